@@ -24,6 +24,32 @@ absl::Status Cancelled() {
   return absl::CancelledError("the query was cancelled");
 }
 
+/// Rows behind the source and each step as the plan has them, whichever of the steps the source does.
+void AddRowsAfter(const plan::Pipeline& planned, const AbsorbedPipeline& absorbed, const ScanTotals& totals,
+                  const std::vector<uint64_t>& rows, proto::PipelineCounters& out) {
+  auto& after = *out.mutable_rows_after();
+  if (absorbed.probe_steps.empty()) {
+    after.Add(rows.begin(), rows.end());
+    return;
+  }
+  const ConditionCounts& counts = totals.conditions;
+  std::vector<uint64_t> looked_up(planned.steps.size());
+  after.Add(totals.rows_in - std::min(totals.rows_in, counts.dropped));
+  size_t probe = 0, stayed = 0;
+  for (size_t s = 0; s < planned.steps.size(); ++s) {
+    if (probe == absorbed.probe_steps.size() || absorbed.probe_steps[probe] != s) {
+      after.Add(rows[++stayed]);
+      continue;
+    }
+    const ConditionCounts::Lookup lookup =
+        probe < counts.lookups.size() ? counts.lookups[probe] : ConditionCounts::Lookup();
+    after.Add(lookup.found);
+    looked_up[s] = lookup.rows;
+    ++probe;
+  }
+  after.Add(looked_up.begin(), looked_up.end());
+}
+
 }  // namespace
 
 /// One thread of an attempt, with what its tasks need of their surroundings.
@@ -343,7 +369,7 @@ std::vector<proto::PipelineCounters> Attempt::Counters() const {
       out.set_scratch_pages_read(read->pages);
       out.set_scratch_bytes_read(read->bytes);
     }
-    out.mutable_rows_after()->Add(progress_[p]->rows.begin(), progress_[p]->rows.end());
+    AddRowsAfter(stage_.plan().pipelines[p], pipeline.absorbed, totals, progress_[p]->rows, out);
     if (multicast_.Covers(p)) out.set_multicast_failure(multicast_failure_);
     for (const auto& [server, bytes] : totals.stream.bytes) {
       proto::ServerBytes& b = *out.add_bytes();

@@ -86,12 +86,15 @@ absl::Status LocalStage::Start(Fed& fed) {
     fed.rows = rows.get();
     source = std::move(rows);
   }
-  fed.task = pipeline.NewTask(context_, std::move(source));
+  fed.task = NewTask(pipeline, std::move(source));
   return absl::OkStatus();
 }
 
 absl::Status LocalStage::End(Fed& fed) {
-  if (fed.groups != nullptr) return absl::OkStatus();
+  if (fed.groups != nullptr) {
+    rows_[fed.number] = {fed.groups->groups()};
+    return absl::OkStatus();
+  }
   NAM_RETURN_IF_ERROR(Start(fed));
   if (!fed.done) {
     if (fed.rows != nullptr) fed.rows->End();
@@ -193,7 +196,7 @@ absl::Status LocalStage::Run(uint32_t number) {
   if (pipeline.source == nullptr) {
     NAM_RETURN_IF_ERROR(End(fed_.at(pipeline.records.has_value() ? number : pipeline.foreign->pipeline)));
   } else {
-    const std::unique_ptr<PipelineTask> task = pipeline.NewTask(context_, pipeline.source->NewTask(context_));
+    const std::unique_ptr<PipelineTask> task = NewTask(pipeline, pipeline.source->NewTask(context_));
     const Step step = task->Run(context_);
     if (step == Step::kFailed) return context_.error();
     NAM_CHECK(step == Step::kDone, "nothing here waits");
@@ -205,11 +208,22 @@ absl::Status LocalStage::Run(uint32_t number) {
   return absl::OkStatus();
 }
 
+void LocalStage::OnProgress(std::function<void(uint64_t rows)> report) {
+  progress_.OnProgress(std::move(report));
+  for (const uint32_t number : stage_->numbers()) progress_.Watch(stage_->pipeline(number));
+}
+
+std::unique_ptr<PipelineTask> LocalStage::NewTask(PreparedPipeline& pipeline,
+                                                  std::unique_ptr<SourceTask> source) {
+  return pipeline.NewTask(context_, progress_.Watched(std::move(source)));
+}
+
 absl::Status LocalStage::Combine(Sink& sink) {
   const uint32_t parts = sink.CombineParts();
   for (uint32_t part = 0; part < parts; ++part) {
     if (context_.cancelled()) return Cancelled();
     NAM_RETURN_IF_ERROR(sink.Combine(context_, part));
+    progress_.Add(0);
   }
   context_.Settle();
   return absl::OkStatus();

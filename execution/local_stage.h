@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "execution/aggregate/stored_groups.h"
+#include "execution/local_progress.h"
 #include "execution/prepared_stage.h"
 #include "execution/scan/record_feed.h"
 #include "execution/scan/stored_rows.h"
@@ -58,11 +60,15 @@ class LocalStage {
   /// not looked at afterwards. False: it wants no more. Errors as of Add.
   absl::StatusOr<bool> AddRecords(uint32_t pipeline, std::span<const std::byte* const> rows);
 
+  /// From now on tells, now and then, how many rows have left the sources and steps of its pipelines, of all
+  /// together. Before rows are added.
+  void OnProgress(std::function<void(uint64_t rows)> report);
+
   /// The end, once; nothing may be added any more. Errors as of Add, and those of the query's expressions.
   absl::Status Run();
 
-  /// After Run, by pipeline of the plan: rows that left the source, then each step that stayed behind it.
-  /// None of pipelines of other stages, and of those that take in groups.
+  /// After Run, by pipeline of the plan: rows that left the source, then each step that stayed behind it. Of
+  /// those that take in groups: the groups. None of pipelines of other stages.
   const std::vector<std::vector<uint64_t>>& rows() const { return rows_; }
 
   /// After Run: what sorts have done in scratch memory, by pipeline; those that did nothing there are not in
@@ -98,6 +104,7 @@ class LocalStage {
   absl::Status Complete(uint32_t number);
   absl::Status Run(uint32_t number);
   absl::Status Combine(Sink& sink);
+  std::unique_ptr<PipelineTask> NewTask(PreparedPipeline& pipeline, std::unique_ptr<SourceTask> source);
 
   const std::unique_ptr<PreparedStage> stage_;
   TaskContext context_;
@@ -106,6 +113,7 @@ class LocalStage {
   std::vector<bool> complete_;  // by pipeline
   std::vector<std::vector<uint64_t>> rows_;
   std::map<uint32_t, Sorter::RunTotals> sorts_;
+  LocalProgress progress_;
   std::map<uint32_t, Fed> fed_;  // by the pipeline whose rows they read; scans of records by their own
 };
 

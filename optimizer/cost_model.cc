@@ -93,8 +93,8 @@ ModelCost PipelinedOn(const Plan& plan, const TableRefs& tables, const Assignmen
   for (size_t j = 0; j < plan.joins.size(); ++j) {
     const Plan::Join& join = plan.joins[j];
     ps += rows[j] * part * work_cost::kFilterRowPs;
-    double build = 0;
     const proto::Table& side = *tables[static_cast<size_t>(join.table)];
+    double build = side.has_record() ? static_cast<double>(side.rows()) : 0;  // which has no partitions
     const std::optional<int> key = MatchingKey(plan, join, tables);
     for (const uint32_t p :
          partitioner::NeededPartitions(*tables[static_cast<size_t>(plan.driving)], side, key, partitions))

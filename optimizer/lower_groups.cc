@@ -188,10 +188,14 @@ absl::StatusOr<Flow> TreeLowering::Group(Flow flow, plan::AggregateSink sink, La
                                          double groups_most) {
   for (const Expr& key : sink.group_by) NAM_RETURN_IF_ERROR(CheckKey(key.type));
   sink.phase = flow.on_servers() ? Phase::kPartial : Phase::kWhole;
-  if (!flow.on_servers()) return builder_.Through(std::move(flow), std::move(sink), std::move(layout));
   // Keys without statistics have as many values as a tenth of the rows, as far as anybody knows.
   const double guess = groups_most == kUnknownValues ? flow.rows() / 10 : groups_most;
   const double groups = std::max(1.0, std::min(guess, flow.rows()));
+  if (!flow.on_servers()) {
+    NAM_ASSIGN_OR_RETURN(Flow left, builder_.Through(std::move(flow), std::move(sink), std::move(layout)));
+    left.pipeline.estimates[0].rows = groups;
+    return left;
+  }
   const double most = std::min(groups_most, RowsMost(flow, builder_.tables()));
   plan::AggregateSink partial = sink;
   partial.totals.clear();

@@ -1,6 +1,7 @@
 #include "plan/print.h"
 
 #include <span>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -18,11 +19,37 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// What is computed and longer has a number instead of a name behind its projection.
+/// Names of what is computed end here: names that hold names would grow with every step.
 constexpr size_t kLongestName = 60;
 
+std::string Shortened(std::string name) {
+  if (name.size() <= kLongestName) return name;
+  size_t end = kLongestName;
+  while ((static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;  // within a character
+  name.resize(end);
+  return name + "…";
+}
+
+/// Whether a name reads as one operand: no blank outside of parentheses and quotes.
+bool IsOperand(std::string_view name) {
+  int depth = 0;
+  bool quoted = false;
+  for (const char c : name) {
+    if (c == '\'') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '(') ++depth;
+    if (c == ')') --depth;
+    if (c == ' ' && depth == 0) return false;
+  }
+  return depth == 0 && !quoted && !name.starts_with('-');
+}
+
 std::string Text(const Expr& expr, const Names& names) {
-  return ToString(expr, [&](const Expr& e) { return names[static_cast<size_t>(e.column.column)]; });
+  if (expr.op == Op::kColumn) return names[static_cast<size_t>(expr.column.column)];
+  return ToString(expr, [&](const Expr& e) {
+    const std::string& name = names[static_cast<size_t>(e.column.column)];
+    return IsOperand(name) ? name : absl::StrCat("(", name, ")");
+  });
 }
 
 std::string All(std::span<const Expr> exprs, const Names& names, const char* between) {
@@ -36,9 +63,10 @@ Names Picked(std::span<const uint32_t> slots, const Names& names) {
   return out;
 }
 
-Names Unnamed(size_t slots) {
+/// As SQL calls the columns of VALUES.
+Names Numbered(size_t slots) {
   Names out;
-  for (size_t i = 0; i < slots; ++i) out.push_back(absl::StrCat("#", i));
+  for (size_t i = 0; i < slots; ++i) out.push_back(absl::StrCat("column", i + 1));
   return out;
 }
 
@@ -119,7 +147,8 @@ std::string Text(std::span<const Order> order, const Names& names) {
 
 class Printer {
  public:
-  Printer(const PhysicalPlan& plan, const ColumnNames& names) : plan_(plan), column_names_(names) {}
+  Printer(const PhysicalPlan& plan, const ColumnNames& names)
+      : plan_(plan), column_names_(names), calls_(plan.pipelines.size()), fed_(plan.pipelines.size()) {}
 
   std::vector<PipelineText> Run() {
     for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) Pipe(p);
@@ -135,6 +164,7 @@ class Printer {
       const std::string names = named || names_.empty() ? "" : " => " + absl::StrJoin(names_, ", ");
       return absl::StrFormat("%s ~%.0f", names, pipeline.estimates[at].rows);
     };
+    number_ = number;
     PipelineText& text = pipelines_.emplace_back();
     text.source = std::visit([&](const auto& source) { return Source(pipeline, source); }, pipeline.source);
     text.source += flows(0);
@@ -162,11 +192,50 @@ class Printer {
   }
 
   /// What the sink's rows at rest are called.
-  Names Left(const Pipeline& pipeline) const {
+  Names Left(const Pipeline& pipeline) {
     if (const auto* build = std::get_if<BuildSink>(&pipeline.sink)) return Picked(build->payload, names_);
-    if (!std::holds_alternative<AggregateSink>(pipeline.sink)) return names_;
-    const absl::StatusOr<Schema> states = SinkOutput(pipeline);
-    return Unnamed(states.ok() ? states->size() : 0);
+    const auto* groups = std::get_if<AggregateSink>(&pipeline.sink);
+    if (groups == nullptr) return names_;
+    calls_[number_] = CallsOf(*groups);
+    const absl::StatusOr<Schema> left = SinkOutput(pipeline);
+    return NamesOf(*groups, calls_[number_], left.ok() ? left->size() : 0);
+  }
+
+  /// The calls of an aggregation in words. Those over states are of the pipeline that has made the states.
+  std::vector<std::string> CallsOf(const AggregateSink& sink) const {
+    using Phase = AggregateSink::Phase;
+    if (sink.phase == Phase::kMerge || sink.phase == Phase::kFinal) {
+      const SourceNode& source = plan_.pipelines[number_].source;
+      const auto* pages = std::get_if<PageSource>(&source);
+      const auto* parts = std::get_if<PartitionSource>(&source);
+      const uint32_t from = pages != nullptr ? pages->pipeline : parts != nullptr ? parts->pipeline : number_;
+      if (from < number_ && calls_[from].size() == sink.aggregates.size()) return calls_[from];
+    }
+    std::vector<std::string> calls;
+    for (const Aggregate& aggregate : sink.aggregates) {
+      std::string& call = calls.emplace_back(NameOf(aggregate.function));
+      const size_t arguments = ArgumentsOf(aggregate.function);
+      if (arguments == 0) continue;
+      absl::StrAppend(&call, "(", aggregate.distinct ? "distinct " : "", Text(aggregate.argument, names_));
+      absl::StrAppend(&call, arguments > 1 ? ", " + Text(aggregate.second, names_) : "", ")");
+    }
+    return calls;
+  }
+
+  /// Of groups: keys, then results, or states, of which an aggregate may have several or none.
+  Names NamesOf(const AggregateSink& sink, const std::vector<std::string>& calls, size_t slots) const {
+    using Phase = AggregateSink::Phase;
+    Names names;
+    for (const Expr& key : sink.group_by) names.push_back(Shortened(Text(key, names_)));
+    const bool states = sink.phase == Phase::kPartial || sink.phase == Phase::kMerge;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const size_t of_call = states ? StateSlotsOf(sink.aggregates[i]) : 1;
+      for (size_t s = 0; s < of_call; ++s)
+        names.push_back(of_call == 1 ? Shortened(calls[i]) : absl::StrCat(Shortened(calls[i]), ".", s + 1));
+    }
+    while (names.size() < slots) names.push_back(absl::StrCat("column", names.size() + 1));
+    names.resize(slots);
+    return names;
   }
 
   // ─── Sources: they set names_, which steps change.
@@ -192,8 +261,10 @@ class Printer {
     return text;
   }
   std::string Source(const Pipeline& pipeline, const ValuesSource& values) {
-    names_ = Unnamed(pipeline.schemas[0].size());
-    return absl::StrCat("values, ", values.rows.size(), " rows");
+    names_ = Numbered(pipeline.schemas[0].size());
+    // Where nothing but fed rows flows, they are called as the first that feeds calls them.
+    if (values.rows.empty() && fed_[number_].size() == names_.size()) names_ = fed_[number_];
+    return absl::StrCat("values, ", values.rows.size(), values.rows.size() == 1 ? " row" : " rows");
   }
   std::string Source(const Pipeline&, const PageSource& pages) {
     names_ = left_[pages.pipeline];
@@ -203,7 +274,7 @@ class Printer {
     names_ = left_[source.pipeline];
     if (!source.merge.has_value()) return absl::StrCat("parts of P", source.pipeline);
     std::string text = absl::StrCat("parts of P", source.pipeline, ", ", Groups(*source.merge));
-    names_ = Unnamed(pipeline.schemas[0].size());
+    names_ = NamesOf(*source.merge, CallsOf(*source.merge), pipeline.schemas[0].size());
     return text;
   }
   std::string Source(const Pipeline&, const JoinSource& join) {
@@ -229,15 +300,15 @@ class Printer {
         window.order_keys > 0 ? pipeline.schemas[0][order[window.partition_keys].slot].type : Type::Integer();
     for (const WindowCall& call : window.calls) {
       const bool aggregate = call.function == WindowFunction::kAggregate;
-      absl::StrAppend(&text, ", ", aggregate ? NameOf(call.aggregate) : NameOf(call.function), "(",
-                      absl::StrJoin(Picked(call.arguments, rows), ", "), ")",
-                      HasFrame(call) ? Text(call.frame, key) : "");
-      names_.push_back(absl::StrCat("#", names_.size()));
+      std::string name = absl::StrCat(aggregate ? NameOf(call.aggregate) : NameOf(call.function), "(",
+                                      absl::StrJoin(Picked(call.arguments, rows), ", "), ")");
+      absl::StrAppend(&text, ", ", name, HasFrame(call) ? Text(call.frame, key) : "");
+      names_.push_back(Shortened(std::move(name)));
     }
     return text;
   }
   std::string Source(const Pipeline& pipeline, const ExchangeReceive& receive) {
-    names_ = Unnamed(pipeline.schemas[0].size());
+    names_ = Numbered(pipeline.schemas[0].size());
     return absl::StrCat("receive by exchange ", receive.exchange);
   }
 
@@ -250,10 +321,7 @@ class Printer {
     Names outputs;
     for (const Expr& expr : project.outputs) outputs.push_back(Text(expr, names_));
     std::string text = absl::StrCat("project ", absl::StrJoin(outputs, ", "));
-    // Names that hold names that hold names would grow with every step.
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i].size() > kLongestName) outputs[i] = absl::StrCat("#", i);
-    }
+    for (std::string& output : outputs) output = Shortened(std::move(output));
     names_ = std::move(outputs);
     return text;
   }
@@ -275,7 +343,7 @@ class Printer {
       absl::StrAppend(&text, " comparing ", All(probe.compared, partners, " and "));
     const bool partners_flow = probe.kind <= JoinKind::kFull || probe.kind == JoinKind::kSingle;
     if (!partners_flow) partners.resize(kept);
-    if (probe.kind == JoinKind::kMark) partners.push_back(absl::StrCat("#", kept));
+    if (probe.kind == JoinKind::kMark) partners.push_back(absl::StrCat("mark(P", probe.build, ")"));
     names_ = std::move(partners);
     return text;
   }
@@ -292,7 +360,7 @@ class Printer {
       absl::StrAppend(out, "(", absl::StrJoin(Picked(places, keys), ", "), ")");
     };
     names_.insert(names_.end(), keys.begin(), keys.end());
-    names_.push_back(absl::StrCat("#", names_.size()));
+    names_.emplace_back("set()");
     return absl::StrCat("expand to sets ", absl::StrJoin(expand.sets, ", ", set));
   }
   std::string Step(const RepeatStep& repeat) {
@@ -301,7 +369,7 @@ class Printer {
   std::string Step(const SeriesStep& series) {
     std::string text = absl::StrCat("series from ", Text(series.first, names_), " to ",
                                     Text(series.last, names_), " by ", Text(series.step, names_));
-    names_.push_back(absl::StrCat("#", names_.size()));
+    names_.emplace_back("series()");
     return text;
   }
 
@@ -316,15 +384,8 @@ class Printer {
   }
   std::string Sink(const AggregateSink& sink) const { return Groups(sink); }
   std::string Groups(const AggregateSink& sink) const {
-    const auto call = [&](std::string* out, const Aggregate& aggregate) {
-      absl::StrAppend(out, NameOf(aggregate.function));
-      const size_t arguments = ArgumentsOf(aggregate.function);
-      if (arguments == 0) return;
-      absl::StrAppend(out, "(", aggregate.distinct ? "distinct " : "", Text(aggregate.argument, names_));
-      absl::StrAppend(out, arguments > 1 ? ", " + Text(aggregate.second, names_) : "", ")");
-    };
     std::string text = absl::StrCat("aggregate ", NameOf(sink.phase));
-    if (!sink.aggregates.empty()) absl::StrAppend(&text, " ", absl::StrJoin(sink.aggregates, ", ", call));
+    if (!sink.aggregates.empty()) absl::StrAppend(&text, " ", absl::StrJoin(CallsOf(sink), ", "));
     if (!sink.group_by.empty()) absl::StrAppend(&text, " by ", All(sink.group_by, names_, ", "));
     if (!sink.totals.empty()) absl::StrAppend(&text, " totals ", absl::StrJoin(sink.totals, ", "));
     if (sink.parts > 0) absl::StrAppend(&text, ", into ", sink.parts, " parts if they are many");
@@ -343,7 +404,10 @@ class Printer {
     if (!sort.order.empty()) absl::StrAppend(&text, " by ", Text(sort.order, names_));
     return text + Text(sort.runs);
   }
-  std::string Sink(const FeedSink& feed) const { return absl::StrCat("feed P", feed.pipeline); }
+  std::string Sink(const FeedSink& feed) {
+    if (fed_[feed.pipeline].empty()) fed_[feed.pipeline] = names_;
+    return absl::StrCat("feed P", feed.pipeline);
+  }
   std::string Sink(const ExchangeSend& send) const {
     return absl::StrCat("send by exchange ", send.exchange, send.keys.empty() ? " to all" : " by ",
                         absl::StrJoin(Picked(send.keys, names_), ", "));
@@ -357,8 +421,12 @@ class Printer {
   const PhysicalPlan& plan_;
   const ColumnNames& column_names_;
   std::vector<PipelineText> pipelines_;
+  uint32_t number_ = 0;      // of the pipeline that is printed
   Names names_;              // of what flows at the place that is printed
   std::vector<Names> left_;  // by pipeline: of what its sink leaves
+  // By pipeline of the plan:
+  std::vector<std::vector<std::string>> calls_;  // of its aggregation
+  std::vector<Names> fed_;                       // of what the first that feeds it calls its rows
 };
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace nam::plan {
 /// What a column of PhysicalPlan::tables is called.
 using ColumnNames = std::function<std::string(uint32_t table, uint32_t column)>;
 
-/// What Print says of one pipeline, without indentation.
+/// What Print says of one pipeline, without indentation. Sources and steps end with what flows on, and how
+/// many rows are estimated to.
 struct PipelineText {
   std::string source;
   std::string place;               // in the graph: `, stage 1, after P0`
@@ -30,7 +31,8 @@ std::vector<PipelineText> PrintPipelines(const PhysicalPlan& plan, const ColumnN
 ///        probe P0 on lo_orderdate => lo_revenue ~85659
 ///        aggregate partial sum(lo_revenue)
 ///
-/// A slot that nothing names is #n. `plan` passed Check.
+/// Slots are called as their columns, or by the expression or call that made them, of which long ones are
+/// cut; those of VALUES are column1, column2, …. `plan` passed Check.
 std::vector<std::string> Print(const PhysicalPlan& plan, const ColumnNames& names);
 
 }  // namespace nam::plan

@@ -33,20 +33,28 @@ constexpr size_t kColumns = 100;
 /// The columns of one line; the rest of what is longer is left out.
 constexpr size_t kLongestLine = 8 * kColumns;
 
+/// Where a line that is longer than kColumns ends: at a blank behind `indent`, or within a long word.
+size_t LineEnd(const std::string& line, size_t indent) {
+  const size_t blank = line.rfind(' ', kColumns);
+  if (blank != std::string::npos && blank > indent) return blank;
+  size_t end = kColumns;
+  while ((static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;  // within a character
+  return end;
+}
+
 /// The line in pieces of kColumns columns, each but the first one further to the right.
 void AddWrapped(std::string line, std::vector<std::string>& lines) {
   if (line.size() > kLongestLine) {
     size_t end = kLongestLine;
-    while ((static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;  // within a character
+    while ((static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;
     line.resize(end);
     line += " …";
   }
   const std::string indent(std::min<size_t>(line.find_first_not_of(' '), 40) + 6, ' ');
   while (line.size() > kColumns) {
-    size_t end = line.rfind(' ', kColumns);
-    if (end == std::string::npos || end <= indent.size()) break;  // one long word
+    const size_t end = LineEnd(line, indent.size());
     lines.push_back(line.substr(0, end));
-    line = indent + line.substr(end + 1);
+    line = indent + line.substr(line[end] == ' ' ? end + 1 : end);
   }
   lines.push_back(std::move(line));
 }
@@ -124,8 +132,9 @@ std::string CostLine(const ExplainedStage& stage) {
   return line;
 }
 
-/// Whether a partition of the driving table is cut into pieces.
+/// Whether a partition of the driving table is cut into pieces. A record table has none: it comes in pieces.
 bool Cut(const proto::Table& driving, const std::vector<ServerReport>& servers) {
+  if (driving.has_record()) return true;
   for (const ServerReport& server : servers) {
     for (const partitioner::Piece& piece : server.share.pieces) {
       if (piece.blocks < driving.partitions(static_cast<int>(piece.partition)).blocks()) return true;
@@ -139,23 +148,30 @@ std::string Percent(uint64_t part, uint64_t whole) {
                          whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
+/// `3 partitions (of 1 only some blocks)`, or the pieces of a record table, which has no partitions.
+std::string PartOf(const proto::Table& driving, const optimizer::Assignment::Share& share) {
+  if (driving.has_record())
+    return absl::StrFormat("%d piece%s", share.pieces.size(), share.pieces.size() == 1 ? "" : "s");
+  std::map<uint32_t, uint32_t> blocks;  // by partition
+  for (const partitioner::Piece& piece : share.pieces) blocks[piece.partition] += piece.blocks;
+  const auto cut = std::count_if(blocks.begin(), blocks.end(), [&](const auto& here) {
+    return here.second < driving.partitions(static_cast<int>(here.first)).blocks();
+  });
+  return absl::StrFormat("%d partition%s%s", blocks.size(), blocks.size() == 1 ? "" : "s",
+                         cut == 0 ? "" : absl::StrFormat(" (of %d only some blocks)", cut));
+}
+
 /// What the plan gives to each compute server.
 void AddAssignment(const proto::Table& driving, const std::vector<ServerReport>& servers,
                    std::vector<std::string>& lines) {
   uint64_t rows = 0;
   for (const ServerReport& server : servers) rows += server.share.rows;
   for (const ServerReport& server : servers) {
-    std::map<uint32_t, uint32_t> blocks;  // by partition
-    for (const partitioner::Piece& piece : server.share.pieces) blocks[piece.partition] += piece.blocks;
-    const auto cut = std::count_if(blocks.begin(), blocks.end(), [&](const auto& here) {
-      return here.second < driving.partitions(static_cast<int>(here.first)).blocks();
-    });
-    AddWrapped(absl::StrFormat("    compute server %d (%s, %d thread%s): %s rows (%s), %d partitions%s, %s "
-                               "and %s of build sides",
+    AddWrapped(absl::StrFormat("    compute server %d (%s, %d thread%s): %s rows (%s), %s, %s and %s of "
+                               "build sides",
                                server.member.id(), server.member.control_address(), server.member.threads(),
                                server.member.threads() == 1 ? "" : "s", Grouped(server.share.rows),
-                               Percent(server.share.rows, rows), blocks.size(),
-                               cut == 0 ? "" : absl::StrFormat(" (of %d only some blocks)", cut),
+                               Percent(server.share.rows, rows), PartOf(driving, server.share),
                                Bytes(server.share.driving_bytes), Bytes(server.share.build_bytes)),
                lines);
   }
@@ -186,10 +202,11 @@ void AddTimeline(const std::vector<ServerReport>& servers, const char* pieces,
                                 : *turn.share_of == s ? "its own share"
                                                       : absl::StrFormat("the share of compute server %d",
                                                                         servers[*turn.share_of].member.id());
-      lines.push_back(absl::StrFormat("    compute server %d: %.1f to %.1f ms, %d %s of %s",
-                                      servers[s].member.id(), turn.started_ms, turn.ended_ms, turn.pieces,
-                                      pieces, whose));
-      if (turn.claims > 0) absl::StrAppend(&lines.back(), ", ", turn.claims, " claims");
+      AddWrapped(absl::StrCat(absl::StrFormat("    compute server %d: %.1f to %.1f ms, %d %s of %s",
+                                              servers[s].member.id(), turn.started_ms, turn.ended_ms,
+                                              turn.pieces, pieces, whose),
+                              turn.claims > 0 ? absl::StrCat(", ", turn.claims, " claims") : ""),
+                 lines);
     }
   }
 }
@@ -217,6 +234,7 @@ class Lines {
       Add(absl::StrFormat("Result: %d row%s in %.1f ms", query_.result_rows,
                           query_.result_rows == 1 ? "" : "s", query_.result_ms));
     }
+    Add("Costs are estimates of one server's time for each operator; rows behind ~ are estimates.");
     return std::move(lines_);
   }
 
@@ -260,14 +278,17 @@ class Lines {
 
   void Pipeline(uint32_t number) {
     const plan::PipelineText& text = texts_[number];
-    Add(absl::StrCat("  P", number, " ", text.source, Actual(number, 0), After(number)));
+    costs_ = query_.Costs(number);
+    Add(absl::StrCat("  P", number, " ", text.source, Figures(number, 0), After(number)));
     const plan::TableScan* scan = plan::ScanOf(query_.plan.pipelines[number]);
     if (scan != nullptr && !query_.tables[scan->table]->has_record())
       Add(absl::StrCat("     of ", SizeOf(*query_.tables[scan->table]), Needs(number)));
     if (const std::string path = query_.PathOf(number); !path.empty()) Add("     " + path);
     for (size_t s = 0; s < text.steps.size(); ++s)
-      Add(absl::StrCat("     ", text.steps[s], Actual(number, s + 1)));
-    Add("     " + text.sink);
+      Add(absl::StrCat("     ", text.steps[s], Figures(number, s + 1)));
+    const size_t sink = query_.SinkOf(number);
+    Add(absl::StrFormat("     %s ~%.0f%s", text.sink, query_.EstimatedRows(number, sink),
+                        Figures(number, sink)));
     if (const auto sorted = query_.session_sorts.find(number); sorted != query_.session_sorts.end()) {
       const execution::Sorter::RunTotals& runs = sorted->second;
       Add(absl::StrFormat("      merged %s sorted runs, %s pages written by the session, %d passes before",
@@ -282,9 +303,20 @@ class Lines {
     AddCounters(query_.stages[stage].servers, query_.PlaceInStage(number), lines_);
   }
 
+  /// Behind the estimated rows of an operator: the actual ones, and its estimated cost.
+  std::string Figures(uint32_t pipeline, size_t node) const {
+    return Actual(pipeline, node) + (costs_[node].has_value()
+                                         ? absl::StrFormat(", cost %.3g ms", *costs_[node])
+                                         : std::string(", cost unknown"));
+  }
   std::string Actual(uint32_t pipeline, size_t node) const {
-    const std::optional<uint64_t> rows = query_.ActualRows(pipeline, node);
-    return rows.has_value() ? absl::StrCat(" (actual ", Grouped(*rows), ")") : "";
+    const std::optional<ActualRows> actual = query_.Actual(pipeline, node);
+    if (!actual.has_value()) return "";
+    std::string rows = Grouped(actual->rows);
+    if (actual->each_server && actual->most != actual->rows)
+      absl::StrAppend(&rows, " to ", Grouped(actual->most));
+    if (actual->of.has_value()) absl::StrAppend(&rows, " of ", Grouped(*actual->of));
+    return absl::StrCat(" (actual ", rows, actual->each_server ? " on each server)" : ")");
   }
 
   std::string After(uint32_t number) const {
@@ -304,60 +336,24 @@ class Lines {
 
   const ExplainedQuery& query_;
   const std::vector<plan::PipelineText> texts_;
+  std::vector<std::optional<double>> costs_;  // of the pipeline that is shown
   std::vector<std::string> lines_;
 };
 
 }  // namespace
 
-std::optional<uint64_t> ExplainedQuery::ActualRows(uint32_t pipeline, size_t node) const {
-  if (!analyze) return std::nullopt;
-  const plan::Pipeline& of = plan.pipelines[pipeline];
-  const size_t nodes = of.steps.size() + 1;
-  // What the source does by itself stands before what it counts.
-  const auto at = [&](const auto& rows) -> std::optional<uint64_t> {
-    const auto counted = static_cast<size_t>(rows.size());
-    if (counted == 0 || counted > nodes || node < nodes - counted) return std::nullopt;
-    return static_cast<uint64_t>(rows[static_cast<int>(node - (nodes - counted))]);
-  };
-  if (of.stage >= stages.size())
-    return pipeline < session_rows.size() ? at(session_rows[pipeline]) : std::nullopt;
-  std::optional<uint64_t> all;
-  const auto place = static_cast<int>(PlaceInStage(pipeline));
-  for (const ServerReport& server : stages[of.stage].servers) {
-    if (place >= server.reply.pipelines_size()) continue;
-    const std::optional<uint64_t> rows = at(server.reply.pipelines(place).rows_after());
-    if (rows.has_value()) all = all.value_or(0) + *rows;
-  }
-  return all;
-}
-
-size_t ExplainedQuery::PlaceInStage(uint32_t pipeline) const {
-  const uint32_t stage = plan.pipelines[pipeline].stage;
-  return static_cast<size_t>(std::count_if(plan.pipelines.begin(), plan.pipelines.begin() + pipeline,
-                                           [&](const plan::Pipeline& p) { return p.stage == stage; }));
-}
-
-std::optional<size_t> ExplainedQuery::JoinOf(uint32_t pipeline) const {
-  const ExplainedStage& stage = stages[plan.pipelines[pipeline].stage];
-  const size_t place = PlaceInStage(pipeline);
-  if (stage.extended || place >= stage.star.joins.size() || place >= stage.why_read.size())
-    return std::nullopt;
-  return place;
-}
-
-std::string ExplainedQuery::PathOf(uint32_t pipeline) const {
-  for (const optimizer::TransactionScan& scan : scans) {
-    if (scan.pipeline == pipeline) return sql::Describe(*tables[scan.table], scan.path);
-  }
-  return "";
-}
-
-std::string ExplainedQuery::ColumnName(uint32_t table, uint32_t column) const {
-  return tables[table]->columns(static_cast<int>(column)).name();
-}
-
 std::vector<std::string> Explain(const ExplainedQuery& query) {
   return Lines(query).Run();
+}
+
+std::vector<std::string> ExplainChange(const ExplainedChange& change, std::vector<std::string> query) {
+  std::vector<std::string> lines;
+  AddWrapped(absl::StrCat(change.kind, " ", change.table, " ", change.how), lines);
+  for (const std::string& condition : change.conditions) AddWrapped("  if " + condition, lines);
+  for (std::string& line : query) lines.push_back(std::move(line));
+  if (change.command.has_value())
+    AddWrapped(absl::StrFormat("Changed: %s in %.1f ms", *change.command, change.ms), lines);
+  return lines;
 }
 
 }  // namespace nam::session

@@ -13,6 +13,7 @@
 #include "plan/physical.h"
 #include "proto/catalog.pb.h"
 #include "proto/compute.pb.h"
+#include "session/explained_change.h"
 
 namespace nam::session {
 
@@ -43,6 +44,14 @@ struct ExplainedStage {
   const std::vector<std::string>& why_read;  // of each join of the star; empty if it was multicast
 };
 
+/// How many rows left an operator.
+struct ActualRows {
+  uint64_t rows = 0;           // of all servers together; with `each_server`, of the one that had fewest
+  bool each_server = false;    // every server does it for itself, so servers are not added
+  uint64_t most = 0;           // then: of the one that had most
+  std::optional<uint64_t> of;  // of a look-up that a scan does by itself: rows that it has looked up
+};
+
 /// A query's plan, and with ANALYZE what became of it.
 struct ExplainedQuery {
   const plan::PhysicalPlan& plan;
@@ -58,9 +67,12 @@ struct ExplainedQuery {
   size_t result_rows = 0;
   double result_ms = 0;
 
-  /// Rows that left a pipeline's source (node 0) or step (node - 1), of all servers together. Nothing for
-  /// what a source does by itself of what follows it.
-  std::optional<uint64_t> ActualRows(uint32_t pipeline, size_t node) const;
+  /// The operators of a pipeline are numbered: its source is 0, then its steps, then its sink.
+  size_t SinkOf(uint32_t pipeline) const { return plan.pipelines[pipeline].steps.size() + 1; }
+  double EstimatedRows(uint32_t pipeline, size_t node) const;
+  std::optional<ActualRows> Actual(uint32_t pipeline, size_t node) const;
+  /// Of each operator, in ms; nothing where the model does not know it (optimizer/operator_cost.h).
+  std::vector<std::optional<double>> Costs(uint32_t pipeline) const;
   /// The place of a pipeline among those of its stage, as in a server's counters.
   size_t PlaceInStage(uint32_t pipeline) const;
   /// Of pipelines that build a side of a stage's star: which join's.
@@ -68,15 +80,25 @@ struct ExplainedQuery {
   /// How a pipeline's record table is read by the session; empty if none is.
   std::string PathOf(uint32_t pipeline) const;
   std::string ColumnName(uint32_t table, uint32_t column) const;
+
+ private:
+  bool OfSession(uint32_t pipeline) const { return plan.pipelines[pipeline].stage >= stages.size(); }
+  std::optional<ActualRows> OfServers(uint32_t pipeline, size_t node) const;
+  std::optional<ActualRows> LeftBySink(uint32_t pipeline) const;
 };
 
-/// The lines of EXPLAIN, of at most 100 columns: each stage's pipelines, step by step, and the assignment.
-/// With `analyze` the actual rows beside the estimates, and of each pipeline and server its counters: rows,
-/// blocks, bytes per memory server, time waiting, and for build sides what came by multicast, or why it was
-/// READ.
+/// The lines of EXPLAIN, of at most 100 columns: each stage's pipelines, operator by operator, with estimated
+/// rows and cost, and the assignment. With `analyze` the actual rows beside the estimates, and of each
+/// pipeline and server its counters: rows, blocks, bytes per memory server, time waiting, and for build sides
+/// what came by multicast, or why it was READ.
 std::vector<std::string> Explain(const ExplainedQuery& query);
 
 /// The same as one JSON document.
 std::string ExplainAsJson(const ExplainedQuery& query);
+
+/// Before the lines of the query, which may be none.
+std::vector<std::string> ExplainChange(const ExplainedChange& change, std::vector<std::string> query);
+/// `query` is the query's document, or empty.
+std::string ExplainChangeAsJson(const ExplainedChange& change, const std::string& query);
 
 }  // namespace nam::session

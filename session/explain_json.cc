@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,24 +111,34 @@ class Document {
     return out;
   }
 
-  Json Node(uint32_t pipeline, size_t node, const std::string& text) const {
-    Json out = {{"text", text}, {"estimated_rows", query_.plan.pipelines[pipeline].estimates[node].rows}};
-    if (const auto rows = query_.ActualRows(pipeline, node); rows.has_value()) out["rows"] = *rows;
+  Json Node(uint32_t pipeline, size_t node, const std::string& text,
+            const std::vector<std::optional<double>>& costs) const {
+    Json out = {{"text", text}, {"estimated_rows", query_.EstimatedRows(pipeline, node)}};
+    if (const auto actual = query_.Actual(pipeline, node); actual.has_value()) {
+      out["rows"] = actual->each_server ? actual->most : actual->rows;
+      if (actual->each_server) {
+        out["rows_least"] = actual->rows;
+        out["rows_of"] = "each server";
+      }
+      if (actual->of.has_value()) out["rows_looked_up"] = *actual->of;
+    }
+    out["estimated_ms"] = costs[node].has_value() ? Json(*costs[node]) : Json(nullptr);
     return out;
   }
 
   Json Pipeline(uint32_t number) const {
     const plan::Pipeline& pipeline = query_.plan.pipelines[number];
     const plan::PipelineText& text = texts_[number];
+    const std::vector<std::optional<double>> costs = query_.Costs(number);
     Json out = {{"pipeline", number}, {"after", pipeline.after}};
-    out["source"] = Node(number, 0, text.source);
+    out["source"] = Node(number, 0, text.source, costs);
     if (const plan::TableScan* scan = plan::ScanOf(pipeline); scan != nullptr)
       out["table"] = query_.tables[scan->table]->name();
     if (const std::string path = query_.PathOf(number); !path.empty()) out["path"] = path;
     Json steps = Json::array();
-    for (size_t s = 0; s < text.steps.size(); ++s) steps.push_back(Node(number, s + 1, text.steps[s]));
+    for (size_t s = 0; s < text.steps.size(); ++s) steps.push_back(Node(number, s + 1, text.steps[s], costs));
     out["steps"] = std::move(steps);
-    out["sink"] = text.sink;
+    out["sink"] = Node(number, query_.SinkOf(number), text.sink, costs);
     if (!query_.analyze || pipeline.stage >= query_.stages.size()) return out;
     const ExplainedStage& stage = query_.stages[pipeline.stage];
     if (const std::optional<size_t> join = query_.JoinOf(number); join.has_value()) {
@@ -148,11 +159,27 @@ class Document {
   const std::vector<plan::PipelineText> texts_;
 };
 
+/// Constants of a query may hold any bytes.
+std::string Text(const Json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string ExplainAsJson(const ExplainedQuery& query) {
-  // Constants of a query may hold any bytes.
-  return Document(query).Run().dump(2, ' ', false, Json::error_handler_t::replace);
+  return Text(Document(query).Run());
+}
+
+std::string ExplainChangeAsJson(const ExplainedChange& change, const std::string& query) {
+  Json of = {{"kind", change.kind}, {"table", change.table}, {"how", change.how}};
+  if (!change.conditions.empty()) of["conditions"] = change.conditions;
+  if (change.command.has_value()) {
+    of["command"] = *change.command;
+    of["ms"] = change.ms;
+  }
+  Json out = {{"change", std::move(of)}};
+  if (!query.empty()) out.update(Json::parse(query));
+  return Text(out);
 }
 
 }  // namespace nam::session

@@ -25,9 +25,6 @@ constexpr int64_t kWaitUs = 5'000;
 constexpr int64_t kLookForServersNs = 20'000'000;
 /// In this time it is noticed that a server does not answer any more.
 constexpr int64_t kNoticeLossNs = 10'000'000'000;
-/// What is over sooner needs no progress.
-constexpr int64_t kFirstProgressNs = 300'000'000;
-constexpr int64_t kProgressNs = 100'000'000;
 
 void Merge(const proto::PipelineCounters& more, proto::PipelineCounters& into) {
   into.set_rows_in(into.rows_in() + more.rows_in());

@@ -19,6 +19,10 @@
 
 namespace nam::session {
 
+/// What is over sooner needs no progress; how often it is told then.
+inline constexpr int64_t kFirstProgressNs = 300'000'000;
+inline constexpr int64_t kProgressNs = 100'000'000;
+
 /// Sees to it that every piece of what a stage claims, its driving table or parts, is processed once, by
 /// compute servers that may come, go, or die meanwhile. One thread, one stage.
 ///

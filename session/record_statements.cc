@@ -69,6 +69,12 @@ absl::Status NameTaken(const std::string& name, int position, std::string hint) 
                    .sqlstate = sqlstate::kDuplicateTable});
 }
 
+/// With its alias, if that is another.
+std::string NameOf(const sql::BoundTable& bound) {
+  const std::string& name = bound.table->name();
+  return bound.alias.empty() || bound.alias == name ? name : absl::StrCat(name, " ", bound.alias);
+}
+
 /// Rows of a table on their way into a query's stage, many at a time: a transaction shows them one by one.
 class RowBatch {
  public:
@@ -265,25 +271,39 @@ absl::Status RecordStatements::Feed(const optimizer::TransactionScan& scan, cons
   return batch.Flush().status();
 }
 
-absl::StatusOr<std::vector<std::string>> RecordStatements::Explain(
-    const sql::ExplainStatement& statement) const {
+absl::StatusOr<ExplainedChange> RecordStatements::ExplainFound(const char* kind, const sql::BoundTable& bound,
+                                                               const std::vector<Expr>& conjuncts,
+                                                               const sql::ChangeSource& source) const {
   NAM_RETURN_IF_ERROR(MayRun(""));
-  const sql::BoundTable& bound = statement.table;
   const proto::Table& table = *bound.table;
+  ExplainedChange out{.kind = kind, .table = NameOf(bound), .how = "by the query below"};
+  if (source != nullptr) return out;
   const sql::AccessPath path =
-      sql::ChooseAccessPath(table, RecordLayout(table), statement.conjuncts,
+      sql::ChooseAccessPath(table, RecordLayout(table), conjuncts,
                             {.snapshot = in_transaction() ? access_.snapshot() : ~uint64_t{0}});
-  std::vector<std::string> lines;
-  lines.push_back(absl::StrCat(statement.change, " ", table.name(),
-                               bound.alias == table.name() ? "" : absl::StrCat(" ", bound.alias), " ",
-                               sql::Describe(table, path)));
+  out.how = sql::Describe(table, path);
   for (const Expr* filter : path.filter) {
-    lines.push_back(absl::StrCat("  if ", plan::ToString(*filter, [&](const Expr& e) {
-                                   return absl::StrCat(bound.alias, ".",
-                                                       table.columns(e.column.column).name());
-                                 })));
+    out.conditions.push_back(plan::ToString(*filter, [&](const Expr& e) {
+      return absl::StrCat(bound.alias, ".", table.columns(e.column.column).name());
+    }));
   }
-  return lines;
+  return out;
+}
+
+absl::StatusOr<ExplainedChange> RecordStatements::Explain(const sql::InsertStatement& statement) const {
+  NAM_RETURN_IF_ERROR(MayRun(""));
+  ExplainedChange out{.kind = "Insert into", .table = NameOf(statement.table)};
+  out.how = statement.source != nullptr ? "from the query below"
+                                        : absl::StrCat(statement.rows.size(), " of VALUES");
+  if (statement.conflict.has_value())
+    absl::StrAppend(&out.how, ", on conflict do ", statement.conflict->update ? "update" : "nothing");
+  return out;
+}
+absl::StatusOr<ExplainedChange> RecordStatements::Explain(const sql::UpdateStatement& statement) const {
+  return ExplainFound("Update", statement.table, statement.conjuncts, statement.source);
+}
+absl::StatusOr<ExplainedChange> RecordStatements::Explain(const sql::DeleteStatement& statement) const {
+  return ExplainFound("Delete", statement.table, statement.conjuncts, statement.source);
 }
 
 }  // namespace nam::session

@@ -15,6 +15,7 @@
 #include "execution/local_stage.h"
 #include "optimizer/lower_tree.h"
 #include "proto/catalog.pb.h"
+#include "session/explained_change.h"
 #include "session/record_access.h"
 #include "session/record_changes.h"
 #include "session/record_finder.h"
@@ -61,8 +62,11 @@ class RecordStatements {
   absl::StatusOr<ResultSet> Run(const sql::CreateTableStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::CreateIndexStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::DropIndexStatement& statement);
-  /// How the rows of an UPDATE or DELETE are found, and a line for each condition that is left.
-  absl::StatusOr<std::vector<std::string>> Explain(const sql::ExplainStatement& statement) const;
+  /// Where the rows of a change come from; if that is no query: how they are found, and which conditions are
+  /// left.
+  absl::StatusOr<ExplainedChange> Explain(const sql::InsertStatement& statement) const;
+  absl::StatusOr<ExplainedChange> Explain(const sql::UpdateStatement& statement) const;
+  absl::StatusOr<ExplainedChange> Explain(const sql::DeleteStatement& statement) const;
 
   /// In a transaction: gives a stage the rows of a table that its scan wants.
   absl::Status Feed(const optimizer::TransactionScan& scan, const proto::Table& table,
@@ -85,6 +89,9 @@ class RecordStatements {
  private:
   enum class State : uint8_t { kIdle, kOpen, kFailed };
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index);
+  absl::StatusOr<ExplainedChange> ExplainFound(const char* kind, const sql::BoundTable& table,
+                                               const std::vector<plan::Expr>& conjuncts,
+                                               const sql::ChangeSource& source) const;
 
   RecordAccess& access_;
   Clock& clock_;

@@ -10,6 +10,7 @@
 #include "base/wall_time.h"
 #include "catalog/attachment.h"
 #include "session/catalog_tables.h"
+#include "session/explain.h"
 #include "session/missing_server_errors.h"
 #include "session/no_rows.h"
 #include "session/prepared_statements.h"
@@ -311,8 +312,14 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> RunOfChange(plan::logical::Query query) {
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> run, Prepare(std::move(query)));
     ResultCollector rows;
+    Clock& clock = attachment_.fabric().clock();
+    const int64_t started_ns = clock.NowNs();
     NAM_ASSIGN_OR_RETURN(ResultSet result, run->Run(rows));
     result.rows = rows.Take();
+    if (explain_query_of_change_ != nullptr) {
+      const double ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
+      explain_query_of_change_(run->Describe(TreeRun::Ran{result.rows.size(), ms}, explain_as_json_));
+    }
     return result;
   }
 
@@ -327,16 +334,53 @@ class SessionImpl final : public Session {
   }
 
   absl::StatusOr<ResultSet> Run(const sql::ExplainStatement& statement) {
-    if (statement.tree != nullptr) {
-      return WithTree(*statement.tree, [&](TreeRun& query) -> absl::StatusOr<ResultSet> {
-        NAM_ASSIGN_OR_RETURN(std::vector<std::string> lines,
-                             query.Explain(statement.analyze, statement.json));
-        return QueryPlan(std::move(lines));
-      });
-    }
+    return std::visit([&](const auto& explained) { return Explain(statement, explained); },
+                      statement.statement);
+  }
+
+  absl::StatusOr<ResultSet> Explain(const sql::ExplainStatement& how, const sql::TreeStatement& query) {
+    return WithTree(*query.tree, [&](TreeRun& run) -> absl::StatusOr<ResultSet> {
+      NAM_ASSIGN_OR_RETURN(std::vector<std::string> lines, run.Explain(how.analyze, how.json));
+      return QueryPlan(std::move(lines));
+    });
+  }
+
+  absl::StatusOr<ResultSet> Explain(const sql::ExplainStatement& how, const sql::ExecuteStatement& execute) {
+    NAM_RETURN_IF_ERROR(MayRun(""));
+    NAM_ASSIGN_OR_RETURN(const sql::PrepareStatement* prepared, prepared_.Find(execute));
+    absl::StatusOr<sql::ExplainStatement> bound =
+        sql::BindExplained(how, *prepared, execute, tables_, WallTimeUs(attachment_.fabric().clock()));
+    absl::StatusOr<ResultSet> result =
+        bound.ok() ? RunWithServers(sql::Statement(*std::move(bound))) : bound.status();
+    if (!result.ok()) return WithoutPosition(result.status());
+    return result;
+  }
+
+  /// A change of record tables. With ANALYZE it is made.
+  template <typename Change>
+  absl::StatusOr<ResultSet> Explain(const sql::ExplainStatement& how, const Change& change) {
     if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
-    NAM_ASSIGN_OR_RETURN(std::vector<std::string> lines, records_->Explain(statement));
-    return QueryPlan(std::move(lines));
+    NAM_ASSIGN_OR_RETURN(ExplainedChange explained, records_->Explain(change));
+    std::vector<std::string> query;
+    if (how.analyze) {
+      Clock& clock = attachment_.fabric().clock();
+      const int64_t started_ns = clock.NowNs();
+      explain_query_of_change_ = [&](std::vector<std::string> lines) { query = std::move(lines); };
+      explain_as_json_ = how.json;
+      absl::StatusOr<ResultSet> changed = records_->Run(change);
+      explain_query_of_change_ = nullptr;
+      NAM_RETURN_IF_ERROR(changed.status());
+      explained.command = changed->command;
+      explained.ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
+    } else if (change.source != nullptr) {
+      const auto planned = WithTree(*change.source, [&](TreeRun& run) -> absl::StatusOr<ResultSet> {
+        NAM_ASSIGN_OR_RETURN(query, run.Explain(/*analyze=*/false, how.json));
+        return ResultSet();
+      });
+      NAM_RETURN_IF_ERROR(planned.status());
+    }
+    if (!how.json) return QueryPlan(ExplainChange(explained, std::move(query)));
+    return QueryPlan({ExplainChangeAsJson(explained, query.empty() ? "" : query[0])});
   }
 
   static ResultSet QueryPlan(std::vector<std::string> lines) {
@@ -376,6 +420,9 @@ class SessionImpl final : public Session {
   SessionSettings settings_;
   std::atomic<bool> cancel_ = false;
   RowReceiver* receiver_ = nullptr;  // of the statement that runs
+  /// While EXPLAIN ANALYZE makes a change: gets the lines of the query that the change is made of.
+  std::function<void(std::vector<std::string>)> explain_query_of_change_;
+  bool explain_as_json_ = false;
   std::unique_ptr<StageRunner> stages_;
   PreparedStatements prepared_;
   std::unique_ptr<RecordAccess> record_access_;  // null: none

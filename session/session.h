@@ -29,11 +29,12 @@ struct QueryWork {
   double waiting_ms = 0;  // of that, for blocks to arrive
 };
 
-/// How far a query has come.
+/// How far a query has come: first servers stream a table, then the session finishes.
 struct QueryProgress {
-  std::string table;       // that is streamed
-  uint64_t rows_done = 0;  // of those partitions that compute servers have taken up
-  uint64_t rows = 0;
+  std::string table;  // that is streamed; empty: the session finishes
+  uint64_t rows_done =
+      0;              // of those partitions that compute servers have taken up; of the session: rows so far
+  uint64_t rows = 0;  // 0 if the session finishes: nobody knows
   double elapsed_ms = 0;
 };
 

@@ -200,7 +200,9 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pl
                 .progress = ProgressOf(placed),
                 .clock = attachment_.fabric().clock(),
                 .cancel = cancel_});
+  running_ = true;
   const absl::Status status = run.Run();
+  running_ = false;
   // Whichever memory server was lost may have streams or the words; nobody waits for it once more.
   const bool lost = absl::IsUnavailable(status);
   multicast_->End(/*tell=*/!lost);
@@ -240,6 +242,22 @@ std::function<void(uint64_t)> StageRunner::ProgressOf(const PlacedStage& placed)
     progress.elapsed_ms = static_cast<double>(attachment_.fabric().clock().NowNs() - started_ns) / 1e6;
     progress_(progress);
   };
+}
+
+void StageRunner::BeginQuery() {
+  began_ns_ = attachment_.fabric().clock().NowNs();
+  next_report_ns_ = began_ns_ + kFirstProgressNs;
+}
+
+void StageRunner::TellFinishing(uint64_t rows) {
+  if (running_ || !progress_) return;
+  const int64_t now_ns = attachment_.fabric().clock().NowNs();
+  if (now_ns < next_report_ns_) return;
+  next_report_ns_ = now_ns + kProgressNs;
+  progress_({.table = "",
+             .rows_done = rows,
+             .rows = 0,
+             .elapsed_ms = static_cast<double>(now_ns - began_ns_) / 1e6});
 }
 
 WorkCounters* StageRunner::CountersFor(const PlacedStage& placed) {

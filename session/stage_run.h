@@ -52,6 +52,12 @@ class StageRunner {
   /// Everything that was the former member's is given up.
   absl::Status BeginAnew();
   void OnProgress(std::function<void(const QueryProgress&)> report) { progress_ = std::move(report); }
+  bool tells_progress() const { return progress_ != nullptr; }
+  /// Of a query whose rows the session works on: so many have come through its operators. Tells so now and
+  /// then, unless servers run, which tell of themselves.
+  void TellFinishing(uint64_t rows);
+  /// A query begins.
+  void BeginQuery();
 
   /// Living compute servers, and what each does of the stage.
   absl::Status FindServers(PlacedStage& placed, const RecordReads* records);
@@ -90,6 +96,9 @@ class StageRunner {
   int64_t catalog_silent_until_ns_ = 0;     // and not asked who has joined, or has scratch memory
   uint64_t attempt_;                        // ids start at random, so that sessions do not meet
   std::function<void(const QueryProgress&)> progress_;
+  bool running_ = false;        // servers do
+  int64_t began_ns_ = 0;        // the query
+  int64_t next_report_ns_ = 0;  // of the session's own work
 };
 
 /// What the stage's servers did, in addition.

@@ -128,6 +128,7 @@ absl::Status TreeRun::Plan(size_t stages_kept) {
 }
 
 absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
+  options_.stages.BeginQuery();
   absl::StatusOr<ResultSet> result = RunStages(receiver);
   // Attempts of a query that failed may have written, too. A memory server that was lost is not waited for.
   if (!result.ok()) options_.stages.scratch().Use();
@@ -171,6 +172,7 @@ absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
                        result.PrepareStage(plan(), tree_.lowered.tables, options_.settings.result_bytes_max(),
                                            options_.attachment.fabric().clock(), options_.cancel,
                                            options_.stages.scratch().ForSorts()));
+  TellProgress(*local);
   NAM_RETURN_IF_ERROR(FeedSession(*local));
   NAM_RETURN_IF_ERROR(local->Run());
   session_rows_ = local->rows();
@@ -178,6 +180,12 @@ absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
   NAM_ASSIGN_OR_RETURN(ResultSet rows, result.Finish());
   rows.work = work_;
   return rows;
+}
+
+/// Servers tell how far they are themselves, and the session takes in their rows meanwhile.
+void TreeRun::TellProgress(execution::LocalStage& local) const {
+  if (!options_.stages.tells_progress()) return;
+  local.OnProgress([this](uint64_t rows) { options_.stages.TellFinishing(rows); });
 }
 
 absl::Status TreeRun::RunServers(uint32_t number, const StageOutput& output) {
@@ -283,28 +291,33 @@ absl::Status TreeRun::FeedStage(uint32_t number, uint32_t pipeline, execution::L
 }
 
 absl::StatusOr<std::vector<std::string>> TreeRun::Explain(bool analyze, bool json) {
+  if (!analyze) return Describe(std::nullopt, json);
+  Clock& clock = options_.attachment.fabric().clock();
+  const int64_t started_ns = clock.NowNs();
+  NoRows rows;
+  NAM_RETURN_IF_ERROR(Run(rows).status());
+  return Describe(Ran{rows.rows(), static_cast<double>(clock.NowNs() - started_ns) / 1e6}, json);
+}
+
+std::vector<std::string> TreeRun::Describe(const std::optional<Ran>& ran, bool json) const {
   const proto::StreamSettings settings = options_.settings.ForStreams();
   ExplainedQuery query{.plan = plan(),
                        .tables = tree_.lowered.tables,
                        .settings = settings,
                        .stages = {},
                        .scans = tree_.transaction_scans,
-                       .analyze = analyze,
-                       .replanned = replanned_};
-  if (analyze) {
-    Clock& clock = options_.attachment.fabric().clock();
-    const int64_t started_ns = clock.NowNs();
-    NoRows rows;
-    NAM_RETURN_IF_ERROR(Run(rows).status());
-    query.session_rows = session_rows_;
-    query.session_sorts = session_sorts_;
-    query.result_rows = rows.rows();
-    query.result_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
+                       .analyze = ran.has_value(),
+                       .replanned = replanned_,
+                       .session_rows = session_rows_,
+                       .session_sorts = session_sorts_};
+  if (ran.has_value()) {
+    query.result_rows = ran->rows;
+    query.result_ms = ran->ms;
   }
   for (const PlacedStage& stage : stages_)
     query.stages.push_back(
         {stage.plan, stage.tables, stage.extended, stage.parts, stage.servers, stage.why_read});
-  if (json) return std::vector<std::string>{ExplainAsJson(query)};
+  if (json) return {ExplainAsJson(query)};
   return session::Explain(query);
 }
 

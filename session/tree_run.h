@@ -53,6 +53,12 @@ class TreeRun {
   absl::StatusOr<ResultSet> Run(RowReceiver& receiver);
   /// The lines of EXPLAIN, or its JSON document; with `analyze` it runs before, and they say what has run.
   absl::StatusOr<std::vector<std::string>> Explain(bool analyze, bool json);
+  /// The same of a query that has run, or (nothing) has not.
+  struct Ran {
+    size_t rows = 0;
+    double ms = 0;
+  };
+  std::vector<std::string> Describe(const std::optional<Ran>& ran, bool json) const;
 
  private:
   /// What attempts at a barrier's stage have left.
@@ -79,6 +85,8 @@ class TreeRun {
   absl::Status FeedStage(uint32_t number, uint32_t pipeline, execution::LocalStage& local);
   absl::Status RunServers(uint32_t number, const StageOutput& output);
   const plan::PhysicalPlan& plan() const { return tree_.lowered.plan; }
+  /// Tells how far the session's stage is, from now on.
+  void TellProgress(execution::LocalStage& local) const;
 
   const Options options_;
   plan::logical::Query query_;  // without dependent joins

@@ -24,23 +24,26 @@ absl::StatusOr<bool> AnalyzeOption(const Node& option) {
                    "write EXPLAIN ANALYZE");
 }
 
-/// EXPLAIN of a change of record tables says how the rows are found that it would change.
-absl::StatusOr<Statement> BindExplainOfChange(const Node& node, bool analyze, TableSource& tables) {
-  const bool update = node.Is("UpdateStmt");
-  if (analyze) {
-    return Refusal("EXPLAIN ANALYZE of a statement that changes rows is not supported", node.text().Start(),
-                   "write EXPLAIN, which does not run it");
+using Explained = ExplainStatement::Explained;
+
+/// One of the statements that EXPLAIN takes.
+template <typename Bound>
+absl::StatusOr<Explained> Only(absl::StatusOr<Statement> statement) {
+  NAM_RETURN_IF_ERROR(statement.status());
+  return Explained(std::get<Bound>(*std::move(statement)));
+}
+
+absl::StatusOr<Explained> BindExplainedStatement(const Node& node, TableSource& tables) {
+  if (node.Is("SelectStmt")) {
+    NAM_ASSIGN_OR_RETURN(plan::logical::Query tree, BindLogical(node, tables));
+    return Explained(TreeStatement{std::make_shared<plan::logical::Query>(std::move(tree))});
   }
-  NAM_ASSIGN_OR_RETURN(Statement bound, update ? BindUpdate(node, tables) : BindDelete(node, tables));
-  ExplainStatement statement;
-  const auto take = [&](auto& change) {
-    statement.table = std::move(change.table);
-    statement.conjuncts = std::move(change.conjuncts);
-    statement.tree = std::move(change.source);
-  };
-  update ? take(std::get<UpdateStatement>(bound)) : take(std::get<DeleteStatement>(bound));
-  if (statement.tree == nullptr) statement.change = update ? "Update" : "Delete";
-  return Statement(std::move(statement));
+  if (node.Is("InsertStmt")) return Only<InsertStatement>(BindInsert(node, tables));
+  if (node.Is("UpdateStmt")) return Only<UpdateStatement>(BindUpdate(node, tables));
+  if (node.Is("DeleteStmt")) return Only<DeleteStatement>(BindDelete(node, tables));
+  if (node.Is("ExecuteStmt")) return Only<ExecuteStatement>(BindExecute(node));
+  return Refusal("EXPLAIN of anything but SELECT, INSERT, UPDATE, DELETE and EXECUTE is not supported",
+                 node.text().Start(), "explain one of these");
 }
 
 absl::StatusOr<bool> IsJson(const Node& option) {
@@ -70,14 +73,7 @@ absl::StatusOr<Statement> BindExplain(const Node& node, TableSource& tables) {
   }
   NAM_RETURN_IF_ERROR(node.Only({"query", "options"}));
   const Node query = node.Field("query");
-  if (query.Is("UpdateStmt") || query.Is("DeleteStmt"))
-    return BindExplainOfChange(query, statement.analyze, tables);
-  if (!query.Is("SelectStmt")) {
-    return Refusal("EXPLAIN of anything but SELECT, UPDATE and DELETE is not supported", node.text().Start(),
-                   "explain a SELECT");
-  }
-  NAM_ASSIGN_OR_RETURN(plan::logical::Query tree, BindLogical(query, tables));
-  statement.tree = std::make_shared<plan::logical::Query>(std::move(tree));
+  NAM_ASSIGN_OR_RETURN(statement.statement, BindExplainedStatement(query, tables));
   return Statement(std::move(statement));
 }
 
@@ -212,6 +208,18 @@ absl::StatusOr<Statement> BindPrepared(const PrepareStatement& prepared, const E
   NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(prepared.text, time));
   statement.SetParameters(parameters);
   return BindStatement(statement.root(), tables);
+}
+
+absl::StatusOr<ExplainStatement> BindExplained(const ExplainStatement& explain,
+                                               const PrepareStatement& prepared,
+                                               const ExecuteStatement& execute, TableSource& tables,
+                                               std::optional<int64_t> now_us) {
+  NAM_ASSIGN_OR_RETURN(Parameters parameters, ArgumentsOf(prepared, execute));
+  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(prepared.text, now_us));
+  statement.SetParameters(parameters);
+  ExplainStatement out{.analyze = explain.analyze, .json = explain.json, .statement = {}};
+  NAM_ASSIGN_OR_RETURN(out.statement, BindExplainedStatement(statement.root(), tables));
+  return out;
 }
 
 }  // namespace nam::sql

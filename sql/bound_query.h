@@ -31,15 +31,6 @@ struct OutputColumn {
 struct TreeStatement {
   std::shared_ptr<plan::logical::Query> tree;
 };
-struct ExplainStatement {
-  bool analyze = false;
-  bool json = false;  // one JSON document instead of lines
-  std::shared_ptr<plan::logical::Query> tree;
-  // These instead of a tree explain an UPDATE or DELETE of one table:
-  std::string change;  // which of them
-  BoundTable table;
-  std::vector<plan::Expr> conjuncts;
-};
 struct DropTableStatement {
   std::string table;
   bool if_exists = false;
@@ -147,6 +138,15 @@ struct DeallocateStatement {
   std::string name;  // empty: all
 };
 
+struct ExplainStatement {
+  /// What is explained. Of an ExecuteStatement what it runs is not known before BindExplained.
+  using Explained =
+      std::variant<TreeStatement, InsertStatement, UpdateStatement, DeleteStatement, ExecuteStatement>;
+  bool analyze = false;
+  bool json = false;  // one JSON document instead of lines
+  Explained statement;
+};
+
 using Statement =
     std::variant<TreeStatement, ExplainStatement, DropTableStatement, SetStatement, CreateTableStatement,
                  CreateIndexStatement, DropIndexStatement, InsertStatement, UpdateStatement, DeleteStatement,
@@ -195,5 +195,11 @@ absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, con
 /// 42804 if one has no value of its parameter's type.
 absl::StatusOr<Statement> BindPrepared(const PrepareStatement& prepared, const ExecuteStatement& execute,
                                        TableSource& tables, const StatementTime& time);
+
+/// The same of EXPLAIN EXECUTE: an EXPLAIN of the prepared statement. Errors as of BindPrepared.
+absl::StatusOr<ExplainStatement> BindExplained(const ExplainStatement& explain,
+                                               const PrepareStatement& prepared,
+                                               const ExecuteStatement& execute, TableSource& tables,
+                                               std::optional<int64_t> now_us);
 
 }  // namespace nam::sql

@@ -43,6 +43,9 @@ std::string ProgressText(const std::string& doing, const ssb::Progress& progress
 }
 
 std::string ProgressText(const session::QueryProgress& progress) {
+  if (progress.table.empty())
+    return absl::StrCat("finishing: ", FormatCount(progress.rows_done), " rows so far, ",
+                        FormatDuration(std::lround(progress.elapsed_ms / 1000)));
   const uint64_t rows = std::max(progress.rows, progress.rows_done);
   // As long as there is something to tell, there is something left to do.
   const uint64_t percent = rows == 0 ? 0 : std::min<uint64_t>(99, progress.rows_done * 100 / rows);

@@ -44,7 +44,32 @@ std::string Footer(uint64_t rows) {
   return absl::StrFormat("(%d %s)\n", rows, rows == 1 ? "row" : "rows");
 }
 
-/// Cells lie one behind the other in one text.
+/// A cell with a line for each line of its text.
+std::string CellLines(const ResultBatch& rows, size_t column, size_t row, const PrintOptions& options) {
+  if (rows.null(column, row) || !rows.is_text(column, row)) return Cell(rows, column, row, options);
+  std::string lines;
+  std::string_view left = rows.text(column, row);
+  while (true) {
+    const size_t end = left.find('\n');
+    lines += Printable(left.substr(0, end));
+    if (end == std::string_view::npos) return lines;
+    lines.push_back('\n');
+    left.remove_prefix(end + 1);
+  }
+}
+
+size_t WidestLine(std::string_view lines) {
+  size_t widest = 0;
+  while (true) {
+    const size_t end = lines.find('\n');
+    widest = std::max(widest, DisplayWidth(lines.substr(0, end)));
+    if (end == std::string_view::npos) return widest;
+    lines.remove_prefix(end + 1);
+  }
+}
+
+/// Cells lie one behind the other in one text. One of several lines has a `+` behind each that is not its
+/// last, as psql prints it.
 class TablePrinter final : public RowPrinter {
  public:
   TablePrinter(const PrintOptions& options, std::ostream& out) : RowPrinter(out), options_(options) {}
@@ -60,8 +85,8 @@ class TablePrinter final : public RowPrinter {
   absl::Status Add(const ResultBatch& rows) override {
     for (size_t row = 0; row < rows.rows(); ++row) {
       for (size_t i = 0; i < columns_.size(); ++i) {
-        const std::string cell = Cell(rows, i, row, options_);
-        widths_[i] = std::max(widths_[i], DisplayWidth(cell));
+        const std::string cell = CellLines(rows, i, row, options_);
+        widths_[i] = std::max(widths_[i], WidestLine(cell));
         cells_ += cell;
         ends_.push_back(cells_.size());
       }
@@ -97,14 +122,22 @@ class TablePrinter final : public RowPrinter {
   }
 
  private:
-  void Append(const std::vector<std::string_view>& line, std::string& out) const {
-    const size_t begin = out.size();
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      out += i == 0 ? " " : " | ";
-      AppendPadded(line[i], widths_[i], columns_[i].type.numeric(), out);
+  /// As many lines as the cell with most has. What is printed of the cells is taken off them.
+  void Append(std::vector<std::string_view>& cells, std::string& out) const {
+    for (bool more = true; more;) {
+      more = false;
+      const size_t begin = out.size();
+      for (size_t i = 0; i < columns_.size(); ++i) {
+        out += i == 0 ? " " : "| ";
+        const size_t end = cells[i].find('\n');
+        AppendPadded(cells[i].substr(0, end), widths_[i], columns_[i].type.numeric(), out);
+        out.push_back(end == std::string_view::npos ? ' ' : '+');
+        more = more || end != std::string_view::npos;
+        cells[i].remove_prefix(end == std::string_view::npos ? cells[i].size() : end + 1);
+      }
+      TrimRight(begin, out);
+      out.push_back('\n');
     }
-    TrimRight(begin, out);
-    out.push_back('\n');
   }
 
   const PrintOptions options_;

@@ -20,7 +20,7 @@ struct PrintOptions {
 };
 
 /// The rows of a statement as text that ends with a newline. Without columns: nothing, in any format.
-///  - table: aligned, numbers to the right, control characters escaped
+///  - table: aligned, numbers to the right, a line for each line of a text, control characters escaped
 ///  - csv: RFC 4180 with a header line (lines end with a newline alone); NULL is an empty field, an empty
 ///    string a quoted one
 ///  - json: an array of objects; integers and decimals as exact JSON numbers, dates as strings. Of columns

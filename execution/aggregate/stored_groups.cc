@@ -86,6 +86,7 @@ absl::Status StoredGroups::AddGroups(TaskContext& context, std::span<const std::
       std::copy_n(set_.group_of(), count, group_of_.data() + group_count_);
     }
     group_count_ += count;
+    groups_taken_ += count;
     return absl::OkStatus();
   });
 }

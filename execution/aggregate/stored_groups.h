@@ -24,6 +24,9 @@ class StoredGroups {
   /// this aggregation and attempt. After an error the sink is of no use. CANCELLED soon after the query was.
   absl::Status Add(TaskContext& context, std::span<const std::byte> stored, uint64_t attempt);
 
+  /// So many came, of all attempts.
+  uint64_t groups() const { return groups_taken_; }
+
  private:
   absl::Status AddPage(TaskContext& context, std::span<const std::byte> page, uint64_t attempt);
   absl::Status AddGroups(TaskContext& context, std::span<const std::byte> page);
@@ -36,6 +39,7 @@ class StoredGroups {
   std::vector<uint32_t> places_;
   BudgetArray<uint32_t> group_of_;  // of the attempt's groups: what they are here
   uint64_t group_count_ = 0;
+  uint64_t groups_taken_ = 0;
 };
 
 }  // namespace nam::execution

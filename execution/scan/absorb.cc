@@ -96,6 +96,7 @@ class Absorption {
       if (probe_of_.back() >= 0) {
         const auto key = static_cast<size_t>(probe->keys[0].column.column);
         out_.probes.push_back({probe->build, input[key].number});
+        out_.probe_steps.push_back(static_cast<uint32_t>(i));
       }
       at_.push_back(OutputOf(i, input));
       NAM_CHECK(at_.back().size() == in_.schemas[i + 1].size());

@@ -28,6 +28,7 @@ struct AbsorbedPipeline {
   };
   plan::Pipeline pipeline;
   std::vector<Probe> probes;
+  std::vector<uint32_t> probe_steps;  // which of the old steps they were; ascending
   std::vector<ScanOutput> outputs;
 };
 

@@ -114,6 +114,7 @@ void BlockScanTask::End() {
   } else {
     CountFedTime();
   }
+  for (const auto& selector : selectors_) totals_.conditions.Add(selector->counts());
   scan_.Add(totals_, claims_ ? &*claims_ : nullptr);
 }
 
@@ -220,6 +221,7 @@ Step BlockScanTask::Complete(TaskContext& context, uint32_t rows) {
     context.Charge(selection.count, work_cost::kFilterRowPs);
     const auto kept = SelectWhere(*scan_.programs_[i], frames_[i], read_, selection, positions_);
     if (!kept) return context.Fail(frames_[i].error());
+    totals_.conditions.dropped += selection.count - *kept;
     if (*kept == 0) return Step::kNeedInput;
     if (*kept < selection.count) selection = {positions_, *kept};
   }

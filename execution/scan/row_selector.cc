@@ -30,6 +30,15 @@ RowSelector::CodeRange CodesOf(const CodeMeaning& meaning, int64_t least, int64_
 
 }  // namespace
 
+void ConditionCounts::Add(const ConditionCounts& more) {
+  dropped += more.dropped;
+  if (lookups.size() < more.lookups.size()) lookups.resize(more.lookups.size());
+  for (size_t i = 0; i < more.lookups.size(); ++i) {
+    lookups[i].rows += more.lookups[i].rows;
+    lookups[i].found += more.lookups[i].found;
+  }
+}
+
 double RowSelector::Step::rank() const {
   return cost_ns / std::max(1e-6, 1 - passed / seen);
 }
@@ -49,7 +58,9 @@ RowSelector::RowSelector(std::span<const ScanColumn> columns, std::span<const Sl
     step.high = condition.codes.high;
     if (!range) step.test.bits = condition.codes.bits.data();
   }
-  for (const KeyLookup& lookup : lookups) AddLookup(lookup, columns[lookup.slot]);
+  for (size_t i = 0; i < lookups.size(); ++i)
+    AddLookup(lookups[i], static_cast<int>(i), columns[lookups[i].slot]);
+  counts_.lookups.resize(lookups.size());
   for (Step& step : steps_) {
     step.test.low = step.low;
     step.test.spread = step.high - step.low;
@@ -65,10 +76,11 @@ RowSelector::Step& RowSelector::Add(Step::Kind kind, uint32_t number, double pas
   return step;
 }
 
-void RowSelector::AddLookup(const KeyLookup& lookup, const ScanColumn& column) {
+void RowSelector::AddLookup(const KeyLookup& lookup, int number, const ScanColumn& column) {
   const CodeMeaning& meaning = *column.meaning;
   if (meaning.null_code) {  // whose number could be somebody's key
     Step& step = Add(Step::Kind::kRange, column.number, 1, 0.25);
+    step.lookup_number = number;
     step.low = 1;
     step.high = std::numeric_limits<uint64_t>::max() >> (64 - 8 * meaning.width);
   }
@@ -80,6 +92,7 @@ void RowSelector::AddLookup(const KeyLookup& lookup, const ScanColumn& column) {
   step.low = codes.low;
   step.high = codes.high;
   step.lookup = lookup;
+  step.lookup_number = number;
   if (lookup.parts != uint32_t{1} << table.part_shift()) step.lookup.parts = 0;
   NAM_CHECK(step.lookup.parts != 0 || table.all_here(), "a table that has some parts is looked up by part");
   step.test.bits = table.present();
@@ -114,8 +127,14 @@ bool RowSelector::MayPass(const Step& step, const storage::ColumnZone& zone) con
   return step.low <= step.high && zone.min <= step.high && step.low <= zone.max;
 }
 
+void RowSelector::CountDropped(const Step& step, uint64_t rows) {
+  (step.lookup_number < 0 ? counts_.dropped
+                          : counts_.lookups[static_cast<size_t>(step.lookup_number)].rows) += rows;
+}
+
 /// Narrows the rows to be looked at to those whose code is within the step's. False if none is left.
 bool RowSelector::CutBySorting(const Step& step) {
+  const uint32_t before = end_ - next_;
   WithCodes(step.page.codes, step.page.width, [&](const auto* codes) {
     const auto *from = codes + next_, *to = codes + end_;
     from = std::partition_point(from, to, [&](auto code) { return code < step.low; });
@@ -123,6 +142,7 @@ bool RowSelector::CutBySorting(const Step& step) {
     next_ = static_cast<uint32_t>(from - codes);
     end_ = static_cast<uint32_t>(to - codes);
   });
+  CountDropped(step, before - (end_ - next_));
   return next_ < end_;
 }
 
@@ -130,14 +150,19 @@ bool RowSelector::Start(const storage::BlockView& block) {
   next_ = end_ = 0;
   for (const Zoned& condition : conditions_) {
     const storage::ColumnZone& zone = block.zone(condition.number);
-    if (!condition.codes->MayPass(zone.min, zone.max)) return false;
+    if (condition.codes->MayPass(zone.min, zone.max)) continue;
+    counts_.dropped += block.rows();
+    return false;
   }
   for (Step& step : steps_) {
     step.in_this_block = true;
     step.page = {block.page(step.number), block.width(step.number)};
     if (step.kind == Step::Kind::kSet) continue;
     const storage::ColumnZone& zone = block.zone(step.number);
-    if (!MayPass(step, zone)) return false;
+    if (!MayPass(step, zone)) {
+      CountDropped(step, block.rows());
+      return false;
+    }
     // Every row passes a range that its zone lies in.
     step.in_this_block = step.kind == Step::Kind::kLookup || zone.min < step.low || step.high < zone.max;
     if (step.lookup.parts != 0) {
@@ -172,6 +197,13 @@ uint32_t RowSelector::Next(uint32_t* rows) {
     none_yet = false;
     step.seen += count;
     step.passed += left;
+    if (step.kind == Step::Kind::kLookup) {
+      ConditionCounts::Lookup& lookup = counts_.lookups[static_cast<size_t>(step.lookup_number)];
+      lookup.rows += count;
+      lookup.found += left;
+    } else {
+      CountDropped(step, count - left);
+    }
     count = left;
   }
   if (none_yet) std::iota(rows, rows + count, first);

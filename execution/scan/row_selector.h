@@ -23,6 +23,18 @@ struct KeyLookup {
   uint32_t divisor = 1;
 };
 
+/// What became of rows that conditions have looked at.
+struct ConditionCounts {
+  struct Lookup {
+    uint64_t rows = 0;  // whose keys were looked up
+    uint64_t found = 0;
+  };
+  uint64_t dropped = 0;  // by conditions on the table alone, with those whose blocks were not looked at
+  std::vector<Lookup> lookups;
+
+  void Add(const ConditionCounts& more);
+};
+
 /// A column that a scan reads, as one group of chains encodes it.
 struct ScanColumn {
   uint32_t number = 0;  // in the table's blocks
@@ -65,12 +77,16 @@ class RowSelector {
     uint64_t later_rows = 0;
   };
   Work TakeWork();
+  /// Since it was made. A row that an earlier condition has dropped comes to no later one, so numbers of rows
+  /// depend on the order that the selector has chosen.
+  const ConditionCounts& counts() const { return counts_; }
 
  private:
   struct Step {
     enum class Kind : uint8_t { kRange, kSet, kLookup };
     Kind kind;
     uint32_t number;                      // of the column
+    int lookup_number = -1;               // that it is of; -1: of a condition
     CodePage page = {};                   // of the block
     bool in_this_block = true;            // false: zones or sorting have decided it
     uint64_t low = 0, high = UINT64_MAX;  // what passes has such a code
@@ -85,16 +101,18 @@ class RowSelector {
     const CodeCondition* codes;
   };
   Step& Add(Step::Kind kind, uint32_t number, double passing, double cost_ns);
-  void AddLookup(const KeyLookup& lookup, const ScanColumn& column);
+  void AddLookup(const KeyLookup& lookup, int number, const ScanColumn& column);
   bool CutBySorting(const Step& step);
   bool MayPass(const Step& step, const storage::ColumnZone& zone) const;
   void Order();
+  void CountDropped(const Step& step, uint64_t rows);
   std::vector<Step> steps_;  // in the order in which they are applied
   std::vector<Zoned> conditions_;
   const int sort_column_;
   uint32_t next_ = 0, end_ = 0;  // rows of the block
   uint32_t windows_until_order_ = 1;
   Work work_;
+  ConditionCounts counts_;
 };
 
 }  // namespace nam::execution

@@ -4,6 +4,7 @@ namespace nam::execution {
 
 void ScanTotals::Add(const ScanTotals& totals, const PieceClaims* claims) {
   rows_in += totals.rows_in;
+  conditions.Add(totals.conditions);
   skipped_blocks += totals.skipped_blocks;
   total_ns += totals.total_ns;
   AddStream(totals.stream);

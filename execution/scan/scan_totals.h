@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "execution/scan/piece_claims.h"
+#include "execution/scan/row_selector.h"
 #include "storage/block_stream.h"
 
 namespace nam::execution {
@@ -11,6 +12,7 @@ namespace nam::execution {
 /// What the tasks of a scan have done so far.
 struct ScanTotals {
   uint64_t rows_in = 0;         // of the blocks that came
+  ConditionCounts conditions;   // of a block scan: what became of these rows
   uint64_t skipped_blocks = 0;  // not READ, or without a row that their zones let pass
   /// From the tasks' first calls to their ends, with what comes behind them. Of fed blocks: until they are
   /// used up, and until they came.

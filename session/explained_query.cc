@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "optimizer/operator_cost.h"
+#include "session/explain.h"
+#include "sql/record_access.h"
+
+namespace nam::session {
+namespace {
+
+/// Rows of a node in what a server or the session has counted. What a source does by itself of the steps that
+/// follow stands before what is counted, if it is not counted at all.
+template <typename Rows>
+std::optional<uint64_t> At(const Rows& rows, size_t nodes, size_t node) {
+  const size_t counted = std::min(static_cast<size_t>(rows.size()), nodes);
+  if (counted == 0 || node < nodes - counted || node >= nodes) return std::nullopt;
+  return static_cast<uint64_t>(rows[static_cast<int>(node - (nodes - counted))]);
+}
+
+}  // namespace
+
+double ExplainedQuery::EstimatedRows(uint32_t pipeline, size_t node) const {
+  if (node == SinkOf(pipeline)) return optimizer::RowsLeft(plan, pipeline);
+  return plan.pipelines[pipeline].estimates[node].rows;
+}
+
+std::vector<std::optional<double>> ExplainedQuery::Costs(uint32_t pipeline) const {
+  optimizer::Workers workers;
+  if (!OfSession(pipeline)) {
+    const std::vector<ServerReport>& servers = stages[plan.pipelines[pipeline].stage].servers;
+    workers.servers = std::max(1, static_cast<int>(servers.size()));
+    for (const ServerReport& server : servers) {
+      const auto threads = static_cast<int>(server.member.threads());
+      workers.threads = &server == servers.data() ? threads : std::min(workers.threads, threads);
+    }
+  }
+  return optimizer::OperatorCosts(plan, pipeline, tables, workers);
+}
+
+std::optional<ActualRows> ExplainedQuery::Actual(uint32_t pipeline, size_t node) const {
+  if (!analyze) return std::nullopt;
+  if (node == SinkOf(pipeline)) return LeftBySink(pipeline);
+  if (!OfSession(pipeline)) return OfServers(pipeline, node);
+  if (pipeline >= session_rows.size()) return std::nullopt;
+  const std::optional<uint64_t> rows = At(session_rows[pipeline], SinkOf(pipeline), node);
+  if (!rows.has_value()) return std::nullopt;
+  return ActualRows{.rows = *rows};
+}
+
+/// What servers do besides what they share is a build side, whole or of the partitions that each needs: one
+/// for each of a server's attempts.
+std::optional<ActualRows> ExplainedQuery::OfServers(uint32_t pipeline, size_t node) const {
+  const uint32_t number = plan.pipelines[pipeline].stage;
+  const ExplainedStage& stage = stages[number];
+  const size_t nodes = SinkOf(pipeline);
+  const auto place = static_cast<int>(PlaceInStage(pipeline));
+  const bool shared = plan.stages[number].claimed == pipeline || stage.servers.size() < 2;
+  std::optional<ActualRows> all;
+  for (const ServerReport& server : stage.servers) {
+    if (place >= server.reply.pipelines_size()) continue;
+    const auto& counted = server.reply.pipelines(place).rows_after();
+    // Behind a row count for each node: how many rows each step looked up, if the source has done it.
+    const bool with_lookups = static_cast<size_t>(counted.size()) == 2 * nodes - 1;
+    std::optional<uint64_t> rows = At(counted, nodes, node);
+    if (!rows.has_value()) continue;
+    uint64_t of = with_lookups && node > 0 ? counted.Get(static_cast<int>(nodes + node - 1)) : 0;
+    const uint64_t attempts = shared ? 1 : std::max<uint64_t>(1, server.turns.size());
+    rows = *rows / attempts;
+    of /= attempts;
+    if (!all.has_value()) {
+      all = ActualRows{.rows = *rows, .each_server = !shared, .most = *rows};
+    } else {
+      all->rows = shared ? all->rows + *rows : std::min(all->rows, *rows);
+      all->most = std::max(all->most, *rows);
+    }
+    if (of > 0) all->of = shared ? all->of.value_or(0) + of : std::max(all->of.value_or(0), of);
+  }
+  return all;
+}
+
+/// As many as come in, or as who reads them has counted.
+std::optional<ActualRows> ExplainedQuery::LeftBySink(uint32_t pipeline) const {
+  const plan::Pipeline& of = plan.pipelines[pipeline];
+  if (OfSession(pipeline) && pipeline + 1 == plan.pipelines.size())
+    return ActualRows{.rows = static_cast<uint64_t>(result_rows)};
+  for (uint32_t p = pipeline + 1; p < plan.pipelines.size(); ++p) {
+    const plan::SourceNode& source = plan.pipelines[p].source;
+    const auto* pages = std::get_if<plan::PageSource>(&source);
+    const auto* window = std::get_if<plan::WindowSource>(&source);
+    if ((pages != nullptr && pages->pipeline == pipeline) ||
+        (window != nullptr && window->pipeline == pipeline))
+      return Actual(p, 0);
+    const auto* parts = std::get_if<plan::PartitionSource>(&source);
+    if (parts == nullptr || parts->pipeline != pipeline || OfSession(p)) continue;
+    ActualRows read;
+    for (const ServerReport& server : stages[plan.pipelines[p].stage].servers) {
+      const auto place = static_cast<int>(PlaceInStage(p));
+      if (place < server.reply.pipelines_size()) read.rows += server.reply.pipelines(place).rows_in();
+    }
+    // A build side of parts is read by each server.
+    if (plan.stages[plan.pipelines[p].stage].claimed == p) return read;
+  }
+  if (std::holds_alternative<plan::AggregateSink>(of.sink)) return std::nullopt;
+  std::optional<ActualRows> in = Actual(pipeline, SinkOf(pipeline) - 1);
+  if (in.has_value()) in->of.reset();
+  return in;
+}
+
+size_t ExplainedQuery::PlaceInStage(uint32_t pipeline) const {
+  const uint32_t stage = plan.pipelines[pipeline].stage;
+  return static_cast<size_t>(std::count_if(plan.pipelines.begin(), plan.pipelines.begin() + pipeline,
+                                           [&](const plan::Pipeline& p) { return p.stage == stage; }));
+}
+
+std::optional<size_t> ExplainedQuery::JoinOf(uint32_t pipeline) const {
+  const ExplainedStage& stage = stages[plan.pipelines[pipeline].stage];
+  const size_t place = PlaceInStage(pipeline);
+  if (stage.extended || place >= stage.star.joins.size() || place >= stage.why_read.size())
+    return std::nullopt;
+  return place;
+}
+
+std::string ExplainedQuery::PathOf(uint32_t pipeline) const {
+  for (const optimizer::TransactionScan& scan : scans) {
+    if (scan.pipeline == pipeline) return sql::Describe(*tables[scan.table], scan.path);
+  }
+  return "";
+}
+
+std::string ExplainedQuery::ColumnName(uint32_t table, uint32_t column) const {
+  return tables[table]->columns(static_cast<int>(column)).name();
+}
+
+}  // namespace nam::session
