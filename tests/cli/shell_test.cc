@@ -67,6 +67,8 @@ TEST(ProgressText, SaysHowFarAQueryIsAndWhatIsLeft) {
   EXPECT_EQ(
       ProgressText({.table = "lineorder", .rows_done = 1'500'000, .rows = 6'001'215, .elapsed_ms = 2'000}),
       "lineorder: 1,500,000 of 6,001,215 rows (24 %), 0:06 left");
+  EXPECT_EQ(ProgressText({.table = "", .rows_done = 1'500'000, .elapsed_ms = 2'000}),
+            "finishing: 1,500,000 rows so far, 0:02");
   EXPECT_EQ(ProgressText({.table = "t", .rows = 10, .elapsed_ms = 500}), "t: 0 of 10 rows (0 %)");
   EXPECT_EQ(ProgressText({.table = "t", .elapsed_ms = 500}), "t: 0 of 0 rows (0 %)");
   EXPECT_EQ(ProgressText({.table = "t", .rows_done = 10, .rows = 10, .elapsed_ms = 500}),

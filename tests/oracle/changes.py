@@ -3,7 +3,8 @@
     Changes(world, counts).run(250)
 
 A statement that NAM refuses by name (0A000) fails in PostgreSQL as well, so that a transaction ends alike in both.
-Nothing is tried where NAM differs on purpose: UPDATE that moves keys over each other, and several errors at once."""
+Nothing is tried where NAM differs on purpose (docs/design/numbers-and-types.md): UPDATE that moves keys over each other,
+integers beyond 32 bits on their way into a column, and several errors at once."""
 import compare
 import postgres
 import tables

@@ -168,19 +168,24 @@ TEST(Print, SortsWindowsUnionsAndSetsAreLines) {
   plan.stages = {{3, {}, Stage::Site::kSession}};
   ASSERT_TRUE(Check(plan).ok()) << Check(plan);
   const std::vector<std::string> golden = {
-      "P0 values, 1 rows => #0, #1 ~1, session",
+      "P0 values, 1 row => column1, column2 ~1, session",
       "   feed P1",
-      "P1 values, 1 rows => #0, #1 ~1, session, after P0",
-      "   sort by #0, #1 desc, as sorted runs if they are many",
-      "P2 window over rows of P1 partition by #0 order by #1 desc, sum(#1) range between 3 preceding and "
-      "current row exclude ties, rank() => #0, #1, #2, #3 ~1, session, after P1",
-      "   expand to sets (#0, #1), (#1), () => #0, #1, #2, #3, #0, #1, #6 ~1",
-      "   repeat #3 times => #0, #1, #2, #3, #0, #1, #6 ~1",
-      "   limit 4 behind 1 with ties in #0, #2 => #0, #1, #2, #3, #0, #1, #6 ~1",
-      "   series from #0 to #1 by #0 => #0, #1, #2, #3, #0, #1, #6, #7 ~1",
-      "   build rows payload #0",
-      "P3 values, 1 rows => #0, #1 ~1, session, after P2",
-      "   probe mark P2 in a loop comparing #1 = #0 => #1, #1 ~1",
+      "P1 values, 1 row => column1, column2 ~1, session, after P0",
+      "   sort by column1, column2 desc, as sorted runs if they are many",
+      "P2 window over rows of P1 partition by column1 order by column2 desc, sum(column2) range between 3 "
+      "preceding and current row exclude ties, rank() => column1, column2, sum(column2), rank() ~1, session, "
+      "after P1",
+      "   expand to sets (column1, column2), (column2), () => column1, column2, sum(column2), rank(), "
+      "column1, "
+      "column2, set() ~1",
+      "   repeat rank() times => column1, column2, sum(column2), rank(), column1, column2, set() ~1",
+      "   limit 4 behind 1 with ties in column1, sum(column2) => column1, column2, sum(column2), rank(), "
+      "column1, column2, set() ~1",
+      "   series from column1 to column2 by column1 => column1, column2, sum(column2), rank(), column1, "
+      "column2, set(), series() ~1",
+      "   build rows payload column1",
+      "P3 values, 1 row => column1, column2 ~1, session, after P2",
+      "   probe mark P2 in a loop comparing column2 = column1 => column2, mark(P2) ~1",
       "   sort first 5 after 2",
   };
   EXPECT_EQ(Print(plan, [](uint32_t, uint32_t) { return "c"; }), golden);

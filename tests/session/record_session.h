@@ -59,10 +59,14 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
     if (const auto* s = std::get_if<sql::CreateIndexStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::DropIndexStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::ExplainStatement>(&bound)) {
-      if (s->tree == nullptr) return Lines(statements_.Explain(*s));
+      if (const auto* update = std::get_if<sql::UpdateStatement>(&s->statement))
+        return Lines(PathOf(statements_.Explain(*update)));
+      if (const auto* deletion = std::get_if<sql::DeleteStatement>(&s->statement))
+        return Lines(PathOf(statements_.Explain(*deletion)));
       return statements_.InTransaction([&]() -> absl::StatusOr<ResultSet> {
         SessionScans scans(access_);
-        const auto tree = optimizer::PlanQuery(std::move(*s->tree), {.records = &scans});
+        const auto& query = std::get<sql::TreeStatement>(s->statement);
+        const auto tree = optimizer::PlanQuery(std::move(*query.tree), {.records = &scans});
         if (!tree.ok()) return tree.status();
         return Lines(Paths(*tree));
       });
@@ -110,6 +114,13 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
                                      })));
       }
     }
+    return lines;
+  }
+
+  static absl::StatusOr<std::vector<std::string>> PathOf(const absl::StatusOr<ExplainedChange>& change) {
+    if (!change.ok()) return change.status();
+    std::vector<std::string> lines = {absl::StrCat(change->kind, " ", change->table, " ", change->how)};
+    for (const std::string& condition : change->conditions) lines.push_back("  if " + condition);
     return lines;
   }
 

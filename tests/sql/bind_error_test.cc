@@ -84,7 +84,7 @@ TEST(BindErrorTest, StatementKinds) {
       {"set nam.x = a, ^b", "several values"},
       {"set nam.x to ^default", "this form of SET"},
       {"^reset nam.x", "RESET"},
-      {"^explain insert into t values (1)", "EXPLAIN of anything but SELECT"},
+      {"^explain create table x as select 1", "EXPLAIN of anything but SELECT"},
       {"explain (analyze, ^costs off) select id from t", "EXPLAIN option \"costs\""},
       {"explain ^verbose select id from t", "EXPLAIN option \"verbose\""},
       {"explain (^format xml) select id from t", "EXPLAIN (FORMAT XML)"},

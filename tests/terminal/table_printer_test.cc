@@ -47,7 +47,7 @@ TEST(TableTest, ControlCharactersCannotBreakTheTable) {
   ResultSet result;
   result.columns = {{"t\n", Type::String()}};
   result.rows = {{Value::String("a\nb\x1b[2J")}};
-  EXPECT_EQ(Render(result, {}), " t\\n\n-------------\n a\\nb\\x1b[2J\n(1 row)\n");
+  EXPECT_EQ(Render(result, {}), " t\\n\n----------\n a       +\n b\\x1b[2J\n(1 row)\n");
 }
 
 TEST(ExpandedTest, OneBlockARow) {
