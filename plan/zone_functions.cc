@@ -7,6 +7,7 @@
 #include "plan/function_families.h"
 #include "plan/time_field.h"
 #include "types/date.h"
+#include "types/date_text.h"
 #include "types/sql_error.h"
 #include "types/time_zone.h"
 
@@ -56,7 +57,7 @@ absl::StatusOr<Value> Moved(const Expr& call, std::span<const Value> a, int sign
 
 absl::StatusOr<Value> OfText(const Expr& call, const Value& text, const Value& name) {
   NAM_ASSIGN_OR_RETURN(const ZonedText split, SplitZoneOrError(text.text, call.position));
-  const absl::StatusOr<int64_t> local = ParseTimestamp(split.text);
+  const absl::StatusOr<int64_t> local = ParseTimestamp(CanonicalDateText(split.text));
   if (!local.ok()) return TimestampTextError(text.text, local.status(), call.position);
   if (split.zone) return InRange(call, split.zone->UtcOf(*local));
   NAM_ASSIGN_OR_RETURN(const TimeZone* zone, ZoneOf(call, name));

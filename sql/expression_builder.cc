@@ -13,6 +13,7 @@
 #include "types/date_text.h"
 #include "types/decimal.h"
 #include "types/sql_error.h"
+#include "types/time_zone.h"
 
 namespace nam::sql {
 namespace {
@@ -145,8 +146,9 @@ absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
 }
 
 void ExpressionBuilder::ResolveDay(Expr& text, const Type& type) const {
-  const bool dated = type.kind == TypeKind::kDate || type.kind == TypeKind::kTimestamp;
-  if (dated && now_us_) text.literal.text = DateTextAt(text.literal.text, *now_us_);
+  if (RankOfTime(type) == 0 || !now_us_) return;
+  const TimeZone* const zone = TimeZone::OfThread(zone_);
+  text.literal.text = DateTextAt(text.literal.text, zone == nullptr ? *now_us_ : zone->LocalOf(*now_us_));
 }
 
 void ExpressionBuilder::SettleAsString(Expr& expr) {
