@@ -83,7 +83,7 @@ uint32_t BytesOfColumn(const proto::Type& type) {
     case TypeKind::kUuid:
       return 16;
     case TypeKind::kBytes:
-      return type.precision();
+      return std::max(type.precision(), kLengthBytes);
     case TypeKind::kString:
       return type.precision() > 0 ? type.precision() : type.length();
     default:

@@ -9,6 +9,7 @@
 #include "plan/expression_codec.h"
 #include "plan/expression_tree.h"
 #include "plan/slot_of.h"
+#include "types/bytes.h"
 #include "types/sql_error.h"
 
 namespace nam::plan {
@@ -31,6 +32,10 @@ Value ValueOf(char letter) {
       return Value::Timestamp(86'400'000'001);
     case 'I':
       return Value::Span({1, 2, 3});
+    case 'U':
+      return UuidValue(7);
+    case 'B':
+      return BytesValue(std::string(32, 'y'));  // also the order of an interval
     default:
       return Value::String("y");
   }
@@ -64,6 +69,23 @@ Expr CallOf(const Signature& signature) {
   }
   if (function == Function::kToDate || function == Function::kToTimestamp)
     operands = {Value::String("2001-02-03"), Value::String("YYYY-MM-DD")};
+  switch (function) {
+    case Function::kEncode:
+      operands[1].text = "hex";
+      break;
+    case Function::kDecode:
+      operands = {Value::String("00ff"), Value::String("hex")};
+      break;
+    case Function::kConvertFrom:
+    case Function::kConvertTo:
+      operands[1].text = "UTF8";
+      break;
+    case Function::kSetBit:
+      operands[2].number = 1;
+      break;
+    default:
+      break;
+  }
   return CallOf(signature.function, std::move(operands));
 }
 
