@@ -36,15 +36,28 @@ absl::Status NoSuchSeries(const std::vector<Expr>& arguments, int position) {
                    "it takes two or three whole numbers or decimals, or two timestamps and an interval");
 }
 
-/// Timestamps by an interval.
-absl::Status SettleTimes(ExpressionBuilder& builder, std::vector<Expr>& ends) {
+/// Timestamps by an interval: with time zone unless one of them is without and none with, as in PostgreSQL.
+absl::Status SettleTimes(ExpressionBuilder& builder, std::vector<Expr>& ends, const std::string& zone,
+                         int position) {
+  const auto either = [&](TypeKind kind) { return ends[0].type.kind == kind || ends[1].type.kind == kind; };
+  const bool zoned = either(TypeKind::kTimestampTz) || !either(TypeKind::kTimestamp);
+  const Type type = zoned ? Type::TimestampTz() : Type::Timestamp();
   for (size_t i = 0; i < 2; ++i) {
-    NAM_RETURN_IF_ERROR(builder.Settle(ends[i], Type::Timestamp()));
-    if (ends[i].type.kind != TypeKind::kDate) continue;
-    const int position = ends[i].position;
-    NAM_ASSIGN_OR_RETURN(ends[i], builder.Cast(std::move(ends[i]), Type::Timestamp(), position));
+    NAM_RETURN_IF_ERROR(builder.Settle(ends[i], type));
+    if (ends[i].type == type) continue;
+    const int at = ends[i].position;
+    NAM_ASSIGN_OR_RETURN(ends[i], builder.Cast(std::move(ends[i]), type, at));
   }
-  return builder.Settle(ends[2], Type::Interval());
+  NAM_RETURN_IF_ERROR(builder.Settle(ends[2], Type::Interval()));
+  // The series moves in UTC, where months and days of other zones do not begin.
+  const Expr& step = ends[2];
+  const bool hours =
+      plan::IsLiteral(step) &&
+      (step.literal.null || (step.literal.interval().months == 0 && step.literal.interval().days == 0));
+  if (!zoned || hours || zone == kUtc) return absl::OkStatus();
+  return Refusal(
+      "generate_series of timestamps with time zone by days or months is not supported outside of UTC",
+      position, "make a series of timestamps, and write s AT TIME ZONE 'Europe/Berlin'");
 }
 
 /// Whole numbers, or decimals, which get the decimals of the one that has the most.
@@ -83,7 +96,7 @@ absl::StatusOr<Series> BindSeries(LogicalSelect& select, const Node& call, const
   if (all_fit(number, ends.size())) {
     NAM_RETURN_IF_ERROR(SettleNumbers(select.builder(), ends, position));
   } else if (ends.size() == 3 && all_fit(IsTime, 2) && fits(ends[2], span)) {
-    NAM_RETURN_IF_ERROR(SettleTimes(select.builder(), ends));
+    NAM_RETURN_IF_ERROR(SettleTimes(select.builder(), ends, call.text().time().zone, position));
   } else {
     return NoSuchSeries(ends, position);
   }

@@ -107,7 +107,9 @@ class Expressions:
                             f"({leaf('bool')})::int", f"sign({x})::bigint", f"octet_length({leaf('text')})",
                             f"extract(hour from {leaf('timestamp')})::bigint", f"({x} & 6)", f"({x} | {leaf('int')})", f"({x} # 5)",
                             f"(~ {x})", f"gcd({x}, {leaf('int')})", f"regexp_count({leaf('text')}, '[ab]')",
-                            f"regexp_instr({leaf('text')}, 'b+')"]
+                            f"regexp_instr({leaf('text')}, 'b+')",
+                            f"extract(minute from {leaf('timestamp')}::time)::bigint",
+                            f"extract(day from {leaf('timestamp')}::timestamptz)::bigint"]
         elif kind == "num":
             options = [f"({x} + {leaf('num')})", f"({x} - {leaf('int')})", f"({x} * 1.5)", f"(- ({x}))", f"abs({x})",
                        f"round({x}, 1)", f"trunc({x}, 1)", f"floor({x})", f"ceil({x})", f"({leaf('int')})::numeric(12, 2)",
@@ -123,13 +125,19 @@ class Expressions:
                             f"concat_ws('-', {x}, {leaf('text')})", f"to_char({leaf('date')}, 'YYYY-MM')",
                             f"rtrim({x}, 'b0123')", f"ltrim({x}, 'a')", f"regexp_replace({x}, '[ab]+', '<\\&>', 'g')",
                             f"substring({x} from 'a.?|b')", f"regexp_substr({x}, '[^ ]', 1, 2)",
-                            f"overlay({x} placing 'zz' from 2 for 1)", f"format('%s|%L', {x}, {leaf('int')})"]
+                            f"overlay({x} placing 'zz' from 2 for 1)", f"format('%s|%L', {x}, {leaf('int')})",
+                            f"({leaf('timestamp')}::timestamptz)::text", f"({leaf('timestamp')}::time)::text",
+                            f"({leaf('date')} at time zone 'Asia/Tokyo')::text"]
         elif kind == "date":
             options = [x] if self.plain else [f"({x} + 30)", f"({x} - 1)", f"cast({leaf('timestamp')} as date)",
                                               f"({x} + ({leaf('int')} % 100)::int)"]
         elif kind == "timestamp":
             options = [f"date_trunc('{self.pick('month', 'day', 'hour', 'year')}', {x})", f"({x} + interval '1 day')",
                        f"({x} - interval '1 month 2 hours')", f"cast({leaf('date')} as timestamp)"]
+            if not self.plain:
+                options += [f"({x} at time zone 'Europe/Berlin' at time zone 'UTC')", f"({leaf('date')} + {x}::time)",
+                            f"({x}::timestamptz + interval '1 month')::timestamp",
+                            f"greatest({x}, {leaf('date')}::timestamptz)::timestamp"]
         elif kind == "double":
             options = [f"({x} + {leaf('double')})", f"({x} * 2)", f"abs({x})", f"(- ({x}))", f"({leaf('int')})::double precision",
                        f"({leaf('num')})::double precision", f"floor({x})", f"({x} - {leaf('int')})"]

@@ -18,7 +18,7 @@ SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "of
             "shared_buffers": "64MB", "timezone": "UTC", "datestyle": "ISO", "intervalstyle": "postgres"}
 # Type → kind, of pg_type.oid.
 KINDS = {16: "bool", 20: "int", 21: "int", 23: "int", 1700: "num", 700: "real", 701: "double", 1082: "date",
-         1114: "timestamp", 1184: "timestamp", 1186: "interval"}
+         1114: "timestamp", 1083: "time", 1184: "timestamp", 1186: "interval"}
 TIMED_OUT = "57014"
 
 

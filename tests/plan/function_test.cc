@@ -36,6 +36,10 @@ Value ValueOf(char letter) {
       return UuidValue(7);
     case 'B':
       return BytesValue(std::string(32, 'y'));  // also the order of an interval
+    case 'Z':
+      return Value::TimestampTz(86'400'000'001);
+    case 'C':
+      return Value::Time(86'400'001);
     default:
       return Value::String("y");
   }
@@ -58,16 +62,30 @@ Expr CallOf(Function function, std::vector<Value> operands) {
   return call;
 }
 
+/// Whether an operand names a time zone.
+bool IsZone(const Signature& signature, size_t i) {
+  const std::string letters = LettersOf(signature);
+  const bool zoned = letters.find('Z') != std::string::npos || signature.result == 'Z';
+  const bool other = (signature.function == Function::kTruncateTime && i == 0) ||
+                     (signature.function == Function::kToChar && i == 1) ||
+                     (signature.function == Function::kTimestampTzOfText && i == 0);
+  return letters[i] == 't' && zoned && !other;
+}
+
 Expr CallOf(const Signature& signature) {
   std::vector<Value> operands;
-  for (const char letter : LettersOf(signature)) operands.push_back(ValueOf(letter));
+  for (const char letter : LettersOf(signature)) {
+    const bool zone = IsZone(signature, operands.size());
+    operands.push_back(zone ? Value::String("Asia/Kolkata") : ValueOf(letter));
+  }
   // make_date(3, 3, 3), chr(3), …: all of these exist. Flags are letters, times are read by a pattern.
   const Function function = signature.function;
+  if (function == Function::kTimestampTzOfText) operands[0] = Value::String("2024-01-31 10:00");
   if (function >= Function::kReplaceMatches && function <= Function::kMatchPlace) {
     for (size_t i = function == Function::kReplaceMatches ? 3 : 2; i < operands.size(); ++i)
       operands[i] = operands[i].type.kind == TypeKind::kString ? Value::String("i") : Value::Integer(1);
   }
-  if (function == Function::kToDate || function == Function::kToTimestamp)
+  if (function == Function::kToDate || function == Function::kTimestampByPattern)
     operands = {Value::String("2001-02-03"), Value::String("YYYY-MM-DD")};
   switch (function) {
     case Function::kEncode:

@@ -30,11 +30,15 @@ class Random {
   }
 
   Type AType() {
-    switch (Below(9)) {
+    switch (Below(11)) {
       case 7:
         return Type::Uuid();
       case 8:
         return Type::Bytes();
+      case 9:
+        return Type::TimestampTz();
+      case 10:
+        return Type::Time();
       case 0:
         return Type::Bool();
       case 1:
@@ -73,7 +77,9 @@ class Random {
     __int128 a, b;
     if (type.kind == TypeKind::kDate) {
       a = Between(kLeastDay, kGreatestDay), b = Between(kLeastDay, kGreatestDay);
-    } else if (type.kind == TypeKind::kTimestamp) {
+    } else if (type.kind == TypeKind::kTime) {
+      a = Between(0, kMicrosecondsPerDay), b = Between(0, kMicrosecondsPerDay);
+    } else if (type.kind == TypeKind::kTimestamp || type.kind == TypeKind::kTimestampTz) {
       a = Between(kLeastDay, kGreatestDay) * kMicrosecondsPerDay + Between(0, 10);
       b = Between(kLeastDay, kGreatestDay) * kMicrosecondsPerDay + Between(0, 10);
     } else {
@@ -119,7 +125,9 @@ class Random {
           out.number = Chance(3) ? b.low : Chance(2) ? b.high : std::clamp<__int128>(Number(), b.low, b.high);
         } else if (slot.type.kind == TypeKind::kDate) {
           out.number = Between(kLeastDay, kGreatestDay);
-        } else if (slot.type.kind == TypeKind::kTimestamp) {
+        } else if (slot.type.kind == TypeKind::kTime) {
+          out.number = Between(0, kMicrosecondsPerDay);
+        } else if (slot.type.kind == TypeKind::kTimestamp || slot.type.kind == TypeKind::kTimestampTz) {
           out.number = Between(kLeastDay, kGreatestDay) * kMicrosecondsPerDay;
         } else {
           out.number = Number();
@@ -178,8 +186,15 @@ class Random {
       case TypeKind::kUuid:
       case TypeKind::kBytes:
         return Chance(3) ? Cast(AnExpr(schema, Type::String(), depth - 1), type) : Leaf(schema, type);
-      default:
-        return Cast(AnExpr(schema, AType(), depth - 1), type);
+      case TypeKind::kTimestampTz:
+        return Leaf(schema, type);  // casts name a zone: functions
+      case TypeKind::kTime:
+        return Cast(AnExpr(schema, Chance(4) ? Type::String() : Type::Timestamp(), depth - 1), type);
+      default: {
+        Type from = AType();
+        if (from.kind == TypeKind::kTimestampTz) from = Type::Date();
+        return Cast(AnExpr(schema, from, depth - 1), type);
+      }
     }
   }
 

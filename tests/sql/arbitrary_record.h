@@ -25,9 +25,9 @@ inline proto::Table ArbitraryRecordTable() {
   const int columns = *rc::gen::inRange(2, 8);
   std::string text = "create table x (";
   for (int i = 0; i < columns; ++i) {
-    const std::string type =
-        *rc::gen::element<std::string>("smallint", "int", "bigint", "decimal(4,1)", "decimal(38,3)", "date",
-                                       "timestamp", "char(2)", "varchar(4)", "boolean");
+    const std::string type = *rc::gen::element<std::string>(
+        "smallint", "int", "bigint", "decimal(4,1)", "decimal(38,3)", "date", "timestamp", "timestamptz",
+        "time", "char(2)", "varchar(4)", "boolean");
     absl::StrAppend(&text, "c", i, " ", type, *rc::gen::element<std::string>("", " not null"), ", ");
   }
   const auto key = *rc::gen::unique<std::vector<int>>(*rc::gen::inRange(1, std::min(4, columns)),
@@ -55,6 +55,10 @@ inline Value ArbitraryValue(const proto::Column& column) {
     }
     case TypeKind::kDate:
       return Value::Date(pick == 0 ? -719162 : pick == 1 ? 2932896 : small);
+    case TypeKind::kTime:
+      return Value::Time(pick == 0 ? 0 : pick == 1 ? kMicrosecondsPerDay : small + 3);
+    case TypeKind::kTimestampTz:
+      return Value::TimestampTz(pick == 0 ? -62135596800000000 : pick == 1 ? 253402300799999999 : small);
     case TypeKind::kTimestamp:
       return Value::Timestamp(pick == 0 ? -62135596800000000 : pick == 1 ? 253402300799999999 : small);
     default:

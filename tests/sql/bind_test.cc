@@ -264,9 +264,9 @@ TEST(BindTest, TheStatementsTime) {
   const FlatQuery query = Flatten(*std::get<TreeStatement>(*bound).tree).value();
   std::string shown;
   for (const FlatQuery::Output& column : query.select) shown += column.expr.literal.ToString() + "\n";
-  EXPECT_EQ(
-      shown,
-      "2020-05-07 03:04:05.678\n2020-05-07 03:04:05.678\n2020-05-07 03:04:05.678\n2020-05-07\n6 days\n");
+  EXPECT_EQ(shown,
+            "2020-05-07 03:04:05.678+00\n2020-05-07 03:04:05.678+00\n2020-05-07 03:04:05.678\n2020-05-07\n6 "
+            "days\n");
   // A CHECK is kept: it would keep the time of its CREATE TABLE.
   for (const char* time : {"now()", "current_date", "localtimestamp"}) {
     const auto create = bind(std::string("create table x (id int primary key, at timestamp, check (at < ") +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string_view>
 
 #include "plan/function.h"
 #include "types/bytes.h"
@@ -74,10 +75,15 @@ Value RandomValue(Random& random, const Type& type, bool far) {
                          : 9000 + static_cast<int64_t>(Below(random, 100));
       break;
     case TypeKind::kTimestamp:
+    case TypeKind::kTimestampTz:
       value.number = (far ? kLeastDay + static_cast<int64_t>(Below(random, kGreatestDay - kLeastDay))
                           : static_cast<int64_t>(Below(random, 4)) - 2) *
                          kMicrosecondsPerDay +
                      static_cast<int64_t>(Below(random, 3));
+      break;
+    case TypeKind::kTime:
+      value.number = far ? static_cast<int64_t>(Below(random, kMicrosecondsPerDay + 1))
+                         : static_cast<int64_t>(Below(random, 25)) * 3'600'000'000;
       break;
     case TypeKind::kString:
       value.text = OneOf<std::string>(
@@ -130,12 +136,12 @@ Type ScaleOf(const Expr& a, const Expr& b) {
 }  // namespace
 
 std::vector<RandomSlot> RandomSlots(Random& random) {
-  const std::vector<Type> types = {Type::Integer(),   Type::Integer(),   Type::Integer(),   Type::Decimal(2),
-                                   Type::Decimal(2),  Type::Decimal(11), Type::Date(),      Type::Date(),
-                                   Type::Timestamp(), Type::Bool(),      Type::String(),    Type::String(),
-                                   Type::String(40),  plan::CharType(6), plan::CharType(9), Type::Double(),
-                                   Type::Double(),    Type::Real(),      Type::Interval(),  Type::Uuid(),
-                                   Type::Bytes()};
+  const std::vector<Type> types = {
+      Type::Integer(),   Type::Integer(), Type::Integer(),  Type::Decimal(2),  Type::Decimal(2),
+      Type::Decimal(11), Type::Date(),    Type::Date(),     Type::Timestamp(), Type::Bool(),
+      Type::String(),    Type::String(),  Type::String(40), plan::CharType(6), plan::CharType(9),
+      Type::Double(),    Type::Double(),  Type::Real(),     Type::Interval(),  Type::TimestampTz(),
+      Type::Time(),      Type::Uuid(),    Type::Bytes()};
   std::vector<RandomSlot> slots;
   for (const Type& type : types) {
     RandomSlot& slot = slots.emplace_back();
@@ -154,7 +160,9 @@ std::vector<RandomSlot> RandomSlots(Random& random) {
       }
     }
     slot.values.assign(values.begin(), values.end());
-    const bool bounded = type.numeric() || type.kind == TypeKind::kDate || type.kind == TypeKind::kTimestamp;
+    const bool bounded = type.numeric() || type.kind == TypeKind::kDate ||
+                         type.kind == TypeKind::kTimestamp || type.kind == TypeKind::kTimestampTz ||
+                         type.kind == TypeKind::kTime;
     if (bounded && Chance(random, 70))
       slot.slot.bounds = {slot.values.front().number, slot.values.back().number, true};
   }
@@ -195,7 +203,7 @@ Expr RandomExpression::Any(int depth) {
     case 7:
       return Interval(depth);
     case 8:
-      return Call(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'I', 'B', '='}), depth);
+      return Call(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'Z', 'C', 'I', 'B', '='}), depth);
     case 9:
       return Chance(random_, 50) ? Uuid(depth) : Bytes(depth);
     case 0:
@@ -321,6 +329,18 @@ Expr RandomExpression::Timestamp(int depth) {
   return CastTo(Chance(random_, 80) ? Date(depth - 1) : Text(depth - 1), Type::Timestamp());
 }
 
+Expr RandomExpression::TimestampTz(int depth) {
+  if (depth <= 0 || Chance(random_, 30)) return Leaf(TypeKind::kTimestampTz);
+  return Chance(random_, 20) ? Case(&RandomExpression::TimestampTz, depth) : Call('Z', depth);
+}
+
+Expr RandomExpression::Time(int depth) {
+  if (depth <= 0 || Chance(random_, 30)) return Leaf(TypeKind::kTime);
+  if (Chance(random_, 20)) return Case(&RandomExpression::Time, depth);
+  if (Chance(random_, 40)) return Call('C', depth);
+  return CastTo(Chance(random_, 50) ? Timestamp(depth - 1) : Interval(depth - 1), Type::Time());
+}
+
 Expr RandomExpression::Text(int depth) {
   if (depth <= 0 || Chance(random_, 40)) return Leaf(TypeKind::kString);
   if (Chance(random_, 30)) return Call('t', depth);
@@ -343,7 +363,8 @@ Expr RandomExpression::Comparison(int depth) {
       OneOf<Maker>(random_, {&RandomExpression::Number, &RandomExpression::Number, &RandomExpression::Text,
                              &RandomExpression::Text, &RandomExpression::Date, &RandomExpression::Timestamp,
                              &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval,
-                             &RandomExpression::Uuid, &RandomExpression::Bytes});
+                             &RandomExpression::Uuid, &RandomExpression::Bytes, &RandomExpression::TimestampTz,
+                             &RandomExpression::Time});
   Expr e = Node(op, Type::Bool(), {});
   e.children.push_back((this->*of)(depth - 1));
   e.children.push_back((this->*of)(depth - 1));
@@ -464,8 +485,12 @@ Expr RandomExpression::Operand(char letter, int depth) {
       return Uuid(depth);
     case 'B':
       return Bytes(depth);
+    case 'Z':
+      return TimestampTz(depth);
+    case 'C':
+      return Time(depth);
     default:
-      return Operand(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'I', 'U', 'B'}), depth);
+      return Operand(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'Z', 'C', 'I', 'U', 'B'}), depth);
   }
 }
 
@@ -478,7 +503,7 @@ Expr RandomExpression::Call(char result, int depth) {
   std::string letters = signature.arguments;
   if (letters.back() == '*')
     letters = std::string(letters.size() - 1, letters[0]) + letters[letters.size() - 2];
-  const char same = OneOf<char>(random_, {'t', 'i', 'f', 'D', 'T', 'I', 'U', 'B'});
+  const char same = OneOf<char>(random_, {'t', 'i', 'f', 'D', 'T', 'Z', 'C', 'I', 'U', 'B'});
   Expr e = Node(Op::kFunction, {}, {});
   e.index = static_cast<int>(signature.function);
   e.position = static_cast<int>(Below(random_, 1000));
@@ -526,9 +551,12 @@ Expr RandomExpression::Call(char result, int depth) {
       constant(0, {"%s", "<%-5s>", "%1$L", "%%"});
       break;
     case Function::kToChar:
-      constant(1, signature.arguments[0] == 'T' || signature.arguments[0] == 'D'
-                      ? std::vector<std::string>{"YYYY-MM-DD", "HH24:MI:SS.US", "Month IW"}
-                      : std::vector<std::string>{"999.99", "FM99990.0", "9.9EEEE", "S0009"});
+      constant(1,
+               signature.arguments[0] == 'T' || signature.arguments[0] == 'D' || signature.arguments[0] == 'Z'
+                   ? std::vector<std::string>{"YYYY-MM-DD", "HH24:MI:SS.US", "Month IW TZ"}
+               : signature.arguments[0] == 'C'
+                   ? std::vector<std::string>{"HH24:MI:SS.US", "HH12 AM"}
+                   : std::vector<std::string>{"999.99", "FM99990.0", "9.9EEEE", "S0009"});
       break;
     case Function::kMoveForward:
     case Function::kMoveBack:
@@ -536,6 +564,18 @@ Expr RandomExpression::Call(char result, int depth) {
       break;
     default:
       break;
+  }
+  // UTC has loops over vectors, the others are computed row by row.
+  const std::vector<std::string> zones = {"UTC", "UTC", "UTC", "Europe/Berlin", "<+05:30>-05:30"};
+  if (signature.function == Function::kAtZone && Chance(random_, 95)) constant(0, zones);
+  if (signature.function == Function::kTimestampTzOfText) {
+    if (Chance(random_, 70)) constant(0, {"2001-09-09 01:46:40", "2024-01-31 10:00+02"});
+    constant(1, zones);
+  }
+  if (signature.arguments[0] == 'Z' || e.children.size() == 3) {
+    const size_t last = e.children.size() - 1;
+    const bool zoned = std::string_view(signature.arguments).find('Z') != std::string_view::npos;
+    if (zoned && signature.arguments[last] == 't') constant(last, zones);
   }
   const std::optional<Type> type = plan::ResultType(signature.function, e.children);
   if (!type) return Operand(result == '=' ? same : result, 0);

@@ -27,6 +27,8 @@ class RandomExpression {
   plan::Expr Interval(int depth);
   plan::Expr Uuid(int depth);
   plan::Expr Bytes(int depth);
+  plan::Expr TimestampTz(int depth);
+  plan::Expr Time(int depth);
   /// A call of a function whose signature has this result's letter.
   plan::Expr Call(char result, int depth);
   /// A boolean about this slot alone.

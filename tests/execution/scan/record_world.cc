@@ -37,7 +37,11 @@ Value RandomValue(std::mt19937_64& random, const proto::Column& column) {
     case TypeKind::kDate:
       value.number = pick == 0 ? -719162 : pick == 1 ? 2932896 : 9000 + small;
       return value;
+    case TypeKind::kTime:
+      value.number = pick == 0 ? 0 : pick == 1 ? 86'400'000'000 : small + 1'000;
+      return value;
     case TypeKind::kTimestamp:
+    case TypeKind::kTimestampTz:
       value.number = pick == 0 ? -62135596800000000 : pick == 1 ? 253402300799999999 : small;
       return value;
     default:
