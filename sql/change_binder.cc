@@ -66,6 +66,7 @@ class SetList {
     if (place == 0) {
       NAM_ASSIGN_OR_RETURN(row_, scope_.BindRow(source, width));
     }
+    scope_.builder().UseZone(source.text().time().zone);
     NAM_ASSIGN_OR_RETURN(Expr expr, AsColumn(scope_.builder(), row_.at(place), to, source.position()));
     assignments_.push_back({column, std::move(expr)});
     return absl::OkStatus();

@@ -151,8 +151,9 @@ absl::StatusOr<std::vector<OutputColumn>> ChangeScope::BindReturning(
     out.push_back({target.Has("name") ? target.Text("name") : OutputName(value), std::move(expr)});
   }
   for (OutputColumn& output : out) {
-    const bool zoned = output.expr.type.kind == TypeKind::kTimestampTz;
-    if (!zoned || list[0].text().time().zone == kUtc) continue;
+    const std::string& zone = list[0].text().time().zone;
+    if (output.expr.type.kind != TypeKind::kTimestampTz || zone == kUtc) continue;
+    select_.builder().UseZone(zone);
     NAM_ASSIGN_OR_RETURN(output.expr, select_.builder().Cast(std::move(output.expr), Type::String(), -1));
   }
   return out;

@@ -146,6 +146,7 @@ class InsertBinder {
 
   absl::Status BindSelect(const Node& select) {
     values_.builder().UseParameters(node_.text().parameters());
+    values_.builder().UseZone(node_.text().time().zone);
     NAM_ASSIGN_OR_RETURN(BoundTree tree, BindQuery(context_, {nullptr, &with_.tables()}, select));
     NAM_RETURN_IF_ERROR(FitColumns(tree.root->columns.size(), select.Leftmost()));
     Project project;

@@ -94,6 +94,7 @@ absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node, Clause clause) 
 
 absl::StatusOr<BoundTree> LogicalSelect::Bind(const Node& select) {
   select_ = select;
+  builder().UseZone(select.text().time().zone);
   NAM_RETURN_IF_ERROR(select.Only({"distinctClause", "targetList", "fromClause", "whereClause", "groupClause",
                                    "groupDistinct", "havingClause", "windowClause", "sortClause",
                                    "limitOffset", "limitCount", "limitOption", "op", "withClause"}));

@@ -69,6 +69,18 @@ TEST(ZoneTest, ResultsAreInTheZone) {
   EXPECT_EQ(root_type("Europe/Berlin", "select localtimestamp"), "timestamp");
 }
 
+/// Series move in UTC: elsewhere only by hours.
+TEST(ZoneTest, Series) {
+  const auto state = [](const std::string& zone, const std::string& step) {
+    const auto bound = BindIn(zone, "select * from generate_series(now(), now(), interval '" + step + "')");
+    const auto error = SqlErrorOf(bound.status());
+    return error ? error->sqlstate : bound.status().ToString();
+  };
+  EXPECT_EQ(state("UTC", "1 month"), "OK");
+  EXPECT_EQ(state("Europe/Berlin", "1 hour"), "OK");
+  EXPECT_EQ(state("Europe/Berlin", "1 day"), "0A000");
+}
+
 TEST(ZoneTest, Settings) {
   const auto set = [](const std::string& text) {
     const absl::StatusOr<Statement> bound = BindIn("UTC", text);
