@@ -240,8 +240,12 @@ class Printer {
         e.children.size() < 3 || (IsLiteral(e.children[2]) && e.children[2].literal.text == kUtc);
     if (const char* symbol = OperatorOf(function); symbol != nullptr && in_utc) {
       constexpr int kTightest = 9;
-      return absl::StrCat("(", Print(e.children[0], kTightest), " ", symbol, " ",
-                          Print(e.children[1], kTightest), ")");
+      std::string text = "(";
+      for (size_t i = 0; i < e.children.size(); ++i) {
+        if (i > 0) absl::StrAppend(&text, " ", symbol, " ");
+        text += Print(e.children[i], kTightest);
+      }
+      return text + ")";
     }
     std::string operands;
     for (const Expr& child : e.children)

@@ -14,7 +14,8 @@ using F = Function;
 
 /// The binder takes the first of the cheapest for calls that fit several.
 constexpr Signature kSignatures[] = {
-    {F::kConcat, "textcat", "tt", 't'},
+    // A chain of || is one call.
+    {F::kConcat, "textcat", "tt*", 't'},
     {F::kConcatAll, "concat", "a*", 't', false},
     {F::kConcatWith, "concat_ws", "ta*", 't', false},
     {F::kUpper, "upper", "t", 't'},

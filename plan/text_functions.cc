@@ -324,7 +324,7 @@ Value NumberOf(size_t n) {
 absl::StatusOr<Value> TextOrError(const Expr& call, std::span<const Value> a) {
   switch (FunctionOf(call)) {
     case F::kConcat:
-      return TextOf(a[0].text + a[1].text);
+      return TextOf(Joined(a, ""));
     case F::kConcatAll:
       return TextOf(Joined(a, ""));
     case F::kConcatWith:

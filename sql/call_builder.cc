@@ -217,7 +217,11 @@ absl::StatusOr<Expr> ExpressionBuilder::Concatenate(Expr a, Expr b, int position
     }
     return FunctionNode(Function::kConcat, std::move(operands), position);
   }
+  // A chain is one call.
+  const bool chain = !bytes && a.op == Op::kFunction && plan::FunctionOf(a) == Function::kConcat;
+  if (chain) operands = std::exchange(a.children, {});
   for (Expr* side : {&a, &b}) {
+    if (chain && side == &a) continue;
     SettleAsString(*side);
     if (side->type.kind != TypeKind::kString) {
       NAM_ASSIGN_OR_RETURN(*side, Cast(std::move(*side), Type::String(), position));

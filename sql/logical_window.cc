@@ -5,7 +5,6 @@
 #include "base/status_macros.h"
 #include "plan/aggregate_slots.h"
 #include "plan/expression_tree.h"
-#include "plan/window.h"
 #include "sql/logical_place.h"
 #include "sql/logical_select.h"
 #include "types/interval.h"
@@ -57,6 +56,11 @@ constexpr int64_t kStartCurrentRow = 0x200, kEndCurrentRow = 0x400;
 constexpr int64_t kStartPreceding = 0x800, kEndPreceding = 0x1000, kStartFollowing = 0x2000,
                   kEndFollowing = 0x4000;
 constexpr int64_t kExcludeCurrentRow = 0x8000, kExcludeGroup = 0x10000, kExcludeTies = 0x20000;
+
+/// Whether RANGE may have an offset.
+bool HasDistances(const Type& key) {
+  return key.numeric() || key.real() || key.kind == TypeKind::kDate || key.kind == TypeKind::kTimestamp;
+}
 
 bool Same(const plan::logical::Window& a, const std::vector<Expr>& partition,
           const std::vector<OrderKey>& order) {
@@ -296,7 +300,7 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
                        position, "order by one number, or use ROWS");
     }
     const Type& key = definition.order[0].expr.type;
-    if (!plan::HasDistances(key)) {
+    if (!HasDistances(key)) {
       return Refusal(absl::StrCat("RANGE with an offset over ", TypeName(key), " is not supported"), position,
                      "order by a number, a date or a timestamp, or use ROWS");
     }

@@ -110,13 +110,19 @@ NodePtr MakeByRow(const plan::Expr& e, std::vector<NodePtr> children, MemoShare*
     bounds = BoundsOf(slot);
     physical = NumberForm(bounds);
   }
-  plan::Expr own = e;
+  plan::Expr own;
+  own.op = e.op;
+  own.type = e.type;
+  own.position = e.position;
+  own.column = e.column;
+  own.index = e.index;
+  own.literal = e.literal;
+  if (children.empty()) own.children = e.children;  // of a constant
   for (size_t i = 0; i < children.size(); ++i) {
-    plan::Expr column;
+    plan::Expr& column = own.children.emplace_back();
     column.op = plan::Op::kColumn;
     column.type = e.children[i].type;
     column.column.column = static_cast<int>(i);
-    own.children[i] = std::move(column);
   }
   return std::make_unique<ByRow>(std::move(own), physical, bounds, std::move(children), memory);
 }
