@@ -145,7 +145,7 @@ absl::StatusOr<Parts> PartsOf(const lg::AggregateCall& call, Replacement& replac
   if (call.distinct) {
     return ToStatus({.message = "sum and avg of distinct intervals are not supported",
                      .hint = "take them of EXTRACT(EPOCH FROM …)",
-                     .sqlstate = "0A000"});
+                     .sqlstate = sqlstate::kNotSupported});
   }
   std::vector<Expr> sums;
   for (const Function part : {Function::kIntervalMonths, Function::kIntervalDays, Function::kIntervalTime})

@@ -98,7 +98,7 @@ absl::StatusOr<Value> FromUtf8(const Expr& call, std::span<const Value> a) {
   NAM_RETURN_IF_ERROR(CheckUtf8Name(call, a[1].text));
   int bad = 0;
   if (!IsCleanUtf8(a[0].text, &bad)) {
-    return UserError("22021", "invalid byte sequence for encoding \"UTF8\"", call.position,
+    return UserError(sqlstate::kBadEncoding, "invalid byte sequence for encoding \"UTF8\"", call.position,
                      "encode(x, 'escape') shows any bytes");
   }
   return Value::String(a[0].text);

@@ -57,7 +57,7 @@ absl::Status SetZone(const sql::SetStatement& statement, std::string& out) {
     return ToStatus({.message = absl::StrFormat("invalid value for parameter \"TimeZone\": \"%s\"", zone),
                      .position = statement.position,
                      .hint = "zones are written UTC, Europe/Berlin or +02",
-                     .sqlstate = "22023"});
+                     .sqlstate = sqlstate::kBadParameter});
   }
   out = zone;
   return absl::OkStatus();

@@ -139,7 +139,8 @@ absl::StatusOr<Expr> ExpressionBinder::Listed(const Node& node, const Context& c
       items.push_back(std::move(item));
     }
     if (items.empty() && !type_name)
-      return UserError("42P18", "the type of an empty array is not known", position, "list a value");
+      return UserError(sqlstate::kUnknownType, "the type of an empty array is not known", position,
+                       "list a value");
   } else {
     NAM_ASSIGN_OR_RETURN(Expr text, Expression(array, context));
     NAM_RETURN_IF_ERROR(builder_.Settle(text, Type::String()));

@@ -257,7 +257,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
   };
   if (either(a, b) || either(b, a)) {
     return UserError(
-        "42725",
+        sqlstate::kAmbiguousFunction,
         IsUntyped(a) ? "operator is not unique: unknown + date" : "operator is not unique: date + unknown",
         position, "Could not choose a best candidate operator. You might need to add explicit type casts.");
   }

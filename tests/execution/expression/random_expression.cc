@@ -363,8 +363,8 @@ Expr RandomExpression::Comparison(int depth) {
       OneOf<Maker>(random_, {&RandomExpression::Number, &RandomExpression::Number, &RandomExpression::Text,
                              &RandomExpression::Text, &RandomExpression::Date, &RandomExpression::Timestamp,
                              &RandomExpression::Bool, &RandomExpression::Double, &RandomExpression::Interval,
-                             &RandomExpression::Uuid, &RandomExpression::Bytes, &RandomExpression::TimestampTz,
-                             &RandomExpression::Time});
+                             &RandomExpression::Uuid, &RandomExpression::Bytes,
+                             &RandomExpression::TimestampTz, &RandomExpression::Time});
   Expr e = Node(op, Type::Bool(), {});
   e.children.push_back((this->*of)(depth - 1));
   e.children.push_back((this->*of)(depth - 1));
@@ -490,7 +490,8 @@ Expr RandomExpression::Operand(char letter, int depth) {
     case 'C':
       return Time(depth);
     default:
-      return Operand(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'Z', 'C', 'I', 'U', 'B'}), depth);
+      return Operand(OneOf<char>(random_, {'t', 'b', 'i', 'n', 'f', 'D', 'T', 'Z', 'C', 'I', 'U', 'B'}),
+                     depth);
   }
 }
 
