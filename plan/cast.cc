@@ -68,7 +68,10 @@ absl::StatusOr<Value> TextToTimestamp(const Expr& e, const Value& from) {
 
 absl::StatusOr<Value> TextToTime(const Expr& e, const Value& from) {
   NAM_ASSIGN_OR_RETURN(const ZonedText split, SplitZoneOrError(from.text, e.position));
-  const absl::StatusOr<int64_t> us = ParseTime(split.text);
+  // AM and PM stand behind the time of a date.
+  std::string text(split.text);
+  if (text.ends_with('m') || text.ends_with('M')) text = CanonicalDateText("2000-01-01 " + text);
+  const absl::StatusOr<int64_t> us = ParseTime(text);
   if (us.ok()) return Value::Time(*us);
   if (absl::IsOutOfRange(us.status())) {
     return UserError(sqlstate::kDateOutOfRange, "there is no such time: " + Quote(from.text), e.position,

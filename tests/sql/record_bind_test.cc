@@ -263,7 +263,7 @@ TEST(RecordBindTest, ExecuteBindsWithTypedValues) {
   const auto prepared =
       BindAs<PrepareStatement>("prepare p as update r set n = $1 where id = $2 and day > $3");
   const auto bound = [&](const std::string& execute) {
-    return BindPrepared(prepared, BindAs<ExecuteStatement>(execute), tables, std::nullopt);
+    return BindPrepared(prepared, BindAs<ExecuteStatement>(execute), tables, {});
   };
   const auto update = bound("execute p (7, 1.6, '2026-01-02')");
   ASSERT_TRUE(update.ok()) << update.status();
@@ -286,7 +286,7 @@ TEST(RecordBindTest, ArgumentsAreOfTheirParametersTypes) {
   FakeTables tables;
   const auto bound = [&](const std::string& prepare, const std::string& execute) {
     return BindPrepared(BindAs<PrepareStatement>(prepare), BindAs<ExecuteStatement>(execute), tables,
-                        std::nullopt);
+                        {});
   };
   const auto condition = [&](const std::string& prepare, const std::string& execute) {
     const auto remove = bound(prepare, execute);

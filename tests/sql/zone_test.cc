@@ -51,6 +51,12 @@ TEST(ZoneTest, ClocksOfTheSession) {
   EXPECT_EQ(ResultIn("Europe/Berlin", "localtimestamp"), "2020-05-08 01:59:59");
   EXPECT_EQ(ResultIn("Europe/Berlin", "localtime"), "01:59:59");
   EXPECT_EQ(ResultIn("Europe/Berlin", "current_date"), "2020-05-08");
+  EXPECT_EQ(ResultIn("Europe/Berlin", "date 'today'"), "2020-05-08");
+  EXPECT_EQ(ResultIn("Europe/Berlin", "timestamptz 'now'::text"), "2020-05-08 01:59:59+02");
+  EXPECT_EQ(ResultIn("Europe/Berlin", "timestamptz 'tomorrow 10:00'::text"), "2020-05-09 10:00:00+02");
+  EXPECT_EQ(ResultIn("UTC", "time '10:11 PM'"), "22:11:00");
+  EXPECT_EQ(ResultIn("UTC", "time '10:11x m'"), "!22007");
+  EXPECT_EQ(ResultIn("UTC", "timestamptz 'Jan 5 2024 10:00 PM Asia/Tokyo'"), "2024-01-05 13:00:00+00");
   EXPECT_EQ(ResultIn("UTC", "current_date"), "2020-05-07");
   EXPECT_EQ(ResultIn("UTC", "now()"), "2020-05-07 23:59:59+00");
   EXPECT_EQ(ResultIn("UTC", "current_time"), "!0A000");
