@@ -348,8 +348,7 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Explain(const sql::ExplainStatement& how, const sql::ExecuteStatement& execute) {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_ASSIGN_OR_RETURN(const sql::PrepareStatement* prepared, prepared_.Find(execute));
-    absl::StatusOr<sql::ExplainStatement> bound =
-        sql::BindExplained(how, *prepared, execute, tables_, WallTimeUs(attachment_.fabric().clock()));
+    absl::StatusOr<sql::ExplainStatement> bound = sql::BindExplained(how, *prepared, execute, tables_, Now());
     absl::StatusOr<ResultSet> result =
         bound.ok() ? RunWithServers(sql::Statement(*std::move(bound))) : bound.status();
     if (!result.ok()) return WithoutPosition(result.status());

@@ -213,9 +213,9 @@ absl::StatusOr<Statement> BindPrepared(const PrepareStatement& prepared, const E
 absl::StatusOr<ExplainStatement> BindExplained(const ExplainStatement& explain,
                                                const PrepareStatement& prepared,
                                                const ExecuteStatement& execute, TableSource& tables,
-                                               std::optional<int64_t> now_us) {
-  NAM_ASSIGN_OR_RETURN(Parameters parameters, ArgumentsOf(prepared, execute));
-  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(prepared.text, now_us));
+                                               const StatementTime& time) {
+  NAM_ASSIGN_OR_RETURN(Parameters parameters, ArgumentsOf(prepared, execute, time.zone));
+  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(prepared.text, time));
   statement.SetParameters(parameters);
   ExplainStatement out{.analyze = explain.analyze, .json = explain.json, .statement = {}};
   NAM_ASSIGN_OR_RETURN(out.statement, BindExplainedStatement(statement.root(), tables));

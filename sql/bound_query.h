@@ -200,6 +200,6 @@ absl::StatusOr<Statement> BindPrepared(const PrepareStatement& prepared, const E
 absl::StatusOr<ExplainStatement> BindExplained(const ExplainStatement& explain,
                                                const PrepareStatement& prepared,
                                                const ExecuteStatement& execute, TableSource& tables,
-                                               std::optional<int64_t> now_us);
+                                               const StatementTime& time);
 
 }  // namespace nam::sql
