@@ -45,6 +45,10 @@ absl::StatusOr<Value> Moved(const Expr& call, std::span<const Value> a, int sign
   NAM_ASSIGN_OR_RETURN(const TimeZone* zone, ZoneOf(call, a[2]));
   auto us = static_cast<int64_t>(a[0].number);
   const Interval by = a[1].interval();
+  if (zone->fixed()) {  // at once, as vectors of UTC are moved
+    const absl::StatusOr<int64_t> local = AddToTimestamp(zone->LocalOf(us), by, sign);
+    return local.ok() ? InRange(call, zone->UtcOf(*local)) : TimestampOutOfRange(call.position);
+  }
   for (const Interval& part : {Interval{by.months, 0, 0}, Interval{0, by.days, 0}, Interval{0, 0, by.us}}) {
     const bool calendar = part.us == 0;
     if (part == Interval{}) continue;
