@@ -212,6 +212,7 @@ TEST_F(RecordTypesTest, IntervalsAreEqualByTheirSpans) {
       "SELECT 3 | 1,30 days1 mon | 2,30 days30 days | 3,720:00:00720:00:00");
   EXPECT_EQ(Run("select id from i order by iv fetch first 2 rows with ties"), "SELECT 2 | 7 | 10");
   EXPECT_EQ(Run("select stddev(iv) from i"), "42883");
+  EXPECT_EQ(Run("select sum(distinct iv) from i"), "0A000");
   EXPECT_EQ(Run("select max(iv) - min(iv) from i where g = 2"), "SELECT 1 | 1 day 720:00:00");
   EXPECT_EQ(Run("select sum(iv) + interval '1 day' from i where id < 3"), "SELECT 1 | 1 mon 31 days");
   EXPECT_EQ(Run("select id from i where iv is not distinct from '720:00:00' order by 1"),
