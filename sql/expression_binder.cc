@@ -304,6 +304,10 @@ absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const C
     return operand;
   }
   if (left.Is("RowExpr") && right.Is("SubLink") && right.Text("subLinkType") == "EXPR_SUBLINK") {
+    if (context.clause == Clause::kLimit || context.clause == Clause::kOffset) {
+      return Refusal(absl::StrCat("a subquery in ", ClauseName(context.clause), " is not supported"), position,
+                     "write a number");
+    }
     NAM_ASSIGN_OR_RETURN(std::vector<Expr> a, Row(left, context));
     NAM_ASSIGN_OR_RETURN(std::vector<Expr> b, scope_.BindRowOf(right, a.size(), context.depth));
     return CompareRows(known->op, std::move(a), std::move(b), position);

@@ -70,9 +70,9 @@ TEST(RecordBindTest, CreateTable) {
                "with (storage = 'record', versions = 16)")
                .table),
       "x(a smallint, b integer not null, c decimal(19,3), d date, e timestamp, f char(3), g varchar(10) not "
-      "null, h char(1), i decimal(5,0), k boolean, O\"d integer, key 6 1, x_b_check: \"b\" > \"a\" AND \"b\" "
+      "null, h char(1), i decimal(5,0), k boolean, O\"d integer, key 6 1, x_check: \"b\" > \"a\" AND \"b\" "
       "<> "
-      "7, odd: \"O\"\"d\" IS NOT NULL, x_check: \"e\" > timestamp '2026-01-02 03:04:05.678' OR \"f\" IN "
+      "7, odd: \"O\"\"d\" IS NOT NULL, x_check1: \"e\" > timestamp '2026-01-02 03:04:05.678' OR \"f\" IN "
       "('a''b', 'c')) 44/105x16");
   // Bound again, 100 would be an integer, and the quotient cut off.
   const auto decimal = BindAs<CreateTableStatement>(
@@ -82,6 +82,11 @@ TEST(RecordBindTest, CreateTable) {
       "create table x (a int primary key check (a > 1) check (a < 9)) with (storage = record)");
   EXPECT_EQ(two.table.record().checks(0).name(), "x_a_check");
   EXPECT_EQ(two.table.record().checks(1).name(), "x_a_check1");
+  // The condition's only column names it, wherever it is written.
+  const auto elsewhere = BindAs<CreateTableStatement>(
+      "create table x (a int primary key, b int check (a > 1), check (b > 2)) with (storage = record)");
+  EXPECT_EQ(elsewhere.table.record().checks(0).name(), "x_a_check");
+  EXPECT_EQ(elsewhere.table.record().checks(1).name(), "x_b_check");
 }
 
 TEST(RecordBindTest, CreateIndex) {
