@@ -2,10 +2,7 @@
 
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
-#include <numeric>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -491,111 +488,6 @@ TEST_F(TreeQueryByPartsTest, BuildSidesBeyondTheBudgetAreJoinedByParts) {
   ASSERT_TRUE(session.Execute("set nam.joins_by_parts = off").ok());
   const auto refused = execute(queries[1].first);
   ASSERT_FALSE(refused.ok()) << "the build sides do fit";
-}
-
-/// Values of several arguments, which are many together, and what ignores repeats beside them.
-TEST_F(TreeQueryByPartsTest, DistinctValuesOfSeveralArgumentsGoByParts) {
-  constexpr int64_t kRows = 60'000;
-  SmallTable table{{"big",
-                    {{"k", Type::Integer()},
-                     {"g", Type::Integer(), true},
-                     {"a", Type::Integer(), true},
-                     {"b", Type::Integer(), true},
-                     {"t", Type::String(12), true}},
-                    {{"k", 8}},
-                    ""},
-                   {}};
-  struct Group {
-    std::set<int64_t> a, b;
-    std::set<std::string> t;
-    int64_t most = -1;
-  };
-  std::map<int64_t, Group> groups;  // -1: of all
-  const auto null = Value::Null(Type::Integer());
-  for (int64_t k = 0; k < kRows; ++k) {
-    const int64_t g = k % 11, a = k / 2, b = k * 7919 % kRows;
-    const std::string t = absl::StrCat("t", k % 20'000);
-    const bool no_a = k % 5 == 0 || g == 3, no_b = k % 3 == 0 || g == 3, no_t = k % 7 == 0 || g == 3;
-    table.rows.push_back({Value::Integer(k), g == 10 ? null : Value::Integer(g),
-                          no_a ? null : Value::Integer(a), no_b ? null : Value::Integer(b),
-                          no_t ? Value::Null(Type::String(12)) : Value::String(t)});
-    for (const int64_t of : {g, int64_t{-1}}) {
-      Group& group = groups[of];
-      if (!no_a) group.a.insert(a);
-      if (!no_b) group.b.insert(b);
-      if (!no_t) group.t.insert(t);
-      group.most = std::max(group.most, k);
-    }
-  }
-  ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 16384}).ok());
-  for (const char* const setting : {"set nam.groups_by_parts = auto", "set nam.result_mib_max = 1"})
-    ASSERT_TRUE(cluster_.session().Execute(setting).ok());
-  TextRows expected, of_all;
-  for (const auto& [g, group] : groups) {
-    std::vector<std::string> row;
-    if (g >= 0) row.push_back(g == 10 ? "NULL" : absl::StrCat(g));
-    const int64_t sum = std::accumulate(group.b.begin(), group.b.end(), int64_t{0});
-    row.insert(row.end(), {absl::StrCat(group.a.size()), group.b.empty() ? "NULL" : absl::StrCat(sum),
-                           absl::StrCat(group.t.size()), absl::StrCat(group.most),
-                           group.a.empty() ? "NULL" : absl::StrCat(*group.a.rbegin())});
-    (g >= 0 ? expected : of_all).push_back(std::move(row));
-  }
-  const std::string calls = "count(distinct a), sum(distinct b), count(distinct t), max(k), max(a) from big";
-  for (const auto& [query, rows] :
-       {std::pair(absl::StrCat("select g, ", calls, " group by g order by g"), expected),
-        std::pair(absl::StrCat("select ", calls), of_all)}) {
-    SCOPED_TRACE(query);
-    const auto result = cluster_.session().Execute(query);
-    ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ(ToText(*result), rows);
-  }
-}
-
-/// What two consumers read goes to scratch memory: the session has not the memory for it.
-TEST_F(TreeQueryByPartsTest, CommonTablesBeyondTheSessionsMemoryAreReadByParts) {
-  constexpr int64_t kRows = 200'000;
-  SmallTable table{
-      {"big", {{"k", Type::Integer()}, {"p", Type::Integer()}, {"v", Type::Integer(), true}}, {{"k", 8}}, ""},
-      {}};
-  // Every tenth v is NULL; each p that is below kRows is some k.
-  const auto p_of = [](int64_t k) { return (k * 7 + 3) % (2 * kRows); };
-  int64_t pairs = 0, above = 0, with_v = 0, last_digits = 0;
-  for (int64_t k = 0; k < kRows; ++k) {
-    const int64_t p = p_of(k);
-    table.rows.push_back({Value::Integer(k), Value::Integer(p),
-                          k % 10 == 0 ? Value::Null(Type::Integer()) : Value::Integer(k % 1000)});
-    pairs += p < kRows;
-    above += p < kRows && k % 10 != 0 && p % 10 != 0 && k % 1000 > p % 1000;
-    with_v += k % 10 != 0;
-    last_digits += p < kRows ? p % 10 : 0;
-  }
-  ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 16384}).ok());
-  session::Session& session = cluster_.session();
-  for (const char* const setting :
-       {"set nam.groups_by_parts = auto", "set nam.build_mib_max = 1", "set nam.result_mib_max = 1"})
-    ASSERT_TRUE(session.Execute(setting).ok());
-  const uint64_t used = UsedAtLast(cluster_.UsedBytes());
-  const std::string with = "with w as (select k, p, v from big) ";
-  const std::vector<std::pair<std::string, TextRows>> queries = {
-      {"select count(*) from w a join w b on a.p = b.k where a.v > b.v", {{absl::StrCat(above)}}},
-      {"select count(*), count(b.k), sum(b.k % 10) from w a left join w b on a.p = b.k",
-       {{absl::StrCat(kRows), absl::StrCat(pairs), absl::StrCat(last_digits)}}},
-      {"select count(*) from w where p not in (select k from w where v is not null or k >= 0)",
-       {{absl::StrCat(kRows - pairs)}}},
-      {"select count(*) from w a join (select v, count(*) as n from w group by v) g on a.v = g.v",
-       {{absl::StrCat(with_v)}}},
-      {"select (select count(v) from w), (select max(p) from w), count(*) from w a where exists (select * "
-       "from w b where a.p = b.k)",
-       {{absl::StrCat(with_v), absl::StrCat(2 * kRows - 1), absl::StrCat(pairs)}}}};
-  for (const auto& [query, expected] : queries) {
-    SCOPED_TRACE(query);
-    const auto result = session.Execute(with + query);
-    ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ(ToText(*result), expected);
-    EXPECT_EQ(UsedAtLast(used), used) << "scratch memory is left behind";
-  }
-  ASSERT_TRUE(session.Execute("set nam.joins_by_parts = off").ok());
-  EXPECT_FALSE(session.Execute(with + queries[0].first).ok()) << "the session has the memory";
 }
 
 /// A build side that takes more than a MiB on a server, which nothing says before.
