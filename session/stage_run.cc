@@ -231,15 +231,17 @@ void AddWork(const PlacedStage& placed, QueryWork& work) {
   }
 }
 
-std::function<void(uint64_t)> StageRunner::ProgressOf(const PlacedStage& placed) const {
+std::function<void(uint64_t)> StageRunner::ProgressOf(const PlacedStage& placed) {
   if (!progress_) return nullptr;
   QueryProgress progress;
   progress.table =
       placed.parts > 0 ? "groups" : placed.tables[static_cast<size_t>(placed.plan.driving)]->name();
   for (const ServerReport& server : placed.servers) progress.rows += server.share.rows;
-  return [this, progress, started_ns = attachment_.fabric().clock().NowNs()](uint64_t rows_done) mutable {
+  return [this, progress](uint64_t rows_done) mutable {
+    const int64_t now_ns = attachment_.fabric().clock().NowNs();
+    next_report_ns_ = now_ns + kProgressNs;
     progress.rows_done = rows_done;
-    progress.elapsed_ms = static_cast<double>(attachment_.fabric().clock().NowNs() - started_ns) / 1e6;
+    progress.elapsed_ms = static_cast<double>(now_ns - began_ns_) / 1e6;
     progress_(progress);
   };
 }

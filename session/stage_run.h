@@ -77,7 +77,7 @@ class StageRunner {
                                      uint32_t threads);
   absl::Status StartMulticast(PlacedStage& placed);
   /// What QueryRun tells, as our caller wants to hear it.
-  std::function<void(uint64_t)> ProgressOf(const PlacedStage& placed) const;
+  std::function<void(uint64_t)> ProgressOf(const PlacedStage& placed);
   /// Words to claim work from, if the query is large enough for that to pay and memory can be had.
   WorkCounters* CountersFor(const PlacedStage& placed);
   /// What an attempt that does not count has written.
@@ -98,7 +98,7 @@ class StageRunner {
   std::function<void(const QueryProgress&)> progress_;
   bool running_ = false;        // servers do
   int64_t began_ns_ = 0;        // the query
-  int64_t next_report_ns_ = 0;  // of the session's own work
+  int64_t next_report_ns_ = 0;  // of the session's own work: not before
 };
 
 /// What the stage's servers did, in addition.

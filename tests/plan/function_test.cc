@@ -80,6 +80,7 @@ Expr CallOf(const Signature& signature) {
   }
   // make_date(3, 3, 3), chr(3), …: all of these exist. Flags are letters, times are read by a pattern.
   const Function function = signature.function;
+  if (LettersOf(signature) == "tC") operands[0] = Value::String("hour");
   if (function == Function::kTimestampTzOfText) operands[0] = Value::String("2024-01-31 10:00");
   if (function >= Function::kReplaceMatches && function <= Function::kMatchPlace) {
     for (size_t i = function == Function::kReplaceMatches ? 3 : 2; i < operands.size(); ++i)
@@ -260,10 +261,10 @@ TEST(Function, TimesAreReadByPatterns) {
   EXPECT_EQ(day("20240229", "YYYYMMDD"), "2024-02-29");
   EXPECT_EQ(day("  2024-7-1", "YYYY-MM-DD"), "2024-07-01");
   EXPECT_EQ(day("99 365", "YY DDD"), "1999-12-31");
-  EXPECT_EQ(
-      Called(Function::kToTimestamp, {Text("2024-01-02 12:05:06.25 AM"), Text("YYYY-MM-DD HH12:MI:SS.MS PM")})
-          .ToString(),
-      "2024-01-02 00:05:06.25");
+  EXPECT_EQ(Called(Function::kTimestampByPattern,
+                   {Text("2024-01-02 12:05:06.25 AM"), Text("YYYY-MM-DD HH12:MI:SS.MS PM")})
+                .ToString(),
+            "2024-01-02 00:05:06.25");
   const auto state = [](const char* text, const char* pattern) {
     return StateOf(Result(CallOf(Function::kToDate, {Text(text), Text(pattern)})).status());
   };

@@ -270,6 +270,8 @@ TEST(ElasticTest, ProgressGrowsTowardsAllRows) {
   elastic.session().OnProgress([&](const session::QueryProgress& now) { told.push_back(now); });
   const auto result = elastic.Execute(query.sql);
   EXPECT_TRUE(SameRows(result.rows, query.rows));
+  // What the session does with the groups behind that has no end that is known.
+  std::erase_if(told, [](const session::QueryProgress& now) { return now.table.empty(); });
   ASSERT_GE(told.size(), 2u) << "it took " << result.elapsed_ms << " ms";
   for (size_t i = 0; i < told.size(); ++i) {
     EXPECT_EQ(told[i].table, "lineorder");

@@ -262,7 +262,7 @@ TEST(BindErrorTest, Expressions) {
       {"select ^current_time from t", "CURRENT_TIME is"},
       {"select extract(^julian from day) from t", "EXTRACT(julian FROM …) is"},
       {"select ^interval '1' second(3) from t", "intervals of a precision"},
-      {"select ^~ n from t", "operator ~ is"},
+      {"select ^!! n from t", "operator !! is"},
       {"select n ^operator(pg_catalog.+) 1 from t", "operator + is"},
       {"select name ^collate \"C\" from t", "COLLATE is"},
       {"select ^array[1] from t", "arrays are"},
