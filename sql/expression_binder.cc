@@ -305,8 +305,8 @@ absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const C
   }
   if (left.Is("RowExpr") && right.Is("SubLink") && right.Text("subLinkType") == "EXPR_SUBLINK") {
     if (context.clause == Clause::kLimit || context.clause == Clause::kOffset) {
-      return Refusal(absl::StrCat("a subquery in ", ClauseName(context.clause), " is not supported"), position,
-                     "write a number");
+      return Refusal(absl::StrCat("a subquery in ", ClauseName(context.clause), " is not supported"),
+                     position, "write a number");
     }
     NAM_ASSIGN_OR_RETURN(std::vector<Expr> a, Row(left, context));
     NAM_ASSIGN_OR_RETURN(std::vector<Expr> b, scope_.BindRowOf(right, a.size(), context.depth));

@@ -290,8 +290,7 @@ TEST(RecordBindTest, ExecuteBindsWithTypedValues) {
 TEST(RecordBindTest, ArgumentsAreOfTheirParametersTypes) {
   FakeTables tables;
   const auto bound = [&](const std::string& prepare, const std::string& execute) {
-    return BindPrepared(BindAs<PrepareStatement>(prepare), BindAs<ExecuteStatement>(execute), tables,
-                        {});
+    return BindPrepared(BindAs<PrepareStatement>(prepare), BindAs<ExecuteStatement>(execute), tables, {});
   };
   const auto condition = [&](const std::string& prepare, const std::string& execute) {
     const auto remove = bound(prepare, execute);
