@@ -117,6 +117,8 @@ absl::StatusOr<Search> SearchOf(const Expr& call, std::span<const Value> a) {
       function == F::kHasMatch ? RegularExpression::Purpose::kTest : RegularExpression::Purpose::kFind;
   NAM_ASSIGN_OR_RETURN(search.expression,
                        CachedRegularExpression(a[1].text, flags.ignore_case, call.position, purpose));
+  // PostgreSQL takes the whole match for the first group of an expression without any.
+  if (search.group == 1 && search.expression->groups() == 0) search.group = 0;
   return search;
 }
 

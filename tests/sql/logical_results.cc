@@ -55,6 +55,8 @@ Value ValueOfText(const std::string& text, const Type& type) {
     value.number = text == "t";
   } else if (type.kind == TypeKind::kDate) {
     value.number = ParseDate(text).value_or(INT64_MIN);
+  } else if (type.kind == TypeKind::kTimestamp) {
+    value.number = ParseTimestamp(text).value_or(INT64_MIN);
   } else if (type.real()) {
     const auto number = ParseReal(text, type.kind == TypeKind::kReal);
     EXPECT_TRUE(number.ok()) << text;
