@@ -101,7 +101,7 @@ TEST(CodeConditionProperty, CodesPassThatMeetTheCondition) {
     if (HasFatalFailure()) return;
   }
   if (count > 1000) {
-    EXPECT_GT(found, static_cast<int>(count) / 10);
+    EXPECT_GT(found, static_cast<int>(count) / 20);
   }
 }
 
