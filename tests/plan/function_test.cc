@@ -81,6 +81,7 @@ Expr CallOf(const Signature& signature) {
   // make_date(3, 3, 3), chr(3), …: all of these exist. Flags are letters, times are read by a pattern.
   const Function function = signature.function;
   if (LettersOf(signature) == "tC") operands[0] = Value::String("hour");
+  if (LettersOf(signature) == "Ct") operands[1] = Value::String("HH24");
   if (function == Function::kTimestampTzOfText) operands[0] = Value::String("2024-01-31 10:00");
   if (function >= Function::kReplaceMatches && function <= Function::kMatchPlace) {
     for (size_t i = function == Function::kReplaceMatches ? 3 : 2; i < operands.size(); ++i)
