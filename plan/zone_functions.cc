@@ -1,6 +1,8 @@
 #include <cmath>
 #include <string>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -60,6 +62,8 @@ absl::StatusOr<Value> Moved(const Expr& call, std::span<const Value> a, int sign
 }
 
 absl::StatusOr<Value> OfText(const Expr& call, const Value& text, const Value& name) {
+  // A moment, whatever the zone.
+  if (absl::EqualsIgnoreCase(absl::StripAsciiWhitespace(text.text), "epoch")) return InRange(call, 0);
   NAM_ASSIGN_OR_RETURN(const ZonedText split, SplitZoneOrError(text.text, call.position));
   const absl::StatusOr<int64_t> local = ParseTimestamp(CanonicalDateText(split.text));
   if (!local.ok()) return TimestampTextError(text.text, local.status(), call.position);

@@ -138,8 +138,13 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
   if (name == "substring" && operands.size() == 3 && text(operands[1]) && text(operands[2]))
     return SimilarPart(std::move(operands), position);
   if (name == "overlaps" && operands.size() == 4) return Overlaps(std::move(operands), position);
-  if (name == "date" && operands.size() == 1)
+  if (name == "date" && operands.size() == 1) {
+    const TypeKind kind = operands[0].type.kind;
+    const bool moment =
+        kind == TypeKind::kDate || kind == TypeKind::kTimestamp || kind == TypeKind::kTimestampTz;
+    if (!moment && !text(operands[0])) return ExpressionBuilder::NoSuchFunction(name, operands, position);
     return builder_.Cast(std::move(operands[0]), Type::Date(), position);
+  }
   if (name == "age" && operands.size() == 1) {
     NAM_ASSIGN_OR_RETURN(Expr today, Now(node, TypeKind::kDate, context.clause));
     operands.insert(operands.begin(), std::move(today));

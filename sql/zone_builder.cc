@@ -123,7 +123,7 @@ absl::Status ExpressionBuilder::GiveZone(std::string_view name, std::vector<Expr
   }
   if (std::none_of(operands.begin(), operands.end(), IsZoned)) return absl::OkStatus();
   if ((name == "date_trunc" || name == "to_char") && pair) operands.push_back(ZoneLiteral(zone_, position));
-  if (name == "concat" || name == "concat_ws") {
+  if (name == "concat" || name == "concat_ws" || name == "format") {
     for (Expr& operand : operands) {
       if (!IsZoned(operand)) continue;
       NAM_ASSIGN_OR_RETURN(operand, CastZoned(std::move(operand), Type::String(), position));

@@ -38,3 +38,5 @@ timestamp '2024-07-01 10:00' at time zone 'UTC'
 greatest(timestamptz '2024-07-01 10:00', timestamp '2024-07-01 11:00', date '2024-07-01')
 timestamptz '2024-07-01 10:00' || ''
 concat(timestamptz '2024-07-01 10:00', 1)
+timestamptz 'epoch'
+format('%s', timestamptz '2024-07-01 10:00+00')
