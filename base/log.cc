@@ -164,7 +164,7 @@ class ProcessLog {
   bool started_ = false;
   std::string early_;      // lines before there was a file
   UniqueFd directory_;     // invalid: standard error
-  uint64_t room_end_ = 0;  // of the file: up to there it has room on the disk
+  uint64_t room_end_ = 0;  // the file has room on the disk up to this byte
   LogFileOptions file_;
 };
 

@@ -79,7 +79,8 @@ absl::Status NameLog(const std::string& role, const ReadyLine& ready, const Serv
   return log.directory.empty() ? absl::OkStatus() : OpenLogFile({.directory = log.directory, .name = name});
 }
 
-/// Who has started the server hears it on standard error. Its log keeps it, and what was logged before.
+/// Says why a server did not start: on standard error to the process that started it, and in the log, behind
+/// what was logged before.
 int ReportNoStart(const std::string& role, const ServerLogOptions& log, const absl::Status& why) {
   const int code =
       absl::IsUnavailable(why) || absl::IsUnauthenticated(why) ? ReportNoConnection(why) : ReportFailure(why);

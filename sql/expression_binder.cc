@@ -210,8 +210,8 @@ absl::StatusOr<Expr> ExpressionBinder::Operation(const Node& node, const Context
   const std::string kind = node.Text("kind");
   const std::vector<std::string> name = node.Names("name");
   if (kind == "AEXPR_OP") return SimpleOperation(node, context);
-  if (kind == "AEXPR_BETWEEN") return Between(node, false, context);
-  if (kind == "AEXPR_NOT_BETWEEN") return Between(node, true, context);
+  if (kind == "AEXPR_BETWEEN") return Between(node, false, false, context);
+  if (kind == "AEXPR_NOT_BETWEEN") return Between(node, true, false, context);
   if (kind == "AEXPR_IN") return In(node, !name.empty() && name.back() == "<>", context);
   if (kind == "AEXPR_LIKE") return Like(node, !name.empty() && name.back() == "!~~", context);
   if (kind == "AEXPR_SIMILAR") return Similar(node, !name.empty() && name.back() == "!~", context);
@@ -219,8 +219,8 @@ absl::StatusOr<Expr> ExpressionBinder::Operation(const Node& node, const Context
   if (kind == "AEXPR_DISTINCT" || kind == "AEXPR_NOT_DISTINCT")
     return DistinctTest(node, kind == "AEXPR_NOT_DISTINCT", context);
   if (kind == "AEXPR_NULLIF") return NullIf(node, context);
-  if (kind == "AEXPR_BETWEEN_SYM") return SymmetricBetween(node, false, context);
-  if (kind == "AEXPR_NOT_BETWEEN_SYM") return SymmetricBetween(node, true, context);
+  if (kind == "AEXPR_BETWEEN_SYM") return Between(node, false, true, context);
+  if (kind == "AEXPR_NOT_BETWEEN_SYM") return Between(node, true, true, context);
   if (kind == "AEXPR_OP_ANY" || kind == "AEXPR_OP_ALL") return Listed(node, context);
   return Refusal(absl::StrCat("this expression (", kind, ") is not supported"), node.position());
 }
@@ -322,7 +322,19 @@ absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const C
   return builder_.Compare(known->op, std::move(a), std::move(b), position);
 }
 
-absl::StatusOr<Expr> ExpressionBinder::Between(const Node& node, bool negated, const Context& context) {
+/// a >= low AND a <= high.
+absl::StatusOr<Expr> ExpressionBinder::Within(Expr a, Expr low, Expr high, int position) {
+  NAM_ASSIGN_OR_RETURN(Expr again, builder_.Duplicate(a));
+  std::vector<Expr> both(2);
+  NAM_ASSIGN_OR_RETURN(both[0], builder_.Compare(Op::kGreaterEqual, std::move(a), std::move(low), position));
+  NAM_ASSIGN_OR_RETURN(both[1],
+                       builder_.Compare(Op::kLessEqual, std::move(again), std::move(high), position));
+  return builder_.Junction(Op::kAnd, std::move(both), position);
+}
+
+/// BETWEEN SYMMETRIC takes its bounds in either order.
+absl::StatusOr<Expr> ExpressionBinder::Between(const Node& node, bool negated, bool symmetric,
+                                               const Context& context) {
   const int position = node.position();
   const std::vector<Node> bounds = node.Field("rexpr").List("items");
   NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
@@ -331,40 +343,20 @@ absl::StatusOr<Expr> ExpressionBinder::Between(const Node& node, bool negated, c
   if (ExpressionBuilder::IsUntyped(a)) {
     NAM_RETURN_IF_ERROR(builder_.Settle(a, ExpressionBuilder::IsUntyped(low) ? high.type : low.type));
   }
-  NAM_ASSIGN_OR_RETURN(Expr again, builder_.Duplicate(a));
-  std::vector<Expr> both(2);
-  NAM_ASSIGN_OR_RETURN(both[0], builder_.Compare(Op::kGreaterEqual, std::move(a), std::move(low), position));
-  NAM_ASSIGN_OR_RETURN(both[1],
-                       builder_.Compare(Op::kLessEqual, std::move(again), std::move(high), position));
-  NAM_ASSIGN_OR_RETURN(Expr between, builder_.Junction(Op::kAnd, std::move(both), position));
-  return negated ? builder_.Not(std::move(between), position) : std::move(between);
-}
-
-/// a BETWEEN low AND high, or a BETWEEN high AND low.
-absl::StatusOr<Expr> ExpressionBinder::SymmetricBetween(const Node& node, bool negated,
-                                                        const Context& context) {
-  const int position = node.position();
-  const std::vector<Node> bounds = node.Field("rexpr").List("items");
-  NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
-  NAM_ASSIGN_OR_RETURN(Expr first, Expression(bounds.at(0), context));
-  NAM_ASSIGN_OR_RETURN(Expr second, Expression(bounds.at(1), context));
-  if (ExpressionBuilder::IsUntyped(a)) {
-    NAM_RETURN_IF_ERROR(builder_.Settle(a, ExpressionBuilder::IsUntyped(first) ? second.type : first.type));
-  }
   std::vector<Expr> either;
-  for (const bool swaps : {false, true}) {
-    std::vector<Expr> both;
-    for (const bool low : {true, false}) {
-      NAM_ASSIGN_OR_RETURN(Expr value, builder_.Duplicate(a));
-      NAM_ASSIGN_OR_RETURN(Expr bound, builder_.Duplicate(low != swaps ? first : second));
-      NAM_ASSIGN_OR_RETURN(Expr compared, builder_.Compare(low ? Op::kGreaterEqual : Op::kLessEqual,
-                                                           std::move(value), std::move(bound), position));
-      both.push_back(std::move(compared));
-    }
-    NAM_ASSIGN_OR_RETURN(Expr between, builder_.Junction(Op::kAnd, std::move(both), position));
-    either.push_back(std::move(between));
+  if (symmetric) {
+    NAM_ASSIGN_OR_RETURN(Expr again, builder_.Duplicate(a));
+    NAM_ASSIGN_OR_RETURN(Expr first, builder_.Duplicate(high));
+    NAM_ASSIGN_OR_RETURN(Expr second, builder_.Duplicate(low));
+    NAM_ASSIGN_OR_RETURN(Expr swapped,
+                         Within(std::move(again), std::move(first), std::move(second), position));
+    either.push_back(std::move(swapped));
   }
-  NAM_ASSIGN_OR_RETURN(Expr between, builder_.Junction(Op::kOr, std::move(either), position));
+  NAM_ASSIGN_OR_RETURN(Expr between, Within(std::move(a), std::move(low), std::move(high), position));
+  if (symmetric) {
+    either.push_back(std::move(between));
+    NAM_ASSIGN_OR_RETURN(between, builder_.Junction(Op::kOr, std::move(either), position));
+  }
   return negated ? builder_.Not(std::move(between), position) : std::move(between);
 }
 

@@ -74,8 +74,8 @@ class ExpressionBinder {
   ExprOr Operation(const Node& node, const Context& context);
   ExprOr SimpleOperation(const Node& node, const Context& context);
   ExprOr Chain(const Node& node, const Context& context);
-  ExprOr Between(const Node& node, bool negated, const Context& context);
-  ExprOr SymmetricBetween(const Node& node, bool negated, const Context& context);
+  ExprOr Between(const Node& node, bool negated, bool symmetric, const Context& context);
+  ExprOr Within(plan::Expr a, plan::Expr low, plan::Expr high, int position);
   ExprOr In(const Node& node, bool negated, const Context& context);
   ExprOr Listed(const Node& node, const Context& context);
   ExprOr ComparedWithItems(const Node& node, plan::Expr a, std::vector<plan::Expr> items);
