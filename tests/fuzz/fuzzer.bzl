@@ -1,14 +1,16 @@
 """A fuzzer: one file, run over its corpus in every test run, and by libFuzzer through `./run fuzz`."""
 
+load("//third_party:cc.bzl", "cc_library", "cc_test")
+
 def fuzzer(name, deps):
     """Declares `<name>_fuzzer`, the function, and `<name>_replay_test`, which runs it over its corpus."""
-    native.cc_library(
+    cc_library(
         name = name + "_fuzzer",
         testonly = True,
         srcs = [name + "_fuzzer.cc"],
         deps = deps + [":fuzz"],
     )
-    native.cc_test(
+    cc_test(
         name = name + "_replay_test",
         size = "small",
         srcs = ["replay_test.cc"],

@@ -1,0 +1,28 @@
+// What most files of the tree read, compiled once: see precompiled_header.bzl. Only headers from outside of the
+// tree, which do not change with it.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <compare>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
