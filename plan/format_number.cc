@@ -471,7 +471,7 @@ absl::StatusOr<Value> FormatExact(const Expr& call, Pattern pattern, __int128 n,
     digits.text.insert(0, kept + 1 - digits.text.size(), '0');
   const auto whole = static_cast<int>(digits.text.size()) - kept;
   if (pattern.behind > 0) {
-    digits.text.insert(static_cast<size_t>(whole), ".");
+    digits.text.insert(static_cast<size_t>(whole), 1, '.');
     digits.text.append(static_cast<size_t>(pattern.behind - kept), '0');
   }
   int blanks = 0;

@@ -35,7 +35,7 @@ class Translator {
         if (!left_.starts_with("(?:")) return Bad("quantifier operand invalid");
         Take(3);
       } else if (c == '{' && left_.size() > 1 && left_[1] >= '0' && left_[1] <= '9') {
-        const bool of_one_size = left_.substr(0, left_.find('}')).find(',') == std::string_view::npos;
+        const bool of_one_size = left_.find(',') > left_.find('}');
         NAM_RETURN_IF_ERROR(Bound());
         if (of_one_size && !left_.starts_with('?')) continue;
         Quantified();

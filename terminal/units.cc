@@ -82,7 +82,8 @@ std::string FormatBytes(uint64_t bytes) {
 
 std::string FormatCount(uint64_t count) {
   std::string text = absl::StrCat(count);
-  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), ",");
+  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<size_t>(at), 1, ',');
   return text;
 }
 

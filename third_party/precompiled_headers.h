@@ -1,5 +1,5 @@
-// What most files of the tree read, compiled once: see precompiled_header.bzl. Only headers from outside of the
-// tree, which do not change with it.
+// What most files of the tree read, compiled once: see precompiled_header.bzl. Only headers from outside of
+// the tree, which do not change with it.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -21,6 +21,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"

@@ -1,4 +1,7 @@
 // The same with what tests read besides.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -20,10 +23,9 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
