@@ -19,7 +19,7 @@ namespace {
 std::string Grouped(uint64_t n) {
   std::string digits = absl::StrCat(n);
   for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
+    digits.insert(static_cast<size_t>(at), 1, ',');
   return digits;
 }
 

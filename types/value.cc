@@ -74,7 +74,7 @@ std::string Value::ToString() const {
       std::string digits = Int128ToString(number < 0 ? -number : number);
       if (type.scale > 0) {
         if (digits.size() <= type.scale) digits.insert(0, type.scale + 1 - digits.size(), '0');
-        digits.insert(digits.size() - type.scale, ".");
+        digits.insert(digits.size() - type.scale, 1, '.');
       }
       return number < 0 ? "-" + digits : digits;
     }
