@@ -25,7 +25,7 @@ constexpr char kHelp[] =
   \i FILE         statements of a file
   \?              this help
   \q              leave
-SET nam.<name> = <value> changes a setting. The present ones:
+SHOW ALL lists the settings, SET name = value changes one, RESET name takes it back.
 )";
 
 /// The command's word and, trimmed and without a closing semicolon, what comes after it.
@@ -144,7 +144,6 @@ int Shell::Toggle(bool& setting, const std::string& argument, const char* name) 
 
 void Shell::PrintHelp() {
   out_ << kHelp;
-  for (const auto& [name, value] : session_.Settings()) out_ << "  nam." << name << " = " << value << "\n";
   out_.flush();
 }
 

@@ -68,6 +68,13 @@ absl::Status WithFormatHint(const absl::Status& status, const RowPrinter& printe
   return ToStatus(*error);
 }
 
+/// Of a statement that runs; of one that is done, whose rows are still printed.
+absl::Status CancelledByUser(bool done) {
+  return UserError(sqlstate::kCancelled,
+                   absl::StrCat("canceling ", done ? "output" : "statement", " due to user request"), -1,
+                   done ? "the statement itself is done" : "");
+}
+
 }  // namespace
 
 bool IsBlankSql(std::string_view text) {
@@ -105,7 +112,10 @@ int Shell::RunStream(std::istream& input, const std::string& name) {
     if (at.lines == 0 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // a byte order mark
     if (Settle(FeedLine(line, at), result) != kExitOk) return result;
   }
-  if (interrupts_.Seen()) return kExitInterrupted;
+  if (interrupts_.Seen()) {
+    out_.clear();
+    return kExitInterrupted;
+  }
   if (!quit_) Settle(FinishScript(at), result);
   return result;
 }
@@ -152,6 +162,7 @@ int Shell::RunInteractive(LineReader& reader) {
         break;
       }
     }
+    if (interrupts_.Seen()) out_.clear();  // it has ended what was being written
     interrupts_.Clear();
   }
   return kExitOk;
@@ -222,7 +233,7 @@ class Shell::Rows final : public session::RowReceiver {
   }
   absl::Status Add(const session::ResultBatch& rows) override {
     // A session looks for it as well, but not between any two batches.
-    if (shell_.interrupts_.Seen()) return absl::CancelledError("the statement was cancelled");
+    if (shell_.interrupts_.Seen()) return CancelledByUser(/*done=*/false);
     return prints_ ? printer_.Add(rows) : absl::OkStatus();
   }
   uint64_t bytes_held() const override { return printer_.bytes_held(); }
@@ -235,7 +246,7 @@ class Shell::Rows final : public session::RowReceiver {
 
 int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) {
   const std::unique_ptr<RowPrinter> printer = RowPrinter::Make(options_.print, out_);
-  absl::StatusOr<session::ResultSet> result = absl::CancelledError("the statement was cancelled");
+  absl::StatusOr<session::ResultSet> result = CancelledByUser(/*done=*/false);
   if (!interrupts_.Seen()) {
     const SessionCancel cancel(session_, interrupts_);  // an interrupt from here on ends the statement
     Rows rows(*this, *printer);
@@ -244,16 +255,17 @@ int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) 
   if (options_.progress != nullptr) options_.progress->Clear();
   absl::Status status = result.status();
   if (status.ok()) status = Print(*result, *printer);
-  if (printer->closed()) return EndClosed(statement, at, line);
+  if (printer->closed()) return EndClosed(statement, result.ok(), at, line);
   if (!status.ok()) return ReportError(statement, WithFormatHint(status, *printer), at, line);
   return interrupts_.Seen() && !interactive_ ? kExitInterrupted : kExitOk;
 }
 
 /// Nobody reads on, as behind `| head`: then that was all. But an interrupt, too, ends what is being written.
-int Shell::EndClosed(const std::string& statement, const Cursor& at, size_t line) {
+int Shell::EndClosed(const std::string& statement, bool done, const Cursor& at, size_t line) {
   if (interrupts_.Seen()) {
     out_.clear();
-    return ReportError(statement, absl::CancelledError("the statement was cancelled"), at, line);
+    if (interactive_) err_ << "\n";  // a line may be half written
+    return ReportError(statement, CancelledByUser(done), at, line);
   }
   quit_ = true;
   return kExitOk;

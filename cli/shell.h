@@ -66,7 +66,7 @@ class Shell {
   int Settle(int code, int& result);
   int Execute(const std::string& statement, const Cursor& at, size_t line);
   int ReportError(const std::string& statement, const absl::Status& status, const Cursor& at, size_t line);
-  int EndClosed(const std::string& statement, const Cursor& at, size_t line);
+  int EndClosed(const std::string& statement, bool done, const Cursor& at, size_t line);
   absl::Status Print(const session::ResultSet& result, RowPrinter& printer);
   void PrintReport(const session::ResultSet& report);
 

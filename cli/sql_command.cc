@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/completion.h"
+#include "cli/interruptible_output.h"
 #include "cli/line_editor.h"
 #include "cli/shell.h"
 #include "terminal/exit_codes.h"
@@ -53,6 +54,7 @@ int RunSql(const SqlOptions& options) {
   if (!session.ok()) return ReportNoConnection(session.status());
 
   Interrupts interrupts;
+  const InterruptibleOutput output(std::cout, STDOUT_FILENO, interrupts);
   ProgressLine progress;
   catalog::Client& catalog = (*attachment)->catalog();
   Shell shell(**session, catalog, interrupts, std::cout, std::cerr,

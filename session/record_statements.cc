@@ -222,7 +222,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DropIndexStatement& s
     return ToStatus({.message = absl::StrCat("index \"", statement.index, "\" does not exist"),
                      .position = statement.position,
                      .hint = "EXPLAIN shows the index that a query uses",
-                     .sqlstate = "42704"});
+                     .sqlstate = sqlstate::kUndefinedObject});
   }
   if (absl::IsFailedPrecondition(dropped)) {
     return ToStatus({.message = std::string(dropped.message()),

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -22,6 +23,7 @@
 #include "session/settings.h"
 #include "session/stage_output.h"
 #include "session/stage_run.h"
+#include "session/statement_timer.h"
 #include "session/tree_run.h"
 #include "sql/bound_query.h"
 #include "storage/block_stream.h"
@@ -75,21 +77,35 @@ bool NeedsTables(const sql::Statement& statement) {
          !std::holds_alternative<sql::TransactionStatement>(statement);
 }
 
+SessionSettings DefaultSettings(const fabric::Fabric& fabric) {
+  SessionSettings settings;
+  settings.prefetch_window = storage::DefaultWindow(fabric.capabilities());
+  return settings;
+}
+
+/// As PostgreSQL says it.
+absl::Status Cancelled(bool timed_out) {
+  return UserError(
+      sqlstate::kCancelled,
+      timed_out ? "canceling statement due to statement timeout" : "canceling statement due to user request",
+      -1);
+}
+
 class SessionImpl final : public Session {
  public:
   SessionImpl(catalog::Attachment& attachment, std::unique_ptr<RecordAccess> records)
       : attachment_(attachment),
         tables_(attachment.catalog(), attachment.fabric()),
         member_(attachment.member()),
+        settings_(DefaultSettings(attachment.fabric())),
         record_access_(std::move(records)) {
-    settings_.prefetch_window = storage::DefaultWindow(attachment.fabric().capabilities());
     if (record_access_ != nullptr) {
       records_.emplace(*record_access_, attachment.fabric().clock(), cancel_,
                        [this](plan::logical::Query query) { return RunOfChange(std::move(query)); });
     }
   }
   absl::Status Open() {
-    NAM_ASSIGN_OR_RETURN(stages_, StageRunner::Open(attachment_, tables_, settings_, cancel_));
+    NAM_ASSIGN_OR_RETURN(stages_, StageRunner::Open(attachment_, tables_, settings_.now(), cancel_));
     return absl::OkStatus();
   }
 
@@ -98,8 +114,15 @@ class SessionImpl final : public Session {
     const int64_t started_ns = clock.NowNs();
     Delivery delivery(receiver);
     receiver_ = &delivery;
+    StatementTimer timer(attachment_.fabric(), settings_.now().statement_timeout_ms, cancel_);
+    const bool was_open = InTransaction();
     absl::StatusOr<ResultSet> result = ExecuteNow(statement, delivery);
+    const bool timed_out = timer.Stop();
     cancel_ = false;  // not before: what came between two statements is meant for the next
+    if (!was_open && InTransaction()) settings_.BeginTransaction();
+    // A COMMIT of what has failed says ROLLBACK.
+    if (was_open && !InTransaction()) settings_.EndTransaction(result.ok() && result->command == "COMMIT");
+    if (absl::IsCancelled(result.status())) return Cancelled(timed_out);
     if (!result.ok()) return WithSqlState(result.status());
     result->elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
     return result;
@@ -108,7 +131,13 @@ class SessionImpl final : public Session {
   void OnProgress(std::function<void(const QueryProgress&)> report) override {
     stages_->OnProgress(std::move(report));
   }
-  std::map<std::string, std::string> Settings() const override { return settings_.All(); }
+  std::map<std::string, std::string> Settings() const override {
+    std::map<std::string, std::string> out;
+    for (session::Settings::Shown& setting : settings_.ShowAll()) {
+      if (absl::StartsWith(setting.name, "nam.")) out[setting.name] = std::move(setting.value);
+    }
+    return out;
+  }
 
  private:
   absl::StatusOr<ResultSet> ExecuteNow(const std::string& statement, Delivery& delivery) {
@@ -139,7 +168,9 @@ class SessionImpl final : public Session {
     return sql::Bind(statement, tables_, now);
   }
 
-  sql::StatementTime Now() const { return {WallTimeUs(attachment_.fabric().clock()), settings_.time_zone}; }
+  sql::StatementTime Now() const {
+    return {WallTimeUs(attachment_.fabric().clock()), settings_.now().time_zone};
+  }
 
   bool InTransaction() const { return records_.has_value() && records_->in_transaction(); }
 
@@ -328,7 +359,7 @@ class SessionImpl final : public Session {
                           .stages = *stages_,
                           .records = records_.has_value() ? &*records_ : nullptr,
                           .access = record_access_.get(),
-                          .settings = settings_,
+                          .settings = settings_.now(),
                           .cancel = cancel_},
                          std::move(query));
   }
@@ -407,8 +438,30 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Run(const sql::SetStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_RETURN_IF_ERROR(settings_.Set(statement));
-    ResultSet result;
-    result.command = "SET";
+    ResultSet result = Command(statement.reset ? "RESET" : "SET");
+    if (statement.local && !settings_.in_transaction()) {
+      result.warnings.push_back(
+          {"SET LOCAL can only be used in transaction blocks", sqlstate::kNoActiveTransaction});
+    }
+    return result;
+  }
+
+  absl::StatusOr<ResultSet> Run(const sql::ShowStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun(""));
+    ResultSet result = Command("SHOW");
+    if (statement.name.empty()) {
+      for (const char* const column : {"name", "setting", "description"})
+        result.columns.push_back({column, Type::String()});
+      for (session::Settings::Shown& setting : settings_.ShowAll()) {
+        result.rows.push_back({Value::String(std::move(setting.name)),
+                               Value::String(std::move(setting.value)),
+                               Value::String(std::move(setting.description))});
+      }
+      return result;
+    }
+    NAM_ASSIGN_OR_RETURN(session::Settings::Shown setting, settings_.Show(statement));
+    result.columns.push_back({setting.name, Type::String()});
+    result.rows.push_back({Value::String(std::move(setting.value))});
     return result;
   }
 
@@ -416,7 +469,7 @@ class SessionImpl final : public Session {
   CatalogTables tables_;
   MemberId member_;                   // whose all this is
   std::optional<absl::Status> lost_;  // with a transaction; not told yet
-  SessionSettings settings_;
+  session::Settings settings_;
   std::atomic<bool> cancel_ = false;
   RowReceiver* receiver_ = nullptr;  // of the statement that runs
   /// While EXPLAIN ANALYZE makes a change: gets the lines of the query that the change is made of.

@@ -96,7 +96,7 @@ class Session {
   /// From now on a query that takes long tells several times a second how far it is, on the thread that
   /// executes it. Empty: nobody is told.
   virtual void OnProgress(std::function<void(const QueryProgress&)> report) = 0;
-  /// Settings changed by SET nam.<name> = <value>, with their present values.
+  /// The settings nam.<name>, with their present values; SHOW ALL has all.
   virtual std::map<std::string, std::string> Settings() const = 0;
 };
 

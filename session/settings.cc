@@ -1,105 +1,171 @@
 #include "session/settings.h"
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "session/setting_kinds.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
 namespace {
 
-SqlError BadValue(const sql::SetStatement& statement, const std::string& wanted) {
-  return {.message = absl::StrFormat("\"%s\" is no value for nam.%s", statement.value, statement.name),
-          .position = statement.position,
-          .hint = "it takes " + wanted,
-          .sqlstate = sqlstate::kBadParameter};
+using S = SessionSettings;
+using Change = FixedSetting::Change;
+
+struct Setting {
+  const char* name;
+  SettingKind kind;
+  const char* description;
+};
+
+constexpr int64_t kMebibytesMax = 1 << 20;
+constexpr int64_t kMillisecondsMax = 2'147'483'647;
+
+/// Every setting there is, by name.
+constexpr Setting kSettings[] = {
+    {"application_name", TextSetting{&S::application_name}, "what the client calls itself"},
+    {"client_encoding", FixedSetting{"UTF8", Change::kToItself}, "the encoding of texts"},
+    {"DateStyle", FixedSetting{"ISO, MDY", Change::kToItsWords}, "how dates are printed and read"},
+    {"default_transaction_isolation", FixedSetting{"repeatable read", Change::kToItself},
+     "the isolation of transactions: they are under snapshot isolation"},
+    {"integer_datetimes", FixedSetting{"on"}, "times are counted in microseconds"},
+    {"IntervalStyle", FixedSetting{"postgres", Change::kToItself}, "how intervals are printed"},
+    {"nam.build_mib_max", IntegerSetting{&S::build_mib_max, 1, kMebibytesMax, Unit::kMebibytes},
+     "memory for the join tables of one server; larger build sides are joined by parts"},
+    {"nam.compute_servers", IntegerSetting{&S::compute_servers, 0, 1 << 16},
+     "at most so many compute servers work on a query; 0: all"},
+    {"nam.groups_by_parts", Enumeration<&S::groups_by_parts>("auto", "off", "on"),
+     "whether groups go by parts to a further stage of compute servers"},
+    {"nam.in_place", SwitchSetting{&S::in_place},
+     "whether blocks are read where they lie, if the fabric can"},
+    {"nam.joins_by_parts", Enumeration<&S::joins_by_parts>("auto", "off", "on"),
+     "whether the sides of joins go by parts through scratch memory"},
+    {"nam.multicast", Enumeration<&S::multicast>("auto", "off", "on"),
+     "whether build sides that all compute servers need come by multicast"},
+    {"nam.prefetch_window", IntegerSetting{&S::prefetch_window, 1, 64}, "blocks in flight for each thread"},
+    {"nam.result_mib_max", IntegerSetting{&S::result_mib_max, 1, kMebibytesMax, Unit::kMebibytes},
+     "memory of a query's result on each compute server, and of what its client holds for it"},
+    {"nam.sorts_by_runs", Enumeration<&S::sorts_by_runs>("auto", "off", "on"),
+     "whether rows that are sorted go to scratch memory as sorted runs"},
+    {"nam.verify_checksums", SwitchSetting{&S::verify_checksums}, "whether blocks are checked as they come"},
+    {"nam.whole_tuples", SwitchSetting{&S::whole_tuples},
+     "whether all columns of the table that is streamed are moved, needed or not"},
+    {"nam.work_queue", Enumeration<&S::work_queue>("auto", "off", "on"),
+     "whether compute servers claim partitions, so that others can take some over"},
+    {"search_path", FixedSetting{"public", Change::kToItsWords}, "the schemas in which names are looked up"},
+    {"server_encoding", FixedSetting{"UTF8"}, "the encoding of stored texts"},
+    {"server_version", FixedSetting{"15.0"}, "the PostgreSQL whose dialect is spoken"},
+    {"server_version_num", FixedSetting{"150000"}, "the same as a number"},
+    {"standard_conforming_strings", FixedSetting{"on", Change::kToItself},
+     "whether a backslash in a string is just that"},
+    {"statement_timeout", IntegerSetting{&S::statement_timeout_ms, 0, kMillisecondsMax, Unit::kMilliseconds},
+     "a statement that takes longer is ended; 0: none is"},
+    {"TimeZone", ZoneSetting{&S::time_zone}, "the zone of timestamps that are written or printed"},
+    {"transaction_isolation", FixedSetting{"repeatable read", Change::kToItself},
+     "the isolation of the transaction that is open"},
+};
+
+std::string ShowValue(const Setting& setting, const SessionSettings& settings) {
+  return std::visit([&](const auto& kind) { return kind.Show(settings); }, setting.kind);
 }
 
-absl::Status SetNumber(const sql::SetStatement& statement, int64_t least, int64_t most, int64_t& out) {
-  int64_t value;
-  if (!absl::SimpleAtoi(statement.value, &value) || value < least || value > most) {
-    return ToStatus(BadValue(statement, absl::StrFormat("a number from %d to %d", least, most)));
-  }
-  out = value;
-  return absl::OkStatus();
+absl::Status SetValue(const Setting& setting, const GivenValue& value, SessionSettings& settings) {
+  return std::visit([&](const auto& kind) { return kind.Set(value, settings); }, setting.kind);
 }
 
-absl::Status SetSwitch(const sql::SetStatement& statement, bool& out) {
-  if (statement.value != "on" && statement.value != "off" && statement.value != "true" &&
-      statement.value != "false") {
-    return ToStatus(BadValue(statement, "on or off"));
+absl::Status Unrecognized(const std::string& name, int position) {
+  std::vector<std::string> names;
+  const std::string in_namespace = absl::StrCat("nam.", name);
+  std::string hint;
+  for (const Setting& setting : kSettings) {
+    names.emplace_back(setting.name);
+    if (absl::EqualsIgnoreCase(setting.name, in_namespace))
+      hint = absl::StrCat("did you mean ", Quote(setting.name), "?");
   }
-  out = statement.value == "on" || statement.value == "true";
-  return absl::OkStatus();
+  if (hint.empty()) hint = DidYouMean(name, names);
+  return UserError(sqlstate::kUndefinedObject,
+                   absl::StrCat("unrecognized configuration parameter ", Quote(name)), position,
+                   hint.empty() ? "SHOW ALL lists the settings" : hint);
 }
 
-constexpr const char* kModes[] = {"auto", "off", "on"};  // by Choice
-
-absl::Status SetMode(const sql::SetStatement& statement, Choice& out) {
-  for (size_t mode = 0; mode < std::size(kModes); ++mode) {
-    if (statement.value != kModes[mode]) continue;
-    out = static_cast<Choice>(mode);
-    return absl::OkStatus();
+absl::StatusOr<const Setting*> Find(const std::string& name, int position) {
+  for (const Setting& setting : kSettings) {
+    if (absl::EqualsIgnoreCase(setting.name, name)) return &setting;
   }
-  return ToStatus(BadValue(statement, "auto, off or on"));
+  return Unrecognized(name, position);
 }
 
-/// A number of hours counts to the east, as in PostgreSQL; in a zone's name it counts to the west.
-absl::Status SetZone(const sql::SetStatement& statement, std::string& out) {
-  constexpr double kMostHours = 16;
-  double hours;
-  std::string zone = statement.value;
-  if (absl::SimpleAtod(zone, &hours) && hours > -kMostHours && hours < kMostHours)
-    zone = NameOfOffset(static_cast<int32_t>(hours * 3600));
-  if (absl::AsciiStrToUpper(zone) == kUtc) zone = kUtc;
-  if (!TimeZone::Find(zone)) {
-    return ToStatus({.message = absl::StrFormat("invalid value for parameter \"TimeZone\": \"%s\"", zone),
-                     .position = statement.position,
-                     .hint = "zones are written UTC, Europe/Berlin or +02",
-                     .sqlstate = sqlstate::kBadParameter});
-  }
-  out = zone;
-  return absl::OkStatus();
+/// DateStyle and search_path are lists.
+bool IsList(const Setting& setting) {
+  const auto* const fixed = std::get_if<FixedSetting>(&setting.kind);
+  return fixed != nullptr && fixed->change == Change::kToItsWords;
+}
+
+/// As RESET, and SET … TO DEFAULT.
+absl::Status Reset(const Setting& setting, const SessionSettings& defaults, int position,
+                   SessionSettings& settings) {
+  return SetValue(setting, {setting.name, ShowValue(setting, defaults), position}, settings);
 }
 
 }  // namespace
 
-absl::Status SessionSettings::Set(const sql::SetStatement& statement) {
-  if (statement.name == sql::kTimeZoneSetting) return SetZone(statement, time_zone);
-  if (statement.name == "prefetch_window") return SetNumber(statement, 1, 64, prefetch_window);
-  if (statement.name == "in_place") return SetSwitch(statement, in_place);
-  if (statement.name == "verify_checksums") return SetSwitch(statement, verify_checksums);
-  if (statement.name == "whole_tuples") return SetSwitch(statement, whole_tuples);
-  if (statement.name == "result_mib_max") return SetNumber(statement, 1, 1 << 20, result_mib_max);
-  if (statement.name == "build_mib_max") return SetNumber(statement, 1, 1 << 20, build_mib_max);
-  if (statement.name == "compute_servers") return SetNumber(statement, 0, 1 << 16, compute_servers);
-  if (statement.name == "multicast") return SetMode(statement, multicast);
-  if (statement.name == "work_queue") return SetMode(statement, work_queue);
-  if (statement.name == "groups_by_parts") return SetMode(statement, groups_by_parts);
-  if (statement.name == "sorts_by_runs") return SetMode(statement, sorts_by_runs);
-  if (statement.name == "joins_by_parts") return SetMode(statement, joins_by_parts);
-  std::string names;
-  for (const auto& [name, value] : All()) absl::StrAppend(&names, names.empty() ? "" : ", ", "nam.", name);
-  return ToStatus({.message = absl::StrFormat("there is no setting nam.%s", statement.name),
-                   .position = statement.position,
-                   .hint = "settings: " + names,
-                   .sqlstate = "42704"});
+Settings::Settings(SessionSettings defaults)
+    : defaults_(std::move(defaults)), now_(defaults_), kept_(defaults_), before_(defaults_) {}
+
+absl::Status Settings::Set(const sql::SetStatement& statement) {
+  if (statement.name.empty()) {
+    ResetAll();
+    return absl::OkStatus();
+  }
+  NAM_ASSIGN_OR_RETURN(const Setting* const setting, Find(statement.name, statement.position));
+  if (statement.values.size() > 1 && !IsList(*setting)) {
+    return UserError(sqlstate::kBadParameter, absl::StrCat("SET ", setting->name, " takes only one argument"),
+                     statement.value_position, "write one value, in quotes if it holds commas");
+  }
+  const GivenValue value{setting->name, absl::StrJoin(statement.values, ", "), statement.value_position};
+  const auto set = [&](SessionSettings& settings) {
+    return statement.values.empty() ? Reset(*setting, defaults_, statement.position, settings)
+                                    : SetValue(*setting, value, settings);
+  };
+  if (statement.local) {
+    SessionSettings changed = now_;
+    NAM_RETURN_IF_ERROR(set(changed));
+    if (in_transaction_) now_ = std::move(changed);
+    return absl::OkStatus();
+  }
+  NAM_RETURN_IF_ERROR(set(now_));
+  return set(kept_);
 }
 
-std::map<std::string, std::string> SessionSettings::All() const {
-  return {{"prefetch_window", absl::StrCat(prefetch_window)},
-          {"in_place", in_place ? "on" : "off"},
-          {"verify_checksums", verify_checksums ? "on" : "off"},
-          {"whole_tuples", whole_tuples ? "on" : "off"},
-          {"result_mib_max", absl::StrCat(result_mib_max)},
-          {"build_mib_max", absl::StrCat(build_mib_max)},
-          {"compute_servers", absl::StrCat(compute_servers)},
-          {"multicast", kModes[static_cast<size_t>(multicast)]},
-          {"work_queue", kModes[static_cast<size_t>(work_queue)]},
-          {"groups_by_parts", kModes[static_cast<size_t>(groups_by_parts)]},
-          {"sorts_by_runs", kModes[static_cast<size_t>(sorts_by_runs)]},
-          {"joins_by_parts", kModes[static_cast<size_t>(joins_by_parts)]}};
+void Settings::ResetAll() {
+  now_ = kept_ = defaults_;
+}
+
+absl::StatusOr<Settings::Shown> Settings::Show(const sql::ShowStatement& statement) const {
+  NAM_ASSIGN_OR_RETURN(const Setting* const setting, Find(statement.name, statement.position));
+  return Shown{setting->name, ShowValue(*setting, now_), setting->description};
+}
+
+std::vector<Settings::Shown> Settings::ShowAll() const {
+  std::vector<Shown> all;
+  for (const Setting& setting : kSettings)
+    all.push_back({setting.name, ShowValue(setting, now_), setting.description});
+  return all;
+}
+
+void Settings::BeginTransaction() {
+  before_ = kept_;
+  in_transaction_ = true;
+}
+
+void Settings::EndTransaction(bool committed) {
+  if (!committed) kept_ = before_;
+  now_ = kept_;
+  in_transaction_ = false;
 }
 
 proto::StreamSettings SessionSettings::ForStreams() const {

@@ -1,9 +1,11 @@
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "proto/compute.pb.h"
 #include "sql/bound_query.h"
 #include "types/time_zone.h"
@@ -13,27 +15,67 @@ namespace nam::session {
 /// Something that is done where it pays, never, or wherever possible.
 enum class Choice : uint8_t { kAuto, kOff, kOn };
 
-/// What SET nam.<name> changes, per session.
+/// What SET changes, as planning and running read it. A field's value here is its default; the table in
+/// settings.cc has a line for each: its name, its values, what it does.
 struct SessionSettings {
   int64_t prefetch_window = 10;  // blocks in flight per thread
   bool in_place = true;          // take blocks where they lie, if the fabric can
   bool verify_checksums = true;
-  bool whole_tuples = false;               // all columns of the driving table are moved, whichever are needed
-  int64_t result_mib_max = 1024;           // memory for one server's partial result
-  int64_t build_mib_max = 4096;            // memory for one server's join tables
-  int64_t compute_servers = 0;             // at most so many work on a query; 0: all
-  Choice multicast = Choice::kAuto;        // of build sides that several compute servers need
-  Choice work_queue = Choice::kAuto;       // work is claimed, so that it can be stolen
-  Choice groups_by_parts = Choice::kAuto;  // groups go to a further stage of servers; for measurements
-  Choice sorts_by_runs = Choice::kAuto;    // rows that are sorted go to scratch memory
-  Choice joins_by_parts = Choice::kAuto;   // so do the sides of joins
-  std::string time_zone = kUtc;            // SET TIME ZONE: a name that TimeZone::Find knows
+  bool whole_tuples = false;
+  int64_t result_mib_max = 1024;
+  int64_t build_mib_max = 4096;
+  int64_t compute_servers = 0;  // 0: all
+  Choice multicast = Choice::kAuto;
+  Choice work_queue = Choice::kAuto;
+  Choice groups_by_parts = Choice::kAuto;
+  Choice sorts_by_runs = Choice::kAuto;
+  Choice joins_by_parts = Choice::kAuto;
+  std::string time_zone = kUtc;      // a name that TimeZone::Find knows
+  int64_t statement_timeout_ms = 0;  // 0: none
+  std::string application_name;      // whatever the client says
 
-  absl::Status Set(const sql::SetStatement& statement);
-  std::map<std::string, std::string> All() const;
   proto::StreamSettings ForStreams() const;
   uint64_t build_bytes_max() const { return static_cast<uint64_t>(build_mib_max) << 20; }
   uint64_t result_bytes_max() const { return static_cast<uint64_t>(result_mib_max) << 20; }
+};
+
+/// A session's settings, transactional as PostgreSQL's:
+///
+///              SET    SET LOCAL   COMMIT    ROLLBACK
+///     now      new    new         = kept    = before
+///     kept     new    as it was             = before
+///
+/// Outside of a transaction the first two are the same.
+class Settings {
+ public:
+  struct Shown {
+    std::string name;
+    std::string value;
+    std::string description;
+  };
+
+  explicit Settings(SessionSettings defaults);
+
+  const SessionSettings& now() const { return now_; }
+  /// SET and RESET. 42704 if there is no such setting, 22023 if it takes no such value, 55P02 if it cannot be
+  /// changed. SET LOCAL outside of a transaction has no effect.
+  absl::Status Set(const sql::SetStatement& statement);
+  absl::StatusOr<Shown> Show(const sql::ShowStatement& statement) const;
+  /// By name.
+  std::vector<Shown> ShowAll() const;
+
+  void BeginTransaction();
+  void EndTransaction(bool committed);
+  bool in_transaction() const { return in_transaction_; }
+
+ private:
+  void ResetAll();
+
+  const SessionSettings defaults_;
+  SessionSettings now_;
+  SessionSettings kept_;    // what COMMIT leaves
+  SessionSettings before_;  // what ROLLBACK leaves
+  bool in_transaction_ = false;
 };
 
 }  // namespace nam::session

@@ -1,5 +1,4 @@
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "sql/bound_query.h"
@@ -7,8 +6,9 @@
 #include "sql/parse_tree.h"
 #include "sql/prepare_binder.h"
 #include "sql/record_binder.h"
+#include "sql/set_binder.h"
 #include "sql/system_names.h"
-#include "sql/zone_setting.h"
+#include "sql/zoned_result.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
@@ -121,52 +121,6 @@ absl::StatusOr<Statement> BindDrop(const Node& node) {
   return Statement(std::move(statement));
 }
 
-absl::StatusOr<std::string> SettingValue(const Node& value) {
-  if (value.Is("A_Const")) {
-    if (value.Has("sval")) return value.Field("sval").Text("sval");
-    if (value.Has("fval")) return value.Field("fval").Text("fval");
-    if (value.Has("ival")) return absl::StrCat(value.text().IntegerAt(value.position()));
-    if (value.Has("boolval")) return std::string(value.Field("boolval").Flag("boolval") ? "true" : "false");
-  }
-  return Refusal("this kind of value in SET is not supported", value.position(),
-                 "write a number, a word or a string");
-}
-
-absl::StatusOr<Statement> BindSet(const Node& node) {
-  if (SetsTimeZone(node)) return BindSetTimeZone(node);
-  const SqlText& text = node.text();
-  const int behind_set = text.Find({}, text.Start() + 1);
-  const std::string kind = node.Text("kind");
-  const std::string name = node.Text("name");
-  constexpr char kPrefix[] = "nam.";
-  if (kind != "VAR_SET_VALUE") {
-    const bool reset = kind == "VAR_RESET" || kind == "VAR_RESET_ALL";
-    const int value = text.Find({"default"});
-    return Refusal(reset ? "RESET is not supported" : "this form of SET is not supported",
-                   reset || value < 0 ? text.Start() : value, "write SET nam.<name> = value");
-  }
-  if (node.Flag("is_local")) {
-    return Refusal("SET LOCAL is not supported", text.Find({"local"}), "write SET nam.<name> = value");
-  }
-  if (!absl::StartsWith(name, kPrefix)) {
-    return Refusal(absl::StrCat("setting ", Quote(name), " is not supported"), behind_set,
-                   "settings are called nam.<name>, and timezone");
-  }
-  NAM_RETURN_IF_ERROR(node.Only({"kind", "name", "args"}));
-  const std::vector<Node> values = node.List("args");
-  if (values.size() != 1) {
-    return Refusal("SET to several values is not supported",
-                   values.size() < 2 ? behind_set : values[1].position(),
-                   "write one value, in quotes if it holds commas");
-  }
-  SetStatement statement;
-  statement.name = name.substr(sizeof(kPrefix) - 1);
-  NAM_ASSIGN_OR_RETURN(statement.value, SettingValue(values[0]));
-  const int position = text.Find({"nam", "."});
-  statement.position = position >= 0 ? position : behind_set;
-  return Statement(std::move(statement));
-}
-
 }  // namespace
 
 bool Parses(const std::string& text) {
@@ -182,7 +136,7 @@ absl::StatusOr<Statement> BindStatement(const Node& root, TableSource& tables) {
   if (root.Is("ExplainStmt")) return BindExplain(root, tables);
   if (root.Is("DropStmt")) return BindDrop(root);
   if (root.Is("VariableSetStmt")) return BindSet(root);
-  if (root.Is("VariableShowStmt") && ShowsTimeZone(root)) return BindShowTimeZone(root);
+  if (root.Is("VariableShowStmt")) return BindShow(root);
   if (root.Is("CreateStmt")) return BindCreateTable(root);
   if (root.Is("IndexStmt")) return BindCreateIndex(root, tables);
   if (root.Is("InsertStmt")) return BindInsert(root, tables);

@@ -35,13 +35,19 @@ struct DropTableStatement {
   std::string table;
   bool if_exists = false;
 };
-/// What SET TIME ZONE sets: no name of nam.<name>, which are in lower case.
-inline constexpr char kTimeZoneSetting[] = "TimeZone";
-
-/// SET nam.<name> = value, SET TIME ZONE value
+/// SET name = value, …; RESET name; RESET ALL. Names are as they were written, in lower case unless quoted.
 struct SetStatement {
-  std::string name;
-  std::string value;
+  std::string name;                 // empty: all
+  std::vector<std::string> values;  // none: the default
+  bool local = false;               // for the transaction that is open
+  bool reset = false;               // written as RESET
+  int position = -1;                // of the name
+  int value_position = -1;          // of the first value
+};
+
+/// SHOW name, SHOW ALL
+struct ShowStatement {
+  std::string name;  // empty: all
   int position = -1;
 };
 
@@ -147,10 +153,10 @@ struct ExplainStatement {
   Explained statement;
 };
 
-using Statement =
-    std::variant<TreeStatement, ExplainStatement, DropTableStatement, SetStatement, CreateTableStatement,
-                 CreateIndexStatement, DropIndexStatement, InsertStatement, UpdateStatement, DeleteStatement,
-                 TransactionStatement, PrepareStatement, ExecuteStatement, DeallocateStatement>;
+using Statement = std::variant<TreeStatement, ExplainStatement, DropTableStatement, SetStatement,
+                               ShowStatement, CreateTableStatement, CreateIndexStatement, DropIndexStatement,
+                               InsertStatement, UpdateStatement, DeleteStatement, TransactionStatement,
+                               PrepareStatement, ExecuteStatement, DeallocateStatement>;
 
 /// Whether transactions change it; other tables are loaded and then read.
 inline bool IsRecordTable(const proto::Table& table) {

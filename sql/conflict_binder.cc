@@ -107,7 +107,7 @@ class ConflictBinder {
       if (ConstraintName(*table_, key) == name) return std::vector<int>{key};
     }
     return UserError(
-        "42704",
+        sqlstate::kUndefinedObject,
         absl::StrCat("constraint ", Quote(name), " for table ", Quote(table_->name()), " does not exist"),
         infer.position());
   }

@@ -216,8 +216,8 @@ absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::NamedWindow(const
   for (const Node& definition : select_.List("windowClause")) {
     if (definition.Text("name") == name) return Over(definition, clause);
   }
-  return UserError("42704", absl::StrCat("window ", Quote(name), " does not exist"), position,
-                   "define it with WINDOW name AS (…)");
+  return UserError(sqlstate::kUndefinedObject, absl::StrCat("window ", Quote(name), " does not exist"),
+                   position, "define it with WINDOW name AS (…)");
 }
 
 absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::Over(const Node& over, Clause clause) {
@@ -227,7 +227,8 @@ absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::Over(const Node& 
   WindowDefinition definition;
   if (const std::string base = over.Text("refname"); !base.empty()) {
     if (base == over.Text("name")) {
-      return UserError("42704", absl::StrCat("window ", Quote(base), " does not exist"), position);
+      return UserError(sqlstate::kUndefinedObject, absl::StrCat("window ", Quote(base), " does not exist"),
+                       position);
     }
     const NestingLevel level(context_, 1);
     NAM_RETURN_IF_ERROR(level.Check(over));

@@ -16,6 +16,8 @@ absl::StatusOr<Statement> BindInsert(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindDelete(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindTransaction(const Node& node);
+/// SET TRANSACTION …, SET SESSION CHARACTERISTICS AS TRANSACTION …
+absl::StatusOr<Statement> BindSetTransaction(const Node& node);
 
 /// The checks of a table, from their text.
 absl::StatusOr<std::vector<BoundCheck>> BindChecks(const std::shared_ptr<const proto::Table>& table);

@@ -39,7 +39,6 @@ constexpr Named kStatements[] = {
     {"CreateTableAsStmt", "CREATE TABLE AS", nullptr},
     {"ViewStmt", "CREATE VIEW", nullptr},
     {"CopyStmt", "COPY", nullptr},
-    {"VariableShowStmt", "SHOW", nullptr},
     {"VacuumStmt", "VACUUM or ANALYZE", "statistics are taken when a table is loaded"},
     {"AlterTableStmt", "ALTER TABLE", nullptr},
     {"RenameStmt", "ALTER … RENAME", nullptr},
@@ -89,7 +88,7 @@ absl::Status RefuseStatement(const Node& node) {
       known != nullptr && known->hint != nullptr
           ? known->hint
           : "statements are SELECT, EXPLAIN [ANALYZE], INSERT, UPDATE, DELETE, BEGIN, COMMIT, "
-            "ROLLBACK, CREATE TABLE, CREATE INDEX, DROP TABLE, DROP INDEX and SET nam.<name> = value";
+            "ROLLBACK, CREATE TABLE, CREATE INDEX, DROP TABLE, DROP INDEX, SET, RESET and SHOW";
   return Refusal(absl::StrCat(known != nullptr ? known->name : SpellOut(node.kind()), " is not supported"),
                  node.text().Start(), hint);
 }

@@ -41,6 +41,20 @@ absl::Status CheckOption(const Node& option) {
 
 }  // namespace
 
+absl::StatusOr<Statement> BindSetTransaction(const Node& node) {
+  NAM_RETURN_IF_ERROR(node.Only({"kind", "name", "args", "is_local"}));
+  const bool all = node.Text("name") == "SESSION CHARACTERISTICS";
+  if (!all && node.Text("name") != "TRANSACTION") {
+    return Refusal(absl::StrCat("SET ", node.Text("name"), " is not supported"), node.text().Start(),
+                   "a transaction's snapshot is that of its BEGIN");
+  }
+  for (const Node& option : node.List("args")) NAM_RETURN_IF_ERROR(CheckOption(option));
+  return Statement(SetStatement{.name = all ? "default_transaction_isolation" : "transaction_isolation",
+                                .values = {"repeatable read"},
+                                .local = !all,
+                                .position = node.text().Start()});
+}
+
 bool BeginsTransaction(const std::string& text) {
   const ScanResult scan = Scan(text);
   const SqlText tokens(text, scan.tokens);

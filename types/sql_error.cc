@@ -19,6 +19,7 @@ absl::StatusCode CodeOf(const std::string& state) {
   if (state == sqlstate::kNumberOutOfRange || state == sqlstate::kDateOutOfRange) {
     return absl::StatusCode::kOutOfRange;
   }
+  if (state == sqlstate::kCancelled) return absl::StatusCode::kCancelled;
   if (state.substr(0, 2) == "53") return absl::StatusCode::kResourceExhausted;
   // Worth another try: the connection is lost, or a server cannot be used now.
   if (state.substr(0, 2) == "08" || state == "57P03") return absl::StatusCode::kUnavailable;

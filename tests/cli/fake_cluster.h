@@ -35,7 +35,7 @@ class FakeSession final : public session::Session {
     if (on_execute) on_execute();
     if (cancelled) {
       cancelled = false;
-      return absl::CancelledError("the statement was cancelled");
+      return UserError(sqlstate::kCancelled, "canceling statement due to user request", -1);
     }
     if (statement.starts_with("bad")) {
       return ToStatus({.message = "syntax error", .position = 4, .hint = "try good", .sqlstate = "42601"});
@@ -57,7 +57,7 @@ class FakeSession final : public session::Session {
   void OnProgress(std::function<void(const session::QueryProgress&)> report) override {
     on_progress = std::move(report);
   }
-  std::map<std::string, std::string> Settings() const override { return {{"window", "16"}}; }
+  std::map<std::string, std::string> Settings() const override { return {{"nam.window", "16"}}; }
 
   std::vector<std::string> executed;
   std::function<void()> on_execute;

@@ -134,7 +134,7 @@ class Liveness(cases.Case):
         idle.command("SELECT sum(balance) FROM accounts;", r"\b63\b")
         idle.command("UPDATE accounts SET balance = balance + 1;", "UPDATE 3")
         idle.command("SELECT count(*) FROM date;", r"\b2556\b")
-        idle.command("\\?", "nam.prefetch_window *= *7|prefetch_window.*7")
+        idle.command("SHOW nam.prefetch_window;", r"-+\n +7\n")
         idle.kill()
 
         inside = self.stopped_shell(cluster, ("BEGIN;", "BEGIN"),

@@ -131,7 +131,7 @@ class Shell(cases.Case):
             answers.add(self.sql("--format=csv", "-c", "SET %s; %s" % (settings, BY_REGION)).out)
         self.assertEqual(len(answers), 1)
         refused = self.sql("-c", "SET nam.prefetch_window = 65", code=1)
-        self.assertIn("1 to 64", refused.err)
+        self.assertIn("(1 .. 64)", refused.err)
 
     def test_result_too_large(self):
         """What is kept is refused, with a hint, and the session goes on; rows that are printed as they come are not."""
@@ -250,7 +250,7 @@ class Shell(cases.Case):
             self.assertEqual(self.query_threads(), 4)
             start = time.monotonic()
             terminal.send("\x03")
-            terminal.expect("ERROR:  cancelled")
+            terminal.expect("ERROR:  canceling statement")
             terminal.expect("nam=> ")
             prompt_ms.append((time.monotonic() - start) * 1000)
             wait_until(lambda: self.query_threads() == 0, 10, "no fragment runs", pause=0.001)
@@ -286,7 +286,7 @@ class Shell(cases.Case):
         self.assertEqual(shown, sorted(shown))
         self.say("%s of %d rows" % (shown, rows))
         terminal.send("\x03")
-        terminal.expect(r"\r\x1b\[KERROR:  cancelled")
+        terminal.expect(r"\r\x1b\[KERROR:  canceling statement")
         terminal.expect("nam=> ")
         terminal.send("SELECT count(*) FROM date;\n")
         terminal.expect(r"2556\n\(1 row\)")

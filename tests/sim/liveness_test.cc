@@ -131,7 +131,7 @@ TEST_P(LivenessTest, AClientWhoseLeaseIsOverGoesOn) {
   Execute("UPDATE accounts SET balance = balance + 1");
   EXPECT_EQ(Sum(), 63);
   EXPECT_NE(client_->attachment().member(), former);
-  EXPECT_EQ(client_->session().Settings()["prefetch_window"], "7");
+  EXPECT_EQ(client_->session().Settings()["nam.prefetch_window"], "7");
 }
 
 TEST_P(LivenessTest, AnOpenTransactionIsLostWithTheLeaseAndThatIsSaidOnce) {

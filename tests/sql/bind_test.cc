@@ -416,16 +416,47 @@ TEST(BindTest, OtherStatements) {
   drop = std::get<DropTableStatement>(bind("drop table public.nothing"));
   EXPECT_EQ(drop.table, "nothing");
   EXPECT_FALSE(drop.if_exists);
+}
+
+TEST(BindTest, Settings) {
+  FakeTables tables;
   const auto setting = [&](const std::string& text) {
-    const auto set = std::get<SetStatement>(bind(text));
-    return set.name + "|" + set.value + "|" + std::to_string(set.position);
+    const auto statement = Bind(text, tables);
+    EXPECT_TRUE(statement.ok()) << text << statement.status();
+    const auto set = std::get<SetStatement>(*statement);
+    std::string out = set.name + (set.local ? "|local" : "") + (set.reset ? "|reset" : "");
+    for (const std::string& value : set.values) out += "|" + value;
+    return out + "|" + std::to_string(set.position) + "|" + std::to_string(set.value_position);
   };
-  EXPECT_EQ(setting("set nam.prefetch = 8"), "prefetch|8|4");
-  EXPECT_EQ(setting("set nam.x to 0"), "x|0|4");
-  EXPECT_EQ(setting("set session nam.x to -1"), "x|-1|12");
-  EXPECT_EQ(setting("SET NAM.X TO On"), "x|on|4");
-  EXPECT_EQ(setting("set nam.x = 'a b'"), "x|a b|4");
-  EXPECT_EQ(setting("set nam.x = -1.5"), "x|-1.5|4");
+  EXPECT_EQ(setting("set nam.prefetch = 8"), "nam.prefetch|8|4|19");
+  EXPECT_EQ(setting("set nam.x to 0"), "nam.x|0|4|13");
+  EXPECT_EQ(setting("set session nam.x to -1"), "nam.x|-1|12|21");
+  EXPECT_EQ(setting("SET NAM.X TO On"), "nam.x|on|4|13");
+  EXPECT_EQ(setting("set nam.x = 'a b'"), "nam.x|a b|4|12");
+  EXPECT_EQ(setting("set nam.x = -1.5"), "nam.x|-1.5|4|12");
+  EXPECT_EQ(setting("set local nam.x = 1"), "nam.x|local|1|10|18");
+  EXPECT_EQ(setting("set local.x = 1"), "local.x|1|4|14");
+  EXPECT_EQ(setting("set x = a, 'b'"), "x|a|b|4|8");
+  EXPECT_EQ(setting("set nam.x to default"), "nam.x|4|-1");
+  EXPECT_EQ(setting("reset nam.x"), "nam.x|reset|6|-1");
+  EXPECT_EQ(setting("reset all"), "|reset|6|-1");
+  EXPECT_EQ(setting("set timezone = 'Europe/Berlin'"), "timezone|Europe/Berlin|4|15");
+  EXPECT_EQ(setting("set time zone 'Asia/Tokyo'"), "timezone|Asia/Tokyo|4|14");
+  EXPECT_EQ(setting("set time zone 2"), "timezone|2|4|14");
+  EXPECT_EQ(setting("set time zone -3.5"), "timezone|-3.5|4|14");
+  EXPECT_EQ(setting("set local time zone default"), "timezone|local|10|-1");
+  EXPECT_EQ(setting("set transaction isolation level repeatable read"),
+            "transaction_isolation|local|repeatable read|0|-1");
+  const auto show = [&](const std::string& text) {
+    const auto statement = Bind(text, tables);
+    EXPECT_TRUE(statement.ok()) << text << statement.status();
+    const auto shown = std::get<ShowStatement>(*statement);
+    return shown.name + "|" + std::to_string(shown.position);
+  };
+  EXPECT_EQ(show("show all"), "|5");
+  EXPECT_EQ(show("show \"TimeZone\""), "TimeZone|5");
+  EXPECT_EQ(show("show time zone"), "timezone|5");
+  EXPECT_EQ(show("show transaction isolation level"), "transaction_isolation|5");
 }
 
 TEST(BindTest, TextOfAnExpressionBindsToItself) {

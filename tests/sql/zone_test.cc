@@ -87,28 +87,5 @@ TEST(ZoneTest, Series) {
   EXPECT_EQ(state("Europe/Berlin", "1 day"), "0A000");
 }
 
-TEST(ZoneTest, Settings) {
-  const auto set = [](const std::string& text) {
-    const absl::StatusOr<Statement> bound = BindIn("UTC", text);
-    if (!bound.ok()) return bound.status().ToString();
-    const auto& statement = std::get<SetStatement>(*bound);
-    return statement.name + "=" + statement.value;
-  };
-  EXPECT_EQ(set("set timezone = 'Europe/Berlin'"), "TimeZone=Europe/Berlin");
-  EXPECT_EQ(set("set timezone to utc"), "TimeZone=utc");
-  EXPECT_EQ(set("set time zone 'Asia/Tokyo'"), "TimeZone=Asia/Tokyo");
-  EXPECT_EQ(set("set time zone 2"), "TimeZone=2");
-  EXPECT_EQ(set("set time zone -3.5"), "TimeZone=-3.5");
-  EXPECT_EQ(set("set time zone default"), "TimeZone=UTC");
-  EXPECT_EQ(set("reset timezone"), "TimeZone=UTC");
-  for (const char* show : {"show timezone", "show time zone"}) {
-    const absl::StatusOr<Statement> shown = BindIn("Asia/Tokyo", show);
-    ASSERT_TRUE(shown.ok()) << shown.status();
-    const plan::logical::Node& root = *std::get<TreeStatement>(*shown).tree->root;
-    EXPECT_EQ(root.columns.at(0).name, "TimeZone");
-    EXPECT_EQ(root.As<plan::logical::Values>()->rows.at(0).at(0).text, "Asia/Tokyo");
-  }
-}
-
 }  // namespace
 }  // namespace nam::sql

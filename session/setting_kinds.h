@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "session/settings.h"
+
+/// What values a setting takes, how they are written, and where they are kept.
+namespace nam::session {
+
+/// What SET gives a setting. Errors name it, and point at the value.
+struct GivenValue {
+  std::string setting;
+  std::string text;
+  int position = -1;
+};
+
+enum class Unit : uint8_t { kNone, kMilliseconds, kMebibytes };
+
+/// A whole number. One with a unit may be written with another, as in '5s', and is shown in the largest that
+/// divides it.
+struct IntegerSetting {
+  int64_t SessionSettings::*field;
+  int64_t least;
+  int64_t most;  // at most 2^31 - 1
+  Unit unit = Unit::kNone;
+
+  absl::Status Set(const GivenValue& value, SessionSettings& settings) const;
+  std::string Show(const SessionSettings& settings) const;
+};
+
+/// on or off; or what else PostgreSQL takes for a boolean.
+struct SwitchSetting {
+  bool SessionSettings::*field;
+
+  absl::Status Set(const GivenValue& value, SessionSettings& settings) const;
+  std::string Show(const SessionSettings& settings) const;
+};
+
+/// One word of several.
+struct WordSetting {
+  static constexpr size_t kWordsMax = 8;
+  size_t (*get)(const SessionSettings&);
+  void (*set)(SessionSettings&, size_t word);
+  std::array<const char*, kWordsMax> words;  // null behind the last
+
+  absl::Status Set(const GivenValue& value, SessionSettings& settings) const;
+  std::string Show(const SessionSettings& settings) const;
+};
+
+/// An enumeration whose values count from 0; the words are theirs, in their order.
+template <auto kField, typename... Words>
+constexpr WordSetting Enumeration(Words... words) {
+  using Value = std::remove_cvref_t<decltype(std::declval<SessionSettings>().*kField)>;
+  static_assert(sizeof...(words) <= WordSetting::kWordsMax);
+  return {.get = [](const SessionSettings& settings) { return static_cast<size_t>(settings.*kField); },
+          .set = [](SessionSettings& settings, size_t word) { settings.*kField = static_cast<Value>(word); },
+          .words = {words...}};
+}
+
+/// A time zone, or a number of hours to the east.
+struct ZoneSetting {
+  std::string SessionSettings::*field;
+
+  absl::Status Set(const GivenValue& value, SessionSettings& settings) const;
+  std::string Show(const SessionSettings& settings) const { return settings.*field; }
+};
+
+/// Any text.
+struct TextSetting {
+  std::string SessionSettings::*field;
+
+  absl::Status Set(const GivenValue& value, SessionSettings& settings) const;
+  std::string Show(const SessionSettings& settings) const { return settings.*field; }
+};
+
+/// One value for ever.
+struct FixedSetting {
+  enum class Change : uint8_t { kNever, kToItself, kToItsWords };
+  const char* value;
+  /// Whether SET may give it the value that it has: clients do so; or some words of its list.
+  Change change = Change::kNever;
+
+  absl::Status Set(const GivenValue& value, SessionSettings& settings) const;
+  std::string Show(const SessionSettings&) const { return value; }
+};
+
+using SettingKind =
+    std::variant<IntegerSetting, SwitchSetting, WordSetting, ZoneSetting, TextSetting, FixedSetting>;
+
+}  // namespace nam::session

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "sql/bound_query.h"
+#include "sql/parse_tree.h"
+
+/// SET, RESET and SHOW. Which settings there are is the session's to know.
+namespace nam::sql {
+
+absl::StatusOr<Statement> BindSet(const Node& node);
+absl::StatusOr<Statement> BindShow(const Node& node);
+
+}  // namespace nam::sql

@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/cluster/in_process_cluster.h"
+#include "tests/cluster/oracle.h"
+#include "types/sql_error.h"
+
+namespace nam::testing {
+namespace {
+
+/// Settings through a session's statements.
+class SessionSettingsTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { cluster_ = new InProcessCluster({}); }
+  static void TearDownTestSuite() {
+    delete cluster_;
+    cluster_ = nullptr;
+  }
+
+  /// The command's tag and the rows, or the SQLSTATE.
+  std::string Run(const std::string& text) {
+    const auto result = session_->Execute(text);
+    if (!result.ok()) {
+      error_ = SqlErrorOf(result.status()).value_or(SqlError{});
+      return error_.sqlstate;
+    }
+    std::string out = result->command;
+    for (const auto& row : ToText(*result)) absl::StrAppend(&out, " ", row.at(0));
+    for (const auto& warning : result->warnings) absl::StrAppend(&out, " warning ", warning.sqlstate);
+    return out;
+  }
+  int64_t NowMs() const { return cluster_->attachment().fabric().clock().NowNs() / 1'000'000; }
+
+  static InProcessCluster* cluster_;
+  std::unique_ptr<session::Session> session_ = cluster_->NewSession();
+  SqlError error_;
+};
+InProcessCluster* SessionSettingsTest::cluster_ = nullptr;
+
+TEST_F(SessionSettingsTest, SetShowReset) {
+  EXPECT_EQ(Run("set nam.prefetch_window = 7"), "SET");
+  EXPECT_EQ(Run("show nam.prefetch_window"), "SHOW 7");
+  EXPECT_EQ(Run("reset nam.prefetch_window"), "RESET");
+  EXPECT_NE(Run("show nam.prefetch_window"), "SHOW 7");
+  EXPECT_EQ(Run("set nam.prefetch_windo = 7"), "42704");
+  EXPECT_EQ(Run("set local nam.prefetch_window = 9"), "SET warning 25P01");
+  const auto all = session_->Execute("show all");
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->columns.size(), 3u);
+  EXPECT_EQ(all->columns[0].name, "name");
+  EXPECT_EQ(all->columns[1].name, "setting");
+  EXPECT_EQ(all->columns[2].name, "description");
+  const auto zone = session_->Execute("show timezone");
+  ASSERT_TRUE(zone.ok()) << zone.status();
+  EXPECT_EQ(zone->columns.at(0).name, "TimeZone");
+}
+
+TEST_F(SessionSettingsTest, AreOfTheTransaction) {
+  Run("create table if not exists one (id int primary key) with (storage = record)");
+  EXPECT_EQ(Run("set timezone = 'Asia/Tokyo'"), "SET");
+  Run("begin");
+  EXPECT_EQ(Run("set timezone = 'Europe/Berlin'"), "SET");
+  EXPECT_EQ(Run("select timestamptz '2024-01-01 00:00:00+00'"), "SELECT 1 2024-01-01 01:00:00+01");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  EXPECT_EQ(Run("show timezone"), "SHOW Asia/Tokyo");
+  Run("begin");
+  EXPECT_EQ(Run("set local timezone = 'Europe/Berlin'"), "SET");
+  EXPECT_EQ(Run("show timezone"), "SHOW Europe/Berlin");
+  EXPECT_EQ(Run("commit"), "COMMIT");
+  EXPECT_EQ(Run("show timezone"), "SHOW Asia/Tokyo");
+  Run("begin");
+  EXPECT_EQ(Run("set timezone = 'Europe/Berlin'"), "SET");
+  EXPECT_EQ(Run("commit"), "COMMIT");
+  EXPECT_EQ(Run("show timezone"), "SHOW Europe/Berlin");
+  Run("begin");
+  EXPECT_EQ(Run("set timezone = 'Asia/Tokyo'"), "SET");
+  EXPECT_EQ(Run("set timezone = 'Nowhere'"), "22023");
+  EXPECT_EQ(Run("show timezone"), "25P02");
+  EXPECT_EQ(Run("set timezone = 'UTC'"), "25P02");
+  EXPECT_EQ(Run("commit"), "ROLLBACK");
+  EXPECT_EQ(Run("show timezone"), "SHOW Europe/Berlin");
+}
+
+TEST_F(SessionSettingsTest, AStatementEndsAtItsTimeout) {
+  SmallTable pairs{{"pairs", {{"id", Type::Integer()}, {"one", Type::Integer()}}, {{"id", 64}}, ""}, {}};
+  for (int i = 0; i < 30'000; ++i) pairs.rows.push_back({Value::Integer(i), Value::Integer(1)});
+  ASSERT_TRUE(Load(cluster_->attachment(), pairs, {.block_bytes = 8192}).ok());
+  const std::string endless = "select sum(a.id + b.id) from pairs a, pairs b where a.one = b.one";
+  EXPECT_EQ(Run("set statement_timeout = '0.4s'"), "SET");
+  const int64_t begun_ms = NowMs();
+  EXPECT_EQ(Run(endless), "57014");
+  EXPECT_GE(NowMs() - begun_ms, 400);
+  EXPECT_LT(NowMs() - begun_ms, 4'000);
+  EXPECT_EQ(error_.message, "canceling statement due to statement timeout");
+  EXPECT_EQ(Run("select count(*) from pairs"), "SELECT 1 30000") << "the session goes on";
+  // Also inside of changes and of transactions, which fail.
+  Run("create table sums (id bigint primary key) with (storage = record)");
+  EXPECT_EQ(Run("insert into sums " + endless), "57014");
+  EXPECT_EQ(Run("select count(*) from sums"), "SELECT 1 0");
+  Run("begin");
+  EXPECT_EQ(Run("set local statement_timeout = 100"), "SET");
+  EXPECT_EQ(Run(endless), "57014");
+  EXPECT_EQ(Run("select 1"), "25P02");
+  EXPECT_EQ(Run("rollback"), "ROLLBACK");
+  EXPECT_EQ(Run("show statement_timeout"), "SHOW 400ms");
+  session_->Cancel();
+  EXPECT_EQ(Run("select count(*) from pairs"), "57014");
+  EXPECT_EQ(error_.message, "canceling statement due to user request");
+}
+
+}  // namespace
+}  // namespace nam::testing

@@ -1,0 +1,219 @@
+#include "session/settings.h"
+
+#include <gtest/gtest.h>
+#include <strings.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "session/setting_kinds.h"
+#include "sql/bound_query.h"
+#include "types/sql_error.h"
+
+namespace nam::session {
+namespace {
+
+class NoTables final : public sql::TableSource {
+ public:
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string&) override {
+    return absl::NotFoundError("no such table");
+  }
+  std::vector<std::string> Names() override { return {}; }
+};
+
+class SettingsTest : public testing::Test {
+ protected:
+  /// The value that SHOW prints, the SQLSTATE, or nothing of SET.
+  std::string Run(const std::string& text) {
+    NoTables tables;
+    const auto bound = sql::Bind(text, tables);
+    if (!bound.ok()) return Failed(bound.status());
+    if (const auto* const set = std::get_if<sql::SetStatement>(&*bound)) {
+      const absl::Status status = settings_->Set(*set);
+      return status.ok() ? "" : Failed(status);
+    }
+    const auto shown = settings_->Show(std::get<sql::ShowStatement>(*bound));
+    return shown.ok() ? shown->value : Failed(shown.status());
+  }
+  std::string Failed(const absl::Status& status) {
+    error_ = SqlErrorOf(status).value_or(SqlError{});
+    return error_.sqlstate;
+  }
+
+  std::optional<Settings> settings_ = Settings(SessionSettings());
+  SqlError error_;
+};
+
+TEST_F(SettingsTest, AllAreByNameAndHaveADescription) {
+  const std::vector<Settings::Shown> all = settings_->ShowAll();
+  EXPECT_GE(all.size(), 25u);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_FALSE(all[i].description.empty()) << all[i].name;
+    if (i > 0) EXPECT_LT(strcasecmp(all[i - 1].name.c_str(), all[i].name.c_str()), 0) << all[i].name;
+  }
+}
+
+/// RESET relies on it.
+TEST_F(SettingsTest, WhatIsShownCanBeSet) {
+  for (const char* const set :
+       {"set nam.multicast = off", "set nam.in_place = off", "set statement_timeout = '90s'",
+        "set nam.build_mib_max = '3GB'", "set timezone = -3.5", "set application_name = 'a, b'"})
+    EXPECT_EQ(Run(set), "");
+  for (const Settings::Shown& setting : settings_->ShowAll()) {
+    const std::string state = Run("set " + setting.name + " = '" + setting.value + "'");
+    EXPECT_TRUE(state.empty() || state == "55P02") << setting.name << " " << state;
+    EXPECT_EQ(Run("show " + setting.name), setting.value);
+  }
+}
+
+TEST_F(SettingsTest, IntegersAndTheirUnits) {
+  EXPECT_EQ(Run("show statement_timeout"), "0");
+  const std::vector<std::pair<std::string, std::string>> values = {{"5", "5ms"},
+                                                                   {"'5s'", "5s"},
+                                                                   {"'1min'", "1min"},
+                                                                   {"60000", "1min"},
+                                                                   {"'1.5s'", "1500ms"},
+                                                                   {"' 2 h '", "2h"},
+                                                                   {"'1d'", "1d"},
+                                                                   {"'2600us'", "3ms"},
+                                                                   {"1.4", "1ms"},
+                                                                   {"'0.5min'", "30s"},
+                                                                   {"default", "0"},
+                                                                   {"'+7'", "7ms"},
+                                                                   {"2147483647", "2147483647ms"}};
+  for (const auto& [value, shown] : values) {
+    EXPECT_EQ(Run("set statement_timeout = " + value), "") << value;
+    EXPECT_EQ(Run("show statement_timeout"), shown) << value;
+  }
+  EXPECT_EQ(settings_->now().statement_timeout_ms, 2147483647);
+  EXPECT_EQ(Run("set nam.build_mib_max to '2GB'"), "");
+  EXPECT_EQ(settings_->now().build_mib_max, 2048);
+  EXPECT_EQ(Run("set nam.prefetch_window = 64"), "");
+  EXPECT_EQ(Run("show nam.prefetch_window"), "64");
+}
+
+TEST_F(SettingsTest, BadValuesSayWhatIsTaken) {
+  EXPECT_EQ(Run("set statement_timeout = -1"), "22023");
+  EXPECT_EQ(error_.message,
+            "-1 ms is outside the valid range for parameter \"statement_timeout\" (0 .. 2147483647)");
+  EXPECT_EQ(error_.position, 24);
+  EXPECT_EQ(Run("set statement_timeout = '5 parsecs'"), "22023");
+  EXPECT_EQ(error_.message, "invalid value for parameter \"statement_timeout\": \"5 parsecs\"");
+  EXPECT_EQ(error_.hint,
+            "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".");
+  EXPECT_EQ(Run("set statement_timeout = '25d'"), "22023");
+  EXPECT_EQ(error_.hint, "Value exceeds integer range.");
+  EXPECT_EQ(Run("set statement_timeout = ''"), "22023");
+  EXPECT_EQ(Run("set statement_timeout = 'inf'"), "22023");
+  EXPECT_EQ(Run("set nam.prefetch_window = 65"), "22023");
+  EXPECT_EQ(error_.message, "65 is outside the valid range for parameter \"nam.prefetch_window\" (1 .. 64)");
+  EXPECT_EQ(Run("set nam.prefetch_window = '5s'"), "22023");
+  EXPECT_EQ(Run("set nam.in_place = 2"), "22023");
+  EXPECT_EQ(error_.message, "parameter \"nam.in_place\" requires a Boolean value");
+  EXPECT_EQ(Run("set nam.in_place = o"), "22023") << "on, or off";
+  EXPECT_EQ(Run("set nam.multicast = sometimes"), "22023");
+  EXPECT_EQ(error_.message, "invalid value for parameter \"nam.multicast\": \"sometimes\"");
+  EXPECT_EQ(error_.hint, "Available values: auto, off, on.");
+  EXPECT_EQ(Run("set timezone = 'Nowhere/None'"), "22023");
+  EXPECT_EQ(error_.message, "invalid value for parameter \"TimeZone\": \"Nowhere/None\"");
+  EXPECT_EQ(Run("set nam.multicast = on, off"), "22023");
+  EXPECT_EQ(error_.message, "SET nam.multicast takes only one argument");
+}
+
+TEST_F(SettingsTest, BooleansAndWordsAsPostgresWritesThem) {
+  for (const char* const off : {"off", "FALSE", "'f'", "no", "n", "0", "'of'"}) {
+    EXPECT_EQ(Run("set nam.in_place to true"), "");
+    EXPECT_EQ(Run(std::string("set nam.in_place to ") + off), "") << off;
+    EXPECT_FALSE(settings_->now().in_place) << off;
+  }
+  EXPECT_EQ(Run("set nam.in_place = 'y'"), "");
+  EXPECT_TRUE(settings_->now().in_place);
+  EXPECT_EQ(Run("set nam.multicast = 'ON'"), "");
+  EXPECT_EQ(settings_->now().multicast, Choice::kOn);
+}
+
+TEST_F(SettingsTest, NamesAreFoundInAnyCaseAndMistypedOnesNamed) {
+  EXPECT_EQ(Run("set \"TIMEZONE\" = 'Asia/Tokyo'"), "");
+  EXPECT_EQ(Run("show timezone"), "Asia/Tokyo");
+  EXPECT_EQ(Run("show time zone"), "Asia/Tokyo");
+  EXPECT_EQ(Run("set statement_timout = 1"), "42704");
+  EXPECT_EQ(error_.message, "unrecognized configuration parameter \"statement_timout\"");
+  EXPECT_EQ(error_.hint, "did you mean \"statement_timeout\"?");
+  EXPECT_EQ(error_.position, 4);
+  EXPECT_EQ(Run("show multicast"), "42704");
+  EXPECT_EQ(error_.hint, "did you mean \"nam.multicast\"?");
+  EXPECT_EQ(error_.position, 5);
+  EXPECT_EQ(Run("reset zzzzzzzzzzzzzz"), "42704");
+  EXPECT_EQ(error_.hint, "SHOW ALL lists the settings");
+}
+
+TEST_F(SettingsTest, WhatIsFixedTakesWhatItIs) {
+  EXPECT_EQ(Run("show client_encoding"), "UTF8");
+  EXPECT_EQ(Run("set names 'utf8'"), "");
+  EXPECT_EQ(Run("set client_encoding = 'latin1'"), "55P02");
+  EXPECT_EQ(error_.message, "parameter \"client_encoding\" cannot be changed");
+  EXPECT_EQ(error_.hint, "it is always UTF8");
+  EXPECT_EQ(Run("show datestyle"), "ISO, MDY");
+  EXPECT_EQ(Run("set datestyle to iso"), "");
+  EXPECT_EQ(Run("set datestyle to iso, mdy"), "");
+  EXPECT_EQ(Run("set datestyle to iso, dmy"), "55P02");
+  EXPECT_EQ(Run("show transaction_isolation"), "repeatable read");
+  EXPECT_EQ(Run("show transaction isolation level"), "repeatable read");
+  EXPECT_EQ(Run("set transaction isolation level repeatable read"), "");
+  EXPECT_EQ(Run("set session characteristics as transaction isolation level repeatable read, read write"),
+            "");
+  EXPECT_EQ(Run("set transaction isolation level serializable"), "0A000");
+  EXPECT_EQ(Run("set transaction snapshot 'x'"), "0A000");
+  EXPECT_EQ(Run("set server_version = '15.0'"), "55P02");
+  EXPECT_EQ(Run("reset server_version"), "55P02");
+  EXPECT_EQ(Run("reset all"), "");
+}
+
+TEST_F(SettingsTest, DefaultsComeBack) {
+  SessionSettings defaults;
+  defaults.prefetch_window = 33;
+  settings_.emplace(defaults);
+  EXPECT_EQ(Run("show nam.prefetch_window"), "33");
+  for (const char* const back :
+       {"reset nam.prefetch_window", "set nam.prefetch_window to default", "reset all"}) {
+    EXPECT_EQ(Run("set nam.prefetch_window = 1"), "");
+    EXPECT_EQ(Run(back), "");
+    EXPECT_EQ(Run("show nam.prefetch_window"), "33") << back;
+  }
+  EXPECT_EQ(Run("set time zone 2"), "");
+  EXPECT_EQ(Run("show timezone"), "<+02>-02");
+  EXPECT_EQ(Run("set time zone local"), "");
+  EXPECT_EQ(Run("show timezone"), "UTC");
+}
+
+/// Each of `steps` inside a transaction that then is committed, or rolled back.
+TEST_F(SettingsTest, TransactionsTakeSettingsBack) {
+  struct Case {
+    std::vector<std::string> steps;
+    std::string inside, committed, rolled_back;
+  };
+  const std::string set = "set nam.prefetch_window = ", local = "set local nam.prefetch_window = ";
+  const std::vector<Case> cases = {{{set + "2"}, "2", "2", "1"},
+                                   {{local + "2"}, "2", "1", "1"},
+                                   {{set + "2", local + "3"}, "3", "2", "1"},
+                                   {{local + "3", set + "2"}, "2", "2", "1"},
+                                   {{local + "3", "reset nam.prefetch_window"}, "10", "10", "1"},
+                                   {{"reset all"}, "10", "10", "1"},
+                                   {{set + "2", "set local nam.prefetch_window to default"}, "10", "2", "1"}};
+  for (const bool commits : {true, false}) {
+    for (const Case& one : cases) {
+      EXPECT_EQ(Run(set + "1"), "");
+      EXPECT_EQ(Run(local + "9"), "") << "no effect outside";
+      EXPECT_EQ(Run("show nam.prefetch_window"), "1");
+      settings_->BeginTransaction();
+      for (const std::string& step : one.steps) EXPECT_EQ(Run(step), "") << step;
+      EXPECT_EQ(Run("show nam.prefetch_window"), one.inside) << one.steps[0];
+      settings_->EndTransaction(commits);
+      EXPECT_EQ(Run("show nam.prefetch_window"), commits ? one.committed : one.rolled_back) << one.steps[0];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nam::session
