@@ -44,7 +44,7 @@ absl::StatusOr<proto::AttemptReply> OrCrowded(absl::StatusOr<proto::AttemptReply
 }
 
 AttemptRun::~AttemptRun() {
-  if ((!ended_ || cancel_) && !leaves_window_) server_.results.Release(id_);
+  if ((!ended_ || cancel_) && !leaves_window_) server_.results.Release(id_, client_);
   cancel_ = true;
 }
 
@@ -94,7 +94,7 @@ absl::StatusOr<proto::AttemptReply> AttemptRun::End() {
   std::vector<std::span<const std::byte>> pages;
   NAM_RETURN_IF_ERROR(attempt_.Store(id_, pages));
   if (pages.empty()) {
-    server_.results.Release(id_);  // the last window
+    server_.results.Release(id_, client_);  // the last window
   } else {
     NAM_RETURN_IF_ERROR(Keep(pages, reply));
   }

@@ -21,25 +21,26 @@ absl::Status StoodStill() {
 absl::StatusOr<proto::AttemptReply> OpenAttempts::Begin(uint64_t id, MemberId client,
                                                         std::shared_ptr<OpenAttempt> attempt,
                                                         const catalog::IncomingCall& call) {
+  const Key key{client, id};
   {
     const std::lock_guard lock(mutex_);
-    if (!attempts_.try_emplace(id, Entry{.client = client, .attempt = attempt}).second)
+    if (!attempts_.try_emplace(key, Entry{.attempt = attempt}).second)
       return absl::AlreadyExistsError("there is an attempt of this number");
   }
-  return Advance(id, std::move(attempt), call, [] { return absl::OkStatus(); });
+  return Advance(key, std::move(attempt), call, [] { return absl::OkStatus(); });
 }
 
 absl::StatusOr<proto::AttemptReply> OpenAttempts::Resume(uint64_t id, MemberId client, uint32_t windows,
                                                          const catalog::IncomingCall& call,
                                                          const std::function<absl::Status()>& await_turn) {
+  const Key key{client, id};
   std::shared_ptr<OpenAttempt> attempt;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = attempts_.find(id);
-    if (std::find(ended_standing_.begin(), ended_standing_.end(), std::pair(id, client)) !=
-        ended_standing_.end())
+    const auto found = attempts_.find(key);
+    if (std::find(ended_standing_.begin(), ended_standing_.end(), key) != ended_standing_.end())
       return StoodStill();
-    if (found == attempts_.end() || found->second.client != client || found->second.called)
+    if (found == attempts_.end() || found->second.called)
       return absl::NotFoundError("no attempt of this number stands still");
     Entry& entry = found->second;
     if (entry.windows != windows)
@@ -47,17 +48,18 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Resume(uint64_t id, MemberId c
     entry.called = true;
     attempt = entry.attempt;
   }
-  return Advance(id, std::move(attempt), call, await_turn);
+  return Advance(key, std::move(attempt), call, await_turn);
 }
 
-absl::StatusOr<proto::AttemptReply> OpenAttempts::Advance(uint64_t id, std::shared_ptr<OpenAttempt> attempt,
+absl::StatusOr<proto::AttemptReply> OpenAttempts::Advance(const Key& key,
+                                                          std::shared_ptr<OpenAttempt> attempt,
                                                           const catalog::IncomingCall& call,
                                                           const std::function<absl::Status()>& await_turn) {
   const absl::Status turn = await_turn();
   absl::StatusOr<proto::AttemptReply> reply = turn.ok() ? attempt->Advance(call) : turn;
   std::shared_ptr<OpenAttempt> over;  // ends without the lock
   const std::lock_guard lock(mutex_);
-  const auto found = attempts_.find(id);
+  const auto found = attempts_.find(key);
   Entry& entry = found->second;
   // Nobody would read it, nor say so. gRPC looks into its sockets for the answer, so it is asked once.
   if (call.Cancelled()) {
@@ -77,10 +79,10 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Advance(uint64_t id, std::shar
   return reply;
 }
 
-void OpenAttempts::Release(uint64_t id) {
+void OpenAttempts::Release(uint64_t id, MemberId client) {
   std::shared_ptr<OpenAttempt> over;
   const std::lock_guard lock(mutex_);
-  const auto found = attempts_.find(id);
+  const auto found = attempts_.find({client, id});
   if (found == attempts_.end()) return;
   found->second.attempt->Cancel();
   found->second.unwanted = true;
@@ -92,7 +94,7 @@ void OpenAttempts::Release(uint64_t id) {
 std::set<MemberId> OpenAttempts::Clients() {
   const std::lock_guard lock(mutex_);
   std::set<MemberId> clients;
-  for (const auto& [id, entry] : attempts_) clients.insert(entry.client);
+  for (const auto& [key, entry] : attempts_) clients.insert(key.first);
   return clients;
 }
 
@@ -100,8 +102,8 @@ void OpenAttempts::EndOf(MemberId client) {
   std::vector<std::shared_ptr<OpenAttempt>> over;
   {
     const std::lock_guard lock(mutex_);
-    for (auto& [id, entry] : attempts_) {
-      if (entry.client != client) continue;
+    for (auto& [key, entry] : attempts_) {
+      if (key.first != client) continue;
       entry.attempt->Cancel();
       entry.unwanted = true;
       if (!entry.called) over.push_back(std::move(entry.attempt));
@@ -140,7 +142,7 @@ void OpenAttempts::EndStanding(int64_t us) {
     longest_ns = ns;
   }
   if (longest == attempts_.end() || longest_ns < 1000 * us) return;
-  ended_standing_.emplace_back(longest->first, longest->second.client);
+  ended_standing_.push_back(longest->first);
   if (ended_standing_.size() > kEndedMax) ended_standing_.pop_front();
   over = std::move(longest->second.attempt);
   over->LeaveWindow();
@@ -149,14 +151,14 @@ void OpenAttempts::EndStanding(int64_t us) {
 }
 
 void OpenAttempts::EndAll() {
-  std::map<uint64_t, Entry> over;
+  std::map<Key, Entry> over;
   std::vector<Ending> ending;
   {
     const std::lock_guard lock(mutex_);
     over.swap(attempts_);
     ending.swap(ending_);
   }
-  for (auto& [id, entry] : over) entry.attempt->Cancel();
+  for (auto& [key, entry] : over) entry.attempt->Cancel();
 }
 
 }  // namespace nam::computeserver

@@ -63,8 +63,9 @@ class OpenAttempts {
   absl::StatusOr<proto::AttemptReply> Resume(uint64_t id, MemberId client, uint32_t windows,
                                              const catalog::IncomingCall& call,
                                              const std::function<absl::Status()>& await_turn);
-  /// Nobody wants it. Waits for its end unless a call is under way, which then ends soon.
-  void Release(uint64_t id);
+  /// The client does not want it. Waits for its end unless a call is under way, which then ends soon. Nothing
+  /// happens to another client's attempt of this number.
+  void Release(uint64_t id, MemberId client);
   /// Those that attempts are open for.
   std::set<MemberId> Clients();
   /// The client is gone, and its attempts are soon. Does not wait.
@@ -86,8 +87,8 @@ class OpenAttempts {
   }
 
  private:
+  using Key = std::pair<MemberId, uint64_t>;  // client, and the number that it has given
   struct Entry {
-    MemberId client;
     std::shared_ptr<OpenAttempt> attempt;
     uint32_t windows = 0;  // handed over
     bool called = true;    // a call is under way, which alone takes the entry away
@@ -100,7 +101,7 @@ class OpenAttempts {
     std::shared_ptr<fabric::Event> done;
     std::unique_ptr<fabric::Thread> thread;
   };
-  absl::StatusOr<proto::AttemptReply> Advance(uint64_t id, std::shared_ptr<OpenAttempt> attempt,
+  absl::StatusOr<proto::AttemptReply> Advance(const Key& key, std::shared_ptr<OpenAttempt> attempt,
                                               const catalog::IncomingCall& call,
                                               const std::function<absl::Status()>& await_turn);
 
@@ -112,9 +113,9 @@ class OpenAttempts {
 
   fabric::Fabric& fabric_;
   std::mutex mutex_;
-  std::map<uint64_t, Entry> attempts_;
+  std::map<Key, Entry> attempts_;
   std::vector<Ending> ending_;
-  std::deque<std::pair<uint64_t, MemberId>> ended_standing_;
+  std::deque<Key> ended_standing_;
   int64_t handed_over_ns_ = -1;
   int64_t asked_to_end_ns_ = 0;  // the last time
 };

@@ -29,18 +29,18 @@ absl::StatusOr<std::unique_ptr<ResultStore>> ResultStore::Create(fabric::Fabric&
 std::set<MemberId> ResultStore::Clients() {
   const std::scoped_lock lock(mutex_);
   std::set<MemberId> clients;
-  for (const auto& [attempt, entry] : entries_) clients.insert(entry.client);
+  for (const auto& [key, entry] : entries_) clients.insert(key.first);
   return clients;
 }
 
 void ResultStore::DropOf(MemberId client) {
   const std::scoped_lock lock(mutex_);
-  std::erase_if(entries_, [&](const auto& entry) { return entry.second.client == client; });
+  std::erase_if(entries_, [&](const auto& entry) { return entry.first.first == client; });
 }
 
 std::optional<uint64_t> ResultStore::FindRoom(uint64_t bytes) const {
   std::vector<std::pair<uint64_t, uint64_t>> taken;  // by offset: begin, end
-  for (const auto& [attempt, entry] : entries_) {
+  for (const auto& [key, entry] : entries_) {
     if (!entry.own) taken.emplace_back(entry.offset, entry.offset + entry.bytes);
   }
   std::sort(taken.begin(), taken.end());
@@ -55,12 +55,12 @@ std::optional<uint64_t> ResultStore::FindRoom(uint64_t bytes) const {
 
 absl::StatusOr<ResultStore::Place> ResultStore::Put(uint64_t attempt, MemberId client,
                                                     std::span<const std::span<const std::byte>> pages) {
+  const Key key{client, attempt};
   Entry entry;
-  entry.client = client;
   for (const std::span<const std::byte> page : pages) entry.bytes += page.size();
   {
     const std::scoped_lock lock(mutex_);
-    if (const auto former = entries_.find(attempt); former != entries_.end()) {
+    if (const auto former = entries_.find(key); former != entries_.end()) {
       entry.own = std::move(former->second.own);
       entries_.erase(former);
     }
@@ -69,15 +69,15 @@ absl::StatusOr<ResultStore::Place> ResultStore::Put(uint64_t attempt, MemberId c
       entry.own.reset();
       entry.offset = *room;
       Copy(pages, shared_->data() + entry.offset);
-      entries_.insert_or_assign(attempt, entry);
+      entries_.insert_or_assign(key, entry);
       return Place{shared_->rkey(), entry.offset};
     }
   }
-  return PutInOwn(attempt, std::move(entry), pages);
+  return PutInOwn(key, std::move(entry), pages);
 }
 
 /// A large result is copied without the lock.
-absl::StatusOr<ResultStore::Place> ResultStore::PutInOwn(uint64_t attempt, Entry entry,
+absl::StatusOr<ResultStore::Place> ResultStore::PutInOwn(const Key& key, Entry entry,
                                                          std::span<const std::span<const std::byte>> pages) {
   if (entry.own == nullptr || entry.own->bytes() < entry.bytes) {
     entry.own.reset();
@@ -88,13 +88,13 @@ absl::StatusOr<ResultStore::Place> ResultStore::PutInOwn(uint64_t attempt, Entry
   Copy(pages, entry.own->data());
   const Place place{entry.own->rkey(), 0};
   const std::scoped_lock lock(mutex_);
-  entries_.insert_or_assign(attempt, std::move(entry));
+  entries_.insert_or_assign(key, std::move(entry));
   return place;
 }
 
-void ResultStore::Release(uint64_t attempt) {
+void ResultStore::Release(uint64_t attempt, MemberId client) {
   std::scoped_lock lock(mutex_);
-  entries_.erase(attempt);
+  entries_.erase({client, attempt});
 }
 
 }  // namespace nam::computeserver

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "base/strong_id.h"
@@ -16,7 +17,8 @@ namespace nam::computeserver {
 
 /// Partial results in registered memory until their coordinator has read them. Small ones share one
 /// region, so that most queries register nothing; large ones have a region of their own. A result that
-/// nobody releases is dropped with its client's membership. Thread-safe.
+/// nobody releases is dropped with its client's membership. Attempts are numbered by each client for itself,
+/// so no client reaches another's results. Thread-safe.
 class ResultStore {
  public:
   struct Place {
@@ -29,7 +31,7 @@ class ResultStore {
   /// been read. Calls for one attempt come one after the other.
   absl::StatusOr<Place> Put(uint64_t attempt, MemberId client,
                             std::span<const std::span<const std::byte>> pages);
-  void Release(uint64_t attempt);
+  void Release(uint64_t attempt, MemberId client);
   /// Those that results lie here for.
   std::set<MemberId> Clients();
   /// The client is gone.
@@ -44,10 +46,10 @@ class ResultStore {
     uint64_t offset = 0;  // in the shared region
     uint64_t bytes = 0;
     std::shared_ptr<fabric::MemoryRegion> own;  // instead of the shared region
-    MemberId client;
   };
+  using Key = std::pair<MemberId, uint64_t>;  // client, attempt
   explicit ResultStore(fabric::Fabric& fabric) : fabric_(fabric) {}
-  absl::StatusOr<Place> PutInOwn(uint64_t attempt, Entry entry,
+  absl::StatusOr<Place> PutInOwn(const Key& key, Entry entry,
                                  std::span<const std::span<const std::byte>> pages);
   /// First fit among the entries of the shared region.
   std::optional<uint64_t> FindRoom(uint64_t bytes) const;
@@ -55,7 +57,7 @@ class ResultStore {
   fabric::Fabric& fabric_;
   std::unique_ptr<fabric::MemoryRegion> shared_;
   std::mutex mutex_;
-  std::map<uint64_t, Entry> entries_;  // by attempt
+  std::map<Key, Entry> entries_;
 };
 
 }  // namespace nam::computeserver

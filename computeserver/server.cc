@@ -64,7 +64,7 @@ class ComputeServerImpl final : public ComputeServer {
                   });
     handlers_.Add(execution::kReleaseResult,
                   [this](const proto::ReleaseResultRequest& request, const catalog::IncomingCall&) {
-                    Release(request.attempt());
+                    Release(request.attempt(), MemberId(request.client()));
                     return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());
                   });
   }
@@ -108,7 +108,7 @@ class ComputeServerImpl final : public ComputeServer {
   absl::StatusOr<proto::AttemptReply> Resume(const catalog::IncomingCall& call,
                                              const proto::AttemptRequest& request);
   /// Its result has been read, or nobody wants it.
-  void Release(uint64_t attempt);
+  void Release(uint64_t attempt, MemberId client);
   /// Those that attempts are open for, or results lie here for.
   std::set<MemberId> Clients();
   /// Renewals tell, too, which of them are gone.
@@ -200,7 +200,7 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
 
 absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::IncomingCall& call,
                                                            const proto::AttemptRequest& request) {
-  for (const uint64_t attempt : request.release()) Release(attempt);
+  for (const uint64_t attempt : request.release()) Release(attempt, MemberId(request.client()));
   if (request.resume() > 0) return Resume(call, request);
   NAM_ASSIGN_OR_RETURN(const AttemptQueue::Beginning begun, queue_.Begin(call, NeedsOf(request), [this] {
     open_.EndStanding(options_.stand_still_us);
@@ -234,19 +234,18 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Resume(const catalog::Inc
   auto reply =
       open_.Resume(request.attempt(), MemberId(request.client()), request.resume(), call, await_turn);
   if (absl::IsResourceExhausted(reply.status()))
-    results_->Release(request.attempt());  // what it stood still with
+    results_->Release(request.attempt(), MemberId(request.client()));  // what it stood still with
   return reply;
 }
 
-void ComputeServerImpl::Release(uint64_t attempt) {
-  open_.Release(attempt);
-  results_->Release(attempt);
+void ComputeServerImpl::Release(uint64_t attempt, MemberId client) {
+  open_.Release(attempt, client);
+  results_->Release(attempt, client);
 }
 
 absl::StatusOr<std::unique_ptr<AttemptRun>> ComputeServerImpl::NewRun(const proto::AttemptRequest& request,
                                                                       const Place& place) {
-  if (request.window_bytes() > 0 && request.client() == 0)
-    return absl::InvalidArgumentError("a result in windows is for a member of the cluster");
+  if (request.client() == 0) return absl::InvalidArgumentError("a result is for a member of the cluster");
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<execution::PreparedStage> stage, Prepare(request, place));
   std::vector<std::vector<uint32_t>> needed;
   for (size_t p = 0; p < stage->plan().pipelines.size(); ++p) needed.push_back(stage->pipeline(p).partitions);

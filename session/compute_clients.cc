@@ -43,9 +43,10 @@ void ComputeClients::Release(Server& server) {
   for (const uint64_t attempt : std::exchange(server.unreleased, {})) Release(*server.peer, attempt);
 }
 
-void ComputeClients::Release(catalog::Peer& peer, uint64_t attempt) {
+void ComputeClients::Release(catalog::Peer& peer, uint64_t attempt) const {
   proto::ReleaseResultRequest request;
   request.set_attempt(attempt);
+  request.set_client(attachment_.member().value());
   peer.Call(execution::kReleaseResult, request, kReleaseTimeoutUs).status().IgnoreError();
 }
 

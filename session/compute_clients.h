@@ -92,7 +92,7 @@ class ComputeClients {
   bool Hand(Calls& calls, std::unique_ptr<Work> work);
   void ReadResult(Work& work, const std::atomic<bool>& cancel, const Room& room);
   void Release(Server& server);
-  static void Release(catalog::Peer& peer, uint64_t attempt);
+  void Release(catalog::Peer& peer, uint64_t attempt) const;
   absl::Status ReadPartial(Server& server, const proto::AttemptReply& reply, std::string& out,
                            const std::atomic<bool>& cancel);
   /// After an error the READ is still in flight.

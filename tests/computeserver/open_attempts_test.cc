@@ -104,6 +104,9 @@ TEST_F(OpenAttemptsTest, ResumeIsOfWhatStands) {
   Seen another;
   EXPECT_TRUE(absl::IsAlreadyExists(Begin(1, 7, another, 1).status()));
   EXPECT_TRUE(another.ended);
+  Seen of_another;
+  EXPECT_TRUE(Begin(1, 8, of_another, 1).ok()) << "clients number their attempts for themselves";
+  open_.EndAll();  // what they have seen goes first
 }
 
 /// Others wait for what it holds. The client is told when it comes.
@@ -175,9 +178,11 @@ TEST_F(OpenAttemptsTest, TheEndOfAClientEndsItsAttempts) {
 TEST_F(OpenAttemptsTest, WhatIsReleasedEnds) {
   Seen seen;
   ASSERT_TRUE(Begin(1, 7, seen, 9).ok());
-  open_.Release(2);
-  EXPECT_FALSE(seen.ended);
-  open_.Release(1);
+  open_.Release(2, MemberId(7));
+  open_.Release(1, MemberId(8));
+  open_.Release(1, MemberId());
+  EXPECT_FALSE(seen.cancelled || seen.ended) << "of another client";
+  open_.Release(1, MemberId(7));
   EXPECT_TRUE(seen.cancelled && seen.ended);
   EXPECT_EQ(open_.size(), 0);
 }
@@ -190,7 +195,7 @@ TEST_F(OpenAttemptsTest, WhatIsReleasedInACallEndsWithIt) {
       if (of_client) {
         open_.EndOf(MemberId(7));
       } else {
-        open_.Release(1);
+        open_.Release(1, MemberId(7));
       }
       EXPECT_FALSE(seen.ended);
       EXPECT_TRUE(seen.cancelled);

@@ -36,8 +36,20 @@ TEST_F(ResultStoreTest, ResultsStayAsLongAsTheirClient) {
   EXPECT_EQ(store_->Clients(), (Clients{MemberId(7), MemberId(8)}));
   store_->DropOf(MemberId(7));
   EXPECT_EQ(store_->Clients(), (Clients{MemberId(8)}));
-  store_->Release(2);
+  store_->Release(2, MemberId(8));
   EXPECT_TRUE(store_->empty());
+}
+
+/// Clients number their attempts for themselves, so another's number can be guessed.
+TEST_F(ResultStoreTest, NobodyReachesAnothersResult) {
+  ASSERT_TRUE(Put(1, 7).ok());
+  store_->Release(1, MemberId(8));
+  store_->Release(1, MemberId());
+  EXPECT_EQ(store_->Clients(), (Clients{MemberId(7)}));
+  ASSERT_TRUE(Put(1, 8).ok());
+  EXPECT_EQ(store_->Clients(), (Clients{MemberId(7), MemberId(8)})) << "one takes the other's place";
+  store_->Release(1, MemberId(7));
+  EXPECT_EQ(store_->Clients(), (Clients{MemberId(8)}));
 }
 
 /// In its memory, if that is large enough, so that windows of a result register it once.
@@ -57,7 +69,7 @@ TEST_F(ResultStoreTest, AWindowTakesThePlaceOfTheOneBefore) {
       EXPECT_EQ(place->rkey.value, first->rkey.value);
     }
   }
-  store_->Release(1);
+  store_->Release(1, MemberId(7));
   EXPECT_TRUE(store_->empty());
 }
 
