@@ -29,6 +29,7 @@ absl::StatusOr<AttemptQueue::Beginning> AttemptQueue::Begin(const catalog::Incom
   waiter.needs.memory_bytes = std::min(needs.memory_bytes, memory_.bytes());
   {
     const std::lock_guard lock(mutex_);
+    waiter.number = ++came_;
     waiting_.push_back(&waiter);
     Serve();
     if (!waiter.admitted && waiting_.size() > limits_.waiting_max) {
@@ -38,7 +39,7 @@ absl::StatusOr<AttemptQueue::Beginning> AttemptQueue::Begin(const catalog::Incom
     if (!waiter.admitted) waiter.turn = fabric_.CreateEvent();
   }
   NAM_RETURN_IF_ERROR(AwaitTurn(call, waiting_, waiter, relieve));
-  return Beginning{Turn(*this), std::make_shared<Place>(*this, waiter.needs)};
+  return Beginning{Turn(*this), std::move(waiter.place)};
 }
 
 absl::StatusOr<AttemptQueue::Turn> AttemptQueue::Resume(const catalog::IncomingCall& call) {
@@ -81,14 +82,27 @@ bool AttemptQueue::ServeWaiting() {
   for (auto next = waiting_.begin(); next != waiting_.end(); ++next) {
     Waiter& waiter = **next;
     if (waiter.needs.windows && open_ >= limits_.open_max) continue;
-    if (!memory_.Take(waiter.needs.memory_bytes)) return false;
+    if (!memory_.Take(waiter.needs.memory_bytes)) {
+      if (!LacksWhatEarlierOnesHold(waiter)) return false;
+      continue;
+    }
     open_ += waiter.needs.windows ? 1 : 0;
+    waiter.place = std::make_shared<Place>(*this, waiter.needs, waiter.number);
+    places_.insert(waiter.place.get());
     Admit(waiter);
     waiting_.erase(next);
     resumed_in_a_row_ = 0;
     return true;
   }
   return false;
+}
+
+bool AttemptQueue::LacksWhatEarlierOnesHold(const Waiter& waiter) const {
+  uint64_t left = memory_.bytes();
+  for (const Place* place : places_) {
+    if (place->number_ < waiter.number) left -= std::min(left, place->memory_->bytes());
+  }
+  return waiter.needs.memory_bytes > left;
 }
 
 void AttemptQueue::Admit(Waiter& waiter) {
@@ -117,9 +131,11 @@ void AttemptQueue::EndTurn() {
   Serve();
 }
 
-void AttemptQueue::Leave(bool windows) {
+void AttemptQueue::Leave(Place& place) {
   const std::lock_guard lock(mutex_);
-  open_ -= windows ? 1 : 0;
+  places_.erase(&place);
+  place.memory_.reset();
+  open_ -= place.windows_ ? 1 : 0;
   Serve();
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -25,7 +26,11 @@ namespace nam::computeserver {
 /// Why everybody gets his turn, or is told:
 ///  - Who has a turn waits for no other attempt, so turns end; and who has memory takes more only if there is
 ///    some at that moment. So memory comes back, too.
-///  - The first who lacks memory is waited for by those behind it, or small ones would always pass it.
+///  - An attempt that lacks memory is passed by later ones as long as earlier ones hold what it lacks: it
+///  could
+///    not begin in any case, and small queries do not wait for large ones that run for long. Once those have
+///    ended it is passed no more. So it waits for the attempts of that moment, and never for those that keep
+///    coming.
 ///  - Attempts whose results leave in windows stand still while their clients read, and keep their place. Who
 ///    lacks one of these places is passed by others; `relieve` may end what has stood still for too long.
 ///  - Who resumes what has begun comes before all who have not, for it holds what they wait for. It is not
@@ -63,19 +68,22 @@ class AttemptQueue {
   /// What an attempt has of the server from its first call to its end. The queue outlives it.
   class Place {
    public:
-    Place(AttemptQueue& queue, const Needs& needs)
-        : queue_(queue), windows_(needs.windows), memory_(std::in_place, queue.memory_, needs.memory_bytes) {}
+    /// `needs.memory_bytes` have been taken; `number` is the caller's.
+    Place(AttemptQueue& queue, const Needs& needs, uint64_t number)
+        : queue_(queue),
+          windows_(needs.windows),
+          number_(number),
+          memory_(std::in_place, queue.memory_, needs.memory_bytes) {}
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
-    ~Place() {
-      memory_.reset();
-      queue_.Leave(windows_);
-    }
+    ~Place() { queue_.Leave(*this); }
     execution::MemoryGrant& memory() { return *memory_; }
 
    private:
+    friend class AttemptQueue;
     AttemptQueue& queue_;
     const bool windows_;
+    const uint64_t number_;
     std::optional<execution::MemoryGrant> memory_;
   };
   struct Beginning {
@@ -107,7 +115,9 @@ class AttemptQueue {
  private:
   struct Waiter {
     Needs needs;
+    uint64_t number = 0;  // of those that have not begun, in the order in which they came
     bool admitted = false;
+    std::shared_ptr<Place> place;         // then, of those that had not begun
     std::unique_ptr<fabric::Event> turn;  // once it is known that it has to wait
   };
   using Waiters = std::deque<Waiter*>;  // of the threads that wait
@@ -116,6 +126,8 @@ class AttemptQueue {
   void Serve();
   /// A turn to the first that can begin; false: none can.
   bool ServeWaiting();
+  /// Whether it could not begin if all that came later ended.
+  bool LacksWhatEarlierOnesHold(const Waiter& waiter) const;
   void Admit(Waiter& waiter);
   /// False: its turn has come.
   bool GiveUp(Waiters& waiters, const Waiter& waiter);
@@ -124,7 +136,7 @@ class AttemptQueue {
   /// Whether it is the first, and a turn is not what it lacks.
   bool HeldUp(const Waiter& waiter);
   void EndTurn();
-  void Leave(bool windows);
+  void Leave(Place& place);
 
   fabric::Fabric& fabric_;
   const Limits limits_;
@@ -132,6 +144,8 @@ class AttemptQueue {
   std::mutex mutex_;  // guards what follows
   size_t running_ = 0;
   size_t open_ = 0;
+  uint64_t came_ = 0;              // callers that had not begun
+  std::set<const Place*> places_;  // of attempts that have begun, and not ended
   size_t resumed_in_a_row_ = 0;
   Waiters resumed_;
   Waiters waiting_;

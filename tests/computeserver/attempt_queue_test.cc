@@ -88,8 +88,9 @@ TEST(AttemptQueue, TurnsComeInTheOrderOfTheCallers) {
   EXPECT_TRUE(queue.empty());
 }
 
-/// Who needs little does not pass who has come before and needs much, or that one would wait for ever.
-TEST(AttemptQueue, WhoNeedsMemoryWaitsForItInOrder) {
+/// An attempt that needs all memory waits for those that were there before it came, and so do small ones not.
+/// Once they have ended, small ones wait behind it, or it would wait for ever.
+TEST(AttemptQueue, SmallAttemptsPassALargeOneWhileEarlierOnesHoldItUp) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 9, .waiting_max = 9, .memory_bytes = 100});
   FakeCall call;
@@ -98,15 +99,19 @@ TEST(AttemptQueue, WhoNeedsMemoryWaitsForItInOrder) {
   EXPECT_EQ(queue.memory().used(), 90);
   Waiting whole(queue, {.memory_bytes = 1'000'000});
   AwaitWaiters(queue, 1);
-  Waiting little(queue, {.memory_bytes = 5});
-  AwaitWaiters(queue, 2);
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(queue.Begin(call, {.memory_bytes = 5}, Nobody).ok());
+  std::optional<AttemptQueue::Beginning> passed = queue.Begin(call, {.memory_bytes = 5}, Nobody).value();
   large.reset();
-  EXPECT_EQ(queue.waiting(), 2) << "100 are wanted, 70 are free; 5 are wanted behind that";
+  EXPECT_TRUE(queue.Begin(call, {.memory_bytes = 5}, Nobody).ok()) << "it lacks what the second holds";
   // A turn that ends gives nothing back: the attempt may stand still.
   AttemptQueue::Beginning stands = *std::exchange(small, std::nullopt);
   { const AttemptQueue::Turn ended = std::move(stands.turn); }
-  EXPECT_EQ(queue.waiting(), 2);
+  EXPECT_EQ(queue.waiting(), 1);
   stands.place.reset();
+  Waiting little(queue, {.memory_bytes = 5});
+  AwaitWaiters(queue, 2);
+  EXPECT_FALSE(whole.served() || little.served()) << "what came later holds 5";
+  passed.reset();
   std::optional<AttemptQueue::Beginning> all = whole.Take().value();
   EXPECT_EQ(queue.memory().used(), 100);
   EXPECT_FALSE(little.served());
@@ -114,15 +119,39 @@ TEST(AttemptQueue, WhoNeedsMemoryWaitsForItInOrder) {
   EXPECT_TRUE(little.Take().ok());
 }
 
+/// What an earlier attempt has taken since it began counts, and two large ones come in their order.
+TEST(AttemptQueue, LargeAttemptsAreServedInTheirOrder) {
+  fabric::FakeFabric fabric;
+  AttemptQueue queue(fabric, {.running_max = 9, .waiting_max = 9, .memory_bytes = 8 << 20});
+  FakeCall call;
+  std::optional<AttemptQueue::Beginning> grown = queue.Begin(call, {.memory_bytes = 1 << 20}, Nobody).value();
+  ASSERT_TRUE(grown->place->memory().Take(3 << 20));
+  Waiting first(queue, {.memory_bytes = 6 << 20});
+  AwaitWaiters(queue, 1);
+  Waiting second(queue, {.memory_bytes = 7 << 20});
+  AwaitWaiters(queue, 2);
+  EXPECT_TRUE(queue.Begin(call, {.memory_bytes = 1 << 20}, Nobody).ok());
+  grown->place->memory().Give(3 << 20);
+  grown.reset();
+  std::optional<AttemptQueue::Beginning> begun = first.Take().value();
+  EXPECT_FALSE(second.served());
+  EXPECT_TRUE(queue.Begin(call, {.memory_bytes = 1 << 20}, Nobody).ok());
+  begun.reset();
+  EXPECT_TRUE(second.Take().ok());
+}
+
 TEST(AttemptQueue, WhoGivesUpDoesNotHoldUpOthers) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 9, .waiting_max = 9, .memory_bytes = 100});
   FakeCall call;
-  const auto begun = queue.Begin(call, {.memory_bytes = 60}, Nobody).value();
+  std::optional<AttemptQueue::Beginning> earlier = queue.Begin(call, {.memory_bytes = 60}, Nobody).value();
   Waiting whole(queue, {.memory_bytes = 100});
   AwaitWaiters(queue, 1);
+  const auto later = queue.Begin(call, {.memory_bytes = 5}, Nobody).value();
+  earlier.reset();
   Waiting little(queue, {.memory_bytes = 5});
   AwaitWaiters(queue, 2);
+  EXPECT_FALSE(little.served());
   whole.GiveUp();
   EXPECT_TRUE(absl::IsCancelled(whole.Take().status()));
   EXPECT_TRUE(little.Take().ok());
