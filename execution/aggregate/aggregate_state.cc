@@ -42,6 +42,7 @@ absl::Status KeptTexts::Keep(std::string_view text, Text& in) {
     if (blocks_.empty() || blocks_.back().capacity() - used_ < capacity) {
       BudgetArray<char> block(budget_);
       NAM_RETURN_IF_ERROR(block.Resize(std::max(capacity, kBlockBytes)));
+      bytes_ += block.capacity();
       blocks_.push_back(std::move(block));
       used_ = 0;
     }

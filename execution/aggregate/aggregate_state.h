@@ -29,14 +29,18 @@ class KeptTexts {
   void Clear() {
     blocks_.clear();
     used_ = 0;
+    bytes_ = 0;
   }
+  /// Of memory.
+  uint64_t bytes() const { return bytes_; }
 
  private:
   static constexpr uint64_t kBlockBytes = 16 << 10;
 
   MemoryBudget& budget_;
   std::vector<BudgetArray<char>> blocks_;
-  uint64_t used_ = 0;  // of the last block
+  uint64_t used_ = 0;   // of the last block
+  uint64_t bytes_ = 0;  // of all blocks
 };
 
 /// One aggregate over all groups of one thread, by columns. Of distinct ones it has nothing: see
@@ -45,6 +49,8 @@ class AggregateState {
  public:
   AggregateState(const AggregatePlan::Aggregate& aggregate, MemoryBudget& budget);
 
+  /// Memory for texts.
+  uint64_t text_bytes() const { return kept_.bytes(); }
   /// Every group below `groups` has its state from now on.
   absl::Status Grow(uint32_t groups);
 

@@ -58,6 +58,12 @@ absl::Status GroupSet::Consume(const Chunk& chunk) {
   return absl::OkStatus();
 }
 
+uint64_t GroupSet::value_bytes() const {
+  uint64_t bytes = groups_.row_bytes();
+  for (const AggregateState& state : states_) bytes += state.text_bytes();
+  return bytes;
+}
+
 void GroupSet::Reset() {
   NAM_CHECK(distinct_.empty() && !buckets_.made());
   groups_.Reset();

@@ -81,6 +81,8 @@ class GroupSet {
   void Reset();
 
   uint32_t size() const { return groups_.size(); }
+  /// Memory that follows the values of groups, and not their number alone: rows of keys and texts.
+  uint64_t value_bytes() const;
   GroupForm form() const { return groups_.form(); }
   DistinctValues& distinct(size_t i) { return *distinct_[i]; }
 

@@ -60,6 +60,10 @@ class Groups {
   absl::Status ReadKeys(const Chunk& chunk, Column* columns);
 
   uint32_t size() const { return size_; }
+  /// Pages that keys lie in as rows, with their texts.
+  uint64_t row_bytes() const {
+    return appender_.has_value() ? appender_->pages() * uint64_t{key_table_->layout().page_bytes()} : 0;
+  }
   GroupForm form() const { return form_; }
   /// Which of `parts` a group belongs to, the same in every set of the same form.
   uint32_t PartOf(uint32_t group, uint32_t parts) const {

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/partition/parts.h"
+#include "execution/positions.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
@@ -24,19 +25,24 @@ std::vector<uint32_t> FirstFields(size_t count) {
   return fields;
 }
 
-/// A quarter of the budget is for the tables of all threads, and as much for their open pages. A chunk has
+/// A quarter of the budget is for the tables of all threads, and as much for their open pages. Some rows have
 /// come in before a table is seen to be full.
-uint32_t TableGroups(const PartedGroups::Options& options, const RowLayout& layout,
-                     const MemoryBudget& budget) {
-  const uint64_t share = budget.bytes() / 4 / static_cast<uint64_t>(std::max(options.threads, 1));
+uint64_t ShareOf(const PartedGroups::Options& options, const MemoryBudget& budget) {
+  return budget.bytes() / 4 / static_cast<uint64_t>(std::max(options.threads, 1));
+}
+
+uint32_t TableGroups(const PartedGroups::Options& options, const RowLayout& layout, uint64_t share) {
   const uint64_t groups = share / (kGroupBytes + 2 * uint64_t{layout.stride()});
   return static_cast<uint32_t>(std::clamp<uint64_t>(groups, 1, options.table_groups));
 }
 
-uint32_t OpenPages(const PartedGroups::Options& options, const RowLayout& layout,
-                   const MemoryBudget& budget) {
-  const uint64_t share = budget.bytes() / 4 / static_cast<uint64_t>(std::max(options.threads, 1));
+uint32_t OpenPages(const PartedGroups::Options& options, const RowLayout& layout, uint64_t share) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(share / layout.page_bytes(), 1, options.parts));
+}
+
+bool HasTexts(const plan::Schema& states) {
+  return std::any_of(states.begin(), states.end(),
+                     [](const plan::Slot& slot) { return PhysicalOf(slot.type) == Physical::kText; });
 }
 
 }  // namespace
@@ -45,16 +51,39 @@ uint32_t OpenPages(const PartedGroups::Options& options, const RowLayout& layout
 class PartedGroups::Task final : public SinkTask {
  public:
   Task(PartedGroups& sink, GroupSet& set)
-      : sink_(sink), set_(set), states_(sink.plan_.partial_schema().size(), 0) {}
+      : sink_(sink),
+        set_(set),
+        states_(sink.plan_.partial_schema().size(), 0),
+        some_(0, 0),
+        rows_max_(HasTexts(sink.plan_.partial_schema()) ? kFirstRows : kChunkRows) {}
 
+  /// Texts of a chunk may be more than the table's share: so many rows are taken in at once that theirs are a
+  /// small part of it.
   Step Consume(TaskContext& context, const Chunk& in) override {
-    const absl::Status status = without_table_ > 0 ? WriteRows(context, in) : Group(context, in);
-    return status.ok() ? Step::kNeedInput : context.Fail(status);
+    const Selection rows = in.selection();
+    const uint32_t* const positions = PositionsOf(rows);
+    for (uint32_t first = 0; first < rows.count;) {
+      const uint32_t count = std::min(rows_max_, rows.count - first);
+      const bool whole = count == rows.count;
+      if (!whole) {
+        some_.columns() = in.columns();
+        some_.Reset(in.size(), {positions + first, count});
+      }
+      const Chunk& some = whole ? in : some_;
+      const absl::Status status = without_table_ > 0 ? WriteRows(context, some) : Group(context, some);
+      if (!status.ok()) return context.Fail(status);
+      first += count;
+    }
+    return Step::kNeedInput;
   }
 
   Step Finish(TaskContext& context) override {
     // What others have written is looked at when all have ended.
-    if (writer_ == nullptr && set_.size() <= sink_.options_.few_groups) return Step::kDone;
+    if (writer_ == nullptr && set_.size() <= sink_.options_.few_groups) {
+      const absl::StatusOr<bool> small = sink_.IsSmall(set_);
+      if (!small.ok()) return context.Fail(small.status());
+      if (*small) return Step::kDone;
+    }
     absl::Status status = WriteTable(context);
     if (status.ok()) status = writer_->Finish(context);
     if (!status.ok()) return context.Fail(status);
@@ -64,9 +93,23 @@ class PartedGroups::Task final : public SinkTask {
   }
 
  private:
+  /// Of texts that nothing is known of yet, and of any.
+  static constexpr uint32_t kFirstRows = 64, kFewestRows = 8;
+  /// Rows that are taken in at once have at most so much of the table's share.
+  static constexpr uint64_t kPartOfTable = 8;
+
+  /// `rows` rows have taken so many bytes.
+  void LearnSize(uint32_t rows, uint64_t bytes) {
+    const uint64_t fit =
+        bytes == 0 ? 2 * uint64_t{rows_max_} : sink_.table_bytes_ / kPartOfTable * rows / bytes;
+    rows_max_ = static_cast<uint32_t>(std::clamp<uint64_t>(fit, kFewestRows, kChunkRows));
+  }
+
   absl::Status Group(TaskContext& context, const Chunk& in) {
     context.Charge(in.selection().count, plan::work_cost::kSinkRowPs);
+    const uint64_t before = set_.value_bytes();
     NAM_RETURN_IF_ERROR(set_.Consume(in));
+    LearnSize(in.selection().count, set_.value_bytes() - before);
     rows_ += in.selection().count;
     const uint32_t sample = std::min(sink_.options_.sample_groups, sink_.table_groups_);
     const bool sampled = !pays_ && set_.size() >= sample;
@@ -75,7 +118,11 @@ class PartedGroups::Task final : public SinkTask {
       without_table_ = sink_.options_.rows_without_table;
       return WriteTable(context);
     }
-    return set_.size() >= sink_.table_groups_ ? WriteTable(context) : absl::OkStatus();
+    const uint64_t bytes = set_.value_bytes();
+    // Expressions that make texts have some of the budget, too.
+    const bool pressed = bytes > 0 && sink_.budget_.used() > sink_.budget_.bytes() / 4 * 3;
+    const bool full = set_.size() >= sink_.table_groups_ || bytes > sink_.table_bytes_ || pressed;
+    return full ? WriteTable(context) : absl::OkStatus();
   }
 
   absl::Status WriteTable(TaskContext& context) {
@@ -90,6 +137,7 @@ class PartedGroups::Task final : public SinkTask {
     const uint32_t rows = in.selection().count;
     context.Charge(rows, plan::work_cost::kSinkRowPs);
     NAM_RETURN_IF_ERROR(set_.ReadRows(in, memory_, states_));
+    LearnSize(rows, set_.value_bytes());
     NAM_RETURN_IF_ERROR(writer_->Append(context, states_, states_.selection()));
     without_table_ -= std::min<uint64_t>(rows, without_table_);
     if (without_table_ == 0) set_.Reset();
@@ -101,6 +149,8 @@ class PartedGroups::Task final : public SinkTask {
   std::unique_ptr<PartitionWriter> writer_;
   GroupSet::Memory memory_;
   Chunk states_;
+  Chunk some_;                  // rows of a chunk
+  uint32_t rows_max_;           // of a chunk that are taken in at once
   uint64_t rows_ = 0;           // that the table has taken in
   bool pays_ = false;           // the table makes them fewer
   uint64_t without_table_ = 0;  // rows that are written as they come
@@ -111,8 +161,9 @@ PartedGroups::PartedGroups(const AggregatePlan& plan, const Options& options, st
     : plan_(plan),
       options_(options),
       rows_{plan.partial_layout(), FirstFields(plan.keys().size()), options.parts, options.attempt,
-            OpenPages(options, plan.partial_layout(), budget)},
-      table_groups_(TableGroups(options, plan.partial_layout(), budget)),
+            OpenPages(options, plan.partial_layout(), ShareOf(options, budget))},
+      table_bytes_(ShareOf(options, budget)),
+      table_groups_(TableGroups(options, plan.partial_layout(), table_bytes_)),
       space_(space),
       budget_(budget),
       groups_(plan, budget) {
@@ -126,6 +177,26 @@ std::unique_ptr<SinkTask> PartedGroups::NewTask(TaskContext& context) {
   const std::lock_guard lock(mutex_);
   sets_.push_back(&set);
   return std::make_unique<Task>(*this, set);
+}
+
+absl::StatusOr<bool> PartedGroups::IsSmall(GroupSet& set) const {
+  const plan::Schema& schema = plan_.partial_schema();
+  if (!HasTexts(schema)) return true;
+  const Program& slots = plan_.partial_slots();
+  Frame frame = slots.NewFrame();
+  Chunk states(schema.size(), 0);
+  GroupSet::Memory memory;
+  uint64_t bytes = 0;
+  for (uint32_t first = 0; first < set.size() && bytes <= table_bytes_; first += kChunkRows) {
+    set.ReadPartial(first, std::min(kChunkRows, set.size() - first), memory, states);
+    for (size_t i = 0; i < schema.size(); ++i) {
+      if (PhysicalOf(schema[i].type) != Physical::kText) continue;
+      const Vector* const texts = slots.Evaluate(i, frame, states, states.selection());
+      if (texts == nullptr) return frame.error();
+      ForEach(states.selection(), [&](uint32_t p) { bytes += texts->null(p) ? 0 : texts->text[p].size(); });
+    }
+  }
+  return bytes <= table_bytes_;
 }
 
 std::unique_ptr<PartitionWriter> PartedGroups::NewWriter(TaskContext& context) {

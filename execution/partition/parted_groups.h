@@ -20,10 +20,11 @@ namespace nam::execution {
 ///       └── rows that the table does not make fewer: a state each ─▶┘
 ///
 /// At the end either all groups of the attempt are few, and combined as AggregateSink combines them; or all
-/// states of all its tasks are in scratch memory. Memory does not follow the number of groups.
+/// states of all its tasks are in scratch memory. Memory follows neither the number of groups nor the length
+/// of their texts.
 class PartedGroups final : public Sink {
  public:
-  /// An attempt with at most so many groups in each task keeps them.
+  /// An attempt with at most so many groups in each task keeps them, unless they have long texts.
   static constexpr uint32_t kFewGroups = 16'384;
   /// The most groups of a task's table.
   static constexpr uint32_t kTableGroups = 131'072;
@@ -61,13 +62,17 @@ class PartedGroups final : public Sink {
  private:
   class Task;
   std::unique_ptr<PartitionWriter> NewWriter(TaskContext& context);
+  /// Whether the set's texts are no more than a table may have. Those of keys that are kept as codes are
+  /// nowhere else until they leave.
+  absl::StatusOr<bool> IsSmall(GroupSet& set) const;
   /// All states of the set, which is empty then.
   absl::Status Write(TaskContext& context, GroupSet& set, PartitionWriter& writer);
 
   const AggregatePlan& plan_;
   const Options options_;
   const PartedRows rows_;
-  const uint32_t table_groups_;  // by the budget, too
+  const uint64_t table_bytes_;   // a task's share of the budget
+  const uint32_t table_groups_;  // by that share, too
   storage::ScratchSpace& space_;
   MemoryBudget& budget_;
   AggregateSink groups_;

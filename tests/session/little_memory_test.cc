@@ -34,6 +34,63 @@ class LittleMemoryTest : public ::testing::Test {
   InProcessCluster cluster_;
 };
 
+/// Each thread needs pages of its own, which all together are more than the least result.
+TEST(ManyThreadsTest, TheLeastResultHasRoomForAllThreads) {
+  constexpr int64_t kRows = 20'000;
+  InProcessCluster cluster({.compute_servers = 2, .threads = 24});
+  SmallTable table{{"big", {{"k", Type::Integer()}, {"t", Type::String(80)}}, {{"k", 64}}, ""}, {}};
+  for (int64_t k = 0; k < kRows; ++k)
+    table.rows.push_back({Value::Integer(k), Value::String(absl::StrCat(std::string(70, 'x'), k))});
+  ASSERT_TRUE(testing::Load(cluster.attachment(), table, {.block_bytes = 2048}).ok());
+  ASSERT_TRUE(cluster.session().Execute("set nam.result_mib_max = 1").ok());
+  for (const auto& [query, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"select count(*) from (select t || '.' as u, count(*) as n from big group by 1) q", "20000"},
+           {"select count(*) from (select k % 10 as u, max(t) as n from big group by 1) q", "10"},
+
+           {"select count(*) from (select t from big order by t limit 100) q", "100"},
+           {"select count(distinct t) from big", "20000"},
+           {"select count(*) from big a join big b on a.t = b.t", "20000"}}) {
+    const auto result = cluster.session().Execute(query);
+    ASSERT_TRUE(result.ok()) << query << result.status();
+    EXPECT_EQ(result->rows[0][0].ToString(), expected) << query;
+  }
+  struct Counter final : session::RowReceiver {
+    absl::Status Begin(const std::vector<session::ResultSet::Column>&) override { return absl::OkStatus(); }
+    absl::Status Add(const session::ResultBatch& batch) override {
+      rows += batch.rows();
+      return absl::OkStatus();
+    }
+    uint64_t rows = 0;
+  };
+  for (const char* const query : {"select * from big", "select * from big order by t"}) {
+    Counter counter;
+    const auto result = cluster.session().Execute(query, counter);
+    ASSERT_TRUE(result.ok()) << query << result.status();
+    EXPECT_EQ(counter.rows, static_cast<uint64_t>(kRows)) << query;
+  }
+}
+
+/// Keys, and the texts that aggregates keep, are many times what their number would make one think.
+TEST_F(LittleMemoryTest, GroupsOfLongTextsGoByParts) {
+  constexpr int64_t kRows = 64'000, kBytes = 500;
+  SmallTable table{{"big", {{"k", Type::Integer()}, {"t", Type::String(510)}}, {{"k", 8}}, ""}, {}};
+  for (int64_t k = 0; k < kRows; ++k)
+    table.rows.push_back({Value::Integer(k), Value::String(absl::StrCat(k, std::string(kBytes, 'x')))});
+  ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 65536}).ok());
+  // What an expression makes of 1,024 rows is in the budget, too, for each thread.
+  for (const auto& [mib, query] : std::vector<std::pair<int, std::string>>{
+           {4, "select count(*), sum(n) from (select t, count(*) as n from big group by t) q"},
+           {16, "select count(*), sum(n) from (select t || 'y' as u, count(*) as n from big group by 1) q"},
+           {16,
+            "select count(*), sum(n) from (select k + 0 as u, max(t || 'y') as m, count(*) as n from big "
+            "group by 1) q where m > ''"}}) {
+    ASSERT_TRUE(cluster_.session().Execute(absl::StrCat("set nam.result_mib_max = ", mib)).ok());
+    const auto result = cluster_.session().Execute(query);
+    ASSERT_TRUE(result.ok()) << query << result.status();
+    EXPECT_EQ(ToText(*result), (TextRows{{absl::StrCat(kRows), absl::StrCat(kRows)}})) << query;
+  }
+}
+
 /// Values of several arguments, which are many together, and what ignores repeats beside them.
 TEST_F(LittleMemoryTest, DistinctValuesOfSeveralArgumentsGoByParts) {
   constexpr int64_t kRows = 60'000;
