@@ -152,7 +152,8 @@ uint64_t ComputeServerImpl::MemoryOf(const ComputeServerOptions& options) {
 }
 
 AttemptQueue::Needs ComputeServerImpl::NeedsOf(const proto::AttemptRequest& request) const {
-  const uint64_t build = request.settings().build_bytes_max(), result = request.settings().result_bytes_max();
+  const uint64_t build = request.settings().build_bytes_max(),
+                 result = execution::ResultBytesMax(request.settings(), options_.threads);
   const uint64_t all = build > UINT64_MAX - result ? UINT64_MAX : build + result;
   return {.memory_bytes = request.whole_memory() ? all : std::min(all, options_.first_memory_bytes),
           .windows = request.window_bytes() > 0};

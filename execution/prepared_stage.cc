@@ -92,13 +92,20 @@ std::unique_ptr<Source> PreparedPipeline::RowsAtRest(bool in_order) const {
   return ordered() == nullptr ? nullptr : std::make_unique<OrderedSource>(*ordered(), options);
 }
 
+uint64_t ResultBytesMax(const proto::StreamSettings& settings, int threads) {
+  constexpr uint64_t kLeastOfThread = uint64_t{256} << 10;
+  return std::max(settings.result_bytes_max(), kLeastOfThread * static_cast<uint64_t>(std::max(threads, 1)));
+}
+
 PreparedStage::PreparedStage(StageInputs inputs, const std::atomic<bool>& leaving)
     : inputs_(std::move(inputs)),
       leaving_(leaving),
       claimed_(inputs_.plan.stages[inputs_.stage].claimed),
       of_session_(inputs_.plan.stages[inputs_.stage].site == plan::Stage::Site::kSession),
       build_budget_(inputs_.settings.build_bytes_max(), inputs_.memory.get()),
-      result_budget_(inputs_.settings.result_bytes_max(), inputs_.memory.get()),
+      result_budget_(of_session_ ? inputs_.settings.result_bytes_max()
+                                 : ResultBytesMax(inputs_.settings, inputs_.threads),
+                     inputs_.memory.get()),
       memos_(result_budget_) {}
 
 absl::StatusOr<std::unique_ptr<PreparedStage>> PreparedStage::Make(StageInputs inputs,

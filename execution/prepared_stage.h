@@ -140,6 +140,10 @@ struct PreparedPipeline {
   std::unique_ptr<Source> RowsAtRest(bool in_order) const;
 };
 
+/// What the result of an attempt may take on a server of so many threads: as much as the settings say, and
+/// room for some pages of each thread in any case.
+uint64_t ResultBytesMax(const proto::StreamSettings& settings, int threads);
+
 /// All operators of one stage on one site: checked against the tables, dictionaries loaded, conditions and
 /// programs compiled, and tables of joins sized by the parts of build sides that the pieces need. Made by one
 /// thread, then shared by the attempt's threads.
