@@ -3,6 +3,7 @@
 docs/design/numbers-and-types.md says where scales differ: NAM's number must be PostgreSQL's, rounded half away from
 zero, if NAM's has at least six decimals; with fewer it must be the same number."""
 import math
+import re
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 
 LEAST_ROUNDED_SCALE = 6
@@ -58,7 +59,23 @@ def same(kind, expected, found):
         # PostgreSQL rounds before a root as well as behind it.
         slack = Decimal(2).scaleb(-scale) if scale >= ROOT_SCALE else 0
         return abs(rounded(a, scale) - b) <= slack
+    if kind == "interval":
+        return expected == found or span(expected) == span(found)
     return expected == found
+
+
+INTERVAL = re.compile(r"(?:([-+]?\d+) years? ?)?(?:([-+]?\d+) mons? ?)?(?:([-+]?\d+) days? ?)?(?:([-+]?)(\d+):(\d+):(\d+(?:\.\d+)?))?$")
+
+
+def span(text):
+    """An interval in microseconds, as it compares: of equal ones a group, DISTINCT, min and max show any."""
+    match = INTERVAL.match(text)
+    if not match:
+        return text
+    years, months, days, sign, *clock = match.groups()
+    hours, minutes, seconds = (Decimal(c or 0) for c in clock)
+    us = int((hours * 3600 + minutes * 60 + seconds) * 1_000_000) * (-1 if sign == "-" else 1)
+    return ((int(years or 0) * 12 + int(months or 0)) * 30 + int(days or 0)) * 86_400_000_000 + us
 
 
 def sort_key(kinds, row, scale):
@@ -77,7 +94,7 @@ def sort_key(kinds, row, scale):
         elif kind in ("double", "real"):
             key.append((1, float(("%.10g" if scale < 10 else "%.17g") % float(value)) if not math.isnan(float(value)) else 1e400))
         else:
-            key.append((1, str(value)))
+            key.append((1, "%030d" % (span(value) + 10**29)) if kind == "interval" else (1, str(value)))
     return key
 
 

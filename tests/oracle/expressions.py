@@ -1,4 +1,6 @@
 """Expressions and conditions of random queries, over the columns that a query sees."""
+from functions import Functions
+from kinds import LATE
 
 CONSTANTS = {
     "int": ["0", "1", "2", "3", "10", "-7", "42", "null::bigint"],
@@ -10,8 +12,18 @@ CONSTANTS = {
     "timestamp": ["timestamp '1996-01-01 00:00:00'", "timestamp '1995-12-31 23:59:59.5'"],
     "double": ["1.5::double precision", "0::double precision", "'1e10'::double precision",
                "'-0.1'::double precision"],
+    "time": ["time '00:00'", "time '24:00'", "time '12:00'", "time '23:59:59.999999'", "null::time"],
+    # The second and the third are read in the session's zone.
+    "zoned": ["timestamptz '1996-01-01 00:00:00+00'", "timestamptz '1995-03-26 02:30:00'", "timestamptz '1995-09-24'",
+              "timestamptz '1970-01-01 00:00:00 America/New_York'", "null::timestamptz"],
+    "uuid": ["uuid '00000000-0000-0000-0000-000000000000'", "uuid 'ffffffff-ffff-ffff-ffff-ffffffffffff'",
+             "'7FFFFFFFffffffffffffffffffffffff'::uuid", "'{00000000-0000-0000-0000-000000000001}'::uuid", "null::uuid"],
+    "bytes": ["'\\x'::bytea", "'\\x00'::bytea", "'ab'::bytea", "'\\xff'::bytea", "'a\\000'::bytea", "null::bytea"],
+    "interval": ["interval '1 month'", "interval '1 day'", "interval '0'", "interval '-1 days -12:00:00'",
+                 "interval '1 year 2 mons 3 days 04:05:06.7'", "null::interval"],
 }
 ALL_KINDS = list(CONSTANTS)
+EARLY_SHARE = 0.6  # of conditions whose kind may be any
 COMPARISONS = ["=", "=", "<>", "<", ">", "<=", ">="]
 PATTERNS = ["'a%'", "'%b'", "'_b%'", "'%a%b%'", "''", "'%'", "'été'", "'%\\%%'", "'A%'", "'%1%2'"]
 REGEXES = ["'^a'", "'b$'", "'[0-9]+'", "'a|b'", "'^.b'", "'é'", "'(ab)+c?'", "'\\s'", "'^[^a]'"]
@@ -35,8 +47,9 @@ class Scope:
         return max(1, self.rows) * (self.outer.loops() if self.outer else 1)
 
 
-class Expressions:
-    """What Generator (queries.py) makes of columns. It has the random source `r`, `tables`, `kinds` and `plain`."""
+class Expressions(Functions):
+    """What Generator (queries.py) makes of columns. It has the random source `r`, `tables`, `kinds`, `plain` and `prepared`
+    (prepared.py), if constants may be parameters."""
 
     def chance(self, p):
         return self.r.random() < p
@@ -48,7 +61,12 @@ class Expressions:
         if self.plain:
             return self.r.choice({"int": ["0", "1", "3", "10", "-7"], "text": ["'ab'", "'b'", "''"],
                                   "date": ["'1994-03-01'", "'1995-02-28'"], "bool": ["1 = 1", "1 = 0"]}[kind])
-        return self.r.choice(CONSTANTS[kind])
+        text = self.r.choice(CONSTANTS[kind])
+        return self.prepared.parameter(kind, text) if self.prepared and self.chance(0.5) else text
+
+    def any_kind(self):
+        """One of the kinds, of which there are many late ones."""
+        return self.r.choice([k for k in self.kinds if k not in LATE] if self.chance(EARLY_SHARE) else self.kinds)
 
     # ─── Columns
 
@@ -94,59 +112,6 @@ class Expressions:
             return self.computed(kind, leaf)
         return leaf(kind)
 
-    def computed(self, kind, leaf):
-        """A function or an operator of the kind."""
-        x = leaf(kind)
-        if kind == "int":
-            options = [f"({x} + {leaf('int')})", f"({x} - {leaf('int')})", f"({x} * 3)", f"(- ({x}))", f"abs({x})",
-                       f"length({leaf('text')})", f"({x} % 7)", f"({x} / 3)"]
-            if not self.plain:
-                options += [f"extract({self.pick('year', 'month', 'day', 'dow', 'doy', 'week', 'quarter')} from {leaf('date')})::bigint",
-                            f"({leaf('date')} - date '1995-01-01')", f"position('a' in {leaf('text')})",
-                            f"cast({leaf('num')} as bigint)", f"mod({x}, 5)", f"ascii({leaf('text')})",
-                            f"({leaf('bool')})::int", f"sign({x})::bigint", f"octet_length({leaf('text')})",
-                            f"extract(hour from {leaf('timestamp')})::bigint", f"({x} & 6)", f"({x} | {leaf('int')})", f"({x} # 5)",
-                            f"(~ {x})", f"gcd({x}, {leaf('int')})", f"regexp_count({leaf('text')}, '[ab]')",
-                            f"regexp_instr({leaf('text')}, 'b+')",
-                            f"extract(minute from {leaf('timestamp')}::time)::bigint",
-                            f"extract(day from {leaf('timestamp')}::timestamptz)::bigint"]
-        elif kind == "num":
-            options = [f"({x} + {leaf('num')})", f"({x} - {leaf('int')})", f"({x} * 1.5)", f"(- ({x}))", f"abs({x})",
-                       f"round({x}, 1)", f"trunc({x}, 1)", f"floor({x})", f"ceil({x})", f"({leaf('int')})::numeric(12, 2)",
-                       f"({x} * {leaf('int')})", f"round({x})", f"({x} % 2.5)", f"cast({x} as numeric(20, 1))"]
-        elif kind == "text":
-            options = [f"upper({x})", f"lower({x})", f"substr({x}, 2)", f"substr({x}, 1, 2)", f"replace({x}, 'a', 'bb')",
-                       f"trim({x})", f"({x} || {leaf('text')})"]
-            if not self.plain:
-                options += [f"substring({x} from 2 for 3)", f"left({x}, 2)", f"right({x}, -1)", f"lpad({x}, 5, 'xy')",
-                            f"({leaf('int')})::text", f"({leaf('date')})::text", f"concat({x}, {leaf('int')}, {leaf('text')})",
-                            f"reverse({x})", f"split_part({x}, 'b', 1)", f"initcap({x})", f"translate({x}, 'abc', 'xy')",
-                            f"md5({x})", f"({leaf('bool')})::text", f"repeat({x}, 2)", f"cast({x} as varchar(2))",
-                            f"concat_ws('-', {x}, {leaf('text')})", f"to_char({leaf('date')}, 'YYYY-MM')",
-                            f"rtrim({x}, 'b0123')", f"ltrim({x}, 'a')", f"regexp_replace({x}, '[ab]+', '<\\&>', 'g')",
-                            f"substring({x} from 'a.?|b')", f"regexp_substr({x}, '[^ ]', 1, 2)",
-                            f"overlay({x} placing 'zz' from 2 for 1)", f"format('%s|%L', {x}, {leaf('int')})",
-                            f"({leaf('timestamp')}::timestamptz)::text", f"({leaf('timestamp')}::time)::text",
-                            f"({leaf('date')} at time zone 'Asia/Tokyo')::text"]
-        elif kind == "date":
-            options = [x] if self.plain else [f"({x} + 30)", f"({x} - 1)", f"cast({leaf('timestamp')} as date)",
-                                              f"({x} + ({leaf('int')} % 100)::int)"]
-        elif kind == "timestamp":
-            options = [f"date_trunc('{self.pick('month', 'day', 'hour', 'year')}', {x})", f"({x} + interval '1 day')",
-                       f"({x} - interval '1 month 2 hours')", f"cast({leaf('date')} as timestamp)"]
-            if not self.plain:
-                options += [f"({x} at time zone 'Europe/Berlin' at time zone 'UTC')", f"({leaf('date')} + {x}::time)",
-                            f"({x}::timestamptz + interval '1 month')::timestamp",
-                            f"greatest({x}, {leaf('date')}::timestamptz)::timestamp"]
-        elif kind == "double":
-            options = [f"({x} + {leaf('double')})", f"({x} * 2)", f"abs({x})", f"(- ({x}))", f"({leaf('int')})::double precision",
-                       f"({leaf('num')})::double precision", f"floor({x})", f"({x} - {leaf('int')})"]
-        elif kind == "bool":
-            options = [f"({x} is not true)", f"({leaf('int')} < {leaf('int')})", f"({leaf('text')} is null)"]
-        else:
-            options = [x]
-        return self.r.choice(options)
-
     def scalar(self, kind, scope, depth):
         """A subquery of one row and column."""
         from_, inner = self.from_clause(scope, depth, small=True)
@@ -170,7 +135,8 @@ class Expressions:
 
     def condition(self, scope, depth):
         roll = self.r.random()
-        kind = self.r.choice([k for k in self.kinds if k != "bool"])
+        kind = self.any_kind()
+        kind = "int" if kind == "bool" else kind
         if depth > 0 and roll < 0.10:
             from_, inner = self.from_clause(scope, depth - 1, small=True)
             where = self.where(inner, depth - 1, 0.9)
@@ -213,6 +179,11 @@ class Expressions:
         if roll < 0.5 and kind in ("int", "num", "double") and not self.plain:
             other = self.r.choice(["int", "num", "double"])
             return f"{x} {self.r.choice(COMPARISONS)} {self.leaf(other, scope)}"
+        if roll < 0.55 and kind in ("date", "timestamp", "zoned") and not self.plain:
+            other = self.r.choice(["date", "timestamp", "zoned"])
+            return f"{x} {self.r.choice(COMPARISONS)} {self.leaf(other, scope)}"
+        if roll < 0.58 and not self.plain:
+            return self.computed("bool", lambda k: self.leaf(k, scope))
         return f"{self.value(kind, scope, depth)} {self.r.choice(COMPARISONS)} {self.leaf(kind, scope)}"
 
     def where(self, scope, depth, p):

@@ -1,7 +1,9 @@
 // load_tables CATALOG SECRET_FILE: loads the columnar tables that standard input describes into a cluster.
 //
 //     table NAME BLOCK_BYTES POINTER_GROUP
-//     column NAME integer|decimal|date|string|boolean|timestamp|double SCALE_OR_LENGTH NULLABLE
+//     column NAME TYPE SCALE_OR_LENGTH NULLABLE
+//                                       of types integer, decimal, date, string, boolean, timestamp,
+//                                       timestamptz, time, double
 //     partition COLUMN PARTS             any number of them
 //     rows COUNT                         then COUNT lines of values as storage holds them, between tabs; \N
 //     is NULL
@@ -38,6 +40,8 @@ absl::StatusOr<Type> TypeOfWords(const std::string& kind, uint32_t modifier) {
                                                     {"date", Type::Date()},
                                                     {"boolean", Type::Bool()},
                                                     {"timestamp", Type::Timestamp()},
+                                                    {"timestamptz", Type::TimestampTz()},
+                                                    {"time", Type::Time()},
                                                     {"double", Type::Double()}};
   if (kind == "decimal") return Type::Decimal(static_cast<uint8_t>(modifier));
   if (kind == "string") return Type::String(modifier);

@@ -16,15 +16,19 @@ import time
 
 import changes
 import compare
+import functions
 import nam
 import postgres
+import prepared
 import queries
 import shrink
 import tables
 
 PLAIN_SHARE = 0.12    # of queries, which SQLite understands as well
+PREPARED_SHARE = 0.12
 MISTAKEN_SHARE = 0.05  # of queries with a word in the wrong place
 TOO_SLOW = "SLOW"
+UNKNOWN_TYPE = "42P18"  # of a parameter, which is a text to NAM
 POSTGRES_MS = 500    # queries that take it longer are left out
 TOO_LARGE = ("53200", "54000")  # of NAM, by its own bounds: told apart from what is wrong
 MOST_ROWS = 20_000    # of a result that is compared
@@ -44,9 +48,13 @@ class World:
         self.fabric = options.fabric or self.r.choice(["shm", "tcp"])
         self.compute = options.compute or self.r.randint(1, 3)
         self.settings = ["nam.%s = %s" % (name, self.r.choice(values)) for name, values in SETTINGS.items()]
+        # UTC has ways of its own.
+        self.zone = options.zone or self.r.choice(["UTC", self.r.choice(functions.ZONES)])
+        self.settings.append("timezone = '%s'" % self.zone)
         self.tables = tables.schema(options.rows)
         tables.fill(self.r, self.tables)
         self.postgres = options.postgres
+        self.postgres.must("set timezone = '%s'" % self.zone)
         self.nam = None
         self.sqlite = sqlite3.connect(":memory:")
         tables.load_postgres(self.postgres, self.tables)
@@ -97,7 +105,19 @@ class Queries:
             return postgres.Answer(sqlstate="LOST", message=str(lost))
 
     def compared(self, text, ordered):
-        """What differs, or None if PostgreSQL took too long."""
+        """What differs in one of the statements of the text, or None if PostgreSQL took too long."""
+        if not prepared.is_prepared(text):
+            return self.compared_alone(text, ordered)
+        found = None
+        for part in prepared.parts(text):
+            found = self.compared_alone(part, ordered)
+            if found is None or found or self.expected.sqlstate:
+                break
+        self.world.postgres.run(prepared.END)
+        self.ask_nam(prepared.END)
+        return found
+
+    def compared_alone(self, text, ordered):
         expected = self.world.postgres.run(text)
         if expected.sqlstate == postgres.TIMED_OUT or len(expected.rows) > MOST_ROWS:
             return None
@@ -117,6 +137,8 @@ class Queries:
         if found.sqlstate in TOO_LARGE and not expected.sqlstate:
             self.counts.too_large += 1
             self.counts.refusals.setdefault(found.message, text)
+            return None
+        if expected.sqlstate == UNKNOWN_TYPE and not found.sqlstate:
             return None
         self.expected = expected
         return compare.difference(expected, found, ordered)
@@ -139,10 +161,13 @@ class Queries:
         world.postgres.must("set statement_timeout = %d" % POSTGRES_MS)
         rich = queries.Generator(world.seed * 2 + 1, world.tables)
         plain = queries.Generator(world.seed * 2, world.tables, plain=True)
+        with_parameters = queries.Generator(world.seed * 2 + 1, world.tables, prepared=True)
         done = 0
         while done < count:
             is_plain = world.r.random() < PLAIN_SHARE
             text, ordered = (plain if is_plain else rich).statement()
+            if not is_plain and world.r.random() < PREPARED_SHARE:
+                text, ordered = with_parameters.statement()
             mistaken = world.r.random() < MISTAKEN_SHARE
             if mistaken:
                 text, ordered, is_plain = rich.mistaken(), False, False
@@ -176,6 +201,10 @@ class Queries:
             return bool(again) and (again.split(" ")[:2] if again.startswith("error") else None) == state
 
         def valid(smaller):
+            if prepared.is_prepared(smaller):
+                states = [self.world.postgres.run(part).sqlstate for part in prepared.parts(smaller)]
+                self.world.postgres.run(prepared.END)
+                return all(state in ("", expected) for state in states)
             return self.world.postgres.run("explain " + smaller).sqlstate in ("", expected)
 
         counts = (self.counts.refused, self.counts.slow)
@@ -218,6 +247,7 @@ def arguments():
     parser.add_argument("--changes-per-seed", type=int, default=250)
     parser.add_argument("--fabric", choices=["shm", "tcp"], help="of all seeds")
     parser.add_argument("--compute", type=int, help="servers of all seeds")
+    parser.add_argument("--zone", help="of the sessions of all seeds")
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--shrink-rows", action="store_true", help="shrink the tables as well")
     parser.add_argument("--shrink-budget", type=int, default=300, help="queries to shrink one")

@@ -15,17 +15,22 @@ import sys
 
 import shrink
 import tables as table_kinds
-from expressions import ALL_KINDS, Expressions, Item, Scope
+from expressions import ALL_KINDS, CONSTANTS, Expressions, Item, Scope
+from kinds import LATE
+from prepared import Prepared
 
 MOST_LOOP_ROWS = 2000
+JOINED_KINDS = ["int", "text", "date"] + LATE
+NO_EXTREMES = ["uuid", "bytes"]  # for which PostgreSQL has no min and max
 MOST_ROWS = 40_000       # of an intermediate result, as estimated
 
 
 class Generator(Expressions):
-    def __init__(self, seed, tables, plain=False):
-        """`plain`: only what SQLite understands alike."""
+    def __init__(self, seed, tables, plain=False, prepared=False):
+        """`plain`: only what SQLite understands alike. `prepared`: makes parameters of some constants (prepared.py)."""
         self.r = random.Random(seed)
         self.tables, self.plain = tables, plain
+        self.prepared = Prepared(self.r, CONSTANTS) if prepared else None
         self.names, self.ctes = 0, []
         self.kinds = ["int", "text", "date"] if plain else ALL_KINDS
 
@@ -52,7 +57,7 @@ class Generator(Expressions):
             around = Scope(left.items, left.rows, scope) if lateral else scope
             if not lateral and around is not None and around.loops() > 3000:
                 around = None
-            kinds = [self.r.choice(self.kinds) for _ in range(self.r.randint(1, 3))]
+            kinds = [self.any_kind() for _ in range(self.r.randint(1, 3))]
             if "int" not in kinds:
                 kinds[0] = "int"
             sql = self.query(around if lateral else None, depth - 1, kinds, small)
@@ -71,7 +76,8 @@ class Generator(Expressions):
         if roll > 0.97 and not self.plain:
             return self.series(alias, left)
         table = self.table(small)
-        items = [Item(f"{alias}.{c.name}", c.kind, c.distinct) for c in table.columns if c.kind in self.kinds]
+        items = [Item(f"{alias}.{c.name}", kind, c.distinct) for c in table.columns
+                 for kind in ["interval" if c.kind == "span" else c.kind] if kind in self.kinds]
         return f"{table.name} {alias}", items, table.row_count, False
 
     def series(self, alias, left):
@@ -85,7 +91,8 @@ class Generator(Expressions):
             ("int", "1, 12", 12), ("int", "-3, 40, 7", 7), ("int", "10, 1, -1", 10), ("int", "5, 1", 0), ("int", "1, 900", 900),
             ("num", "0, 2, 0.25", 9), ("num", "10.5, -3, -1.5", 10),
             ("timestamp", "timestamp '1995-01-31', timestamp '1996-03-01', interval '1 month'", 14),
-            ("timestamp", "timestamp '1996-01-02', '1995-12-30', '-12 hours'", 7))
+            ("timestamp", "timestamp '1996-01-02', '1995-12-30', '-12 hours'", 7),
+            ("zoned", "timestamptz '1995-09-23 20:00+00', '1995-09-24 06:00+00', '1 hour'", 11))
         text = f"generate_series({ends}) {alias}"
         if self.chance(0.3):  # the column is called as the table
             return text, [Item(f"{alias}.{alias}", kind, rows)], rows, False
@@ -105,7 +112,7 @@ class Generator(Expressions):
 
     def joined(self, left, right, text, right_text, depth, lateral):
         """The join's text and rows; None if it would be too large."""
-        pairs = [(a, b) for a in left.items for b in right.items if a.kind == b.kind and a.kind in ("int", "text", "date")]
+        pairs = [(a, b) for a in left.items for b in right.items if a.kind == b.kind and a.kind in JOINED_KINDS]
         rows = lambda pair: left.rows * right.rows / max(pair[0].distinct, pair[1].distinct, 1)
         pairs = [pair for pair in pairs if rows(pair) <= MOST_ROWS]
         loops = max(left.rows, right.rows) <= MOST_LOOP_ROWS and left.rows * right.rows <= MOST_ROWS
@@ -210,11 +217,22 @@ class Generator(Expressions):
             x, y = self.column("int", own), self.column("int", own)
             options = [f"{name}({x}, {y})" for name in ("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_sxx",
                                                         "regr_syy")] if x and y else [f"max({argument})"]
-            options += [f"{name}({argument})" for name in ("var_pop", "stddev", "variance")] + [f"regr_avgx({x or 1}, {argument})"]
+            # What rounding leaves of it is as large as the arguments' squares are: so these are added.
+            options += [f"(power({name}({argument}), {power}){filter_} + max({argument} * {argument}))" for name, power in
+                        (("var_pop", 1), ("stddev", 2), ("variance", 1))] + [f"regr_avgx({x or 1}, {argument})"]
+        elif kind == "interval":
+            options = [f"max({argument})", f"min({argument})", f"sum({argument})"]
+            if top:
+                options += [f"avg({self.parts(lambda k: argument)})", f"avg({self.column('time', own) or argument})" if
+                            self.column("time", own) else f"min({argument})"]
+        elif kind == "uuid":
+            options = [f"cast({self.pick('min', 'max')}({argument}::text){filter_} as uuid)"]
+        elif kind == "bytes":
+            options = [f"decode({self.pick('min', 'max')}(encode({argument}, 'hex')){filter_}, 'hex')"]
         else:
             options = [f"max({argument})", f"min({argument})"]
         call = self.r.choice(options)
-        if "::numeric" in call and call.startswith(("round(", "regr_")):
+        if call.startswith(("(power(", "cast(", "decode(")) or ("::numeric" in call and call.startswith(("round(", "regr_"))):
             return call
         # PostgreSQL's sum of bigint is numeric, NAM's an integer.
         return f"cast({call}{filter_} as bigint)" if kind == "int" and call.startswith("sum") else call + filter_
@@ -271,12 +289,16 @@ class Generator(Expressions):
         """A frame that does not ask for the order of equal rows."""
         offset = {"int": ("1", "3"), "num": ("0.75", "10"), "big": ("1", "1000"), "double": ("0.5", "100"),
                   "date": ("interval '20 days'", "interval '1 year 1 month'"),
-                  "timestamp": ("interval '1 day 02:00'", "interval '2 months'")}.get(order_kind)
+                  "timestamp": ("interval '1 day 02:00'", "interval '2 months'"),
+                  "time": ("interval '1 minute'", "interval '5 hours'"), "zoned": ("interval '1 day'", "interval '2 months'"),
+                  "interval": ("interval '1 day'", "interval '2 months'")}.get(order_kind)
         options = ["", "", "", " range between unbounded preceding and current row",
                    " groups between 1 preceding and 1 following", " groups between current row and unbounded following",
                    " groups between 2 preceding and 1 preceding", " range between current row and unbounded following"]
         if offset and order_kind != "big":
             low, high = offset
+            if self.prepared and self.chance(0.3):
+                low = self.prepared.parameter("interval" if low.startswith("interval") else order_kind, low, fixed=True)
             options += [f" range between {low} preceding and {high} following",
                         f" range between unbounded preceding and {low} preceding",
                         f" range between {low} following and {high} following"]
@@ -298,7 +320,7 @@ class Generator(Expressions):
         argument = self.column(kind, own)
         if argument is None or self.chance(0.2):
             return self.value(kind, inner, 0)
-        partition = self.column(self.r.choice(self.kinds), own)
+        partition = self.column(self.any_kind(), own)
         over = f"partition by {partition}" if partition and self.chance(0.55) else ""
         unique = counts and len(own.items) <= 14 and self.chance(0.7)
         if unique:
@@ -316,7 +338,9 @@ class Generator(Expressions):
             call = self.r.choice(ranks + ([f"sum({argument})"] if kind == "num" else []))
             text = f"{call} over ({over})"
             return f"cast({text} as bigint)" if call.startswith("sum") and kind == "int" else text
-        order_kind = self.r.choice(self.kinds)
+        if kind in NO_EXTREMES:
+            return f"first_value({argument}) over ({over} order by {argument} {self.nulls()})"
+        order_kind = self.any_kind()
         order = self.column(order_kind, own)
         if order and self.chance(0.8):
             over += f" order by {order} {self.nulls()}{self.frame(order_kind)}"
@@ -325,6 +349,8 @@ class Generator(Expressions):
             options += ["rank()", "dense_rank()", "count(*)", f"count({argument})"] if kind == "int" else []
             options += [f"avg({argument})", f"stddev({argument})", f"var_pop({argument})"] if kind == "num" and top else []
             options += [f"bit_or({argument})"] if kind == "int" and not self.plain else []
+        elif kind == "interval":
+            options = [f"sum({argument})", f"max({argument})", f"min({argument})", f"avg({self.parts(lambda k: argument)})" if top else f"sum({argument})"]
         elif kind == "double" and top:
             options = ["percent_rank()", "cume_dist()", f"max({argument})"]
         elif kind == "bool":
@@ -360,7 +386,9 @@ class Generator(Expressions):
             order = ", ".join(f"{i + 1} {self.nulls()}" for i in range(len(kinds)))
             sql += f" order by {order}"
             if self.chance(0.7):
-                sql += f" limit {self.r.choice([0, 1, 2, 4, 10, 500])}" + (" offset 1" if self.chance(0.3) else "")
+                count = str(self.r.choice([0, 1, 2, 4, 10, 500]))
+                count = self.prepared.parameter("int", count, fixed=True) if self.prepared and self.chance(0.3) else count
+                sql += f" limit {count}" + (" offset 1" if self.chance(0.3) else "")
         return sql
 
     def mistaken(self):
@@ -386,19 +414,21 @@ class Generator(Expressions):
 
     def statement(self):
         """A statement, and whether the order of its rows counts."""
+        if self.prepared:
+            self.prepared.begin()
         self.names, self.ctes = 0, []
         depth = self.r.choice([0, 1, 1, 2, 2, 3])
         with_ = ""
         if self.chance(0.2):
             definitions = []
             for _ in range(self.r.randint(1, 2)):
-                kinds = ["int"] + [self.r.choice(self.kinds) for _ in range(self.r.randint(0, 2))]
+                kinds = ["int"] + [self.any_kind() for _ in range(self.r.randint(0, 2))]
                 sql = self.query(None, 1, kinds, small=True)
                 name, names = self.name("w"), [self.name("c") for _ in kinds]
                 definitions.append(f"{name} ({', '.join(names)}) as ({sql})")
                 self.ctes.append((name, names, kinds))
             with_ = f"with {', '.join(definitions)} "
-        kinds = [self.r.choice(["int", "int", "num", "text"] + self.kinds) for _ in range(self.r.randint(1, 4))]
+        kinds = [self.r.choice(["int", "int", "num", "text", self.any_kind(), self.any_kind(), self.any_kind()]) for _ in range(self.r.randint(1, 4))]
         if self.plain:
             kinds = [k if k in self.kinds else "int" for k in kinds]
         sql = self.query(None, depth, kinds, top=True)
@@ -406,6 +436,8 @@ class Generator(Expressions):
         if self.chance(0.15) and " order by " not in sql and "avg(" not in sql and "stddev" not in sql and "var" not in sql:
             sql += " order by " + ", ".join(f"{i + 1} {self.nulls()}" for i in range(len(kinds)))
             ordered = True
+        if self.prepared:
+            return self.prepared.statements(with_ + sql), ordered
         return with_ + sql, ordered
 
 

@@ -4,7 +4,7 @@ A statement is a list of tokens. Whatever stands between two places of equal dep
 bracket may become what is in it, or a constant; candidates that PostgreSQL refuses cost next to nothing."""
 import re
 
-TOKEN = re.compile(r"\s+|'(?:[^']|'')*'|\"[^\"]*\"|[A-Za-z_][A-Za-z_0-9.]*|[0-9]+(?:\.[0-9]+)?|::|<>|<=|>=|\|\||!~\*?|~\*|.")
+TOKEN = re.compile(r"\s+|'(?:[^']|'')*'|\"[^\"]*\"|[A-Za-z_][A-Za-z_0-9.]*|[0-9]+(?:\.[0-9]+)?|\$[0-9]+|::|<<|>>|<>|<=|>=|\|\||!~\*?|~\*|.")
 CONSTANTS = [["null"], ["1"], ["true"], ["'a'"]]
 
 
