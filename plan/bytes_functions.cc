@@ -34,6 +34,19 @@ absl::StatusOr<std::string_view> PartOf(const Expr& call, std::span<const Value>
   return bytes.substr(static_cast<size_t>(first), static_cast<size_t>(end - first));
 }
 
+/// overlay: `a[1]` in the place of some bytes, of as many as it has itself if the call does not say.
+absl::StatusOr<std::string> Overlaid(const Expr& call, std::span<const Value> a) {
+  const std::string& bytes = a[0].text;
+  if (a[2].number <= 0)
+    return UserError(sqlstate::kBadSubstring, "negative substring length not allowed", call.position);
+  const auto size = static_cast<__int128>(bytes.size());
+  const __int128 from = a[2].number - 1;
+  const __int128 count = a.size() > 3 ? a[3].number : static_cast<__int128>(a[1].text.size());
+  const auto first = static_cast<size_t>(std::min(from, size));
+  const auto behind = static_cast<size_t>(std::clamp<__int128>(from + count, 0, size));
+  return absl::StrCat(bytes.substr(0, first), a[1].text, bytes.substr(behind));
+}
+
 std::string_view Trimmed(std::string_view bytes, std::string_view set, bool left, bool right) {
   const size_t first = left ? bytes.find_first_not_of(set) : 0;
   if (first == std::string_view::npos) return {};
@@ -159,6 +172,12 @@ absl::StatusOr<Value> ApplyToBytes(const Expr& call, std::span<const Value> a) {
       const absl::StatusOr<std::string_view> part = PartOf(call, a);
       if (!part.ok()) return part.status();
       return BytesOf(*part);
+    }
+    case F::kOverlay: {
+      absl::StatusOr<std::string> overlaid = Overlaid(call, a);
+      if (!overlaid.ok()) return overlaid.status();
+      if (overlaid->size() > kLongestResultBytes) return TooLong(call.position);
+      return BytesValue(*std::move(overlaid));
     }
     case F::kPosition: {
       const size_t found = bytes.find(a[1].text);

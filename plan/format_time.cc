@@ -189,7 +189,7 @@ class TimeFormatter {
     if (upper == "RM") return Name(kRomanMonths[civil_.month - 1], keyword, 4);
     if (upper == "AD" || upper == "BC") return Name("AD", keyword, 0);
     if (upper == "A.D." || upper == "B.C.") return Name("A.D.", Doubled(keyword), 0);
-    const bool afternoon = us_ >= 12 * kHour;
+    const bool afternoon = us_ / kHour % 24 >= 12;
     if (upper == "AM" || upper == "PM") return Name(afternoon ? "PM" : "AM", keyword, 0);
     if (upper == "A.M." || upper == "P.M.") return Name(afternoon ? "P.M." : "A.M.", Doubled(keyword), 0);
     if (upper == "FX") return {};

@@ -200,6 +200,8 @@ constexpr Signature kSignatures[] = {
     {F::kMatchPlace, "regexp_instr", "ttiiiti", 'i'},
     {F::kOverlay, "overlay", "tti", 't'},
     {F::kOverlay, "overlay", "ttii", 't'},
+    {F::kOverlay, "overlay", "BBi", 'B'},
+    {F::kOverlay, "overlay", "BBii", 'B'},
     {F::kFormatText, "format", "t", 't', false},
     {F::kFormatText, "format", "ta*", 't', false},
     {F::kGreatestDivisor, "gcd", "ii", 'i'},
@@ -216,6 +218,8 @@ constexpr Signature kSignatures[] = {
     {F::kToDate, "to_date", "tt", 'D'},
     {F::kTimestampByPattern, "to_timestamp", "tt", 'T'},
     {F::kOverlaps, "overlaps", "TTTT", 'b', false},
+    {F::kOverlaps, "overlaps", "ZZZZ", 'b', false},
+    {F::kOverlaps, "overlaps", "CCCC", 'b', false},
 };
 
 constexpr size_t kFunctions = static_cast<size_t>(kLastFunction) + 1;
@@ -459,8 +463,8 @@ absl::StatusOr<Value> Apply(const Expr& call, std::span<const Value> arguments) 
   if (function >= F::kIntervalSpan && function <= F::kIntervalOfOrder)
     return ApplyToIntervals(call, arguments);
   const bool any = function == F::kConcatAll || function == F::kConcatWith;
-  if (function <= F::kMatchesIgnoreCase && !any && arguments[0].type.kind == TypeKind::kBytes)
-    return ApplyToBytes(call, arguments);
+  const bool of_bytes = (function <= F::kMatchesIgnoreCase && !any) || function == F::kOverlay;
+  if (of_bytes && arguments[0].type.kind == TypeKind::kBytes) return ApplyToBytes(call, arguments);
   if (function <= F::kMatchesIgnoreCase) return ApplyToText(call, arguments);
   if (function <= F::kAtan2) return ApplyToNumbers(call, arguments);
   if (function >= F::kMatchedPart && function <= F::kMatchPlace) return ApplyToMatches(call, arguments);

@@ -126,7 +126,7 @@ enum class Function : uint8_t {
   kNthMatch,        // regexp_substr [text, expression (, start (, which (, flags (, group))))]
   kMatchPlace,      // regexp_instr [text, expression (, start (, which (, end (, flags (, group)))))]
   // Of text
-  kOverlay,     // [text, by, from] or [text, by, from, characters]
+  kOverlay,     // [text or bytea, by, from] or [text or bytea, by, from, characters]
   kFormatText,  // format(pattern, …): %s %I %L
   // Of integers
   kGreatestDivisor,  // gcd [a, b]
@@ -143,7 +143,8 @@ enum class Function : uint8_t {
   kJustifyInterval,
   kToDate,              // [text, pattern]
   kTimestampByPattern,  // likewise
-  kOverlaps,  // [a timestamp, another, a timestamp, another]: whether the spans have something in common
+  kOverlaps,  // [from, to, from, to] of timestamps, moments or times: whether the spans have something in
+              // common
 };
 inline constexpr Function kLastFunction = Function::kOverlaps;
 

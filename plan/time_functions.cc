@@ -311,8 +311,8 @@ absl::StatusOr<Value> Justified(const Expr& call, const Interval& interval) {
   return SpanOrError(call, MakeInterval(months, days, us));
 }
 
-/// Whether the spans between two timestamps each, in any order, have a moment in common. The span's beginning
-/// is the one that is there, if one is NULL.
+/// Whether the spans between two timestamps, moments or times each, in any order, have a moment in common.
+/// The span's beginning is the one that is there, if one is NULL.
 Value Overlap(std::span<const Value> a) {
   struct Span {
     Value from, to;

@@ -168,14 +168,52 @@ absl::StatusOr<Expr> ExpressionBinder::SimilarPart(std::vector<Expr> operands, i
   return builder_.Call("substring_similar", std::move(operands), position);
 }
 
+namespace {
+
+/// What the ends of OVERLAPS become: PostgreSQL takes the type that most of them have, and moments if none is
+/// a time or a timestamp.
+Type TypeOfSpans(const std::vector<Expr>& operands) {
+  const auto any = [&](TypeKind kind) {
+    return std::any_of(operands.begin(), operands.end(),
+                       [kind](const Expr& operand) { return operand.type.kind == kind; });
+  };
+  if (any(TypeKind::kTime)) return Type::Time();
+  return any(TypeKind::kTimestamp) && !any(TypeKind::kTimestampTz) ? Type::Timestamp() : Type::TimestampTz();
+}
+
+/// Whether an end without a type could be an interval as well: not beside moments alone, as PostgreSQL has
+/// it.
+bool IsAmbiguousSpan(const std::vector<Expr>& operands) {
+  if (!ExpressionBuilder::IsUntyped(operands[1]) && !ExpressionBuilder::IsUntyped(operands[3])) return false;
+  const auto known = [](const Expr& operand) { return !ExpressionBuilder::IsUntyped(operand); };
+  return std::none_of(operands.begin(), operands.end(), known) ||
+         std::any_of(operands.begin(), operands.end(), [&](const Expr& operand) {
+           return known(operand) && operand.type.kind != TypeKind::kTimestampTz;
+         });
+}
+
+}  // namespace
+
 /// (a, b) OVERLAPS (c, d); b and d may be intervals.
 absl::StatusOr<Expr> ExpressionBinder::Overlaps(std::vector<Expr> operands, int position) {
-  for (size_t i = 1; i < operands.size(); i += 2) {
-    if (operands[i].type.kind != TypeKind::kInterval) continue;
-    NAM_RETURN_IF_ERROR(builder_.Settle(operands[i - 1], Type::Timestamp()));
-    NAM_ASSIGN_OR_RETURN(Expr from, builder_.Duplicate(operands[i - 1]));
-    NAM_ASSIGN_OR_RETURN(operands[i],
-                         builder_.Arithmetic(Op::kAdd, std::move(from), std::move(operands[i]), position));
+  if (IsAmbiguousSpan(operands)) {
+    return UserError(sqlstate::kAmbiguousFunction, "OVERLAPS is not unique for these types", position,
+                     "say of which type the second ends are: TIMESTAMP '…', INTERVAL '…'");
+  }
+  const Type type = TypeOfSpans(operands);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Expr& operand = operands[i];
+    if (operand.type.kind == TypeKind::kInterval && i % 2 == 1) {
+      NAM_ASSIGN_OR_RETURN(Expr from, builder_.Duplicate(operands[i - 1]));
+      NAM_ASSIGN_OR_RETURN(operand,
+                           builder_.Arithmetic(Op::kAdd, std::move(from), std::move(operand), position));
+      continue;
+    }
+    NAM_RETURN_IF_ERROR(builder_.Settle(operand, type));
+    const bool date = operand.type.kind == TypeKind::kDate || operand.type.kind == TypeKind::kTimestamp;
+    if (date && type.kind != TypeKind::kTime && operand.type.kind != type.kind) {
+      NAM_ASSIGN_OR_RETURN(operand, builder_.Cast(std::move(operand), type, position));
+    }
   }
   return builder_.Call("overlaps", std::move(operands), position);
 }
@@ -203,7 +241,8 @@ absl::StatusOr<Expr> ExpressionBinder::Extract(const Node& node, const Context& 
   std::string field = absl::AsciiStrToLower(args[0].Field("sval").Text("sval"));
   NAM_ASSIGN_OR_RETURN(Expr time, Expression(args[1], context));
   if (ExpressionBuilder::IsUntyped(time)) {
-    NAM_RETURN_IF_ERROR(builder_.Settle(time, Type::Date()));
+    return UserError(sqlstate::kAmbiguousFunction, "function extract(unknown, unknown) is not unique",
+                     position, "say of which type the argument is: TIMESTAMP '…', INTERVAL '…'");
   }
   if (time.type.kind == TypeKind::kTimestampTz) {
     const bool offset = field == "timezone";
