@@ -206,11 +206,29 @@ bool AddKey(const Expr& condition, const lg::ColumnSet& left, const lg::ColumnSe
   return exact;
 }
 
+/// a IS NOT DISTINCT FROM b as equalities that are never NULL: of a value in the place of NULL, and of
+/// whether that is so.
+std::vector<Expr> EqualitiesOf(const Expr& condition) {
+  const auto sides = lg::NotDistinctSides(condition);
+  if (!sides.has_value() || !CanBeKey(sides->first->type, sides->second->type)) return {condition};
+  std::vector<Expr> values, tests;
+  for (const Expr* side : {sides->first, sides->second}) {
+    const Expr instead = plan::MakeLiteral(Value{side->type, false, 0, {}}, side->position);
+    Expr test = plan::MakeNode(Op::kIsNull, Type::Bool(), side->position, {*side});
+    values.push_back(plan::MakeNode(Op::kCase, side->type, side->position, {test, instead, *side}));
+    tests.push_back(std::move(test));
+  }
+  return {plan::MakeNode(Op::kEqual, Type::Bool(), condition.position, std::move(values)),
+          plan::MakeNode(Op::kEqual, Type::Bool(), condition.position, std::move(tests))};
+}
+
 Keys KeysOf(const std::vector<Expr>& conditions, const lg::Node& left, const lg::Node& right) {
   Keys keys;
   const lg::ColumnSet of_left = ColumnsBelow(left), of_right = ColumnsBelow(right);
   for (const Expr& condition : conditions) {
-    if (!AddKey(condition, of_left, of_right, keys)) keys.residuals.push_back(condition);
+    for (Expr& equality : EqualitiesOf(condition)) {
+      if (!AddKey(equality, of_left, of_right, keys)) keys.residuals.push_back(std::move(equality));
+    }
   }
   return keys;
 }

@@ -113,11 +113,11 @@ absl::StatusOr<BoundTree> LogicalSelect::Bind(const Node& select) {
   NAM_RETURN_IF_ERROR(BindOrderBy());
   NAM_RETURN_IF_ERROR(BindGroupBy());
   NAM_RETURN_IF_ERROR(BindDistinct());
+  NAM_RETURN_IF_ERROR(CheckDistinctOrder());
   NAM_RETURN_IF_ERROR(BindNamedWindows());
   if (aggregated_ || having_.has_value()) {
     NAM_ASSIGN_OR_RETURN(root, BuildAggregate(std::move(root)));
   }
-  NAM_RETURN_IF_ERROR(CheckDistinctOrder());
   NAM_ASSIGN_OR_RETURN(root, BuildWindows(std::move(root)));
   return BuildResult(std::move(root));
 }
@@ -161,6 +161,7 @@ absl::Status LogicalSelect::BindSelectList() {
       Output output{target.Has("name") ? target.Text("name") : OutputName(value), expr, std::nullopt};
       if (ExpressionBuilder::IsUntyped(expr)) {
         output.literal = expr;
+        output.expr.index = -1;  // of a parameter: what takes the query's rows may give it another type
         NAM_RETURN_IF_ERROR(builder().Settle(output.expr, Type::String()));
       }
       outputs_.push_back(std::move(output));

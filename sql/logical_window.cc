@@ -328,6 +328,9 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
         type.kind == TypeKind::kInterval ? "write an interval, as in INTERVAL '1 day'"
                                          : "write a number of the column's type");
   }
+  const Parameters* parameters = node.text().parameters();
+  if (offset.literal.null && parameters != nullptr && parameters->without_values())
+    return Value{offset.type, false, 0, {}};
   if (offset.literal.null) return UserError("22004", "a frame's offset must not be NULL", position);
   const bool negative = type.kind == TypeKind::kInterval ? SpanOf(offset.literal.interval()) < 0
                         : type.real()                    ? !(offset.literal.real() >= 0)

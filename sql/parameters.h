@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -31,6 +32,10 @@ class Parameters {
     parameter.type.length = 0;
   }
   const std::vector<Parameter>& list() const { return list_; }
+  /// Whether types are being found: what a parameter's value decides is not known.
+  bool without_values() const {
+    return std::any_of(list_.begin(), list_.end(), [](const Parameter& p) { return !p.value.has_value(); });
+  }
 
  private:
   std::vector<Parameter> list_;

@@ -146,6 +146,7 @@ absl::StatusOr<Statement> BindExecute(const Node& node) {
 
 absl::StatusOr<Parameters> ArgumentsOf(const PrepareStatement& prepared, const ExecuteStatement& execute,
                                        const std::string& zone) {
+  if (prepared.types.empty()) return Parameters();  // PostgreSQL does not look at arguments then
   if (prepared.types.size() != execute.arguments.size()) {
     return UserError(sqlstate::kSyntaxError,
                      absl::StrCat("wrong number of parameters for prepared statement ", Quote(prepared.name)),

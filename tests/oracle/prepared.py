@@ -47,7 +47,8 @@ class Prepared:
     def statements(self, body):
         body = self.keep_named(body)
         # Without types their surroundings tell them, and where nothing does they are texts, in both.
-        listed = self.parameters and self.r.random() < 0.8
+        # Integers beside which they stand would have 32 bits in PostgreSQL, which large ones do not fit.
+        listed = self.parameters and (self.r.random() < 0.8 or any(kind == "big" for kind, *_ in self.parameters))
         types = " (%s)" % ", ".join(LOOSE_TYPES[kind] for kind, *_ in self.parameters) if listed else ""
         calls = ["execute s" + self.arguments(False)]
         if self.r.random() < 0.5:

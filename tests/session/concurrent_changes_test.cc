@@ -133,6 +133,14 @@ TEST_F(ConcurrentChangesTest, PreparedStatements) {
   ASSERT_EQ(found->rows.size(), 2u);
   EXPECT_EQ(found->rows[0][0].ToString(), "x");
   EXPECT_EQ(found->rows[1][0].ToString(), "none");
+  EXPECT_EQ(Run(session, "prepare common as select a from t intersect select $1"), "PREPARE");
+  EXPECT_EQ(Run(session, "execute common (11)"), "SELECT 1");
+  EXPECT_EQ(Run(session, "prepare near as select sum(a) over (order by a range $1 preceding) from t"),
+            "PREPARE");
+  EXPECT_EQ(Run(session, "execute near (1)"), "SELECT 4");
+  EXPECT_EQ(Run(session, "execute near (null)"), "22004");
+  EXPECT_EQ(Run(session, "prepare one as select 1"), "PREPARE");
+  EXPECT_EQ(Run(session, "execute one ('not looked at', 2)"), "SELECT 1");
   EXPECT_EQ(Run(session, "prepare move as update t set a = $1 where a in (select a from t where b = $2)"),
             "PREPARE");
   EXPECT_EQ(Run(session, "begin"), "BEGIN");

@@ -90,6 +90,18 @@ TEST_F(ExplainTest, JoinsOfRecordTables) {
   EXPECT_TRUE(std::regex_search(pieces, std::regex("rows \\([0-9.]+ %\\), [0-9]+ pieces?, "))) << pieces;
 }
 
+/// Both sides may be NULL, and NULL meets NULL: an equality in the condition would be looked at for all
+/// pairs.
+TEST_F(ExplainTest, OuterValuesThatMayBeNullAreKeys) {
+  const std::string query =
+      "select count(*) from f where v not in (select max(g.v) from g where g.id <= f.v + 1 group by g.v % 2)";
+  Run("insert into f values (3000, null)");
+  const std::string text = Explain("explain " + query);
+  EXPECT_TRUE(std::regex_search(text, std::regex("probe[^\n]* on CASE WHEN"))) << text;
+  EXPECT_FALSE(absl::StrContains(text, " OR ")) << text;
+  EXPECT_EQ(Run(query), (TextRows{{"251"}}));
+}
+
 /// Source, steps and sink of every pipeline, on servers and in the session.
 TEST_F(ExplainTest, EveryOperatorSaysWhatWasExpectedAndWhatCame) {
   const std::string queries[] = {

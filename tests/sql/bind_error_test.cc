@@ -249,6 +249,8 @@ TEST(BindErrorTest, Grouping) {
       {"select id from t group by ^count(*)", "42803", "not allowed in GROUP BY", ""},
       {"select count(*) c from t group by ^c", "42803", "not allowed in GROUP BY", ""},
       {"select distinct id from t order by ^n", "42P10", "SELECT DISTINCT", "select list"},
+      {"select distinct count(*) from t order by ^n", "42P10", "SELECT DISTINCT", "select list"},
+      {"select distinct ^n from t group by id order by 1", "42803", "\"t.n\"", ""},
   });
 }
 
