@@ -50,6 +50,7 @@ absl::StatusOr<Value> TextToDate(const Expr& e, const Value& from) {
   NAM_ASSIGN_OR_RETURN(const ZonedText split, SplitZoneOrError(from.text, e.position));
   const absl::StatusOr<int64_t> days = ParseDate(CanonicalDateText(split.text));
   if (days.ok()) return Value::Date(*days);
+  NAM_RETURN_IF_ERROR(RefuseInfinity(from.text, e.position));
   if (absl::IsOutOfRange(days.status())) {
     return UserError(sqlstate::kDateOutOfRange, "there is no such date: " + Quote(from.text), e.position,
                      "dates go from 0001-01-01 to 9999-12-31");
@@ -70,6 +71,7 @@ absl::StatusOr<Value> TextToTime(const Expr& e, const Value& from) {
   NAM_ASSIGN_OR_RETURN(const ZonedText split, SplitZoneOrError(from.text, e.position));
   // AM and PM stand behind the time of a date.
   std::string text(split.text);
+  if (absl::EqualsIgnoreCase(text, "allballs")) return Value::Time(0);
   if (text.ends_with('m') || text.ends_with('M')) text = CanonicalDateText("2000-01-01 " + text);
   const absl::StatusOr<int64_t> us = ParseTime(text);
   if (us.ok()) return Value::Time(*us);

@@ -38,6 +38,8 @@ absl::StatusOr<Value> TruncateZoned(const Expr& call, TimeField field, const Val
 absl::Status UnknownZone(std::string_view name, int position);
 /// 22023 or 22009 if the zone is none.
 absl::StatusOr<ZonedText> SplitZoneOrError(std::string_view text, int position);
+/// 0A000 if the text is infinity, which is no date and no timestamp here.
+absl::Status RefuseInfinity(std::string_view text, int position);
 /// 22007 or 22008, of a text that ParseTimestamp does not take.
 absl::Status TimestampTextError(std::string_view text, const absl::Status& error, int position);
 

@@ -10,6 +10,7 @@
 #include "plan/time_field.h"
 #include "types/date.h"
 #include "types/date_text.h"
+#include "types/decimal.h"
 #include "types/sql_error.h"
 #include "types/time_zone.h"
 
@@ -99,7 +100,15 @@ absl::StatusOr<ZonedText> SplitZoneOrError(std::string_view text, int position) 
   return split;
 }
 
+absl::Status RefuseInfinity(std::string_view text, int position) {
+  const std::string word = absl::AsciiStrToLower(std::string(TrimBlanks(text)));
+  if (word != "infinity" && word != "-infinity") return absl::OkStatus();
+  return Refusal(absl::StrCat("the date or timestamp ", Quote(word), " is not supported"), position,
+                 "times go from 0001-01-01 to 9999-12-31: write one of these, or NULL");
+}
+
 absl::Status TimestampTextError(std::string_view text, const absl::Status& error, int position) {
+  NAM_RETURN_IF_ERROR(RefuseInfinity(text, position));
   if (absl::IsOutOfRange(error)) {
     return UserError(sqlstate::kDateOutOfRange, "there is no such timestamp: " + Quote(text), position,
                      "timestamps go from 0001-01-01 to 9999-12-31 23:59:59.999999");

@@ -38,10 +38,9 @@ int64_t DayOf(int64_t us) {
 
 /// The statement's time as a value of a type: a date, a time or a timestamp is what the session's clocks
 /// show.
-absl::StatusOr<Expr> Now(const Node& node, TypeKind kind, Clause clause) {
-  // A CHECK is kept, and would keep the time of its CREATE TABLE.
+absl::StatusOr<Expr> Now(const Node& node, TypeKind kind) {
   const StatementTime& time = node.text().time();
-  const std::optional<int64_t> now = clause == Clause::kCheck ? std::nullopt : time.now_us;
+  const std::optional<int64_t> now = time.now_us;
   if (!now) return Refusal("the current time is not supported here", node.position(), "write a constant");
   if (kind == TypeKind::kTimestampTz) return MakeLiteral(Value::TimestampTz(*now), node.position());
   const TimeZone* zone = TimeZone::OfThread(time.zone);
@@ -125,7 +124,7 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
   const std::vector<Node> args = node.List("args");
   if (args.empty() &&
       IsOneOf(name, {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"}))
-    return Now(node, TypeKind::kTimestampTz, context.clause);
+    return Now(node, TypeKind::kTimestampTz);
   if (args.empty() && name == "pi") return MakeLiteral(Value::Double(std::numbers::pi), position);
   std::vector<Expr> operands;
   for (const Node& arg : args) {
@@ -146,7 +145,7 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
     return builder_.Cast(std::move(operands[0]), Type::Date(), position);
   }
   if (name == "age" && operands.size() == 1) {
-    NAM_ASSIGN_OR_RETURN(Expr today, Now(node, TypeKind::kDate, context.clause));
+    NAM_ASSIGN_OR_RETURN(Expr today, Now(node, TypeKind::kDate));
     operands.insert(operands.begin(), std::move(today));
   }
   return builder_.Call(name, std::move(operands), position);
@@ -225,7 +224,7 @@ absl::StatusOr<Expr> ExpressionBinder::CurrentTime(const Node& node, const Conte
                                                          {"SVFOP_LOCALTIMESTAMP", TypeKind::kTimestamp},
                                                          {"SVFOP_LOCALTIME", TypeKind::kTime}};
   for (const auto& [known, kind] : kKnown) {
-    if (op == known) return Now(node, kind, context.clause);
+    if (op == known) return Now(node, kind);
   }
   if (op == "SVFOP_CURRENT_TIME") {
     return Refusal("CURRENT_TIME is not supported", node.position(),

@@ -115,7 +115,7 @@ absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables) {
     statement.conjuncts = scope.TakeConditions();
   }
   statement.table = scope.bound_table();
-  NAM_ASSIGN_OR_RETURN(statement.checks, BindChecks(statement.table.table));
+  NAM_ASSIGN_OR_RETURN(statement.checks, BindChecks(statement.table.table, node.text().time()));
   return Statement(std::move(statement));
 }
 

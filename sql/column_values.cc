@@ -40,7 +40,7 @@ absl::StatusOr<Expr> StoredDefault(const proto::Column& column, const StatementT
   const std::vector<Node> targets = parsed.root().List("targetList");
   if (targets.size() != 1)
     return absl::DataLossError(absl::StrCat("the default of column ", column.name(), " is no expression"));
-  NAM_ASSIGN_OR_RETURN(Expr value, BindDefault(targets[0].Field("val"), column));
+  NAM_ASSIGN_OR_RETURN(Expr value, BindDefault(targets[0].Field("val"), column, nullptr));
   ForgetPositions(value);
   return value;
 }
@@ -88,9 +88,11 @@ absl::StatusOr<Expr> AsColumn(const ExpressionBuilder& builder, Expr value, cons
   return value;
 }
 
-absl::StatusOr<Expr> BindDefault(const Node& expression, const proto::Column& column) {
+absl::StatusOr<Expr> BindDefault(const Node& expression, const proto::Column& column,
+                                 ExpressionBuilder::FixedTimes* times) {
   DefaultScope scope;
   ExpressionBinder expressions(scope);
+  expressions.builder().UseFixedTimes(times);
   NAM_ASSIGN_OR_RETURN(Expr value, expressions.BindUntyped(expression, Clause::kDefault));
   return AsColumn(expressions.builder(), std::move(value), column, expression.position());
 }

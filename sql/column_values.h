@@ -22,8 +22,9 @@ absl::StatusOr<int> TargetColumn(const proto::Table& table, const Node& target);
 absl::StatusOr<plan::Expr> AsColumn(const ExpressionBuilder& builder, plan::Expr value,
                                     const proto::Column& column, int position);
 
-/// DEFAULT's expression, of the column's type; a constant, once now() is known.
-absl::StatusOr<plan::Expr> BindDefault(const Node& expression, const proto::Column& column);
+/// DEFAULT's expression, of the column's type; a constant, once now() is known. `times`: may be nullptr.
+absl::StatusOr<plan::Expr> BindDefault(const Node& expression, const proto::Column& column,
+                                       ExpressionBuilder::FixedTimes* times);
 
 /// The defaults of the wanted columns, one for each column of the table: NULL for columns without one,
 /// nothing for numbered ones.

@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <set>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "partitioner/record_row.h"
 #include "plan/expression_tree.h"
@@ -231,7 +229,7 @@ class TableBinder {
     column.set_nullable(false);
   }
 
-  /// Kept as it is written, so that now() is the time of each INSERT.
+  /// Kept as it is written, so that now() is the time of each INSERT, but for constants: 'today' is today.
   absl::Status AddDefault(const Node& constraint, const std::vector<Node>& constraints,
                           proto::Column& column) {
     NAM_RETURN_IF_ERROR(constraint.Only({"contype", "raw_expr"}));
@@ -241,10 +239,9 @@ class TableBinder {
     for (const Node& other : constraints) {
       if (other.position() >= from) end = std::min(end, other.position());
     }
-    std::string written = text_.text().substr(static_cast<size_t>(from), static_cast<size_t>(end - from));
-    absl::StripAsciiWhitespace(&written);
-    NAM_RETURN_IF_ERROR(BindDefault(constraint.Field("raw_expr"), column).status());
-    column.set_default_expression(std::move(written));
+    ExpressionBuilder::FixedTimes times;
+    NAM_RETURN_IF_ERROR(BindDefault(constraint.Field("raw_expr"), column, &times).status());
+    column.set_default_expression(text_.Excerpt(from, end, times));
     return absl::OkStatus();
   }
 
@@ -441,18 +438,19 @@ class TableBinder {
     return name;
   }
 
+  /// Kept as DEFAULT's expressions are: the session that changes a row says what now() and its zone are.
   absl::Status BindCheckConstraints() {
     CheckScope scope(table_);
     for (const Constraint& check : checks_) {
       ExpressionBinder expressions(scope);
+      ExpressionBuilder::FixedTimes times;
+      expressions.builder().UseFixedTimes(&times);
       NAM_ASSIGN_OR_RETURN(const Expr condition,
                            expressions.BindBoolean(check.node.Field("raw_expr"), Clause::kCheck));
       proto::RecordCheck& out = *table_.mutable_record()->add_checks();
       NAM_ASSIGN_OR_RETURN(*out.mutable_name(), CheckName(check, condition));
-      out.set_expression(ToString(condition, [&](const Expr& e) {
-        const std::string& name = table_.columns(e.column.column).name();
-        return absl::StrCat("\"", absl::StrReplaceAll(name, {{"\"", "\"\""}}), "\"");
-      }));
+      const int open = text_.Find({"("}, text_.Find({"check"}, check.node.position()));
+      out.set_expression(text_.Excerpt(open + 1, text_.EndOfItem(open + 1), times));
     }
     return absl::OkStatus();
   }
@@ -488,12 +486,13 @@ absl::StatusOr<Statement> BindCreateTable(const Node& node) {
   return TableBinder(node).Bind();
 }
 
-absl::StatusOr<std::vector<BoundCheck>> BindChecks(const std::shared_ptr<const proto::Table>& table) {
+absl::StatusOr<std::vector<BoundCheck>> BindChecks(const std::shared_ptr<const proto::Table>& table,
+                                                   const StatementTime& time) {
   CheckScope scope(*table);
   std::vector<BoundCheck> checks;
   for (const proto::RecordCheck& check : table->record().checks()) {
     NAM_ASSIGN_OR_RETURN(const ParsedStatement parsed,
-                         ParsedStatement::Parse(absl::StrCat("SELECT ", check.expression())));
+                         ParsedStatement::Parse(absl::StrCat("SELECT ", check.expression()), time));
     const std::vector<Node> targets = parsed.root().List("targetList");
     if (targets.size() != 1) {
       return absl::DataLossError(

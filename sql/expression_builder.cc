@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/cast.h"
@@ -124,6 +125,13 @@ absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
     }
     return absl::OkStatus();
   }
+  NAM_RETURN_IF_ERROR(SettleText(expr, type));
+  const bool timed = RankOfTime(type) > 0 || type.kind == TypeKind::kTime;
+  if (timed && fixed_times_ != nullptr) (*fixed_times_)[expr.position] = expr.literal.ToString();
+  return absl::OkStatus();
+}
+
+absl::Status ExpressionBuilder::SettleText(Expr& expr, const Type& type) const {
   Expr text = std::move(expr);
   SettleAsString(text);
   ResolveDay(text, type);
@@ -146,9 +154,12 @@ absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
 }
 
 void ExpressionBuilder::ResolveDay(Expr& text, const Type& type) const {
-  if (RankOfTime(type) == 0 || !now_us_) return;
+  const bool time = type.kind == TypeKind::kTime;
+  if ((RankOfTime(type) == 0 && !time) || !now_us_) return;
   const TimeZone* const zone = TimeZone::OfThread(zone_);
-  text.literal.text = DateTextAt(text.literal.text, zone == nullptr ? *now_us_ : zone->LocalOf(*now_us_));
+  const std::string at = DateTextAt(text.literal.text, zone == nullptr ? *now_us_ : zone->LocalOf(*now_us_));
+  const bool now = absl::AsciiStrToLower(std::string(TrimBlanks(text.literal.text))) == "now";
+  if (now || !time) text.literal.text = at;
 }
 
 void ExpressionBuilder::SettleAsString(Expr& expr) {
@@ -307,8 +318,10 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
       return MakeLiteral(Value::Null(type), position);
     }
     position = a.position;
+    // As in PostgreSQL, a literal is read when it is bound, whether or not it is ever reached.
+    const bool timed = RankOfTime(type) > 0 || type.kind == TypeKind::kTime;
+    if (timed) NAM_RETURN_IF_ERROR(Settle(a, type));
     SettleAsString(a);
-    ResolveDay(a, type);
   }
   // Columns hold 64 bits at most; what is computed may be wider.
   const bool integer = type.kind == TypeKind::kInteger;

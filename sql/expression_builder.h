@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -54,6 +55,11 @@ class ExpressionBuilder {
 
   /// What `now` and `today` are as dates and timestamps; without it they are none.
   void UseNow(std::optional<int64_t> now_us) { now_us_ = now_us; }
+
+  /// Texts of literals that became dates or times, by their positions: each means the same at any moment and
+  /// in any zone. Filled by Settle and Cast; borrowed.
+  using FixedTimes = std::map<int, std::string>;
+  void UseFixedTimes(FixedTimes* times) { fixed_times_ = times; }
 
   /// Gives an untyped literal the kind of `type`, parsing its text. Leaves other expressions alone.
   absl::Status Settle(plan::Expr& expr, const Type& type) const;
@@ -122,9 +128,11 @@ class ExpressionBuilder {
 
   /// Of a literal that becomes a date or timestamp: words for days become these.
   void ResolveDay(plan::Expr& text, const Type& type) const;
+  absl::Status SettleText(plan::Expr& text, const Type& type) const;
 
   Parameters* parameters_ = nullptr;
   std::optional<int64_t> now_us_;
+  FixedTimes* fixed_times_ = nullptr;
   std::string zone_ = kUtc;
   int conditional_ = 0;
   size_t duplicated_nodes_ = 0;

@@ -57,7 +57,7 @@ class InsertBinder {
     }
     NAM_ASSIGN_OR_RETURN(statement_.defaults, BindDefaults(table(), defaults_, node_.text().time()));
     if (any_asks_) NAM_RETURN_IF_ERROR(MakeSourceOfRows());
-    NAM_ASSIGN_OR_RETURN(statement_.checks, BindChecks(statement_.table.table));
+    NAM_ASSIGN_OR_RETURN(statement_.checks, BindChecks(statement_.table.table, node_.text().time()));
     return Statement(std::move(statement_));
   }
 

@@ -19,7 +19,8 @@ absl::StatusOr<Statement> BindTransaction(const Node& node);
 /// SET TRANSACTION …, SET SESSION CHARACTERISTICS AS TRANSACTION …
 absl::StatusOr<Statement> BindSetTransaction(const Node& node);
 
-/// The checks of a table, from their text.
-absl::StatusOr<std::vector<BoundCheck>> BindChecks(const std::shared_ptr<const proto::Table>& table);
+/// The checks of a table, from their text, for a statement of this time and zone.
+absl::StatusOr<std::vector<BoundCheck>> BindChecks(const std::shared_ptr<const proto::Table>& table,
+                                                   const StatementTime& time);
 
 }  // namespace nam::sql

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 namespace nam::sql {
 namespace {
@@ -146,6 +147,24 @@ int SqlText::EndOfItem(int from) const {
     if (token.kind == ')' || token.kind == ']') --depth;
   }
   return static_cast<int>(text_.size());
+}
+
+std::string SqlText::Excerpt(int from, int to, const std::map<int, std::string>& instead) const {
+  std::string out;
+  int end = from;
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    const Token& token = tokens_[i];
+    if (token.start < from || token.start >= to) continue;
+    if (!out.empty() && token.start > end) out += ' ';
+    end = token.end;
+    const auto found = instead.find(token.start);
+    if (found == instead.end()) {
+      out += Spelling(i);
+    } else {
+      absl::StrAppend(&out, "'", found->second, "'");
+    }
+  }
+  return out;
 }
 
 int64_t SqlText::IntegerAt(int position) const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,6 +65,9 @@ class SqlText {
   /// Where an item of a list ends that has begun before `from`: at its comma or closing parenthesis, or with
   /// the text.
   int EndOfItem(int from) const;
+  /// The tokens from `from` to `to` on one line, without comments; those that begin at a position of
+  /// `instead` are replaced by string constants.
+  std::string Excerpt(int from, int to, const std::map<int, std::string>& instead) const;
   /// The integer constant at byte `position` with its signs and parentheses: `-(5)`. 0 if there is none.
   int64_t IntegerAt(int position) const;
 

@@ -17,6 +17,7 @@ constexpr char kBlanks[] = " \t\n\v\f\r";
 constexpr int64_t kJulianDayOf1970 = 2'440'588;
 /// No such hour: what is read from it is out of range.
 constexpr int64_t kNoHour = 99;
+constexpr int32_t kNoYear = 0;  // likewise
 
 constexpr const char* kMonths[] = {"january", "february", "march",     "april",   "may",      "june",
                                    "july",    "august",   "september", "october", "november", "december"};
@@ -25,6 +26,12 @@ constexpr const char* kWeekDays[] = {"sunday",   "monday", "tuesday", "wednesday
 
 bool IsDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+/// Digits, which digits may follow behind a point.
+bool IsNumber(std::string_view text) {
+  const size_t point = text.find('.');
+  return IsDigits(text.substr(0, point)) &&
+         (point == std::string_view::npos || IsDigits(text.substr(point + 1)));
 }
 bool IsLetters(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
@@ -68,6 +75,7 @@ struct Reading {
   std::string date;  // YYYY-MM-DD
   std::string time;  // as it was written, but for what follows
   std::optional<bool> afternoon;
+  bool before_christ = false;
   std::string behind;                // a zone
   int month = 0;                     // by its name
   std::vector<std::string> numbers;  // of a date whose month is a word of its own
@@ -108,15 +116,18 @@ bool TakeFields(std::string_view token, Reading& reading) {
   return true;
 }
 
+/// A number, perhaps with a fraction: a part of a date, or a time.
 bool TakeDigits(std::string_view token, Reading& reading) {
   constexpr size_t kShortDate = 6, kDate = 8, kTime = 6, kShortTime = 4;
   const bool dated = !reading.date.empty() || (reading.month != 0 && reading.numbers.size() == 2);
-  if (dated && reading.time.empty() && (token.size() == kTime || token.size() == kShortTime)) {
+  const size_t whole = std::min(token.find('.'), token.size());
+  const bool fraction = whole < token.size();
+  if (dated && reading.time.empty() && (whole == kTime || (whole == kShortTime && !fraction))) {
     const std::string digits(token);
     reading.time = absl::StrCat(digits.substr(0, 2), ":", digits.substr(2, 2));
-    if (token.size() == kTime) absl::StrAppend(&reading.time, ":", digits.substr(4));
+    if (whole == kTime) absl::StrAppend(&reading.time, ":", digits.substr(4));
     reading.other = true;
-  } else if (dated) {
+  } else if (dated || fraction) {
     return false;
   } else if (token.size() == kDate) {
     reading.date = std::string(token);
@@ -138,7 +149,9 @@ bool TakeWord(std::string_view token, Reading& reading) {
   } else if (token == "am" || token == "pm") {
     if (reading.afternoon) return false;
     reading.afternoon = token == "pm";
-  } else if (!IsWeekDay(token)) {
+  } else if (token == "bc") {
+    reading.before_christ = true;
+  } else if (token != "ad" && !IsWeekDay(token)) {
     return false;
   }
   reading.other = true;
@@ -159,9 +172,8 @@ bool TakeJulianDay(std::string_view token, Reading& reading) {
       !reading.date.empty())
     return false;
   const int64_t day = NumberOf(token.substr(1)) - kJulianDayOf1970;
-  // In year 0 nothing is: what is read from it is out of range.
   const bool within = day >= kLeastDay && day <= kGreatestDay;
-  const CivilDate date = within ? CivilFromDays(day) : CivilDate{0, 1, 1};
+  const CivilDate date = within ? CivilFromDays(day) : CivilDate{kNoYear, 1, 1};
   reading.date = DateOf(date.year, date.month, date.day);
   reading.other = true;
   return true;
@@ -202,7 +214,7 @@ std::string CanonicalDateText(std::string_view text) {
     // Behind the time stands what only its reader knows.
     const bool taken = (token.find(':') != std::string_view::npos && IsDigits(token.substr(0, 1)) &&
                         token.find_first_of("-/t") > token.find(':') && TakeTime(token, reading)) ||
-                       (IsDigits(token) && TakeDigits(token, reading)) ||
+                       (IsNumber(token) && TakeDigits(token, reading)) ||
                        (IsLetters(token) && TakeWord(token, reading)) || TakeJulianDay(token, reading) ||
                        (reading.date.empty() && reading.time.empty() && TakeFields(token, reading));
     if (!taken) {
@@ -219,6 +231,7 @@ std::string CanonicalDateText(std::string_view text) {
   }
   const bool read = reading.other && JoinDate(reading) && MoveToAfternoon(reading) && !reading.date.empty();
   if (!read) return std::string(text);
+  if (reading.before_christ) reading.date = DateOf(kNoYear, 1, 1);
   return absl::StrCat(reading.date, reading.time.empty() ? "" : " ", reading.time, reading.behind);
 }
 

@@ -105,6 +105,17 @@ std::string Capitalized(std::string_view name) {
   return out;
 }
 
+/// Where the offset at the end of a text begins. A sign is the zone's behind the first colon, and without a
+/// time where no date goes on: `2024-01-02+02`, `2024-01-02 -05`, `2024/01/02-05`.
+size_t FindOffset(std::string_view text) {
+  const size_t sign = text.find_last_of("+-");
+  if (sign == std::string_view::npos || sign == 0) return std::string_view::npos;
+  if (text.find(':') < sign || text[sign] == '+') return sign;
+  const std::string_view before = text.substr(0, sign);
+  const bool apart = before.ends_with(' ') || before.find('/') != std::string_view::npos;
+  return apart && ParseOffset(text.substr(sign + 1)) ? sign : std::string_view::npos;
+}
+
 /// Of a zone file. Other names could name any file.
 bool MayBePlace(std::string_view name) {
   constexpr size_t kLongestName = 64;
@@ -191,18 +202,19 @@ std::string TimestampTzText(int64_t utc_us, const TimeZone& zone) {
 ZonedText SplitZone(std::string_view whole) {
   ZonedText out{Trimmed(whole)};
   const std::string_view text = out.text;
-  // A sign is the zone's behind the first colon: before, it is the date's.
-  const size_t colon = text.find(':');
-  const size_t sign = text.find_last_of("+-");
+  const size_t sign = FindOffset(text);
   const std::string_view last = text.substr(text.find_last_of(" \t") + 1);
   if (!last.empty() && IsLetter(last[0]) && last.size() < text.size()) {
-    out.zone = TimeZone::Find(last);
+    // Midnight of UTC.
+    const bool allballs =
+        absl::AsciiStrToLower(std::string(last)) == "allballs" && text.find(':') == text.npos;
+    out.zone = TimeZone::Find(allballs ? kUtc : last);
     if (out.zone) {
       out.text = Trimmed(text.substr(0, text.size() - last.size()));
     } else if (last.find('/') != std::string_view::npos) {
       out.fault = ZonedText::Fault::kUnknownZone;
     }
-  } else if (colon != std::string_view::npos && sign != std::string_view::npos && sign > colon) {
+  } else if (sign != std::string_view::npos) {
     const std::optional<int32_t> offset = ParseOffset(text.substr(sign + 1));
     if (!offset) return out;
     if (*offset > kGreatestOffset) {

@@ -43,7 +43,7 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
   std::vector<std::string> Names() override { return {}; }
 
   absl::StatusOr<ResultSet> Execute(const std::string& text) {
-    const auto bound = sql::Bind(text, *this, now_us_);
+    const auto bound = sql::Bind(text, *this, {now_us_, zone_});
     auto result = bound.ok() ? Execute(*bound) : bound.status();
     if (!result.ok()) result = statements_.Fail(text, result.status());
     return result;
@@ -151,6 +151,7 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
   FakeRecordAccess access_;
   uint64_t result_bytes_max_ = 1 << 30;
   int64_t now_us_ = 1'790'000'000'000'000;  // 2026-09-21 14:13:20
+  std::string zone_ = kUtc;
   std::atomic<bool> cancelled_ = false;
   RecordStatements statements_{access_, RealClock(), cancelled_,
                                [this](plan::logical::Query query) { return RunTree(std::move(query)); }};

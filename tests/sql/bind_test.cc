@@ -267,13 +267,6 @@ TEST(BindTest, TheStatementsTime) {
   EXPECT_EQ(shown,
             "2020-05-07 03:04:05.678+00\n2020-05-07 03:04:05.678+00\n2020-05-07 03:04:05.678\n2020-05-07\n6 "
             "days\n");
-  // A CHECK is kept: it would keep the time of its CREATE TABLE.
-  for (const char* time : {"now()", "current_date", "localtimestamp"}) {
-    const auto create = bind(std::string("create table x (id int primary key, at timestamp, check (at < ") +
-                             time + ")) with (storage = record)");
-    const auto error = SqlErrorOf(create.status());
-    EXPECT_EQ(error ? error->sqlstate : "", "0A000") << time;
-  }
   EXPECT_EQ(BindError("select now() from t").sqlstate, "0A000");
 }
 
