@@ -143,7 +143,7 @@ absl::StatusOr<Parts> PartsOf(const lg::AggregateCall& call, Replacement& replac
     return parts;
   }
   if (call.distinct) {
-    return ToStatus({.message = "sum and avg of distinct intervals are not supported",
+    return ToStatus({.message = "sum and avg of distinct intervals with grouping sets are not supported",
                      .hint = "take them of EXTRACT(EPOCH FROM …)",
                      .sqlstate = sqlstate::kNotSupported});
   }

@@ -23,6 +23,11 @@
 namespace nam::plan {
 namespace {
 
+absl::Status NoSuchDecimal(const Expr& e, double x) {
+  return Refusal(absl::StrCat("decimals have no ", RealText(x, /*real=*/false)), e.position,
+                 "double precision has NaN and Infinity");
+}
+
 // ─── From text
 
 absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {
@@ -30,6 +35,9 @@ absl::StatusOr<Value> TextToNumber(const Expr& e, const Value& from) {
     return UserError(sqlstate::kBadText, "invalid " + TypeName(e.type) + ": " + Quote(from.text), e.position);
   };
   const absl::StatusOr<Value> number = ParseNumeric(from.text);
+  const absl::StatusOr<double> real =
+      number.ok() ? absl::StatusOr<double>(0) : ParseReal(from.text, /*real=*/false);
+  if (e.type.kind == TypeKind::kDecimal && real.ok() && !std::isfinite(*real)) return NoSuchDecimal(e, *real);
   if (!number.ok()) return absl::IsOutOfRange(number.status()) ? NumberOutOfRange(e.position) : bad();
   if (e.type.kind == TypeKind::kInteger && number->type.kind != TypeKind::kInteger) return bad();
   return *number;
@@ -72,9 +80,12 @@ absl::StatusOr<Value> TextToTime(const Expr& e, const Value& from) {
   // AM and PM stand behind the time of a date.
   std::string text(split.text);
   if (absl::EqualsIgnoreCase(text, "allballs")) return Value::Time(0);
+  if (text.size() > 1 && (text[0] == 'T' || text[0] == 't') && absl::ascii_isdigit(text[1])) text.erase(0, 1);
   if (text.ends_with('m') || text.ends_with('M')) text = CanonicalDateText("2000-01-01 " + text);
   const absl::StatusOr<int64_t> us = ParseTime(text);
-  if (us.ok()) return Value::Time(*us);
+  // How far a place is from UTC depends on the day.
+  const bool placed = split.zone && !split.zone->fixed() && !absl::StrContains(text, '-');
+  if (us.ok() && !placed) return Value::Time(*us);
   if (absl::IsOutOfRange(us.status())) {
     return UserError(sqlstate::kDateOutOfRange, "there is no such time: " + Quote(from.text), e.position,
                      "times go from 00:00:00 to 24:00:00");
@@ -157,10 +168,7 @@ absl::StatusOr<Value> RealToNumber(const Expr& e, const Value& from) {
     const std::optional<int64_t> n = IntegerOf(x);
     return n.has_value() ? ExactNumber(e, *n) : IntegerOutOfRange(IntegerBytes(e), e.position);
   }
-  if (!std::isfinite(x)) {
-    return Refusal(absl::StrCat("decimals have no ", from.ToString()), e.position,
-                   "double precision has NaN and Infinity");
-  }
+  if (!std::isfinite(x)) return NoSuchDecimal(e, x);
   const int digits = from.type.kind == TypeKind::kReal ? 6 : 15;
   const std::string text = absl::StrFormat("%.*e", digits - 1, x);
   // The text is d.ddd…e±xx: a decimal of so many digits and an exponent.

@@ -156,9 +156,11 @@ bool IsNamedByTruncation(T field) {
 absl::StatusOr<T> FieldOf(const Expr& call, const std::string& name, const Value& time) {
   const std::optional<T> field = TimeFieldOf(name);
   if (field && (FunctionOf(call) != F::kTruncateTime || IsNamedByTruncation(*field))) return *field;
+  const std::string unit = absl::AsciiStrToLower(name);
+  if (unit.starts_with("timezone") || (unit == "julian" && FunctionOf(call) != F::kTruncateTime))
+    return NotSupported(call, time, name);
   return UserError(sqlstate::kBadParameter,
-                   absl::StrCat("unit ", Quote(absl::AsciiStrToLower(name)), " not recognized for type ",
-                                NameOfType(time.type)),
+                   absl::StrCat("unit ", Quote(unit), " not recognized for type ", NameOfType(time.type)),
                    call.position);
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "plan/cast.h"
 #include "plan/expression_tree.h"
 #include "plan/function.h"
 #include "plan/time_field.h"
@@ -49,6 +50,15 @@ absl::StatusOr<Expr> Now(const Node& node, TypeKind kind) {
                      : kind == TypeKind::kTime ? Value::Time(local - DayOf(local) * kMicrosecondsPerDay)
                                                : Value::Timestamp(local),
                      node.position());
+}
+
+/// The type of a function that is called as a type is: a cast.
+std::optional<Type> TypeOfCall(std::string_view name) {
+  if (IsOneOf(name, {"int2", "int4", "int8"})) return Type::Integer();
+  if (name == "float8") return Type::Double();
+  if (name == "float4") return Type::Real();
+  if (name == "text") return Type::String();
+  return std::nullopt;
 }
 
 /// Bits of PostgreSQL's INTERVAL_MASK.
@@ -143,6 +153,14 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
         kind == TypeKind::kDate || kind == TypeKind::kTimestamp || kind == TypeKind::kTimestampTz;
     if (!moment && !text(operands[0])) return ExpressionBuilder::NoSuchFunction(name, operands, position);
     return builder_.Cast(std::move(operands[0]), Type::Date(), position);
+  }
+  if (const auto type = TypeOfCall(name); type && operands.size() == 1) {
+    const Type& from = operands[0].type;
+    const bool zoned = from.kind == TypeKind::kTimestampTz && type->kind == TypeKind::kString;
+    if (!text(operands[0]) && !zoned && !plan::CastExists(from, *type))
+      return ExpressionBuilder::NoSuchFunction(name, operands, position);
+    const bool integer = type->kind == TypeKind::kInteger;
+    return builder_.Cast(std::move(operands[0]), *type, position, integer ? name.back() - '0' : -1);
   }
   if (name == "age" && operands.size() == 1) {
     NAM_ASSIGN_OR_RETURN(Expr today, Now(node, TypeKind::kDate));

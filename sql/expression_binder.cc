@@ -298,6 +298,10 @@ absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const C
   }
   if (!left) {
     NAM_ASSIGN_OR_RETURN(Expr operand, Expression(right, context));
+    if (known->op == Op::kSubtract && ExpressionBuilder::IsUntyped(operand)) {
+      return UserError(sqlstate::kAmbiguousFunction, "operator is not unique: - unknown", position,
+                       "write the number without quotes, or CAST it");
+    }
     NAM_ASSIGN_OR_RETURN(Expr negated, builder_.Negate(operand, position));
     if (known->op == Op::kSubtract) return negated;
     NAM_RETURN_IF_ERROR(builder_.Settle(operand, Type::Integer()));
@@ -510,13 +514,15 @@ absl::StatusOr<Expr> ExpressionBinder::CastExpression(const Node& node, const Co
   NAM_ASSIGN_OR_RETURN(const CastTarget to, TypeOfName(node.Field("typeName"), operand));
   // Of the integer types integer alone is cast to boolean; what was written tells them apart.
   const Node& from = node.Field("arg");
-  if (to.type.kind == TypeKind::kBool && operand.type.kind == TypeKind::kInteger && from.Is("TypeCast")) {
-    const std::vector<std::string> names = from.Field("typeName").Names("names");
-    if (!names.empty() && (names.back() == "int2" || names.back() == "int8")) {
-      return UserError(
-          sqlstate::kCannotCast,
-          absl::StrCat("cannot cast ", names.back() == "int2" ? "smallint" : "bigint", " to boolean"),
-          node.position(), "cast it to integer first");
+  if (to.type.kind == TypeKind::kBool && operand.type.kind == TypeKind::kInteger) {
+    const std::vector<std::string> names =
+        from.Is("TypeCast") ? from.Field("typeName").Names("names") : std::vector<std::string>();
+    const bool small = !names.empty() && names.back() == "int2";
+    const bool big = (!names.empty() && names.back() == "int8") || from.Has("fval");
+    if (small || big) {
+      return UserError(sqlstate::kCannotCast,
+                       absl::StrCat("cannot cast ", small ? "smallint" : "bigint", " to boolean"),
+                       node.position(), "cast it to integer first");
     }
   }
   return builder_.Cast(std::move(operand), to.type, node.position(), to.width);

@@ -91,6 +91,20 @@ absl::Status NoOperator(Op op, const Expr& a, const Expr& b, int position) {
                               : "arithmetic takes numbers, dates, timestamps and intervals");
 }
 
+/// Whether the operator takes this type and, beside it, something whose type is not known.
+bool HasOperator(Op op, const Type& type) {
+  switch (type.kind) {
+    case TypeKind::kBool:
+    case TypeKind::kUuid:
+    case TypeKind::kBytes:
+      return false;
+    case TypeKind::kTime:
+      return op != Op::kModulo;
+    default:
+      return RankOfTime(type) == 0 || op == Op::kAdd || op == Op::kSubtract;
+  }
+}
+
 absl::Status TooManyDecimals(int scale, int position) {
   return UserError(sqlstate::kNumberOutOfRange,
                    absl::StrCat("the result has ", scale, " decimals, more than ", kMaxDecimalDigits),
@@ -215,6 +229,11 @@ absl::StatusOr<Expr> ExpressionBuilder::Compare(Op op, Expr a, Expr b, int posit
   NAM_RETURN_IF_ERROR(Settle(b, a.type));
   NAM_RETURN_IF_ERROR(MeetUnzoned(a, b));
   NAM_RETURN_IF_ERROR(MeetUnzoned(b, a));
+  if (a.type.kind == TypeKind::kTime && b.type.kind == TypeKind::kInterval) {
+    NAM_ASSIGN_OR_RETURN(a, Cast(std::move(a), b.type, position));
+  } else if (b.type.kind == TypeKind::kTime && a.type.kind == TypeKind::kInterval) {
+    NAM_ASSIGN_OR_RETURN(b, Cast(std::move(b), a.type, position));
+  }
   NAM_RETURN_IF_ERROR(Meet(a, b));
   NAM_RETURN_IF_ERROR(Meet(b, a));
   if (!Comparable(a.type, b.type)) return NoOperator(op, a, b, position);
@@ -258,19 +277,25 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
     if (kind == TypeKind::kInterval && (op == Op::kMultiply || op == Op::kDivide)) return Type::Double();
     return other.type;
   };
-  if (IsUntyped(a) && IsUntyped(b)) {
-    return UserError(sqlstate::kNoSuchOperator, "the operands of this operator have no type", position,
-                     "write numbers without quotes, or CAST them");
-  }
+  const auto ambiguous = [&] {
+    return UserError(
+        sqlstate::kAmbiguousFunction,
+        absl::StrCat("operator is not unique: ", KindName(a), " ", Symbol(op), " ", KindName(b)), position,
+        "Could not choose a best candidate operator. You might need to add explicit type casts.");
+  };
+  const auto timed_day = [](const Expr& e) { return e.type.kind == TypeKind::kTime; };
+  if ((IsUntyped(a) && IsUntyped(b)) || (op == Op::kAdd && timed_day(a) && timed_day(b))) return ambiguous();
   // A date and what could be days, a span or a time.
   const auto either = [op](const Expr& date, const Expr& other) {
     return op == Op::kAdd && date.type.kind == TypeKind::kDate && IsUntyped(other);
   };
-  if (either(a, b) || either(b, a)) {
-    return UserError(
-        sqlstate::kAmbiguousFunction,
-        IsUntyped(a) ? "operator is not unique: unknown + date" : "operator is not unique: date + unknown",
-        position, "Could not choose a best candidate operator. You might need to add explicit type casts.");
+  if (either(a, b) || either(b, a)) return ambiguous();
+  if ((IsUntyped(a) && !HasOperator(op, b.type)) || (IsUntyped(b) && !HasOperator(op, a.type)))
+    return NoOperator(op, a, b, position);
+  // How long the day has lasted.
+  for (Expr* side : {&a, &b}) {
+    if (!timed_day(*side) || (op != Op::kMultiply && op != Op::kDivide)) continue;
+    NAM_ASSIGN_OR_RETURN(*side, Cast(std::move(*side), Type::Interval(), position));
   }
   NAM_RETURN_IF_ERROR(Settle(a, partner(b)));
   NAM_RETURN_IF_ERROR(Settle(b, partner(a)));
@@ -319,8 +344,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
     }
     position = a.position;
     // As in PostgreSQL, a literal is read when it is bound, whether or not it is ever reached.
-    const bool timed = RankOfTime(type) > 0 || type.kind == TypeKind::kTime;
-    if (timed) NAM_RETURN_IF_ERROR(Settle(a, type));
+    if (type.kind != TypeKind::kString) NAM_RETURN_IF_ERROR(Settle(a, type));
     SettleAsString(a);
   }
   // Columns hold 64 bits at most; what is computed may be wider.

@@ -205,8 +205,18 @@ absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context&
                      absl::StrCat("aggregates are not allowed in ", ClauseName(context.clause)),
                      node.position());
   }
-  constexpr const char* kOthers[] = {
-      "now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "pi", "date"};
+  constexpr const char* kOthers[] = {"now",
+                                     "transaction_timestamp",
+                                     "statement_timestamp",
+                                     "clock_timestamp",
+                                     "pi",
+                                     "date",
+                                     "int2",
+                                     "int4",
+                                     "int8",
+                                     "float4",
+                                     "float8",
+                                     "text"};
   const bool other = std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers);
   if (other || ExpressionBuilder::IsFunction(name)) {
     if (node.Flag("agg_distinct") || node.Flag("agg_star")) {

@@ -242,9 +242,12 @@ absl::StatusOr<NodePtr> LogicalSelect::BuildAggregate(NodePtr root) {
   }
   root = Attach(std::move(root), users);
   for (size_t i = 0; i < groups_.aggregates.size(); ++i) {
-    if (groups_.aggregates[i].function != plan::AggregateFunction::kStringAggregate) continue;
-    NAM_ASSIGN_OR_RETURN(
-        root, BuildStringAggregate(groups_.aggregates[i], std::move(aggregate_orders_[i]), std::move(root)));
+    plan::logical::AggregateCall& call = groups_.aggregates[i];
+    if (call.distinct && call.argument.type.kind == TypeKind::kInterval && groups_.sets.empty() &&
+        call.function != plan::AggregateFunction::kCount)
+      root = BuildIntervalAggregate(call, std::move(root));
+    if (call.function != plan::AggregateFunction::kStringAggregate) continue;
+    NAM_ASSIGN_OR_RETURN(root, BuildStringAggregate(call, std::move(aggregate_orders_[i]), std::move(root)));
   }
   NAM_RETURN_IF_ERROR(ReplaceAllGroups());
   std::vector<Column> columns;
@@ -258,68 +261,92 @@ absl::StatusOr<NodePtr> LogicalSelect::BuildAggregate(NodePtr root) {
   return Filtered(std::move(root), Conjuncts(*std::move(having_)));
 }
 
+namespace {
+
+plan::logical::Window WindowOver(std::vector<Expr> partition, std::vector<OrderKey> order) {
+  plan::logical::Window window;
+  window.partition = std::move(partition);
+  window.order = std::move(order);
+  return window;
+}
+
+plan::logical::WindowCall& AddCall(plan::logical::Window& window, plan::logical::WindowFunction function,
+                                   int relation) {
+  plan::logical::WindowCall& added = window.calls.emplace_back();
+  added.function = function;
+  added.result = {{relation, static_cast<int>(window.calls.size()) - 1}, "", Type::Integer(), true};
+  return added;
+}
+
+/// The value in the rows where the condition holds, otherwise NULL.
+Expr Where(Expr condition, Expr value) {
+  const Type type = value.type;
+  return plan::MakeNode(Op::kCase, type, -1,
+                        {std::move(condition), std::move(value), plan::MakeLiteral(Value::Null(type), -1)});
+}
+
+Expr OfFirst(const Column& number, Expr value) {
+  Expr first = plan::MakeNode(Op::kEqual, Type::Bool(), -1,
+                              {MakeColumn(number), plan::MakeLiteral(Value::Integer(1), -1)});
+  return Where(std::move(first), std::move(value));
+}
+
+/// Nothing is computed for the rows that FILTER leaves out.
+void FilterArguments(plan::logical::AggregateCall& call, std::vector<OrderKey>& order) {
+  if (!call.filter.has_value()) return;
+  call.argument = Where(*call.filter, std::move(call.argument));
+  if (!plan::IsConstant(call.second)) call.second = Where(*call.filter, std::move(call.second));
+  for (OrderKey& key : order) {
+    if (!plan::IsConstant(key.expr)) key.expr = Where(*call.filter, std::move(key.expr));
+  }
+  call.filter.reset();
+}
+
+}  // namespace
+
+/// Of each group's equal arguments all but the first become NULL.
+NodePtr LogicalSelect::LeaveOutRepeats(plan::logical::AggregateCall& call, std::vector<OrderKey> order,
+                                       NodePtr root) {
+  std::vector<Expr> partition = groups_.keys;
+  partition.push_back(call.argument);
+  if (!plan::IsConstant(call.second)) partition.push_back(call.second);
+  plan::logical::Window repeats = WindowOver(std::move(partition), std::move(order));
+  const Column number =
+      AddCall(repeats, plan::logical::WindowFunction::kRowNumber, context_.AddRelation(nullptr)).result;
+  call.argument = OfFirst(number, std::move(call.argument));
+  call.distinct = false;
+  return MakeNode(std::move(repeats), {}, std::move(root));
+}
+
+/// Equal intervals may have other parts: the least of these, as texts, is added up.
+NodePtr LogicalSelect::BuildIntervalAggregate(plan::logical::AggregateCall& call, NodePtr root) {
+  std::vector<OrderKey> order;
+  FilterArguments(call, order);
+  order.push_back({.expr = plan::MakeNode(Op::kCast, Type::String(), -1, {call.argument})});
+  return LeaveOutRepeats(call, std::move(order), std::move(root));
+}
+
 /// string_agg is computed by a window over each group, in its order; the group takes it from the first row.
 absl::StatusOr<NodePtr> LogicalSelect::BuildStringAggregate(plan::logical::AggregateCall& call,
                                                             std::vector<OrderKey> order, NodePtr root) {
   if (!groups_.sets.empty())
     return Refusal("string_agg with grouping sets is not supported", call.argument.position);
   using plan::logical::WindowFunction;
-  const auto over = [&](std::vector<Expr> partition, std::vector<OrderKey> keys) {
-    plan::logical::Window window;
-    window.partition = std::move(partition);
-    window.order = std::move(keys);
-    return window;
-  };
-  const auto add = [&](plan::logical::Window& window, WindowFunction function, int relation) {
-    plan::logical::WindowCall& added = window.calls.emplace_back();
-    added.function = function;
-    added.result = {{relation, static_cast<int>(window.calls.size()) - 1}, "", Type::Integer(), true};
-    return &added;
-  };
-  const auto first = [](const Column& number, Expr value) {
-    Expr one = plan::MakeNode(Op::kEqual, Type::Bool(), -1,
-                              {MakeColumn(number), plan::MakeLiteral(Value::Integer(1), -1)});
-    const Type type = value.type;
-    return plan::MakeNode(Op::kCase, type, -1,
-                          {std::move(one), std::move(value), plan::MakeLiteral(Value::Null(type), -1)});
-  };
-  if (call.filter.has_value()) {
-    // Nothing is computed for the rows that it leaves out.
-    const auto where = [&](Expr& expr) {
-      const Type type = expr.type;
-      expr = plan::MakeNode(Op::kCase, type, -1,
-                            {*call.filter, std::move(expr), plan::MakeLiteral(Value::Null(type), -1)});
-    };
-    where(call.argument);
-    if (!plan::IsConstant(call.second)) where(call.second);
-    for (OrderKey& key : order) {
-      if (!plan::IsConstant(key.expr)) where(key.expr);
-    }
-    call.filter.reset();
-  }
-  if (call.distinct) {
-    std::vector<Expr> partition = groups_.keys;
-    partition.push_back(call.argument);
-    if (!plan::IsConstant(call.second)) partition.push_back(call.second);
-    plan::logical::Window repeats = over(std::move(partition), {});
-    const Column number = add(repeats, WindowFunction::kRowNumber, context_.AddRelation(nullptr))->result;
-    call.argument = first(number, std::move(call.argument));
-    root = MakeNode(std::move(repeats), {}, std::move(root));
-  }
-  plan::logical::Window window = over(groups_.keys, std::move(order));
+  FilterArguments(call, order);
+  if (call.distinct) root = LeaveOutRepeats(call, {}, std::move(root));
+  plan::logical::Window window = WindowOver(groups_.keys, std::move(order));
   const int relation = context_.AddRelation(nullptr);
-  const Column number = add(window, WindowFunction::kRowNumber, relation)->result;
-  plan::logical::WindowCall* const joined = add(window, WindowFunction::kAggregate, relation);
-  joined->aggregate = call;
-  joined->aggregate.distinct = false;
-  joined->frame = {.unit = plan::logical::Frame::Unit::kRows,
-                   .start = {},
-                   .end = {plan::logical::FrameBound::Kind::kUnboundedFollowing, {}}};
-  joined->result.type = call.type;
-  const Column text = joined->result;
+  const Column number = AddCall(window, WindowFunction::kRowNumber, relation).result;
+  plan::logical::WindowCall& joined = AddCall(window, WindowFunction::kAggregate, relation);
+  joined.aggregate = call;
+  joined.frame = {.unit = plan::logical::Frame::Unit::kRows,
+                  .start = {},
+                  .end = {plan::logical::FrameBound::Kind::kUnboundedFollowing, {}}};
+  joined.result.type = call.type;
+  const Column text = joined.result;
   root = MakeNode(std::move(window), {}, std::move(root));
   call = {.function = plan::AggregateFunction::kMax,
-          .argument = first(number, MakeColumn(text)),
+          .argument = OfFirst(number, MakeColumn(text)),
           .type = call.type};
   return root;
 }

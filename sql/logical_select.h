@@ -118,6 +118,10 @@ class LogicalSelect : public QueryScope {
   absl::StatusOr<std::vector<uint32_t>> Keys(const Node& item);
   absl::StatusOr<uint32_t> AddKey(const Node& item);
   absl::StatusOr<plan::logical::NodePtr> BuildAggregate(plan::logical::NodePtr root);
+  plan::logical::NodePtr LeaveOutRepeats(plan::logical::AggregateCall& call,
+                                         std::vector<plan::OrderKey> order, plan::logical::NodePtr root);
+  plan::logical::NodePtr BuildIntervalAggregate(plan::logical::AggregateCall& call,
+                                                plan::logical::NodePtr root);
   absl::StatusOr<plan::logical::NodePtr> BuildStringAggregate(plan::logical::AggregateCall& call,
                                                               std::vector<plan::OrderKey> order,
                                                               plan::logical::NodePtr root);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
@@ -36,6 +37,12 @@ std::vector<Expr> Operands(Expr a, Expr b) {
   operands.push_back(std::move(a));
   operands.push_back(std::move(b));
   return operands;
+}
+
+/// Whether to_char's pattern asks for the zone.
+bool MayShowZone(const Expr& pattern) {
+  const std::string text = absl::AsciiStrToLower(pattern.literal.text);
+  return !IsLiteral(pattern) || absl::StrContains(text, "tz") || absl::StrContains(text, "of");
 }
 
 /// A zone that is a constant, checked, UTC in one spelling; an interval as its offset.
@@ -115,11 +122,18 @@ absl::StatusOr<Expr> ExpressionBuilder::FieldSource(std::string_view field, Expr
 absl::Status ExpressionBuilder::GiveZone(std::string_view name, std::vector<Expr>& operands,
                                          int position) const {
   const bool pair = operands.size() == 2;
+  if (name == "timezone" && pair && operands[1].type.kind == TypeKind::kTime) {
+    return Refusal("AT TIME ZONE of a time is not supported", position,
+                   "there is no time with time zone: write a timestamp");
+  }
   if (name == "timezone" && pair) return SettleZone(operands[0]);
   if (name == "date_trunc" && operands.size() == 3) return SettleZone(operands[2]);
   if (name == "date_trunc" && pair && operands[1].type.kind == TypeKind::kDate) {
     // As PostgreSQL, which prefers the type.
     NAM_ASSIGN_OR_RETURN(operands[1], CastZoned(std::move(operands[1]), Type::TimestampTz(), position));
+  }
+  if (name == "to_char" && pair && operands[0].type.kind == TypeKind::kDate && MayShowZone(operands[1])) {
+    NAM_ASSIGN_OR_RETURN(operands[0], CastZoned(std::move(operands[0]), Type::TimestampTz(), position));
   }
   if (std::none_of(operands.begin(), operands.end(), IsZoned)) return absl::OkStatus();
   if ((name == "date_trunc" || name == "to_char") && pair) operands.push_back(ZoneLiteral(zone_, position));

@@ -122,10 +122,10 @@ bool TakeDigits(std::string_view token, Reading& reading) {
   const bool dated = !reading.date.empty() || (reading.month != 0 && reading.numbers.size() == 2);
   const size_t whole = std::min(token.find('.'), token.size());
   const bool fraction = whole < token.size();
-  if (dated && reading.time.empty() && (whole == kTime || (whole == kShortTime && !fraction))) {
+  if (dated && reading.time.empty() && (whole == kTime || whole == kShortTime)) {
     const std::string digits(token);
     reading.time = absl::StrCat(digits.substr(0, 2), ":", digits.substr(2, 2));
-    if (whole == kTime) absl::StrAppend(&reading.time, ":", digits.substr(4));
+    if (token.size() > kShortTime) absl::StrAppend(&reading.time, ":", digits.substr(4));
     reading.other = true;
   } else if (dated || fraction) {
     return false;
@@ -141,6 +141,30 @@ bool TakeDigits(std::string_view token, Reading& reading) {
     return false;
   }
   return true;
+}
+
+/// `1999.008`, `1999-008`: the day of a year.
+bool TakeDayOfYear(std::string_view token, Reading& reading) {
+  constexpr size_t kYear = 4, kLength = 8;
+  const std::string_view year = token.substr(0, kYear),
+                         behind = token.substr(std::min(kYear + 1, token.size()));
+  if (token.size() != kLength || !IsDigits(year) || !IsDigits(behind) || !reading.date.empty()) return false;
+  if (token[kYear] != '.' && token[kYear] != '-') return false;
+  constexpr int64_t kMostDays = 366;  // of any year, as in PostgreSQL
+  const int64_t day = NumberOf(behind);
+  if (day < 1 || day > kMostDays) return false;
+  const CivilDate date = CivilFromDays(DaysFromCivil({static_cast<int32_t>(NumberOf(year)), 1, 1}) + day - 1);
+  reading.date = DateOf(date.year, date.month, date.day);
+  reading.other = true;
+  return true;
+}
+
+/// `20240102T101112`
+bool TakeDateAndTime(std::string_view token, Reading& reading) {
+  const size_t t = token.find('t');
+  return t != std::string_view::npos && reading.date.empty() && IsDigits(token.substr(0, t)) &&
+         IsNumber(token.substr(t + 1)) && TakeDigits(token.substr(0, t), reading) && !reading.date.empty() &&
+         TakeDigits(token.substr(t + 1), reading);
 }
 
 bool TakeWord(std::string_view token, Reading& reading) {
@@ -207,6 +231,7 @@ bool MoveToAfternoon(Reading& reading) {
 std::string CanonicalDateText(std::string_view text) {
   const std::string small = absl::AsciiStrToLower(std::string(text));
   Reading reading;
+  reading.other = small.find(',') != std::string::npos;
   constexpr char kBetween[] = " \t\n\v\f\r,";
   for (size_t at = small.find_first_not_of(kBetween); at != std::string::npos;) {
     const size_t end = std::min(small.find_first_of(kBetween, at), small.size());
@@ -214,6 +239,7 @@ std::string CanonicalDateText(std::string_view text) {
     // Behind the time stands what only its reader knows.
     const bool taken = (token.find(':') != std::string_view::npos && IsDigits(token.substr(0, 1)) &&
                         token.find_first_of("-/t") > token.find(':') && TakeTime(token, reading)) ||
+                       TakeDayOfYear(token, reading) || TakeDateAndTime(token, reading) ||
                        (IsNumber(token) && TakeDigits(token, reading)) ||
                        (IsLetters(token) && TakeWord(token, reading)) || TakeJulianDay(token, reading) ||
                        (reading.date.empty() && reading.time.empty() && TakeFields(token, reading));

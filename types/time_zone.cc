@@ -112,7 +112,9 @@ size_t FindOffset(std::string_view text) {
   if (sign == std::string_view::npos || sign == 0) return std::string_view::npos;
   if (text.find(':') < sign || text[sign] == '+') return sign;
   const std::string_view before = text.substr(0, sign);
-  const bool apart = before.ends_with(' ') || before.find('/') != std::string_view::npos;
+  const size_t t = before.find_first_of("Tt");
+  const bool timed = t != std::string_view::npos && t > 0 && IsDigit(before[t - 1]);
+  const bool apart = timed || before.ends_with(' ') || before.find('/') != std::string_view::npos;
   return apart && ParseOffset(text.substr(sign + 1)) ? sign : std::string_view::npos;
 }
 

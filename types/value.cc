@@ -1,6 +1,8 @@
 #include "types/value.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
@@ -195,6 +197,12 @@ bool Take(std::string_view& text, char c) {
   return true;
 }
 
+/// Of the digits behind a second's point; rounded in floating point, as PostgreSQL does.
+int64_t MicrosecondsOf(std::string_view digits) {
+  constexpr double kPerSecond = 1e6;
+  return std::llrint(std::strtod(absl::StrCat("0.", std::string(digits)).c_str(), nullptr) * kPerSecond);
+}
+
 /// Microseconds of `HH:MM[:SS[.fraction]]`; 24:00:00 is the end of the day.
 int64_t ParseTimeOfDay(std::string_view text) {
   const int64_t hour = TakeDigits(text, 2);
@@ -203,16 +211,11 @@ int64_t ParseTimeOfDay(std::string_view text) {
   if (minute < 0) return kNoTime;
   int64_t second = 0, fraction = 0;
   if (Take(text, ':')) {
-    second = TakeDigits(text, 2);
-    if (second < 0) return kNoTime;
+    second = std::max<int64_t>(TakeDigits(text, 2), 0);  // PostgreSQL minds neither 10:11: nor 10:11:.5
     if (Take(text, '.')) {
-      constexpr size_t kMostDecimals = 6;
-      const size_t before = text.size();
-      fraction = TakeDigits(text, kMostDecimals);
-      if (fraction < 0) return kNoTime;
-      fraction *= static_cast<int64_t>(PowerOfTen(static_cast<int>(kMostDecimals - (before - text.size()))));
-      fraction += !text.empty() && text[0] >= '5' && IsDigit(text[0]);
-      text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
+      const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+      fraction = MicrosecondsOf(text.substr(0, digits));
+      text.remove_prefix(digits);
     }
   }
   if (!text.empty()) return kNoTime;
@@ -236,6 +239,11 @@ absl::StatusOr<int64_t> TakeDate(std::string_view& text) {
   size_t digits = 0;
   while (digits < text.size() && IsDigit(text[digits])) ++digits;
   const bool compact = digits == 8;
+  const bool far = digits > 4 && !compact && digits < text.size() && text[digits] == '-';
+  if (far) {
+    text = {};
+    return absl::OutOfRangeError("there is no such year");
+  }
   if (!compact && digits != 4) return bad();
   d.year = static_cast<int32_t>(TakeDigits(text, 4));
   const char separator = text.empty() ? ' ' : text[0];

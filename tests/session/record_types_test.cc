@@ -212,7 +212,13 @@ TEST_F(RecordTypesTest, IntervalsAreEqualByTheirSpans) {
       "SELECT 3 | 1,30 days1 mon | 2,30 days30 days | 3,720:00:00720:00:00");
   EXPECT_EQ(Run("select id from i order by iv fetch first 2 rows with ties"), "SELECT 2 | 7 | 10");
   EXPECT_EQ(Run("select stddev(iv) from i"), "42883");
-  EXPECT_EQ(Run("select sum(distinct iv) from i"), "0A000");
+  EXPECT_EQ(Run("select g, sum(distinct iv), avg(distinct iv), count(*) from i group by g order by g"),
+            "SELECT 3 | 1,1 mon 24:00:00,15 days 12:00:00,4 | 2,720:00:01,180:00:00.25,4 | NULL,12 days,12 "
+            "days,2");
+  EXPECT_EQ(Run("select sum(distinct iv) filter (where id > 1), string_agg(distinct g::text, ',') from i"),
+            "SELECT 1 | 42 days 00:00:01,1,2");
+  EXPECT_EQ(Run("select sum(distinct iv) from i where id > 100"), "SELECT 1 | NULL");
+  EXPECT_EQ(Run("select g, sum(distinct iv) from i group by rollup (g)"), "0A000");
   EXPECT_EQ(Run("select max(iv) - min(iv) from i where g = 2"), "SELECT 1 | 1 day 720:00:00");
   EXPECT_EQ(Run("select sum(iv) + interval '1 day' from i where id < 3"), "SELECT 1 | 1 mon 31 days");
   EXPECT_EQ(Run("select id from i where iv is not distinct from '720:00:00' order by 1"),

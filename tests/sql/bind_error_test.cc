@@ -172,7 +172,7 @@ TEST(BindErrorTest, Types) {
       {"select 1 ^- day from t", "42883", "integer - date", "arithmetic"},
       {"select day ^* 2 from t", "42883", "date * integer", "arithmetic"},
       {"select ^- name from t", "42883", "- string", "numbers"},
-      {"select 'a' ^+ 'b' from t", "42883", "no type", ""},
+      {"select 'a' ^+ 'b' from t", "42725", "not unique", ""},
       {"select id from t where ^n", "42804", "WHERE needs a condition, not integer", "compare"},
       {"select id from t where ok and ^id", "42804", "needs a condition", ""},
       {"select id from t group by id having ^id", "42804", "HAVING needs a condition", ""},

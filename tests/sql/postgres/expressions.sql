@@ -1023,3 +1023,87 @@ overlay('\x0102'::bytea placing '\xff'::bytea from 7 for 0)
 overlay('\x0102'::bytea placing '\xff'::bytea from 0)
 overlay('\x0102'::bytea placing '\xff'::bytea from 2 for -1)
 overlay('abc' placing 'x' from 2 for -1)
+# Dates and times in other ways
+timestamptz '2024-01-02+02'
+timestamptz '2024-01-02 +05:30'
+timestamptz '2024-01-02 -05'
+timestamptz '2024-01-02-05'
+timestamptz '2024/01/02-05'
+timestamptz '20240102+02'
+timestamptz '20240102T101112-05'
+timestamptz 'Jan 5 2024 +02'
+timestamptz '2024-01-02 allballs'
+timestamptz '2024-01-02 10:00 allballs'
+date '2024-01-02+02'
+date '2024-01-02 +02'
+date '2024-01-02-05'
+date '2024-01-02 allballs'
+date 'allballs'
+date '2024-01-02 AD'
+date '0044-03-15 BC'
+date '10000-01-01'
+date '2024.366'
+date '2024-366'
+date '2023-366'
+date '1999.008'
+date '2024-000'
+date '2024-01-02,'
+timestamp '2024-01-02, 10:11'
+timestamp '2024-01-02+02'
+timestamp '2024-01-02 101112.5'
+timestamp '2024-01-02 1011.5'
+timestamp '20240102T101112'
+timestamp '20240102 101112.25'
+timestamp '2024-01-02 10:11:'
+timestamp '2024-01-02 10:11:.5'
+timestamp '2024-01-02 10:11:12.'
+timestamp '2024-01-02 10:11:12.1234565'
+timestamp '2024-01-02 10:11:12.1234575'
+timestamp '2024-01-02 10:11:12.9999999'
+time 'allballs'
+time ' ALLBALLS '
+time 'T10:11'
+time 't101112'
+time '101112.5'
+time '10:11 Europe/Berlin'
+time '2024-01-02 10:11 Europe/Berlin'
+time 'infinity'
+# Literals whose operator tells no type, and times as intervals
+'3' * date '2024-01-31'
+date '2024-01-31' / '3'
+'3' * timestamp '2024-01-31 10:30'
+'3' + true
+uuid 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11' - '3'
+bytea 'a' + '3'
+'3' + '4'
+null * null
+-'3'
+-null
++'3'
+time '10:30' * 3
+2.5 * time '10:30'
+time '10:30' / 2
+time '10:30' * '3'
+'3' * time '10:30'
+'3' / time '10:30'
+time '10:30' % '3'
+time '10:00' + time '12:00'
+time '10:00' = interval '10 hours'
+interval '1 day' > time '10:30'
+extract(year from '2024-12-30')
+extract(hour from null)
+case when true then 1 else 'x'::integer end
+case when true then 1 else extract(year from '2024-99-99'::date) end
+coalesce(1, 'x'::integer)
+9223372036854775807::boolean
+int4('5')
+int2(70000)
+int8(2.5)
+float8(1.5)
+float4('x')
+text(true)
+int4(date '2024-01-01')
+date_part('timezone', timestamp '2024-12-30 10:11')
+date_trunc('timezone', timestamp '2024-12-30 10:11')
+date_trunc('julian', timestamp '2024-12-30 10:11')
+to_char(date '2024-12-30', 'TZ OF')

@@ -42,3 +42,8 @@ timestamptz 'epoch'
 format('%s', timestamptz '2024-07-01 10:00+00')
 (date '2024-03-31', interval '36 hours') overlaps (timestamptz '2024-04-01 10:30+00', timestamptz '2024-04-01 11:30+00')
 (timestamp '2024-03-31 00:00', timestamp '2024-04-01 00:00') overlaps (timestamptz '2024-03-31 22:00+00', timestamptz '2024-03-31 23:30+00')
+to_char(date '2024-07-01', 'TZ OF')
+to_char(date '2024-07-01', 'HH24')
+timestamptz '2024-07-01 allballs'
+timestamptz '2024-07-01+02'
+timestamptz '2024-07-01'
