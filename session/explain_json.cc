@@ -159,9 +159,9 @@ class Document {
   const std::vector<plan::PipelineText> texts_;
 };
 
-/// Constants of a query may hold any bytes.
-std::string Text(const Json& document) {
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+/// In an array, as PostgreSQL prints it. Constants of a query may hold any bytes.
+std::string Text(Json document) {
+  return Json::array({std::move(document)}).dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -178,8 +178,8 @@ std::string ExplainChangeAsJson(const ExplainedChange& change, const std::string
     of["ms"] = change.ms;
   }
   Json out = {{"change", std::move(of)}};
-  if (!query.empty()) out.update(Json::parse(query));
-  return Text(out);
+  if (!query.empty()) out.update(Json::parse(query).at(0));
+  return Text(std::move(out));
 }
 
 }  // namespace nam::session

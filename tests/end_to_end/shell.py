@@ -121,7 +121,7 @@ class Shell(cases.Case):
         self.assertIn("  P2 scan lineorder", without)
         document = self.cluster.query("EXPLAIN (ANALYZE, FORMAT JSON) " + query)
         self.assertEqual(len(document), 1)
-        self.assertEqual(json.loads(document[0]["QUERY PLAN"])["result"]["rows"], 7)
+        self.assertEqual(json.loads(document[0]["QUERY PLAN"])[0]["result"]["rows"], 7)
 
     def test_settings_change_no_answer(self):
         """In place or by READ, one block in flight or 64, checked or not."""

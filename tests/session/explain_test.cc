@@ -60,7 +60,7 @@ class ExplainTest : public ::testing::Test {
   Json ExplainJson(const std::string& statement) {
     const TextRows rows = Run(statement);
     EXPECT_EQ(rows.size(), 1u) << statement;
-    return rows.size() == 1 ? Json::parse(rows[0][0]) : Json();
+    return rows.size() == 1 ? Json::parse(rows[0][0]).at(0) : Json();
   }
   InProcessCluster cluster_;
 };

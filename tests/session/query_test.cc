@@ -467,12 +467,13 @@ TEST_F(QueryTest, ExplainAnalyzeShowsRowsOfEveryStage) {
 TEST_F(QueryTest, ExplainAsJsonIsOneDocument) {
   const TextRows plan = Rows("explain (format json) select name from items order by name");
   ASSERT_EQ(plan.size(), 1u);
-  EXPECT_EQ(nlohmann::json::parse(plan[0][0]).count("result"), 0u) << plan[0][0];
+  ASSERT_EQ(nlohmann::json::parse(plan[0][0]).size(), 1u) << "an array, as PostgreSQL's";
+  EXPECT_EQ(nlohmann::json::parse(plan[0][0]).at(0).count("result"), 0u) << plan[0][0];
   const TextRows analyzed = Rows(
       "explain (analyze, format json) select name, count(*) from sales, items where sales.item = items.item "
       "and sales.id < 100 group by name order by name");
   ASSERT_EQ(analyzed.size(), 1u);
-  const auto document = nlohmann::json::parse(analyzed[0][0]);
+  const auto document = nlohmann::json::parse(analyzed[0][0]).at(0);
   EXPECT_EQ(document.at("result").at("rows"), 9);
   const auto& stages = document.at("stages");
   ASSERT_EQ(stages.size(), 2u);
