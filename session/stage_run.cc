@@ -265,7 +265,7 @@ void StageRunner::TellFinishing(uint64_t rows) {
 WorkCounters* StageRunner::CountersFor(const PlacedStage& placed) {
   uint64_t bytes = 0;
   for (const ServerReport& server : placed.servers) bytes += server.share.driving_bytes;
-  double tuples = 0;
+  double tuples = placed.pairs;
   for (const optimizer::Plan::Join& join : placed.plan.joins) tuples += join.rows_after;
   const bool large = bytes >= kWorthClaimingBytes || tuples >= kWorthClaimingTuples;
   const bool wanted = settings_.work_queue == Choice::kOn || (settings_.work_queue == Choice::kAuto && large);

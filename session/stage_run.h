@@ -34,6 +34,7 @@ struct PlacedStage {
   optimizer::TableRefs tables;
   uint32_t first_table = 0;  // of the physical plan: where `tables` begin
   bool extended = false;     // has build sides that `plan` does not know
+  double pairs = 0;          // estimate of those that its joins without keys compare
   uint32_t parts = 0;        // that it claims instead of the driving table: there is no `plan` then
   std::vector<proto::Directory> inputs;  // where they are
   std::vector<ServerReport> servers;     // those with work

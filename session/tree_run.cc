@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
 #include "execution/methods.h"
+#include "optimizer/operator_cost.h"
 #include "optimizer/plan_query.h"
 #include "session/explain.h"
 #include "session/no_rows.h"
@@ -47,6 +48,18 @@ bool WritesScratch(const plan::PhysicalPlan& plan) {
            (groups != nullptr && groups->parts > 0) ||
            (result != nullptr && result->runs != plan::Runs::kNever);
   });
+}
+
+/// What joins without keys compare in the pipeline that a stage claims: a row with each of the build side's.
+double PairsOf(const plan::PhysicalPlan& plan, uint32_t stage) {
+  const plan::Pipeline& claimed = plan.pipelines[plan.stages[stage].claimed];
+  double pairs = 0;
+  for (size_t s = 0; s < claimed.steps.size(); ++s) {
+    const auto* const probe = std::get_if<plan::ProbeStep>(&claimed.steps[s]);
+    if (probe == nullptr || !probe->keys.empty()) continue;
+    pairs += claimed.estimates[s].rows * optimizer::RowsLeft(plan, probe->build);
+  }
+  return pairs;
 }
 
 /// The earlier stages whose parts this one reads.
@@ -121,6 +134,7 @@ absl::Status TreeRun::Plan(size_t stages_kept) {
     placed.tables = stage.tables;
     placed.first_table = stage.first_table;
     placed.extended = stage.extended;
+    placed.pairs = PairsOf(plan(), static_cast<uint32_t>(s));
     placed.parts = stage.parts;
     if (stage.parts == 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(placed, reads));
   }
