@@ -324,6 +324,57 @@ TEST(CrowdsOfQueries, WhoIsRefusedEverywhereIsTold) {
   EXPECT_GT(refused, 5);
 }
 
+/// A query that wants all of the servers comes while another one holds some, for as long as its client likes.
+/// Small ones do not wait for that; and they never stop coming.
+TEST(LargeQueries, HoldUpNoSmallOnesAndAreNotHeldUpForEver) {
+  constexpr int64_t kLongUs = 10'000'000;
+  Crowd crowd(1, {.rows = 60'000});
+  Crowd::Prepare(crowd.client().session());
+  const std::unique_ptr<Client> large = crowd.NewClient("large");
+  std::vector<std::unique_ptr<Client>> small;
+  for (int i = 0; i < 2; ++i) {
+    small.push_back(crowd.NewClient(absl::StrCat("small-", i)));
+    Crowd::Prepare(small.back()->session());
+  }
+  for (const char* const setting : {"result_mib_max = 4", "build_mib_max = 4"})
+    EXPECT_TRUE(large->session().Execute(absl::StrCat("SET nam.", setting)).ok());
+  bool large_done = false;
+  double freed_ms = 0, done_ms = 0;
+  std::vector<std::unique_ptr<fabric::Thread>> threads;
+  const auto run_small = [&](Client& client) {
+    const auto result = client.session().Execute("select count(*) from keys where v < 100");
+    EXPECT_TRUE(result.ok()) << result.status();
+  };
+  Reader reader([&, once = true]() mutable {
+    if (!std::exchange(once, false)) return absl::OkStatus();
+    threads.push_back(large->fabric().StartThread("large", [&] {
+      const auto result = large->session().Execute("select count(*) from keys");
+      EXPECT_TRUE(result.ok()) << result.status();
+      done_ms = crowd.NowMs();
+      large_done = true;
+    }));
+    crowd.Pause(100'000);
+    const double before_ms = crowd.NowMs();
+    for (int i = 0; i < 10; ++i) run_small(*small[0]);
+    EXPECT_LT(crowd.NowMs() - before_ms, 1'000);
+    EXPECT_FALSE(large_done) << "it has all memory while another query has some";
+    for (const auto& client : small) {
+      threads.push_back(client->fabric().StartThread("small", [&, c = client.get()] {
+        const Deadline deadline = crowd.world().clock().After(kLongUs);
+        while (!large_done && !crowd.world().clock().Passed(deadline)) run_small(*c);
+      }));
+    }
+    crowd.Pause(100'000);
+    freed_ms = crowd.NowMs();
+    return absl::OkStatus();
+  });
+  const auto result = crowd.client().session().Execute("select k, v from keys", reader);
+  EXPECT_TRUE(result.ok()) << result.status();
+  threads.clear();
+  EXPECT_TRUE(large_done);
+  EXPECT_LT(done_ms - freed_ms, 1'000) << "small ones have passed it again and again";
+}
+
 /// It may be the same user's second query that waits for the first, which is never read on.
 TEST(StreamsThatStand, MemoryGoesToWhoWaits) {
   Crowd crowd(1, {.compute_memory_bytes = uint64_t{2} << 20, .rows = 60'000});
