@@ -198,15 +198,16 @@ Type TypeOfSpans(const std::vector<Expr>& operands) {
   return any(TypeKind::kTimestamp) && !any(TypeKind::kTimestampTz) ? Type::Timestamp() : Type::TimestampTz();
 }
 
-/// Whether an end without a type could be an interval as well: not beside moments alone, as PostgreSQL has
-/// it.
+/// Whether an end without a type could be an interval as well. PostgreSQL gives it the type of the other ends
+/// if they have but one, which is no time: that could become an interval.
 bool IsAmbiguousSpan(const std::vector<Expr>& operands) {
   if (!ExpressionBuilder::IsUntyped(operands[1]) && !ExpressionBuilder::IsUntyped(operands[3])) return false;
-  const auto known = [](const Expr& operand) { return !ExpressionBuilder::IsUntyped(operand); };
-  return std::none_of(operands.begin(), operands.end(), known) ||
-         std::any_of(operands.begin(), operands.end(), [&](const Expr& operand) {
-           return known(operand) && operand.type.kind != TypeKind::kTimestampTz;
-         });
+  const auto known = std::find_if_not(operands.begin(), operands.end(), ExpressionBuilder::IsUntyped);
+  if (known == operands.end()) return true;
+  if (known->type.kind == TypeKind::kTime || known->type.kind == TypeKind::kInterval) return true;
+  return std::any_of(known, operands.end(), [&](const Expr& operand) {
+    return !ExpressionBuilder::IsUntyped(operand) && operand.type.kind != known->type.kind;
+  });
 }
 
 }  // namespace

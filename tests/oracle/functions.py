@@ -78,7 +78,7 @@ class Functions:
             return options
         field = self.pick("epoch", "second", "milliseconds", "microseconds")
         return options + [f"extract({field} from {leaf(self.pick('time', 'zoned', 'timestamp'))})",
-                          f"extract({field} from {self.parts(leaf)})", f"extract(julian from {leaf('date')})"]
+                          f"extract({field} from {self.parts(leaf)})"]
 
     def of_texts(self, x, leaf):
         options = [f"upper({x})", f"lower({x})", f"substr({x}, 2)", f"substr({x}, 1, 2)", f"replace({x}, 'a', 'bb')",
@@ -115,7 +115,7 @@ class Functions:
         return [f"({x} + 30)", f"({x} - 1)", f"cast({leaf('timestamp')} as date)", f"({x} + ({leaf('int')} % 100)::int)",
                 f"({leaf('zoned')})::date", f"to_date(to_char({x}, 'DD.MM.YYYY'), 'DD.MM.YYYY')", f"date({leaf('zoned')})",
                 f"to_date(to_char({leaf('timestamp')}, 'YYYYMMDD'), 'YYYYMMDD')",
-                f"to_date(to_char({x}, 'IYYY IW ID'), 'IYYY IW ID')", f"to_date(to_char({x}, 'YYYY DDD'), 'YYYY DDD')"]
+                f"to_date(to_char({x}, 'YYYY DDD'), 'YYYY DDD')"]
 
     def of_timestamps(self, x, leaf):
         options = [f"date_trunc('{self.pick('month', 'day', 'hour', 'year')}', {x})", f"({x} + interval '1 day')",
