@@ -266,8 +266,10 @@ class Changes:
             self.in_transaction += bool(self.in_transaction)
         if difference:
             return difference
-        return self.check("select count(*), sum(id), sum(k), sum(n), count(s), min(s), max(s), max(d), sum(u), count(b), max(r), min(w), max(y), sum(justify_interval(i)), count(distinct o), max(o::text) from c") or \
-            self.check("select * from c where id between %d and %d" % (self.touched - 100, self.touched + 100)) or self.check("select * from g")
+        sums = "count(*), sum(id), sum(k), sum(n), count(s), min(s), max(s), max(d), sum(u), count(b), max(r), min(w), max(y), " \
+               "sum(justify_interval(i)), count(distinct o), max(o::text)"
+        near = "id between %d and %d" % (self.touched - 100, self.touched + 100)
+        return self.check("select %s from c" % sums) or self.check("select * from c where " + near) or self.check("select * from g")
 
     def run(self, count):
         if count <= 0:
