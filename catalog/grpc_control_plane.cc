@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/interruption.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "catalog/address.h"
@@ -44,6 +45,7 @@ constexpr int kHandshakeTimeoutMs = 5'000;
 constexpr int64_t kConnectAgainUs = 4'000'000;
 constexpr int64_t kConnectPauseUs = 50'000;
 constexpr int64_t kPollConnectionUs = 100'000;
+constexpr int64_t kInterruptionCheckUs = 20'000;
 
 // Statuses travel as HTTP/2 trailers, whose size both ends bound.
 constexpr int kTrailerBytesMax = 64 << 10;
@@ -274,6 +276,10 @@ void GrpcServer::Shutdown(Deadline deadline) {
   server_.reset();
 }
 
+gpr_timespec In(int64_t us) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(us, GPR_TIMESPAN));
+}
+
 class GrpcChannel final : public ControlChannel {
  public:
   GrpcChannel(const std::string& address, const std::string& secret,
@@ -289,7 +295,7 @@ class GrpcChannel final : public ControlChannel {
       if (unreached_.load(std::memory_order_relaxed)) PollConnection(std::min(timeout_us, kPollConnectionUs));
       Outcome outcome = Try(path, request, deadline, cancellation, &cut_off);
       const Deadline again = RealClock().After(kConnectPauseUs);
-      if (!cut_off || again.ns >= connect_by.ns) return outcome;
+      if (!cut_off || again.ns >= connect_by.ns || Interruption::requested()) return outcome;
       RealClock().SleepUntil(again);
     }
   }
@@ -300,10 +306,7 @@ class GrpcChannel final : public ControlChannel {
 
   /// A connection that was lost comes back only while somebody polls. In a process without servers only calls
   /// do, and those that fail at once leave it where it was.
-  void PollConnection(int64_t timeout_us) {
-    channel_->WaitForConnected(
-        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(timeout_us, GPR_TIMESPAN)));
-  }
+  void PollConnection(int64_t timeout_us) { channel_->WaitForConnected(In(timeout_us)); }
 
   Outcome Try(const std::string& path, const std::string& request, Deadline deadline,
               CallCancellation* cancellation, bool* cut_off) {
@@ -320,7 +323,11 @@ class GrpcChannel final : public ControlChannel {
       call->Finish(&reply, &status, /*tag=*/nullptr);
       void* tag = nullptr;
       bool ok = false;
-      queue.Next(&tag, &ok);  // the deadline bounds it
+      bool ended = false;
+      while (!ended && Interruption::flag() != nullptr && !Interruption::requested())
+        ended = queue.AsyncNext(&tag, &ok, In(kInterruptionCheckUs)) != grpc::CompletionQueue::TIMEOUT;
+      if (!ended && Interruption::requested()) context.TryCancel();
+      if (!ended) queue.Next(&tag, &ok);  // the deadline bounds it
     }
     Outcome outcome;
     outcome.status = FromGrpcStatus(status);

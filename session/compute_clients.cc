@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "execution/methods.h"
 
@@ -40,14 +41,26 @@ ComputeClients::~ComputeClients() {
 
 /// Unheard, the server drops its results by itself after a while.
 void ComputeClients::Release(Server& server) {
-  for (const uint64_t attempt : std::exchange(server.unreleased, {})) Release(*server.peer, attempt);
+  for (const uint64_t attempt : std::exchange(server.unreleased, {}))
+    Release(*server.peer, attachment_.member(), attempt);
 }
 
-void ComputeClients::Release(catalog::Peer& peer, uint64_t attempt) const {
+void ComputeClients::Release(catalog::Peer& peer, MemberId client, uint64_t attempt) {
+  const Interruption none(nullptr);
   proto::ReleaseResultRequest request;
   request.set_attempt(attempt);
-  request.set_client(attachment_.member().value());
+  request.set_client(client.value());
   peer.Call(execution::kReleaseResult, request, kReleaseTimeoutUs).status().IgnoreError();
+}
+
+void ComputeClients::ReleaseLater(const std::shared_ptr<catalog::Peer>& peer, uint64_t attempt) {
+  std::erase_if(releasing_, [](const Releasing& one) { return one.ended->load(); });
+  auto ended = std::make_shared<std::atomic<bool>>(false);
+  releasing_.push_back({ended, attachment_.fabric().StartThread(
+                                   "nam-release", [peer, client = attachment_.member(), attempt, ended] {
+                                     Release(*peer, client, attempt);
+                                     *ended = true;
+                                   })});
 }
 
 ComputeClients::Server& ComputeClients::ServerOf(const proto::Member& member) {
@@ -182,7 +195,7 @@ void ComputeClients::EndAll() {
   ended_.clear();
   running_.clear();
   for (const std::shared_ptr<Calls>& calls : standing) {
-    if (calls->work.request.window_bytes() > 0) Release(*calls->peer, calls->work.request.attempt());
+    if (calls->work.request.window_bytes() > 0) ReleaseLater(calls->peer, calls->work.request.attempt());
   }
 }
 

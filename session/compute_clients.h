@@ -92,7 +92,9 @@ class ComputeClients {
   bool Hand(Calls& calls, std::unique_ptr<Work> work);
   void ReadResult(Work& work, const std::atomic<bool>& cancel, const Room& room);
   void Release(Server& server);
-  void Release(catalog::Peer& peer, uint64_t attempt) const;
+  static void Release(catalog::Peer& peer, MemberId client, uint64_t attempt);
+  /// By a thread: a server that is silent holds nobody up.
+  void ReleaseLater(const std::shared_ptr<catalog::Peer>& peer, uint64_t attempt);
   absl::Status ReadPartial(Server& server, const proto::AttemptReply& reply, std::string& out,
                            const std::atomic<bool>& cancel);
   /// After an error the READ is still in flight.
@@ -104,6 +106,11 @@ class ComputeClients {
   std::unique_ptr<fabric::CompletionQueue> completions_;
   std::map<uint32_t, std::unique_ptr<Server>> servers_;  // by member id
   std::vector<Thread> threads_;  // those that have ended are joined when the next one starts
+  struct Releasing {
+    std::shared_ptr<std::atomic<bool>> ended;
+    std::unique_ptr<fabric::Thread> thread;
+  };
+  std::vector<Releasing> releasing_;  // likewise
 
   std::mutex mutex_;  // guards what calling threads and the coordinator's share:
   std::deque<std::unique_ptr<Work>> ended_;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_format.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/control_plane.h"
 #include "optimizer/cost_model.h"
@@ -187,8 +188,11 @@ absl::Status MulticastCoordinator::StartSenders(const std::vector<MemoryServerId
   {
     std::vector<std::unique_ptr<fabric::Thread>> calls;
     for (size_t s = 0; s < servers.size(); ++s) {
-      calls.push_back(attachment_.fabric().StartThread(
-          "nam-multicast", [&, s] { replies[s] = attachment_.StartMulticast(servers[s], requests[s]); }));
+      calls.push_back(
+          attachment_.fabric().StartThread("nam-multicast", [&, s, cancel = Interruption::flag()] {
+            const Interruption interruption(cancel);
+            replies[s] = attachment_.StartMulticast(servers[s], requests[s]);
+          }));
     }
   }
   absl::Status failed;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
 #include "partitioner/record_row.h"
@@ -152,6 +153,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TransactionStatement&
       return Warn(Command("BEGIN"), sqlstate::kActiveTransaction,
                   "there is already a transaction in progress");
     }
+    const Interruption interruption(&cancelled_);
     if (const absl::Status begun = access_.Begin(); !begun.ok()) return InSql(begun);
     state_ = State::kOpen;
     return Command("BEGIN");
@@ -163,6 +165,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TransactionStatement&
   const bool open = state_ == State::kOpen;
   state_ = State::kIdle;
   if (open && statement.kind == Kind::kCommit) {
+    const Interruption interruption(&cancelled_);
     if (const absl::Status committed = access_.Commit(); !committed.ok()) return CommitInSql(committed);
     return Command("COMMIT");
   }
@@ -238,6 +241,7 @@ absl::StatusOr<ResultSet> RecordStatements::InTransaction(
     const std::function<absl::StatusOr<ResultSet>()>& body) {
   NAM_RETURN_IF_ERROR(MayRun(""));
   const bool own = state_ == State::kIdle;
+  const Interruption interruption(&cancelled_);
   if (own) {
     if (const absl::Status begun = access_.Begin(); !begun.ok()) return InSql(begun);
   }

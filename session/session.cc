@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "base/wall_time.h"
 #include "catalog/attachment.h"
@@ -336,6 +337,7 @@ class SessionImpl final : public Session {
     };
     if (reads_records) return records_->InTransaction(run);
     NAM_RETURN_IF_ERROR(MayRun(""));
+    const Interruption interruption(&cancel_);
     return run();
   }
 

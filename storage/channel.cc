@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 
 namespace nam::storage {
@@ -26,6 +27,24 @@ absl::Status BuriedError(const std::string& name) {
 constexpr size_t kTransferBytes = 64 * 1024;
 /// How long a wait lasts before the cancel flag is looked at again.
 constexpr int64_t kCancelCheckUs = 20'000;
+/// Long enough for any server that is not silent.
+constexpr int64_t kConnectLookUpUs = 700'000;
+
+/// A thread that may be interrupted looks up between tries.
+absl::StatusOr<std::unique_ptr<fabric::QueuePair>> Connect(fabric::Fabric& fabric, const std::string& address,
+                                                           fabric::CompletionQueue& completions,
+                                                           const ChannelOptions& options) {
+  Clock& clock = fabric.clock();
+  const Deadline deadline = clock.After(options.connect_timeout_us);
+  while (true) {
+    const bool looks_up = Interruption::flag() != nullptr;
+    const Deadline until{looks_up ? std::min(deadline.ns, clock.After(kConnectLookUpUs).ns) : deadline.ns};
+    auto queue_pair =
+        fabric.Connect(address, completions, {.send_depth = options.queue_depth, .receive_depth = 1}, until);
+    if (queue_pair.ok() || !clock.Passed(until) || clock.Passed(deadline)) return queue_pair;
+    if (Interruption::requested()) return absl::CancelledError("cancelled");
+  }
+}
 
 }  // namespace
 
@@ -51,9 +70,7 @@ absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
     return regions.status();
   }
   fresh->regions = *std::move(regions);
-  auto queue_pair = fabric_.Connect(fresh->regions->fabric_address, *completions_,
-                                    {.send_depth = options_.queue_depth, .receive_depth = 1},
-                                    fabric_.clock().After(options_.connect_timeout_us));
+  auto queue_pair = Connect(fabric_, fresh->regions->fabric_address, *completions_, options_);
   if (!queue_pair.ok()) {
     endpoints_.erase(server);
     return absl::Status(queue_pair.status().code(),
@@ -163,13 +180,18 @@ absl::StatusOr<size_t> Channel::WaitSome(std::span<fabric::Completion> completio
   }
   Clock& clock = fabric_.clock();
   const Deadline deadline = clock.After(options_.operation_timeout_us);
+  const bool interruptible = cancel == nullptr && Interruption::flag() != nullptr;
   while (true) {
-    const Deadline look_up{cancel == nullptr ? deadline.ns
-                                             : std::min(deadline.ns, clock.After(kCancelCheckUs).ns)};
+    const bool looks_up = cancel != nullptr || interruptible;
+    const Deadline look_up{looks_up ? std::min(deadline.ns, clock.After(kCancelCheckUs).ns) : deadline.ns};
     const size_t n = completions_->Wait(completions, look_up);
     if (n > 0) return n;
     if (cancel != nullptr && cancel->load(std::memory_order_relaxed))
       return absl::CancelledError("cancelled");
+    if (interruptible && Interruption::requested()) {
+      Break();
+      return absl::CancelledError("cancelled");
+    }
     if (clock.Passed(deadline)) return TimedOut("a completion");
   }
 }

@@ -77,7 +77,7 @@ class Channel {
 
   /// Waits for one completion or more, at most operation_timeout_us without any; 0 completions never.
   /// CANCELLED soon after `cancel` is set; what is in flight then is still to be taken, or the channel
-  /// broken.
+  /// broken. Without one, the thread's Interruption counts, and breaks it.
   absl::StatusOr<size_t> WaitSome(std::span<fabric::Completion> completions,
                                   const std::atomic<bool>* cancel = nullptr);
 

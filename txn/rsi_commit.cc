@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "storage/checksum.h"
 #include "txn/rsi_transaction.h"
@@ -68,6 +69,7 @@ absl::Status RsiSession::CommitWrites() {
     locking_ = false;
     return End(status);
   }
+  const Interruption none(nullptr);  // it cannot be taken back any more
   phase_ = Phase::kFlipping;
   if (absl::Status flipped = Flip(); !flipped.ok()) return End(flipped);
   phase_ = Phase::kFlipped;

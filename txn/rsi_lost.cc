@@ -12,6 +12,8 @@
 ///     Lose ─▶ Settle: connections ended ─▶ another session, its heir ─▶ recovers this client
 ///       └ what became of the transaction       └ cannot be had: LostClients, for the next that is opened
 ///
+/// One that was cancelled goes to LostClients at once.
+///
 /// A heir that is lost itself goes to LostClients, too; the next one settles both.
 namespace nam::txn {
 namespace {
@@ -30,7 +32,8 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
   suspect_ = holder_ = 0;
   channel_->Break();
   absl::StatusOr<std::optional<bool>> settled = absl::UnavailableError("there was nothing to settle");
-  if (slot_.client != 0) settled = Settle();
+  // Who cancels does not wait for servers that are silent.
+  if (slot_.client != 0) settled = absl::IsCancelled(status) ? SettleLater(status) : Settle();
   // Before the flips nothing has happened and nothing will, behind them all has; in between recovery tells.
   std::optional<bool> committed;
   if (phase_ != Phase::kFlipping) committed = phase_ == Phase::kFlipped;
@@ -38,6 +41,7 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
   committed_ = committed.value_or(false);
   const char* const unknown =
       committed.has_value() ? "" : ", and whether its last commit took effect is unknown";
+  if (absl::IsCancelled(status) && committed.has_value() && !*committed) return broken_ = status;
   const std::string why(status.message());
   broken_ = absl::UnavailableError(absl::StrCat("the session is lost", unknown, ": ", why));
   if (!committed.has_value() || *committed) return broken_;
@@ -49,6 +53,12 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
   }
   // Keys that are revoked are no reason to give up: those of a process that stood still are made anew.
   return status.ok() || absl::IsPermissionDenied(status) ? broken_ : status;
+}
+
+absl::StatusOr<std::optional<bool>> RsiSession::SettleLater(const absl::Status& status) {
+  PutBack({channel_, slot_.client, slot_.owner});
+  slot_ = {};
+  return status;
 }
 
 absl::StatusOr<std::optional<bool>> RsiSession::Settle() {

@@ -235,6 +235,7 @@ class RsiSession final : public Session {
   absl::Status Lose(const absl::Status& status);
   /// Whether the transaction under way was committed; none: only somebody else can tell.
   absl::StatusOr<std::optional<bool>> Settle();
+  absl::StatusOr<std::optional<bool>> SettleLater(const absl::Status& status);
   /// For whoever opens the process's next session, and for the thread that settles.
   void PutBack(LostClient lost);
   void RetireOthers();

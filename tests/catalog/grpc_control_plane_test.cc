@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/cord.h"
+#include "base/interruption.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
 #include "catalog/address.h"
@@ -319,6 +320,25 @@ TEST_F(GrpcControlPlaneTest, CancellationReachesTheHandler) {
   // Cancelled before it began: never sent.
   EXPECT_EQ(peer.Call(kGetCluster, {}, 30'000'000, &cancellation).status().code(),
             absl::StatusCode::kCancelled);
+}
+
+TEST_F(GrpcControlPlaneTest, AnInterruptionOfTheThreadEndsItsCall) {
+  std::atomic<bool> interrupted = false;
+  const auto server = Serve([&](const IncomingCall& call) -> absl::StatusOr<proto::Cluster> {
+    interrupted = true;
+    const Deadline deadline = RealClock().After(10'000'000);
+    while (!call.Cancelled() && !RealClock().Passed(deadline)) {
+    }
+    return proto::Cluster();
+  });
+  const Peer peer = PeerOf(*server);
+  const Interruption interruption(&interrupted);
+  EXPECT_EQ(peer.Call(kGetCluster, {}, 30'000'000).status().code(), absl::StatusCode::kCancelled);
+  {
+    const Interruption none(nullptr);
+    interrupted = false;
+    EXPECT_FALSE(absl::IsCancelled(peer.Call(kGetCluster, {}, 500'000).status())) << "not where it is masked";
+  }
 }
 
 }  // namespace

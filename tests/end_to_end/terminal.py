@@ -12,10 +12,10 @@ from cluster import NAM, PATIENCE, Failed, wait_until
 class Terminal:
     """A shell on a terminal of its own."""
 
-    def __init__(self, case, cluster):
+    def __init__(self, case, cluster, options=()):
         self.child, self.fd = pty.fork()
         if self.child == 0:
-            os.execve(NAM, ["nam", "sql"] + cluster.options, dict(cluster.scratch.env, TERM="dumb"))
+            os.execve(NAM, ["nam", "sql", *cluster.options, *options], dict(cluster.scratch.env, TERM="dumb"))
         case.addCleanup(self.kill)
         self.seen = ""
         self.at = 0
