@@ -236,7 +236,7 @@ absl::StatusOr<Expr> ExpressionBinder::Overlaps(std::vector<Expr> operands, int 
   return builder_.Call("overlaps", std::move(operands), position);
 }
 
-absl::StatusOr<Expr> ExpressionBinder::CurrentTime(const Node& node, const Context& context) {
+absl::StatusOr<Expr> ExpressionBinder::CurrentTime(const Node& node) {
   const std::string op = node.Text("op");
   constexpr std::pair<const char*, TypeKind> kKnown[] = {{"SVFOP_CURRENT_DATE", TypeKind::kDate},
                                                          {"SVFOP_CURRENT_TIMESTAMP", TypeKind::kTimestampTz},

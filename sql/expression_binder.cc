@@ -112,7 +112,7 @@ absl::StatusOr<Expr> ExpressionBinder::Expression(const Node& node, Context cont
   if (node.Is("FuncCall")) return Function(node, context);
   if (node.Is("MinMaxExpr")) return MinMax(node, context);
   if (node.Is("BooleanTest")) return BooleanTest(node, context);
-  if (node.Is("SQLValueFunction")) return CurrentTime(node, context);
+  if (node.Is("SQLValueFunction")) return CurrentTime(node);
   return RefuseExpression(node);
 }
 

@@ -97,7 +97,7 @@ class ExpressionBinder {
   ExprOr BooleanTest(const Node& node, const Context& context);
   ExprOr DistinctTest(const Node& node, bool negated, const Context& context);
   ExprOr Distinct(plan::Expr a, plan::Expr b, int position);
-  ExprOr CurrentTime(const Node& node, const Context& context);
+  ExprOr CurrentTime(const Node& node);
   ExprOr IntervalConstant(const Node& node);
   absl::StatusOr<std::vector<plan::Expr>> Row(const Node& node, const Context& context);
   ExprOr CompareRows(plan::Op op, std::vector<plan::Expr> a, std::vector<plan::Expr> b, int position);
