@@ -174,6 +174,11 @@ class TimeFormatter {
     return absl::StrFormat("%0*d", fill_ || names_only_ ? width + (n < 0) : 0, n);
   }
 
+  /// Days' sign takes one of the places, other than that of hours and months, as in PostgreSQL.
+  std::string DaysOfInterval(int64_t n, int width) const {
+    return absl::StrFormat("%0*d", fill_ || names_only_ ? width : 0, n);
+  }
+
   /// The last `digits` digits of a year.
   std::string Year(int64_t year, int digits) const {
     constexpr int64_t kPowers[] = {1, 10, 100, 1000};
@@ -216,8 +221,8 @@ class TimeFormatter {
     const int year = civil_.year, month = civil_.month, day = civil_.day;
     if (upper == "FX") return {};
     if (upper == "MM") return Number(month, 2);
-    if (upper == "DD") return Number(day, 2);
-    if (upper == "DDD") return Number((int64_t{12} * year + month) * 30 + day, 3);
+    if (upper == "DD") return DaysOfInterval(day, 2);
+    if (upper == "DDD") return DaysOfInterval((int64_t{12} * year + month) * 30 + day, 3);
     if (upper == "CC") return Number(year / 100, 2);
     if (upper == "Q") return month == 0 ? "" : absl::StrCat((month - 1) / 3 + 1);
     if (upper == "W") return absl::StrCat((day - 1) / 7 + 1);
