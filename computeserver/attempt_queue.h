@@ -27,9 +27,8 @@ namespace nam::computeserver {
 ///  - Who has a turn waits for no other attempt, so turns end; and who has memory takes more only if there is
 ///    some at that moment. So memory comes back, too.
 ///  - An attempt that lacks memory is passed by later ones as long as earlier ones hold what it lacks: it
-///  could
-///    not begin in any case, and small queries do not wait for large ones that run for long. Once those have
-///    ended it is passed no more. So it waits for the attempts of that moment, and never for those that keep
+///    could not begin in any case, and small queries do not wait for large ones that run for long. Once those
+///    have ended it is passed no more. So it waits for the attempts of that moment, and never for those that keep
 ///    coming.
 ///  - Attempts whose results leave in windows stand still while their clients read, and keep their place. Who
 ///    lacks one of these places is passed by others; `relieve` may end what has stood still for too long.
