@@ -28,8 +28,8 @@ namespace nam::computeserver {
 ///    some at that moment. So memory comes back, too.
 ///  - An attempt that lacks memory is passed by later ones as long as earlier ones hold what it lacks: it
 ///    could not begin in any case, and small queries do not wait for large ones that run for long. Once those
-///    have ended it is passed no more. So it waits for the attempts of that moment, and never for those that keep
-///    coming.
+///    have ended it is passed no more. So it waits for the attempts of that moment, and never for those that
+///    keep coming.
 ///  - Attempts whose results leave in windows stand still while their clients read, and keep their place. Who
 ///    lacks one of these places is passed by others; `relieve` may end what has stood still for too long.
 ///  - Who resumes what has begun comes before all who have not, for it holds what they wait for. It is not

@@ -73,7 +73,7 @@ absl::StatusOr<Value> NumberOf(const proto::Table& table, const proto::Column& c
 
 absl::StatusOr<Value> RecordChanges::DefaultOf(const proto::Table& table, int column,
                                                const ChangeValue& otherwise) {
-  if (otherwise.has_value()) return plan::Evaluate(*otherwise, plan::Resolver());
+  if (otherwise.has_value()) return plan::Evaluate(*otherwise, sql::ValueResolver());
   NAM_ASSIGN_OR_RETURN(const uint64_t place, access_.NextNumber(table, column));
   return NumberOf(table, table.columns(column), place);
 }
@@ -255,7 +255,7 @@ absl::StatusOr<ResultSet> RecordChanges::Insert(const sql::InsertStatement& stat
         values.emplace_back();
         continue;
       }
-      NAM_ASSIGN_OR_RETURN(Value value, plan::Evaluate(*expr, plan::Resolver()));
+      NAM_ASSIGN_OR_RETURN(Value value, plan::Evaluate(*expr, sql::ValueResolver()));
       values.emplace_back(std::move(value));
     }
     NAM_RETURN_IF_ERROR(inserting.Add(std::move(values), positions));

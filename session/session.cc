@@ -169,8 +169,13 @@ class SessionImpl final : public Session {
     return sql::Bind(statement, tables_, now);
   }
 
-  sql::StatementTime Now() const {
-    return {WallTimeUs(attachment_.fabric().clock()), settings_.now().time_zone};
+  /// now() is the same in all statements of a transaction: when it began.
+  sql::StatementTime Now() {
+    const int64_t wall_us = WallTimeUs(attachment_.fabric().clock());
+    if (!InTransaction()) began_us_ = wall_us;
+    sql::StatementTime time(began_us_, settings_.now().time_zone);
+    time.statement_us = wall_us;
+    return time;
   }
 
   bool InTransaction() const { return records_.has_value() && records_->in_transaction(); }
@@ -472,6 +477,7 @@ class SessionImpl final : public Session {
   MemberId member_;                   // whose all this is
   std::optional<absl::Status> lost_;  // with a transaction; not told yet
   session::Settings settings_;
+  int64_t began_us_ = 0;  // when the transaction or, outside of one, the last statement began
   std::atomic<bool> cancel_ = false;
   RowReceiver* receiver_ = nullptr;  // of the statement that runs
   /// While EXPLAIN ANALYZE makes a change: gets the lines of the query that the change is made of.

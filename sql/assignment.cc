@@ -1,12 +1,16 @@
 #include "sql/assignment.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "partitioner/record_row.h"
+#include "types/bytes.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
@@ -15,6 +19,19 @@ namespace {
 
 using partitioner::BytesOfColumn;
 using partitioner::MostTextBytesOf;
+using plan::Expr;
+
+constexpr plan::ColumnRef kRandomUuid = {-2, 0};
+
+/// Of version 4.
+__int128 NewUuid() {
+  std::string bytes(sizeof(__int128), '\0');
+  NAM_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()), "random bytes");
+  constexpr size_t kVersion = 6, kVariant = 8;
+  bytes[kVersion] = static_cast<char>((bytes[kVersion] & 0x0f) | 0x40);
+  bytes[kVariant] = static_cast<char>((bytes[kVariant] & 0x3f) | 0x80);
+  return UuidOfBytes(bytes);
+}
 
 absl::Status OutOfRange(const proto::Type& type, int position) {
   if (ColumnTypeOf(type).kind == TypeKind::kDecimal) {
@@ -54,6 +71,27 @@ std::string ColumnTypeName(const proto::Type& type) {
     default:
       return TypeName(ColumnTypeOf(type));
   }
+}
+
+Expr RandomUuid(int position) {
+  Expr expr;
+  expr.op = plan::Op::kColumn;
+  expr.type = Type::Uuid();
+  expr.position = position;
+  expr.column = kRandomUuid;
+  return expr;
+}
+
+bool AsksRandomUuid(const Expr& expr) {
+  return (expr.op == plan::Op::kColumn && expr.column == kRandomUuid) ||
+         std::any_of(expr.children.begin(), expr.children.end(), AsksRandomUuid);
+}
+
+plan::Resolver ValueResolver() {
+  return [](const Expr& e) {
+    NAM_CHECK(e.column == kRandomUuid, "a value without a row");
+    return UuidValue(NewUuid());
+  };
 }
 
 absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value, int position) {

@@ -29,6 +29,13 @@ inline plan::Resolver RowResolver(const std::vector<Value>& row) {
   return [&row](const plan::Expr& e) { return row[static_cast<size_t>(e.column.column)]; };
 }
 
+/// gen_random_uuid() in a DEFAULT, or as a value of INSERT: a column of no table, with another value each
+/// time that it is read.
+plan::Expr RandomUuid(int position);
+bool AsksRandomUuid(const plan::Expr& expr);
+/// Of values without a row, which name no other column.
+plan::Resolver ValueResolver();
+
 /// As CREATE TABLE writes it: `smallint`, `decimal(5,2)`, `char(3)`, …
 std::string ColumnTypeName(const proto::Type& type);
 

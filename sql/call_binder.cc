@@ -39,9 +39,9 @@ int64_t DayOf(int64_t us) {
 
 /// The statement's time as a value of a type: a date, a time or a timestamp is what the session's clocks
 /// show.
-absl::StatusOr<Expr> Now(const Node& node, TypeKind kind) {
+absl::StatusOr<Expr> Now(const Node& node, TypeKind kind, bool of_statement = false) {
   const StatementTime& time = node.text().time();
-  const std::optional<int64_t> now = time.now_us;
+  const std::optional<int64_t> now = of_statement && time.statement_us ? time.statement_us : time.now_us;
   if (!now) return Refusal("the current time is not supported here", node.position(), "write a constant");
   if (kind == TypeKind::kTimestampTz) return MakeLiteral(Value::TimestampTz(*now), node.position());
   const TimeZone* zone = TimeZone::OfThread(time.zone);
@@ -134,7 +134,7 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
   const std::vector<Node> args = node.List("args");
   if (args.empty() &&
       IsOneOf(name, {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"}))
-    return Now(node, TypeKind::kTimestampTz);
+    return Now(node, TypeKind::kTimestampTz, IsOneOf(name, {"statement_timestamp", "clock_timestamp"}));
   if (args.empty() && name == "pi") return MakeLiteral(Value::Double(std::numbers::pi), position);
   std::vector<Expr> operands;
   for (const Node& arg : args) {

@@ -19,6 +19,7 @@ using plan::Expr;
 class DefaultScope final : public QueryScope {
  public:
   std::optional<absl::StatusOr<Expr>> BindInQuery(const Node& node, Clause, int) override {
+    if (CallsRandomUuid(node)) return RandomUuid(node.position());
     if (node.Is("ColumnRef"))
       return Refusal("cannot use column reference in DEFAULT expression", node.position(),
                      "write a constant");
@@ -46,6 +47,13 @@ absl::StatusOr<Expr> StoredDefault(const proto::Column& column, const StatementT
 }
 
 }  // namespace
+
+bool CallsRandomUuid(const Node& node) {
+  const std::vector<std::string> name =
+      node.Is("FuncCall") ? node.Names("funcname") : std::vector<std::string>();
+  return name == std::vector<std::string>{"gen_random_uuid"} && node.List("args").empty() &&
+         !node.Has("over");
+}
 
 Type TypeOfColumn(const proto::Column& column) {
   Type type = ColumnTypeOf(column.type());

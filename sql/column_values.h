@@ -12,6 +12,9 @@
 /// What statements put into columns of a record table.
 namespace nam::sql {
 
+/// Whether it is gen_random_uuid(), which has a value in DEFAULT and as one of INSERT alone.
+bool CallsRandomUuid(const Node& node);
+
 /// As expressions know the column: without its length.
 Type TypeOfColumn(const proto::Column& column);
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
+#include "sql/assignment.h"
 #include "sql/change_scope.h"
 #include "sql/conflict_binder.h"
 #include "sql/record_binder.h"
@@ -135,7 +136,10 @@ class InsertBinder {
         continue;
       }
       NAM_RETURN_IF_ERROR(MayBeGiven(column, items[i].position()));
-      NAM_ASSIGN_OR_RETURN(Expr value, values_.BindUntyped(items[i], Clause::kValues));
+      Expr value = RandomUuid(items[i].position());
+      if (!CallsRandomUuid(items[i])) {
+        NAM_ASSIGN_OR_RETURN(value, values_.BindUntyped(items[i], Clause::kValues));
+      }
       any_asks_ = any_asks_ || values_.UsesSubquery(value);
       NAM_ASSIGN_OR_RETURN(
           value, AsColumn(values_.builder(), std::move(value), table().columns(column), items[i].position()));
@@ -198,6 +202,11 @@ class InsertBinder {
                          "insert these rows by a statement of their own");
         }
         project.outputs.push_back(row[i].has_value() ? std::move(*row[i]) : *otherwise);
+        if (AsksRandomUuid(project.outputs.back())) {
+          return Refusal("gen_random_uuid() in some rows beside subqueries is not supported",
+                         node_.Field("selectStmt").Leftmost(),
+                         "insert these rows by a statement of their own");
+        }
       }
       for (const Expr& value : project.outputs) users.push_back(&value);
       NodePtr input = values_.Attach(plan::logical::MakeOneRow(), users);

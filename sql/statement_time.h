@@ -17,8 +17,9 @@ struct StatementTime {
   StatementTime(std::optional<int64_t> now, std::string time_zone)
       : now_us(now), zone(std::move(time_zone)) {}
 
-  std::optional<int64_t> now_us;  // since 1970; nothing where no time is known
-  std::string zone = kUtc;        // a name that TimeZone::Find knows
+  std::optional<int64_t> now_us;        // since 1970; nothing where no time is known
+  std::optional<int64_t> statement_us;  // in a transaction that began before, which now_us is of
+  std::string zone = kUtc;              // a name that TimeZone::Find knows
 };
 
 }  // namespace nam::sql

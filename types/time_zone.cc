@@ -114,7 +114,7 @@ size_t FindOffset(std::string_view text) {
   const std::string_view before = text.substr(0, sign);
   const size_t t = before.find_first_of("Tt");
   const bool timed = t != std::string_view::npos && t > 0 && IsDigit(before[t - 1]);
-  const bool apart = timed || before.ends_with(' ') || before.find('/') != std::string_view::npos;
+  const bool apart = timed || before.ends_with(' ') || std::count(before.begin(), before.end(), '/') == 2;
   return apart && ParseOffset(text.substr(sign + 1)) ? sign : std::string_view::npos;
 }
 

@@ -158,8 +158,8 @@ TEST(EvaluateTest, Timestamps) {
   EXPECT_EQ(Text("timestamp '1994-03-15 00:00:00' = day"), "t");
   EXPECT_EQ(Text("day < timestamp '1994-03-15 00:00:00.000001'"), "t");
   EXPECT_EQ(Text("timestamp '1994-03-15' between '1994-03-14 12:00' and '1994-03-15'"), "t");
-  for (const char* bad : {"", "2026-01-02 3", "2026-01-02 03:04:05.", "2026-01-02 03:04:05.1x",
-                          "2026-01-02 03:04:05.1234567x", "2026-01-02x03:04"}) {
+  for (const char* bad :
+       {"", "2026-01-02 3", "2026-01-02 03:04:05.1x", "2026-01-02 03:04:05.1234567x", "2026-01-02x03:04"}) {
     EXPECT_EQ(sql::BindError("select timestamp '" + std::string(bad) + "' from t").sqlstate, "22007") << bad;
   }
   // Written as a timestamp is, but there is none; half a microsecond before year 10000 is rounded into it.
@@ -170,6 +170,7 @@ TEST(EvaluateTest, Timestamps) {
         << none;
   }
   EXPECT_EQ(Text("timestamp ' 2026-01-02 3:04 '"), "2026-01-02 03:04:00");
+  EXPECT_EQ(Text("timestamp '2026-01-02 03:04:05.'"), "2026-01-02 03:04:05");
   EXPECT_EQ(Text("timestamp '2026-01-02 24:00'"), "2026-01-03 00:00:00");
   EXPECT_EQ(Text("timestamp '2026-01-02 03:04:60'"), "2026-01-02 03:05:00");
   EXPECT_EQ(Text("timestamp '9999-12-31 23:59:59.9999994'"), "9999-12-31 23:59:59.999999");

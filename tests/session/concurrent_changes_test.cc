@@ -153,5 +153,22 @@ TEST_F(ConcurrentChangesTest, PreparedStatements) {
   EXPECT_EQ(Run(session, "deallocate find"), "26000");
 }
 
+/// As in PostgreSQL; statement_timestamp() goes on.
+TEST_F(ConcurrentChangesTest, NowIsWhenTheTransactionBegan) {
+  Session& session = cluster_.session();
+  ASSERT_EQ(Run(session, "create table t (a int, at timestamptz default now()) with (storage = record)"),
+            "CREATE TABLE");
+  EXPECT_EQ(Run(session, "begin"), "BEGIN");
+  EXPECT_EQ(Run(session, "insert into t values (1)"), "INSERT 0 1");
+  EXPECT_EQ(Run(session, "insert into t values (2), (3)"), "INSERT 0 2");
+  EXPECT_EQ(Column("select count(*) from t where at = now() and statement_timestamp() > now() and "
+                   "at = timestamptz 'now'"),
+            TextRow{"3"});
+  EXPECT_EQ(Run(session, "commit"), "COMMIT");
+  EXPECT_EQ(Run(session, "insert into t values (4)"), "INSERT 0 1");
+  EXPECT_EQ(Column("select count(distinct at) from t"), TextRow{"2"});
+  EXPECT_EQ(Column("select count(*) from t where at = now()"), TextRow{"0"});
+}
+
 }  // namespace
 }  // namespace nam::testing

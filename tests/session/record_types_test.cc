@@ -58,6 +58,28 @@ TEST_F(RecordTypesTest, UuidsAreKeysAndValues) {
   EXPECT_EQ(Run("select n from u where id::text like '7%'"), "SELECT 1 | 4");
 }
 
+TEST_F(RecordTypesTest, EachRowHasItsOwnRandomUuid) {
+  ASSERT_EQ(Run("create table g (id uuid default gen_random_uuid() primary key, n int, t text default 'x' || "
+                "gen_random_uuid()::text) with (storage = record)"),
+            "CREATE TABLE");
+  EXPECT_EQ(Run("insert into g (n) values (1), (2), (3)"), "INSERT 0 3");
+  EXPECT_EQ(Run("insert into g values (gen_random_uuid(), 4, 'a'), (gen_random_uuid(), 5, 'b'), (default, 6, "
+                "gen_random_uuid())"),
+            "INSERT 0 3");
+  EXPECT_EQ(Run("insert into g (n) select n + 10 from g"), "INSERT 0 6");
+  EXPECT_EQ(Run("select count(distinct id), count(distinct t), count(*) from g"), "SELECT 1 | 12,12,12");
+  EXPECT_EQ(Run("update g set id = default, t = default"), "UPDATE 12");
+  EXPECT_EQ(Run("select count(distinct id), count(distinct t) from g"), "SELECT 1 | 12,12");
+  EXPECT_EQ(Run("select count(*) from g where id::text like '________-____-4___-____-____________' and "
+                "substr(id::text, 20, 1) in ('8', '9', 'a', 'b') and length(t) = 37"),
+            "SELECT 1 | 12");
+  EXPECT_EQ(Run("insert into g (n) values ((select 21)), (22)"), "INSERT 0 2");
+  EXPECT_EQ(Run("insert into g (n, id) values ((select 1), default)"), "0A000");
+  EXPECT_EQ(Run("insert into g (n, id) values ((select 1), gen_random_uuid())"), "0A000");
+  EXPECT_EQ(Run("insert into g (n) values (gen_random_uuid())"), "42804");
+  EXPECT_EQ(Run("select gen_random_uuid() from g"), "0A000");
+}
+
 TEST_F(RecordTypesTest, BytesAreKeysAndValues) {
   ASSERT_EQ(Run("create table b (k bytea primary key, v bytea, n int) with (storage = record)"),
             "CREATE TABLE");
