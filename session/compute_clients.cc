@@ -21,6 +21,8 @@ constexpr int64_t kReadTimeoutUs = 4'000'000;
 /// How long a wait for a READ lasts before it is looked whether the statement was cancelled.
 constexpr int64_t kCancelCheckUs = 20'000;
 constexpr int64_t kReleaseTimeoutUs = 1'000'000;
+/// Those that are not silent have heard of it by then.
+constexpr int64_t kReleasePatienceUs = 200'000;
 /// A statement's bound; Cancel ends it sooner.
 constexpr int64_t kAttemptTimeoutUs = int64_t{24} * 3600 * 1'000'000;
 
@@ -54,12 +56,12 @@ void ComputeClients::Release(catalog::Peer& peer, MemberId client, uint64_t atte
 }
 
 void ComputeClients::ReleaseLater(const std::shared_ptr<catalog::Peer>& peer, uint64_t attempt) {
-  std::erase_if(releasing_, [](const Releasing& one) { return one.ended->load(); });
-  auto ended = std::make_shared<std::atomic<bool>>(false);
+  std::erase_if(releasing_, [](const Releasing& one) { return one.ended->IsSet(); });
+  std::shared_ptr<fabric::Event> ended = attachment_.fabric().CreateEvent();
   releasing_.push_back({ended, attachment_.fabric().StartThread(
                                    "nam-release", [peer, client = attachment_.member(), attempt, ended] {
                                      Release(*peer, client, attempt);
-                                     *ended = true;
+                                     ended->Set();
                                    })});
 }
 
@@ -197,6 +199,8 @@ void ComputeClients::EndAll() {
   for (const std::shared_ptr<Calls>& calls : standing) {
     if (calls->work.request.window_bytes() > 0) ReleaseLater(calls->peer, calls->work.request.attempt());
   }
+  const Deadline patience = attachment_.fabric().clock().After(kReleasePatienceUs);
+  for (const Releasing& one : releasing_) one.ended->Wait(patience);
 }
 
 absl::Status ComputeClients::ReadPartial(Server& server, const proto::AttemptReply& reply, std::string& out,

@@ -107,7 +107,7 @@ class ComputeClients {
   std::map<uint32_t, std::unique_ptr<Server>> servers_;  // by member id
   std::vector<Thread> threads_;  // those that have ended are joined when the next one starts
   struct Releasing {
-    std::shared_ptr<std::atomic<bool>> ended;
+    std::shared_ptr<fabric::Event> ended;
     std::unique_ptr<fabric::Thread> thread;
   };
   std::vector<Releasing> releasing_;  // likewise
