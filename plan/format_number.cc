@@ -484,6 +484,11 @@ absl::StatusOr<Value> FormatExact(const Expr& call, Pattern pattern, __int128 n,
   return Value::String(NumberPrinter(std::move(pattern), std::move(digits), blanks).Print());
 }
 
+/// NaN and Infinity as they are printed everywhere.
+std::string FixedText(double x, int decimals) {
+  return std::isfinite(x) ? absl::StrFormat("%.*f", decimals, x) : RealText(x, /*real=*/false);
+}
+
 /// Numbers of 64 bits have 15 digits that mean something.
 absl::StatusOr<Value> FormatReal(const Expr& call, Pattern pattern, double x) {
   constexpr int kMostDigits = 15;
@@ -507,14 +512,14 @@ absl::StatusOr<Value> FormatReal(const Expr& call, Pattern pattern, double x) {
     x *= std::pow(10.0, pattern.shift);
     pattern.before += pattern.shift;
   }
-  std::string text = absl::StrFormat("%.0f", std::abs(x));
+  std::string text = FixedText(std::abs(x), 0);
   const auto length = static_cast<int>(text.size());
   if (length >= kMostDigits) {
     pattern.behind = 0;
   } else if (length + pattern.behind > kMostDigits) {
     pattern.behind = kMostDigits - length;
   }
-  Digits digits{absl::StrFormat("%.*f", pattern.behind, x)};
+  Digits digits{FixedText(x, pattern.behind)};
   digits.negative = digits.text[0] == '-';
   if (digits.negative) digits.text.erase(0, 1);
   const size_t point = digits.text.find('.');
