@@ -60,7 +60,7 @@ class ComputeServerImpl final : public ComputeServer {
         open_(attachment_->fabric()) {
     handlers_.Add(execution::kRunAttempt,
                   [this](const proto::AttemptRequest& request, const catalog::IncomingCall& call) {
-                    return Run(call, request);
+                    return OrOver(Run(call, request));
                   });
     handlers_.Add(execution::kReleaseResult,
                   [this](const proto::ReleaseResultRequest& request, const catalog::IncomingCall&) {
@@ -107,6 +107,8 @@ class ComputeServerImpl final : public ComputeServer {
                                                      const Place& place);
   absl::StatusOr<proto::AttemptReply> Resume(const catalog::IncomingCall& call,
                                              const proto::AttemptRequest& request);
+  /// Who has no keys any more sees errors of all kinds, and those are not the query's.
+  absl::StatusOr<proto::AttemptReply> OrOver(absl::StatusOr<proto::AttemptReply> reply) const;
   /// Its result has been read, or nobody wants it.
   void Release(uint64_t attempt, MemberId client);
   /// Those that attempts are open for, or results lie here for.
@@ -197,6 +199,15 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
     inputs.scratch = execution::OpenScratch(*attachment_, AllocationId(request.scratch()), request.attempt());
   }
   return execution::PreparedStage::Make(std::move(inputs), stopping_);
+}
+
+absl::StatusOr<proto::AttemptReply> ComputeServerImpl::OrOver(
+    absl::StatusOr<proto::AttemptReply> reply) const {
+  const bool perhaps = !reply.ok() && !absl::IsCancelled(reply.status()) && !SqlErrorOf(reply.status());
+  if (!perhaps || !absl::IsNotFound(membership_->Ask())) return reply;
+  absl::Status over = reply.status();
+  over.SetPayload(execution::kServerOver, absl::Cord());
+  return over;
 }
 
 absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::IncomingCall& call,

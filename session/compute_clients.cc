@@ -109,7 +109,8 @@ void ComputeClients::Run(const std::shared_ptr<Calls>& calls) {
     auto reply = calls->peer->Call(execution::kRunAttempt, request, kAttemptTimeoutUs, &calls->cancellation);
     auto work = std::make_unique<Work>(calls->work);
     work->status = reply.status();
-    work->lost = !reply.ok() && catalog::Unanswered(reply.status());
+    work->lost = !reply.ok() && (catalog::Unanswered(reply.status()) ||
+                                 reply.status().GetPayload(execution::kServerOver).has_value());
     if (reply.ok()) work->reply = *std::move(reply);
     if (!Hand(*calls, std::move(work))) return;
     request = calls->work.request;

@@ -65,6 +65,7 @@ uint64_t QueryScratch::Open() {
       attachment_.member(), absl::StrCat("nam.scratch.", attachment_.member().value()),
       /*replace=*/false);
   if (allocation.ok()) allocation_ = *allocation;
+  why_none_ = allocation.status();
   return allocation_.value();
 }
 
@@ -122,6 +123,7 @@ execution::SortScratch QueryScratch::ForSorts() {
 }
 
 void QueryScratch::EndQuery(bool tell) {
+  why_none_ = absl::OkStatus();
   if (!std::exchange(used_, false) || allocation_ == AllocationId()) return;
   const AllocationId allocation = std::exchange(allocation_, AllocationId());
   if (!Abort(allocation) || !tell) return;

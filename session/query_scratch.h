@@ -31,6 +31,8 @@ class QueryScratch {
 
   /// The allocation, for AttemptRequest::scratch. 0: none can be had, the session has no lease.
   uint64_t Open();
+  /// Why the last Open had none, where it was asked for: the catalog's error.
+  const absl::Status& why_none() const { return why_none_; }
   /// Attempts may have written to it.
   void Use() { used_ = true; }
   /// Nobody will read what the attempt has written: memory servers free it before the query's end, those that
@@ -59,6 +61,7 @@ class QueryScratch {
   const std::atomic<bool>& cancel_;
   const std::unique_ptr<fabric::Event> ends_;
   AllocationId allocation_;  // none: 0
+  absl::Status why_none_;
   bool used_ = false;
 
   std::mutex mutex_;  // guards what the thread shares:

@@ -37,6 +37,8 @@ namespace {
 /// How long a statement waits for a memory server whose lease has ended.
 constexpr int64_t kSuspectPatienceUs = 2'000'000;
 constexpr int64_t kSuspectPauseUs = 100'000;
+/// Of a query that writers overtake: they may always be faster than it is.
+constexpr int kRunsAgain = 4;
 constexpr const char* kRetry =
     sqlstate::kSerializationFailure;  // what drivers and pools run again by themselves
 
@@ -49,6 +51,7 @@ class Delivery final : public RowReceiver {
     return receiver_.Begin(columns);
   }
   absl::Status Add(const ResultBatch& rows) override { return receiver_.Add(rows); }
+  bool begun() const { return begun_; }
   uint64_t bytes_held() const override { return receiver_.bytes_held(); }
 
   /// Ends the result of a statement that has rows, or none, which no query has made.
@@ -90,6 +93,14 @@ absl::Status Cancelled(bool timed_out) {
       sqlstate::kCancelled,
       timed_out ? "canceling statement due to statement timeout" : "canceling statement due to user request",
       -1);
+}
+
+/// A query whose snapshot has become too old while it ran, or while the session opened the tables. Outside of
+/// a transaction it may as well have a later one.
+bool Overtaken(const absl::StatusOr<sql::Statement>& bound, const absl::StatusOr<ResultSet>& result) {
+  if (result.ok() || !bound.ok() || !std::holds_alternative<sql::TreeStatement>(*bound)) return false;
+  const std::optional<SqlError> error = SqlErrorOf(result.status());
+  return error.has_value() && error->sqlstate == kRetry;
 }
 
 class SessionImpl final : public Session {
@@ -145,8 +156,13 @@ class SessionImpl final : public Session {
     NAM_RETURN_IF_ERROR(Regain());
     const std::optional<absl::Status> lost = std::exchange(lost_, std::nullopt);
     const bool open = InTransaction();
-    const absl::StatusOr<sql::Statement> bound = Bind(statement);
+    absl::StatusOr<sql::Statement> bound = Bind(statement);
     absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
+    for (int again = 0; again < kRunsAgain && Overtaken(bound, result) && !open && !delivery.begun();
+         ++again) {
+      bound = Bind(statement);
+      result = bound.ok() ? RunWithServers(*bound) : bound.status();
+    }
     if (result.ok()) {
       if (const absl::Status delivered = delivery.End(*result); !delivered.ok()) result = delivered;
     }

@@ -144,11 +144,26 @@ absl::Status TreeRun::Plan(size_t stages_kept) {
 absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
   options_.stages.BeginQuery();
   absl::StatusOr<ResultSet> result = RunStages(receiver);
+  if (!result.ok()) result = OrWithoutScratch(result.status());
   // Attempts of a query that failed may have written, too. A memory server that was lost is not waited for.
   if (!result.ok()) options_.stages.scratch().Use();
   options_.stages.scratch().EndQuery(/*tell=*/!absl::IsUnavailable(result.status()) &&
                                      !absl::IsCancelled(result.status()));
   return result;
+}
+
+/// What does not fit would have gone to scratch memory. That there was none is what the user is to hear of.
+absl::Status TreeRun::OrWithoutScratch(const absl::Status& error) const {
+  const std::optional<SqlError> sql_error = SqlErrorOf(error);
+  const absl::Status& why_none = options_.stages.scratch().why_none();
+  if (why_none.ok() || !sql_error.has_value() || sql_error->sqlstate != sqlstate::kOutOfMemory) return error;
+  const std::optional<SqlError> of_catalog = SqlErrorOf(WithSqlState(why_none));
+  const bool exhausted = of_catalog.has_value() && of_catalog->sqlstate.starts_with("53");
+  return ToStatus(
+      {.message = absl::StrCat("there is no scratch memory for what exceeds the memory of the query: ",
+                               std::string(why_none.message())),
+       .hint = absl::StrCat("without it: ", sql_error->message),
+       .sqlstate = exhausted ? of_catalog->sqlstate : sql_error->sqlstate});
 }
 
 /// A build side may be larger than anybody expected. As long as no row is out, the query begins anew, with

@@ -74,6 +74,7 @@ class TreeRun {
   explicit TreeRun(const Options& options) : options_(options) {}
   /// With what is known by now. Stages up to the barrier stay as they are.
   absl::Status Plan(size_t stages_kept);
+  absl::Status OrWithoutScratch(const absl::Status& error) const;
   absl::StatusOr<ResultSet> RunStages(RowReceiver& receiver);
   absl::StatusOr<ResultSet> TryStages(RowReceiver& receiver);
   /// Runs the stage, notes what came of it, and plans the rest anew.

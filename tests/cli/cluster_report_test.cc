@@ -50,7 +50,7 @@ TEST(ClusterReportTest, ColumnsOfRecordTablesHaveTheirTypesAndKeys) {
               ElementsAre("primary key (2 of 2)", "", "primary key (1 of 2)", "", "", "", "", "", ""));
   const auto checks = ChecksReport(table);
   EXPECT_THAT(Column(checks, 0), ElementsAre("t_b_check", "named"));
-  EXPECT_THAT(Column(checks, 1)[1], testing::HasSubstr("\"d\""));
+  EXPECT_THAT(Column(checks, 1), ElementsAre("b > 0", "d < 5"));
 }
 
 TEST(ClusterReportTest, IndexesOfRecordTables) {

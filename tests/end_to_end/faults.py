@@ -199,7 +199,7 @@ class Faults(cases.Case):
         cluster.load(SCALE_FACTOR)
         rows = cluster.tables()["lineorder"]
         # Late enough that what only looks at the start of a call would not see it.
-        shell = self.query_in_the_middle(cluster, LONG_QUERY + " AND a.lo_orderdate < 19970101", seconds=3.5)
+        shell = self.query_in_the_middle(cluster, LONG_QUERY + " AND a.lo_orderdate < 19970101", seconds=2)
         victim = cluster.compute[0]
         victim.process.signal(signal.SIGSTOP)
         try:

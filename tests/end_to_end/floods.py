@@ -74,9 +74,12 @@ def flood(kind, name, ports):
         for port in ports:
             try:
                 peer = connect(port)
-                opened += 1
+            except OSError:  # full, refused: as it may be
+                continue
+            opened += 1
+            try:
                 send(peer, data)
-            except OSError:  # cut off, full, refused: as it may be
+            except OSError:  # cut off
                 pass
             if kind == "resets":
                 reset(peer)

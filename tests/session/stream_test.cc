@@ -301,6 +301,20 @@ TEST_F(LostServerTest, WhatWasNotDeliveredIsDoneAgain) {
   EXPECT_GE(released_, attempts_) << "what stands there is told to end";
 }
 
+/// It has been asked, and has no keys: that is no error of the query.
+TEST_F(LostServerTest, WhoHasStoodStillForLongerThanItsLeaseIsLost) {
+  answer_ = [](const proto::AttemptRequest&) {
+    absl::Status no_keys = absl::FailedPreconditionError("member 3 gets no keys");
+    no_keys.SetPayload(execution::kServerOver, absl::Cord());
+    return no_keys;
+  };
+  Pairs rows;
+  const auto result = cluster_.session().Execute(kPairs, rows);
+  ASSERT_TRUE(result.ok()) << result.status();
+  rows.ExpectAll();
+  EXPECT_GT(attempts_, 0);
+}
+
 /// Its rows would come twice.
 TEST_F(LostServerTest, AnAttemptThatHasDeliveredIsNotGivenBack) {
   answer_ = [](const proto::AttemptRequest& request) {
