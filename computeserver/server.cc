@@ -27,6 +27,7 @@
 #include "plan/codec.h"
 #include "plan/table_schema.h"
 #include "txn/cluster_tables.h"
+#include "types/sql_error.h"
 
 namespace nam::computeserver {
 namespace {

@@ -79,7 +79,8 @@ class TreeQueryTest : public ::testing::Test {
         const auto error = SqlErrorOf(result.status());
         const std::string state = error.has_value() ? error->sqlstate : "";
         if (state == "0A000" && query.mark != '!') ++refused;
-        if (state != "0A000") EXPECT_EQ(state, query.error) << result.status();
+        if (state == "0A000") continue;
+        EXPECT_EQ(state, query.error) << result.status();
         continue;
       }
       EXPECT_EQ(query.error, "");

@@ -96,7 +96,8 @@ int TreeResultTest::Compare(const std::string& file) {
       const auto error = SqlErrorOf(rows.status());
       const std::string state = error.has_value() ? error->sqlstate : rows.status().ToString();
       if (state == "0A000" && query.mark != '!') ++refused;
-      if (state != "0A000") EXPECT_EQ(state, query.error) << rows.status();
+      if (state == "0A000") continue;
+      EXPECT_EQ(state, query.error) << rows.status();
       continue;
     }
     ++answered;

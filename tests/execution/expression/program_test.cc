@@ -191,8 +191,7 @@ TEST(Program, EachDictionaryHasItsMemo) {
 TEST(Program, ThreadsShareAMemo) {
   constexpr int kThreads = 4, kEntries = 200;
   std::vector<std::string> texts;
-  for (int i = 0; i < kEntries; ++i)
-    texts.push_back(std::to_string(1000 + i) + " and more than fits in place");
+  for (int i = 0; i < kEntries; ++i) texts.push_back(absl::StrCat(1000 + i, " and more than fits in place"));
   std::vector<uint8_t> codes;
   for (uint32_t i = 0; i < kChunkRows; ++i) codes.push_back(static_cast<uint8_t>(i * 7 % kEntries));
   const TextColumn column(3, {texts.begin(), texts.end()}, codes);
