@@ -198,9 +198,17 @@ Type TypeOfSpans(const std::vector<Expr>& operands) {
   return any(TypeKind::kTimestamp) && !any(TypeKind::kTimestampTz) ? Type::Timestamp() : Type::TimestampTz();
 }
 
+bool IsSpanEnd(const Expr& operand) {
+  constexpr TypeKind kKinds[] = {TypeKind::kDate, TypeKind::kTime, TypeKind::kTimestamp,
+                                 TypeKind::kTimestampTz, TypeKind::kInterval};
+  return ExpressionBuilder::IsUntyped(operand) ||
+         std::find(std::begin(kKinds), std::end(kKinds), operand.type.kind) != std::end(kKinds);
+}
+
 /// Whether an end without a type could be an interval as well. PostgreSQL gives it the type of the other ends
 /// if they have but one, which is no time: that could become an interval.
 bool IsAmbiguousSpan(const std::vector<Expr>& operands) {
+  if (!std::all_of(operands.begin(), operands.end(), IsSpanEnd)) return false;  // there is no such function
   if (!ExpressionBuilder::IsUntyped(operands[1]) && !ExpressionBuilder::IsUntyped(operands[3])) return false;
   const auto known = std::find_if_not(operands.begin(), operands.end(), ExpressionBuilder::IsUntyped);
   if (known == operands.end()) return true;

@@ -50,7 +50,8 @@ TEST_F(SettingsTest, AllAreByNameAndHaveADescription) {
   EXPECT_GE(all.size(), 25u);
   for (size_t i = 0; i < all.size(); ++i) {
     EXPECT_FALSE(all[i].description.empty()) << all[i].name;
-    if (i > 0) EXPECT_LT(strcasecmp(all[i - 1].name.c_str(), all[i].name.c_str()), 0) << all[i].name;
+    if (i == 0) continue;
+    EXPECT_LT(strcasecmp(all[i - 1].name.c_str(), all[i].name.c_str()), 0) << all[i].name;
   }
 }
 

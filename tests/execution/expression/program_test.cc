@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "plan/function.h"
 #include "storage/dictionary.h"
 #include "tests/execution/expression/random_columns.h"
