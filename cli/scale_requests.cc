@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -114,7 +115,9 @@ absl::StatusOr<std::unique_ptr<ScaleListener>> ScaleListener::Listen(const State
   if (!listener.valid()) return Errno("socket");
   const sockaddr_un address = AddressIn(directory);
   unlink(address.sun_path);
-  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+  // Before it has a name, so that it is never there with another mode.
+  if (fchmod(listener.get(), S_IRUSR | S_IWUSR) != 0 ||
+      bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(listener.get(), kBacklog) != 0) {
     return Errno(absl::StrCat("cannot listen on ", directory.path(), "/", kSocket));
   }

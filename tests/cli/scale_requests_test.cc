@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <filesystem>
@@ -62,6 +63,14 @@ TEST_F(ScaleRequestsTest, RequestsAndRepliesArrive) {
   EXPECT_EQ(seen[0].compute_servers, 2);
   EXPECT_FALSE(seen[1].out);
   EXPECT_EQ(seen[1].compute_servers, 7);
+}
+
+TEST_F(ScaleRequestsTest, TheSocketIsItsOwners) {
+  const auto listener = ScaleListener::Listen(Folder());
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  struct stat file {};
+  ASSERT_EQ(stat((directory_ + "/control").c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
 }
 
 TEST_F(ScaleRequestsTest, WithoutASupervisorNobodyAnswers) {
