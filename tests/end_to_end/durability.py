@@ -9,6 +9,10 @@ import cases
 from cluster import PATIENCE, Cluster, wait_until
 from terminal import Terminal
 
+# Of more rows than a session of one MiB holds.
+LARGE_SORT = ("SELECT max(n) FROM (SELECT row_number() OVER (ORDER BY lo_revenue, lo_orderkey, lo_linenumber, lo_custkey) "
+              "AS n FROM lineorder) q;")
+
 
 class Restart(cases.Case):
     def await_answers(self, cluster):
@@ -171,10 +175,13 @@ class DiskFull(cases.Case):
                 break
         self.assertIn(loaded.code, (1, 3), "it never got full")
         terminal.command("SELECT count(*) FROM date;", r"2556\n\(1 row\)")
+        terminal.command("SET nam.result_mib_max = 1;", "SET")
+        terminal.command(LARGE_SORT, "there is no scratch memory .*no room for the catalog store")
         tables = cluster.tables()
         self.assert_load_refused(cluster, tables)
         self.assertTrue(cluster.catalog.running(), cluster.catalog.err())
         os.remove(ballast)
+        terminal.command(LARGE_SORT, r"\(1 row\)")
         cluster.load(0.01)
         self.assertEqual(cluster.answers("--repeat=1"), before)
 

@@ -9,11 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
-#include "types/sql_error.h"
 
 namespace nam::testing {
 namespace {
@@ -70,32 +68,6 @@ TEST(ManyThreadsTest, TheLeastResultHasRoomForAllThreads) {
     ASSERT_TRUE(result.ok()) << query << result.status();
     EXPECT_EQ(counter.rows, static_cast<uint64_t>(kRows)) << query;
   }
-}
-
-/// Not the query's size is to blame. Another one has the name of the session's allocation here.
-TEST_F(LittleMemoryTest, WhyThereIsNoScratchMemoryIsSaid) {
-  SmallTable table{{"big", {{"k", Type::Integer()}, {"t", Type::String(80)}}, {{"k", 64}}, ""}, {}};
-  for (int64_t k = 0; k < 30'000; ++k)
-    table.rows.push_back({Value::Integer(k), Value::String(absl::StrCat(std::string(70, 'x'), k))});
-  ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 2048}).ok());
-  const MemberId member = cluster_.attachment().member();
-  ASSERT_NE(member, MemberId());
-  const auto taken = cluster_.attachment().catalog().BeginLoad(
-      member, absl::StrCat("nam.scratch.", member.value()), /*replace=*/false);
-  ASSERT_TRUE(taken.ok()) << taken.status();
-  const char* const query = "select k, t from big order by t desc, k";
-  const auto error = SqlErrorOf(cluster_.session().Execute(query).status()).value_or(SqlError{});
-  EXPECT_EQ(error.sqlstate, "53200") << error.message;
-  EXPECT_TRUE(absl::StrContains(error.message, "there is no scratch memory")) << error.message;
-  EXPECT_TRUE(absl::StrContains(error.message, "nam.scratch")) << error.message;
-  EXPECT_TRUE(absl::StrContains(error.hint, "without it: ")) << error.hint;
-  ASSERT_TRUE(cluster_.attachment().catalog().AbortLoad(*taken).ok());
-  struct Counter final : session::RowReceiver {
-    absl::Status Begin(const std::vector<session::ResultSet::Column>&) override { return absl::OkStatus(); }
-    absl::Status Add(const session::ResultBatch&) override { return absl::OkStatus(); }
-  } counter;
-  const auto result = cluster_.session().Execute(query, counter);
-  EXPECT_TRUE(result.ok()) << result.status();
 }
 
 /// Keys, and the texts that aggregates keep, are many times what their number would make one think. Those of
