@@ -100,6 +100,7 @@ absl::StatusOr<std::string> FunctionName(const Node& node) {
 absl::Status RefuseFunction(const Node& node, const std::string& name) {
   std::string hint;
   if (node.Text("funcformat") != "COERCE_SQL_SYNTAX") hint = DidYouMean(name, FunctionNames());
+  if (name == "generate_series") hint = "write it in FROM";
   if (hint.empty()) hint = "docs/design/numbers-and-types.md lists the functions";
   return Refusal(absl::StrCat("function ", Quote(name), " is not supported"), node.position(), hint);
 }

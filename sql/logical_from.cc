@@ -126,7 +126,11 @@ class FromTree {
   absl::StatusOr<FromItem> Table(const Node& node) {
     const int position = node.position();
     if (node.Has("catalogname") || (node.Has("schemaname") && node.Text("schemaname") != "public")) {
-      return Refusal("schemas other than public are not supported", position, "write the table's name alone");
+      const std::string schema = node.Text("schemaname");
+      const bool catalog = schema == "pg_catalog" || schema == "information_schema";
+      return Refusal("schemas other than public are not supported", position,
+                     catalog ? "in the shell \\dt lists tables, and \\d NAME describes one"
+                             : "write the table's name alone");
     }
     if (!node.Flag("inh")) {
       return Refusal("ONLY is not supported", node.text().FindBefore("only", position),

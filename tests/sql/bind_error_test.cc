@@ -115,6 +115,8 @@ TEST(BindErrorTest, From) {
       {"select * from ^lineorders", "42P01", "table \"lineorders\" does not exist",
        "did you mean \"lineorder\"?"},
       {"select * from ^zzzzzz", "42P01", "does not exist", ""},
+      {"select * from ^pg_catalog.pg_class", "0A000", "schemas other than public", "\\dt lists tables"},
+      {"select ^generate_series(1, 2)", "0A000", "is not supported", "write it in FROM"},
       {"select * from t, ^t", "42712", "table name \"t\"", "alias"},
       {"select * from t a, ^u a", "42712", "table name \"a\"", "alias"},
       {"select * from t join u using (id, ^nam)", "42703", "column \"nam\"", "did you mean \"name\"?"},
