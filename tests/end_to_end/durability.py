@@ -10,8 +10,8 @@ from cluster import PATIENCE, Cluster, wait_until
 from terminal import Terminal
 
 # Of more rows than a session of one MiB holds.
-LARGE_SORT = ("SELECT max(n) FROM (SELECT row_number() OVER (ORDER BY lo_revenue, lo_orderkey, lo_linenumber, lo_custkey) "
-              "AS n FROM lineorder) q;")
+LARGE_SORT = ("SELECT max(n) FROM (SELECT row_number() OVER (PARTITION BY lo_orderkey ORDER BY lo_revenue, lo_linenumber, "
+              "lo_custkey) AS n FROM lineorder) q;")
 
 
 class Restart(cases.Case):
