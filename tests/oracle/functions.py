@@ -106,7 +106,7 @@ class Functions:
                 f"to_char({leaf('time')}, {pattern(TIME_PATTERNS)})", f"to_char({self.parts(leaf)}, {pattern(INTERVAL_PATTERNS)})",
                 f"to_char({leaf('int')}, {pattern(NUMBER_PATTERNS)})", f"to_char({leaf('num')}, {pattern(NUMBER_PATTERNS)})",
                 f"encode({leaf('bytes')}, '{self.pick('hex', 'base64', 'escape')}')", f"md5({leaf('bytes')})",
-                f"overlay({x} placing {leaf('text')} from {self.r.randint(1, 4)})", f"format('%2$s%1$I', {x}, {leaf('int')})",
+                f"overlay({x} placing {leaf('text')} from {self.r.randint(1, 4)})", f"format('%2$s%1$I', coalesce({x}, 'a'), {leaf('int')})",
                 f"format('%-5s|%4s', {x}, {leaf('bool')})", f"({leaf('zoned')} at time zone {self.zone()})::text"]
 
     def of_dates(self, x, leaf):
