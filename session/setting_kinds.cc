@@ -160,6 +160,12 @@ absl::Status ZoneSetting::Set(const GivenValue& value, SessionSettings& settings
   if (absl::SimpleAtod(zone, &hours) && hours > -kMostHours && hours < kMostHours)
     zone = NameOfOffset(static_cast<int32_t>(hours * 3600));
   if (absl::AsciiStrToUpper(zone) == kUtc) zone = kUtc;
+  // PostgreSQL knows them by the rules of a place as a session's zone, and as one offset where they stand in
+  // a text: a name here is the same everywhere.
+  for (const char* const twofold : {"CET", "EET", "MET", "WET"}) {
+    if (absl::AsciiStrToUpper(zone) == twofold)
+      return BadValue(value, "it has summer time in some places: write Europe/Berlin, Europe/Athens, …");
+  }
   if (!TimeZone::Find(zone)) return BadValue(value, "zones are written UTC, Europe/Berlin or +02");
   settings.*field = zone;
   return absl::OkStatus();

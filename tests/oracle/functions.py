@@ -4,7 +4,7 @@ Intervals that are equal may have other parts, and which of them a group or DIST
 interval gets it from justify_interval (`parts`), or from a column whose values are all in that form."""
 import re
 
-ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia", "CET",
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia", "Europe/Lisbon",
          "America/St_Johns"]
 JUSTIFIED = re.compile(r"q\d+\.i$")
 TIME_FIELDS = ["hour", "minute", "second"]

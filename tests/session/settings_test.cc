@@ -116,6 +116,7 @@ TEST_F(SettingsTest, BadValuesSayWhatIsTaken) {
   EXPECT_EQ(Run("set nam.multicast = sometimes"), "22023");
   EXPECT_EQ(error_.message, "invalid value for parameter \"nam.multicast\": \"sometimes\"");
   EXPECT_EQ(error_.hint, "Available values: auto, off, on.");
+  EXPECT_EQ(Run("set timezone = 'cet'"), "22023");
   EXPECT_EQ(Run("set timezone = 'Nowhere/None'"), "22023");
   EXPECT_EQ(error_.message, "invalid value for parameter \"TimeZone\": \"Nowhere/None\"");
   EXPECT_EQ(Run("set nam.multicast = on, off"), "22023");
