@@ -74,7 +74,10 @@ class ComputeServerImpl final : public ComputeServer {
   absl::Status Listen();
   absl::Status Join();
 
-  MemberId id() const override { return membership_ ? membership_->id() : MemberId(); }
+  MemberId id() const override {
+    const std::shared_ptr<catalog::Membership> membership = Now();
+    return membership ? membership->id() : MemberId();
+  }
   std::string control_address() const override { return control_address_; }
   std::string fabric_address() const override { return fabric_address_; }
   Load load() override {
@@ -85,7 +88,7 @@ class ComputeServerImpl final : public ComputeServer {
   }
   void Shutdown(Deadline deadline) override {
     const std::lock_guard lock(shutdown_mutex_);
-    membership_.reset();
+    EndMembership();
     stopping_ = true;
     Drain(deadline);
     if (control_server_) control_server_->Shutdown(deadline);
@@ -94,6 +97,16 @@ class ComputeServerImpl final : public ComputeServer {
   }
 
  private:
+  /// Null before Join, and once the server shuts down: attempts run on then.
+  std::shared_ptr<catalog::Membership> Now() const {
+    const std::lock_guard lock(membership_mutex_);
+    return membership_;
+  }
+  void EndMembership() {
+    std::shared_ptr<catalog::Membership> over;  // leaves without the lock
+    const std::lock_guard lock(membership_mutex_);
+    over.swap(membership_);
+  }
   /// Waits until attempts have finished what they had claimed and their results have been read, as long as
   /// somebody reads them.
   void Drain(Deadline deadline);
@@ -132,7 +145,8 @@ class ComputeServerImpl final : public ComputeServer {
   std::mutex shutdown_mutex_;
   std::unique_ptr<fabric::Listener> listener_;
   std::unique_ptr<catalog::ControlServer> control_server_;
-  std::unique_ptr<catalog::Membership> membership_;
+  mutable std::mutex membership_mutex_;  // guards:
+  std::shared_ptr<catalog::Membership> membership_;
 };
 
 void ComputeServerImpl::Drain(Deadline deadline) {
@@ -205,7 +219,9 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
 absl::StatusOr<proto::AttemptReply> ComputeServerImpl::OrOver(
     absl::StatusOr<proto::AttemptReply> reply) const {
   const bool perhaps = !reply.ok() && !absl::IsCancelled(reply.status()) && !SqlErrorOf(reply.status());
-  if (!perhaps || !absl::IsNotFound(membership_->Ask())) return reply;
+  if (!perhaps) return reply;
+  const std::shared_ptr<catalog::Membership> membership = Now();
+  if (membership == nullptr || !absl::IsNotFound(membership->Ask())) return reply;
   absl::Status over = reply.status();
   over.SetPayload(execution::kServerOver, absl::Cord());
   return over;
@@ -338,10 +354,13 @@ absl::Status ComputeServerImpl::Join() {
   self.set_threads(static_cast<uint32_t>(std::max(1, options_.threads)));
   catalog::Membership::Hooks hooks = HooksOfMembership();
   hooks.on_lost = options_.on_lost;
-  NAM_ASSIGN_OR_RETURN(membership_, catalog::Membership::Join(attachment_->catalog(), attachment_->fabric(),
-                                                              self, std::move(hooks)));
-  attachment_->ActAs(*membership_);
-  LogInfo(absl::StrFormat("joined the cluster as compute server %d", membership_->id().value()));
+  NAM_ASSIGN_OR_RETURN(
+      std::shared_ptr<catalog::Membership> joined,
+      catalog::Membership::Join(attachment_->catalog(), attachment_->fabric(), self, std::move(hooks)));
+  attachment_->ActAs(*joined);
+  LogInfo(absl::StrFormat("joined the cluster as compute server %d", joined->id().value()));
+  const std::lock_guard lock(membership_mutex_);
+  membership_ = std::move(joined);
   return absl::OkStatus();
 }
 
