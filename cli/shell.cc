@@ -68,7 +68,7 @@ absl::Status WithFormatHint(const absl::Status& status, const RowPrinter& printe
   return ToStatus(*error);
 }
 
-/// Of a statement that runs; of one that is done, whose rows are still printed.
+/// What the user ends: the statement, or if that is `done`, the printing of its rows.
 absl::Status CancelledByUser(bool done) {
   return UserError(sqlstate::kCancelled,
                    absl::StrCat("canceling ", done ? "output" : "statement", " due to user request"), -1,

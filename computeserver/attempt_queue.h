@@ -114,7 +114,7 @@ class AttemptQueue {
  private:
   struct Waiter {
     Needs needs;
-    uint64_t number = 0;  // of those that have not begun, in the order in which they came
+    uint64_t number = 0;  // counts those that have not begun, as they come
     bool admitted = false;
     std::shared_ptr<Place> place;         // then, of those that had not begun
     std::unique_ptr<fabric::Event> turn;  // once it is known that it has to wait
@@ -144,7 +144,7 @@ class AttemptQueue {
   size_t running_ = 0;
   size_t open_ = 0;
   uint64_t came_ = 0;              // callers that had not begun
-  std::set<const Place*> places_;  // of attempts that have begun, and not ended
+  std::set<const Place*> places_;  // attempts that have begun, and not ended
   size_t resumed_in_a_row_ = 0;
   Waiters resumed_;
   Waiters waiting_;
