@@ -11,7 +11,18 @@ void CatalogTables::Begin() {
   const bool likely = !of_statement_.empty();
   current_ = of_before_ = false;
   of_statement_.clear();
-  if (likely) asking_ = fabric_.StartThread("nam-catalog", [this] { answer_ = catalog_.GetCluster(); });
+  if (likely) Ask();
+}
+
+void CatalogTables::Know(const std::vector<std::shared_ptr<const proto::Table>>& tables, uint64_t version) {
+  if (asking_ == nullptr) Ask();
+  of_statement_ = tables;
+  of_before_ = true;
+  seen_version_ = version;
+}
+
+void CatalogTables::Ask() {
+  asking_ = fabric_.StartThread("nam-catalog", [this] { answer_ = catalog_.GetCluster(); });
 }
 
 absl::StatusOr<bool> CatalogTables::Confirm() {

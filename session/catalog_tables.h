@@ -22,7 +22,8 @@ namespace nam::session {
 /// is bound to what that one saw while the catalog is asked; Confirm says whether that still holds:
 ///
 ///     Begin ──► ask ───────────────────► answer: its version
-///         └───► parse, bind (Find: as seen) ──┴─► Confirm: the same? run it : Begin anew, and bind again
+///         ├───► parse, bind (Find: as seen) ──┤
+///         └───► a plan is known (Know) ───────┴─► Confirm: the same? run it : Begin anew, and bind (again)
 ///
 /// Of the session's thread, which alone waits; a thread of its own asks.
 class CatalogTables final : public sql::TableSource {
@@ -30,6 +31,8 @@ class CatalogTables final : public sql::TableSource {
   CatalogTables(catalog::Client& catalog, fabric::Fabric& fabric) : catalog_(catalog), fabric_(fabric) {}
   /// A new statement, which must see what has happened since.
   void Begin();
+  /// Right behind Begin: the statement uses these tables, which were seen at this version.
+  void Know(const std::vector<std::shared_ptr<const proto::Table>>& tables, uint64_t version);
   /// Before anything that the statement has looked up has an effect: false if the catalog has changed since
   /// it was seen. Then the statement begins anew, and sees it as it is.
   absl::StatusOr<bool> Confirm();
@@ -37,12 +40,16 @@ class CatalogTables final : public sql::TableSource {
   void Refresh() { current_ = false; }
   /// Those that the statement has looked up.
   const std::vector<std::shared_ptr<const proto::Table>>& of_statement() const { return of_statement_; }
+  /// Which all of it is of, once it is confirmed.
+  uint64_t version() const { return version_; }
   /// As it is during the statement.
   absl::StatusOr<const proto::Cluster*> Cluster();
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override;
   std::vector<std::string> Names() override;
 
  private:
+  void Ask();
+
   catalog::Client& catalog_;
   fabric::Fabric& fabric_;
   proto::Cluster cluster_;  // the last answer

@@ -15,6 +15,7 @@
 #include "session/explain.h"
 #include "session/missing_server_errors.h"
 #include "session/no_rows.h"
+#include "session/plan_cache.h"
 #include "session/prepared_statements.h"
 #include "session/query_result.h"
 #include "session/record_engine.h"
@@ -156,12 +157,13 @@ class SessionImpl final : public Session {
     NAM_RETURN_IF_ERROR(Regain());
     const std::optional<absl::Status> lost = std::exchange(lost_, std::nullopt);
     const bool open = InTransaction();
-    absl::StatusOr<sql::Statement> bound = Bind(statement);
-    absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
+    absl::StatusOr<sql::Statement> bound = sql::TreeStatement();  // as that of every plan that is known
+    std::optional<absl::StatusOr<ResultSet>> known = RunKnown(statement);
+    absl::StatusOr<ResultSet> result = known.has_value() ? *std::move(known) : BindAndRun(statement, bound);
     for (int again = 0; again < kRunsAgain && Overtaken(bound, result) && !open && !delivery.begun();
          ++again) {
-      bound = Bind(statement);
-      result = bound.ok() ? RunWithServers(*bound) : bound.status();
+      plans_.Clear();
+      result = BindAndRun(statement, bound);
     }
     if (result.ok()) {
       if (const absl::Status delivered = delivery.End(*result); !delivered.ok()) result = delivered;
@@ -172,9 +174,47 @@ class SessionImpl final : public Session {
     return result;
   }
 
+  /// As it was planned before; nothing if it was not, or the catalog has changed since.
+  std::optional<absl::StatusOr<ResultSet>> RunKnown(const std::string& statement) {
+    const PlanCache::Entry* const known = plans_.Find(statement, settings_.now());
+    if (known == nullptr) return std::nullopt;
+    tables_.Begin();
+    tables_.Know(known->tables, known->catalog_version);
+    TreeRun query(RunOptions(), known->start);
+    const absl::StatusOr<bool> holds = tables_.Confirm();
+    if (!holds.ok()) return holds.status();
+    if (!*holds) {
+      plans_.Clear();
+      return std::nullopt;
+    }
+    return [&]() -> absl::StatusOr<ResultSet> {
+      if (cancel_) return absl::CancelledError("cancelled");
+      NAM_RETURN_IF_ERROR(AwaitServers());
+      NAM_RETURN_IF_ERROR(MayRun(""));
+      const Interruption interruption(&cancel_);
+      NAM_ASSIGN_OR_RETURN(ResultSet result, query.Run(*receiver_));
+      result.planned_before = true;
+      return result;
+    }();
+  }
+
+  absl::StatusOr<ResultSet> BindAndRun(const std::string& statement, absl::StatusOr<sql::Statement>& bound) {
+    bool depends_on_time = false;
+    bound = Bind(statement, depends_on_time);
+    NAM_RETURN_IF_ERROR(bound.status());
+    // Of the version that it was bound to: while it waits for servers another one may come.
+    if (!depends_on_time && std::holds_alternative<sql::TreeStatement>(*bound) &&
+        !tables_.of_statement().empty())
+      to_keep_ = {&statement, tables_.version()};
+    absl::StatusOr<ResultSet> result = RunWithServers(*bound);
+    to_keep_ = {};
+    return result;
+  }
+
   /// To the catalog as it is now.
-  absl::StatusOr<sql::Statement> Bind(const std::string& statement) {
-    const sql::StatementTime now = Now();
+  absl::StatusOr<sql::Statement> Bind(const std::string& statement, bool& depends_on_time) {
+    sql::StatementTime now = Now();
+    now.depends = &depends_on_time;
     tables_.Begin();
     absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_, now);
     NAM_ASSIGN_OR_RETURN(const bool holds, tables_.Confirm());
@@ -214,6 +254,7 @@ class SessionImpl final : public Session {
   /// Everything that was the former member's.
   absl::Status BeginAnew() {
     NAM_RETURN_IF_ERROR(stages_->BeginAnew());
+    plans_.Clear();
     member_ = attachment_.member();
     if (!records_.has_value()) return absl::OkStatus();
     const bool open = InTransaction();
@@ -354,6 +395,10 @@ class SessionImpl final : public Session {
     if (reads_records && !records_.has_value()) return NotSupported("this session runs no transactions", "");
     const auto run = [&]() -> absl::StatusOr<ResultSet> {
       NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> made, Prepare(std::move(query)));
+      if (to_keep_.text != nullptr && !reads_records) {
+        plans_.Keep(*to_keep_.text, settings_.now(),
+                    {made->start(), tables_.of_statement(), to_keep_.catalog_version});
+      }
       return body(*made);
     };
     if (reads_records) return records_->InTransaction(run);
@@ -378,13 +423,16 @@ class SessionImpl final : public Session {
   }
 
   absl::StatusOr<std::unique_ptr<TreeRun>> Prepare(plan::logical::Query query) {
-    return TreeRun::Make({.attachment = attachment_,
-                          .stages = *stages_,
-                          .records = records_.has_value() ? &*records_ : nullptr,
-                          .access = record_access_.get(),
-                          .settings = settings_.now(),
-                          .cancel = cancel_},
-                         std::move(query));
+    return TreeRun::Make(RunOptions(), std::move(query));
+  }
+
+  TreeRun::Options RunOptions() {
+    return {.attachment = attachment_,
+            .stages = *stages_,
+            .records = records_.has_value() ? &*records_ : nullptr,
+            .access = record_access_.get(),
+            .settings = settings_.now(),
+            .cancel = cancel_};
   }
 
   absl::StatusOr<ResultSet> Run(const sql::ExplainStatement& statement) {
@@ -496,6 +544,11 @@ class SessionImpl final : public Session {
   int64_t began_us_ = 0;  // when the transaction or, outside of one, the last statement began
   std::atomic<bool> cancel_ = false;
   RowReceiver* receiver_ = nullptr;  // of the statement that runs
+  PlanCache plans_;
+  struct {
+    const std::string* text = nullptr;  // null: none
+    uint64_t catalog_version = 0;
+  } to_keep_;  // the statement that runs, if its plan is to be kept
   /// While EXPLAIN ANALYZE makes a change: gets the lines of the query that the change is made of.
   std::function<void(std::vector<std::string>)> explain_query_of_change_;
   bool explain_as_json_ = false;

@@ -54,6 +54,7 @@ struct ResultSet {
   std::string command;  // `SELECT 13`, `INSERT 0 3`, `DROP TABLE`, …
   std::vector<Warning> warnings;
   double elapsed_ms = 0;
+  bool planned_before = false;  // its plan was that of the same statement some time ago
   QueryWork work;
 };
 

@@ -34,6 +34,8 @@ struct SessionSettings {
   int64_t statement_timeout_ms = 0;  // 0: none
   std::string application_name;      // whatever the client says
 
+  bool operator==(const SessionSettings&) const = default;
+
   proto::StreamSettings ForStreams() const;
   uint64_t build_bytes_max() const { return static_cast<uint64_t>(build_mib_max) << 20; }
   uint64_t result_bytes_max() const { return static_cast<uint64_t>(result_mib_max) << 20; }

@@ -108,28 +108,30 @@ bool TreeRun::ReadsRecords(const plan::logical::Node& root) {
 }
 
 absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options, plan::logical::Query query) {
-  std::unique_ptr<TreeRun> out(new TreeRun(options));
+  Start start;
   for (const plan::logical::Column& column : query.root->columns)
-    out->columns_.push_back({column.name, column.type});
+    start.columns.push_back({column.name, column.type});
   NAM_RETURN_IF_ERROR(optimizer::Rewrite(query));
-  out->query_ = std::move(query);
-  out->lowering_ = LoweringOf(options.settings);
+  start.query = std::make_shared<const plan::logical::Query>(std::move(query));
+  start.lowering = LoweringOf(options.settings);
+  auto out = std::make_unique<TreeRun>(options, std::move(start));
   NAM_RETURN_IF_ERROR(out->Plan(0));
   return out;
 }
 
 absl::Status TreeRun::Plan(size_t stages_kept) {
   RecordReads* reads = nullptr;
-  if (ReadsRecords(*query_.root)) {
+  if (ReadsRecords(*now_.query->root)) {
     reads = &reads_.emplace(*options_.access, options_.attachment.catalog(), options_.cancel);
-    lowering_.records = reads;
+    now_.lowering.records = reads;
   }
-  NAM_ASSIGN_OR_RETURN(tree_, optimizer::LowerTree(query_, lowering_, facts_));
-  if (reads != nullptr) reads->FillIn(tree_.prepared_tables, tree_.lowered.plan);
-  stages_.resize(stages_kept);
-  for (size_t s = stages_kept; s < tree_.lowered.stages.size(); ++s) {
-    const optimizer::ServerStage& stage = tree_.lowered.stages[s];
-    PlacedStage& placed = stages_.emplace_back();
+  NAM_ASSIGN_OR_RETURN(optimizer::LoweredTree tree, optimizer::LowerTree(*now_.query, now_.lowering, facts_));
+  if (reads != nullptr) reads->FillIn(tree.prepared_tables, tree.lowered.plan);
+  now_.tree = std::make_shared<const optimizer::LoweredTree>(std::move(tree));
+  now_.stages.resize(stages_kept);
+  for (size_t s = stages_kept; s < lowered().stages.size(); ++s) {
+    const optimizer::ServerStage& stage = lowered().stages[s];
+    PlacedStage& placed = now_.stages.emplace_back();
     placed.plan = stage.star;
     placed.tables = stage.tables;
     placed.first_table = stage.first_table;
@@ -173,12 +175,12 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   NotedReceiver noted(receiver);
   absl::StatusOr<ResultSet> result = TryStages(noted);
   const bool too_large = result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
-  if (!too_large || noted.begun() || lowering_.joins != Parts::kIfMany) return result;
+  if (!too_large || noted.begun() || now_.lowering.joins != Parts::kIfMany) return result;
   // Nobody reads what has been written so far.
   options_.stages.scratch().Use();
   options_.stages.scratch().EndQuery(/*tell=*/true);
   if (options_.stages.scratch().Open() == 0) return result;
-  lowering_.joins = Parts::kAlways;
+  now_.lowering.joins = Parts::kAlways;
   facts_.clear();
   left_.clear();
   kept_bytes_ = 0;
@@ -189,16 +191,16 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
 
 absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
   if (WritesScratch(plan()) && options_.stages.scratch().Open() == 0) {
-    lowering_.parts = lowering_.joins = optimizer::LoweringOptions::Parts::kNever;
-    lowering_.runs = plan::Runs::kNever;
+    now_.lowering.parts = now_.lowering.joins = optimizer::LoweringOptions::Parts::kNever;
+    now_.lowering.runs = plan::Runs::kNever;
     NAM_RETURN_IF_ERROR(Plan(0));
   }
-  for (uint32_t s = 0; s < stages_.size(); ++s) {
-    if (tree_.lowered.stages[s].barrier) NAM_RETURN_IF_ERROR(RunBarrier(s));
+  for (uint32_t s = 0; s < now_.stages.size(); ++s) {
+    if (lowered().stages[s].barrier) NAM_RETURN_IF_ERROR(RunBarrier(s));
   }
-  QueryResult result(columns_, receiver);
+  QueryResult result(now_.columns, receiver);
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> local,
-                       result.PrepareStage(plan(), tree_.lowered.tables, options_.settings.result_bytes_max(),
+                       result.PrepareStage(plan(), lowered().tables, options_.settings.result_bytes_max(),
                                            options_.attachment.fabric().clock(), options_.cancel,
                                            options_.stages.scratch().ForSorts()));
   TellProgress(*local);
@@ -218,7 +220,7 @@ void TreeRun::TellProgress(execution::LocalStage& local) const {
 }
 
 absl::Status TreeRun::RunServers(uint32_t number, const StageOutput& output) {
-  PlacedStage& stage = stages_[number];
+  PlacedStage& stage = now_.stages[number];
   if (stage.parts > 0) {
     for (const uint32_t read : ReadBy(plan(), number)) {
       const std::vector<proto::Directory>& left = left_.at(read).directories;
@@ -252,7 +254,7 @@ absl::Status TreeRun::RunBarrier(uint32_t number) {
   };
   NAM_RETURN_IF_ERROR(RunServers(number, {.add = keep, .room = room, .parts = note}));
   NAM_ASSIGN_OR_RETURN(const optimizer::StageFact fact, FactOf(number, left));
-  const optimizer::StageFact expected = tree_.lowered.stages[number].expected;
+  const optimizer::StageFact expected = lowered().stages[number].expected;
   // What the plan has assumed, it goes on with; so do the plans of later barriers, which are to have the same
   // stages up to there.
   const double least = std::max(1.0, std::min(fact.rows, expected.rows));
@@ -295,12 +297,12 @@ absl::Status TreeRun::FeedSession(execution::LocalStage& local) {
   for (uint32_t p = 0; p < plan().pipelines.size(); ++p) {
     const plan::Pipeline& pipeline = plan().pipelines[p];
     if (pipeline.stage + 1 != plan().stages.size()) continue;
-    for (const optimizer::TransactionScan& scan : tree_.transaction_scans) {
+    for (const optimizer::TransactionScan& scan : now_.tree->transaction_scans) {
       if (scan.pipeline != p) continue;
-      NAM_RETURN_IF_ERROR(options_.records->Feed(scan, *tree_.lowered.tables[scan.table], local));
+      NAM_RETURN_IF_ERROR(options_.records->Feed(scan, *lowered().tables[scan.table], local));
     }
     const auto* pages = std::get_if<plan::PageSource>(&pipeline.source);
-    if (pages == nullptr || plan().pipelines[pages->pipeline].stage >= stages_.size()) continue;
+    if (pages == nullptr || plan().pipelines[pages->pipeline].stage >= now_.stages.size()) continue;
     NAM_RETURN_IF_ERROR(FeedStage(plan().pipelines[pages->pipeline].stage, pages->pipeline, local));
   }
   return absl::OkStatus();
@@ -331,10 +333,10 @@ absl::StatusOr<std::vector<std::string>> TreeRun::Explain(bool analyze, bool jso
 std::vector<std::string> TreeRun::Describe(const std::optional<Ran>& ran, bool json) const {
   const proto::StreamSettings settings = options_.settings.ForStreams();
   ExplainedQuery query{.plan = plan(),
-                       .tables = tree_.lowered.tables,
+                       .tables = lowered().tables,
                        .settings = settings,
                        .stages = {},
-                       .scans = tree_.transaction_scans,
+                       .scans = now_.tree->transaction_scans,
                        .analyze = ran.has_value(),
                        .replanned = replanned_,
                        .session_rows = session_rows_,
@@ -343,7 +345,7 @@ std::vector<std::string> TreeRun::Describe(const std::optional<Ran>& ran, bool j
     query.result_rows = ran->rows;
     query.result_ms = ran->ms;
   }
-  for (const PlacedStage& stage : stages_)
+  for (const PlacedStage& stage : now_.stages)
     query.stages.push_back(
         {stage.plan, stage.tables, stage.extended, stage.parts, stage.servers, stage.why_read});
   if (json) return {ExplainAsJson(query)};

@@ -44,10 +44,24 @@ class TreeRun {
     const SessionSettings& settings;
     const std::atomic<bool>& cancel;
   };
+  /// What a run begins with: the plan by estimates. Copies are cheap and share what no run changes. That of a
+  /// query without record tables may begin many runs, as long as the catalog stays as it was.
+  struct Start {
+    std::vector<ResultSet::Column> columns;
+    std::shared_ptr<const plan::logical::Query> query;  // without dependent joins
+    optimizer::LoweringOptions lowering;
+    std::shared_ptr<const optimizer::LoweredTree> tree;
+    std::vector<PlacedStage> stages;  // of servers, as the plan's
+  };
+
   static bool ReadsRecords(const plan::logical::Node& root);
   /// Makes the plan, and finds servers for its stages. Of a query that reads record tables: in a transaction,
   /// where it runs as well.
   static absl::StatusOr<std::unique_ptr<TreeRun>> Make(const Options& options, plan::logical::Query query);
+  TreeRun(const Options& options, Start start) : options_(options), now_(std::move(start)) {}
+
+  /// Before it runs.
+  const Start& start() const { return now_; }
 
   /// The rows go to the receiver.
   absl::StatusOr<ResultSet> Run(RowReceiver& receiver);
@@ -71,7 +85,6 @@ class TreeRun {
     std::vector<proto::Directory> directories;
   };
 
-  explicit TreeRun(const Options& options) : options_(options) {}
   /// With what is known by now. Stages up to the barrier stay as they are.
   absl::Status Plan(size_t stages_kept);
   absl::Status OrWithoutScratch(const absl::Status& error) const;
@@ -85,21 +98,18 @@ class TreeRun {
   absl::Status FeedSession(execution::LocalStage& local);
   absl::Status FeedStage(uint32_t number, uint32_t pipeline, execution::LocalStage& local);
   absl::Status RunServers(uint32_t number, const StageOutput& output);
-  const plan::PhysicalPlan& plan() const { return tree_.lowered.plan; }
+  const optimizer::LoweredPlan& lowered() const { return now_.tree->lowered; }
+  const plan::PhysicalPlan& plan() const { return lowered().plan; }
   /// Tells how far the session's stage is, from now on.
   void TellProgress(execution::LocalStage& local) const;
 
   const Options options_;
-  plan::logical::Query query_;  // without dependent joins
-  optimizer::LoweringOptions lowering_;
+  Start now_;                         // replaced as far as the plan is made anew; stages hold what they did
   std::optional<RecordReads> reads_;  // of a query that reads record tables
-  optimizer::LoweredTree tree_;
   optimizer::StageFacts facts_;
-  std::vector<PlacedStage> stages_;  // of servers, as the plan's
-  uint64_t kept_bytes_ = 0;          // of the pages in left_
-  std::map<uint32_t, Left> left_;    // by barrier that has run
+  uint64_t kept_bytes_ = 0;        // of the pages in left_
+  std::map<uint32_t, Left> left_;  // by barrier that has run
   std::vector<std::string> replanned_;
-  std::vector<ResultSet::Column> columns_;
   // Once it has run: LocalStage's.
   std::vector<std::vector<uint64_t>> session_rows_;
   std::map<uint32_t, execution::Sorter::RunTotals> session_sorts_;

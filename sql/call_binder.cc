@@ -41,7 +41,7 @@ int64_t DayOf(int64_t us) {
 /// show.
 absl::StatusOr<Expr> Now(const Node& node, TypeKind kind, bool of_statement = false) {
   const StatementTime& time = node.text().time();
-  const std::optional<int64_t> now = of_statement && time.statement_us ? time.statement_us : time.now_us;
+  const std::optional<int64_t> now = time.Now(of_statement);
   if (!now) return Refusal("the current time is not supported here", node.position(), "write a constant");
   if (kind == TypeKind::kTimestampTz) return MakeLiteral(Value::TimestampTz(*now), node.position());
   const TimeZone* zone = TimeZone::OfThread(time.zone);

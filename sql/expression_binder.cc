@@ -134,7 +134,7 @@ absl::StatusOr<Expr> ExpressionBinder::Constant(const Node& node) {
   }
   if (node.Has("fval")) return NumberConstant(node.Field("fval").Text("fval"), position);
   if (node.Has("boolval")) return MakeLiteral(Value::Bool(node.Field("boolval").Flag("boolval")), position);
-  builder_.UseNow(node.text().time().now_us);
+  builder_.UseTime(node.text().time());
   if (node.Has("sval")) return ExpressionBuilder::UntypedString(node.Field("sval").Text("sval"), position);
   return Refusal("bit string constants are not supported", position, "write a number or a string");
 }

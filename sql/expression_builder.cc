@@ -171,9 +171,11 @@ void ExpressionBuilder::ResolveDay(Expr& text, const Type& type) const {
   const bool time = type.kind == TypeKind::kTime;
   if ((RankOfTime(type) == 0 && !time) || !now_us_) return;
   const TimeZone* const zone = TimeZone::OfThread(zone_);
-  const std::string at = DateTextAt(text.literal.text, zone == nullptr ? *now_us_ : zone->LocalOf(*now_us_));
+  std::string at = DateTextAt(text.literal.text, zone == nullptr ? *now_us_ : zone->LocalOf(*now_us_));
   const bool now = absl::AsciiStrToLower(std::string(TrimBlanks(text.literal.text))) == "now";
-  if (now || !time) text.literal.text = at;
+  if ((!now && time) || at == text.literal.text) return;
+  text.literal.text = std::move(at);
+  if (depends_on_time_ != nullptr) *depends_on_time_ = true;
 }
 
 void ExpressionBuilder::SettleAsString(Expr& expr) {

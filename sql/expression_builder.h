@@ -13,6 +13,7 @@
 #include "plan/expression.h"
 #include "plan/function.h"
 #include "sql/parameters.h"
+#include "sql/statement_time.h"
 #include "types/time_zone.h"
 
 namespace nam::sql {
@@ -54,7 +55,10 @@ class ExpressionBuilder {
   void UseParameters(Parameters* parameters) { parameters_ = parameters; }
 
   /// What `now` and `today` are as dates and timestamps; without it they are none.
-  void UseNow(std::optional<int64_t> now_us) { now_us_ = now_us; }
+  void UseTime(const StatementTime& time) {
+    now_us_ = time.now_us;
+    depends_on_time_ = time.depends;
+  }
 
   /// Texts of literals that became dates or times, by their positions: each means the same at any moment and
   /// in any zone. Filled by Settle and Cast; borrowed.
@@ -132,6 +136,7 @@ class ExpressionBuilder {
 
   Parameters* parameters_ = nullptr;
   std::optional<int64_t> now_us_;
+  bool* depends_on_time_ = nullptr;  // StatementTime::depends
   FixedTimes* fixed_times_ = nullptr;
   std::string zone_ = kUtc;
   int conditional_ = 0;

@@ -17,9 +17,17 @@ struct StatementTime {
   StatementTime(std::optional<int64_t> now, std::string time_zone)
       : now_us(now), zone(std::move(time_zone)) {}
 
-  std::optional<int64_t> now_us;        // since 1970; nothing where no time is known
+  /// What now() is, or nothing where no time is known. Notes that the statement depends on it.
+  std::optional<int64_t> Now(bool of_statement = false) const {
+    if (depends != nullptr) *depends = true;
+    return of_statement && statement_us ? statement_us : now_us;
+  }
+
+  std::optional<int64_t> now_us;        // since 1970
   std::optional<int64_t> statement_us;  // in a transaction that began before, which now_us is of
   std::string zone = kUtc;              // a name that TimeZone::Find knows
+  /// Set to true if the statement means something else at another time. Borrowed; null: not asked for.
+  bool* depends = nullptr;
 };
 
 }  // namespace nam::sql

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "proto/catalog.pb.h"
+#include "session/settings.h"
+#include "session/tree_run.h"
+
+namespace nam::session {
+
+/// Plans of queries that this session has run, by the text of the statement: one that comes again is neither
+/// parsed nor bound nor planned. Constants are part of the text, so a plan fits its own values.
+///
+/// A plan depends on the text, the settings, the tables and the compute servers. Tables and servers are those
+/// of one version of the catalog, which the caller confirms before the plan runs. Not for queries that read
+/// record tables (their plan has what their transaction has found) or whose meaning depends on the time.
+///
+/// The least recently used plan makes room. One thread.
+class PlanCache {
+ public:
+  static constexpr size_t kMost = 128;             // plans
+  static constexpr size_t kTextBytesMax = 16'384;  // of a statement; longer ones are planned each time
+
+  struct Entry {
+    TreeRun::Start start;
+    std::vector<std::shared_ptr<const proto::Table>> tables;  // that the statement looks up
+    uint64_t catalog_version = 0;
+  };
+
+  /// Null: not known under these settings. Valid until the next call.
+  const Entry* Find(const std::string& text, const SessionSettings& settings);
+  void Keep(const std::string& text, const SessionSettings& settings, Entry entry);
+  void Clear() { entries_.clear(); }
+
+ private:
+  struct Kept {
+    Entry entry;
+    uint64_t used = 0;  // the look-up that was the last to find it
+  };
+  /// Plans of other settings are of no use.
+  void Under(const SessionSettings& settings);
+
+  SessionSettings settings_;  // that all plans were made under
+  std::unordered_map<std::string, Kept> entries_;
+  uint64_t uses_ = 0;
+};
+
+}  // namespace nam::session
