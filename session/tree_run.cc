@@ -121,17 +121,18 @@ absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options, p
 
 absl::Status TreeRun::Plan(size_t stages_kept) {
   RecordReads* reads = nullptr;
-  if (ReadsRecords(*now_.query->root)) {
+  if (ReadsRecords(*current_.query->root)) {
     reads = &reads_.emplace(*options_.access, options_.attachment.catalog(), options_.cancel);
-    now_.lowering.records = reads;
+    current_.lowering.records = reads;
   }
-  NAM_ASSIGN_OR_RETURN(optimizer::LoweredTree tree, optimizer::LowerTree(*now_.query, now_.lowering, facts_));
+  NAM_ASSIGN_OR_RETURN(optimizer::LoweredTree tree,
+                       optimizer::LowerTree(*current_.query, current_.lowering, facts_));
   if (reads != nullptr) reads->FillIn(tree.prepared_tables, tree.lowered.plan);
-  now_.tree = std::make_shared<const optimizer::LoweredTree>(std::move(tree));
-  now_.stages.resize(stages_kept);
+  current_.tree = std::make_shared<const optimizer::LoweredTree>(std::move(tree));
+  current_.stages.resize(stages_kept);
   for (size_t s = stages_kept; s < lowered().stages.size(); ++s) {
     const optimizer::ServerStage& stage = lowered().stages[s];
-    PlacedStage& placed = now_.stages.emplace_back();
+    PlacedStage& placed = current_.stages.emplace_back();
     placed.plan = stage.star;
     placed.tables = stage.tables;
     placed.first_table = stage.first_table;
@@ -175,12 +176,12 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   NotedReceiver noted(receiver);
   absl::StatusOr<ResultSet> result = TryStages(noted);
   const bool too_large = result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
-  if (!too_large || noted.begun() || now_.lowering.joins != Parts::kIfMany) return result;
+  if (!too_large || noted.begun() || current_.lowering.joins != Parts::kIfMany) return result;
   // Nobody reads what has been written so far.
   options_.stages.scratch().Use();
   options_.stages.scratch().EndQuery(/*tell=*/true);
   if (options_.stages.scratch().Open() == 0) return result;
-  now_.lowering.joins = Parts::kAlways;
+  current_.lowering.joins = Parts::kAlways;
   facts_.clear();
   left_.clear();
   kept_bytes_ = 0;
@@ -191,14 +192,14 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
 
 absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
   if (WritesScratch(plan()) && options_.stages.scratch().Open() == 0) {
-    now_.lowering.parts = now_.lowering.joins = optimizer::LoweringOptions::Parts::kNever;
-    now_.lowering.runs = plan::Runs::kNever;
+    current_.lowering.parts = current_.lowering.joins = optimizer::LoweringOptions::Parts::kNever;
+    current_.lowering.runs = plan::Runs::kNever;
     NAM_RETURN_IF_ERROR(Plan(0));
   }
-  for (uint32_t s = 0; s < now_.stages.size(); ++s) {
+  for (uint32_t s = 0; s < current_.stages.size(); ++s) {
     if (lowered().stages[s].barrier) NAM_RETURN_IF_ERROR(RunBarrier(s));
   }
-  QueryResult result(now_.columns, receiver);
+  QueryResult result(current_.columns, receiver);
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<execution::LocalStage> local,
                        result.PrepareStage(plan(), lowered().tables, options_.settings.result_bytes_max(),
                                            options_.attachment.fabric().clock(), options_.cancel,
@@ -220,7 +221,7 @@ void TreeRun::TellProgress(execution::LocalStage& local) const {
 }
 
 absl::Status TreeRun::RunServers(uint32_t number, const StageOutput& output) {
-  PlacedStage& stage = now_.stages[number];
+  PlacedStage& stage = current_.stages[number];
   if (stage.parts > 0) {
     for (const uint32_t read : ReadBy(plan(), number)) {
       const std::vector<proto::Directory>& left = left_.at(read).directories;
@@ -297,12 +298,12 @@ absl::Status TreeRun::FeedSession(execution::LocalStage& local) {
   for (uint32_t p = 0; p < plan().pipelines.size(); ++p) {
     const plan::Pipeline& pipeline = plan().pipelines[p];
     if (pipeline.stage + 1 != plan().stages.size()) continue;
-    for (const optimizer::TransactionScan& scan : now_.tree->transaction_scans) {
+    for (const optimizer::TransactionScan& scan : current_.tree->transaction_scans) {
       if (scan.pipeline != p) continue;
       NAM_RETURN_IF_ERROR(options_.records->Feed(scan, *lowered().tables[scan.table], local));
     }
     const auto* pages = std::get_if<plan::PageSource>(&pipeline.source);
-    if (pages == nullptr || plan().pipelines[pages->pipeline].stage >= now_.stages.size()) continue;
+    if (pages == nullptr || plan().pipelines[pages->pipeline].stage >= current_.stages.size()) continue;
     NAM_RETURN_IF_ERROR(FeedStage(plan().pipelines[pages->pipeline].stage, pages->pipeline, local));
   }
   return absl::OkStatus();
@@ -336,7 +337,7 @@ std::vector<std::string> TreeRun::Describe(const std::optional<Ran>& ran, bool j
                        .tables = lowered().tables,
                        .settings = settings,
                        .stages = {},
-                       .scans = now_.tree->transaction_scans,
+                       .scans = current_.tree->transaction_scans,
                        .analyze = ran.has_value(),
                        .replanned = replanned_,
                        .session_rows = session_rows_,
@@ -345,7 +346,7 @@ std::vector<std::string> TreeRun::Describe(const std::optional<Ran>& ran, bool j
     query.result_rows = ran->rows;
     query.result_ms = ran->ms;
   }
-  for (const PlacedStage& stage : now_.stages)
+  for (const PlacedStage& stage : current_.stages)
     query.stages.push_back(
         {stage.plan, stage.tables, stage.extended, stage.parts, stage.servers, stage.why_read});
   if (json) return {ExplainAsJson(query)};

@@ -58,10 +58,10 @@ class TreeRun {
   /// Makes the plan, and finds servers for its stages. Of a query that reads record tables: in a transaction,
   /// where it runs as well.
   static absl::StatusOr<std::unique_ptr<TreeRun>> Make(const Options& options, plan::logical::Query query);
-  TreeRun(const Options& options, Start start) : options_(options), now_(std::move(start)) {}
+  TreeRun(const Options& options, Start start) : options_(options), current_(std::move(start)) {}
 
   /// Before it runs.
-  const Start& start() const { return now_; }
+  const Start& start() const { return current_; }
 
   /// The rows go to the receiver.
   absl::StatusOr<ResultSet> Run(RowReceiver& receiver);
@@ -98,13 +98,13 @@ class TreeRun {
   absl::Status FeedSession(execution::LocalStage& local);
   absl::Status FeedStage(uint32_t number, uint32_t pipeline, execution::LocalStage& local);
   absl::Status RunServers(uint32_t number, const StageOutput& output);
-  const optimizer::LoweredPlan& lowered() const { return now_.tree->lowered; }
+  const optimizer::LoweredPlan& lowered() const { return current_.tree->lowered; }
   const plan::PhysicalPlan& plan() const { return lowered().plan; }
   /// Tells how far the session's stage is, from now on.
   void TellProgress(execution::LocalStage& local) const;
 
   const Options options_;
-  Start now_;                         // replaced as far as the plan is made anew; stages hold what they did
+  Start current_;                     // replaced as far as the plan is made anew; stages hold what they did
   std::optional<RecordReads> reads_;  // of a query that reads record tables
   optimizer::StageFacts facts_;
   uint64_t kept_bytes_ = 0;        // of the pages in left_
