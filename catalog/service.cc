@@ -51,6 +51,7 @@ Service::Service(std::unique_ptr<Store> store, Clock& clock, const ServiceOption
       bury_after_ms_(options.bury_after_ms),
       identity_(std::move(state.identity)),
       version_(state.version),
+      plans_version_(state.version),
       next_member_(state.next_member),
       next_allocation_(state.next_allocation) {
   Mutation all;
@@ -80,8 +81,21 @@ absl::Status Service::Apply(Mutation mutation) {
   return absl::OkStatus();
 }
 
+/// Clients come and go with every shell, and loads and their like with every query that needs scratch memory:
+/// none of them makes a plan another one.
+bool Service::ChangesPlans(const Mutation& mutation) const {
+  const auto serves = [](const proto::Member& member) { return member.role() != proto::ROLE_CLIENT; };
+  return !mutation.put_tables.empty() || !mutation.delete_tables.empty() || !mutation.put_epochs.empty() ||
+         std::any_of(mutation.put_members.begin(), mutation.put_members.end(), serves) ||
+         std::any_of(mutation.delete_members.begin(), mutation.delete_members.end(), [&](uint32_t id) {
+           const auto found = members_.find(id);
+           return found != members_.end() && serves(found->second.member);
+         });
+}
+
 void Service::Install(const Mutation& mutation) {
   version_ = mutation.version;
+  if (ChangesPlans(mutation)) plans_version_ = version_;
   next_member_ = mutation.next_member;
   next_allocation_ = mutation.next_allocation;
   for (const proto::Member& member : mutation.put_members) {
@@ -123,7 +137,7 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
   proto::Cluster cluster;
   cluster.set_name(identity_.name);
   cluster.set_fabric(identity_.fabric);
-  cluster.set_version(version_);
+  cluster.set_version(plans_version_);
   cluster.set_lease_ms(lease_ms_);
   cluster.set_bury_after_ms(bury_after_ms_);
   cluster.set_timestamps(options_.timestamps);

@@ -131,6 +131,7 @@ class Service {
   // All below: with mutex_ held.
   Mutation NewMutation() const;
   absl::Status Apply(Mutation mutation);
+  bool ChangesPlans(const Mutation& mutation) const;
   void Install(const Mutation& mutation);
   /// Suspect or not.
   bool Living(const MemberState& member) const;
@@ -190,6 +191,7 @@ class Service {
   MemberEvents events_;
   int64_t pulse_ns_ = 0;  // the last one; 0: nobody gives any
   uint64_t version_;
+  uint64_t plans_version_;  // of the last change that a plan of a query may depend on
   uint32_t next_member_;
   uint64_t next_allocation_;
   std::map<uint32_t, MemberState> members_;

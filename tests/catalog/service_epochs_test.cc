@@ -184,7 +184,7 @@ TEST_F(ServiceEpochsTest, ABranchIsRefused) {
   PutBack("older.db");
   Restart();  // its memory server reports without its mark
   for (int i = 0; i < 5; ++i) Join(proto::ROLE_CLIENT);
-  EXPECT_GT(Cluster().version(), memory.newest.version());
+  EXPECT_GT(MarkOf(Cluster()).version(), memory.newest.version());
   ExpectRefused(Report(memory).status());  // also when it already serves
   ExpectRefused(service_->ListTables({}).status());
 }

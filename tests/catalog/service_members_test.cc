@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/catalog/service_fixture.h"
@@ -33,6 +34,36 @@ TEST_F(ServiceTest, ALeaseIsKeptByRenewingAndEndsWithoutIt) {
   EXPECT_EQ(Renew(id).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Cluster().members_size(), 0);
   EXPECT_GT(Cluster().version(), version);
+}
+
+/// Sessions plan anew when it changes.
+TEST_F(ServiceTest, TheVersionIsOfTablesAndServersAlone) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY);
+  uint64_t version = Cluster().version();
+  const auto changes = [&] { return std::exchange(version, Cluster().version()) != version; };
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  EXPECT_FALSE(changes());
+  const uint64_t allocation = *Begin(client, "date");
+  EXPECT_FALSE(changes());
+  EXPECT_TRUE(Commit(allocation, "date").ok());
+  EXPECT_TRUE(changes());
+  const uint32_t compute = Join(proto::ROLE_COMPUTE);
+  EXPECT_TRUE(changes());
+  clock_.AdvanceMs(2'000);
+  EXPECT_TRUE(Renew(memory).ok());
+  EXPECT_TRUE(Renew(compute).ok());
+  EXPECT_FALSE(changes());
+  clock_.AdvanceMs(2'000);
+  EXPECT_EQ(Renew(client).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(changes()) << "a client's lease is over";
+  EXPECT_TRUE(Renew(memory).ok());
+  clock_.AdvanceMs(2'000);
+  EXPECT_EQ(Renew(compute).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(changes());
+  EXPECT_TRUE(Drop("date").ok());
+  EXPECT_TRUE(changes());
+  Restart();
+  EXPECT_TRUE(changes()) << "not all that came in between is known";
 }
 
 TEST_F(ServiceTest, ACatalogThatStoodStillExpelsNobody) {

@@ -88,7 +88,8 @@ TEST_F(KnownPlansTest, ATableThatOthersReplaceIsSeenAsItIs) {
   const std::unique_ptr<Session> other = cluster_.NewSession();
   EXPECT_EQ(Run(*other, "drop table t").value, "DROP TABLE");
   EXPECT_EQ(Run(query).value, sqlstate::kUndefinedTable);
-  EXPECT_EQ(Run(*other, "create table t (one int primary key, x text)").value, "CREATE TABLE");
+  EXPECT_EQ(Run(*other, "create table t (one int primary key, x text) with (storage = record)").value,
+            "CREATE TABLE");
   EXPECT_EQ(Run(*other, "insert into t values (1, 'x')").value, "INSERT 0 1");
   EXPECT_EQ(Run(query), (Answer{"1", kNow}));
   EXPECT_EQ(Run(query), (Answer{"1", kNow})) << "rows of record tables are found by their transaction";
@@ -148,6 +149,7 @@ TEST_F(KnownPlansTest, FailedTransactionsAndPreparedStatementsStayWhatTheyAre) {
   EXPECT_EQ(Run("prepare q (int) as select count(*) from u where id < $1").value, "PREPARE");
   EXPECT_EQ(Run("execute q (100)"), (Answer{"50", kNow}));
   EXPECT_EQ(Run("begin").value, "BEGIN");
+  EXPECT_EQ(Run(query), (Answer{"100", kNow})) << "with the state of transactions there is another table";
   EXPECT_EQ(Run(query), (Answer{"100", kBefore}));
   EXPECT_EQ(Run("select nothing").value, "42703");
   EXPECT_EQ(Run(query).value, "25P02");
