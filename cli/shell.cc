@@ -255,7 +255,7 @@ int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) 
   if (options_.progress != nullptr) options_.progress->Clear();
   absl::Status status = result.status();
   if (status.ok()) status = Print(*result, *printer);
-  if (printer->closed()) return EndClosed(statement, result.ok(), at, line);
+  if (printer->closed() || (!out_ && interrupts_.Seen())) return EndClosed(statement, result.ok(), at, line);
   if (!status.ok()) return ReportError(statement, WithFormatHint(status, *printer), at, line);
   return interrupts_.Seen() && !interactive_ ? kExitInterrupted : kExitOk;
 }

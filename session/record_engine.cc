@@ -182,8 +182,7 @@ class RecordEngine final : public RecordAccess {
   }
   /// A session that is of no use any more is replaced by the next Begin.
   absl::Status Lost(absl::Status status) {
-    if (absl::IsUnavailable(status) || absl::IsInternal(status) || absl::IsCancelled(status))
-      session_.reset();
+    if (absl::IsUnavailable(status) || absl::IsInternal(status)) session_.reset();
     return status;
   }
 

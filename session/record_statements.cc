@@ -186,6 +186,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateTableStatement&
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement& statement) {
   NAM_RETURN_IF_ERROR(MayRun("CREATE INDEX"));
+  const Interruption interruption(&cancelled_);
   proto::RecordPart index = statement.index;
   absl::Status created = CreateIndex(*statement.table, index);
   // As PostgreSQL names what has no name: t_x_idx, t_x_idx1, …

@@ -15,6 +15,7 @@
 #include "session/explain.h"
 #include "session/missing_server_errors.h"
 #include "session/no_rows.h"
+#include "session/noted_receiver.h"
 #include "session/plan_cache.h"
 #include "session/prepared_statements.h"
 #include "session/query_result.h"
@@ -44,28 +45,17 @@ constexpr const char* kRetry =
     sqlstate::kSerializationFailure;  // what drivers and pools run again by themselves
 
 /// The rows of a statement on their way, from a query or all at once.
-class Delivery final : public RowReceiver {
+class Delivery final : public NotedReceiver {
  public:
-  explicit Delivery(RowReceiver& receiver) : receiver_(receiver) {}
-  absl::Status Begin(const std::vector<ResultSet::Column>& columns) override {
-    begun_ = true;
-    return receiver_.Begin(columns);
-  }
-  absl::Status Add(const ResultBatch& rows) override { return receiver_.Add(rows); }
-  bool begun() const { return begun_; }
-  uint64_t bytes_held() const override { return receiver_.bytes_held(); }
+  using NotedReceiver::NotedReceiver;
 
   /// Ends the result of a statement that has rows, or none, which no query has made.
   absl::Status End(ResultSet& result) {
-    if (begun_ || result.columns.empty()) return absl::OkStatus();
-    NAM_RETURN_IF_ERROR(receiver_.Begin(result.columns));
+    if (begun() || result.columns.empty()) return absl::OkStatus();
+    NAM_RETURN_IF_ERROR(Begin(result.columns));
     const std::vector<std::vector<Value>> rows = std::exchange(result.rows, {});
-    return rows.empty() ? absl::OkStatus() : receiver_.Add(ResultBatch(rows));
+    return rows.empty() ? absl::OkStatus() : Add(ResultBatch(rows));
   }
-
- private:
-  RowReceiver& receiver_;
-  bool begun_ = false;
 };
 
 /// It wants what has become of a transaction that was lost.
@@ -98,8 +88,8 @@ absl::Status Cancelled(bool timed_out) {
 
 /// A query whose snapshot has become too old while it ran, or while the session opened the tables. Outside of
 /// a transaction it may as well have a later one.
-bool Overtaken(const absl::StatusOr<sql::Statement>& bound, const absl::StatusOr<ResultSet>& result) {
-  if (result.ok() || !bound.ok() || !std::holds_alternative<sql::TreeStatement>(*bound)) return false;
+bool Overtaken(const absl::StatusOr<ResultSet>& result) {
+  if (result.ok()) return false;
   const std::optional<SqlError> error = SqlErrorOf(result.status());
   return error.has_value() && error->sqlstate == kRetry;
 }
@@ -131,11 +121,12 @@ class SessionImpl final : public Session {
     const bool was_open = InTransaction();
     absl::StatusOr<ResultSet> result = ExecuteNow(statement, delivery);
     const bool timed_out = timer.Stop();
-    cancel_ = false;  // not before: what came between two statements is meant for the next
+    // Not before: what came between two statements is meant for the next.
+    const bool cancelled = cancel_.exchange(false);
     if (!was_open && InTransaction()) settings_.BeginTransaction();
     // A COMMIT of what has failed says ROLLBACK.
     if (was_open && !InTransaction()) settings_.EndTransaction(result.ok() && result->command == "COMMIT");
-    if (absl::IsCancelled(result.status())) return Cancelled(timed_out);
+    if (absl::IsCancelled(result.status()) && (cancelled || timed_out)) return Cancelled(timed_out);
     if (!result.ok()) return WithSqlState(result.status());
     result->elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
     return result;
@@ -157,19 +148,20 @@ class SessionImpl final : public Session {
     NAM_RETURN_IF_ERROR(Regain());
     const std::optional<absl::Status> lost = std::exchange(lost_, std::nullopt);
     const bool open = InTransaction();
-    absl::StatusOr<sql::Statement> bound = sql::TreeStatement();  // as that of every plan that is known
+    std::optional<sql::Statement> bound;
     std::optional<absl::StatusOr<ResultSet>> known = RunKnown(statement);
     absl::StatusOr<ResultSet> result = known.has_value() ? *std::move(known) : BindAndRun(statement, bound);
-    for (int again = 0; again < kRunsAgain && Overtaken(bound, result) && !open && !delivery.begun();
+    for (int again = 0; again < kRunsAgain && runs_query_ && Overtaken(result) && !open && !delivery.begun();
          ++again) {
       plans_.Clear();
       result = BindAndRun(statement, bound);
     }
+    runs_query_ = false;
     if (result.ok()) {
       if (const absl::Status delivered = delivery.End(*result); !delivered.ok()) result = delivered;
     }
     if (!result.ok() && records_.has_value()) result = records_->Fail(statement, result.status());
-    if (lost.has_value() && !(bound.ok() && IsRollback(*bound))) return *lost;
+    if (lost.has_value() && !(bound.has_value() && IsRollback(*bound))) return *lost;
     if (!result.ok()) return AfterFailure(result.status(), open || InTransaction());
     return result;
   }
@@ -192,16 +184,18 @@ class SessionImpl final : public Session {
       NAM_RETURN_IF_ERROR(AwaitServers());
       NAM_RETURN_IF_ERROR(MayRun(""));
       const Interruption interruption(&cancel_);
+      runs_query_ = true;
       NAM_ASSIGN_OR_RETURN(ResultSet result, query.Run(*receiver_));
       result.planned_before = true;
       return result;
     }();
   }
 
-  absl::StatusOr<ResultSet> BindAndRun(const std::string& statement, absl::StatusOr<sql::Statement>& bound) {
+  /// `bound`: what the statement is, or nothing.
+  absl::StatusOr<ResultSet> BindAndRun(const std::string& statement, std::optional<sql::Statement>& bound) {
     bool depends_on_time = false;
-    bound = Bind(statement, depends_on_time);
-    NAM_RETURN_IF_ERROR(bound.status());
+    bound.reset();
+    NAM_ASSIGN_OR_RETURN(bound, Bind(statement, depends_on_time));
     // Of the version that it was bound to: while it waits for servers another one may come.
     if (!depends_on_time && std::holds_alternative<sql::TreeStatement>(*bound) &&
         !tables_.of_statement().empty())
@@ -278,7 +272,7 @@ class SessionImpl final : public Session {
     const bool perhaps = attachment_.member() != member_ || state_class == "08" || state_class == "57" ||
                          state_class == "58" || state_class == "XX" ||
                          absl::IsNotFound(attachment_.ConfirmLease());
-    if (!perhaps || absl::IsCancelled(error)) return error;
+    if (!perhaps || (absl::IsCancelled(error) && cancel_)) return error;
     if (attachment_.member() == member_ && attachment_.MembershipOver()) attachment_.Rejoin().IgnoreError();
     if (attachment_.member() == member_) return error;
     BeginAnew().IgnoreError();  // the next statement finds what is missing
@@ -385,6 +379,7 @@ class SessionImpl final : public Session {
   }
 
   absl::StatusOr<ResultSet> Run(const sql::TreeStatement& statement) {
+    runs_query_ = true;
     return WithTree(*statement.tree, [this](TreeRun& query) { return query.Run(*receiver_); });
   }
 
@@ -544,6 +539,7 @@ class SessionImpl final : public Session {
   int64_t began_us_ = 0;  // when the transaction or, outside of one, the last statement began
   std::atomic<bool> cancel_ = false;
   RowReceiver* receiver_ = nullptr;  // of the statement that runs
+  bool runs_query_ = false;          // it is a query, perhaps a prepared one
   PlanCache plans_;
   struct {
     const std::string* text = nullptr;  // null: none

@@ -216,7 +216,7 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pl
 void StageRunner::DropScratch(uint64_t attempt) {
   scratch_.Use();
   Clock& clock = attachment_.fabric().clock();
-  if (clock.NowNs() < catalog_silent_until_ns_ || scratch_.Drop(attempt).ok()) return;
+  if (clock.NowNs() < catalog_silent_until_ns_ || scratch_.Drop(attempt).ok() || cancel_) return;
   catalog_silent_until_ns_ = clock.NowNs() + kCatalogSilentNs;
 }
 
@@ -283,7 +283,7 @@ absl::StatusOr<std::vector<proto::Member>> StageRunner::NewMembers() {
   Clock& clock = attachment_.fabric().clock();
   if (clock.NowNs() < catalog_silent_until_ns_) return std::vector<proto::Member>();
   auto members = attachment_.Members(proto::ROLE_COMPUTE);
-  if (!members.ok()) catalog_silent_until_ns_ = clock.NowNs() + kCatalogSilentNs;
+  if (!members.ok() && !cancel_) catalog_silent_until_ns_ = clock.NowNs() + kCatalogSilentNs;
   return members;
 }
 

@@ -15,6 +15,7 @@
 #include "optimizer/plan_query.h"
 #include "session/explain.h"
 #include "session/no_rows.h"
+#include "session/noted_receiver.h"
 #include "session/query_result.h"
 #include "types/sql_error.h"
 
@@ -80,23 +81,6 @@ std::set<uint32_t> ReadBy(const plan::PhysicalPlan& plan, uint32_t stage) {
 std::span<const std::byte> BytesOf(const std::string& pages) {
   return std::as_bytes(std::span(pages));
 }
-
-/// Knows whether rows are out.
-class NotedReceiver final : public RowReceiver {
- public:
-  explicit NotedReceiver(RowReceiver& receiver) : receiver_(receiver) {}
-  absl::Status Begin(const std::vector<ResultSet::Column>& columns) override {
-    begun_ = true;
-    return receiver_.Begin(columns);
-  }
-  absl::Status Add(const ResultBatch& rows) override { return receiver_.Add(rows); }
-  uint64_t bytes_held() const override { return receiver_.bytes_held(); }
-  bool begun() const { return begun_; }
-
- private:
-  RowReceiver& receiver_;
-  bool begun_ = false;
-};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 
 namespace nam::session {
@@ -36,7 +37,10 @@ absl::StatusOr<std::unique_ptr<WorkCounters>> WorkCounters::Open(catalog::Attach
 }
 
 WorkCounters::~WorkCounters() {
-  (void)attachment_.catalog().AbortLoad(allocation_);
+  {
+    const Interruption none(nullptr);  // a catalog that is not told keeps the load until the lease is over
+    (void)attachment_.catalog().AbortLoad(allocation_);
+  }
   if (server_ != MemoryServerId() && !abandoned_) (void)attachment_.Release(server_, allocation_);
 }
 

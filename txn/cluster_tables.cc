@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/record_extents.h"
 #include "storage/record_block.h"
@@ -71,6 +72,7 @@ const proto::RecordPart* FindIndex(const proto::Table& table, const std::string&
 // Its memory goes only when no commit can change it any more.
 absl::Status RemoveIndex(catalog::Attachment& attachment, Session& session,
                          proto::ChangePartRequest request) {
+  const Interruption none(nullptr);  // also of a CREATE INDEX that was cancelled
   request.set_leaving(true);
   NAM_RETURN_IF_ERROR(attachment.catalog().ChangePart(request).status());
   NAM_RETURN_IF_ERROR(session.AwaitCommits().status());

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "txn/rsi_transaction.h"
 
@@ -21,6 +22,11 @@ using Outcome = storage::VersionChoice::Outcome;
 constexpr uint64_t kNewest = storage::kTimestampMask;
 constexpr uint64_t kWindow = 64;
 constexpr int kSnapshotsMax = 100;
+
+/// Between two windows nothing is in flight, so the session stays whole.
+absl::Status MayGoOn() {
+  return Interruption::requested() ? absl::CancelledError("cancelled") : absl::OkStatus();
+}
 
 }  // namespace
 
@@ -55,7 +61,10 @@ class RsiSession::IndexFill {
       for (uint64_t i = 0; i < words.size(); ++i) {
         if (words[i] == 0) continue;  // nobody ever had it
         const uint64_t first = (extent * from_.layout().chunks + i) * kChunkRecords;
-        for (uint64_t at = 0; at < kChunkRecords; at += kWindow) NAM_RETURN_IF_ERROR(EnterSome(first + at));
+        for (uint64_t at = 0; at < kChunkRecords; at += kWindow) {
+          NAM_RETURN_IF_ERROR(MayGoOn());
+          NAM_RETURN_IF_ERROR(EnterSome(first + at));
+        }
       }
     }
     return absl::OkStatus();
@@ -66,6 +75,7 @@ class RsiSession::IndexFill {
     OrderedIndex::Entries entries;
     const size_t key_bytes = index_.description().key_bytes;
     for (OrderedIndex::Cursor cursor = index_.Range({}, {}); !cursor.done();) {
+      NAM_RETURN_IF_ERROR(MayGoOn());
       NAM_RETURN_IF_ERROR(index_.entries().Next(cursor, SIZE_MAX, entries));
       for (size_t i = 0; i < entries.values.size(); ++i) {
         IndexKey key{.size = index_.description().key_bytes};

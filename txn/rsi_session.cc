@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "txn/own_extents.h"
 #include "txn/rsi_transaction.h"
@@ -134,7 +135,10 @@ absl::Status RsiSession::End(absl::Status status) {
 absl::StatusOr<TableHandle> RsiSession::OpenTable(const std::string& name) {
   if (!broken_.ok()) return broken_;
   NAM_ASSIGN_OR_RETURN(const TableDescription description, tables_.Find(name));
-  NAM_ASSIGN_OR_RETURN(RecordTable* const table, TableOf(description));
+  const absl::StatusOr<RecordTable*> opened = TableOf(description);
+  // What a transaction has begun is over with its connections: it is told so now, with the reason.
+  if (!opened.ok()) return active_ && channel_->broken() ? End(opened.status()) : opened.status();
+  RecordTable* const table = *opened;
   if (absl::Status whole = table->CheckWhole(); !whole.ok()) {
     return absl::UnavailableError(absl::StrFormat("table %s: %s", name, std::string(whole.message())));
   }
@@ -258,6 +262,7 @@ absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
     }
     NAM_RETURN_IF_ERROR(batch_.Execute());
     batch_.Reset();
+    if (Interruption::requested()) return End(absl::CancelledError("cancelled"));
     clock.SleepUntil(clock.After(kOwnCommitPauseUs));
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());  // what has come of it goes to scratch memory

@@ -177,6 +177,18 @@ TEST_F(ShellTest, AnInterruptEndsWhatIsBeingWritten) {
   EXPECT_TRUE(out.good());
 }
 
+/// The statement has happened when the interrupt comes; its tag is what does not get out.
+TEST_F(ShellTest, AnInterruptBehindAChangeSaysThatItIsDone) {
+  ClosingBuffer buffer(0);
+  buffer.on_close = [] { raise(SIGINT); };
+  std::ostream out(&buffer);
+  Shell shell(session_, catalog_, interrupts_, out, err_, {});
+  EXPECT_EQ(shell.RunScript("set nam.window = 4", ""), kExitInterrupted);
+  EXPECT_THAT(session_.executed, ElementsAre("set nam.window = 4"));
+  EXPECT_THAT(err_.str(), HasSubstr("the statement itself is done"));
+  EXPECT_TRUE(out.good());
+}
+
 /// An aligned table is printed at its end.
 TEST_F(ShellTest, ATableBeyondTheBoundSaysWhatToDo) {
   session_.batches = 10'000;

@@ -109,6 +109,19 @@ TEST_F(OvertakenQueryTest, RunsAgainAtALaterSnapshot) {
   }
 }
 
+TEST_F(OvertakenQueryTest, RunsAgainIfItIsPreparedToo) {
+  ASSERT_EQ(Run("prepare q (int) as select n from t where k = $1"), "PREPARE");
+  ASSERT_EQ(Run("prepare c as update t set n = n + 1"), "PREPARE");
+  overtaken_ = 3;
+  begun_ = 0;
+  const auto result = session_->Execute("execute q (2)");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->rows.size(), 1u);
+  EXPECT_EQ(begun_, 4);
+  overtaken_ = 1;
+  EXPECT_EQ(Run("execute c"), "40001") << "a change is its client's to run again";
+}
+
 TEST_F(OvertakenQueryTest, ThatIsOvertakenForEverIsAnError) {
   overtaken_ = 1'000;
   EXPECT_EQ(Run("select sum(n) from t"), "40001");

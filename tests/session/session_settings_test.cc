@@ -83,6 +83,22 @@ TEST_F(SessionSettingsTest, AreOfTheTransaction) {
   EXPECT_EQ(Run("show timezone"), "SHOW Europe/Berlin");
 }
 
+TEST_F(SessionSettingsTest, CreateIndexEndsAtItsTimeoutAndLeavesNothing) {
+  ASSERT_EQ(Run("create table many (id int primary key, x int) with (storage = record)"), "CREATE TABLE");
+  for (int i = 0; i < 16; ++i) {
+    ASSERT_EQ(Run(absl::StrCat("insert into many select n, n % 1000 from generate_series(", i * 500 + 1, ", ",
+                               i * 500 + 500, ") as s (n)")),
+              "INSERT 0 500");
+  }
+  Run("set statement_timeout = 1");
+  EXPECT_EQ(Run("create index many_x on many (x)"), "57014");
+  Run("reset statement_timeout");
+  EXPECT_EQ(Run("drop index many_x"), "42704") << "nothing of it is left";
+  EXPECT_EQ(Run("insert into many values (10000, 7)"), "INSERT 0 1");
+  EXPECT_EQ(Run("create index many_x on many (x)"), "CREATE INDEX");
+  EXPECT_EQ(Run("select count(*) from many where x = 7"), "SELECT 1 9");
+}
+
 TEST_F(SessionSettingsTest, AStatementEndsAtItsTimeout) {
   SmallTable pairs{{"pairs", {{"id", Type::Integer()}, {"one", Type::Integer()}}, {{"id", 64}}, ""}, {}};
   for (int i = 0; i < 30'000; ++i) pairs.rows.push_back({Value::Integer(i), Value::Integer(1)});

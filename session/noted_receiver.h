@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "session/session.h"
+
+namespace nam::session {
+
+/// Hands a statement's rows on, and knows whether some are out: from then on it cannot begin anew.
+class NotedReceiver : public RowReceiver {
+ public:
+  explicit NotedReceiver(RowReceiver& receiver) : receiver_(receiver) {}
+  absl::Status Begin(const std::vector<ResultSet::Column>& columns) override {
+    begun_ = true;
+    return receiver_.Begin(columns);
+  }
+  absl::Status Add(const ResultBatch& rows) override { return receiver_.Add(rows); }
+  uint64_t bytes_held() const override { return receiver_.bytes_held(); }
+  bool begun() const { return begun_; }
+
+ private:
+  RowReceiver& receiver_;
+  bool begun_ = false;
+};
+
+}  // namespace nam::session
