@@ -191,7 +191,9 @@ absl::StatusOr<Expr> ExpressionBuilder::Fold(Expr expr) const {
   absl::StatusOr<Value> value = Evaluate(expr, Resolver());
   if (!value.ok()) {
     if (conditional_ > 0) return expr;
-    return value.status();
+    if (folding_ == nullptr) return value.status();
+    folding_->Update(value.status());
+    return expr;
   }
   value->type = expr.type;
   // A longer integer would be read as a decimal when the expression's text is bound again.

@@ -27,8 +27,9 @@ bool ConvertsTimes(TypeKind from, TypeKind to);
 /// Until then it is a kLiteral of type kNull (with text, or null); Settle ends that. Nothing untyped leaves
 /// through a node that this class builds.
 ///
-/// An error while folding is the user's error, unless the constant may never be evaluated (in a branch of
-/// CASE, behind the first operand of AND and OR): then it stays as it is and fails when it is reached.
+/// An error while folding is the user's error (see DeferFolding), unless the constant may never be evaluated
+/// (in a branch of CASE, behind the first operand of AND and OR): then it stays as it is and fails when it is
+/// reached.
 class ExpressionBuilder {
  public:
   /// While one lives, constants may never be evaluated.
@@ -53,6 +54,10 @@ class ExpressionBuilder {
   void UseZone(const std::string& zone) { zone_ = zone; }
   /// Those whose types Settle finds; borrowed.
   void UseParameters(Parameters* parameters) { parameters_ = parameters; }
+
+  /// From here on an error of a constant waits in `failure`, the first one, until all of the statement has
+  /// been looked at: PostgreSQL computes constants only then. Borrowed.
+  void DeferFolding(absl::Status* failure) { folding_ = failure; }
 
   /// What `now` and `today` are as dates and timestamps; without it they are none.
   void UseTime(const StatementTime& time) {
@@ -135,6 +140,7 @@ class ExpressionBuilder {
   absl::Status SettleText(plan::Expr& text, const Type& type) const;
 
   Parameters* parameters_ = nullptr;
+  absl::Status* folding_ = nullptr;
   std::optional<int64_t> now_us_;
   bool* depends_on_time_ = nullptr;  // StatementTime::depends
   FixedTimes* fixed_times_ = nullptr;

@@ -102,6 +102,7 @@ absl::StatusOr<plan::logical::Query> BindLogical(const std::string& text, TableS
 absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource& tables) {
   LogicalContext context(tables);
   NAM_ASSIGN_OR_RETURN(BoundTree tree, BindQuery(context, {}, select));
+  NAM_RETURN_IF_ERROR(context.folding);
   plan::logical::Query query;
   query.root = std::move(tree.root);
   query.relations = static_cast<int>(context.owners.size());

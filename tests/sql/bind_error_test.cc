@@ -256,6 +256,38 @@ TEST(BindErrorTest, Grouping) {
   });
 }
 
+/// Of two mistakes the one in the clause that PostgreSQL looks at first is told.
+TEST(BindErrorTest, ClausesAreLookedAtInPostgresOrder) {
+  CheckAll({
+      {"select ^nix from t where n = date '1994-01-01'", "42703", "\"nix\"", ""},
+      {"select n ^+ name from t where nix", "42883", "integer + string", ""},
+      {"select n ^= date '1994-01-01' from t where sum(n) > 1", "42883", "integer = date", ""},
+      {"with w as (select n ^+ name from t) select nix from zzz", "42883", "integer + string", ""},
+      {"select nix from t join u on t.id ^= u.name", "42883", "integer = string", ""},
+      {"select 1 from t where n ^= name having nix", "42883", "integer = string", ""},
+      {"select 1 from t group by nix having n ^= name order by zzz", "42883", "integer = string", ""},
+      {"select 1 from t group by nix order by n ^+ name", "42883", "integer + string", ""},
+      {"select name, sum(n) from t group by ^nix", "42703", "\"nix\"", ""},
+      {"select distinct on (name ^+ n) id from t limit n", "42883", "string + integer", ""},
+      {"select distinct id from t order by ^n limit true", "42P10", "SELECT DISTINCT", ""},
+      {"select name, sum(n) from t limit ^n", "42P10", "LIMIT must not contain columns", ""},
+      {"select 1 from t limit n offset ^true", "42804", "OFFSET needs an integer", ""},
+      {"select ^name, sum(n) from t limit -1", "42803", "\"t.name\"", ""},
+      {"select rank() over (order by nix), n from t limit ^true", "42804", "LIMIT needs an integer", ""},
+      {"select rank() over (order by nix), n ^+ name from t", "42883", "integer + string", ""},
+      {"select rank() over w, n ^+ name from t window w as (order by nix) limit n", "42883", "", ""},
+      {"select rank() over ^w, n + name from t", "42704", "window \"w\"", ""},
+      {"select name, sum(n), rank() over (order by ^nix) from t", "42703", "\"nix\"", ""},
+      {"select name, sum(n) from t window w as (order by ^nix)", "42703", "\"nix\"", ""},
+      {"select 1 from t where lag(^nix) over () > 1", "42703", "\"nix\"", ""},
+      {"select n from t union select n, n + ^nix from t", "42703", "\"nix\"", ""},
+      // Constants are computed when all has been looked at.
+      {"select 1 / 0 from t where ^nix", "42703", "\"nix\"", ""},
+      {"select x from (select 1 / 0 as x from t) q where ^nix", "42703", "\"nix\"", ""},
+      {"select 1 ^/ 0 from t where 2 % 0 = 1", "22012", "division by zero", ""},
+  });
+}
+
 TEST(BindErrorTest, Expressions) {
   CheckRefusals({
       {"select sum(n) ^within group (order by id) from t", "WITHIN GROUP is"},

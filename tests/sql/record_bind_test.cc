@@ -500,6 +500,48 @@ TEST(RecordBindTest, Errors) {
   });
 }
 
+/// Of two mistakes the one that PostgreSQL tells: WITH, the table, FROM, conditions, RETURNING, SET's values,
+/// their columns, and what it says of a statement as a whole.
+TEST(RecordBindTest, ChangesAreLookedAtInPostgresOrder) {
+  CheckAll({
+      {"with w as (select ^nix from r) update zzz set n = 1", "42703", "\"nix\""},
+      {"with w as (select ^nix from r) delete from zzz", "42703", "\"nix\""},
+      {"with w as (select ^nix from r) insert into zzz values (1)", "42703", "\"nix\""},
+      {"with zzz as (select 1) delete from ^zzz where nix", "42P01", "\"zzz\" does not exist"},
+      {"update r set n = day + at where ^nix = 1", "42703", "\"nix\""},
+      {"update r set n = day + at returning ^nix", "42703", "\"nix\""},
+      {"update r set nix = day ^+ at", "42883", "date + timestamp"},
+      {"update r set nix = ok, n = ^zzz", "42703", "\"zzz\""},
+      {"update r set n = ^ok, nix = 1", "42804", "of type bigint"},
+      {"update r set n = 1, n = ^ok", "42804", "of type bigint"},
+      {"update r set n = 1, n = 2 returning ^nix", "42703", "\"nix\""},
+      {"update r set n = 1 / 0, ^n = 2", "42601", "multiple assignments"},
+      {"update r set n = 1 / 0 where ^nix", "42703", "\"nix\""},
+      {"update r set n = 1 ^/ 0", "22012", "division by zero"},
+      {"delete from r using u where ^r.nix returning zzz", "42703", "\"r.nix\""},
+      {"delete from r where id = 1 / 0 returning ^nix", "42703", "\"nix\""},
+      {"delete from r where id = 1 ^/ 0", "22012", "division by zero"},
+      {"insert into r (^nix) select zzz from r", "42703", "\"nix\""},
+      {"insert into r (id, ^id) values (zzz)", "42701", "specified more than once"},
+      {"insert into r (id) values (^nix, 2)", "42703", "\"nix\""},
+      {"insert into r (id, n) values (true, ^nix)", "42703", "\"nix\""},
+      {"insert into r (id) values (^true), (nix)", "42804", "of type integer"},
+      {"insert into r (id) values (1), (^nix, 2)", "42703", "\"nix\""},
+      {"insert into r (id, n) select ok, ^nix from r", "42703", "\"nix\""},
+      {"insert into r (id) values (1) on conflict (id) do update set n = ^nix returning day + at", "42703",
+       "\"nix\""},
+      {"insert into r (id) values (1) on conflict (id) do update set nix = r.day ^+ r.at", "42883", ""},
+      {"insert into r (id) values (1) on conflict (id) do update set n = ^r.ok where nix", "42804", ""},
+      {"insert into r (id) values (1) on conflict (k) do update set n = ^nix", "42703", "\"nix\""},
+      {"insert into r (id) values (1) on conflict (k) do nothing returning ^nix", "42703", "\"nix\""},
+      {"insert into r (id) values (1) on conflict ^(k) do nothing returning id", "42P10", "no unique"},
+      {"insert into r (id) values (1) on conflict (id) do update set n = 1, ^n = 2", "42601", "multiple"},
+      {"insert into r (id) values (1 / 0) returning ^nix", "42703", "\"nix\""},
+      {"insert into r (id) values (1 ^/ 0)", "22012", "division by zero"},
+      {"insert into r (id) values (1) returning 1 ^/ 0", "22012", "division by zero"},
+  });
+}
+
 TEST(RecordBindTest, HintsOfLimits) {
   EXPECT_EQ(BindError("create index i on wide (v)").hint,
             "at most 1024 bytes; each character of a text takes 4");
