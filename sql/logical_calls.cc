@@ -157,6 +157,12 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
   if (args.size() > 1) {
     NAM_ASSIGN_OR_RETURN(call.second, BindTyped(args[1], clause));
   }
+  // A time is added up as how long its day has lasted.
+  const bool adds_up =
+      call.function == AggregateFunction::kSum || call.function == AggregateFunction::kAverage;
+  if (adds_up && call.argument.type.kind == TypeKind::kTime) {
+    NAM_ASSIGN_OR_RETURN(call.argument, builder().Cast(std::move(call.argument), Type::Interval(), position));
+  }
   NAM_ASSIGN_OR_RETURN(call.type,
                        AggregateType(call.function, call.argument.type, call.second.type, name, position));
   if (call.argument.type.kind == TypeKind::kReal && plan::HasMoments(call.function)) {
