@@ -70,9 +70,10 @@ class ExpressionBuilder {
   using FixedTimes = std::map<int, std::string>;
   void UseFixedTimes(FixedTimes* times) { fixed_times_ = times; }
 
-  /// Gives an untyped literal the kind of `type`, parsing its text. Leaves other expressions alone.
+  /// Gives an untyped literal the kind of `type`, parsing its text, and a parameter this type: 42P08 if it
+  /// has got one of another kind meanwhile. Leaves other expressions alone.
   absl::Status Settle(plan::Expr& expr, const Type& type) const;
-  /// Untyped becomes a string.
+  /// Untyped becomes a string; of a parameter that has no type it says nothing.
   static void SettleAsString(plan::Expr& expr);
 
   absl::StatusOr<plan::Expr> Compare(plan::Op op, plan::Expr a, plan::Expr b, int position) const;

@@ -282,6 +282,48 @@ TEST(RecordBindTest, AParameterHasTheTypeOfItsFirstContext) {
       1u);
 }
 
+/// The first use of a parameter tells its type, and text does where PostgreSQL takes it for one.
+TEST(RecordBindTest, AParameterIsOfOneType) {
+  const auto type = [](const std::string& query) {
+    return BindAs<PrepareStatement>("prepare p as " + query).types.at(0).kind;
+  };
+  EXPECT_EQ(type("select 1 from r where v || $1 = 'x'"), TypeKind::kString);
+  EXPECT_EQ(type("select 1 from r where day = $1 and v || $1 = 'x'"), TypeKind::kDate);
+  EXPECT_EQ(type("select 1 from r where day = $1 and at = $1"), TypeKind::kDate);
+  EXPECT_EQ(type("select 1 from r where $1 between 'a' and v"), TypeKind::kString);
+  EXPECT_EQ(type("select 1 from r where day between $1 and $1"), TypeKind::kDate);
+  EXPECT_EQ(type("select n + $1 from r where day = $2"), TypeKind::kInteger);
+  EXPECT_EQ(type("select $1 union select 1"), TypeKind::kInteger);
+  EXPECT_EQ(type("select variance($1)"), TypeKind::kDouble);
+  EXPECT_EQ(type("update r set v = $1 where day = $1"), TypeKind::kDate);
+  const auto error = [](const std::string& query) { return BindError("prepare p as " + query).sqlstate; };
+  const std::pair<const char*, const char*> kErrors[] = {
+      {"select 1 from r where day = $1 and v = $1", "42883"},
+      {"select 1 from r where $1 = 'x' and day = $1", "42883"},
+      {"select 1 from r where v like $1 and day = $1", "42883"},
+      {"select 1 from r where $1 in ('a', 'b') and day = $1", "42883"},
+      {"select v || $1 from r where day = $1", "42883"},
+      {"select upper($1) from r where day = $1", "42883"},
+      {"select nullif($1, 'x') from r where n = $1", "42883"},
+      {"select coalesce($1, v) from r where day = $1", "42883"},
+      {"select 1 from r where day = $1 and coalesce(v, $1) = 'a'", "42804"},
+      {"select case $1 when n then 1 end from r", "42883"},
+      {"select case $1 when 1 then 1 end", "42883"},
+      {"select 1 from r where $1 between day and v", "42883"},
+      {"select 1 from r where $1 between $2 and day", "42883"},
+      {"select $1, n + $1 from r", "42P08"},
+      {"select $1 from r where n = $1", "42P08"},
+      {"select 1 from r where (n, day) = ($1, $1)", "42P08"},
+      {"insert into r (id, day) values ($1, $1)", "42P08"},
+      {"insert into r (v, id) values ($1, $1)", "42P08"},
+      {"insert into r (id, v) select $1, $1", "42P08"},
+      {"update r set day = $1 where v = $1", "42804"},
+      {"select sum($1)", "42725"},
+      {"select 1 from r where v = $1 limit $1", "42804"},
+  };
+  for (const auto& [query, sqlstate] : kErrors) EXPECT_EQ(error(query), sqlstate) << query;
+}
+
 TEST(RecordBindTest, ExecuteBindsWithTypedValues) {
   FakeTables tables;
   const auto prepared =
