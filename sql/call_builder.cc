@@ -222,7 +222,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Concatenate(Expr a, Expr b, int position
   if (chain) operands = std::exchange(a.children, {});
   for (Expr* side : {&a, &b}) {
     if (chain && side == &a) continue;
-    SettleAsString(*side);
+    NAM_RETURN_IF_ERROR(Settle(*side, Type::String()));
     if (side->type.kind != TypeKind::kString) {
       NAM_ASSIGN_OR_RETURN(*side, Cast(std::move(*side), Type::String(), position));
     }

@@ -73,11 +73,17 @@ absl::Status CheckTarget(LogicalContext& context, const Node& relation, const ch
                  "record) makes one that transactions change");
 }
 
-absl::Status ChangeScope::BindFrom(const Node& relation, const Node& with, const std::vector<Node>& others,
-                                   const char* statement) {
+absl::Status ChangeScope::BindTarget(const Node& relation, const char* statement) {
   NAM_RETURN_IF_ERROR(CheckTarget(context_, relation, statement));
   NAM_ASSIGN_OR_RETURN(root_, sql::BindFrom(select_, {relation.OfKind("RangeVar")}, scope_));
+  return absl::OkStatus();
+}
+
+absl::Status ChangeScope::BindFrom(const Node& relation, const Node& with, const std::vector<Node>& others,
+                                   const char* statement) {
+  const absl::Status target = BindTarget(relation, statement);  // before WITH defines what could be named so
   if (with) NAM_RETURN_IF_ERROR(with_.Bind(with));
+  NAM_RETURN_IF_ERROR(target);
   if (!others.empty()) {
     NAM_ASSIGN_OR_RETURN(root_, sql::BindFrom(select_, others, scope_, std::move(root_)));
   }
@@ -95,11 +101,11 @@ absl::Status ChangeScope::BindWhere(const Node& where) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Expr> ChangeScope::BindValue(const Node& node, int column) {
+absl::StatusOr<Expr> ChangeScope::BindValue(const Node& node) {
   const LogicalSelect::Within within(select_, scope_);
   NAM_ASSIGN_OR_RETURN(Expr value, select_.BindUntyped(node, Clause::kSet));
   Ask(value);
-  return AsColumn(builder(), std::move(value), table().columns(column), node.position());
+  return value;
 }
 
 absl::StatusOr<std::vector<Expr>> ChangeScope::BindRow(const Node& subquery, size_t width) {

@@ -32,8 +32,8 @@ class ChangeScope {
   absl::Status BindFrom(const Node& relation, const Node& with, const std::vector<Node>& others,
                         const char* statement);
   absl::Status BindWhere(const Node& where);
-  /// The value of SET for a single column.
-  absl::StatusOr<plan::Expr> BindValue(const Node& node, int column);
+  /// The value of SET for a single column, perhaps without a type yet.
+  absl::StatusOr<plan::Expr> BindValue(const Node& node);
   absl::StatusOr<std::vector<plan::Expr>> BindRow(const Node& subquery, size_t width);
   /// `changed`: the target's columns that have other values afterwards. Subqueries see those before, and must
   /// not name them. Nothing: the row comes to be by the statement, and no subquery may ask.
@@ -44,6 +44,8 @@ class ChangeScope {
   const proto::Table& table() const { return *table_.table; }
   const BoundTable& bound_table() const { return table_; }
   ExpressionBuilder& builder() { return select_.builder(); }
+  /// Why a constant of the statement cannot be computed, if one cannot.
+  const absl::Status& folding() const { return context_.folding; }
   /// Without a tree: the conditions.
   std::vector<plan::Expr> TakeConditions() { return std::move(conditions_); }
   /// With one: all columns of the target, the values, then what `returning` names of other tables, whose
@@ -53,6 +55,7 @@ class ChangeScope {
  private:
   static constexpr int kTarget = 0;  // the first relation of the context
 
+  absl::Status BindTarget(const Node& relation, const char* statement);
   absl::Status AddStar(const Node& value, std::vector<OutputColumn>& out);
   absl::Status AskReturning(const plan::Expr& expr, const std::optional<std::set<int>>& changed,
                             int position);

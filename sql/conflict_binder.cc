@@ -40,8 +40,8 @@ std::set<uint32_t> ColumnsOfKey(const proto::Table& table, int key) {
 /// The target as relation 0, the row that was to be inserted as relation 1, `excluded`.
 class ConflictBinder {
  public:
-  ConflictBinder(TableSource& tables, std::set<int>& defaults)
-      : context_(tables), select_(context_, Surroundings()), defaults_(defaults) {}
+  ConflictBinder(TableSource& tables, std::set<int>& defaults, absl::Status& late)
+      : context_(tables), select_(context_, Surroundings()), defaults_(defaults), late_(late) {}
 
   absl::StatusOr<ConflictAction> Bind(const Node& clause, const Node& relation) {
     NAM_RETURN_IF_ERROR(clause.Only({"action", "infer", "targetList", "whereClause"}));
@@ -50,11 +50,24 @@ class ConflictBinder {
     ConflictAction action;
     action.update = clause.Text("action") == "ONCONFLICT_UPDATE";
     NAM_ASSIGN_OR_RETURN(action.keys, Keys(clause, action.update));
-    if (!action.update) return action;
+    if (action.update) NAM_RETURN_IF_ERROR(BindUpdate(clause, action));
+    late_.Update(unmatched_);
+    late_.Update(context_.folding);
+    return action;
+  }
+
+ private:
+  absl::Status BindUpdate(const Node& clause, ConflictAction& action) {
     AddExcluded();
     const LogicalSelect::Within within(select_, scope_);
-    for (const Node& target : clause.List("targetList")) {
-      NAM_ASSIGN_OR_RETURN(ColumnAssignment assignment, Assignment(target));
+    const std::vector<Node> targets = clause.List("targetList");
+    std::vector<ChangeValue> values;  // all are looked at before columns take them
+    for (const Node& target : targets) {
+      NAM_ASSIGN_OR_RETURN(ChangeValue value, ValueOf(target));
+      values.push_back(std::move(value));
+    }
+    for (size_t i = 0; i < targets.size(); ++i) {
+      NAM_ASSIGN_OR_RETURN(ColumnAssignment assignment, Assignment(targets[i], std::move(values[i])));
       action.assignments.push_back(std::move(assignment));
     }
     if (clause.Has("whereClause")) {
@@ -62,10 +75,9 @@ class ConflictBinder {
       NAM_RETURN_IF_ERROR(RefuseSubquery(where, clause.Field("whereClause")));
       action.conjuncts = plan::logical::Conjuncts(std::move(where));
     }
-    return action;
+    return absl::OkStatus();
   }
 
- private:
   absl::StatusOr<std::vector<int>> Keys(const Node& clause, bool update) {
     const Node infer = clause.Field("infer");
     if (!infer) {
@@ -95,10 +107,13 @@ class ConflictBinder {
     for (const int key : KeysOf(*table_)) {
       if (ColumnsOfKey(*table_, key) == wanted) keys.push_back(key);
     }
-    if (!keys.empty()) return keys;
-    return UserError(sqlstate::kBadColumnReference,
-                     "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-                     infer.position(), "name the columns of the primary key or of a unique index");
+    if (keys.empty()) {
+      unmatched_ =
+          UserError(sqlstate::kBadColumnReference,
+                    "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+                    infer.position(), "name the columns of the primary key or of a unique index");
+    }
+    return keys;
   }
 
   absl::StatusOr<std::vector<int>> Named(const Node& infer) {
@@ -135,32 +150,40 @@ class ConflictBinder {
     scope_.relations.push_back(std::move(excluded));
   }
 
-  absl::StatusOr<ColumnAssignment> Assignment(const Node& target) {
+  /// Nothing for DEFAULT.
+  absl::StatusOr<ChangeValue> ValueOf(const Node& target) {
     const Node value = target.Field("val");
     if (value.Is("MultiAssignRef")) {
       return Refusal("assigning to several columns at once in ON CONFLICT is not supported",
                      target.position(), "write a = x, b = y");
     }
     NAM_RETURN_IF_ERROR(target.Only({"name", "val"}));
+    if (value.Is("SetToDefault")) return ChangeValue();
+    NAM_ASSIGN_OR_RETURN(Expr expr, select_.BindUntyped(value, Clause::kSet));
+    NAM_RETURN_IF_ERROR(RefuseSubquery(expr, value));
+    return ChangeValue(std::move(expr));
+  }
+
+  absl::StatusOr<ColumnAssignment> Assignment(const Node& target, ChangeValue value) {
     NAM_ASSIGN_OR_RETURN(const int column, TargetColumn(*table_, target));
     if (!assigned_.insert(column).second) {
-      return UserError(sqlstate::kSyntaxError,
-                       absl::StrCat("multiple assignments to same column ", Quote(target.Text("name"))),
-                       target.position(), "assign it once");
+      late_.Update(UserError(sqlstate::kSyntaxError,
+                             absl::StrCat("multiple assignments to same column ", Quote(target.Text("name"))),
+                             target.position(), "assign it once"));
     }
-    if (value.Is("SetToDefault")) {
+    if (!value.has_value()) {
       defaults_.insert(column);
       return ColumnAssignment{column, std::nullopt};
     }
     const proto::Column& to = table_->columns(column);
+    const int position = target.Field("val").position();
     if (to.numbering() == proto::NUMBERED_ALWAYS) {
-      return UserError("428C9", absl::StrCat("column ", Quote(to.name()), " can only be updated to DEFAULT"),
-                       value.position(), "it is an identity column defined as GENERATED ALWAYS");
+      late_.Update(UserError("428C9",
+                             absl::StrCat("column ", Quote(to.name()), " can only be updated to DEFAULT"),
+                             position, "it is an identity column defined as GENERATED ALWAYS"));
     }
-    NAM_ASSIGN_OR_RETURN(Expr expr, select_.BindUntyped(value, Clause::kSet));
-    NAM_RETURN_IF_ERROR(RefuseSubquery(expr, value));
-    NAM_ASSIGN_OR_RETURN(expr, AsColumn(select_.builder(), std::move(expr), to, value.position()));
-    return ColumnAssignment{column, std::move(expr)};
+    NAM_ASSIGN_OR_RETURN(value, AsColumn(select_.builder(), *std::move(value), to, position));
+    return ColumnAssignment{column, std::move(value)};
   }
 
   absl::Status RefuseSubquery(const Expr& expr, const Node& node) {
@@ -174,14 +197,16 @@ class ConflictBinder {
   FromScope scope_;
   std::shared_ptr<const proto::Table> table_;
   std::set<int>& defaults_;
+  absl::Status& late_;
+  absl::Status unmatched_;  // no key has the columns that are named
   std::set<int> assigned_;
 };
 
 }  // namespace
 
 absl::StatusOr<ConflictAction> BindConflict(const Node& clause, const Node& relation, TableSource& tables,
-                                            std::set<int>& defaults) {
-  return ConflictBinder(tables, defaults).Bind(clause, relation);
+                                            std::set<int>& defaults, absl::Status& late) {
+  return ConflictBinder(tables, defaults, late).Bind(clause, relation);
 }
 
 }  // namespace nam::sql

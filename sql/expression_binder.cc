@@ -344,8 +344,10 @@ absl::StatusOr<Expr> ExpressionBinder::Between(const Node& node, bool negated, b
   NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
   NAM_ASSIGN_OR_RETURN(Expr low, Expression(bounds.at(0), context));
   NAM_ASSIGN_OR_RETURN(Expr high, Expression(bounds.at(1), context));
-  if (ExpressionBuilder::IsUntyped(a)) {
-    NAM_RETURN_IF_ERROR(builder_.Settle(a, ExpressionBuilder::IsUntyped(low) ? high.type : low.type));
+  // The lower bound tells a parameter's type; another literal is read once beside each bound.
+  if (a.index > 0) {
+    const bool text = ExpressionBuilder::IsUntyped(low);
+    NAM_RETURN_IF_ERROR(builder_.Settle(a, text ? Type::String() : low.type));
   }
   std::vector<Expr> either;
   if (symmetric) {
@@ -433,7 +435,7 @@ absl::StatusOr<Expr> ExpressionBinder::NullIf(const Node& node, const Context& c
   NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
   NAM_ASSIGN_OR_RETURN(Expr b, Expression(node.Field("rexpr"), context));
   NAM_RETURN_IF_ERROR(builder_.Settle(a, b.type));
-  ExpressionBuilder::SettleAsString(a);
+  NAM_RETURN_IF_ERROR(builder_.Settle(a, Type::String()));
   NAM_ASSIGN_OR_RETURN(parts[2], builder_.Duplicate(a));
   NAM_ASSIGN_OR_RETURN(parts[0], builder_.Compare(Op::kEqual, std::move(a), std::move(b), position));
   parts[1] = ExpressionBuilder::UntypedNull(position);
@@ -471,6 +473,7 @@ absl::StatusOr<Expr> ExpressionBinder::Case(const Node& node, const Context& con
   const bool simple = node.Has("arg");
   if (simple) {
     NAM_ASSIGN_OR_RETURN(subject, Expression(node.Field("arg"), context));
+    NAM_RETURN_IF_ERROR(builder_.Settle(subject, Type::String()));  // whatever it is compared with
   }
   std::vector<Expr> parts;
   const ExpressionBuilder::Conditional conditional(builder_);

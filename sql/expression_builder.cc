@@ -29,6 +29,7 @@ using plan::Op;
 using plan::Resolver;
 using plan::WithoutBlanks;
 
+constexpr char kAmbiguousParameter[] = "42P08";
 constexpr size_t kMostDuplicatedNodes = 50000;
 constexpr size_t kLongestFoldedBytes = 64 << 10;
 
@@ -127,7 +128,11 @@ Expr ExpressionBuilder::UntypedNull(int position) {
 absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
   if (!IsUntyped(expr) || type.kind == TypeKind::kNull) return absl::OkStatus();
   if (expr.literal.null) {
-    if (expr.index > 0 && parameters_ != nullptr) parameters_->Settle(expr.index, type);
+    if (expr.index > 0 && parameters_ != nullptr && !parameters_->Settle(expr.index, type)) {
+      return UserError(kAmbiguousParameter,
+                       absl::StrCat("inconsistent types deduced for parameter $", expr.index), expr.position,
+                       "name its type: PREPARE name (types) AS …");
+    }
     expr = MakeLiteral(Value::Null(type), expr.position);
     return absl::OkStatus();
   }
@@ -191,7 +196,9 @@ absl::StatusOr<Expr> ExpressionBuilder::Fold(Expr expr) const {
   absl::StatusOr<Value> value = Evaluate(expr, Resolver());
   if (!value.ok()) {
     if (conditional_ > 0) return expr;
-    return value.status();
+    if (folding_ == nullptr) return value.status();
+    folding_->Update(value.status());
+    return expr;
   }
   value->type = expr.type;
   // A longer integer would be read as a decimal when the expression's text is bound again.
@@ -226,7 +233,7 @@ absl::Status ExpressionBuilder::Meet(Expr& expr, const Expr& other) const {
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Compare(Op op, Expr a, Expr b, int position) const {
-  if (IsUntyped(a) && IsUntyped(b)) SettleAsString(a);
+  if (IsUntyped(a) && IsUntyped(b)) NAM_RETURN_IF_ERROR(Settle(a, Type::String()));
   NAM_RETURN_IF_ERROR(Settle(a, b.type));
   NAM_RETURN_IF_ERROR(Settle(b, a.type));
   NAM_RETURN_IF_ERROR(MeetUnzoned(a, b));
@@ -432,10 +439,7 @@ absl::StatusOr<Expr> ExpressionBuilder::IsNull(Expr a, int position) const {
 absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int position) {
   if (IsUntyped(a)) {
     const auto typed = std::find_if_not(items.begin(), items.end(), IsUntyped);
-    if (typed == items.end())
-      SettleAsString(a);
-    else
-      NAM_RETURN_IF_ERROR(Settle(a, typed->type));
+    NAM_RETURN_IF_ERROR(Settle(a, typed == items.end() ? Type::String() : typed->type));
   }
   // As in PostgreSQL, several constants beside a real become reals, unless one is wider.
   const auto wide = [](const Expr& item) { return IsConstant(item) && item.type.kind == TypeKind::kDouble; };
@@ -493,8 +497,8 @@ absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int 
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Like(Expr a, Expr pattern, int position) const {
-  SettleAsString(a);
-  SettleAsString(pattern);
+  NAM_RETURN_IF_ERROR(Settle(a, Type::String()));
+  NAM_RETURN_IF_ERROR(Settle(pattern, Type::String()));
   if (a.type.kind != TypeKind::kString || pattern.type.kind != TypeKind::kString) {
     return UserError(sqlstate::kNoSuchOperator,
                      absl::StrCat("operator does not exist: ", KindName(a), " LIKE ", KindName(pattern)),

@@ -27,8 +27,9 @@ bool ConvertsTimes(TypeKind from, TypeKind to);
 /// Until then it is a kLiteral of type kNull (with text, or null); Settle ends that. Nothing untyped leaves
 /// through a node that this class builds.
 ///
-/// An error while folding is the user's error, unless the constant may never be evaluated (in a branch of
-/// CASE, behind the first operand of AND and OR): then it stays as it is and fails when it is reached.
+/// An error while folding is the user's error (see DeferFolding), unless the constant may never be evaluated
+/// (in a branch of CASE, behind the first operand of AND and OR): then it stays as it is and fails when it is
+/// reached.
 class ExpressionBuilder {
  public:
   /// While one lives, constants may never be evaluated.
@@ -54,6 +55,10 @@ class ExpressionBuilder {
   /// Those whose types Settle finds; borrowed.
   void UseParameters(Parameters* parameters) { parameters_ = parameters; }
 
+  /// From here on an error of a constant waits in `failure`, the first one, until all of the statement has
+  /// been looked at: PostgreSQL computes constants only then. Borrowed.
+  void DeferFolding(absl::Status* failure) { folding_ = failure; }
+
   /// What `now` and `today` are as dates and timestamps; without it they are none.
   void UseTime(const StatementTime& time) {
     now_us_ = time.now_us;
@@ -65,9 +70,10 @@ class ExpressionBuilder {
   using FixedTimes = std::map<int, std::string>;
   void UseFixedTimes(FixedTimes* times) { fixed_times_ = times; }
 
-  /// Gives an untyped literal the kind of `type`, parsing its text. Leaves other expressions alone.
+  /// Gives an untyped literal the kind of `type`, parsing its text, and a parameter this type: 42P08 if it
+  /// has got one of another kind meanwhile. Leaves other expressions alone.
   absl::Status Settle(plan::Expr& expr, const Type& type) const;
-  /// Untyped becomes a string.
+  /// Untyped becomes a string; of a parameter that has no type it says nothing.
   static void SettleAsString(plan::Expr& expr);
 
   absl::StatusOr<plan::Expr> Compare(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
@@ -135,6 +141,7 @@ class ExpressionBuilder {
   absl::Status SettleText(plan::Expr& text, const Type& type) const;
 
   Parameters* parameters_ = nullptr;
+  absl::Status* folding_ = nullptr;
   std::optional<int64_t> now_us_;
   bool* depends_on_time_ = nullptr;  // StatementTime::depends
   FixedTimes* fixed_times_ = nullptr;

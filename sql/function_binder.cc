@@ -191,7 +191,7 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Type& type,
       absl::StrCat(name, function == AggregateFunction::kMin || function == AggregateFunction::kMax
                              ? " takes numbers, dates, timestamps, intervals and strings"
                          : function == AggregateFunction::kSum || function == AggregateFunction::kAverage
-                             ? " takes numbers and intervals"
+                             ? " takes numbers, intervals and times"
                          : plan::HasMoments(function) ? " takes numbers"
                                                       : " takes other types"));
 }

@@ -40,18 +40,20 @@ class InsertBinder {
         {"relation", "cols", "selectStmt", "override", "onConflictClause", "returningList", "withClause"}));
     const Node relation = node_.Field("relation");
     ChangeScope target(source_);
-    NAM_RETURN_IF_ERROR(target.BindFrom(relation, Node(), {}, "INSERT"));
+    const absl::Status found = target.BindFrom(relation, Node(), {}, "INSERT");
     if (node_.Has("withClause")) NAM_RETURN_IF_ERROR(with_.Bind(node_.Field("withClause")));
+    NAM_RETURN_IF_ERROR(found);
     statement_.table = target.bound_table();
     NAM_RETURN_IF_ERROR(BindColumns());
     NAM_RETURN_IF_ERROR(BindValues());
     NAM_RETURN_IF_ERROR(LeaveOutNumbers());
+    if (node_.Has("onConflictClause")) {
+      NAM_ASSIGN_OR_RETURN(statement_.conflict, BindConflict(node_.Field("onConflictClause"), relation,
+                                                             source_, defaults_, late_));
+    }
     NAM_ASSIGN_OR_RETURN(statement_.returning,
                          target.BindReturning(node_.List("returningList"), std::nullopt));
-    if (node_.Has("onConflictClause")) {
-      NAM_ASSIGN_OR_RETURN(statement_.conflict,
-                           BindConflict(node_.Field("onConflictClause"), relation, source_, defaults_));
-    }
+    for (const absl::Status& later : {late_, context_.folding, target.folding()}) NAM_RETURN_IF_ERROR(later);
     for (int i = 0; i < table().columns_size(); ++i) {
       const auto given = std::find(statement_.columns.begin(), statement_.columns.end(), i);
       if (given == statement_.columns.end()) defaults_.insert(i);
@@ -112,6 +114,7 @@ class InsertBinder {
     const size_t width = rows.at(0).List("items").size();
     for (const Node& row : rows) {
       const std::vector<Node> items = row.List("items");
+      NAM_ASSIGN_OR_RETURN(std::vector<ChangeValue> values, ValuesOf(items));
       if (items.size() != width) {
         return UserError(sqlstate::kSyntaxError, "VALUES lists must all be the same length",
                          items[0].position(),
@@ -121,30 +124,38 @@ class InsertBinder {
         const size_t wrong = items.size() > statement_.columns.size() ? statement_.columns.size() : 0;
         NAM_RETURN_IF_ERROR(FitColumns(width, items[wrong].position()));
       }
-      NAM_RETURN_IF_ERROR(AddRow(items));
+      NAM_RETURN_IF_ERROR(AddRow(items, std::move(values)));
     }
     return absl::OkStatus();
   }
 
-  absl::Status AddRow(const std::vector<Node>& items) {
-    std::vector<ChangeValue>& row = statement_.rows.emplace_back();
+  /// A row's values before they are their columns'; nothing for DEFAULT.
+  absl::StatusOr<std::vector<ChangeValue>> ValuesOf(const std::vector<Node>& items) {
+    std::vector<ChangeValue> values;
+    for (const Node& item : items) {
+      ChangeValue& value = values.emplace_back();
+      if (item.Is("SetToDefault")) continue;
+      value = RandomUuid(item.position());
+      if (!CallsRandomUuid(item)) {
+        NAM_ASSIGN_OR_RETURN(value, values_.BindUntyped(item, Clause::kValues));
+      }
+      any_asks_ = any_asks_ || values_.UsesSubquery(*value);
+    }
+    return values;
+  }
+
+  absl::Status AddRow(const std::vector<Node>& items, std::vector<ChangeValue> row) {
     for (size_t i = 0; i < items.size(); ++i) {
       const int column = statement_.columns[i];
-      if (items[i].Is("SetToDefault")) {
+      if (!row[i].has_value()) {
         defaults_.insert(column);
-        row.emplace_back();
         continue;
       }
-      NAM_RETURN_IF_ERROR(MayBeGiven(column, items[i].position()));
-      Expr value = RandomUuid(items[i].position());
-      if (!CallsRandomUuid(items[i])) {
-        NAM_ASSIGN_OR_RETURN(value, values_.BindUntyped(items[i], Clause::kValues));
-      }
-      any_asks_ = any_asks_ || values_.UsesSubquery(value);
-      NAM_ASSIGN_OR_RETURN(
-          value, AsColumn(values_.builder(), std::move(value), table().columns(column), items[i].position()));
-      row.emplace_back(std::move(value));
+      late_.Update(MayBeGiven(column, items[i].position()));
+      NAM_ASSIGN_OR_RETURN(row[i], AsColumn(values_.builder(), *std::move(row[i]), table().columns(column),
+                                            items[i].position()));
     }
+    statement_.rows.push_back(std::move(row));
     return absl::OkStatus();
   }
 
@@ -158,7 +169,7 @@ class InsertBinder {
     for (size_t i = 0; i < statement_.columns.size(); ++i) {
       const int column = statement_.columns[i];
       if (IgnoresValues(column)) continue;
-      NAM_RETURN_IF_ERROR(MayBeGiven(column, select.Leftmost()));
+      late_.Update(MayBeGiven(column, select.Leftmost()));
       Expr value = tree.literals[i].has_value() ? *tree.literals[i]
                                                 : MakeColumn(tree.root->columns[i], select.Leftmost());
       NAM_ASSIGN_OR_RETURN(
@@ -272,6 +283,7 @@ class InsertBinder {
   bool listed_ = false;    // names its columns
   bool any_asks_ = false;  // a row has a subquery
   std::set<int> defaults_;
+  absl::Status late_;  // what PostgreSQL says when all expressions are right
 };
 
 }  // namespace

@@ -37,6 +37,13 @@ bool SameOrder(const std::vector<plan::OrderKey>& a, const std::vector<plan::Ord
   });
 }
 
+/// Whether functions of several types have its name, of which none is the best for what has no type.
+bool IsAmbiguous(AggregateFunction function) {
+  return function == AggregateFunction::kSum || function == AggregateFunction::kAverage ||
+         function == AggregateFunction::kBitAnd || function == AggregateFunction::kBitOr ||
+         function == AggregateFunction::kBitXor;
+}
+
 void AddColumns(const Expr& expr, std::vector<plan::ColumnRef>& columns) {
   const std::vector<plan::ColumnRef> more = ColumnsOf(expr);
   columns.insert(columns.end(), more.begin(), more.end());
@@ -152,10 +159,23 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
     NAM_ASSIGN_OR_RETURN(call.argument, BindUntyped(args[0], clause));
     NAM_RETURN_IF_ERROR(builder().Settle(call.argument, Type::Bool()));
   } else {
-    NAM_ASSIGN_OR_RETURN(call.argument, BindTyped(args[0], clause));
+    NAM_ASSIGN_OR_RETURN(call.argument, BindUntyped(args[0], clause));
+    if (ExpressionBuilder::IsUntyped(call.argument) && IsAmbiguous(call.function)) {
+      return UserError(sqlstate::kAmbiguousFunction,
+                       absl::StrCat("function ", name, "(unknown) is not unique"), position,
+                       "say of which type the argument is with CAST");
+    }
+    const Type open = plan::HasMoments(call.function) ? Type::Double() : Type::String();
+    NAM_RETURN_IF_ERROR(builder().Settle(call.argument, open));
   }
   if (args.size() > 1) {
     NAM_ASSIGN_OR_RETURN(call.second, BindTyped(args[1], clause));
+  }
+  // A time is added up as how long its day has lasted.
+  const bool adds_up =
+      call.function == AggregateFunction::kSum || call.function == AggregateFunction::kAverage;
+  if (adds_up && call.argument.type.kind == TypeKind::kTime) {
+    NAM_ASSIGN_OR_RETURN(call.argument, builder().Cast(std::move(call.argument), Type::Interval(), position));
   }
   NAM_ASSIGN_OR_RETURN(call.type,
                        AggregateType(call.function, call.argument.type, call.second.type, name, position));

@@ -102,6 +102,13 @@ absl::StatusOr<plan::logical::Query> BindLogical(const std::string& text, TableS
 absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource& tables) {
   LogicalContext context(tables);
   NAM_ASSIGN_OR_RETURN(BoundTree tree, BindQuery(context, {}, select));
+  // What the select list leaves open is text.
+  ExpressionBuilder builder;
+  builder.UseParameters(select.text().parameters());
+  for (std::optional<plan::Expr>& literal : tree.literals) {
+    if (literal.has_value()) NAM_RETURN_IF_ERROR(builder.Settle(*literal, Type::String()));
+  }
+  NAM_RETURN_IF_ERROR(context.folding);
   plan::logical::Query query;
   query.root = std::move(tree.root);
   query.relations = static_cast<int>(context.owners.size());

@@ -23,7 +23,8 @@ struct LogicalContext {
   std::map<int, std::shared_ptr<const proto::Table>> scanned;  // by relation
   std::vector<LogicalSelect*> owners;  // by relation: the select whose FROM or groups it is; null: nobody's
   int ctes = 0;
-  int depth = 0;  // of queries, FROM items and expressions that are being bound
+  int depth = 0;         // of queries, FROM items and expressions that are being bound
+  absl::Status folding;  // why the first constant that could not be computed could not
 
   explicit LogicalContext(TableSource& tables) : source(tables) {}
 
@@ -88,9 +89,15 @@ absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource
 /// ORDER BY's direction and NULLs.
 absl::Status BindDirection(const Node& sort_by, plan::OrderKey& key);
 
+/// What LIMIT and OFFSET hold, where they are written. Their values are asked last, as in PostgreSQL.
+struct LimitCounts {
+  std::optional<plan::Expr> rows, offset;
+};
+absl::StatusOr<LimitCounts> BindLimit(const Node& select, LogicalSelect& expressions);
+
 /// Adds LIMIT and OFFSET.
-absl::StatusOr<plan::logical::NodePtr> BindLimit(const Node& select, plan::logical::NodePtr root,
-                                                 LogicalSelect& expressions);
+absl::StatusOr<plan::logical::NodePtr> AddLimit(const Node& select, const LimitCounts& counts,
+                                                plan::logical::NodePtr root);
 
 /// The type that columns of these types have together. Of expressions that Unify has converted.
 Type CommonType(const Type& a, const Type& b);

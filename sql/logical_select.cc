@@ -48,7 +48,9 @@ bool EndsInStar(const Node& node) {
 }
 
 LogicalSelect::LogicalSelect(LogicalContext& context, const Surroundings& around)
-    : context_(context), around_(around), expressions_(*this) {}
+    : context_(context), around_(around), expressions_(*this) {
+  builder().DeferFolding(&context.folding);
+}
 
 absl::StatusOr<Expr> LogicalSelect::BindUntyped(const Node& node, Clause clause) {
   const SavedPlace place(*this, clause);
@@ -92,6 +94,7 @@ absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node, Clause clause) 
   return MakeColumn(column, position);
 }
 
+/// Clauses in the order in which PostgreSQL looks at them: of two mistakes it tells the first one.
 absl::StatusOr<BoundTree> LogicalSelect::Bind(const Node& select) {
   select_ = select;
   builder().UseZone(select.text().time().zone);
@@ -101,12 +104,9 @@ absl::StatusOr<BoundTree> LogicalSelect::Bind(const Node& select) {
   in_from_ = true;
   NAM_ASSIGN_OR_RETURN(NodePtr root, BindFrom(*this, select.List("fromClause"), from_));
   in_from_ = false;
-  if (select.Has("whereClause")) {
-    NAM_ASSIGN_OR_RETURN(Expr where, BindBoolean(select.Field("whereClause"), Clause::kWhere));
-    root = Filtered(std::move(root), Conjuncts(std::move(where)));
-  }
-  subqueries_.clear();  // those of ON and WHERE are attached, or were folded away
+  subqueries_.clear();  // those of ON are attached, or were folded away
   NAM_RETURN_IF_ERROR(BindSelectList());
+  NAM_ASSIGN_OR_RETURN(root, BindWhere(std::move(root)));
   if (select.Has("havingClause")) {
     NAM_ASSIGN_OR_RETURN(having_, BindBoolean(select.Field("havingClause"), Clause::kHaving));
   }
@@ -114,12 +114,23 @@ absl::StatusOr<BoundTree> LogicalSelect::Bind(const Node& select) {
   NAM_RETURN_IF_ERROR(BindGroupBy());
   NAM_RETURN_IF_ERROR(BindDistinct());
   NAM_RETURN_IF_ERROR(CheckDistinctOrder());
-  NAM_RETURN_IF_ERROR(BindNamedWindows());
+  NAM_ASSIGN_OR_RETURN(limit_, BindLimit(select, *this));
+  NAM_RETURN_IF_ERROR(BindWindowClause());
   if (aggregated_ || having_.has_value()) {
     NAM_ASSIGN_OR_RETURN(root, BuildAggregate(std::move(root)));
   }
   NAM_ASSIGN_OR_RETURN(root, BuildWindows(std::move(root)));
   return BuildResult(std::move(root));
+}
+
+absl::StatusOr<NodePtr> LogicalSelect::BindWhere(NodePtr root) {
+  if (!select_.Has("whereClause")) return root;
+  const auto of_select_list = static_cast<std::ptrdiff_t>(subqueries_.size());
+  NAM_ASSIGN_OR_RETURN(Expr where, BindBoolean(select_.Field("whereClause"), Clause::kWhere));
+  root = Filtered(std::move(root), Conjuncts(std::move(where)));
+  // Those of WHERE are attached, or were folded away.
+  subqueries_.erase(subqueries_.begin() + of_select_list, subqueries_.end());
+  return root;
 }
 
 /// Conditions without subqueries first: fewer rows ask the others.
@@ -343,7 +354,7 @@ absl::StatusOr<BoundTree> LogicalSelect::BuildResult(NodePtr root) {
     root = MakeNode(std::move(distinct), {}, std::move(root));
   }
   if (!sort.keys.empty()) root = MakeNode(std::move(sort), {}, std::move(root));
-  NAM_ASSIGN_OR_RETURN(root, BindLimit(select_, std::move(root), *this));
+  NAM_ASSIGN_OR_RETURN(root, AddLimit(select_, limit_, std::move(root)));
   if (hidden > 0) {
     Project shown;
     std::vector<plan::logical::Column> first(root->columns.begin(),
@@ -357,8 +368,7 @@ absl::StatusOr<BoundTree> LogicalSelect::BuildResult(NodePtr root) {
 
 namespace {
 
-/// LIMIT's or OFFSET's value; nothing for NULL and ALL.
-absl::StatusOr<std::optional<int64_t>> Count(LogicalSelect& expressions, const Node& node, Clause clause) {
+absl::StatusOr<Expr> BindCount(LogicalSelect& expressions, const Node& node, Clause clause) {
   const char* name = ClauseName(clause);
   NAM_ASSIGN_OR_RETURN(Expr expr, expressions.BindUntyped(node, clause));
   NAM_RETURN_IF_ERROR(expressions.builder().Settle(expr, Type::Integer()));
@@ -371,14 +381,22 @@ absl::StatusOr<std::optional<int64_t>> Count(LogicalSelect& expressions, const N
                      absl::StrCat(name, " needs an integer, not ", TypeName(expr.type)), node.position(),
                      "write a whole number");
   }
-  NAM_ASSIGN_OR_RETURN(const Value value, Evaluate(expr, plan::Resolver()));
+  expr.position = node.position();
+  return expr;
+}
+
+/// LIMIT's or OFFSET's value; nothing for NULL and ALL.
+absl::StatusOr<std::optional<int64_t>> Count(const std::optional<Expr>& expr, Clause clause) {
+  if (!expr.has_value()) return std::optional<int64_t>();
+  const char* name = ClauseName(clause);
+  NAM_ASSIGN_OR_RETURN(const Value value, Evaluate(*expr, plan::Resolver()));
   if (value.null) return std::optional<int64_t>();
   if (value.number < 0) {
     return UserError(clause == Clause::kLimit ? sqlstate::kBadLimit : sqlstate::kBadOffset,
-                     absl::StrCat(name, " must not be negative"), node.position(), "write 0 or more");
+                     absl::StrCat(name, " must not be negative"), expr->position, "write 0 or more");
   }
   if (value.number > std::numeric_limits<int64_t>::max()) {
-    return UserError(sqlstate::kNumberOutOfRange, absl::StrCat(name, " is out of range"), node.position(),
+    return UserError(sqlstate::kNumberOutOfRange, absl::StrCat(name, " is out of range"), expr->position,
                      "leave it out");
   }
   return std::optional<int64_t>(static_cast<int64_t>(value.number));
@@ -386,16 +404,22 @@ absl::StatusOr<std::optional<int64_t>> Count(LogicalSelect& expressions, const N
 
 }  // namespace
 
-absl::StatusOr<NodePtr> BindLimit(const Node& select, NodePtr root, LogicalSelect& expressions) {
-  Limit limit;
-  if (select.Has("limitCount")) {
-    NAM_ASSIGN_OR_RETURN(limit.rows, Count(expressions, select.Field("limitCount"), Clause::kLimit));
-  }
+absl::StatusOr<LimitCounts> BindLimit(const Node& select, LogicalSelect& expressions) {
+  LimitCounts counts;
   if (select.Has("limitOffset")) {
-    NAM_ASSIGN_OR_RETURN(const std::optional<int64_t> offset,
-                         Count(expressions, select.Field("limitOffset"), Clause::kOffset));
-    limit.offset = offset.value_or(0);
+    NAM_ASSIGN_OR_RETURN(counts.offset, BindCount(expressions, select.Field("limitOffset"), Clause::kOffset));
   }
+  if (select.Has("limitCount")) {
+    NAM_ASSIGN_OR_RETURN(counts.rows, BindCount(expressions, select.Field("limitCount"), Clause::kLimit));
+  }
+  return counts;
+}
+
+absl::StatusOr<NodePtr> AddLimit(const Node& select, const LimitCounts& counts, NodePtr root) {
+  Limit limit;
+  NAM_ASSIGN_OR_RETURN(const std::optional<int64_t> offset, Count(counts.offset, Clause::kOffset));
+  limit.offset = offset.value_or(0);
+  NAM_ASSIGN_OR_RETURN(limit.rows, Count(counts.rows, Clause::kLimit));
   if (select.Text("limitOption") == "LIMIT_OPTION_WITH_TIES") {
     if (!limit.rows.has_value()) {
       return UserError(sqlstate::kBadLimit, "row count cannot be null in FETCH FIRST ... WITH TIES clause",

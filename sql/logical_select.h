@@ -96,6 +96,7 @@ class LogicalSelect : public QueryScope {
 
   // logical_select.cc
   absl::Status BindSelectList();
+  absl::StatusOr<plan::logical::NodePtr> BindWhere(plan::logical::NodePtr root);
   absl::Status AddStar(const Node& column, const std::vector<std::string>& table);
   absl::StatusOr<const plan::Expr*> ByPosition(const Node& constant, const char* clause);
   absl::StatusOr<const plan::Expr*> ByAlias(const std::string& name, int position, const char* clause);
@@ -160,9 +161,9 @@ class LogicalSelect : public QueryScope {
   ExprOr WindowExpr(const Node& node, const std::string& name, Clause clause);
   absl::StatusOr<plan::logical::WindowCall> WindowArguments(const Node& node, const std::string& name,
                                                             Clause clause);
-  absl::Status BindNamedWindows();
+  absl::Status BindWindowClause();
   absl::StatusOr<WindowDefinition> Over(const Node& over, Clause clause);
-  absl::StatusOr<WindowDefinition> NamedWindow(const std::string& name, int position, Clause clause);
+  absl::StatusOr<Node> NamedWindow(const std::string& name, int position) const;
   absl::StatusOr<plan::logical::Frame> FrameOf(const WindowDefinition& definition, Clause clause);
   absl::StatusOr<Value> FrameOffset(const Node& node, const WindowDefinition& definition,
                                     plan::logical::Frame::Unit unit, Clause clause);
@@ -189,6 +190,7 @@ class LogicalSelect : public QueryScope {
   std::vector<plan::Expr> distinct_on_;
   bool distinct_ = false;
   std::optional<plan::Expr> having_;
+  LimitCounts limit_;
 
   bool aggregated_ = false;
   int key_relation_ = -1, aggregate_relation_ = -1;
@@ -197,6 +199,7 @@ class LogicalSelect : public QueryScope {
   std::vector<std::vector<plan::OrderKey>> aggregate_orders_;  // of groups_.aggregates: string_agg's
   std::vector<std::vector<plan::Expr>> grouping_arguments_;    // of groups_.groupings, until keys are known
   std::vector<WindowGroup> windows_;
+  absl::Status windowing_;  // what is wrong with OVER (…)
   std::vector<Subquery> subqueries_;
   friend class SavedPlace;
 };

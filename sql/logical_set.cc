@@ -69,7 +69,8 @@ absl::StatusOr<NodePtr> SortAndLimit(LogicalContext& context, const Surroundings
   }
   if (!sort.keys.empty()) root = MakeNode(std::move(sort), {}, std::move(root));
   LogicalSelect expressions(context, around);
-  return BindLimit(select, std::move(root), expressions);
+  NAM_ASSIGN_OR_RETURN(const LimitCounts counts, BindLimit(select, expressions));
+  return AddLimit(select, counts, std::move(root));
 }
 
 /// One of the queries that are combined, on its way to the types that they have in common.

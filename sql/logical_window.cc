@@ -99,17 +99,25 @@ absl::Status LogicalSelect::MayUseWindows(const Node& node, const std::string& n
 
 absl::StatusOr<Expr> LogicalSelect::WindowExpr(const Node& node, const std::string& name, Clause clause) {
   const int position = node.position();
-  NAM_RETURN_IF_ERROR(MayUseWindows(node, name));
+  const absl::Status may = MayUseWindows(node, name);
   NAM_RETURN_IF_ERROR(
       node.Only({"funcname", "args", "agg_star", "agg_distinct", "agg_filter", "funcformat", "over"}));
   const SavedPlace place(*this, clause_);
   in_window_ = true;
   NAM_ASSIGN_OR_RETURN(WindowCall call, WindowArguments(node, name, clause));
-  const Node over = node.Field("over");
-  absl::StatusOr<WindowDefinition> definition =
-      over.Has("name") ? NamedWindow(over.Text("name"), over.position(), clause) : Over(over, clause);
-  NAM_RETURN_IF_ERROR(definition.status());
-  NAM_ASSIGN_OR_RETURN(call.frame, FrameOf(*definition, clause));
+  NAM_RETURN_IF_ERROR(may);
+  Node over = node.Field("over");
+  if (over.Has("name")) {
+    NAM_ASSIGN_OR_RETURN(over, NamedWindow(over.Text("name"), over.position()));
+  }
+  absl::StatusOr<WindowDefinition> definition = Over(over, clause);
+  absl::StatusOr<Frame> frame =
+      definition.ok() ? FrameOf(*definition, clause) : absl::StatusOr<Frame>(definition.status());
+  if (!frame.ok()) {  // PostgreSQL looks into windows behind the other clauses
+    windowing_.Update(frame.status());
+    return MakeColumn(call.result, position);
+  }
+  call.frame = *std::move(frame);
   const auto same = [&](const WindowGroup& group) {
     return Same(group.window, definition->partition, definition->order);
   };
@@ -192,8 +200,8 @@ absl::Status LogicalSelect::SettleArguments(WindowCall& call, const std::string&
                    "it takes an integer there");
 }
 
-/// Windows that nobody looks at are checked as well.
-absl::Status LogicalSelect::BindNamedWindows() {
+/// Windows that no call names are checked as well.
+absl::Status LogicalSelect::BindWindowClause() {
   const std::vector<Node> definitions = select_.List("windowClause");
   for (size_t i = 0; i < definitions.size(); ++i) {
     const std::string name = definitions[i].Text("name");
@@ -204,17 +212,15 @@ absl::Status LogicalSelect::BindNamedWindows() {
     }
     const SavedPlace place(*this, Clause::kSelect);
     in_window_ = true;
-    NAM_ASSIGN_OR_RETURN(const WindowDefinition definition,
-                         NamedWindow(name, definitions[i].position(), clause_));
+    NAM_ASSIGN_OR_RETURN(const WindowDefinition definition, Over(definitions[i], clause_));
     NAM_RETURN_IF_ERROR(FrameOf(definition, clause_).status());
   }
-  return absl::OkStatus();
+  return windowing_;
 }
 
-absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::NamedWindow(const std::string& name,
-                                                                           int position, Clause clause) {
+absl::StatusOr<Node> LogicalSelect::NamedWindow(const std::string& name, int position) const {
   for (const Node& definition : select_.List("windowClause")) {
-    if (definition.Text("name") == name) return Over(definition, clause);
+    if (definition.Text("name") == name) return definition;
   }
   return UserError(sqlstate::kUndefinedObject, absl::StrCat("window ", Quote(name), " does not exist"),
                    position, "define it with WINDOW name AS (…)");
@@ -232,7 +238,8 @@ absl::StatusOr<LogicalSelect::WindowDefinition> LogicalSelect::Over(const Node& 
     }
     const NestingLevel level(context_, 1);
     NAM_RETURN_IF_ERROR(level.Check(over));
-    NAM_ASSIGN_OR_RETURN(definition, NamedWindow(base, position, clause));
+    NAM_ASSIGN_OR_RETURN(const Node continued, NamedWindow(base, position));
+    NAM_ASSIGN_OR_RETURN(definition, Over(continued, clause));
     const char* wrong = over.Has("partitionClause")                                      ? "PARTITION BY"
                         : over.Has("orderClause") && !definition.order.empty()           ? "ORDER BY"
                         : (definition.frame->Integer("frameOptions") & kNonDefault) != 0 ? "a frame"

@@ -24,12 +24,13 @@ class Parameters {
     if (static_cast<size_t>(number) > list_.size()) list_.resize(static_cast<size_t>(number));
     return list_[static_cast<size_t>(number) - 1];
   }
-  /// Its surroundings give it a type, the first ones for all.
-  void Settle(int64_t number, const Type& type) {
+  /// Its surroundings give it a type, the first ones for all. False if it has a type of another kind.
+  bool Settle(int64_t number, const Type& type) {
     Parameter& parameter = Get(number);
-    if (parameter.type.kind != TypeKind::kNull) return;
+    if (parameter.type.kind != TypeKind::kNull) return parameter.type.kind == type.kind;
     parameter.type = type;
     parameter.type.length = 0;
+    return true;
   }
   const std::vector<Parameter>& list() const { return list_; }
   /// Whether types are being found: what a parameter's value decides is not known.

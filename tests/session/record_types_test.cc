@@ -247,5 +247,21 @@ TEST_F(RecordTypesTest, IntervalsAreEqualByTheirSpans) {
             "SELECT 3 | 1 | 2 | 3");
 }
 
+TEST_F(RecordTypesTest, TimesAreAddedUpAsIntervals) {
+  ASSERT_EQ(Run("create table d (id int primary key, at time, g int) with (storage = record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(Run("insert into d values (1, '10:00', 1), (2, '11:30:00.5', 1), (3, null, 2), (4, '24:00', 2), "
+                "(5, '10:00', 1)"),
+            "INSERT 0 5");
+  EXPECT_EQ(Run("select sum(at), avg(at), sum(distinct at), avg(at) filter (where at > '11:00') from d"),
+            "SELECT 1 | 55:30:00.5,13:52:30.125,45:30:00.5,17:45:00.25");
+  EXPECT_EQ(Run("select g, sum(at), avg(at) from d group by g order by g"),
+            "SELECT 2 | 1,31:30:00.5,10:30:00.166667 | 2,24:00:00,24:00:00");
+  EXPECT_EQ(Run("select id, sum(at) over (order by id rows 1 preceding) from d order by id"),
+            "SELECT 5 | 1,10:00:00 | 2,21:30:00.5 | 3,11:30:00.5 | 4,24:00:00 | 5,34:00:00");
+  EXPECT_EQ(Run("select sum(at) from d where id > 100"), "SELECT 1 | NULL");
+  EXPECT_EQ(Run("select stddev(at) from d"), "42883");
+}
+
 }  // namespace
 }  // namespace nam::session

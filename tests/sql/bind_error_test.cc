@@ -202,7 +202,9 @@ TEST(BindErrorTest, Types) {
       {"select ^avg(day) from t", "42883", "avg(date)", "numbers"},
       {"select ^max(ok) from t", "42883", "max(boolean)",
        "numbers, dates, timestamps, intervals and strings"},
-      {"select ^sum(null) from t", "42883", "sum(varchar)", "numbers"},
+      {"select ^sum(null) from t", "42725", "sum(unknown) is not unique", "CAST"},
+      {"select ^bit_and('1') from t", "42725", "bit_and(unknown)", ""},
+      {"select case '1' ^when 1 then 2 end from t", "42883", "string = integer", ""},
       {"select ^sum(*) from t", "42883", "sum(*)", "count"},
       {"select ^sum(n, id) from t", "42883", "argument(s), not 2", ""},
       {"select ^count() from t", "42809", "an argument", "count(*)"},
@@ -253,6 +255,38 @@ TEST(BindErrorTest, Grouping) {
       {"select distinct id from t order by ^n", "42P10", "SELECT DISTINCT", "select list"},
       {"select distinct count(*) from t order by ^n", "42P10", "SELECT DISTINCT", "select list"},
       {"select distinct ^n from t group by id order by 1", "42803", "\"t.n\"", ""},
+  });
+}
+
+/// Of two mistakes the one in the clause that PostgreSQL looks at first is told.
+TEST(BindErrorTest, ClausesAreLookedAtInPostgresOrder) {
+  CheckAll({
+      {"select ^nix from t where n = date '1994-01-01'", "42703", "\"nix\"", ""},
+      {"select n ^+ name from t where nix", "42883", "integer + string", ""},
+      {"select n ^= date '1994-01-01' from t where sum(n) > 1", "42883", "integer = date", ""},
+      {"with w as (select n ^+ name from t) select nix from zzz", "42883", "integer + string", ""},
+      {"select nix from t join u on t.id ^= u.name", "42883", "integer = string", ""},
+      {"select 1 from t where n ^= name having nix", "42883", "integer = string", ""},
+      {"select 1 from t group by nix having n ^= name order by zzz", "42883", "integer = string", ""},
+      {"select 1 from t group by nix order by n ^+ name", "42883", "integer + string", ""},
+      {"select name, sum(n) from t group by ^nix", "42703", "\"nix\"", ""},
+      {"select distinct on (name ^+ n) id from t limit n", "42883", "string + integer", ""},
+      {"select distinct id from t order by ^n limit true", "42P10", "SELECT DISTINCT", ""},
+      {"select name, sum(n) from t limit ^n", "42P10", "LIMIT must not contain columns", ""},
+      {"select 1 from t limit n offset ^true", "42804", "OFFSET needs an integer", ""},
+      {"select ^name, sum(n) from t limit -1", "42803", "\"t.name\"", ""},
+      {"select rank() over (order by nix), n from t limit ^true", "42804", "LIMIT needs an integer", ""},
+      {"select rank() over (order by nix), n ^+ name from t", "42883", "integer + string", ""},
+      {"select rank() over w, n ^+ name from t window w as (order by nix) limit n", "42883", "", ""},
+      {"select rank() over ^w, n + name from t", "42704", "window \"w\"", ""},
+      {"select name, sum(n), rank() over (order by ^nix) from t", "42703", "\"nix\"", ""},
+      {"select name, sum(n) from t window w as (order by ^nix)", "42703", "\"nix\"", ""},
+      {"select 1 from t where lag(^nix) over () > 1", "42703", "\"nix\"", ""},
+      {"select n from t union select n, n + ^nix from t", "42703", "\"nix\"", ""},
+      // Constants are computed when all has been looked at.
+      {"select 1 / 0 from t where ^nix", "42703", "\"nix\"", ""},
+      {"select x from (select 1 / 0 as x from t) q where ^nix", "42703", "\"nix\"", ""},
+      {"select 1 ^/ 0 from t where 2 % 0 = 1", "22012", "division by zero", ""},
   });
 }
 

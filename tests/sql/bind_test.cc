@@ -331,6 +331,17 @@ TEST(BindTest, Aggregates) {
   EXPECT_EQ(type(8), "date");
 }
 
+TEST(BindTest, TimesAreAddedUpAsIntervals) {
+  const FlatQuery query = BindQuery("select sum(name::time), avg(name::time), max(name::time) from t");
+  EXPECT_EQ(Show(query),
+            "select agg0 as sum, agg1 as avg, agg2 as max\nfrom t t\naggregate "
+            "sum(CAST(CAST(t.name AS time) AS interval)), avg(CAST(CAST(t.name AS time) AS interval)), "
+            "max(CAST(t.name AS time))");
+  EXPECT_EQ(TypeName(query.aggregates.at(0).type), "interval");
+  EXPECT_EQ(TypeName(query.aggregates.at(1).type), "interval");
+  EXPECT_EQ(TypeName(query.aggregates.at(2).type), "time");
+}
+
 TEST(BindTest, GroupBy) {
   const char* expected =
       "select group0 + 1 as x, agg0 as s\nfrom t t\ngroup by t.n\naggregate sum(t.id)\norder by agg0 asc "

@@ -101,21 +101,21 @@ TEST(LogicalBindTest, SubqueriesAreJoinsBelowTheirUser) {
       Tree("select id, (select max(u.price) from u where u.t_id = t.id) from t where exists (select 1 from u "
            "where u.id = t.n) and n not in (select t_id from u)"),
       R"(
-Project #11.0 = #0.0, #11.1 = #10.0
+Project #11.0 = #0.0, #11.1 = #4.0
   Join single dependent
-    Filter #3.0, NOT #6.0
-      Join mark #6.0 compared #0.1 = #5.0
-        Join mark dependent #3.0
+    Filter #7.0, NOT #10.0
+      Join mark #10.0 compared #0.1 = #9.0
+        Join mark dependent #7.0
           Scan t as #0: 0 1 2 3 4 5 6 7
-          Project #2.0 = 1
-            Filter #1.0 = #0.1
-              Scan u as #1: 0 1 2 3 4 5
-        Project #5.0 = #4.1
-          Scan u as #4: 0 1 2 3 4 5
-    Project #10.0 = #8.0
-      Aggregate #8.0 = max(#7.2)
-        Filter #7.1 = #0.0
-          Scan u as #7: 0 1 2 3 4 5
+          Project #6.0 = 1
+            Filter #5.0 = #0.1
+              Scan u as #5: 0 1 2 3 4 5
+        Project #9.0 = #8.1
+          Scan u as #8: 0 1 2 3 4 5
+    Project #4.0 = #2.0
+      Aggregate #2.0 = max(#1.2)
+        Filter #1.1 = #0.0
+          Scan u as #1: 0 1 2 3 4 5
 )");
 }
 

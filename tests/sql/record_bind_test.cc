@@ -282,6 +282,48 @@ TEST(RecordBindTest, AParameterHasTheTypeOfItsFirstContext) {
       1u);
 }
 
+/// The first use of a parameter tells its type, and text does where PostgreSQL takes it for one.
+TEST(RecordBindTest, AParameterIsOfOneType) {
+  const auto type = [](const std::string& query) {
+    return BindAs<PrepareStatement>("prepare p as " + query).types.at(0).kind;
+  };
+  EXPECT_EQ(type("select 1 from r where v || $1 = 'x'"), TypeKind::kString);
+  EXPECT_EQ(type("select 1 from r where day = $1 and v || $1 = 'x'"), TypeKind::kDate);
+  EXPECT_EQ(type("select 1 from r where day = $1 and at = $1"), TypeKind::kDate);
+  EXPECT_EQ(type("select 1 from r where $1 between 'a' and v"), TypeKind::kString);
+  EXPECT_EQ(type("select 1 from r where day between $1 and $1"), TypeKind::kDate);
+  EXPECT_EQ(type("select n + $1 from r where day = $2"), TypeKind::kInteger);
+  EXPECT_EQ(type("select $1 union select 1"), TypeKind::kInteger);
+  EXPECT_EQ(type("select variance($1)"), TypeKind::kDouble);
+  EXPECT_EQ(type("update r set v = $1 where day = $1"), TypeKind::kDate);
+  const auto error = [](const std::string& query) { return BindError("prepare p as " + query).sqlstate; };
+  const std::pair<const char*, const char*> kErrors[] = {
+      {"select 1 from r where day = $1 and v = $1", "42883"},
+      {"select 1 from r where $1 = 'x' and day = $1", "42883"},
+      {"select 1 from r where v like $1 and day = $1", "42883"},
+      {"select 1 from r where $1 in ('a', 'b') and day = $1", "42883"},
+      {"select v || $1 from r where day = $1", "42883"},
+      {"select upper($1) from r where day = $1", "42883"},
+      {"select nullif($1, 'x') from r where n = $1", "42883"},
+      {"select coalesce($1, v) from r where day = $1", "42883"},
+      {"select 1 from r where day = $1 and coalesce(v, $1) = 'a'", "42804"},
+      {"select case $1 when n then 1 end from r", "42883"},
+      {"select case $1 when 1 then 1 end", "42883"},
+      {"select 1 from r where $1 between day and v", "42883"},
+      {"select 1 from r where $1 between $2 and day", "42883"},
+      {"select $1, n + $1 from r", "42P08"},
+      {"select $1 from r where n = $1", "42P08"},
+      {"select 1 from r where (n, day) = ($1, $1)", "42P08"},
+      {"insert into r (id, day) values ($1, $1)", "42P08"},
+      {"insert into r (v, id) values ($1, $1)", "42P08"},
+      {"insert into r (id, v) select $1, $1", "42P08"},
+      {"update r set day = $1 where v = $1", "42804"},
+      {"select sum($1)", "42725"},
+      {"select 1 from r where v = $1 limit $1", "42804"},
+  };
+  for (const auto& [query, sqlstate] : kErrors) EXPECT_EQ(error(query), sqlstate) << query;
+}
+
 TEST(RecordBindTest, ExecuteBindsWithTypedValues) {
   FakeTables tables;
   const auto prepared =
@@ -497,6 +539,48 @@ TEST(RecordBindTest, Errors) {
       {"update r set n = ^sum(n)", "42803", "not allowed in UPDATE"},
       {"update r set n = ^ok", "42804", "of type bigint"},
       {"delete from r where ^n", "42804", "WHERE needs a condition"},
+  });
+}
+
+/// Of two mistakes the one that PostgreSQL tells: WITH, the table, FROM, conditions, RETURNING, SET's values,
+/// their columns, and what it says of a statement as a whole.
+TEST(RecordBindTest, ChangesAreLookedAtInPostgresOrder) {
+  CheckAll({
+      {"with w as (select ^nix from r) update zzz set n = 1", "42703", "\"nix\""},
+      {"with w as (select ^nix from r) delete from zzz", "42703", "\"nix\""},
+      {"with w as (select ^nix from r) insert into zzz values (1)", "42703", "\"nix\""},
+      {"with zzz as (select 1) delete from ^zzz where nix", "42P01", "\"zzz\" does not exist"},
+      {"update r set n = day + at where ^nix = 1", "42703", "\"nix\""},
+      {"update r set n = day + at returning ^nix", "42703", "\"nix\""},
+      {"update r set nix = day ^+ at", "42883", "date + timestamp"},
+      {"update r set nix = ok, n = ^zzz", "42703", "\"zzz\""},
+      {"update r set n = ^ok, nix = 1", "42804", "of type bigint"},
+      {"update r set n = 1, n = ^ok", "42804", "of type bigint"},
+      {"update r set n = 1, n = 2 returning ^nix", "42703", "\"nix\""},
+      {"update r set n = 1 / 0, ^n = 2", "42601", "multiple assignments"},
+      {"update r set n = 1 / 0 where ^nix", "42703", "\"nix\""},
+      {"update r set n = 1 ^/ 0", "22012", "division by zero"},
+      {"delete from r using u where ^r.nix returning zzz", "42703", "\"r.nix\""},
+      {"delete from r where id = 1 / 0 returning ^nix", "42703", "\"nix\""},
+      {"delete from r where id = 1 ^/ 0", "22012", "division by zero"},
+      {"insert into r (^nix) select zzz from r", "42703", "\"nix\""},
+      {"insert into r (id, ^id) values (zzz)", "42701", "specified more than once"},
+      {"insert into r (id) values (^nix, 2)", "42703", "\"nix\""},
+      {"insert into r (id, n) values (true, ^nix)", "42703", "\"nix\""},
+      {"insert into r (id) values (^true), (nix)", "42804", "of type integer"},
+      {"insert into r (id) values (1), (^nix, 2)", "42703", "\"nix\""},
+      {"insert into r (id, n) select ok, ^nix from r", "42703", "\"nix\""},
+      {"insert into r (id) values (1) on conflict (id) do update set n = ^nix returning day + at", "42703",
+       "\"nix\""},
+      {"insert into r (id) values (1) on conflict (id) do update set nix = r.day ^+ r.at", "42883", ""},
+      {"insert into r (id) values (1) on conflict (id) do update set n = ^r.ok where nix", "42804", ""},
+      {"insert into r (id) values (1) on conflict (k) do update set n = ^nix", "42703", "\"nix\""},
+      {"insert into r (id) values (1) on conflict (k) do nothing returning ^nix", "42703", "\"nix\""},
+      {"insert into r (id) values (1) on conflict ^(k) do nothing returning id", "42P10", "no unique"},
+      {"insert into r (id) values (1) on conflict (id) do update set n = 1, ^n = 2", "42601", "multiple"},
+      {"insert into r (id) values (1 / 0) returning ^nix", "42703", "\"nix\""},
+      {"insert into r (id) values (1 ^/ 0)", "22012", "division by zero"},
+      {"insert into r (id) values (1) returning 1 ^/ 0", "22012", "division by zero"},
   });
 }
 
