@@ -151,6 +151,13 @@ TEST_F(QueryTest, EveryErrorHasASqlState) {
   EXPECT_EQ(Error(large).sqlstate, "53200") << "rows that flow to the client are more than it may hold";
   EXPECT_EQ(Error(large + " order by 1").sqlstate, "53200") << "others are more than a server may hold";
   Rows("set nam.result_mib_max = 1024");
+  struct Refuses final : session::RowReceiver {
+    absl::Status Begin(const std::vector<session::ResultSet::Column>&) override { return absl::OkStatus(); }
+    absl::Status Add(const session::ResultBatch&) override { return absl::DataLossError("no disk"); }
+  } receiver;
+  const auto refused = cluster_->session().Execute("select id from sales", receiver);
+  EXPECT_TRUE(absl::IsDataLoss(refused.status())) << refused.status();
+  EXPECT_TRUE(SqlErrorOf(refused.status()).has_value()) << "an error of the receiver's, in no words of SQL";
 }
 
 TEST_F(QueryTest, DivisionByZeroIsAnErrorWhereItIsReached) {
