@@ -30,6 +30,7 @@ MISTAKEN_SHARE = 0.05  # of queries with a word in the wrong place
 TOO_SLOW = "SLOW"
 UNKNOWN_TYPE = "42P18"  # of a parameter, which is a text to NAM
 POSTGRES_MS = 500    # queries that take it longer are left out
+SQLITE_S = 2          # what takes it longer is not compared with it
 TOO_LARGE = ("53200", "54000")  # of NAM, by its own bounds: told apart from what is wrong
 MOST_ROWS = 20_000    # of a result that is compared
 
@@ -149,10 +150,12 @@ class Queries:
         return compare.difference(expected, found, ordered)
 
     def sqlite_differs(self, text):
+        until = time.monotonic() + SQLITE_S
+        self.world.sqlite.set_progress_handler(lambda: time.monotonic() > until, 100_000)
         try:
             rows = self.world.sqlite.execute(text).fetchall()
         except sqlite3.Error:
-            return False
+            return False  # not in its words, or it takes too long
         self.counts.by_sqlite += 1
         as_texts = [[None if v is None else {True: "t", False: "f"}[bool(v)] if kind == "bool" else str(v)
                      for kind, v in zip(self.expected.kinds, row)] for row in rows]
