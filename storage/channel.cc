@@ -27,18 +27,19 @@ absl::Status BuriedError(const std::string& name) {
 constexpr size_t kTransferBytes = 64 * 1024;
 /// How long a wait lasts before the cancel flag is looked at again.
 constexpr int64_t kCancelCheckUs = 20'000;
-/// Long enough for any server that is not silent.
+/// Long enough for nearly any server that is not silent.
 constexpr int64_t kConnectLookUpUs = 700'000;
 
-/// A thread that may be interrupted looks up between tries.
+/// A thread that may be interrupted looks up between tries. Each has twice the time of the one before: a
+/// server that is slow to answer is reached as well.
 absl::StatusOr<std::unique_ptr<fabric::QueuePair>> Connect(fabric::Fabric& fabric, const std::string& address,
                                                            fabric::CompletionQueue& completions,
                                                            const ChannelOptions& options) {
   Clock& clock = fabric.clock();
   const Deadline deadline = clock.After(options.connect_timeout_us);
-  while (true) {
+  for (int64_t look_up_us = kConnectLookUpUs;; look_up_us *= 2) {
     const bool looks_up = Interruption::flag() != nullptr;
-    const Deadline until{looks_up ? std::min(deadline.ns, clock.After(kConnectLookUpUs).ns) : deadline.ns};
+    const Deadline until{looks_up ? std::min(deadline.ns, clock.After(look_up_us).ns) : deadline.ns};
     auto queue_pair =
         fabric.Connect(address, completions, {.send_depth = options.queue_depth, .receive_depth = 1}, until);
     if (queue_pair.ok() || !clock.Passed(until) || clock.Passed(deadline)) return queue_pair;
