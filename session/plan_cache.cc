@@ -4,6 +4,18 @@
 #include <utility>
 
 namespace nam::session {
+namespace {
+
+/// What a plan holds that grows with its tables.
+size_t PiecesOf(const TreeRun::Start& start) {
+  size_t pieces = 0;
+  for (const PlacedStage& stage : start.stages) {
+    for (const ServerReport& server : stage.servers) pieces += server.share.pieces.size();
+  }
+  return pieces;
+}
+
+}  // namespace
 
 void PlanCache::Under(const SessionSettings& settings) {
   if (settings == settings_) return;
@@ -19,15 +31,27 @@ const PlanCache::Entry* PlanCache::Find(const std::string& text, const SessionSe
   return &found->second.entry;
 }
 
+void PlanCache::Forget(Entries::iterator at) {
+  pieces_ -= at->second.pieces;
+  entries_.erase(at);
+}
+
 void PlanCache::Keep(const std::string& text, const SessionSettings& settings, Entry entry) {
   Under(settings);
-  if (text.size() > kTextBytesMax) return;
-  if (entries_.size() >= kMost && !entries_.contains(text)) {
-    entries_.erase(std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
-      return a.second.used < b.second.used;
-    }));
+  const size_t pieces = PiecesOf(entry.start);
+  if (text.size() > kTextBytesMax || pieces > kPiecesMax) return;
+  if (const auto former = entries_.find(text); former != entries_.end()) Forget(former);
+  while (entries_.size() >= kMost || pieces_ + pieces > kPiecesMax) {
+    Forget(std::min_element(entries_.begin(), entries_.end(),
+                            [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
   }
-  entries_.insert_or_assign(text, Kept{std::move(entry), ++uses_});
+  entries_.emplace(text, Kept{std::move(entry), pieces, ++uses_});
+  pieces_ += pieces;
+}
+
+void PlanCache::Clear() {
+  entries_.clear();
+  pieces_ = 0;
 }
 
 }  // namespace nam::session

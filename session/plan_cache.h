@@ -20,10 +20,11 @@ namespace nam::session {
 /// of one version of the catalog, which the caller confirms before the plan runs. Not for queries that read
 /// record tables (their plan has what their transaction has found) or whose meaning depends on the time.
 ///
-/// The least recently used plan makes room. One thread.
+/// The least recently used plans make room. One thread.
 class PlanCache {
  public:
   static constexpr size_t kMost = 128;             // plans
+  static constexpr size_t kPiecesMax = 1 << 20;    // of their driving tables, as assigned to servers, in all
   static constexpr size_t kTextBytesMax = 16'384;  // of a statement; longer ones are planned each time
 
   struct Entry {
@@ -35,18 +36,22 @@ class PlanCache {
   /// Null: not known under these settings. Valid until the next call.
   const Entry* Find(const std::string& text, const SessionSettings& settings);
   void Keep(const std::string& text, const SessionSettings& settings, Entry entry);
-  void Clear() { entries_.clear(); }
+  void Clear();
 
  private:
   struct Kept {
     Entry entry;
+    size_t pieces = 0;
     uint64_t used = 0;  // the look-up that was the last to find it
   };
+  using Entries = std::unordered_map<std::string, Kept>;
   /// Plans of other settings are of no use.
   void Under(const SessionSettings& settings);
+  void Forget(Entries::iterator at);
 
   SessionSettings settings_;  // that all plans were made under
-  std::unordered_map<std::string, Kept> entries_;
+  Entries entries_;
+  size_t pieces_ = 0;  // of all entries
   uint64_t uses_ = 0;
 };
 

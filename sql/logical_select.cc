@@ -68,7 +68,7 @@ absl::StatusOr<Expr> LogicalSelect::BindBoolean(const Node& node, Clause clause)
 }
 
 std::optional<absl::StatusOr<Expr>> LogicalSelect::BindInQuery(const Node& node, Clause clause, int depth) {
-  if (node.Is("ColumnRef")) return ColumnExpr(node, clause);
+  if (node.Is("ColumnRef")) return ColumnExpr(node);
   if (node.Is("FuncCall")) return Call(node, clause);
   if (node.Is("GroupingFunc")) return Grouping(node, clause);
   if (!node.Is("SubLink")) return std::nullopt;
@@ -77,13 +77,8 @@ std::optional<absl::StatusOr<Expr>> LogicalSelect::BindInQuery(const Node& node,
   return SubqueryExpr(node, clause);
 }
 
-absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node, Clause clause) {
+absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node) {
   const int position = node.position();
-  if (clause == Clause::kLimit || clause == Clause::kOffset) {
-    return UserError(sqlstate::kBadColumnReference,
-                     absl::StrCat(ClauseName(clause), " must not contain columns"), position,
-                     "write a number");
-  }
   const ScopeLevel beside{.scope = beside_, .select = this, .outer = around_.level, .sealed = true};
   ScopeLevel level;
   level.scope = scope_;
@@ -380,6 +375,10 @@ absl::StatusOr<Expr> BindCount(LogicalSelect& expressions, const Node& node, Cla
     return UserError(sqlstate::kTypeMismatch,
                      absl::StrCat(name, " needs an integer, not ", TypeName(expr.type)), node.position(),
                      "write a whole number");
+  }
+  if (!plan::IsConstant(expr)) {
+    return UserError(sqlstate::kBadColumnReference, absl::StrCat(name, " must not contain columns"),
+                     node.position(), "write a number");
   }
   expr.position = node.position();
   return expr;

@@ -109,7 +109,7 @@ class LogicalSelect : public QueryScope {
   absl::StatusOr<BoundTree> BuildResult(plan::logical::NodePtr root);
   plan::Expr ResultColumn(const plan::Expr& expr, plan::logical::Project& project,
                           std::vector<plan::logical::Column>& columns) const;
-  ExprOr ColumnExpr(const Node& node, Clause clause);
+  ExprOr ColumnExpr(const Node& node);
 
   // logical_group.cc
   absl::Status BindGroupBy();

@@ -319,14 +319,6 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
   if (type.real() && (offset.type.numeric() || offset.type.real())) {
     NAM_ASSIGN_OR_RETURN(offset, builder().Cast(std::move(offset), type, position));
   }
-  if (!IsLiteral(offset)) {
-    if (!plan::IsConstant(offset)) {
-      return UserError(sqlstate::kBadColumnReference, "a frame's offset must not contain columns", position,
-                       "write a number");
-    }
-    NAM_ASSIGN_OR_RETURN(Value value, Evaluate(offset, plan::Resolver()));
-    offset = plan::MakeLiteral(std::move(value), position);
-  }
   const bool fits = type.kind == TypeKind::kDecimal ? offset.type.numeric() : offset.type.kind == type.kind;
   if (!fits) {
     return UserError(
@@ -334,6 +326,14 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
         absl::StrCat("a frame's offset must be ", TypeName(type), ", not ", TypeName(offset.type)), position,
         type.kind == TypeKind::kInterval ? "write an interval, as in INTERVAL '1 day'"
                                          : "write a number of the column's type");
+  }
+  if (!IsLiteral(offset)) {
+    if (!plan::IsConstant(offset)) {
+      return UserError(sqlstate::kBadColumnReference, "a frame's offset must not contain columns", position,
+                       "write a number");
+    }
+    NAM_ASSIGN_OR_RETURN(Value value, Evaluate(offset, plan::Resolver()));
+    offset = plan::MakeLiteral(std::move(value), position);
   }
   const Parameters* parameters = node.text().parameters();
   if (offset.literal.null && parameters != nullptr && parameters->without_values())

@@ -229,6 +229,8 @@ TEST(BindErrorTest, Values) {
       {"select id from t limit ^date '1994-01-01'", "42804", "LIMIT needs an integer", ""},
       {"select id from t limit ^-1.5", "2201W", "LIMIT must not be negative", ""},
       {"select id from t limit ^n", "42P10", "LIMIT must not contain columns", ""},
+      {"select id from t limit ^nothing", "42703", "column \"nothing\" does not exist", ""},
+      {"select id from t offset ^name", "42804", "OFFSET needs an integer", ""},
       {"select id from t limit ^'x'", "22P02", "invalid integer", ""},
       {"select id from t limit ^count(*)", "42803", "not allowed in LIMIT", ""},
       {"select id from t order by ^2", "42P10", "ORDER BY position 2", "1 columns"},

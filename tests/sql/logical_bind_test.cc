@@ -253,6 +253,19 @@ TEST(LogicalBindTest, AFrameBeginsBeforeItsEnd) {
   }
 }
 
+/// Of what PostgreSQL asks of an offset it asks for the type first.
+TEST(LogicalBindTest, AFramesOffsetIsANumberWithoutColumns) {
+  const auto state = [](const std::string& offset) {
+    return ErrorOf(absl::StrCat("select sum(n) over (order by id rows ", offset, " preceding) from t"))
+        .sqlstate;
+  };
+  EXPECT_EQ(state("n"), "42P10");
+  EXPECT_EQ(state("name"), "42804");
+  EXPECT_EQ(state("nothing"), "42703");
+  EXPECT_EQ(state("-1"), "22013");
+  EXPECT_EQ(state("null"), "22004");
+}
+
 TEST(LogicalBindTest, AnErrorOfTheCatalogComesThrough) {
   FakeTables tables;
   tables.Fail(absl::UnavailableError("no catalog"));
