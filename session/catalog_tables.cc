@@ -28,7 +28,8 @@ void CatalogTables::Ask() {
 absl::StatusOr<bool> CatalogTables::Confirm() {
   if (!of_before_) return true;
   NAM_RETURN_IF_ERROR(Cluster().status());
-  return version_ == seen_version_;
+  of_before_ = version_ != seen_version_;
+  return !of_before_;
 }
 
 absl::StatusOr<const proto::Cluster*> CatalogTables::Cluster() {

@@ -36,6 +36,8 @@ class CatalogTables final : public sql::TableSource {
   /// Before anything that the statement has looked up has an effect: false if the catalog has changed since
   /// it was seen. Then the statement begins anew, and sees it as it is.
   absl::StatusOr<bool> Confirm();
+  /// Nothing has been looked up since that is still to be confirmed.
+  bool confirmed() const { return !of_before_; }
   /// Asks again who is there.
   void Refresh() { current_ = false; }
   /// Those that the statement has looked up.
@@ -57,8 +59,8 @@ class CatalogTables final : public sql::TableSource {
   uint64_t version_ = 0;
   std::map<std::string, std::shared_ptr<const proto::Table>> seen_;  // at version_
   std::vector<std::shared_ptr<const proto::Table>> of_statement_;
-  bool of_before_ =
-      false;  // some of of_statement_ were seen before the catalog has answered, at seen_version_
+  /// Some of of_statement_ were seen at seen_version_, before the catalog has answered; not confirmed yet.
+  bool of_before_ = false;
   uint64_t seen_version_ = 0;
   absl::StatusOr<proto::Cluster> answer_;
   std::unique_ptr<fabric::Thread> asking_;  // fills answer_; last: joined first

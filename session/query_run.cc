@@ -247,8 +247,12 @@ absl::Status QueryRun::Lost(size_t server, const absl::Status& why) {
   ++losses_;
   full_ = absl::OkStatus();
   if (first_loss_.ok()) first_loss_ = why;
-  const bool others = std::any_of(servers_.begin(), servers_.end(), [](const Server& s) { return !s.gone; });
-  return others ? absl::OkStatus() : first_loss_;
+  const auto others = [&] {
+    return std::any_of(servers_.begin(), servers_.end(), [](const Server& s) { return !s.gone; });
+  };
+  // Those that had no share of a small query can do it as well.
+  if (!others()) AddNewServers();
+  return others() ? absl::OkStatus() : first_loss_;
 }
 
 absl::Status QueryRun::Declined(size_t server, const absl::Status& why) {
@@ -354,8 +358,13 @@ absl::Status QueryRun::LookForNewServers() {
   const int64_t now_ns = options_.clock.NowNs();
   if (now_ns - looked_ns_ < kLookForServersNs || options_.counters == nullptr) return absl::OkStatus();
   looked_ns_ = now_ns;
+  AddNewServers();
+  return GiveWorkToAll();
+}
+
+void QueryRun::AddNewServers() {
   const auto members = options_.members();
-  if (!members.ok()) return absl::OkStatus();  // the query itself does not need the catalog
+  if (!members.ok()) return;  // the query itself does not need the catalog
   for (const proto::Member& member : *members) {
     const bool known = std::any_of(options_.servers.begin(), options_.servers.end(),
                                    [&](const ServerReport& s) { return s.member.id() == member.id(); });
@@ -363,7 +372,6 @@ absl::Status QueryRun::LookForNewServers() {
     options_.servers.push_back({.member = member});
     servers_.emplace_back();
   }
-  return GiveWorkToAll();
 }
 
 /// What has been reported, and what running attempts have claimed of their lists.

@@ -110,6 +110,8 @@ class QueryRun {
   /// Once nothing runs: what nobody has reported becomes lists of those who are left.
   absl::Status HandOutAgain();
   absl::Status LookForNewServers();
+  /// Living ones that the query does not know, as the catalog knows them.
+  void AddNewServers();
   absl::Status ReportProgress();
   double NowMs() const { return static_cast<double>(options_.clock.NowNs() - started_ns_) / 1e6; }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/check.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
 #include "base/wall_time.h"
@@ -205,18 +206,23 @@ class SessionImpl final : public Session {
     return result;
   }
 
-  /// To the catalog as it is now.
   absl::StatusOr<sql::Statement> Bind(const std::string& statement, bool& depends_on_time) {
     sql::StatementTime now = Now();
     now.depends = &depends_on_time;
     tables_.Begin();
-    absl::StatusOr<sql::Statement> bound = sql::Bind(statement, tables_, now);
+    return ToTables<sql::Statement>([&] { return sql::Bind(statement, tables_, now); });
+  }
+
+  /// What `bind` makes of tables as the catalog has them now. It may have looked them up as they were before.
+  template <typename Bound>
+  absl::StatusOr<Bound> ToTables(const std::function<absl::StatusOr<Bound>()>& bind) {
+    absl::StatusOr<Bound> bound = bind();
     NAM_ASSIGN_OR_RETURN(const bool holds, tables_.Confirm());
     if (holds) return bound;
     tables_.Begin();
     // Known at the version that the catalog has told, so most likely for good.
     NAM_RETURN_IF_ERROR(tables_.Cluster().status());
-    return sql::Bind(statement, tables_, now);
+    return bind();
   }
 
   /// now() is the same in all statements of a transaction: when it began.
@@ -290,6 +296,7 @@ class SessionImpl final : public Session {
   }
 
   absl::StatusOr<ResultSet> RunWithServers(const sql::Statement& statement) {
+    NAM_CHECK(tables_.confirmed(), "a statement runs on tables that may be others by now");
     if (cancel_) return absl::CancelledError("cancelled");
     if (NeedsTables(statement)) NAM_RETURN_IF_ERROR(AwaitServers());
     return std::visit([this](const auto& s) { return Run(s); }, statement);
@@ -352,7 +359,8 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Run(const sql::ExecuteStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_ASSIGN_OR_RETURN(const sql::PrepareStatement* prepared, prepared_.Find(statement));
-    const absl::StatusOr<sql::Statement> bound = sql::BindPrepared(*prepared, statement, tables_, Now());
+    const absl::StatusOr<sql::Statement> bound =
+        ToTables<sql::Statement>([&] { return sql::BindPrepared(*prepared, statement, tables_, Now()); });
     absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
     if (!result.ok()) return WithoutPosition(result.status());
     return result;
@@ -445,7 +453,8 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Explain(const sql::ExplainStatement& how, const sql::ExecuteStatement& execute) {
     NAM_RETURN_IF_ERROR(MayRun(""));
     NAM_ASSIGN_OR_RETURN(const sql::PrepareStatement* prepared, prepared_.Find(execute));
-    absl::StatusOr<sql::ExplainStatement> bound = sql::BindExplained(how, *prepared, execute, tables_, Now());
+    absl::StatusOr<sql::ExplainStatement> bound = ToTables<sql::ExplainStatement>(
+        [&] { return sql::BindExplained(how, *prepared, execute, tables_, Now()); });
     absl::StatusOr<ResultSet> result =
         bound.ok() ? RunWithServers(sql::Statement(*std::move(bound))) : bound.status();
     if (!result.ok()) return WithoutPosition(result.status());

@@ -162,7 +162,7 @@ absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const 
 absl::StatusOr<TableDescription> ClusterTables::Find(const std::string& name) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table, attachment_.catalog().GetTable(name));
   if (!table->has_record() || name == kStateTable) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s is not a record table", name));
+    return absl::NotFoundError(absl::StrFormat("%s is not a record table", name));
   }
   NAM_ASSIGN_OR_RETURN(TableDescription description, Describe(*table));
   for (const proto::RecordPart& part : table->record().parts()) {

@@ -65,7 +65,7 @@ absl::Status ReconnectingSession::ReplaceLost() {
 absl::StatusOr<TableHandle> ReconnectingSession::Reopen(RsiSession& session, const Opened& opened) {
   const absl::StatusOr<TableHandle> handle = session.OpenTable(opened.name);
   if (handle.ok()) return session.AllocationOf(*handle) == opened.allocation ? *handle : kClosed;
-  if (absl::IsNotFound(handle.status()) || absl::IsInvalidArgument(handle.status())) return kClosed;
+  if (absl::IsNotFound(handle.status())) return kClosed;
   if (session.lost() || !absl::IsUnavailable(handle.status())) return handle.status();
   return session.CloseTable(handle.status());
 }

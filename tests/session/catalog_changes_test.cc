@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/cluster/in_process_cluster.h"
+#include "tests/cluster/oracle.h"
 #include "types/sql_error.h"
 
 /// What a session has seen of the catalog, and what another one has made of it since.
@@ -27,6 +28,56 @@ class CatalogChangesTest : public ::testing::Test {
 
   InProcessCluster cluster_{{}};
 };
+
+/// What a prepared statement names is looked up by each EXECUTE: a change of the table that was is lost.
+TEST_F(CatalogChangesTest, APreparedStatementSeesWhatHasHappenedBeforeIt) {
+  const std::unique_ptr<Session> other = cluster_.NewSession();
+  Session& session = cluster_.session();
+  const auto make = [&](int n) {
+    ASSERT_EQ(Run(*other, "create table t (id int primary key, n int) with (storage = record)"),
+              "CREATE TABLE");
+    ASSERT_EQ(Run(*other, absl::StrCat("insert into t values (1, ", n, ")")), "INSERT 0 1");
+  };
+  make(100);
+  ASSERT_EQ(Run(session, "prepare raise as update t set n = n + 1 where id = 1"), "PREPARE");
+  ASSERT_EQ(Run(session, "prepare look as select n from t where id = 1"), "PREPARE");
+  ASSERT_EQ(Run(session, "prepare add (int) as insert into t values ($1, 0)"), "PREPARE");
+  int n = 100;
+  for (const char* const first :
+       {"execute raise", "execute look", "execute add (2)", "explain execute raise"}) {
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_EQ(Run(session, "execute look"), absl::StrCat(n));
+      ASSERT_EQ(Run(*other, "drop table t"), "DROP TABLE");
+      make(n = 300 + round);
+      const std::string answer = Run(session, first);
+      if (first == std::string("execute raise")) ++n;
+      if (first == std::string("execute look")) EXPECT_EQ(answer, absl::StrCat(n));
+      EXPECT_EQ(Run(*other, "select n from t where id = 1"), absl::StrCat(n)) << first;
+      EXPECT_EQ(Run(*other, "select count(*) from t"), first == std::string("execute add (2)") ? "2" : "1");
+    }
+  }
+  ASSERT_EQ(Run(*other, "drop table t"), "DROP TABLE");
+  EXPECT_EQ(Run(session, "execute raise"), "42P01");
+}
+
+/// An analytical table takes a record table's name: sessions that have used that go on with others.
+TEST_F(CatalogChangesTest, ARecordTableMayBecomeAnAnalyticalOne) {
+  const std::unique_ptr<Session> other = cluster_.NewSession();
+  Session& session = cluster_.session();
+  for (const char* table : {"t", "u"})
+    ASSERT_EQ(Run(session, absl::StrCat("create table ", table,
+                                        " (id int primary key, a int) with (storage = record)")),
+              "CREATE TABLE");
+  EXPECT_EQ(Run(session, "insert into t values (1, 7)"), "INSERT 0 1");
+  EXPECT_EQ(Run(session, "insert into u values (1, 7)"), "INSERT 0 1");
+  ASSERT_EQ(Run(*other, "drop table t"), "DROP TABLE");
+  SmallTable table{{"t", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {{Value::Integer(5)}}};
+  ASSERT_TRUE(Load(cluster_.attachment(), table, {}).ok());
+  EXPECT_EQ(Run(session, "create index u_a on u (a)"), "CREATE INDEX");
+  EXPECT_EQ(Run(session, "insert into u values (2, 7)"), "INSERT 0 1");
+  EXPECT_EQ(Run(session, "select count(*) from u where a = 7"), "2");
+  EXPECT_EQ(Run(session, "select id from t"), "5");
+}
 
 /// Statements are bound to what the session saw before while the catalog is asked: never run so.
 TEST_F(CatalogChangesTest, AStatementSeesWhatHasHappenedBeforeIt) {

@@ -118,6 +118,23 @@ TEST(ElasticTest, WhatAKilledComputeServerHadIsDoneOnceByOthers) {
   EXPECT_GT(killed_in_time, static_cast<int>(kSeeds / 2));
 }
 
+/// Only one server has a share of it, and the other one none yet when that is dead.
+TEST(ElasticTest, ASmallQueryIsDoneByAnotherServer) {
+  for (const bool planned_before : {false, true}) {
+    for (const int victim : {0, 1}) {
+      Elastic elastic(1, 2, 20'000);
+      elastic.Execute("SET nam.work_queue = auto");
+      const std::string query = "SELECT count(*) FROM date";
+      if (planned_before) elastic.Execute(query);
+      elastic.cluster().Kill(Cluster::Role::kCompute, victim, /*whole_host=*/false);
+      const session::ResultSet result = elastic.Execute(query);
+      EXPECT_EQ(result.planned_before, planned_before);
+      ASSERT_EQ(result.rows.size(), 1u);
+      EXPECT_EQ(result.rows[0][0].ToString(), "2556");
+    }
+  }
+}
+
 /// One server at first, three more in mid-query, then two leave.
 template <typename Check>
 void ComeAndGo(const std::string& sql, Check&& check) {
