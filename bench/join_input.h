@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/random.h"
+
+/// The workload of Balkesen et al. (Main-Memory Hash Joins on Multi-Core CPUs, ICDE 2013): two relations of
+/// narrow tuples, R with dense unique keys and S with foreign keys that may be skewed.
+namespace nam::bench {
+
+struct alignas(8) JoinTuple {
+  uint32_t key;
+  uint32_t payload;
+};
+
+/// Owns tuples, aligned to a cache line, or in huge pages if there are many. The constructor writes none of
+/// them, so the threads that fill the array touch its pages in parallel. Move-only.
+class TupleArray {
+ public:
+  TupleArray() = default;
+  /// std::bad_alloc if the system has no such memory.
+  explicit TupleArray(uint64_t size);
+
+  JoinTuple* data() const { return tuples_.get(); }
+  uint64_t size() const { return size_; }
+  std::span<JoinTuple> tuples() const { return {tuples_.get(), size_}; }
+
+ private:
+  struct Free {
+    void operator()(JoinTuple* tuples) const;
+  };
+
+  std::unique_ptr<JoinTuple[], Free> tuples_;
+  uint64_t size_ = 0;
+};
+
+/// A pseudo-random permutation of 0 … n - 1 that computes each image by itself, so threads need not share an
+/// array. Multiplications and shifts permute all numbers of n's bit width. An image of n or above is permuted
+/// again until it is below n.
+class KeyPermutation {
+ public:
+  KeyPermutation(uint64_t n, uint64_t seed);
+  /// i < n
+  uint64_t operator()(uint64_t i) const {
+    do {
+      i = Permute(i);
+    } while (i >= n_);
+    return i;
+  }
+
+ private:
+  static constexpr int kRounds = 3;
+  uint64_t Permute(uint64_t x) const {
+    for (const Round& round : rounds_) {
+      x = (x * round.factor + round.offset) & mask_;
+      x ^= x >> shift_;
+    }
+    return x;
+  }
+
+  struct Round {
+    uint64_t factor, offset;
+  };
+  uint64_t n_;
+  uint64_t mask_;
+  int shift_;
+  Round rounds_[kRounds];
+};
+
+/// Draws ranks 1 … n with probabilities proportional to rank^-exponent, by rejection-inversion (Hörmann and
+/// Derflinger, 1996): set-up takes constant time, and few draws need a second try, whatever n is.
+class ZipfRanks {
+ public:
+  /// n > 0, exponent >= 0.
+  ZipfRanks(uint64_t n, double exponent);
+  uint64_t Draw(RandomStream& random) const;
+
+ private:
+  double Density(double x) const;
+  double Integral(double x) const;         // of the density, from 1 to x
+  double InverseIntegral(double u) const;  // the x of that integral
+
+  double n_;
+  double exponent_;
+  double low_, high_;         // draws are uniform between these integrals
+  double surely_inside_ = 0;  // accepts any x at most this far below its rank
+};
+
+struct JoinInputOptions {
+  uint64_t r_tuples = 0;
+  uint64_t s_tuples = 0;
+  double zipf = 0;         // exponent of the keys' popularity in S, at most 1.25; 0: uniform
+  double selectivity = 1;  // probability, above 0, that an S tuple's key is in R
+  uint64_t seed = 1;
+  int threads = 1;
+};
+
+/// Leaves as many keys again for tuples of S without a match.
+inline constexpr uint64_t kJoinTuplesMax = uint64_t{1} << 31;
+
+struct JoinInput {
+  TupleArray r;  // keys: a permutation of 0 … r_tuples - 1; payload: RPayload(key)
+  TupleArray s;  // keys from r_tuples on are not in R; payload: the tuple's position
+};
+
+inline uint32_t RPayload(uint32_t key) {
+  return static_cast<uint32_t>(MixBits(key + kGoldenGamma));
+}
+
+/// The same relations for the same seed, whatever the number of threads. All threads fill chunks of both.
+JoinInput MakeJoinInput(const JoinInputOptions& options);
+
+/// What a join computes from its matches, instead of storing them.
+struct JoinAnswer {
+  uint64_t matches = 0;
+  uint64_t checksum = 0;  // sum of both payloads of all matches, modulo 2^64
+
+  JoinAnswer& operator+=(const JoinAnswer& other) {
+    matches += other.matches;
+    checksum += other.checksum;
+    return *this;
+  }
+  friend bool operator==(const JoinAnswer&, const JoinAnswer&) = default;
+};
+
+/// The answer without a join: R's keys are dense and its payload follows from them, so reading S is enough.
+JoinAnswer ExpectedAnswer(const JoinInput& input);
+
+}  // namespace nam::bench
