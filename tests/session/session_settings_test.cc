@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -85,7 +86,7 @@ TEST_F(SessionSettingsTest, AreOfTheTransaction) {
 
 TEST_F(SessionSettingsTest, CreateIndexEndsAtItsTimeoutAndLeavesNothing) {
   ASSERT_EQ(Run("create table many (id int primary key, x int) with (storage = record)"), "CREATE TABLE");
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < 64; ++i) {
     ASSERT_EQ(Run(absl::StrCat("insert into many select n, n % 1000 from generate_series(", i * 500 + 1, ", ",
                                i * 500 + 500, ") as s (n)")),
               "INSERT 0 500");
@@ -93,15 +94,19 @@ TEST_F(SessionSettingsTest, CreateIndexEndsAtItsTimeoutAndLeavesNothing) {
   const int64_t begun_ms = NowMs();
   EXPECT_EQ(Run("create index many_x on many (x)"), "CREATE INDEX");
   const int64_t took_ms = NowMs() - begun_ms;  // nearly all of it with the rows
-  ASSERT_GE(took_ms, 4);
-  EXPECT_EQ(Run("drop index many_x"), "DROP INDEX");
-  Run(absl::StrCat("set statement_timeout = ", took_ms / 3));
-  EXPECT_EQ(Run("create index many_x on many (x)"), "57014");
-  Run("reset statement_timeout");
+  // A busy machine may be late with the timeout, or faster the second time; not each time.
+  std::string ended;
+  for (int i = 0; i < 10 && ended != "57014"; ++i) {
+    EXPECT_EQ(Run("drop index many_x"), "DROP INDEX");
+    Run(absl::StrCat("set statement_timeout = ", std::max<int64_t>(1, took_ms / 3)));
+    ended = Run("create index many_x on many (x)");
+    Run("reset statement_timeout");
+  }
+  EXPECT_EQ(ended, "57014");
   EXPECT_EQ(Run("drop index many_x"), "42704") << "nothing of it is left";
-  EXPECT_EQ(Run("insert into many values (10000, 7)"), "INSERT 0 1");
+  EXPECT_EQ(Run("insert into many values (100000, 7)"), "INSERT 0 1");
   EXPECT_EQ(Run("create index many_x on many (x)"), "CREATE INDEX");
-  EXPECT_EQ(Run("select count(*) from many where x = 7"), "SELECT 1 9");
+  EXPECT_EQ(Run("select count(*) from many where x = 7"), "SELECT 1 33");
 }
 
 TEST_F(SessionSettingsTest, AStatementEndsAtItsTimeout) {
