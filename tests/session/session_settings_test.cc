@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tests/cluster/in_process_cluster.h"
@@ -91,18 +93,24 @@ TEST_F(SessionSettingsTest, CreateIndexEndsAtItsTimeoutAndLeavesNothing) {
                                i * 500 + 500, ") as s (n)")),
               "INSERT 0 500");
   }
-  const int64_t begun_ms = NowMs();
-  EXPECT_EQ(Run("create index many_x on many (x)"), "CREATE INDEX");
-  const int64_t took_ms = NowMs() - begun_ms;  // nearly all of it with the rows
-  // A busy machine may be late with the timeout, or faster the second time; not each time.
-  std::string ended;
-  for (int i = 0; i < 10 && ended != "57014"; ++i) {
-    EXPECT_EQ(Run("drop index many_x"), "DROP INDEX");
-    Run(absl::StrCat("set statement_timeout = ", std::max<int64_t>(1, took_ms / 3)));
-    ended = Run("create index many_x on many (x)");
+  const auto create = [&](const std::string& timeout) {
+    Run("drop index if exists many_x");
+    Run("set statement_timeout = " + timeout);
+    const int64_t begun_ms = NowMs();
+    const std::string ended = Run("create index many_x on many (x)");
+    const int64_t took_ms = NowMs() - begun_ms;
     Run("reset statement_timeout");
+    return std::pair(ended, took_ms);
+  };
+  int64_t whole_ms = INT64_MAX;
+  for (int i = 0; i < 3; ++i) whole_ms = std::min(whole_ms, create("0").second);
+  // A busy machine may be late with the timeout, but not each time.
+  bool at_once = false;
+  for (int i = 0; i < 20 && !at_once; ++i) {
+    const auto [ended, took_ms] = create(absl::StrCat(std::max<int64_t>(1, whole_ms / 4)));
+    at_once = ended == "57014" && took_ms < whole_ms * 2 / 3;
   }
-  EXPECT_EQ(ended, "57014");
+  EXPECT_TRUE(at_once) << "without one: " << whole_ms << " ms";
   EXPECT_EQ(Run("drop index many_x"), "42704") << "nothing of it is left";
   EXPECT_EQ(Run("insert into many values (100000, 7)"), "INSERT 0 1");
   EXPECT_EQ(Run("create index many_x on many (x)"), "CREATE INDEX");
