@@ -113,7 +113,7 @@ inline uint32_t RPayload(uint32_t key) {
 /// The same relations for the same seed, whatever the number of threads. All threads fill chunks of both.
 JoinInput MakeJoinInput(const JoinInputOptions& options);
 
-/// What a join computes from its matches, instead of storing them.
+/// Sums up a join's matches, which are not stored.
 struct JoinAnswer {
   uint64_t matches = 0;
   uint64_t checksum = 0;  // sum of both payloads of all matches, modulo 2^64

@@ -58,7 +58,7 @@ BENCHMARK(BM_RadixJoin)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
-/// What the defaults of fan-out and passes were chosen by.
+/// Measures the fan-outs and passes that the defaults were chosen from.
 void BM_FanOut(benchmark::State& state) {
   RadixJoinOptions options{.threads = 2};
   options.radix_bits = static_cast<int>(state.range(1));

@@ -191,7 +191,7 @@ class Service {
   MemberEvents events_;
   int64_t pulse_ns_ = 0;  // the last one; 0: nobody gives any
   uint64_t version_;
-  uint64_t plans_version_;  // of the last change that a plan of a query may depend on
+  uint64_t plans_version_;  // the last one that changed what plans of queries depend on
   uint32_t next_member_;
   uint64_t next_allocation_;
   std::map<uint32_t, MemberState> members_;
