@@ -13,34 +13,31 @@ absl::Status PipelinePreparation::MakePartitionSource(const plan::PartitionSourc
   if (stage_.of_session_) return NotRun("parts in the session");
   const StageInputs& inputs = stage_.inputs();
   const plan::Pipeline& from = stage_.plan().pipelines[parts.pipeline];
-  std::vector<uint32_t> keys;
-  uint32_t count = 0;
+  PartBy by;
   const plan::Schema& rows = from.schemas.back();
   if (parts.merge.has_value()) {
     const auto& partial = std::get<plan::AggregateSink>(from.sink);
     NAM_ASSIGN_OR_RETURN(out_.merge_plan, MergeOf(partial, rows));
-    for (uint32_t k = 0; k < partial.group_by.size(); ++k) keys.push_back(k);
-    count = partial.parts;
+    for (uint32_t k = 0; k < partial.group_by.size(); ++k) by.keys.push_back(k);
+    by.parts = partial.parts;
   } else {
     const auto& sink = std::get<plan::PartitionSink>(from.sink);
-    keys = sink.keys;
-    count = sink.parts;
+    by = {sink.keys, sink.parts, sink.domain};
   }
   absl::StatusOr<RowLayout> layout =
-      out_.merge_plan != nullptr ? out_.merge_plan->partial_layout() : PartLayout(rows, count);
+      out_.merge_plan != nullptr ? out_.merge_plan->partial_layout() : PartLayout(rows, by.parts);
   NAM_RETURN_IF_ERROR(layout.status());
   if (claimed_) {
     out_.pieces = std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_);
     out_.partitions = partitioner::PartitionsOf(inputs.pieces);
   } else {
     std::vector<partitioner::Piece> all;
-    for (uint32_t part = 0; part < count; ++part) all.push_back({part, 0, 1});
+    for (uint32_t part = 0; part < by.parts; ++part) all.push_back({part, 0, 1});
     out_.pieces = std::make_unique<PieceQueue>(std::move(all));
   }
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<PartitionSource> made,
                        PartitionSource::Make({.layout = *std::move(layout),
-                                              .keys = std::move(keys),
-                                              .parts = count,
+                                              .by = std::move(by),
                                               .pipeline = parts.pipeline,
                                               .directories = inputs.directories,
                                               .merge = out_.merge_plan.get()},
@@ -57,26 +54,35 @@ absl::Status PipelinePreparation::MakeJoinSource(const plan::JoinSource& join) {
   const auto side = [&](uint32_t pipeline, const plan::Schema& rows) -> absl::StatusOr<PartitionJoin::Side> {
     const auto& sink = std::get<plan::PartitionSink>(stage_.plan().pipelines[pipeline].sink);
     NAM_ASSIGN_OR_RETURN(RowLayout layout, PartLayout(rows, sink.parts));
-    return PartitionJoin::Side{std::move(layout), sink.keys, pipeline, sink.counts_nulls};
+    return PartitionJoin::Side{
+        std::move(layout), {sink.keys, sink.parts, sink.domain}, pipeline, sink.counts_nulls};
   };
   NAM_ASSIGN_OR_RETURN(PartitionJoin::Side probed, side(join.probed, schemas.probed));
   NAM_ASSIGN_OR_RETURN(PartitionJoin::Side built, side(join.probe.build, schemas.built));
   const std::vector<const CodeMeaning*> no_codes(schemas.built.size());
   NAM_ASSIGN_OR_RETURN(RowBuild::Options build, RowBuildOptions(join.build, schemas.built, no_codes));
+  std::vector<uint32_t> fields = built.by.keys;
+  fields.insert(fields.end(), join.build.payload.begin(), join.build.payload.end());
+  build.layout = built.layout.Selected(fields);
   build.match_bits = join.probe.kind == plan::JoinKind::kRight || join.probe.kind == plan::JoinKind::kFull;
   build.pages_max = UINT64_MAX;
   for (size_t k = 0; k < join.build.keys.size(); ++k)
     build.ignores_blanks.push_back(BlanksDiffer(join.probe.keys[k].type, join.build.keys[k].type));
   NAM_ASSIGN_OR_RETURN(ProbeOptions probe, ProbeOptionsOf(join.probe, schemas.probed, schemas.partners));
-  PartitionJoin::Options options{
-      .probed = std::move(probed),
-      .built = std::move(built),
-      .parts = std::get<plan::PartitionSink>(stage_.plan().pipelines[join.probed].sink).parts,
-      .directories = inputs.directories,
-      .build = std::move(build),
-      .probe = std::move(probe),
-      .threads = inputs.threads,
-      .grant = inputs.memory.get()};
+  probe.rows_ascend = true;
+  if (probed.by.domain.known()) {
+    const plan::KeyDomain& domain = probed.by.domain;
+    const plan::Bounds& keys = schemas.probed[probed.by.keys[0]].bounds;
+    probe.keys_in_domain =
+        keys.low >= domain.low && keys.high - domain.low < static_cast<__int128>(domain.size());
+  }
+  PartitionJoin::Options options{.probed = std::move(probed),
+                                 .built = std::move(built),
+                                 .directories = inputs.directories,
+                                 .build = std::move(build),
+                                 .probe = std::move(probe),
+                                 .threads = inputs.threads,
+                                 .grant = inputs.memory.get()};
   if (!PassesOwnTuples(join.probe.kind)) row_sets_ += 2;
   out_.pieces = std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_);
   out_.partitions = partitioner::PartitionsOf(inputs.pieces);

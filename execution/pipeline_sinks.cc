@@ -212,8 +212,7 @@ absl::Status PipelinePreparation::MakePartitions(const plan::PartitionSink& sink
   const StageInputs& inputs = stage_.inputs();
   if (inputs.scratch == nullptr) return NoScratch();
   NAM_ASSIGN_OR_RETURN(out_.partition_sink, PartitionSink::Make({.rows = schema(),
-                                                                 .keys = sink.keys,
-                                                                 .parts = sink.parts,
+                                                                 .by = {sink.keys, sink.parts, sink.domain},
                                                                  .counts_nulls = sink.counts_nulls,
                                                                  .attempt = inputs.attempt,
                                                                  .threads = inputs.threads},

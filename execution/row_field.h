@@ -65,6 +65,31 @@ struct RowField {
   }
 };
 
+/// Reads one field of a RowTable's rows by their numbers, as it is stored. A value of its own, so that loops
+/// keep all of it in registers whatever they write.
+template <typename T>
+class StoredAt {
+ public:
+  StoredAt(const RowField& field, const std::byte* table)
+      : first_(table + kPageHeaderBytes + field.offset),
+        place_mask_((uint32_t{1} << field.rows_shift) - 1),
+        stride_(field.stride),
+        rows_shift_(field.rows_shift),
+        page_shift_(field.page_shift) {}
+  T operator()(uint32_t row) const {
+    T value;
+    std::memcpy(&value,
+                first_ + (uint64_t{row >> rows_shift_} << page_shift_) + (row & place_mask_) * stride_,
+                sizeof(T));
+    return value;
+  }
+
+ private:
+  const std::byte* first_;
+  uint32_t place_mask_, stride_;
+  uint8_t rows_shift_, page_shift_;
+};
+
 /// Calls `body` with a zero of the type that a field of this width is stored as, so that loops over fields
 /// are compiled for each width.
 template <typename Body>

@@ -4,6 +4,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 /// Copies between a private buffer and memory that others change at the same time: an aligned
 /// 8-byte word of the shared side is never torn. For co-aligned buffers memcpy keeps that promise
 /// when it gets whole words only (x86-64 and aarch64 implementations move at least 8 aligned bytes
@@ -83,6 +87,37 @@ inline void CopyToShared(std::byte* shared, const std::byte* from, size_t bytes)
     }
   }
   CopyBytes(shared + head + words, from + head + words, bytes - head - words);
+}
+
+/// From so many bytes on, what goes to shared memory goes past the caches: nobody here reads it soon, the
+/// lines need not be fetched before they are overwritten, and what the caches hold stays.
+inline constexpr size_t kLeastStreamedBytes = 2048;
+
+/// As CopyToShared, of whole cache lines that are aligned on both sides. The stores come before any later
+/// one.
+inline void StreamToShared(std::byte* shared, const std::byte* from, size_t bytes) {
+#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
+  const auto* source = reinterpret_cast<const __m128i*>(from);
+  auto* target = reinterpret_cast<__m128i*>(shared);
+  for (const auto* const end = source + bytes / sizeof(__m128i); source != end; source += 4, target += 4) {
+    const __m128i a = _mm_load_si128(source), b = _mm_load_si128(source + 1);
+    const __m128i c = _mm_load_si128(source + 2), d = _mm_load_si128(source + 3);
+    _mm_stream_si128(target, a);
+    _mm_stream_si128(target + 1, b);
+    _mm_stream_si128(target + 2, c);
+    _mm_stream_si128(target + 3, d);
+  }
+  _mm_sfence();
+#else
+  CopyToShared(shared, from, bytes);
+#endif
+}
+
+/// Whether StreamToShared may, and is to, take these bytes.
+inline bool Streams(const std::byte* shared, const std::byte* from, size_t bytes) {
+  constexpr size_t kLineBytes = 64;
+  const auto bits = reinterpret_cast<uintptr_t>(shared) | reinterpret_cast<uintptr_t>(from) | bytes;
+  return bytes >= kLeastStreamedBytes && bits % kLineBytes == 0;
 }
 
 /// After an atomic, for the READs behind it: an x86 processor has that order anyway, others may let a load

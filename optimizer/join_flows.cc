@@ -31,6 +31,9 @@ constexpr double kBytesOfPart = 1 << 20;
 constexpr double kFewestJoinParts = 64, kMostJoinParts = 1024;
 /// Of large parts: some for each worker, so that none is left alone with the last one.
 constexpr uint32_t kLargePartsOfWorker = 2, kFewestLargeParts = 8;
+/// The longest range of keys whose table takes its heads from the keys themselves: a head for each of so many
+/// rows.
+constexpr double kDomainOverRows = 4;
 /// Of a row in a table of joins beside its fields: its heads and links.
 constexpr double kTableBytesOfRow = 16;
 
@@ -197,8 +200,24 @@ absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   return flow;
 }
 
+/// Of keys that are nearly as many as their range is long, and go into so many parts.
+plan::KeyDomain DomainOf(const plan::Slot& probed, const plan::Slot& built, double built_rows,
+                         uint32_t parts) {
+  const auto narrow = [](const plan::Slot& key) {
+    return PhysicalOf(key.type) != Physical::kTruth && PhysicalOf(key.type) != Physical::kText &&
+           key.bounds.narrow();
+  };
+  if (!narrow(probed) || !narrow(built) || built.bounds.high < built.bounds.low) return {};
+  const auto spread = static_cast<unsigned __int128>(built.bounds.high - built.bounds.low);
+  if (spread >> plan::KeyDomain::kBitsMax != 0) return {};
+  const auto bits = std::max(std::bit_width(static_cast<uint32_t>(spread)), std::bit_width(parts) - 1);
+  const plan::KeyDomain domain{static_cast<int64_t>(built.bounds.low), static_cast<uint32_t>(bits)};
+  return static_cast<double>(domain.size()) <= kDomainOverRows * built_rows ? domain : plan::KeyDomain();
+}
+
 absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys, const ColumnSet& behind,
-                                                         NullKeys nulls, uint32_t parts, Flow flow) {
+                                                         NullKeys nulls, uint32_t parts,
+                                                         const plan::KeyDomain& domain, Flow flow) {
   // Computed keys lie behind the columns, and nothing is written that nobody looks at.
   Side side;
   NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> slots, SlotsOf(keys, flow));
@@ -232,8 +251,8 @@ absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys,
   side.rows = flow.schema();
   const double rows = flow.rows();
   const uint32_t stage = flow.pipeline.stage;
-  side.pipeline =
-      builder_.Close(std::move(flow), plan::PartitionSink{side.keys, parts, nulls == NullKeys::kCounted});
+  side.pipeline = builder_.Close(std::move(flow),
+                                 plan::PartitionSink{side.keys, parts, nulls == NullKeys::kCounted, domain});
   side.row_count = End(stage, {.rows = rows, .by_parts = true}, /*barrier=*/true).rows;
   return side;
 }
@@ -251,6 +270,14 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
   const uint32_t parts = options_.join == JoinAlgorithm::kRdmaGhj ? LargeParts(options_.workers)
                                                                   : PartsOfRows(built.rows(), built.schema());
   const double expected_probed = probed.rows(), expected_built = built.rows();
+  plan::KeyDomain domain;
+  if (left.size() == 1) {
+    NAM_ASSIGN_OR_RETURN(const Expr over_probed, OverSlots(left[0], probed.layout));
+    NAM_ASSIGN_OR_RETURN(const Expr over_built, OverSlots(right[0], built.layout));
+    NAM_ASSIGN_OR_RETURN(const plan::Slot of_probed, plan::SlotOf(over_probed, probed.schema()));
+    NAM_ASSIGN_OR_RETURN(const plan::Slot of_built, plan::SlotOf(over_built, built.schema()));
+    domain = DomainOf(of_probed, of_built, expected_built, parts);
+  }
   plan::JoinSource source{
       .probed = 0, .build = {}, .probe = {.kind = join.kind, .null_aware = join.null_aware}};
   // What is compared beside the keys has no slots yet; whether something is, decides.
@@ -260,9 +287,9 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
                                                     : NullKeys::kLeftOut;
   const NullKeys of_probed = KeepsProbed(join.kind) ? NullKeys::kWritten : NullKeys::kLeftOut;
   NAM_ASSIGN_OR_RETURN(const Side build,
-                       ByParts(std::move(right), join.behind, of_built, parts, std::move(built)));
+                       ByParts(std::move(right), join.behind, of_built, parts, domain, std::move(built)));
   NAM_ASSIGN_OR_RETURN(const Side probe,
-                       ByParts(std::move(left), join.behind, of_probed, parts, std::move(probed)));
+                       ByParts(std::move(left), join.behind, of_probed, parts, domain, std::move(probed)));
 
   source.probed = probe.pipeline;
   source.build.payload = SlotsWhere(build.layout, join.behind);

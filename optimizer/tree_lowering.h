@@ -112,7 +112,7 @@ class TreeLowering {
     double row_count = 0;
   };
   absl::StatusOr<Side> ByParts(std::vector<plan::Expr> keys, const ColumnSet& behind, NullKeys nulls,
-                               uint32_t parts, Flow flow);
+                               uint32_t parts, const plan::KeyDomain& domain, Flow flow);
   /// The first of a star's joins whose build side is to come by parts; all: none is.
   absl::StatusOr<size_t> FirstByParts(const Plan& star, const TableRefs& tables) const;
   /// Whether a build side of so many rows is to come by parts.

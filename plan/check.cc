@@ -333,6 +333,12 @@ class Checker {
     if (probed->keys.size() != built->keys.size()) return Bad("a probe with another number of keys");
     NAM_ASSIGN_OR_RETURN(const JoinSchemas schemas, SchemasOf(plan_, join));
     if (join.build.unique) return Bad("unique keys of a join by parts");
+    if (probed->domain != built->domain) return Bad("a join of parts by other domains");
+    if (built->domain.known()) {
+      const Bounds& keys = schemas.built[built->keys[0]].bounds;
+      if (keys.low < built->domain.low || keys.high - built->domain.low >= __int128{1} << built->domain.bits)
+        return Bad("keys outside of their domain");
+    }
     NAM_RETURN_IF_ERROR(CheckSink(join.build, schemas.built));
     for (size_t k = 0; k < join.probe.keys.size(); ++k) {
       NAM_ASSIGN_OR_RETURN(const Slot a, SlotOf(join.probe.keys[k], schemas.probed));
@@ -467,7 +473,20 @@ class Checker {
 
   absl::Status CheckSink(const PartitionSink& sink, const Schema& input) const {
     if (sink.parts == 0 || sink.parts > kMostParts) return Bad("no parts, or too many");
-    return CheckKeySlots(sink.keys, input);
+    NAM_RETURN_IF_ERROR(CheckKeySlots(sink.keys, input));
+    return sink.domain.known() ? CheckDomain(sink, input) : absl::OkStatus();
+  }
+
+  absl::Status CheckDomain(const PartitionSink& sink, const Schema& input) const {
+    if (sink.domain.bits > KeyDomain::kBitsMax || !std::has_single_bit(sink.parts) ||
+        sink.parts > sink.domain.size())
+      return Bad("a domain of keys that is too large, or not of its parts");
+    if (sink.keys.size() != 1) return Bad("a domain of several keys");
+    const Slot& key = input[sink.keys[0]];
+    if (PhysicalOf(key.type) == Physical::kText || PhysicalOf(key.type) == Physical::kTruth ||
+        !key.bounds.narrow())
+      return Bad("a domain of keys that are no numbers");
+    return absl::OkStatus();
   }
 
   absl::Status CheckSink(const SortSink& sink, const Schema& input) const {

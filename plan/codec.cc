@@ -214,6 +214,8 @@ void Put(const PartitionSink& partition, proto::SinkNode* out) {
   Put(partition.keys, out->mutable_partition()->mutable_keys());
   out->mutable_partition()->set_parts(partition.parts);
   out->mutable_partition()->set_counts_nulls(partition.counts_nulls);
+  out->mutable_partition()->set_domain_low(partition.domain.low);
+  out->mutable_partition()->set_domain_bits(partition.domain.bits);
 }
 
 void Put(const Pipeline& pipeline, proto::Pipeline* out) {
@@ -441,8 +443,10 @@ absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
       to = ExchangeSend{from.send().exchange(), NumbersOf(from.send().keys())};
       return absl::OkStatus();
     case proto::SinkNode::kPartition:
-      to = PartitionSink{NumbersOf(from.partition().keys()), from.partition().parts(),
-                         from.partition().counts_nulls()};
+      to = PartitionSink{NumbersOf(from.partition().keys()),
+                         from.partition().parts(),
+                         from.partition().counts_nulls(),
+                         {from.partition().domain_low(), from.partition().domain_bits()}};
       return absl::OkStatus();
     case proto::SinkNode::kSort: {
       SortSink& sort = to.emplace<SortSink>();

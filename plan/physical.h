@@ -9,6 +9,7 @@
 #include "plan/aggregate.h"
 #include "plan/expression.h"
 #include "plan/join_kind.h"
+#include "plan/key_domain.h"
 #include "plan/schema.h"
 #include "plan/window.h"
 
@@ -251,6 +252,8 @@ struct PartitionSink {
   uint32_t parts = 1;
   /// Rows with a NULL as a key are counted in the directory and not written.
   bool counts_nulls = false;
+  /// Known: the only key is of it, and parts are those of its permutation, not of a hash.
+  KeyDomain domain = {};
 };
 
 /// Rows in an order, for later pipelines of this server. Rows with equal keys are in any order.

@@ -413,9 +413,9 @@ class Printer {
                         absl::StrJoin(Picked(send.keys, names_), ", "));
   }
   std::string Sink(const PartitionSink& partition) const {
-    return absl::StrCat("partition into ", partition.parts, " by ",
-                        absl::StrJoin(Picked(partition.keys, names_), ", "),
-                        partition.counts_nulls ? " and count NULLs" : "");
+    return absl::StrCat(
+        "partition into ", partition.parts, " by ", absl::StrJoin(Picked(partition.keys, names_), ", "),
+        partition.domain.known() ? ", dense" : "", partition.counts_nulls ? " and count NULLs" : "");
   }
 
   const PhysicalPlan& plan_;

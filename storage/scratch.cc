@@ -113,32 +113,44 @@ ScratchWriter::~ScratchWriter() {
   if (in_flight_ > 0) channel_.Break();
 }
 
-absl::StatusOr<ScratchPage> ScratchWriter::Place(uint32_t bytes) {
-  const uint64_t taken = (uint64_t{bytes} + kPageAlignment - 1) / kPageAlignment * kPageAlignment;
-  if (slab_.left() < taken) {
+/// A new slab has no more bytes than were written before, but kFirstSlabBytes at least: of many short writers
+/// most of the slabs would be left over otherwise.
+absl::StatusOr<ScratchStretch> ScratchWriter::Reserve(uint32_t bytes) {
+  NAM_CHECK(bytes % kPageAlignment == 0, "a stretch that ends within a cache line");
+  if (slab_.left() < bytes) {
     const uint64_t bytes_wanted =
         std::clamp(std::bit_floor(bytes_), ScratchSpace::kFirstSlabBytes, ScratchSpace::kMostSlabBytes);
-    NAM_ASSIGN_OR_RETURN(slab_, space_.NextSlab(bytes_wanted, taken, cancel_));
-    if (slab_.left() < taken) return absl::InternalError("a slab is smaller than what was asked for");
+    NAM_ASSIGN_OR_RETURN(slab_, space_.NextSlab(bytes_wanted, bytes, cancel_));
+    if (slab_.left() < bytes) return absl::InternalError("a slab is smaller than what was asked for");
   }
-  const ScratchPage page{slab_.begin.Plus(slab_.used), bytes};
-  slab_.used += taken;
-  return page;
+  const ScratchStretch stretch{{slab_.begin.Plus(slab_.used), 0}, bytes, {slab_.rkey, slab_.used}};
+  slab_.used += bytes;
+  return stretch;
 }
 
 absl::StatusOr<ScratchPage> ScratchWriter::Write(std::span<const std::byte> page) {
   NAM_CHECK(!page.empty() && page.size() <= slot_bytes_, "a page of another size");
+  const uint64_t bytes = (page.size() + kPageAlignment - 1) / kPageAlignment * kPageAlignment;
+  NAM_ASSIGN_OR_RETURN(ScratchStretch stretch, Reserve(static_cast<uint32_t>(bytes)));
+  NAM_RETURN_IF_ERROR(Append(page, stretch));
+  return stretch.pages;
+}
+
+absl::Status ScratchWriter::Append(std::span<const std::byte> page, ScratchStretch& stretch) {
+  NAM_CHECK(page.size() <= slot_bytes_ && page.size() <= stretch.left() &&
+                stretch.pages.bytes % kPageAlignment == 0,
+            "a page that has no room");
   const auto bytes = static_cast<uint32_t>(page.size());
-  NAM_ASSIGN_OR_RETURN(const ScratchPage place, Place(bytes));
   NAM_RETURN_IF_ERROR(channel_.CheckBurials());
-  NAM_ASSIGN_OR_RETURN(
-      const Channel::Target target,
-      channel_.TargetOf(place.at.server(), {slab_.rkey, place.at.offset() - slab_.begin.offset()}));
+  NAM_ASSIGN_OR_RETURN(const Channel::Target target,
+                       channel_.TargetOf(stretch.pages.at.server(),
+                                         {stretch.begin.rkey, stretch.begin.offset + stretch.pages.bytes}));
+  stretch.pages.bytes += bytes;
   ++pages_;
   bytes_ += bytes;
   if (target.now != nullptr) {
     const fabric::CompletionStatus status = target.now->WriteNow(page.data(), bytes, target.address);
-    if (status == fabric::CompletionStatus::kOk) return place;
+    if (status == fabric::CompletionStatus::kOk) return absl::OkStatus();
     return channel_.Error(
         {.queue_pair = target.queue_pair->id(), .status = status, .opcode = fabric::Opcode::kWrite});
   }
@@ -148,8 +160,7 @@ absl::StatusOr<ScratchPage> ScratchWriter::Write(std::span<const std::byte> page
   Queue& queue = QueueOf(target.queue_pair);
   queue.requests.push_back(fabric::WorkRequest::Write(0, local, target.address, fabric::Signal::kUnsignaled));
   queue.slots.push_back(slot);
-  if (queue.requests.size() >= kBatch) NAM_RETURN_IF_ERROR(Post(queue));
-  return place;
+  return queue.requests.size() >= kBatch ? Post(queue) : absl::OkStatus();
 }
 
 ScratchWriter::Queue& ScratchWriter::QueueOf(fabric::QueuePair* queue_pair) {

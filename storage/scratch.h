@@ -25,7 +25,7 @@
 ///     allocation ── Allocate ─▶ slab (256 KiB to 64 MiB, one writer) ── WRITE ─▶ page, page, page …
 namespace nam::storage {
 
-/// A page in scratch memory.
+/// A page in scratch memory, or pages one behind the other.
 struct ScratchPage {
   RemotePtr<void> at;
   uint32_t bytes = 0;
@@ -41,6 +41,15 @@ struct ScratchSlab {
   uint64_t used = 0;       // bytes from its beginning on that have pages
 
   uint64_t left() const { return bytes - used; }
+};
+
+/// A part of a slab for pages one behind the other.
+struct ScratchStretch {
+  ScratchPage pages;  // that have been written so far
+  uint32_t bytes = 0;
+  fabric::RemoteAddress begin;
+
+  uint32_t left() const { return bytes - pages.bytes; }
 };
 
 /// Where the writers of one attempt get their slabs: from memory servers in turn, once what other writers
@@ -109,6 +118,11 @@ class ScratchWriter {
   /// Where the page will be, once Flush has returned. RESOURCE_EXHAUSTED: see ScratchSpace. After an error
   /// the writer is of no more use.
   absl::StatusOr<ScratchPage> Write(std::span<const std::byte> page);
+  /// The same in two steps, for several pages at one place: room for so many bytes, a multiple of 64, and no
+  /// message but for a new slab; then each page, at most as many bytes as are left. All but the last one have
+  /// a multiple of 64.
+  absl::StatusOr<ScratchStretch> Reserve(uint32_t bytes);
+  absl::Status Append(std::span<const std::byte> page, ScratchStretch& stretch);
   /// Returns when everything written is in place, and gives back what is left of its slab.
   absl::Status Flush();
 
@@ -123,9 +137,6 @@ class ScratchWriter {
     std::vector<fabric::WorkRequest> requests;
     std::vector<uint32_t> slots;
   };
-  /// A new slab has no more bytes than were written before, but kFirstSlabBytes at least: of many short
-  /// writers most of the slabs would be left over otherwise.
-  absl::StatusOr<ScratchPage> Place(uint32_t bytes);
   absl::StatusOr<uint32_t> FreeSlot();
   absl::Status Post(Queue& queue);
   absl::Status PostAll();

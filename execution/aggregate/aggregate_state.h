@@ -79,6 +79,7 @@ class AggregateState {
  private:
   absl::Status Sum(const Vector& values, Selection rows, const uint32_t* groups);
   bool SumCodes(const Column& column, Selection rows, const uint32_t* groups);
+  bool SumStored(const Column& column, Selection rows);
   void SumSingle(const Vector& values, Selection rows);
   absl::Status TakeMoments(const Vector& values, const Program& program, Frame& frame, const Chunk& chunk,
                            const uint32_t* groups);

@@ -42,6 +42,10 @@ uint32_t Groups::HashOf(uint64_t number) {
 }
 
 absl::Status Groups::Assign(const Chunk& chunk, uint32_t* groups) {
+  if (keys_.size() == 0 && size_ > 0) {
+    std::fill_n(groups, chunk.selection().count, 0);
+    return absl::OkStatus();
+  }
   if (form_ != GroupForm::kRows) {
     switch (PackKeys(chunk)) {
       case Packed::kYes:

@@ -61,7 +61,7 @@ void WithNumbers(const Column& column, Body&& body) {
   NAM_CHECK(field.width <= 8, "a field of 16 bytes is no number of 64 bits");
   WithStored(field.width, [&, base = column.base]<typename T>(T) {
     if constexpr (sizeof(T) <= 8) {
-      body([&field, base](uint32_t index) { return field.Stored<T>(field.RowOf(base, index)); },
+      body(StoredAt<T>(field, base),
            [&field, base](uint32_t index) { return field.IsNull(field.RowOf(base, index)); });
     }
   });

@@ -4,6 +4,7 @@
 
 #include "base/status_macros.h"
 #include "execution/join/direct_probe.h"
+#include "execution/join/domain_probe.h"
 #include "execution/join/hash_probe.h"
 #include "execution/join/loop_probe.h"
 
@@ -60,6 +61,20 @@ class DirectProbeOperator : public StepOperator {
   const BuildSide& build_;
   const DirectTable& table_;
   const TextKeys* const texts_;
+  const ProbeOptions options_;
+  const std::unique_ptr<UnmatchedRows> unmatched_;
+};
+
+class DomainProbeOperator : public StepOperator {
+ public:
+  DomainProbeOperator(const RowBuild& build, ProbeOptions options, std::unique_ptr<UnmatchedRows> unmatched)
+      : build_(build), options_(std::move(options)), unmatched_(std::move(unmatched)) {}
+  std::unique_ptr<StepTask> NewTask(TaskContext&) override {
+    return std::make_unique<DomainProbe>(build_, *build_.domain(), options_, unmatched_.get());
+  }
+
+ private:
+  const RowBuild& build_;
   const ProbeOptions options_;
   const std::unique_ptr<UnmatchedRows> unmatched_;
 };
@@ -136,6 +151,8 @@ absl::StatusOr<std::unique_ptr<StepOperator>> MakeProbe(const RowBuild& build, P
     unmatched = std::make_unique<UnmatchedRows>(build);
   }
   if (keys == 0) return std::make_unique<LoopProbeOperator>(build, std::move(options), std::move(unmatched));
+  if (build.domain() != nullptr)
+    return std::make_unique<DomainProbeOperator>(build, std::move(options), std::move(unmatched));
   if (build.direct() != nullptr) {
     return std::make_unique<DirectProbeOperator>(build, *build.direct(), build.texts(0), std::move(options),
                                                  std::move(unmatched));

@@ -70,6 +70,10 @@ struct ProbeOptions {
   /// IN and NOT IN by the key: what is true of the whole build side, of which the build has a part. None: the
   /// build has all of it.
   std::optional<BuildFacts> facts;
+  /// The input is pages of a part: its fields without a selection are those of rows one behind the other.
+  bool rows_ascend = false;
+  /// The build side is of a domain, and no key of the input is outside of it.
+  bool keys_in_domain = false;
   /// Distinct row sets of the input's columns, at most.
   uint32_t input_row_sets = 1;
   /// Right, full: of the input, for the NULLs in its place.

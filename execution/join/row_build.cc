@@ -1,6 +1,7 @@
 #include "execution/join/row_build.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -54,6 +55,7 @@ absl::StatusOr<std::unique_ptr<RowBuild>> RowBuild::Make(Options options, Memory
   NAM_CHECK(options.keys <= options.layout.fields());
   NAM_CHECK(options.layout.fields() == options.program->outputs());
   NAM_CHECK(!options.direct.has_value() || (options.keys == 1 && !options.direct->unique));
+  NAM_CHECK(!options.domain.has_value() || (options.keys == 1 && options.layout.field(0).width <= 8));
   std::unique_ptr<RowBuild> build(new RowBuild(std::move(options), budget));
   const Options& made = build->options_;
   NAM_ASSIGN_OR_RETURN(build->rows_, RowTable::Make(made.layout, budget, made.pages_max));
@@ -67,7 +69,9 @@ absl::StatusOr<std::unique_ptr<RowBuild>> RowBuild::Make(Options options, Memory
     keys[k].texts = build->texts_.back().get();
   }
   build->keys_ = std::make_unique<RowKeys>(build->rows_->layout(), std::move(keys));
-  if (made.direct.has_value()) {
+  if (made.domain.has_value()) {
+    NAM_ASSIGN_OR_RETURN(build->domain_, DomainTable::Make(*made.domain, budget));
+  } else if (made.direct.has_value()) {
     NAM_ASSIGN_OR_RETURN(build->direct_, DirectTable::Make(*made.direct, budget));
   } else {
     build->hash_ = std::make_unique<HashTable>(*build->rows_, *build->keys_);
@@ -79,12 +83,21 @@ std::unique_ptr<SinkTask> RowBuild::NewTask(TaskContext&) {
   return std::make_unique<Task>(*this);
 }
 
+absl::Status RowBuild::AddPage(std::span<const std::byte> page) {
+  NAM_CHECK(page.size() == options_.layout.page_bytes());
+  NAM_ASSIGN_OR_RETURN(const uint32_t number, rows_->NewPage());
+  std::memcpy(rows_->page(number), page.data(), page.size());
+  if (rows_->page_rows(number) > 0) SawRows();
+  return absl::OkStatus();
+}
+
 absl::Status RowBuild::Size() {
   const uint64_t row_numbers = uint64_t{rows_->pages()} << rows_->layout().rows_shift();
   if (options_.match_bits) {
     NAM_ASSIGN_OR_RETURN(matched_, MappedArray<uint32_t>::Make((row_numbers + 31) / 32, budget_));
   }
   if (options_.keys == 0) return absl::OkStatus();
+  if (domain_.has_value()) return absl::OkStatus();
   return direct_ != nullptr ? direct_->SetRows(row_numbers, budget_) : hash_->Size(budget_);
 }
 
@@ -103,7 +116,37 @@ absl::Status RowBuild::Combine(TaskContext& context, uint32_t part) {
   for (uint32_t p = first; p < end; ++p) rows += rows_->page_rows(p);
   context.Charge(rows, plan::work_cost::kInsertRowPs);
   if (direct_ != nullptr) return InsertDirect(first, end);
+  if (domain_.has_value()) return InsertInDomain(first, end);
   if (hash_->InsertPages(first, end) > 0) SawNullKey();
+  return absl::OkStatus();
+}
+
+absl::Status RowBuild::InsertInDomain(uint32_t first_page, uint32_t end_page) {
+  const RowField& key = options_.layout.field(0);
+  const uint32_t stride = key.stride, shift = rows_->layout().rows_shift();
+  DomainTable& table = *domain_;
+  uint32_t positions[kBatchRows];
+  for (uint32_t p = first_page; p < end_page; ++p) {
+    const std::byte* const first = rows_->page(p) + kPageHeaderBytes;
+    const uint32_t rows = rows_->page_rows(p);
+    for (uint32_t done = 0; done < rows; done += kBatchRows) {
+      const uint32_t count = std::min(kBatchRows, rows - done), number = (p << shift) + done;
+      const std::byte* const row = first + size_t{done} * stride;
+      table.PositionsOf(key, row, count, positions);
+      for (uint32_t i = 0; key.nullable() && i < count; ++i) {
+        if (!key.IsNull(row + size_t{i} * stride)) continue;
+        SawNullKey();
+        positions[i] = table.nowhere();
+      }
+      for (uint32_t i = 0; i < count; ++i) {
+        if (key.nullable() && positions[i] == table.nowhere()) continue;
+        if (table.Insert(positions[i], number + i)) [[likely]]
+          continue;
+        NAM_RETURN_IF_ERROR(table.MakeChains(uint64_t{rows_->pages()} << shift, budget_));
+        NAM_CHECK(table.Insert(positions[i], number + i));
+      }
+    }
+  }
   return absl::OkStatus();
 }
 

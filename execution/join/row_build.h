@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "execution/expression/program.h"
 #include "execution/join/build_side.h"
 #include "execution/join/direct_table.h"
+#include "execution/join/domain_table.h"
 #include "execution/join/hash_table.h"
 #include "execution/join/row_keys.h"
 #include "execution/rows/row_table.h"
@@ -35,6 +37,8 @@ class RowBuild : public BuildSide {
     /// Not unique: the only key is a dense number, or text that is a field with a dictionary, whose canonical
     /// entries are the keys. It fits.
     std::optional<DirectTable::Options> direct;
+    /// The only key is a number of up to 8 bytes, of the domain but for NULLs. One thread builds.
+    std::optional<DomainTable::Options> domain;
     uint64_t pages_max = 0;
     /// Room for a bit for each row that has found a partner: right and full joins.
     bool match_bits = false;
@@ -44,16 +48,19 @@ class RowBuild : public BuildSide {
   static absl::StatusOr<std::unique_ptr<RowBuild>> Make(Options options, MemoryBudget& budget);
 
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+  /// Takes in rows that lie in a page of the layout already. One thread, between the tasks' calls.
+  absl::Status AddPage(std::span<const std::byte> page);
   uint32_t CombineParts() override;
   absl::Status Combine(TaskContext& context, uint32_t part) override;
 
   // After the build:
   const RowTable& rows() const { return *rows_; }
   size_t key_count() const { return options_.keys; }
-  /// Of a build side that has keys; and then exactly one of the two behind it is there.
+  /// Of a build side that has keys; and then exactly one of the three behind it is there.
   const RowKeys& keys() const { return *keys_; }
   const DirectTable* direct() const { return direct_.get(); }
   const HashTable* hash() const { return hash_.get(); }
+  const DomainTable* domain() const { return domain_.has_value() ? &*domain_ : nullptr; }
   /// Of key i, if it is a field with a dictionary.
   const TextKeys* texts(size_t i) const { return texts_[i].get(); }
   Column PayloadOf(size_t i, const uint32_t* rows) const override {
@@ -76,6 +83,7 @@ class RowBuild : public BuildSide {
   RowBuild(Options options, MemoryBudget& budget) : options_(std::move(options)), budget_(budget) {}
   absl::Status Size();
   absl::Status InsertDirect(uint32_t first_page, uint32_t end_page);
+  absl::Status InsertInDomain(uint32_t first_page, uint32_t end_page);
 
   const Options options_;
   MemoryBudget& budget_;
@@ -84,6 +92,7 @@ class RowBuild : public BuildSide {
   std::unique_ptr<const RowKeys> keys_;
   std::unique_ptr<DirectTable> direct_;
   std::unique_ptr<HashTable> hash_;
+  std::optional<DomainTable> domain_;
   absl::Status sized_;  // by CombineParts; what each part then says
   MappedArray<uint32_t> matched_;
 };

@@ -13,14 +13,15 @@ absl::Status Broken(const char* what) {
 
 absl::Status CheckPages(const proto::PartPages& part, const RowLayout& layout) {
   if (part.pages_size() == 0 || part.pages_size() != part.bytes_size()) return Broken("its pages");
+  uint64_t pages = 0;
   for (int i = 0; i < part.pages_size(); ++i) {
     const auto page = storage::RemotePtr<void>::FromRaw(part.pages(i));
-    if (part.bytes(i) < kPageHeaderBytes || part.bytes(i) > layout.page_bytes())
+    if (part.bytes(i) < kPageHeaderBytes || part.bytes(i) > StretchBytes(layout))
       return Broken("the size of a page");
+    pages += (part.bytes(i) + layout.page_bytes() - 1) / layout.page_bytes();
     if (page.server() == MemoryServerId() || page.offset() % 64 != 0) return Broken("the place of a page");
   }
-  if (part.rows() > uint64_t{layout.rows_max()} * static_cast<uint64_t>(part.pages_size()))
-    return Broken("more rows than its pages hold");
+  if (part.rows() > uint64_t{layout.rows_max()} * pages) return Broken("more rows than its pages hold");
   return absl::OkStatus();
 }
 

@@ -19,10 +19,10 @@ class PartDirectory {
     uint64_t rows = 0;
   };
 
-  /// A page of the part (kAnyPart: with rows of any) has come.
-  void Add(uint32_t part, const storage::ScratchPage& page, uint64_t rows) {
+  /// A page of the part (kAnyPart: with rows of any) has come, or several one behind the other.
+  void Add(uint32_t part, const storage::ScratchPage& pages, uint64_t rows) {
     Part& to = parts_[part];
-    to.pages.push_back(page);
+    to.pages.push_back(pages);
     to.rows += rows;
   }
   /// Rows with a NULL as a key have come, which are not written.

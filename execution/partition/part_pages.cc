@@ -10,7 +10,6 @@
 #include "execution/partition/packed_page.h"
 #include "execution/partition/part_directory.h"
 #include "execution/partition/parts.h"
-#include "execution/rows/row_hash.h"
 
 namespace nam::execution {
 namespace {
@@ -59,12 +58,12 @@ uint64_t PartPages::RowsOf(uint32_t part) const {
   return rows;
 }
 
-PartReader::PartReader(const PartPages& pages, const RowLayout& layout, std::span<const uint32_t> keys,
+PartReader::PartReader(const PartPages& pages, const RowLayout& layout, const PartBy& by,
                        storage::Channel& channel, const std::atomic<bool>& cancel)
     : pages_(pages),
       layout_(layout),
-      keys_(keys),
-      reader_(channel, layout.page_bytes(), kWindow, cancel),
+      by_(by),
+      reader_(channel, StretchBytes(layout), kWindow, cancel),
       places_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)),
       positions_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)),
       hashes_(std::make_unique_for_overwrite<uint64_t[]>(kChunkRows)) {}
@@ -74,7 +73,9 @@ void PartReader::Start(uint32_t part, PartSlice slice) {
   slice_ = slice;
   runs_ = pages_.RunsOf(part);
   run_ = 0;
-  pages_left_ = runs_.empty() ? 0 : runs_[0]->pages.size();
+  reads_left_ = runs_.empty() ? 0 : runs_[0]->pages.size();
+  stretch_ = {};
+  page_ = nullptr;
   run_rows_ = rows_before_ = 0;
   rows_ = done_ = 0;
   std::vector<storage::ScratchPage> all;
@@ -86,15 +87,20 @@ absl::Status PartReader::EndRun() {
   if (run_rows_ != runs_[run_]->rows)
     return absl::DataLossError("a part in scratch memory does not have the rows that its directory says");
   run_rows_ = 0;
-  if (++run_ < runs_.size()) pages_left_ = runs_[run_]->pages.size();
+  if (++run_ < runs_.size()) reads_left_ = runs_[run_]->pages.size();
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> PartReader::NextPage() {
-  NAM_ASSIGN_OR_RETURN(const std::span<std::byte> read, reader_.Next());
-  if (read.empty()) return false;
-  const std::span<std::byte> page(read.data(), layout_.page_bytes());
-  NAM_RETURN_IF_ERROR(UnpackPage(layout_, page, read.size()));
+  if (stretch_.empty()) {
+    NAM_ASSIGN_OR_RETURN(stretch_, reader_.Next());
+    if (stretch_.empty()) return false;
+  }
+  // Behind what was READ the memory is the reader's, up to the end of the page.
+  const std::span<std::byte> page(stretch_.data(), layout_.page_bytes());
+  const size_t bytes = std::min<size_t>(stretch_.size(), layout_.page_bytes());
+  stretch_ = stretch_.subspan(bytes);
+  NAM_RETURN_IF_ERROR(UnpackPage(layout_, page, bytes));
   NAM_RETURN_IF_ERROR(layout_.CheckPage(page, runs_[run_]->attempt));
   PageHeader header;
   std::memcpy(&header, page.data(), sizeof(header));
@@ -106,15 +112,34 @@ absl::StatusOr<bool> PartReader::NextPage() {
   return true;
 }
 
+absl::StatusOr<bool> PartReader::HasPage() {
+  while (done_ == rows_) {
+    if (page_ != nullptr && stretch_.empty() && --reads_left_ == 0) NAM_RETURN_IF_ERROR(EndRun());
+    page_ = nullptr;
+    NAM_ASSIGN_OR_RETURN(const bool more, NextPage());
+    if (!more) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<std::span<const std::byte>> PartReader::NextWhole() {
+  NAM_ASSIGN_OR_RETURN(const bool more, HasPage());
+  if (!more || !takes_all() || done_ > 0) return std::span<const std::byte>();
+  done_ = rows_;
+  rows_read_ += rows_;
+  return std::span<const std::byte>(page_, layout_.page_bytes());
+}
+
 bool PartReader::HasNullKey(uint32_t place) const {
   const std::byte* const row = page_ + kPageHeaderBytes + size_t{place} * layout_.stride();
-  return std::any_of(keys_.begin(), keys_.end(), [&](uint32_t key) { return layout_.IsNull(row, key); });
+  return std::any_of(by_.keys.begin(), by_.keys.end(),
+                     [&](uint32_t key) { return layout_.IsNull(row, key); });
 }
 
 uint32_t PartReader::SelectWanted(uint32_t first, uint32_t count) {
   const uint32_t parts = pages_.parts();
   const bool any_part = runs_[run_]->any_part, sliced = slice_.bits > 0;
-  HashRows(layout_, keys_, page_, first, count, hashes_.get());
+  by_.Hash(layout_, page_, first, count, hashes_.get());
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count; ++i) {
     uint64_t hash = hashes_[i];
@@ -131,17 +156,13 @@ uint32_t PartReader::SelectWanted(uint32_t first, uint32_t count) {
 
 absl::StatusOr<bool> PartReader::Next(Chunk& out) {
   while (true) {
-    while (done_ == rows_) {
-      if (page_ != nullptr && --pages_left_ == 0) NAM_RETURN_IF_ERROR(EndRun());
-      page_ = nullptr;
-      NAM_ASSIGN_OR_RETURN(const bool more, NextPage());
-      if (!more) return false;
-    }
+    NAM_ASSIGN_OR_RETURN(const bool more, HasPage());
+    if (!more) return false;
     const uint32_t first = done_, count = std::min(kChunkRows, rows_ - done_);
     done_ += count;
     uint32_t kept = count;
     out.SelectAll(count);
-    if (runs_[run_]->any_part || slice_.bits > 0) {
+    if (!takes_all()) {
       kept = SelectWanted(first, count);
       if (kept == 0) continue;
       if (kept < count) out.Select(positions_.get(), kept);

@@ -51,8 +51,8 @@ class PartPages {
 class PartReader {
  public:
   /// What is referred to outlives the reader, which has the channel to itself.
-  PartReader(const PartPages& pages, const RowLayout& layout, std::span<const uint32_t> keys,
-             storage::Channel& channel, const std::atomic<bool>& cancel);
+  PartReader(const PartPages& pages, const RowLayout& layout, const PartBy& by, storage::Channel& channel,
+             const std::atomic<bool>& cancel);
 
   /// Begins with a part, after the one before was read to its end. Rows with a NULL as a key, which are equal
   /// to no others, are in any slice of it, by their place.
@@ -60,6 +60,9 @@ class PartReader {
   /// The next rows of the slice: columns of `out` are the layout's fields. False: there are no more. Valid
   /// until the next call. DATA_LOSS: a page is not what its directory says.
   absl::StatusOr<bool> Next(Chunk& out);
+  /// In the place of Next, where that would begin a page all of whose rows are wanted: all of them, in the
+  /// layout's page. Empty: Next says what comes. Valid until the next call of either.
+  absl::StatusOr<std::span<const std::byte>> NextWhole();
 
   uint64_t rows() const { return rows_read_; }
   const storage::ScratchReader& scratch() const { return reader_; }
@@ -67,6 +70,9 @@ class PartReader {
  private:
   /// False: there is none.
   absl::StatusOr<bool> NextPage();
+  /// The same, if the page before has been read to its end.
+  absl::StatusOr<bool> HasPage();
+  bool takes_all() const { return !runs_[run_]->any_part && slice_.bits == 0; }
   absl::Status EndRun();
   /// Those of the rows [first, first + count) of the page that are of the part and of the slice.
   uint32_t SelectWanted(uint32_t first, uint32_t count);
@@ -74,14 +80,15 @@ class PartReader {
 
   const PartPages& pages_;
   const RowLayout& layout_;
-  const std::span<const uint32_t> keys_;
+  const PartBy& by_;
   storage::ScratchReader reader_;
   uint32_t part_ = 0;
   PartSlice slice_;
   std::vector<const PartPages::Run*> runs_;
-  size_t run_ = 0;         // of runs_, that the page is of
-  size_t pages_left_ = 0;  // of that run
-  uint64_t run_rows_ = 0;  // of that run, so far
+  size_t run_ = 0;                // of runs_, that the page is of
+  size_t reads_left_ = 0;         // of that run, with the one that stretch_ is of
+  uint64_t run_rows_ = 0;         // of that run, so far
+  std::span<std::byte> stretch_;  // what was READ and not looked at
   const std::byte* page_ = nullptr;
   uint32_t rows_ = 0, done_ = 0;  // of the page
   uint64_t rows_before_ = 0;      // in pages of the part before it

@@ -160,7 +160,9 @@ PartedGroups::PartedGroups(const AggregatePlan& plan, const Options& options, st
                            MemoryBudget& budget)
     : plan_(plan),
       options_(options),
-      rows_{plan.partial_layout(), FirstFields(plan.keys().size()), options.parts, options.attempt,
+      rows_{plan.partial_layout(),
+            {FirstFields(plan.keys().size()), options.parts},
+            options.attempt,
             OpenPages(options, plan.partial_layout(), ShareOf(options, budget))},
       table_bytes_(ShareOf(options, budget)),
       table_groups_(TableGroups(options, plan.partial_layout(), table_bytes_)),

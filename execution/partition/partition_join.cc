@@ -105,7 +105,7 @@ class PartitionJoin::Task final : public SourceTask {
       }
       absl::StatusOr<std::unique_ptr<RowBuild>> build = Build(context);
       while (!build.ok() && IsTooLarge(build.status())) {
-        if (slice_.bits == kSliceBitsMax) return TooLarge(source_.built_.RowsOf(part_));
+        if (slice_.bits == SliceBitsMax()) return TooLarge(source_.built_.RowsOf(part_));
         slice_ = {slice_.bits + 1, slice_.number * 2};
         build = Build(context);
       }
@@ -130,10 +130,11 @@ class PartitionJoin::Task final : public SourceTask {
       const JoinKind kind = source_.options_.probe.kind;
       if (rows == 0 && NeedsPartners(kind)) continue;
       if (source_.probed_.RowsOf(part_) == 0 && !DrainsBuild(kind)) continue;
-      const uint64_t bytes = rows * (source_.options_.build.layout.stride() + kTableBytesOfRow);
+      const uint64_t bytes =
+          rows * (source_.options_.build.layout.stride() + kTableBytesOfRow) + HeadsBytes();
       least_bits_ = 0;
       while (bytes >> least_bits_ > budget_.bytes()) ++least_bits_;
-      if (least_bits_ > kSliceBitsMax) return TooLarge(rows);
+      if (least_bits_ > SliceBitsMax()) return TooLarge(rows);
       slice_ = {least_bits_, 0};
       slicing_ = true;
       return true;
@@ -141,10 +142,26 @@ class PartitionJoin::Task final : public SourceTask {
     return false;
   }
 
+  /// Of a part of a domain as a whole.
+  uint64_t HeadsBytes() const {
+    const PartBy& by = source_.options_.built.by;
+    if (!by.domain.known()) return 0;
+    return DomainTable::BytesNeeded({by.domain, static_cast<uint32_t>(std::countr_zero(by.parts))});
+  }
+  uint32_t SliceBitsMax() const {
+    const PartBy& by = source_.options_.built.by;
+    if (!by.domain.known()) return kSliceBitsMax;
+    return std::min(kSliceBitsMax, by.domain.bits - static_cast<uint32_t>(std::countr_zero(by.parts)));
+  }
+
   absl::StatusOr<std::unique_ptr<RowBuild>> Build(TaskContext& context) {
     // Its errors are no end: the slice may be halved.
     TaskContext building(clock_, budget_, context.cancel(), context.channels());
-    absl::StatusOr<std::unique_ptr<RowBuild>> build = RowBuild::Make(source_.options_.build, budget_);
+    RowBuild::Options options = source_.options_.build;
+    const PartBy& by = source_.options_.built.by;
+    if (by.domain.known())
+      options.domain = {by.domain, static_cast<uint32_t>(std::countr_zero(by.parts)) + slice_.bits};
+    absl::StatusOr<std::unique_ptr<RowBuild>> build = RowBuild::Make(std::move(options), budget_);
     NAM_RETURN_IF_ERROR(build.status());
     const absl::Status status = Fill(building, **build);
     EndReading();
@@ -158,6 +175,11 @@ class PartitionJoin::Task final : public SourceTask {
     const std::unique_ptr<SinkTask> task = build.NewTask(building);
     while (true) {
       if (building.cancelled()) return Cancelled();
+      NAM_ASSIGN_OR_RETURN(const std::span<const std::byte> page, reader_->NextWhole());
+      if (!page.empty()) {
+        NAM_RETURN_IF_ERROR(build.AddPage(page));
+        continue;
+      }
       NAM_ASSIGN_OR_RETURN(const bool more, reader_->Next(build_input_));
       if (!more) break;
       if (task->Consume(building, build_input_) == Step::kFailed) return building.error();
@@ -196,7 +218,7 @@ class PartitionJoin::Task final : public SourceTask {
 
   // One side at a time has the channel.
   void Read(TaskContext& context, const PartPages& pages, const Side& side) {
-    reader_.emplace(pages, side.layout, side.keys, *context.channels().blocks, context.cancel());
+    reader_.emplace(pages, side.layout, side.by, *context.channels().blocks, context.cancel());
     reader_->Start(part_, slice_);
   }
   void EndReading() {
@@ -237,11 +259,11 @@ class PartitionJoin::Task final : public SourceTask {
 absl::StatusOr<std::unique_ptr<PartitionJoin>> PartitionJoin::Make(Options options, PieceQueue& queue,
                                                                    MemoryBudget& budget) {
   for (const partitioner::Piece& piece : queue.pieces()) {
-    if (piece.partition >= options.parts || piece.first_block != 0 || piece.blocks != 1)
+    if (piece.partition >= options.built.by.parts || piece.first_block != 0 || piece.blocks != 1)
       return absl::InvalidArgumentError("a piece that is no part");
   }
   const auto pages_of = [&](const Side& side) {
-    return PartPages::Make(options.directories, side.pipeline, options.parts, side.layout, side.counts_nulls);
+    return PartPages::Make(options.directories, side.pipeline, side.by.parts, side.layout, side.counts_nulls);
   };
   NAM_ASSIGN_OR_RETURN(PartPages probed, pages_of(options.probed));
   NAM_ASSIGN_OR_RETURN(PartPages built, pages_of(options.built));

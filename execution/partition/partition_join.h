@@ -38,16 +38,15 @@ class PartitionJoin final : public Source {
 
   /// Rows that a pipeline has left by parts.
   struct Side {
-    RowLayout layout;            // of the pages
-    std::vector<uint32_t> keys;  // fields, whose hash says the part
-    uint32_t pipeline = 0;       // of the plan
-    bool counts_nulls = false;   // rows with a NULL as a key are not among them
+    RowLayout layout;           // of the pages
+    PartBy by;                  // as the other side's, but for the fields
+    uint32_t pipeline = 0;      // of the plan
+    bool counts_nulls = false;  // rows with a NULL as a key are not among them
   };
   struct Options {
     Side probed, built;
-    uint32_t parts = 1;
     std::span<const proto::Directory> directories;
-    /// Over the fields of `built`; with `match_bits` for right and full joins.
+    /// Over the fields of `built`, in its layout, selected; with `match_bits` for right and full joins.
     RowBuild::Options build;
     /// Over the fields of `probed`. If the build side counts NULLs, its facts are those of all directories.
     ProbeOptions probe;

@@ -54,7 +54,7 @@ namespace {
 /// A condition for each key that may be NULL; nullptr: none may.
 absl::StatusOr<std::unique_ptr<const Program>> NotNull(const PartitionSink::Options& options) {
   std::vector<plan::Expr> conditions;
-  for (const uint32_t key : options.keys) {
+  for (const uint32_t key : options.by.keys) {
     if (!options.rows[key].nullable) continue;
     plan::Expr null =
         plan::MakeNode(plan::Op::kIsNull, Type::Bool(), -1, {plan::SlotExpr(options.rows, key)});
@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<const Program>> NotNull(const PartitionSink::Opti
 absl::StatusOr<std::unique_ptr<PartitionSink>> PartitionSink::Make(const Options& options,
                                                                    storage::ScratchSpace& space,
                                                                    MemoryBudget& budget) {
-  NAM_ASSIGN_OR_RETURN(RowLayout layout, PartLayout(options.rows, options.parts));
+  NAM_ASSIGN_OR_RETURN(RowLayout layout, PartLayout(options.rows, options.by.parts));
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> slots,
                        Program::Compile(SlotsOf(options.rows), options.rows));
   std::unique_ptr<const Program> not_null;
@@ -77,9 +77,8 @@ absl::StatusOr<std::unique_ptr<PartitionSink>> PartitionSink::Make(const Options
     NAM_ASSIGN_OR_RETURN(not_null, NotNull(options));
   }
   const uint64_t share = budget.bytes() / 2 / static_cast<uint64_t>(std::max(options.threads, 1));
-  const uint64_t pages = std::clamp<uint64_t>(share / layout.page_bytes(), 1, options.parts);
-  PartedRows rows{std::move(layout), options.keys, options.parts, options.attempt,
-                  static_cast<uint32_t>(pages)};
+  const uint64_t pages = std::clamp<uint64_t>(share / layout.page_bytes(), 1, options.by.parts);
+  PartedRows rows{std::move(layout), options.by, options.attempt, static_cast<uint32_t>(pages)};
   return std::unique_ptr<PartitionSink>(
       new PartitionSink(std::move(rows), std::move(slots), std::move(not_null), space, budget));
 }

@@ -17,8 +17,7 @@ class PartitionSink final : public Sink {
  public:
   struct Options {
     plan::Schema rows;
-    std::vector<uint32_t> keys;  // slots
-    uint32_t parts = 1;
+    PartBy by;                  // fields are slots
     bool counts_nulls = false;  // rows with a NULL as a key are counted, and not written
     uint64_t attempt = 0;
     int threads = 1;  // that share half of the budget for their open pages

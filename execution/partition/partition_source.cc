@@ -139,7 +139,7 @@ class PartitionSource::Task final : public SourceTask {
   /// Anew, without the memory of what was read before.
   void Begin(TaskContext& context) {
     EndReading();
-    reader_.emplace(source_.pages_, source_.layout_, source_.keys_, *context.channels().blocks,
+    reader_.emplace(source_.pages_, source_.layout_, source_.by_, *context.channels().blocks,
                     context.cancel());
     merge_.reset();
     if (source_.merge_ != nullptr) merge_ = std::make_unique<MergeTable>(*source_.merge_, source_.budget_);
@@ -169,11 +169,11 @@ absl::StatusOr<std::unique_ptr<PartitionSource>> PartitionSource::Make(const Opt
                                                                        PieceQueue& queue,
                                                                        MemoryBudget& budget) {
   for (const partitioner::Piece& piece : queue.pieces()) {
-    if (piece.partition >= options.parts || piece.first_block != 0 || piece.blocks != 1)
+    if (piece.partition >= options.by.parts || piece.first_block != 0 || piece.blocks != 1)
       return absl::InvalidArgumentError("a piece that is no part");
   }
-  NAM_ASSIGN_OR_RETURN(PartPages pages,
-                       PartPages::Make(options.directories, options.pipeline, options.parts, options.layout));
+  NAM_ASSIGN_OR_RETURN(PartPages pages, PartPages::Make(options.directories, options.pipeline,
+                                                        options.by.parts, options.layout));
   return std::unique_ptr<PartitionSource>(new PartitionSource(options, std::move(pages), queue, budget));
 }
 

@@ -23,9 +23,8 @@ namespace nam::execution {
 class PartitionSource final : public Source {
  public:
   struct Options {
-    RowLayout layout;            // of the pages
-    std::vector<uint32_t> keys;  // fields, whose hash says the part
-    uint32_t parts = 1;
+    RowLayout layout;  // of the pages
+    PartBy by;
     uint32_t pipeline = 0;  // of the plan, that left them
     std::span<const proto::Directory> directories;
     /// AggregateInput::kGroups, of this layout: states are merged. nullptr: rows.
@@ -49,14 +48,14 @@ class PartitionSource final : public Source {
   class Task;
   PartitionSource(const Options& options, PartPages pages, PieceQueue& queue, MemoryBudget& budget)
       : layout_(options.layout),
-        keys_(options.keys),
+        by_(options.by),
         merge_(options.merge),
         pages_(std::move(pages)),
         queue_(queue),
         budget_(budget) {}
 
   const RowLayout layout_;
-  const std::vector<uint32_t> keys_;
+  const PartBy by_;
   const AggregatePlan* const merge_;
   const PartPages pages_;
   PieceQueue& queue_;

@@ -1,8 +1,14 @@
 #include "execution/partition/partition_writer.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
@@ -11,10 +17,15 @@
 #include "execution/partition/open_scratch.h"
 #include "execution/partition/packed_page.h"
 #include "execution/partition/parts.h"
-#include "execution/rows/row_hash.h"
+#include "execution/rows/permute_keys.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
+namespace {
+
+constexpr uint32_t kLineBytes = 64;
+
+}  // namespace
 
 PartitionWriter::PartitionWriter(const PartedRows& rows, const Program& program, storage::ScratchSpace& space,
                                  storage::Channel& channel, MemoryBudget& budget,
@@ -22,58 +33,86 @@ PartitionWriter::PartitionWriter(const PartedRows& rows, const Program& program,
     : rows_(rows),
       budget_(budget),
       scratch_(space, channel, rows.layout.page_bytes(), cancel),
-      writer_(rows.layout, program),
+      staged_(rows.layout.Resized(std::max(rows.layout.page_bytes(), RowLayout::kSmallPageBytes))),
+      writer_(staged_, program),
       frame_(program.NewFrame()),
-      open_(rows.parts),
-      hashes_(std::make_unique_for_overwrite<uint64_t[]>(rows.layout.rows_max())) {
+      cursors_(rows.by.parts),
+      open_(rows.by.parts),
+      hashes_(std::make_unique_for_overwrite<uint64_t[]>(kChunkRows)),
+      parts_of_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)) {
   for (size_t i = 0; i < rows.layout.fields(); ++i) {
     if (rows.layout.field(i).physical == Physical::kText) texts_.push_back(i);
   }
 }
 
 PartitionWriter::~PartitionWriter() {
-  for (std::byte* const page : pages_) {
-    std::free(page);
-    budget_.Give(rows_.layout.page_bytes());
-  }
+  budget_.Give(uint64_t{pages_} * rows_.layout.page_bytes());
+  if (arena_.data != nullptr) munmap(arena_.data, arena_.bytes);
+  if (staging_ == nullptr) return;
+  std::free(staging_);
+  budget_.Give(staged_.page_bytes());
 }
 
+absl::Status PartitionWriter::MakeStaging() {
+  const uint32_t bytes = staged_.page_bytes();
+  if (!budget_.Take(bytes)) return OverBudget(budget_);
+  staging_ = static_cast<std::byte*>(std::aligned_alloc(kLineBytes, bytes));
+  if (staging_ != nullptr) return absl::OkStatus();
+  budget_.Give(bytes);
+  return OverBudget(budget_);
+}
+
+/// Pages lie a line more than their size apart: as they fill alike, the lines that rows go to would otherwise
+/// lie in few sets of the caches.
 absl::StatusOr<std::byte*> PartitionWriter::NewPage() {
   const uint32_t bytes = rows_.layout.page_bytes();
-  if (!budget_.Take(bytes)) return OverBudget(budget_);
-  auto* const page = static_cast<std::byte*>(std::aligned_alloc(64, bytes));
-  if (page == nullptr) {
-    budget_.Give(bytes);
-    return OverBudget(budget_);
+  if (arena_.data == nullptr) {
+    const uint64_t most = std::min(rows_.by.parts, rows_.open_pages_max) * uint64_t{bytes + kLineBytes};
+    const auto arena = MappingPool::Map(most, /*writable=*/true);
+    if (!arena.has_value()) return OverBudget(budget_);
+    arena_ = *arena;
   }
-  pages_.push_back(page);
-  return page;
+  if (!budget_.Take(bytes)) return OverBudget(budget_);
+  return arena_.data + uint64_t{pages_++} * (bytes + kLineBytes);
+}
+
+uint32_t PartitionWriter::RowsOf(uint32_t part) const {
+  if (open_[part].bytes == nullptr) return 0;
+  const std::byte* const first = open_[part].bytes + kPageHeaderBytes;
+  return static_cast<uint32_t>(arena_.data + cursors_[part].next - first) / rows_.layout.stride();
+}
+
+void PartitionWriter::Clear(uint32_t part) {
+  OpenPage& page = open_[part];
+  page.text_begin = rows_.layout.page_bytes();
+  const auto first = static_cast<uint32_t>(page.bytes - arena_.data) + kPageHeaderBytes;
+  cursors_[part] = {first, first + rows_.layout.rows_max() * rows_.layout.stride()};
 }
 
 absl::StatusOr<std::byte*> PartitionWriter::OpenPageFor(TaskContext& context) {
   absl::StatusOr<std::byte*> page = absl::ResourceExhaustedError("pages enough are open");
-  // One of the pages is for staging.
-  if (pages_.size() <= rows_.open_pages_max) page = NewPage();
-  if (!absl::IsResourceExhausted(page.status()) || pages_.size() <= 1) return page;
+  if (pages_ < rows_.open_pages_max) page = NewPage();
+  if (!absl::IsResourceExhausted(page.status()) || pages_ == 0) return page;
   // Pages that have been written stay with their parts, without rows: these go first.
-  const auto fullness = [](const OpenPage& open) { return open.rows == 0 ? UINT32_MAX : open.rows; };
-  auto fullest = open_.end();
-  for (auto open = open_.begin(); open != open_.end(); ++open) {
-    if (open->bytes == nullptr) continue;
-    if (fullest == open_.end() || fullness(*open) > fullness(*fullest)) fullest = open;
+  const auto fullness = [this](uint32_t part) {
+    const uint32_t rows = RowsOf(part);
+    return rows == 0 ? UINT32_MAX : rows;
+  };
+  std::optional<uint32_t> fullest;
+  for (uint32_t part = 0; part < open_.size(); ++part) {
+    if (open_[part].bytes == nullptr) continue;
+    if (!fullest.has_value() || fullness(part) > fullness(*fullest)) fullest = part;
   }
   short_of_pages_ = true;
-  if (fullest->rows > 0)
-    NAM_RETURN_IF_ERROR(WritePage(context, static_cast<uint32_t>(fullest - open_.begin())));
-  return std::exchange(*fullest, {}).bytes;
+  if (RowsOf(*fullest) > 0) NAM_RETURN_IF_ERROR(WritePage(context, *fullest));
+  cursors_[*fullest] = {};
+  return std::exchange(open_[*fullest].bytes, nullptr);
 }
 
 absl::Status PartitionWriter::Append(TaskContext& context, const Chunk& chunk, Selection tuples) {
-  if (staging_ == nullptr) {
-    NAM_ASSIGN_OR_RETURN(staging_, NewPage());
-  }
+  if (staging_ == nullptr) NAM_RETURN_IF_ERROR(MakeStaging());
   for (uint32_t done = 0; done < tuples.count;) {
-    rows_.layout.Clear(staging_);
+    staged_.Clear(staging_);
     writer_.Open(staging_, 0);
     const uint32_t before = done;
     if (!writer_.Append(frame_, chunk, tuples, done, nullptr)) return frame_.error();
@@ -82,47 +121,67 @@ absl::Status PartitionWriter::Append(TaskContext& context, const Chunk& chunk, S
   return absl::OkStatus();
 }
 
-absl::Status PartitionWriter::Scatter(TaskContext& context, uint32_t rows) {
-  context.Charge(rows, plan::work_cost::kSinkRowPs);
-  HashRows(rows_.layout, rows_.keys, staging_, 0, rows, hashes_.get());
-  if (short_of_pages_) return ScatterAny(context, rows, ByPart(rows));
-  if (!texts_.empty()) return ScatterAny(context, rows, {});
-  switch (rows_.layout.stride()) {
+namespace {
+
+/// Calls `body` with the stride where rows often have it, known when it is compiled, or 0.
+template <typename Body>
+absl::Status WithStride(uint32_t stride, Body&& body) {
+  switch (stride) {
     case 8:
-      return ScatterRows<8>(context, rows);
+      return body(std::integral_constant<uint32_t, 8>());
     case 16:
-      return ScatterRows<16>(context, rows);
+      return body(std::integral_constant<uint32_t, 16>());
     case 24:
-      return ScatterRows<24>(context, rows);
+      return body(std::integral_constant<uint32_t, 24>());
     case 32:
-      return ScatterRows<32>(context, rows);
+      return body(std::integral_constant<uint32_t, 32>());
     default:
-      return ScatterRows<0>(context, rows);
+      return body(std::integral_constant<uint32_t, 0>());
   }
 }
 
-/// The stride, or 0: it is known when it runs.
+}  // namespace
+
+absl::Status PartitionWriter::Scatter(TaskContext& context, uint32_t rows) {
+  context.Charge(rows, plan::work_cost::kSinkRowPs);
+  const bool any = short_of_pages_ || !texts_.empty();
+  if (rows_.by.domain.known() && !any) {
+    const auto part_bits = static_cast<uint32_t>(std::countr_zero(rows_.by.parts));
+    PermuteKeys(rows_.by.domain, rows_.layout.field(rows_.by.keys[0]), {rows_.by.domain.bits - part_bits},
+                staging_ + kPageHeaderBytes, rows, parts_of_.get());
+    return WithStride(rows_.layout.stride(), [&](auto stride) { return ScatterRows<stride>(context, rows); });
+  }
+  rows_.by.Hash(staged_, staging_, 0, rows, hashes_.get());
+  if (short_of_pages_) return ScatterAny(context, rows, ByPart(rows));
+  if (any) return ScatterAny(context, rows, {});
+  for (uint32_t i = 0; i < rows; ++i) parts_of_[i] = PartOf(hashes_[i], rows_.by.parts);
+  return WithStride(rows_.layout.stride(), [&](auto stride) { return ScatterRows<stride>(context, rows); });
+}
+
 template <uint32_t kStride>
 absl::Status PartitionWriter::ScatterRows(TaskContext& context, uint32_t rows) {
   const uint32_t stride = kStride > 0 ? kStride : rows_.layout.stride();
-  const uint32_t rows_max = rows_.layout.rows_max();
+  Cursor* const cursors = cursors_.data();
+  const uint32_t* const parts_of = parts_of_.get();
   const std::byte* row = staging_ + kPageHeaderBytes;
   for (uint32_t i = 0; i < rows; ++i, row += stride) {
-    const uint32_t part = PartOf(hashes_[i], rows_.parts);
-    OpenPage& page = open_[part];
-    if (page.bytes == nullptr || page.rows == rows_max) [[unlikely]]
-      NAM_RETURN_IF_ERROR(MakeRoom(context, part, 0));
-    std::memcpy(page.bytes + kPageHeaderBytes + size_t{page.rows++} * stride, row, stride);
+    Cursor& cursor = cursors[parts_of[i]];
+    if (cursor.next == cursor.end) [[unlikely]]
+      NAM_RETURN_IF_ERROR(MakeRoom(context, parts_of[i], 0));
+    const uint32_t to = cursor.next;
+    cursor.next = to + stride;
+    std::memcpy(arena_.data + to, row, stride);
   }
   return absl::OkStatus();
 }
 
 std::span<const uint32_t> PartitionWriter::ByPart(uint32_t rows) {
-  part_ends_.assign(rows_.parts + 1, 0);
+  const uint32_t parts = rows_.by.parts;
+  part_ends_.assign(parts + 1, 0);
   order_.resize(rows);
-  for (uint32_t i = 0; i < rows; ++i) ++part_ends_[PartOf(hashes_[i], rows_.parts) + 1];
+  for (uint32_t i = 0; i < rows; ++i) ++part_ends_[PartOf(hashes_[i], parts) + 1];
   std::partial_sum(part_ends_.begin(), part_ends_.end(), part_ends_.begin());
-  for (uint32_t i = 0; i < rows; ++i) order_[part_ends_[PartOf(hashes_[i], rows_.parts)]++] = i;
+  for (uint32_t i = 0; i < rows; ++i) order_[part_ends_[PartOf(hashes_[i], parts)]++] = i;
   return order_;
 }
 
@@ -136,10 +195,10 @@ absl::Status PartitionWriter::ScatterAny(TaskContext& context, uint32_t rows,
     uint32_t text_bytes = 0;
     for (const size_t field : texts_)
       text_bytes += layout.field(field).Stored<uint32_t>(row + sizeof(uint32_t));
-    const uint32_t part = PartOf(hashes_[i], rows_.parts);
+    const uint32_t part = PartOf(hashes_[i], rows_.by.parts);
     NAM_RETURN_IF_ERROR(MakeRoom(context, part, text_bytes));
     OpenPage& page = open_[part];
-    std::byte* const to = page.bytes + kPageHeaderBytes + size_t{page.rows++} * stride;
+    std::byte* const to = arena_.data + std::exchange(cursors_[part].next, cursors_[part].next + stride);
     std::memcpy(to, row, stride);
     for (const size_t f : texts_) {
       const RowField& field = layout.field(f);
@@ -155,15 +214,15 @@ absl::Status PartitionWriter::ScatterAny(TaskContext& context, uint32_t rows,
 
 absl::Status PartitionWriter::MakeRoom(TaskContext& context, uint32_t part, uint32_t text_bytes) {
   OpenPage& page = open_[part];
-  const uint32_t stride = rows_.layout.stride();
   if (page.bytes != nullptr) {
-    const uint64_t end = kPageHeaderBytes + uint64_t{page.rows + 1} * stride + text_bytes;
-    if (page.rows < rows_.layout.rows_max() && end <= page.text_begin) return absl::OkStatus();
+    const Cursor& cursor = cursors_[part];
+    const auto left = page.bytes + page.text_begin - (arena_.data + cursor.next);
+    if (cursor.next != cursor.end && int64_t{rows_.layout.stride()} + text_bytes <= left)
+      return absl::OkStatus();
     return WritePage(context, part);
   }
   NAM_ASSIGN_OR_RETURN(page.bytes, OpenPageFor(context));
-  rows_.layout.Clear(page.bytes);
-  page.text_begin = rows_.layout.page_bytes();
+  Clear(part);
   return absl::OkStatus();
 }
 
@@ -171,26 +230,54 @@ absl::Status PartitionWriter::MakeRoom(TaskContext& context, uint32_t part, uint
 absl::Status PartitionWriter::WritePage(TaskContext& context, uint32_t part) {
   OpenPage& page = open_[part];
   PageHeader header;
+  rows_.layout.Clear(page.bytes);
   std::memcpy(&header, page.bytes, sizeof(header));
-  header.rows = page.rows;
+  header.rows = RowsOf(part);
   header.text_begin = page.text_begin;
   std::memcpy(page.bytes, &header, sizeof(header));
   rows_.layout.Seal(page.bytes, rows_.attempt);
   const uint32_t bytes = PackPage(rows_.layout, page.bytes);
   context.Charge(bytes, plan::work_cost::kChecksumBytePs);
   context.Settle();
-  const absl::StatusOr<storage::ScratchPage> place = scratch_.Write({page.bytes, bytes});
-  if (!place.ok()) return ScratchError(place.status());
-  directory_.Add(part, *place, page.rows);
-  rows_.layout.Clear(page.bytes);
-  page.rows = 0;
-  page.text_begin = rows_.layout.page_bytes();
+  NAM_RETURN_IF_ERROR(WriteToStretch(part, {page.bytes, bytes}, header.rows));
+  Clear(part);
   return absl::OkStatus();
 }
 
+/// Packed pages end their stretch; where all pages are packed, since they are many or have texts, each has
+/// its own.
+absl::Status PartitionWriter::WriteToStretch(uint32_t part, std::span<const std::byte> page, uint32_t rows) {
+  storage::ScratchStretch& stretch = open_[part].stretch;
+  const bool packed = page.size() < rows_.layout.page_bytes();
+  if (short_of_pages_ || !texts_.empty() || (packed && page.size() > stretch.left())) {
+    const absl::StatusOr<storage::ScratchPage> place = scratch_.Write(page);
+    if (!place.ok()) return ScratchError(place.status());
+    directory_.Add(part, *place, rows);
+    return absl::OkStatus();
+  }
+  if (stretch.left() < page.size()) {
+    const uint32_t before = stretch.bytes;
+    EndStretch(part);
+    absl::StatusOr<storage::ScratchStretch> next =
+        scratch_.Reserve(std::clamp(2 * before, rows_.layout.page_bytes(), StretchBytes(rows_.layout)));
+    if (!next.ok()) return ScratchError(next.status());
+    stretch = *next;
+  }
+  open_[part].stretch_rows += rows;
+  const absl::Status status = scratch_.Append(page, stretch);
+  return status.ok() ? status : ScratchError(status);
+}
+
+void PartitionWriter::EndStretch(uint32_t part) {
+  const storage::ScratchPage pages = std::exchange(open_[part].stretch, {}).pages;
+  const uint32_t rows = std::exchange(open_[part].stretch_rows, 0);
+  if (pages.bytes > 0) directory_.Add(part, pages, rows);
+}
+
 absl::Status PartitionWriter::Finish(TaskContext& context) {
-  for (uint32_t part = 0; part < rows_.parts; ++part) {
-    if (open_[part].rows > 0) NAM_RETURN_IF_ERROR(WritePage(context, part));
+  for (uint32_t part = 0; part < rows_.by.parts; ++part) {
+    if (RowsOf(part) > 0) NAM_RETURN_IF_ERROR(WritePage(context, part));
+    EndStretch(part);
   }
   return scratch_.Flush();
 }

@@ -7,8 +7,10 @@
 
 #include "absl/status/status.h"
 #include "execution/chunk.h"
+#include "execution/mapping_pool.h"
 #include "execution/memory_budget.h"
 #include "execution/partition/part_directory.h"
+#include "execution/partition/parts.h"
 #include "execution/rows/row_layout.h"
 #include "execution/rows/row_writer.h"
 #include "execution/task.h"
@@ -18,9 +20,8 @@ namespace nam::execution {
 
 /// Rows that go by parts: what all writers of one sink have alike. Immutable.
 struct PartedRows {
-  RowLayout layout;            // PartLayout(rows, parts)
-  std::vector<uint32_t> keys;  // fields, whose hash says the part
-  uint32_t parts = 1;
+  RowLayout layout;  // PartLayout(rows, by.parts)
+  PartBy by;
   uint64_t attempt = 0;  // that pages carry
   /// Of a writer; beyond that the fullest page is written before its time.
   uint32_t open_pages_max = UINT32_MAX;
@@ -30,12 +31,16 @@ struct PartedRows {
 /// the other first, column by column; their hashes are computed there, and each row is copied into the open
 /// page of its part:
 ///
-///     chunk ── RowWriter ─▶ staging page ── HashRows, PartOf ─▶ open page a part ── full ─▶ ScratchWriter
+///     chunk ── RowWriter ─▶ staging page ── hash, PartOf ─▶ open page a part ── full ─▶ ScratchWriter
 ///
-/// One thread. Its memory is the budget's: one page, and one for each part that has rows, or fewer if that is
-/// more than it may have: a part without a page takes the fullest one of the others, once that is written. So
-/// two pages are enough; a chunk's rows are then copied part by part, or pages would have a row each. In
-/// scratch memory a page takes what its rows have (packed_page.h), however few they are.
+/// The open pages are the software-managed buffers of a radix join, whose other ends lie in memory servers: a
+/// stretch for each part, that is this writer's alone and for several pages, so that no page needs a message
+/// for its place.
+///
+/// One thread. Its memory is the budget's: a staging page, and one for each part that has rows, or fewer if
+/// that is more than it may have: a part without a page takes the fullest one of the others, once that is
+/// written. So two pages are enough; a chunk's rows are then copied part by part, or pages would have a row
+/// each. In scratch memory a page takes what its rows have (packed_page.h), however few they are.
 class PartitionWriter {
  public:
   /// Field i of the rows is output i of the program. All that is referred to outlives the writer. The channel
@@ -54,13 +59,23 @@ class PartitionWriter {
   uint64_t bytes() const { return scratch_.bytes(); }
 
  private:
+  /// Where the next row of a part goes. Equal: its page is full, or there is none.
+  struct Cursor {
+    uint32_t next = 0;  // in the arena
+    uint32_t end = 0;   // behind the last row that fits, if rows have no texts
+  };
   /// A page that rows are copied into. nullptr: no row of the part has come yet.
   struct OpenPage {
     std::byte* bytes = nullptr;
-    uint32_t rows = 0;
     uint32_t text_begin = 0;
+    storage::ScratchStretch stretch;
+    uint32_t stretch_rows = 0;
   };
+  absl::Status MakeStaging();
   absl::StatusOr<std::byte*> NewPage();
+  uint32_t RowsOf(uint32_t part) const;
+  /// An empty page of the part, which has one.
+  void Clear(uint32_t part);
   /// For a part without one.
   absl::StatusOr<std::byte*> OpenPageFor(TaskContext& context);
   absl::Status Scatter(TaskContext& context, uint32_t rows);
@@ -73,17 +88,23 @@ class PartitionWriter {
   /// Makes room in the part's page for a row with so many bytes of text.
   absl::Status MakeRoom(TaskContext& context, uint32_t part, uint32_t text_bytes);
   absl::Status WritePage(TaskContext& context, uint32_t part);
+  absl::Status WriteToStretch(uint32_t part, std::span<const std::byte> page, uint32_t rows);
+  void EndStretch(uint32_t part);
 
   const PartedRows& rows_;
   MemoryBudget& budget_;
   storage::ScratchWriter scratch_;
+  const RowLayout staged_;  // the same rows, on pages for a chunk of narrow ones
   RowWriter writer_;
   Frame frame_;
-  std::vector<size_t> texts_;  // fields
-  std::vector<std::byte*> pages_;
+  std::vector<size_t> texts_;   // fields
+  MappingPool::Mapping arena_;  // of open pages
+  uint32_t pages_ = 0;          // of it
   std::byte* staging_ = nullptr;
-  std::vector<OpenPage> open_;  // by part
-  std::unique_ptr<uint64_t[]> hashes_;
+  std::vector<Cursor> cursors_;           // by part
+  std::vector<OpenPage> open_;            // likewise
+  std::unique_ptr<uint64_t[]> hashes_;    // of the rows that are staged
+  std::unique_ptr<uint32_t[]> parts_of_;  // likewise
   bool short_of_pages_ = false;
   std::vector<uint32_t> order_, part_ends_;  // of ByPart
   PartDirectory directory_;

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "execution/rows/row_layout.h"
+#include "plan/key_domain.h"
 #include "plan/schema.h"
 #include "types/hash.h"
 
@@ -50,12 +52,28 @@ inline bool IsIn(PartSlice slice, uint64_t hash, uint32_t parts) {
   return slice.bits == 0 || RestOf(hash, parts) >> (64 - slice.bits) == slice.number;
 }
 
+/// What says the part of a row. Who writes rows and who reads them have the same from the plan.
+struct PartBy {
+  std::vector<uint32_t> keys;  // fields
+  uint32_t parts = 1;
+  plan::KeyDomain domain = {};  // known: of the only key, a number of up to 8 bytes
+
+  /// What takes the place of the hash (PartOf, RestOf) of the rows at places [place, place + count) of a
+  /// page.
+  void Hash(const RowLayout& layout, const std::byte* page, uint32_t place, uint32_t count,
+            uint64_t* hashes) const;
+};
+
 /// The layout of rows that go by parts: follows from the rows and the number of parts, so that who writes
-/// them and who reads them agree. A thread has a page open for each part: the more parts, the smaller the
-/// pages; but rows with texts have the largest.
+/// them and who reads them agree. A thread has a page open for each part, which stay in its cache together:
+/// the more parts, the smaller the pages; but rows with texts have the largest.
 ///
-///     parts   up to 32   up to 64   more
-///     page    64 KiB     32 KiB     16 KiB, or what the rows need
+///     parts   up to 16   32       64       128     256     more
+///     page    64 KiB     32 KiB   16 KiB   8 KiB   4 KiB   2 KiB, or what the rows need
 absl::StatusOr<RowLayout> PartLayout(const plan::Schema& rows, uint32_t parts);
+
+/// Pages of a part lie in scratch memory in stretches, so that a READ brings several: whole pages one behind
+/// the other, the last one maybe packed (packed_page.h). A stretch has at most so many bytes.
+uint32_t StretchBytes(const RowLayout& layout);
 
 }  // namespace nam::execution

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/rows/row_kernels.h"
 #include "storage/checksum.h"
 #include "types/date.h"
 #include "types/value.h"
@@ -77,7 +78,7 @@ absl::Status Broken(const char* what) {
   return absl::DataLossError(absl::StrCat("a page of rows from another server is broken: ", what));
 }
 
-/// Calls holds(row) for each row until one does not.
+/// Whether holds(row) is true of each row.
 template <typename Holds>
 bool AllRows(const std::byte* first, uint32_t rows, uint32_t stride, Holds&& holds) {
   bool all = true;
@@ -114,6 +115,8 @@ absl::StatusOr<RowLayout> RowLayout::Make(const plan::Schema& schema,
         absl::StrCat("a row of ", schema.size(), " columns takes more than ", page_bytes / 4, " bytes"));
   }
   layout.Place(schema);
+  layout.pairs_ = layout.stride_ == 8 && layout.fields_.size() == 2 && layout.fields_[0].width == 4 &&
+                  layout.fields_[1].width == 4;
   layout.digest_ = layout.Digest();
   return layout;
 }
@@ -165,6 +168,10 @@ void RowLayout::Place(const plan::Schema& schema) {
   null_bytes_ = (bits + 7) / 8;
   unused_null_bits_ = bits % 8 == 0 ? 0 : static_cast<uint8_t>(0xff << bits % 8);
   stride_ = std::max<uint32_t>(nulls_offset_ + null_bytes_, 1);  // rows without columns are counted, too
+  Divide();
+}
+
+void RowLayout::Divide() {
   rows_max_ = (page_bytes_ - kPageHeaderBytes) / stride_;
   rows_shift_ = static_cast<uint32_t>(std::bit_width(rows_max_ - 1));
   for (RowField& field : fields_) {
@@ -172,6 +179,26 @@ void RowLayout::Place(const plan::Schema& schema) {
     field.rows_shift = static_cast<uint8_t>(rows_shift_);
     field.page_shift = static_cast<uint8_t>(std::countr_zero(page_bytes_));
   }
+}
+
+RowLayout RowLayout::Resized(uint32_t page_bytes) const {
+  NAM_CHECK(std::has_single_bit(page_bytes) && page_bytes >= page_bytes_ && page_bytes <= kMostPageBytes);
+  RowLayout resized = *this;
+  resized.page_bytes_ = page_bytes;
+  resized.Divide();
+  resized.digest_ = resized.Digest();
+  return resized;
+}
+
+RowLayout RowLayout::Selected(std::span<const uint32_t> fields) const {
+  RowLayout selected = *this;
+  selected.fields_.clear();
+  selected.bounds_.clear();
+  for (const uint32_t i : fields) {
+    selected.fields_.push_back(fields_[i]);
+    selected.bounds_.push_back(bounds_[i]);
+  }
+  return selected;
 }
 
 uint32_t RowLayout::Digest() const {
@@ -227,15 +254,28 @@ absl::Status RowLayout::CheckPage(std::span<const std::byte> page, uint64_t atte
   if (page.size() != page_bytes_) return Broken("its size");
   const PageHeader header = HeaderOf(page.data());
   NAM_RETURN_IF_ERROR(CheckHeader(page, header, attempt));
-  for (size_t i = 0; i < fields_.size(); ++i) {
-    if (!FieldHolds(page, header, i)) return Broken("a value is none of its column's");
+  bool hold = true;
+  if (pairs_) {
+    hold = PairsHold(page.data() + kPageHeaderBytes, header.rows);
+  } else {
+    for (size_t i = 0; hold && i < fields_.size(); ++i) hold = FieldHolds(page, header, i);
   }
+  if (!hold) return Broken("a value is none of its column's");
   if (unused_null_bits_ == 0) return absl::OkStatus();
   const bool zero =
       AllRows(page.data() + kPageHeaderBytes, header.rows, stride_, [this](const std::byte* row) {
         return (std::to_integer<uint8_t>(row[stride_ - 1]) & unused_null_bits_) == 0;
       });
   return zero ? absl::OkStatus() : Broken("its validity bits");
+}
+
+bool RowLayout::PairsHold(const std::byte* first, uint32_t rows) const {
+  const Pair most = GreatestOfPairs(first, rows);
+  const auto holds = [&](size_t i) {
+    const auto bound = static_cast<uint64_t>(bounds_[i].high - bounds_[i].low);
+    return (fields_[i].offset == 0 ? most.low : most.high) <= bound;
+  };
+  return holds(0) && holds(1);
 }
 
 bool RowLayout::FieldHolds(std::span<const std::byte> page, const PageHeader& header, size_t i) const {
@@ -263,10 +303,7 @@ bool RowLayout::FieldHolds(std::span<const std::byte> page, const PageHeader& he
     });
   }
   const auto most = static_cast<uint64_t>(bounds.high - bounds.low);
-  return WithStored(field.width, [&](auto zero) {
-    return AllRows(first, header.rows, stride_,
-                   [&](const std::byte* row) { return field.Stored<decltype(zero)>(row) <= most; });
-  });
+  return GreatestStored(first + field.offset, stride_, field.width, header.rows) <= most;
 }
 
 __int128 RowLayout::Number(const std::byte* row, size_t i) const {

@@ -43,7 +43,8 @@ static_assert(std::endian::native == std::endian::little, "pages are as they lie
 /// Immutable.
 class RowLayout {
  public:
-  static constexpr uint32_t kLeastPageBytes = 16 << 10, kMostPageBytes = 64 << 10;
+  /// The least is a message that a network card sends at its full rate.
+  static constexpr uint32_t kLeastPageBytes = 2 << 10, kSmallPageBytes = 16 << 10, kMostPageBytes = 64 << 10;
 
   /// Numbers take the bytes that their bounds need; dates and timestamps have those of their type, others
   /// without bounds take 16. INVALID_ARGUMENT if a row without its texts takes more than a quarter of a page,
@@ -54,6 +55,11 @@ class RowLayout {
   /// their width, so that groups and tests behind a join go on with codes. The meanings outlive the layout.
   static absl::StatusOr<RowLayout> Local(const plan::Schema& schema,
                                          std::span<const CodeMeaning* const> meanings, uint32_t page_bytes);
+
+  /// The same rows on pages of another size, which is not smaller.
+  RowLayout Resized(uint32_t page_bytes) const;
+  /// Of the same pages these fields, as fields 0, 1, …: what is written here is what is written there.
+  RowLayout Selected(std::span<const uint32_t> fields) const;
 
   uint32_t stride() const { return stride_; }
   uint32_t page_bytes() const { return page_bytes_; }
@@ -94,8 +100,11 @@ class RowLayout {
                                         std::span<const CodeMeaning* const> meanings, uint32_t page_bytes);
   void AddField(const plan::Slot& slot, const CodeMeaning* meaning);
   void Place(const plan::Schema& schema);
+  /// What follows from the stride and the size of pages.
+  void Divide();
   uint32_t Digest() const;
   absl::Status CheckHeader(std::span<const std::byte> page, const PageHeader& header, uint64_t attempt) const;
+  bool PairsHold(const std::byte* first, uint32_t rows) const;
   bool FieldHolds(std::span<const std::byte> page, const PageHeader& header, size_t i) const;
 
   std::vector<RowField> fields_;
@@ -109,6 +118,7 @@ class RowLayout {
   uint8_t unused_null_bits_ = 0;  // of the last of those bytes
   uint32_t digest_ = 0;
   bool local_ = false;
+  bool pairs_ = false;  // rows are two numbers of 4 bytes, and nothing else
 };
 
 }  // namespace nam::execution

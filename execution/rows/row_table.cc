@@ -20,9 +20,9 @@ namespace {
 constexpr uint64_t kCommitBytes = 2 << 20;
 
 /// A range that is left for the next table has no more memory than that: 16 such ranges in all.
-constexpr uint64_t kLeftBytesMax = 256 << 10;
+constexpr uint64_t kLeftBytesMax = 1 << 20;
 
-/// Most tables of a short query have a page or two.
+/// Most tables of a short query have a page or two, those of parts as much as stays in a cache.
 MappingPool& LeftRanges() {
   static MappingPool& ranges = *new MappingPool({.of_one = kLeftBytesMax, .of_all = 16 * kLeftBytesMax});
   return ranges;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "execution/rows/row_kernels.h"
 #include "types/sql_error.h"
 
 namespace nam::execution {
@@ -152,9 +154,35 @@ bool WithPositions(const Column& column, bool nullable, Body&& body) {
   });
 }
 
+/// What fields that are as wide as the codes of a column become by adding a number to each.
+struct Copying {
+  CodeRun run;
+  uint64_t most = 0;  // code that is within the bounds
+};
+/// Of codes, none of which is NULL, of rows one behind the other; nothing if they are something else.
+std::optional<Copying> CopyingOf(const RowField& field, const plan::Bounds& bounds, Selection rows,
+                                 const Column* column) {
+  if (column == nullptr || field.meaning != nullptr || column->rows != nullptr || rows.positions != nullptr ||
+      column->meaning->null_code || column->width != field.width || column->meaning->base < field.base)
+    return std::nullopt;
+  const auto delta = static_cast<uint64_t>(column->meaning->base) - static_cast<uint64_t>(field.base);
+  const auto most = static_cast<uint64_t>(bounds.high - bounds.low);
+  if (delta > most) return std::nullopt;
+  return Copying{{column->base, delta}, most - delta};
+}
+
+std::optional<bool> CopyCodes(const RowField& field, const plan::Bounds& bounds, const Target& target,
+                              const Column& column) {
+  const std::optional<Copying> copying = CopyingOf(field, bounds, target.rows, &column);
+  if (!copying.has_value()) return std::nullopt;
+  return StoreCodes(copying->run, field.width, target.rows.count, target.first + field.offset,
+                    field.stride) <= copying->most;
+}
+
 /// Codes as numbers.
-bool StoreCodes(const RowField& field, const plan::Bounds& bounds, const Target& target,
-                const Column& column) {
+bool StoreNumbersOf(const RowField& field, const plan::Bounds& bounds, const Target& target,
+                    const Column& column) {
+  if (const std::optional<bool> copied = CopyCodes(field, bounds, target, column)) return *copied;
   const auto base = static_cast<uint64_t>(column.meaning->base);
   return WithPositions(column, field.nullable(), [&](auto code, auto null) {
     return StoreNumbers(
@@ -248,7 +276,8 @@ bool RowWriter::Append(Frame& frame, const Chunk& chunk, Selection rows, uint32_
     std::byte* at = first + layout_.nulls_offset();
     for (uint32_t i = 0; i < next.count; ++i, at += stride) std::memset(at, 0, null_bytes);
   }
-  for (size_t i = 0; i < layout_.fields(); ++i) {
+  const bool pairs = WritePairs(first, next);
+  for (size_t i = 0; i < layout_.fields() && !pairs; ++i) {
     if (WriteField(i, first, next)) continue;
     frame.Fail(absl::InternalError("a value is outside of what the plan says of its column"));
     return false;
@@ -312,11 +341,27 @@ uint32_t RowWriter::RowsThatFit(Frame& frame, Selection rows) {
   return count;
 }
 
+/// Rows of two numbers of 4 bytes that are copied. False: they are others, or some are outside of the bounds.
+bool RowWriter::WritePairs(std::byte* first, Selection rows) {
+  constexpr uint8_t kWidth = sizeof(uint32_t);
+  if (layout_.fields() != 2 || layout_.stride() != 2 * kWidth || layout_.field(0).width != kWidth ||
+      layout_.field(1).width != kWidth)
+    return false;
+  const size_t low = layout_.field(0).offset == 0 ? 0 : 1;
+  const auto copying = [&](size_t field) {
+    return CopyingOf(layout_.field(field), layout_.bounds(field), rows, codes_[field]);
+  };
+  const std::optional<Copying> lows = copying(low), highs = copying(1 - low);
+  if (!lows.has_value() || !highs.has_value()) return false;
+  const Pair most = StorePairs(lows->run, highs->run, rows.count, first);
+  return most.low <= lows->most && most.high <= highs->most;
+}
+
 bool RowWriter::WriteField(size_t field, std::byte* first, Selection rows) {
   const RowField& to = layout_.field(field);
   const Target target{first, rows};
   if (to.meaning != nullptr) return KeepCodes(to, target, *codes_[field]);
-  if (codes_[field] != nullptr) return StoreCodes(to, layout_.bounds(field), target, *codes_[field]);
+  if (codes_[field] != nullptr) return StoreNumbersOf(to, layout_.bounds(field), target, *codes_[field]);
   const Vector& vector = *vectors_[field];
   if (vector.physical == Physical::kTruth) return StoreTruth(to, target, vector.truth);
   return WithNulls(vector, [&](auto null) {

@@ -37,6 +37,7 @@ class RowWriter {
   /// How many of the rows the page takes with their texts. 0: the next one needs another page, or the frame
   /// has the error.
   uint32_t RowsThatFit(Frame& frame, Selection rows);
+  bool WritePairs(std::byte* first, Selection rows);
   /// False if a value is none of the field's.
   bool WriteField(size_t field, std::byte* first, Selection rows);
 

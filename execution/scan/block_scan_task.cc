@@ -208,13 +208,20 @@ void BlockScanTask::EnterGroup(uint32_t group) {
   }
 }
 
-void BlockScanTask::SetBases() {
-  for (const PageColumn& page : pages_) page.column->base = block_.page(page.number);
+/// Rows ascend: those of which none is left out are said by where the first one lies.
+void BlockScanTask::SetBases(uint32_t rows) {
+  const bool all = rows_[rows - 1] - rows_[0] == rows - 1;
+  if (bases_set_ && !all && !all_rows_) return;
+  for (const PageColumn& page : pages_) {
+    page.column->base = block_.page(page.number) + (all ? size_t{rows_[0]} * page.column->width : 0);
+    page.column->rows = all ? nullptr : rows_;
+  }
+  all_rows_ = all;
   bases_set_ = true;
 }
 
 Step BlockScanTask::Complete(TaskContext& context, uint32_t rows) {
-  if (!bases_set_) SetBases();
+  SetBases(rows);
   Selection selection{nullptr, rows};
   if (!frames_.empty()) read_.SelectAll(rows);
   for (size_t i = 0; i < frames_.size(); ++i) {

@@ -40,7 +40,7 @@ class BlockScanTask final : public SourceTask {
   void CountFedTime();
   uint32_t GroupOfBlock() const;
   void EnterGroup(uint32_t group);
-  void SetBases();
+  void SetBases(uint32_t rows);
   /// Of `rows` gathered ones those that pass the general filters, with their partners. kNeedInput: none.
   Step Complete(TaskContext& context, uint32_t rows);
   void FetchPartners(TaskContext& context, Selection selection);
@@ -79,7 +79,8 @@ class BlockScanTask final : public SourceTask {
   RowSelector* selector_ = nullptr;  // of the block's group
   uint32_t group_ = 0;
   uint64_t row_bytes_ = 0;  // that are read of a row
-  bool bases_set_ = false;  // columns lead to this block
+  bool bases_set_ = false;  // columns lead to this block …
+  bool all_rows_ = false;   // … and to rows one behind the other
   uint32_t left_over_ = 0;  // rows of the block from rows_[kChunkRows] on
 
   ScanTotals totals_;

@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<const RowsPlan>> MakeRunsPlan(const plan::Schema&
     return PhysicalOf(slot.type) == Physical::kText;
   });
   if (!texts && bytes_max < kLargePagesBudget) {
-    absl::StatusOr<std::unique_ptr<const RowsPlan>> small = RowsPlan::Make(rows, RowLayout::kLeastPageBytes);
+    absl::StatusOr<std::unique_ptr<const RowsPlan>> small = RowsPlan::Make(rows, RowLayout::kSmallPageBytes);
     if (small.ok()) return small;  // otherwise rows are too wide for it
   }
   return RowsPlan::Make(rows, RowLayout::kMostPageBytes);

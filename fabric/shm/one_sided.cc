@@ -48,7 +48,11 @@ inline CompletionStatus ShmQueuePair::ToRemote(const std::byte* from, uint32_t b
   return ChangeRemote(to, bytes, Access::kWrite, [=](std::byte* remote) {
     // After what was written before.
     std::atomic_thread_fence(std::memory_order_release);
-    CopyToShared(remote, from, bytes);
+    if (Streams(remote, from, bytes)) {
+      StreamToShared(remote, from, bytes);
+    } else {
+      CopyToShared(remote, from, bytes);
+    }
   });
 }
 

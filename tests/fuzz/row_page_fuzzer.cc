@@ -20,7 +20,7 @@ using execution::PageHeader;
 using execution::RowLayout;
 using execution::UnpackPage;
 
-constexpr uint32_t kPageBytes = RowLayout::kLeastPageBytes;
+constexpr uint32_t kPageBytes = RowLayout::kSmallPageBytes;
 constexpr uint64_t kAttempt = 9;
 
 /// Numbers of every width, texts, doubles, with NULLs and without, and no columns at all.

@@ -338,7 +338,7 @@ TEST_F(StoredGroupsTest, PagesOfOthersAreRefused) {
   EXPECT_TRUE(absl::IsDataLoss(Add(stored_, 8)));
   EXPECT_TRUE(absl::IsDataLoss(Add(std::span(stored_).first(stored_.size() - 1), 7)));
   // Pairs whose groups have not come.
-  const std::span<const std::byte> pairs = std::span(stored_).subspan(RowLayout::kLeastPageBytes);
+  const std::span<const std::byte> pairs = std::span(stored_).subspan(RowLayout::kSmallPageBytes);
   EXPECT_TRUE(absl::IsDataLoss(Add(pairs, 7)));
   RandomStream random(5);
   for (int i = 0; i < 300; ++i) {

@@ -158,7 +158,7 @@ std::unique_ptr<const AggregatePlan> Aggregation::Plan(AggregateInput input) con
                                    .schema = schema,
                                    .meanings = meanings,
                                    .input = input,
-                                   .page_bytes = RowLayout::kLeastPageBytes});
+                                   .page_bytes = RowLayout::kSmallPageBytes});
   EXPECT_TRUE(plan.ok()) << plan.status();
   NAM_CHECK(plan.ok(), "a plan of a test is right");
   return std::move(*plan);

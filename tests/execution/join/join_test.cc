@@ -20,7 +20,7 @@ namespace {
 using plan::JoinKind;
 
 constexpr uint64_t kMostPairs = 40'000;  // about
-constexpr uint32_t kPageBytes = RowLayout::kLeastPageBytes;
+constexpr uint32_t kPageBytes = RowLayout::kSmallPageBytes;
 constexpr JoinKind kAllKinds[] = {JoinKind::kInner, JoinKind::kLeft,          JoinKind::kRight,
                                   JoinKind::kFull,  JoinKind::kSemi,          JoinKind::kAnti,
                                   JoinKind::kMark,  JoinKind::kNullAwareAnti, JoinKind::kSingle};

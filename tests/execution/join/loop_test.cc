@@ -162,7 +162,7 @@ absl::StatusOr<std::vector<Tuple>> Joined(const Loop& loop, StepDriver& driver, 
   const auto residuals = Compiled(conditions, pairs), compare = Compiled(compared, pairs);
   auto build = RowBuild::Make({.program = program.get(),
                                .keys = loop.keyed ? 1u : 0u,
-                               .layout = RowLayout::Of(at_rest, RowLayout::kLeastPageBytes).value(),
+                               .layout = RowLayout::Of(at_rest, RowLayout::kSmallPageBytes).value(),
                                .pages_max = UINT64_MAX,
                                .match_bits = loop.kind == JoinKind::kRight || loop.kind == JoinKind::kFull},
                               driver.budget())

@@ -69,7 +69,7 @@ TEST(PackedPageTest, APageComesBackWithRowsAndTexts) {
     RandomStream random(seed);
     plan::Schema schema = RandomSchema(1 + random.Below(6), random);
     if (random.OneIn(2)) schema.push_back({Type::String(), random.OneIn(2), {}});
-    const auto plan = RowsPlan::Make(schema, RowLayout::kLeastPageBytes << random.Below(3)).value();
+    const auto plan = RowsPlan::Make(schema, RowLayout::kSmallPageBytes << random.Below(3)).value();
     const RowLayout& layout = plan->layout();
     const std::vector<Tuple> rows = RandomTuples(schema, 3000, 1 + random.Below(3000), random);
     const uint64_t most[] = {rows.size(), random.Below(rows.size()), random.Below(60), random.Below(500)};
@@ -132,7 +132,7 @@ class DamagedPackedPageTest : public testing::Test {
   const std::unique_ptr<const RowsPlan> plan_ =
       RowsPlan::Make(
           {{Type::String(), false, {}}, {Type::Integer(), false, {INT64_MIN + 1, INT64_MAX, true}}},
-          RowLayout::kLeastPageBytes)
+          RowLayout::kSmallPageBytes)
           .value();
   const RowLayout& layout_ = plan_->layout();
   Bytes page_;

@@ -95,8 +95,7 @@ class Stages {
     PieceQueue queue(std::move(pieces));
     absl::StatusOr<std::unique_ptr<PartitionSource>> source =
         PartitionSource::Make({.layout = merge_->partial_layout(),
-                               .keys = KeysOf(*merge_),
-                               .parts = parts_,
+                               .by = {KeysOf(*merge_), parts_},
                                .pipeline = kPipeline,
                                .directories = directories_,
                                .merge = merge_.get()},

@@ -56,8 +56,7 @@ class LineOrder {
     for (uint32_t part = 0; part < parts_; ++part) pieces.push_back({part, 0, 1});
     PieceQueue queue(std::move(pieces));
     const auto source = PartitionSource::Make({.layout = merge_plan_->partial_layout(),
-                                               .keys = {0, 1},
-                                               .parts = parts_,
+                                               .by = {{0, 1}, parts_},
                                                .directories = {&directory_, 1},
                                                .merge = merge_plan_.get()},
                                               queue, budget)

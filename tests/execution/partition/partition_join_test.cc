@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <map>
 #include <optional>
 #include <string>
@@ -56,6 +57,7 @@ struct Join {
   bool residual = false;  // x < y
   bool of_in = false;     // the mark is that of IN, not of EXISTS
   size_t keys = 1;
+  plan::KeyDomain domain;  // of the only key
   plan::Schema probe_schema, build_schema;
   std::vector<Tuple> probe, build;
 
@@ -69,9 +71,9 @@ struct Join {
     for (size_t k = 0; k < keys; ++k) {
       const auto number = static_cast<int64_t>(random.Below(distinct)) - 3;
       const bool text = PhysicalOf(schema[k].type) == Physical::kText;
-      tuple.push_back(random.OneIn(12) ? Cell()
-                      : text           ? Cell::Text("key " + std::to_string(number))
-                                       : Cell::Number(number));
+      tuple.push_back(schema[k].nullable && random.OneIn(12) ? Cell()
+                      : text                                 ? Cell::Text("key " + std::to_string(number))
+                                                             : Cell::Number(number));
     }
     tuple.push_back(RandomCell(schema[x()], 31, random));
     tuple.push_back(RandomCell(schema[x() + 1], 50, random));
@@ -138,7 +140,7 @@ plan::Pipeline PipelineOf(plan::SourceNode source, plan::Schema rows, plan::Sink
 /// P0 and P1 leave the probe side and the build side by parts, P2 joins them.
 plan::PhysicalPlan PlanOf(const Join& join, uint32_t parts) {
   plan::PhysicalPlan plan;
-  plan::PartitionSink by{.keys = {}, .parts = parts};
+  plan::PartitionSink by{.keys = {}, .parts = parts, .domain = join.domain};
   for (uint32_t k = 0; k < join.keys; ++k) by.keys.push_back(k);
   plan.pipelines.push_back(PipelineOf(plan::ValuesSource{}, join.probe_schema, by, 0));
   by.counts_nulls = join.asks_for_nulls();
@@ -182,6 +184,7 @@ class Runner {
 
   /// Both sides as attempts leave them.
   void Write(const Join& join, uint32_t parts) {
+    if (join.domain.known()) parts = std::bit_ceil(parts);
     parts_ = parts;
     for (uint32_t part = 0; part < parts; ++part) pieces_.push_back({part, 0, 1});
     for (const bool of_probe : {true, false}) {
@@ -191,11 +194,10 @@ class Runner {
         shares[driver_.random().Below(shares.size())].push_back(tuple);
       for (const std::vector<Tuple>& share : shares) {
         PartitionSink::Options options{.rows = schema,
-                                       .keys = {},
-                                       .parts = parts,
+                                       .by = {{}, parts, join.domain},
                                        .counts_nulls = !of_probe && join.asks_for_nulls(),
                                        .attempt = ++attempt_};
-        for (uint32_t k = 0; k < join.keys; ++k) options.keys.push_back(k);
+        for (uint32_t k = 0; k < join.keys; ++k) options.by.keys.push_back(k);
         spaces_.push_back(cluster_.NewSpace());
         auto sink = PartitionSink::Make(options, *spaces_.back(), driver_.budget());
         ASSERT_TRUE(sink.ok()) << sink.status();
@@ -259,9 +261,13 @@ Join RandomJoin(RandomStream& random, size_t probe_rows, size_t build_rows, uint
     join.probe_schema.push_back(key.probe);
     join.build_schema.push_back(key.build);
   }
+  const plan::Bounds& of_probe = join.probe_schema[0].bounds;
+  if (join.keys == 1 && of_probe.known && random.OneIn(2)) join.domain = {-3, 16};
+  const bool narrow = random.OneIn(2);
   for (plan::Schema* schema : {&join.probe_schema, &join.build_schema}) {
     schema->push_back(Number(0, 30));
-    schema->push_back({.type = Type::String(), .nullable = true});
+    schema->push_back(narrow ? Number(0, 90) : plan::Slot{.type = Type::String(), .nullable = true});
+    for (size_t k = 0; narrow && k < join.keys; ++k) (*schema)[k].nullable = random.OneIn(2);
   }
   for (size_t i = 0; i < probe_rows; ++i)
     join.probe.push_back(join.RandomTuple(join.probe_schema, distinct, random));
@@ -301,6 +307,44 @@ TEST(PartitionJoinTest, JoinsAsTheModelDoes) {
   }
 }
 
+/// The canonical 8-byte tuples, in small pages of which many lie one behind the other, and of which some keys
+/// have most.
+TEST(PartitionJoinTest, PairsOfADomainAreJoined) {
+  for (const uint64_t seed : TestSeeds(20)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    Runner runner(seed);
+    RandomStream& random = runner.random();
+    Join join;
+    join.kind = random.OneIn(2) ? JoinKind::kInner : kKinds[random.Below(std::size(kKinds))];
+    join.of_in = random.OneIn(2);
+    join.domain = {1000, 17};
+    const int64_t base = 1000, size = 1 << 17;
+    // The probe side's keys are of the domain, or some lie before and behind it.
+    const int64_t beyond = random.OneIn(2) ? 40'000 : 0;
+    const auto number = [](int64_t low, int64_t high) {
+      return plan::Slot{.type = Type::Integer(), .nullable = false, .bounds = {low, high, true}};
+    };
+    join.probe_schema = {number(base - beyond, base + size - 1 + beyond), number(0, 1'000'000), number(7, 7)};
+    join.build_schema = {number(base, base + size - 1), number(-5, 1'000'000), number(7, 7)};
+    const auto tuple = [&](int64_t low, int64_t count) {
+      const int64_t key = low + static_cast<int64_t>(random.Below(static_cast<uint64_t>(count)));
+      return Tuple{Cell::Number(key), Cell::Number(static_cast<int64_t>(random.Below(1'000'000))),
+                   Cell::Number(7)};
+    };
+    const bool popular = random.OneIn(2);
+    for (int i = 0; i < 30'000; ++i) join.build.push_back(tuple(base, popular && i % 2 == 0 ? 3 : size));
+    for (int i = 0; i < 2'000; ++i)
+      join.probe.push_back(popular && i < 4 ? tuple(base, 3)
+                                            : tuple(base + 3 - beyond, size - 3 + 2 * beyond));
+    if (join.kind == JoinKind::kSingle) join.kind = JoinKind::kLeft;
+    constexpr uint32_t kParts[] = {1, 8, 512};
+    runner.Write(join, kParts[random.Below(std::size(kParts))]);
+    if (::testing::Test::HasFatalFailure()) return;
+    ExpectJoined(runner, join, {.build_bytes = random.OneIn(2) ? 1u << 20 : 64u << 20});
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
 /// Also those with a NULL as a key, which are equal to no others and all in one part.
 TEST(PartitionJoinTest, PartsThatAreTooLargeAreJoinedSliceBySlice) {
   for (const uint64_t seed : TestSeeds(12)) {
@@ -322,6 +366,7 @@ TEST(PartitionJoinTest, PartsThatAreTooLargeAreJoinedSliceBySlice) {
 Join JoinOfOneKey(RandomStream& random, JoinKind kind, size_t count, bool null_key) {
   Join join = RandomJoin(random, 0, 0, 10);
   join.kind = kind;
+  join.probe_schema[0].nullable = join.build_schema[0].nullable = true;
   Tuple row;
   do {
     row = join.RandomTuple(join.build_schema, 10, random);
@@ -344,6 +389,7 @@ TEST(PartitionJoinTest, InAndNotInAskTheWholeBuildSide) {
         while (join.keys != 1 || join.residual) join = RandomJoin(runner.random(), 0, 0, 5000);
         join.kind = kind;
         join.of_in = true;
+        join.probe_schema[0].nullable = join.build_schema[0].nullable = true;
         const auto row = [&](const plan::Schema& schema, bool null) {
           Tuple tuple;
           do {

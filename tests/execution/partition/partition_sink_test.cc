@@ -31,12 +31,13 @@ TEST(PartitionSinkTest, EachRowComesOnceAndEqualKeysTogether) {
     std::vector<proto::Directory> directories;
     for (uint64_t attempt = 1; attempt <= 1 + random.Below(3); ++attempt) {
       const std::unique_ptr<storage::ScratchSpace> space = cluster.NewSpace();
-      // Two pages a task, or enough for all parts.
+      // Two pages a task, one of them for staging, or enough for all parts.
       const int tasks = 1 + static_cast<int>(random.Below(3));
-      MemoryBudget few_pages(static_cast<uint64_t>(tasks) * 2 * layout->page_bytes());
-      auto sink = PartitionSink::Make(
-          {.rows = schema, .keys = keys, .parts = parts, .attempt = attempt, .threads = tasks}, *space,
-          random.OneIn(2) ? few_pages : driver.budget());
+      const uint64_t staging_bytes = std::max(layout->page_bytes(), RowLayout::kSmallPageBytes);
+      MemoryBudget few_pages(static_cast<uint64_t>(tasks) * (staging_bytes + layout->page_bytes()));
+      auto sink =
+          PartitionSink::Make({.rows = schema, .by = {keys, parts}, .attempt = attempt, .threads = tasks},
+                              *space, random.OneIn(2) ? few_pages : driver.budget());
       ASSERT_TRUE(sink.ok()) << sink.status();
       const std::vector<Tuple> input =
           RandomTuples(schema, random.Below(4000), 1 + random.Below(500), random);
@@ -49,9 +50,8 @@ TEST(PartitionSinkTest, EachRowComesOnceAndEqualKeysTogether) {
     std::set<Tuple> seen;  // keys of parts before
     for (uint32_t part = 0; part < parts; ++part) {
       PieceQueue queue({{part, 0, 1}});
-      auto source =
-          PartitionSource::Make({.layout = *layout, .keys = keys, .parts = parts, .directories = directories},
-                                queue, driver.budget());
+      auto source = PartitionSource::Make(
+          {.layout = *layout, .by = {keys, parts}, .directories = directories}, queue, driver.budget());
       ASSERT_TRUE(source.ok()) << source.status();
       const auto rows = cluster.ReadAll(**source, schema.size(), 1);
       ASSERT_TRUE(rows.ok()) << rows.status();

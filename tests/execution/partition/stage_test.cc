@@ -86,9 +86,9 @@ class PartStageTest : public ::testing::Test {
   /// What stage 0 leaves of this input.
   proto::Directory WriteRows(const std::vector<Tuple>& input, uint64_t attempt) {
     spaces_.push_back(cluster_.NewSpace());
-    auto sink = *PartitionSink::Make(
-        {.rows = aggregation_.schema, .keys = {0}, .parts = kRowParts, .attempt = attempt}, *spaces_.back(),
-        driver_.budget());
+    auto sink =
+        *PartitionSink::Make({.rows = aggregation_.schema, .by = {{0}, kRowParts}, .attempt = attempt},
+                             *spaces_.back(), driver_.budget());
     EXPECT_TRUE(cluster_.RunInto(aggregation_.schema, input, *sink, 2).ok());
     return sink->output().directory().ToProto(attempt, 0);
   }

@@ -33,7 +33,7 @@ class PageSourceTest : public ::testing::Test {
       slot.column = {0, static_cast<int>(i)};
     }
     program_ = Program::Compile(slots, kSchema).value();
-    const RowLayout layout = RowLayout::Of(kSchema, RowLayout::kLeastPageBytes).value();
+    const RowLayout layout = RowLayout::Of(kSchema, RowLayout::kSmallPageBytes).value();
     table_ = RowTable::Make(layout, driver_->budget(), UINT64_MAX).value();
     input_ = RandomTuples(kSchema, rows, 10'000, driver_->random());
     RowAppender appenders[] = {{*table_, *program_}, {*table_, *program_}};

@@ -63,7 +63,7 @@ TEST(RowHashProperty, KeysOfChunksAndOfRowsHaveOneHash) {
       ASSERT_TRUE(selected[p] || hashes[p] == 0x1111) << "others are left alone";
 
     MemoryBudget budget(1 << 30);
-    const auto table = *RowTable::Make(*RowLayout::Of(schema, RowLayout::kLeastPageBytes), budget, 1000);
+    const auto table = *RowTable::Make(*RowLayout::Of(schema, RowLayout::kSmallPageBytes), budget, 1000);
     RowWriter writer(table->layout(), **program);
     for (uint32_t done = 0; done < tuples.size();) {
       const uint32_t page = *table->NewPage();
@@ -89,9 +89,9 @@ TEST(RowHash, CodesHaveTheHashesOfWhatTheyStandFor) {
   const CodeMeaning years{.type = Type::Integer(), .base = 1992, .codes = 7, .min = 1992, .max = 1998};
   const plan::Schema schema = {{Type::String(), true, {}}, {Type::Integer(), false, {1992, 1998, true}}};
   const CodeMeaning* const meanings[] = {&colours, &years};
-  const auto layout = RowLayout::Local(schema, meanings, RowLayout::kLeastPageBytes);
+  const auto layout = RowLayout::Local(schema, meanings, RowLayout::kSmallPageBytes);
   ASSERT_TRUE(layout.ok());
-  alignas(8) std::byte page[RowLayout::kLeastPageBytes];
+  alignas(8) std::byte page[RowLayout::kSmallPageBytes];
   layout->Clear(page);
   ASSERT_EQ(layout->stride(), 3U);
   const uint8_t rows[] = {2, 3, 0, 0, 6, 1};  // "green", 1995; NULL, 1998

@@ -14,7 +14,7 @@
 namespace nam::execution {
 namespace {
 
-constexpr uint32_t kPageBytes = RowLayout::kLeastPageBytes;
+constexpr uint32_t kPageBytes = RowLayout::kSmallPageBytes;
 constexpr uint64_t kAttempt = 0x1234567890;
 
 plan::Slot Integers(__int128 low, __int128 high, bool nullable = false) {

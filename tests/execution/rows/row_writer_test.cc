@@ -113,7 +113,7 @@ TEST(RowWriterProperty, RowsAreTheTuplesInTheirOrder) {
     const size_t sizes[] = {0, 1, 1023, 1024, 1025, random.Below(10'000)};
     const auto tuples = RandomTuples(schema, sizes[random.Below(6)], 1 + random.Below(5000), random);
     const auto program = SlotsOf(schema);
-    auto layout = RowLayout::Of(schema, RowLayout::kLeastPageBytes << random.Below(3));
+    auto layout = RowLayout::Of(schema, RowLayout::kSmallPageBytes << random.Below(3));
     ASSERT_TRUE(layout.ok());
     Filled filled(*layout, *program);
     ChunkMaker maker(schema, random);
@@ -141,8 +141,8 @@ TEST(RowWriterProperty, RowsAreTheTuplesInTheirOrder) {
 TEST(RowWriter, NullsAndUnusedBitsAreZero) {
   const plan::Schema schema = {{Type::Integer(), true, {5, 60'000, true}}, {Type::String(), true, {}}};
   const auto program = SlotsOf(schema);
-  Filled filled(*RowLayout::Of(schema, RowLayout::kLeastPageBytes), *program);
-  std::memset(filled.table().page(0) + kPageHeaderBytes, 0xff, RowLayout::kLeastPageBytes - kPageHeaderBytes);
+  Filled filled(*RowLayout::Of(schema, RowLayout::kSmallPageBytes), *program);
+  std::memset(filled.table().page(0) + kPageHeaderBytes, 0xff, RowLayout::kSmallPageBytes - kPageHeaderBytes);
   RandomStream random(1);
   ChunkMaker maker(schema, random);
   const auto chunk = maker.NewChunk();
@@ -167,7 +167,7 @@ TEST(RowWriter, LocalFieldsKeepTheColumnsCodes) {
   const plan::Schema schema = {{Type::String(), true, {}}, {Type::Integer(), true, {1992, 1998, true}}};
   const CodeMeaning* const meanings[] = {&colours, &years};
   const auto program = SlotsOf(schema);
-  const RowLayout layout = *RowLayout::Local(schema, meanings, RowLayout::kLeastPageBytes);
+  const RowLayout layout = *RowLayout::Local(schema, meanings, RowLayout::kSmallPageBytes);
   ASSERT_EQ(layout.stride(), 4U);
 
   const uint16_t colour_codes[] = {0, 3, 1, 2};
@@ -220,7 +220,7 @@ Chunk TextChunk(const std::vector<std::string_view>& texts) {
   return chunk;
 }
 const plan::Schema kTexts = {{Type::String(), false, {}}};
-constexpr uint32_t kRoom = RowLayout::kLeastPageBytes - kPageHeaderBytes - 8;
+constexpr uint32_t kRoom = RowLayout::kSmallPageBytes - kPageHeaderBytes - 8;
 
 TEST(RowWriterProperty, TextsOfAnyLengthShareOrFillPages) {
   const auto program = SlotsOf(kTexts);
@@ -235,7 +235,7 @@ TEST(RowWriterProperty, TextsOfAnyLengthShareOrFillPages) {
     }
     const std::vector<std::string_view> views(texts.begin(), texts.end());
     const Chunk chunk = TextChunk(views);
-    Filled filled(*RowLayout::Of(kTexts, RowLayout::kLeastPageBytes), *program);
+    Filled filled(*RowLayout::Of(kTexts, RowLayout::kSmallPageBytes), *program);
     ASSERT_TRUE(filled.Append(chunk)) << filled.frame().error();
     const std::vector<Tuple> rows = filled.Rows();
     ASSERT_EQ(rows.size(), texts.size());
@@ -247,7 +247,7 @@ TEST(RowWriter, ARowThatFitsNoPageIsRefused) {
   const auto program = SlotsOf(kTexts);
   const std::string fits(kRoom, 'x'), longer(kRoom + 1, 'y');
   for (const bool behind_others : {false, true}) {
-    Filled filled(*RowLayout::Of(kTexts, RowLayout::kLeastPageBytes), *program);
+    Filled filled(*RowLayout::Of(kTexts, RowLayout::kSmallPageBytes), *program);
     if (behind_others) {
       const std::vector<std::string_view> short_ones = {"a", "b", fits};
       ASSERT_TRUE(filled.Append(TextChunk(short_ones)));
@@ -275,7 +275,7 @@ TEST(RowWriter, ErrorsOfExpressionsAreTheFrames) {
   quotient.children = {one, SlotOf(schema, 0)};
   const auto program = Program::Compile(std::span(&quotient, 1), schema);
   ASSERT_TRUE(program.ok());
-  Filled filled(*RowLayout::Of({{Type::Integer(), true, {}}}, RowLayout::kLeastPageBytes), **program);
+  Filled filled(*RowLayout::Of({{Type::Integer(), true, {}}}, RowLayout::kSmallPageBytes), **program);
   const int64_t numbers[] = {1, 2, 0};
   Chunk chunk(1, 0);
   chunk.columns()[0] = {.base = reinterpret_cast<const std::byte*>(numbers)};
@@ -310,7 +310,7 @@ TEST(RowWriter, RefusesWhatThePlanSaysCannotBe) {
   for (const auto& c : cases) {
     const plan::Schema schema = {c.slot};
     const auto program = SlotsOf(schema);
-    Filled filled(*RowLayout::Of(schema, RowLayout::kLeastPageBytes), *program);
+    Filled filled(*RowLayout::Of(schema, RowLayout::kSmallPageBytes), *program);
     Chunk chunk(1, 0);
     chunk.SelectAll(1);
     chunk.columns()[0] = c.column;

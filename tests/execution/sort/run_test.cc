@@ -45,7 +45,7 @@ Sorting RandomSorting(RandomStream& random) {
   }
   for (uint32_t i = 0; i <= random.Below(4); ++i)
     made.order.push_back({static_cast<uint32_t>(random.Below(4)), random.OneIn(2), random.OneIn(2)});
-  made.plan = RowsPlan::Make(made.schema, RowLayout::kLeastPageBytes).value();
+  made.plan = RowsPlan::Make(made.schema, RowLayout::kSmallPageBytes).value();
   return made;
 }
 
@@ -194,7 +194,7 @@ Sorting Numbers() {
   Sorting made;
   made.schema = {{Type::Integer(), false, {0, 1 << 30, true}}, {Type::Integer(), false, {0, 9, true}}};
   made.order = {{0, false, false}};
-  made.plan = RowsPlan::Make(made.schema, RowLayout::kLeastPageBytes).value();
+  made.plan = RowsPlan::Make(made.schema, RowLayout::kSmallPageBytes).value();
   return made;
 }
 

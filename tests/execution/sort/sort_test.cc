@@ -41,7 +41,7 @@ Sorting RandomSorting(RandomStream& random) {
   for (uint32_t i = 0; i <= random.Below(4); ++i) {
     made.order.push_back({static_cast<uint32_t>(random.Below(4)), random.OneIn(2), random.OneIn(2)});
   }
-  made.plan = RowsPlan::Make(made.schema, RowLayout::kLeastPageBytes).value();
+  made.plan = RowsPlan::Make(made.schema, RowLayout::kSmallPageBytes).value();
   return made;
 }
 
@@ -364,7 +364,7 @@ TEST(ResultSinkTest, WindowsHaveEveryRowOnce) {
     const int tasks = 1 + static_cast<int>(random.Below(4));
     const uint64_t window_pages = 1 + random.Below(4);
     auto sink =
-        ResultSink::Make(*sorting.plan, limit, driver.budget(), window_pages * RowLayout::kLeastPageBytes)
+        ResultSink::Make(*sorting.plan, limit, driver.budget(), window_pages * RowLayout::kSmallPageBytes)
             .value();
     WindowReader reader(*sorting.plan, *sink, seed);
     ASSERT_TRUE(driver.RunInto(sorting.schema, input, *sink, tasks).ok());
@@ -402,8 +402,8 @@ TEST(ResultSinkTest, WindowsBoundTheMemory) {
 TEST(ResultSinkTest, AFullWindowBlocks) {
   StepDriver driver(1);
   const plan::Schema schema = {{Type::Integer(), false, {0, 1 << 30, true}}};
-  const auto plan = RowsPlan::Make(schema, RowLayout::kLeastPageBytes).value();
-  auto sink = ResultSink::Make(*plan, std::nullopt, driver.budget(), RowLayout::kLeastPageBytes).value();
+  const auto plan = RowsPlan::Make(schema, RowLayout::kSmallPageBytes).value();
+  auto sink = ResultSink::Make(*plan, std::nullopt, driver.budget(), RowLayout::kSmallPageBytes).value();
   int told = 0;
   sink->window()->OnFull([&] { ++told; });
   TaskContext context = driver.NewContext();

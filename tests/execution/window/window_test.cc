@@ -113,7 +113,7 @@ struct Windowing {
 };
 
 absl::StatusOr<std::vector<Tuple>> Windowed(StepDriver& driver, const Windowing& windowing, size_t tasks) {
-  const auto plan = RowsPlan::Make(windowing.schema, RowLayout::kLeastPageBytes).value();
+  const auto plan = RowsPlan::Make(windowing.schema, RowLayout::kSmallPageBytes).value();
   std::vector<OrderSlot> order = windowing.options.partition;
   order.insert(order.end(), windowing.options.order.begin(), windowing.options.order.end());
   auto sorter = Sorter::Make(*plan, order, driver.budget()).value();
@@ -403,7 +403,7 @@ TEST(WindowTest, CancelledAndWithoutMemory) {
 absl::StatusOr<std::vector<Tuple>> WindowedByRuns(StepDriver& driver, const Windowing& windowing) {
   ScratchCluster cluster(driver);
   const std::unique_ptr<storage::ScratchSpace> space = cluster.NewSpace();
-  const auto plan = RowsPlan::Make(windowing.schema, RowLayout::kLeastPageBytes).value();
+  const auto plan = RowsPlan::Make(windowing.schema, RowLayout::kSmallPageBytes).value();
   const auto runs_plan = MakeRunsPlan(windowing.schema, driver.budget().bytes()).value();
   std::vector<OrderSlot> order = windowing.options.partition;
   order.insert(order.end(), windowing.options.order.begin(), windowing.options.order.end());
