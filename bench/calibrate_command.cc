@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "bench/calibration.h"
 #include "bench/rate_report.h"
+#include "bench/row_calibration.h"
 #include "localcluster/stop_signals.h"
 #include "terminal/exit_codes.h"
 #include "terminal/json_report.h"
@@ -30,13 +31,15 @@ absl::StatusOr<Calibrated> Calibrate(catalog::Attachment& attachment, const Cali
   // Of another version of the program some may be unknown here: then all are measured as for the first time.
   calibrated.before = catalog::FromProto(cluster.constants()).value_or(catalog::FabricConstants());
   ProgressLine progress;
-  NAM_ASSIGN_OR_RETURN(
-      calibrated.after,
-      MeasureFabricConstants(attachment, calibrated.before,
-                             {.rounds = options.rounds, .proceed = [&](const std::string& doing) {
-                                progress.Show(absl::StrCat("measuring ", doing));
-                                return !stop.Pending();
-                              }}));
+  const CalibrationOptions how{.rounds = options.rounds, .proceed = [&](const std::string& doing) {
+                                 progress.Show(absl::StrCat("measuring ", doing));
+                                 return !stop.Pending();
+                               }};
+  NAM_ASSIGN_OR_RETURN(calibrated.after, MeasureFabricConstants(attachment, calibrated.before, how));
+  if (!options.no_rows) {
+    NAM_ASSIGN_OR_RETURN(calibrated.after,
+                         FitRowConstants(attachment, calibrated.after, {.calibration = how}));
+  }
   if (!options.dry_run) {
     NAM_RETURN_IF_ERROR(
         attachment.catalog().Calibrate(catalog::ToProto(calibrated.fabric, calibrated.after)));

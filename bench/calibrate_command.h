@@ -9,6 +9,7 @@ namespace nam::bench {
 struct CalibrateOptions {
   ClusterOptions cluster;
   int rounds = 5;
+  bool no_rows = false;  // leave out what needs tables and compute servers
   bool dry_run = false;  // the catalog does not get them
   std::string format = "table";
 };

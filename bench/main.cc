@@ -93,6 +93,8 @@ class BenchCommandLine final : public CommandLine {
     Add(command, "--state-dir", cluster.state_dir, "the local cluster's directory", "DIR");
     Add(command, "--rdma", cluster.rdma, "verbs: which device", "DEVICE[:PORT][,gid=N]");
     Add(command, "--rounds", calibrate_.rounds, "of each measurement; its median counts");
+    command->add_flag("--no-rows", calibrate_.no_rows,
+                      "leave out joins and groups of tables that are loaded for it");
     command->add_flag("--dry-run", calibrate_.dry_run, "measure, and leave the catalog as it is");
     AddFormat(command, calibrate_.format, "table, json, csv or markdown");
   }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <variant>
 
 #include "base/status_macros.h"
@@ -22,11 +21,6 @@ namespace work_cost = plan::work_cost;
 
 /// More rows are not joined in the session if they can go by parts.
 constexpr double kFewRows = 10'000;
-/// A part's table stays in a processor's second-level cache.
-constexpr double kBytesOfPart = 1 << 20;
-constexpr double kFewestJoinParts = 64, kMostJoinParts = 1024;
-/// Of large parts: some for each worker, so that none is left alone with the last one.
-constexpr double kLargePartsOfWorker = 2, kFewestLargeParts = 8;
 /// Keys of a larger range are no numbers of an array.
 constexpr double kSparsest = 8;
 
@@ -48,18 +42,12 @@ double BytesOfSlot(const plan::Slot& slot) {
   }
 }
 
-/// One thread's time to read so many rows of a table and to look at them.
-double ScanPs(double rows, double row_bytes, const ClusterShape& cluster) {
-  return rows * (work_cost::kFirstFilterRowPs +
-                 row_bytes * (work_cost::kChecksumBytePs + cluster.constants.read_byte_ps));
-}
-
-/// … until all rows of a flow are there.
+/// One thread's time until all rows of a flow are there.
 double SourcePs(const Flow& flow, const TableRefs& tables, const ClusterShape& cluster) {
   const plan::Pipeline& pipeline = flow.pipeline;
   double ps = 0;
   if (const plan::TableScan* scan = plan::ScanOf(pipeline); scan != nullptr) {
-    ps = ScanPs(static_cast<double>(tables[scan->table]->rows()), BytesOfRow(scan->slots), cluster);
+    ps = ScanPs(static_cast<double>(tables[scan->table]->rows()), BytesOfRow(scan->slots), cluster.constants);
   } else {
     // Of parts, which are read, or joined.
     ps = pipeline.estimates[0].rows *
@@ -135,13 +123,7 @@ double BytesOfRows(double rows, const plan::Schema& schema) {
 }
 
 uint32_t PartsOfRows(double rows, const plan::Schema& schema) {
-  const double wanted = BytesOfRows(rows, schema) / kBytesOfPart;
-  return std::bit_ceil(static_cast<uint32_t>(std::clamp(wanted, kFewestJoinParts, kMostJoinParts)));
-}
-
-uint32_t LargeParts(double workers) {
-  return std::bit_ceil(
-      static_cast<uint32_t>(std::clamp(workers * kLargePartsOfWorker, kFewestLargeParts, kMostJoinParts)));
+  return static_cast<uint32_t>(RrjParts({.rows = rows, .row_bytes = BytesOfRow(schema)}));
 }
 
 bool TreeLowering::IsTooLarge(double rows, const plan::Schema& schema) const {
@@ -150,11 +132,7 @@ bool TreeLowering::IsTooLarge(double rows, const plan::Schema& schema) const {
 }
 
 JoinChoice TreeLowering::Choose(const JoinWork& work, const JoinPossibilities& can) const {
-  const double table_bytes = work.build.rows * (work.build.row_bytes + kTableBytesOfRow);
-  const auto rrj = std::bit_ceil(
-      static_cast<uint32_t>(std::clamp(table_bytes / kBytesOfPart, kFewestJoinParts, kMostJoinParts)));
-  const JoinParts parts{.rrj = static_cast<double>(rrj),
-                        .rdma_ghj = static_cast<double>(LargeParts(options_.cluster.workers()))};
+  const JoinParts parts{.rrj = RrjParts(work.build), .rdma_ghj = RdmaGhjParts(options_.cluster.workers())};
   return ChooseJoin(options_.join, can, CostsOf(work, parts, options_.cluster));
 }
 
@@ -188,15 +166,16 @@ absl::StatusOr<JoinChoice> TreeLowering::Choose(const Plan& star, const TableRef
   NAM_ASSIGN_OR_RETURN(const plan::Schema probed, SchemaOf(NeededFrom(star, j), tables, before));
   const double rows = build.rows * build.selectivity;
   const double probes = j == 0 ? driving.rows * driving.selectivity : star.joins[j - 1].rows_after;
-  const JoinWork work{.build = {.rows = rows,
-                                .row_bytes = BytesOfRow(built),
-                                .source_ps = ScanPs(build.rows, BytesOfRow(built), options_.cluster)},
-                      .probe = {.rows = probes,
-                                .row_bytes = BytesOfRow(probed),
-                                .source_ps = ScanPs(driving.rows, BytesOfRow(read), options_.cluster),
-                                .matching = probes > 0 ? std::min(1.0, join.rows_after / probes) : 1},
-                      .direct = IsDirect(join, tables),
-                      .heaviest = HeaviestOf(join.probe_key, tables)};
+  const JoinWork work{
+      .build = {.rows = rows,
+                .row_bytes = BytesOfRow(built),
+                .source_ps = ScanPs(build.rows, BytesOfRow(built), options_.cluster.constants)},
+      .probe = {.rows = probes,
+                .row_bytes = BytesOfRow(probed),
+                .source_ps = ScanPs(driving.rows, BytesOfRow(read), options_.cluster.constants),
+                .matching = probes > 0 ? std::min(1.0, join.rows_after / probes) : 1},
+      .direct = IsDirect(join, tables),
+      .heaviest = HeaviestOf(join.probe_key, tables)};
   return Choose(work, {.by_parts = HasHash(join.build_key), .build_too_large = IsTooLarge(rows, built)});
 }
 

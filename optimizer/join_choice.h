@@ -13,7 +13,7 @@ enum class Why : uint8_t {
   kForced,    // by a setting
   kOnly,      // no other can make it, the forced one included
   kTooLarge,  // a pipelined join's build side exceeds nam.build_mib_max
-  kTooMany,   // rows for the session, which would make a pipelined join
+  kTooMany,   // rows for the session, which would make a pipelined join, or groups for it to merge
   kFew,       // of groups: their keys have few values
 };
 

@@ -1,6 +1,7 @@
 #include "optimizer/join_cost.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -21,6 +22,14 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kBloomBytesOfRow = 0.6;
 /// A thread's table of groups, until it is written.
 constexpr double kGroupsOfATable = 131'072;
+constexpr double kBytesOfPart = 1 << 20;
+constexpr double kFewestJoinParts = 64, kMostJoinParts = 1024;
+/// Of large parts: some for each worker, so that none is left alone with the last one.
+constexpr double kLargePartsOfWorker = 2, kFewestLargeParts = 8;
+
+double PowerOfTwo(double parts) {
+  return std::bit_ceil(static_cast<uint32_t>(parts));
+}
 
 // Where nothing has been calibrated, rows cost what other estimates and virtual time say.
 static_assert(FabricConstants().build_row_ps == work_cost::kInsertRowPs);
@@ -167,6 +176,19 @@ double AccessPs(double working_set_bytes, const FabricConstants& constants) {
   const double in_l3 = constants.l3_bytes / working_set_bytes;
   const double in_cache = in_l2 * constants.l2_access_ps + (in_l3 - in_l2) * constants.l3_access_ps;
   return in_cache + (1 - in_l3) * constants.memory_access_ps;
+}
+
+double ScanPs(double rows, double row_bytes, const FabricConstants& constants) {
+  return rows *
+         (work_cost::kFirstFilterRowPs + row_bytes * (work_cost::kChecksumBytePs + constants.read_byte_ps));
+}
+
+double RrjParts(const JoinSide& build) {
+  return PowerOfTwo(std::clamp(TableBytes(build) / kBytesOfPart, kFewestJoinParts, kMostJoinParts));
+}
+
+double RdmaGhjParts(double workers) {
+  return PowerOfTwo(std::clamp(workers * kLargePartsOfWorker, kFewestLargeParts, kMostJoinParts));
 }
 
 JoinCosts CostsOf(const JoinWork& work, const JoinParts& parts, const ClusterShape& cluster) {

@@ -47,6 +47,9 @@ struct ClusterShape {
   double workers() const { return servers * threads; }
 };
 
+/// One thread's time to read so many rows of a table, of which each has so many bytes, and to look at them.
+double ScanPs(double rows, double row_bytes, const catalog::FabricConstants& constants);
+
 struct JoinSide {
   double rows = 0;
   double row_bytes = 8;  // as rows travel
@@ -77,6 +80,10 @@ struct JoinParts {
   double rrj = 64;
   double rdma_ghj = 8;
 };
+/// As many as make each part's table fit a processor's second-level cache.
+double RrjParts(const JoinSide& build);
+/// As few as keep so many workers busy.
+double RdmaGhjParts(double workers);
 /// Of all algorithms but kAuto.
 JoinCosts CostsOf(const JoinWork& work, const JoinParts& parts, const ClusterShape& cluster);
 /// The cheapest; of equal ones the first.

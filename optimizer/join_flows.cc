@@ -178,8 +178,9 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
     DropBlanks(of_left, right[k]);
   }
   // As both sides are to have as many parts, what comes of the first one does not change them.
-  const uint32_t parts = algorithm == JoinAlgorithm::kRdmaGhj ? LargeParts(options_.cluster.workers())
-                                                              : PartsOfRows(built.rows(), built.schema());
+  const uint32_t parts = algorithm == JoinAlgorithm::kRdmaGhj
+                             ? static_cast<uint32_t>(RdmaGhjParts(options_.cluster.workers()))
+                             : PartsOfRows(built.rows(), built.schema());
   const double expected_probed = probed.rows(), expected_built = built.rows();
   plan::JoinSource source{
       .probed = 0, .build = {}, .probe = {.kind = join.kind, .null_aware = join.null_aware}};

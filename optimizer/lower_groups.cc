@@ -197,9 +197,16 @@ GroupChoice TreeLowering::ChooseGroups(const Flow& flow, const plan::AggregateSi
   } else if (!MayBeMany(flow, groups_most)) {
     if (!forced) choice.why = Why::kFew;
   } else {
-    // An attempt with few groups leaves them as pages in any case. So what counts is what there may be most.
-    const GroupCosts most = CostsOfGroups(rows_most, std::min({groups_most, rows_most}), flow.schema());
-    if (forced || most.rdma_ms <= most.dist_ms) choice.algorithm = AggregateAlgorithm::kRdma;
+    // An attempt with few groups leaves them as pages in any case. So what counts is what there may be most,
+    // and whether that would fit the session. Nothing says how long texts are.
+    const double most = std::min(groups_most, rows_most);
+    const GroupCosts costs = CostsOfGroups(rows_most, most, flow.schema());
+    const bool fits =
+        std::none_of(flow.schema().begin(), flow.schema().end(),
+                     [](const plan::Slot& slot) { return PhysicalOf(slot.type) == Physical::kText; }) &&
+        BytesOfRows(most, flow.schema()) <= static_cast<double>(options_.top_bytes_max);
+    if (forced || !fits || costs.rdma_ms <= costs.dist_ms) choice.algorithm = AggregateAlgorithm::kRdma;
+    if (!forced && !fits && costs.rdma_ms > costs.dist_ms) choice.why = Why::kTooMany;
   }
   return choice;
 }

@@ -54,8 +54,9 @@ const char* WhyText(const optimizer::GroupChoice& groups) {
       return "the only one possible";
     case Why::kFew:
       return "since groups are few";
-    case Why::kTooLarge:
     case Why::kTooMany:
+      return "since groups may be too many for the session";
+    case Why::kTooLarge:
     case Why::kCheapest:
       break;
   }
