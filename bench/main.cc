@@ -6,8 +6,10 @@
 #include <string>
 
 #include "bench/block_size_command.h"
+#include "bench/calibrate_command.h"
 #include "bench/checkout_command.h"
 #include "bench/fabric_command.h"
+#include "bench/figure7.h"
 #include "bench/prefetch_command.h"
 #include "bench/server_end.h"
 #include "bench/shuffle_command.h"
@@ -67,8 +69,34 @@ class BenchCommandLine final : public CommandLine {
     AddFabricBench();
     AddStreamBenches();
     AddShuffleBench();
+    CLI::App* figure7 =
+        Command("figure7", "costs of distributed joins by selectivity, by the paper's equations",
+                [this] { return RunFigure7(figure7_); });
+    Add(figure7, "--html", figure7_.html, "write a page with the plots", "FILE");
+    AddFormat(figure7, figure7_.format, "table, json, csv or markdown");
+    AddCalibrate();
     // Not in the help: the benchmarks start it.
     Command("bench-server", "", [] { return RunBenchServer(); })->group("");
+  }
+
+  void AddCalibrate() {
+    ClusterOptions& cluster = calibrate_.cluster;
+    CLI::App* command =
+        Command("calibrate", "measure the running cluster's fabric, for the optimizer's estimates",
+                [this] { return RunCalibrate(calibrate_); });
+    Add(command, "--catalog", cluster.catalog, "the cluster's catalog; without it, the local cluster",
+        "HOST:PORT");
+    Add(command, "--secret-file", cluster.secret_file, "file with the cluster's secret", "FILE");
+    Add(command, "--tls-certificate", cluster.tls.certificate, "of this process, in PEM", "FILE");
+    Add(command, "--tls-key", cluster.tls.key, "of that certificate", "FILE");
+    Add(command, "--tls-ca", cluster.tls.authority, "certificates of the authority of the cluster", "FILE");
+    Add(command, "--state-dir", cluster.state_dir, "the local cluster's directory", "DIR");
+    Add(command, "--rdma", cluster.rdma, "verbs: which device", "DEVICE[:PORT][,gid=N]");
+    Add(command, "--rounds", calibrate_.rounds, "of each measurement; its median counts");
+    command->add_flag("--no-rows", calibrate_.no_rows,
+                      "leave out joins and groups of tables that are loaded for it");
+    command->add_flag("--dry-run", calibrate_.dry_run, "measure, and leave the catalog as it is");
+    AddFormat(command, calibrate_.format, "table, json, csv or markdown");
   }
 
   void AddBlockSizeBench() {
@@ -170,10 +198,12 @@ class BenchCommandLine final : public CommandLine {
     AddFormat(command, testbed.format, "table, json, csv or markdown");
   }
 
+  CalibrateOptions calibrate_;
   CheckoutBenchOptions checkout_bench_;
   SsbBenchOptions ssb_bench_;
   BlockSizeBenchOptions block_size_bench_;
   FabricBenchOptions fabric_bench_;
+  Figure7Options figure7_;
   PrefetchBenchOptions prefetch_bench_;
   MulticastBenchOptions multicast_bench_;
   ShuffleBenchOptions shuffle_bench_;

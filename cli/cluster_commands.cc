@@ -326,6 +326,7 @@ int RunStatus(const StatusOptions& options) {
   std::cout << Render(MembersReport(*cluster, scratch), print) << "\n"
             << Render(TablesReport(*tables, readable, &*cluster), print);
   if (*format == OutputFormat::kTable) {
+    std::cout << "\n" << CalibrationLine(*cluster) << "\n";
     for (const std::string& event : address->events) std::cout << "\n" << event;
     if (!address->events.empty()) std::cout << "\n";
   }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "catalog/missing_servers.h"
 #include "partitioner/record_row.h"
@@ -80,6 +81,17 @@ std::string KeyRole(const proto::Table& table, const std::string& column) {
 }
 
 }  // namespace
+
+std::string CalibrationLine(const proto::Cluster& cluster) {
+  if (!cluster.has_constants()) {
+    return "The fabric has not been calibrated: the optimizer takes defaults (`nam bench calibrate` measures "
+           "it).";
+  }
+  std::vector<std::string> values;
+  for (const proto::FabricConstant& constant : cluster.constants().constants())
+    values.push_back(absl::StrFormat("%s %.6g", constant.name(), constant.value()));
+  return absl::StrCat("Calibrated: ", absl::StrJoin(values, ", "), ".");
+}
 
 ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUse& scratch) {
   ResultSet result;

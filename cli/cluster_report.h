@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "proto/catalog.pb.h"
@@ -9,6 +10,8 @@
 /// What `nam status` and the shell's \d, \dt and \servers show, as rows for the table printer.
 namespace nam::cli {
 
+/// What `nam bench calibrate` has measured of the fabric, or that nobody has.
+std::string CalibrationLine(const proto::Cluster& cluster);
 /// With the scratch memory of those memory servers that have told it.
 session::ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUse& scratch = {});
 /// One row a table. `readable`: sizes as `1.5 GiB` and memory servers in one column; otherwise in bytes. With

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -24,18 +22,9 @@ using plan::Op;
 
 namespace {
 
-/// So few rows of both sides are joined in the session sooner than by parts.
-constexpr double kFewRows = 10'000;
-/// A part's table stays in a processor's second-level cache.
-constexpr double kBytesOfPart = 1 << 20;
-constexpr double kFewestJoinParts = 64, kMostJoinParts = 1024;
-/// Of large parts: some for each worker, so that none is left alone with the last one.
-constexpr uint32_t kLargePartsOfWorker = 2, kFewestLargeParts = 8;
 /// The longest range of keys whose table takes its heads from the keys themselves: a head for each of so many
 /// rows.
 constexpr double kDomainOverRows = 4;
-/// Of a row in a table of joins beside its fields: its heads and links.
-constexpr double kTableBytesOfRow = 16;
 
 bool KeepsProbeSideAlone(JoinKind kind) {
   return kind == JoinKind::kSemi || kind == JoinKind::kAnti || kind == JoinKind::kNullAwareAnti ||
@@ -50,37 +39,8 @@ bool KeepsBuilt(JoinKind kind) {
   return kind == JoinKind::kRight || kind == JoinKind::kFull;
 }
 
-double BytesOfSlot(const plan::Slot& slot) {
-  constexpr double kBytesOfText = 16;
-  switch (PhysicalOf(slot.type)) {
-    case Physical::kText:
-      return kBytesOfText;
-    case Physical::kTruth:
-      return 1;
-    case Physical::kInt64:
-    case Physical::kInt128: {
-      if (!slot.bounds.known) return PhysicalOf(slot.type) == Physical::kInt64 ? 8 : 16;
-      const double spread = static_cast<double>(slot.bounds.high) - static_cast<double>(slot.bounds.low);
-      return spread < 256 ? 1 : spread < 65536 ? 2 : spread < 4294967296.0 ? 4 : spread < 1.8e19 ? 8 : 16;
-    }
-    default:
-      return 16;
-  }
-}
-
 double TimesMore(double rows, double expected) {
   return expected > 0 ? rows / expected : 1;
-}
-
-/// What has a hash by which it can go by parts.
-bool HaveHashes(const std::vector<Expr>& keys) {
-  return std::all_of(keys.begin(), keys.end(),
-                     [](const Expr& key) { return key.type.kind != TypeKind::kInterval; });
-}
-
-/// By the parts of its keys.
-bool MayGoByParts(const std::vector<Expr>& keys) {
-  return !keys.empty() && HaveHashes(keys);
 }
 
 /// Where blanks at the end do not count, and one side may have them: that one without. Then equal keys have
@@ -94,43 +54,6 @@ void DropBlanks(const Type& other, Expr& key) {
 
 }  // namespace
 
-double BytesOfRows(double rows, const plan::Schema& schema) {
-  double bytes = kTableBytesOfRow;
-  for (const plan::Slot& slot : schema) bytes += BytesOfSlot(slot);
-  return rows * bytes;
-}
-
-uint32_t PartsOfRows(double rows, const plan::Schema& schema) {
-  const double wanted = BytesOfRows(rows, schema) / kBytesOfPart;
-  return std::bit_ceil(static_cast<uint32_t>(std::clamp(wanted, kFewestJoinParts, kMostJoinParts)));
-}
-
-uint32_t LargeParts(uint32_t workers) {
-  return std::bit_ceil(std::clamp<uint32_t>(workers * kLargePartsOfWorker, kFewestLargeParts,
-                                            static_cast<uint32_t>(kMostJoinParts)));
-}
-
-bool TreeLowering::IsTooLarge(double rows, const plan::Schema& schema) const {
-  if (options_.join != JoinAlgorithm::kAuto) return options_.join != JoinAlgorithm::kPipelined;
-  return BytesOfRows(rows, schema) > static_cast<double>(options_.build_bytes_max);
-}
-
-absl::StatusOr<size_t> TreeLowering::FirstByParts(const Plan& star, const TableRefs& tables) const {
-  size_t j = 0;
-  if (options_.join == JoinAlgorithm::kPipelined) return star.joins.size();
-  for (; j < star.joins.size(); ++j) {
-    const auto t = static_cast<size_t>(star.joins[j].table);
-    plan::Schema schema;
-    for (const uint32_t column : star.tables[t].columns) {
-      NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOfColumn(*tables[t], column));
-      schema.push_back(std::move(slot));
-    }
-    const double rows = star.tables[t].rows * star.tables[t].selectivity;
-    if (IsTooLarge(rows, schema) && HaveHashes({star.joins[j].build_key})) break;
-  }
-  return j;
-}
-
 absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probed, Flow& built) {
   // Every server reads all of a build side, which scans can do; parts are claimed, by one server each.
   const auto scans = [&](const Flow& flow) {
@@ -142,20 +65,19 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
   };
   const bool inner = join.kind == JoinKind::kInner;
   if (probed.on_servers() && built.on_servers()) {
-    const bool may_part = options_.join != JoinAlgorithm::kPipelined && MayGoByParts(join.left);
-    const auto whole = [&](const Flow& flow) {
-      return scans(flow) && !(may_part && IsTooLarge(flow.rows(), flow.schema()));
+    const auto fits = [&](const Flow& flow) {
+      return scans(flow) && !(MayGoByParts(join.left) && IsTooLarge(flow.rows(), flow.schema()));
     };
     // Rows without a partner are known of a whole build side: one server alone would have to see all probes.
-    if (join.kind != JoinKind::kFull) {
-      if (inner && !whole(built) && whole(probed)) swap();
-      if (whole(built)) return Place::kServers;
-    }
-    const bool forced = options_.join != JoinAlgorithm::kAuto;
-    if (may_part && (forced || std::max(probed.rows(), built.rows()) > kFewRows)) {
+    const bool whole_matters = join.kind != JoinKind::kFull;
+    if (inner && !fits(built) && fits(probed)) swap();
+    const bool whole = whole_matters && scans(built);
+    if (!join.choice.has_value()) join.choice = Choose(join, probed, built, whole);
+    if (join.choice->algorithm != JoinAlgorithm::kPipelined) {
       if (inner && probed.rows() < built.rows()) swap();
       return Place::kParts;
     }
+    if (whole) return Place::kServers;
   }
   // In the session the build side's stage runs first. If more rows come of it than are expected of the other
   // side, that one is built.
@@ -169,6 +91,13 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
   return Place::kSession;
 }
 
+void TreeLowering::NoteJoin(const JoinOf& join, uint32_t build) {
+  if (!join.choice.has_value()) return;
+  JoinChoice choice = *join.choice;
+  choice.build = build;
+  builder_.Note(choice);
+}
+
 absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   NAM_ASSIGN_OR_RETURN(const Place place, Meet(join, flow, build));
   if (place == Place::kParts) return JoinByParts(join, std::move(flow), std::move(build));
@@ -180,6 +109,7 @@ absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   const double build_rows = build.rows();
   const uint32_t build_site = build.pipeline.stage;
   const uint32_t built = builder_.Close(std::move(build), std::move(sink));
+  NoteJoin(join, built);
 
   if (place == Place::kServers) builder_.MoveStage(build_site, flow.pipeline.stage);
   plan::ProbeStep probe{.build = built, .kind = join.kind, .null_aware = join.null_aware};
@@ -258,8 +188,9 @@ absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys,
 }
 
 absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, Flow built) {
-  if (options_.join == JoinAlgorithm::kGhj || options_.join == JoinAlgorithm::kGhjBloom)
-    return NotSupported(absl::StrCat("nam.join = '", plan::NameOf(options_.join), "'"));
+  const JoinAlgorithm algorithm = join.choice->algorithm;
+  if (algorithm == JoinAlgorithm::kGhj || algorithm == JoinAlgorithm::kGhjBloom)
+    return NotSupported(absl::StrCat("nam.join = '", plan::NameOf(algorithm), "'"));
   std::vector<Expr> left = join.left, right = join.right;
   for (size_t k = 0; k < left.size(); ++k) {
     const Type of_left = left[k].type, of_right = right[k].type;
@@ -267,8 +198,9 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
     DropBlanks(of_left, right[k]);
   }
   // As both sides are to have as many parts, what comes of the first one does not change them.
-  const uint32_t parts = options_.join == JoinAlgorithm::kRdmaGhj ? LargeParts(options_.workers)
-                                                                  : PartsOfRows(built.rows(), built.schema());
+  const uint32_t parts = algorithm == JoinAlgorithm::kRdmaGhj
+                             ? static_cast<uint32_t>(RdmaGhjParts(options_.cluster.workers()))
+                             : PartsOfRows(built.rows(), built.schema());
   const double expected_probed = probed.rows(), expected_built = built.rows();
   plan::KeyDomain domain;
   if (left.size() == 1) {
@@ -291,6 +223,7 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
   NAM_ASSIGN_OR_RETURN(const Side probe,
                        ByParts(std::move(left), join.behind, of_probed, parts, domain, std::move(probed)));
 
+  NoteJoin(join, build.pipeline);
   source.probed = probe.pipeline;
   source.build.payload = SlotsWhere(build.layout, join.behind);
   source.probe.build = build.pipeline;

@@ -137,6 +137,7 @@ void TreeLowering::NoteValues(const Node& scan) {
     const uint64_t distinct = table.columns(column.ref.column).distinct();
     // One more where an outer join adds NULL.
     if (distinct > 0) values_of_[column.ref] = static_cast<double>(distinct) + 1;
+    heaviest_of_[column.ref] = ShareOfMostCommon(table, column.ref.column);
   }
 }
 
@@ -185,6 +186,31 @@ bool TreeLowering::MayBeMany(const Flow& flow, double groups_most) const {
              kFewGroups;
 }
 
+GroupChoice TreeLowering::ChooseGroups(const Flow& flow, const plan::AggregateSink& partial,
+                                       double groups_most, double groups) const {
+  const double rows_most = RowsMost(flow, builder_.tables());
+  const bool forced = options_.aggregate != AggregateAlgorithm::kAuto;
+  GroupChoice choice{.why = forced ? Why::kForced : Why::kCheapest,
+                     .costs = CostsOfGroups(flow.rows(), groups, flow.schema())};
+  if (!plan::GoesByParts(partial)) {
+    choice.why = Why::kOnly;
+  } else if (!MayBeMany(flow, groups_most)) {
+    if (!forced) choice.why = Why::kFew;
+  } else {
+    // An attempt with few groups leaves them as pages in any case. So what counts is what there may be most,
+    // and whether that would fit the session. Nothing says how long texts are.
+    const double most = std::min(groups_most, rows_most);
+    const GroupCosts costs = CostsOfGroups(rows_most, most, flow.schema());
+    const bool fits =
+        std::none_of(flow.schema().begin(), flow.schema().end(),
+                     [](const plan::Slot& slot) { return PhysicalOf(slot.type) == Physical::kText; }) &&
+        BytesOfRows(most, flow.schema()) <= static_cast<double>(options_.top_bytes_max);
+    if (forced || !fits || costs.rdma_ms <= costs.dist_ms) choice.algorithm = AggregateAlgorithm::kRdma;
+    if (!forced && !fits && costs.rdma_ms > costs.dist_ms) choice.why = Why::kTooMany;
+  }
+  return choice;
+}
+
 absl::StatusOr<Flow> TreeLowering::Group(Flow flow, plan::AggregateSink sink, Layout layout,
                                          double groups_most) {
   for (const Expr& key : sink.group_by) NAM_RETURN_IF_ERROR(CheckKey(key.type));
@@ -201,9 +227,12 @@ absl::StatusOr<Flow> TreeLowering::Group(Flow flow, plan::AggregateSink sink, La
   plan::AggregateSink partial = sink;
   partial.totals.clear();
   const bool always = options_.aggregate == AggregateAlgorithm::kRdma;
-  if (MayBeMany(flow, groups_most) && plan::GoesByParts(partial)) partial.parts = PartsFor(most);
+  GroupChoice choice = ChooseGroups(flow, partial, groups_most, groups);
+  if (choice.algorithm == AggregateAlgorithm::kRdma) partial.parts = PartsFor(most);
+  const bool keyed = !partial.group_by.empty();
   const uint32_t parts = partial.parts, stage = flow.pipeline.stage;
-  const uint32_t number = builder_.Close(std::move(flow), std::move(partial));
+  const uint32_t number = choice.pipeline = builder_.Close(std::move(flow), std::move(partial));
+  if (keyed) builder_.Note(choice);
   const StageFact left =
       End(stage, {.rows = groups, .by_parts = parts > 0 && (always || groups > kFewGroups)}, parts > 0);
   if (left.by_parts) return OpenParts(number, parts, sink, std::move(layout), left.rows);

@@ -273,8 +273,8 @@ std::optional<absl::StatusOr<Flow>> TreeLowering::LowerStarBlock(const Node& nod
     for (const lg::Node* scan : block.scans) NoteValues(*scan);
     // The plan's number of each table.
     std::vector<uint32_t> number_of(tables.size());
-    NAM_ASSIGN_OR_RETURN(const size_t whole, FirstByParts(star, tables));
-    NAM_ASSIGN_OR_RETURN(Flow flow, LowerStarFrom(std::move(star), tables, whole, number_of));
+    NAM_ASSIGN_OR_RETURN(const StarChoices choices, ChooseStarJoins(star, tables));
+    NAM_ASSIGN_OR_RETURN(Flow flow, LowerStarFrom(std::move(star), tables, choices, number_of));
     for (const size_t table : prepared) prepared_tables_.push_back(number_of[table]);
     for (ColumnRef& column : flow.layout) column = renaming.Back(column);
     return flow;
@@ -413,6 +413,10 @@ absl::StatusOr<Flow> TreeLowering::LowerJoin(const Node& node, const ColumnSet& 
   out.compared = std::move(compared);
   NAM_ASSIGN_OR_RETURN(Flow build, Lower(*build_side, below));
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(*probe_side, below));
+  if (out.left.size() == 1 && out.left[0].op == Op::kColumn) {
+    const auto known = heaviest_of_.find(out.left[0].column);
+    if (known != heaviest_of_.end()) out.heaviest = known->second;
+  }
   return Join(std::move(out), std::move(flow), std::move(build));
 }
 

@@ -21,13 +21,6 @@ void AddColumnsOf(const Plan::Join& join, ColumnSet& columns) {
   AddColumns(join.residuals, columns);
 }
 
-/// What the joins from `first` on look at, and what is put out.
-ColumnSet NeededFrom(const Plan& star, size_t first) {
-  ColumnSet columns(star.output.begin(), star.output.end());
-  for (size_t j = first; j < star.joins.size(); ++j) AddColumnsOf(star.joins[j], columns);
-  return columns;
-}
-
 /// Tables by their new numbers.
 void Rename(const std::vector<int>& number, std::vector<Expr>& exprs) {
   std::vector<Expr*> open;
@@ -41,6 +34,12 @@ void Rename(const std::vector<int>& number, std::vector<Expr>& exprs) {
 }
 
 }  // namespace
+
+ColumnSet NeededFrom(const Plan& star, size_t first) {
+  ColumnSet columns(star.output.begin(), star.output.end());
+  for (size_t j = first; j < star.joins.size(); ++j) AddColumnsOf(star.joins[j], columns);
+  return columns;
+}
 
 absl::StatusOr<Flow> TreeLowering::LowerSubStar(const Plan& star, const TableRefs& tables,
                                                 const std::vector<int>& some, size_t joins,
@@ -78,8 +77,30 @@ absl::StatusOr<Flow> TreeLowering::LowerSubStar(const Plan& star, const TableRef
   return flow;
 }
 
-absl::StatusOr<Flow> TreeLowering::LowerStarFrom(Plan star, const TableRefs& tables, size_t whole,
+absl::StatusOr<TreeLowering::StarChoices> TreeLowering::ChooseStarJoins(const Plan& star,
+                                                                        const TableRefs& tables) const {
+  StarChoices choices;
+  for (size_t j = 0; j < star.joins.size(); ++j) {
+    NAM_ASSIGN_OR_RETURN(const JoinChoice choice, Choose(star, tables, j));
+    if (choice.algorithm != plan::JoinAlgorithm::kPipelined) {
+      choices.first_by_parts = choice;
+      break;
+    }
+    choices.pipelined.push_back(choice);
+  }
+  return choices;
+}
+
+absl::StatusOr<Flow> TreeLowering::LowerStarFrom(Plan star, const TableRefs& tables,
+                                                 const StarChoices& choices,
                                                  std::vector<uint32_t>& number_of) {
+  const size_t whole = choices.pipelined.size();
+  // A star's pipelines begin with those of its build sides.
+  for (size_t j = 0; j < whole; ++j) {
+    JoinChoice choice = choices.pipelined[j];
+    choice.build = builder_.pipelines() + static_cast<uint32_t>(j);
+    builder_.Note(choice);
+  }
   if (whole == star.joins.size()) {
     const auto first_table = static_cast<uint32_t>(builder_.tables().size());
     for (uint32_t t = 0; t < tables.size(); ++t) number_of[t] = first_table + t;
@@ -100,7 +121,9 @@ absl::StatusOr<Flow> TreeLowering::LowerStarFrom(Plan star, const TableRefs& tab
               .right = {join.build_key},
               .residuals = join.residuals,
               .behind = NeededFrom(star, j + 1),
-              .rows = join.rows_after};
+              .rows = join.rows_after,
+              .heaviest = HeaviestOf(join.probe_key, tables)};
+    if (j == whole) of.choice = choices.first_by_parts;
     AddColumns(join.residuals, of.behind);
     NAM_ASSIGN_OR_RETURN(flow, Join(std::move(of), std::move(flow), std::move(built)));
   }

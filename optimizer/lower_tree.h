@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "optimizer/join_cost.h"
 #include "optimizer/plan_builder.h"
 #include "partitioner/record_row.h"
 #include "plan/join_algorithm.h"
@@ -47,12 +48,13 @@ struct LoweringOptions {
   plan::Runs runs = plan::Runs::kNever;
   /// What the first rows of an order may take on one server and in the session; of more all are sorted.
   uint64_t top_bytes_max = UINT64_MAX;
-  /// How the sides of joins of servers meet. kAuto: pipelined, unless the build side is expected to take more
-  /// than `build_bytes_max` on a server. A join that a forced algorithm cannot make is made by another one.
+  /// How the sides of joins of servers meet. kAuto: as the cost model says, but not pipelined if the build
+  /// side is expected to take more than `build_bytes_max` on a server. A join that a forced algorithm cannot
+  /// make is pipelined.
   plan::JoinAlgorithm join = plan::JoinAlgorithm::kPipelined;
   uint64_t build_bytes_max = UINT64_MAX;
-  /// Threads of all compute servers together, as far as is known.
-  uint32_t workers = 4;
+  /// As far as is known: for estimates.
+  ClusterShape cluster;
   /// Null: the session scans record tables as a whole, and joins them.
   RecordTables* records = nullptr;
 };

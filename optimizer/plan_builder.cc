@@ -107,6 +107,8 @@ void PlanBuilder::Renumber(const std::vector<uint32_t>& number_of) {
     std::sort(pipeline.after.begin(), pipeline.after.end());
   }
   plan_.pipelines = std::move(pipelines);
+  for (JoinChoice& join : joins_) join.build = number_of[join.build];
+  for (GroupChoice& groups : groups_) groups.pipeline = number_of[groups.pipeline];
 }
 
 absl::StatusOr<LoweredPlan> PlanBuilder::Finish() {
@@ -135,6 +137,8 @@ absl::StatusOr<LoweredPlan> PlanBuilder::Finish() {
   NAM_RETURN_IF_ERROR(plan::CheckTables(plan_, tables_));
   out.plan = std::move(plan_);
   out.tables = std::move(tables_);
+  out.joins = std::move(joins_);
+  out.groups = std::move(groups_);
   return out;
 }
 

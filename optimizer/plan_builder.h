@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "optimizer/assignment.h"
+#include "optimizer/join_choice.h"
 #include "optimizer/plan.h"
 #include "optimizer/slots.h"
 #include "plan/physical.h"
@@ -41,6 +42,8 @@ struct LoweredPlan {
   plan::PhysicalPlan plan;
   TableRefs tables;                 // as plan.tables
   std::vector<ServerStage> stages;  // those of servers: plan.stages but the session's
+  std::vector<JoinChoice> joins;    // of two flows of servers
+  std::vector<GroupChoice> groups;  // of servers
 };
 
 /// A pipeline whose end is open, at a site: a stage of servers, or the session's.
@@ -78,6 +81,12 @@ class PlanBuilder {
   /// As Close, and what the sink has left flows on in a pipeline of the session.
   absl::StatusOr<Flow> Through(Flow flow, plan::SinkNode sink, Layout layout, bool in_order = false);
 
+  /// For EXPLAIN. Of closed pipelines.
+  void Note(const JoinChoice& join) { joins_.push_back(join); }
+  void Note(const GroupChoice& groups) { groups_.push_back(groups); }
+  /// As many are closed.
+  uint32_t pipelines() const { return static_cast<uint32_t>(plan_.pipelines.size()); }
+
   plan::Pipeline& pipeline(uint32_t number) { return plan_.pipelines[number]; }
   const plan::PhysicalPlan& draft() const { return plan_; }
   plan::PhysicalPlan& draft() { return plan_; }
@@ -93,6 +102,8 @@ class PlanBuilder {
   TableRefs tables_;
   std::vector<std::optional<ServerStage>> stages_;
   std::vector<uint32_t> ended_;  // stages, in their order in the plan
+  std::vector<JoinChoice> joins_;
+  std::vector<GroupChoice> groups_;
 };
 
 }  // namespace nam::optimizer

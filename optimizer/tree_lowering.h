@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "optimizer/join_choice.h"
 #include "optimizer/lower_tree.h"
 #include "optimizer/plan_builder.h"
 #include "optimizer/slots.h"
@@ -64,6 +65,9 @@ class TreeLowering {
     plan::ColumnRef mark;  // of kMark
     ColumnSet behind;      // what its conditions look at, or something behind it
     double rows = -1;      // that are expected; -1: as the flows say
+    double heaviest = 0;   // the share of the probe side's rows with the most common key
+    /// Decided before its sides are there. Otherwise Meet decides, if both are on servers.
+    std::optional<JoinChoice> choice;
   };
   /// Who makes a join.
   enum class Place : uint8_t {
@@ -83,9 +87,15 @@ class TreeLowering {
   absl::StatusOr<Flow> LowerJoin(const Node& node, const ColumnSet& needed);
 
   // lower_star_parts.cc
-  /// A star, whose joins from `whole` on are made as those of flows. number_of[t] becomes the plan's number
-  /// of table t. Columns are named as the star names them.
-  absl::StatusOr<Flow> LowerStarFrom(Plan star, const TableRefs& tables, size_t whole,
+  /// Of a star's joins: those before the first that is not pipelined, and that one, if there is one.
+  struct StarChoices {
+    std::vector<JoinChoice> pipelined;
+    std::optional<JoinChoice> first_by_parts;
+  };
+  absl::StatusOr<StarChoices> ChooseStarJoins(const Plan& star, const TableRefs& tables) const;
+  /// A star, some of whose joins are made as those of flows. number_of[t] becomes the plan's number of table
+  /// t. Columns are named as the star names them.
+  absl::StatusOr<Flow> LowerStarFrom(Plan star, const TableRefs& tables, const StarChoices& choices,
                                      std::vector<uint32_t>& number_of);
   /// Some of its tables, the first of them driving, as a stage of their own; with its first `joins`.
   absl::StatusOr<Flow> LowerSubStar(const Plan& star, const TableRefs& tables, const std::vector<int>& some,
@@ -95,6 +105,7 @@ class TreeLowering {
   absl::StatusOr<Flow> Join(JoinOf join, Flow probed, Flow built);
   /// Brings the sides of a join to where it can be made. Those of an inner join may be swapped.
   absl::StatusOr<Place> Meet(JoinOf& join, Flow& probed, Flow& built);
+  void NoteJoin(const JoinOf& join, uint32_t build);
   absl::StatusOr<Flow> JoinByParts(const JoinOf& join, Flow probed, Flow built);
   /// What becomes of a side's rows with a NULL as a key, which have no partners.
   enum class NullKeys : uint8_t {
@@ -113,9 +124,15 @@ class TreeLowering {
   };
   absl::StatusOr<Side> ByParts(std::vector<plan::Expr> keys, const ColumnSet& behind, NullKeys nulls,
                                uint32_t parts, const plan::KeyDomain& domain, Flow flow);
-  /// The first of a star's joins whose build side is to come by parts; all: none is.
-  absl::StatusOr<size_t> FirstByParts(const Plan& star, const TableRefs& tables) const;
-  /// Whether a build side of so many rows is to come by parts.
+
+  // choose_join.cc
+  /// How a join of flows of servers is made. `whole`: every server can read all of the build side.
+  JoinChoice Choose(const JoinOf& join, const Flow& probed, const Flow& built, bool whole) const;
+  /// … and join `j` of a star.
+  absl::StatusOr<JoinChoice> Choose(const Plan& star, const TableRefs& tables, size_t j) const;
+  JoinChoice Choose(const JoinWork& work, const JoinPossibilities& can) const;
+  GroupCosts CostsOfGroups(double rows, double groups, const plan::Schema& schema) const;
+  /// Whether a build side of so many rows is larger than a server's memory for it.
   bool IsTooLarge(double rows, const plan::Schema& schema) const;
 
   // lower_groups.cc
@@ -126,6 +143,9 @@ class TreeLowering {
   /// Groups a flow, here or there; `layout` names the results. There are at most `groups_most`, as far as
   /// the keys tell.
   absl::StatusOr<Flow> Group(Flow flow, plan::AggregateSink sink, Layout layout, double groups_most);
+  /// By parts or not; of about so many groups.
+  GroupChoice ChooseGroups(const Flow& flow, const plan::AggregateSink& partial, double groups_most,
+                           double groups) const;
   /// Whether groups of the flow may be so many that they go by parts.
   bool MayBeMany(const Flow& flow, double groups_most) const;
   /// Aggregates that look at each value of their arguments once, or ignore repeats: groups by the keys and
@@ -170,6 +190,7 @@ class TreeLowering {
   const StageFacts& facts_;
   PlanBuilder builder_;
   std::map<plan::ColumnRef, double> values_of_;     // of columns with statistics: how many there are
+  std::map<plan::ColumnRef, double> heaviest_of_;   // … and the share of rows with the most common one
   std::vector<TransactionScan> transaction_scans_;  // without their pipelines
   std::vector<uint32_t> prepared_tables_;
   /// An order in which a scan's rows would be welcome, as the first of them would be enough.
@@ -187,12 +208,25 @@ class TreeLowering {
 /// the estimate is further off than any is taken to be.
 double RowsMost(const Flow& flow, const TableRefs& tables);
 
+/// Whether a key has a hash by which its rows can go by parts.
+bool HasHash(const plan::Expr& key);
+/// … and equal keys meet in one part.
+bool MayGoByParts(const std::vector<plan::Expr>& keys);
+
+/// How much of a table's rows have the most common value of a column, as far as its statistics say.
+double ShareOfMostCommon(const proto::Table& table, int column);
+
+/// … of a key over the tables of a star.
+double HeaviestOf(const plan::Expr& key, const TableRefs& tables);
+/// What a star's joins from `first` on look at, and what is put out.
+ColumnSet NeededFrom(const Plan& star, size_t first);
+
+/// Of a row as it travels.
+double BytesOfRow(const plan::Schema& schema);
 /// In a table that joins look rows up in.
 double BytesOfRows(double rows, const plan::Schema& schema);
 /// How many parts have about a MiB of these rows each.
 uint32_t PartsOfRows(double rows, const plan::Schema& schema);
-/// As few parts as keep so many workers busy.
-uint32_t LargeParts(uint32_t workers);
 
 /// A guess, to choose which side of a join is built.
 double EstimatedRows(const plan::logical::Node& node);

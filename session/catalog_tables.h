@@ -44,6 +44,8 @@ class CatalogTables final : public sql::TableSource {
   const std::vector<std::shared_ptr<const proto::Table>>& of_statement() const { return of_statement_; }
   /// Which all of it is of, once it is confirmed.
   uint64_t version() const { return version_; }
+  /// As it was told last, which may be before the statement; without servers if it never was.
+  const proto::Cluster& last_seen() const { return cluster_; }
   /// As it is during the statement.
   absl::StatusOr<const proto::Cluster*> Cluster();
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override;

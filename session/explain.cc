@@ -12,6 +12,7 @@
 #include "optimizer/cost_model.h"
 #include "plan/flow.h"
 #include "plan/print.h"
+#include "session/explained_choice.h"
 
 namespace nam::session {
 namespace {
@@ -226,6 +227,7 @@ class Lines {
         ServersStage(s);
       } else {
         Add("Session");
+        Choices(s);
         Pipelines(s);
       }
     }
@@ -249,6 +251,7 @@ class Lines {
                         servers == 1 ? "" : "s", query_.settings.window(),
                         query_.settings.in_place() ? "in place where the fabric can" : "by READ"));
     if (servers > 0) Add(CostLine(stage));
+    Choices(number);
     Pipelines(number);
     const proto::Table& driving = *stage.tables[static_cast<size_t>(stage.star.driving)];
     Add("  Assignment of " + driving.name());
@@ -263,11 +266,24 @@ class Lines {
   void PartsStage(uint32_t number) {
     const ExplainedStage& stage = query_.stages[number];
     Add(absl::StrFormat("Stage %d: %d parts, claimed by compute servers", number, stage.parts));
+    Choices(number);
     Pipelines(number);
     if (!query_.analyze) return;
     Add("  Done of the parts");
     AddShares(stage.servers, lines_);
     AddTimeline(stage.servers, "parts", lines_);
+  }
+
+  /// How the joins that are made at a stage, and its groups, are distributed, and why.
+  void Choices(uint32_t stage) {
+    for (const optimizer::JoinChoice& join : query_.joins) {
+      if (query_.StageOfJoin(join) == stage)
+        Add(absl::StrCat("  Join with P", join.build, ": ", Describe(join, query_.ActualMs(join))));
+    }
+    for (const optimizer::GroupChoice& groups : query_.groups) {
+      if (query_.plan.pipelines[groups.pipeline].stage == stage)
+        Add(absl::StrCat("  Groups of P", groups.pipeline, ": ", Describe(groups, query_.ActualMs(groups))));
+    }
   }
 
   void Pipelines(uint32_t stage) {

@@ -8,6 +8,7 @@
 
 #include "execution/sort/sorter.h"
 #include "optimizer/assignment.h"
+#include "optimizer/join_choice.h"
 #include "optimizer/lower_tree.h"
 #include "optimizer/plan.h"
 #include "plan/physical.h"
@@ -59,6 +60,8 @@ struct ExplainedQuery {
   const proto::StreamSettings& settings;
   std::vector<ExplainedStage> stages;                    // of servers: plan.stages but the session's
   const std::vector<optimizer::TransactionScan>& scans;  // by the session
+  const std::vector<optimizer::JoinChoice>& joins;
+  const std::vector<optimizer::GroupChoice>& groups;
   bool analyze = false;
   const std::vector<std::string>& replanned;  // why what has run was not what was planned at first
   // With ANALYZE:
@@ -80,8 +83,16 @@ struct ExplainedQuery {
   /// How a pipeline's record table is read by the session; empty if none is.
   std::string PathOf(uint32_t pipeline) const;
   std::string ColumnName(uint32_t table, uint32_t column) const;
+  /// Of servers, or the session's, which is the last: where the join with this build side is made.
+  uint32_t StageOfJoin(const optimizer::JoinChoice& join) const;
+  /// … and what its stages took: those of its sides, if these go by parts, and its own. Nothing without
+  /// ANALYZE, and of the session's.
+  std::optional<double> ActualMs(const optimizer::JoinChoice& join) const;
+  /// Of the stage that groups, and of the one that merges its parts.
+  std::optional<double> ActualMs(const optimizer::GroupChoice& groups) const;
 
  private:
+  double StageMs(uint32_t stage) const;
   bool OfSession(uint32_t pipeline) const { return plan.pipelines[pipeline].stage >= stages.size(); }
   std::optional<ActualRows> OfServers(uint32_t pipeline, size_t node) const;
   std::optional<ActualRows> LeftBySink(uint32_t pipeline) const;

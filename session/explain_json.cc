@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "plan/flow.h"
 #include "plan/print.h"
 #include "session/explain.h"
+#include "session/explained_choice.h"
 
 namespace nam::session {
 namespace {
@@ -46,12 +48,43 @@ class Document {
     Json stages = Json::array();
     for (uint32_t s = 0; s < query_.plan.stages.size(); ++s) stages.push_back(Stage(s));
     Json out = {{"stages", std::move(stages)}};
+    if (!query_.joins.empty()) out["joins"] = Joins();
+    if (!query_.groups.empty()) out["groups"] = Groups();
     if (!query_.replanned.empty()) out["planned_anew"] = query_.replanned;
     if (query_.analyze) out["result"] = {{"rows", query_.result_rows}, {"ms", query_.result_ms}};
     return out;
   }
 
  private:
+  Json Joins() const {
+    Json joins = Json::array();
+    for (const optimizer::JoinChoice& join : query_.joins) {
+      Json& out = joins.emplace_back(Json{{"build", join.build},
+                                          {"stage", query_.StageOfJoin(join)},
+                                          {"algorithm", plan::NameOf(join.algorithm)},
+                                          {"why", WhyText(join)}});
+      for (size_t a = 0; a < join.costs.size(); ++a) {
+        if (std::isfinite(join.costs[a]))
+          out["estimated_ms"][plan::NameOf(static_cast<plan::JoinAlgorithm>(a))] = join.costs[a];
+      }
+      if (const auto actual = query_.ActualMs(join); actual.has_value()) out["actual_ms"] = *actual;
+    }
+    return joins;
+  }
+
+  Json Groups() const {
+    Json all = Json::array();
+    for (const optimizer::GroupChoice& groups : query_.groups) {
+      Json& out = all.emplace_back(
+          Json{{"pipeline", groups.pipeline},
+               {"algorithm", plan::NameOf(groups.algorithm)},
+               {"why", WhyText(groups)},
+               {"estimated_ms", {{"rdma", groups.costs.rdma_ms}, {"dist", groups.costs.dist_ms}}}});
+      if (const auto actual = query_.ActualMs(groups); actual.has_value()) out["actual_ms"] = *actual;
+    }
+    return all;
+  }
+
   Json Stage(uint32_t number) const {
     Json pipelines = Json::array();
     for (uint32_t p = 0; p < query_.plan.pipelines.size(); ++p) {

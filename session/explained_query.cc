@@ -133,4 +133,45 @@ std::string ExplainedQuery::ColumnName(uint32_t table, uint32_t column) const {
   return tables[table]->columns(static_cast<int>(column)).name();
 }
 
+uint32_t ExplainedQuery::StageOfJoin(const optimizer::JoinChoice& join) const {
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    const auto* source = std::get_if<plan::JoinSource>(&pipeline.source);
+    if (source != nullptr && source->probe.build == join.build) return pipeline.stage;
+    for (const plan::StepNode& step : pipeline.steps) {
+      const auto* probe = std::get_if<plan::ProbeStep>(&step);
+      if (probe != nullptr && probe->build == join.build) return pipeline.stage;
+    }
+  }
+  return static_cast<uint32_t>(stages.size());
+}
+
+double ExplainedQuery::StageMs(uint32_t stage) const {
+  double ms = 0;
+  for (const ServerReport& server : stages[stage].servers) {
+    for (const ServerReport::Turn& turn : server.turns) ms = std::max(ms, turn.ended_ms);
+  }
+  return ms;
+}
+
+std::optional<double> ExplainedQuery::ActualMs(const optimizer::JoinChoice& join) const {
+  const uint32_t stage = StageOfJoin(join);
+  if (!analyze || stage >= stages.size()) return std::nullopt;
+  const auto* source = std::get_if<plan::JoinSource>(&plan.pipelines[plan.stages[stage].claimed].source);
+  if (source == nullptr || source->probe.build != join.build) return StageMs(stage);
+  return StageMs(plan.pipelines[join.build].stage) + StageMs(plan.pipelines[source->probed].stage) +
+         StageMs(stage);
+}
+
+std::optional<double> ExplainedQuery::ActualMs(const optimizer::GroupChoice& groups) const {
+  const uint32_t stage = plan.pipelines[groups.pipeline].stage;
+  if (!analyze || stage >= stages.size()) return std::nullopt;
+  double ms = StageMs(stage);
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    const auto* parts = std::get_if<plan::PartitionSource>(&pipeline.source);
+    if (parts != nullptr && parts->pipeline == groups.pipeline && pipeline.stage < stages.size())
+      ms += StageMs(pipeline.stage);
+  }
+  return ms;
+}
+
 }  // namespace nam::session

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "catalog/fabric_constants.h"
 #include "partitioner/pieces.h"
 #include "plan/codec.h"
 #include "sql/bound_query.h"
@@ -129,6 +130,24 @@ absl::StatusOr<std::vector<proto::Member>> StageRunner::ComputeServers() {
     members.resize(std::min<size_t>(members.size(), static_cast<size_t>(settings_.compute_servers)));
   }
   return members;
+}
+
+optimizer::ClusterShape StageRunner::Shape() const {
+  const proto::Cluster& cluster = tables_.last_seen();
+  int64_t servers = 0;
+  uint32_t threads = 1;
+  for (const proto::Member& member : cluster.members()) {
+    if (!member.alive() || member.role() != proto::ROLE_COMPUTE) continue;
+    ++servers;
+    threads = std::max(threads, member.threads());
+  }
+  if (settings_.compute_servers > 0) servers = std::min(servers, settings_.compute_servers);
+  const fabric::Kind kind = attachment_.fabric().kind();
+  return {.servers = static_cast<double>(std::max<int64_t>(1, servers)),
+          .threads = static_cast<double>(threads),
+          .overlapped = kind == fabric::Kind::kVerbs || kind == fabric::Kind::kSim,
+          // Another program's may have names that are not known here.
+          .constants = catalog::FromProto(cluster.constants()).value_or(catalog::FabricConstants())};
 }
 
 absl::Status StageRunner::FindServers(PlacedStage& placed, const RecordReads* records) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
 #include "optimizer/assignment.h"
+#include "optimizer/join_cost.h"
 #include "optimizer/plan.h"
 #include "plan/physical.h"
 #include "session/catalog_tables.h"
@@ -60,6 +61,8 @@ class StageRunner {
   /// A query begins.
   void BeginQuery();
 
+  /// Who works on queries, as the catalog has told last: for estimates, which are not worth waiting for it.
+  optimizer::ClusterShape Shape() const;
   /// Living compute servers, and what each does of the stage.
   absl::Status FindServers(PlacedStage& placed, const RecordReads* records);
   /// What attempts at stages of the plan have alike.

@@ -27,7 +27,8 @@ constexpr uint64_t kTopRowsOfBudget = 4;
 /// Behind estimates that are this far off the rest is planned anew.
 constexpr double kFarOff = 10;
 
-optimizer::LoweringOptions LoweringOf(const SessionSettings& settings) {
+optimizer::LoweringOptions LoweringOf(const SessionSettings& settings,
+                                      const optimizer::ClusterShape& cluster) {
   using plan::Runs;
   constexpr Runs kRuns[] = {Runs::kIfMany, Runs::kNever, Runs::kAlways};
   return {.whole_tuples = settings.whole_tuples,
@@ -35,7 +36,8 @@ optimizer::LoweringOptions LoweringOf(const SessionSettings& settings) {
           .runs = kRuns[static_cast<size_t>(settings.sorts_by_runs)],
           .top_bytes_max = settings.result_bytes_max() / kTopRowsOfBudget,
           .join = settings.join,
-          .build_bytes_max = settings.build_bytes_max()};
+          .build_bytes_max = settings.build_bytes_max(),
+          .cluster = cluster};
 }
 
 /// Whether servers may need scratch memory.
@@ -95,7 +97,7 @@ absl::StatusOr<std::unique_ptr<TreeRun>> TreeRun::Make(const Options& options, p
     start.columns.push_back({column.name, column.type});
   NAM_RETURN_IF_ERROR(optimizer::Rewrite(query));
   start.query = std::make_shared<const plan::logical::Query>(std::move(query));
-  start.lowering = LoweringOf(options.settings);
+  start.lowering = LoweringOf(options.settings, options.stages.Shape());
   auto out = std::make_unique<TreeRun>(options, std::move(start));
   NAM_RETURN_IF_ERROR(out->Plan(0));
   return out;
@@ -157,12 +159,14 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   NotedReceiver noted(receiver);
   absl::StatusOr<ResultSet> result = TryStages(noted);
   const bool too_large = result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
-  if (!too_large || noted.begun() || current_.lowering.join != plan::JoinAlgorithm::kAuto) return result;
+  const bool may_part =
+      current_.lowering.join == plan::JoinAlgorithm::kAuto && current_.lowering.build_bytes_max > 0;
+  if (!too_large || noted.begun() || !may_part) return result;
   // Nobody reads what has been written so far.
   options_.stages.scratch().Use();
   options_.stages.scratch().EndQuery(/*tell=*/true);
   if (options_.stages.scratch().Open() == 0) return result;
-  current_.lowering.join = plan::JoinAlgorithm::kRrj;
+  current_.lowering.build_bytes_max = 0;
   facts_.clear();
   left_.clear();
   kept_bytes_ = 0;
@@ -320,6 +324,8 @@ std::vector<std::string> TreeRun::Describe(const std::optional<Ran>& ran, bool j
                        .settings = settings,
                        .stages = {},
                        .scans = current_.tree->transaction_scans,
+                       .joins = lowered().joins,
+                       .groups = lowered().groups,
                        .analyze = ran.has_value(),
                        .replanned = replanned_,
                        .session_rows = session_rows_,

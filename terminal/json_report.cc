@@ -143,6 +143,9 @@ std::string StatusJson(const proto::Cluster& cluster, const ScratchUse& scratch,
     }
   }
   for (const proto::Table& table : tables) table_rows.push_back(TableJson(table, cluster));
+  Json constants = Json::object();  // empty: not calibrated
+  for (const proto::FabricConstant& constant : cluster.constants().constants())
+    constants[constant.name()] = constant.value();
   return Dump({{"command", "status"},
                {"config",
                 {{"cluster", cluster.name()},
@@ -154,6 +157,7 @@ std::string StatusJson(const proto::Cluster& cluster, const ScratchUse& scratch,
                {"rows", members},
                {"tables", table_rows},
                {"events", events},
+               {"constants", constants},
                {"summary", {{"used_bytes", used}, {"memory_bytes", total}}}});
 }
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <random>
@@ -250,7 +251,7 @@ TEST(Stages, BuildSidesThatDoNotFitComeByParts) {
   const std::string query =
       "select * from (select c_region, sum(b.lo_revenue) from lineorder a join lineorder b on a.lo_orderkey "
       "= b.lo_orderkey join customer on a.lo_custkey = c_custkey group by 1) g";
-  const LoweredTree whole = Joined(query, 4096 * kMiB);
+  const LoweredTree whole = Joined(query, 4096 * kMiB, {}, JoinAlgorithm::kPipelined);
   EXPECT_EQ(whole.lowered.stages.size(), 1u) << TextOf(whole);
   const LoweredTree tree = Joined(query, 16 * kMiB);
   ASSERT_EQ(tree.lowered.stages.size(), 3u) << TextOf(tree);
@@ -274,9 +275,10 @@ TEST(Stages, BuildSidesThatDoNotFitComeByParts) {
 TEST(Stages, GraceHashJoinsHaveLargeParts) {
   const std::string query =
       "select count(*) from lineorder a join lineorder b on a.lo_orderkey = b.lo_orderkey";
-  const auto parts = [&](JoinAlgorithm join, uint32_t workers) {
+  const auto parts = [&](JoinAlgorithm join, double workers) {
     Tables tables;
-    const auto tree = LowerTree(Bound(query, tables), {.join = join, .workers = workers});
+    const auto tree =
+        LowerTree(Bound(query, tables), {.join = join, .cluster = {.servers = 1, .threads = workers}});
     EXPECT_TRUE(tree.ok()) << tree.status();
     return tree.ok() && tree->lowered.stages.size() == 3 ? tree->lowered.stages[2].parts : 0;
   };
@@ -421,6 +423,102 @@ TEST(Stages, CommonTablesOfManyRowsGoToScratchMemory) {
       Joined(query("where lo_orderkey < 100"), 4096 * kMiB, {}, JoinAlgorithm::kRrj).lowered.stages.size(),
       4u);
   EXPECT_EQ(Joined(query(""), 4096 * kMiB, {}, JoinAlgorithm::kPipelined).lowered.stages.size(), 1u);
+}
+
+/// What is large beside the caches and the network is partitioned though it would fit, dimensions are not.
+TEST(Stages, TheCheapestJoinIsChosenAndNoted) {
+  const std::string query =
+      "select count(*) from lineorder a join lineorder b on a.lo_orderkey = b.lo_orderkey join customer on "
+      "a.lo_custkey = c_custkey";
+  const LoweredTree tree = Joined(query, 4096 * kMiB);
+  ASSERT_EQ(tree.lowered.joins.size(), 2u) << TextOf(tree);
+  for (const JoinChoice& join : tree.lowered.joins) {
+    EXPECT_EQ(join.why, Why::kCheapest);
+    for (const double ms : join.costs) EXPECT_LE(CostOf(join.algorithm, join.costs), ms);
+    const plan::Pipeline& build = tree.lowered.plan.pipelines[join.build];
+    const bool by_parts = std::holds_alternative<plan::PartitionSink>(build.sink);
+    EXPECT_EQ(join.algorithm == JoinAlgorithm::kPipelined, !by_parts) << TextOf(tree);
+    EXPECT_TRUE(by_parts || std::holds_alternative<plan::BuildSink>(build.sink)) << TextOf(tree);
+    EXPECT_TRUE(std::isinf(CostOf(JoinAlgorithm::kGhj, join.costs))) << "there is no exchange";
+  }
+  EXPECT_EQ(tree.lowered.joins[0].algorithm, JoinAlgorithm::kPipelined) << "customer";
+  EXPECT_EQ(tree.lowered.joins[1].algorithm, JoinAlgorithm::kRrj);
+  EXPECT_NE(JoinOfStage(tree, 2), nullptr);
+  for (const JoinAlgorithm forced :
+       {JoinAlgorithm::kRrj, JoinAlgorithm::kRdmaGhj, JoinAlgorithm::kPipelined}) {
+    const LoweredTree of = Joined(query, 4096 * kMiB, {}, forced);
+    ASSERT_EQ(of.lowered.joins.size(), 2u) << TextOf(of);
+    for (const JoinChoice& join : of.lowered.joins) {
+      EXPECT_EQ(join.algorithm, forced);
+      EXPECT_EQ(join.why, Why::kForced);
+    }
+  }
+  const LoweredTree crossed =
+      Joined("select count(*) from customer left join supplier on c_custkey < s_suppkey", 4096 * kMiB, {},
+             JoinAlgorithm::kRrj);
+  ASSERT_EQ(crossed.lowered.joins.size(), 1u) << TextOf(crossed);
+  EXPECT_EQ(crossed.lowered.joins[0].algorithm, JoinAlgorithm::kPipelined);
+  EXPECT_EQ(crossed.lowered.joins[0].why, Why::kOnly) << "rrj is forced, and cannot make it";
+  const LoweredTree large = Joined(query, kMiB);
+  EXPECT_EQ(large.lowered.joins.back().why, Why::kTooLarge) << TextOf(large);
+}
+
+TEST(Stages, ConstantsOfTheFabricDecide) {
+  Tables tables;
+  const std::string query =
+      "select count(*) from lineorder a join lineorder b on a.lo_orderkey = b.lo_orderkey";
+  LoweringOptions options{.join = JoinAlgorithm::kAuto};
+  const auto algorithm = [&] {
+    const auto tree = LowerTree(Bound(query, tables), options);
+    EXPECT_TRUE(tree.ok()) << tree.status();
+    return tree.ok() ? tree->lowered.joins.at(0).algorithm : JoinAlgorithm::kAuto;
+  };
+  EXPECT_EQ(algorithm(), JoinAlgorithm::kRrj);
+  options.cluster.constants.write_64k_byte_ps = 1e5;  // 10 MB/s
+  EXPECT_EQ(algorithm(), JoinAlgorithm::kPipelined);
+  options.cluster.constants = {};
+  options.cluster.constants.part_ps = 1e9;  // few parts pay
+  options.cluster.constants.memory_access_ps = options.cluster.constants.l2_access_ps;
+  EXPECT_NE(algorithm(), JoinAlgorithm::kRrj);
+}
+
+TEST(Stages, GroupsAreNotedWithWhatBothWaysCost) {
+  const LoweredTree many = Lowered(kManyGroups);
+  ASSERT_EQ(many.lowered.groups.size(), 1u) << TextOf(many);
+  EXPECT_EQ(many.lowered.groups[0].algorithm, AggregateAlgorithm::kRdma);
+  EXPECT_EQ(many.lowered.groups[0].why, Why::kCheapest);
+  EXPECT_LT(many.lowered.groups[0].costs.rdma_ms, many.lowered.groups[0].costs.dist_ms);
+  const LoweredTree few = Lowered("select lo_linenumber, sum(lo_revenue) from lineorder group by 1");
+  ASSERT_EQ(few.lowered.groups.size(), 1u) << TextOf(few);
+  EXPECT_EQ(few.lowered.groups[0].algorithm, AggregateAlgorithm::kDist);
+  EXPECT_EQ(few.lowered.groups[0].why, Why::kFew);
+  Tables tables;
+  const auto forced = LowerTree(Bound(kManyGroups, tables), {.aggregate = AggregateAlgorithm::kDist});
+  ASSERT_TRUE(forced.ok()) << forced.status();
+  EXPECT_EQ(forced->lowered.groups.at(0).why, Why::kForced);
+  EXPECT_EQ(forced->lowered.stages.size(), 1u);
+}
+
+/// The star schema's plans are pipelined on whatever there is, as they were before anything was estimated.
+TEST(Stages, SsbsPlansDoNotDependOnTheCluster) {
+  for (const ssb::Query& query : ssb::Queries()) {
+    const std::string plain = TextOf(Lowered(std::string(query.sql)));
+    for (const double servers : {1.0, 2.0, 4.0, 16.0, 64.0}) {
+      for (const double threads : {1.0, 2.0, 16.0}) {
+        for (const bool overlapped : {false, true}) {
+          Tables tables;
+          const auto tree =
+              LowerTree(Bound(std::string(query.sql), tables),
+                        {.aggregate = AggregateAlgorithm::kAuto,
+                         .join = JoinAlgorithm::kAuto,
+                         .build_bytes_max = 4096 * kMiB,
+                         .cluster = {.servers = servers, .threads = threads, .overlapped = overlapped}});
+          ASSERT_TRUE(tree.ok()) << tree.status();
+          EXPECT_EQ(TextOf(*tree), plain) << query.id << " " << servers << " servers of " << threads;
+        }
+      }
+    }
+  }
 }
 
 TEST(Stages, SsbsQueriesNeedNoFurtherStage) {

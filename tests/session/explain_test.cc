@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "catalog/fabric_constants.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
 #include "types/sql_error.h"
@@ -172,6 +173,65 @@ TEST_F(ExplainTest, ScansCountWhatTheirConditionsLeave) {
   EXPECT_TRUE(absl::StrContains(probe_of(codes), "(actual 2,000 of 10,000)")) << codes;
   const std::string general = Explain("explain analyze " + query + "big.x * big.id % 4 = 1");
   EXPECT_TRUE(absl::StrContains(probe_of(general), "(actual 8,000 of 40,000)")) << general;
+}
+
+/// Of each join and each grouping of servers: the algorithm, why, and what others were estimated to take.
+TEST_F(ExplainTest, AlgorithmsAndWhatOthersWouldCost) {
+  const std::string query = "select big.d, count(*) from big, dim where big.d = dim.d group by big.d";
+  const std::string small = Explain("explain " + query);
+  EXPECT_TRUE(std::regex_search(
+      small, std::regex("Join with P0: pipelined, the cheapest: estimated [0-9.e+-]+ ms; rrj [0-9.e+-]+ ms, "
+                        "rdma_ghj [0-9.e+-]+ ms\n")))
+      << small;
+  EXPECT_TRUE(std::regex_search(
+      small, std::regex("Groups of P1: dist, since groups are few: estimated [0-9.e+-]+ ms; rdma ")))
+      << small;
+  Run("set nam.join = 'rrj'");
+  Run("set nam.aggregate = 'rdma'");
+  const std::string forced = Explain("explain analyze " + query);
+  EXPECT_TRUE(std::regex_search(
+      forced,
+      std::regex("Join with P0: rrj, forced by nam.join: estimated [0-9.e+-]+ ms, actual [0-9.e+-]+ ms; "
+                 "pipelined [0-9.e+-]+ ms, rdma_ghj [0-9.e+-]+ ms\n")))
+      << forced;
+  EXPECT_TRUE(std::regex_search(
+      forced,
+      std::regex("Groups of P[0-9]: rdma, forced by nam.aggregate: estimated [0-9.e+-]+ ms, actual ")))
+      << forced;
+  const Json json = ExplainJson("explain (analyze, format json) " + query);
+  const Json& join = json.at("joins").at(0);
+  EXPECT_EQ(join.at("algorithm"), "rrj");
+  EXPECT_EQ(join.at("why"), "forced by nam.join");
+  EXPECT_GT(join.at("actual_ms"), 0);
+  EXPECT_GT(join.at("estimated_ms").at("pipelined"), 0);
+  EXPECT_GT(join.at("estimated_ms").at("rdma_ghj"), 0);
+  EXPECT_EQ(json.at("groups").at(0).at("algorithm"), "rdma");
+  EXPECT_GT(json.at("groups").at(0).at("estimated_ms").at("dist"), 0);
+
+  const std::string crossed = Explain("explain select count(*) from big left join dim on big.d < dim.d");
+  EXPECT_NE(crossed.find("pipelined, the only one possible: estimated"), std::string::npos) << crossed;
+  const auto refused = [&](const char* name) {
+    Run(absl::StrCat("set nam.join = ", name));
+    const auto result = cluster_.session().Execute(query);
+    return SqlErrorOf(result.status()).value_or(SqlError{});
+  };
+  for (const char* const name : {"ghj", "ghj_bloom"}) EXPECT_EQ(refused(name).sqlstate, "0A000") << name;
+}
+
+/// A statement that was planned before is planned anew with constants that have come meanwhile.
+TEST_F(ExplainTest, ConstantsOfTheCatalogMakeThePlan) {
+  const std::string query = "select count(*) from big a, big b where a.x = b.x";
+  const auto algorithm = [&] {
+    return ExplainJson("explain (format json) " + query).at("joins").at(0).at("algorithm").get<std::string>();
+  };
+  const TextRows expected = Run(query);
+  EXPECT_EQ(algorithm(), "pipelined");
+  catalog::FabricConstants constants;
+  constants.stage_ps = constants.call_ps = constants.slab_ps = constants.part_ps = 1e3;
+  constants.build_row_ps = 1e6;
+  ASSERT_EQ(cluster_.attachment().catalog().Calibrate(catalog::ToProto("shm", constants)), absl::OkStatus());
+  EXPECT_EQ(Run(query), expected);
+  EXPECT_NE(algorithm(), "pipelined");
 }
 
 TEST_F(ExplainTest, AnAggregateWithoutKeysIsOneRow) {

@@ -1,0 +1,140 @@
+#include "bench/figure7.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "bench/rate_report.h"
+#include "localcluster/connect.h"
+#include "optimizer/join_cost.h"
+#include "terminal/exit_codes.h"
+#include "terminal/plot.h"
+#include "terminal/table_printer.h"
+
+namespace nam::bench {
+
+using plan::JoinAlgorithm;
+
+namespace {
+
+constexpr int kSteps = 20;
+constexpr double kMsOfS = 1e3;
+constexpr char kRemarks[] =
+    "Milliseconds of a join of two relations of 1M tuples of 8 bytes, by the equations of the paper's "
+    "sections 5.1 "
+    "and 5.2 alone: c_mem = 1e-9 s a byte, c_net of messages of 2 KiB, Bloom filters with 10 % errors.";
+
+struct Curve {
+  const char* figure;
+  Figure7Network network;
+  JoinAlgorithm algorithm;
+
+  std::string name() const { return absl::StrCat(network.name, " ", plan::NameOf(algorithm)); }
+};
+constexpr std::array kCurves = {Curve{"7a", kIpOverEthernet, JoinAlgorithm::kGhj},
+                                Curve{"7a", kIpOverEthernet, JoinAlgorithm::kGhjBloom},
+                                Curve{"7b", kIpOverInfiniBand, JoinAlgorithm::kGhj},
+                                Curve{"7b", kIpOverInfiniBand, JoinAlgorithm::kGhjBloom},
+                                Curve{"7b", kRdma, JoinAlgorithm::kRdmaGhj},
+                                Curve{"7b", kRdma, JoinAlgorithm::kRrj}};
+
+/// The largest selectivity at which the reduction is no loss.
+double PaysBelow(const Figure7Network& network) {
+  constexpr int kFine = 10'000;
+  int pays = 0;
+  for (int s = 0; s <= kFine; ++s) {
+    const double selectivity = static_cast<double>(s) / kFine;
+    if (Figure7Cost(JoinAlgorithm::kGhjBloom, network, selectivity) <=
+        Figure7Cost(JoinAlgorithm::kGhj, network, selectivity))
+      pays = s;
+  }
+  return static_cast<double>(pays) / kFine;
+}
+
+std::string FigureOf(const std::string& number, const std::string& title) {
+  LinePlot plot{.title = title, .x_label = "join selectivity", .y_label = "ms", .series = {}};
+  for (const Curve& curve : kCurves) {
+    if (number != curve.figure) continue;
+    LinePlot::Series& series = plot.series.emplace_back();
+    series.name = curve.name();
+    for (int s = 0; s <= kSteps; ++s) {
+      const double selectivity = static_cast<double>(s) / kSteps;
+      series.points.emplace_back(selectivity,
+                                 kMsOfS * Figure7Cost(curve.algorithm, curve.network, selectivity));
+    }
+  }
+  return SvgOf(plot);
+}
+
+absl::Status WriteFigure7(const std::string& path) {
+  return WritePage(path, {.title = "Figure 7: cost analysis of joins",
+                          .text = kRemarks,
+                          .figures = {FigureOf("7a", "Figure 7(a): joins over Ethernet"),
+                                      FigureOf("7b", "Figure 7(b): joins over InfiniBand")},
+                          .rows = Figure7Rows()});
+}
+
+}  // namespace
+
+double Figure7Cost(JoinAlgorithm algorithm, const Figure7Network& network, double selectivity) {
+  const double left = std::min(1.0, selectivity + kFigure7BloomError);
+  const optimizer::ByteCosts costs{
+      .memory = kFigure7MemoryByteS, .network = network.byte_s, .background = network.byte_s};
+  return 2 * kFigure7Rows * kFigure7RowBytes * CostOf(optimizer::PassesOf(algorithm, left), costs);
+}
+
+Json Figure7Rows() {
+  Json rows = Json::array();
+  for (const Curve& curve : kCurves) {
+    for (int s = 0; s <= kSteps; ++s) {
+      const double selectivity = static_cast<double>(s) / kSteps;
+      rows.push_back({{"figure", curve.figure},
+                      {"network", curve.network.name},
+                      {"algorithm", plan::NameOf(curve.algorithm)},
+                      {"selectivity", selectivity},
+                      {"ms", Rounded(kMsOfS * Figure7Cost(curve.algorithm, curve.network, selectivity))}});
+    }
+  }
+  return rows;
+}
+
+Json Figure7Summary() {
+  constexpr Figure7Network kLikeMemory{"memory", kFigure7MemoryByteS};
+  const double rrj = Figure7Cost(JoinAlgorithm::kRrj, kLikeMemory, 1);
+  return {{"reduction_pays_below_ipoeth", PaysBelow(kIpOverEthernet)},
+          {"reduction_pays_below_ipoib", PaysBelow(kIpOverInfiniBand)},
+          {"rrj_over_ghj", Rounded(Figure7Cost(JoinAlgorithm::kGhj, kLikeMemory, 1) / rrj)},
+          {"rrj_over_rdma_ghj", Rounded(Figure7Cost(JoinAlgorithm::kRdmaGhj, kLikeMemory, 1) / rrj)}};
+}
+
+int RunFigure7(const Figure7Options& options) {
+  const auto format = ParseOutputFormat(options.format);
+  if (!format.ok()) return Refuse(format.status());
+  if (!options.html.empty()) {
+    if (const absl::Status checked = CheckHtmlPath(options.html); !checked.ok()) return Refuse(checked);
+    if (const absl::Status written = WriteFigure7(options.html); !written.ok()) return ReportFailure(written);
+  }
+  if (*format == OutputFormat::kJson) {
+    std::cout << JsonReport{.command = "bench figure7",
+                            .config = {{"rows", kFigure7Rows},
+                                       {"row_bytes", kFigure7RowBytes},
+                                       {"memory_byte_s", kFigure7MemoryByteS},
+                                       {"bloom_error", kFigure7BloomError},
+                                       {"ipoeth_byte_s", kIpOverEthernet.byte_s},
+                                       {"ipoib_byte_s", kIpOverInfiniBand.byte_s},
+                                       {"rdma_byte_s", kRdma.byte_s}},
+                            .rows = Figure7Rows(),
+                            .summary = Figure7Summary()}
+                     .ToString();
+    return kExitOk;
+  }
+  std::cout << Render(TableOf(Figure7Rows()), {.format = *format, .footer = false});
+  if (*format != OutputFormat::kTable) return kExitOk;
+  std::cout << kRemarks << "\n";
+  for (const auto& [key, value] : Figure7Summary().items()) std::cout << key << ": " << value << "\n";
+  return kExitOk;
+}
+
+}  // namespace nam::bench

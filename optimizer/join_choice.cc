@@ -1,0 +1,25 @@
+#include "optimizer/join_choice.h"
+
+#include <limits>
+
+namespace nam::optimizer {
+
+using plan::JoinAlgorithm;
+
+JoinChoice ChooseJoin(JoinAlgorithm wanted, const JoinPossibilities& can, JoinCosts costs) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const bool exchange =
+      can.by_parts && (can.exchange || wanted == JoinAlgorithm::kGhj || wanted == JoinAlgorithm::kGhjBloom);
+  if (!can.by_parts) CostOf(JoinAlgorithm::kRrj, costs) = CostOf(JoinAlgorithm::kRdmaGhj, costs) = kNever;
+  if (!exchange) CostOf(JoinAlgorithm::kGhj, costs) = CostOf(JoinAlgorithm::kGhjBloom, costs) = kNever;
+  if (!can.by_parts) return {.algorithm = JoinAlgorithm::kPipelined, .why = Why::kOnly, .costs = costs};
+  if (wanted != JoinAlgorithm::kAuto) return {.algorithm = wanted, .why = Why::kForced, .costs = costs};
+  Why why = Why::kCheapest;
+  if (can.build_too_large || can.session_too_small) {
+    why = can.build_too_large ? Why::kTooLarge : Why::kTooMany;
+    CostOf(JoinAlgorithm::kPipelined, costs) = kNever;
+  }
+  return {.algorithm = CheapestOf(costs), .why = why, .costs = costs};
+}
+
+}  // namespace nam::optimizer
