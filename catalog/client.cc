@@ -42,6 +42,7 @@ class RemoteClient final : public Client {
   absl::StatusOr<uint64_t> ChangePart(const proto::ChangePartRequest& request) override;
   absl::StatusOr<std::vector<uint32_t>> AllocateGroups(MemberId member, uint32_t count) override;
   absl::Status ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) override;
+  absl::Status Calibrate(const proto::FabricConstants& constants) override;
 
  private:
   /// A call with the newest mark that is known; takes the answer's over.
@@ -256,6 +257,12 @@ absl::Status RemoteClient::ReleaseGroups(MemberId member, const std::vector<uint
   request.set_member(member.value());
   request.mutable_groups()->Add(groups.begin(), groups.end());
   return Call(peer_, kReleaseGroups, request, lease_call_us_).status();
+}
+
+absl::Status RemoteClient::Calibrate(const proto::FabricConstants& constants) {
+  proto::CalibrateRequest request;
+  *request.mutable_constants() = constants;
+  return Call(kCalibrate, request).status();
 }
 
 }  // namespace

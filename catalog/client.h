@@ -56,6 +56,10 @@ class Client {
   /// Numbers for multicast groups; the member's until it releases them or its lease ends.
   virtual absl::StatusOr<std::vector<uint32_t>> AllocateGroups(MemberId member, uint32_t count) = 0;
   virtual absl::Status ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) = 0;
+
+  /// What has been measured of the cluster's fabric (catalog/fabric_constants.h), in the place of what was
+  /// there.
+  virtual absl::Status Calibrate(const proto::FabricConstants& constants) = 0;
 };
 
 /// Being a member: joins, renews the lease from an own fabric thread every third of it, leaves when

@@ -36,6 +36,9 @@ inline constexpr Method<proto::AllocateGroupsRequest, proto::AllocateGroupsReply
 inline constexpr Method<proto::ReleaseGroupsRequest, proto::ReleaseGroupsReply> kReleaseGroups{
     "/nam.proto.Catalog/ReleaseGroups"};
 
+inline constexpr Method<proto::CalibrateRequest, proto::CalibrateReply> kCalibrate{
+    "/nam.proto.Catalog/Calibrate"};
+
 inline constexpr Method<proto::RenewRequest, proto::RenewReply> kRenew{"/nam.proto.Leases/Renew"};
 inline constexpr Method<proto::PulseRequest, proto::PulseReply> kPulse{"/nam.proto.Leases/Pulse"};
 

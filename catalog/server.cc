@@ -77,6 +77,7 @@ Handlers CatalogHandlers(Service& service, StartGate& gate, const uint32_t& leas
   add(kChangePart, &Service::ChangePart);
   add(kAllocateGroups, &Service::AllocateGroups);
   add(kReleaseGroups, &Service::ReleaseGroups);
+  add(kCalibrate, &Service::Calibrate);
   return handlers;
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/system_names.h"
+#include "catalog/fabric_constants.h"
 #include "catalog/record_tables.h"
 
 namespace nam::catalog {
@@ -63,6 +64,7 @@ Service::Service(std::unique_ptr<Store> store, Clock& clock, const ServiceOption
   all.put_groups = std::move(state.groups);
   all.put_tables = std::move(state.tables);
   all.put_epochs = std::move(state.epochs);
+  all.put_constants = std::move(state.constants);
   Install(all);
 }
 
@@ -86,6 +88,7 @@ absl::Status Service::Apply(Mutation mutation) {
 bool Service::ChangesPlans(const Mutation& mutation) const {
   const auto serves = [](const proto::Member& member) { return member.role() != proto::ROLE_CLIENT; };
   return !mutation.put_tables.empty() || !mutation.delete_tables.empty() || !mutation.put_epochs.empty() ||
+         !mutation.put_constants.empty() ||
          std::any_of(mutation.put_members.begin(), mutation.put_members.end(), serves) ||
          std::any_of(mutation.delete_members.begin(), mutation.delete_members.end(), [&](uint32_t id) {
            const auto found = members_.find(id);
@@ -123,6 +126,8 @@ void Service::Install(const Mutation& mutation) {
   for (const uint32_t id : mutation.delete_members) members_.erase(id);
   for (const EpochRecord& epoch : mutation.put_epochs) epochs_[epoch.number] = epoch;
   for (const uint64_t number : mutation.delete_epochs) epochs_.erase(number);
+  for (const proto::FabricConstants& constants : mutation.put_constants)
+    constants_[constants.fabric()] = constants;
 }
 
 absl::StatusOr<const Service::TableState*> Service::FindTable(const std::string& name) const {
@@ -147,6 +152,8 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
     const std::string& made_with = state.table->record().timestamps();
     if (!made_with.empty()) cluster.set_timestamps(made_with);
   }
+  if (const auto found = constants_.find(identity_.fabric); found != constants_.end())
+    *cluster.mutable_constants() = found->second;
   for (const auto& [id, state] : members_) {
     const bool living = Living(state);
     if (!living && !HoldsBlocks(id)) continue;
@@ -160,6 +167,23 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
         static_cast<uint32_t>((clock_.NowNs() - state.lease_end_ns + LeaseNs()) / 1'000'000));
   }
   return cluster;
+}
+
+absl::StatusOr<proto::CalibrateReply> Service::Calibrate(const proto::CalibrateRequest& request) {
+  const std::lock_guard lock(mutex_);
+  NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
+  if (request.constants().fabric() != identity_.fabric) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "constants of another fabric than that of the cluster, which is %s", identity_.fabric));
+  }
+  // Written as they are called here, so that the store has nothing else of the request.
+  NAM_ASSIGN_OR_RETURN(const FabricConstants constants, FromProto(request.constants()));
+  Mutation mutation = NewMutation();
+  mutation.put_constants.push_back(ToProto(identity_.fabric, constants));
+  NAM_RETURN_IF_ERROR(Apply(std::move(mutation)));
+  proto::CalibrateReply reply;
+  reply.set_version(version_);
+  return reply;
 }
 
 proto::Cluster Service::ClusterForLeases() const {

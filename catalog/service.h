@@ -114,6 +114,7 @@ class Service {
   absl::StatusOr<proto::ChangePartReply> ChangePart(const proto::ChangePartRequest& request);
   absl::StatusOr<proto::AllocateGroupsReply> AllocateGroups(const proto::AllocateGroupsRequest& request);
   absl::StatusOr<proto::ReleaseGroupsReply> ReleaseGroups(const proto::ReleaseGroupsRequest& request);
+  absl::StatusOr<proto::CalibrateReply> Calibrate(const proto::CalibrateRequest& request);
 
  private:
   struct MemberState {
@@ -200,6 +201,7 @@ class Service {
   std::map<std::string, TableState> tables_;
   std::set<uint64_t> table_allocations_;
   std::map<uint64_t, EpochRecord> epochs_;
+  std::map<std::string, proto::FabricConstants> constants_;  // by fabric
 
   std::atomic<bool> awaiting_ = true;  // changed with mutex_ held
   std::set<uint32_t> unheard_;         // memory servers that have not reported since the start

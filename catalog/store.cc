@@ -22,8 +22,8 @@ namespace {
 
 constexpr uint64_t kApplicationId = 0x4E414D43;  // "NAMC", in the file's header
 // Also counts layouts of rows that the store only describes: 5 has NULL bits of nullable columns alone
-// (partitioner/record_row.h), so that no program reads the rows of another layout.
-constexpr uint64_t kSchemaVersion = 5;
+// (partitioner/record_row.h), so that no program reads the rows of another layout. 6 has fabric_constants.
+constexpr uint64_t kSchemaVersion = 6;
 
 // Bodies are serialized messages; what is looked up or constrained has a column of its own.
 constexpr char kSchema[] = R"(
@@ -69,6 +69,10 @@ constexpr char kSchema[] = R"(
     first_version INTEGER NOT NULL,
     accepts_older INTEGER NOT NULL,
     checksum INTEGER NOT NULL);
+  CREATE TABLE fabric_constants (
+    fabric TEXT PRIMARY KEY,
+    body BLOB NOT NULL,
+    checksum INTEGER NOT NULL) WITHOUT ROWID;
 )";
 
 const RowLayout kCluster{
@@ -80,6 +84,7 @@ const RowLayout kLoads{"loads", {"allocation", "member", "table_name", "replaces
 const RowLayout kGroups{"multicast_groups", {"number", "member"}, "ii"};
 const RowLayout kTables{"tables", {"name", "version", "allocation", "body"}, "tiib"};
 const RowLayout kEpochs{"epochs", {"number", "id_high", "id_low", "first_version", "accepts_older"}, "iiiii"};
+const RowLayout kConstants{"fabric_constants", {"fabric", "body"}, "tb"};
 
 struct ClusterRow {
   ClusterIdentity identity;
@@ -182,6 +187,7 @@ class EmbeddedStore final : public Store {
  private:
   absl::Status ReadMembersAndTables(CheckedRows& rows, StoredState& state);
   static absl::Status ReadWhatMembersOwn(CheckedRows& rows, StoredState& state);
+  absl::Status ReadConstants(CheckedRows& rows, StoredState& state);
   static absl::Status Put(CheckedRows& rows, const Mutation& mutation);
   static absl::Status Delete(CheckedRows& rows, const Mutation& mutation);
 
@@ -200,6 +206,7 @@ absl::StatusOr<StoredState> EmbeddedStore::Load() {
   CheckedRows rows(*database_, 0);
   NAM_RETURN_IF_ERROR(ReadMembersAndTables(rows, state));
   NAM_RETURN_IF_ERROR(ReadWhatMembersOwn(rows, state));
+  NAM_RETURN_IF_ERROR(ReadConstants(rows, state));
   if (rows.sum() == cluster.rows_checksum) return state;
   return database_->Damaged("rows are missing, or are not those that were written last");
 }
@@ -231,6 +238,15 @@ absl::Status EmbeddedStore::ReadWhatMembersOwn(CheckedRows& rows, StoredState& s
   return rows.Scan(kEpochs, [&](const Row& row) {
     state.epochs.push_back({row.Number(0), row.Number(1), row.Number(2), row.Number(3), row.Number(4) != 0});
     return absl::OkStatus();
+  });
+}
+
+absl::Status EmbeddedStore::ReadConstants(CheckedRows& rows, StoredState& state) {
+  return rows.Scan(kConstants, [&](const Row& row) {
+    proto::FabricConstants& constants = state.constants.emplace_back();
+    if (constants.ParseFromString(row.Bytes(1)) && constants.fabric() == row.Bytes(0))
+      return absl::OkStatus();
+    return database_->Damaged("the constants of a fabric cannot be read");
   });
 }
 
@@ -275,6 +291,8 @@ absl::Status EmbeddedStore::Put(CheckedRows& rows, const Mutation& mutation) {
     NAM_RETURN_IF_ERROR(rows.Put(kEpochs, {epoch.number, epoch.id_high, epoch.id_low, epoch.first_version,
                                            uint64_t{epoch.accepts_older}}));
   }
+  for (const proto::FabricConstants& constants : mutation.put_constants)
+    NAM_RETURN_IF_ERROR(rows.Put(kConstants, {constants.fabric(), constants.SerializeAsString()}));
   return absl::OkStatus();
 }
 

@@ -54,10 +54,11 @@ struct StoredState {
   std::vector<GroupRecord> groups;
   std::vector<proto::Table> tables;
   std::vector<EpochRecord> epochs;  // by number
+  std::vector<proto::FabricConstants> constants;
 };
 
 /// One transaction: all of it or nothing. Puts come before deletes; a put replaces what has its key
-/// (a member's id, a load's allocation, a group's number, a table's name, an epoch's number).
+/// (a member's id, a load's allocation, a group's number, a table's name, an epoch's number, a fabric).
 struct Mutation {
   uint64_t version = 0;  // the stored one + 1
   uint32_t next_member = 1;
@@ -67,6 +68,7 @@ struct Mutation {
   std::vector<GroupRecord> put_groups;
   std::vector<proto::Table> put_tables;
   std::vector<EpochRecord> put_epochs;
+  std::vector<proto::FabricConstants> put_constants;
   std::vector<uint64_t> delete_loads;
   std::vector<uint32_t> delete_groups;
   std::vector<std::string> delete_tables;

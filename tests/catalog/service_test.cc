@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
+#include "catalog/fabric_constants.h"
 #include "tests/catalog/service_fixture.h"
 
 namespace nam::catalog {
@@ -20,6 +22,36 @@ TEST_F(ServiceTest, TimestampsAreThoseOfTheTransactionState) {
   ASSERT_TRUE(store.ok());
   EXPECT_EQ(Service::Open(*std::move(store), clock_, {.timestamps = "dice"}).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ServiceTest, ConstantsOfItsFabricAreKeptAcrossARestart) {
+  const auto calibrate = [&](const std::string& fabric, double read_byte_ps) {
+    proto::CalibrateRequest request;
+    FabricConstants constants;
+    constants.read_byte_ps = read_byte_ps;
+    *request.mutable_constants() = ToProto(fabric, constants);
+    return service_->Calibrate(request).status();
+  };
+  const auto read_byte_ps = [&] {
+    return FromProto(service_->GetCluster({})->constants()).value_or(FabricConstants()).read_byte_ps;
+  };
+  EXPECT_FALSE(service_->GetCluster({})->has_constants());
+  const uint64_t version = service_->GetCluster({})->version();
+  ASSERT_EQ(calibrate("shm", 321), absl::OkStatus());
+  EXPECT_EQ(read_byte_ps(), 321);
+  EXPECT_GT(service_->GetCluster({})->version(), version) << "plans depend on them";
+  ASSERT_EQ(calibrate("shm", 123), absl::OkStatus());
+  EXPECT_EQ(read_byte_ps(), 123);
+  EXPECT_EQ(calibrate("tcp", 99).code(), absl::StatusCode::kFailedPrecondition);
+  for (const double bad : {0.0, -5.0, 1e300, std::nan("")})
+    EXPECT_EQ(calibrate("shm", bad).code(), absl::StatusCode::kInvalidArgument) << bad;
+  EXPECT_EQ(service_->Calibrate({}).status().code(), absl::StatusCode::kFailedPrecondition);
+  disk_full_ = true;
+  EXPECT_FALSE(calibrate("shm", 77).ok());
+  disk_full_ = false;
+  EXPECT_EQ(read_byte_ps(), 123) << "what is not durable is not told";
+  Restart();
+  EXPECT_EQ(read_byte_ps(), 123);
 }
 
 TEST_F(ServiceTest, MulticastGroupsAreUniqueAndUsedAgain) {

@@ -52,6 +52,14 @@ proto::Member SomeMember(uint32_t id) {
   return member;
 }
 
+proto::FabricConstants SomeConstants(double read_byte_ps) {
+  proto::FabricConstants constants;
+  constants.set_fabric("shm");
+  constants.add_constants()->set_name("read_byte_ps");
+  constants.mutable_constants(0)->set_value(read_byte_ps);
+  return constants;
+}
+
 proto::Table SomeTable(const std::string& name, uint64_t allocation, size_t padding_bytes = 0) {
   proto::Table table;
   table.set_name(name);
@@ -74,7 +82,11 @@ TEST(EmbeddedStoreTest, KeepsEverythingAcrossARestart) {
     mutation.put_groups.push_back({5, MemberId(7)});
     mutation.put_tables.push_back(SomeTable("date", 3));
     mutation.put_epochs.push_back({1, 11, 12, 2, true});
+    mutation.put_constants.push_back(SomeConstants(100));
     ASSERT_TRUE(store->Apply(mutation).ok());
+    Mutation newer = Next(MustLoad(*store));
+    newer.put_constants.push_back(SomeConstants(200));
+    ASSERT_TRUE(store->Apply(newer).ok());
   }
   const auto store = MustOpen(folder.File("catalog.db"));
   const StoredState state = MustLoad(*store);
@@ -86,7 +98,9 @@ TEST(EmbeddedStoreTest, KeepsEverythingAcrossARestart) {
   EXPECT_EQ(state.epochs[0].first_version, 2u);
   EXPECT_TRUE(state.epochs[0].accepts_older);
   EXPECT_EQ(state.identity.fabric, "shm");
-  EXPECT_EQ(state.version, 2u);
+  ASSERT_EQ(state.constants.size(), 1u) << "a newer set takes the place of the older one";
+  EXPECT_EQ(state.constants[0].SerializeAsString(), SomeConstants(200).SerializeAsString());
+  EXPECT_EQ(state.version, 3u);
   EXPECT_EQ(state.next_member, 8u);
   EXPECT_EQ(state.next_allocation, 9u);
   ASSERT_EQ(state.groups.size(), 1u);
@@ -310,7 +324,7 @@ TEST(EmbeddedStoreTest, ForeignFilesAreRefusedAndLeftAsTheyWere) {
   sqlite3_close(database);
   EXPECT_EQ(OpenEmbeddedStore(other, kIdentity).status().code(), absl::StatusCode::kFailedPrecondition);
 
-  for (const int schema : {4, 77}) {  // of an older program, and of a newer one
+  for (const int schema : {5, 77}) {  // of an older program, and of a newer one
     const std::string versioned = folder.File("schema.db");
     std::filesystem::remove(versioned);
     MustOpen(versioned).reset();

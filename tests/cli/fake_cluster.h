@@ -95,6 +95,7 @@ class FakeCatalog final : public catalog::Client {
   absl::StatusOr<uint64_t> ChangePart(const proto::ChangePartRequest&) override { return Refuse(); }
   absl::StatusOr<std::vector<uint32_t>> AllocateGroups(MemberId, uint32_t) override { return Refuse(); }
   absl::Status ReleaseGroups(MemberId, const std::vector<uint32_t>&) override { return Refuse(); }
+  absl::Status Calibrate(const proto::FabricConstants&) override { return Refuse(); }
 
   proto::Cluster cluster;
   std::vector<proto::Table> tables;

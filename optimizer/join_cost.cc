@@ -1,0 +1,234 @@
+#include "optimizer/join_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "plan/work_cost.h"
+
+namespace nam::optimizer {
+
+using catalog::FabricConstants;
+using plan::JoinAlgorithm;
+
+namespace {
+
+namespace work_cost = plan::work_cost;
+
+constexpr double kPsPerMs = 1e9;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+/// Of a Bloom filter with kBloomError: 1.44 log2(1 / error) for each key.
+constexpr double kBloomBytesOfRow = 0.6;
+/// A thread's table of groups, until it is written.
+constexpr double kGroupsOfATable = 131'072;
+
+// Where nothing has been calibrated, rows cost what other estimates and virtual time say.
+static_assert(FabricConstants().build_row_ps == work_cost::kInsertRowPs);
+static_assert(FabricConstants().probe_row_ps == work_cost::kProbeKeyPs);
+static_assert(FabricConstants().direct_probe_row_ps == work_cost::kFilterRowPs);
+static_assert(FabricConstants().group_row_ps == work_cost::kSinkRowPs);
+static_assert(FabricConstants().combine_group_ps == work_cost::kCombineGroupPs);
+static_assert(FabricConstants().finish_row_ps == work_cost::kFinishRowPs);
+
+/// A pass over memory, and through the network, of what algorithms move beside it.
+ByteCosts BytesOf(JoinAlgorithm algorithm, const ClusterShape& cluster) {
+  const FabricConstants& constants = cluster.constants;
+  const bool in_parts = algorithm == JoinAlgorithm::kRrj || algorithm == JoinAlgorithm::kRdmaGhj;
+  // What a server sends to itself does not leave it.
+  const double remote = (cluster.servers - 1) / cluster.servers;
+  const double sent = std::min(constants.send_byte_ps, constants.socket_byte_ps);
+  // Half of the passes are WRITEs of pages, half READs.
+  const double in_background = (constants.write_64k_byte_ps + constants.read_byte_ps) / 2;
+  return {.memory = constants.memory_byte_ps,
+          .network = in_parts ? 0 : sent * remote,
+          .background = in_parts ? in_background : 0,
+          .overlapped = cluster.overlapped};
+}
+
+/// Rows of one table built, and looked up by those of the other side, by one thread.
+double JoinPs(double build_rows, double probe_rows, double table_bytes, const FabricConstants& constants) {
+  const double access = AccessPs(table_bytes, constants);
+  return build_rows * (constants.build_row_ps + access) + probe_rows * (constants.probe_row_ps + access);
+}
+
+double TableBytes(const JoinSide& build) {
+  return build.rows * (build.row_bytes + kTableBytesOfRow);
+}
+
+/// The time of all workers for work in so many pieces, one of which has the most common key.
+double InPieces(double ps, double pieces, double heaviest, const ClusterShape& cluster) {
+  const double largest = std::min(1.0, heaviest + 1 / pieces);
+  return ps * std::max(1 / cluster.workers(), largest);
+}
+
+double PipelinedPs(const JoinWork& work, const ClusterShape& cluster) {
+  const FabricConstants& constants = cluster.constants;
+  const JoinSide &build = work.build, &probe = work.probe;
+  if (!work.whole_build) {
+    // Servers leave their rows to the session, which joins them by one thread.
+    const double rows = build.rows + probe.rows;
+    return (build.source_ps + probe.source_ps + rows * constants.finish_row_ps) / cluster.workers() +
+           (build.bytes() + probe.bytes()) * (constants.read_byte_ps + constants.memory_byte_ps) +
+           rows * constants.finish_row_ps + JoinPs(build.rows, probe.rows, TableBytes(build), constants) +
+           2 * constants.stage_ps;
+  }
+  // Every server reads all of the build side, and shares it among its threads alone.
+  const double per_probe = work.direct ? constants.direct_probe_row_ps + AccessPs(build.rows, constants)
+                                       : constants.probe_row_ps + AccessPs(TableBytes(build), constants);
+  const double per_build = constants.build_row_ps + AccessPs(TableBytes(build), constants);
+  // Of a join whose probes are filters the build side's columns are fetched for the rows that are left.
+  const double fetched = work.direct ? probe.rows * probe.matching *
+                                           (work_cost::kPartnerRowPs + AccessPs(TableBytes(build), constants))
+                                     : 0;
+  return (build.source_ps + build.rows * per_build) / cluster.threads +
+         (probe.source_ps + probe.rows * per_probe + fetched) / cluster.workers() + constants.stage_ps;
+}
+
+/// Both sides go to parts in scratch memory, which tasks join.
+double ByPartsPs(JoinAlgorithm algorithm, double parts, const JoinWork& work, const ClusterShape& cluster) {
+  const FabricConstants& constants = cluster.constants;
+  const JoinSide &build = work.build, &probe = work.probe;
+  const double rows = build.rows + probe.rows, bytes = build.bytes() + probe.bytes();
+  const double moved = bytes * CostOf(PassesOf(algorithm), BytesOf(algorithm, cluster));
+  const double partition = build.source_ps + probe.source_ps + rows * constants.partition_row_ps + moved;
+  const double join = JoinPs(build.rows, probe.rows, TableBytes(build) / parts, constants);
+  // Each worker opens a page of each part, of either side, and begins a slab.
+  const double opened = 3 * parts * constants.part_ps + 2 * constants.slab_ps;
+  return partition / cluster.workers() + InPieces(join, parts, work.heaviest, cluster) +
+         opened / cluster.threads + 3 * constants.stage_ps + 2 * cluster.servers * constants.call_ps;
+}
+
+/// Rows are sent to the server that owns their key, and joined there.
+double ExchangePs(JoinAlgorithm algorithm, const JoinWork& work, const ClusterShape& cluster) {
+  const FabricConstants& constants = cluster.constants;
+  const JoinSide &build = work.build, &probe = work.probe;
+  const bool reduced = algorithm == JoinAlgorithm::kGhjBloom;
+  // Only the build side's filter is there before its rows are: rows of the probe side are dropped.
+  const double left = reduced && work.drops_probe ? AfterBloom(probe.matching, kBloomError) : 1;
+  const ByteCosts costs = BytesOf(algorithm, cluster);
+  const BytePasses passes = PassesOf(JoinAlgorithm::kGhj);
+  double ps = build.source_ps + probe.source_ps +
+              (build.bytes() + left * probe.bytes()) * CostOf(passes, costs) +
+              (build.rows + left * probe.rows) * constants.partition_row_ps;
+  double alone = 0;
+  if (reduced) {
+    const double filter = build.rows * kBloomBytesOfRow;
+    ps += build.bytes() * costs.memory +
+          (build.rows + probe.rows) * (constants.bloom_row_ps + AccessPs(filter, constants));
+    alone = filter * (costs.network + costs.memory) + cluster.servers * constants.call_ps;
+  }
+  const double join = JoinPs(build.rows, left * probe.rows, TableBytes(build) / cluster.workers(), constants);
+  return ps / cluster.workers() + alone + InPieces(join, cluster.workers(), work.heaviest, cluster) +
+         2 * constants.stage_ps + 2 * cluster.servers * constants.call_ps;
+}
+
+}  // namespace
+
+BytePasses PassesOf(JoinAlgorithm algorithm, double selectivity) {
+  switch (algorithm) {
+    case JoinAlgorithm::kGhj:  // read, written by the receiver; the radix join reads twice
+      return {.memory = 4, .network = 1};
+    case JoinAlgorithm::kGhjBloom:  // a scan for the filter, and the rest of what it leaves
+      return {.memory = 1 + 4 * selectivity, .network = selectivity};
+    case JoinAlgorithm::kRdmaGhj:  // read while WRITEs go on, then the radix join over prefetched parts
+      return {.memory = 3, .background = 2};
+    case JoinAlgorithm::kRrj:  // partitioned as the radix join does, and joined
+      return {.memory = 2, .background = 2};
+    case JoinAlgorithm::kAuto:
+    case JoinAlgorithm::kPipelined:
+      break;
+  }
+  return {};
+}
+
+double CostOf(const BytePasses& passes, const ByteCosts& costs) {
+  const double memory = passes.memory * costs.memory, background = passes.background * costs.background;
+  return passes.network * costs.network +
+         (costs.overlapped ? std::max(memory, background) : memory + background);
+}
+
+double AfterBloom(double selectivity, double error) {
+  return std::min(1.0, selectivity + (1 - selectivity) * error);
+}
+
+double& CostOf(JoinAlgorithm algorithm, JoinCosts& costs) {
+  return costs[static_cast<size_t>(algorithm)];
+}
+double CostOf(JoinAlgorithm algorithm, const JoinCosts& costs) {
+  return costs[static_cast<size_t>(algorithm)];
+}
+
+double AccessPs(double working_set_bytes, const FabricConstants& constants) {
+  // What exceeds a cache is met there as often as its share of the whole.
+  if (working_set_bytes <= constants.l2_bytes) return constants.l2_access_ps;
+  const double in_l2 = constants.l2_bytes / working_set_bytes;
+  if (working_set_bytes <= constants.l3_bytes)
+    return in_l2 * constants.l2_access_ps + (1 - in_l2) * constants.l3_access_ps;
+  const double in_l3 = constants.l3_bytes / working_set_bytes;
+  const double in_cache = in_l2 * constants.l2_access_ps + (in_l3 - in_l2) * constants.l3_access_ps;
+  return in_cache + (1 - in_l3) * constants.memory_access_ps;
+}
+
+JoinCosts CostsOf(const JoinWork& work, const JoinParts& parts, const ClusterShape& cluster) {
+  JoinCosts costs;
+  costs.fill(kNever);
+  const auto set = [&](JoinAlgorithm algorithm, double ps) { CostOf(algorithm, costs) = ps / kPsPerMs; };
+  set(JoinAlgorithm::kPipelined, PipelinedPs(work, cluster));
+  set(JoinAlgorithm::kRrj, ByPartsPs(JoinAlgorithm::kRrj, parts.rrj, work, cluster));
+  set(JoinAlgorithm::kRdmaGhj, ByPartsPs(JoinAlgorithm::kRdmaGhj, parts.rdma_ghj, work, cluster));
+  set(JoinAlgorithm::kGhj, ExchangePs(JoinAlgorithm::kGhj, work, cluster));
+  set(JoinAlgorithm::kGhjBloom, ExchangePs(JoinAlgorithm::kGhjBloom, work, cluster));
+  return costs;
+}
+
+JoinAlgorithm CheapestOf(const JoinCosts& costs) {
+  auto cheapest = JoinAlgorithm::kPipelined;
+  for (size_t a = 0; a < costs.size(); ++a) {
+    if (costs[a] < CostOf(cheapest, costs)) cheapest = static_cast<JoinAlgorithm>(a);
+  }
+  return cheapest;
+}
+
+GroupCosts CostsOf(const GroupWork& work, const ClusterShape& cluster) {
+  const FabricConstants& constants = cluster.constants;
+  const double workers = cluster.workers();
+  const double of_thread = std::min(work.groups, work.rows / workers);
+  const double of_server = std::min(work.groups, work.rows / cluster.servers);
+  const double table_bytes = work.state_bytes + kTableBytesOfRow;
+
+  // Each server combines its threads' groups; the session takes in all servers' by one thread.
+  const double grouped =
+      (work.source_ps + work.rows * (constants.group_row_ps + AccessPs(of_thread * table_bytes, constants))) /
+      workers;
+  const double combined =
+      of_thread * (constants.combine_group_ps + AccessPs(of_server * table_bytes, constants));
+  const double merged = cluster.servers * of_server *
+                        (work.state_bytes * (constants.read_byte_ps + constants.memory_byte_ps) +
+                         constants.combine_group_ps + AccessPs(work.groups * table_bytes, constants));
+  const double dist = grouped + combined + merged + constants.stage_ps;
+  GroupCosts costs{.rdma_ms = dist / kPsPerMs, .dist_ms = dist / kPsPerMs};
+  if (of_server <= kGroupsOfAnAttempt) return costs;
+
+  // Tables of bounded size take in what they can; what they let go is written as states.
+  const double in_table = std::min(of_thread, kGroupsOfATable);
+  const double states_of_thread =
+      of_thread <= kGroupsOfATable
+          ? of_thread
+          : std::min(work.rows / workers, work.rows / workers * (1 - in_table / of_thread) + in_table);
+  const double states = states_of_thread * workers;
+  const ByteCosts bytes = BytesOf(JoinAlgorithm::kRrj, cluster);
+  const double table_ps = constants.group_row_ps + AccessPs(in_table * table_bytes, constants);
+  const double written =
+      states * (constants.partition_row_ps + work.state_bytes * CostOf(PassesOf(JoinAlgorithm::kRrj), bytes));
+  const double parts = std::clamp(work.groups / kGroupsOfAnAttempt, 64.0, 1024.0);
+  const double merge_ps =
+      states * (constants.combine_group_ps + AccessPs(work.groups / parts * table_bytes, constants));
+  const double rdma = (work.source_ps + work.rows * table_ps + written) / workers +
+                      InPieces(merge_ps, parts, 0, cluster) +
+                      (2 * parts * constants.part_ps + constants.slab_ps) / cluster.threads +
+                      2 * constants.stage_ps + cluster.servers * constants.call_ps;
+  costs.rdma_ms = rdma / kPsPerMs;
+  return costs;
+}
+
+}  // namespace nam::optimizer
