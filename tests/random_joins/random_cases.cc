@@ -20,7 +20,7 @@ namespace {
 using WallClock = std::chrono::steady_clock;
 
 constexpr uint64_t kClusterUse = 2, kSettingsUse = 3, kQueryUse = 1'000;  // of Draw
-constexpr uint64_t kSqliteStepsMax = 3'000'000;
+constexpr uint64_t kSqliteStepsMax = 1'000'000;
 constexpr uint64_t kDrawsMax = 100, kDrawsForRows = 3;
 constexpr int kShrinkTriesMax = 150;
 constexpr size_t kRowsShown = 8;

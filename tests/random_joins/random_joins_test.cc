@@ -12,9 +12,9 @@ namespace {
 class RandomJoinsTest : public ::testing::TestWithParam<fabric::Kind> {};
 
 TEST_P(RandomJoinsTest, AgreeWithSqlite) {
-  constexpr uint64_t kCases = 200;
+  constexpr uint64_t kCases = 120;
   const RandomCasesResult result =
-      RunRandomCases({.seed = 17, .cases = kCases, .cases_of_a_set = 50, .fabrics = {GetParam()}}, std::cerr);
+      RunRandomCases({.seed = 17, .cases = kCases, .cases_of_a_set = 30, .fabrics = {GetParam()}}, std::cerr);
   std::cerr << result.Summary() << "\n";
   EXPECT_EQ(result.failures, 0u);
   EXPECT_EQ(result.cases, kCases);

@@ -28,7 +28,7 @@ class SqlitePeer {
   /// than kRowsMax rows.
   absl::StatusOr<TextRows> Run(const std::string& sql, uint64_t steps_max);
 
-  static constexpr size_t kRowsMax = 20'000;
+  static constexpr size_t kRowsMax = 4'000;
 
  private:
   void Exec(const std::string& sql);

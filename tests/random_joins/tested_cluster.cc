@@ -133,8 +133,8 @@ std::vector<fabric::Kind> FabricsHere() {
 
 const std::vector<DrawnSetting>& DrawnSettings() {
   static const std::vector<DrawnSetting> settings = {
-      {"nam.joins_by_parts", {"auto", "off", "on", "on"}},
-      {"nam.groups_by_parts", {"auto", "off", "on", "on"}},
+      {"nam.join", {"auto", "pipelined", "rrj", "rdma_ghj"}},
+      {"nam.aggregate", {"auto", "rdma", "dist"}},
       {"nam.sorts_by_runs", {"auto", "on"}},
       {"nam.build_mib_max", {"1", "1", "256"}},
       {"nam.result_mib_max", {"4", "64", "256"}},

@@ -111,10 +111,10 @@ TEST_P(MulticastQueryTest, BuildSidesOfLaterStagesComeByMulticast) {
   Set("multicast", "off");
   const TextRows read = Rows(sql);
   EXPECT_FALSE(read.empty());
-  for (const char* const by_parts : {"off", "on"}) {
-    Set("groups_by_parts", by_parts);
+  for (const char* const groups : {"dist", "rdma"}) {
+    Set("aggregate", groups);
     Set("multicast", "on");
-    EXPECT_EQ(Rows(sql), read) << by_parts;
+    EXPECT_EQ(Rows(sql), read) << groups;
     const std::string date = BuildReport(sql, "date");
     EXPECT_EQ(Count(date, "\n      multicast\n"), 1u) << date;
     EXPECT_EQ(Count(date, " by multicast, "), 3u) << date;

@@ -58,7 +58,7 @@ class ScratchTest : public ::testing::Test {
     auto client = cluster_->NewClient(absl::StrCat("client-", clients_++));
     EXPECT_TRUE(client.ok()) << client.status();
     for (const char* const setting : {"work_queue = on", "prefetch_window = 1", "multicast = off",
-                                      "groups_by_parts = on", "joins_by_parts = on"})
+                                      "aggregate = rdma", "join = rrj"})
       EXPECT_TRUE((*client)->session().Execute(absl::StrCat("set nam.", setting)).ok());
     return *std::move(client);
   }
