@@ -279,14 +279,16 @@ namespace {
 
 /// What the catalog knows of used memory is as of the last renewal; a memory server that answers knows it
 /// now, and what of it is scratch memory.
-ScratchUse AskMemoryServers(catalog::Attachment& attachment, proto::Cluster& cluster) {
-  ScratchUse scratch;
+ScratchUses AskMemoryServers(catalog::Attachment& attachment, proto::Cluster& cluster) {
+  ScratchUses scratch;
   for (proto::Member& member : *cluster.mutable_members()) {
     if (!member.alive() || member.suspect() || member.role() != proto::ROLE_MEMORY) continue;
     const auto usage = attachment.MemoryUsage(MemoryServerId(static_cast<uint16_t>(member.id())));
     if (!usage.ok()) continue;
     member.set_used_bytes(usage->used_bytes());
-    scratch[member.id()] = usage->scratch_used_bytes();
+    scratch[member.id()] = {.used_bytes = usage->scratch_used_bytes(),
+                            .highest_bytes = usage->scratch_highest_bytes(),
+                            .bytes = usage->scratch_bytes()};
   }
   return scratch;
 }
@@ -310,7 +312,7 @@ int RunStatus(const StatusOptions& options) {
   if (!attachment.ok()) return ReportNoConnection(attachment.status());
   auto cluster = (*attachment)->catalog().GetCluster();
   if (!cluster.ok()) return ReportNoConnection(cluster.status());
-  const ScratchUse scratch = AskMemoryServers(**attachment, *cluster);
+  const ScratchUses scratch = AskMemoryServers(**attachment, *cluster);
   const auto tables = (*attachment)->catalog().ListTables();
   if (!tables.ok()) return ReportNoConnection(tables.status());
   const bool readable = *format == OutputFormat::kTable || *format == OutputFormat::kMarkdown;

@@ -93,13 +93,16 @@ std::string CalibrationLine(const proto::Cluster& cluster) {
   return absl::StrCat("Calibrated: ", absl::StrJoin(values, ", "), ".");
 }
 
-ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUse& scratch) {
+ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUses& scratch) {
   ResultSet result;
   result.columns = {
       {"role", Type::String()},     {"id", Type::Integer()},         {"host", Type::String()},
       {"pid", Type::Integer()},     {"address", Type::String()},     {"state", Type::String()},
       {"threads", Type::Integer()}, {"memory_used", Type::String()}, {"memory_total", Type::String()}};
-  if (!scratch.empty()) result.columns.push_back({"scratch_used", Type::String()});
+  if (!scratch.empty()) {
+    for (const char* const column : {"scratch_used", "scratch_highest", "scratch_total"})
+      result.columns.push_back({column, Type::String()});
+  }
   for (const proto::Role role : {proto::ROLE_MEMORY, proto::ROLE_COMPUTE, proto::ROLE_CLIENT}) {
     for (const proto::Member& member : cluster.members()) {
       if (member.role() != role) continue;
@@ -114,8 +117,10 @@ ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUse& scratch
                              bytes(member.used_bytes()), bytes(member.memory_bytes())});
       if (scratch.empty()) continue;
       const auto use = scratch.find(member.id());
-      result.rows.back().push_back(use == scratch.end() ? Value::Null(Type::String())
-                                                        : Value::String(FormatBytes(use->second)));
+      for (const auto field : {&ScratchUse::used_bytes, &ScratchUse::highest_bytes, &ScratchUse::bytes}) {
+        result.rows.back().push_back(use == scratch.end() ? Value::Null(Type::String())
+                                                          : Value::String(FormatBytes(use->second.*field)));
+      }
     }
   }
   return result;

@@ -13,7 +13,7 @@ namespace nam::cli {
 /// What `nam bench calibrate` has measured of the fabric, or that nobody has.
 std::string CalibrationLine(const proto::Cluster& cluster);
 /// With the scratch memory of those memory servers that have told it.
-session::ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUse& scratch = {});
+session::ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUses& scratch = {});
 /// One row a table. `readable`: sizes as `1.5 GiB` and memory servers in one column; otherwise in bytes. With
 /// a `cluster` also the state of each: what it has lost, and whom it waits for.
 session::ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,

@@ -116,6 +116,7 @@ absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId
     if (use == Use::kScratch) extent.attempt = attempt;
     holding->extents.push_back(std::move(extent));
   }
+  scratch_highest_bytes_ = std::max(scratch_highest_bytes_, scratch_used_bytes_);
   return grants;
 }
 
@@ -403,6 +404,11 @@ std::vector<AllocationId> MemoryPool::Held() const {
 uint64_t MemoryPool::scratch_used_bytes() const {
   const std::lock_guard lock(mutex_);
   return scratch_used_bytes_;
+}
+
+uint64_t MemoryPool::scratch_highest_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return scratch_highest_bytes_;
 }
 
 uint64_t MemoryPool::used_bytes() const {

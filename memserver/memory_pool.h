@@ -100,6 +100,10 @@ class MemoryPool {
   uint64_t table_bytes() const { return capacity_bytes_ - std::min(options_.scratch_bytes, capacity_bytes_); }
   /// Of used_bytes.
   uint64_t scratch_used_bytes() const;
+  /// The most that it has been so far.
+  uint64_t scratch_highest_bytes() const;
+  /// The most that it may be.
+  uint64_t scratch_bytes() const { return std::min(options_.scratch_bytes, capacity_bytes_); }
 
  private:
   struct Slot {
@@ -154,6 +158,7 @@ class MemoryPool {
   mutable std::mutex mutex_;  // after both
   ExtentAllocator allocator_;
   uint64_t scratch_used_bytes_ = 0;
+  uint64_t scratch_highest_bytes_ = 0;
   std::vector<Slot> slots_;               // by address; a slot's region changes once, under both mutexes
   std::map<AllocationId, Holding> held_;  // its keys go before their regions
 };

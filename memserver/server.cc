@@ -166,6 +166,8 @@ class MemoryService {
     reply.set_used_bytes(pool_.used_bytes());
     reply.set_memory_bytes(pool_.capacity_bytes());
     reply.set_scratch_used_bytes(pool_.scratch_used_bytes());
+    reply.set_scratch_highest_bytes(pool_.scratch_highest_bytes());
+    reply.set_scratch_bytes(pool_.scratch_bytes());
     return reply;
   }
 
@@ -198,6 +200,7 @@ class MemoryServerImpl final : public MemoryServer {
   std::string control_address() const override { return control_address_; }
   std::string fabric_address() const override { return fabric_address_; }
   uint64_t used_bytes() const override { return pool_->used_bytes(); }
+  uint64_t scratch_used_bytes() const override { return pool_->scratch_used_bytes(); }
   uint64_t capacity_bytes() const override { return pool_->capacity_bytes(); }
   void Shutdown(Deadline deadline) override;
 

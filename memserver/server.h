@@ -56,6 +56,8 @@ class MemoryServer {
   virtual std::string fabric_address() const = 0;
   /// Also what drains.
   virtual uint64_t used_bytes() const = 0;
+  /// Of it, queries' scratch memory.
+  virtual uint64_t scratch_used_bytes() const = 0;
   /// The most that is handed out.
   virtual uint64_t capacity_bytes() const = 0;
   /// Leaves the cluster and stops serving; calls under way are cancelled at the deadline.

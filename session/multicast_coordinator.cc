@@ -150,7 +150,7 @@ absl::Status MulticastCoordinator::StartStreams(const Query& query, const std::v
     NAM_ASSIGN_OR_RETURN(storage::MulticastTable table, Describe(query, join));
     for (const storage::MulticastTable::Chain& chain : table.chains) {
       proto::MulticastChain& out = *streams_.add_chains();
-      out.set_pipeline(static_cast<uint32_t>(join));
+      out.set_pipeline(query.pipelines[join]);
       out.set_partition(chain.partition);
       out.mutable_pointers()->Add(chain.pointers.begin(), chain.pointers.end());
       for (uint64_t pointer : chain.pointers)

@@ -36,6 +36,7 @@ class MulticastCoordinator {
   struct Query {
     const optimizer::Plan& plan;
     const optimizer::TableRefs& tables;
+    std::vector<uint32_t> pipelines;                // of the physical plan: that builds each of plan.joins
     std::vector<std::vector<uint32_t>> partitions;  // of the driving table, for each compute server
     int threads = 1;                                // of the compute server that has fewest
     bool in_place = false;                          // blocks are taken where they lie, if the fabric can

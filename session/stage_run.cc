@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "catalog/fabric_constants.h"
 #include "partitioner/pieces.h"
@@ -80,6 +81,15 @@ bool WritesScratch(const proto::PhysicalPlan& plan, uint32_t stage) {
   const uint32_t claimed = plan.stages(static_cast<int>(stage)).claimed();
   const proto::SinkNode& sink = plan.pipelines(static_cast<int>(claimed)).sink();
   return sink.has_partition() || sink.aggregate().parts() > 0 || sink.result().runs() > 0;
+}
+
+/// Those of a stage, in the plan's order.
+std::vector<uint32_t> PipelinesOf(const proto::PhysicalPlan& plan, uint32_t stage) {
+  std::vector<uint32_t> pipelines;
+  for (int p = 0; p < plan.pipelines_size(); ++p) {
+    if (plan.pipelines(p).stage() == stage) pipelines.push_back(static_cast<uint32_t>(p));
+  }
+  return pipelines;
 }
 
 }  // namespace
@@ -183,9 +193,13 @@ proto::AttemptRequest StageRunner::RequestOf(const plan::PhysicalPlan& plan) con
   return request;
 }
 
-absl::Status StageRunner::StartMulticast(PlacedStage& placed) {
-  MulticastCoordinator::Query shares{
-      .plan = placed.plan, .tables = placed.tables, .partitions = {}, .in_place = settings_.in_place};
+absl::Status StageRunner::StartMulticast(PlacedStage& placed, std::vector<uint32_t> pipelines) {
+  NAM_CHECK(placed.extended || pipelines.size() > placed.plan.joins.size());
+  MulticastCoordinator::Query shares{.plan = placed.plan,
+                                     .tables = placed.tables,
+                                     .pipelines = std::move(pipelines),
+                                     .partitions = {},
+                                     .in_place = settings_.in_place};
   for (const ServerReport& server : placed.servers) {
     const int threads = std::max(1, static_cast<int>(server.member.threads()));
     shares.threads = shares.partitions.empty() ? threads : std::min(shares.threads, threads);
@@ -201,7 +215,7 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pl
   request.set_stage(number);
   for (const proto::Directory& directory : placed.inputs) *request.add_inputs() = directory;
   if (WritesScratch(request.plan(), number)) request.set_scratch(scratch_.Open());
-  if (placed.parts == 0) NAM_RETURN_IF_ERROR(StartMulticast(placed));
+  if (placed.parts == 0) NAM_RETURN_IF_ERROR(StartMulticast(placed, PipelinesOf(request.plan(), number)));
   QueryRun run({.request = std::move(request),
                 .servers = placed.servers,
                 .clients = *clients_,

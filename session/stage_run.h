@@ -79,7 +79,8 @@ class StageRunner {
   absl::StatusOr<std::vector<proto::Member>> ComputeServers();
   static optimizer::Assignment Share(const PlacedStage& placed, const RecordReads* records, size_t servers,
                                      uint32_t threads);
-  absl::Status StartMulticast(PlacedStage& placed);
+  /// `pipelines`: the stage's, of which the first build the star's joins.
+  absl::Status StartMulticast(PlacedStage& placed, std::vector<uint32_t> pipelines);
   /// What QueryRun tells, as our caller wants to hear it.
   std::function<void(uint64_t)> ProgressOf(const PlacedStage& placed);
   /// Words to claim work from, if the query is large enough for that to pay and memory can be had.

@@ -220,4 +220,12 @@ uint64_t Cluster::UsedBytes() const {
   return used;
 }
 
+uint64_t Cluster::ScratchUsedBytes() const {
+  uint64_t used = 0;
+  for (const Slot& slot : memory_) {
+    if (slot.memory != nullptr && world_.Alive(slot.process->id())) used += slot.memory->scratch_used_bytes();
+  }
+  return used;
+}
+
 }  // namespace nam::simulation

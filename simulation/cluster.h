@@ -127,6 +127,8 @@ class Cluster {
   std::string Holdings() const;
   /// Handed out by living memory servers.
   uint64_t UsedBytes() const;
+  /// Of it, queries' scratch memory.
+  uint64_t ScratchUsedBytes() const;
   /// Whether no living compute server holds anything of a query.
   bool Idle() const;
 

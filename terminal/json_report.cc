@@ -129,14 +129,17 @@ Json HostJson() {
           {"memory_bytes", static_cast<uint64_t>(info.totalram) * info.mem_unit}};
 }
 
-std::string StatusJson(const proto::Cluster& cluster, const ScratchUse& scratch,
+std::string StatusJson(const proto::Cluster& cluster, const ScratchUses& scratch,
                        const std::vector<proto::Table>& tables, const std::vector<std::string>& events) {
   Json members = Json::array(), table_rows = Json::array();
   uint64_t used = 0, total = 0;
   for (const proto::Member& member : cluster.members()) {
     members.push_back(MemberJson(member));
-    if (const auto use = scratch.find(member.id()); use != scratch.end())
-      members.back()["scratch_used_bytes"] = use->second;
+    if (const auto use = scratch.find(member.id()); use != scratch.end()) {
+      members.back()["scratch_used_bytes"] = use->second.used_bytes;
+      members.back()["scratch_highest_bytes"] = use->second.highest_bytes;
+      members.back()["scratch_bytes"] = use->second.bytes;
+    }
     if (member.role() == proto::ROLE_MEMORY && member.alive()) {
       used += member.used_bytes();
       total += member.memory_bytes();

@@ -30,12 +30,18 @@ Json ToJson(const Value& value);
 session::ResultSet TableOf(const Json& rows);
 /// Name, kernel, processors and memory of this host.
 Json HostJson();
-/// Bytes of scratch memory that queries have, by memory server that has told it.
-using ScratchUse = std::map<uint32_t, uint64_t>;
+/// A memory server's scratch memory.
+struct ScratchUse {
+  uint64_t used_bytes = 0;     // by queries, now
+  uint64_t highest_bytes = 0;  // the most since the server began
+  uint64_t bytes = 0;          // the most that it may be: --scratch
+};
+/// Of the memory servers that have told it, by id.
+using ScratchUses = std::map<uint32_t, ScratchUse>;
 
 /// `nam status`: members are the rows; tables stand beside them, and what a local cluster's supervisor did of
 /// late.
-std::string StatusJson(const proto::Cluster& cluster, const ScratchUse& scratch,
+std::string StatusJson(const proto::Cluster& cluster, const ScratchUses& scratch,
                        const std::vector<proto::Table>& tables, const std::vector<std::string>& events);
 
 }  // namespace nam

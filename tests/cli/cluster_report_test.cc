@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sql/bound_query.h"
+#include "terminal/json_report.h"
 
 namespace nam::cli {
 namespace {
@@ -75,6 +76,34 @@ TEST(ClusterReportTest, IndexesOfRecordTables) {
   EXPECT_THAT(Column(indexes, 1), ElementsAre("c, b", "b", "a"));
   EXPECT_THAT(Column(indexes, 2), ElementsAre("t", "f", "f"));
   EXPECT_THAT(Column(indexes, 3), ElementsAre("used", "being filled", "being dropped"));
+}
+
+/// Of two memory servers one has told of its scratch memory.
+TEST(ClusterReportTest, MembersTellOfTheirScratchMemory) {
+  proto::Cluster cluster;
+  for (const proto::Role role : {proto::ROLE_MEMORY, proto::ROLE_MEMORY, proto::ROLE_COMPUTE}) {
+    proto::Member& member = *cluster.add_members();
+    member.set_id(static_cast<uint32_t>(cluster.members_size()));
+    member.set_role(role);
+    member.set_alive(true);
+  }
+  EXPECT_EQ(MembersReport(cluster).columns.back().name, "memory_total") << "nobody was asked";
+  const ScratchUses scratch = {
+      {1, {.used_bytes = 1 << 20, .highest_bytes = 3 << 20, .bytes = uint64_t{1} << 30}}};
+  const auto members = MembersReport(cluster, scratch);
+  std::vector<std::string> names;
+  for (const auto& column : members.columns) names.push_back(column.name);
+  names.erase(names.begin(), names.end() - 3);
+  EXPECT_THAT(names, ElementsAre("scratch_used", "scratch_highest", "scratch_total"));
+  const size_t first = members.columns.size() - 3;
+  EXPECT_THAT(Column(members, first), ElementsAre("1.0 MiB", "NULL", "NULL"));
+  EXPECT_THAT(Column(members, first + 1), ElementsAre("3.0 MiB", "NULL", "NULL"));
+  EXPECT_THAT(Column(members, first + 2), ElementsAre("1.0 GiB", "NULL", "NULL"));
+  const Json json = Json::parse(StatusJson(cluster, scratch, {}, {}));
+  EXPECT_EQ(json["rows"][0]["scratch_used_bytes"], 1 << 20);
+  EXPECT_EQ(json["rows"][0]["scratch_highest_bytes"], 3 << 20);
+  EXPECT_EQ(json["rows"][0]["scratch_bytes"], 1 << 30);
+  EXPECT_FALSE(json["rows"][1].contains("scratch_used_bytes"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -34,7 +35,10 @@ class InProcessCluster {
     bool few_by_parts = false;                         // groups go by parts however few they are
   };
   explicit InProcessCluster(const Options& options) : options_(options) {
-    folder_ = std::filesystem::path(::testing::TempDir()) / ("cluster-" + std::to_string(counter_++));
+    // Also of tests that run outside Bazel, side by side, and have one folder for what is temporary.
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              ("cluster-" + std::to_string(getpid()) + "-" + std::to_string(counter_++));
+    std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     auto catalog = catalog::CatalogServer::Start({.listen_address = "127.0.0.1:0",
                                                   .store_path = (folder_ / "catalog.db").string(),

@@ -390,6 +390,10 @@ class Cluster:
         """Of all memory servers that answer."""
         return sum(row.get("scratch_used_bytes", 0) for row in self.status()["rows"])
 
+    def scratch(self, field):
+        """`scratch_used_bytes`, `scratch_highest_bytes` or `scratch_bytes` of all memory servers that answer."""
+        return [row[field] for row in self.status()["rows"] if field in row]
+
     def tables(self):
         """Name → rows."""
         return {row["table"]: row["rows"] for row in self.status()["tables"]}

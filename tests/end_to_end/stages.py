@@ -72,6 +72,12 @@ class Staged:
                    lambda: "no scratch memory in use; there is %d" % self.cluster.scratch_used_bytes())
         self.case.say("no scratch memory in use %.1f s later" % (time.monotonic() - start))
 
+    def expect_past_use(self):
+        """What memory servers had in use once is still told."""
+        highest, totals = (self.cluster.scratch("scratch_" + field) for field in ("highest_bytes", "bytes"))
+        self.case.assertEqual(totals, [128 * MIB] * 2)
+        self.case.assertTrue(all(0 < most <= 128 * MIB for most in highest), highest)
+
 
 class Stages(cases.Case):
     def test_compute_server_killed(self):
@@ -140,6 +146,7 @@ class Stages(cases.Case):
             client.kill()
             client.wait()
             staged.expect_no_scratch()
+            staged.expect_past_use()
             self.assertEqual(staged.run().out, staged.answer)
 
     def test_ctrl_c_in_a_stream(self):

@@ -165,6 +165,8 @@ TEST_F(MemoryPoolTest, ScratchMemoryAndTheRestTakeNothingOfEachOther) {
   EXPECT_EQ(allocate(3, 4, Use::kScratch).code(), absl::StatusCode::kResourceExhausted);
   pool_->Release(AllocationId(2));
   EXPECT_EQ(pool_->scratch_used_bytes(), 12 * kKiB);
+  EXPECT_EQ(pool_->scratch_highest_bytes(), 32 * kKiB) << "what it was once";
+  EXPECT_EQ(pool_->scratch_bytes(), 32 * kKiB);
   EXPECT_TRUE(allocate(4, 20, Use::kScratch).ok());
   EXPECT_TRUE(allocate(5, 92, Use::kData).ok());
 }
@@ -178,6 +180,7 @@ TEST_F(MemoryPoolTest, ScratchMemoryThatIsNotGivenCountsNowhere) {
   };
   EXPECT_FALSE(scratch().ok());
   EXPECT_EQ(pool_->scratch_used_bytes(), 0u);
+  EXPECT_EQ(pool_->scratch_highest_bytes(), 0u);
   fabric_.shares_left = 100;
   EXPECT_TRUE(scratch().ok());
 }

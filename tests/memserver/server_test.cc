@@ -218,6 +218,21 @@ TEST_F(MemoryServerTest, AllocatesAndListsRegions) {
   EXPECT_EQ(usage->memory_bytes(), 8 * kMiB - 4'096);
 }
 
+TEST_F(MemoryServerTest, TellsOfItsScratchMemory) {
+  const auto memory = StartMemory({.scratch_bytes = 2 * kMiB});
+  const auto attachment = Attach();
+  const auto load = attachment->catalog().BeginLoad(attachment->member(), "date", false);
+  for (const uint64_t attempt : {1, 2})
+    ASSERT_TRUE(attachment->AllocateScratch(memory->id(), *load, attempt, kMiB / 2).ok());
+  ASSERT_TRUE(attachment->ReleaseScratch(memory->id(), *load, 1).ok());
+  const auto usage = attachment->MemoryUsage(memory->id());
+  ASSERT_TRUE(usage.ok()) << usage.status();
+  EXPECT_EQ(usage->scratch_used_bytes(), kMiB / 2);
+  EXPECT_EQ(usage->scratch_highest_bytes(), kMiB);
+  EXPECT_EQ(usage->scratch_bytes(), 2 * kMiB);
+  EXPECT_EQ(memory->scratch_used_bytes(), kMiB / 2);
+}
+
 TEST_F(MemoryServerTest, ErrorsNameTheServer) {
   auto memory = StartMemory();
   const auto attachment = Attach();

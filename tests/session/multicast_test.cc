@@ -98,6 +98,29 @@ TEST_P(MulticastQueryTest, ExplainAnalyzeTellsHowEachBuildSideCame) {
   EXPECT_NE(BuildReport(sql, "date").find("READ (one compute server needs it)"), std::string::npos);
 }
 
+/// The stages' pipelines are numbered through, and each stage's first ones build its joins.
+TEST_P(MulticastQueryTest, BuildSidesOfLaterStagesComeByMulticast) {
+  const std::string sql =
+      "select a.y, count(*), sum(a.r) from (select d_year as y, lo_custkey as k, lo_revenue as r from "
+      "lineorder "
+      "join date on lo_orderdate = d_datekey where d_year > 1993) a join (select distinct c_custkey as k, "
+      "c_city "
+      "as c from customer where c_region = 'ASIA') b on a.k = b.k join (select p_partkey % 7 as y, count(*) "
+      "as n "
+      "from part group by 1) p on a.y % 7 = p.y group by a.y";
+  Set("multicast", "off");
+  const TextRows read = Rows(sql);
+  EXPECT_FALSE(read.empty());
+  for (const char* const groups : {"dist", "rdma"}) {
+    Set("aggregate", groups);
+    Set("multicast", "on");
+    EXPECT_EQ(Rows(sql), read) << groups;
+    const std::string date = BuildReport(sql, "date");
+    EXPECT_EQ(Count(date, "\n      multicast\n"), 1u) << date;
+    EXPECT_EQ(Count(date, " by multicast, "), 3u) << date;
+  }
+}
+
 TEST_P(MulticastQueryTest, SessionsHaveGroupsOfTheirOwn) {
   const std::string sql(ssb::FindQuery("Q3.1")->sql);
   Set("multicast", "off");

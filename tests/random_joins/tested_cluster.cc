@@ -1,0 +1,152 @@
+#include "tests/random_joins/tested_cluster.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "fabric/fabric.h"
+#include "fabric/sim/world.h"
+#include "simulation/cluster.h"
+#include "tests/cluster/in_process_cluster.h"
+
+namespace nam::testing {
+namespace {
+
+constexpr uint64_t kMemoryBytes = uint64_t{96} << 20;  // of a memory server
+constexpr uint64_t kRegionBytes = uint64_t{4} << 20;
+constexpr uint64_t kScratchBytes = uint64_t{48} << 20;
+constexpr int64_t kPatienceUs = 10'000'000;
+
+/// Waits on the fabric's clock until `left` says 0.
+template <typename Left>
+uint64_t AwaitNone(Clock& clock, Left&& left) {
+  const Deadline deadline = clock.After(kPatienceUs);
+  while (left() != 0 && !clock.Passed(deadline)) clock.SleepUntil(clock.After(1'000));
+  return left();
+}
+
+class RealCluster final : public TestedCluster {
+ public:
+  explicit RealCluster(const ClusterShape& shape)
+      : cluster_({.fabric = shape.fabric,
+                  .memory_servers = shape.memory_servers,
+                  .compute_servers = shape.compute_servers,
+                  .threads = shape.threads,
+                  .memory_bytes = kMemoryBytes,
+                  .region_bytes = kRegionBytes,
+                  .lease_ms = 20'000,
+                  .scratch_bytes = kScratchBytes,
+                  .compute_memory_bytes = shape.compute_memory_bytes,
+                  .first_memory_bytes = shape.first_attempt_bytes,
+                  .few_by_parts = shape.few_by_parts}),
+        session_(cluster_.NewSession()) {}
+
+  bool started() const { return session_ != nullptr; }
+  catalog::Attachment& attachment() override { return cluster_.attachment(); }
+  session::Session& session() override { return *session_; }
+  uint64_t ScratchLeftBehind() override {
+    session_.reset();
+    return AwaitNone(cluster_.attachment().fabric().clock(), [&] {
+      uint64_t used = 0;
+      for (const auto& server : cluster_.memory()) used += server->scratch_used_bytes();
+      return used;
+    });
+  }
+
+ private:
+  InProcessCluster cluster_;
+  std::unique_ptr<session::Session> session_;
+};
+
+class SimulatedCluster final : public TestedCluster {
+ public:
+  static absl::StatusOr<std::unique_ptr<TestedCluster>> Start(const ClusterShape& shape) {
+    std::unique_ptr<SimulatedCluster> self(new SimulatedCluster);
+    NAM_ASSIGN_OR_RETURN(
+        self->cluster_,
+        simulation::Cluster::Start(self->world_, {.memory_servers = shape.memory_servers,
+                                                  .compute_servers = shape.compute_servers,
+                                                  .threads = shape.threads,
+                                                  .memory_bytes = kMemoryBytes,
+                                                  .region_bytes = kRegionBytes,
+                                                  .scratch_bytes = kScratchBytes,
+                                                  .compute_memory_bytes = shape.compute_memory_bytes,
+                                                  .first_attempt_bytes = shape.first_attempt_bytes,
+                                                  .few_by_parts = shape.few_by_parts}));
+    NAM_ASSIGN_OR_RETURN(self->client_, self->cluster_->NewClient("client"));
+    return self;
+  }
+  ~SimulatedCluster() override {
+    client_.reset();
+    cluster_.reset();
+  }
+
+  catalog::Attachment& attachment() override { return client_->attachment(); }
+  session::Session& session() override { return client_->session(); }
+  uint64_t ScratchLeftBehind() override {
+    client_.reset();
+    return AwaitNone(world_.clock(), [&] { return cluster_->ScratchUsedBytes(); });
+  }
+
+ private:
+  SimulatedCluster() = default;
+
+  fabric::sim::World world_{fabric::sim::WorldOptions()};
+  std::unique_ptr<simulation::Cluster> cluster_;
+  std::unique_ptr<simulation::Client> client_;
+};
+
+}  // namespace
+
+ClusterShape ClusterShape::Drawn(Draw& draw, fabric::Kind fabric) {
+  ClusterShape shape;
+  shape.fabric = fabric;
+  shape.memory_servers = static_cast<int>(draw.Between(2, 3));
+  shape.compute_servers = static_cast<int>(draw.Between(2, 3));
+  shape.threads = static_cast<int>(draw.Between(1, 3));
+  shape.compute_memory_bytes = draw.Of(std::vector<uint64_t>{16, 64, 1024}) << 20;
+  shape.first_attempt_bytes = draw.Of(std::vector<uint64_t>{1, 4, 16}) << 20;
+  shape.few_by_parts = draw.Percent(50);
+  return shape;
+}
+
+std::string ClusterShape::Describe() const {
+  return absl::StrFormat(
+      "%s, %d memory servers, %d compute servers of %d threads and %d MiB, %d MiB for an attempt at first%s",
+      fabric::KindName(fabric), memory_servers, compute_servers, threads, compute_memory_bytes >> 20,
+      first_attempt_bytes >> 20, few_by_parts ? ", few groups by parts" : "");
+}
+
+absl::StatusOr<std::unique_ptr<TestedCluster>> TestedCluster::Start(const ClusterShape& shape) {
+  if (shape.fabric == fabric::Kind::kSim) return SimulatedCluster::Start(shape);
+  auto cluster = std::make_unique<RealCluster>(shape);
+  if (!cluster->started()) return absl::UnavailableError("a cluster does not start");
+  return cluster;
+}
+
+std::vector<fabric::Kind> FabricsHere() {
+  std::vector<fabric::Kind> fabrics = {fabric::Kind::kSim, fabric::Kind::kShm, fabric::Kind::kTcp};
+  if (fabric::Open({.kind = fabric::Kind::kVerbs, .secret = "secret"}).ok())
+    fabrics.push_back(fabric::Kind::kVerbs);
+  return fabrics;
+}
+
+const std::vector<DrawnSetting>& DrawnSettings() {
+  static const std::vector<DrawnSetting> settings = {
+      {"nam.join", {"auto", "pipelined", "rrj", "rdma_ghj"}},
+      {"nam.aggregate", {"auto", "rdma", "dist"}},
+      {"nam.sorts_by_runs", {"auto", "on"}},
+      {"nam.build_mib_max", {"1", "1", "256"}},
+      {"nam.result_mib_max", {"4", "64", "256"}},
+      {"nam.work_queue", {"auto", "off", "on"}},
+      {"nam.in_place", {"on", "off"}},
+      {"nam.prefetch_window", {"1", "3", "10"}},
+      {"nam.multicast", {"auto", "off", "on"}},
+      {"nam.compute_servers", {"0", "0", "0", "1"}},
+      {"nam.whole_tuples", {"off", "off", "on"}},
+      {"nam.verify_checksums", {"off", "on"}},
+  };
+  return settings;
+}
+
+}  // namespace nam::testing
