@@ -177,15 +177,14 @@ int RunIn(const std::string& directory, const SsbBenchOptions& options, const Pl
   StopSignals stop;
   std::unique_ptr<SsbDuckDb> duckdb;
   if (plan.duckdb) {
-    auto started = SsbDuckDb::Start({.peer_dir = options.peer_dir,
-                                     .log_file = absl::StrCat(directory, "/duckdb.log"),
-                                     .threads = plan.threads,
-                                     .sorted = options.peer_sorted});
+    auto started = DuckDb::Start({.peer_dir = options.peer_dir,
+                                  .log_file = absl::StrCat(directory, "/duckdb.log"),
+                                  .threads = plan.threads});
     if (!started.ok()) {
       return absl::IsFailedPrecondition(started.status()) ? Refuse(started.status())
                                                           : ReportFailure(started.status());
     }
-    duckdb = std::move(started).value();
+    duckdb = std::make_unique<SsbDuckDb>(std::move(started).value(), options.peer_sorted);
   }
   const uint64_t memory_bytes = options.memory_bytes != 0
                                     ? options.memory_bytes
