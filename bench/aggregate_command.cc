@@ -20,7 +20,7 @@ MemoryNeed NeedOf(uint64_t tuples, uint64_t groups, const AggregateBenchOptions&
   constexpr uint64_t kQueryBytes = 16;
   constexpr uint64_t kDuckDbGroupBytes = 72;
   return {
-      .table_bytes = tuples * kTupleBytes * 9 / 8,
+      .table_bytes = tuples * kTupleBytes * 9 / 4,
       .scratch_bytes = tuples * kScratchBytes,
       .query_bytes = groups * kQueryBytes,
       .own_bytes = tuples * kTupleBytes * 2,  // loading takes them twice

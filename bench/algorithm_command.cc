@@ -30,6 +30,7 @@ namespace {
 constexpr int kRepeatMax = 1'000;
 constexpr int kThreadsMax = 256;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kQueryMibLeast = 4096;
 constexpr uint64_t kRegionBytes = 64 * kMiB;  // of a memory server
 
 uint64_t RoundUp(uint64_t bytes, uint64_t to) {
@@ -48,6 +49,7 @@ ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& ne
   memory.scratch_bytes = options.scratch_bytes != 0
                              ? RoundUp(options.scratch_bytes, kMiB)
                              : RoundUp(need.scratch_bytes / servers, kRegionBytes) + kRegionBytes;
+  // Memory comes back within a second of DROP TABLE, so there is room for the tables of two cases.
   memory.memory_bytes =
       memory.scratch_bytes + RoundUp(need.table_bytes / servers, kRegionBytes) + kRegionBytes;
   return memory;
@@ -160,7 +162,7 @@ int RunIn(const std::string& directory, const AlgorithmBenchOptions& options, co
                      {.algorithms = bench.algorithms,
                       .repeat = options.repeat,
                       .threads = ThreadsOf(options),
-                      .query_mib_max = bench.need.query_bytes / kMiB,
+                      .query_mib_max = std::max(kQueryMibLeast, bench.need.query_bytes / kMiB),
                       .directory = directory + "/columns",
                       .duckdb = duckdb.get()});
   const absl::Status status = RunClusterWork(**cluster, work, stop, directory);

@@ -32,7 +32,7 @@ struct AlgorithmBenchOptions {
 
 /// Memory that a benchmark's largest case takes in all, beyond what servers need to run.
 struct MemoryNeed {
-  uint64_t table_bytes = 0;    // in memory servers
+  uint64_t table_bytes = 0;    // in memory servers: of two cases, see MemoryOf
   uint64_t scratch_bytes = 0;  // likewise
   uint64_t query_bytes = 0;    // in compute servers
   uint64_t own_bytes = 0;      // the tuples in this process, and what the loop by hand writes

@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -26,16 +25,6 @@ absl::StatusOr<Answer> ToAnswer(const std::vector<std::vector<Value>>& rows) {
     answer.push_back(number);
   }
   return answer;
-}
-
-/// Raises an integer setting to `least`.
-absl::Status Raise(session::Session& session, const std::string& name, uint64_t least) {
-  const auto settings = session.Settings();
-  const auto found = settings.find(name);
-  uint64_t now = 0;
-  if (found != settings.end() && absl::SimpleAtoi(found->second, &now) && now >= least)
-    return absl::OkStatus();
-  return session.Execute(absl::StrCat("SET ", name, " = ", least)).status();
 }
 
 }  // namespace
@@ -68,8 +57,10 @@ void AlgorithmWork::SetSession(session::Session* session) {
 }
 
 absl::Status AlgorithmWork::Prepare(session::Session& session) {
-  NAM_RETURN_IF_ERROR(Raise(session, "nam.build_mib_max", options_.query_mib_max));
-  NAM_RETURN_IF_ERROR(Raise(session, "nam.result_mib_max", options_.query_mib_max));
+  for (const char* bound : {"nam.build_mib_max", "nam.result_mib_max"}) {
+    const std::string raise = absl::StrCat("SET ", bound, " = ", options_.query_mib_max);
+    NAM_RETURN_IF_ERROR(session.Execute(raise).status());
+  }
   for (const Algorithm& algorithm : options_.algorithms) {
     NAM_ASSIGN_OR_RETURN(const std::optional<std::string> refusal, RefusalOf(session, algorithm));
     if (refusal.has_value()) {

@@ -23,10 +23,10 @@ namespace nam::bench {
 struct AlgorithmWorkOptions {
   std::vector<Algorithm> algorithms;
   int repeat = 3;
-  int threads = 2;             // that load; servers, peer and bound have been told theirs
-  uint64_t query_mib_max = 0;  // the session's bounds, if they are below it
-  std::string directory;       // for what the peer reads
-  DuckDb* duckdb = nullptr;    // if it takes part
+  int threads = 2;                // that load; servers, peer and bound have been told theirs
+  uint64_t query_mib_max = 4096;  // the session's bounds of what a query holds
+  std::string directory;          // for what the peer reads
+  DuckDb* duckdb = nullptr;       // if it takes part
 };
 
 /// Of each case: the data go to everybody, then algorithms, DuckDB and the loop by hand take turns, then all

@@ -22,7 +22,7 @@ MemoryNeed NeedOf(uint64_t tuples, const JoinBenchOptions& options) {
   constexpr uint64_t kDuckDbBytes = 28;   // the tables, and one hash table over R
   const uint64_t both = 2 * tuples;
   const uint64_t passes = RadixJoinLoop::ChoosePasses(tuples, {}).size();
-  return {.table_bytes = both * kTupleBytes * 9 / 8,
+  return {.table_bytes = both * kTupleBytes * 9 / 4,
           .scratch_bytes = both * kScratchBytes,
           .query_bytes = both * kQueryBytes,
           .own_bytes = both * kTupleBytes * (1 + (options.no_loop ? 0 : passes)),
