@@ -165,7 +165,7 @@ absl::Status PreparedStage::Explained(size_t pipeline, const absl::Status& statu
       UserError(sqlstate::kOutOfMemory,
                 absl::StrFormat("the build sides of the query's joins need more than %d MiB on one server",
                                 build_budget_.bytes() >> 20),
-                -1, "raise nam.build_mib_max, or SET nam.joins_by_parts = on");
+                -1, "raise nam.build_mib_max, or SET nam.join = 'rrj'");
   too_large.SetPayload(kBuildSidesTooLarge, absl::Cord());
   return too_large;
 }

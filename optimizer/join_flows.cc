@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "optimizer/tree_lowering.h"
@@ -17,6 +18,7 @@
 namespace nam::optimizer {
 
 using plan::Expr;
+using plan::JoinAlgorithm;
 using plan::JoinKind;
 using plan::Op;
 
@@ -27,6 +29,8 @@ constexpr double kFewRows = 10'000;
 /// A part's table stays in a processor's second-level cache.
 constexpr double kBytesOfPart = 1 << 20;
 constexpr double kFewestJoinParts = 64, kMostJoinParts = 1024;
+/// Of large parts: some for each worker, so that none is left alone with the last one.
+constexpr uint32_t kLargePartsOfWorker = 2, kFewestLargeParts = 8;
 /// Of a row in a table of joins beside its fields: its heads and links.
 constexpr double kTableBytesOfRow = 16;
 
@@ -98,15 +102,19 @@ uint32_t PartsOfRows(double rows, const plan::Schema& schema) {
   return std::bit_ceil(static_cast<uint32_t>(std::clamp(wanted, kFewestJoinParts, kMostJoinParts)));
 }
 
+uint32_t LargeParts(uint32_t workers) {
+  return std::bit_ceil(std::clamp<uint32_t>(workers * kLargePartsOfWorker, kFewestLargeParts,
+                                            static_cast<uint32_t>(kMostJoinParts)));
+}
+
 bool TreeLowering::IsTooLarge(double rows, const plan::Schema& schema) const {
-  if (options_.joins != LoweringOptions::Parts::kIfMany)
-    return options_.joins == LoweringOptions::Parts::kAlways;
+  if (options_.join != JoinAlgorithm::kAuto) return options_.join != JoinAlgorithm::kPipelined;
   return BytesOfRows(rows, schema) > static_cast<double>(options_.build_bytes_max);
 }
 
 absl::StatusOr<size_t> TreeLowering::FirstByParts(const Plan& star, const TableRefs& tables) const {
   size_t j = 0;
-  if (options_.joins == LoweringOptions::Parts::kNever) return star.joins.size();
+  if (options_.join == JoinAlgorithm::kPipelined) return star.joins.size();
   for (; j < star.joins.size(); ++j) {
     const auto t = static_cast<size_t>(star.joins[j].table);
     plan::Schema schema;
@@ -131,7 +139,7 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
   };
   const bool inner = join.kind == JoinKind::kInner;
   if (probed.on_servers() && built.on_servers()) {
-    const bool may_part = options_.joins != LoweringOptions::Parts::kNever && MayGoByParts(join.left);
+    const bool may_part = options_.join != JoinAlgorithm::kPipelined && MayGoByParts(join.left);
     const auto whole = [&](const Flow& flow) {
       return scans(flow) && !(may_part && IsTooLarge(flow.rows(), flow.schema()));
     };
@@ -140,8 +148,8 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
       if (inner && !whole(built) && whole(probed)) swap();
       if (whole(built)) return Place::kServers;
     }
-    const bool always = options_.joins == LoweringOptions::Parts::kAlways;
-    if (may_part && (always || std::max(probed.rows(), built.rows()) > kFewRows)) {
+    const bool forced = options_.join != JoinAlgorithm::kAuto;
+    if (may_part && (forced || std::max(probed.rows(), built.rows()) > kFewRows)) {
       if (inner && probed.rows() < built.rows()) swap();
       return Place::kParts;
     }
@@ -231,6 +239,8 @@ absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys,
 }
 
 absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, Flow built) {
+  if (options_.join == JoinAlgorithm::kGhj || options_.join == JoinAlgorithm::kGhjBloom)
+    return NotSupported(absl::StrCat("nam.join = '", plan::NameOf(options_.join), "'"));
   std::vector<Expr> left = join.left, right = join.right;
   for (size_t k = 0; k < left.size(); ++k) {
     const Type of_left = left[k].type, of_right = right[k].type;
@@ -238,7 +248,8 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
     DropBlanks(of_left, right[k]);
   }
   // As both sides are to have as many parts, what comes of the first one does not change them.
-  const uint32_t parts = PartsOfRows(built.rows(), built.schema());
+  const uint32_t parts = options_.join == JoinAlgorithm::kRdmaGhj ? LargeParts(options_.workers)
+                                                                  : PartsOfRows(built.rows(), built.schema());
   const double expected_probed = probed.rows(), expected_built = built.rows();
   plan::JoinSource source{
       .probed = 0, .build = {}, .probe = {.kind = join.kind, .null_aware = join.null_aware}};

@@ -15,6 +15,7 @@
 namespace nam::optimizer {
 
 namespace lg = plan::logical;
+using plan::AggregateAlgorithm;
 using plan::AggregateFunction;
 using plan::ColumnRef;
 using plan::Expr;
@@ -178,8 +179,8 @@ uint32_t PartsFor(double groups) {
 }  // namespace
 
 bool TreeLowering::MayBeMany(const Flow& flow, double groups_most) const {
-  if (!flow.on_servers() || options_.parts == LoweringOptions::Parts::kNever) return false;
-  return options_.parts == LoweringOptions::Parts::kAlways ||
+  if (!flow.on_servers() || options_.aggregate == AggregateAlgorithm::kDist) return false;
+  return options_.aggregate == AggregateAlgorithm::kRdma ||
          std::min({groups_most, RowsMost(flow, builder_.tables()), flow.rows() * kGuessesAreOff}) >
              kFewGroups;
 }
@@ -199,7 +200,7 @@ absl::StatusOr<Flow> TreeLowering::Group(Flow flow, plan::AggregateSink sink, La
   const double most = std::min(groups_most, RowsMost(flow, builder_.tables()));
   plan::AggregateSink partial = sink;
   partial.totals.clear();
-  const bool always = options_.parts == LoweringOptions::Parts::kAlways;
+  const bool always = options_.aggregate == AggregateAlgorithm::kRdma;
   if (MayBeMany(flow, groups_most) && plan::GoesByParts(partial)) partial.parts = PartsFor(most);
   const uint32_t parts = partial.parts, stage = flow.pipeline.stage;
   const uint32_t number = builder_.Close(std::move(flow), std::move(partial));

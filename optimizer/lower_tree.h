@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "optimizer/plan_builder.h"
 #include "partitioner/record_row.h"
+#include "plan/join_algorithm.h"
 #include "plan/logical.h"
 #include "plan/physical.h"
 #include "sql/record_access.h"
@@ -40,17 +41,18 @@ class RecordTables {
 struct LoweringOptions {
   /// All columns of tables that are streamed are read, as from rows that are stored one after the other.
   bool whole_tuples = false;
-  /// Groups on servers go by parts to a further stage of servers: for those who run several.
-  enum class Parts : uint8_t { kIfMany, kNever, kAlways };
-  Parts parts = Parts::kNever;
+  /// How groups of servers are merged. All but kDist are for callers that run several stages.
+  plan::AggregateAlgorithm aggregate = plan::AggregateAlgorithm::kDist;
   /// Rows of an order that do not fit a server's memory, or the session's, go to scratch memory.
   plan::Runs runs = plan::Runs::kNever;
   /// What the first rows of an order may take on one server and in the session; of more all are sorted.
   uint64_t top_bytes_max = UINT64_MAX;
-  /// So do the sides of joins; kIfMany: if the build side is expected to take more than `build_bytes_max` on
-  /// a server.
-  Parts joins = Parts::kNever;
+  /// How the sides of joins of servers meet. kAuto: pipelined, unless the build side is expected to take more
+  /// than `build_bytes_max` on a server. A join that a forced algorithm cannot make is made by another one.
+  plan::JoinAlgorithm join = plan::JoinAlgorithm::kPipelined;
   uint64_t build_bytes_max = UINT64_MAX;
+  /// Threads of all compute servers together, as far as is known.
+  uint32_t workers = 4;
   /// Null: the session scans record tables as a whole, and joins them.
   RecordTables* records = nullptr;
 };

@@ -16,6 +16,7 @@ namespace nam::optimizer {
 namespace lg = plan::logical;
 using plan::ColumnRef;
 using plan::Expr;
+using plan::JoinAlgorithm;
 
 namespace {
 
@@ -36,10 +37,9 @@ std::vector<uint32_t> KeysOfRows(const plan::Schema& rows) {
 }  // namespace
 
 bool TreeLowering::IsShared(const Flow& flow) const {
-  using Parts = LoweringOptions::Parts;
-  if (!flow.on_servers() || options_.joins == Parts::kNever || KeysOfRows(flow.schema()).empty())
+  if (!flow.on_servers() || options_.join == JoinAlgorithm::kPipelined || KeysOfRows(flow.schema()).empty())
     return false;
-  if (options_.joins == Parts::kAlways || flow.rows() > kFewRows) return true;
+  if (options_.join != JoinAlgorithm::kAuto || flow.rows() > kFewRows) return true;
   const double most = std::min(RowsMost(flow, builder_.tables()), flow.rows() * kGuessesAreOff);
   return BytesOfRows(most, flow.schema()) > static_cast<double>(options_.top_bytes_max);
 }

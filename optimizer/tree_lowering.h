@@ -191,6 +191,8 @@ double RowsMost(const Flow& flow, const TableRefs& tables);
 double BytesOfRows(double rows, const plan::Schema& schema);
 /// How many parts have about a MiB of these rows each.
 uint32_t PartsOfRows(double rows, const plan::Schema& schema);
+/// As few parts as keep so many workers busy.
+uint32_t LargeParts(uint32_t workers);
 
 /// A guess, to choose which side of a join is built.
 double EstimatedRows(const plan::logical::Node& node);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <variant>
 
 #include "absl/status/status.h"
@@ -77,6 +78,11 @@ struct TextSetting {
   absl::Status Set(const GivenValue& value, SessionSettings& settings) const;
   std::string Show(const SessionSettings& settings) const { return settings.*field; }
 };
+
+template <auto kField, size_t kWords>
+constexpr WordSetting Enumeration(const std::array<const char*, kWords>& words) {
+  return std::apply([](const auto... word) { return Enumeration<kField>(word...); }, words);
+}
 
 /// One value for ever.
 struct FixedSetting {

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "plan/join_algorithm.h"
 #include "proto/compute.pb.h"
 #include "sql/bound_query.h"
 #include "types/time_zone.h"
@@ -27,9 +28,9 @@ struct SessionSettings {
   int64_t compute_servers = 0;  // 0: all
   Choice multicast = Choice::kAuto;
   Choice work_queue = Choice::kAuto;
-  Choice groups_by_parts = Choice::kAuto;
   Choice sorts_by_runs = Choice::kAuto;
-  Choice joins_by_parts = Choice::kAuto;
+  plan::JoinAlgorithm join = plan::JoinAlgorithm::kAuto;
+  plan::AggregateAlgorithm aggregate = plan::AggregateAlgorithm::kAuto;
   std::string time_zone = kUtc;      // a name that TimeZone::Find knows
   int64_t statement_timeout_ms = 0;  // 0: none
   std::string application_name;      // whatever the client says

@@ -28,15 +28,13 @@ constexpr uint64_t kTopRowsOfBudget = 4;
 constexpr double kFarOff = 10;
 
 optimizer::LoweringOptions LoweringOf(const SessionSettings& settings) {
-  using Parts = optimizer::LoweringOptions::Parts;
   using plan::Runs;
-  constexpr Parts kParts[] = {Parts::kIfMany, Parts::kNever, Parts::kAlways};  // by Choice
   constexpr Runs kRuns[] = {Runs::kIfMany, Runs::kNever, Runs::kAlways};
   return {.whole_tuples = settings.whole_tuples,
-          .parts = kParts[static_cast<size_t>(settings.groups_by_parts)],
+          .aggregate = settings.aggregate,
           .runs = kRuns[static_cast<size_t>(settings.sorts_by_runs)],
           .top_bytes_max = settings.result_bytes_max() / kTopRowsOfBudget,
-          .joins = kParts[static_cast<size_t>(settings.joins_by_parts)],
+          .join = settings.join,
           .build_bytes_max = settings.build_bytes_max()};
 }
 
@@ -156,16 +154,15 @@ absl::Status TreeRun::OrWithoutScratch(const absl::Status& error) const {
 /// A build side may be larger than anybody expected. As long as no row is out, the query begins anew, with
 /// all sides of joins by parts.
 absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
-  using Parts = optimizer::LoweringOptions::Parts;
   NotedReceiver noted(receiver);
   absl::StatusOr<ResultSet> result = TryStages(noted);
   const bool too_large = result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
-  if (!too_large || noted.begun() || current_.lowering.joins != Parts::kIfMany) return result;
+  if (!too_large || noted.begun() || current_.lowering.join != plan::JoinAlgorithm::kAuto) return result;
   // Nobody reads what has been written so far.
   options_.stages.scratch().Use();
   options_.stages.scratch().EndQuery(/*tell=*/true);
   if (options_.stages.scratch().Open() == 0) return result;
-  current_.lowering.joins = Parts::kAlways;
+  current_.lowering.join = plan::JoinAlgorithm::kRrj;
   facts_.clear();
   left_.clear();
   kept_bytes_ = 0;
@@ -176,7 +173,8 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
 
 absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
   if (WritesScratch(plan()) && options_.stages.scratch().Open() == 0) {
-    current_.lowering.parts = current_.lowering.joins = optimizer::LoweringOptions::Parts::kNever;
+    current_.lowering.aggregate = plan::AggregateAlgorithm::kDist;
+    current_.lowering.join = plan::JoinAlgorithm::kPipelined;
     current_.lowering.runs = plan::Runs::kNever;
     NAM_RETURN_IF_ERROR(Plan(0));
   }

@@ -71,6 +71,31 @@ absl::StatusOr<SqlText> ScanStatement(const std::string& text) {
   return SqlText(text, std::move(scan.tokens));
 }
 
+/// The grammar takes no JOIN in the name of a setting unless it is quoted. Another word of its length stands
+/// in for that of nam.join, so that positions stay.
+constexpr std::string_view kJoin = "join", kJoinStandIn = "joi_";
+static_assert(kJoin.size() == kJoinStandIn.size());
+
+/// Where the JOIN of nam.join is, in SET, RESET and SHOW; -1: nowhere.
+int SettingJoinPosition(const SqlText& text) {
+  const int start = text.Start();
+  for (const std::string_view command : {"set", "reset", "show"}) {
+    if (text.Find({command}, start) != start) continue;
+    const int name = SettingPosition(text);
+    if (name >= 0 && text.Find({"nam", ".", kJoin}, name) == name) return text.Find({kJoin}, name);
+  }
+  return -1;
+}
+
+/// Gives the setting its own name back: nam.join, or nam.join.x, which there is none of.
+void RestoreJoin(Json& tree) {
+  for (Json& body : tree["stmts"][0]["stmt"]) {
+    auto name = body.value("name", std::string());
+    const size_t at = name.find(kJoinStandIn);
+    if (at != std::string::npos) body["name"] = name.replace(at, kJoin.size(), kJoin);
+  }
+}
+
 }  // namespace
 
 const Json* Node::Find(const char* name) const {
@@ -155,7 +180,10 @@ absl::Status Node::Only(std::initializer_list<std::string_view> fields) const {
 absl::StatusOr<ParsedStatement> ParsedStatement::Parse(const std::string& text, StatementTime time) {
   NAM_ASSIGN_OR_RETURN(SqlText scanned, ScanStatement(text));
   scanned.set_time(std::move(time));
-  const PgQueryParseResult parsed = pg_query_parse(text.c_str());
+  std::string given = text;
+  const int join = SettingJoinPosition(scanned);
+  if (join >= 0) given.replace(static_cast<size_t>(join), kJoin.size(), kJoinStandIn);
+  const PgQueryParseResult parsed = pg_query_parse(given.c_str());
   if (parsed.error != nullptr) {
     const std::string message = parsed.error->message;
     const int position = ByteOffset(text, parsed.error->cursorpos);
@@ -177,6 +205,7 @@ absl::StatusOr<ParsedStatement> ParsedStatement::Parse(const std::string& text, 
     return UserError(sqlstate::kSyntaxError, "more than one statement", scanned.Find({}, behind_semicolon),
                      "run one statement at a time");
   }
+  if (join >= 0) RestoreJoin(*tree);
   return ParsedStatement(std::make_unique<SqlText>(std::move(scanned)), std::move(tree));
 }
 

@@ -21,16 +21,6 @@ absl::StatusOr<std::string> ValueOf(const Node& value) {
                  "write a number, a word or a string");
 }
 
-/// Behind SET, RESET or SHOW, and SESSION or LOCAL. Nodes of settings have no location.
-int NamePosition(const SqlText& text) {
-  const int first = text.Find({}, text.Start() + 1);
-  for (const char* const scope : {"session", "local"}) {
-    if (text.Find({scope}, first) == first && text.Find({scope, "."}, first) != first)
-      return text.Find({}, first + 1);
-  }
-  return first;
-}
-
 }  // namespace
 
 absl::StatusOr<Statement> BindSet(const Node& node) {
@@ -45,7 +35,7 @@ absl::StatusOr<Statement> BindSet(const Node& node) {
   statement.name = node.Text("name");
   statement.local = node.Flag("is_local");
   statement.reset = kind == "VAR_RESET" || kind == "VAR_RESET_ALL";
-  statement.position = NamePosition(node.text());
+  statement.position = SettingPosition(node.text());
   for (const Node& arg : node.List("args")) {
     NAM_ASSIGN_OR_RETURN(std::string value, ValueOf(arg));
     if (statement.values.empty()) statement.value_position = arg.position();
@@ -57,7 +47,7 @@ absl::StatusOr<Statement> BindSet(const Node& node) {
 absl::StatusOr<Statement> BindShow(const Node& node) {
   NAM_RETURN_IF_ERROR(node.Only({"name"}));
   const std::string name = node.Text("name");
-  return Statement(ShowStatement{name == "all" ? "" : name, NamePosition(node.text())});
+  return Statement(ShowStatement{name == "all" ? "" : name, SettingPosition(node.text())});
 }
 
 }  // namespace nam::sql

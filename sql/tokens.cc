@@ -167,6 +167,15 @@ std::string SqlText::Excerpt(int from, int to, const std::map<int, std::string>&
   return out;
 }
 
+int SettingPosition(const SqlText& text) {
+  const int first = text.Find({}, text.Start() + 1);
+  for (const char* const scope : {"session", "local"}) {
+    if (text.Find({scope}, first) == first && text.Find({scope, "."}, first) != first)
+      return text.Find({}, first + 1);
+  }
+  return first;
+}
+
 int64_t SqlText::IntegerAt(int position) const {
   const auto first = std::lower_bound(tokens_.begin(), tokens_.end(), position,
                                       [](const Token& token, int start) { return token.start < start; });

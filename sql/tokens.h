@@ -80,4 +80,7 @@ class SqlText {
   Parameters* parameters_ = nullptr;
 };
 
+/// Where the name of a setting begins, in SET, RESET or SHOW: behind SESSION or LOCAL, if that is there.
+int SettingPosition(const SqlText& text);
+
 }  // namespace nam::sql

@@ -21,12 +21,14 @@
 #include "ssb/queries.h"
 #include "tests/sql/fake_tables.h"
 #include "tests/sql/logical_results.h"
+#include "types/sql_error.h"
 
 /// Plans of several stages of servers, made anew with what came of those that have run.
 namespace nam::optimizer {
 namespace {
 
-using Parts = LoweringOptions::Parts;
+using plan::AggregateAlgorithm;
+using plan::JoinAlgorithm;
 
 /// The fake tables with rows and distinct values as of the benchmark at scale factor 1.
 class Tables final : public sql::TableSource {
@@ -68,9 +70,10 @@ plan::logical::Query Bound(const std::string& text, sql::TableSource& tables) {
   return *std::move(query);
 }
 
-LoweredTree Lowered(const std::string& text, const StageFacts& facts = {}, Parts parts = Parts::kIfMany) {
+LoweredTree Lowered(const std::string& text, const StageFacts& facts = {}) {
   Tables tables;
-  absl::StatusOr<LoweredTree> lowered = LowerTree(Bound(text, tables), {.parts = parts}, facts);
+  absl::StatusOr<LoweredTree> lowered =
+      LowerTree(Bound(text, tables), {.aggregate = AggregateAlgorithm::kAuto}, facts);
   EXPECT_TRUE(lowered.ok()) << text << "\n" << lowered.status();
   return lowered.ok() ? *std::move(lowered) : LoweredTree();
 }
@@ -227,11 +230,11 @@ TEST(Stages, TheSideOfAJoinThatHasMoreRowsThanExpectedIsProbed) {
 }
 
 LoweredTree Joined(const std::string& text, uint64_t build_bytes_max, const StageFacts& facts = {},
-                   Parts joins = Parts::kIfMany) {
+                   JoinAlgorithm join = JoinAlgorithm::kAuto) {
   Tables tables;
-  absl::StatusOr<LoweredTree> lowered =
-      LowerTree(Bound(text, tables),
-                {.parts = Parts::kIfMany, .joins = joins, .build_bytes_max = build_bytes_max}, facts);
+  absl::StatusOr<LoweredTree> lowered = LowerTree(
+      Bound(text, tables),
+      {.aggregate = AggregateAlgorithm::kAuto, .join = join, .build_bytes_max = build_bytes_max}, facts);
   EXPECT_TRUE(lowered.ok()) << text << "\n" << lowered.status();
   return lowered.ok() ? *std::move(lowered) : LoweredTree();
 }
@@ -264,7 +267,39 @@ TEST(Stages, BuildSidesThatDoNotFitComeByParts) {
   // Each is planned anew as it was.
   const LoweredTree again = Joined(query, 16 * kMiB, {{0, {.rows = 7e6, .by_parts = true}}});
   EXPECT_EQ(Beginning(tree, 1), Beginning(again, 1));
-  EXPECT_EQ(TextOf(Joined(query, 16 * kMiB, {}, Parts::kNever)), TextOf(whole));
+  EXPECT_EQ(TextOf(Joined(query, 16 * kMiB, {}, JoinAlgorithm::kPipelined)), TextOf(whole));
+}
+
+/// As few parts as there is work for, whatever the rows.
+TEST(Stages, GraceHashJoinsHaveLargeParts) {
+  const std::string query =
+      "select count(*) from lineorder a join lineorder b on a.lo_orderkey = b.lo_orderkey";
+  const auto parts = [&](JoinAlgorithm join, uint32_t workers) {
+    Tables tables;
+    const auto tree = LowerTree(Bound(query, tables), {.join = join, .workers = workers});
+    EXPECT_TRUE(tree.ok()) << tree.status();
+    return tree.ok() && tree->lowered.stages.size() == 3 ? tree->lowered.stages[2].parts : 0;
+  };
+  EXPECT_EQ(parts(JoinAlgorithm::kRdmaGhj, 1), 8u);
+  EXPECT_EQ(parts(JoinAlgorithm::kRdmaGhj, 8), 16u);
+  EXPECT_EQ(parts(JoinAlgorithm::kRdmaGhj, 12), 32u);
+  EXPECT_EQ(parts(JoinAlgorithm::kRdmaGhj, 1 << 20), 1024u);
+  EXPECT_GE(parts(JoinAlgorithm::kRrj, 8), 128u);
+  EXPECT_EQ(parts(JoinAlgorithm::kRrj, 8), parts(JoinAlgorithm::kRrj, 1));
+}
+
+/// … but a query without a join of two sides of servers runs, whatever is forced.
+TEST(Stages, GraceHashJoinsByExchangeAreRefused) {
+  for (const JoinAlgorithm join : {JoinAlgorithm::kGhj, JoinAlgorithm::kGhjBloom}) {
+    Tables tables;
+    const auto joined =
+        LowerTree(Bound("select count(*) from lineorder join customer on lo_custkey = c_custkey", tables),
+                  {.join = join});
+    EXPECT_EQ(SqlErrorOf(joined.status()).value_or(SqlError{}).sqlstate, "0A000") << joined.status();
+    EXPECT_TRUE(absl::StrContains(joined.status().message(), plan::NameOf(join))) << joined.status();
+    for (const char* const query : {"select count(*) from lineorder", "select * from customer, supplier"})
+      EXPECT_TRUE(LowerTree(Bound(query, tables), {.join = join}).ok()) << query;
+  }
 }
 
 /// Conditions that nobody can estimate leave few rows of each side, and nearly none of the join.
@@ -302,14 +337,15 @@ TEST(Stages, JoinsOfGroupsByPartsStayOnServers) {
     const LoweredTree tree = Joined(query, 4096 * kMiB);
     ASSERT_EQ(tree.lowered.stages.size(), 5u) << query << TextOf(tree);
     EXPECT_NE(JoinOfStage(tree, 4), nullptr) << TextOf(tree);
-    EXPECT_EQ(Joined(query, 4096 * kMiB, {}, Parts::kNever).lowered.stages.size(), 4u) << "the client joins";
+    EXPECT_EQ(Joined(query, 4096 * kMiB, {}, JoinAlgorithm::kPipelined).lowered.stages.size(), 4u)
+        << "the client joins";
   }
 }
 
 /// Only what has keys.
 TEST(Stages, CrossJoinsDoNotGoByParts) {
   const LoweredTree tree = Joined("select count(*) from customer left join supplier on c_custkey < s_suppkey",
-                                  kMiB, {}, Parts::kAlways);
+                                  kMiB, {}, JoinAlgorithm::kRrj);
   for (uint32_t s = 0; s < tree.lowered.stages.size(); ++s)
     EXPECT_EQ(JoinOfStage(tree, s), nullptr) << TextOf(tree);
 }
@@ -342,7 +378,7 @@ TEST(Stages, NullKeysAreLeftOutWhereTheyMatchNothing) {
         absl::StrCat("select * from (select a.lo_tax from (select nullif(lo_custkey, 3) as k, lo_tax "
                      "from lineorder) a ",
                      kind, " join (select nullif(lo_custkey, 5) as k from lineorder) b on a.k = b.k) g"),
-        kMiB, {}, Parts::kAlways);
+        kMiB, {}, JoinAlgorithm::kRrj);
     size_t filters = 0;
     for (const plan::Pipeline& pipeline : tree.lowered.plan.pipelines) {
       if (!std::holds_alternative<plan::PartitionSink>(pipeline.sink)) continue;
@@ -381,9 +417,10 @@ TEST(Stages, CommonTablesOfManyRowsGoToScratchMemory) {
   }
   // Few rows are the session's, which joins them.
   EXPECT_EQ(Joined(query("where lo_orderkey < 100"), 4096 * kMiB).lowered.stages.size(), 1u);
-  EXPECT_EQ(Joined(query("where lo_orderkey < 100"), 4096 * kMiB, {}, Parts::kAlways).lowered.stages.size(),
-            4u);
-  EXPECT_EQ(Joined(query(""), 4096 * kMiB, {}, Parts::kNever).lowered.stages.size(), 1u);
+  EXPECT_EQ(
+      Joined(query("where lo_orderkey < 100"), 4096 * kMiB, {}, JoinAlgorithm::kRrj).lowered.stages.size(),
+      4u);
+  EXPECT_EQ(Joined(query(""), 4096 * kMiB, {}, JoinAlgorithm::kPipelined).lowered.stages.size(), 1u);
 }
 
 TEST(Stages, SsbsQueriesNeedNoFurtherStage) {
@@ -407,8 +444,9 @@ TEST(Stages, PlansWithMoreFactsBeginAlike) {
       absl::StatusOr<plan::logical::Query> tree = sql::BindLogical(query.text, tables);
       if (!tree.ok() || !Unnest(*tree).ok()) continue;
       PushFilters(*tree);
-      const LoweringOptions options{.parts = Parts::kAlways,
-                                    .joins = random() % 2 == 0 ? Parts::kAlways : Parts::kNever};
+      const LoweringOptions options{
+          .aggregate = AggregateAlgorithm::kRdma,
+          .join = random() % 2 == 0 ? JoinAlgorithm::kRrj : JoinAlgorithm::kPipelined};
       StageFacts facts;
       absl::StatusOr<LoweredTree> before = LowerTree(*tree, options);
       for (uint32_t s = 0; before.ok() && s < before->lowered.stages.size(); ++s) {

@@ -36,8 +36,8 @@ MOST_ROWS = 20_000    # of a result that is compared
 
 
 # Which way NAM takes must not matter.
-SETTINGS = {"groups_by_parts": ["auto", "on", "on"], "joins_by_parts": ["auto", "on"], "sorts_by_runs": ["auto", "on"],
-            "in_place": ["on", "off"], "prefetch_window": ["1", "10"]}
+SETTINGS = {"aggregate": ["auto", "rdma", "rdma"], "join": ["auto", "rrj", "rdma_ghj"],
+            "sorts_by_runs": ["auto", "on"], "in_place": ["on", "off"], "prefetch_window": ["1", "10"]}
 
 
 class World:

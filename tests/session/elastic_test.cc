@@ -142,7 +142,7 @@ TEST(ResultsTest, LargeOnesGoOnceTheyAreRead) {
   SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
   for (int i = 0; i < 100'000; ++i) numbers.rows.push_back({Value::Integer(i)});
   ASSERT_TRUE(Load(cluster.attachment(), numbers, {.block_bytes = 8192}).ok());
-  for (const char* setting : {"set nam.work_queue = off", "set nam.groups_by_parts = off"})
+  for (const char* setting : {"set nam.work_queue = off", "set nam.aggregate = dist"})
     ASSERT_TRUE(cluster.session().Execute(setting).ok());
   const auto result = cluster.session().Execute("select id, count(*) from numbers group by id");
   ASSERT_TRUE(result.ok()) << result.status();

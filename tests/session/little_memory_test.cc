@@ -201,7 +201,7 @@ TEST_F(LittleMemoryTest, CommonTablesBeyondTheSessionsMemoryAreReadByParts) {
     EXPECT_EQ(ToText(*result), expected);
     EXPECT_EQ(UsedAtLast(used), used) << "scratch memory is left behind";
   }
-  ASSERT_TRUE(session.Execute("set nam.joins_by_parts = off").ok());
+  ASSERT_TRUE(session.Execute("set nam.join = pipelined").ok());
   EXPECT_FALSE(session.Execute(with + queries[0].first).ok()) << "the session has the memory";
 }
 

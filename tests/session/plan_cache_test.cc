@@ -113,7 +113,7 @@ TEST_F(KnownPlansTest, SettingsMakeOtherPlans) {
   const std::string query = "select count(*) from t, u where t.id = u.id";
   EXPECT_EQ(Run(query), (Answer{"50", kNow}));
   EXPECT_EQ(Run(query), (Answer{"50", kBefore}));
-  EXPECT_EQ(Run("set nam.joins_by_parts = on").value, "SET");
+  EXPECT_EQ(Run("set nam.join = rrj").value, "SET");
   EXPECT_EQ(Run(query), (Answer{"50", kNow}));
   EXPECT_EQ(Run(query), (Answer{"50", kBefore}));
   const std::string zoned = "select '2020-02-03 00:00'::timestamptz::text from t limit 1";

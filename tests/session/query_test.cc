@@ -524,7 +524,7 @@ TEST_F(QueryTest, BuildSidesHaveABound) {
   const std::string query = "select count(*) from large a, large b where a.k = b.k";
   Rows("set nam.build_mib_max = 1");
   EXPECT_EQ(Rows(query), (TextRows{{"100000"}})) << "by parts";
-  Rows("set nam.joins_by_parts = off");
+  Rows("set nam.join = pipelined");
   EXPECT_EQ(Error(query).sqlstate, "53200");
   Rows("set nam.build_mib_max = 4096");
   EXPECT_EQ(Rows(query), (TextRows{{"100000"}}));

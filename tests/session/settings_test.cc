@@ -135,6 +135,47 @@ TEST_F(SettingsTest, BooleansAndWordsAsPostgresWritesThem) {
   EXPECT_EQ(settings_->now().multicast, Choice::kOn);
 }
 
+TEST_F(SettingsTest, AlgorithmsByTheirNames) {
+  for (size_t a = 0; a < plan::kJoinAlgorithms.size(); ++a) {
+    const std::string name = plan::kJoinAlgorithms[a];
+    EXPECT_EQ(Run("set nam.join = '" + name + "'"), "") << name;
+    EXPECT_EQ(settings_->now().join, static_cast<plan::JoinAlgorithm>(a));
+    EXPECT_EQ(Run("show nam.join"), name);
+  }
+  for (size_t a = 0; a < plan::kAggregateAlgorithms.size(); ++a) {
+    const std::string name = plan::kAggregateAlgorithms[a];
+    EXPECT_EQ(Run("set nam.aggregate to " + name), "") << name;
+    EXPECT_EQ(settings_->now().aggregate, static_cast<plan::AggregateAlgorithm>(a));
+    EXPECT_EQ(Run("show nam.aggregate"), name);
+  }
+  EXPECT_EQ(Run("set nam.join = radix"), "22023");
+  EXPECT_EQ(error_.hint, "Available values: auto, pipelined, rrj, rdma_ghj, ghj, ghj_bloom.");
+  EXPECT_EQ(Run("set nam.aggregate = on"), "22023");
+  EXPECT_EQ(error_.hint, "Available values: auto, rdma, dist.");
+}
+
+/// JOIN is a reserved word, which PostgreSQL wants in quotes.
+TEST_F(SettingsTest, JoinNeedsNoQuotes) {
+  for (const char* const set :
+       {"set nam.join = rrj", "SET NAM.JOIN TO 'rrj'", "set session nam.join = rrj", "set nam.\"join\" = rrj",
+        " /* a */ set -- b\n nam /* join */ . Join = RRJ;"}) {
+    EXPECT_EQ(Run("reset nam.join"), "");
+    EXPECT_EQ(settings_->now().join, plan::JoinAlgorithm::kAuto);
+    EXPECT_EQ(Run(set), "") << set;
+    EXPECT_EQ(settings_->now().join, plan::JoinAlgorithm::kRrj) << set;
+  }
+  EXPECT_EQ(Run("set local nam.join = 'ghj'"), "");
+  EXPECT_EQ(Run("set nam.join to default"), "");
+  EXPECT_EQ(Run("show Nam.Join"), "auto");
+  EXPECT_EQ(Run("set nam.join = 'loop'"), "22023");
+  EXPECT_EQ(error_.position, 15);
+  EXPECT_EQ(Run("set nam.join"), "42601");
+  EXPECT_EQ(Run("set nam.join.x = 1"), "42704");
+  EXPECT_EQ(Run("set nam.joi_ = rrj"), "42704") << "what stands in for it is no name of it";
+  EXPECT_EQ(Run("set join = rrj"), "42601");
+  EXPECT_EQ(Run("set nam.on = rrj"), "42601");
+}
+
 TEST_F(SettingsTest, NamesAreFoundInAnyCaseAndMistypedOnesNamed) {
   EXPECT_EQ(Run("set \"TIMEZONE\" = 'Asia/Tokyo'"), "");
   EXPECT_EQ(Run("show timezone"), "Asia/Tokyo");

@@ -172,7 +172,7 @@ TEST_F(TreeQueryTest, FewGroupsBesideManyAreMergedWithThem) {
   }
   const absl::Status loaded = testing::Load(cluster_.attachment(), table, {.block_bytes = 16384});
   ASSERT_TRUE(loaded.ok()) << loaded;
-  for (const char* setting : {"groups_by_parts = auto", "work_queue = off", "compute_servers = 2"})
+  for (const char* setting : {"aggregate = auto", "work_queue = off", "compute_servers = 2"})
     ASSERT_TRUE(cluster_.session().Execute(absl::StrCat("set nam.", setting)).ok());
   const std::string query =
       "select count(*), sum(n), sum(v) from (select v, count(*) as n from skewed group by v) g";
@@ -200,7 +200,7 @@ class TreeQueryByPartsTest : public TreeQueryTest {
   explicit TreeQueryByPartsTest(const InProcessCluster::Options& options = {.compute_servers = 2,
                                                                             .few_by_parts = true})
       : TreeQueryTest(options) {
-    EXPECT_TRUE(cluster_.session().Execute("set nam.groups_by_parts = on").ok());
+    EXPECT_TRUE(cluster_.session().Execute("set nam.aggregate = rdma").ok());
   }
   /// What memory servers hold once it is `wanted`, or after some seconds: memory that a peer may still be
   /// writing to is freed a little later.
@@ -262,7 +262,7 @@ class CrowdedTest : public TreeQueryTest {
     std::vector<std::unique_ptr<session::Session>> sessions;
     for (int q = 0; q < kQueries; ++q) {
       sessions.push_back(cluster_.NewSession());
-      std::vector<std::string> statements = {"set nam.groups_by_parts = on"};
+      std::vector<std::string> statements = {"set nam.aggregate = rdma"};
       if (q % 2 == 0)
         statements.insert(statements.end(), {"set nam.result_mib_max = 1", "set nam.build_mib_max = 1"});
       // Connects to all servers: handshakes are not what is tested.
@@ -319,7 +319,7 @@ TEST_F(TreeQueryByPartsTest, PlansOfLaterBarriersKeepTheStagesThatHaveRun) {
   SmallTable table{{"pairs", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 8}}, ""}, {}};
   for (int i = 0; i < kRows; ++i) table.rows.push_back({Value::Integer(i), Value::Integer(i % 10)});
   ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 8192}).ok());
-  ASSERT_TRUE(cluster_.session().Execute("set nam.groups_by_parts = on").ok());
+  ASSERT_TRUE(cluster_.session().Execute("set nam.aggregate = rdma").ok());
   // (v + 0) * 2 is compared by a guess: one side has more rows than the other, and is expected to have fewer.
   for (const char* const sides : {"(v + 0) * 2 <> 2|(v + 0) * 2 < 14", "(v + 0) * 2 < 14|(v + 0) * 2 <> 2",
                                   "(v + 0) * 2 < 4|(v + 0) * 2 > 2", "(v + 0) * 2 > 2|(v + 0) * 2 < 4"}) {
@@ -355,7 +355,7 @@ TEST_F(TreeQueryByPartsTest, ScratchMemoryIsGivenBackBehindEachQuery) {
 /// Sides of joins of columnar tables go by parts, too, however small they are.
 class TreeQueryJoinsByPartsTest : public TreeQueryByPartsTest {
  protected:
-  TreeQueryJoinsByPartsTest() { EXPECT_TRUE(cluster_.session().Execute("set nam.joins_by_parts = on").ok()); }
+  TreeQueryJoinsByPartsTest() { EXPECT_TRUE(cluster_.session().Execute("set nam.join = rrj").ok()); }
 };
 
 TEST_F(TreeQueryJoinsByPartsTest, ResultsAreThoseOfPostgreSql) {
@@ -462,7 +462,7 @@ TEST_F(TreeQueryByPartsTest, BuildSidesBeyondTheBudgetAreJoinedByParts) {
   ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 16384}).ok());
   ASSERT_TRUE(testing::Load(cluster_.attachment(), small, {.block_bytes = 16384}).ok());
   session::Session& session = cluster_.session();
-  ASSERT_TRUE(session.Execute("set nam.groups_by_parts = auto").ok());
+  ASSERT_TRUE(session.Execute("set nam.aggregate = auto").ok());
   const uint64_t used = cluster_.UsedBytes();
   // About half of the keys p have a partner k; each of both is there once.
   int64_t pairs = 0, with_v = 0, sum_k = 0, sum_v = 0;
@@ -525,7 +525,7 @@ TEST_F(TreeQueryByPartsTest, BuildSidesBeyondTheBudgetAreJoinedByParts) {
   const auto counts = execute(larger);
   ASSERT_TRUE(counts.ok()) << counts.status();
   EXPECT_EQ(ToText(*counts), (TextRows{{absl::StrCat(kRows), absl::StrCat(pairs)}}));
-  ASSERT_TRUE(session.Execute("set nam.joins_by_parts = off").ok());
+  ASSERT_TRUE(session.Execute("set nam.join = pipelined").ok());
   const auto refused = execute(queries[1].first);
   ASSERT_FALSE(refused.ok()) << "the build sides do fit";
 }
@@ -570,13 +570,13 @@ TEST_F(TreeQueryBeginsAnewTest, WithoutTheScratchMemoryThatItHadWritten) {
       "select count(*), count(b.k) from (select k, count(*) as n from big group by k) g left join ", kLarge,
       " on g.k = b.p");
   EXPECT_NE(Report(query).find(kAnew), std::string::npos) << Report(query);
-  ASSERT_TRUE(cluster_.session().Execute("set nam.joins_by_parts = on").ok());
+  ASSERT_TRUE(cluster_.session().Execute("set nam.join = rrj").ok());
   uint64_t at_once = 0, anew = 0;
   Receiver receiver([&] { at_once = cluster_.UsedBytes() - before; });
   ASSERT_TRUE(cluster_.session().Execute(query, receiver).ok());
   ASSERT_GT(at_once, uint64_t{2} << 20);
   UsedAtLast(before);
-  ASSERT_TRUE(cluster_.session().Execute("set nam.joins_by_parts = auto").ok());
+  ASSERT_TRUE(cluster_.session().Execute("set nam.join = auto").ok());
   receiver.begin = [&] { anew = UsedAtLast(before + at_once) - before; };
   const auto result = cluster_.session().Execute(query, receiver);
   ASSERT_TRUE(result.ok()) << result.status();
@@ -608,7 +608,7 @@ TEST_F(TreeQueryLittleMemoryTest, BuildSidesBeyondTheServersMemoryAreJoinedByPar
                           Value::Integer(i % 3 * kHigh)});
   }
   ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 16384}).ok());
-  ASSERT_TRUE(cluster_.session().Execute("set nam.groups_by_parts = on").ok());
+  ASSERT_TRUE(cluster_.session().Execute("set nam.aggregate = rdma").ok());
   const std::string query =
       "select count(*), count(m), max(n) from (select a.k as g, max(b.v) as m, max(b.w) as n from big a "
       "left join big b on a.p = b.k group by a.k) q";

@@ -99,7 +99,7 @@ class Crowd {
     return *std::move(session);
   }
   static void Prepare(session::Session& session) {
-    for (const char* setting : {"result_mib_max = 1", "build_mib_max = 1", "groups_by_parts = on"})
+    for (const char* setting : {"result_mib_max = 1", "build_mib_max = 1", "aggregate = rdma"})
       EXPECT_TRUE(session.Execute(absl::StrCat("SET nam.", setting)).ok());
   }
   void Pause(int64_t us) { world_.clock().SleepUntil(world_.clock().After(us)); }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -93,8 +94,10 @@ class Staged {
     EXPECT_TRUE(loaded.ok()) << loaded;
     for (const std::string setting : {"work_queue = on", "prefetch_window = 1", "multicast = off"})
       EXPECT_TRUE(Execute("SET nam." + setting).ok());
-    for (const char* const setting : {"groups_by_parts", "joins_by_parts", "sorts_by_runs"})
-      EXPECT_TRUE(Execute(absl::StrCat("SET nam.", setting, " = ", by_parts ? "on" : "off")).ok());
+    const auto settings = by_parts
+                              ? std::array{"aggregate = rdma", "join = rrj", "sorts_by_runs = on"}
+                              : std::array{"aggregate = dist", "join = pipelined", "sorts_by_runs = off"};
+    for (const char* const setting : settings) EXPECT_TRUE(Execute(absl::StrCat("SET nam.", setting)).ok());
   }
 
   ~Staged() {

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+/// How joins and groups of rows on compute servers are distributed.
+namespace nam::plan {
+
+/// How the sides of a join meet. All but kPipelined partition both sides by the hash of their keys.
+enum class JoinAlgorithm : uint8_t {
+  kAuto,       // the cheapest by the cost model
+  kPipelined,  // every server reads the whole build side; the session joins what no server can
+  kRrj,        // RDMA radix join: parts in scratch memory, each with a table that fits a processor's cache
+  kRdmaGhj,    // RDMA grace hash join: as few parts in scratch memory as keep all workers busy
+  kGhj,        // grace hash join: rows are sent to the server that owns their part
+  kGhjBloom,   // as kGhj, but rows of the probe side without a partner are dropped by a Bloom filter first
+};
+/// By JoinAlgorithm: the values of the setting nam.join.
+inline constexpr std::array<const char*, 6> kJoinAlgorithms = {"auto",     "pipelined", "rrj",
+                                                               "rdma_ghj", "ghj",       "ghj_bloom"};
+constexpr const char* NameOf(JoinAlgorithm algorithm) {
+  return kJoinAlgorithms[static_cast<size_t>(algorithm)];
+}
+
+/// How the groups of several servers become one.
+enum class AggregateAlgorithm : uint8_t {
+  kAuto,  // the cheaper one by the cost model
+  kRdma,  // servers write states by parts into scratch memory; a further stage of servers merges each part
+  kDist,  // hierarchical: each server aggregates its rows, the session merges what servers leave
+};
+/// By AggregateAlgorithm: the values of the setting nam.aggregate.
+inline constexpr std::array<const char*, 3> kAggregateAlgorithms = {"auto", "rdma", "dist"};
+constexpr const char* NameOf(AggregateAlgorithm algorithm) {
+  return kAggregateAlgorithms[static_cast<size_t>(algorithm)];
+}
+
+}  // namespace nam::plan
