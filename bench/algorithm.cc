@@ -57,13 +57,15 @@ absl::Status Force(session::Session& session, const Algorithm& algorithm) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<std::string>> RefusalOf(session::Session& session, const Algorithm& algorithm) {
-  const absl::Status forced = Force(session, algorithm);
-  if (forced.ok()) return std::nullopt;
-  const std::optional<SqlError> error = SqlErrorOf(forced);
-  const bool refused = error.has_value() && (error->sqlstate == sqlstate::kUndefinedObject ||
-                                             error->sqlstate == sqlstate::kBadParameter);
-  if (!refused) return forced;
+absl::StatusOr<std::optional<std::string>> RefusalOf(session::Session& session, const Algorithm& algorithm,
+                                                     const std::optional<std::string>& query) {
+  absl::Status status = Force(session, algorithm);
+  if (status.ok() && query.has_value()) status = session.Execute(absl::StrCat("EXPLAIN ", *query)).status();
+  if (status.ok()) return std::nullopt;
+  const std::optional<SqlError> error = SqlErrorOf(status);
+  const auto is = [&](const char* state) { return error.has_value() && error->sqlstate == state; };
+  if (!is(sqlstate::kUndefinedObject) && !is(sqlstate::kBadParameter) && !is(sqlstate::kNotSupported))
+    return status;
   return error->message;
 }
 

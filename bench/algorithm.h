@@ -27,8 +27,9 @@ absl::StatusOr<Algorithm> AggregateAlgorithm(std::string_view name);
 /// Forces it from the next statement on, by one SET a setting. An error leaves some of them set.
 absl::Status Force(session::Session& session, const Algorithm& algorithm);
 
-/// Why this engine cannot be told to use it: it has no such setting, or the setting no such value. Nothing if
-/// it can; other errors are errors.
-absl::StatusOr<std::optional<std::string>> RefusalOf(session::Session& session, const Algorithm& algorithm);
+/// Why this engine cannot be told to use it: it has no such setting, the setting no such value, or the engine
+/// does not support it for `query`, which is planned and not run. Nothing if it can; other errors are errors.
+absl::StatusOr<std::optional<std::string>> RefusalOf(session::Session& session, const Algorithm& algorithm,
+                                                     const std::optional<std::string>& query);
 
 }  // namespace nam::bench

@@ -61,19 +61,26 @@ absl::Status AlgorithmWork::Prepare(session::Session& session) {
     const std::string raise = absl::StrCat("SET ", bound, " = ", options_.query_mib_max);
     NAM_RETURN_IF_ERROR(session.Execute(raise).status());
   }
-  for (const Algorithm& algorithm : options_.algorithms) {
-    NAM_ASSIGN_OR_RETURN(const std::optional<std::string> refusal, RefusalOf(session, algorithm));
+  NAM_RETURN_IF_ERROR(LeaveOutRefused(session, std::nullopt));
+  return options_.duckdb != nullptr ? options_.duckdb->Open() : absl::OkStatus();
+}
+
+absl::Status AlgorithmWork::LeaveOutRefused(session::Session& session,
+                                            const std::optional<std::string>& query) {
+  std::vector<Algorithm> left;
+  for (const Algorithm& algorithm : algorithms_) {
+    NAM_ASSIGN_OR_RETURN(const std::optional<std::string> refusal, RefusalOf(session, algorithm, query));
     if (refusal.has_value()) {
       skipped_.push_back({algorithm.name, *refusal});
     } else {
-      algorithms_.push_back(algorithm);
+      left.push_back(algorithm);
     }
   }
-  if (options_.duckdb != nullptr) return options_.duckdb->Open();
-  if (!algorithms_.empty() || workload_.has_bound() || skipped_.empty()) return absl::OkStatus();
+  algorithms_ = std::move(left);
+  if (!algorithms_.empty() || options_.duckdb != nullptr || workload_.has_bound()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("nothing is left to measure: the engine refuses every algorithm; ", skipped_[0].algorithm,
-                   ": ", skipped_[0].why));
+      absl::StrCat("nothing is left to measure, as the engine refuses every algorithm; ",
+                   skipped_.empty() ? "none was named" : skipped_[0].algorithm + ": " + skipped_[0].why));
 }
 
 absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Session& session,
@@ -83,6 +90,7 @@ absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Se
   progress_.Show(absl::StrCat(title, ": making the tuples"));
   workload_.Make(index);
   NAM_RETURN_IF_ERROR(Load(attachment, title));
+  NAM_RETURN_IF_ERROR(LeaveOutRefused(session, workload_.sql()));
   const absl::StatusOr<std::vector<ContenderTimes>> times =
       TakeTurns(MakeContenders(session), workload_.Expected(),
                 {.repeat = options_.repeat,

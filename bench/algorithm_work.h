@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -45,7 +47,10 @@ class AlgorithmWork final : public ClusterWork {
 
   /// `workload` outlives the work.
   AlgorithmWork(ClusterOptions cluster, Workload& workload, const AlgorithmWorkOptions& options)
-      : cluster_(std::move(cluster)), workload_(workload), options_(options) {}
+      : cluster_(std::move(cluster)),
+        workload_(workload),
+        options_(options),
+        algorithms_(options.algorithms) {}
 
   /// In the cluster that `cluster` names.
   absl::Status Run() override;
@@ -58,6 +63,8 @@ class AlgorithmWork final : public ClusterWork {
 
  private:
   absl::Status Prepare(session::Session& session);
+  /// Those that cannot be told, or not for the query.
+  absl::Status LeaveOutRefused(session::Session& session, const std::optional<std::string>& query);
   absl::Status RunCase(catalog::Attachment& attachment, session::Session& session, size_t index);
   absl::Status Load(catalog::Attachment& attachment, const std::string& title);
   absl::Status DropTables(session::Session& session);
@@ -71,7 +78,7 @@ class AlgorithmWork final : public ClusterWork {
   Workload& workload_;
   const AlgorithmWorkOptions options_;
   ProgressLine progress_;
-  std::vector<Algorithm> algorithms_;  // that the engine takes
+  std::vector<Algorithm> algorithms_;  // that are not left out
   std::vector<Skipped> skipped_;
   std::vector<Case> cases_;
   std::atomic<bool> cancelled_ = false;

@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<DuckDb>> DuckDb::Start(const DuckDbOptions& optio
   if (!std::filesystem::is_directory(absl::StrCat(options.peer_dir, "/", kPackage), error)) {
     return absl::FailedPreconditionError(
         absl::StrCat("DuckDB is not installed in ", options.peer_dir,
-                     ": `./run bench ssb --peer=duckdb` does that, or `npm install` in there"));
+                     ": `./run bench` with --peer=duckdb does that, or `npm install` in there"));
   }
   std::unique_ptr<DuckDb> duckdb(new DuckDb(options));
   NAM_ASSIGN_OR_RETURN(

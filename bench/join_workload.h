@@ -19,7 +19,7 @@ struct JoinCase {
 };
 
 /// R ⋈ S on their keys (bench/join_input.h), counted and summed up. The bound is RadixJoinLoop.
-class JoinWorkload final : public Workload {
+class JoinWorkload : public Workload {
  public:
   struct Options {
     std::vector<JoinCase> cases;

@@ -19,10 +19,10 @@ namespace {
 
 using testing::InProcessCluster;
 
-const Algorithm kByParts = {"by_parts", {{"nam.joins_by_parts", "on"}, {"nam.groups_by_parts", "on"}}};
-const Algorithm kWhole = {"whole", {{"nam.joins_by_parts", "off"}, {"nam.groups_by_parts", "off"}}};
+const Algorithm kByParts = {"by_parts", {{"nam.\"join\"", "rrj"}, {"nam.aggregate", "rdma"}}};
+const Algorithm kWhole = {"whole", {{"nam.\"join\"", "pipelined"}, {"nam.aggregate", "dist"}}};
 const Algorithm kNoSetting = {"no_setting", {{"nam.\"join_order\"", "rrj"}}};
-const Algorithm kNoValue = {"no_value", {{"nam.joins_by_parts", "off"}, {"nam.joins_by_parts", "rrj"}}};
+const Algorithm kNoValue = {"no_value", {{"nam.aggregate", "dist"}, {"nam.aggregate", "rrj"}}};
 
 std::vector<std::string> Names(const AlgorithmWork::Case& with) {
   std::vector<std::string> names;
@@ -85,36 +85,44 @@ TEST(AlgorithmWork, NothingRunsInPlaceOfWhatIsRefused) {
   EXPECT_TRUE(work.cases().empty());
 }
 
-/// Expects one match too many.
-class WrongWorkload final : public Workload {
+class WrongWorkload final : public JoinWorkload {
  public:
-  size_t cases() const override { return inner_.cases(); }
-  std::string TitleOf(size_t index) const override { return inner_.TitleOf(index); }
-  Json SettingsOf(size_t index) const override { return inner_.SettingsOf(index); }
-  uint64_t TuplesOf(size_t index) const override { return inner_.TuplesOf(index); }
-  std::string sql() const override { return inner_.sql(); }
-  bool has_bound() const override { return true; }
-  void Make(size_t index) override { inner_.Make(index); }
-  std::vector<TupleTable> tables() const override { return inner_.tables(); }
+  using JoinWorkload::JoinWorkload;
   Answer Expected() const override {
-    Answer answer = inner_.Expected();
+    Answer answer = JoinWorkload::Expected();
     ++answer[0];
     return answer;
   }
-  std::optional<Contender> MakeBound() override { return inner_.MakeBound(); }
-  void Drop() override { inner_.Drop(); }
-
- private:
-  JoinWorkload inner_{{.cases = {{1000, 1, 0}}, .threads = 1}};
 };
 
 TEST(AlgorithmWork, DifferencesAreSeen) {
   InProcessCluster cluster({});
-  WrongWorkload workload;
+  WrongWorkload workload({.cases = {{1000, 1, 0}}, .threads = 1});
   AlgorithmWork work({}, workload, {.algorithms = {kWhole}, .repeat = 1, .threads = 1});
   ASSERT_TRUE(work.RunOn(cluster.attachment()).ok());
   ASSERT_EQ(work.cases().size(), 1u);
   for (const ContenderTimes& times : work.cases()[0].contenders) EXPECT_FALSE(times.equal) << times.name;
+}
+
+class RecursiveWorkload final : public JoinWorkload {
+ public:
+  using JoinWorkload::JoinWorkload;
+  std::string sql() const override {
+    return "WITH RECURSIVE x AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM x WHERE a < 3) SELECT sum(a) FROM "
+           "x";
+  }
+};
+
+TEST(AlgorithmWork, WhatThePlannerDoesNotSupportIsLeftOut) {
+  InProcessCluster cluster({});
+  RecursiveWorkload workload({.cases = {{1000, 1, 0}}, .threads = 1});
+  AlgorithmWork work({}, workload, {.algorithms = {kWhole}, .repeat = 1, .threads = 1});
+  const absl::Status status = work.RunOn(cluster.attachment());
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(work.cases().size(), 1u);
+  EXPECT_EQ(Names(work.cases()[0]), (std::vector<std::string>{"radix_loop"}));
+  ASSERT_EQ(work.skipped().size(), 1u);
+  EXPECT_NE(work.skipped()[0].why.find("RECURSIVE"), std::string::npos) << work.skipped()[0].why;
 }
 
 TEST(AlgorithmWork, CancelledBeforeItRunsItLoadsNothing) {
