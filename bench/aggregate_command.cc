@@ -16,7 +16,7 @@ constexpr uint64_t kTuplesMax = uint64_t{1} << 30;
 /// Estimates of what grouping so many tuples takes.
 MemoryNeed NeedOf(uint64_t tuples, uint64_t groups, const AggregateBenchOptions& options) {
   constexpr uint64_t kTupleBytes = 8;
-  constexpr uint64_t kScratchBytes = 48;  // states at rest, in slabs that double; one a tuple at worst
+  constexpr uint64_t kScratchBytes = 48;  // a state a tuple at worst: 40 were enough, 32 were not
   constexpr uint64_t kQueryBytes = 16;
   constexpr uint64_t kDuckDbGroupBytes = 72;
   return {

@@ -1,8 +1,6 @@
 #include "bench/algorithm_command.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -13,6 +11,7 @@
 #include "base/status_macros.h"
 #include "bench/algorithm_work.h"
 #include "bench/duckdb.h"
+#include "bench/surroundings.h"
 #include "fabric/fabric.h"
 #include "localcluster/cluster_work.h"
 #include "localcluster/connect.h"
@@ -53,15 +52,6 @@ ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& ne
   memory.memory_bytes =
       memory.scratch_bytes + RoundUp(need.table_bytes / servers, kRegionBytes) + kRegionBytes;
   return memory;
-}
-
-/// Where gigabytes may go: $TMPDIR or /tmp, not the runtime directory, which is memory.
-absl::StatusOr<std::string> MakeDirectory() {
-  std::error_code error;
-  const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
-  std::string path = ((error ? std::filesystem::path("/tmp") : parent) / "nam-bench-XXXXXX").string();
-  if (mkdtemp(path.data()) == nullptr) return absl::InternalError(absl::StrCat("cannot create ", path));
-  return path;
 }
 
 std::vector<CaseFigures> FiguresOf(const AlgorithmWork& work, const Workload& workload) {
@@ -206,9 +196,13 @@ int ThreadsOf(const AlgorithmBenchOptions& options) {
 
 int RunAlgorithmBench(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, Workload& workload) {
   if (const absl::Status enough = CheckNeed(bench.need); !enough.ok()) return Refuse(enough);
-  const auto directory = MakeDirectory();
+  const double load_average = LoadAverage();
+  WarnOfLoad(load_average);
+  const auto directory = MakeLargeDirectory();
   if (!directory.ok()) return ReportFailure(directory.status());
-  const int code = RunIn(*directory, options, bench, workload);
+  AlgorithmBench with_load = bench;
+  with_load.config["load_average"] = load_average;
+  const int code = RunIn(*directory, options, with_load, workload);
   RemoveTree(*directory);
   return code;
 }

@@ -17,7 +17,7 @@ constexpr double kZipfMax = 1.25;
 /// Estimates of what a join of so many tuples in both relations takes.
 MemoryNeed NeedOf(uint64_t tuples, const JoinBenchOptions& options) {
   constexpr uint64_t kTupleBytes = 8;
-  constexpr uint64_t kScratchBytes = 48;  // rows at rest, in slabs that double
+  constexpr uint64_t kScratchBytes = 32;  // 12 were enough; slabs of 64 MiB are seldom full
   constexpr uint64_t kQueryBytes = 16;    // hash tables of whole build sides, in each server
   constexpr uint64_t kDuckDbBytes = 28;   // the tables, and one hash table over R
   const uint64_t both = 2 * tuples;
