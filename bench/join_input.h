@@ -106,8 +106,9 @@ struct JoinInput {
   TupleArray s;  // keys from r_tuples on are not in R; payload: the tuple's position
 };
 
+/// 31 bits, as SQL's integers have no more.
 inline uint32_t RPayload(uint32_t key) {
-  return static_cast<uint32_t>(MixBits(key + kGoldenGamma));
+  return static_cast<uint32_t>(MixBits(key + kGoldenGamma) >> 33);
 }
 
 /// The same relations for the same seed, whatever the number of threads. All threads fill chunks of both.

@@ -5,11 +5,13 @@
 #include <csignal>
 #include <string>
 
+#include "bench/aggregate_command.h"
 #include "bench/block_size_command.h"
 #include "bench/calibrate_command.h"
 #include "bench/checkout_command.h"
 #include "bench/fabric_command.h"
 #include "bench/figure7.h"
+#include "bench/join_command.h"
 #include "bench/prefetch_command.h"
 #include "bench/server_end.h"
 #include "bench/shuffle_command.h"
@@ -75,6 +77,7 @@ class BenchCommandLine final : public CommandLine {
     Add(figure7, "--html", figure7_.html, "write a page with the plots", "FILE");
     AddFormat(figure7, figure7_.format, "table, json, csv or markdown");
     AddCalibrate();
+    AddAlgorithmBenches();
     // Not in the help: the benchmarks start it.
     Command("bench-server", "", [] { return RunBenchServer(); })->group("");
   }
@@ -176,6 +179,44 @@ class BenchCommandLine final : public CommandLine {
     AddFormat(shuffle, options.format, "table, json, csv or markdown");
   }
 
+  void AddAlgorithmBenches() {
+    JoinBenchOptions& joins = join_bench_;
+    CLI::App* join = Command("join", "a join of two large relations by each algorithm, and by a peer",
+                             [this] { return RunJoinBench(join_bench_); });
+    join->add_option("--tuples", joins.tuples, "of each relation: 16M,64M (16M)")->delimiter(',');
+    join->add_option("--selectivity", joins.selectivity, "matches for each tuple of S: 0.25,0.5,1 (1)")
+        ->delimiter(',');
+    join->add_option("--zipf", joins.zipf, "skew of S's keys, 0 to 1.25 (0,1)")->delimiter(',');
+    join->add_flag("--no-loop", joins.no_loop, "leave the radix join by hand out");
+    AddAlgorithmBench(join, joins.common,
+                      "of rrj, rdma_ghj, ghj, ghj_bloom, ghj_fabric, ghj_bloom_fabric, pipelined, auto "
+                      "(rrj,rdma_ghj,ghj,ghj_bloom)");
+
+    AggregateBenchOptions& aggregates = aggregate_bench_;
+    CLI::App* aggregate = Command("aggregate", "groups of a large relation by each algorithm, and by a peer",
+                                  [this] { return RunAggregateBench(aggregate_bench_); });
+    aggregate->add_option("--tuples", aggregates.tuples, "of the table (128M)")->delimiter(',');
+    aggregate->add_option("--groups", aggregates.groups, "that are distinct (1,1K,1M,16M,64M)")
+        ->delimiter(',');
+    AddAlgorithmBench(aggregate, aggregates.common, "of rdma, dist, auto (rdma,dist)");
+  }
+
+  static void AddAlgorithmBench(CLI::App* bench, AlgorithmBenchOptions& options,
+                                const std::string& algorithms) {
+    bench->add_option("--algorithms", options.algorithms, algorithms)->delimiter(',');
+    Add(bench, "--fabric", options.fabric, "shm, tcp or verbs (shm)");
+    Add(bench, "--memory-servers", options.memory_servers, "how many");
+    Add(bench, "--compute-servers", options.compute_servers, "how many");
+    Add(bench, "--threads", options.threads, "of each side in all; 0: one a processor");
+    AddBytes(bench, "--scratch", options.scratch_bytes, "of each memory server; without it, enough");
+    Add(bench, "--seed", options.seed, "other data of the same size");
+    Add(bench, "--repeat", options.repeat, "rounds after one to warm up; figures are medians");
+    Add(bench, "--peer", options.peer, "none or duckdb (none)");
+    Add(bench, "--peer-dir", options.peer_dir, "DuckDB's process (bench/duckdb_peer)", "DIR");
+    Add(bench, "--html", options.html, "write a page with the plot", "FILE");
+    AddFormat(bench, options.format, "table, json, csv or markdown");
+  }
+
   static void AddStream(CLI::App* command, StreamBenchOptions& stream) {
     AddBytes(command, "--block-bytes", stream.block_bytes, "of a block");
     Add(command, "--threads", stream.threads, "of each receiver; 0: what suits the fabric");
@@ -207,6 +248,8 @@ class BenchCommandLine final : public CommandLine {
   PrefetchBenchOptions prefetch_bench_;
   MulticastBenchOptions multicast_bench_;
   ShuffleBenchOptions shuffle_bench_;
+  JoinBenchOptions join_bench_;
+  AggregateBenchOptions aggregate_bench_;
 };
 
 }  // namespace

@@ -1,9 +1,6 @@
 #include "bench/ssb_command.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <thread>
@@ -15,6 +12,7 @@
 #include "bench/ssb_loop.h"
 #include "bench/ssb_report.h"
 #include "bench/ssb_work.h"
+#include "bench/surroundings.h"
 #include "fabric/fabric.h"
 #include "localcluster/cluster_work.h"
 #include "localcluster/connect.h"
@@ -35,7 +33,6 @@ namespace {
 constexpr int kRepeatMax = 10'000;
 constexpr int kThreadsMax = 1'024;
 constexpr int kLoaderThreadsMax = 16;
-constexpr double kQuietLoad = 0.5;  // processors in use that say nothing about a benchmark yet
 
 /// The options, understood.
 struct Plan {
@@ -90,18 +87,8 @@ absl::StatusOr<Plan> MakePlan(const SsbBenchOptions& options) {
   plan.loop = !options.no_loop && SsbLoop::Fits(options.scale_factor) &&
               std::any_of(plan.queries.begin(), plan.queries.end(),
                           [](const ssb::Query* query) { return SsbLoop::Has(query->id); });
-  double average = 0;
-  if (getloadavg(&average, 1) == 1) plan.load_average = average;
+  plan.load_average = LoadAverage();
   return plan;
-}
-
-/// Where gigabytes may go: $TMPDIR or /tmp, not the runtime directory, which is memory.
-absl::StatusOr<std::string> MakeDirectory() {
-  std::error_code error;
-  const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
-  std::string path = ((error ? std::filesystem::path("/tmp") : parent) / "nam-bench-XXXXXX").string();
-  if (mkdtemp(path.data()) == nullptr) return absl::InternalError(absl::StrCat("cannot create ", path));
-  return path;
 }
 
 Json ConfigJson(const SsbBenchOptions& options, const Plan& plan, const SsbWork& work,
@@ -177,15 +164,14 @@ int RunIn(const std::string& directory, const SsbBenchOptions& options, const Pl
   StopSignals stop;
   std::unique_ptr<SsbDuckDb> duckdb;
   if (plan.duckdb) {
-    auto started = SsbDuckDb::Start({.peer_dir = options.peer_dir,
-                                     .log_file = absl::StrCat(directory, "/duckdb.log"),
-                                     .threads = plan.threads,
-                                     .sorted = options.peer_sorted});
+    auto started = DuckDb::Start({.peer_dir = options.peer_dir,
+                                  .log_file = absl::StrCat(directory, "/duckdb.log"),
+                                  .threads = plan.threads});
     if (!started.ok()) {
       return absl::IsFailedPrecondition(started.status()) ? Refuse(started.status())
                                                           : ReportFailure(started.status());
     }
-    duckdb = std::move(started).value();
+    duckdb = std::make_unique<SsbDuckDb>(std::move(started).value(), options.peer_sorted);
   }
   const uint64_t memory_bytes = options.memory_bytes != 0
                                     ? options.memory_bytes
@@ -218,11 +204,8 @@ int RunIn(const std::string& directory, const SsbBenchOptions& options, const Pl
 int RunSsbBench(const SsbBenchOptions& options) {
   const auto plan = MakePlan(options);
   if (!plan.ok()) return Refuse(plan.status());
-  if (plan->load_average > kQuietLoad) {
-    std::fprintf(stderr, "nam: other work runs on this machine (load average %.2f): expect noise\n",
-                 plan->load_average);
-  }
-  const auto directory = MakeDirectory();
+  WarnOfLoad(plan->load_average);
+  const auto directory = MakeLargeDirectory();
   if (!directory.ok()) return ReportFailure(directory.status());
   const int code = RunIn(*directory, options, *plan);
   RemoveTree(*directory);

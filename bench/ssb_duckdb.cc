@@ -1,41 +1,20 @@
 #include "bench/ssb_duckdb.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "ssb/schema.h"
 
 namespace nam::bench {
 namespace {
 
-using Json = JsonPeer::Json;
+using Json = DuckDb::Json;
 
-constexpr int64_t kOpenTimeoutMs = 60'000;
-constexpr int64_t kQueryTimeoutMs = 600'000;
 constexpr int64_t kLoadTimeoutMsPerScaleFactor = 600'000;
-constexpr char kPackage[] = "node_modules/@duckdb/node-api";
-
-/// The first executable file of that name in $PATH; empty if there is none.
-std::string FindProgram(const std::string& name) {
-  const char* const path = std::getenv("PATH");
-  std::string_view folders = path != nullptr ? path : "";
-  while (!folders.empty()) {
-    const size_t colon = std::min(folders.find(':'), folders.size());
-    std::string file = std::string(folders.substr(0, colon)) + "/" + name;
-    folders.remove_prefix(std::min(colon + 1, folders.size()));
-    std::error_code error;
-    if (std::filesystem::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0) return file;
-  }
-  return {};
-}
 
 /// As narrow as the data is, as somebody who knows it would declare it: DuckDB keeps columns in memory as
 /// wide as they are declared, so this is also what makes it fastest.
@@ -52,52 +31,18 @@ std::string DuckDbType(const partitioner::ColumnSchema& column, double scale_fac
   return column.name == "lo_orderkey" && scale_factor > kOrderKeysOfFourBytes ? "BIGINT" : "INTEGER";
 }
 
-absl::StatusOr<Value> ToValue(const Json& cell) {
-  if (cell.is_null()) return Value::Null();
-  if (cell.is_string()) return Value::String(cell);
-  return absl::InternalError("DuckDB's process sent a value that is no text");
-}
-
 }  // namespace
-
-absl::StatusOr<std::unique_ptr<SsbDuckDb>> SsbDuckDb::Start(const SsbDuckDbOptions& options) {
-  const std::string node = FindProgram("node");
-  if (node.empty()) {
-    return absl::FailedPreconditionError(
-        "DuckDB as a peer needs Node.js, and there is no `node` in $PATH: apt-get install nodejs npm");
-  }
-  const std::string script = absl::StrCat(options.peer_dir, "/peer.mjs");
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(script, error)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("DuckDB as a peer needs ", script,
-                     ", which is not there: --peer-dir is the source tree's bench/duckdb_peer"));
-  }
-  if (!std::filesystem::is_directory(absl::StrCat(options.peer_dir, "/", kPackage), error)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("DuckDB is not installed in ", options.peer_dir,
-                     ": `./run bench ssb --peer=duckdb` does that, or `npm install` in there"));
-  }
-  std::unique_ptr<SsbDuckDb> duckdb(new SsbDuckDb(options));
-  NAM_ASSIGN_OR_RETURN(
-      duckdb->peer_,
-      JsonPeer::Start(
-          {.name = "DuckDB", .executable = node, .arguments = {script}, .log_file = options.log_file}));
-  return duckdb;
-}
 
 absl::StatusOr<double> SsbDuckDb::Load(const std::string& tbl_directory, const ssb::Generator& generator) {
   const double scale_factor = generator.options().scale_factor;
-  NAM_ASSIGN_OR_RETURN(const Json opened,
-                       peer_->Call({{"op", "open"}, {"threads", options_.threads}}, kOpenTimeoutMs));
-  version_ = opened.value("version", "");
+  NAM_RETURN_IF_ERROR(duckdb_->Open());
   Json tables = Json::array();
   for (const ssb::Table table : ssb::kAllTables) {
     const std::string name(ssb::TableName(table));
     Json columns = Json::array();
     for (const partitioner::ColumnSchema& column : ssb::Schema(table).columns)
       columns.push_back({{"name", column.name}, {"type", DuckDbType(column, scale_factor)}});
-    const bool sorted = options_.sorted && table == ssb::Table::kLineorder;
+    const bool sorted = sorted_ && table == ssb::Table::kLineorder;
     tables.push_back({{"name", name},
                       {"file", name + ".tbl"},
                       {"rows", generator.Rows(table)},
@@ -106,28 +51,7 @@ absl::StatusOr<double> SsbDuckDb::Load(const std::string& tbl_directory, const s
   }
   const auto timeout_ms =
       static_cast<int64_t>(static_cast<double>(kLoadTimeoutMsPerScaleFactor) * std::max(1.0, scale_factor));
-  NAM_ASSIGN_OR_RETURN(
-      const Json loaded,
-      peer_->Call({{"op", "load"}, {"directory", tbl_directory}, {"tables", tables}}, timeout_ms));
-  const auto seconds = loaded.find("seconds");
-  if (seconds == loaded.end() || !seconds->is_number())
-    return absl::InternalError("DuckDB's process did not tell how long loading took");
-  return seconds->get<double>();
-}
-
-absl::StatusOr<SsbDuckDb::Answer> SsbDuckDb::Query(const std::string& sql) {
-  NAM_ASSIGN_OR_RETURN(const Json answered, peer_->Call({{"op", "query"}, {"sql", sql}}, kQueryTimeoutMs));
-  const auto elapsed = answered.find("elapsed_ms"), rows = answered.find("rows");
-  if (elapsed == answered.end() || !elapsed->is_number() || rows == answered.end() || !rows->is_array())
-    return absl::InternalError("DuckDB's process answered a query without time or rows");
-  Answer answer{.elapsed_ms = elapsed->get<double>()};
-  for (const Json& row : *rows) {
-    std::vector<Value>& values = answer.rows.emplace_back();
-    for (const Json& cell : row) {
-      NAM_ASSIGN_OR_RETURN(values.emplace_back(), ToValue(cell));
-    }
-  }
-  return answer;
+  return duckdb_->Load({{"op", "load"}, {"directory", tbl_directory}, {"tables", tables}}, timeout_ms);
 }
 
 }  // namespace nam::bench

@@ -1,50 +1,31 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/json_peer.h"
+#include "bench/duckdb.h"
 #include "ssb/generator.h"
-#include "types/value.h"
 
 namespace nam::bench {
 
-struct SsbDuckDbOptions {
-  std::string peer_dir;  // with peer.mjs and its node_modules
-  std::string log_file;
-  int threads = 2;
-  bool sorted = false;  // lineorder by lo_orderdate, as ours is clustered; otherwise as generated
-};
-
-/// SSB in DuckDB, in memory, in a process of its own. Start on the main thread; then used by one thread,
-/// but for Cancel.
+/// SSB in DuckDB. Used by one thread, but for Cancel.
 class SsbDuckDb {
  public:
-  struct Answer {
-    std::vector<std::vector<Value>> rows;  // strings, as DuckDB makes text of its values
-    double elapsed_ms = 0;                 // measured in its process: statement to last row
-  };
-
-  /// FAILED_PRECONDITION without Node.js or DuckDB's package, with what to do about it.
-  static absl::StatusOr<std::unique_ptr<SsbDuckDb>> Start(const SsbDuckDbOptions& options);
+  /// `sorted`: lineorder by lo_orderdate, as ours is clustered; otherwise as generated.
+  SsbDuckDb(std::unique_ptr<DuckDb> duckdb, bool sorted) : duckdb_(std::move(duckdb)), sorted_(sorted) {}
 
   /// From dbgen's files of the generator's data. The seconds that it took.
   absl::StatusOr<double> Load(const std::string& tbl_directory, const ssb::Generator& generator);
-  absl::StatusOr<Answer> Query(const std::string& sql);
-  void Cancel() { peer_->Cancel(); }
+  absl::StatusOr<DuckDb::Answer> Query(const std::string& sql) { return duckdb_->Query(sql); }
+  void Cancel() { duckdb_->Cancel(); }
   /// `v1.5.6`, once it is loaded.
-  const std::string& version() const { return version_; }
+  const std::string& version() const { return duckdb_->version(); }
 
  private:
-  explicit SsbDuckDb(const SsbDuckDbOptions& options) : options_(options) {}
-
-  const SsbDuckDbOptions options_;
-  std::string version_;
-  std::unique_ptr<JsonPeer> peer_;
+  const std::unique_ptr<DuckDb> duckdb_;
+  const bool sorted_;
 };
 
 }  // namespace nam::bench

@@ -137,7 +137,7 @@ absl::StatusOr<SsbWork::Turn> SsbWork::Take(session::Session& session, const ssb
     return Turn{.elapsed_ms = elapsed_ms};
   }
   if (contender == Contender::kDuckDb) {
-    NAM_ASSIGN_OR_RETURN(SsbDuckDb::Answer answer, options_.duckdb->Query(sql));
+    NAM_ASSIGN_OR_RETURN(DuckDb::Answer answer, options_.duckdb->Query(sql));
     return Turn{std::move(answer.rows), answer.elapsed_ms};
   }
   const auto set =

@@ -5,13 +5,16 @@
 //   {"op": "load", "directory": "…", "tables": [{"name": "date", "file": "date.tbl", "rows": 2556,
 //      "columns": [{"name": "d_datekey", "type": "INTEGER"}, …], "order_by": "" }, …]}
 //                                                     → seconds; files in dbgen's format (`a|b|c|`)
+//   {"op": "append", "directory": "…", "table": "r", "rows": 1000,
+//      "columns": [{"name": "k", "file": "r.k"}, …]}  → seconds; integers of 4 bytes, a file for each column
 //   {"op": "query", "sql": "…"}                       → elapsed_ms, rows as text
 //
 // A query's time is from the text of the statement to its last row, all of them fetched; making text of
 // the rows is not in it. The process ends when stdin does.
+import fs from 'node:fs';
 import readline from 'node:readline';
 import path from 'node:path';
-import { DuckDBInstance, version } from '@duckdb/node-api';
+import { DuckDBDataChunk, DuckDBInstance, INTEGER, version } from '@duckdb/node-api';
 
 let connection = null;
 
@@ -48,6 +51,42 @@ async function load({ directory, tables }) {
   return { seconds: Number(process.hrtime.bigint() - start) / 1e9 };
 }
 
+const chunkRows = 2048; // DuckDB's vector size
+const chunksOfRead = 512;
+
+// Appends columns of integers a chunk at a time: their bytes go into DuckDB's vectors as they are.
+async function append({ directory, table, rows, columns }) {
+  const start = process.hrtime.bigint();
+  const declared = columns.map((column) => `${name(column.name)} INTEGER NOT NULL`);
+  await connection.run(`CREATE TABLE ${name(table)} (${declared.join(', ')})`);
+  const files = columns.map((column) => fs.openSync(path.join(directory, column.file)));
+  const buffers = columns.map(() => new Int32Array(chunkRows * chunksOfRead));
+  const appender = await connection.createAppender(table);
+  const types = columns.map(() => INTEGER);
+  let chunk = DuckDBDataChunk.create(types, chunkRows);
+  for (let row = 0; row < rows; ) {
+    const read = Math.min(rows - row, buffers[0].length);
+    files.forEach((file, i) => {
+      const bytes = fs.readSync(file, buffers[i], 0, read * 4, row * 4);
+      if (bytes !== read * 4) throw new Error(`${columns[i].file} has fewer than ${rows} rows`);
+    });
+    for (let at = 0; at < read; at += chunkRows) {
+      const end = Math.min(at + chunkRows, read);
+      if (end - at !== chunk.rowCount) chunk = DuckDBDataChunk.create(types, end - at);
+      buffers.forEach((buffer, i) => {
+        const vector = chunk.getColumnVector(i);
+        vector.items.set(buffer.subarray(at, end));
+        vector.flush();
+      });
+      appender.appendDataChunk(chunk);
+    }
+    row += read;
+  }
+  appender.closeSync();
+  files.forEach((file) => fs.closeSync(file));
+  return { seconds: Number(process.hrtime.bigint() - start) / 1e9 };
+}
+
 async function query({ sql }) {
   const start = process.hrtime.bigint();
   const reader = await connection.runAndReadAll(sql);
@@ -56,7 +95,7 @@ async function query({ sql }) {
   return { elapsed_ms: Number(elapsed) / 1e6, rows };
 }
 
-const operations = { open, load, query };
+const operations = { open, load, append, query };
 
 // One write per answer: the reader waits for a whole line.
 for await (const line of readline.createInterface({ input: process.stdin, crlfDelay: Infinity })) {

@@ -1,0 +1,73 @@
+#include "bench/aggregate_command.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "bench/aggregate_workload.h"
+#include "bench/tuple_count.h"
+#include "localcluster/connect.h"
+
+namespace nam::bench {
+namespace {
+
+constexpr uint64_t kTuplesMax = uint64_t{1} << 30;
+
+/// Estimates of what grouping so many tuples takes.
+MemoryNeed NeedOf(uint64_t tuples, uint64_t groups, const AggregateBenchOptions& options) {
+  constexpr uint64_t kTupleBytes = 8;
+  constexpr uint64_t kScratchBytes = 48;  // a state a tuple at worst: 40 were enough, 32 were not
+  constexpr uint64_t kQueryBytes = 16;
+  constexpr uint64_t kDuckDbGroupBytes = 72;
+  return {
+      .table_bytes = tuples * kTupleBytes * 9 / 4,
+      .scratch_bytes = tuples * kScratchBytes,
+      .query_bytes = groups * kQueryBytes,
+      .own_bytes = tuples * kTupleBytes * 2,  // loading takes them twice
+      .peer_bytes = options.common.peer == "duckdb" ? tuples * kTupleBytes + groups * kDuckDbGroupBytes : 0};
+}
+
+struct Plan {
+  AlgorithmBench bench;
+  AggregateWorkload::Options workload;
+};
+
+absl::StatusOr<Plan> MakePlan(const AggregateBenchOptions& options) {
+  NAM_RETURN_IF_ERROR(Validate(options.common));
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> sizes,
+                       ParseCounts("--tuples", options.tuples, kTuplesMax));
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers,
+                       ParseCounts("--groups", options.groups, kTuplesMax));
+  const uint64_t most_groups = *std::max_element(numbers.begin(), numbers.end());
+  for (const uint64_t tuples : sizes) {
+    if (most_groups <= tuples) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--groups=", CountLabel(most_groups), " are more than --tuples=", CountLabel(tuples)));
+  }
+  const uint64_t most_tuples = *std::max_element(sizes.begin(), sizes.end());
+  Plan plan{
+      .bench = {.command = "bench aggregate",
+                .title = "8-byte tuples in groups",
+                .config = {{"tuples", sizes}, {"groups", numbers}, {"algorithms", options.common.algorithms}},
+                .need = NeedOf(most_tuples, most_groups, options),
+                .summarize = AggregateSummary},
+      .workload = {.seed = options.common.seed, .threads = ThreadsOf(options.common)}};
+  for (const std::string& name : options.common.algorithms) {
+    NAM_ASSIGN_OR_RETURN(plan.bench.algorithms.emplace_back(), AggregateAlgorithm(name));
+  }
+  for (const uint64_t tuples : sizes) {
+    for (const uint64_t groups : numbers) plan.workload.cases.push_back({tuples, groups});
+  }
+  return plan;
+}
+
+}  // namespace
+
+int RunAggregateBench(const AggregateBenchOptions& options) {
+  const absl::StatusOr<Plan> plan = MakePlan(options);
+  if (!plan.ok()) return Refuse(plan.status());
+  AggregateWorkload workload(plan->workload);
+  return RunAlgorithmBench(options.common, plan->bench, workload);
+}
+
+}  // namespace nam::bench

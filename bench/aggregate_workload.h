@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/join_input.h"
+#include "bench/workload.h"
+
+namespace nam::bench {
+
+struct AggregateCase {
+  uint64_t tuples = 0;
+  uint64_t groups = 0;  // at most as many
+};
+
+/// A table of values, grouped by keys and summed. Every group has the same number of tuples, or one more, in
+/// random places; its key is any number of 31 bits, so that nobody gains from dense ones.
+class AggregateWorkload final : public Workload {
+ public:
+  struct Options {
+    std::vector<AggregateCase> cases;
+    uint64_t seed = 1;
+    int threads = 2;
+  };
+  explicit AggregateWorkload(const Options& options) : options_(options) {}
+
+  size_t cases() const override { return options_.cases.size(); }
+  std::string TitleOf(size_t index) const override;
+  Json SettingsOf(size_t index) const override;
+  uint64_t TuplesOf(size_t index) const override { return options_.cases[index].tuples; }
+  std::string sql() const override;
+  bool has_bound() const override { return false; }
+  void Make(size_t index) override;
+  std::vector<TupleTable> tables() const override;
+  Answer Expected() const override;
+  std::optional<Contender> MakeBound() override { return std::nullopt; }
+  void Drop() override;
+
+  const AggregateCase& at(size_t index) const { return options_.cases[index]; }
+
+ private:
+  const Options options_;
+  size_t made_ = 0;  // the case
+  TupleArray tuples_;
+};
+
+}  // namespace nam::bench

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "session/session.h"
+
+namespace nam::bench {
+
+/// A way to run a query, forced by settings of the session.
+struct Algorithm {
+  std::string name;  // `rrj`
+  std::vector<std::pair<std::string, std::string>> settings;
+};
+
+/// `rrj`, `rdma_ghj`, `ghj` and `ghj_bloom` over sockets, `ghj_fabric` and `ghj_bloom_fabric` over the
+/// fabric, `pipelined`, `auto`. INVALID_ARGUMENT lists them.
+absl::StatusOr<Algorithm> JoinAlgorithm(std::string_view name);
+/// `rdma`, `dist`, `auto`.
+absl::StatusOr<Algorithm> AggregateAlgorithm(std::string_view name);
+
+/// Forces it from the next statement on, by one SET a setting. An error leaves some of them set.
+absl::Status Force(session::Session& session, const Algorithm& algorithm);
+
+/// Why this engine cannot be told to use it: it has no such setting, the setting no such value, or the engine
+/// does not support it for `query`, which is planned and not run. Nothing if it can; other errors are errors.
+absl::StatusOr<std::optional<std::string>> RefusalOf(session::Session& session, const Algorithm& algorithm,
+                                                     const std::optional<std::string>& query);
+
+}  // namespace nam::bench

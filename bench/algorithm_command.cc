@@ -1,0 +1,210 @@
+#include "bench/algorithm_command.h"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "bench/algorithm_work.h"
+#include "bench/duckdb.h"
+#include "bench/surroundings.h"
+#include "fabric/fabric.h"
+#include "localcluster/cluster_work.h"
+#include "localcluster/connect.h"
+#include "localcluster/local_cluster.h"
+#include "localcluster/state_directory.h"
+#include "localcluster/stop_signals.h"
+#include "terminal/exit_codes.h"
+#include "terminal/plot.h"
+#include "terminal/table_printer.h"
+#include "terminal/units.h"
+
+namespace nam::bench {
+namespace {
+
+constexpr int kRepeatMax = 1'000;
+constexpr int kThreadsMax = 256;
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kQueryMibLeast = 4096;
+constexpr uint64_t kRegionBytes = 64 * kMiB;  // of a memory server
+
+uint64_t RoundUp(uint64_t bytes, uint64_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+/// Of each of so many memory servers.
+struct ServerMemory {
+  uint64_t memory_bytes = 0;
+  uint64_t scratch_bytes = 0;
+};
+
+ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& need) {
+  const auto servers = static_cast<uint64_t>(options.memory_servers);
+  ServerMemory memory;
+  memory.scratch_bytes = options.scratch_bytes != 0
+                             ? RoundUp(options.scratch_bytes, kMiB)
+                             : RoundUp(need.scratch_bytes / servers, kRegionBytes) + kRegionBytes;
+  // Memory comes back within a second of DROP TABLE, so there is room for the tables of two cases.
+  memory.memory_bytes =
+      memory.scratch_bytes + RoundUp(need.table_bytes / servers, kRegionBytes) + kRegionBytes;
+  return memory;
+}
+
+std::vector<CaseFigures> FiguresOf(const AlgorithmWork& work, const Workload& workload) {
+  std::vector<CaseFigures> figures;
+  for (const AlgorithmWork::Case& each : work.cases()) {
+    figures.push_back({.title = workload.TitleOf(each.index),
+                       .settings = workload.SettingsOf(each.index),
+                       .tuples = workload.TuplesOf(each.index),
+                       .contenders = each.contenders});
+  }
+  return figures;
+}
+
+Json ConfigJson(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, const AlgorithmWork& work,
+                const DuckDb* duckdb) {
+  Json config = bench.config;
+  config["seed"] = options.seed;
+  config["fabric"] = options.fabric;
+  config["memory_servers"] = options.memory_servers;
+  config["compute_servers"] = options.compute_servers;
+  config["threads"] = ThreadsOf(options);
+  config["repeat"] = options.repeat;
+  config["peer"] = options.peer;
+  if (duckdb != nullptr) config["duckdb"] = {{"version", duckdb->version()}, {"threads", ThreadsOf(options)}};
+  Json& skipped = config["skipped"] = Json::object();
+  for (const AlgorithmWork::Skipped& each : work.skipped()) skipped[each.algorithm] = each.why;
+  return config;
+}
+
+std::string Remarks(const AlgorithmBenchOptions& options, const AlgorithmWork& work) {
+  std::string text = absl::StrFormat(
+      "Medians of %d rounds over %s, in milliseconds; %d threads on each side, ours on %d compute servers "
+      "and %d memory servers. Of ratios, more is better.\n",
+      options.repeat, options.fabric, ThreadsOf(options), options.compute_servers, options.memory_servers);
+  for (const AlgorithmWork::Skipped& each : work.skipped())
+    absl::StrAppend(&text, "Left out: ", each.algorithm, ", as this engine refuses it: ", each.why, ".\n");
+  return text;
+}
+
+int Conclude(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, const Workload& workload,
+             const AlgorithmWork& work, const DuckDb* duckdb) {
+  const std::vector<CaseFigures> figures = FiguresOf(work, workload);
+  const Json rows = FigureRows(figures);
+  Json summary = bench.summarize(figures);
+  summary["equal_answers"] = AllEqual(figures);
+  if (!options.html.empty()) {
+    const absl::Status written = WritePage(options.html, {.title = bench.title,
+                                                          .text = Remarks(options, work),
+                                                          .figures = {SpeedPlot(bench.title, figures)},
+                                                          .rows = WithoutRounds(rows)});
+    if (!written.ok()) return ReportFailure(written);
+  }
+  const OutputFormat format = *ParseOutputFormat(options.format);
+  if (format == OutputFormat::kJson) {
+    std::cout << JsonReport{.command = bench.command,
+                            .config = ConfigJson(options, bench, work, duckdb),
+                            .rows = rows,
+                            .summary = summary}
+                     .ToString();
+  } else {
+    std::cout << Render(TableOf(WithoutRounds(rows)), {.format = format, .footer = false});
+    if (format == OutputFormat::kTable) {
+      for (const auto& [name, value] : summary.items()) std::cout << name << ": " << value << "\n";
+      std::cout << Remarks(options, work);
+    }
+  }
+  std::cout.flush();
+  return AllEqual(figures) ? kExitOk : kExitCheckFailed;
+}
+
+int RunIn(const std::string& directory, const AlgorithmBenchOptions& options, const AlgorithmBench& bench,
+          Workload& workload) {
+  StopSignals stop;
+  std::unique_ptr<DuckDb> duckdb;
+  if (options.peer == "duckdb") {
+    auto started = DuckDb::Start({.peer_dir = options.peer_dir,
+                                  .log_file = absl::StrCat(directory, "/duckdb.log"),
+                                  .threads = ThreadsOf(options)});
+    if (!started.ok()) {
+      return absl::IsFailedPrecondition(started.status()) ? Refuse(started.status())
+                                                          : ReportFailure(started.status());
+    }
+    duckdb = std::move(started).value();
+  }
+  const ServerMemory memory = MemoryOf(options, bench.need);
+  const auto cluster = LocalCluster::Start({.directory = directory,
+                                            .name = "bench",
+                                            .fabric = options.fabric,
+                                            .memory_servers = options.memory_servers,
+                                            .compute_servers = options.compute_servers,
+                                            .memory_bytes = memory.memory_bytes,
+                                            .scratch_bytes = memory.scratch_bytes,
+                                            .threads = ThreadsOf(options) / options.compute_servers},
+                                           stop.fd());
+  if (!cluster.ok()) return ReportFailure(cluster.status());
+  AlgorithmWork work({.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()},
+                     workload,
+                     {.algorithms = bench.algorithms,
+                      .repeat = options.repeat,
+                      .threads = ThreadsOf(options),
+                      .query_mib_max = std::max(kQueryMibLeast, bench.need.query_bytes / kMiB),
+                      .directory = directory + "/columns",
+                      .duckdb = duckdb.get()});
+  const absl::Status status = RunClusterWork(**cluster, work, stop, directory);
+  return status.ok() ? Conclude(options, bench, workload, work, duckdb.get()) : ReportFailure(status);
+}
+
+}  // namespace
+
+absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& limits) {
+  const MemoryLimit least = LeastAvailable(limits);
+  if (need.total() <= least.available_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "so many tuples need about %s of memory (tables %s, scratch %s, queries %s, this process %s, the peer "
+      "%s), and %s has %s left; choose fewer --tuples",
+      FormatBytes(need.total()), FormatBytes(need.table_bytes), FormatBytes(need.scratch_bytes),
+      FormatBytes(need.query_bytes), FormatBytes(need.own_bytes), FormatBytes(need.peer_bytes), least.name,
+      FormatBytes(least.available_bytes)));
+}
+
+absl::Status Validate(const AlgorithmBenchOptions& options) {
+  if (options.repeat < 1 || options.repeat > kRepeatMax)
+    return absl::InvalidArgumentError(absl::StrCat("--repeat is 1 to ", kRepeatMax));
+  if (options.threads < 0 || options.threads > kThreadsMax)
+    return absl::InvalidArgumentError(absl::StrCat("--threads is 0 to ", kThreadsMax));
+  if (options.peer != "none" && options.peer != "duckdb")
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no peer \"", options.peer, "\"; --peer is none or duckdb"));
+  if (options.algorithms.empty()) return absl::InvalidArgumentError("--algorithms names none");
+  NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
+  NAM_RETURN_IF_ERROR(ParseOutputFormat(options.format).status());
+  if (!options.html.empty()) NAM_RETURN_IF_ERROR(CheckHtmlPath(options.html));
+  return Validate(LocalClusterOptions{.memory_servers = options.memory_servers,
+                                      .compute_servers = options.compute_servers});
+}
+
+int ThreadsOf(const AlgorithmBenchOptions& options) {
+  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int wanted = options.threads > 0 ? options.threads : processors;
+  return std::max(1, wanted / options.compute_servers) * options.compute_servers;
+}
+
+int RunAlgorithmBench(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, Workload& workload) {
+  if (const absl::Status enough = CheckNeed(bench.need); !enough.ok()) return Refuse(enough);
+  const double load_average = LoadAverage();
+  WarnOfLoad(load_average);
+  const auto directory = MakeLargeDirectory();
+  if (!directory.ok()) return ReportFailure(directory.status());
+  AlgorithmBench with_load = bench;
+  with_load.config["load_average"] = load_average;
+  const int code = RunIn(*directory, options, with_load, workload);
+  RemoveTree(*directory);
+  return code;
+}
+
+}  // namespace nam::bench

@@ -1,0 +1,165 @@
+#include "bench/algorithm_report.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "bench/rate_report.h"
+#include "bench/tuple_count.h"
+
+namespace nam::bench {
+namespace {
+
+constexpr char kRounds[] = "rounds_ms";
+constexpr double kLeastMs = 1e-6;
+
+const ContenderTimes* Find(const CaseFigures& figures, std::string_view contender) {
+  for (const ContenderTimes& times : figures.contenders) {
+    if (times.name == contender) return &times;
+  }
+  return nullptr;
+}
+
+double SpeedOf(const CaseFigures& figures, double ms) {
+  return static_cast<double>(figures.tuples) / 1e3 / std::max(ms, kLeastMs);  // millions a second
+}
+
+uint64_t TuplesIn(const CaseFigures& figures) {
+  return figures.settings.value("tuples", uint64_t{0});
+}
+
+std::string KeySuffix(uint64_t tuples) {
+  return absl::StrCat("_", absl::AsciiStrToLower(CountLabel(tuples)));
+}
+
+/// Those of one size, by the key.
+std::set<uint64_t> SizesOf(const std::vector<CaseFigures>& figures) {
+  std::set<uint64_t> sizes;
+  for (const CaseFigures& each : figures) sizes.insert(TuplesIn(each));
+  return sizes;
+}
+
+/// Of so many tuples, the case of the highest selectivity that has this skew; without one, of the least.
+const CaseFigures* JoinCaseOf(const std::vector<CaseFigures>& figures, uint64_t tuples,
+                              std::optional<double> zipf) {
+  const CaseFigures* best = nullptr;
+  const auto rank = [](const CaseFigures& each) {
+    return std::pair(-each.settings.value("selectivity", 0.0), each.settings.value("zipf", 0.0));
+  };
+  for (const CaseFigures& each : figures) {
+    if (TuplesIn(each) != tuples) continue;
+    if (zipf.has_value() && each.settings.value("zipf", 0.0) != *zipf) continue;
+    if (best == nullptr || rank(each) < rank(*best)) best = &each;
+  }
+  return best;
+}
+
+void AddJoinRatios(const std::vector<CaseFigures>& figures, uint64_t tuples, const std::string& suffix,
+                   Json& summary) {
+  const CaseFigures* const base = JoinCaseOf(figures, tuples, std::nullopt);
+  if (base == nullptr) return;
+  for (const char* slower : {"ghj", "ghj_bloom", "rdma_ghj", "duckdb"})
+    SetRatio(summary, absl::StrCat("rrj_over_", slower, suffix), base->Ratio(slower, "rrj"));
+  SetRatio(summary, absl::StrCat("radix_loop_over_rrj", suffix), base->Ratio("radix_loop", "rrj"));
+  const CaseFigures* const uniform = JoinCaseOf(figures, tuples, 0.0);
+  const CaseFigures* const skewed = JoinCaseOf(figures, tuples, 1.0);
+  if (uniform == nullptr || skewed == nullptr) return;
+  const auto under = skewed->median_ms("rrj"), over = uniform->median_ms("rrj");
+  if (under.has_value() && over.has_value())
+    SetRatio(summary, absl::StrCat("uniform_over_zipf_1", suffix), *over / std::max(*under, kLeastMs));
+}
+
+}  // namespace
+
+std::optional<double> CaseFigures::median_ms(std::string_view contender) const {
+  const ContenderTimes* const times = Find(*this, contender);
+  return times == nullptr ? std::nullopt : std::optional(times->median_ms());
+}
+
+std::optional<double> CaseFigures::Ratio(std::string_view slower, std::string_view faster) const {
+  const auto over = median_ms(slower), under = median_ms(faster);
+  if (!over.has_value() || !under.has_value()) return std::nullopt;
+  return *over / std::max(*under, kLeastMs);
+}
+
+bool AllEqual(const std::vector<CaseFigures>& figures) {
+  return std::all_of(figures.begin(), figures.end(), [](const CaseFigures& each) {
+    return std::all_of(each.contenders.begin(), each.contenders.end(),
+                       [](const ContenderTimes& times) { return times.equal; });
+  });
+}
+
+Json FigureRows(const std::vector<CaseFigures>& figures) {
+  Json rows = Json::array();
+  for (const CaseFigures& each : figures) {
+    for (const ContenderTimes& times : each.contenders) {
+      Json& row = rows.emplace_back(each.settings);
+      row["algorithm"] = times.name;
+      row["median_ms"] = Rounded(times.median_ms());
+      row["min_ms"] = Rounded(times.min_ms());
+      row["million_tuples_per_second"] = Rounded(SpeedOf(each, times.median_ms()));
+      row["answer"] = times.equal ? "equal" : "DIFFERENT";
+      Json& rounds = row[kRounds] = Json::array();
+      for (const double ms : times.times_ms) rounds.push_back(Rounded(ms));
+    }
+  }
+  return rows;
+}
+
+Json WithoutRounds(Json rows) {
+  for (Json& row : rows) row.erase(kRounds);
+  return rows;
+}
+
+std::string SpeedPlot(const std::string& title, const std::vector<CaseFigures>& figures) {
+  BarPlot plot{.title = title, .y_label = "million tuples per second", .categories = {}, .series = {}};
+  for (size_t i = 0; i < figures.size(); ++i) {
+    plot.categories.push_back(figures[i].title);
+    for (const ContenderTimes& times : figures[i].contenders) {
+      auto series = std::find_if(plot.series.begin(), plot.series.end(),
+                                 [&](const BarPlot::Series& s) { return s.name == times.name; });
+      if (series == plot.series.end()) {
+        if (plot.series.size() == kPlotSeriesMax) continue;
+        series = plot.series.insert(plot.series.end(), {times.name, std::vector<double>(figures.size())});
+      }
+      series->values[i] = SpeedOf(figures[i], times.median_ms());
+    }
+  }
+  return SvgOf(plot);
+}
+
+void SetRatio(Json& summary, const std::string& key, const std::optional<double>& ratio) {
+  if (ratio.has_value()) summary[key] = Rounded(*ratio);
+}
+
+Json JoinSummary(const std::vector<CaseFigures>& figures) {
+  Json summary = Json::object();
+  const std::set<uint64_t> sizes = SizesOf(figures);
+  if (!sizes.empty()) AddJoinRatios(figures, *sizes.rbegin(), "", summary);
+  if (sizes.size() > 1) {
+    for (const uint64_t tuples : sizes) AddJoinRatios(figures, tuples, KeySuffix(tuples), summary);
+  }
+  return summary;
+}
+
+Json AggregateSummary(const std::vector<CaseFigures>& figures) {
+  Json summary = Json::object();
+  const std::set<uint64_t> sizes = SizesOf(figures);
+  if (sizes.empty()) return summary;
+  std::optional<double> few_ms, many_ms;
+  for (const char* peer : {"dist", "duckdb"}) {
+    for (const CaseFigures& each : figures) {
+      const std::string groups = KeySuffix(each.settings.value("groups", uint64_t{0}));
+      if (TuplesIn(each) != *sizes.rbegin()) continue;
+      SetRatio(summary, absl::StrCat("rdma_over_", peer, groups), each.Ratio(peer, "rdma"));
+      if (groups == "_1k") few_ms = each.median_ms("rdma");
+      if (groups == "_64m") many_ms = each.median_ms("rdma");
+    }
+  }
+  if (few_ms.has_value() && many_ms.has_value())
+    SetRatio(summary, "time_1k_over_64m", *few_ms / std::max(*many_ms, kLeastMs));
+  return summary;
+}
+
+}  // namespace nam::bench

@@ -1,0 +1,160 @@
+#include "bench/algorithm_work.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "terminal/units.h"
+
+namespace nam::bench {
+namespace {
+
+/// A row of numbers; the sum of no rows, NULL, counts as 0.
+absl::StatusOr<Answer> ToAnswer(const std::vector<std::vector<Value>>& rows) {
+  if (rows.size() != 1) return absl::InternalError(absl::StrFormat("%d rows, not one", rows.size()));
+  Answer answer;
+  for (const Value& value : rows[0]) {
+    __int128 number = value.null ? 0 : value.number;
+    if (!value.null && value.type.kind == TypeKind::kString) {  // the peer's
+      NAM_ASSIGN_OR_RETURN(const Value parsed, ParseNumber(value.text));
+      number = parsed.number;
+    }
+    answer.push_back(number);
+  }
+  return answer;
+}
+
+}  // namespace
+
+absl::Status AlgorithmWork::Run() {
+  NAM_ASSIGN_OR_RETURN(const auto attachment, AttachToCluster(cluster_));
+  return RunOn(*attachment);
+}
+
+absl::Status AlgorithmWork::RunOn(catalog::Attachment& attachment) {
+  NAM_ASSIGN_OR_RETURN(const auto session, session::Session::Open(attachment));
+  SetSession(session.get());
+  absl::Status status = Prepare(*session);
+  for (size_t i = 0; status.ok() && i < workload_.cases(); ++i) status = RunCase(attachment, *session, i);
+  SetSession(nullptr);
+  progress_.Clear();
+  return status;
+}
+
+void AlgorithmWork::Cancel() {
+  cancelled_ = true;
+  if (options_.duckdb != nullptr) options_.duckdb->Cancel();
+  const std::lock_guard lock(session_mutex_);
+  if (session_ != nullptr) session_->Cancel();
+}
+
+void AlgorithmWork::SetSession(session::Session* session) {
+  const std::lock_guard lock(session_mutex_);
+  session_ = session;
+}
+
+absl::Status AlgorithmWork::Prepare(session::Session& session) {
+  for (const char* bound : {"nam.build_mib_max", "nam.result_mib_max"}) {
+    const std::string raise = absl::StrCat("SET ", bound, " = ", options_.query_mib_max);
+    NAM_RETURN_IF_ERROR(session.Execute(raise).status());
+  }
+  NAM_RETURN_IF_ERROR(LeaveOutRefused(session, std::nullopt));
+  return options_.duckdb != nullptr ? options_.duckdb->Open() : absl::OkStatus();
+}
+
+absl::Status AlgorithmWork::LeaveOutRefused(session::Session& session,
+                                            const std::optional<std::string>& query) {
+  std::vector<Algorithm> left;
+  for (const Algorithm& algorithm : algorithms_) {
+    NAM_ASSIGN_OR_RETURN(const std::optional<std::string> refusal, RefusalOf(session, algorithm, query));
+    if (refusal.has_value()) {
+      skipped_.push_back({algorithm.name, *refusal});
+    } else {
+      left.push_back(algorithm);
+    }
+  }
+  algorithms_ = std::move(left);
+  if (!algorithms_.empty() || options_.duckdb != nullptr || workload_.has_bound()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("nothing is left to measure, as the engine refuses every algorithm; ",
+                   skipped_.empty() ? "none was named" : skipped_[0].algorithm + ": " + skipped_[0].why));
+}
+
+absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Session& session,
+                                    size_t index) {
+  const std::string title = workload_.TitleOf(index);
+  if (cancelled_) return absl::CancelledError("interrupted");
+  progress_.Show(absl::StrCat(title, ": making the tuples"));
+  workload_.Make(index);
+  NAM_RETURN_IF_ERROR(Load(attachment, title));
+  NAM_RETURN_IF_ERROR(LeaveOutRefused(session, workload_.sql()));
+  const absl::StatusOr<std::vector<ContenderTimes>> times =
+      TakeTurns(MakeContenders(session), workload_.Expected(),
+                {.repeat = options_.repeat,
+                 .show = [&](const std::string& turn) { progress_.Show(absl::StrCat(title, ": ", turn)); },
+                 .cancelled = &cancelled_});
+  if (!times.ok())
+    return absl::Status(times.status().code(), absl::StrCat(title, ": ", times.status().message()));
+  cases_.push_back({index, *times});
+  NAM_RETURN_IF_ERROR(DropTables(session));
+  workload_.Drop();
+  return absl::OkStatus();
+}
+
+TupleLoadOptions AlgorithmWork::LoadOptions(const std::string& doing, uint64_t tuples) {
+  progress_.Show(doing);
+  const auto progress = [this, doing, tuples](uint64_t done) {
+    progress_.Show(absl::StrFormat("%s: %s of %s tuples", doing, FormatCount(done), FormatCount(tuples)));
+  };
+  return {.threads = options_.threads, .progress = progress, .cancelled = &cancelled_};
+}
+
+absl::Status AlgorithmWork::Load(catalog::Attachment& attachment, const std::string& title) {
+  for (const TupleTable& table : workload_.tables()) {
+    const uint64_t tuples = table.tuples.size();
+    NAM_RETURN_IF_ERROR(LoadTuples(
+        attachment, table, LoadOptions(absl::StrFormat("%s: loading %s", title, table.name), tuples)));
+    if (options_.duckdb == nullptr) continue;
+    const auto seconds =
+        LoadTuples(*options_.duckdb, table, options_.directory,
+                   LoadOptions(absl::StrFormat("%s: DuckDB loads %s", title, table.name), tuples));
+    if (!seconds.ok()) return seconds.status();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AlgorithmWork::DropTables(session::Session& session) {
+  for (const TupleTable& table : workload_.tables()) {
+    const std::string drop = absl::StrCat("DROP TABLE ", table.name);
+    NAM_RETURN_IF_ERROR(session.Execute(drop).status());
+    if (options_.duckdb != nullptr) NAM_RETURN_IF_ERROR(options_.duckdb->Query(drop).status());
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Contender> AlgorithmWork::MakeContenders(session::Session& session) {
+  std::vector<Contender> contenders;
+  for (const Algorithm& algorithm : algorithms_)
+    contenders.push_back({algorithm.name, [&] { return Ask(session, algorithm); }});
+  if (options_.duckdb != nullptr) contenders.push_back({"duckdb", [&] { return AskDuckDb(); }});
+  if (std::optional<Contender> bound = workload_.MakeBound()) contenders.push_back(*std::move(bound));
+  return contenders;
+}
+
+absl::StatusOr<Turn> AlgorithmWork::Ask(session::Session& session, const Algorithm& algorithm) {
+  NAM_RETURN_IF_ERROR(Force(session, algorithm));
+  NAM_ASSIGN_OR_RETURN(const session::ResultSet result, session.Execute(workload_.sql()));
+  NAM_ASSIGN_OR_RETURN(Answer answer, ToAnswer(result.rows));
+  return Turn{std::move(answer), result.elapsed_ms};
+}
+
+absl::StatusOr<Turn> AlgorithmWork::AskDuckDb() {
+  NAM_ASSIGN_OR_RETURN(const DuckDb::Answer result, options_.duckdb->Query(workload_.sql()));
+  NAM_ASSIGN_OR_RETURN(Answer answer, ToAnswer(result.rows));
+  return Turn{std::move(answer), result.elapsed_ms};
+}
+
+}  // namespace nam::bench

@@ -1,0 +1,86 @@
+#include "bench/join_command.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "bench/join_workload.h"
+#include "bench/tuple_count.h"
+#include "localcluster/connect.h"
+
+namespace nam::bench {
+namespace {
+
+constexpr uint64_t kTuplesMax = uint64_t{1} << 30;  // keys of S that are not in R are SQL's integers too
+constexpr double kZipfMax = 1.25;
+
+/// Estimates of what a join of so many tuples in both relations takes.
+MemoryNeed NeedOf(uint64_t tuples, const JoinBenchOptions& options) {
+  constexpr uint64_t kTupleBytes = 8;
+  constexpr uint64_t kScratchBytes = 32;  // 12 were enough; slabs of 64 MiB are seldom full
+  constexpr uint64_t kQueryBytes = 16;    // hash tables of whole build sides, in each server
+  constexpr uint64_t kDuckDbBytes = 28;   // the tables, and one hash table over R
+  const uint64_t both = 2 * tuples;
+  const uint64_t passes = RadixJoinLoop::ChoosePasses(tuples, {}).size();
+  return {.table_bytes = both * kTupleBytes * 9 / 4,
+          .scratch_bytes = both * kScratchBytes,
+          .query_bytes = both * kQueryBytes,
+          .own_bytes = both * kTupleBytes * (1 + (options.no_loop ? 0 : passes)),
+          .peer_bytes = options.common.peer == "duckdb" ? both * kDuckDbBytes : 0};
+}
+
+absl::Status CheckCases(const JoinBenchOptions& options) {
+  NAM_RETURN_IF_ERROR(Validate(options.common));
+  if (options.selectivity.empty() || options.zipf.empty())
+    return absl::InvalidArgumentError("--selectivity and --zipf name one number at least");
+  for (const double selectivity : options.selectivity) {
+    if (!(selectivity > 0 && selectivity <= 1))
+      return absl::InvalidArgumentError("--selectivity is above 0, and 1 at most");
+  }
+  for (const double zipf : options.zipf) {
+    if (!(zipf >= 0 && zipf <= kZipfMax))
+      return absl::InvalidArgumentError("--zipf is 0 to 1.25; 0 is uniform");
+  }
+  return absl::OkStatus();
+}
+
+struct Plan {
+  AlgorithmBench bench;
+  JoinWorkload::Options workload;
+};
+
+absl::StatusOr<Plan> MakePlan(const JoinBenchOptions& options) {
+  NAM_RETURN_IF_ERROR(CheckCases(options));
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> sizes,
+                       ParseCounts("--tuples", options.tuples, kTuplesMax));
+  Plan plan{.bench = {.command = "bench join",
+                      .title = "Joins of two relations of 8-byte tuples",
+                      .config = {{"tuples", sizes},
+                                 {"selectivity", options.selectivity},
+                                 {"zipf", options.zipf},
+                                 {"algorithms", options.common.algorithms}},
+                      .need = NeedOf(*std::max_element(sizes.begin(), sizes.end()), options),
+                      .summarize = JoinSummary},
+            .workload = {
+                .seed = options.common.seed, .threads = ThreadsOf(options.common), .loop = !options.no_loop}};
+  for (const std::string& name : options.common.algorithms) {
+    NAM_ASSIGN_OR_RETURN(plan.bench.algorithms.emplace_back(), JoinAlgorithm(name));
+  }
+  for (const uint64_t tuples : sizes) {
+    for (const double selectivity : options.selectivity) {
+      for (const double zipf : options.zipf) plan.workload.cases.push_back({tuples, selectivity, zipf});
+    }
+  }
+  return plan;
+}
+
+}  // namespace
+
+int RunJoinBench(const JoinBenchOptions& options) {
+  const absl::StatusOr<Plan> plan = MakePlan(options);
+  if (!plan.ok()) return Refuse(plan.status());
+  JoinWorkload workload(plan->workload);
+  return RunAlgorithmBench(options.common, plan->bench, workload);
+}
+
+}  // namespace nam::bench

@@ -1,0 +1,67 @@
+#include "bench/join_workload.h"
+
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "bench/tuple_count.h"
+
+namespace nam::bench {
+namespace {
+
+Answer ToAnswer(const JoinAnswer& answer) {
+  return {static_cast<__int128>(answer.matches), static_cast<__int128>(answer.checksum)};
+}
+
+}  // namespace
+
+std::string JoinWorkload::TitleOf(size_t index) const {
+  const JoinCase& with = at(index);
+  return absl::StrFormat("%s tuples, selectivity %g, Zipf %g", CountLabel(with.tuples), with.selectivity,
+                         with.zipf);
+}
+
+Json JoinWorkload::SettingsOf(size_t index) const {
+  const JoinCase& with = at(index);
+  return {{"tuples", with.tuples}, {"selectivity", with.selectivity}, {"zipf", with.zipf}};
+}
+
+std::string JoinWorkload::sql() const {
+  return "SELECT count(*), sum(r.p) + sum(s.p) FROM r, s WHERE r.k = s.k";
+}
+
+void JoinWorkload::Make(size_t index) {
+  Drop();
+  const JoinCase& with = at(index);
+  input_ = MakeJoinInput({.r_tuples = with.tuples,
+                          .s_tuples = with.tuples,
+                          .zipf = with.zipf,
+                          .selectivity = with.selectivity,
+                          .seed = options_.seed,
+                          .threads = options_.threads});
+}
+
+std::vector<TupleTable> JoinWorkload::tables() const {
+  return {{.name = "r", .tuples = input_.r.tuples()}, {.name = "s", .tuples = input_.s.tuples()}};
+}
+
+Answer JoinWorkload::Expected() const {
+  return ToAnswer(ExpectedAnswer(input_));
+}
+
+std::optional<Contender> JoinWorkload::MakeBound() {
+  if (!options_.loop) return std::nullopt;
+  loop_ = std::make_unique<RadixJoinLoop>(input_.r.tuples(), input_.s.tuples(),
+                                          RadixJoinOptions{.threads = options_.threads});
+  return Contender{"radix_loop", [this]() -> absl::StatusOr<Turn> {
+                     const int64_t start_ns = RealClock().NowNs();
+                     const JoinAnswer answer = loop_->Run();
+                     const int64_t elapsed_ns = RealClock().NowNs() - start_ns;
+                     return Turn{ToAnswer(answer), static_cast<double>(elapsed_ns) / 1e6};
+                   }};
+}
+
+void JoinWorkload::Drop() {
+  loop_.reset();
+  input_ = {};
+}
+
+}  // namespace nam::bench

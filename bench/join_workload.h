@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/join_input.h"
+#include "bench/radix_join_loop.h"
+#include "bench/workload.h"
+
+namespace nam::bench {
+
+struct JoinCase {
+  uint64_t tuples = 0;  // of each relation
+  double selectivity = 1;
+  double zipf = 0;
+};
+
+/// R ⋈ S on their keys (bench/join_input.h), counted and summed up. The bound is RadixJoinLoop.
+class JoinWorkload : public Workload {
+ public:
+  struct Options {
+    std::vector<JoinCase> cases;
+    uint64_t seed = 1;
+    int threads = 2;
+    bool loop = true;
+  };
+  explicit JoinWorkload(const Options& options) : options_(options) {}
+
+  size_t cases() const override { return options_.cases.size(); }
+  std::string TitleOf(size_t index) const override;
+  Json SettingsOf(size_t index) const override;
+  uint64_t TuplesOf(size_t index) const override { return 2 * options_.cases[index].tuples; }
+  std::string sql() const override;
+  bool has_bound() const override { return options_.loop; }
+  void Make(size_t index) override;
+  std::vector<TupleTable> tables() const override;
+  Answer Expected() const override;
+  std::optional<Contender> MakeBound() override;
+  void Drop() override;
+
+  const JoinCase& at(size_t index) const { return options_.cases[index]; }
+
+ private:
+  const Options options_;
+  JoinInput input_;
+  std::unique_ptr<RadixJoinLoop> loop_;
+};
+
+}  // namespace nam::bench

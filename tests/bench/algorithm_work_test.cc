@@ -1,0 +1,198 @@
+// Algorithms, as settings, take turns on a cluster in the test's process.
+#include "bench/algorithm_work.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/aggregate_workload.h"
+#include "bench/algorithm_command.h"
+#include "bench/join_workload.h"
+#include "tests/cluster/in_process_cluster.h"
+
+namespace nam::bench {
+namespace {
+
+using testing::InProcessCluster;
+
+const Algorithm kByParts = {"by_parts", {{"nam.\"join\"", "rrj"}, {"nam.aggregate", "rdma"}}};
+const Algorithm kWhole = {"whole", {{"nam.\"join\"", "pipelined"}, {"nam.aggregate", "dist"}}};
+const Algorithm kNoSetting = {"no_setting", {{"nam.\"join_order\"", "rrj"}}};
+const Algorithm kNoValue = {"no_value", {{"nam.aggregate", "dist"}, {"nam.aggregate", "rrj"}}};
+
+std::vector<std::string> Names(const AlgorithmWork::Case& with) {
+  std::vector<std::string> names;
+  for (const ContenderTimes& times : with.contenders) names.push_back(times.name);
+  return names;
+}
+
+bool AllEqual(const AlgorithmWork::Case& with) {
+  return std::all_of(with.contenders.begin(), with.contenders.end(),
+                     [](const ContenderTimes& times) { return times.equal; });
+}
+
+TEST(AlgorithmWork, JoinsGiveTheExpectedAnswersAndLeaveNoTables) {
+  InProcessCluster cluster({});
+  JoinWorkload workload(
+      {.cases = {{100'000, 1, 0}, {70'000, 0.25, 0}, {50'000, 0.5, 1}, {1, 1, 0}}, .threads = 2});
+  AlgorithmWork work(
+      {}, workload,
+      {.algorithms = {kByParts, kNoSetting, kWhole, kNoValue}, .repeat = 2, .query_mib_max = 5000});
+  const absl::Status status = work.RunOn(cluster.attachment());
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(work.cases().size(), 4u);
+  for (const AlgorithmWork::Case& with : work.cases()) {
+    EXPECT_EQ(Names(with), (std::vector<std::string>{"by_parts", "whole", "radix_loop"}));
+    EXPECT_TRUE(AllEqual(with)) << workload.TitleOf(with.index);
+    for (const ContenderTimes& times : with.contenders) EXPECT_EQ(times.times_ms.size(), 2u);
+  }
+  ASSERT_EQ(work.skipped().size(), 2u);
+  EXPECT_EQ(work.skipped()[0].algorithm, "no_setting");
+  EXPECT_NE(work.skipped()[0].why.find("unrecognized configuration parameter \"nam.join_order\""),
+            std::string::npos)
+      << work.skipped()[0].why;
+  EXPECT_EQ(work.skipped()[1].algorithm, "no_value");
+  EXPECT_NE(work.skipped()[1].why.find("invalid value"), std::string::npos) << work.skipped()[1].why;
+  for (const char* table : {"r", "s"})
+    EXPECT_FALSE(cluster.session().Execute(std::string("SELECT count(*) FROM ") + table).ok()) << table;
+}
+
+TEST(AlgorithmWork, GroupsGiveTheExpectedAnswers) {
+  InProcessCluster cluster({});
+  AggregateWorkload workload(
+      {.cases = {{50'000, 1}, {50'000, 1024}, {50'000, 30'000}, {65'536, 65'536}}, .threads = 2});
+  AlgorithmWork work({}, workload, {.algorithms = {kByParts, kWhole}, .repeat = 1});
+  const absl::Status status = work.RunOn(cluster.attachment());
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(work.cases().size(), 4u);
+  for (const AlgorithmWork::Case& with : work.cases()) {
+    EXPECT_EQ(Names(with), (std::vector<std::string>{"by_parts", "whole"}));
+    EXPECT_TRUE(AllEqual(with)) << workload.TitleOf(with.index);
+  }
+}
+
+TEST(AlgorithmWork, NothingRunsInPlaceOfWhatIsRefused) {
+  InProcessCluster cluster({});
+  AggregateWorkload workload({.cases = {{1000, 10}}, .threads = 1});
+  AlgorithmWork work({}, workload, {.algorithms = {kNoSetting}});
+  const absl::Status status = work.RunOn(cluster.attachment());
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_NE(status.message().find("no_setting"), std::string::npos) << status;
+  EXPECT_TRUE(work.cases().empty());
+}
+
+class WrongWorkload final : public JoinWorkload {
+ public:
+  using JoinWorkload::JoinWorkload;
+  Answer Expected() const override {
+    Answer answer = JoinWorkload::Expected();
+    ++answer[0];
+    return answer;
+  }
+};
+
+TEST(AlgorithmWork, DifferencesAreSeen) {
+  InProcessCluster cluster({});
+  WrongWorkload workload({.cases = {{1000, 1, 0}}, .threads = 1});
+  AlgorithmWork work({}, workload, {.algorithms = {kWhole}, .repeat = 1, .threads = 1});
+  ASSERT_TRUE(work.RunOn(cluster.attachment()).ok());
+  ASSERT_EQ(work.cases().size(), 1u);
+  for (const ContenderTimes& times : work.cases()[0].contenders) EXPECT_FALSE(times.equal) << times.name;
+}
+
+class RecursiveWorkload final : public JoinWorkload {
+ public:
+  using JoinWorkload::JoinWorkload;
+  std::string sql() const override {
+    return "WITH RECURSIVE x AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM x WHERE a < 3) SELECT sum(a) FROM "
+           "x";
+  }
+};
+
+TEST(AlgorithmWork, WhatThePlannerDoesNotSupportIsLeftOut) {
+  InProcessCluster cluster({});
+  RecursiveWorkload workload({.cases = {{1000, 1, 0}}, .threads = 1});
+  AlgorithmWork work({}, workload, {.algorithms = {kWhole}, .repeat = 1, .threads = 1});
+  const absl::Status status = work.RunOn(cluster.attachment());
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(work.cases().size(), 1u);
+  EXPECT_EQ(Names(work.cases()[0]), (std::vector<std::string>{"radix_loop"}));
+  ASSERT_EQ(work.skipped().size(), 1u);
+  EXPECT_NE(work.skipped()[0].why.find("RECURSIVE"), std::string::npos) << work.skipped()[0].why;
+}
+
+TEST(AlgorithmWork, CancelledBeforeItRunsItLoadsNothing) {
+  InProcessCluster cluster({});
+  JoinWorkload workload({.cases = {{1000, 1, 0}}, .threads = 1});
+  AlgorithmWork work({}, workload, {.algorithms = {kWhole}});
+  work.Cancel();
+  EXPECT_TRUE(absl::IsCancelled(work.RunOn(cluster.attachment())));
+  EXPECT_TRUE(work.cases().empty());
+}
+
+TEST(AggregateWorkload, GroupsAreAsManyAndAsLargeAsTold) {
+  for (const auto& [tuples, groups] : std::vector<std::pair<uint64_t, uint64_t>>{
+           {1, 1}, {10'000, 1}, {10'000, 7}, {65'536, 1024}, {65'536, 65'536}}) {
+    AggregateWorkload workload({.cases = {{tuples, groups}}, .seed = 5, .threads = 3});
+    workload.Make(0);
+    std::map<uint32_t, uint64_t> sizes;
+    __int128 sum = 0;
+    for (const JoinTuple& tuple : workload.tables()[0].tuples) {
+      ++sizes[tuple.key];
+      sum += tuple.payload;
+      ASSERT_LT(tuple.key, 1u << 31);
+      ASSERT_LT(tuple.payload, 1u << 31);
+    }
+    uint64_t most = 0;
+    for (const auto& [key, size] : sizes) {
+      most = std::max(most, size);
+      EXPECT_GE(size, tuples / groups);
+    }
+    EXPECT_EQ(sizes.size(), groups);
+    EXPECT_TRUE(workload.Expected() ==
+                (Answer{static_cast<__int128>(groups), sum, static_cast<__int128>(most)}));
+  }
+}
+
+TEST(AggregateWorkload, DoesNotDependOnThreads) {
+  std::vector<std::vector<uint32_t>> made;
+  for (const int threads : {1, 3}) {
+    AggregateWorkload workload({.cases = {{10'000, 100}}, .threads = threads});
+    workload.Make(0);
+    std::vector<uint32_t>& numbers = made.emplace_back();
+    for (const JoinTuple& tuple : workload.tables()[0].tuples) {
+      numbers.push_back(tuple.key);
+      numbers.push_back(tuple.payload);
+    }
+  }
+  EXPECT_EQ(made[0], made[1]);
+}
+
+TEST(Algorithms, AreWhatTheirNamesSay) {
+  const auto ghj = JoinAlgorithm("ghj");
+  ASSERT_TRUE(ghj.ok()) << ghj.status();
+  EXPECT_EQ(ghj->settings, (std::vector<std::pair<std::string, std::string>>{{"nam.\"join\"", "ghj"},
+                                                                             {"nam.exchange", "sockets"}}));
+  const auto unknown = AggregateAlgorithm("rrj");
+  EXPECT_TRUE(absl::IsInvalidArgument(unknown.status()));
+  EXPECT_NE(unknown.status().message().find("rdma, dist, auto"), std::string::npos) << unknown.status();
+}
+
+TEST(MemoryNeed, IsComparedWithWhatIsLeft) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  const MemoryNeed need{.table_bytes = 2 * kGiB, .scratch_bytes = 3 * kGiB, .peer_bytes = kGiB};
+  const MemoryLimit host = {.name = "the host", .limit_bytes = 64 * kGiB, .available_bytes = 6 * kGiB};
+  EXPECT_TRUE(CheckNeed(need, {host}).ok());
+  const MemoryLimit group = {.name = "a group", .limit_bytes = 5 * kGiB, .available_bytes = 4 * kGiB};
+  const absl::Status refused = CheckNeed(need, {host, group});
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  for (const char* part : {"6 GiB", "scratch 3 GiB", "a group has 4 GiB", "--tuples"})
+    EXPECT_NE(refused.message().find(part), std::string::npos) << refused;
+}
+
+}  // namespace
+}  // namespace nam::bench
