@@ -96,9 +96,9 @@ TEST(ClusterReportTest, MembersTellOfTheirScratchMemory) {
   names.erase(names.begin(), names.end() - 3);
   EXPECT_THAT(names, ElementsAre("scratch_used", "scratch_highest", "scratch_total"));
   const size_t first = members.columns.size() - 3;
-  EXPECT_THAT(Column(members, first), ElementsAre("1.0 MiB", "NULL", "NULL"));
-  EXPECT_THAT(Column(members, first + 1), ElementsAre("3.0 MiB", "NULL", "NULL"));
-  EXPECT_THAT(Column(members, first + 2), ElementsAre("1.0 GiB", "NULL", "NULL"));
+  EXPECT_THAT(Column(members, first), ElementsAre("1 MiB", "NULL", "NULL"));
+  EXPECT_THAT(Column(members, first + 1), ElementsAre("3 MiB", "NULL", "NULL"));
+  EXPECT_THAT(Column(members, first + 2), ElementsAre("1 GiB", "NULL", "NULL"));
   const Json json = Json::parse(StatusJson(cluster, scratch, {}, {}));
   EXPECT_EQ(json["rows"][0]["scratch_used_bytes"], 1 << 20);
   EXPECT_EQ(json["rows"][0]["scratch_highest_bytes"], 3 << 20);

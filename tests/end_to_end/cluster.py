@@ -390,7 +390,7 @@ class Cluster:
         """Of all memory servers that answer."""
         return sum(row.get("scratch_used_bytes", 0) for row in self.status()["rows"])
 
-    def scratch(self, field):
+    def scratch_of_each(self, field):
         """`scratch_used_bytes`, `scratch_highest_bytes` or `scratch_bytes` of all memory servers that answer."""
         return [row[field] for row in self.status()["rows"] if field in row]
 

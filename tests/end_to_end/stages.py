@@ -74,7 +74,7 @@ class Staged:
 
     def expect_past_use(self):
         """What memory servers had in use once is still told."""
-        highest, totals = (self.cluster.scratch("scratch_" + field) for field in ("highest_bytes", "bytes"))
+        highest, totals = (self.cluster.scratch_of_each("scratch_" + field) for field in ("highest_bytes", "bytes"))
         self.case.assertEqual(totals, [128 * MIB] * 2)
         self.case.assertTrue(all(0 < most <= 128 * MIB for most in highest), highest)
 

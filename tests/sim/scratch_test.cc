@@ -57,8 +57,8 @@ class ScratchTest : public ::testing::Test {
   std::unique_ptr<Client> NewClient() {
     auto client = cluster_->NewClient(absl::StrCat("client-", clients_++));
     EXPECT_TRUE(client.ok()) << client.status();
-    for (const char* const setting : {"work_queue = on", "prefetch_window = 1", "multicast = off",
-                                      "aggregate = rdma", "join = rrj"})
+    for (const char* const setting :
+         {"work_queue = on", "prefetch_window = 1", "multicast = off", "aggregate = rdma", "join = rrj"})
       EXPECT_TRUE((*client)->session().Execute(absl::StrCat("set nam.", setting)).ok());
     return *std::move(client);
   }
