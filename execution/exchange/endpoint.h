@@ -153,6 +153,9 @@ class Endpoint {
   /// attempts sees to that.
   virtual absl::Status Begin(uint32_t stage, uint64_t attempt) = 0;
 
+  /// Completions that have been taken so far. Unchanged since it was last looked at whether something comes
+  /// or goes: nothing does.
+  virtual uint64_t completions() const = 0;
   virtual uint64_t sent_bytes() const = 0;     // over the fabric, with headers, without credits
   virtual uint64_t sent_messages() const = 0;  // likewise
   virtual uint64_t discarded() const = 0;      // messages of other attempts

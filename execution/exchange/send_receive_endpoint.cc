@@ -281,6 +281,7 @@ absl::Status SendReceiveEndpoint::Poll(bool wait, const std::atomic<bool>& cance
 }
 
 absl::Status SendReceiveEndpoint::Take(std::span<const fabric::Completion> completions) {
+  taken_ += completions.size();
   for (const fabric::Completion& completion : completions) NAM_RETURN_IF_ERROR(TakeOne(completion));
   return owed_.empty() ? absl::OkStatus() : ReturnOwedCredits();
 }

@@ -58,6 +58,7 @@ class SendReceiveEndpoint final : public Endpoint {
   bool Ended(uint32_t exchange) const override { return exchanges_[exchange].ended == members(); }
   bool Idle() const override;
   absl::Status Begin(uint32_t stage, uint64_t attempt) override;
+  uint64_t completions() const override { return taken_; }
   uint64_t sent_bytes() const override { return sent_bytes_; }
   uint64_t sent_messages() const override { return sent_messages_; }
   uint64_t discarded() const override { return discarded_; }
@@ -144,7 +145,7 @@ class SendReceiveEndpoint final : public Endpoint {
   std::vector<Exchange> exchanges_;
   std::vector<SendBuffer> buffers_;
   std::vector<std::pair<uint32_t, uint32_t>> owed_;  // credits, by member and exchange
-  uint64_t sent_bytes_ = 0, sent_messages_ = 0, discarded_ = 0;
+  uint64_t taken_ = 0, sent_bytes_ = 0, sent_messages_ = 0, discarded_ = 0;
 };
 
 }  // namespace nam::execution
