@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "optimizer/join_sides.h"
 #include "optimizer/tree_lowering.h"
 #include "plan/expression_tree.h"
 #include "plan/flow.h"
@@ -30,19 +31,6 @@ constexpr double kFewestJoinParts = 64, kMostJoinParts = 1024;
 /// Of a row in a table of joins beside its fields: its heads and links.
 constexpr double kTableBytesOfRow = 16;
 
-bool KeepsProbeSideAlone(JoinKind kind) {
-  return kind == JoinKind::kSemi || kind == JoinKind::kAnti || kind == JoinKind::kNullAwareAnti ||
-         kind == JoinKind::kMark;
-}
-
-/// Tuples of the probe side leave also without a partner.
-bool KeepsProbed(JoinKind kind) {
-  return kind != JoinKind::kInner && kind != JoinKind::kSemi && kind != JoinKind::kRight;
-}
-bool KeepsBuilt(JoinKind kind) {
-  return kind == JoinKind::kRight || kind == JoinKind::kFull;
-}
-
 double BytesOfSlot(const plan::Slot& slot) {
   constexpr double kBytesOfText = 16;
   switch (PhysicalOf(slot.type)) {
@@ -65,17 +53,6 @@ double TimesMore(double rows, double expected) {
   return expected > 0 ? rows / expected : 1;
 }
 
-/// What has a hash by which it can go by parts.
-bool HaveHashes(const std::vector<Expr>& keys) {
-  return std::all_of(keys.begin(), keys.end(),
-                     [](const Expr& key) { return key.type.kind != TypeKind::kInterval; });
-}
-
-/// By the parts of its keys.
-bool MayGoByParts(const std::vector<Expr>& keys) {
-  return !keys.empty() && HaveHashes(keys);
-}
-
 /// Where blanks at the end do not count, and one side may have them: that one without. Then equal keys have
 /// equal bytes.
 void DropBlanks(const Type& other, Expr& key) {
@@ -86,6 +63,14 @@ void DropBlanks(const Type& other, Expr& key) {
 }
 
 }  // namespace
+
+void DropBlanks(std::vector<Expr>& left, std::vector<Expr>& right) {
+  for (size_t k = 0; k < left.size(); ++k) {
+    const Type of_left = left[k].type, of_right = right[k].type;
+    DropBlanks(of_right, left[k]);
+    DropBlanks(of_left, right[k]);
+  }
+}
 
 double BytesOfRows(double rows, const plan::Schema& schema) {
   double bytes = kTableBytesOfRow;
@@ -106,7 +91,8 @@ bool TreeLowering::IsTooLarge(double rows, const plan::Schema& schema) const {
 
 absl::StatusOr<size_t> TreeLowering::FirstByParts(const Plan& star, const TableRefs& tables) const {
   size_t j = 0;
-  if (options_.joins == LoweringOptions::Parts::kNever) return star.joins.size();
+  const bool exchanged = options_.joins_by_exchange;
+  if (options_.joins == LoweringOptions::Parts::kNever && !exchanged) return star.joins.size();
   for (; j < star.joins.size(); ++j) {
     const auto t = static_cast<size_t>(star.joins[j].table);
     plan::Schema schema;
@@ -115,7 +101,7 @@ absl::StatusOr<size_t> TreeLowering::FirstByParts(const Plan& star, const TableR
       schema.push_back(std::move(slot));
     }
     const double rows = star.tables[t].rows * star.tables[t].selectivity;
-    if (IsTooLarge(rows, schema) && HaveHashes({star.joins[j].build_key})) break;
+    if ((exchanged || IsTooLarge(rows, schema)) && HaveHashes({star.joins[j].build_key})) break;
   }
   return j;
 }
@@ -123,13 +109,17 @@ absl::StatusOr<size_t> TreeLowering::FirstByParts(const Plan& star, const TableR
 absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probed, Flow& built) {
   // Every server reads all of a build side, which scans can do; parts are claimed, by one server each.
   const auto scans = [&](const Flow& flow) {
-    return flow.on_servers() && builder_.stage(flow.pipeline.stage).parts == 0;
+    return flow.on_servers() && builder_.stage(flow.pipeline.stage).claims_table();
   };
   const auto swap = [&] {
     std::swap(probed, built);
     std::swap(join.left, join.right);
   };
   const bool inner = join.kind == JoinKind::kInner;
+  if (options_.joins_by_exchange && MayExchange(join, probed, built)) {
+    if (inner && probed.rows() < built.rows()) swap();
+    return Place::kExchange;
+  }
   if (probed.on_servers() && built.on_servers()) {
     const bool may_part = options_.joins != LoweringOptions::Parts::kNever && MayGoByParts(join.left);
     const auto whole = [&](const Flow& flow) {
@@ -161,6 +151,7 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
 absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   NAM_ASSIGN_OR_RETURN(const Place place, Meet(join, flow, build));
   if (place == Place::kParts) return JoinByParts(join, std::move(flow), std::move(build));
+  if (place == Place::kExchange) return JoinByExchange(join, std::move(flow), std::move(build));
   plan::BuildSink sink;
   NAM_ASSIGN_OR_RETURN(sink.keys, OverSlots(join.right, build.layout));
   sink.payload = SlotsWhere(build.layout, join.behind);
@@ -189,16 +180,17 @@ absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   return flow;
 }
 
-absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys, const ColumnSet& behind,
-                                                         NullKeys nulls, uint32_t parts, Flow flow) {
-  // Computed keys lie behind the columns, and nothing is written that nobody looks at.
-  Side side;
+absl::StatusOr<std::vector<uint32_t>> TreeLowering::KeepForJoin(std::vector<Expr> keys,
+                                                                const ColumnSet& behind, NullKeys nulls,
+                                                                Flow& flow) {
+  // Computed keys lie behind the columns, and nothing is kept that nobody looks at.
+  std::vector<uint32_t> places;
   NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> slots, SlotsOf(keys, flow));
   std::vector<uint32_t> wanted = SlotsWhere(flow.layout, behind);
   for (const uint32_t slot : slots) {
     auto place = std::find(wanted.begin(), wanted.end(), slot);
     if (place == wanted.end()) place = wanted.insert(wanted.end(), slot);
-    side.keys.push_back(static_cast<uint32_t>(place - wanted.begin()));
+    places.push_back(static_cast<uint32_t>(place - wanted.begin()));
   }
   plan::FilterStep not_null;
   for (const uint32_t slot : slots) {
@@ -220,6 +212,13 @@ absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys,
     }
     NAM_RETURN_IF_ERROR(builder_.Append(std::move(project), std::move(layout), flow.rows(), flow));
   }
+  return places;
+}
+
+absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys, const ColumnSet& behind,
+                                                         NullKeys nulls, uint32_t parts, Flow flow) {
+  Side side;
+  NAM_ASSIGN_OR_RETURN(side.keys, KeepForJoin(std::move(keys), behind, nulls, flow));
   side.layout = flow.layout;
   side.rows = flow.schema();
   const double rows = flow.rows();
@@ -232,11 +231,7 @@ absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys,
 
 absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, Flow built) {
   std::vector<Expr> left = join.left, right = join.right;
-  for (size_t k = 0; k < left.size(); ++k) {
-    const Type of_left = left[k].type, of_right = right[k].type;
-    DropBlanks(of_right, left[k]);
-    DropBlanks(of_left, right[k]);
-  }
+  DropBlanks(left, right);
   // As both sides are to have as many parts, what comes of the first one does not change them.
   const uint32_t parts = PartsOfRows(built.rows(), built.schema());
   const double expected_probed = probed.rows(), expected_built = built.rows();

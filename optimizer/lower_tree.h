@@ -51,6 +51,8 @@ struct LoweringOptions {
   /// a server.
   Parts joins = Parts::kNever;
   uint64_t build_bytes_max = UINT64_MAX;
+  /// Joins of two scans go through exchanges, where they can: whatever the sizes of their sides.
+  bool joins_by_exchange = false;
   /// Null: the session scans record tables as a whole, and joins them.
   RecordTables* records = nullptr;
 };

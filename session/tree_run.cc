@@ -37,7 +37,8 @@ optimizer::LoweringOptions LoweringOf(const SessionSettings& settings) {
           .runs = kRuns[static_cast<size_t>(settings.sorts_by_runs)],
           .top_bytes_max = settings.result_bytes_max() / kTopRowsOfBudget,
           .joins = kParts[static_cast<size_t>(settings.joins_by_parts)],
-          .build_bytes_max = settings.build_bytes_max()};
+          .build_bytes_max = settings.build_bytes_max(),
+          .joins_by_exchange = settings.joins_by_exchange};
 }
 
 /// Whether servers may need scratch memory.
@@ -123,6 +124,7 @@ absl::Status TreeRun::Plan(size_t stages_kept) {
     placed.extended = stage.extended;
     placed.pairs = PairsOf(plan(), static_cast<uint32_t>(s));
     placed.parts = stage.parts;
+    NAM_ASSIGN_OR_RETURN(placed.exchanges, execution::ExchangeShapeOf(plan(), static_cast<uint32_t>(s)));
     if (stage.parts == 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(placed, reads));
   }
   return absl::OkStatus();
@@ -160,12 +162,14 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   NotedReceiver noted(receiver);
   absl::StatusOr<ResultSet> result = TryStages(noted);
   const bool too_large = result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
-  if (!too_large || noted.begun() || current_.lowering.joins != Parts::kIfMany) return result;
+  const bool other_way = current_.lowering.joins == Parts::kIfMany || current_.lowering.joins_by_exchange;
+  if (!too_large || noted.begun() || !other_way) return result;
   // Nobody reads what has been written so far.
   options_.stages.scratch().Use();
   options_.stages.scratch().EndQuery(/*tell=*/true);
   if (options_.stages.scratch().Open() == 0) return result;
   current_.lowering.joins = Parts::kAlways;
+  current_.lowering.joins_by_exchange = false;
   facts_.clear();
   left_.clear();
   kept_bytes_ = 0;
@@ -331,8 +335,8 @@ std::vector<std::string> TreeRun::Describe(const std::optional<Ran>& ran, bool j
     query.result_ms = ran->ms;
   }
   for (const PlacedStage& stage : current_.stages)
-    query.stages.push_back(
-        {stage.plan, stage.tables, stage.extended, stage.parts, stage.servers, stage.why_read});
+    query.stages.push_back({stage.plan, stage.tables, stage.extended, stage.parts, stage.streamed(),
+                            stage.servers, stage.why_read});
   if (json) return {ExplainAsJson(query)};
   return session::Explain(query);
 }
