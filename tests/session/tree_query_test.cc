@@ -394,6 +394,11 @@ TEST_F(TreeQueryJoinsByExchangeTest, QueriesOfTheOracleAreThoseOfPostgreSql) {
   Compare("oracle_results.txt");
 }
 
+TEST_F(TreeQueryJoinsByExchangeTest, ResultsOverSocketsAreThoseOfPostgreSql) {
+  ASSERT_TRUE(cluster_.session().Execute("set nam.exchange = sockets").ok());
+  Compare("logical_results.txt");
+}
+
 /// Their parts are those of the values that are compared: of one scale, and without blanks that do not count.
 TEST_F(TreeQueryJoinsByPartsTest, KeysOfOtherTypesMeetInOnePart) {
   SmallTable a{{"a", {{"c", plan::CharType(5), true}, {"n", Type::Integer()}}, {}, ""}, {}};
