@@ -110,7 +110,7 @@ absl::Status ShuffleBench::Bind() {
   };
   for (const uint32_t count : options_.tables) {
     NAM_ASSIGN_OR_RETURN(queries_.emplace_back(),
-                         ShuffleQuery::Bind(QueryOf(count), tables, load, options_.exchange.batch_bytes,
+                         ShuffleQuery::Bind(QueryOf(count), tables, load, options_.messages.batch_bytes,
                                             options_.whole_tuples));
   }
   answers_.resize(queries_.size());
@@ -169,7 +169,7 @@ absl::Status ShuffleBench::MeasureOn(uint32_t servers, const Proceed& proceed) {
   const std::vector<fabric::Fabric*> fabrics(cluster_.fabrics.begin(), cluster_.fabrics.begin() + servers);
   NAM_ASSIGN_OR_RETURN(const auto shuffle,
                        ShuffleCluster::Open(fabrics, *cluster_.attachment,
-                                            {.threads = options_.threads, .exchange = options_.exchange}));
+                                            {.threads = options_.threads, .messages = options_.messages}));
   NAM_RETURN_IF_ERROR(
       cluster_.session->Execute(absl::StrCat("SET nam.compute_servers = ", servers)).status());
   NAM_RETURN_IF_ERROR(

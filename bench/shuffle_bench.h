@@ -32,7 +32,7 @@ class ShuffleBench {
     int repeat = 1;
     std::string multicast = "auto";  // of the pipelined plan's build sides: nam.multicast
     bool whole_tuples = false;       // of lineorder are moved, not only the columns that are wanted
-    ExchangeOptions exchange;
+    ShuffleMessages messages;
   };
   /// What it runs on; all outlives it.
   struct Cluster {

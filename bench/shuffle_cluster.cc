@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status_macros.h"
+#include "execution/exchange/send_receive_endpoint.h"
 #include "session/query_result.h"
 #include "session/result_collector.h"
 
@@ -16,6 +17,7 @@ namespace nam::bench {
 namespace {
 
 constexpr uint64_t kAttempt = 1;
+constexpr int64_t kConnectUs = 10'000'000;
 
 /// Which partitions a server reads: dealt out in an order that knows nothing of the keys that they are split
 /// by, or the first shuffle would find its rows where they belong already.
@@ -44,21 +46,43 @@ absl::StatusOr<std::unique_ptr<ShuffleCluster>> ShuffleCluster::Open(std::vector
     server.run.cancel = &cluster->cancel_;
     server.threads.resize(options.threads);
     for (Thread& thread : server.threads) {
-      NAM_ASSIGN_OR_RETURN(thread.exchange, Exchange::Open(*server.fabric, number, count, options.exchange));
+      NAM_ASSIGN_OR_RETURN(thread.endpoint, cluster->OpenEndpoint(server));
     }
   }
   NAM_RETURN_IF_ERROR(cluster->Connect());
   return cluster;
 }
 
+absl::StatusOr<std::unique_ptr<execution::Endpoint>> ShuffleCluster::OpenEndpoint(
+    const Server& server) const {
+  execution::EndpointOptions options{.self = server.run.number,
+                                     .message_bytes = options_.messages.batch_bytes,
+                                     .credits = options_.messages.credits};
+  for (uint32_t number = 0; number < server.run.servers; ++number)
+    options.members.push_back(absl::StrCat("server ", number));
+  options.exchanges.assign(size_t{2} * options_.messages.legs,
+                           execution::RepartitionAmong(server.run.servers));
+  const std::string host = server.fabric->kind() == fabric::Kind::kSim ? "" : "127.0.0.1";
+  return execution::SendReceiveEndpoint::Open(*server.fabric, std::move(options), host);
+}
+
+/// Each endpoint meets those of the same thread of the other servers.
 absl::Status ShuffleCluster::Connect() {
+  std::vector<std::unique_ptr<fabric::Thread>> meeting;
   for (uint32_t t = 0; t < options_.threads; ++t) {
-    for (size_t a = 0; a < servers_.size(); ++a) {
-      for (size_t b = a + 1; b < servers_.size(); ++b) {
-        NAM_RETURN_IF_ERROR(
-            Exchange::Connect(*servers_[b]->threads[t].exchange, *servers_[a]->threads[t].exchange));
-      }
+    std::vector<std::string> addresses;
+    for (const auto& server : servers_) addresses.push_back(server->threads[t].endpoint->address());
+    for (const auto& server : servers_) {
+      meeting.push_back(server->fabric->StartThread(
+          "nam-meet", [this, addresses, &server = *server, &thread = server->threads[t]] {
+            thread.result =
+                thread.endpoint->Connect(addresses, server.fabric->clock().After(kConnectUs), cancel_);
+          }));
     }
+  }
+  meeting.clear();
+  for (const auto& server : servers_) {
+    for (const Thread& thread : server->threads) NAM_RETURN_IF_ERROR(thread.result);
   }
   return absl::OkStatus();
 }
@@ -98,7 +122,10 @@ absl::Status ShuffleCluster::Prepare(const ShuffleQuery& query, const ShuffleTab
 /// Build sides and sink of one run.
 absl::Status ShuffleCluster::PrepareStage(const ShuffleQuery& query, Server& server) {
   ShuffleServerRun& run = server.run;
-  for (Thread& thread : server.threads) thread.worker.reset();  // of a run that failed
+  for (Thread& thread : server.threads) {
+    thread.worker.reset();  // of a run that failed
+    NAM_RETURN_IF_ERROR(thread.endpoint->Begin(/*stage=*/0, runs_));
+  }
   NAM_ASSIGN_OR_RETURN(run.stage, execution::PreparedStage::Make(query.stage, leaving_));
   run.building = static_cast<int>(options_.threads);
   run.built = server.fabric->CreateEvent();
@@ -106,7 +133,7 @@ absl::Status ShuffleCluster::PrepareStage(const ShuffleQuery& query, Server& ser
 }
 
 absl::Status ShuffleCluster::RunThread(Server& server, Thread& thread) {
-  thread.worker = std::make_unique<ShuffleWorker>(server.run, *thread.exchange, thread.channel.get(),
+  thread.worker = std::make_unique<ShuffleWorker>(server.run, *thread.endpoint, thread.channel.get(),
                                                   server.fabric->clock());
   const absl::Status status = thread.worker->Run();
   if (!status.ok()) cancel_ = true;
@@ -166,21 +193,22 @@ absl::StatusOr<ShuffleCluster::Answer> ShuffleCluster::Run(const ShuffleQuery& q
   Answer answer;
   for (const auto& server : servers_) {
     for (const Thread& thread : server->threads) {
-      answer.sent_bytes -= thread.exchange->sent_bytes();
-      answer.sent_messages -= thread.exchange->sent_messages();
+      answer.sent_bytes -= thread.endpoint->sent_bytes();
+      answer.sent_messages -= thread.endpoint->sent_messages();
     }
   }
   NAM_RETURN_IF_ERROR(Prepare(query, rows, mode));
   Clock& clock = servers_[0]->fabric->clock();
   const int64_t started_ns = clock.NowNs();
+  ++runs_;
   for (const auto& server : servers_) NAM_RETURN_IF_ERROR(PrepareStage(query, *server));
   NAM_RETURN_IF_ERROR(RunThreads());
   NAM_ASSIGN_OR_RETURN(answer.result, Merge(query));
   answer.elapsed_ms = static_cast<double>(clock.NowNs() - started_ns) / 1e6;
   for (const auto& server : servers_) {
     for (Thread& thread : server->threads) {
-      answer.sent_bytes += thread.exchange->sent_bytes();
-      answer.sent_messages += thread.exchange->sent_messages();
+      answer.sent_bytes += thread.endpoint->sent_bytes();
+      answer.sent_messages += thread.endpoint->sent_messages();
       answer.work.Add(thread.worker->work());
       thread.worker.reset();
     }

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/shuffle_exchange.h"
 #include "bench/shuffle_input.h"
 #include "bench/shuffle_plan.h"
 #include "bench/shuffle_worker.h"
+#include "execution/exchange/endpoint.h"
 #include "fabric/region_directory.h"
 #include "session/session.h"
 
@@ -26,7 +26,7 @@ class ShuffleCluster {
  public:
   struct Options {
     uint32_t threads = 1;  // of each server
-    ExchangeOptions exchange;
+    ShuffleMessages messages;
   };
   /// One server for each of the fabrics, which outlive the cluster as `memory` does.
   static absl::StatusOr<std::unique_ptr<ShuffleCluster>> Open(std::vector<fabric::Fabric*> fabrics,
@@ -44,7 +44,7 @@ class ShuffleCluster {
 
  private:
   struct Thread {
-    std::unique_ptr<Exchange> exchange;
+    std::unique_ptr<execution::Endpoint> endpoint;
     std::unique_ptr<storage::Channel> channel;  // made when tables are first read from memory servers
     std::unique_ptr<ShuffleWorker> worker;      // of the last query
     absl::Status result;
@@ -57,6 +57,7 @@ class ShuffleCluster {
   ShuffleCluster(fabric::RegionDirectory& memory, const Options& options)
       : memory_(memory), options_(options) {}
   absl::Status Connect();
+  absl::StatusOr<std::unique_ptr<execution::Endpoint>> OpenEndpoint(const Server& server) const;
   absl::Status OpenChannels();
   absl::Status Prepare(const ShuffleQuery& query, const ShuffleTables& rows, const ShuffleMode& mode);
   absl::Status PrepareStage(const ShuffleQuery& query, Server& server);
@@ -68,6 +69,7 @@ class ShuffleCluster {
   const Options options_;
   std::atomic<bool> cancel_ = false;
   const std::atomic<bool> leaving_ = false;  // no server ever does
+  uint64_t runs_ = 0;
   std::vector<std::unique_ptr<Server>> servers_;
 };
 

@@ -108,7 +108,7 @@ absl::StatusOr<Plan> MakePlan(const ShuffleBenchOptions& options) {
   bench.repeat = plan.simulated ? 1 : options.repeat;
   bench.multicast = options.multicast;
   bench.whole_tuples = options.tuples == "whole";
-  bench.exchange = {.channels = *std::max_element(bench.tables.begin(), bench.tables.end()) - 1,
+  bench.messages = {.legs = *std::max_element(bench.tables.begin(), bench.tables.end()) - 1,
                     .batch_bytes = static_cast<uint32_t>(options.batch_bytes),
                     .credits = options.credits};
   return plan;

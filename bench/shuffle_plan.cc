@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "execution/exchange/endpoint.h"
 #include "optimizer/plan_query.h"
 
 namespace nam::bench {
@@ -105,8 +106,9 @@ class Legs {
     }
     leg.key = static_cast<uint32_t>(std::find(columns.begin(), columns.end(), key) - columns.begin());
     leg.key_base = ShufflePlan::MeaningOf(stage_, pipeline, key)->base;
-    leg.capacity = (batch_bytes_ - static_cast<uint32_t>(sizeof(ShuffleHeader))) / row_bytes;
-    while (leg.capacity > 0 && leg.BytesOf(leg.capacity) > batch_bytes_) --leg.capacity;
+    const uint32_t payload_bytes = batch_bytes_ - static_cast<uint32_t>(sizeof(execution::MessageHeader));
+    leg.capacity = payload_bytes / row_bytes;
+    while (leg.capacity > 0 && leg.BytesOf(leg.capacity) > payload_bytes) --leg.capacity;
     if (leg.capacity == 0) return absl::InvalidArgumentError("a row does not fit a batch");
     leg.offsets.resize(leg.columns.size());
     leg.OffsetsOf(leg.capacity, leg.offsets.data());
@@ -139,13 +141,13 @@ class Legs {
 }  // namespace
 
 uint32_t ShuffleLeg::BytesOf(uint32_t rows) const {
-  auto at = static_cast<uint32_t>(sizeof(ShuffleHeader));
+  uint32_t at = 0;
   for (const Column& column : columns) at = AlignUp8(at + rows * column.width);
   return at;
 }
 
 void ShuffleLeg::OffsetsOf(uint32_t rows, uint32_t* at) const {
-  auto next = static_cast<uint32_t>(sizeof(ShuffleHeader));
+  uint32_t next = 0;
   for (const Column& column : columns) {
     *at++ = next;
     next = AlignUp8(next + rows * column.width);

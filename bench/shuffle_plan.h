@@ -5,18 +5,28 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/shuffle_exchange.h"
 #include "execution/prepared_stage.h"
 #include "session/session.h"
 #include "sql/bound_query.h"
 
 namespace nam::bench {
 
-/// What travels on one leg of a shuffle-based plan, and how it lies in a message: columns of codes, as in a
-/// block, one after the other.
+/// How the servers of a shuffle-based plan send each other rows.
+struct ShuffleMessages {
+  uint32_t legs = 1;                // of a query: its joins
+  uint32_t batch_bytes = 16 << 10;  // of a message, with its header
+  uint32_t credits = 4;             // messages of a leg that one server may have sent another one ahead
+};
+
+/// A leg moves rows of a build side, or rows that probe.
+struct ShuffleKind {
+  enum : uint16_t { kBuild, kProbe };
+};
+
+/// What travels on one leg of a shuffle-based plan, and how it lies in a message's payload: columns of codes,
+/// as in a block, one after the other.
 ///
-///     ├ header ┼ codes of column 0 ┼ codes of column 1 ┼ … ┤      each column 8-byte aligned, `rows` codes
-///     long
+///     ├ codes of column 0 ┼ codes of column 1 ┼ … ┤      each column 8-byte aligned, `rows` codes long
 ///
 /// While a message is filled, its columns lie where they do when it is full.
 struct ShuffleLeg {

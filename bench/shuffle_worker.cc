@@ -71,12 +71,13 @@ class ShuffleWorker::Timed {
   const ShuffleWork::Kind before_;
 };
 
-ShuffleWorker::ShuffleWorker(ShuffleServerRun& run, Exchange& exchange, storage::Channel* channel,
+ShuffleWorker::ShuffleWorker(ShuffleServerRun& run, execution::Endpoint& endpoint, storage::Channel* channel,
                              Clock& clock)
     : run_(run),
       plan_(*run.plan),
       stage_(*run.stage),
-      exchange_(exchange),
+      endpoint_(endpoint),
+      legs_(static_cast<uint32_t>(endpoint.options().exchanges.size() / 2)),
       channel_(channel),
       clock_(clock),
       context_(clock, stage_.result_budget(), *run.cancel),
@@ -87,21 +88,22 @@ ShuffleWorker::ShuffleWorker(ShuffleServerRun& run, Exchange& exchange, storage:
       identity_(kChunkRows),
       materialized_(plan_.joins.size()),
       since_ns_(clock.NowNs()) {
-  NAM_CHECK(run.servers <= UINT8_MAX && exchange.peers() == run.servers);
+  NAM_CHECK(run.servers <= UINT8_MAX && endpoint.options().members.size() == run.servers &&
+            plan_.joins.size() <= legs_);
   std::iota(identity_.begin(), identity_.end(), 0u);
-  for (auto& kind : ended_) kind.resize(plan_.joins.size());
   for (size_t j = 0; j < plan_.joins.size(); ++j) {
-    PrepareLevel(ShuffleHeader::kBuild, j);
-    PrepareLevel(ShuffleHeader::kProbe, j);
+    PrepareLevel(ShuffleKind::kBuild, j);
+    PrepareLevel(ShuffleKind::kProbe, j);
   }
 }
 
 void ShuffleWorker::PrepareLevel(uint16_t kind, size_t j) {
   Level& level = LevelOf(kind, j);
   level.offsets.resize(Leg(kind, j).columns.size());
+  level.outgoing.resize(run_.servers);
   level.arrived = NewChunk(kind, j);
   const ShufflePlan::Join& join = plan_.joins[j];
-  if (kind == ShuffleHeader::kBuild) {
+  if (kind == ShuffleKind::kBuild) {
     level.build = stage_.pipeline(join.pipeline).direct_build->NewTask(context_);
     return;
   }
@@ -125,10 +127,10 @@ std::unique_ptr<Chunk> ShuffleWorker::NewChunk(uint16_t kind, size_t j) const {
 absl::Status ShuffleWorker::Run() {
   const Timed timed(*this, ShuffleWork::kScan);
   for (size_t j = 0; j < plan_.joins.size(); ++j) {
-    NAM_RETURN_IF_ERROR(Scan(ShuffleHeader::kBuild, j));
-    NAM_RETURN_IF_ERROR(FinishLeg(ShuffleHeader::kBuild, j));
+    NAM_RETURN_IF_ERROR(Scan(ShuffleKind::kBuild, j));
+    NAM_RETURN_IF_ERROR(FinishLeg(ShuffleKind::kBuild, j));
   }
-  for (size_t j = 0; j < plan_.joins.size(); ++j) NAM_RETURN_IF_ERROR(AwaitLeg(ShuffleHeader::kBuild, j));
+  for (size_t j = 0; j < plan_.joins.size(); ++j) NAM_RETURN_IF_ERROR(AwaitLeg(ShuffleKind::kBuild, j));
   NAM_RETURN_IF_ERROR(AwaitBuilt());
   NAM_RETURN_IF_ERROR(RunProbes());
   const Timed sinking(*this, ShuffleWork::kSink);
@@ -150,12 +152,12 @@ absl::Status ShuffleWorker::AwaitBuilt() {
 absl::Status ShuffleWorker::RunProbes() {
   for (size_t j = 0; j < plan_.joins.size(); ++j) {
     if (j == 0) {
-      NAM_RETURN_IF_ERROR(Scan(ShuffleHeader::kProbe, 0));
+      NAM_RETURN_IF_ERROR(Scan(ShuffleKind::kProbe, 0));
     } else if (run_.mode.materialize) {
       NAM_RETURN_IF_ERROR(ScanMaterialized(j));
     }
-    NAM_RETURN_IF_ERROR(FinishLeg(ShuffleHeader::kProbe, j));
-    NAM_RETURN_IF_ERROR(AwaitLeg(ShuffleHeader::kProbe, j));
+    NAM_RETURN_IF_ERROR(FinishLeg(ShuffleKind::kProbe, j));
+    NAM_RETURN_IF_ERROR(AwaitLeg(ShuffleKind::kProbe, j));
   }
   return absl::OkStatus();
 }
@@ -218,13 +220,13 @@ absl::Status ShuffleWorker::ScanMemoryServers(uint16_t kind, size_t j, const pla
 /// What the join before has left in memory.
 absl::Status ShuffleWorker::ScanMaterialized(size_t j) {
   const ShuffleLeg& leg = plan_.joins[j].probe;
-  const std::unique_ptr<Chunk> tuples = NewChunk(ShuffleHeader::kProbe, j);
+  const std::unique_ptr<Chunk> tuples = NewChunk(ShuffleKind::kProbe, j);
   std::vector<const std::byte*> codes(leg.columns.size());
   for (; !materialized_[j].empty(); materialized_[j].pop_front()) {
     const Materialized& output = materialized_[j].front();
     Charge(1, work_cost::kBlockPs);
     for (size_t c = 0; c < codes.size(); ++c) codes[c] = output.data.get() + leg.offsets[c];
-    NAM_RETURN_IF_ERROR(RouteAll(ShuffleHeader::kProbe, j, output.rows, codes, *tuples));
+    NAM_RETURN_IF_ERROR(RouteAll(ShuffleKind::kProbe, j, output.rows, codes, *tuples));
   }
   return absl::OkStatus();
 }
@@ -291,49 +293,53 @@ void ShuffleWorker::Deal(const ShuffleLeg& leg, const Chunk& tuples, Level& leve
   for (uint32_t i = 0; i < count; ++i) level.order[starts[to[i]]++] = i;
 }
 
+absl::StatusOr<ShuffleWorker::Outgoing*> ShuffleWorker::OutgoingTo(uint16_t kind, size_t j, uint32_t server) {
+  Outgoing& out = LevelOf(kind, j).outgoing[server];
+  while (!out.buffer.has_value()) {
+    out.buffer = endpoint_.GetFree(ExchangeOf(kind, j), server);
+    if (!out.buffer.has_value()) NAM_RETURN_IF_ERROR(Advance(kind, j));
+  }
+  return &out;
+}
+
 absl::Status ShuffleWorker::Append(uint16_t kind, size_t j, uint32_t peer, const uint32_t* order,
                                    uint32_t count, const Chunk& tuples) {
   const ShuffleLeg& leg = Leg(kind, j);
-  const auto channel = static_cast<uint32_t>(j);
   while (count > 0) {
-    while (!exchange_.Free(channel, peer)) NAM_RETURN_IF_ERROR(Advance(kind, channel));
-    Exchange::Outgoing& out = exchange_.outgoing(channel, peer);
-    const uint32_t taken = std::min(count, leg.capacity - out.rows);
+    NAM_ASSIGN_OR_RETURN(Outgoing* const out, OutgoingTo(kind, j, peer));
+    const uint32_t taken = std::min(count, leg.capacity - out->rows);
     for (size_t c = 0; c < leg.columns.size(); ++c) {
       Gather(tuples.column(static_cast<uint32_t>(c)), order, taken,
-             out.data + leg.offsets[c] + size_t{out.rows} * leg.columns[c].width);
+             out->buffer->payload.data() + leg.offsets[c] + size_t{out->rows} * leg.columns[c].width);
     }
-    out.rows += taken;
+    out->rows += taken;
     order += taken;
     count -= taken;
-    if (out.rows == leg.capacity) NAM_RETURN_IF_ERROR(Flush(kind, j, peer, /*last=*/false));
+    if (out->rows == leg.capacity) NAM_RETURN_IF_ERROR(Flush(kind, j, peer, /*last=*/false));
   }
   return absl::OkStatus();
 }
 
-/// Sends what there is for `peer`, or works on it if that is this server.
+/// Sends what there is for `peer`, which may be this server itself.
 absl::Status ShuffleWorker::Flush(uint16_t kind, size_t j, uint32_t peer, bool last) {
   const ShuffleLeg& leg = Leg(kind, j);
-  const auto channel = static_cast<uint32_t>(j);
-  while (!exchange_.Free(channel, peer)) NAM_RETURN_IF_ERROR(Advance(kind, channel));
-  Exchange::Outgoing& out = exchange_.outgoing(channel, peer);
-  const uint32_t rows = out.rows;
+  NAM_ASSIGN_OR_RETURN(Outgoing* const out, OutgoingTo(kind, j, peer));
+  const uint32_t rows = out->rows;
   if (rows < leg.capacity) {  // closes the gaps behind columns that are not full
+    std::byte* const data = out->buffer->payload.data();
     std::vector<uint32_t> offsets(leg.columns.size());
     leg.OffsetsOf(rows, offsets.data());
     for (size_t c = 1; c < leg.columns.size(); ++c)
-      std::memmove(out.data + offsets[c], out.data + leg.offsets[c], size_t{rows} * leg.columns[c].width);
+      std::memmove(data + offsets[c], data + leg.offsets[c], size_t{rows} * leg.columns[c].width);
   }
-  if (peer == run_.number) {
-    out.rows = 0;
-    NAM_RETURN_IF_ERROR(Work(kind, j, out.data, rows));
-    if (last) ++ended_[kind][j];
-    return absl::OkStatus();
-  }
-  while (!exchange_.MaySend(channel, peer)) NAM_RETURN_IF_ERROR(Advance(kind, channel));
   const Timed timed(*this, ShuffleWork::kExchange);
-  return exchange_.Send(peer, {.kind = kind, .channel = static_cast<uint16_t>(j), .rows = rows, .last = last},
-                        leg.BytesOf(rows));
+  while (true) {
+    NAM_ASSIGN_OR_RETURN(const bool sent, endpoint_.Send(*out->buffer, {leg.BytesOf(rows), rows, last}));
+    if (sent) break;
+    NAM_RETURN_IF_ERROR(Advance(kind, j));
+  }
+  *out = {};
+  return absl::OkStatus();
 }
 
 absl::Status ShuffleWorker::FinishLeg(uint16_t kind, size_t j) {
@@ -344,7 +350,7 @@ absl::Status ShuffleWorker::FinishLeg(uint16_t kind, size_t j) {
 }
 
 absl::Status ShuffleWorker::AwaitLeg(uint16_t kind, size_t j) {
-  while (ended_[kind][j] < run_.servers) NAM_RETURN_IF_ERROR(Advance(kind, static_cast<uint32_t>(j)));
+  while (!endpoint_.Ended(ExchangeOf(kind, j))) NAM_RETURN_IF_ERROR(Advance(kind, j));
   return absl::OkStatus();
 }
 
@@ -353,32 +359,35 @@ absl::Status ShuffleWorker::AwaitLeg(uint16_t kind, size_t j) {
 /// Works on all that is there, and does not wait.
 absl::Status ShuffleWorker::Serve(uint16_t kind) {
   const Timed timed(*this, ShuffleWork::kExchange);
-  NAM_RETURN_IF_ERROR(exchange_.Poll(/*wait=*/false, *run_.cancel));
-  while (const auto message = exchange_.Take(kind, 0)) NAM_RETURN_IF_ERROR(Handle(*message));
+  NAM_RETURN_IF_ERROR(endpoint_.Poll(/*wait=*/false, *run_.cancel));
+  while (const auto message = endpoint_.GetData(ExchangeOf(kind, 0), ExchangeOf(kind, legs_)))
+    NAM_RETURN_IF_ERROR(Handle(*message));
   return absl::OkStatus();
 }
 
 /// Works on one message of the leg `least` or one behind it, or waits for something to happen.
-absl::Status ShuffleWorker::Advance(uint16_t kind, uint32_t least) {
+absl::Status ShuffleWorker::Advance(uint16_t kind, size_t least) {
   const Timed timed(*this, ShuffleWork::kExchange);
-  const auto message = exchange_.Take(kind, least);
+  const auto message = endpoint_.GetData(ExchangeOf(kind, least), ExchangeOf(kind, legs_));
   if (message) NAM_RETURN_IF_ERROR(Handle(*message));
-  return exchange_.Poll(/*wait=*/!message, *run_.cancel);
+  return endpoint_.Poll(/*wait=*/!message, *run_.cancel);
 }
 
-absl::Status ShuffleWorker::Handle(const Exchange::Message& message) {
-  const ShuffleHeader& header = message.header;
-  const ShuffleLeg& leg = Leg(header.kind, header.channel);
-  if (header.rows > leg.capacity) return absl::DataLossError("a shuffle's message has too many rows");
-  Charge(1, work_cost::kBlockPs);
-  NAM_RETURN_IF_ERROR(Work(header.kind, header.channel, message.data, header.rows));
-  if (header.last != 0) ++ended_[header.kind][header.channel];
-  return exchange_.Done(message);
+absl::Status ShuffleWorker::Handle(const execution::Endpoint::Message& message) {
+  const auto kind = static_cast<uint16_t>(message.exchange / legs_);
+  const size_t j = message.exchange % legs_;
+  if (j >= plan_.joins.size()) return absl::DataLossError("a shuffle's message is of no join");
+  const ShuffleLeg& leg = Leg(kind, j);
+  if (message.rows > leg.capacity || message.payload.size() != leg.BytesOf(message.rows))
+    return absl::DataLossError("a shuffle's message has other rows than its bytes");
+  if (message.sender != run_.number) Charge(1, work_cost::kBlockPs);
+  NAM_RETURN_IF_ERROR(Work(kind, j, message.payload.data(), message.rows));
+  return endpoint_.Release(message);
 }
 
 absl::Status ShuffleWorker::Work(uint16_t kind, size_t j, const std::byte* data, uint32_t rows) {
   if (rows == 0) return absl::OkStatus();
-  return kind == ShuffleHeader::kBuild ? Insert(j, data, rows) : Probe(j, data, rows);
+  return kind == ShuffleKind::kBuild ? Insert(j, data, rows) : Probe(j, data, rows);
 }
 
 void ShuffleWorker::Arrive(const ShuffleLeg& leg, const std::byte* data, uint32_t first, uint32_t rows,
@@ -455,7 +464,7 @@ uint32_t ShuffleWorker::Match(size_t j, Level& level) const {
 
 /// To the next join.
 absl::Status ShuffleWorker::Forward(size_t j, const Chunk& matched) {
-  if (!run_.mode.materialize) return Route(ShuffleHeader::kProbe, j + 1, matched);
+  if (!run_.mode.materialize) return Route(ShuffleKind::kProbe, j + 1, matched);
   Materialize(j + 1, matched);
   return absl::OkStatus();
 }
@@ -470,7 +479,7 @@ void ShuffleWorker::Materialize(size_t j, const Chunk& tuples) {
   while (count > 0) {
     if (materialized_[j].empty() || materialized_[j].back().rows == leg.capacity) {
       materialized_[j].push_back(
-          {std::make_unique_for_overwrite<std::byte[]>(exchange_.options().batch_bytes), 0});
+          {std::make_unique_for_overwrite<std::byte[]>(endpoint_.options().message_bytes), 0});
     }
     Materialized& output = materialized_[j].back();
     const uint32_t taken = std::min(count, leg.capacity - output.rows);

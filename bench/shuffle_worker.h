@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "bench/shuffle_exchange.h"
+#include "absl/status/statusor.h"
 #include "bench/shuffle_input.h"
 #include "bench/shuffle_plan.h"
+#include "execution/exchange/endpoint.h"
 #include "execution/task.h"
 #include "storage/channel.h"
 
@@ -58,18 +60,25 @@ struct ShuffleWork {
 class ShuffleWorker {
  public:
   /// `channel` is null unless tables are read from memory servers.
-  ShuffleWorker(ShuffleServerRun& run, Exchange& exchange, storage::Channel* channel, Clock& clock);
+  ShuffleWorker(ShuffleServerRun& run, execution::Endpoint& endpoint, storage::Channel* channel,
+                Clock& clock);
   absl::Status Run();
 
   const ShuffleWork& work() const { return work_; }
 
  private:
+  /// Rows on their way to a server.
+  struct Outgoing {
+    std::optional<execution::Endpoint::Buffer> buffer;  // none: the next row takes one
+    uint32_t rows = 0;
+  };
   /// Scratch of one leg, so that a leg can be worked on while the one before is held up.
   struct Level {
     // Of what is routed to this leg.
     std::vector<uint8_t> to = std::vector<uint8_t>(execution::kChunkRows);
     std::vector<uint32_t> order = std::vector<uint32_t>(execution::kChunkRows);
     std::vector<uint32_t> starts;
+    std::vector<Outgoing> outgoing;  // by server
     // Of the message that is worked on.
     std::vector<uint32_t> offsets;
     std::unique_ptr<execution::Chunk> arrived;
@@ -85,14 +94,15 @@ class ShuffleWorker {
   class Timed;
 
   const ShuffleLeg& Leg(uint16_t kind, size_t j) const {
-    return kind == ShuffleHeader::kBuild ? plan_.joins[j].build : plan_.joins[j].probe;
+    return kind == ShuffleKind::kBuild ? plan_.joins[j].build : plan_.joins[j].probe;
   }
   Level& LevelOf(uint16_t kind, size_t j) {
-    return kind == ShuffleHeader::kBuild ? build_levels_[j] : probe_levels_[j];
+    return kind == ShuffleKind::kBuild ? build_levels_[j] : probe_levels_[j];
   }
+  uint32_t ExchangeOf(uint16_t kind, size_t j) const { return kind * legs_ + static_cast<uint32_t>(j); }
   /// The pipeline that the rows of a leg belong to.
   uint32_t PipelineOf(uint16_t kind, size_t j) const {
-    return kind == ShuffleHeader::kBuild ? plan_.joins[j].pipeline : stage_.claimed();
+    return kind == ShuffleKind::kBuild ? plan_.joins[j].pipeline : stage_.claimed();
   }
   void PrepareLevel(uint16_t kind, size_t j);
   std::unique_ptr<execution::Chunk> NewChunk(uint16_t kind, size_t j) const;
@@ -111,6 +121,8 @@ class ShuffleWorker {
   // To the next leg.
   absl::Status Route(uint16_t kind, size_t j, const execution::Chunk& tuples);
   void Deal(const ShuffleLeg& leg, const execution::Chunk& tuples, Level& level) const;
+  /// With a buffer.
+  absl::StatusOr<Outgoing*> OutgoingTo(uint16_t kind, size_t j, uint32_t server);
   absl::Status Append(uint16_t kind, size_t j, uint32_t peer, const uint32_t* order, uint32_t count,
                       const execution::Chunk& tuples);
   absl::Status Flush(uint16_t kind, size_t j, uint32_t peer, bool last);
@@ -119,8 +131,8 @@ class ShuffleWorker {
 
   // What comes.
   absl::Status Serve(uint16_t kind);
-  absl::Status Advance(uint16_t kind, uint32_t least);
-  absl::Status Handle(const Exchange::Message& message);
+  absl::Status Advance(uint16_t kind, size_t least);
+  absl::Status Handle(const execution::Endpoint::Message& message);
   absl::Status Work(uint16_t kind, size_t j, const std::byte* data, uint32_t rows);
   absl::Status Insert(size_t j, const std::byte* data, uint32_t rows);
   absl::Status Probe(size_t j, const std::byte* data, uint32_t rows);
@@ -137,7 +149,8 @@ class ShuffleWorker {
   ShuffleServerRun& run_;
   const ShufflePlan& plan_;
   execution::PreparedStage& stage_;
-  Exchange& exchange_;
+  execution::Endpoint& endpoint_;
+  const uint32_t legs_;  // of each kind: exchange kind * legs + leg
   storage::Channel* const channel_;
   Clock& clock_;
   execution::TaskContext context_;
@@ -145,7 +158,6 @@ class ShuffleWorker {
   std::unique_ptr<execution::SinkTask> sink_;
   std::vector<Level> build_levels_, probe_levels_;  // by join
   std::vector<uint32_t> identity_;
-  std::array<std::vector<uint32_t>, 2> ended_;  // by kind and join: servers that send no more
   std::vector<std::deque<Materialized>> materialized_;
   ShuffleWork work_;
   ShuffleWork::Kind doing_ = ShuffleWork::kScan;

@@ -36,13 +36,15 @@ class AttemptRun final : public OpenAttempt {
   };
   /// `whole`: it has all of the memory that its settings allow.
   AttemptRun(const Server& server, uint64_t id, MemberId client, bool whole,
-             std::unique_ptr<execution::PreparedStage> stage, execution::MulticastBuild multicast)
+             std::unique_ptr<execution::PreparedStage> stage, execution::MulticastBuild multicast,
+             execution::ExchangeLanes lanes = {})
       : server_(server),
         id_(id),
         client_(client),
         whole_(whole),
         stage_(std::move(stage)),
-        attempt_(*stage_, std::move(multicast), server.channels, server.claim_channels, cancel_) {}
+        attempt_(*stage_, std::move(multicast), server.channels, server.claim_channels, cancel_,
+                 std::move(lanes)) {}
   ~AttemptRun() override;
 
   absl::StatusOr<proto::AttemptReply> Advance(const catalog::IncomingCall& call) override;

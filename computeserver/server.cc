@@ -17,10 +17,13 @@
 #include "computeserver/attempt_queue.h"
 #include "computeserver/attempt_run.h"
 #include "computeserver/open_attempts.h"
+#include "computeserver/open_exchanges.h"
 #include "computeserver/result_store.h"
 #include "computeserver/start_over_fabric.h"
 #include "computeserver/table_cache.h"
 #include "execution/channel_pool.h"
+#include "execution/exchange/exchange_layout.h"
+#include "execution/exchange/send_receive_endpoint.h"
 #include "execution/methods.h"
 #include "execution/partition/open_scratch.h"
 #include "execution/prepared_stage.h"
@@ -39,6 +42,8 @@ constexpr int64_t kDrainCheckUs = 2'000;
 /// How long a server that leaves waits for coordinators to read results, or the next window of one. What they
 /// do not get they have done again elsewhere.
 constexpr int64_t kReadResultsUs = 500'000;
+/// A member that does nothing for so long is a lost one. The session notices before, as a rule.
+constexpr int64_t kExchangeTimeoutUs = 30'000'000;
 /// Of channels that carry a FETCH_ADD at a time, and nothing else. They are kept apart from those of streams:
 /// each would otherwise have to be connected where the other had been.
 constexpr storage::ChannelOptions kClaimChannel = {
@@ -46,8 +51,10 @@ constexpr storage::ChannelOptions kClaimChannel = {
 
 class ComputeServerImpl final : public ComputeServer {
  public:
-  ComputeServerImpl(const ComputeServerOptions& options, std::unique_ptr<catalog::Attachment> attachment)
+  ComputeServerImpl(const ComputeServerOptions& options, std::unique_ptr<catalog::Attachment> attachment,
+                    catalog::FabricOpener open_fabric)
       : options_(options),
+        open_fabric_(std::move(open_fabric)),
         attachment_(std::move(attachment)),
         channels_(attachment_->fabric(), *attachment_),
         claim_channels_(attachment_->fabric(), *attachment_, kClaimChannel),
@@ -58,10 +65,15 @@ class ComputeServerImpl final : public ComputeServer {
                                        .waiting_max = options.waiting_max,
                                        .open_max = kOpenAttemptsMax,
                                        .memory_bytes = MemoryOf(options)}),
-        open_(attachment_->fabric()) {
+        open_(attachment_->fabric()),
+        exchanges_(attachment_->fabric()) {
     handlers_.Add(execution::kRunAttempt,
                   [this](const proto::AttemptRequest& request, const catalog::IncomingCall& call) {
                     return OrOver(Run(call, request));
+                  });
+    handlers_.Add(execution::kOpenExchanges,
+                  [this](const proto::OpenExchangesRequest& request, const catalog::IncomingCall& call) {
+                    return OpenEnds(call, request);
                   });
     handlers_.Add(execution::kReleaseResult,
                   [this](const proto::ReleaseResultRequest& request, const catalog::IncomingCall&) {
@@ -90,6 +102,7 @@ class ComputeServerImpl final : public ComputeServer {
     const std::lock_guard lock(shutdown_mutex_);
     EndMembership();
     stopping_ = true;
+    exchanges_.End();  // they have turns, which are waited for
     Drain(deadline);
     if (control_server_) control_server_->Shutdown(deadline);
     open_.EndAll();
@@ -113,12 +126,25 @@ class ComputeServerImpl final : public ComputeServer {
   absl::StatusOr<proto::AttemptReply> Run(const catalog::IncomingCall& call,
                                           const proto::AttemptRequest& request);
   using Place = std::shared_ptr<AttemptQueue::Place>;
+  using Endpoints = std::vector<std::unique_ptr<execution::Endpoint>>;
   static uint64_t MemoryOf(const ComputeServerOptions& options);
-  AttemptQueue::Needs NeedsOf(const proto::AttemptRequest& request) const;
+  std::string Advertised(const std::string& address) const;
+  AttemptQueue::Needs NeedsOf(const proto::StreamSettings& settings, bool whole_memory, bool windows) const;
+  absl::StatusOr<proto::OpenExchangesReply> OpenEnds(const catalog::IncomingCall& call,
+                                                     const proto::OpenExchangesRequest& request);
+  /// The cluster's, or one over TCP beside it.
+  absl::StatusOr<fabric::Fabric*> ExchangeFabric(bool sockets);
+  absl::StatusOr<std::unique_ptr<execution::Endpoint>> OpenEndpoint(
+      const proto::OpenExchangesRequest& request);
+  /// Those that the request's attempt has opened.
+  absl::StatusOr<execution::ExchangeLanes> LanesOf(const proto::AttemptRequest& request,
+                                                   const plan::PhysicalPlan& plan, Endpoints endpoints) const;
+  absl::StatusOr<OpenExchanges::Ends> Begin(const catalog::IncomingCall& call,
+                                            const proto::AttemptRequest& request);
   absl::StatusOr<std::unique_ptr<execution::PreparedStage>> Prepare(const proto::AttemptRequest& request,
                                                                     const Place& place);
-  absl::StatusOr<std::unique_ptr<AttemptRun>> NewRun(const proto::AttemptRequest& request,
-                                                     const Place& place);
+  absl::StatusOr<std::unique_ptr<AttemptRun>> NewRun(const proto::AttemptRequest& request, const Place& place,
+                                                     Endpoints endpoints);
   absl::StatusOr<proto::AttemptReply> Resume(const catalog::IncomingCall& call,
                                              const proto::AttemptRequest& request);
   /// Who has no keys any more sees errors of all kinds, and those are not the query's.
@@ -131,7 +157,10 @@ class ComputeServerImpl final : public ComputeServer {
   catalog::Membership::Hooks HooksOfMembership();
 
   const ComputeServerOptions options_;
+  const catalog::FabricOpener open_fabric_;
   const std::unique_ptr<catalog::Attachment> attachment_;
+  std::mutex sockets_mutex_;                 // guards:
+  std::unique_ptr<fabric::Fabric> sockets_;  // of exchanges, once one has been asked for; outlives them
   execution::ChannelPool channels_;
   execution::ChannelPool claim_channels_;
   TableCache cache_;
@@ -139,8 +168,10 @@ class ComputeServerImpl final : public ComputeServer {
   std::unique_ptr<ResultStore> results_;
   catalog::Handlers handlers_;
   std::string control_address_, fabric_address_;
+  std::string exchange_host_;  // where exchanges listen, if the kind of fabric has hosts
   AttemptQueue queue_;
   OpenAttempts open_;  // of all that is above
+  OpenExchanges exchanges_;
   std::atomic<bool> stopping_ = false;
   std::mutex shutdown_mutex_;
   std::unique_ptr<fabric::Listener> listener_;
@@ -168,12 +199,87 @@ uint64_t ComputeServerImpl::MemoryOf(const ComputeServerOptions& options) {
          2;
 }
 
-AttemptQueue::Needs ComputeServerImpl::NeedsOf(const proto::AttemptRequest& request) const {
-  const uint64_t build = request.settings().build_bytes_max(),
-                 result = execution::ResultBytesMax(request.settings(), options_.threads);
+AttemptQueue::Needs ComputeServerImpl::NeedsOf(const proto::StreamSettings& settings, bool whole_memory,
+                                               bool windows) const {
+  const uint64_t build = settings.build_bytes_max(),
+                 result = execution::ResultBytesMax(settings, options_.threads);
   const uint64_t all = build > UINT64_MAX - result ? UINT64_MAX : build + result;
-  return {.memory_bytes = request.whole_memory() ? all : std::min(all, options_.first_memory_bytes),
-          .windows = request.window_bytes() > 0};
+  return {.memory_bytes = whole_memory ? all : std::min(all, options_.first_memory_bytes),
+          .windows = windows};
+}
+
+absl::StatusOr<proto::OpenExchangesReply> ComputeServerImpl::OpenEnds(
+    const catalog::IncomingCall& call, const proto::OpenExchangesRequest& request) {
+  proto::OpenExchangesReply reply;
+  exchanges_.DropOld();
+  if (request.client() == 0 || request.threads() < 1 ||
+      request.threads() > static_cast<uint32_t>(std::max(1, options_.threads)))
+    return absl::InvalidArgumentError("exchanges of no client, or of more threads than the server has");
+  NAM_ASSIGN_OR_RETURN(
+      AttemptQueue::Beginning begun,
+      queue_.Begin(call, NeedsOf(request.settings(), request.whole_memory(), /*windows=*/false),
+                   [this] { open_.EndStanding(options_.stand_still_us); }));
+  OpenExchanges::Ends ends{std::move(begun), {}};
+  for (uint32_t t = 0; t < request.threads(); ++t) {
+    NAM_ASSIGN_OR_RETURN(ends.endpoints.emplace_back(), OpenEndpoint(request));
+    reply.add_addresses(Advertised(ends.endpoints.back()->address()));
+  }
+  if (!exchanges_.Put(request.attempt(), MemberId(request.client()), std::move(ends)))
+    return absl::UnavailableError("the compute server opens no exchange of this attempt");
+  return reply;
+}
+
+absl::StatusOr<std::unique_ptr<execution::Endpoint>> ComputeServerImpl::OpenEndpoint(
+    const proto::OpenExchangesRequest& request) {
+  execution::EndpointOptions options{.self = request.self(),
+                                     .message_bytes = request.message_bytes(),
+                                     .stage = request.stage(),
+                                     .attempt = request.attempt() - request.self(),
+                                     .timeout_us = kExchangeTimeoutUs};
+  if (request.members_size() > static_cast<int>(execution::EndpointOptions::kMembersMax) ||
+      request.exchanges() > execution::EndpointOptions::kExchangesMax)
+    return absl::InvalidArgumentError("too many members, or exchanges");
+  for (const uint32_t member : request.members())
+    options.members.push_back(absl::StrCat("compute server ", member));
+  options.exchanges.assign(request.exchanges(),
+                           execution::RepartitionAmong(static_cast<uint32_t>(request.members_size())));
+  NAM_ASSIGN_OR_RETURN(fabric::Fabric* const fabric, ExchangeFabric(request.sockets()));
+  return execution::SendReceiveEndpoint::Open(*fabric, std::move(options), exchange_host_);
+}
+
+absl::StatusOr<fabric::Fabric*> ComputeServerImpl::ExchangeFabric(bool sockets) {
+  fabric::Fabric& own = attachment_->fabric();
+  if (!sockets || own.kind() == fabric::Kind::kTcp || own.kind() == fabric::Kind::kSim) return &own;
+  const std::lock_guard lock(sockets_mutex_);
+  if (sockets_ == nullptr) {
+    NAM_ASSIGN_OR_RETURN(sockets_, open_fabric_({.kind = fabric::Kind::kTcp,
+                                                 .secret = options_.catalog.secret,
+                                                 .host = exchange_host_}));
+  }
+  return sockets_.get();
+}
+
+absl::StatusOr<execution::ExchangeLanes> ComputeServerImpl::LanesOf(const proto::AttemptRequest& request,
+                                                                    const plan::PhysicalPlan& plan,
+                                                                    Endpoints endpoints) const {
+  execution::ExchangeLanes lanes{std::move(endpoints), {}};
+  if (lanes.endpoints.empty()) return lanes;
+  NAM_ASSIGN_OR_RETURN(const execution::ExchangeShape shape,
+                       execution::ExchangeShapeOf(plan, request.stage()));
+  for (size_t t = 0; t < lanes.endpoints.size(); ++t) {
+    const execution::EndpointOptions& options = lanes.endpoints[t]->options();
+    if (options.exchanges.size() != shape.exchanges || options.message_bytes < shape.message_bytes ||
+        options.stage != request.stage() || options.self != request.exchanges().self() ||
+        options.members.size() != static_cast<size_t>(request.exchanges().members_size()))
+      return absl::InvalidArgumentError("an attempt with other exchanges than it has opened");
+    std::vector<std::string>& addresses = lanes.addresses.emplace_back();
+    for (const proto::ExchangeMember& member : request.exchanges().members()) {
+      if (member.addresses_size() != static_cast<int>(lanes.endpoints.size()))
+        return absl::InvalidArgumentError("a member of an exchange with another number of threads");
+      addresses.push_back(member.addresses(static_cast<int>(t)));
+    }
+  }
+  return lanes;
 }
 
 absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Prepare(
@@ -209,6 +315,13 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
   inputs.window_bytes = request.window_bytes();
   inputs.attempt = request.attempt();
   inputs.few_by_parts = options_.few_by_parts;
+  if (request.has_exchanges()) {
+    inputs.member = request.exchanges().self();
+    inputs.members = static_cast<uint32_t>(request.exchanges().members_size());
+    if (inputs.member >= inputs.members) return absl::InvalidArgumentError("no member of its exchanges");
+    // As many as its ends are, or LanesOf refuses it.
+    inputs.threads = std::clamp(request.exchanges().members(0).addresses_size(), 1, inputs.threads);
+  }
   inputs.directories.assign(request.inputs().begin(), request.inputs().end());
   if (request.scratch() != 0) {
     inputs.scratch = execution::OpenScratch(*attachment_, AllocationId(request.scratch()), request.attempt());
@@ -227,21 +340,38 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::OrOver(
   return over;
 }
 
+/// The turn of its own, or the one that it has had since its exchanges were opened.
+absl::StatusOr<OpenExchanges::Ends> ComputeServerImpl::Begin(const catalog::IncomingCall& call,
+                                                             const proto::AttemptRequest& request) {
+  if (request.has_exchanges()) {
+    std::optional<OpenExchanges::Ends> open = exchanges_.Take(request.attempt(), MemberId(request.client()));
+    if (open.has_value()) return *std::move(open);
+    absl::Status closed =
+        absl::UnavailableError("the exchanges of the attempt are not open, or not any more");
+    closed.SetPayload(execution::kExchangeMemberLost, absl::Cord());
+    return closed;
+  }
+  const AttemptQueue::Needs needs =
+      NeedsOf(request.settings(), request.whole_memory(), request.window_bytes() > 0);
+  NAM_ASSIGN_OR_RETURN(AttemptQueue::Beginning begun,
+                       queue_.Begin(call, needs, [this] { open_.EndStanding(options_.stand_still_us); }));
+  return OpenExchanges::Ends{std::move(begun), {}};
+}
+
 absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::IncomingCall& call,
                                                            const proto::AttemptRequest& request) {
   for (const uint64_t attempt : request.release()) Release(attempt, MemberId(request.client()));
   if (request.resume() > 0) return Resume(call, request);
-  NAM_ASSIGN_OR_RETURN(const AttemptQueue::Beginning begun, queue_.Begin(call, NeedsOf(request), [this] {
-    open_.EndStanding(options_.stand_still_us);
-  }));
+  NAM_ASSIGN_OR_RETURN(OpenExchanges::Ends begun, Begin(call, request));
   if (stopping_) {
     proto::AttemptReply reply;
     reply.set_leaving(true);
     return reply;
   }
-  absl::StatusOr<std::unique_ptr<AttemptRun>> run = NewRun(request, begun.place);
+  const Place& place = begun.beginning.place;
+  absl::StatusOr<std::unique_ptr<AttemptRun>> run = NewRun(request, place, std::move(begun.endpoints));
   if (!run.ok()) {
-    return OrCrowded(run.status(), begun.place->memory(), request.whole_memory(), 0,
+    return OrCrowded(run.status(), place->memory(), request.whole_memory(), 0,
                      request.settings().result_bytes_max());
   }
   if (request.window_bytes() == 0) {
@@ -268,12 +398,14 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Resume(const catalog::Inc
 }
 
 void ComputeServerImpl::Release(uint64_t attempt, MemberId client) {
+  exchanges_.Release(attempt, client);
   open_.Release(attempt, client);
   results_->Release(attempt, client);
 }
 
 absl::StatusOr<std::unique_ptr<AttemptRun>> ComputeServerImpl::NewRun(const proto::AttemptRequest& request,
-                                                                      const Place& place) {
+                                                                      const Place& place,
+                                                                      Endpoints endpoints) {
   if (request.client() == 0) return absl::InvalidArgumentError("a result is for a member of the cluster");
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<execution::PreparedStage> stage, Prepare(request, place));
   std::vector<std::vector<uint32_t>> needed;
@@ -285,17 +417,19 @@ absl::StatusOr<std::unique_ptr<AttemptRun>> ComputeServerImpl::NewRun(const prot
     if (stage->plan().pipelines[p].stage != request.stage())
       return absl::InvalidArgumentError("a build side of another stage by multicast");
   }
+  NAM_ASSIGN_OR_RETURN(execution::ExchangeLanes lanes, LanesOf(request, stage->plan(), std::move(endpoints)));
   return std::make_unique<AttemptRun>(AttemptRun::Server{.channels = channels_,
                                                          .claim_channels = claim_channels_,
                                                          .results = *results_,
                                                          .leaving = stopping_},
                                       request.attempt(), MemberId(request.client()), request.whole_memory(),
-                                      std::move(stage), std::move(multicast));
+                                      std::move(stage), std::move(multicast), std::move(lanes));
 }
 
 std::set<MemberId> ComputeServerImpl::Clients() {
   std::set<MemberId> clients = results_->Clients();
   clients.merge(open_.Clients());
+  clients.merge(exchanges_.Clients());
   return clients;
 }
 
@@ -303,6 +437,7 @@ catalog::Membership::Hooks ComputeServerImpl::HooksOfMembership() {
   catalog::Membership::Hooks hooks = attachment_->HooksOfMembership();
   hooks.before_renew = [this, before = std::move(hooks.before_renew)](proto::RenewRequest& request) {
     before(request);
+    exchanges_.DropOld();
     for (const MemberId client : Clients()) request.add_key_holders(client.value());
   };
   hooks.after_renew = [this, after = std::move(hooks.after_renew)](const proto::RenewReply& reply) {
@@ -311,6 +446,7 @@ catalog::Membership::Hooks ComputeServerImpl::HooksOfMembership() {
     const std::set<MemberId> clients = Clients();
     for (const uint32_t over : reply.over()) {
       if (clients.contains(MemberId(over))) {
+        exchanges_.DropOf(MemberId(over));
         open_.EndOf(MemberId(over));
         results_->DropOf(MemberId(over));
       } else {
@@ -322,16 +458,20 @@ catalog::Membership::Hooks ComputeServerImpl::HooksOfMembership() {
   return hooks;
 }
 
+/// What others are to connect to; addresses without a host as they are.
+std::string ComputeServerImpl::Advertised(const std::string& address) const {
+  if (!catalog::SplitAddress(address).ok()) return address;
+  return catalog::AdvertisedAddress(address, options_.advertised_host,
+                                    options_.catalog.control_plane->host_name());
+}
+
 absl::Status ComputeServerImpl::Listen() {
   NAM_ASSIGN_OR_RETURN(results_, ResultStore::Create(attachment_->fabric()));
   catalog::ControlPlane& control_plane = *options_.catalog.control_plane;
   NAM_ASSIGN_OR_RETURN(control_server_, control_plane.Serve({.address = options_.control_listen_address,
                                                              .secret = options_.catalog.secret,
                                                              .handlers = &handlers_}));
-  const auto advertised = [&](const std::string& address) {
-    return catalog::AdvertisedAddress(address, options_.advertised_host, control_plane.host_name());
-  };
-  control_address_ = advertised(control_server_->address());
+  control_address_ = Advertised(control_server_->address());
   std::string address = options_.fabric_listen_address;
   if (address.empty()) {
     NAM_ASSIGN_OR_RETURN(const auto control, catalog::SplitAddress(control_server_->address()));
@@ -339,7 +479,12 @@ absl::Status ComputeServerImpl::Listen() {
   }
   NAM_ASSIGN_OR_RETURN(listener_, attachment_->fabric().Listen({.address = address, .passive = true}));
   fabric_address_ = listener_->address();
-  if (catalog::SplitAddress(fabric_address_).ok()) fabric_address_ = advertised(fabric_address_);
+  // Over shared memory the fabric has no host, but sockets beside it do.
+  const bool has_host = catalog::SplitAddress(fabric_address_).ok();
+  NAM_ASSIGN_OR_RETURN(const auto listens,
+                       catalog::SplitAddress(has_host ? fabric_address_ : control_server_->address()));
+  exchange_host_ = attachment_->fabric().kind() == fabric::Kind::kSim ? "" : listens.first;
+  if (has_host) fabric_address_ = Advertised(fabric_address_);
   if (attachment_->fabric().kind() == fabric::Kind::kShm) return absl::OkStatus();  // all is on one host
   return catalog::CheckAdvertised(options_.catalog.address, {control_address_, fabric_address_});
 }
@@ -379,7 +524,7 @@ absl::StatusOr<std::unique_ptr<ComputeServer>> StartOverFabric(const ComputeServ
                                                   .multicast_interface = options.multicast_interface,
                                                   .multicast_ttl = options.multicast_ttl},
                                                  open));
-  auto server = std::make_unique<ComputeServerImpl>(options, std::move(attachment));
+  auto server = std::make_unique<ComputeServerImpl>(options, std::move(attachment), open);
   NAM_RETURN_IF_ERROR(server->Listen());
   NAM_RETURN_IF_ERROR(server->Join());
   return server;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/exchange/streamed_tasks.h"
 
 namespace nam::execution {
 namespace {
@@ -19,6 +20,8 @@ constexpr int64_t kBarrierCheckUs = 2'000;
 /// takes, the more seldom it is looked at.
 constexpr int64_t kGateCheckUs = 100;
 constexpr int64_t kGateCheckUsMax = 10'000;
+/// In which all members of a streamed stage have begun.
+constexpr int64_t kMeetUs = 10'000'000;
 
 absl::Status Cancelled() {
   return absl::CancelledError("the query was cancelled");
@@ -63,15 +66,24 @@ class Attempt::Worker {
 
   absl::Status Run() {
     NAM_RETURN_IF_ERROR(ReceiveMulticast());
+    std::vector<uint32_t> sending;
     for (const uint32_t p : stage_.numbers()) {
       for (const uint32_t before : stage_.plan().pipelines[p].after) {
         if (attempt_.progress_[before] != nullptr) NAM_RETURN_IF_ERROR(Complete(before));
       }
-      NAM_RETURN_IF_ERROR(stage_.Explained(p, RunTask(p)));
-      EndTask(p);
+      const PreparedPipeline& pipeline = stage_.pipeline(p);
+      if (pipeline.exchange_sink != nullptr) {
+        sending.push_back(p);  // when its receiver's turn has come
+      } else if (pipeline.received != nullptr) {
+        NAM_RETURN_IF_ERROR(stage_.Explained(p, RunStreamed(std::exchange(sending, {}), p)));
+      } else {
+        NAM_RETURN_IF_ERROR(stage_.Explained(p, RunTask(p)));
+        EndTask(p);
+      }
     }
     for (const uint32_t p : stage_.numbers()) NAM_RETURN_IF_ERROR(Complete(p));
-    return absl::OkStatus();
+    if (context_.channels().exchange == nullptr) return absl::OkStatus();
+    return AwaitIdle(*context_.channels().exchange, context_.cancel());
   }
 
  private:
@@ -93,6 +105,33 @@ class Attempt::Worker {
     if (step == Step::kFailed) return context_.error();
     NAM_CHECK(step == Step::kDone, "a source that reads blocks itself is not fed");
     return absl::OkStatus();
+  }
+
+  /// This thread's shares of pipelines that send and of the one that receives, at the same time.
+  absl::Status RunStreamed(const std::vector<uint32_t>& sending, uint32_t receiving) {
+    StreamedTasks tasks(context_, *context_.channels().exchange);
+    for (const uint32_t p : sending) {
+      const ExchangeSource* const received = stage_.pipeline(p).received;
+      tasks.Add(p, NewTask(p), received == nullptr ? std::nullopt : std::optional(received->exchange()));
+    }
+    tasks.Add(receiving, NewTask(receiving), stage_.pipeline(receiving).received->exchange());
+    if (stage_.pipeline(receiving).drains_build) {
+      Progress& progress = *attempt_.progress_[receiving];
+      if (progress.tasks_to_make.fetch_sub(1) == 1) progress.made->Set();
+      NAM_RETURN_IF_ERROR(Await(*progress.made));
+    }
+    std::vector<uint32_t> ended;
+    NAM_RETURN_IF_ERROR(tasks.Run([&](uint32_t p, const PipelineTask& task) {
+      AddRows(p, task.rows());
+      ended.push_back(p);
+    }));
+    // Not before the tasks are gone.
+    for (const uint32_t p : ended) EndTask(p);
+    return absl::OkStatus();
+  }
+  std::unique_ptr<PipelineTask> NewTask(uint32_t p) {
+    const PreparedPipeline& pipeline = stage_.pipeline(p);
+    return pipeline.NewTask(context_, pipeline.source->NewTask(context_));
   }
 
   void AddRows(size_t p, std::span<const uint64_t> rows) {
@@ -188,13 +227,14 @@ class Attempt::Worker {
 };
 
 Attempt::Attempt(PreparedStage& stage, MulticastBuild multicast, ChannelPool& channels,
-                 ChannelPool& claim_channels, std::atomic<bool>& cancel)
+                 ChannelPool& claim_channels, std::atomic<bool>& cancel, ExchangeLanes lanes)
     : stage_(stage),
       multicast_(std::move(multicast)),
       channels_(channels),
       claim_channels_(claim_channels),
       threads_(stage.inputs().threads),
       cancel_(cancel),
+      lanes_(std::move(lanes)),
       multicast_parts_(
           static_cast<uint32_t>(std::min(multicast_.senders.size(), static_cast<size_t>(threads_)))),
       opening_(multicast_parts_),
@@ -229,7 +269,7 @@ void Attempt::ReadInstead(const absl::Status& why) {
   read_instead_ = true;
 }
 
-absl::Status Attempt::RunThread() {
+absl::Status Attempt::RunThread(size_t number) {
   NAM_ASSIGN_OR_RETURN(const ChannelPool::Lease blocks, channels_.Take());
   std::optional<ChannelPool::Lease> claims;
   if (stage_.inputs().counter.has_value()) {
@@ -237,6 +277,11 @@ absl::Status Attempt::RunThread() {
     claims.emplace(std::move(lease));
   }
   TaskChannels channels{.blocks = &*blocks, .claims = claims.has_value() ? &**claims : nullptr};
+  if (!lanes_.endpoints.empty()) {
+    channels.exchange = lanes_.endpoints[number].get();
+    const Deadline deadline = channels_.fabric().clock().After(kMeetUs);
+    NAM_RETURN_IF_ERROR(channels.exchange->Connect(lanes_.addresses[number], deadline, cancel_));
+  }
   std::optional<ChannelPool::Lease> scratch;
   if (stage_.pipeline(stage_.claimed()).writes_scratch()) {
     NAM_ASSIGN_OR_RETURN(ChannelPool::Lease lease, channels_.Take());
@@ -248,8 +293,8 @@ absl::Status Attempt::RunThread() {
 
 void Attempt::Start() {
   for (int t = 0; t < threads_; ++t) {
-    running_threads_.push_back(channels_.fabric().StartThread(absl::StrFormat("nam-query-%d", t), [this] {
-      const absl::Status status = RunThread();
+    running_threads_.push_back(channels_.fabric().StartThread(absl::StrFormat("nam-query-%d", t), [this, t] {
+      const absl::Status status = RunThread(static_cast<size_t>(t));
       if (!status.ok()) Fail(status);
       {
         const std::scoped_lock lock(mutex_);

@@ -12,12 +12,19 @@
 
 #include "absl/status/status.h"
 #include "execution/channel_pool.h"
+#include "execution/exchange/endpoint.h"
 #include "execution/prepared_stage.h"
 #include "execution/scan/multicast_source.h"
 #include "execution/task.h"
 #include "proto/compute.pb.h"
 
 namespace nam::execution {
+
+/// Of a streamed stage: an endpoint for each thread, and where those of the other members are.
+struct ExchangeLanes {
+  std::vector<std::unique_ptr<Endpoint>> endpoints;
+  std::vector<std::vector<std::string>> addresses;  // by thread, then member
+};
 
 /// What one server does in a stage until its claims run dry. Its threads go through the pipelines in the
 /// plan's order and meet where one needs others to be complete:
@@ -33,6 +40,17 @@ namespace nam::execution {
 /// Between two calls its threads fill the next window and then wait, for as long as it takes: they hold their
 /// channels and the build sides, and do nothing but look now and then whether they are cancelled.
 ///
+/// In a streamed stage nothing is claimed: what each member reads of the tables that are sent follows from
+/// their number. A pipeline that sends runs together with the one that receives, when that one's turn has
+/// come:
+///
+///     P0 scan ─▶ send ═══▶ P1 receive ─▶ build        each thread a task of both, in turns
+///     ─────── barrier of this server's threads ───────
+///     P2 scan ─▶ send ═══▶ P3 receive ─▶ probe P1 ─▶ … ─▶ pages
+///
+/// A thread that waits at the barrier does not answer its peers, which run out of credit and wait: for
+/// threads of this server that are still at P1, and what these wait for, others send in P0.
+///
 /// Build sides that come by multicast are received by as many of the threads as there are senders. Each joins
 /// its senders' groups before it does anything else; if one of them cannot, these sides are READ like the
 /// others.
@@ -41,7 +59,7 @@ class Attempt {
   /// `cancel` may be set by anyone at any time; the attempt then ends with CANCELLED. All that is referred to
   /// outlives the attempt.
   Attempt(PreparedStage& stage, MulticastBuild multicast, ChannelPool& channels, ChannelPool& claim_channels,
-          std::atomic<bool>& cancel);
+          std::atomic<bool>& cancel, ExchangeLanes lanes = {});
   /// Waits for the threads, which end soon if they are cancelled.
   ~Attempt();
 
@@ -94,7 +112,7 @@ class Attempt {
   void Tell();
   /// Of the claimed pipeline; nullptr: its result is all at the end.
   PageWindow* window() const;
-  absl::Status RunThread();
+  absl::Status RunThread(size_t number);
   /// The build sides that were to come by multicast are READ like any other.
   void ReadInstead(const absl::Status& why);
 
@@ -104,6 +122,7 @@ class Attempt {
   ChannelPool& claim_channels_;
   const int threads_;
   std::atomic<bool>& cancel_;
+  const ExchangeLanes lanes_;
   std::vector<std::unique_ptr<Progress>> progress_;  // by pipeline of the plan; null: of another stage
 
   const uint32_t multicast_parts_;               // threads that receive: 0, or a part of the senders each

@@ -8,6 +8,8 @@ namespace nam::execution {
 
 inline constexpr catalog::Method<proto::AttemptRequest, proto::AttemptReply> kRunAttempt{
     "/nam.proto.Compute/RunAttempt"};
+inline constexpr catalog::Method<proto::OpenExchangesRequest, proto::OpenExchangesReply> kOpenExchanges{
+    "/nam.proto.Compute/OpenExchanges"};
 inline constexpr catalog::Method<proto::ReleaseResultRequest, proto::ReleaseResultReply> kReleaseResult{
     "/nam.proto.Compute/ReleaseResult"};
 

@@ -29,6 +29,8 @@ namespace {
 /// partition that this server needs.
 constexpr uint64_t kBuildPiecesOfAThread = 2;
 constexpr uint64_t kBuildPieceRowsMin = 4'096;
+/// What a member sends of a table is cut into so many pieces for each of its threads.
+constexpr uint64_t kSentPiecesOfAThread = 8;
 
 /// A table that was dropped meanwhile: the statement is worth another try, which does not find it.
 template <typename T>
@@ -78,7 +80,8 @@ absl::Status PipelinePreparation::Run() {
   }
   const bool claims = plan::ScanOf(plan_) != nullptr ||
                       std::holds_alternative<plan::PartitionSource>(plan_.source) ||
-                      std::holds_alternative<plan::JoinSource>(plan_.source);
+                      std::holds_alternative<plan::JoinSource>(plan_.source) ||
+                      std::holds_alternative<plan::ExchangeReceive>(plan_.source);
   if (claimed_ && !stage_.of_session_ && !claims) return NotRun("a stage that claims no table, nor parts");
   NAM_RETURN_IF_ERROR(MakeSource());
   const plan::Pipeline& pipeline = out_.absorbed.pipeline;
@@ -102,6 +105,8 @@ absl::Status PipelinePreparation::MakeSource() {
   if (const auto* parts = std::get_if<plan::PartitionSource>(&plan_.source))
     return MakePartitionSource(*parts);
   if (const auto* join = std::get_if<plan::JoinSource>(&plan_.source)) return MakeJoinSource(*join);
+  if (const auto* receive = std::get_if<plan::ExchangeReceive>(&plan_.source))
+    return MakeExchangeSource(*receive);
   if (const auto* values = std::get_if<plan::ValuesSource>(&plan_.source)) {
     if (!stage_.of_session_) return NotRun("values on compute servers");
     out_.source = std::make_unique<ValuesSource>(values->rows, plan_.schemas[0]);
@@ -156,7 +161,7 @@ absl::Status PipelinePreparation::MakeScan() {
   const StageInputs& inputs = stage_.inputs();
   NAM_RETURN_IF_ERROR(LoadMeanings(scan));
   out_.pieces = claimed_ ? std::make_unique<PieceQueue>(inputs.pieces, inputs.counter, &stage_.leaving_)
-                         : std::make_unique<PieceQueue>(PiecesOfBuild());
+                         : std::make_unique<PieceQueue>(sends() ? PiecesOfMember() : PiecesOfBuild());
   BlockScan::Options options{.table = inputs.tables[scan.table],
                              .columns = scan.columns,
                              .schema = scan.slots,
@@ -166,7 +171,7 @@ absl::Status PipelinePreparation::MakeScan() {
                              .window = inputs.settings.window(),
                              .in_place = inputs.settings.in_place(),
                              .verify = inputs.settings.verify(),
-                             .slow_start = !claimed_,
+                             .slow_start = !claimed_ && !sends(),
                              .memos = &stage_.memos_};
   BlockScan::Group& group = options.groups.emplace_back();
   for (const CodeMeaning& meaning : out_.meanings) group.meanings.push_back(&meaning);
@@ -280,6 +285,19 @@ std::vector<partitioner::Piece> PipelinePreparation::PiecesOfBuild() const {
   const uint64_t pieces = kBuildPiecesOfAThread * static_cast<uint64_t>(stage_.inputs().threads);
   return partitioner::PiecesOf(*stage_.inputs().tables[out_.table], out_.partitions,
                                std::max(kBuildPieceRowsMin, RowsHere() / pieces));
+}
+
+/// All members cut the table alike, since the version that they read is the plan's, and so are the numbers of
+/// members and of threads.
+std::vector<partitioner::Piece> PipelinePreparation::PiecesOfMember() const {
+  const StageInputs& inputs = stage_.inputs();
+  const uint64_t pieces = kSentPiecesOfAThread * static_cast<uint64_t>(inputs.threads) * inputs.members;
+  const std::vector<partitioner::Piece> all =
+      partitioner::PiecesOf(*inputs.tables[out_.table], out_.partitions,
+                            std::max(kBuildPieceRowsMin, RowsHere() / std::max<uint64_t>(pieces, 1)));
+  std::vector<partitioner::Piece> own;
+  for (size_t i = inputs.member; i < all.size(); i += inputs.members) own.push_back(all[i]);
+  return own;
 }
 
 absl::StatusOr<std::vector<BlockScan::Probe>> PipelinePreparation::AbsorbedProbes(

@@ -46,12 +46,15 @@ class PipelinePreparation {
   absl::Status MakeWindowSource(const plan::WindowSource& window);
   absl::Status MakePartitionSource(const plan::PartitionSource& parts);
   absl::Status MakeJoinSource(const plan::JoinSource& join);
+  absl::Status MakeExchangeSource(const plan::ExchangeReceive& receive);
   absl::Status MakeRecordScan(const plan::RecordScan& scan);
   absl::StatusOr<std::vector<partitioner::Piece>> RecordPiecesOfBuild(
       const plan::RecordScan& scan, const txn::TableDescription& records) const;
   absl::Status LoadMeanings(const plan::BlockScan& scan);
   absl::Status FindPartitions(const plan::BlockScan& scan);
   std::vector<partitioner::Piece> PiecesOfBuild() const;
+  /// Of a scan whose rows are sent: this member's share of the table.
+  std::vector<partitioner::Piece> PiecesOfMember() const;
   absl::StatusOr<std::vector<BlockScan::Probe>> AbsorbedProbes(const plan::BlockScan& scan) const;
 
   // Steps
@@ -79,6 +82,7 @@ class PipelinePreparation {
   absl::Status MakeAggregate(const plan::AggregateSink& sink);
   absl::Status MakePartedGroups(const plan::AggregateSink& sink);
   absl::Status MakePartitions(const plan::PartitionSink& sink);
+  absl::Status MakeExchangeSink(const plan::ExchangeSend& sink);
   /// The states of groups over these rows, merged: of the layout that who made them derived from the rows.
   static absl::StatusOr<std::unique_ptr<const AggregatePlan>> MergeOf(const plan::AggregateSink& partial,
                                                                       const plan::Schema& rows);
@@ -95,6 +99,7 @@ class PipelinePreparation {
   absl::StatusOr<std::vector<bool>> IgnoresBlanks(const plan::BuildSink& sink) const;
   bool IsDrained() const;
   uint64_t RowsHere() const;
+  bool sends() const { return std::holds_alternative<plan::ExchangeSend>(plan_.sink); }
   const plan::Schema& schema() const { return out_.absorbed.pipeline.schemas.back(); }
 
   PreparedStage& stage_;

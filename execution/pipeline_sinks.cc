@@ -28,6 +28,7 @@ absl::Status PipelinePreparation::MakeSink() {
   }
   if (const auto* aggregate = std::get_if<plan::AggregateSink>(&sink)) return MakeAggregate(*aggregate);
   if (const auto* parts = std::get_if<plan::PartitionSink>(&sink)) return MakePartitions(*parts);
+  if (const auto* send = std::get_if<plan::ExchangeSend>(&sink)) return MakeExchangeSink(*send);
   if (const auto* result = std::get_if<plan::ResultSink>(&sink)) return MakeResult(*result);
   if (const auto* sort = std::get_if<plan::SortSink>(&sink)) return MakeSort(*sort);
   if (const auto* feed = std::get_if<plan::FeedSink>(&sink)) {

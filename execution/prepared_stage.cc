@@ -34,7 +34,9 @@ std::unique_ptr<PipelineTask> PreparedPipeline::NewTask(TaskContext& context,
 ScanTotals PreparedPipeline::totals() const {
   if (scan != nullptr) return scan->totals();
   if (const std::optional<PartitionSource::Totals> read = scratch_read(); read.has_value()) return read->scan;
-  return record_scan != nullptr ? record_scan->totals() : ScanTotals();
+  ScanTotals totals;
+  if (received != nullptr) totals.rows_in = received->rows();
+  return record_scan != nullptr ? record_scan->totals() : totals;
 }
 
 std::optional<PartitionSource::Totals> PreparedPipeline::scratch_read() const {
@@ -51,6 +53,7 @@ Sink& PreparedPipeline::sink() const {
   if (aggregate != nullptr) return *aggregate;
   if (parted_groups != nullptr) return *parted_groups;
   if (partition_sink != nullptr) return *partition_sink;
+  if (exchange_sink != nullptr) return *exchange_sink;
   if (result != nullptr) return *result;
   if (run_sink != nullptr) return *run_sink;
   if (top_rows != nullptr) return *top_rows;
@@ -73,6 +76,7 @@ void PreparedPipeline::ReleaseSink() {
   aggregate.reset();
   parted_groups.reset();
   partition_sink.reset();
+  exchange_sink.reset();
   result.reset();
   run_sink.reset();
   top_rows.reset();

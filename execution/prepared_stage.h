@@ -11,6 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "execution/aggregate/aggregate_sink.h"
+#include "execution/exchange/exchange_sink.h"
+#include "execution/exchange/exchange_source.h"
 #include "execution/join/direct_build.h"
 #include "execution/join/row_build.h"
 #include "execution/partition/parted_groups.h"
@@ -63,7 +65,11 @@ struct StageInputs {
   /// The claimed pipeline's rows leave in windows of about so many bytes, if they leave in any order; 0: all
   /// at the end.
   uint64_t window_bytes = 0;
-  uint64_t attempt = 0;  // that pages in scratch memory carry
+  uint64_t attempt = 0;  // that pages in scratch memory and in messages carry
+  /// Of a streamed stage: which of so many members this server is. 0 of 0: the stage has no exchanges.
+  uint32_t member = 0, members = 0;
+  /// Of its exchanges' messages: the first member's.
+  uint64_t exchange_attempt() const { return attempt - member; }
   /// Where this attempt writes by parts; null: nowhere.
   std::shared_ptr<storage::ScratchSpace> scratch;
   std::vector<proto::Directory> directories;  // of attempts of earlier stages
@@ -90,6 +96,7 @@ struct PreparedPipeline {
   RecordScan* record_scan = nullptr;          // likewise
   PartitionSource* parts = nullptr;           // likewise
   PartitionJoin* join = nullptr;              // likewise
+  ExchangeSource* received = nullptr;         // likewise
   const plan::PageSource* foreign = nullptr;  // if there is no source: one of these two
   std::optional<RecordSelect> records;        // of a transaction's rows, which who runs the stage feeds
   std::deque<CodeMeaning> meanings;           // of the scan's columns, by slot
@@ -107,6 +114,7 @@ struct PreparedPipeline {
   std::unique_ptr<AggregateSink> aggregate;
   std::unique_ptr<PartedGroups> parted_groups;
   std::unique_ptr<PartitionSink> partition_sink;
+  std::unique_ptr<ExchangeSink> exchange_sink;
   std::unique_ptr<const RowsPlan> rows_plan;
   std::unique_ptr<const RowsPlan> runs_plan;  // of a sink that may make runs
   std::unique_ptr<ResultSink> result;

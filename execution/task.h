@@ -15,6 +15,9 @@
 namespace nam::storage {
 class Channel;
 }
+namespace nam::execution {
+class Endpoint;
+}
 
 /// Sources, operators and sinks, and the task that runs a pipeline of them.
 ///
@@ -30,7 +33,7 @@ namespace nam::execution {
 enum class Step : uint8_t {
   kNeedInput,  // what was given is used up
   kHaveMore,   // call again: with the same input (steps), or for the next chunk (sources)
-  kBlocked,    // waits for the context's gate; the same call is then made again
+  kBlocked,    // waits for the context's gate, or an exchange; the same call is then made again
   kDone,       // nothing that still comes can change anything
   kFailed,     // the context has the error
 };
@@ -46,11 +49,13 @@ class Gate {
 };
 
 /// A thread's ways to the memory servers, one task at a time: the blocks that it streams, the words that it
-/// claims work at while blocks are in flight, and the pages that its sink writes to scratch memory.
+/// claims work at while blocks are in flight, and the pages that its sink writes to scratch memory. Tasks of
+/// a streamed stage share the thread's endpoint of its exchanges.
 struct TaskChannels {
   storage::Channel* blocks = nullptr;
   storage::Channel* claims = nullptr;
   storage::Channel* scratch = nullptr;
+  Endpoint* exchange = nullptr;
 };
 
 /// The surroundings of the tasks of one thread. Owned by the thread; not shared.
@@ -82,7 +87,16 @@ class TaskContext {
     gate_ = &gate;
     return Step::kBlocked;
   }
+  /// Always kBlocked, until something happens at the thread's endpoint.
+  Step BlockOnExchange() {
+    gate_ = nullptr;
+    return Step::kBlocked;
+  }
+  /// Of the task that was blocked last; null: it waits for the endpoint.
   const Gate* gate() const { return gate_; }
+  /// A message has been sent or taken: other tasks of the thread may go on.
+  void CountMessage() { ++messages_; }
+  uint64_t messages() const { return messages_; }
 
   Clock& clock() { return clock_; }
   MemoryBudget& budget() { return budget_; }
@@ -96,6 +110,7 @@ class TaskContext {
   int64_t uncharged_ps_ = 0;
   absl::Status error_;
   const Gate* gate_ = nullptr;
+  uint64_t messages_ = 0;
 };
 
 class SourceTask {

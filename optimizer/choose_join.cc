@@ -136,7 +136,7 @@ JoinChoice TreeLowering::Choose(const JoinWork& work, const JoinPossibilities& c
   return ChooseJoin(options_.join, can, CostsOf(work, parts, options_.cluster));
 }
 
-JoinChoice TreeLowering::Choose(const JoinOf& join, const Flow& probed, const Flow& built, bool whole) const {
+JoinChoice TreeLowering::Choose(const JoinOf& join, const Flow& probed, const Flow& built, bool whole) {
   JoinWork work{.build = {.rows = built.rows(),
                           .row_bytes = BytesOfRow(built.schema()),
                           .source_ps = SourcePs(built, builder_.tables(), options_.cluster)},
@@ -148,6 +148,7 @@ JoinChoice TreeLowering::Choose(const JoinOf& join, const Flow& probed, const Fl
                 .drops_probe = DropsProbe(join.kind)};
   if (join.rows >= 0 && probed.rows() > 0) work.probe.matching = std::min(1.0, join.rows / probed.rows());
   return Choose(work, {.by_parts = MayGoByParts(join.left),
+                       .exchange = streams() && MayExchange(join, probed, built),
                        .build_too_large = whole && IsTooLarge(built.rows(), built.schema()),
                        .session_too_small = !whole && std::max(probed.rows(), built.rows()) > kFewRows});
 }
@@ -176,7 +177,9 @@ absl::StatusOr<JoinChoice> TreeLowering::Choose(const Plan& star, const TableRef
                 .matching = probes > 0 ? std::min(1.0, join.rows_after / probes) : 1},
       .direct = IsDirect(join, tables),
       .heaviest = HeaviestOf(join.probe_key, tables)};
-  return Choose(work, {.by_parts = HasHash(join.build_key), .build_too_large = IsTooLarge(rows, built)});
+  return Choose(work, {.by_parts = HasHash(join.build_key),
+                       .exchange = streams(),
+                       .build_too_large = IsTooLarge(rows, built)});
 }
 
 GroupCosts TreeLowering::CostsOfGroups(double rows, double groups, const plan::Schema& schema) const {

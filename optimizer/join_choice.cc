@@ -8,11 +8,11 @@ using plan::JoinAlgorithm;
 
 JoinChoice ChooseJoin(JoinAlgorithm wanted, const JoinPossibilities& can, JoinCosts costs) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
-  const bool exchange =
-      can.by_parts && (can.exchange || wanted == JoinAlgorithm::kGhj || wanted == JoinAlgorithm::kGhjBloom);
   if (!can.by_parts) CostOf(JoinAlgorithm::kRrj, costs) = CostOf(JoinAlgorithm::kRdmaGhj, costs) = kNever;
-  if (!exchange) CostOf(JoinAlgorithm::kGhj, costs) = CostOf(JoinAlgorithm::kGhjBloom, costs) = kNever;
+  if (!can.by_parts || !can.exchange)
+    CostOf(JoinAlgorithm::kGhj, costs) = CostOf(JoinAlgorithm::kGhjBloom, costs) = kNever;
   if (!can.by_parts) return {.algorithm = JoinAlgorithm::kPipelined, .why = Why::kOnly, .costs = costs};
+  if (wanted == JoinAlgorithm::kGhj && !can.exchange) wanted = JoinAlgorithm::kAuto;
   if (wanted != JoinAlgorithm::kAuto) return {.algorithm = wanted, .why = Why::kForced, .costs = costs};
   Why why = Why::kCheapest;
   if (can.build_too_large || can.session_too_small) {

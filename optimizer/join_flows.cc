@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "optimizer/join_sides.h"
 #include "optimizer/tree_lowering.h"
 #include "plan/expression_tree.h"
 #include "plan/flow.h"
@@ -26,19 +27,6 @@ namespace {
 /// rows.
 constexpr double kDomainOverRows = 4;
 
-bool KeepsProbeSideAlone(JoinKind kind) {
-  return kind == JoinKind::kSemi || kind == JoinKind::kAnti || kind == JoinKind::kNullAwareAnti ||
-         kind == JoinKind::kMark;
-}
-
-/// Tuples of the probe side leave also without a partner.
-bool KeepsProbed(JoinKind kind) {
-  return kind != JoinKind::kInner && kind != JoinKind::kSemi && kind != JoinKind::kRight;
-}
-bool KeepsBuilt(JoinKind kind) {
-  return kind == JoinKind::kRight || kind == JoinKind::kFull;
-}
-
 double TimesMore(double rows, double expected) {
   return expected > 0 ? rows / expected : 1;
 }
@@ -54,10 +42,18 @@ void DropBlanks(const Type& other, Expr& key) {
 
 }  // namespace
 
+void DropBlanks(std::vector<Expr>& left, std::vector<Expr>& right) {
+  for (size_t k = 0; k < left.size(); ++k) {
+    const Type of_left = left[k].type, of_right = right[k].type;
+    DropBlanks(of_right, left[k]);
+    DropBlanks(of_left, right[k]);
+  }
+}
+
 absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probed, Flow& built) {
   // Every server reads all of a build side, which scans can do; parts are claimed, by one server each.
   const auto scans = [&](const Flow& flow) {
-    return flow.on_servers() && builder_.stage(flow.pipeline.stage).parts == 0;
+    return flow.on_servers() && builder_.stage(flow.pipeline.stage).claims_table();
   };
   const auto swap = [&] {
     std::swap(probed, built);
@@ -72,10 +68,13 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
     const bool whole_matters = join.kind != JoinKind::kFull;
     if (inner && !fits(built) && fits(probed)) swap();
     const bool whole = whole_matters && scans(built);
-    if (!join.choice.has_value()) join.choice = Choose(join, probed, built, whole);
+    const auto streamed = [&] { return join.choice->algorithm == JoinAlgorithm::kGhj; };
+    // A star's joins are chosen before it is known where their sides come from.
+    if (!join.choice.has_value() || (streamed() && !MayExchange(join, probed, built)))
+      join.choice = Choose(join, probed, built, whole);
     if (join.choice->algorithm != JoinAlgorithm::kPipelined) {
       if (inner && probed.rows() < built.rows()) swap();
-      return Place::kParts;
+      return streamed() ? Place::kExchange : Place::kParts;
     }
     if (whole) return Place::kServers;
   }
@@ -101,6 +100,7 @@ void TreeLowering::NoteJoin(const JoinOf& join, uint32_t build) {
 absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   NAM_ASSIGN_OR_RETURN(const Place place, Meet(join, flow, build));
   if (place == Place::kParts) return JoinByParts(join, std::move(flow), std::move(build));
+  if (place == Place::kExchange) return JoinByExchange(join, std::move(flow), std::move(build));
   plan::BuildSink sink;
   NAM_ASSIGN_OR_RETURN(sink.keys, OverSlots(join.right, build.layout));
   sink.payload = SlotsWhere(build.layout, join.behind);
@@ -145,17 +145,17 @@ plan::KeyDomain DomainOf(const plan::Slot& probed, const plan::Slot& built, doub
   return static_cast<double>(domain.size()) <= kDomainOverRows * built_rows ? domain : plan::KeyDomain();
 }
 
-absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys, const ColumnSet& behind,
-                                                         NullKeys nulls, uint32_t parts,
-                                                         const plan::KeyDomain& domain, Flow flow) {
-  // Computed keys lie behind the columns, and nothing is written that nobody looks at.
-  Side side;
+absl::StatusOr<std::vector<uint32_t>> TreeLowering::KeepForJoin(std::vector<Expr> keys,
+                                                                const ColumnSet& behind, NullKeys nulls,
+                                                                Flow& flow) {
+  // Computed keys lie behind the columns, and nothing is kept that nobody looks at.
+  std::vector<uint32_t> places;
   NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> slots, SlotsOf(keys, flow));
   std::vector<uint32_t> wanted = SlotsWhere(flow.layout, behind);
   for (const uint32_t slot : slots) {
     auto place = std::find(wanted.begin(), wanted.end(), slot);
     if (place == wanted.end()) place = wanted.insert(wanted.end(), slot);
-    side.keys.push_back(static_cast<uint32_t>(place - wanted.begin()));
+    places.push_back(static_cast<uint32_t>(place - wanted.begin()));
   }
   plan::FilterStep not_null;
   for (const uint32_t slot : slots) {
@@ -177,6 +177,14 @@ absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys,
     }
     NAM_RETURN_IF_ERROR(builder_.Append(std::move(project), std::move(layout), flow.rows(), flow));
   }
+  return places;
+}
+
+absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys, const ColumnSet& behind,
+                                                         NullKeys nulls, uint32_t parts,
+                                                         const plan::KeyDomain& domain, Flow flow) {
+  Side side;
+  NAM_ASSIGN_OR_RETURN(side.keys, KeepForJoin(std::move(keys), behind, nulls, flow));
   side.layout = flow.layout;
   side.rows = flow.schema();
   const double rows = flow.rows();
@@ -189,14 +197,10 @@ absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys,
 
 absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, Flow built) {
   const JoinAlgorithm algorithm = join.choice->algorithm;
-  if (algorithm == JoinAlgorithm::kGhj || algorithm == JoinAlgorithm::kGhjBloom)
+  if (algorithm == JoinAlgorithm::kGhjBloom)
     return NotSupported(absl::StrCat("nam.join = '", plan::NameOf(algorithm), "'"));
   std::vector<Expr> left = join.left, right = join.right;
-  for (size_t k = 0; k < left.size(); ++k) {
-    const Type of_left = left[k].type, of_right = right[k].type;
-    DropBlanks(of_right, left[k]);
-    DropBlanks(of_left, right[k]);
-  }
+  DropBlanks(left, right);
   // As both sides are to have as many parts, what comes of the first one does not change them.
   const uint32_t parts = algorithm == JoinAlgorithm::kRdmaGhj
                              ? static_cast<uint32_t>(RdmaGhjParts(options_.cluster.workers()))

@@ -166,7 +166,9 @@ double RowsMost(const Flow& flow, const TableRefs& tables) {
     rows = static_cast<double>(tables[scan->table]->rows());
   for (const plan::Estimate& estimate : flow.pipeline.estimates) rows = std::max(rows, estimate.rows);
   // No table says how many they are.
-  return std::holds_alternative<plan::JoinSource>(flow.pipeline.source) ? rows * kGuessesAreOff : rows;
+  const bool joined = std::holds_alternative<plan::JoinSource>(flow.pipeline.source) ||
+                      std::holds_alternative<plan::ExchangeReceive>(flow.pipeline.source);
+  return joined ? rows * kGuessesAreOff : rows;
 }
 
 namespace {

@@ -31,6 +31,9 @@ struct ServerStage {
   /// What servers claim are so many parts that an earlier stage has left: there is no star. 0: the star's
   /// driving table.
   uint32_t parts = 0;
+  /// Its members stream rows to each other: nothing is claimed, and there is no star.
+  bool streamed = false;
+  bool claims_table() const { return parts == 0 && !streamed; }
   /// Its fact, or what the optimizer takes for it.
   StageFact expected;
   /// The plan of what comes behind it depends on its fact.

@@ -72,8 +72,9 @@ class TreeLowering {
   /// Who makes a join.
   enum class Place : uint8_t {
     kSession,
-    kServers,  // those of the probed flow, all of which build all
-    kParts,    // those who claim parts
+    kServers,   // those of the probed flow, all of which build all
+    kParts,     // those who claim parts
+    kExchange,  // all servers, in a streamed stage: each joins what it gets of both sides
   };
 
   // lower_joins.cc
@@ -122,18 +123,32 @@ class TreeLowering {
     std::vector<uint32_t> keys;
     double row_count = 0;
   };
+  /// What a side's rows keep for the join and what is behind it; the slots of their keys, which may have been
+  /// computed. Rows with a NULL as a key are filtered if they are to be left out.
+  absl::StatusOr<std::vector<uint32_t>> KeepForJoin(std::vector<plan::Expr> keys, const ColumnSet& behind,
+                                                    NullKeys nulls, Flow& flow);
   absl::StatusOr<Side> ByParts(std::vector<plan::Expr> keys, const ColumnSet& behind, NullKeys nulls,
                                uint32_t parts, const plan::KeyDomain& domain, Flow flow);
 
   // choose_join.cc
   /// How a join of flows of servers is made. `whole`: every server can read all of the build side.
-  JoinChoice Choose(const JoinOf& join, const Flow& probed, const Flow& built, bool whole) const;
+  JoinChoice Choose(const JoinOf& join, const Flow& probed, const Flow& built, bool whole);
   /// … and join `j` of a star.
   absl::StatusOr<JoinChoice> Choose(const Plan& star, const TableRefs& tables, size_t j) const;
   JoinChoice Choose(const JoinWork& work, const JoinPossibilities& can) const;
+  /// Streamed joins are chosen by the setting alone.
+  bool streams() const { return options_.join == plan::JoinAlgorithm::kGhj; }
   GroupCosts CostsOfGroups(double rows, double groups, const plan::Schema& schema) const;
   /// Whether a build side of so many rows is larger than a server's memory for it.
   bool IsTooLarge(double rows, const plan::Schema& schema) const;
+
+  // lower_exchange.cc
+  /// Whether a join can be made in a streamed stage.
+  bool MayExchange(const JoinOf& join, const Flow& probed, const Flow& built);
+  /// Both sides go by key to the servers, which build and probe in memory.
+  absl::StatusOr<Flow> JoinByExchange(const JoinOf& join, Flow probed, Flow built);
+  /// A side's rows go through an exchange by these keys. Returns what each member receives.
+  Flow Exchange(Flow flow, std::vector<uint32_t> keys);
 
   // lower_groups.cc
   absl::StatusOr<Flow> LowerAggregate(const Node& node, const ColumnSet& needed);
@@ -202,6 +217,7 @@ class TreeLowering {
   std::optional<OrderWish> wish_;
   std::map<int, CommonTable> common_tables_;
   int unnamed_ = 0;
+  uint32_t exchanges_ = 0;  // so far
 };
 
 /// Rows that a flow has at most, unless joins make more of them than estimated; of a join by parts, unless

@@ -623,7 +623,38 @@ class Checker {
       for (const auto& [exchange, by] : received) found = found || exchange == send->exchange;
       if (!found) return Bad("an exchange without a receiver");
     }
+    for (uint32_t s = 0; s < plan_.stages.size(); ++s) NAM_RETURN_IF_ERROR(CheckTurns(s));
     return absl::OkStatus();
+  }
+
+  /// Those that send wait for the first receiver behind them that does not send itself: then all of them run,
+  /// and what they send is received by these alone. One scan is among them at most, since a thread has one
+  /// way to the tables. Servers alone exchange rows, and receive what the stage is about.
+  absl::Status CheckTurns(uint32_t number) const {
+    const Stage& stage = plan_.stages[number];
+    std::vector<uint32_t> sent;
+    int scans = 0;
+    bool exchanges = false;
+    for (const Pipeline& pipeline : plan_.pipelines) {
+      if (pipeline.stage != number) continue;
+      const auto* receive = std::get_if<ExchangeReceive>(&pipeline.source);
+      const auto* send = std::get_if<ExchangeSend>(&pipeline.sink);
+      exchanges |= receive != nullptr || send != nullptr;
+      if (receive != nullptr) std::erase(sent, receive->exchange);
+      if (send != nullptr) {
+        sent.push_back(send->exchange);
+        scans += receive == nullptr;
+        if (scans > 1) return Bad("two tables that are sent at the same time");
+      } else if (receive != nullptr) {
+        if (!sent.empty()) return Bad("a receiver that runs before rows that are sent have one");
+        scans = 0;
+      }
+    }
+    if (!exchanges) return absl::OkStatus();
+    if (stage.site != Stage::Site::kServers) return Bad("an exchange in the session");
+    return std::holds_alternative<ExchangeReceive>(plan_.pipelines[stage.claimed].source)
+               ? absl::OkStatus()
+               : Bad("a stage with exchanges whose result is not of what is received");
   }
 
   absl::Status CheckNoWait(uint32_t receiver, uint32_t exchange) const {

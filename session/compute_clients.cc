@@ -98,6 +98,20 @@ void ComputeClients::Start(std::unique_ptr<Work> work) {
                       })});
 }
 
+absl::StatusOr<proto::OpenExchangesReply> ComputeClients::OpenExchanges(
+    const proto::Member& member, const proto::OpenExchangesRequest& request, bool& lost) {
+  const std::shared_ptr<catalog::Peer> peer = ServerOf(member).peer;
+  absl::StatusOr<proto::OpenExchangesReply> reply =
+      peer->Call(execution::kOpenExchanges, request, kAttemptTimeoutUs);
+  lost = !reply.ok() && catalog::Unanswered(reply.status()) && !absl::IsCancelled(reply.status());
+  if (lost) servers_.erase(member.id());
+  return reply;
+}
+
+void ComputeClients::ReleaseExchanges(const proto::Member& member, uint64_t attempt) {
+  ReleaseLater(ServerOf(member).peer, attempt);
+}
+
 void ComputeClients::Run(const std::shared_ptr<Calls>& calls) {
   proto::AttemptRequest request = std::move(calls->work.request);
   // What the coordinator needs to know of it, and further calls to say.

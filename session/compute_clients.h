@@ -60,6 +60,12 @@ class ComputeClients {
   /// reading soon: its status is CANCELLED then. Without room for them nothing is read, and the status is
   /// `room`'s.
   std::unique_ptr<Work> Await(Deadline deadline, const std::atomic<bool>& cancel, const Room& room);
+  /// A server's ends of a streamed stage, before its attempt. Waits. `lost`: the server did not answer.
+  absl::StatusOr<proto::OpenExchangesReply> OpenExchanges(const proto::Member& member,
+                                                          const proto::OpenExchangesRequest& request,
+                                                          bool& lost);
+  /// No attempt will need them.
+  void ReleaseExchanges(const proto::Member& member, uint64_t attempt);
   /// Ends all that run and waits for that. Nobody reads what they left: the servers are told at once of
   /// results in windows, which would stand still, of others with the next attempt, or at the end.
   void EndAll();

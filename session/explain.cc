@@ -223,6 +223,8 @@ class Lines {
     for (uint32_t s = 0; s < query_.plan.stages.size(); ++s) {
       if (s < query_.stages.size() && query_.stages[s].parts > 0) {
         PartsStage(s);
+      } else if (s < query_.stages.size() && query_.stages[s].streamed) {
+        StreamedStage(s);
       } else if (s < query_.stages.size()) {
         ServersStage(s);
       } else {
@@ -286,6 +288,15 @@ class Lines {
     }
   }
 
+  /// What each server reads of a table that is sent follows from their number.
+  void StreamedStage(uint32_t number) {
+    const size_t servers = query_.stages[number].servers.size();
+    Add(absl::StrFormat("Stage %d: streamed between %d compute server%s", number, servers,
+                        servers == 1 ? "" : "s"));
+    Choices(number);
+    Pipelines(number);
+  }
+
   void Pipelines(uint32_t stage) {
     for (uint32_t p = 0; p < query_.plan.pipelines.size(); ++p) {
       if (query_.plan.pipelines[p].stage == stage) Pipeline(p);
@@ -346,6 +357,7 @@ class Lines {
     const plan::Stage& stage = query_.plan.stages[pipeline.stage];
     if (stage.site == plan::Stage::Site::kSession) return "";
     if (stage.claimed == number) return ", each partition by one server";
+    if (std::holds_alternative<plan::ExchangeSend>(pipeline.sink)) return ", each piece by one server";
     const auto* scan = std::get_if<plan::BlockScan>(&pipeline.source);
     return scan != nullptr && scan->co_partitioned_key >= 0 ? ", partition by partition" : ", replicated";
   }

@@ -41,6 +41,7 @@ struct ExplainedStage {
   const optimizer::TableRefs& tables;  // as star.tables
   bool extended = false;               // has build sides that `star` does not know
   uint32_t parts = 0;                  // that it claims; there is no star then
+  bool streamed = false;               // nothing is claimed: there is no star, either
   const std::vector<ServerReport>& servers;
   const std::vector<std::string>& why_read;  // of each join of the star; empty if it was multicast
 };

@@ -98,10 +98,12 @@ class Document {
                 {"pipelines", std::move(pipelines)}};
     if (stage.parts > 0) {
       out["claimed_parts"] = stage.parts;
+    } else if (stage.streamed) {
+      out["streamed"] = true;
     } else {
       out["claimed_table"] = stage.tables[static_cast<size_t>(stage.star.driving)]->name();
     }
-    if (stage.parts == 0 && !stage.servers.empty()) out["cost"] = Cost(stage);
+    if (stage.parts == 0 && !stage.streamed && !stage.servers.empty()) out["cost"] = Cost(stage);
     Json servers = Json::array();
     for (const ServerReport& server : stage.servers) servers.push_back(Server(stage, server));
     out["servers"] = std::move(servers);

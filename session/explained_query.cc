@@ -56,7 +56,9 @@ std::optional<ActualRows> ExplainedQuery::OfServers(uint32_t pipeline, size_t no
   const ExplainedStage& stage = stages[number];
   const size_t nodes = SinkOf(pipeline);
   const auto place = static_cast<int>(PlaceInStage(pipeline));
-  const bool shared = plan.stages[number].claimed == pipeline || stage.servers.size() < 2;
+  const bool streamed = std::holds_alternative<plan::ExchangeSend>(plan.pipelines[pipeline].sink) ||
+                        std::holds_alternative<plan::ExchangeReceive>(plan.pipelines[pipeline].source);
+  const bool shared = streamed || plan.stages[number].claimed == pipeline || stage.servers.size() < 2;
   std::optional<ActualRows> all;
   for (const ServerReport& server : stage.servers) {
     if (place >= server.reply.pipelines_size()) continue;

@@ -40,6 +40,8 @@ constexpr Setting kSettings[] = {
      "memory for the join tables of one server; larger build sides are joined by parts"},
     {"nam.compute_servers", IntegerSetting{&S::compute_servers, 0, 1 << 16},
      "at most so many compute servers work on a query; 0: all"},
+    {"nam.exchange", Enumeration<&S::exchange>("auto", "fabric", "sockets"),
+     "what rows that servers stream to each other go over; auto: the fabric"},
     {"nam.in_place", SwitchSetting{&S::in_place},
      "whether blocks are read where they lie, if the fabric can"},
     {"nam.join", Enumeration<&S::join>(plan::kJoinAlgorithms), "how the sides of joins meet"},

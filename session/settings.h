@@ -16,6 +16,9 @@ namespace nam::session {
 /// Something that is done where it pays, never, or wherever possible.
 enum class Choice : uint8_t { kAuto, kOff, kOn };
 
+/// What exchanges between compute servers go over.
+enum class ExchangeOver : uint8_t { kAuto, kFabric, kSockets };
+
 /// What SET changes, as planning and running read it. A field's value here is its default; the table in
 /// settings.cc has a line for each: its name, its values, what it does.
 struct SessionSettings {
@@ -31,6 +34,7 @@ struct SessionSettings {
   Choice sorts_by_runs = Choice::kAuto;
   plan::JoinAlgorithm join = plan::JoinAlgorithm::kAuto;
   plan::AggregateAlgorithm aggregate = plan::AggregateAlgorithm::kAuto;
+  ExchangeOver exchange = ExchangeOver::kAuto;
   std::string time_zone = kUtc;      // a name that TimeZone::Find knows
   int64_t statement_timeout_ms = 0;  // 0: none
   std::string application_name;      // whatever the client says

@@ -9,6 +9,7 @@
 #include "catalog/fabric_constants.h"
 #include "partitioner/pieces.h"
 #include "plan/codec.h"
+#include "session/streamed_run.h"
 #include "sql/bound_query.h"
 #include "types/sql_error.h"
 
@@ -162,6 +163,10 @@ optimizer::ClusterShape StageRunner::Shape() const {
 
 absl::Status StageRunner::FindServers(PlacedStage& placed, const RecordReads* records) {
   NAM_ASSIGN_OR_RETURN(std::vector<proto::Member> members, ComputeServers());
+  if (placed.streamed()) {
+    for (proto::Member& member : members) placed.servers.push_back({std::move(member), {}, {}});
+    return absl::OkStatus();
+  }
   uint32_t threads = 1;
   for (const proto::Member& member : members) threads = std::max(threads, member.threads());
   const optimizer::Assignment assignment = Share(placed, records, members.size(), threads);
@@ -215,6 +220,7 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pl
   request.set_stage(number);
   for (const proto::Directory& directory : placed.inputs) *request.add_inputs() = directory;
   if (WritesScratch(request.plan(), number)) request.set_scratch(scratch_.Open());
+  if (placed.streamed()) return RunStreamed(std::move(request), placed, output);
   if (placed.parts == 0) NAM_RETURN_IF_ERROR(StartMulticast(placed, PipelinesOf(request.plan(), number)));
   QueryRun run({.request = std::move(request),
                 .servers = placed.servers,
@@ -243,6 +249,26 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pl
     counters_->Abandon();
     counters_.reset();
   }
+  return status;
+}
+
+absl::Status StageRunner::RunStreamed(proto::AttemptRequest request, PlacedStage& placed,
+                                      const StageOutput& output) {
+  StreamedRun run({.request = std::move(request),
+                   .sockets = settings_.exchange == ExchangeOver::kSockets,
+                   .exchanges = placed.exchanges.exchanges,
+                   .message_bytes = placed.exchanges.message_bytes,
+                   .servers = placed.servers,
+                   .clients = *clients_,
+                   .next_attempt = [this] { return ++attempt_; },
+                   .members = [this] { return NewMembers(); },
+                   .output = output,
+                   .drop_scratch = [this](uint64_t attempt) { DropScratch(attempt); },
+                   .clock = attachment_.fabric().clock(),
+                   .cancel = cancel_});
+  running_ = true;
+  const absl::Status status = run.Run();
+  running_ = false;
   return status;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
+#include "execution/exchange/exchange_layout.h"
 #include "optimizer/assignment.h"
 #include "optimizer/join_cost.h"
 #include "optimizer/plan.h"
@@ -33,10 +34,12 @@ namespace nam::session {
 struct PlacedStage {
   optimizer::Plan plan;
   optimizer::TableRefs tables;
-  uint32_t first_table = 0;  // of the physical plan: where `tables` begin
-  bool extended = false;     // has build sides that `plan` does not know
-  double pairs = 0;          // estimate of those that its joins without keys compare
-  uint32_t parts = 0;        // that it claims instead of the driving table: there is no `plan` then
+  uint32_t first_table = 0;            // of the physical plan: where `tables` begin
+  bool extended = false;               // has build sides that `plan` does not know
+  double pairs = 0;                    // estimate of those that its joins without keys compare
+  uint32_t parts = 0;                  // that it claims instead of the driving table: there is no `plan` then
+  execution::ExchangeShape exchanges;  // of a streamed stage: nothing is claimed, and there is no `plan`
+  bool streamed() const { return exchanges.exchanges > 0; }
   std::vector<proto::Directory> inputs;  // where they are
   std::vector<ServerReport> servers;     // those with work
   std::vector<std::string> why_read;     // once it has run: of each join; empty if it was multicast
@@ -77,6 +80,7 @@ class StageRunner {
   StageRunner(catalog::Attachment& attachment, std::unique_ptr<ComputeClients> clients, CatalogTables& tables,
               const SessionSettings& settings, const std::atomic<bool>& cancel);
   absl::StatusOr<std::vector<proto::Member>> ComputeServers();
+  absl::Status RunStreamed(proto::AttemptRequest request, PlacedStage& placed, const StageOutput& output);
   static optimizer::Assignment Share(const PlacedStage& placed, const RecordReads* records, size_t servers,
                                      uint32_t threads);
   /// `pipelines`: the stage's, of which the first build the star's joins.

@@ -123,6 +123,7 @@ absl::Status TreeRun::Plan(size_t stages_kept) {
     placed.extended = stage.extended;
     placed.pairs = PairsOf(plan(), static_cast<uint32_t>(s));
     placed.parts = stage.parts;
+    NAM_ASSIGN_OR_RETURN(placed.exchanges, execution::ExchangeShapeOf(plan(), static_cast<uint32_t>(s)));
     if (stage.parts == 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(placed, reads));
   }
   return absl::OkStatus();
@@ -159,13 +160,15 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   NotedReceiver noted(receiver);
   absl::StatusOr<ResultSet> result = TryStages(noted);
   const bool too_large = result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
-  const bool may_part =
-      current_.lowering.join == plan::JoinAlgorithm::kAuto && current_.lowering.build_bytes_max > 0;
-  if (!too_large || noted.begun() || !may_part) return result;
+  const plan::JoinAlgorithm way = current_.lowering.join;
+  const bool other_way = (way == plan::JoinAlgorithm::kAuto || way == plan::JoinAlgorithm::kGhj) &&
+                         current_.lowering.build_bytes_max > 0;
+  if (!too_large || noted.begun() || !other_way) return result;
   // Nobody reads what has been written so far.
   options_.stages.scratch().Use();
   options_.stages.scratch().EndQuery(/*tell=*/true);
   if (options_.stages.scratch().Open() == 0) return result;
+  current_.lowering.join = plan::JoinAlgorithm::kAuto;
   current_.lowering.build_bytes_max = 0;
   facts_.clear();
   left_.clear();
@@ -335,8 +338,8 @@ std::vector<std::string> TreeRun::Describe(const std::optional<Ran>& ran, bool j
     query.result_ms = ran->ms;
   }
   for (const PlacedStage& stage : current_.stages)
-    query.stages.push_back(
-        {stage.plan, stage.tables, stage.extended, stage.parts, stage.servers, stage.why_read});
+    query.stages.push_back({stage.plan, stage.tables, stage.extended, stage.parts, stage.streamed(),
+                            stage.servers, stage.why_read});
   if (json) return {ExplainAsJson(query)};
   return session::Explain(query);
 }

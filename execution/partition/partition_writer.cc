@@ -24,7 +24,6 @@ namespace nam::execution {
 namespace {
 
 constexpr uint32_t kLineBytes = 64;
-constexpr uint64_t kHugeBytes = 2 << 20;
 
 }  // namespace
 
@@ -69,17 +68,12 @@ absl::StatusOr<std::byte*> PartitionWriter::NewPage() {
   const uint32_t bytes = rows_.layout.page_bytes();
   if (arena_.data == nullptr) {
     const uint64_t most = std::min(rows_.by.parts, rows_.open_pages_max) * uint64_t{bytes + kLineBytes};
-    const auto arena = MappingPool::Map(most + kHugeBytes, /*writable=*/true);
+    const auto arena = MappingPool::Map(most, /*writable=*/true);
     if (!arena.has_value()) return OverBudget(budget_);
     arena_ = *arena;
-    const uint64_t before = -reinterpret_cast<uintptr_t>(arena_.data) % kHugeBytes;
-    first_page_ = static_cast<uint32_t>(before);
-    // Rows go to all open pages in turn, which are more than the processor's page table buffer knows.
-    if (most >= kHugeBytes / 4)
-      (void)madvise(arena_.data + before, kHugeBytes * (most / kHugeBytes + 1), MADV_HUGEPAGE);
   }
   if (!budget_.Take(bytes)) return OverBudget(budget_);
-  return arena_.data + first_page_ + uint64_t{pages_++} * (bytes + kLineBytes);
+  return arena_.data + uint64_t{pages_++} * (bytes + kLineBytes);
 }
 
 uint32_t PartitionWriter::RowsOf(uint32_t part) const {

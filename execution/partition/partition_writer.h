@@ -99,7 +99,6 @@ class PartitionWriter {
   Frame frame_;
   std::vector<size_t> texts_;   // fields
   MappingPool::Mapping arena_;  // of open pages
-  uint32_t first_page_ = 0;     // in it, where a huge page of the system begins
   uint32_t pages_ = 0;          // of it
   std::byte* staging_ = nullptr;
   std::vector<Cursor> cursors_;           // by part

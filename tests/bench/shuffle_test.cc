@@ -64,7 +64,7 @@ TEST_F(ShuffleTest, AnswersAreThoseOfPipelinedPlansOnAnyNumberOfServers) {
                           .servers = {1, 2, 3, 5},
                           .threads = 2,
                           .scale_factor = 0.01,
-                          .exchange = {.channels = 3}});
+                          .messages = {.legs = 3}});
   ExpectEqual(*bench, 3 * 4 * 4);
   // One server sends nothing; of five, each keeps a fifth of what it shuffles.
   EXPECT_EQ(bench->Find(4, 1, Plan::kShuffle)->sent_bytes, 0u);
@@ -81,13 +81,13 @@ TEST_F(ShuffleTest, SmallBatchesAndLittleCreditHoldNobodyUpForEver) {
                           .servers = {4},
                           .threads = 3,
                           .scale_factor = 0.01,
-                          .exchange = {.channels = 3, .batch_bytes = 1024, .credits = 2}});
+                          .messages = {.legs = 3, .batch_bytes = 1024, .credits = 2}});
   ExpectEqual(*bench, 4);
 }
 
 TEST_F(ShuffleTest, WholeTuplesTravelWithEveryLeg) {
   ShuffleBench::Options options{
-      .tables = {2, 4}, .servers = {3}, .threads = 2, .scale_factor = 0.01, .exchange = {.channels = 3}};
+      .tables = {2, 4}, .servers = {3}, .threads = 2, .scale_factor = 0.01, .messages = {.legs = 3}};
   const auto narrow = Run(options);
   options.whole_tuples = true;
   const auto whole = Run(options);
@@ -103,7 +103,7 @@ TEST_F(ShuffleTest, WholeTuplesTravelWithEveryLeg) {
 
 TEST_F(ShuffleTest, VirtualTimeIsTheSameEveryTime) {
   const ShuffleBench::Options options{
-      .tables = {4}, .servers = {4}, .threads = 2, .scale_factor = 0.01, .exchange = {.channels = 3}};
+      .tables = {4}, .servers = {4}, .threads = 2, .scale_factor = 0.01, .messages = {.legs = 3}};
   const auto first = Run(options), second = Run(options);
   ExpectEqual(*first, 4);
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(first->figures()[i].ms, second->figures()[i].ms);
@@ -111,7 +111,7 @@ TEST_F(ShuffleTest, VirtualTimeIsTheSameEveryTime) {
 
 TEST_F(ShuffleTest, WhatThereIsToDoIsChargedTheSame) {
   const auto bench =
-      Run({.tables = {4}, .servers = {2}, .threads = 1, .scale_factor = 0.01, .exchange = {.channels = 3}});
+      Run({.tables = {4}, .servers = {2}, .threads = 1, .scale_factor = 0.01, .messages = {.legs = 3}});
   ExpectEqual(*bench, 4);
   // Writing each join's output, and reading it again, is more to do; so is READing what is there at the
   // start.

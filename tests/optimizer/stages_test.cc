@@ -291,17 +291,87 @@ TEST(Stages, GraceHashJoinsHaveLargeParts) {
 }
 
 /// … but a query without a join of two sides of servers runs, whatever is forced.
-TEST(Stages, GraceHashJoinsByExchangeAreRefused) {
-  for (const JoinAlgorithm join : {JoinAlgorithm::kGhj, JoinAlgorithm::kGhjBloom}) {
-    Tables tables;
-    const auto joined =
-        LowerTree(Bound("select count(*) from lineorder join customer on lo_custkey = c_custkey", tables),
-                  {.join = join});
-    EXPECT_EQ(SqlErrorOf(joined.status()).value_or(SqlError{}).sqlstate, "0A000") << joined.status();
-    EXPECT_TRUE(absl::StrContains(joined.status().message(), plan::NameOf(join))) << joined.status();
-    for (const char* const query : {"select count(*) from lineorder", "select * from customer, supplier"})
-      EXPECT_TRUE(LowerTree(Bound(query, tables), {.join = join}).ok()) << query;
+TEST(Stages, GraceHashJoinsWithBloomFiltersAreRefused) {
+  Tables tables;
+  const auto joined =
+      LowerTree(Bound("select count(*) from lineorder join customer on lo_custkey = c_custkey", tables),
+                {.join = JoinAlgorithm::kGhjBloom});
+  EXPECT_EQ(SqlErrorOf(joined.status()).value_or(SqlError{}).sqlstate, "0A000") << joined.status();
+  EXPECT_TRUE(absl::StrContains(joined.status().message(), "ghj_bloom")) << joined.status();
+  for (const char* const query : {"select count(*) from lineorder", "select * from customer, supplier"})
+    EXPECT_TRUE(LowerTree(Bound(query, tables), {.join = JoinAlgorithm::kGhjBloom}).ok()) << query;
+}
+
+LoweredTree Exchanged(const std::string& text) {
+  Tables tables;
+  absl::StatusOr<LoweredTree> lowered = LowerTree(
+      Bound(text, tables), {.aggregate = plan::AggregateAlgorithm::kAuto, .join = plan::JoinAlgorithm::kGhj});
+  EXPECT_TRUE(lowered.ok()) << text << "\n" << lowered.status();
+  return lowered.ok() ? *std::move(lowered) : LoweredTree();
+}
+
+/// One stage: both sides are sent, received, built and probed, and what follows goes on.
+TEST(Stages, JoinsByExchangeAreOneStreamedStage) {
+  const LoweredTree tree = Exchanged(
+      "select c_region, sum(b.lo_revenue) from lineorder a join lineorder b on a.lo_orderkey = b.lo_orderkey "
+      "join customer on a.lo_custkey = c_custkey group by 1");
+  ASSERT_EQ(tree.lowered.stages.size(), 1u) << TextOf(tree);
+  EXPECT_TRUE(tree.lowered.stages[0].streamed);
+  const plan::PhysicalPlan& plan = tree.lowered.plan;
+  std::vector<uint32_t> sent, received;
+  uint32_t built = 0;
+  for (uint32_t p = 0; p < plan.pipelines.size(); ++p) {
+    if (plan.pipelines[p].stage != 0) continue;
+    if (const auto* send = std::get_if<plan::ExchangeSend>(&plan.pipelines[p].sink)) {
+      sent.push_back(send->exchange);
+      EXPECT_EQ(send->keys.size(), 1u);
+    }
+    if (const auto* receive = std::get_if<plan::ExchangeReceive>(&plan.pipelines[p].source)) {
+      received.push_back(receive->exchange);
+      if (std::holds_alternative<plan::BuildSink>(plan.pipelines[p].sink)) built = p;
+    }
   }
+  EXPECT_EQ(sent, received) << TextOf(tree);
+  EXPECT_EQ(sent.size(), 2u) << TextOf(tree);
+  const plan::Pipeline& claimed = plan.pipelines[plan.stages[0].claimed];
+  EXPECT_TRUE(std::holds_alternative<plan::ExchangeReceive>(claimed.source)) << TextOf(tree);
+  ASSERT_EQ(claimed.steps.size(), 2u) << "the other join goes on with what comes of the first";
+  EXPECT_EQ(std::get<plan::ProbeStep>(claimed.steps[0]).build, built);
+  EXPECT_NE(GroupsOf(tree, 0), nullptr);
+}
+
+/// Those whose build side somebody asks a fact of, those without equal keys, and those of groups.
+TEST(Stages, OtherJoinsDoNotGoByExchange) {
+  for (const char* query :
+       {"select count(*) from customer where nullif(c_custkey, 5) not in (select nullif(lo_custkey, 3) from "
+        "lineorder)",
+        "select count(*) from customer left join supplier on c_custkey < s_suppkey",
+        "select count(*) from (select lo_orderkey as k from lineorder group by 1) a join (select lo_orderkey "
+        "as k from lineorder group by 1) b on a.k = b.k"}) {
+    const LoweredTree tree = Exchanged(query);
+    for (const ServerStage& stage : tree.lowered.stages) EXPECT_FALSE(stage.streamed) << TextOf(tree);
+  }
+}
+
+/// Rows with a NULL as a key are sent where the kind needs them.
+TEST(Stages, NullKeysAreNotSentWhereTheyMatchNothing) {
+  const auto filters = [](const std::string& kind) {
+    const LoweredTree tree = Exchanged(
+        absl::StrCat("select * from (select a.lo_tax from (select nullif(lo_custkey, 3) as k, lo_tax "
+                     "from lineorder) a ",
+                     kind, " join (select nullif(lo_custkey, 5) as k from lineorder) b on a.k = b.k) g"));
+    EXPECT_TRUE(tree.lowered.stages[0].streamed) << TextOf(tree);
+    int count = 0;
+    for (const plan::Pipeline& pipeline : tree.lowered.plan.pipelines) {
+      for (const plan::StepNode& step : pipeline.steps)
+        count += std::holds_alternative<plan::FilterStep>(step);
+    }
+    return count;
+  };
+  EXPECT_EQ(filters(""), 2);
+  EXPECT_EQ(filters("left"), 1);
+  EXPECT_EQ(filters("right"), 1);
+  EXPECT_EQ(filters("full"), 0);
 }
 
 /// Conditions that nobody can estimate leave few rows of each side, and nearly none of the join.

@@ -561,6 +561,7 @@ PhysicalPlan WithExchange() {
   receive.estimates = {{}};
   receive.sink = ResultSink{};
   plan.pipelines.push_back(std::move(receive));
+  plan.stages[0].claimed = 2;
   return plan;
 }
 
@@ -576,6 +577,46 @@ TEST(Check, ExchangesHaveBothEndsAtOnce) {
   EXPECT_TRUE(refused([](PhysicalPlan& p) { p.pipelines[2].after = {1}; })) << "it waits for its sender";
   EXPECT_TRUE(refused([](PhysicalPlan& p) { p.pipelines.push_back(p.pipelines[2]); })) << "two receivers";
   EXPECT_TRUE(refused([](PhysicalPlan& p) { p.pipelines[2].schemas[0][0].nullable = true; }));
+}
+
+/// P0 sends, P1 receives and sends on, P2 receives.
+PhysicalPlan WithTwoExchanges() {
+  PhysicalPlan plan = WithExchange();
+  plan.pipelines[2].sink = ExchangeSend{4, {0}};
+  Pipeline receive = plan.pipelines[2];
+  receive.source = ExchangeReceive{4};
+  receive.sink = ResultSink{};
+  plan.pipelines.push_back(std::move(receive));
+  plan.stages[0].claimed = 3;
+  return plan;
+}
+
+TEST(Check, ExchangesRunWithTheirReceivers) {
+  ASSERT_TRUE(Check(WithTwoExchanges()).ok()) << Check(WithTwoExchanges());
+  const auto refused = [](const std::function<void(PhysicalPlan&)>& change) {
+    PhysicalPlan plan = WithTwoExchanges();
+    change(plan);
+    return !Check(plan).ok();
+  };
+  EXPECT_TRUE(refused([](PhysicalPlan& p) { p.stages[0].claimed = 1; })) << "what is sent is no result";
+  EXPECT_TRUE(refused([](PhysicalPlan& p) { p.stages[0].site = Stage::Site::kSession; }));
+  const auto insert = [](PhysicalPlan& p, SinkNode sink) {
+    Pipeline scan = p.pipelines[1];
+    scan.sink = std::move(sink);
+    p.pipelines.push_back(std::move(scan));
+    return static_cast<uint32_t>(p.pipelines.size() - 1);
+  };
+  // A receiver that does not send, while rows are under way to a later one.
+  EXPECT_TRUE(refused([&](PhysicalPlan& p) {
+    Pipeline last = std::move(p.pipelines[3]);
+    p.pipelines.pop_back();
+    insert(p, ExchangeSend{5, {0}});
+    Pipeline other = last;
+    other.source = ExchangeReceive{5};
+    p.pipelines.push_back(std::move(other));
+    p.pipelines.push_back(std::move(last));
+    p.stages[0].claimed = 5;
+  }));
 }
 
 }  // namespace

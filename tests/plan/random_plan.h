@@ -466,6 +466,7 @@ class RandomPlan {
     receive.schemas.push_back(p.schemas.back());
     receive.estimates.push_back({});
     plan_.pipelines.push_back(std::move(p));
+    plan_.stages[0].claimed = static_cast<uint32_t>(plan_.pipelines.size());
     Steps(receive, 0);
     receive.sink = AResult(receive.schemas.back());
     Finish(std::move(receive));

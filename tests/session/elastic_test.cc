@@ -112,6 +112,10 @@ TEST(LostServerTest, WhatItReportedIsDoneAgain) {
                  }
                  return absl::StatusOr<proto::AttemptReply>(reply);
                });
+  handlers.Add(execution::kOpenExchanges,
+               [](const proto::OpenExchangesRequest&, const catalog::IncomingCall&) {
+                 return absl::StatusOr<proto::OpenExchangesReply>(absl::UnimplementedError("no exchanges"));
+               });
   handlers.Add(execution::kReleaseResult,
                [](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
                  return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());

@@ -250,6 +250,10 @@ class LostServerTest : public ::testing::Test {
                     ++attempts_;
                     return answer_(request);
                   });
+    handlers_.Add(
+        execution::kOpenExchanges, [](const proto::OpenExchangesRequest&, const catalog::IncomingCall&) {
+          return absl::StatusOr<proto::OpenExchangesReply>(absl::UnimplementedError("no exchanges"));
+        });
     handlers_.Add(execution::kReleaseResult,
                   [this](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
                     ++released_;

@@ -374,6 +374,29 @@ TEST_F(TreeQueryJoinsByPartsTest, ResultsOverRecordsAreThoseOfPostgreSql) {
   Compare("logical_results.txt", true);
 }
 
+/// Both sides of joins of columnar tables are streamed.
+class TreeQueryJoinsByExchangeTest : public TreeQueryTest {
+ protected:
+  TreeQueryJoinsByExchangeTest() { EXPECT_TRUE(cluster_.session().Execute("set nam.join = 'ghj'").ok()); }
+};
+
+TEST_F(TreeQueryJoinsByExchangeTest, ResultsAreThoseOfPostgreSql) {
+  Compare("logical_results.txt");
+}
+
+TEST_F(TreeQueryJoinsByExchangeTest, RandomResultsAreThoseOfPostgreSql) {
+  Compare("logical_random_results.txt");
+}
+
+TEST_F(TreeQueryJoinsByExchangeTest, QueriesOfTheOracleAreThoseOfPostgreSql) {
+  Compare("oracle_results.txt");
+}
+
+TEST_F(TreeQueryJoinsByExchangeTest, ResultsOverSocketsAreThoseOfPostgreSql) {
+  ASSERT_TRUE(cluster_.session().Execute("set nam.exchange = sockets").ok());
+  Compare("logical_results.txt");
+}
+
 /// Their parts are those of the values that are compared: of one scale, and without blanks that do not count.
 TEST_F(TreeQueryJoinsByPartsTest, KeysOfOtherTypesMeetInOnePart) {
   SmallTable a{{"a", {{"c", plan::CharType(5), true}, {"n", Type::Integer()}}, {}, ""}, {}};

@@ -280,6 +280,10 @@ class Glutton {
                     while (process_->control_plane().Running() && !call.Cancelled()) staged_.Pause(10'000);
                     return absl::StatusOr<proto::AttemptReply>(absl::CancelledError("cancelled"));
                   });
+    handlers_.Add(
+        execution::kOpenExchanges, [](const proto::OpenExchangesRequest&, const catalog::IncomingCall&) {
+          return absl::StatusOr<proto::OpenExchangesReply>(absl::UnimplementedError("no exchanges"));
+        });
     handlers_.Add(execution::kReleaseResult,
                   [](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
                     return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());

@@ -1,0 +1,214 @@
+#include "execution/exchange/exchange_sink.h"
+
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "execution/aggregate/group_keys.h"
+#include "execution/budget_array.h"
+#include "execution/exchange/endpoint.h"
+#include "execution/exchange/exchange_layout.h"
+#include "execution/partition/packed_page.h"
+#include "execution/rows/row_hash.h"
+#include "execution/rows/row_writer.h"
+#include "plan/slot_of.h"
+#include "plan/work_cost.h"
+#include "types/hash.h"
+
+namespace nam::execution {
+
+class ExchangeSink::Task final : public SinkTask {
+ public:
+  Task(ExchangeSink& sink, Endpoint& endpoint)
+      : layout_(sink.layout_),
+        options_(sink.options_),
+        endpoint_(endpoint),
+        writer_(sink.layout_, *sink.slots_),
+        frame_(sink.slots_->NewFrame()),
+        groups_(static_cast<uint32_t>(endpoint.options().exchanges[sink.options_.exchange].size())),
+        open_(groups_),
+        staging_(sink.budget_),
+        hashes_(std::make_unique_for_overwrite<uint64_t[]>(sink.layout_.rows_max())) {
+    for (size_t i = 0; i < layout_.fields(); ++i) {
+      if (layout_.field(i).physical == Physical::kText) texts_.push_back(i);
+    }
+  }
+
+  Step Consume(TaskContext& context, const Chunk& in) override {
+    const absl::Status room = staging_.Resize(layout_.page_bytes() / sizeof(uint64_t));
+    if (!room.ok()) return context.Fail(room);
+    while (true) {
+      const Step step = Scatter(context);
+      if (step != Step::kDone) return step;
+      if (consumed_ == in.selection().count) break;
+      if (!Stage(context, in)) return context.Fail(frame_.error());
+    }
+    consumed_ = 0;
+    return Step::kNeedInput;
+  }
+
+  /// The last message to each group, not all members to the same one first.
+  Step Finish(TaskContext& context) override {
+    for (; finished_ < groups_; ++finished_) {
+      const uint32_t group = (endpoint_.options().self + finished_) % groups_;
+      if (!open_[group].buffer.has_value()) {
+        const Step step = TakeBuffer(context, group);
+        if (step != Step::kDone) return step;
+      }
+      const Step step = Send(context, group, /*last=*/true);
+      if (step != Step::kDone) return step;
+    }
+    return Step::kDone;
+  }
+
+ private:
+  /// The page that lies in a group's message. No buffer: no row for it has come.
+  struct OpenPage {
+    std::optional<Endpoint::Buffer> buffer;
+    uint32_t rows = 0;
+    uint32_t text_begin = 0;
+    uint32_t packed_bytes = 0;  // once it waits to be sent
+    std::byte* bytes() const { return buffer->payload.data(); }
+  };
+
+  std::byte* staging() { return reinterpret_cast<std::byte*>(staging_.data()); }
+
+  /// The chunk's next tuples to the staging page. False: the frame has the error.
+  bool Stage(TaskContext& context, const Chunk& in) {
+    layout_.Clear(staging());
+    writer_.Open(staging(), 0);
+    const uint32_t before = consumed_;
+    if (!writer_.Append(frame_, in, in.selection(), consumed_, nullptr)) return false;
+    staged_ = consumed_ - before;
+    next_ = 0;
+    context.Charge(staged_, plan::work_cost::kRouteRowPs);
+    context.Charge(uint64_t{staged_} * layout_.fields(), plan::work_cost::kRouteCodePs);
+    if (!options_.keys.empty()) HashRows(layout_, options_.keys, staging(), 0, staged_, hashes_.get());
+    return true;
+  }
+
+  /// Rows of the staging page to their groups' pages. kDone: all of them.
+  Step Scatter(TaskContext& context) {
+    const uint32_t stride = layout_.stride();
+    for (; next_ < staged_; ++next_) {
+      const std::byte* const row = staging() + kPageHeaderBytes + size_t{next_} * stride;
+      const uint32_t group = options_.keys.empty() ? 0 : ExchangePart(hashes_[next_], groups_);
+      OpenPage& page = open_[group];
+      if (!page.buffer.has_value() || page.rows == layout_.rows_max() || !texts_.empty()) [[unlikely]] {
+        const Step step = MakeRoom(context, group, TextBytes(row));
+        if (step != Step::kDone) return step;
+      }
+      std::byte* const to = page.bytes() + kPageHeaderBytes + size_t{page.rows++} * stride;
+      std::memcpy(to, row, stride);
+      if (!texts_.empty()) CopyTexts(row, page, to);
+    }
+    return Step::kDone;
+  }
+
+  uint32_t TextBytes(const std::byte* row) const {
+    uint32_t bytes = 0;
+    for (const size_t field : texts_) bytes += layout_.field(field).Stored<uint32_t>(row + sizeof(uint32_t));
+    return bytes;
+  }
+
+  void CopyTexts(const std::byte* row, OpenPage& page, std::byte* to) {
+    for (const size_t f : texts_) {
+      const RowField& field = layout_.field(f);
+      const std::string_view text = field.Text(staging(), row);
+      if (text.empty()) continue;
+      page.text_begin -= static_cast<uint32_t>(text.size());
+      std::memcpy(page.bytes() + page.text_begin, text.data(), text.size());
+      std::memcpy(to + field.offset, &page.text_begin, sizeof(uint32_t));
+    }
+  }
+
+  /// For a row with so many bytes of text. kDone: there is room.
+  Step MakeRoom(TaskContext& context, uint32_t group, uint32_t text_bytes) {
+    OpenPage& page = open_[group];
+    if (page.buffer.has_value()) {
+      const uint64_t end = kPageHeaderBytes + uint64_t{page.rows + 1} * layout_.stride() + text_bytes;
+      const bool fits = page.rows < layout_.rows_max() && end <= page.text_begin;
+      if (fits && page.packed_bytes == 0) return Step::kDone;
+      const Step step = Send(context, group, /*last=*/false);
+      if (step != Step::kDone) return step;
+    }
+    return TakeBuffer(context, group);
+  }
+
+  Step TakeBuffer(TaskContext& context, uint32_t group) {
+    OpenPage& page = open_[group];
+    page.buffer = endpoint_.GetFree(options_.exchange, group);
+    if (!page.buffer.has_value()) {
+      const absl::Status polled = endpoint_.Poll(/*wait=*/false, context.cancel());
+      if (!polled.ok()) return context.Fail(polled);
+      page.buffer = endpoint_.GetFree(options_.exchange, group);
+    }
+    if (!page.buffer.has_value()) return context.BlockOnExchange();
+    layout_.Clear(page.bytes());
+    page.text_begin = layout_.page_bytes();
+    return Step::kDone;
+  }
+
+  /// The page leaves; a last one may have no rows.
+  Step Send(TaskContext& context, uint32_t group, bool last) {
+    OpenPage& page = open_[group];
+    if (page.rows > 0 && page.packed_bytes == 0) Seal(context, page);
+    const Endpoint::Contents contents{page.packed_bytes, page.rows, last};
+    absl::StatusOr<bool> sent = endpoint_.Send(*page.buffer, contents);
+    if (sent.ok() && !*sent) {
+      const absl::Status polled = endpoint_.Poll(/*wait=*/false, context.cancel());
+      if (!polled.ok()) return context.Fail(polled);
+      sent = endpoint_.Send(*page.buffer, contents);
+    }
+    if (!sent.ok()) return context.Fail(sent.status());
+    if (!*sent) return context.BlockOnExchange();
+    page = {};
+    context.CountMessage();
+    return Step::kDone;
+  }
+
+  void Seal(TaskContext& context, OpenPage& page) {
+    PageHeader header;
+    std::memcpy(&header, page.bytes(), sizeof(header));
+    header.rows = page.rows;
+    header.text_begin = page.text_begin;
+    std::memcpy(page.bytes(), &header, sizeof(header));
+    layout_.Seal(page.bytes(), options_.attempt);
+    page.packed_bytes = PackPage(layout_, page.bytes());
+    context.Charge(page.packed_bytes, plan::work_cost::kChecksumBytePs);
+    context.Settle();
+  }
+
+  const RowLayout& layout_;
+  const Options& options_;
+  Endpoint& endpoint_;
+  RowWriter writer_;
+  Frame frame_;
+  const uint32_t groups_;
+  std::vector<size_t> texts_;      // fields
+  std::vector<OpenPage> open_;     // by group
+  BudgetArray<uint64_t> staging_;  // a page
+  std::unique_ptr<uint64_t[]> hashes_;
+  uint32_t staged_ = 0, next_ = 0;  // rows of the staging page, and the first that has not left it
+  uint32_t consumed_ = 0;           // tuples of the chunk
+  uint32_t finished_ = 0;           // groups
+};
+
+absl::StatusOr<std::unique_ptr<ExchangeSink>> ExchangeSink::Make(const Options& options,
+                                                                 MemoryBudget& budget) {
+  NAM_ASSIGN_OR_RETURN(RowLayout layout, ExchangeLayout(options.rows));
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> slots,
+                       Program::Compile(SlotsOf(options.rows), options.rows));
+  return std::unique_ptr<ExchangeSink>(
+      new ExchangeSink(options, std::move(layout), std::move(slots), budget));
+}
+
+std::unique_ptr<SinkTask> ExchangeSink::NewTask(TaskContext& context) {
+  NAM_CHECK(context.channels().exchange != nullptr, "rows are sent by an endpoint");
+  return std::make_unique<Task>(*this, *context.channels().exchange);
+}
+
+}  // namespace nam::execution

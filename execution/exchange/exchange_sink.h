@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "execution/expression/program.h"
+#include "execution/memory_budget.h"
+#include "execution/rows/row_layout.h"
+#include "execution/task.h"
+#include "plan/schema.h"
+
+namespace nam::execution {
+
+/// Rows to the members of an exchange (plan::ExchangeSend): each to the one that its keys' hash belongs to
+/// (ExchangePart), or all rows to all members.
+///
+///     chunk ── RowWriter ─▶ staging page ── HashRows ─▶ page in the message for each group ── full ─▶ Send
+///
+/// A task without a buffer or credit is blocked in the middle of a chunk, and goes on there.
+class ExchangeSink final : public Sink {
+ public:
+  struct Options {
+    plan::Schema rows;
+    std::vector<uint32_t> keys;  // slots; none: to all
+    uint32_t exchange = 0;       // of the endpoint
+    uint64_t attempt = 0;        // that pages carry
+  };
+  /// The budget outlives the sink.
+  static absl::StatusOr<std::unique_ptr<ExchangeSink>> Make(const Options& options, MemoryBudget& budget);
+
+  /// Tasks send by the context's endpoint.
+  std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+
+ private:
+  class Task;
+  ExchangeSink(Options options, RowLayout layout, std::unique_ptr<const Program> slots, MemoryBudget& budget)
+      : options_(std::move(options)), layout_(std::move(layout)), slots_(std::move(slots)), budget_(budget) {}
+
+  const Options options_;
+  const RowLayout layout_;
+  const std::unique_ptr<const Program> slots_;
+  MemoryBudget& budget_;
+};
+
+}  // namespace nam::execution

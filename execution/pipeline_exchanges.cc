@@ -1,0 +1,46 @@
+#include <utility>
+
+#include "base/status_macros.h"
+#include "execution/exchange/exchange_layout.h"
+#include "execution/pipeline_preparation.h"
+
+/// Both ends of exchanges.
+namespace nam::execution {
+namespace {
+
+absl::Status NoMembers() {
+  return absl::InvalidArgumentError("a stage with exchanges that has no members");
+}
+
+}  // namespace
+
+absl::Status PipelinePreparation::MakeExchangeSource(const plan::ExchangeReceive& receive) {
+  const StageInputs& inputs = stage_.inputs();
+  if (inputs.members == 0) return NoMembers();
+  NAM_ASSIGN_OR_RETURN(
+      std::unique_ptr<ExchangeSource> made,
+      ExchangeSource::Make({.rows = plan_.schemas[0],
+                            .exchange = ExchangeNumber(stage_.plan(), inputs.stage, receive.exchange),
+                            .attempt = inputs.exchange_attempt()},
+                           stage_.result_budget_));
+  out_.received = made.get();
+  out_.source = std::move(made);
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeExchangeSink(const plan::ExchangeSend& sink) {
+  const StageInputs& inputs = stage_.inputs();
+  if (inputs.members == 0) return NoMembers();
+  // Other sources have no share of a member's: all of them would send all rows.
+  if (out_.scan == nullptr && out_.received == nullptr) return NotRun("an exchange of these rows");
+  NAM_ASSIGN_OR_RETURN(
+      out_.exchange_sink,
+      ExchangeSink::Make({.rows = schema(),
+                          .keys = sink.keys,
+                          .exchange = ExchangeNumber(stage_.plan(), inputs.stage, sink.exchange),
+                          .attempt = inputs.exchange_attempt()},
+                         stage_.result_budget_));
+  return absl::OkStatus();
+}
+
+}  // namespace nam::execution

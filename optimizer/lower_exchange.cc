@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/status_macros.h"
+#include "optimizer/join_sides.h"
+#include "optimizer/tree_lowering.h"
+#include "plan/flow.h"
+#include "plan/slot_of.h"
+
+/// Joins in streamed stages: the classical grace hash join, whose partitions are the servers.
+///
+///     build side ─▶ send by key ══▶ receive ─▶ build
+///     probe side ─▶ send by key ══▶ receive ─▶ probe ─▶ …      once the build is complete
+namespace nam::optimizer {
+
+using plan::Expr;
+using plan::JoinKind;
+
+bool TreeLowering::MayExchange(const JoinOf& join, const Flow& probed, const Flow& built) {
+  // Every server reads its share of a table. Of other sources each would read all, or nobody knows the
+  // shares.
+  const auto scans = [&](const Flow& flow) {
+    return flow.on_servers() && builder_.stage(flow.pipeline.stage).claims_table() &&
+           std::holds_alternative<plan::BlockScan>(flow.pipeline.source);
+  };
+  // No server alone knows whether the build side is empty, or has a NULL.
+  const plan::ProbeStep probe{.kind = join.kind, .null_aware = join.null_aware};
+  const bool asks = join.compared.empty() && plan::AsksForNulls(probe);
+  return MayGoByParts(join.left) && !asks && scans(probed) && scans(built);
+}
+
+Flow TreeLowering::Exchange(Flow flow, std::vector<uint32_t> keys) {
+  const uint32_t exchange = exchanges_++;
+  Flow received{.pipeline = {.source = plan::ExchangeReceive{exchange},
+                             .steps = {},
+                             .sink = {},
+                             .schemas = {flow.schema()},
+                             .estimates = {{flow.rows(), 1}},
+                             .after = {},
+                             .stage = flow.pipeline.stage},
+                .layout = flow.layout};
+  builder_.Close(std::move(flow), plan::ExchangeSend{exchange, std::move(keys)});
+  return received;
+}
+
+absl::StatusOr<Flow> TreeLowering::JoinByExchange(const JoinOf& join, Flow probed, Flow built) {
+  std::vector<Expr> left = join.left, right = join.right;
+  DropBlanks(left, right);
+  const uint32_t stage = probed.pipeline.stage;
+  builder_.MoveStage(built.pipeline.stage, stage);
+  built.pipeline.stage = stage;
+  ServerStage& streamed = builder_.stage(stage);
+  streamed = {.star = {}, .tables = {}, .extended = true, .streamed = true};
+
+  const NullKeys of_built = KeepsBuilt(join.kind) ? NullKeys::kWritten : NullKeys::kLeftOut;
+  NAM_ASSIGN_OR_RETURN(std::vector<uint32_t> built_keys,
+                       KeepForJoin(std::move(right), join.behind, of_built, built));
+  Flow build = Exchange(std::move(built), built_keys);
+  plan::BuildSink sink{.keys = {}, .payload = SlotsWhere(build.layout, join.behind)};
+  for (const uint32_t key : built_keys) sink.keys.push_back(plan::SlotExpr(build.schema(), key));
+  Layout payload;
+  for (const uint32_t slot : sink.payload) payload.push_back(build.layout[slot]);
+  const double build_rows = build.rows();
+  const uint32_t number = builder_.Close(std::move(build), std::move(sink));
+  NoteJoin(join, number);
+
+  const NullKeys of_probed = KeepsProbed(join.kind) ? NullKeys::kWritten : NullKeys::kLeftOut;
+  NAM_ASSIGN_OR_RETURN(std::vector<uint32_t> probed_keys,
+                       KeepForJoin(std::move(left), join.behind, of_probed, probed));
+  Flow flow = Exchange(std::move(probed), probed_keys);
+  plan::ProbeStep probe{.build = number, .kind = join.kind, .null_aware = join.null_aware};
+  for (const uint32_t key : probed_keys) probe.keys.push_back(plan::SlotExpr(flow.schema(), key));
+  probe.keep = SlotsWhere(flow.layout, join.behind);
+  probe.fetch = FirstNumbers(payload.size());
+  Layout partners;
+  for (const uint32_t slot : probe.keep) partners.push_back(flow.layout[slot]);
+  Layout after = partners;
+  partners.insert(partners.end(), payload.begin(), payload.end());
+  NAM_ASSIGN_OR_RETURN(probe.residuals, OverSlots(join.residuals, partners));
+  NAM_ASSIGN_OR_RETURN(probe.compared, OverSlots(join.compared, partners));
+  if (join.kind == JoinKind::kMark) after.push_back(join.mark);
+  if (!KeepsProbeSideAlone(join.kind)) after = std::move(partners);
+  double rows = join.rows >= 0 ? join.rows : flow.rows();
+  if (KeepsBuilt(join.kind)) rows = std::max(rows, build_rows);
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(probe), std::move(after), rows, flow));
+  return flow;
+}
+
+}  // namespace nam::optimizer

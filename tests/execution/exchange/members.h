@@ -1,0 +1,70 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "execution/exchange/endpoint.h"
+#include "fabric/fabric.h"
+#include "fabric/sim/world.h"
+
+#define ASSERT_OK(expression)                              \
+  do {                                                     \
+    const absl::Status nam_status = (expression);          \
+    ASSERT_TRUE(nam_status.ok()) << nam_status.ToString(); \
+  } while (false)
+
+/// Members of an exchange as processes of a cluster would be, over any fabric.
+namespace nam::execution {
+
+/// The implementations of the contract.
+enum class Design : uint8_t { kSendReceive };
+
+struct Subject {
+  Design design = Design::kSendReceive;
+  fabric::Kind fabric = fabric::Kind::kSim;
+};
+/// gtest's name of the parameter.
+std::string NameOf(const testing::TestParamInfo<Subject>& info);
+
+class Members {
+ public:
+  /// A fabric for each, and an endpoint. `options`: of all, but for `self` and `members`.
+  Members(const Subject& subject, uint32_t count, EndpointOptions options);
+
+  uint32_t count() const { return static_cast<uint32_t>(endpoints_.size()); }
+  Endpoint& operator[](uint32_t member) { return *endpoints_[member]; }
+  fabric::Fabric& fabric(uint32_t member) { return *fabrics_[member]; }
+  /// One more process.
+  std::unique_ptr<fabric::Fabric> OpenFabric();
+  static std::string Name(uint32_t member);
+  std::vector<std::string> addresses() const;
+
+  /// All meet all.
+  void Connect();
+  /// The body of each member, on a thread of its own; joined.
+  void OnAll(const std::function<void(uint32_t member)>& body);
+  /// Has done all; by its own thread.
+  void Leave(uint32_t member) { endpoints_[member].reset(); }
+  /// Gone in the middle of whatever it does.
+  void Lose(uint32_t member);
+
+  const std::atomic<bool>& cancel() const { return cancel_; }
+  void Cancel() { cancel_ = true; }
+  Deadline Soon() { return fabrics_[0]->clock().After(10'000'000); }
+
+ private:
+  const Subject subject_;
+  std::unique_ptr<fabric::sim::World> world_;  // of `sim`
+  uint32_t opened_ = 0;
+  std::vector<std::unique_ptr<fabric::Fabric>> fabrics_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  std::atomic<bool> cancel_ = false;
+};
+
+}  // namespace nam::execution
