@@ -44,7 +44,7 @@ class Slab {
     const MemoryServerId server(static_cast<uint16_t>(servers.front().id()));
     NAM_ASSIGN_OR_RETURN(const AllocationId allocation,
                          attachment.catalog().BeginLoad(
-                             attachment.member(), absl::StrCat("nam.calibrate.", attachment.member().value()),
+                             attachment.member(), absl::StrCat("nam_calibrate_", attachment.member().value()),
                              /*replace=*/false));
     std::unique_ptr<Slab> slab(new Slab(attachment, server, allocation));
     absl::StatusOr<proto::Extent> extent = absl::InternalError("no size was tried");

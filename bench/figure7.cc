@@ -133,7 +133,8 @@ int RunFigure7(const Figure7Options& options) {
   std::cout << Render(TableOf(Figure7Rows()), {.format = *format, .footer = false});
   if (*format != OutputFormat::kTable) return kExitOk;
   std::cout << kRemarks << "\n";
-  for (const auto& [key, value] : Figure7Summary().items()) std::cout << key << ": " << value << "\n";
+  const Json summary = Figure7Summary();
+  for (const auto& [key, value] : summary.items()) std::cout << key << ": " << value << "\n";
   return kExitOk;
 }
 

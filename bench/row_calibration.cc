@@ -32,6 +32,8 @@ constexpr int64_t kSpread = 1'000'003;
 constexpr uint64_t kShuffle = 7'919;  // a prime
 constexpr double kKeyBytes = 8, kStateBytes = 16;
 constexpr double kSmallParts = 64;
+/// What is fitted is no more times as much as its default, or as little: else the cluster was at other work.
+constexpr double kFarthest = 16;
 
 const catalog::FabricConstant& ConstantOf(double FabricConstants::*field) {
   const auto table = catalog::FabricConstantTable();
@@ -180,7 +182,10 @@ class RowCalibration {
 
   void Fit(double FabricConstants::*field, double actual_ms,
            const std::function<double(const FabricConstants&)>& estimate) {
-    cluster_.constants.*field = FittedConstant(cluster_.constants, ConstantOf(field), actual_ms, estimate);
+    const double usual = FabricConstants().*field;
+    cluster_.constants.*field =
+        std::clamp(FittedConstant(cluster_.constants, ConstantOf(field), actual_ms, estimate),
+                   usual / kFarthest, usual * kFarthest);
   }
 
   absl::Status Execute(const std::string& statement) { return session_->Execute(statement).status(); }

@@ -314,7 +314,7 @@ LoweredTree Exchanged(const std::string& text) {
 TEST(Stages, JoinsByExchangeAreOneStreamedStage) {
   const LoweredTree tree = Exchanged(
       "select c_region, sum(b.lo_revenue) from lineorder a join lineorder b on a.lo_orderkey = b.lo_orderkey "
-      "join customer on a.lo_custkey = c_custkey group by 1");
+      "left join customer on a.lo_custkey = c_custkey group by 1");
   ASSERT_EQ(tree.lowered.stages.size(), 1u) << TextOf(tree);
   EXPECT_TRUE(tree.lowered.stages[0].streamed);
   const plan::PhysicalPlan& plan = tree.lowered.plan;
