@@ -82,7 +82,7 @@ class Streamed {
     const absl::Status loaded =
         LoadTables(client_->attachment(), Answers(), {.fan_out = 4, .block_bytes = 4096});
     EXPECT_TRUE(loaded.ok()) << loaded;
-    for (const std::string setting : {"prefetch_window = 1", "multicast = off", "groups_by_parts = on"})
+    for (const std::string setting : {"prefetch_window = 1", "multicast = off", "aggregate = 'rdma'"})
       EXPECT_TRUE(Execute("SET nam." + setting).ok());
     EXPECT_TRUE(Execute("SET nam.join = 'ghj'").ok());
   }
