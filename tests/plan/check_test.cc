@@ -273,6 +273,22 @@ TEST(Check, JoinsByPartsAreOfPartsOfTheirKeys) {
   EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.fetch = {1}; }));
   EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.keep = {0, 2}; }));
   EXPECT_TRUE(refused([](Plan&, Join& j) { j.build.unique = true; }));
+  // By a domain of the keys, which are 0 … 99.
+  const auto in_domain = [](Plan& p, const KeyDomain& probed, const KeyDomain& built, uint32_t parts = 16) {
+    const KeyDomain domains[] = {probed, built};
+    for (const size_t side : {0, 1}) {
+      std::get<PartitionSink>(p.pipelines[side].sink).domain = domains[side];
+      std::get<PartitionSink>(p.pipelines[side].sink).parts = parts;
+    }
+  };
+  EXPECT_FALSE(refused([&](Plan& p, Join&) { in_domain(p, {0, 7}, {0, 7}); }));
+  EXPECT_FALSE(refused([&](Plan& p, Join&) { in_domain(p, {-28, 7}, {-28, 7}); }));
+  EXPECT_TRUE(refused([&](Plan& p, Join&) { in_domain(p, {0, 8}, {0, 7}); })) << "parts by other domains";
+  EXPECT_TRUE(refused([&](Plan& p, Join&) { in_domain(p, {}, {0, 7}); })) << "parts of hashes beside those";
+  EXPECT_TRUE(refused([&](Plan& p, Join&) { in_domain(p, {1, 7}, {1, 7}); })) << "a key below the domain";
+  EXPECT_TRUE(refused([&](Plan& p, Join&) { in_domain(p, {-29, 7}, {-29, 7}); })) << "one behind it";
+  EXPECT_TRUE(refused([&](Plan& p, Join&) { in_domain(p, {0, 7}, {0, 7}, 12); })) << "parts of no bits";
+  EXPECT_TRUE(refused([&](Plan& p, Join&) { in_domain(p, {0, 7}, {0, 7}, 256); })) << "more than its keys";
   // IN and NOT IN by the key: a sink has counted NULLs, those of the build side alone, and for nobody else.
   const auto counts = [](Plan& p, size_t side) {
     std::get<PartitionSink>(p.pipelines[side].sink).counts_nulls = true;

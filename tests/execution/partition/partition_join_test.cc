@@ -345,6 +345,22 @@ TEST(PartitionJoinTest, PairsOfADomainAreJoined) {
   }
 }
 
+/// What lies in the field of a NULL is the least key.
+TEST(PartitionJoinTest, NullsAreNoKeysOfADomain) {
+  Runner runner(12);
+  Join join;
+  join.kind = JoinKind::kFull;
+  join.domain = {-3, 16};
+  join.probe_schema = {Number(-1000, 7'000'000), Number(0, 30), Number(0, 90)};
+  join.build_schema = {Number(-3, 60'000), Number(0, 30), Number(0, 90)};
+  for (int i = 0; i < 400; ++i) {
+    join.probe.push_back(join.RandomTuple(join.probe_schema, 40, runner.random()));
+    join.build.push_back(join.RandomTuple(join.build_schema, 40, runner.random()));
+  }
+  runner.Write(join, 4);
+  ExpectJoined(runner, join);
+}
+
 /// Also those with a NULL as a key, which are equal to no others and all in one part.
 TEST(PartitionJoinTest, PartsThatAreTooLargeAreJoinedSliceBySlice) {
   for (const uint64_t seed : TestSeeds(12)) {

@@ -71,5 +71,65 @@ TEST(PartitionSinkTest, EachRowComesOnceAndEqualKeysTogether) {
   }
 }
 
+/// The last row of such a page ends more than a cache line before the page does: its pages are packed
+/// although they are full, and none of them may lie in the middle of a stretch.
+TEST(PartitionSinkTest, FullPagesOfWideRowsComeBack) {
+  StepDriver driver(21);
+  ScratchCluster cluster(driver);
+  const plan::Schema schema(13, plan::Slot{.type = Type::Integer(), .nullable = false});
+  constexpr uint32_t kParts = 512;
+  const auto layout = PartLayout(schema, kParts);
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  ASSERT_LE(kPageHeaderBytes + layout->rows_max() * layout->stride() + 2 * 64, layout->page_bytes());
+  ASSERT_GE(StretchBytes(*layout), 4 * layout->page_bytes());
+  std::vector<Tuple> rows;
+  for (uint32_t i = 0; i < 40 * layout->rows_max(); ++i) {
+    Tuple row(schema.size(), Cell::Number(i));
+    row[0] = Cell::Number(i % 3);
+    rows.push_back(std::move(row));
+  }
+  const PartBy by{{0}, kParts};
+  const std::unique_ptr<storage::ScratchSpace> space = cluster.NewSpace();
+  auto sink = PartitionSink::Make({.rows = schema, .by = by, .attempt = 1}, *space, driver.budget());
+  ASSERT_TRUE(sink.ok()) << sink.status();
+  const absl::Status status = cluster.RunInto(schema, rows, **sink, 1);
+  ASSERT_TRUE(status.ok()) << status;
+  const std::vector<proto::Directory> directories = {(*sink)->output().directory().ToProto(1, 0)};
+  std::vector<partitioner::Piece> pieces;
+  for (uint32_t part = 0; part < kParts; ++part) pieces.push_back({part, 0, 1});
+  PieceQueue queue(pieces);
+  auto source = PartitionSource::Make({.layout = *layout, .by = by, .directories = directories}, queue,
+                                      driver.budget());
+  ASSERT_TRUE(source.ok()) << source.status();
+  const auto read = cluster.ReadAll(**source, schema.size(), 1);
+  ASSERT_TRUE(read.ok()) << read.status();
+  std::sort(rows.begin(), rows.end());
+  ExpectTuples(*read, rows);
+}
+
+/// A READ of it would go past the memory that waits for it.
+TEST(PartitionSinkTest, AStretchThatIsTooLongIsDamage) {
+  const plan::Schema schema = {{.type = Type::Integer(), .nullable = false}};
+  const auto layout = PartLayout(schema, 1);
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  proto::Directory directory;
+  directory.set_attempt(1);
+  proto::PartPages& part = *directory.add_parts();
+  part.set_rows(1);
+  part.add_pages(storage::RemotePtr<void>(MemoryServerId(1), 4096).raw());
+  part.add_bytes(StretchBytes(*layout));
+  const auto checked = [&] {
+    MemoryBudget budget(1 << 20);
+    PieceQueue queue({{0, 0, 1}});
+    const std::vector<proto::Directory> directories = {directory};
+    return PartitionSource::Make({.layout = *layout, .by = {{0}, 1}, .directories = directories}, queue,
+                                 budget)
+        .status();
+  };
+  EXPECT_TRUE(checked().ok()) << checked();
+  part.set_bytes(0, StretchBytes(*layout) + 64);
+  EXPECT_TRUE(absl::IsDataLoss(checked())) << checked();
+}
+
 }  // namespace
 }  // namespace nam::execution

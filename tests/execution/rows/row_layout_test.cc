@@ -288,6 +288,34 @@ TEST_F(PageCheck, RefusesNumbersOutsideOfTheirBounds) {
   EXPECT_FALSE(Refuses());
 }
 
+/// Which are looked at together.
+TEST(PageCheckOfPairs, RefusesNumbersOutsideOfTheirBounds) {
+  constexpr uint32_t kRows = 21, kMost = 1 << 30;
+  const RowLayout layout = Of({Integers(0, kMost), Integers(-5, kMost)});
+  ASSERT_EQ(layout.stride(), 8U);
+  const auto page = std::make_unique<std::byte[]>(kPageBytes);
+  layout.Clear(page.get());
+  PageHeader header;
+  std::memcpy(&header, page.get(), sizeof(header));
+  header.rows = kRows;
+  std::memcpy(page.get(), &header, sizeof(header));
+  const auto refuses = [&](uint32_t row, size_t field, uint32_t stored) {
+    std::byte* const at = page.get() + kPageHeaderBytes + row * 8 + layout.field(field).offset;
+    std::memcpy(at, &stored, sizeof(stored));
+    layout.Seal(page.get(), kAttempt);
+    const bool refused = absl::IsDataLoss(layout.CheckPage({page.get(), kPageBytes}, kAttempt));
+    std::memset(at, 0, sizeof(stored));
+    return refused;
+  };
+  for (const uint32_t row : {0U, 7U, kRows - 1}) {
+    EXPECT_FALSE(refuses(row, 0, kMost)) << row;
+    EXPECT_TRUE(refuses(row, 0, kMost + 1)) << row;
+    EXPECT_FALSE(refuses(row, 1, kMost + 5)) << row;
+    EXPECT_TRUE(refuses(row, 1, kMost + 6)) << row;
+    EXPECT_TRUE(refuses(row, 1, UINT32_MAX)) << row;
+  }
+}
+
 TEST_F(PageCheck, RefusesNullsThatHaveValues) {
   Put(1, 0, uint8_t{1});
   EXPECT_TRUE(Refuses());

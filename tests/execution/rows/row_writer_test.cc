@@ -320,5 +320,40 @@ TEST(RowWriter, RefusesWhatThePlanSaysCannotBe) {
   }
 }
 
+/// Also of two columns that are copied together: of eleven rows the last one has the value.
+TEST(RowWriter, RefusesCodesOfPairsThatCannotBe) {
+  constexpr uint32_t kRows = 11;
+  const CodeMeaning meaning{.type = Type::Integer(), .width = 4, .base = 10, .max = INT32_MAX};
+  const plan::Schema schema = {{Type::Integer(), false, {10, 1'000'010, true}},
+                               {Type::Integer(), false, {0, 1'000'000, true}}};
+  const struct {
+    uint32_t codes[2];
+    bool fits;
+  } cases[] = {
+      {{1'000'000, 999'990}, true}, {{1'000'001, 0}, false}, {{0, 999'991}, false}, {{UINT32_MAX, 0}, false}};
+  const auto program = SlotsOf(schema);
+  for (const auto& c : cases) {
+    Filled filled(*RowLayout::Of(schema, RowLayout::kSmallPageBytes), *program);
+    ASSERT_EQ(filled.table().layout().stride(), 8U);
+    uint32_t codes[2][kRows] = {};
+    Chunk chunk(2, 0);
+    chunk.SelectAll(kRows);
+    for (size_t i = 0; i < 2; ++i) {
+      codes[i][kRows - 1] = c.codes[i];
+      chunk.columns()[i] = {.kind = Column::Kind::kCodes,
+                            .width = 4,
+                            .base = reinterpret_cast<const std::byte*>(codes[i]),
+                            .meaning = &meaning};
+    }
+    EXPECT_EQ(filled.Append(chunk), c.fits) << c.codes[0] << " " << c.codes[1];
+    EXPECT_EQ(filled.table().rows(), c.fits ? kRows : 0U);
+    if (c.fits) {
+      EXPECT_EQ(filled.Rows().back(), (Tuple{Cell::Number(1'000'010), Cell::Number(1'000'000)}));
+    } else {
+      EXPECT_TRUE(absl::IsInternal(filled.frame().error())) << filled.frame().error();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace nam::execution
