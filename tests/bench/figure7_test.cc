@@ -37,8 +37,9 @@ TEST(Figure7, JoinsByRdmaAreCheaperAndRrjIsTheCheapest) {
       EXPECT_LT(Figure7Cost(JoinAlgorithm::kRdmaGhj, kRdma, selectivity),
                 Figure7Cost(JoinAlgorithm::kGhj, network, selectivity));
       // Only of very, very low selectivities a reduction is cheaper than RRJ.
-      if (selectivity > 0.2)
+      if (selectivity > 0.2) {
         EXPECT_LT(rrj, Figure7Cost(JoinAlgorithm::kGhjBloom, network, selectivity)) << selectivity;
+      }
     }
   }
   const Json summary = Figure7Summary();
