@@ -212,7 +212,8 @@ TEST_F(ExplainTest, AlgorithmsAndWhatOthersWouldCost) {
   EXPECT_NE(crossed.find("pipelined, the only one possible: estimated"), std::string::npos) << crossed;
   Run("set nam.join = 'ghj'");
   const std::string streamed = Explain("explain analyze " + query);
-  EXPECT_TRUE(std::regex_search(streamed, std::regex("Join with P[0-9]: ghj, forced by nam.join: estimated ")))
+  EXPECT_TRUE(
+      std::regex_search(streamed, std::regex("Join with P[0-9]: ghj, forced by nam.join: estimated ")))
       << streamed;
   Run("set nam.join = 'ghj_bloom'");
   const auto refused = cluster_.session().Execute(query);
