@@ -99,6 +99,8 @@ class PipelinePreparation {
   absl::StatusOr<std::vector<bool>> IgnoresBlanks(const plan::BuildSink& sink) const;
   bool IsDrained() const;
   uint64_t RowsHere() const;
+  /// Of rows that are received, that come to this member if all get as many: an estimate.
+  uint64_t RowsReceived() const;
   bool sends() const { return std::holds_alternative<plan::ExchangeSend>(plan_.sink); }
   const plan::Schema& schema() const { return out_.absorbed.pipeline.schemas.back(); }
 
