@@ -7,6 +7,7 @@
 #include "execution/pipeline_preparation.h"
 #include "execution/rows/row_appender.h"
 #include "plan/flow.h"
+#include "plan/join_algorithm.h"
 #include "plan/slot_of.h"
 
 /// The sinks of pipelines.
@@ -164,6 +165,7 @@ absl::Status PipelinePreparation::MakeRowBuild(const plan::BuildSink& sink,
   NAM_ASSIGN_OR_RETURN(RowBuild::Options options, RowBuildOptions(sink, schema(), meanings_));
   options.direct = std::move(direct);
   options.match_bits = IsDrained();
+  if (FiltersRows()) options.false_positives = plan::kBloomError;
   NAM_ASSIGN_OR_RETURN(options.ignores_blanks, IgnoresBlanks(sink));
   options.pages_max = PagesMax(options.layout, stage_.build_budget());
   NAM_ASSIGN_OR_RETURN(out_.row_build, RowBuild::Make(std::move(options), stage_.build_budget()));
