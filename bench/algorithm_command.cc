@@ -36,7 +36,7 @@ uint64_t RoundUp(uint64_t bytes, uint64_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-/// Of each of so many memory servers.
+/// What each of so many memory servers is given.
 struct ServerMemory {
   uint64_t memory_bytes = 0;
   uint64_t scratch_bytes = 0;

@@ -31,7 +31,7 @@ struct AlgorithmWorkOptions {
   DuckDb* duckdb = nullptr;       // if it takes part
 };
 
-/// Of each case: the data go to everybody, then algorithms, DuckDB and the loop by hand take turns, then all
+/// Runs each case: the data go to all contenders, then algorithms, DuckDB and the loop by hand take turns, then all
 /// of them forget the data. An algorithm that the engine refuses to be told is left out, and named; nothing
 /// runs in its place.
 class AlgorithmWork final : public ClusterWork {
