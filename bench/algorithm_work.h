@@ -31,9 +31,9 @@ struct AlgorithmWorkOptions {
   DuckDb* duckdb = nullptr;       // if it takes part
 };
 
-/// Runs each case: the data go to all contenders, then algorithms, DuckDB and the loop by hand take turns, then all
-/// of them forget the data. An algorithm that the engine refuses to be told is left out, and named; nothing
-/// runs in its place.
+/// Runs each case: the data go to all contenders, then algorithms, DuckDB and the loop by hand take turns,
+/// then all of them forget the data. An algorithm that the engine refuses to be told is left out, and named;
+/// nothing runs in its place.
 class AlgorithmWork final : public ClusterWork {
  public:
   struct Skipped {
