@@ -96,6 +96,25 @@ void TreeLowering::NoteJoin(const JoinOf& join, uint32_t build) {
   builder_.Note(choice);
 }
 
+absl::StatusOr<TreeLowering::ProbeAndLayout> TreeLowering::ProbeOf(const JoinOf& join, uint32_t build,
+                                                                   std::vector<Expr> keys,
+                                                                   const Layout& probed,
+                                                                   const Layout& payload) {
+  plan::ProbeStep probe{
+      .build = build, .kind = join.kind, .keys = std::move(keys), .null_aware = join.null_aware};
+  probe.keep = SlotsWhere(probed, join.behind);
+  probe.fetch = FirstNumbers(payload.size());
+  Layout partners;
+  for (const uint32_t slot : probe.keep) partners.push_back(probed[slot]);
+  Layout after = partners;
+  partners.insert(partners.end(), payload.begin(), payload.end());
+  NAM_ASSIGN_OR_RETURN(probe.residuals, OverSlots(join.residuals, partners));
+  NAM_ASSIGN_OR_RETURN(probe.compared, OverSlots(join.compared, partners));
+  if (join.kind == JoinKind::kMark) after.push_back(join.mark);
+  if (!KeepsProbeSideAlone(join.kind)) after = std::move(partners);
+  return ProbeAndLayout{std::move(probe), std::move(after)};
+}
+
 absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   NAM_ASSIGN_OR_RETURN(const Place place, Meet(join, flow, build));
   if (place == Place::kParts) return JoinByParts(join, std::move(flow), std::move(build));
@@ -111,21 +130,11 @@ absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   NoteJoin(join, built);
 
   if (place == Place::kServers) builder_.MoveStage(build_site, flow.pipeline.stage);
-  plan::ProbeStep probe{.build = built, .kind = join.kind, .null_aware = join.null_aware};
-  NAM_ASSIGN_OR_RETURN(probe.keys, OverSlots(join.left, flow.layout));
-  probe.keep = SlotsWhere(flow.layout, join.behind);
-  probe.fetch = FirstNumbers(payload.size());
-  Layout partners;
-  for (const uint32_t slot : probe.keep) partners.push_back(flow.layout[slot]);
-  Layout after = partners;
-  partners.insert(partners.end(), payload.begin(), payload.end());
-  NAM_ASSIGN_OR_RETURN(probe.residuals, OverSlots(join.residuals, partners));
-  NAM_ASSIGN_OR_RETURN(probe.compared, OverSlots(join.compared, partners));
-  if (join.kind == JoinKind::kMark) after.push_back(join.mark);
-  if (!KeepsProbeSideAlone(join.kind)) after = std::move(partners);
+  NAM_ASSIGN_OR_RETURN(std::vector<Expr> keys, OverSlots(join.left, flow.layout));
+  NAM_ASSIGN_OR_RETURN(ProbeAndLayout probe, ProbeOf(join, built, std::move(keys), flow.layout, payload));
   const bool crossed = join.left.empty() && join.kind == JoinKind::kInner;
   const double rows = join.rows >= 0 ? join.rows : crossed ? flow.rows() * build_rows : flow.rows();
-  NAM_RETURN_IF_ERROR(builder_.Append(std::move(probe), std::move(after), rows, flow));
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(probe.step), std::move(probe.after), rows, flow));
   return flow;
 }
 
@@ -227,19 +236,14 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
   NoteJoin(join, build.pipeline);
   source.probed = probe.pipeline;
   source.build.payload = SlotsWhere(build.layout, join.behind);
-  source.probe.build = build.pipeline;
   for (const uint32_t key : build.keys) source.build.keys.push_back(plan::SlotExpr(build.rows, key));
-  for (const uint32_t key : probe.keys) source.probe.keys.push_back(plan::SlotExpr(probe.rows, key));
-  source.probe.keep = SlotsWhere(probe.layout, join.behind);
-  source.probe.fetch = FirstNumbers(source.build.payload.size());
-  Layout partners;
-  for (const uint32_t slot : source.probe.keep) partners.push_back(probe.layout[slot]);
-  Layout after = partners;
-  for (const uint32_t slot : source.build.payload) partners.push_back(build.layout[slot]);
-  NAM_ASSIGN_OR_RETURN(source.probe.residuals, OverSlots(join.residuals, partners));
-  NAM_ASSIGN_OR_RETURN(source.probe.compared, OverSlots(join.compared, partners));
-  if (join.kind == JoinKind::kMark) after.push_back(join.mark);
-  if (!KeepsProbeSideAlone(join.kind)) after = std::move(partners);
+  std::vector<Expr> keys;
+  for (const uint32_t key : probe.keys) keys.push_back(plan::SlotExpr(probe.rows, key));
+  Layout payload;
+  for (const uint32_t slot : source.build.payload) payload.push_back(build.layout[slot]);
+  NAM_ASSIGN_OR_RETURN(ProbeAndLayout made,
+                       ProbeOf(join, build.pipeline, std::move(keys), probe.layout, payload));
+  source.probe = std::move(made.step);
   NAM_ASSIGN_OR_RETURN(plan::JoinSchemas schemas, plan::SchemasOf(builder_.draft(), source));
   double rows = probe.row_count;
   if (join.rows >= 0) {
@@ -257,7 +261,7 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
                            .estimates = {{rows, 1}},
                            .after = {first, last},
                            .stage = builder_.AddStage({.star = {}, .tables = {}, .parts = parts})},
-              .layout = std::move(after)};
+              .layout = std::move(made.after)};
 }
 
 }  // namespace nam::optimizer

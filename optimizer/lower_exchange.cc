@@ -77,21 +77,12 @@ absl::StatusOr<Flow> TreeLowering::JoinByExchange(const JoinOf& join, Flow probe
     probed.pipeline.after.push_back(number);
   }
   Flow flow = Exchange(std::move(probed), std::move(send));
-  plan::ProbeStep probe{.build = number, .kind = join.kind, .null_aware = join.null_aware};
-  for (const uint32_t key : probed_keys) probe.keys.push_back(plan::SlotExpr(flow.schema(), key));
-  probe.keep = SlotsWhere(flow.layout, join.behind);
-  probe.fetch = FirstNumbers(payload.size());
-  Layout partners;
-  for (const uint32_t slot : probe.keep) partners.push_back(flow.layout[slot]);
-  Layout after = partners;
-  partners.insert(partners.end(), payload.begin(), payload.end());
-  NAM_ASSIGN_OR_RETURN(probe.residuals, OverSlots(join.residuals, partners));
-  NAM_ASSIGN_OR_RETURN(probe.compared, OverSlots(join.compared, partners));
-  if (join.kind == JoinKind::kMark) after.push_back(join.mark);
-  if (!KeepsProbeSideAlone(join.kind)) after = std::move(partners);
+  std::vector<Expr> keys;
+  for (const uint32_t key : probed_keys) keys.push_back(plan::SlotExpr(flow.schema(), key));
+  NAM_ASSIGN_OR_RETURN(ProbeAndLayout probe, ProbeOf(join, number, std::move(keys), flow.layout, payload));
   double rows = join.rows >= 0 ? join.rows : flow.rows();
   if (KeepsBuilt(join.kind)) rows = std::max(rows, build_rows);
-  NAM_RETURN_IF_ERROR(builder_.Append(std::move(probe), std::move(after), rows, flow));
+  NAM_RETURN_IF_ERROR(builder_.Append(std::move(probe.step), std::move(probe.after), rows, flow));
   return flow;
 }
 

@@ -107,6 +107,15 @@ class TreeLowering {
   /// Brings the sides of a join to where it can be made. Those of an inner join may be swapped.
   absl::StatusOr<Place> Meet(JoinOf& join, Flow& probed, Flow& built);
   void NoteJoin(const JoinOf& join, uint32_t build);
+  /// The probe of a join by these keys, and the columns behind it: over rows that lie as `probed` says, with
+  /// a build side whose payload lies as `payload` says.
+  struct ProbeAndLayout {
+    plan::ProbeStep step;
+    Layout after;
+  };
+  static absl::StatusOr<ProbeAndLayout> ProbeOf(const JoinOf& join, uint32_t build,
+                                                std::vector<plan::Expr> keys, const Layout& probed,
+                                                const Layout& payload);
   absl::StatusOr<Flow> JoinByParts(const JoinOf& join, Flow probed, Flow built);
   /// What becomes of a side's rows with a NULL as a key, which have no partners.
   enum class NullKeys : uint8_t {
