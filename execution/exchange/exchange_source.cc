@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "execution/exchange/endpoint.h"
 #include "execution/exchange/exchange_layout.h"
 #include "execution/partition/packed_page.h"
+#include "execution/rows/page_columns.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
@@ -21,10 +21,7 @@ namespace nam::execution {
 class ExchangeSource::Task final : public SourceTask {
  public:
   Task(ExchangeSource& source, Endpoint& endpoint)
-      : source_(source),
-        endpoint_(endpoint),
-        memory_(source.budget_),
-        places_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)) {}
+      : source_(source), endpoint_(endpoint), memory_(source.budget_) {}
   ~Task() override { source_.rows_.fetch_add(received_, std::memory_order_relaxed); }
 
   Step Next(TaskContext& context, Chunk& out) override {
@@ -33,20 +30,9 @@ class ExchangeSource::Task final : public SourceTask {
       const Step step = NextPage(context);
       if (step != Step::kHaveMore) return step;
     }
-    const RowLayout& layout = source_.layout_;
     const uint32_t count = std::min(kChunkRows, rows_ - done_);
-    std::iota(places_.get(), places_.get() + count, done_);
-    for (size_t i = 0; i < layout.fields(); ++i) {
-      const RowField& field = layout.field(i);
-      out.columns()[i] = {.kind = Column::Kind::kField,
-                          .width = field.width,
-                          .physical = field.physical,
-                          .base = page(),
-                          .rows = places_.get(),
-                          .field = &field};
-    }
+    columns_.Show(source_.layout_, page(), done_, count, out);
     done_ += count;
-    out.SelectAll(count);
     context.Charge(count, plan::work_cost::kFinishRowPs);
     return Step::kHaveMore;
   }
@@ -104,7 +90,7 @@ class ExchangeSource::Task final : public SourceTask {
   BudgetArray<uint64_t> memory_;  // a page
   uint32_t rows_ = 0, done_ = 0;  // of the page
   uint64_t received_ = 0;
-  std::unique_ptr<uint32_t[]> places_;
+  PageColumns columns_;
 };
 
 absl::StatusOr<std::unique_ptr<ExchangeSource>> ExchangeSource::Make(const Options& options,

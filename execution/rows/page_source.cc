@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
+#include "execution/rows/page_columns.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
 
 class PageSource::Task final : public SourceTask {
  public:
-  explicit Task(PageSource& source)
-      : source_(source), places_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)) {}
+  explicit Task(PageSource& source) : source_(source) {}
 
   Step Next(TaskContext& context, Chunk& out) override {
     const RowLayout& layout = source_.layout_;
@@ -22,18 +21,8 @@ class PageSource::Task final : public SourceTask {
       if (step != Step::kHaveMore) return step;
     }
     const uint32_t count = std::min(kChunkRows, rows_ - done_);
-    std::iota(places_.get(), places_.get() + count, done_);
-    for (size_t i = 0; i < layout.fields(); ++i) {
-      const RowField& field = layout.field(i);
-      out.columns()[i] = {.kind = Column::Kind::kField,
-                          .width = field.width,
-                          .physical = field.physical,
-                          .base = page_,
-                          .rows = places_.get(),
-                          .field = &field};
-    }
+    columns_.Show(layout, page_, done_, count, out);
     done_ += count;
-    out.SelectAll(count);
     context.Charge(count, plan::work_cost::kFinishRowPs);
     return Step::kHaveMore;
   }
@@ -59,7 +48,7 @@ class PageSource::Task final : public SourceTask {
   PageSource& source_;
   const std::byte* page_ = nullptr;
   uint32_t done_ = 0, rows_ = 0;
-  std::unique_ptr<uint32_t[]> places_;  // a page that stands alone has number 0
+  PageColumns columns_;
 };
 
 const std::byte* PageSource::PageAt(uint32_t number) const {
