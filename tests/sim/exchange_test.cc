@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,8 +8,8 @@
 #include "base/random.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
-#include "simulation/ssb_answers.h"
 #include "tests/cluster/oracle.h"
+#include "tests/sim/loaded_cluster.h"
 #include "types/sql_error.h"
 
 /// Joins in streamed stages, of whose members some die.
@@ -26,15 +25,6 @@ constexpr uint64_t kSeedsOfACase = 20;
 /// Behind a kill a query fails, or has gone on to its end, in this time and the one that it takes anyway. A
 /// host that is silent is noticed by timeouts, in each stage.
 constexpr double kPromisedMs = 5'000, kSilentHostMs = 14'000;
-
-const SsbAnswers& Answers() {
-  static const SsbAnswers* const answers = [] {
-    auto made = SsbAnswers::Make(0.002);
-    EXPECT_TRUE(made.ok()) << made.status();
-    return made->release();
-  }();
-  return *answers;
-}
 
 const std::vector<std::string>& Queries() {
   static const std::vector<std::string> queries = {
@@ -58,75 +48,21 @@ const std::vector<std::string>& Queries() {
   return queries;
 }
 
-/// A cluster with SSB in it, and a client whose joins are streamed. Each READ takes long, so that there is
-/// time for servers to go.
-class Streamed {
+/// A loaded cluster whose client's joins are streamed.
+class Streamed : public LoadedCluster {
  public:
-  Streamed(uint64_t seed, int compute_servers)
-      : store_(std::filesystem::path(::testing::TempDir()) / absl::StrCat("exchange-", seed, ".db")),
-        world_(Options(seed)) {
-    std::filesystem::remove(store_);
-    auto harness = world_.OpenFabric("harness", {.secret = "s"});
-    auto cluster = Cluster::Start(world_, {.memory_servers = 2,
-                                           .compute_servers = compute_servers,
-                                           .threads = 2,
-                                           .scratch_bytes = uint64_t{16} << 20,
-                                           .few_by_parts = true,
-                                           .catalog_store = store_});
-    EXPECT_TRUE(harness.ok() && cluster.ok()) << cluster.status();
-    harness_ = *std::move(harness);
-    cluster_ = *std::move(cluster);
-    auto client = cluster_->NewClient("client-0");
-    EXPECT_TRUE(client.ok()) << client.status();
-    client_ = *std::move(client);
-    const absl::Status loaded =
-        LoadTables(client_->attachment(), Answers(), {.fan_out = 4, .block_bytes = 4096});
-    EXPECT_TRUE(loaded.ok()) << loaded;
-    for (const std::string setting : {"prefetch_window = 1", "multicast = off", "aggregate = 'rdma'"})
-      EXPECT_TRUE(Execute("SET nam." + setting).ok());
-    SetJoin("ghj");
+  Streamed(uint64_t seed, int compute_servers) : LoadedCluster("exchange", seed, compute_servers, 2) {
+    for (const char* const setting :
+         {"prefetch_window = 1", "multicast = off", "aggregate = 'rdma'", "join = 'ghj'"})
+      Set(setting);
   }
-  ~Streamed() {
-    client_.reset();
-    cluster_.reset();
-    std::filesystem::remove(store_);
-  }
-
-  void SetJoin(const std::string& algorithm) {
-    EXPECT_TRUE(Execute(absl::StrCat("SET nam.join = '", algorithm, "'")).ok());
-  }
-  absl::StatusOr<session::ResultSet> Execute(const std::string& sql) {
-    return client_->session().Execute(sql);
-  }
-  template <typename Meanwhile>
-  absl::StatusOr<session::ResultSet> Execute(const std::string& sql, Meanwhile&& meanwhile) {
-    const auto thread = harness_->StartThread("meanwhile", meanwhile);
-    return Execute(sql);
-  }
-  void Pause(int64_t us) { world_.clock().SleepUntil(world_.clock().After(us)); }
-  double NowMs() { return static_cast<double>(world_.clock().NowNs()) / 1e6; }
-  Cluster& cluster() { return *cluster_; }
-  fabric::sim::World& world() { return world_; }
-
- private:
-  static fabric::sim::WorldOptions Options(uint64_t seed) {
-    fabric::sim::WorldOptions options;
-    options.seed = seed;
-    options.nic.read_ns = 20'000;
-    return options;
-  }
-  const std::string store_;
-  fabric::sim::World world_;
-  std::unique_ptr<fabric::Fabric> harness_;
-  std::unique_ptr<Cluster> cluster_;
-  std::unique_ptr<Client> client_;
 };
 
 /// By other ways of joining, of a cluster where nothing happens.
 const std::vector<testing::TextRows>& Expected() {
   static const std::vector<testing::TextRows> rows = [] {
     Streamed streamed(1, 2);
-    streamed.SetJoin("auto");
+    streamed.Set("join = auto");
     std::vector<testing::TextRows> made;
     for (const std::string& query : Queries()) {
       const auto result = streamed.Execute(query);
@@ -147,7 +83,7 @@ TEST(ExchangeSimulation, StreamedJoinsAreThoseOfOtherPlansOnAnyNumberOfServers) 
     const int servers = 1 << variant / 2;
     SCOPED_TRACE(absl::StrCat(servers, variant % 2 == 0 ? " servers" : " servers, with Bloom filters"));
     Streamed streamed(static_cast<uint64_t>(servers), servers);
-    if (variant % 2 != 0) streamed.SetJoin("ghj_bloom");
+    if (variant % 2 != 0) streamed.Set("join = 'ghj_bloom'");
     for (size_t q = 0; q < Queries().size(); ++q) {
       const auto plan = streamed.Execute("explain analyze " + Queries()[q]);
       ASSERT_TRUE(plan.ok()) << Queries()[q] << "\n" << plan.status();
@@ -171,7 +107,7 @@ TEST_P(ExchangeSim, AnyServerDiesAtAnyPoint) {
     RandomStream random(seed);
     const size_t q = random.Below(Queries().size());
     Streamed streamed(seed, static_cast<int>(random.Between(2, 4)));
-    if (random.OneIn(2)) streamed.SetJoin("ghj_bloom");
+    if (random.OneIn(2)) streamed.Set("join = 'ghj_bloom'");
     const uint64_t loaded_bytes = streamed.cluster().UsedBytes();
     const auto whole = streamed.Execute(Queries()[q]);
     ASSERT_TRUE(whole.ok()) << Queries()[q] << "\n" << whole.status();

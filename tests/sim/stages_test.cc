@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,8 +13,8 @@
 #include "execution/methods.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
-#include "simulation/ssb_answers.h"
 #include "tests/cluster/oracle.h"
+#include "tests/sim/loaded_cluster.h"
 #include "types/sql_error.h"
 
 /// Queries of several stages of servers, of which some die.
@@ -31,16 +30,6 @@ constexpr uint64_t kSeedsOfACase = 20;
 /// Behind a kill a query fails, or has gone on to its end, in this time and the one that it takes anyway.
 /// A host that is silent is noticed by timeouts, in each stage.
 constexpr double kPromisedMs = 5'000, kSilentHostMs = 10'000;
-constexpr uint64_t kScratchBytes = uint64_t{16} << 20;  // of a memory server
-
-const SsbAnswers& Answers() {
-  static const SsbAnswers* const answers = [] {
-    auto made = SsbAnswers::Make(0.002);
-    EXPECT_TRUE(made.ok()) << made.status();
-    return made->release();
-  }();
-  return *answers;
-}
 
 const std::vector<std::string>& Queries() {
   static const std::vector<std::string> queries = {
@@ -68,78 +57,27 @@ const std::vector<std::string>& Queries() {
   return queries;
 }
 
-/// A cluster with SSB in it, and a client whose groups all go by parts, and whose sorts by runs. Each READ
-/// takes long, so that there is time for servers to go.
-class Staged {
+/// A loaded cluster whose client's groups all go by parts, and whose sorts by runs.
+class Staged : public LoadedCluster {
  public:
   Staged(uint64_t seed, int compute_servers, int memory_servers, bool by_parts = true)
-      : store_(std::filesystem::path(::testing::TempDir()) / absl::StrCat("stages-", seed, ".db")),
-        world_(Options(seed)) {
-    std::filesystem::remove(store_);
-    auto harness = world_.OpenFabric("harness", {.secret = "s"});
-    auto cluster = Cluster::Start(world_, {.memory_servers = memory_servers,
-                                           .compute_servers = compute_servers,
-                                           .threads = 2,
-                                           .scratch_bytes = kScratchBytes,
-                                           .few_by_parts = true,
-                                           .catalog_store = store_});
-    EXPECT_TRUE(harness.ok() && cluster.ok()) << cluster.status();
-    harness_ = *std::move(harness);
-    cluster_ = *std::move(cluster);
-    auto client = cluster_->NewClient("client-0");
-    EXPECT_TRUE(client.ok()) << client.status();
-    client_ = *std::move(client);
-    const absl::Status loaded =
-        LoadTables(client_->attachment(), Answers(), {.fan_out = 4, .block_bytes = 4096});
-    EXPECT_TRUE(loaded.ok()) << loaded;
-    for (const std::string setting : {"work_queue = on", "prefetch_window = 1", "multicast = off"})
-      EXPECT_TRUE(Execute("SET nam." + setting).ok());
+      : LoadedCluster("stages", seed, compute_servers, memory_servers) {
+    for (const char* const setting : {"work_queue = on", "prefetch_window = 1", "multicast = off"})
+      Set(setting);
     const auto settings = by_parts
                               ? std::array{"aggregate = rdma", "join = rrj", "sorts_by_runs = on"}
                               : std::array{"aggregate = dist", "join = pipelined", "sorts_by_runs = off"};
-    for (const char* const setting : settings) EXPECT_TRUE(Execute(absl::StrCat("SET nam.", setting)).ok());
+    for (const char* const setting : settings) Set(setting);
   }
 
-  ~Staged() {
-    client_.reset();
-    cluster_.reset();
-    std::filesystem::remove(store_);
-  }
-
-  absl::StatusOr<session::ResultSet> Execute(const std::string& sql) {
-    return client_->session().Execute(sql);
-  }
-  /// The statement, with `meanwhile` on another thread.
-  template <typename Meanwhile>
-  absl::StatusOr<session::ResultSet> Execute(const std::string& sql, Meanwhile&& meanwhile) {
-    const auto thread = harness_->StartThread("meanwhile", meanwhile);
-    return Execute(sql);
-  }
-  void Pause(int64_t us) { world_.clock().SleepUntil(world_.clock().After(us)); }
-  double NowMs() { return static_cast<double>(world_.clock().NowNs()) / 1e6; }
   /// Until it has joined again.
   void Restart(Cluster::Role role, int victim) {
     for (int i = 0; i < 100; ++i) {
-      if (cluster_->Restart(role, victim).ok()) return;
+      if (cluster().Restart(role, victim).ok()) return;
       Pause(500'000);
     }
     ADD_FAILURE() << "a server does not join again";
   }
-  Cluster& cluster() { return *cluster_; }
-  fabric::sim::World& world() { return world_; }
-
- private:
-  static fabric::sim::WorldOptions Options(uint64_t seed) {
-    fabric::sim::WorldOptions options;
-    options.seed = seed;
-    options.nic.read_ns = 20'000;
-    return options;
-  }
-  const std::string store_;
-  fabric::sim::World world_;
-  std::unique_ptr<fabric::Fabric> harness_;
-  std::unique_ptr<Cluster> cluster_;
-  std::unique_ptr<Client> client_;
 };
 
 /// By the session alone, of a cluster where nothing happens.
@@ -347,7 +285,7 @@ class LostScratchMemory : public ::testing::Test {
     for (int i = 0; i < kComputeServers; ++i) staged.world().Pause(of_server(i), /*card_too=*/false);
     return staged.Execute(Queries()[kSort], [&] {
       glutton.AwaitFull();
-      EXPECT_EQ(glutton.bytes(), kMemoryServers * kScratchBytes) << "others have some of it";
+      EXPECT_EQ(glutton.bytes(), kMemoryServers * LoadedCluster::kScratchBytes) << "others have some of it";
       for (int i = 0; i < kComputeServers; ++i) staged.world().Resume(of_server(i));
       behind();
     });
