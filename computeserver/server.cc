@@ -134,7 +134,9 @@ class ComputeServerImpl final : public ComputeServer {
                                                      const proto::OpenExchangesRequest& request);
   /// The cluster's, or one over TCP beside it.
   absl::StatusOr<fabric::Fabric*> ExchangeFabric(bool sockets);
-  absl::StatusOr<std::unique_ptr<execution::Endpoint>> OpenEndpoint(
+  absl::StatusOr<std::unique_ptr<execution::Endpoint>> OpenEndpoint(execution::EndpointOptions options,
+                                                                    bool sockets);
+  static absl::StatusOr<execution::EndpointOptions> EndpointOptionsOf(
       const proto::OpenExchangesRequest& request);
   /// Those that the request's attempt has opened.
   absl::StatusOr<execution::ExchangeLanes> LanesOf(const proto::AttemptRequest& request,
@@ -215,13 +217,24 @@ absl::StatusOr<proto::OpenExchangesReply> ComputeServerImpl::OpenEnds(
   if (request.client() == 0 || request.threads() < 1 ||
       request.threads() > static_cast<uint32_t>(std::max(1, options_.threads)))
     return absl::InvalidArgumentError("exchanges of no client, or of more threads than the server has");
-  NAM_ASSIGN_OR_RETURN(
-      AttemptQueue::Beginning begun,
-      queue_.Begin(call, NeedsOf(request.settings(), request.whole_memory(), /*windows=*/false),
-                   [this] { open_.EndStanding(options_.stand_still_us); }));
+  NAM_ASSIGN_OR_RETURN(const execution::EndpointOptions endpoint, EndpointOptionsOf(request));
+  const uint64_t registered = request.threads() * execution::SendReceiveEndpoint::RegisteredBytes(endpoint);
+  AttemptQueue::Needs needs = NeedsOf(request.settings(), request.whole_memory(), /*windows=*/false);
+  needs.memory_bytes += std::min(registered, UINT64_MAX - needs.memory_bytes);
+  NAM_ASSIGN_OR_RETURN(AttemptQueue::Beginning begun,
+                       queue_.Begin(call, needs, [this] { open_.EndStanding(options_.stand_still_us); }));
+  // The attempt's place gives it back with all else.
+  if (!begun.place->memory().Take(registered)) {
+    return UserError(
+        sqlstate::kOutOfMemory,
+        absl::StrFormat("the exchanges of the query need %d MiB of a compute server, which has %d "
+                        "MiB for queries",
+                        registered >> 20, begun.place->memory().bytes_most() >> 20),
+        -1, "SET nam.join = 'rrj', or start compute servers with a larger --memory");
+  }
   OpenExchanges::Ends ends{std::move(begun), {}};
   for (uint32_t t = 0; t < request.threads(); ++t) {
-    NAM_ASSIGN_OR_RETURN(ends.endpoints.emplace_back(), OpenEndpoint(request));
+    NAM_ASSIGN_OR_RETURN(ends.endpoints.emplace_back(), OpenEndpoint(endpoint, request.sockets()));
     reply.add_addresses(Advertised(ends.endpoints.back()->address()));
   }
   if (!exchanges_.Put(request.attempt(), MemberId(request.client()), std::move(ends)))
@@ -229,7 +242,7 @@ absl::StatusOr<proto::OpenExchangesReply> ComputeServerImpl::OpenEnds(
   return reply;
 }
 
-absl::StatusOr<std::unique_ptr<execution::Endpoint>> ComputeServerImpl::OpenEndpoint(
+absl::StatusOr<execution::EndpointOptions> ComputeServerImpl::EndpointOptionsOf(
     const proto::OpenExchangesRequest& request) {
   execution::EndpointOptions options{.self = request.self(),
                                      .message_bytes = request.message_bytes(),
@@ -243,7 +256,12 @@ absl::StatusOr<std::unique_ptr<execution::Endpoint>> ComputeServerImpl::OpenEndp
     options.members.push_back(absl::StrCat("compute server ", member));
   options.exchanges.assign(request.exchanges(),
                            execution::RepartitionAmong(static_cast<uint32_t>(request.members_size())));
-  NAM_ASSIGN_OR_RETURN(fabric::Fabric* const fabric, ExchangeFabric(request.sockets()));
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<execution::Endpoint>> ComputeServerImpl::OpenEndpoint(
+    execution::EndpointOptions options, bool sockets) {
+  NAM_ASSIGN_OR_RETURN(fabric::Fabric* const fabric, ExchangeFabric(sockets));
   return execution::SendReceiveEndpoint::Open(*fabric, std::move(options), exchange_host_);
 }
 

@@ -58,14 +58,20 @@ SendReceiveEndpoint::SendReceiveEndpoint(fabric::Fabric& fabric, EndpointOptions
 
 SendReceiveEndpoint::~SendReceiveEndpoint() = default;
 
+uint64_t SendReceiveEndpoint::RegisteredBytes(const EndpointOptions& options) {
+  uint64_t messages = uint64_t{options.members.size()} * ReceivesOf(options);
+  for (const std::vector<TransmissionGroup>& groups : options.exchanges)
+    messages += groups.size() * kBuffersOfGroup;
+  return messages * options.message_bytes + kLobby * uint64_t{64};
+}
+
 absl::StatusOr<std::unique_ptr<SendReceiveEndpoint>> SendReceiveEndpoint::Open(fabric::Fabric& fabric,
                                                                                EndpointOptions options,
                                                                                const std::string& host) {
   NAM_RETURN_IF_ERROR(CheckOptions(options));
   std::unique_ptr<SendReceiveEndpoint> endpoint(new SendReceiveEndpoint(fabric, std::move(options)));
-  const size_t messages = size_t{endpoint->members()} * endpoint->receives() + endpoint->buffers_.size();
-  const size_t bytes = messages * endpoint->options_.message_bytes + kLobby * size_t{64};
-  NAM_ASSIGN_OR_RETURN(endpoint->region_, fabric.Allocate(bytes, {.access = fabric::Access::kNone}));
+  NAM_ASSIGN_OR_RETURN(endpoint->region_, fabric.Allocate(RegisteredBytes(endpoint->options_),
+                                                          {.access = fabric::Access::kNone}));
   const fabric::QueuePairOptions pair = endpoint->PairOptions();
   NAM_ASSIGN_OR_RETURN(
       endpoint->completions_,

@@ -43,6 +43,8 @@ class SendReceiveEndpoint final : public Endpoint {
   static absl::StatusOr<std::unique_ptr<SendReceiveEndpoint>> Open(fabric::Fabric& fabric,
                                                                    EndpointOptions options,
                                                                    const std::string& host);
+  /// The memory that Open registers.
+  static uint64_t RegisteredBytes(const EndpointOptions& options);
   ~SendReceiveEndpoint() override;
 
   std::string address() const override { return address_; }
@@ -96,8 +98,12 @@ class SendReceiveEndpoint final : public Endpoint {
   uint32_t members() const { return static_cast<uint32_t>(members_.size()); }
   uint32_t exchanges() const { return static_cast<uint32_t>(exchanges_.size()); }
   uint32_t returned_at_once() const { return options_.credits / 2; }
-  /// How many receives are posted for one member: messages of all exchanges, the credits for what was sent to it, its hello.
-  uint32_t receives() const { return exchanges() * (options_.credits + 2) + 1; }
+  /// How many receives are posted for one member: messages of all exchanges, the credits for what was sent to
+  /// it, its hello.
+  static uint32_t ReceivesOf(const EndpointOptions& options) {
+    return static_cast<uint32_t>(options.exchanges.size()) * (options.credits + 2) + 1;
+  }
+  uint32_t receives() const { return ReceivesOf(options_); }
   fabric::QueuePairOptions PairOptions() const;
   void ResetFlows();
 
