@@ -1,8 +1,10 @@
 #include "plan/check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -385,13 +387,10 @@ class Checker {
   /// What has no partner in the build side by the keys that it is sent by leaves no row.
   static bool DropsWithoutPartner(const Pipeline& p, const ExchangeSend& send) {
     const auto* probe = p.steps.empty() ? nullptr : std::get_if<ProbeStep>(&p.steps[0]);
-    if (probe == nullptr || probe->build != *send.filtered_by || probe->keys.size() != send.keys.size())
-      return false;
-    for (size_t k = 0; k < send.keys.size(); ++k) {
-      if (BareSlot(probe->keys[k]) != send.keys[k]) return false;
-    }
-    return probe->kind == JoinKind::kInner || probe->kind == JoinKind::kSemi ||
-           probe->kind == JoinKind::kRight;
+    const auto same = [](const Expr& key, uint32_t slot) { return BareSlot(key) == slot; };
+    constexpr JoinKind kDrop[] = {JoinKind::kInner, JoinKind::kSemi, JoinKind::kRight};
+    return probe != nullptr && probe->build == *send.filtered_by && !send.keys.empty() &&
+           std::ranges::equal(probe->keys, send.keys, same) && std::ranges::count(kDrop, probe->kind) > 0;
   }
 
   // ─── Steps
@@ -487,12 +486,8 @@ class Checker {
     const Pipeline& p = plan_.pipelines[number_];
     if (!Waits(p, *sink.filtered_by)) return Bad("a filter of a pipeline that is not complete");
     const Pipeline& built = plan_.pipelines[*sink.filtered_by];
-    const auto* build = std::get_if<BuildSink>(&built.sink);
-    if (build == nullptr || built.stage != p.stage ||
-        !std::holds_alternative<ExchangeReceive>(built.source) || sink.keys.empty() ||
-        build->keys.size() != sink.keys.size())
-      return Bad("a filter of what builds nothing that it receives by such keys");
-    return absl::OkStatus();
+    const bool receives = std::holds_alternative<ExchangeReceive>(built.source) && built.stage == p.stage;
+    return receives ? absl::OkStatus() : Bad("a filter of what builds nothing that it receives");
   }
 
   absl::Status CheckSink(const PartitionSink& sink, const Schema& input) const {
@@ -630,22 +625,16 @@ class Checker {
 
   /// One receiver for each exchange, which waits for none of its senders: these wait for its credit.
   absl::Status CheckExchanges() const {
-    std::vector<std::pair<uint32_t, uint32_t>> received;  // exchange, by
+    std::set<uint32_t> received;
     for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
       const auto* receive = std::get_if<ExchangeReceive>(&plan_.pipelines[p].source);
       if (receive == nullptr) continue;
-      for (const auto& [exchange, by] : received) {
-        if (exchange == receive->exchange) return Bad("an exchange with two receivers");
-      }
-      received.emplace_back(receive->exchange, p);
+      if (!received.insert(receive->exchange).second) return Bad("an exchange with two receivers");
       NAM_RETURN_IF_ERROR(CheckNoWait(p, receive->exchange));
     }
     for (const Pipeline& pipeline : plan_.pipelines) {
       const auto* send = std::get_if<ExchangeSend>(&pipeline.sink);
-      if (send == nullptr) continue;
-      bool found = false;
-      for (const auto& [exchange, by] : received) found = found || exchange == send->exchange;
-      if (!found) return Bad("an exchange without a receiver");
+      if (send != nullptr && !received.contains(send->exchange)) return Bad("an exchange without a receiver");
     }
     for (uint32_t s = 0; s < plan_.stages.size(); ++s) NAM_RETURN_IF_ERROR(CheckTurns(s));
     return absl::OkStatus();

@@ -291,8 +291,7 @@ TEST(Stages, GraceHashJoinsHaveLargeParts) {
 
 LoweredTree Exchanged(const std::string& text, JoinAlgorithm join = JoinAlgorithm::kGhj) {
   Tables tables;
-  absl::StatusOr<LoweredTree> lowered =
-      LowerTree(Bound(text, tables), {.aggregate = plan::AggregateAlgorithm::kAuto, .join = join});
+  auto lowered = LowerTree(Bound(text, tables), {.aggregate = plan::AggregateAlgorithm::kAuto, .join = join});
   EXPECT_TRUE(lowered.ok()) << text << "\n" << lowered.status();
   return lowered.ok() ? *std::move(lowered) : LoweredTree();
 }
@@ -327,39 +326,19 @@ TEST(Stages, JoinsByExchangeAreOneStreamedStage) {
   EXPECT_NE(GroupsOf(tree, 0), nullptr);
 }
 
-/// Of the kinds that let no row of the probe side go without a partner; others send all rows.
+/// … where none of them leaves the join alone.
 TEST(Stages, BloomFiltersDropRowsBeforeTheyAreSent) {
-  const auto filtered_by = [](const LoweredTree& tree) {
+  for (const std::string kind : {"", "left", "full"}) {
+    const LoweredTree tree = Exchanged(
+        "select a.lo_tax from lineorder a " + kind + " join lineorder b on a.lo_orderkey = b.lo_orderkey",
+        JoinAlgorithm::kGhjBloom);
+    const JoinChoice& join = tree.lowered.joins.at(0);
+    EXPECT_EQ(join.algorithm, kind.empty() ? JoinAlgorithm::kGhjBloom : JoinAlgorithm::kGhj);
     std::vector<uint32_t> builds;
-    for (const plan::Pipeline& pipeline : tree.lowered.plan.pipelines) {
-      const auto* send = std::get_if<plan::ExchangeSend>(&pipeline.sink);
-      if (send == nullptr || !send->filtered_by.has_value()) continue;
-      builds.push_back(*send->filtered_by);
-      EXPECT_EQ(pipeline.after, std::vector<uint32_t>{*send->filtered_by}) << TextOf(tree);
-    }
-    return builds;
-  };
-  const auto join = [](const std::string& kind) {
-    return absl::StrCat("select * from (select a.lo_tax from lineorder a ", kind,
-                        " join lineorder b on a.lo_orderkey = b.lo_orderkey) g");
-  };
-  const auto where = [](const std::string& exists) {
-    return absl::StrCat("select * from (select a.lo_tax from lineorder a where ", exists,
-                        " (select * from lineorder b where a.lo_orderkey = b.lo_orderkey)) g");
-  };
-  for (const auto& [query, drops] : std::vector<std::pair<std::string, bool>>{{join(""), true},
-                                                                              {where("exists"), true},
-                                                                              {join("left"), false},
-                                                                              {join("full"), false},
-                                                                              {where("not exists"), false}}) {
-    const LoweredTree tree = Exchanged(query, JoinAlgorithm::kGhjBloom);
-    EXPECT_TRUE(tree.lowered.stages[0].streamed) << TextOf(tree);
-    ASSERT_EQ(filtered_by(tree).size(), drops ? 1u : 0u) << TextOf(tree);
-    EXPECT_EQ(tree.lowered.joins[0].algorithm, drops ? JoinAlgorithm::kGhjBloom : JoinAlgorithm::kGhj);
-    EXPECT_TRUE(filtered_by(Exchanged(query)).empty());
-    if (!drops) continue;
-    const uint32_t build = filtered_by(tree)[0];
-    EXPECT_TRUE(std::holds_alternative<plan::BuildSink>(tree.lowered.plan.pipelines[build].sink));
+    for (const plan::Pipeline& pipeline : tree.lowered.plan.pipelines)
+      if (const auto* send = std::get_if<plan::ExchangeSend>(&pipeline.sink); send && send->filtered_by)
+        builds.push_back(*send->filtered_by);
+    EXPECT_EQ(builds, kind.empty() ? std::vector{join.build} : std::vector<uint32_t>()) << TextOf(tree);
   }
 }
 
