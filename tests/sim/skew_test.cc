@@ -100,7 +100,8 @@ class SkewTest : public ::testing::Test {
     if (!result.ok()) return {};
     std::string text;
     for (const auto& row : testing::ToText(*result)) absl::StrAppend(&text, row[0], "\n");
-    for (const Json& stage : Json::parse(text).at(0).at("stages")) {
+    const Json explained = Json::parse(text);
+    for (const Json& stage : explained.at(0).at("stages")) {
       if (stage.contains("claimed_parts")) return stage;
     }
     ADD_FAILURE() << "no stage claims parts: " << text;
