@@ -10,6 +10,7 @@ namespace nam::bench {
 struct AggregateBenchOptions {
   std::vector<std::string> tuples = {"128M"};
   std::vector<std::string> groups = {"1", "1K", "1M", "16M", "64M"};
+  std::string keys = "dense";  // or spread
   AlgorithmBenchOptions common = {.algorithms = {"rdma", "dist"}};
 };
 
