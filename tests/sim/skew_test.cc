@@ -153,6 +153,23 @@ TEST_F(SkewTest, RowsOfAHeavyKeyAreAllServersWork) {
   }
 }
 
+TEST_F(SkewTest, ExplainAnalyzeSaysHowManyPiecesSkewHasMade) {
+  const auto lines = [&](const std::string& sql) {
+    const auto result = Execute(sql);
+    EXPECT_TRUE(result.ok()) << result.status();
+    std::string text;
+    for (const auto& row : result.ok() ? testing::ToText(*result) : testing::TextRows())
+      absl::StrAppend(&text, row[0], "\n");
+    return text;
+  };
+  const std::string skewed = lines("explain analyze " + Joins()[0].sql);
+  EXPECT_NE(skewed.find("  Skew: 1 of the parts came in 8 pieces\n  Done of the parts\n"), std::string::npos)
+      << skewed;
+  EXPECT_EQ(lines("explain " + Joins()[0].sql).find("Skew"), std::string::npos) << "nothing has run";
+  const std::string full = lines("explain analyze " + Joins().back().sql);
+  EXPECT_EQ(full.find("Skew"), std::string::npos) << full;
+}
+
 /// Shares of a part that a lost server had claimed are joined once more, and no others.
 TEST_F(SkewTest, AServerDiesInTheMiddle) {
   RandomStream random(1);
