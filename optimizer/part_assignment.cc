@@ -1,6 +1,7 @@
 #include "optimizer/part_assignment.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "plan/shared_side.h"
 
@@ -18,6 +19,8 @@ constexpr uint64_t kMeanParts = 2;
 /// Nor are those of up to the fair share and one in so many of its rows, if there are about as many as
 /// threads.
 constexpr uint64_t kTolerance = 4;
+/// A thread claims up to so many neighbours of a list (execution/scan/piece_claims.cc).
+constexpr size_t kClaimedAtOnce = 8;
 /// Fewer rows of the shared side are over before another task has built a table.
 constexpr uint64_t kPieceRowsMin = 1'024;
 
@@ -46,14 +49,16 @@ uint64_t PiecesOf(const ClaimedParts& parts, const PartRows& part, const Cut& cu
                               std::max<uint64_t>(1, shared / kPieceRowsMin));
 }
 
-/// `cut` evenly spread among `whole`.
-std::vector<Piece> Mixed(const std::vector<Piece>& whole, const std::vector<Piece>& cut) {
+/// `large` from the first place on, each kClaimedAtOnce from the next, if there are as many others.
+std::vector<Piece> Mixed(const std::vector<Piece>& others, const std::vector<Piece>& large) {
   std::vector<Piece> mixed;
-  const size_t all = whole.size() + cut.size();
-  size_t of_cut = 0;
-  for (size_t i = 0; i < all; ++i)
-    mixed.push_back(of_cut * all <= i * cut.size() && of_cut < cut.size() ? cut[of_cut++]
-                                                                          : whole[i - of_cut]);
+  const size_t all = others.size() + large.size();
+  const size_t distance = large.empty() ? 1 : std::min(kClaimedAtOnce, all / large.size());
+  size_t of_large = 0;
+  for (size_t i = 0; i < all; ++i) {
+    const bool next = i % distance == 0 && of_large < large.size();
+    mixed.push_back(next ? large[of_large++] : others[i - of_large]);
+  }
   return mixed;
 }
 
@@ -89,16 +94,20 @@ Assignment AssignParts(const ClaimedParts& parts, int servers, int threads) {
   std::vector<uint64_t> rows;
   for (const Piece& piece : pieces) rows.push_back(RowsOf(parts, piece));
   const std::vector<int> server_of = LargestDifferencing(rows, servers);
+  const uint64_t all = std::accumulate(rows.begin(), rows.end(), uint64_t{0});
+  const uint64_t large_min = pieces.empty() ? 0 : kMeanParts * (all / pieces.size());
   Assignment assignment;
   for (int server = 0; server < servers; ++server) {
     Assignment::Share& share = assignment.servers.emplace_back();
-    std::vector<Piece> whole, cut;
+    std::vector<Piece> others, large;
     for (size_t i = 0; i < pieces.size(); ++i) {
       if (server_of[i] != server) continue;
-      (pieces[i].blocks == 1 ? whole : cut).push_back(pieces[i]);
+      (pieces[i].blocks > 1 || rows[i] > large_min ? large : others).push_back(pieces[i]);
       share.rows += rows[i];
     }
-    share.pieces = Mixed(whole, cut);
+    std::stable_sort(large.begin(), large.end(),
+                     [&](const Piece& x, const Piece& y) { return RowsOf(parts, x) > RowsOf(parts, y); });
+    share.pieces = Mixed(others, large);
   }
   return assignment;
 }

@@ -33,8 +33,9 @@ uint64_t RowsOf(const ClaimedParts& parts, const partitioner::Piece& piece);
 /// the side that its tasks can share is the smaller one, since each of them reads all of the other.
 std::vector<partitioner::Piece> PiecesOfParts(const ClaimedParts& parts, uint64_t threads);
 
-/// PiecesOfParts, about as many rows for each server. Within a server pieces of one part lie far from each
-/// other, since a thread claims neighbours at once. Of shares only `pieces` and `rows` are set.
+/// PiecesOfParts, about as many rows for each server. Of a server's pieces large ones come first, since all
+/// wait for one that is begun last, but apart, since a thread claims neighbours at once. Of shares only
+/// `pieces` and `rows` are set.
 Assignment AssignParts(const ClaimedParts& parts, int servers, int threads);
 
 /// What skew has made of parts: those that come in several pieces, and these.

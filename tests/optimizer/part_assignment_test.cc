@@ -142,8 +142,19 @@ TEST(AssignPartsTest, PiecesOfAPartLieFarFromEachOther) {
     }
     ASSERT_EQ(places.size(), 4u);
     EXPECT_EQ(places[0], 0u) << "a large piece that is begun last is waited for";
-    for (size_t i = 1; i < places.size(); ++i) EXPECT_GE(places[i] - places[i - 1], share.pieces.size() / 8);
+    for (size_t i = 1; i < places.size(); ++i) EXPECT_EQ(places[i] - places[i - 1], 8u);
   }
+}
+
+TEST(AssignPartsTest, LargePartsAreBegunFirst) {
+  ClaimedParts parts = PartsOf(64, {1'000, 0}, {1'000, 0}, std::nullopt);
+  parts.rows[40].probed = 3'000;
+  parts.rows[50].probed = 5'000;
+  const std::vector<Piece> pieces = AssignParts(parts, 1, 4).servers[0].pieces;
+  EXPECT_EQ(pieces[0].partition, 50u);
+  EXPECT_EQ(pieces[1].partition, 0u);
+  EXPECT_EQ(pieces[8].partition, 40u);
+  EXPECT_EQ(pieces.back().partition, 63u);
 }
 
 TEST(AssignPartsTest, AHeavyKeyIsAllServersWork) {
