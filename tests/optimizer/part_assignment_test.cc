@@ -68,7 +68,7 @@ TEST(PiecesOfPartsTest, FewRowsAreNotCut) {
 }
 
 TEST(PiecesOfPartsTest, TheSideThatIsSharedIsTheLargerOneOrNone) {
-  const PartRows probed{1'000'000, 100}, built{100, 1'000'000}, few{1'000, 1'000};
+  const PartRows probed{1'000'000, 20'000}, built{20'000, 1'000'000}, few{1'000, 1'000};
   for (const JoinKind kind : kKinds) {
     const bool shares_built = kind == JoinKind::kInner || kind == JoinKind::kRight;
     const bool shares_probed = kind != JoinKind::kRight && kind != JoinKind::kFull;

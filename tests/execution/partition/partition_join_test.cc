@@ -501,8 +501,12 @@ TEST(PartitionJoinTest, TheSharesOfAPartAreItsJoin) {
     Runner runner(seed);
     RandomStream& random = runner.random();
     constexpr size_t kRows[] = {0, 1, 300, 3'000, 20'000};
-    Join join = RandomJoin(random, kRows[random.Below(std::size(kRows))],
-                           kRows[random.Below(std::size(kRows))], random.OneIn(2) ? 40'000 : 3'000);
+    // Half of them with many rows on the build side, which is shared then.
+    const bool of_built = random.OneIn(2);
+    Join join = RandomJoin(random, of_built ? 3'000 : kRows[random.Below(std::size(kRows))],
+                           of_built ? 20'000 : kRows[random.Below(std::size(kRows))],
+                           random.OneIn(2) ? 40'000 : 3'000);
+    if (of_built) join.kind = random.OneIn(2) ? JoinKind::kInner : JoinKind::kRight;
     if (join.kind == JoinKind::kFull) join.kind = JoinKind::kInner;
     runner.Write(join, 1 + static_cast<uint32_t>(random.Below(5)));
     if (::testing::Test::HasFatalFailure()) return;
