@@ -94,6 +94,7 @@ absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Se
   const absl::StatusOr<std::vector<ContenderTimes>> times =
       TakeTurns(MakeContenders(session), workload_.Expected(),
                 {.repeat = options_.repeat,
+                 .warm_up = options_.warm_up,
                  .show = [&](const std::string& turn) { progress_.Show(absl::StrCat(title, ": ", turn)); },
                  .cancelled = &cancelled_});
   if (!times.ok())

@@ -25,6 +25,7 @@ namespace nam::bench {
 struct AlgorithmWorkOptions {
   std::vector<Algorithm> algorithms;
   int repeat = 3;
+  bool warm_up = true;
   int threads = 2;                // that load; servers, peer and bound have been told theirs
   uint64_t query_mib_max = 4096;  // the session's bounds of what a query holds
   std::string directory;          // for what the peer reads

@@ -34,6 +34,7 @@ struct ContenderTimes {
 
 struct TurnsOptions {
   int repeat = 3;  // of each contender, after a turn to warm up
+  bool warm_up = true;
   /// Called before every turn with what it is.
   std::function<void(const std::string&)> show = [](const std::string&) {};
   const std::atomic<bool>* cancelled = nullptr;

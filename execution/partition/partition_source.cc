@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/aggregate/charge_groups.h"
 #include "execution/aggregate/group_set.h"
 #include "execution/partition/parts.h"
 #include "plan/work_cost.h"
@@ -133,6 +134,7 @@ class PartitionSource::Task final : public SourceTask {
       if (!more) return absl::OkStatus();
       context.Charge(merge_->states.selection().count, plan::work_cost::kCombineGroupPs);
       NAM_RETURN_IF_ERROR(merge_->set.Consume(merge_->states));
+      ChargeGroups(context, *source_.merge_, merge_->set, merge_->states.selection().count);
     }
   }
 
