@@ -49,6 +49,8 @@ absl::StatusOr<Plan> MakePlan(const AggregateBenchOptions& options) {
                        ParseCounts("--tuples", options.tuples, kTuplesMax));
   NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers,
                        ParseCounts("--groups", options.groups, kTuplesMax));
+  if (options.keys != "dense" && options.keys != "spread")
+    return absl::InvalidArgumentError(absl::StrCat("--keys=", options.keys, ": dense or spread"));
   const uint64_t most_groups = *std::max_element(numbers.begin(), numbers.end());
   for (const uint64_t tuples : sizes) {
     if (most_groups <= tuples) continue;
@@ -56,13 +58,17 @@ absl::StatusOr<Plan> MakePlan(const AggregateBenchOptions& options) {
         absl::StrCat("--groups=", CountLabel(most_groups), " are more than --tuples=", CountLabel(tuples)));
   }
   const uint64_t most_tuples = *std::max_element(sizes.begin(), sizes.end());
-  Plan plan{
-      .bench = {.command = "bench aggregate",
-                .title = "8-byte tuples in groups",
-                .config = {{"tuples", sizes}, {"groups", numbers}, {"algorithms", options.common.algorithms}},
-                .need = NeedOf(most_tuples, most_groups, options),
-                .summarize = options.common.simulated() ? Figure8bSummary : AggregateSummary},
-      .workload = {.seed = options.common.seed, .threads = HostThreadsOf(options.common)}};
+  Plan plan{.bench = {.command = "bench aggregate",
+                      .title = "8-byte tuples in groups",
+                      .config = {{"tuples", sizes},
+                                 {"groups", numbers},
+                                 {"keys", options.keys},
+                                 {"algorithms", options.common.algorithms}},
+                      .need = NeedOf(most_tuples, most_groups, options),
+                      .summarize = options.common.simulated() ? Figure8bSummary : AggregateSummary},
+            .workload = {.dense = options.keys == "dense",
+                         .seed = options.common.seed,
+                         .threads = HostThreadsOf(options.common)}};
   for (const std::string& name : options.common.algorithms) {
     NAM_ASSIGN_OR_RETURN(plan.bench.algorithms.emplace_back(), AggregateAlgorithm(name));
   }

@@ -11,6 +11,7 @@ struct AggregateBenchOptions {
   // Empty: as the help says, in sim those of the redesign paper's figure 8b.
   std::vector<std::string> tuples;
   std::vector<std::string> groups;
+  std::string keys = "dense";  // or spread
   AlgorithmBenchOptions common = {.algorithms = {"rdma", "dist"}};
 };
 

@@ -200,6 +200,8 @@ class BenchCommandLine final : public CommandLine {
     aggregate->add_option("--tuples", aggregates.tuples, "of the table (128M, in sim 64M)")->delimiter(',');
     aggregate->add_option("--groups", aggregates.groups, "that are distinct (1,1K,1M,16M,64M)")
         ->delimiter(',');
+    aggregate->add_option("--keys", aggregates.keys,
+                          "dense: 1 to the number of groups; or spread over 31 bits (dense)");
     AddAlgorithmBench(aggregate, aggregates.common, "of rdma, dist, auto (rdma,dist)");
   }
 

@@ -20,6 +20,7 @@ absl::Status PipelinePreparation::MakePartitionSource(const plan::PartitionSourc
     NAM_ASSIGN_OR_RETURN(out_.merge_plan, MergeOf(partial, rows));
     for (uint32_t k = 0; k < partial.group_by.size(); ++k) by.keys.push_back(k);
     by.parts = partial.parts;
+    by.domain = out_.merge_plan->domain();
   } else {
     const auto& sink = std::get<plan::PartitionSink>(from.sink);
     by = {sink.keys, sink.parts, sink.domain};

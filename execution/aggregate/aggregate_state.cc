@@ -159,12 +159,11 @@ absl::Status AggregateState::Grow(uint32_t groups) {
   }
 }
 
-absl::Status AggregateState::Consume(const Program& program, Frame& frame, const Chunk& chunk,
-                                     const uint32_t* groups, bool single) {
+absl::Status AggregateState::Consume(const AggregatePlan::Aggregate& of, const Program& program, Frame& frame,
+                                     const Chunk& chunk, const uint32_t* groups, bool single) {
   const Selection rows = chunk.selection();
-  const bool counts_rows =
-      aggregate_.function == AggregateFunction::kCountRows ||
-      (aggregate_.function == AggregateFunction::kCount && aggregate_.slot && !aggregate_.argument_nullable);
+  const bool counts_rows = of.function == AggregateFunction::kCountRows ||
+                           (of.function == AggregateFunction::kCount && of.slot && !of.argument_nullable);
   if (counts_rows) {
     if (single) {
       counts_[0] += rows.count;
@@ -173,14 +172,15 @@ absl::Status AggregateState::Consume(const Program& program, Frame& frame, const
     }
     return absl::OkStatus();
   }
-  if (sums() && aggregate_.slot && single && SumStored(chunk.column(*aggregate_.slot), rows))
-    return absl::OkStatus();
-  if (sums() && aggregate_.slot && SumCodes(chunk.column(*aggregate_.slot), rows, groups)) {
-    return absl::OkStatus();
+  if (sums() && of.slot && !real()) {
+    const Column& column = chunk.column(*of.slot);
+    if (single && SumStored(column, of.argument_nullable, rows)) return absl::OkStatus();
+    if (SumCodes(column, of.argument_nullable, rows, groups)) return absl::OkStatus();
+    if (SumFields(column, rows, groups)) return absl::OkStatus();
   }
-  const Vector* const values = program.Evaluate(aggregate_.argument, frame, chunk, rows);
+  const Vector* const values = program.Evaluate(of.argument, frame, chunk, rows);
   if (values == nullptr) return frame.error();
-  switch (aggregate_.function) {
+  switch (of.function) {
     case AggregateFunction::kSum:
     case AggregateFunction::kAverage:
       if (single && !real() && values->physical == Physical::kInt64) {
@@ -199,18 +199,19 @@ absl::Status AggregateState::Consume(const Program& program, Frame& frame, const
       Bits(*values, rows, groups);
       return absl::OkStatus();
     default:
-      if (moments()) return TakeMoments(*values, program, frame, chunk, groups);
+      if (moments()) return TakeMoments(*values, of, program, frame, chunk, groups);
       Count(*values, rows, groups);
       return absl::OkStatus();
   }
 }
 
-absl::Status AggregateState::TakeMoments(const Vector& values, const Program& program, Frame& frame,
-                                         const Chunk& chunk, const uint32_t* groups) {
+absl::Status AggregateState::TakeMoments(const Vector& values, const AggregatePlan::Aggregate& of,
+                                         const Program& program, Frame& frame, const Chunk& chunk,
+                                         const uint32_t* groups) {
   const Selection rows = chunk.selection();
   const Vector* second = nullptr;
   if (plan::ArgumentsOf(aggregate_.function) > 1) {
-    second = program.Evaluate(aggregate_.second, frame, chunk, rows);
+    second = program.Evaluate(of.second, frame, chunk, rows);
     if (second == nullptr) return frame.error();
   }
   const uint32_t* const positions = PositionsOf(rows);
@@ -279,42 +280,77 @@ void AggregateState::Count(const Vector& values, Selection rows, const uint32_t*
   for (uint32_t j = 0; j < rows.count; ++j) counts_[groups[j]] += !values.null(positions[j]);
 }
 
-/// Sums of numbers of 64 bits need no check: 2^64 of them fit 128 bits.
-bool AggregateState::SumCodes(const Column& column, Selection rows, const uint32_t* groups) {
-  if (column.kind != Column::Kind::kCodes || real()) return false;
+/// Sums of numbers of 64 bits need no check: 2^64 of them fit 128 bits. Calls body(seen), where seen(group)
+/// says that a number has come for it.
+template <typename Body>
+void AggregateState::WithSeen(Body&& body) {
+  if (counts()) {
+    body([counts = counts_.data()](uint32_t group) { ++counts[group]; });
+  } else {
+    body([seen = seen_.data()](uint32_t group) { seen[group] = 1; });
+  }
+}
+
+bool AggregateState::SumCodes(const Column& column, bool nullable, Selection rows, const uint32_t* groups) {
+  if (column.kind != Column::Kind::kCodes) return false;
   const CodeMeaning& meaning = *column.meaning;
-  const bool nullable = meaning.null_code || (column.rows != nullptr && aggregate_.argument_nullable);
   uint32_t scratch[kChunkRows];
-  const uint32_t* const indexes = IndexesOf(column, rows, scratch);
   __int128* const sums = sums_.data();
-  const auto add = [&](auto&& seen) {
-    WithCodes(column.base, column.width, [&](const auto* codes) {
-      if (!nullable) {
+  if (meaning.null_code || (column.rows != nullptr && nullable)) {
+    const uint32_t* const indexes = IndexesOf(column, rows, scratch);
+    WithSeen([&](auto seen) {
+      WithCodes(column.base, column.width, [&](const auto* codes) {
         for (uint32_t j = 0; j < rows.count; ++j) {
+          if (indexes[j] == kNullRow || meaning.IsNull(codes[indexes[j]])) continue;
           sums[groups[j]] += meaning.Number(codes[indexes[j]]);
           seen(groups[j]);
         }
-        return;
-      }
-      for (uint32_t j = 0; j < rows.count; ++j) {
-        if (indexes[j] == kNullRow || meaning.IsNull(codes[indexes[j]])) continue;
-        sums[groups[j]] += meaning.Number(codes[indexes[j]]);
-        seen(groups[j]);
+      });
+    });
+    return true;
+  }
+  const auto base = static_cast<uint64_t>(meaning.base);
+  WithSeen([&](auto seen) {
+    WithCodes(column.base, column.width, [&](const auto* codes) {
+      WithIndexes(column, rows, scratch, [&](auto index_of) {
+        for (uint32_t j = 0; j < rows.count; ++j) {
+          sums[groups[j]] += static_cast<int64_t>(base + codes[index_of(j)]);
+          seen(groups[j]);
+        }
+      });
+    });
+  });
+  return true;
+}
+
+/// Of fields up to 8 bytes that are never NULL.
+bool AggregateState::SumFields(const Column& column, Selection rows, const uint32_t* groups) {
+  if (column.kind != Column::Kind::kField || column.field->width > sizeof(uint64_t)) return false;
+  const RowField& field = *column.field;
+  if (field.nullable() || field.meaning != nullptr || column.rows != nullptr) return false;
+  uint32_t scratch[kChunkRows];
+  __int128* const sums = sums_.data();
+  const auto base = static_cast<uint64_t>(field.base);
+  WithSeen([&](auto seen) {
+    WithStored(field.width, [&]<typename T>(T) {
+      if constexpr (sizeof(T) <= sizeof(uint64_t)) {
+        const StoredAt<T> stored(field, column.base);
+        WithIndexes(column, rows, scratch, [&](auto index_of) {
+          for (uint32_t j = 0; j < rows.count; ++j) {
+            sums[groups[j]] += static_cast<int64_t>(base + stored(index_of(j)));
+            seen(groups[j]);
+          }
+        });
       }
     });
-  };
-  if (counts()) {
-    add([counts = counts_.data()](uint32_t group) { ++counts[group]; });
-  } else {
-    add([seen = seen_.data()](uint32_t group) { seen[group] = 1; });
-  }
+  });
   return true;
 }
 
 /// Of codes and of fields up to 4 bytes of which none is NULL: a chunk's sum fits 64 bits, and each value is
 /// its base and what is stored. False: it is something else.
-bool AggregateState::SumStored(const Column& column, Selection rows) {
-  if (real() || aggregate_.argument_nullable || column.width > sizeof(uint32_t)) return false;
+bool AggregateState::SumStored(const Column& column, bool nullable, Selection rows) {
+  if (nullable || column.width > sizeof(uint32_t)) return false;
   const bool codes = column.kind == Column::Kind::kCodes;
   if (!codes && column.kind != Column::Kind::kField) return false;
   if (codes ? column.meaning->null_code : column.field->nullable()) return false;

@@ -57,9 +57,10 @@ class AggregateState {
   /// The first `groups` are as if nothing had come for them. Memory stays.
   void Reset(uint32_t groups);
 
-  /// Takes in the selected tuples: the i-th belongs to groups[i]. `single`: all are of group 0. Input::kRows.
-  absl::Status Consume(const Program& program, Frame& frame, const Chunk& chunk, const uint32_t* groups,
-                       bool single);
+  /// Takes in the selected tuples: the i-th belongs to groups[i]. `single`: all are of group 0. `of` says
+  /// what of them it is the aggregate of, for AggregateInput::kRows.
+  absl::Status Consume(const AggregatePlan::Aggregate& of, const Program& program, Frame& frame,
+                       const Chunk& chunk, const uint32_t* groups, bool single);
   /// The same for tuples of the partial schema. DATA_LOSS for counts that cannot be.
   absl::Status ConsumeGroups(const Program& program, Frame& frame, const Chunk& chunk,
                              const uint32_t* groups);
@@ -78,11 +79,14 @@ class AggregateState {
 
  private:
   absl::Status Sum(const Vector& values, Selection rows, const uint32_t* groups);
-  bool SumCodes(const Column& column, Selection rows, const uint32_t* groups);
-  bool SumStored(const Column& column, Selection rows);
+  template <typename Body>
+  void WithSeen(Body&& body);
+  bool SumCodes(const Column& column, bool nullable, Selection rows, const uint32_t* groups);
+  bool SumFields(const Column& column, Selection rows, const uint32_t* groups);
+  bool SumStored(const Column& column, bool nullable, Selection rows);
   void SumSingle(const Vector& values, Selection rows);
-  absl::Status TakeMoments(const Vector& values, const Program& program, Frame& frame, const Chunk& chunk,
-                           const uint32_t* groups);
+  absl::Status TakeMoments(const Vector& values, const AggregatePlan::Aggregate& of, const Program& program,
+                           Frame& frame, const Chunk& chunk, const uint32_t* groups);
   absl::Status TakeWords(const Program& program, Frame& frame, const Chunk& chunk, const uint32_t* groups);
   void Bits(const Vector& values, Selection rows, const uint32_t* groups);
   void AddBits(uint32_t group, int64_t bits);

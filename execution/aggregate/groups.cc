@@ -6,9 +6,19 @@
 #include "execution/aggregate/row_scratch.h"
 #include "execution/expression/vector_column.h"
 #include "execution/positions.h"
+#include "execution/rows/permute_keys.h"
+#include "execution/rows/row_kernels.h"
 #include "types/hash.h"
 
 namespace nam::execution {
+
+namespace {
+
+absl::Status OutOfBounds() {
+  return absl::DataLossError("the key of a group is outside of the bounds that the plan states");
+}
+
+}  // namespace
 
 absl::StatusOr<RowTable*> KeyRows::Table() {
   const std::lock_guard lock(mutex_);
@@ -21,8 +31,7 @@ absl::StatusOr<RowTable*> KeyRows::Table() {
 Groups::Groups(const GroupKeys& keys, KeyRows& rows, MemoryBudget& budget, Range range)
     : keys_(keys),
       rows_(rows),
-      range_(keys.form() == GroupForm::kDirect ? Range{range.first, std::min(range.count, keys.numbers())}
-                                               : Range()),
+      range_(Bounded(range)),
       form_(keys.form()),
       frame_(keys.program().NewFrame()),
       indexes_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)),
@@ -37,6 +46,11 @@ Groups::Groups(const GroupKeys& keys, KeyRows& rows, MemoryBudget& budget, Range
 
 Groups::~Groups() = default;
 
+Groups::Range Groups::Bounded(Range range) const {
+  return keys_.form() == GroupForm::kDirect ? Range{range.first, std::min(range.count, keys_.numbers())}
+                                            : Range();
+}
+
 uint32_t Groups::HashOf(uint64_t number) {
   return static_cast<uint32_t>(HashNumber(static_cast<int64_t>(number)));
 }
@@ -46,6 +60,7 @@ absl::Status Groups::Assign(const Chunk& chunk, uint32_t* groups) {
     std::fill_n(groups, chunk.selection().count, 0);
     return absl::OkStatus();
   }
+  if (keys_.domain().known()) return AssignPermuted(chunk, groups);
   if (form_ != GroupForm::kRows) {
     switch (PackKeys(chunk)) {
       case Packed::kYes:
@@ -56,7 +71,7 @@ absl::Status Groups::Assign(const Chunk& chunk, uint32_t* groups) {
       case Packed::kFailed:
         return frame_.error();
       case Packed::kOutOfBounds:
-        return absl::DataLossError("the key of a group is outside of the bounds that the plan states");
+        return OutOfBounds();
     }
   }
   return AssignRows(chunk, groups);
@@ -95,13 +110,14 @@ bool Groups::Packs(const CodeMeaning& meaning, size_t i) const {
 Groups::Packed Groups::PackCodes(const Column& column, const CodeMeaning& meaning, size_t i, Selection rows) {
   if (!Packs(meaning, i)) return Packed::kNo;
   const GroupKeys::Key& key = keys_.key(i);
-  const uint32_t* const indexes = IndexesOf(column, rows, indexes_.get());
   const uint64_t weight = key.weight;
   // In 64 bits without a sign: what wraps here wraps back.
   const uint64_t delta = static_cast<uint64_t>(meaning.base) - static_cast<uint64_t>(key.low) + key.nullable;
   const bool partners_missing = column.rows != nullptr && key.nullable;
   uint64_t* const numbers = numbers_.get();
   WithCodes(column.base, column.width, [&](const auto* codes) {
+    const uint32_t* const indexes =
+        partners_missing || meaning.null_code ? IndexesOf(column, rows, indexes_.get()) : nullptr;
     if (partners_missing) {
       for (uint32_t j = 0; j < rows.count; ++j) {
         if (indexes[j] == kNullRow) continue;
@@ -114,7 +130,9 @@ Groups::Packed Groups::PackCodes(const Column& column, const CodeMeaning& meanin
         numbers[j] += code == 0 ? 0 : weight * (code + delta);
       }
     } else {  // code 0 is digit 0, or it is no NULL
-      for (uint32_t j = 0; j < rows.count; ++j) numbers[j] += weight * (codes[indexes[j]] + delta);
+      WithIndexes(column, rows, indexes_.get(), [&](auto index_of) {
+        for (uint32_t j = 0; j < rows.count; ++j) numbers[j] += weight * (codes[index_of(j)] + delta);
+      });
     }
   });
   return Packed::kYes;
@@ -194,18 +212,73 @@ absl::Status Groups::AssignNumbers(const uint64_t* numbers, uint32_t count, uint
                                      : AssignPacked(numbers, count, groups);
 }
 
-absl::Status Groups::AssignDirect(const uint64_t* numbers, uint32_t count, uint32_t* groups) {
+/// Where many groups are new nobody can foresee which, so nothing branches on it.
+template <typename Number>
+absl::Status Groups::AssignDirect(const Number* numbers, uint32_t count, uint32_t* groups) {
+  constexpr uint32_t kManyOf = 32;  // one of so many tuples
   NAM_RETURN_IF_ERROR(direct_.Resize(range_.count));
-  uint32_t* const direct = direct_.data();
-  for (uint32_t j = 0; j < count; ++j) {
-    uint32_t& group = direct[numbers[j] - range_.first];
-    if (group == 0) {
-      number_of_[size_] = numbers[j];
-      group = ++size_;
+  uint32_t* const direct = direct_.data() - range_.first;
+  uint64_t* const number_of = number_of_.data();
+  uint32_t size = size_;
+  if (many_new_) {
+    for (uint32_t j = 0; j < count; ++j) {
+      uint32_t group = direct[numbers[j]];
+      number_of[size] = numbers[j];
+      const uint32_t is_new = group == 0;
+      size += is_new;
+      group = is_new != 0 ? size : group;
+      direct[numbers[j]] = group;
+      groups[j] = group - 1;
     }
-    groups[j] = group - 1;
+  } else {
+    for (uint32_t j = 0; j < count; ++j) {
+      uint32_t& group = direct[numbers[j]];
+      if (group == 0) [[unlikely]] {
+        number_of[size] = numbers[j];
+        group = ++size;
+      }
+      groups[j] = group - 1;
+    }
   }
+  many_new_ = size - size_ > count / kManyOf;
+  size_ = size;
   return absl::OkStatus();
+}
+
+/// Only numbers of the range may come; those of other keys of the domain have other parts.
+absl::Status Groups::AssignPermuted(const Chunk& chunk, uint32_t* groups) {
+  const GroupKeys::Key& key = keys_.key(0);
+  const plan::KeyDomain& domain = keys_.domain();
+  const Selection rows = chunk.selection();
+  NAM_RETURN_IF_ERROR(CheckNumbered(rows.count));
+  NAM_RETURN_IF_ERROR(number_of_.Grow(uint64_t{size_} + rows.count));
+  const Column& column = chunk.column(*key.slot);
+  uint32_t* const numbers = indexes_.get();
+  const bool in_place = column.kind == Column::Kind::kField && column.rows == nullptr &&
+                        rows.positions == nullptr && column.field->width <= sizeof(uint64_t);
+  uint64_t greatest = 0;
+  if (in_place) {
+    const RowField& field = *column.field;
+    const std::byte* const first = column.base + kPageHeaderBytes;
+    PermuteKeys(domain, field, {}, first, rows.count, numbers);
+    const uint64_t of_base = domain.NumberOf(field.base);
+    const uint64_t stored = GreatestStored(first + field.offset, field.stride, field.width, rows.count);
+    if (field.base < domain.low || stored > UINT64_MAX - of_base) return OutOfBounds();
+    greatest = of_base + stored;
+  } else {
+    const Vector* const values = keys_.program().Evaluate(0, frame_, chunk, rows);
+    if (values == nullptr) return frame_.error();
+    const uint32_t* const positions = PositionsOf(rows);
+    for (uint32_t j = 0; j < rows.count; ++j) {
+      const uint64_t number = domain.NumberOf(values->narrow[positions[j]]);
+      greatest = std::max(greatest, number);
+      numbers[j] = domain.Permute(number);
+    }
+  }
+  if (greatest >= key.radix) return OutOfBounds();
+  const auto [least, most] = std::minmax_element(numbers, numbers + rows.count);
+  if (rows.count > 0 && (*least < range_.first || *most - range_.first >= range_.count)) return OutOfBounds();
+  return AssignDirect(numbers, rows.count, groups);
 }
 
 absl::Status Groups::AssignPacked(const uint64_t* numbers, uint32_t count, uint32_t* groups) {
@@ -235,26 +308,24 @@ absl::Status Groups::AssignPacked(const uint64_t* numbers, uint32_t count, uint3
   return absl::OkStatus();
 }
 
+void Groups::Reset(Range range) {
+  Reset();
+  range_ = Bounded(range);
+}
+
 void Groups::Reset() {
-  if (form_ == GroupForm::kDirect) {
-    for (uint32_t group = 0; group < size_; ++group) direct_[number_of_[group] - range_.first] = 0;
+  constexpr uint64_t kManyOf = 16;  // more than one of so many numbers
+  if (form_ == GroupForm::kDirect && size_ > 0) {
+    if (size_ > range_.count / kManyOf) {
+      std::fill_n(direct_.data(), range_.count, 0);
+    } else {
+      for (uint32_t group = 0; group < size_; ++group) direct_[number_of_[group] - range_.first] = 0;
+    }
   }
+  many_new_ = false;
   table_.Reset();
   if (appender_.has_value()) appender_->Reuse(appender_->TakePages());
   size_ = 0;
-}
-
-absl::Status Groups::ReadKeys(const Chunk& chunk, Column* columns) {
-  for (size_t i = 0; i < keys_.size(); ++i) {
-    if (keys_.key(i).slot) {
-      columns[i] = chunk.column(*keys_.key(i).slot);
-      continue;
-    }
-    const Vector* const values = keys_.program().Evaluate(i, frame_, chunk, chunk.selection());
-    if (values == nullptr) return frame_.error();
-    columns[i] = ColumnOf(*values);
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Groups::Adopt(const Groups& other, std::span<const uint32_t> theirs, uint32_t* mine) {
@@ -285,6 +356,14 @@ void Groups::ReadPacked(std::span<const uint32_t> groups, size_t i, KeyColumns& 
   if (into.values == nullptr) {
     into.values = std::make_unique_for_overwrite<std::byte[]>(kChunkRows * WidthOf(key.physical));
     into.nulls = std::make_unique_for_overwrite<uint8_t[]>(kChunkRows);
+  }
+  if (keys_.domain().known()) {
+    const plan::KeyDomain& domain = keys_.domain();
+    auto* const numbers = reinterpret_cast<int64_t*>(into.values.get());
+    for (size_t j = 0; j < groups.size(); ++j)
+      numbers[j] = domain.low + domain.Inverse(static_cast<uint32_t>(number_of_[groups[j]]));
+    column = {.kind = Column::Kind::kValues, .physical = Physical::kInt64, .base = into.values.get()};
+    return;
   }
   const auto read = [&](auto* values, auto&& value_of) {
     for (size_t j = 0; j < groups.size(); ++j) {

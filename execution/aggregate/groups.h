@@ -54,10 +54,9 @@ class Groups {
   /// form. At most kChunkRows.
   absl::Status Adopt(const Groups& other, std::span<const uint32_t> theirs, uint32_t* mine);
   absl::Status ChangeToRows();
-  /// Forgets all groups; form and memory stay. What was read of them is void.
+  /// Forgets all groups; form and memory stay. What was read of them is void. With a range: others may come.
   void Reset();
-  /// The keys of the chunk's tuples as columns with its positions. Valid until the next call.
-  absl::Status ReadKeys(const Chunk& chunk, Column* columns);
+  void Reset(Range range);
 
   uint32_t size() const { return size_; }
   /// Pages that keys lie in as rows, with their texts.
@@ -104,7 +103,9 @@ class Groups {
   Packed PackValues(const Chunk& chunk, size_t i);
   absl::Status CheckNumbered(uint32_t more) const;
   absl::Status AssignNumbers(const uint64_t* numbers, uint32_t count, uint32_t* groups);
-  absl::Status AssignDirect(const uint64_t* numbers, uint32_t count, uint32_t* groups);
+  template <typename Number>
+  absl::Status AssignDirect(const Number* numbers, uint32_t count, uint32_t* groups);
+  absl::Status AssignPermuted(const Chunk& chunk, uint32_t* groups);
   absl::Status AssignPacked(const uint64_t* numbers, uint32_t count, uint32_t* groups);
 
   struct RowScratch;
@@ -119,14 +120,17 @@ class Groups {
 
   const GroupKeys& keys_;
   KeyRows& rows_;
-  const Range range_;
+  Range Bounded(Range range) const;
+
+  Range range_;
   GroupForm form_;
   uint32_t size_ = 0;
+  bool many_new_ = false;  // groups in the last tuples
   Frame frame_;
 
   // Numbers.
   std::unique_ptr<uint64_t[]> numbers_;  // by selected tuple
-  std::unique_ptr<uint32_t[]> indexes_;  // scratch
+  std::unique_ptr<uint32_t[]> indexes_;  // scratch; of a domain, the numbers
   BudgetArray<uint32_t> direct_;         // number - range_.first → group + 1
   BudgetArray<uint64_t> number_of_;      // by group
 

@@ -27,7 +27,8 @@ class PartPages {
     bool any_part = false;
   };
 
-  /// DATA_LOSS unless all directories are what attempts of the pipeline leave, and no attempt has two.
+  /// DATA_LOSS unless all directories are what attempts of the pipeline leave, and no attempt has two. Of two
+  /// layouts that pages may have, the one with more rows is given.
   static absl::StatusOr<PartPages> Make(std::span<const proto::Directory> directories, uint32_t pipeline,
                                         uint32_t parts, const RowLayout& layout, bool counts_nulls = false);
 
@@ -50,9 +51,10 @@ class PartPages {
 /// One thread's way through the rows of a part.
 class PartReader {
  public:
-  /// What is referred to outlives the reader, which has the channel to itself.
+  /// What is referred to outlives the reader, which has the channel to itself. Some of the pages may be of
+  /// the `other` layout, which has the same keys, and is told apart by its digest.
   PartReader(const PartPages& pages, const RowLayout& layout, const PartBy& by, storage::Channel& channel,
-             const std::atomic<bool>& cancel);
+             const std::atomic<bool>& cancel, const RowLayout* other = nullptr);
 
   /// Begins with a part, after the one before was read to its end. Rows with a NULL as a key, which are equal
   /// to no others, are in any slice of it, by their place.
@@ -60,6 +62,8 @@ class PartReader {
   /// The next rows of the slice: columns of `out` are the layout's fields. False: there are no more. Valid
   /// until the next call. DATA_LOSS: a page is not what its directory says.
   absl::StatusOr<bool> Next(Chunk& out);
+  /// Whether the rows are of the other layout, and columns of `out` its fields.
+  bool is_other() const { return page_layout_ == other_ && other_ != nullptr; }
   /// In the place of Next, where that would begin a page all of whose rows are wanted: all of them, in the
   /// layout's page. Empty: Next says what comes. Valid until the next call of either.
   absl::StatusOr<std::span<const std::byte>> NextWhole();
@@ -80,6 +84,8 @@ class PartReader {
 
   const PartPages& pages_;
   const RowLayout& layout_;
+  const RowLayout* const other_;
+  const RowLayout* page_layout_ = nullptr;
   const PartBy& by_;
   storage::ScratchReader reader_;
   uint32_t part_ = 0;

@@ -30,12 +30,11 @@ constexpr uint64_t kOpenBytesOfPart = 2 * kLineBytes;
 
 }  // namespace
 
-PartitionWriter::PartitionWriter(const PartedRows& rows, const Program& program, storage::ScratchSpace& space,
-                                 storage::Channel& channel, MemoryBudget& budget,
-                                 const std::atomic<bool>& cancel)
+PartitionWriter::PartitionWriter(const PartedRows& rows, const Program& program,
+                                 storage::ScratchWriter& scratch, MemoryBudget& budget)
     : rows_(rows),
       budget_(budget),
-      scratch_(space, channel, rows.layout.page_bytes(), cancel),
+      scratch_(scratch),
       staged_(rows.layout.Resized(std::max(rows.layout.page_bytes(), RowLayout::kSmallPageBytes))),
       writer_(staged_, program),
       frame_(program.NewFrame()),
@@ -251,6 +250,8 @@ absl::Status PartitionWriter::WritePage(TaskContext& context, uint32_t part) {
 /// Packed pages end their stretch; where all pages are packed, since they are many or have texts, each has
 /// its own.
 absl::Status PartitionWriter::WriteToStretch(uint32_t part, std::span<const std::byte> page, uint32_t rows) {
+  ++pages_written_;
+  bytes_written_ += page.size();
   storage::ScratchStretch& stretch = open_[part].stretch;
   const bool packed = page.size() < rows_.layout.page_bytes();
   if (short_of_pages_ || !texts_.empty() || (packed && page.size() > stretch.left())) {
