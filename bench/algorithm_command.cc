@@ -38,24 +38,6 @@ uint64_t RoundUp(uint64_t bytes, uint64_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-/// Of each of so many memory servers.
-struct ServerMemory {
-  uint64_t memory_bytes = 0;
-  uint64_t scratch_bytes = 0;
-};
-
-ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& need) {
-  const auto servers = static_cast<uint64_t>(options.memory_servers);
-  ServerMemory memory;
-  memory.scratch_bytes = options.scratch_bytes != 0
-                             ? RoundUp(options.scratch_bytes, kMiB)
-                             : RoundUp(need.scratch_bytes / servers, kRegionBytes) + kRegionBytes;
-  // Memory comes back within a second of DROP TABLE, so there is room for the tables of two cases.
-  memory.memory_bytes =
-      memory.scratch_bytes + RoundUp(need.table_bytes / servers, kRegionBytes) + kRegionBytes;
-  return memory;
-}
-
 std::vector<CaseFigures> FiguresOf(const AlgorithmWork& work, const Workload& workload) {
   std::vector<CaseFigures> figures;
   for (const AlgorithmWork::Case& each : work.cases()) {
@@ -205,6 +187,18 @@ absl::Status CheckSimulated(const AlgorithmBenchOptions& options) {
 }
 
 }  // namespace
+
+ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& need) {
+  const auto servers = static_cast<uint64_t>(options.memory_servers);
+  ServerMemory memory;
+  memory.scratch_bytes = options.scratch_bytes != 0
+                             ? RoundUp(options.scratch_bytes, kMiB)
+                             : RoundUp(need.scratch_bytes / servers, kRegionBytes) + kRegionBytes;
+  // Memory comes back within a second of DROP TABLE, so there is room for the tables of two cases.
+  memory.memory_bytes =
+      memory.scratch_bytes + RoundUp(need.table_bytes / servers, kRegionBytes) + kRegionBytes;
+  return memory;
+}
 
 absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& limits) {
   const MemoryLimit least = LeastAvailable(limits);

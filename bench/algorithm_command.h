@@ -48,6 +48,12 @@ struct MemoryNeed {
 
   uint64_t total() const { return table_bytes + scratch_bytes + query_bytes + own_bytes + peer_bytes; }
 };
+/// Of each memory server of a private cluster.
+struct ServerMemory {
+  uint64_t memory_bytes = 0;
+  uint64_t scratch_bytes = 0;
+};
+ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& need);
 /// INVALID_ARGUMENT, with the figures, if the host has less left.
 absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& limits = ReadMemoryLimits());
 

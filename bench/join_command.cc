@@ -27,19 +27,15 @@ JoinBenchOptions WithDefaults(JoinBenchOptions options) {
   return options;
 }
 
-/// Estimates of what a join of so many tuples in both relations takes.
+constexpr uint64_t kTupleBytes = 8;
+
 MemoryNeed NeedOf(uint64_t tuples, const JoinBenchOptions& options) {
-  constexpr uint64_t kTupleBytes = 8;
-  constexpr uint64_t kScratchBytes = 32;  // 12 were enough; slabs of 64 MiB are seldom full
-  constexpr uint64_t kQueryBytes = 16;    // hash tables of whole build sides, in each server
-  constexpr uint64_t kDuckDbBytes = 28;   // the tables, and one hash table over R
-  const uint64_t both = 2 * tuples;
+  constexpr uint64_t kDuckDbBytes = 28;  // the tables, and one hash table over R
+  MemoryNeed need = JoinNeed(tuples);
   const uint64_t passes = RadixJoinLoop::ChoosePasses(tuples, {}).size();
-  return {.table_bytes = both * kTupleBytes * 9 / 4,
-          .scratch_bytes = both * kScratchBytes,
-          .query_bytes = both * kQueryBytes,
-          .own_bytes = both * kTupleBytes * (1 + (options.no_loop ? 0 : passes)),
-          .peer_bytes = options.common.peer == "duckdb" ? both * kDuckDbBytes : 0};
+  if (!options.no_loop) need.own_bytes += 2 * tuples * kTupleBytes * passes;
+  if (options.common.peer == "duckdb") need.peer_bytes = 2 * tuples * kDuckDbBytes;
+  return need;
 }
 
 absl::Status CheckCases(const JoinBenchOptions& options) {
@@ -89,6 +85,16 @@ absl::StatusOr<Plan> MakePlan(const JoinBenchOptions& options) {
 }
 
 }  // namespace
+
+MemoryNeed JoinNeed(uint64_t tuples) {
+  constexpr uint64_t kScratchBytes = 32;  // 12 were enough; slabs of 64 MiB are seldom full
+  constexpr uint64_t kQueryBytes = 16;    // hash tables of whole build sides, in each server
+  const uint64_t both = 2 * tuples;
+  return {.table_bytes = both * kTupleBytes * 9 / 4,
+          .scratch_bytes = both * kScratchBytes,
+          .query_bytes = both * kQueryBytes,
+          .own_bytes = both * kTupleBytes};
+}
 
 int RunJoinBench(const JoinBenchOptions& given) {
   const JoinBenchOptions options = WithDefaults(given);

@@ -16,6 +16,9 @@ struct JoinBenchOptions {
   AlgorithmBenchOptions common = {.algorithms = {"rrj", "rdma_ghj", "ghj", "ghj_bloom"}};
 };
 
+/// Estimates of what a join of so many tuples in both relations takes, without a loop by hand and a peer.
+MemoryNeed JoinNeed(uint64_t tuples);
+
 /// `nam bench join`: R ⋈ S by each algorithm, DuckDB and a radix join by hand, in turn.
 int RunJoinBench(const JoinBenchOptions& options);
 

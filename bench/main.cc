@@ -9,6 +9,7 @@
 #include "bench/block_size_command.h"
 #include "bench/calibrate_command.h"
 #include "bench/checkout_command.h"
+#include "bench/choice_command.h"
 #include "bench/fabric_command.h"
 #include "bench/figure7.h"
 #include "bench/join_command.h"
@@ -78,6 +79,7 @@ class BenchCommandLine final : public CommandLine {
     AddFormat(figure7, figure7_.format, "table, json, csv or markdown");
     AddCalibrate();
     AddAlgorithmBenches();
+    AddChoiceBench();
     // Not in the help: the benchmarks start it.
     Command("bench-server", "", [] { return RunBenchServer(); })->group("");
   }
@@ -205,6 +207,29 @@ class BenchCommandLine final : public CommandLine {
     AddAlgorithmBench(aggregate, aggregates.common, "of rdma, dist, auto (rdma,dist)");
   }
 
+  void AddChoiceBench() {
+    ChoiceBenchOptions& options = choice_bench_;
+    CLI::App* choice =
+        Command("choice", "the optimizer's choice beside each algorithm, for joins drawn from a seed",
+                [this] { return RunChoiceBench(choice_bench_); });
+    Add(choice, "--points", options.points, "joins that are drawn");
+    Add(choice, "--seed", options.seed, "other points, and other data");
+    Add(choice, "--tuples-min", options.tuples_min, "of each relation at least: 64K, 1M or 1000");
+    Add(choice, "--tuples-max", options.tuples_max, "of each relation at most");
+    choice->add_option("--fabrics", options.fabrics, "that points take turns on: shm, tcp, verbs (shm,tcp)")
+        ->delimiter(',');
+    choice
+        ->add_option("--algorithms", options.algorithms, "beside auto (pipelined,rrj,rdma_ghj,ghj,ghj_bloom)")
+        ->delimiter(',');
+    Add(choice, "--memory-servers", options.memory_servers, "how many");
+    Add(choice, "--compute-servers", options.compute_servers, "how many");
+    Add(choice, "--threads", options.threads, "of all compute servers; 0: one a processor");
+    Add(choice, "--repeat", options.repeat, "rounds after one to warm up; figures are medians in ms");
+    choice->add_flag("--no-calibration", options.no_calibration,
+                     "plan with constants that are not those of this machine");
+    AddFormat(choice, options.format, "table, json, csv or markdown");
+  }
+
   static void AddAlgorithmBench(CLI::App* bench, AlgorithmBenchOptions& options,
                                 const std::string& algorithms) {
     bench->add_option("--algorithms", options.algorithms, algorithms)->delimiter(',');
@@ -258,6 +283,7 @@ class BenchCommandLine final : public CommandLine {
   ShuffleBenchOptions shuffle_bench_;
   JoinBenchOptions join_bench_;
   AggregateBenchOptions aggregate_bench_;
+  ChoiceBenchOptions choice_bench_;
 };
 
 }  // namespace
