@@ -170,7 +170,7 @@ int RunSimulated(const AlgorithmBenchOptions& options, const AlgorithmBench& ben
   AlgorithmWork work({}, workload,
                      {.algorithms = bench.algorithms,
                       .repeat = options.repeat,
-                      .warm_up = false,
+                      .warm_up = 1,
                       .threads = 1,
                       .query_mib_max = servers.query_bytes / kMiB});
   const absl::Status status = RunInSim(servers, bench.command, work);

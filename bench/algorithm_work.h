@@ -25,12 +25,12 @@ namespace nam::bench {
 struct AlgorithmWorkOptions {
   std::vector<Algorithm> algorithms;
   int repeat = 3;
-  bool warm_up = true;
-  int threads = 2;                // that load; servers, peer and bound have been told theirs
-  uint64_t query_mib_max = 4096;  // the session's bounds of what a query holds
-  std::string directory;          // for what the peer reads
-  DuckDb* duckdb = nullptr;       // if it takes part
-  std::string explained;          // an algorithm whose plan of each case is kept; empty: none
+  size_t warm_up = TurnsOptions().warm_up;  // contenders
+  int threads = 2;                          // that load; servers, peer and bound have been told theirs
+  uint64_t query_mib_max = 4096;            // the session's bounds of what a query holds
+  std::string directory;                    // for what the peer reads
+  DuckDb* duckdb = nullptr;                 // if it takes part
+  std::string explained;                    // an algorithm whose plan of each case is kept; empty: none
 };
 
 /// Of each case: the data go to everybody, then algorithms, DuckDB and the loop by hand take turns, then all

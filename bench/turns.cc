@@ -26,8 +26,9 @@ absl::StatusOr<std::vector<ContenderTimes>> TakeTurns(const std::vector<Contende
                                                       const Answer& expected, const TurnsOptions& options) {
   std::vector<ContenderTimes> all;
   for (const Contender& contender : contenders) all.push_back({.name = contender.name});
-  for (int round = options.warm_up ? 0 : 1; round <= options.repeat; ++round) {
-    for (size_t i = 0; i < contenders.size(); ++i) {
+  for (int round = 0; round <= options.repeat; ++round) {
+    const size_t turns = round == 0 ? std::min(options.warm_up, contenders.size()) : contenders.size();
+    for (size_t i = 0; i < turns; ++i) {
       if (options.cancelled != nullptr && *options.cancelled) return absl::CancelledError("interrupted");
       options.show(round == 0 ? absl::StrCat(all[i].name, ", to warm up")
                               : absl::StrFormat("%s, %d of %d", all[i].name, round, options.repeat));
