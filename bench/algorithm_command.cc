@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kRepeatMax = 1'000;
 constexpr int kThreadsMax = 256;
-constexpr int kServers = 2, kSimulatedServers = 4, kSimulatedServersMax = 64;
+constexpr int kServers = 2, kSimulatedServers = 4, kSimulatedServersMax = 64, kSimulatedThreadsMax = 1024;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kQueryMibLeast = 4096;
 constexpr uint64_t kRegionBytes = 64 * kMiB;  // of a memory server
@@ -214,8 +214,9 @@ absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& l
 absl::Status Validate(const AlgorithmBenchOptions& options) {
   if (options.repeat < 1 || options.repeat > kRepeatMax)
     return absl::InvalidArgumentError(absl::StrCat("--repeat is 1 to ", kRepeatMax));
-  if (options.threads < 0 || options.threads > kThreadsMax)
-    return absl::InvalidArgumentError(absl::StrCat("--threads is 0 to ", kThreadsMax));
+  const int threads_max = options.simulated() ? kSimulatedThreadsMax : kThreadsMax;
+  if (options.threads < 0 || options.threads > threads_max)
+    return absl::InvalidArgumentError(absl::StrCat("--threads is 0 to ", threads_max));
   if (options.peer != "none" && options.peer != "duckdb")
     return absl::InvalidArgumentError(
         absl::StrCat("there is no peer \"", options.peer, "\"; --peer is none or duckdb"));
