@@ -7,6 +7,7 @@
 #include "execution/positions.h"
 #include "execution/row_field.h"
 #include "types/real.h"
+#include "types/sql_error.h"
 #include "types/value.h"
 
 namespace nam::execution {
@@ -149,23 +150,24 @@ absl::StatusOr<bool> AggregateState::SumStored(const Column& column, bool nullab
 absl::Status AggregateState::SumSingle(const Vector& values, Selection rows) {
   __int128 sum = 0;
   int64_t count = 0;
+  bool overflow = false;
   const auto add = [&](uint32_t at) {
-    sum += values.narrow[at];
+    if (values.null(at)) return;
+    overflow |= __builtin_add_overflow(sum, values.number(at), &sum);
     ++count;
   };
-  if (values.nulls == nullptr) {
-    ForEach(rows, add);
+  if (values.nulls == nullptr && values.physical == Physical::kInt64) {
+    ForEach(rows, [&](uint32_t at) { sum += values.narrow[at]; });
+    count = rows.count;
   } else {
-    ForEach(rows, [&](uint32_t at) {
-      if (values.nulls[at] == 0) add(at);
-    });
+    ForEach(rows, add);
   }
   if (counts()) {
     counts_[0] += count;
   } else {
     seen_[0] |= count > 0;
   }
-  return sums_.AddOne(0, sum);
+  return overflow ? SumOutOfRange() : sums_.AddOne(0, sum);
 }
 
 absl::Status AggregateState::Sum(const Vector& values, Selection rows, const uint32_t* groups) {

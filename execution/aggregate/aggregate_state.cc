@@ -184,9 +184,7 @@ absl::Status AggregateState::Consume(const AggregatePlan::Aggregate& of, const P
   switch (of.function) {
     case AggregateFunction::kSum:
     case AggregateFunction::kAverage:
-      if (single && !real() && values->physical == Physical::kInt64) {
-        return SumSingle(*values, rows);
-      }
+      if (single && !real()) return SumSingle(*values, rows);
       return Sum(*values, rows, groups);
     case AggregateFunction::kMin:
     case AggregateFunction::kMax:

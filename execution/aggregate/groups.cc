@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
+#include "execution/aggregate/hash_numbers.h"
 #include "execution/aggregate/row_scratch.h"
 #include "execution/expression/vector_column.h"
 #include "execution/positions.h"
@@ -51,10 +52,6 @@ Groups::~Groups() = default;
 Groups::Range Groups::Bounded(Range range) const {
   return keys_.form() == GroupForm::kDirect ? Range{range.first, std::min(range.count, keys_.numbers())}
                                             : Range();
-}
-
-uint32_t Groups::HashOf(uint64_t number) {
-  return static_cast<uint32_t>(HashNumber(static_cast<int64_t>(number)));
 }
 
 absl::Status Groups::Assign(const Chunk& chunk, uint32_t* groups) {
@@ -334,7 +331,7 @@ uint32_t Groups::SelectPresent(uint32_t first, uint32_t count, uint32_t* positio
 absl::Status Groups::AssignPacked(const uint64_t* numbers, uint32_t count, uint32_t* groups) {
   NAM_RETURN_IF_ERROR(table_.Reserve(count));
   uint32_t* const hashes = indexes_.get();
-  for (uint32_t j = 0; j < count; ++j) hashes[j] = HashOf(numbers[j]);
+  HashNumbers(numbers, count, hashes);
   if (table_.far()) {
     for (uint32_t j = 0; j < count; ++j) table_.Prefetch(hashes[j]);
   }

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "execution/aggregate/group_keys.h"
 #include "execution/aggregate/group_table.h"
+#include "execution/aggregate/hash_numbers.h"
 #include "execution/budget_array.h"
 #include "execution/rows/row_appender.h"
 
@@ -75,7 +76,7 @@ class Groups {
         return static_cast<uint32_t>(static_cast<unsigned __int128>(number_of_[group]) * parts /
                                      keys_.numbers());
       case GroupForm::kPacked:
-        return static_cast<uint32_t>(uint64_t{HashOf(number_of_[group])} * parts >> 32);
+        return static_cast<uint32_t>(uint64_t{HashOfNumber(number_of_[group])} * parts >> 32);
       case GroupForm::kRows:
         return static_cast<uint32_t>(uint64_t{hash_of_[group]} * parts >> 32);
     }
@@ -97,7 +98,6 @@ class Groups {
  private:
   enum class Packed : uint8_t { kYes, kNo, kFailed, kOutOfBounds };
 
-  static uint32_t HashOf(uint64_t number);
   Packed PackKeys(const Chunk& chunk);
   Packed PackKey(const Chunk& chunk, size_t i);
   /// Whether the numbers of key i have room for all that the codes stand for.
