@@ -91,14 +91,19 @@ absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Se
   workload_.Make(index);
   NAM_RETURN_IF_ERROR(Load(attachment, title));
   NAM_RETURN_IF_ERROR(LeaveOutRefused(session, workload_.sql()));
-  const absl::StatusOr<std::vector<ContenderTimes>> times =
+  absl::StatusOr<std::vector<ContenderTimes>> times =
       TakeTurns(MakeContenders(session), workload_.Expected(),
                 {.repeat = options_.repeat,
                  .show = [&](const std::string& turn) { progress_.Show(absl::StrCat(title, ": ", turn)); },
                  .cancelled = &cancelled_});
   if (!times.ok())
     return absl::Status(times.status().code(), absl::StrCat(title, ": ", times.status().message()));
-  cases_.push_back({index, *times});
+  for (const ContenderTimes& contender : *times) {
+    if (!contender.refusal.empty())
+      skipped_.push_back({absl::StrCat(contender.name, " of ", title), contender.refusal});
+  }
+  std::erase_if(*times, [](const ContenderTimes& contender) { return !contender.refusal.empty(); });
+  cases_.push_back({index, *std::move(times)});
   NAM_RETURN_IF_ERROR(DropTables(session));
   workload_.Drop();
   return absl::OkStatus();
