@@ -86,7 +86,7 @@ TEST(Turns, AnErrorNamesItsContender) {
   EXPECT_EQ(times.status().message(), "rrj: no memory");
 }
 
-TEST(TakeTurns, WhoNeedsMoreMemoryThanThereIsTakesNoTurnMore) {
+TEST(Turns, WhoNeedsMoreMemoryThanThereIsTakesNoTurnMore) {
   int asked = 0;
   const Contender large{"large", [&]() -> absl::StatusOr<Turn> {
                           ++asked;
