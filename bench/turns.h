@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,8 @@ struct ContenderTimes {
 
 struct TurnsOptions {
   int repeat = 3;  // of each contender, after a turn to warm up
+  /// That warm up: the first ones. In virtual time one does for all.
+  size_t warm_up = std::numeric_limits<size_t>::max();
   /// Called before every turn with what it is.
   std::function<void(const std::string&)> show = [](const std::string&) {};
   const std::atomic<bool>* cancelled = nullptr;

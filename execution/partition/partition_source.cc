@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/aggregate/charge_groups.h"
 #include "execution/aggregate/group_set.h"
 #include "execution/partition/parts.h"
 #include "plan/work_cost.h"
@@ -143,6 +144,7 @@ class PartitionSource::Task final : public SourceTask {
       context.Charge(merge_->read.selection().count, plan::work_cost::kCombineGroupPs);
       NAM_RETURN_IF_ERROR(reader_->is_other() ? merge_->set.ConsumeRows(merge_->read)
                                               : merge_->set.Consume(merge_->read));
+      ChargeGroups(context, *source_.merge_, merge_->set, merge_->read.selection().count);
     }
   }
 
