@@ -40,7 +40,7 @@ std::set<uint64_t> SizesOf(const std::vector<CaseFigures>& figures) {
   return sizes;
 }
 
-/// Of so many tuples, the case of the highest selectivity that has this skew; without one, of the least.
+/// The case of so many tuples with the highest selectivity and this skew; without one, with the least.
 const CaseFigures* JoinCaseOf(const std::vector<CaseFigures>& figures, uint64_t tuples,
                               std::optional<double> zipf) {
   const CaseFigures* best = nullptr;

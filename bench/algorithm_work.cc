@@ -103,7 +103,7 @@ absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Se
   NAM_RETURN_IF_ERROR(Load(attachment, title));
   NAM_RETURN_IF_ERROR(LeaveOutRefused(session, workload_.sql()));
   NAM_ASSIGN_OR_RETURN(Json plan, Explain(session));
-  const absl::StatusOr<std::vector<ContenderTimes>> times =
+  absl::StatusOr<std::vector<ContenderTimes>> times =
       TakeTurns(MakeContenders(session), workload_.Expected(),
                 {.repeat = options_.repeat,
                  .warm_up = options_.warm_up,
@@ -111,7 +111,12 @@ absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Se
                  .cancelled = &cancelled_});
   if (!times.ok())
     return absl::Status(times.status().code(), absl::StrCat(title, ": ", times.status().message()));
-  cases_.push_back({index, std::move(plan), *times});
+  for (const ContenderTimes& contender : *times) {
+    if (!contender.refusal.empty())
+      skipped_.push_back({absl::StrCat(contender.name, " of ", title), contender.refusal});
+  }
+  std::erase_if(*times, [](const ContenderTimes& contender) { return !contender.refusal.empty(); });
+  cases_.push_back({index, std::move(plan), *std::move(times)});
   NAM_RETURN_IF_ERROR(DropTables(session));
   workload_.Drop();
   return absl::OkStatus();

@@ -33,7 +33,7 @@ struct AlgorithmWorkOptions {
   std::string explained;                    // an algorithm whose plan of each case is kept; empty: none
 };
 
-/// Of each case: the data go to everybody, then algorithms, DuckDB and the loop by hand take turns, then all
+/// Runs each case: the data go to all contenders, then algorithms, DuckDB and the loop by hand take turns, then all
 /// of them forget the data. An algorithm that the engine refuses to be told is left out, and named; nothing
 /// runs in its place.
 class AlgorithmWork final : public ClusterWork {

@@ -28,7 +28,8 @@ struct Contender {
 struct ContenderTimes {
   std::string name;
   std::vector<double> times_ms;
-  bool equal = true;  // to what was expected, in every turn
+  bool equal = true;    // to what was expected, in every turn
+  std::string refusal;  // why there are no times
 
   double median_ms() const;
   double min_ms() const;
@@ -47,7 +48,8 @@ struct TurnsOptions {
 ///
 ///     warm-up of each ─▶ a, b, c ─▶ a, b, c ─▶ …
 ///
-/// The first error ends it; CANCELLED between two turns.
+/// One whose first turn takes more memory than it may have (RESOURCE_EXHAUSTED) has none from then on. Any
+/// other error ends it; CANCELLED between two turns.
 absl::StatusOr<std::vector<ContenderTimes>> TakeTurns(const std::vector<Contender>& contenders,
                                                       const Answer& expected, const TurnsOptions& options);
 

@@ -153,7 +153,7 @@ absl::Status SendReceiveEndpoint::AcceptSome(Deadline until) {
 }
 
 absl::Status SendReceiveEndpoint::Greeted(const fabric::Completion& completion, uint32_t visitor) {
-  // Of one that has been turned away meanwhile.
+  // The completion belongs to a visitor that has been turned away meanwhile.
   if (lobby_[visitor] == nullptr || lobby_[visitor]->id() != completion.queue_pair) return absl::OkStatus();
   std::unique_ptr<fabric::QueuePair> queue_pair = std::move(lobby_[visitor]);
   if (!completion.ok() || completion.bytes != kHeaderBytes) return absl::OkStatus();

@@ -96,7 +96,7 @@ class SendReceiveEndpoint final : public Endpoint {
   uint32_t members() const { return static_cast<uint32_t>(members_.size()); }
   uint32_t exchanges() const { return static_cast<uint32_t>(exchanges_.size()); }
   uint32_t returned_at_once() const { return options_.credits / 2; }
-  /// Of one member: messages of all exchanges, the credits for what was sent to it, its hello.
+  /// How many receives are posted for one member: messages of all exchanges, the credits for what was sent to it, its hello.
   uint32_t receives() const { return exchanges() * (options_.credits + 2) + 1; }
   fabric::QueuePairOptions PairOptions() const;
   void ResetFlows();
