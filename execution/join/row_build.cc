@@ -135,6 +135,7 @@ absl::Status RowBuild::Combine(TaskContext& context, uint32_t part) {
   ChargeAccesses(context, rows, table_bytes());
   if (filter_.has_value()) {
     context.Charge(rows, plan::work_cost::kFilterRowPs);
+    ChargeAccesses(context, rows, filter_->bytes().size());
     AddToFilter(first, end);
   }
   if (direct_ != nullptr) return InsertDirect(first, end);
