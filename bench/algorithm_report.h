@@ -36,16 +36,19 @@ Json WithoutRounds(Json rows);
 
 /// Bars of speeds: a group for each case.
 std::string SpeedPlot(const std::string& title, const std::vector<CaseFigures>& figures);
+/// Likewise of medians.
+std::string TimePlot(const std::string& title, const std::vector<CaseFigures>& figures);
 
 /// Sets the key to three decimals, or leaves it out.
 void SetRatio(Json& summary, const std::string& key, const std::optional<double>& ratio);
 
 // Summaries. Settings of the figures are those of JoinWorkload and AggregateWorkload.
 
-/// Of the most tuples, and in keys that end with a size (`rrj_over_ghj_16m`) of each if there are several;
-/// always of the highest selectivity and the least skew. `uniform_over_zipf_1` is of Zipf 0 and 1.
+/// Ratios of the case with the most tuples, the highest selectivity and the least skew. If there are several
+/// sizes, each has keys that end with it besides (`rrj_over_ghj_16m`). `uniform_over_zipf_1` compares Zipf 0
+/// and 1.
 Json JoinSummary(const std::vector<CaseFigures>& figures);
-/// Of the most tuples; keys name the number of groups.
+/// Ratios of the cases with the most tuples; keys name the number of groups.
 Json AggregateSummary(const std::vector<CaseFigures>& figures);
 
 }  // namespace nam::bench

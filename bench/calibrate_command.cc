@@ -28,7 +28,8 @@ absl::StatusOr<Calibrated> Calibrate(catalog::Attachment& attachment, const Cali
   Calibrated calibrated;
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
   calibrated.fabric = cluster.fabric();
-  // Of another version of the program some may be unknown here: then all are measured as for the first time.
+  // Constants that another version of the program has stored may be unknown here: then all are measured as
+  // for the first time.
   calibrated.before = catalog::FromProto(cluster.constants()).value_or(catalog::FabricConstants());
   ProgressLine progress;
   const CalibrationOptions how{.rounds = options.rounds, .proceed = [&](const std::string& doing) {

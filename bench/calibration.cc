@@ -221,7 +221,7 @@ class Calibration {
     NAM_RETURN_IF_ERROR(MeasureAccesses(l2 / 2, &FabricConstants::l2_access_ps));
     NAM_RETURN_IF_ERROR(MeasureAccesses(std::max(l2, l3 / 2), &FabricConstants::l3_access_ps));
     NAM_RETURN_IF_ERROR(MeasureAccesses(4 * l3, &FabricConstants::memory_access_ps));
-    // Of a host under load one may have come out faster than what is nearer.
+    // On a host under load a level may have come out faster than the one before it.
     constants_.l3_access_ps = std::max(constants_.l3_access_ps, constants_.l2_access_ps);
     constants_.memory_access_ps = std::max(constants_.memory_access_ps, constants_.l3_access_ps);
     return absl::OkStatus();

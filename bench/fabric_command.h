@@ -6,7 +6,7 @@
 
 namespace nam::bench {
 
-/// Of all benchmarks that need no cluster.
+/// Options that all benchmarks without a cluster have.
 struct TestbedCommandOptions {
   std::string fabric = "shm";
   std::string generation = "fdr";

@@ -7,7 +7,7 @@
 
 namespace nam::bench {
 
-/// Of the benchmarks that stream blocks.
+/// Options that all benchmarks of streamed blocks have.
 struct StreamBenchOptions {
   TestbedCommandOptions testbed;
   uint64_t block_bytes = 2048;

@@ -84,7 +84,7 @@ class BenchServer final : public ServerEnd {
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> datagrams_{0};
 
-  // Of the thread that takes datagrams, once it runs.
+  // What the thread that takes datagrams uses, once it runs.
   std::unique_ptr<fabric::CompletionQueue> datagram_completions_;
   std::unique_ptr<fabric::MemoryRegion> datagram_buffer_;
   std::unique_ptr<fabric::DatagramQueuePair> datagram_queue_pair_;

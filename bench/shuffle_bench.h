@@ -58,7 +58,7 @@ class ShuffleBench {
     Plan plan = Plan::kPipelined;
     std::vector<double> ms;
     bool equal = true;  // to the first answer to the query
-    // Of the last run:
+    // What the last run took:
     uint64_t sent_bytes = 0;  // by SEND
     ShuffleWork work;
     double network_bytes = 0;      // sim: that reached compute servers' cards

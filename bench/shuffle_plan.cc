@@ -65,8 +65,8 @@ class Legs {
   }
 
  private:
-  /// Of the driving table: what anything asks for, or all of it, ascending. Tuples that are read whole travel
-  /// whole.
+  /// Columns of the driving table that anything asks for, or all of them, ascending. Tuples that are read whole
+  /// travel whole.
   std::vector<ScanOutput> FirstColumns() const {
     std::vector<ScanOutput> columns;
     for (uint32_t slot = 0; slot < ScanOf(stage_, stage_.claimed()).slots.size(); ++slot) {

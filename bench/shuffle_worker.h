@@ -74,16 +74,16 @@ class ShuffleWorker {
   };
   /// Scratch of one leg, so that a leg can be worked on while the one before is held up.
   struct Level {
-    // Of what is routed to this leg.
+    // Tuples that are routed to this leg, and where they go.
     std::vector<uint8_t> to = std::vector<uint8_t>(execution::kChunkRows);
     std::vector<uint32_t> order = std::vector<uint32_t>(execution::kChunkRows);
     std::vector<uint32_t> starts;
     std::vector<Outgoing> outgoing;  // by server
-    // Of the message that is worked on.
+    // The message that is worked on.
     std::vector<uint32_t> offsets;
     std::unique_ptr<execution::Chunk> arrived;
     std::unique_ptr<execution::SinkTask> build;
-    /// Of probes: the tuples that have a partner, laid out as the next leg, or as the sink's input.
+    /// Tuples of a probe that have a partner, laid out as the next leg, or as the sink's input.
     std::unique_ptr<execution::Chunk> matched;
   };
   /// Output of a join, laid out as the next leg's messages.

@@ -37,7 +37,7 @@ struct SimulatedCheckoutOptions {
   int64_t measured_us = 4'000;
   /// Memory is ready for so many: no index is split while it is measured.
   uint64_t expected_orders = 1'000'000;
-  // Of two-phase commit.
+  // For two-phase commit:
   MessageCost message;
   int participants = kRowServers;  // threads, shared out over the servers
   int coordinators = 1;            // threads of the transaction manager's machine
@@ -67,7 +67,7 @@ class SimulatedCheckout {
   virtual ~SimulatedCheckout() = default;
 
   absl::StatusOr<SimulatedRates> Run(uint32_t clients);
-  /// Of all runs together.
+  /// What all runs together must add up to.
   absl::StatusOr<tpcw::CheckoutInvariants> Check();
 
  protected:

@@ -40,9 +40,9 @@ struct QueryTimes {
   std::optional<double> LoopOverOurs() const;
 };
 
-/// Of at least one value.
+/// The median of at least one value.
 double Median(std::vector<double> values);
-/// Nothing for no values. Of positive numbers; others count as very small ones.
+/// The geometric mean of positive numbers; others count as very small ones. Nothing if there are no values.
 std::optional<double> GeometricMean(const std::vector<double>& values);
 
 struct SsbSummary {

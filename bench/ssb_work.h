@@ -49,7 +49,7 @@ class SsbWork final : public ClusterWork {
   // After Run:
   const std::vector<QueryTimes>& times() const { return times_; }
   using Rows = std::vector<std::vector<Value>>;
-  /// Of each query, as the first contender gave them.
+  /// The rows of each query, as the first contender gave them.
   const std::vector<Rows>& answers() const { return answers_; }
   double load_lineorder_rows_per_second() const { return load_lineorder_rows_per_second_; }
   /// Nothing to show for contenders that did not take part.

@@ -32,7 +32,7 @@ class Workload {
 
   /// Makes the data of a case in place of the one before.
   virtual void Make(size_t index) = 0;
-  // Of the case that was made:
+  // What the case that was made last consists of:
   virtual std::vector<TupleTable> tables() const = 0;
   /// Not by the algorithms that are measured.
   virtual Answer Expected() const = 0;

@@ -244,6 +244,9 @@ absl::StatusOr<std::unique_ptr<execution::Endpoint>> ComputeServerImpl::OpenEndp
   options.exchanges.assign(request.exchanges(),
                            execution::RepartitionAmong(static_cast<uint32_t>(request.members_size())));
   NAM_ASSIGN_OR_RETURN(fabric::Fabric* const fabric, ExchangeFabric(request.sockets()));
+  // Simulated hosts have no sockets, but pay for them.
+  if (request.sockets() && fabric->kind() == fabric::Kind::kSim)
+    options.message_cost = execution::kIpOverInfinibandCost;
   return execution::SendReceiveEndpoint::Open(*fabric, std::move(options), exchange_host_);
 }
 

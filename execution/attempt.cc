@@ -73,6 +73,7 @@ class Attempt::Worker {
       }
       const PreparedPipeline& pipeline = stage_.pipeline(p);
       if (pipeline.exchange_sink != nullptr) {
+        if (pipeline.key_filters != nullptr) NAM_RETURN_IF_ERROR(ShipFilters(p));
         sending.push_back(p);  // when its receiver's turn has come
       } else if (pipeline.received != nullptr) {
         NAM_RETURN_IF_ERROR(stage_.Explained(p, RunStreamed(std::exchange(sending, {}), p)));
@@ -129,6 +130,22 @@ class Attempt::Worker {
     for (const uint32_t p : ended) EndTask(p);
     return absl::OkStatus();
   }
+  /// This thread's share of the Bloom filters that the pipeline, which sends, asks. The last thread sees that
+  /// all of them are whole.
+  absl::Status ShipFilters(uint32_t p) {
+    const auto& send = std::get<plan::ExchangeSend>(stage_.plan().pipelines[p].sink);
+    KeyFilters& filters = *stage_.pipeline(p).key_filters;
+    Endpoint& endpoint = *context_.channels().exchange;
+    filters.SetOwn(*stage_.pipeline(*send.filtered_by).row_build->filter());
+    NAM_RETURN_IF_ERROR(stage_.Explained(*send.filtered_by, filters.Ship(context_, endpoint)));
+    Progress& progress = *attempt_.progress_[p];
+    if (progress.tasks_to_make.fetch_sub(1) == 1) {
+      NAM_RETURN_IF_ERROR(filters.Complete(endpoint));
+      progress.made->Set();
+    }
+    return Await(*progress.made);
+  }
+
   std::unique_ptr<PipelineTask> NewTask(uint32_t p) {
     const PreparedPipeline& pipeline = stage_.pipeline(p);
     return pipeline.NewTask(context_, pipeline.source->NewTask(context_));

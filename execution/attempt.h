@@ -48,6 +48,10 @@ struct ExchangeLanes {
 ///     ─────── barrier of this server's threads ───────
 ///     P2 scan ─▶ send ═══▶ P3 receive ─▶ probe P1 ─▶ … ─▶ pages
 ///
+/// Where rows are filtered before they are sent (plan::ExchangeSend::filtered_by), the barrier is before P2,
+/// and behind it each thread sends and receives its share of the Bloom filters; a second barrier is behind
+/// that. Whoever waits there has sent its share.
+///
 /// A thread that waits at the barrier does not answer its peers, which run out of credit and wait: for
 /// threads of this server that are still at P1, and what these wait for, others send in P0.
 ///
@@ -100,7 +104,7 @@ class Attempt {
     uint32_t parts = 0;  // once combinable
     std::atomic<uint32_t> next_part = 0;
     std::atomic<uint32_t> parts_left = 0;
-    std::unique_ptr<fabric::Event> made;        // all tasks; where they wait for each other
+    std::unique_ptr<fabric::Event> made;        // all tasks, or key filters; where they wait for each other
     std::unique_ptr<fabric::Event> combinable;  // all tasks have ended
     std::unique_ptr<fabric::Event> complete;    // all parts are combined
     std::vector<uint64_t> rows;                 // that left the source, then each step; guarded by mutex_

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/status_macros.h"
 #include "execution/exchange/exchange_layout.h"
@@ -33,14 +35,30 @@ absl::Status PipelinePreparation::MakeExchangeSink(const plan::ExchangeSend& sin
   if (inputs.members == 0) return NoMembers();
   // Other sources have no share of a member's: all of them would send all rows.
   if (out_.scan == nullptr && out_.received == nullptr) return NotRun("an exchange of these rows");
+  if (sink.filtered_by.has_value()) {
+    out_.key_filters = std::make_unique<KeyFilters>(
+        KeyFilters::Options{.exchange = FilterExchangeNumber(stage_.plan(), inputs.stage, number_),
+                            .self = inputs.member,
+                            .members = inputs.members},
+        stage_.build_budget());
+  }
   NAM_ASSIGN_OR_RETURN(
       out_.exchange_sink,
       ExchangeSink::Make({.rows = schema(),
                           .keys = sink.keys,
                           .exchange = ExchangeNumber(stage_.plan(), inputs.stage, sink.exchange),
-                          .attempt = inputs.exchange_attempt()},
+                          .attempt = inputs.exchange_attempt(),
+                          .filters = out_.key_filters.get()},
                          stage_.result_budget_));
   return absl::OkStatus();
+}
+
+bool PipelinePreparation::FiltersRows() const {
+  const auto& pipelines = stage_.plan().pipelines;
+  return std::any_of(pipelines.begin(), pipelines.end(), [&](const plan::Pipeline& pipeline) {
+    const auto* send = std::get_if<plan::ExchangeSend>(&pipeline.sink);
+    return send != nullptr && send->filtered_by == number_;
+  });
 }
 
 }  // namespace nam::execution

@@ -281,6 +281,10 @@ uint64_t PipelinePreparation::RowsHere() const {
   return rows;
 }
 
+uint64_t PipelinePreparation::RowsReceived() const {
+  return static_cast<uint64_t>(plan_.estimates[0].rows) / stage_.inputs().members;
+}
+
 std::vector<partitioner::Piece> PipelinePreparation::PiecesOfBuild() const {
   const uint64_t pieces = kBuildPiecesOfAThread * static_cast<uint64_t>(stage_.inputs().threads);
   return partitioner::PiecesOf(*stage_.inputs().tables[out_.table], out_.partitions,

@@ -85,7 +85,8 @@ class PipelinePreparation {
   absl::Status MakeExchangeSink(const plan::ExchangeSend& sink);
   /// The states of groups over these rows, merged: of the layout that who made them derived from the rows.
   static absl::StatusOr<std::unique_ptr<const AggregatePlan>> MergeOf(const plan::AggregateSink& partial,
-                                                                      const plan::Schema& rows);
+                                                                      const plan::Schema& rows,
+                                                                      bool part_by_part);
   absl::Status MakeResult(const plan::ResultSink& sink);
   absl::Status MakeSort(const plan::SortSink& sink);
   absl::Status MakeRuns(const plan::ResultSink& sink, std::span<const OrderSlot> order);
@@ -98,7 +99,11 @@ class PipelinePreparation {
   /// For each key of the build side whether blanks at its end do not count.
   absl::StatusOr<std::vector<bool>> IgnoresBlanks(const plan::BuildSink& sink) const;
   bool IsDrained() const;
+  /// Whether Bloom filters of what this pipeline builds say which rows are sent.
+  bool FiltersRows() const;
   uint64_t RowsHere() const;
+  /// Of rows that are received, that come to this member if all get as many: an estimate.
+  uint64_t RowsReceived() const;
   bool sends() const { return std::holds_alternative<plan::ExchangeSend>(plan_.sink); }
   const plan::Schema& schema() const { return out_.absorbed.pipeline.schemas.back(); }
 

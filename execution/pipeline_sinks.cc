@@ -7,6 +7,7 @@
 #include "execution/pipeline_preparation.h"
 #include "execution/rows/row_appender.h"
 #include "plan/flow.h"
+#include "plan/join_algorithm.h"
 #include "plan/slot_of.h"
 
 /// The sinks of pipelines.
@@ -75,8 +76,9 @@ std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const pla
   if (sink.keys.size() != 1) return std::nullopt;
   const std::optional<uint32_t> slot = plan::BareSlot(sink.keys[0]);
   if (!slot.has_value()) return std::nullopt;
-  if (out_.scan == nullptr) return std::nullopt;  // how many rows there are is not known
-  DirectTable::Options options{.rows = RowsHere(), .unique = sink.unique};
+  if (out_.scan == nullptr && out_.received == nullptr) return std::nullopt;  // nobody knows how many rows
+  DirectTable::Options options{.rows = out_.scan != nullptr ? RowsHere() : RowsReceived(),
+                               .unique = sink.unique};
   if (PhysicalOf(sink.keys[0].type) == Physical::kText) {
     const CodeMeaning* const meaning = meanings_[*slot];
     if (meaning == nullptr || meaning->dictionary == nullptr || meaning->dictionary->size() == 0)
@@ -88,6 +90,7 @@ std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const pla
   if (!bounds.narrow()) return std::nullopt;
   options.key_min = static_cast<int64_t>(bounds.low);
   options.key_max = static_cast<int64_t>(bounds.high);
+  if (out_.scan == nullptr) return options;
   // A table that is split by this very key has a share of the numbers for each part.
   const plan::Pipeline& pipeline = out_.absorbed.pipeline;
   const auto& scan = std::get<plan::BlockScan>(pipeline.source);
@@ -107,6 +110,11 @@ std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const pla
 absl::Status PipelinePreparation::MakeBuild(const plan::BuildSink& sink) {
   std::optional<DirectTable::Options> direct = DirectOptions(sink);
   if (direct.has_value() && !DirectTable::Fits(*direct)) direct.reset();
+  // How many rows are received was a guess, for which nothing is to be lost that would fit otherwise.
+  const uint64_t received_bytes_max = stage_.build_budget().bytes() / 4;
+  if (direct.has_value() && out_.received != nullptr &&
+      (direct->unique || DirectTable::BytesNeeded(*direct) > received_bytes_max))
+    direct.reset();
   const bool text = !sink.keys.empty() && PhysicalOf(sink.keys[0].type) == Physical::kText;
   const bool codes = std::all_of(sink.payload.begin(), sink.payload.end(),
                                  [&](uint32_t slot) { return meanings_[slot] != nullptr; });
@@ -157,6 +165,7 @@ absl::Status PipelinePreparation::MakeRowBuild(const plan::BuildSink& sink,
   NAM_ASSIGN_OR_RETURN(RowBuild::Options options, RowBuildOptions(sink, schema(), meanings_));
   options.direct = std::move(direct);
   options.match_bits = IsDrained();
+  if (FiltersRows()) options.false_positives = plan::kBloomError;
   NAM_ASSIGN_OR_RETURN(options.ignores_blanks, IgnoresBlanks(sink));
   options.pages_max = PagesMax(options.layout, stage_.build_budget());
   NAM_ASSIGN_OR_RETURN(out_.row_build, RowBuild::Make(std::move(options), stage_.build_budget()));
@@ -172,7 +181,7 @@ absl::Status PipelinePreparation::MakeAggregate(const plan::AggregateSink& sink)
     const plan::Pipeline& from = stage_.plan().pipelines[pages->pipeline];
     const auto* const partial = std::get_if<plan::AggregateSink>(&from.sink);
     if (partial == nullptr) return NotRun("a merge of what are no groups");
-    NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, MergeOf(*partial, from.schemas.back()));
+    NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, MergeOf(*partial, from.schemas.back(), /*part_by_part=*/false));
   } else {
     NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, AggregatePlan::Make({.group_by = sink.group_by,
                                                                    .aggregates = sink.aggregates,
@@ -189,13 +198,14 @@ absl::Status PipelinePreparation::MakeAggregate(const plan::AggregateSink& sink)
 }
 
 absl::StatusOr<std::unique_ptr<const AggregatePlan>> PipelinePreparation::MergeOf(
-    const plan::AggregateSink& partial, const plan::Schema& rows) {
+    const plan::AggregateSink& partial, const plan::Schema& rows, bool part_by_part) {
   return AggregatePlan::Make({.group_by = partial.group_by,
                               .aggregates = partial.aggregates,
                               .schema = rows,
                               .meanings = {},
                               .input = AggregateInput::kGroups,
-                              .parts = partial.parts});
+                              .parts = partial.parts,
+                              .part_by_part = part_by_part});
 }
 
 absl::Status PipelinePreparation::MakePartedGroups(const plan::AggregateSink& sink) {

@@ -13,6 +13,7 @@
 #include "execution/aggregate/aggregate_sink.h"
 #include "execution/exchange/exchange_sink.h"
 #include "execution/exchange/exchange_source.h"
+#include "execution/exchange/key_filters.h"
 #include "execution/join/direct_build.h"
 #include "execution/join/row_build.h"
 #include "execution/partition/parted_groups.h"
@@ -114,6 +115,7 @@ struct PreparedPipeline {
   std::unique_ptr<AggregateSink> aggregate;
   std::unique_ptr<PartedGroups> parted_groups;
   std::unique_ptr<PartitionSink> partition_sink;
+  std::unique_ptr<KeyFilters> key_filters;  // of an exchange_sink that asks them
   std::unique_ptr<ExchangeSink> exchange_sink;
   std::unique_ptr<const RowsPlan> rows_plan;
   std::unique_ptr<const RowsPlan> runs_plan;  // of a sink that may make runs

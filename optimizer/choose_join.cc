@@ -149,6 +149,7 @@ JoinChoice TreeLowering::Choose(const JoinOf& join, const Flow& probed, const Fl
   if (join.rows >= 0 && probed.rows() > 0) work.probe.matching = std::min(1.0, join.rows / probed.rows());
   return Choose(work, {.by_parts = MayGoByParts(join.left),
                        .exchange = streams() && MayExchange(join, probed, built),
+                       .drops_probe = work.drops_probe,
                        .build_too_large = whole && IsTooLarge(built.rows(), built.schema()),
                        .session_too_small = !whole && std::max(probed.rows(), built.rows()) > kFewRows});
 }

@@ -37,6 +37,7 @@ struct GroupChoice {
 struct JoinPossibilities {
   bool by_parts = true;            // its keys have hashes
   bool exchange = false;           // rows can be sent to the owner of their part
+  bool drops_probe = true;         // rows of the probe side without a partner leave no row
   bool build_too_large = false;    // for a server's memory
   bool session_too_small = false;  // the session would make it, and there are more rows than it is to hold
 };

@@ -35,7 +35,7 @@ double CostOf(const BytePasses& passes, const ByteCosts& costs);
 
 /// What a Bloom filter leaves of rows of which a share has partners: its false positives beside them.
 double AfterBloom(double selectivity, double error);
-inline constexpr double kBloomError = 0.1;
+using plan::kBloomError;
 
 /// Who works on a query.
 struct ClusterShape {

@@ -2,7 +2,6 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "optimizer/join_sides.h"
@@ -68,7 +67,7 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
     const bool whole_matters = join.kind != JoinKind::kFull;
     if (inner && !fits(built) && fits(probed)) swap();
     const bool whole = whole_matters && scans(built);
-    const auto streamed = [&] { return join.choice->algorithm == JoinAlgorithm::kGhj; };
+    const auto streamed = [&] { return plan::IsStreamed(join.choice->algorithm); };
     // A star's joins are chosen before it is known where their sides come from.
     if (!join.choice.has_value() || (streamed() && !MayExchange(join, probed, built)))
       join.choice = Choose(join, probed, built, whole);
@@ -197,8 +196,6 @@ absl::StatusOr<TreeLowering::Side> TreeLowering::ByParts(std::vector<Expr> keys,
 
 absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, Flow built) {
   const JoinAlgorithm algorithm = join.choice->algorithm;
-  if (algorithm == JoinAlgorithm::kGhjBloom)
-    return NotSupported(absl::StrCat("nam.join = '", plan::NameOf(algorithm), "'"));
   std::vector<Expr> left = join.left, right = join.right;
   DropBlanks(left, right);
   // As both sides are to have as many parts, what comes of the first one does not change them.

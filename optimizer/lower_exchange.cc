@@ -12,6 +12,9 @@
 ///
 ///     build side ─▶ send by key ══▶ receive ─▶ build
 ///     probe side ─▶ send by key ══▶ receive ─▶ probe ─▶ …      once the build is complete
+///
+/// With Bloom filters the probe side is read once the build is complete on all servers, and they have sent
+/// each other the filters of their keys.
 namespace nam::optimizer {
 
 using plan::Expr;
@@ -30,9 +33,9 @@ bool TreeLowering::MayExchange(const JoinOf& join, const Flow& probed, const Flo
   return MayGoByParts(join.left) && !asks && scans(probed) && scans(built);
 }
 
-Flow TreeLowering::Exchange(Flow flow, std::vector<uint32_t> keys) {
-  const uint32_t exchange = exchanges_++;
-  Flow received{.pipeline = {.source = plan::ExchangeReceive{exchange},
+Flow TreeLowering::Exchange(Flow flow, plan::ExchangeSend send) {
+  send.exchange = exchanges_++;
+  Flow received{.pipeline = {.source = plan::ExchangeReceive{send.exchange},
                              .steps = {},
                              .sink = {},
                              .schemas = {flow.schema()},
@@ -40,7 +43,7 @@ Flow TreeLowering::Exchange(Flow flow, std::vector<uint32_t> keys) {
                              .after = {},
                              .stage = flow.pipeline.stage},
                 .layout = flow.layout};
-  builder_.Close(std::move(flow), plan::ExchangeSend{exchange, std::move(keys)});
+  builder_.Close(std::move(flow), std::move(send));
   return received;
 }
 
@@ -56,7 +59,7 @@ absl::StatusOr<Flow> TreeLowering::JoinByExchange(const JoinOf& join, Flow probe
   const NullKeys of_built = KeepsBuilt(join.kind) ? NullKeys::kWritten : NullKeys::kLeftOut;
   NAM_ASSIGN_OR_RETURN(std::vector<uint32_t> built_keys,
                        KeepForJoin(std::move(right), join.behind, of_built, built));
-  Flow build = Exchange(std::move(built), built_keys);
+  Flow build = Exchange(std::move(built), {.keys = built_keys});
   plan::BuildSink sink{.keys = {}, .payload = SlotsWhere(build.layout, join.behind)};
   for (const uint32_t key : built_keys) sink.keys.push_back(plan::SlotExpr(build.schema(), key));
   Layout payload;
@@ -68,7 +71,12 @@ absl::StatusOr<Flow> TreeLowering::JoinByExchange(const JoinOf& join, Flow probe
   const NullKeys of_probed = KeepsProbed(join.kind) ? NullKeys::kWritten : NullKeys::kLeftOut;
   NAM_ASSIGN_OR_RETURN(std::vector<uint32_t> probed_keys,
                        KeepForJoin(std::move(left), join.behind, of_probed, probed));
-  Flow flow = Exchange(std::move(probed), probed_keys);
+  plan::ExchangeSend send{.keys = probed_keys};
+  if (join.choice->algorithm == plan::JoinAlgorithm::kGhjBloom) {
+    send.filtered_by = number;
+    probed.pipeline.after.push_back(number);
+  }
+  Flow flow = Exchange(std::move(probed), std::move(send));
   plan::ProbeStep probe{.build = number, .kind = join.kind, .null_aware = join.null_aware};
   for (const uint32_t key : probed_keys) probe.keys.push_back(plan::SlotExpr(flow.schema(), key));
   probe.keep = SlotsWhere(flow.layout, join.behind);

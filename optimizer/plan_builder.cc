@@ -27,6 +27,8 @@ void ForNames(plan::Pipeline& pipeline, Visit visit) {
   for (plan::StepNode& step : pipeline.steps) {
     if (auto* probe = std::get_if<plan::ProbeStep>(&step)) visit(probe->build);
   }
+  if (auto* send = std::get_if<plan::ExchangeSend>(&pipeline.sink); send != nullptr && send->filtered_by)
+    visit(*send->filtered_by);
   if (auto* feed = std::get_if<plan::FeedSink>(&pipeline.sink)) visit(feed->pipeline);
   for (uint32_t& before : pipeline.after) visit(before);
 }

@@ -137,7 +137,7 @@ class TreeLowering {
   absl::StatusOr<JoinChoice> Choose(const Plan& star, const TableRefs& tables, size_t j) const;
   JoinChoice Choose(const JoinWork& work, const JoinPossibilities& can) const;
   /// Streamed joins are chosen by the setting alone.
-  bool streams() const { return options_.join == plan::JoinAlgorithm::kGhj; }
+  bool streams() const { return plan::IsStreamed(options_.join); }
   GroupCosts CostsOfGroups(double rows, double groups, const plan::Schema& schema) const;
   /// Whether a build side of so many rows is larger than a server's memory for it.
   bool IsTooLarge(double rows, const plan::Schema& schema) const;
@@ -147,8 +147,9 @@ class TreeLowering {
   bool MayExchange(const JoinOf& join, const Flow& probed, const Flow& built);
   /// Both sides go by key to the servers, which build and probe in memory.
   absl::StatusOr<Flow> JoinByExchange(const JoinOf& join, Flow probed, Flow built);
-  /// A side's rows go through an exchange by these keys. Returns what each member receives.
-  Flow Exchange(Flow flow, std::vector<uint32_t> keys);
+  /// A side's rows go through an exchange, whose number is still to be said. Returns what each member
+  /// receives.
+  Flow Exchange(Flow flow, plan::ExchangeSend send);
 
   // lower_groups.cc
   absl::StatusOr<Flow> LowerAggregate(const Node& node, const ColumnSet& needed);

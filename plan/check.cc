@@ -375,9 +375,23 @@ class Checker {
       if (other >= number_ || from.stage != p.stage)
         return Bad("an exchange that is received before it is sent");
       if (from.schemas.back() != p.schemas[0]) return Bad("a schema that is not what flows");
+      if (send->filtered_by.has_value() && !DropsWithoutPartner(p, *send))
+        return Bad("rows that a filter drops and their receiver does not");
       sent = true;
     }
     return sent ? absl::OkStatus() : Bad("an exchange without a sender");
+  }
+
+  /// What has no partner in the build side by the keys that it is sent by leaves no row.
+  static bool DropsWithoutPartner(const Pipeline& p, const ExchangeSend& send) {
+    const auto* probe = p.steps.empty() ? nullptr : std::get_if<ProbeStep>(&p.steps[0]);
+    if (probe == nullptr || probe->build != *send.filtered_by || probe->keys.size() != send.keys.size())
+      return false;
+    for (size_t k = 0; k < send.keys.size(); ++k) {
+      if (BareSlot(probe->keys[k]) != send.keys[k]) return false;
+    }
+    return probe->kind == JoinKind::kInner || probe->kind == JoinKind::kSemi ||
+           probe->kind == JoinKind::kRight;
   }
 
   // ─── Steps
@@ -468,7 +482,17 @@ class Checker {
   }
 
   absl::Status CheckSink(const ExchangeSend& sink, const Schema& input) const {
-    return CheckKeySlots(sink.keys, input);
+    NAM_RETURN_IF_ERROR(CheckKeySlots(sink.keys, input));
+    if (!sink.filtered_by.has_value()) return absl::OkStatus();
+    const Pipeline& p = plan_.pipelines[number_];
+    if (!Waits(p, *sink.filtered_by)) return Bad("a filter of a pipeline that is not complete");
+    const Pipeline& built = plan_.pipelines[*sink.filtered_by];
+    const auto* build = std::get_if<BuildSink>(&built.sink);
+    if (build == nullptr || built.stage != p.stage ||
+        !std::holds_alternative<ExchangeReceive>(built.source) || sink.keys.empty() ||
+        build->keys.size() != sink.keys.size())
+      return Bad("a filter of what builds nothing that it receives by such keys");
+    return absl::OkStatus();
   }
 
   absl::Status CheckSink(const PartitionSink& sink, const Schema& input) const {

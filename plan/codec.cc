@@ -208,6 +208,7 @@ void Put(const FeedSink& feed, proto::SinkNode* out) {
 void Put(const ExchangeSend& send, proto::SinkNode* out) {
   out->mutable_send()->set_exchange(send.exchange);
   Put(send.keys, out->mutable_send()->mutable_keys());
+  if (send.filtered_by.has_value()) out->mutable_send()->set_filtered_by(*send.filtered_by);
 }
 
 void Put(const PartitionSink& partition, proto::SinkNode* out) {
@@ -439,9 +440,12 @@ absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
       result.limit = from.result().limit();
       return Take(from.result().runs(), Runs::kAlways, result.runs);
     }
-    case proto::SinkNode::kSend:
-      to = ExchangeSend{from.send().exchange(), NumbersOf(from.send().keys())};
+    case proto::SinkNode::kSend: {
+      ExchangeSend send{from.send().exchange(), NumbersOf(from.send().keys())};
+      if (from.send().has_filtered_by()) send.filtered_by = from.send().filtered_by();
+      to = std::move(send);
       return absl::OkStatus();
+    }
     case proto::SinkNode::kPartition:
       to = PartitionSink{NumbersOf(from.partition().keys()),
                          from.partition().parts(),

@@ -16,11 +16,18 @@ enum class JoinAlgorithm : uint8_t {
   kGhj,        // grace hash join: rows are sent to the server that owns their part
   kGhjBloom,   // as kGhj, but rows of the probe side without a partner are dropped by a Bloom filter first
 };
+/// How often the filters of kGhjBloom find a key that is not there.
+inline constexpr double kBloomError = 0.1;
 /// By JoinAlgorithm: the values of the setting nam.join.
 inline constexpr std::array<const char*, 6> kJoinAlgorithms = {"auto",     "pipelined", "rrj",
                                                                "rdma_ghj", "ghj",       "ghj_bloom"};
 constexpr const char* NameOf(JoinAlgorithm algorithm) {
   return kJoinAlgorithms[static_cast<size_t>(algorithm)];
+}
+
+/// Whether rows go from server to server, through no scratch memory.
+constexpr bool IsStreamed(JoinAlgorithm algorithm) {
+  return algorithm == JoinAlgorithm::kGhj || algorithm == JoinAlgorithm::kGhjBloom;
 }
 
 /// How the groups of several servers become one.

@@ -244,6 +244,10 @@ struct ResultSink {
 struct ExchangeSend {
   uint32_t exchange = 0;
   std::vector<uint32_t> keys;  // slots; none: to all receivers
+  /// A pipeline of the stage that builds over what it receives by as many keys: rows of which its members'
+  /// Bloom filters say that they have no partner are not sent. What receives them probes that build first,
+  /// and drops rows without a partner.
+  std::optional<uint32_t> filtered_by = std::nullopt;
 };
 
 /// Rows by parts in scratch memory, for a PartitionSource or a JoinSource.

@@ -410,7 +410,10 @@ class Printer {
   }
   std::string Sink(const ExchangeSend& send) const {
     return absl::StrCat("send by exchange ", send.exchange, send.keys.empty() ? " to all" : " by ",
-                        absl::StrJoin(Picked(send.keys, names_), ", "));
+                        absl::StrJoin(Picked(send.keys, names_), ", "),
+                        send.filtered_by.has_value()
+                            ? absl::StrCat(" what the Bloom filters of P", *send.filtered_by, " leave")
+                            : "");
   }
   std::string Sink(const PartitionSink& partition) const {
     return absl::StrCat(

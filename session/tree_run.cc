@@ -171,8 +171,8 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   absl::StatusOr<ResultSet> result = TryStages(noted);
   const bool too_large = result.status().GetPayload(execution::kBuildSidesTooLarge).has_value();
   const plan::JoinAlgorithm way = current_.lowering.join;
-  const bool other_way = (way == plan::JoinAlgorithm::kAuto || way == plan::JoinAlgorithm::kGhj) &&
-                         current_.lowering.build_bytes_max > 0;
+  const bool other_way =
+      (way == plan::JoinAlgorithm::kAuto || plan::IsStreamed(way)) && current_.lowering.build_bytes_max > 0;
   if (!too_large || noted.begun() || !other_way) return result;
   // Nobody reads what has been written so far.
   options_.stages.scratch().Use();

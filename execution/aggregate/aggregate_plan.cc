@@ -173,7 +173,7 @@ absl::StatusOr<std::unique_ptr<const AggregatePlan>> AggregatePlan::Make(const O
   std::unique_ptr<AggregatePlan> made(new AggregatePlan(std::move(layout)));
   if (options.input == AggregateInput::kGroups) {
     const plan::KeyDomain domain =
-        options.parts > 0 ? DomainOf(keys->schema(), options.parts) : plan::KeyDomain();
+        options.part_by_part ? DomainOf(keys->schema(), options.parts) : plan::KeyDomain();
     NAM_ASSIGN_OR_RETURN(made->keys_, GroupKeys::Make(std::span(slots).first(keys->size()), partial, {},
                                                       options.page_bytes, nullptr, domain));
     NAM_ASSIGN_OR_RETURN(made->program_, Program::Compile(slots, partial));

@@ -36,6 +36,7 @@ class AggregatePlan {
     uint32_t page_bytes = RowLayout::kMostPageBytes;
     uint32_t parts =
         0;  // above 0: groups travel in the layout of so many parts (execution/partition/parts.h)
+    bool part_by_part = false;   // kGroups of parts: a set has groups of one part at a time (Groups::Range)
     MemoShare* memos = nullptr;  // of the expressions; see Program::Compile
   };
   static absl::StatusOr<std::unique_ptr<const AggregatePlan>> Make(const Options& options);

@@ -86,6 +86,10 @@ class GroupSet {
   void Reset(Groups::Range range);
 
   uint32_t size() const { return groups_.size(); }
+  /// See Groups: where keys are of a domain not all groups are there.
+  uint32_t SelectPresent(uint32_t first, uint32_t count, uint32_t* positions) const {
+    return groups_.SelectPresent(first, count, positions);
+  }
   /// Memory that follows the values of groups, and not their number alone: rows of keys and texts.
   uint64_t value_bytes() const;
   GroupForm form() const { return groups_.form(); }

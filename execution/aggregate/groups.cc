@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
+#include "execution/aggregate/hash_numbers.h"
 #include "execution/aggregate/row_scratch.h"
 #include "execution/expression/vector_column.h"
 #include "execution/positions.h"
@@ -37,11 +38,13 @@ Groups::Groups(const GroupKeys& keys, KeyRows& rows, MemoryBudget& budget, Range
       indexes_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)),
       direct_(budget),
       number_of_(budget),
+      present_(budget),
       table_(budget),
       row_of_(budget),
       hash_of_(budget) {
   for (size_t i = 0; i < keys.size(); ++i) texts_ |= keys.key(i).physical == Physical::kText;
   if (form_ != GroupForm::kRows) numbers_ = std::make_unique_for_overwrite<uint64_t[]>(kChunkRows);
+  if (form_ == GroupForm::kPacked) missing_ = std::make_unique_for_overwrite<uint32_t[]>(kChunkRows);
 }
 
 Groups::~Groups() = default;
@@ -51,16 +54,13 @@ Groups::Range Groups::Bounded(Range range) const {
                                             : Range();
 }
 
-uint32_t Groups::HashOf(uint64_t number) {
-  return static_cast<uint32_t>(HashNumber(static_cast<int64_t>(number)));
-}
-
 absl::Status Groups::Assign(const Chunk& chunk, uint32_t* groups) {
   if (keys_.size() == 0 && size_ > 0) {
     std::fill_n(groups, chunk.selection().count, 0);
     return absl::OkStatus();
   }
   if (keys_.domain().known()) return AssignPermuted(chunk, groups);
+  if (form_ == GroupForm::kDirect && IsPlainCode(chunk)) return AssignCodes(chunk, groups);
   if (form_ != GroupForm::kRows) {
     switch (PackKeys(chunk)) {
       case Packed::kYes:
@@ -131,7 +131,11 @@ Groups::Packed Groups::PackCodes(const Column& column, const CodeMeaning& meanin
       }
     } else {  // code 0 is digit 0, or it is no NULL
       WithIndexes(column, rows, indexes_.get(), [&](auto index_of) {
-        for (uint32_t j = 0; j < rows.count; ++j) numbers[j] += weight * (codes[index_of(j)] + delta);
+        if (weight == 1) {  // a product of 64 bits takes long
+          for (uint32_t j = 0; j < rows.count; ++j) numbers[j] += codes[index_of(j)] + delta;
+        } else {
+          for (uint32_t j = 0; j < rows.count; ++j) numbers[j] += weight * (codes[index_of(j)] + delta);
+        }
       });
     }
   });
@@ -208,13 +212,13 @@ absl::Status Groups::CheckNumbered(uint32_t more) const {
 absl::Status Groups::AssignNumbers(const uint64_t* numbers, uint32_t count, uint32_t* groups) {
   NAM_RETURN_IF_ERROR(CheckNumbered(count));
   NAM_RETURN_IF_ERROR(number_of_.Grow(uint64_t{size_} + count));
-  return form_ == GroupForm::kDirect ? AssignDirect(numbers, count, groups)
-                                     : AssignPacked(numbers, count, groups);
+  if (form_ == GroupForm::kPacked) return AssignPacked(numbers, count, groups);
+  return AssignDirect([numbers](uint32_t j) { return numbers[j]; }, count, groups);
 }
 
 /// Where many groups are new nobody can foresee which, so nothing branches on it.
-template <typename Number>
-absl::Status Groups::AssignDirect(const Number* numbers, uint32_t count, uint32_t* groups) {
+template <typename NumberAt>
+absl::Status Groups::AssignDirect(NumberAt number_at, uint32_t count, uint32_t* groups) {
   constexpr uint32_t kManyOf = 32;  // one of so many tuples
   NAM_RETURN_IF_ERROR(direct_.Resize(range_.count));
   uint32_t* const direct = direct_.data() - range_.first;
@@ -222,19 +226,21 @@ absl::Status Groups::AssignDirect(const Number* numbers, uint32_t count, uint32_
   uint32_t size = size_;
   if (many_new_) {
     for (uint32_t j = 0; j < count; ++j) {
-      uint32_t group = direct[numbers[j]];
-      number_of[size] = numbers[j];
+      const uint64_t number = number_at(j);
+      uint32_t group = direct[number];
+      number_of[size] = number;
       const uint32_t is_new = group == 0;
       size += is_new;
       group = is_new != 0 ? size : group;
-      direct[numbers[j]] = group;
+      direct[number] = group;
       groups[j] = group - 1;
     }
   } else {
     for (uint32_t j = 0; j < count; ++j) {
-      uint32_t& group = direct[numbers[j]];
+      const uint64_t number = number_at(j);
+      uint32_t& group = direct[number];
       if (group == 0) [[unlikely]] {
-        number_of[size] = numbers[j];
+        number_of[size] = number;
         group = ++size;
       }
       groups[j] = group - 1;
@@ -245,13 +251,37 @@ absl::Status Groups::AssignDirect(const Number* numbers, uint32_t count, uint32_
   return absl::OkStatus();
 }
 
+/// Whether the only key is a code that is never NULL.
+bool Groups::IsPlainCode(const Chunk& chunk) const {
+  const GroupKeys::Key& key = keys_.key(0);
+  if (keys_.size() != 1 || !key.slot) return false;
+  const Column& column = chunk.column(*key.slot);
+  return column.kind == Column::Kind::kCodes && !column.meaning->null_code &&
+         !(column.rows != nullptr && key.nullable) && Packs(*column.meaning, 0);
+}
+
+absl::Status Groups::AssignCodes(const Chunk& chunk, uint32_t* groups) {
+  const GroupKeys::Key& key = keys_.key(0);
+  const Column& column = chunk.column(*key.slot);
+  const Selection rows = chunk.selection();
+  const uint64_t delta =
+      static_cast<uint64_t>(column.meaning->base) - static_cast<uint64_t>(key.low) + key.nullable;
+  NAM_RETURN_IF_ERROR(CheckNumbered(rows.count));
+  NAM_RETURN_IF_ERROR(number_of_.Grow(uint64_t{size_} + rows.count));
+  return WithCodes(column.base, column.width, [&](const auto* codes) {
+    return WithIndexes(column, rows, indexes_.get(), [&](auto index_of) {
+      return AssignDirect([=](uint32_t j) { return codes[index_of(j)] + delta; }, rows.count, groups);
+    });
+  });
+}
+
 /// Only numbers of the range may come; those of other keys of the domain have other parts.
 absl::Status Groups::AssignPermuted(const Chunk& chunk, uint32_t* groups) {
   const GroupKeys::Key& key = keys_.key(0);
   const plan::KeyDomain& domain = keys_.domain();
   const Selection rows = chunk.selection();
-  NAM_RETURN_IF_ERROR(CheckNumbered(rows.count));
-  NAM_RETURN_IF_ERROR(number_of_.Grow(uint64_t{size_} + rows.count));
+  NAM_RETURN_IF_ERROR(present_.Resize(range_.count));
+  size_ = static_cast<uint32_t>(range_.count);
   const Column& column = chunk.column(*key.slot);
   uint32_t* const numbers = indexes_.get();
   const bool in_place = column.kind == Column::Kind::kField && column.rows == nullptr &&
@@ -276,36 +306,60 @@ absl::Status Groups::AssignPermuted(const Chunk& chunk, uint32_t* groups) {
     }
   }
   if (greatest >= key.radix) return OutOfBounds();
-  const auto [least, most] = std::minmax_element(numbers, numbers + rows.count);
-  if (rows.count > 0 && (*least < range_.first || *most - range_.first >= range_.count)) return OutOfBounds();
-  return AssignDirect(numbers, rows.count, groups);
+  uint8_t* const present = present_.data();
+  const auto begin = static_cast<uint32_t>(range_.first);
+  uint32_t furthest = 0;
+  for (uint32_t j = 0; j < rows.count; ++j) {
+    groups[j] = numbers[j] - begin;  // below the range: wraps
+    furthest = std::max(furthest, groups[j]);
+  }
+  if (furthest >= size_) return OutOfBounds();
+  for (uint32_t j = 0; j < rows.count; ++j) present[groups[j]] = 1;
+  return absl::OkStatus();
+}
+
+uint32_t Groups::SelectPresent(uint32_t first, uint32_t count, uint32_t* positions) const {
+  if (!keys_.domain().known()) return count;
+  uint32_t kept = 0;
+  for (uint32_t j = 0; j < count; ++j) {
+    positions[kept] = j;
+    kept += present_[first + j];
+  }
+  return kept;
 }
 
 absl::Status Groups::AssignPacked(const uint64_t* numbers, uint32_t count, uint32_t* groups) {
   NAM_RETURN_IF_ERROR(table_.Reserve(count));
   uint32_t* const hashes = indexes_.get();
-  for (uint32_t j = 0; j < count; ++j) hashes[j] = HashOf(numbers[j]);
+  HashNumbers(numbers, count, hashes);
   if (table_.far()) {
     for (uint32_t j = 0; j < count; ++j) table_.Prefetch(hashes[j]);
   }
+  // Most are where their search begins. Which are not nobody can foresee: these are looked for afterwards.
+  uint32_t* const missing = missing_.get();
+  uint32_t left = 0;
   for (uint32_t j = 0; j < count; ++j) {
-    uint64_t at = table_.First(hashes[j]);
-    while (true) {
-      if (table_.Empty(at)) {
-        table_.Put(at, hashes[j], size_);
-        number_of_[size_] = numbers[j];
-        groups[j] = size_++;
-        break;
-      }
-      const uint32_t group = table_.Group(at);
-      if (table_.Hash(at) == hashes[j] && number_of_[group] == numbers[j]) {
-        groups[j] = group;
-        break;
-      }
-      at = table_.Next(at);
-    }
+    const uint64_t at = table_.First(hashes[j]);
+    const uint32_t group = table_.Empty(at) ? 0 : table_.Group(at);
+    const bool found = !table_.Empty(at) & (number_of_[group] == numbers[j]);
+    groups[j] = group;
+    missing[left] = j;
+    left += !found;
   }
+  for (uint32_t i = 0; i < left; ++i) groups[missing[i]] = FindOrPut(numbers[missing[i]], hashes[missing[i]]);
   return absl::OkStatus();
+}
+
+uint32_t Groups::FindOrPut(uint64_t number, uint32_t hash) {
+  for (uint64_t at = table_.First(hash);; at = table_.Next(at)) {
+    if (table_.Empty(at)) {
+      table_.Put(at, hash, size_);
+      number_of_[size_] = number;
+      return size_++;
+    }
+    const uint32_t group = table_.Group(at);
+    if (table_.Hash(at) == hash && number_of_[group] == number) return group;
+  }
 }
 
 void Groups::Reset(Range range) {
@@ -314,13 +368,10 @@ void Groups::Reset(Range range) {
 }
 
 void Groups::Reset() {
-  constexpr uint64_t kManyOf = 16;  // more than one of so many numbers
-  if (form_ == GroupForm::kDirect && size_ > 0) {
-    if (size_ > range_.count / kManyOf) {
-      std::fill_n(direct_.data(), range_.count, 0);
-    } else {
-      for (uint32_t group = 0; group < size_; ++group) direct_[number_of_[group] - range_.first] = 0;
-    }
+  if (keys_.domain().known()) {
+    std::fill_n(present_.data(), size_, 0);
+  } else if (form_ == GroupForm::kDirect) {
+    for (uint32_t group = 0; group < size_; ++group) direct_[number_of_[group] - range_.first] = 0;
   }
   many_new_ = false;
   table_.Reset();
@@ -329,7 +380,7 @@ void Groups::Reset() {
 }
 
 absl::Status Groups::Adopt(const Groups& other, std::span<const uint32_t> theirs, uint32_t* mine) {
-  NAM_CHECK(form_ == other.form_ && theirs.size() <= kChunkRows);
+  NAM_CHECK(form_ == other.form_ && theirs.size() <= kChunkRows && !keys_.domain().known());
   const auto count = static_cast<uint32_t>(theirs.size());
   if (form_ == GroupForm::kRows) return AdoptRows(other, theirs, mine);
   for (uint32_t j = 0; j < count; ++j) numbers_[j] = other.number_of_[theirs[j]];
@@ -361,7 +412,7 @@ void Groups::ReadPacked(std::span<const uint32_t> groups, size_t i, KeyColumns& 
     const plan::KeyDomain& domain = keys_.domain();
     auto* const numbers = reinterpret_cast<int64_t*>(into.values.get());
     for (size_t j = 0; j < groups.size(); ++j)
-      numbers[j] = domain.low + domain.Inverse(static_cast<uint32_t>(number_of_[groups[j]]));
+      numbers[j] = domain.low + domain.Inverse(static_cast<uint32_t>(range_.first) + groups[j]);
     column = {.kind = Column::Kind::kValues, .physical = Physical::kInt64, .base = into.values.get()};
     return;
   }

@@ -17,6 +17,11 @@ bool HasTexts(const plan::Schema& rows) {
                      [](const plan::Slot& slot) { return PhysicalOf(slot.type) == Physical::kText; });
 }
 
+bool IsFiltered(const plan::Pipeline& pipeline) {
+  const auto* send = std::get_if<plan::ExchangeSend>(&pipeline.sink);
+  return send != nullptr && send->filtered_by.has_value();
+}
+
 }  // namespace
 
 absl::StatusOr<RowLayout> ExchangeLayout(const plan::Schema& rows) {
@@ -36,7 +41,20 @@ absl::StatusOr<ExchangeShape> ExchangeShapeOf(const plan::PhysicalPlan& plan, ui
     shape.message_bytes = std::max(shape.message_bytes, (bytes + 63) / 64 * 64);
     ++shape.exchanges;
   }
+  for (const plan::Pipeline& pipeline : plan.pipelines)
+    shape.exchanges += pipeline.stage == stage && IsFiltered(pipeline);
   return shape;
+}
+
+uint32_t FilterExchangeNumber(const plan::PhysicalPlan& plan, uint32_t stage, uint32_t sender) {
+  uint32_t number = 0;
+  for (uint32_t p = 0; p < plan.pipelines.size(); ++p) {
+    const plan::Pipeline& pipeline = plan.pipelines[p];
+    if (pipeline.stage != stage) continue;
+    number += std::holds_alternative<plan::ExchangeReceive>(pipeline.source);
+    number += p < sender && IsFiltered(pipeline);
+  }
+  return number;
 }
 
 uint32_t ExchangeNumber(const plan::PhysicalPlan& plan, uint32_t stage, uint32_t exchange) {

@@ -13,7 +13,8 @@ namespace nam::execution {
 /// pages the largest that fits a message with its header.
 absl::StatusOr<RowLayout> ExchangeLayout(const plan::Schema& rows);
 
-/// What the messages of a stage's exchanges are: pages of the largest of its layouts.
+/// What the messages of a stage's exchanges are: pages of the largest of its layouts. A sender that asks
+/// Bloom filters has an exchange of its own for these.
 struct ExchangeShape {
   uint32_t exchanges = 0;
   uint32_t message_bytes = 0;
@@ -23,5 +24,7 @@ absl::StatusOr<ExchangeShape> ExchangeShapeOf(const plan::PhysicalPlan& plan, ui
 /// The place of an exchange among those of its stage, in the order of their receivers: what comes later is
 /// nearer to the result.
 uint32_t ExchangeNumber(const plan::PhysicalPlan& plan, uint32_t stage, uint32_t exchange);
+/// … and of the filters that this pipeline, which sends, asks: behind those of rows.
+uint32_t FilterExchangeNumber(const plan::PhysicalPlan& plan, uint32_t stage, uint32_t sender);
 
 }  // namespace nam::execution

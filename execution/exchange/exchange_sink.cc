@@ -1,6 +1,7 @@
 #include "execution/exchange/exchange_sink.h"
 
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/status_macros.h"
 #include "execution/aggregate/group_keys.h"
 #include "execution/budget_array.h"
+#include "execution/charge_accesses.h"
 #include "execution/exchange/endpoint.h"
 #include "execution/exchange/exchange_layout.h"
 #include "execution/partition/packed_page.h"
@@ -31,7 +33,9 @@ class ExchangeSink::Task final : public SinkTask {
         groups_(static_cast<uint32_t>(endpoint.options().exchanges[sink.options_.exchange].size())),
         open_(groups_),
         staging_(sink.budget_),
-        hashes_(std::make_unique_for_overwrite<uint64_t[]>(sink.layout_.rows_max())) {
+        hashes_(std::make_unique_for_overwrite<uint64_t[]>(sink.layout_.rows_max())),
+        kept_(std::make_unique_for_overwrite<uint32_t[]>(sink.layout_.rows_max())) {
+    std::iota(kept_.get(), kept_.get() + layout_.rows_max(), 0);
     for (size_t i = 0; i < layout_.fields(); ++i) {
       if (layout_.field(i).physical == Physical::kText) texts_.push_back(i);
     }
@@ -87,6 +91,10 @@ class ExchangeSink::Task final : public SinkTask {
     context.Charge(staged_, plan::work_cost::kRouteRowPs);
     context.Charge(uint64_t{staged_} * layout_.fields(), plan::work_cost::kRouteCodePs);
     if (!options_.keys.empty()) HashRows(layout_, options_.keys, staging(), 0, staged_, hashes_.get());
+    if (options_.filters == nullptr) return true;
+    ChargeAccesses(context, staged_, options_.filters->bytes());
+    context.Charge(staged_, plan::work_cost::kFilterRowPs);
+    staged_ = options_.filters->Keep(hashes_.get(), staged_, kept_.get());
     return true;
   }
 
@@ -94,8 +102,9 @@ class ExchangeSink::Task final : public SinkTask {
   Step Scatter(TaskContext& context) {
     const uint32_t stride = layout_.stride();
     for (; next_ < staged_; ++next_) {
-      const std::byte* const row = staging() + kPageHeaderBytes + size_t{next_} * stride;
-      const uint32_t group = options_.keys.empty() ? 0 : ExchangePart(hashes_[next_], groups_);
+      const uint32_t place = kept_[next_];
+      const std::byte* const row = staging() + kPageHeaderBytes + size_t{place} * stride;
+      const uint32_t group = options_.keys.empty() ? 0 : ExchangePart(hashes_[place], groups_);
       OpenPage& page = open_[group];
       if (!page.buffer.has_value() || page.rows == layout_.rows_max() || !texts_.empty()) [[unlikely]] {
         const Step step = MakeRoom(context, group, TextBytes(row));
@@ -192,9 +201,10 @@ class ExchangeSink::Task final : public SinkTask {
   std::vector<OpenPage> open_;     // by group
   BudgetArray<uint64_t> staging_;  // a page
   std::unique_ptr<uint64_t[]> hashes_;
-  uint32_t staged_ = 0, next_ = 0;  // rows of the staging page, and the first that has not left it
-  uint32_t consumed_ = 0;           // tuples of the chunk
-  uint32_t finished_ = 0;           // groups
+  std::unique_ptr<uint32_t[]> kept_;  // places of the rows that are to leave; without filters all
+  uint32_t staged_ = 0, next_ = 0;    // of those: how many there are, and the first that has not left
+  uint32_t consumed_ = 0;             // tuples of the chunk
+  uint32_t finished_ = 0;             // groups
 };
 
 absl::StatusOr<std::unique_ptr<ExchangeSink>> ExchangeSink::Make(const Options& options,

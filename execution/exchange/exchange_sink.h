@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "execution/exchange/key_filters.h"
 #include "execution/expression/program.h"
 #include "execution/memory_budget.h"
 #include "execution/rows/row_layout.h"
@@ -26,6 +27,9 @@ class ExchangeSink final : public Sink {
     std::vector<uint32_t> keys;  // slots; none: to all
     uint32_t exchange = 0;       // of the endpoint
     uint64_t attempt = 0;        // that pages carry
+    /// Rows that it does not keep are not sent. Whole before a task runs; outlives the sink. nullptr: all
+    /// are.
+    const KeyFilters* filters = nullptr;
   };
   /// The budget outlives the sink.
   static absl::StatusOr<std::unique_ptr<ExchangeSink>> Make(const Options& options, MemoryBudget& budget);

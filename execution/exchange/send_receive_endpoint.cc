@@ -153,7 +153,7 @@ absl::Status SendReceiveEndpoint::AcceptSome(Deadline until) {
 }
 
 absl::Status SendReceiveEndpoint::Greeted(const fabric::Completion& completion, uint32_t visitor) {
-  // Of one that has been turned away meanwhile.
+  // The completion belongs to a visitor that has been turned away meanwhile.
   if (lobby_[visitor] == nullptr || lobby_[visitor]->id() != completion.queue_pair) return absl::OkStatus();
   std::unique_ptr<fabric::QueuePair> queue_pair = std::move(lobby_[visitor]);
   if (!completion.ok() || completion.bytes != kHeaderBytes) return absl::OkStatus();
@@ -210,6 +210,10 @@ std::optional<Endpoint::Buffer> SendReceiveEndpoint::GetFree(uint32_t exchange, 
   return std::nullopt;
 }
 
+void SendReceiveEndpoint::ChargeMessage(uint32_t bytes) {
+  if (options_.message_cost.message_ps > 0) fabric_.clock().Charge(options_.message_cost.Ns(bytes));
+}
+
 absl::StatusOr<bool> SendReceiveEndpoint::Send(const Buffer& buffer, const Contents& contents) {
   SendBuffer& own = buffers_[buffer.number];
   const TransmissionGroup& group = options_.exchanges[own.exchange][own.group];
@@ -245,6 +249,7 @@ absl::StatusOr<bool> SendReceiveEndpoint::Send(const Buffer& buffer, const Conte
       continue;
     }
     ++flow.sent;
+    ChargeMessage(memory.bytes);
     const auto request = fabric::WorkRequest::Send(IdOf(What::kSent, to, buffer.number), memory);
     const absl::Status posted = members_[to].queue_pair->Post({&request, 1});
     if (!posted.ok()) return Lost(to, posted);
@@ -341,6 +346,7 @@ absl::Status SendReceiveEndpoint::ReceivedRows(const MessageHeader& header, uint
   if (flow.last_received) return Dishonest(member, "a message behind its last one");
   if (flow.received >= flow.credited) return Dishonest(member, "more messages than it has credit for");
   ++flow.received;
+  ChargeMessage(kHeaderBytes + header.payload_bytes);
   flow.last_received = header.last != 0;
   const fabric::LocalBuffer memory = ReceiveBuffer(member, number, kHeaderBytes + header.payload_bytes);
   exchanges_[header.exchange].inbox.push_back({.payload = {memory.data + kHeaderBytes, header.payload_bytes},

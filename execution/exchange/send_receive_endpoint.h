@@ -96,7 +96,7 @@ class SendReceiveEndpoint final : public Endpoint {
   uint32_t members() const { return static_cast<uint32_t>(members_.size()); }
   uint32_t exchanges() const { return static_cast<uint32_t>(exchanges_.size()); }
   uint32_t returned_at_once() const { return options_.credits / 2; }
-  /// Of one member: messages of all exchanges, the credits for what was sent to it, its hello.
+  /// How many receives are posted for one member: messages of all exchanges, the credits for what was sent to it, its hello.
   uint32_t receives() const { return exchanges() * (options_.credits + 2) + 1; }
   fabric::QueuePairOptions PairOptions() const;
   void ResetFlows();
@@ -121,6 +121,7 @@ class SendReceiveEndpoint final : public Endpoint {
   absl::Status PostHeader(uint32_t member, const MessageHeader& header);
   absl::Status Take(std::span<const fabric::Completion> completions);
   absl::Status TakeOne(const fabric::Completion& completion);
+  void ChargeMessage(uint32_t bytes);
   absl::Status Received(const fabric::Completion& completion, uint32_t member, uint32_t number);
   absl::Status ReceivedRows(const MessageHeader& header, uint32_t member, uint32_t number);
   absl::Status ReceivedCredit(const MessageHeader& header, uint32_t member);

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/prefetch.h"
 #include "base/status_macros.h"
 
 namespace nam::execution {
@@ -59,10 +58,9 @@ absl::StatusOr<BloomFilter> BloomFilter::Make(uint64_t bytes, MemoryBudget& budg
 uint32_t BloomFilter::Keep(const uint64_t* hashes, const uint32_t* positions, uint32_t count,
                            uint32_t* kept) const {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < std::min(kAhead, count); ++i)
-    Prefetch<false>(BlockOf(hashes[positions[i]]), kBlockBytes);
+  for (uint32_t i = 0; i < std::min(kAhead, count); ++i) Ask(hashes[positions[i]]);
   for (uint32_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) Prefetch<false>(BlockOf(hashes[positions[i + kAhead]]), kBlockBytes);
+    if (i + kAhead < count) Ask(hashes[positions[i + kAhead]]);
     const uint32_t position = positions[i];
     const bool may = MayHave(hashes[position]);
     kept[n] = position;

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/prefetch.h"
 #include "execution/join/mapped_array.h"
 #include "execution/memory_budget.h"
 #include "types/hash.h"
@@ -50,6 +51,8 @@ class BloomFilter {
     for (uint32_t i = 0; i < kWords; ++i) missing |= ~words[i] & BitOf(hash, i);
     return missing == 0;
   }
+  /// Asks for the block that MayHave is going to look at.
+  void Ask(uint64_t hash) const { Prefetch<false>(BlockOf(hash), kBlockBytes); }
   /// Those of `count` positions whose hashes (by position) may be here go to `kept`, which may be
   /// `positions`; their number.
   uint32_t Keep(const uint64_t* hashes, const uint32_t* positions, uint32_t count, uint32_t* kept) const;

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
+#include "base/prefetch.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
 namespace {
+
+/// Look-ups ahead whose heads are asked for.
+constexpr uint32_t kAhead = 16;
 
 /// Appends the tuple at `position`, if its key is there.
 inline void Append(const DirectTable& table, int64_t key, uint32_t position, uint32_t& count,
@@ -50,13 +54,25 @@ bool DirectProbe::Start(TaskContext& context, const Chunk& in, Candidates& candi
     context.Fail(keys_.error());
     return false;
   }
+  StartFromNumbers(*keys, candidates);
+  return true;
+}
+
+void DirectProbe::StartFromNumbers(uint32_t keys, Candidates& candidates) const {
+  const int64_t* const numbers = keys_.numbers();
+  const auto ask = [&](uint32_t i) {
+    if (i < keys && table_.InDomain(numbers[i]))
+      Prefetch<false>(table_.head_of(numbers[i]), sizeof(uint32_t));
+  };
+  // Tables of unique keys have bits, which are few.
+  const bool asks = !table_.unique();
+  for (uint32_t i = 0; asks && i < kAhead; ++i) ask(i);
   uint32_t count = 0;
-  for (uint32_t i = 0; i < *keys; ++i) {
-    const int64_t key = keys_.numbers()[i];
-    if (table_.InDomain(key)) Append(table_, key, keys_.positions()[i], count, candidates);
+  for (uint32_t i = 0; i < keys; ++i) {
+    if (asks) ask(i + kAhead);
+    if (table_.InDomain(numbers[i])) Append(table_, numbers[i], keys_.positions()[i], count, candidates);
   }
   candidates.count = count;
-  return true;
 }
 
 /// The common case: a column's codes, in the loop that its statistics allow.

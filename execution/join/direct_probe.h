@@ -17,6 +17,7 @@ class DirectProbe : public ProbeTask {
   bool Start(TaskContext& context, const Chunk& in, Candidates& candidates) override;
   uint32_t Matching(const Candidates& candidates, uint32_t* positions, uint32_t* rows) override;
   void Advance(Candidates& candidates) override;
+  void StartFromNumbers(uint32_t keys, Candidates& candidates) const;
   void StartFromCodes(const Column& column, Selection tuples, Candidates& candidates) const;
 
   const DirectTable& table_;

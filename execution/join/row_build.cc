@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
 #include "base/prefetch.h"
 #include "base/status_macros.h"
+#include "execution/charge_accesses.h"
+#include "execution/rows/row_hash.h"
 #include "execution/rows/row_writer.h"
 #include "plan/work_cost.h"
 
@@ -97,12 +100,26 @@ absl::Status RowBuild::Size() {
     NAM_ASSIGN_OR_RETURN(matched_, MappedArray<uint32_t>::Make((row_numbers + 31) / 32, budget_));
   }
   if (options_.keys == 0) return absl::OkStatus();
+  if (options_.false_positives > 0) {
+    uint64_t rows = 0;
+    for (uint32_t p = 0; p < rows_->pages(); ++p) rows += rows_->page_rows(p);
+    NAM_ASSIGN_OR_RETURN(filter_,
+                         BloomFilter::Make(BloomFilter::BytesFor(rows, options_.false_positives), budget_));
+  }
   if (domain_.has_value()) return absl::OkStatus();
   return direct_ != nullptr ? direct_->SetRows(row_numbers, budget_) : hash_->Size(budget_);
 }
 
+uint64_t RowBuild::HeadsBytes() const {
+  if (options_.domain.has_value()) return DomainTable::BytesNeeded(*options_.domain);
+  if (hash_ != nullptr) return HashTable::BytesNeeded(rows_->rows(), rows_->pages(), options_.layout);
+  return options_.direct.has_value() ? DirectTable::BytesNeeded(*options_.direct) : 0;
+}
+
 uint32_t RowBuild::CombineParts() {
   sized_ = Size();
+  if (options_.keys > 0)
+    SetTableBytes(uint64_t{rows_->pages()} * options_.layout.page_bytes() + HeadsBytes());
   if (sized_.ok() && options_.keys == 0) return 0;
   const uint32_t parts = (rows_->pages() + kPagesPerPart - 1) / kPagesPerPart;
   return sized_.ok() ? parts : 1;
@@ -115,10 +132,34 @@ absl::Status RowBuild::Combine(TaskContext& context, uint32_t part) {
   uint64_t rows = 0;
   for (uint32_t p = first; p < end; ++p) rows += rows_->page_rows(p);
   context.Charge(rows, plan::work_cost::kInsertRowPs);
+  ChargeAccesses(context, rows, table_bytes());
+  if (filter_.has_value()) {
+    context.Charge(rows, plan::work_cost::kFilterRowPs);
+    ChargeAccesses(context, rows, filter_->bytes().size());
+    AddToFilter(first, end);
+  }
   if (direct_ != nullptr) return InsertDirect(first, end);
   if (domain_.has_value()) return InsertInDomain(first, end);
   if (hash_->InsertPages(first, end) > 0) SawNullKey();
   return absl::OkStatus();
+}
+
+/// By the hashes of rows at rest, which are those that an exchange goes by.
+void RowBuild::AddToFilter(uint32_t first_page, uint32_t end_page) {
+  std::vector<uint32_t> keys(options_.keys);
+  std::iota(keys.begin(), keys.end(), 0);
+  uint64_t hashes[kBatchRows];
+  for (uint32_t p = first_page; p < end_page; ++p) {
+    const uint32_t rows = rows_->page_rows(p);
+    for (uint32_t done = 0; done < rows; done += kBatchRows) {
+      const uint32_t count = std::min(kBatchRows, rows - done);
+      HashRows(rows_->layout(), keys, rows_->page(p), done, count, hashes);
+      for (uint32_t i = 0; i < count; ++i) {
+        if (i + kRowsAhead < count) filter_->Ask(hashes[i + kRowsAhead]);
+        filter_->Add(hashes[i]);
+      }
+    }
+  }
 }
 
 absl::Status RowBuild::InsertInDomain(uint32_t first_page, uint32_t end_page) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "execution/expression/program.h"
+#include "execution/join/bloom_filter.h"
 #include "execution/join/build_side.h"
 #include "execution/join/direct_table.h"
 #include "execution/join/domain_table.h"
@@ -42,6 +43,8 @@ class RowBuild : public BuildSide {
     uint64_t pages_max = 0;
     /// Room for a bit for each row that has found a partner: right and full joins.
     bool match_bits = false;
+    /// A Bloom filter of its keys, which finds at most this share of others; 0: none.
+    double false_positives = 0;
   };
 
   /// RESOURCE_EXHAUSTED if the budget, which outlives the build, does not allow it.
@@ -61,6 +64,8 @@ class RowBuild : public BuildSide {
   const DirectTable* direct() const { return direct_.get(); }
   const HashTable* hash() const { return hash_.get(); }
   const DomainTable* domain() const { return domain_.has_value() ? &*domain_ : nullptr; }
+  /// nullptr: it has none.
+  const BloomFilter* filter() const { return filter_.has_value() ? &*filter_ : nullptr; }
   /// Of key i, if it is a field with a dictionary.
   const TextKeys* texts(size_t i) const { return texts_[i].get(); }
   Column PayloadOf(size_t i, const uint32_t* rows) const override {
@@ -82,7 +87,10 @@ class RowBuild : public BuildSide {
   class Task;
   RowBuild(Options options, MemoryBudget& budget) : options_(std::move(options)), budget_(budget) {}
   absl::Status Size();
+  /// Of the table that leads to the rows.
+  uint64_t HeadsBytes() const;
   absl::Status InsertDirect(uint32_t first_page, uint32_t end_page);
+  void AddToFilter(uint32_t first_page, uint32_t end_page);
   absl::Status InsertInDomain(uint32_t first_page, uint32_t end_page);
 
   const Options options_;
@@ -93,6 +101,7 @@ class RowBuild : public BuildSide {
   std::unique_ptr<DirectTable> direct_;
   std::unique_ptr<HashTable> hash_;
   std::optional<DomainTable> domain_;
+  std::optional<BloomFilter> filter_;
   absl::Status sized_;  // by CombineParts; what each part then says
   MappedArray<uint32_t> matched_;
 };

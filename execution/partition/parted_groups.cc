@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/aggregate/charge_groups.h"
 #include "execution/partition/parts.h"
 #include "execution/positions.h"
 #include "plan/work_cost.h"
@@ -114,6 +115,7 @@ class PartedGroups::Task final : public SinkTask {
     context.Charge(in.selection().count, plan::work_cost::kSinkRowPs);
     const uint64_t before = set_.value_bytes();
     NAM_RETURN_IF_ERROR(set_.Consume(in));
+    ChargeGroups(context, sink_.plan_, set_, in.selection().count);
     LearnSize(in.selection().count, set_.value_bytes() - before);
     rows_ += in.selection().count;
     const uint32_t sample = std::min(sink_.options_.sample_groups, sink_.table_groups_);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/aggregate/charge_groups.h"
 #include "execution/aggregate/group_set.h"
 #include "execution/partition/parts.h"
 #include "plan/work_cost.h"
@@ -35,6 +36,7 @@ struct MergeTable {
   Chunk read;  // states, or rows
   GroupSet::Memory memory;
   uint32_t next = 0;  // group that flows next
+  uint32_t present[kChunkRows];
 };
 
 }  // namespace
@@ -101,18 +103,23 @@ class PartitionSource::Task final : public SourceTask {
   }
 
   absl::StatusOr<bool> NextGroups(TaskContext& context, Chunk& out) {
-    while (merge_->next == merge_->set.size()) {
-      if (!merging_ || !GoOn(0, slice_)) {
-        NAM_ASSIGN_OR_RETURN(merging_, NextPart(context));
-        if (!merging_) return false;
+    while (true) {
+      while (merge_->next == merge_->set.size()) {
+        if (!merging_ || !GoOn(0, slice_)) {
+          NAM_ASSIGN_OR_RETURN(merging_, NextPart(context));
+          if (!merging_) return false;
+        }
+        NAM_RETURN_IF_ERROR(MergeSlice(context));
       }
-      NAM_RETURN_IF_ERROR(MergeSlice(context));
+      const uint32_t first = merge_->next, count = std::min(kChunkRows, merge_->set.size() - first);
+      merge_->next += count;
+      const uint32_t kept = merge_->set.SelectPresent(first, count, merge_->present);
+      if (kept == 0) continue;
+      context.Charge(kept, plan::work_cost::kFinishRowPs);
+      NAM_RETURN_IF_ERROR(merge_->set.ReadFinal(first, count, merge_->memory, out));
+      if (kept < count) out.Select(merge_->present, kept);
+      return true;
     }
-    const uint32_t first = merge_->next, count = std::min(kChunkRows, merge_->set.size() - first);
-    merge_->next += count;
-    context.Charge(count, plan::work_cost::kFinishRowPs);
-    NAM_RETURN_IF_ERROR(merge_->set.ReadFinal(first, count, merge_->memory, out));
-    return true;
   }
 
   /// Of the part's groups those of slice_, or of its first half that fits.
@@ -137,6 +144,7 @@ class PartitionSource::Task final : public SourceTask {
       context.Charge(merge_->read.selection().count, plan::work_cost::kCombineGroupPs);
       NAM_RETURN_IF_ERROR(reader_->is_other() ? merge_->set.ConsumeRows(merge_->read)
                                               : merge_->set.Consume(merge_->read));
+      ChargeGroups(context, *source_.merge_, merge_->set, merge_->read.selection().count);
     }
   }
 

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/budget_array.h"
+#include "execution/charge_accesses.h"
 #include "execution/partition/open_scratch.h"
 #include "execution/partition/packed_page.h"
 #include "execution/partition/parts.h"
@@ -24,6 +25,8 @@ namespace nam::execution {
 namespace {
 
 constexpr uint32_t kLineBytes = 64;
+/// Of each part: the line of its page that is being filled, and the next one.
+constexpr uint64_t kOpenBytesOfPart = 2 * kLineBytes;
 
 }  // namespace
 
@@ -143,6 +146,7 @@ absl::Status WithStride(uint32_t stride, Body&& body) {
 
 absl::Status PartitionWriter::Scatter(TaskContext& context, uint32_t rows) {
   context.Charge(rows, plan::work_cost::kSinkRowPs);
+  ChargeAccesses(context, rows, rows_.by.parts * kOpenBytesOfPart);
   const bool any = short_of_pages_ || !texts_.empty();
   if (rows_.by.domain.known() && !any) {
     const auto part_bits = static_cast<uint32_t>(std::countr_zero(rows_.by.parts));

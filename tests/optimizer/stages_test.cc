@@ -22,7 +22,6 @@
 #include "ssb/queries.h"
 #include "tests/sql/fake_tables.h"
 #include "tests/sql/logical_results.h"
-#include "types/sql_error.h"
 
 /// Plans of several stages of servers, made anew with what came of those that have run.
 namespace nam::optimizer {
@@ -290,22 +289,10 @@ TEST(Stages, GraceHashJoinsHaveLargeParts) {
   EXPECT_EQ(parts(JoinAlgorithm::kRrj, 8), parts(JoinAlgorithm::kRrj, 1));
 }
 
-/// … but a query without a join of two sides of servers runs, whatever is forced.
-TEST(Stages, GraceHashJoinsWithBloomFiltersAreRefused) {
+LoweredTree Exchanged(const std::string& text, JoinAlgorithm join = JoinAlgorithm::kGhj) {
   Tables tables;
-  const auto joined =
-      LowerTree(Bound("select count(*) from lineorder join customer on lo_custkey = c_custkey", tables),
-                {.join = JoinAlgorithm::kGhjBloom});
-  EXPECT_EQ(SqlErrorOf(joined.status()).value_or(SqlError{}).sqlstate, "0A000") << joined.status();
-  EXPECT_TRUE(absl::StrContains(joined.status().message(), "ghj_bloom")) << joined.status();
-  for (const char* const query : {"select count(*) from lineorder", "select * from customer, supplier"})
-    EXPECT_TRUE(LowerTree(Bound(query, tables), {.join = JoinAlgorithm::kGhjBloom}).ok()) << query;
-}
-
-LoweredTree Exchanged(const std::string& text) {
-  Tables tables;
-  absl::StatusOr<LoweredTree> lowered = LowerTree(
-      Bound(text, tables), {.aggregate = plan::AggregateAlgorithm::kAuto, .join = plan::JoinAlgorithm::kGhj});
+  absl::StatusOr<LoweredTree> lowered =
+      LowerTree(Bound(text, tables), {.aggregate = plan::AggregateAlgorithm::kAuto, .join = join});
   EXPECT_TRUE(lowered.ok()) << text << "\n" << lowered.status();
   return lowered.ok() ? *std::move(lowered) : LoweredTree();
 }
@@ -338,6 +325,42 @@ TEST(Stages, JoinsByExchangeAreOneStreamedStage) {
   ASSERT_EQ(claimed.steps.size(), 2u) << "the other join goes on with what comes of the first";
   EXPECT_EQ(std::get<plan::ProbeStep>(claimed.steps[0]).build, built);
   EXPECT_NE(GroupsOf(tree, 0), nullptr);
+}
+
+/// Of the kinds that let no row of the probe side go without a partner; others send all rows.
+TEST(Stages, BloomFiltersDropRowsBeforeTheyAreSent) {
+  const auto filtered_by = [](const LoweredTree& tree) {
+    std::vector<uint32_t> builds;
+    for (const plan::Pipeline& pipeline : tree.lowered.plan.pipelines) {
+      const auto* send = std::get_if<plan::ExchangeSend>(&pipeline.sink);
+      if (send == nullptr || !send->filtered_by.has_value()) continue;
+      builds.push_back(*send->filtered_by);
+      EXPECT_EQ(pipeline.after, std::vector<uint32_t>{*send->filtered_by}) << TextOf(tree);
+    }
+    return builds;
+  };
+  const auto join = [](const std::string& kind) {
+    return absl::StrCat("select * from (select a.lo_tax from lineorder a ", kind,
+                        " join lineorder b on a.lo_orderkey = b.lo_orderkey) g");
+  };
+  const auto where = [](const std::string& exists) {
+    return absl::StrCat("select * from (select a.lo_tax from lineorder a where ", exists,
+                        " (select * from lineorder b where a.lo_orderkey = b.lo_orderkey)) g");
+  };
+  for (const auto& [query, drops] : std::vector<std::pair<std::string, bool>>{{join(""), true},
+                                                                              {where("exists"), true},
+                                                                              {join("left"), false},
+                                                                              {join("full"), false},
+                                                                              {where("not exists"), false}}) {
+    const LoweredTree tree = Exchanged(query, JoinAlgorithm::kGhjBloom);
+    EXPECT_TRUE(tree.lowered.stages[0].streamed) << TextOf(tree);
+    ASSERT_EQ(filtered_by(tree).size(), drops ? 1u : 0u) << TextOf(tree);
+    EXPECT_EQ(tree.lowered.joins[0].algorithm, drops ? JoinAlgorithm::kGhjBloom : JoinAlgorithm::kGhj);
+    EXPECT_TRUE(filtered_by(Exchanged(query)).empty());
+    if (!drops) continue;
+    const uint32_t build = filtered_by(tree)[0];
+    EXPECT_TRUE(std::holds_alternative<plan::BuildSink>(tree.lowered.plan.pipelines[build].sink));
+  }
 }
 
 /// Those whose build side somebody asks a fact of, those without equal keys, and those of groups.

@@ -595,6 +595,45 @@ TEST(Check, ExchangesHaveBothEndsAtOnce) {
   EXPECT_TRUE(refused([](PhysicalPlan& p) { p.pipelines[2].schemas[0][0].nullable = true; }));
 }
 
+/// P1 sends, P2 receives and builds, P3 sends what the filters of P2 leave, P4 receives and probes P2.
+PhysicalPlan WithFilters() {
+  PhysicalPlan plan = WithExchange();
+  const Pipeline scan = plan.pipelines[1], receive = plan.pipelines[2];
+  const std::vector<Expr> keys = {SlotExpr(receive.schemas[0], 0)};
+  plan.pipelines[2].sink = BuildSink{.keys = keys};
+  Pipeline& send = plan.pipelines.emplace_back(scan);
+  send.sink = ExchangeSend{4, {0}, 2};
+  send.after.push_back(2);
+  Pipeline& probe = plan.pipelines.emplace_back(receive);
+  probe.source = ExchangeReceive{4};
+  probe.steps = {ProbeStep{.build = 2, .kind = JoinKind::kSemi, .keys = keys, .keep = {0}}};
+  probe.schemas.push_back({probe.schemas[0][0]});
+  probe.estimates.emplace_back();
+  probe.after = {2};
+  plan.stages[0].claimed = 4;
+  return plan;
+}
+
+TEST(Check, FiltersAreOfBuildSidesThatAreCompleteAndDropNothingThatIsWanted) {
+  ASSERT_TRUE(Check(WithFilters()).ok()) << Check(WithFilters());
+  const auto refused = [](const std::function<void(PhysicalPlan&)>& change) {
+    PhysicalPlan plan = WithFilters();
+    change(plan);
+    return !Check(plan).ok();
+  };
+  const auto probe = [](PhysicalPlan& p) -> ProbeStep& {
+    return std::get<ProbeStep>(p.pipelines[4].steps[0]);
+  };
+  EXPECT_TRUE(refused([](PhysicalPlan& p) { p.pipelines[3].after.pop_back(); })) << "it may not be complete";
+  EXPECT_TRUE(refused([](PhysicalPlan& p) { std::get<ExchangeSend>(p.pipelines[3].sink).filtered_by = 9; }));
+  EXPECT_TRUE(refused([](PhysicalPlan& p) { std::get<ExchangeSend>(p.pipelines[3].sink).filtered_by = 0; }));
+  EXPECT_TRUE(refused([&](PhysicalPlan& p) { probe(p).kind = JoinKind::kAnti; })) << "it wants those";
+  EXPECT_TRUE(refused([&](PhysicalPlan& p) {
+    std::get<BuildSink>(p.pipelines[2].sink).keys.clear();
+    probe(p).keys.clear();
+  })) << "it drops none";
+}
+
 /// P0 sends, P1 receives and sends on, P2 receives.
 PhysicalPlan WithTwoExchanges() {
   PhysicalPlan plan = WithExchange();

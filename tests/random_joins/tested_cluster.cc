@@ -133,7 +133,7 @@ std::vector<fabric::Kind> FabricsHere() {
 
 const std::vector<DrawnSetting>& DrawnSettings() {
   static const std::vector<DrawnSetting> settings = {
-      {"nam.join", {"auto", "pipelined", "rrj", "rdma_ghj", "ghj"}},
+      {"nam.join", {"auto", "pipelined", "rrj", "rdma_ghj", "ghj", "ghj_bloom"}},
       {"nam.exchange", {"auto", "auto", "sockets"}},
       {"nam.aggregate", {"auto", "rdma", "dist"}},
       {"nam.sorts_by_runs", {"auto", "on"}},

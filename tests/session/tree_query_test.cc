@@ -397,6 +397,11 @@ TEST_F(TreeQueryJoinsByExchangeTest, ResultsOverSocketsAreThoseOfPostgreSql) {
   Compare("logical_results.txt");
 }
 
+TEST_F(TreeQueryJoinsByExchangeTest, ResultsWithBloomFiltersAreThoseOfPostgreSql) {
+  ASSERT_TRUE(cluster_.session().Execute("set nam.join = 'ghj_bloom'").ok());
+  Compare("logical_results.txt");
+}
+
 /// Their parts are those of the values that are compared: of one scale, and without blanks that do not count.
 TEST_F(TreeQueryJoinsByPartsTest, KeysOfOtherTypesMeetInOnePart) {
   SmallTable a{{"a", {{"c", plan::CharType(5), true}, {"n", Type::Integer()}}, {}, ""}, {}};

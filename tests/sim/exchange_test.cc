@@ -84,7 +84,7 @@ class Streamed {
     EXPECT_TRUE(loaded.ok()) << loaded;
     for (const std::string setting : {"prefetch_window = 1", "multicast = off", "aggregate = 'rdma'"})
       EXPECT_TRUE(Execute("SET nam." + setting).ok());
-    EXPECT_TRUE(Execute("SET nam.join = 'ghj'").ok());
+    SetJoin("ghj");
   }
   ~Streamed() {
     client_.reset();
@@ -92,6 +92,9 @@ class Streamed {
     std::filesystem::remove(store_);
   }
 
+  void SetJoin(const std::string& algorithm) {
+    EXPECT_TRUE(Execute(absl::StrCat("SET nam.join = '", algorithm, "'")).ok());
+  }
   absl::StatusOr<session::ResultSet> Execute(const std::string& sql) {
     return client_->session().Execute(sql);
   }
@@ -123,7 +126,7 @@ class Streamed {
 const std::vector<testing::TextRows>& Expected() {
   static const std::vector<testing::TextRows> rows = [] {
     Streamed streamed(1, 2);
-    EXPECT_TRUE(streamed.Execute("SET nam.join = 'auto'").ok());
+    streamed.SetJoin("auto");
     std::vector<testing::TextRows> made;
     for (const std::string& query : Queries()) {
       const auto result = streamed.Execute(query);
@@ -140,8 +143,11 @@ class ExchangeSim : public ::testing::TestWithParam<uint64_t> {};
 
 TEST(ExchangeSimulation, StreamedJoinsAreThoseOfOtherPlansOnAnyNumberOfServers) {
   Expected();  // of a world of its own
-  for (const int servers : {1, 2, 4}) {
+  for (const int variant : {0, 1, 2, 3, 4, 5}) {
+    const int servers = 1 << variant / 2;
+    SCOPED_TRACE(absl::StrCat(servers, variant % 2 == 0 ? " servers" : " servers, with Bloom filters"));
     Streamed streamed(static_cast<uint64_t>(servers), servers);
+    if (variant % 2 != 0) streamed.SetJoin("ghj_bloom");
     for (size_t q = 0; q < Queries().size(); ++q) {
       const auto plan = streamed.Execute("explain analyze " + Queries()[q]);
       ASSERT_TRUE(plan.ok()) << Queries()[q] << "\n" << plan.status();
@@ -165,6 +171,7 @@ TEST_P(ExchangeSim, AnyServerDiesAtAnyPoint) {
     RandomStream random(seed);
     const size_t q = random.Below(Queries().size());
     Streamed streamed(seed, static_cast<int>(random.Between(2, 4)));
+    if (random.OneIn(2)) streamed.SetJoin("ghj_bloom");
     const uint64_t loaded_bytes = streamed.cluster().UsedBytes();
     const auto whole = streamed.Execute(Queries()[q]);
     ASSERT_TRUE(whole.ok()) << Queries()[q] << "\n" << whole.status();
