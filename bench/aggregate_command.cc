@@ -1,10 +1,12 @@
 #include "bench/aggregate_command.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "bench/aggregate_workload.h"
+#include "bench/figure8.h"
 #include "bench/tuple_count.h"
 #include "localcluster/connect.h"
 
@@ -12,6 +14,15 @@ namespace nam::bench {
 namespace {
 
 constexpr uint64_t kTuplesMax = uint64_t{1} << 30;
+constexpr int kSimulatedThreads = 10;  // of a server, as in figure 8b
+
+AggregateBenchOptions WithDefaults(AggregateBenchOptions options) {
+  const bool simulated = options.common.simulated();
+  options.common = WithDefaults(std::move(options.common), kSimulatedThreads);
+  if (options.tuples.empty()) options.tuples = {simulated ? "64M" : "128M"};
+  if (options.groups.empty()) options.groups = {"1", "1K", "1M", "16M", "64M"};
+  return options;
+}
 
 /// Estimates of what grouping so many tuples takes.
 MemoryNeed NeedOf(uint64_t tuples, uint64_t groups, const AggregateBenchOptions& options) {
@@ -38,6 +49,8 @@ absl::StatusOr<Plan> MakePlan(const AggregateBenchOptions& options) {
                        ParseCounts("--tuples", options.tuples, kTuplesMax));
   NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers,
                        ParseCounts("--groups", options.groups, kTuplesMax));
+  if (options.keys != "dense" && options.keys != "spread")
+    return absl::InvalidArgumentError(absl::StrCat("--keys=", options.keys, ": dense or spread"));
   const uint64_t most_groups = *std::max_element(numbers.begin(), numbers.end());
   for (const uint64_t tuples : sizes) {
     if (most_groups <= tuples) continue;
@@ -45,13 +58,17 @@ absl::StatusOr<Plan> MakePlan(const AggregateBenchOptions& options) {
         absl::StrCat("--groups=", CountLabel(most_groups), " are more than --tuples=", CountLabel(tuples)));
   }
   const uint64_t most_tuples = *std::max_element(sizes.begin(), sizes.end());
-  Plan plan{
-      .bench = {.command = "bench aggregate",
-                .title = "8-byte tuples in groups",
-                .config = {{"tuples", sizes}, {"groups", numbers}, {"algorithms", options.common.algorithms}},
-                .need = NeedOf(most_tuples, most_groups, options),
-                .summarize = AggregateSummary},
-      .workload = {.seed = options.common.seed, .threads = ThreadsOf(options.common)}};
+  Plan plan{.bench = {.command = "bench aggregate",
+                      .title = "8-byte tuples in groups",
+                      .config = {{"tuples", sizes},
+                                 {"groups", numbers},
+                                 {"keys", options.keys},
+                                 {"algorithms", options.common.algorithms}},
+                      .need = NeedOf(most_tuples, most_groups, options),
+                      .summarize = options.common.simulated() ? Figure8bSummary : AggregateSummary},
+            .workload = {.dense = options.keys == "dense",
+                         .seed = options.common.seed,
+                         .threads = HostThreadsOf(options.common)}};
   for (const std::string& name : options.common.algorithms) {
     NAM_ASSIGN_OR_RETURN(plan.bench.algorithms.emplace_back(), AggregateAlgorithm(name));
   }
@@ -63,7 +80,8 @@ absl::StatusOr<Plan> MakePlan(const AggregateBenchOptions& options) {
 
 }  // namespace
 
-int RunAggregateBench(const AggregateBenchOptions& options) {
+int RunAggregateBench(const AggregateBenchOptions& given) {
+  const AggregateBenchOptions options = WithDefaults(given);
   const absl::StatusOr<Plan> plan = MakePlan(options);
   if (!plan.ok()) return Refuse(plan.status());
   AggregateWorkload workload(plan->workload);

@@ -43,7 +43,8 @@ void AggregateWorkload::Make(size_t index) {
   OnThreads(options_.threads, [&, n = n, groups = groups](int thread) {
     const auto t = static_cast<uint64_t>(thread);
     for (uint64_t i = n * t / threads; i < n * (t + 1) / threads; ++i) {
-      tuples_.data()[i] = {.key = static_cast<uint32_t>(keys(places(i) % groups)),
+      const uint64_t group = places(i) % groups;
+      tuples_.data()[i] = {.key = static_cast<uint32_t>(options_.dense ? group + 1 : keys(group)),
                            .payload = static_cast<uint32_t>(MixBits(values + i) >> 33)};
     }
   });

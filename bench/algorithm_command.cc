@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "bench/algorithm_work.h"
+#include "bench/algorithms_in_sim.h"
 #include "bench/duckdb.h"
 #include "bench/surroundings.h"
 #include "fabric/fabric.h"
@@ -28,30 +29,13 @@ namespace {
 
 constexpr int kRepeatMax = 1'000;
 constexpr int kThreadsMax = 256;
+constexpr int kServers = 2, kSimulatedServers = 4, kSimulatedServersMax = 64, kSimulatedThreadsMax = 1024;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kQueryMibLeast = 4096;
 constexpr uint64_t kRegionBytes = 64 * kMiB;  // of a memory server
 
 uint64_t RoundUp(uint64_t bytes, uint64_t to) {
   return (bytes + to - 1) / to * to;
-}
-
-/// What each of so many memory servers is given.
-struct ServerMemory {
-  uint64_t memory_bytes = 0;
-  uint64_t scratch_bytes = 0;
-};
-
-ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& need) {
-  const auto servers = static_cast<uint64_t>(options.memory_servers);
-  ServerMemory memory;
-  memory.scratch_bytes = options.scratch_bytes != 0
-                             ? RoundUp(options.scratch_bytes, kMiB)
-                             : RoundUp(need.scratch_bytes / servers, kRegionBytes) + kRegionBytes;
-  // Memory comes back within a second of DROP TABLE, so there is room for the tables of two cases.
-  memory.memory_bytes =
-      memory.scratch_bytes + RoundUp(need.table_bytes / servers, kRegionBytes) + kRegionBytes;
-  return memory;
 }
 
 std::vector<CaseFigures> FiguresOf(const AlgorithmWork& work, const Workload& workload) {
@@ -65,6 +49,16 @@ std::vector<CaseFigures> FiguresOf(const AlgorithmWork& work, const Workload& wo
   return figures;
 }
 
+/// The options are valid.
+SimulatedServers ServersOf(const AlgorithmBenchOptions& options) {
+  SimulatedServers servers = *ParseSimulatedServers(
+      options.generation, ThreadsOf(options) / options.compute_servers, options.cache_divisor);
+  servers.memory_servers = options.memory_servers;
+  servers.compute_servers = options.compute_servers;
+  servers.seed = options.seed;
+  return servers;
+}
+
 Json ConfigJson(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, const AlgorithmWork& work,
                 const DuckDb* duckdb) {
   Json config = bench.config;
@@ -75,6 +69,7 @@ Json ConfigJson(const AlgorithmBenchOptions& options, const AlgorithmBench& benc
   config["threads"] = ThreadsOf(options);
   config["repeat"] = options.repeat;
   config["peer"] = options.peer;
+  if (options.simulated()) config["model"] = ModelJson(ServersOf(options), options.cache_divisor);
   if (duckdb != nullptr) config["duckdb"] = {{"version", duckdb->version()}, {"threads", ThreadsOf(options)}};
   Json& skipped = config["skipped"] = Json::object();
   for (const AlgorithmWork::Skipped& each : work.skipped()) skipped[each.algorithm] = each.why;
@@ -82,10 +77,14 @@ Json ConfigJson(const AlgorithmBenchOptions& options, const AlgorithmBench& benc
 }
 
 std::string Remarks(const AlgorithmBenchOptions& options, const AlgorithmWork& work) {
-  std::string text = absl::StrFormat(
-      "Medians of %d rounds over %s, in milliseconds; %d threads on each side, ours on %d compute servers "
-      "and %d memory servers. Of ratios, more is better.\n",
-      options.repeat, options.fabric, ThreadsOf(options), options.compute_servers, options.memory_servers);
+  std::string text =
+      options.simulated()
+          ? ModelText(ServersOf(options), options.cache_divisor)
+          : absl::StrFormat(
+                "Medians of %d rounds over %s, in milliseconds; %d threads on each side, ours on %d compute "
+                "servers and %d memory servers. Of ratios, more is better.\n",
+                options.repeat, options.fabric, ThreadsOf(options), options.compute_servers,
+                options.memory_servers);
   for (const AlgorithmWork::Skipped& each : work.skipped())
     absl::StrAppend(&text, "Left out: ", each.algorithm, ", as this engine refuses it: ", each.why, ".\n");
   return text;
@@ -98,9 +97,11 @@ int Conclude(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, 
   Json summary = bench.summarize(figures);
   summary["equal_answers"] = AllEqual(figures);
   if (!options.html.empty()) {
+    const std::string plot =
+        options.simulated() ? TimePlot(bench.title, figures) : SpeedPlot(bench.title, figures);
     const absl::Status written = WritePage(options.html, {.title = bench.title,
                                                           .text = Remarks(options, work),
-                                                          .figures = {SpeedPlot(bench.title, figures)},
+                                                          .figures = {plot},
                                                           .rows = WithoutRounds(rows)});
     if (!written.ok()) return ReportFailure(written);
   }
@@ -159,7 +160,45 @@ int RunIn(const std::string& directory, const AlgorithmBenchOptions& options, co
   return status.ok() ? Conclude(options, bench, workload, work, duckdb.get()) : ReportFailure(status);
 }
 
+/// In this process, which Ctrl-C ends: it has nothing to leave behind.
+int RunSimulated(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, Workload& workload) {
+  const ServerMemory memory = MemoryOf(options, bench.need);
+  SimulatedServers servers = ServersOf(options);
+  servers.memory_bytes = memory.memory_bytes;
+  servers.scratch_bytes = memory.scratch_bytes;
+  servers.query_bytes = std::max(kQueryMibLeast * kMiB, bench.need.query_bytes);
+  AlgorithmWork work({}, workload,
+                     {.algorithms = bench.algorithms,
+                      .repeat = options.repeat,
+                      .warm_up = 1,
+                      .threads = 1,
+                      .query_mib_max = servers.query_bytes / kMiB});
+  const absl::Status status = RunInSim(servers, bench.command, work);
+  return status.ok() ? Conclude(options, bench, workload, work, nullptr) : ReportFailure(status);
+}
+
+absl::Status CheckSimulated(const AlgorithmBenchOptions& options) {
+  if (options.peer != "none") return absl::InvalidArgumentError("--peer is none in sim");
+  if (options.memory_servers < 1 || options.memory_servers > kSimulatedServersMax ||
+      options.compute_servers < 1 || options.compute_servers > kSimulatedServersMax)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--memory-servers and --compute-servers are 1 to ", kSimulatedServersMax, " in sim"));
+  return ParseSimulatedServers(options.generation, 1, options.cache_divisor).status();
+}
+
 }  // namespace
+
+ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& need) {
+  const auto servers = static_cast<uint64_t>(options.memory_servers);
+  ServerMemory memory;
+  memory.scratch_bytes = options.scratch_bytes != 0
+                             ? RoundUp(options.scratch_bytes, kMiB)
+                             : RoundUp(need.scratch_bytes / servers, kRegionBytes) + kRegionBytes;
+  // Memory comes back within a second of DROP TABLE, so there is room for the tables of two cases.
+  memory.memory_bytes =
+      memory.scratch_bytes + RoundUp(need.table_bytes / servers, kRegionBytes) + kRegionBytes;
+  return memory;
+}
 
 absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& limits) {
   const MemoryLimit least = LeastAvailable(limits);
@@ -175,17 +214,30 @@ absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& l
 absl::Status Validate(const AlgorithmBenchOptions& options) {
   if (options.repeat < 1 || options.repeat > kRepeatMax)
     return absl::InvalidArgumentError(absl::StrCat("--repeat is 1 to ", kRepeatMax));
-  if (options.threads < 0 || options.threads > kThreadsMax)
-    return absl::InvalidArgumentError(absl::StrCat("--threads is 0 to ", kThreadsMax));
+  const int threads_max = options.simulated() ? kSimulatedThreadsMax : kThreadsMax;
+  if (options.threads < 0 || options.threads > threads_max)
+    return absl::InvalidArgumentError(absl::StrCat("--threads is 0 to ", threads_max));
   if (options.peer != "none" && options.peer != "duckdb")
     return absl::InvalidArgumentError(
         absl::StrCat("there is no peer \"", options.peer, "\"; --peer is none or duckdb"));
   if (options.algorithms.empty()) return absl::InvalidArgumentError("--algorithms names none");
-  NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
   NAM_RETURN_IF_ERROR(ParseOutputFormat(options.format).status());
   if (!options.html.empty()) NAM_RETURN_IF_ERROR(CheckHtmlPath(options.html));
+  if (options.simulated()) return CheckSimulated(options);
+  NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
   return Validate(LocalClusterOptions{.memory_servers = options.memory_servers,
                                       .compute_servers = options.compute_servers});
+}
+
+AlgorithmBenchOptions WithDefaults(AlgorithmBenchOptions options, int simulated_threads) {
+  const int servers = options.simulated() ? kSimulatedServers : kServers;
+  if (options.memory_servers == 0) options.memory_servers = servers;
+  if (options.compute_servers == 0) options.compute_servers = servers;
+  // Every round takes the same time there.
+  if (options.simulated() && options.repeat > 0) options.repeat = 1;
+  if (options.simulated() && options.threads == 0)
+    options.threads = simulated_threads * std::max(options.compute_servers, 1);
+  return options;
 }
 
 int ThreadsOf(const AlgorithmBenchOptions& options) {
@@ -194,8 +246,14 @@ int ThreadsOf(const AlgorithmBenchOptions& options) {
   return std::max(1, wanted / options.compute_servers) * options.compute_servers;
 }
 
+int HostThreadsOf(const AlgorithmBenchOptions& options) {
+  return options.simulated() ? std::max(1, static_cast<int>(std::thread::hardware_concurrency()))
+                             : ThreadsOf(options);
+}
+
 int RunAlgorithmBench(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, Workload& workload) {
   if (const absl::Status enough = CheckNeed(bench.need); !enough.ok()) return Refuse(enough);
+  if (options.simulated()) return RunSimulated(options, bench, workload);
   const double load_average = LoadAverage();
   WarnOfLoad(load_average);
   const auto directory = MakeLargeDirectory();

@@ -17,10 +17,10 @@ namespace nam::bench {
 /// What `nam bench join` and `nam bench aggregate` have in common.
 struct AlgorithmBenchOptions {
   std::vector<std::string> algorithms;
-  std::string fabric = "shm";
-  int memory_servers = 2;
-  int compute_servers = 2;
-  int threads = 0;             // of each side in all; 0: one a processor
+  std::string fabric = "shm";  // or sim, for a figure in virtual time
+  int memory_servers = 0;      // 0: 2, in sim 4
+  int compute_servers = 0;     // likewise
+  int threads = 0;             // of each side in all; 0: one a processor, in sim 8 or 10 a server
   uint64_t scratch_bytes = 0;  // of each memory server; 0: enough
   uint64_t seed = 1;
   int repeat = 3;
@@ -28,7 +28,15 @@ struct AlgorithmBenchOptions {
   std::string peer_dir = "bench/duckdb_peer";
   std::string html;
   std::string format = "table";
+  // In sim:
+  std::string generation = "fdr";
+  int cache_divisor = 8;
+
+  bool simulated() const { return fabric == "sim"; }
 };
+/// The numbers of servers and threads, and of rounds, that the options leave open; in sim as in the redesign
+/// paper, with so many threads of a server.
+AlgorithmBenchOptions WithDefaults(AlgorithmBenchOptions options, int simulated_threads);
 
 /// Memory that a benchmark's largest case takes in all, beyond what servers need to run.
 struct MemoryNeed {
@@ -40,6 +48,12 @@ struct MemoryNeed {
 
   uint64_t total() const { return table_bytes + scratch_bytes + query_bytes + own_bytes + peer_bytes; }
 };
+/// Of each memory server of a private cluster.
+struct ServerMemory {
+  uint64_t memory_bytes = 0;
+  uint64_t scratch_bytes = 0;
+};
+ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& need);
 /// INVALID_ARGUMENT, with the figures, if the host has less left.
 absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& limits = ReadMemoryLimits());
 
@@ -47,6 +61,8 @@ absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& l
 absl::Status Validate(const AlgorithmBenchOptions& options);
 /// Threads of each side: a whole number a compute server.
 int ThreadsOf(const AlgorithmBenchOptions& options);
+/// Threads that make the data: of this host, also in sim.
+int HostThreadsOf(const AlgorithmBenchOptions& options);
 
 /// The options, understood.
 struct AlgorithmBench {

@@ -112,8 +112,13 @@ Json WithoutRounds(Json rows) {
   return rows;
 }
 
-std::string SpeedPlot(const std::string& title, const std::vector<CaseFigures>& figures) {
-  BarPlot plot{.title = title, .y_label = "million tuples per second", .categories = {}, .series = {}};
+namespace {
+
+/// Of each case and contender `height(case, median in ms)`.
+template <typename Height>
+std::string Bars(const std::string& title, const std::string& y_label,
+                 const std::vector<CaseFigures>& figures, const Height& height) {
+  BarPlot plot{.title = title, .y_label = y_label, .categories = {}, .series = {}};
   for (size_t i = 0; i < figures.size(); ++i) {
     plot.categories.push_back(figures[i].title);
     for (const ContenderTimes& times : figures[i].contenders) {
@@ -123,10 +128,20 @@ std::string SpeedPlot(const std::string& title, const std::vector<CaseFigures>& 
         if (plot.series.size() == kPlotSeriesMax) continue;
         series = plot.series.insert(plot.series.end(), {times.name, std::vector<double>(figures.size())});
       }
-      series->values[i] = SpeedOf(figures[i], times.median_ms());
+      series->values[i] = height(figures[i], times.median_ms());
     }
   }
   return SvgOf(plot);
+}
+
+}  // namespace
+
+std::string SpeedPlot(const std::string& title, const std::vector<CaseFigures>& figures) {
+  return Bars(title, "million tuples per second", figures, SpeedOf);
+}
+
+std::string TimePlot(const std::string& title, const std::vector<CaseFigures>& figures) {
+  return Bars(title, "ms", figures, [](const CaseFigures&, double ms) { return ms; });
 }
 
 void SetRatio(Json& summary, const std::string& key, const std::optional<double>& ratio) {

@@ -36,6 +36,8 @@ Json WithoutRounds(Json rows);
 
 /// Bars of speeds: a group for each case.
 std::string SpeedPlot(const std::string& title, const std::vector<CaseFigures>& figures);
+/// Likewise of medians.
+std::string TimePlot(const std::string& title, const std::vector<CaseFigures>& figures);
 
 /// Sets the key to three decimals, or leaves it out.
 void SetRatio(Json& summary, const std::string& key, const std::optional<double>& ratio);

@@ -83,6 +83,17 @@ absl::Status AlgorithmWork::LeaveOutRefused(session::Session& session,
                    skipped_.empty() ? "none was named" : skipped_[0].algorithm + ": " + skipped_[0].why));
 }
 
+absl::StatusOr<Json> AlgorithmWork::Explain(session::Session& session) const {
+  for (const Algorithm& algorithm : algorithms_) {
+    if (algorithm.name != options_.explained) continue;
+    NAM_RETURN_IF_ERROR(Force(session, algorithm));
+    NAM_ASSIGN_OR_RETURN(const session::ResultSet result,
+                         session.Execute(absl::StrCat("EXPLAIN (FORMAT JSON) ", workload_.sql())));
+    return Json::parse(result.rows.at(0).at(0).text, nullptr, false);
+  }
+  return Json();
+}
+
 absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Session& session,
                                     size_t index) {
   const std::string title = workload_.TitleOf(index);
@@ -91,14 +102,21 @@ absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Se
   workload_.Make(index);
   NAM_RETURN_IF_ERROR(Load(attachment, title));
   NAM_RETURN_IF_ERROR(LeaveOutRefused(session, workload_.sql()));
-  const absl::StatusOr<std::vector<ContenderTimes>> times =
+  NAM_ASSIGN_OR_RETURN(Json plan, Explain(session));
+  absl::StatusOr<std::vector<ContenderTimes>> times =
       TakeTurns(MakeContenders(session), workload_.Expected(),
                 {.repeat = options_.repeat,
+                 .warm_up = options_.warm_up,
                  .show = [&](const std::string& turn) { progress_.Show(absl::StrCat(title, ": ", turn)); },
                  .cancelled = &cancelled_});
   if (!times.ok())
     return absl::Status(times.status().code(), absl::StrCat(title, ": ", times.status().message()));
-  cases_.push_back({index, *times});
+  for (const ContenderTimes& contender : *times) {
+    if (!contender.refusal.empty())
+      skipped_.push_back({absl::StrCat(contender.name, " of ", title), contender.refusal});
+  }
+  std::erase_if(*times, [](const ContenderTimes& contender) { return !contender.refusal.empty(); });
+  cases_.push_back({index, std::move(plan), *std::move(times)});
   NAM_RETURN_IF_ERROR(DropTables(session));
   workload_.Drop();
   return absl::OkStatus();

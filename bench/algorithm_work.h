@@ -25,10 +25,12 @@ namespace nam::bench {
 struct AlgorithmWorkOptions {
   std::vector<Algorithm> algorithms;
   int repeat = 3;
-  int threads = 2;                // that load; servers, peer and bound have been told theirs
-  uint64_t query_mib_max = 4096;  // the session's bounds of what a query holds
-  std::string directory;          // for what the peer reads
-  DuckDb* duckdb = nullptr;       // if it takes part
+  size_t warm_up = TurnsOptions().warm_up;  // contenders
+  int threads = 2;                          // that load; servers, peer and bound have been told theirs
+  uint64_t query_mib_max = 4096;            // the session's bounds of what a query holds
+  std::string directory;                    // for what the peer reads
+  DuckDb* duckdb = nullptr;                 // if it takes part
+  std::string explained;                    // an algorithm whose plan of each case is kept; empty: none
 };
 
 /// Runs each case: the data go to all contenders, then algorithms, DuckDB and the loop by hand take turns,
@@ -42,6 +44,7 @@ class AlgorithmWork final : public ClusterWork {
   };
   struct Case {
     size_t index = 0;  // the workload's
+    Json plan;         // EXPLAIN's, of the algorithm that is explained
     std::vector<ContenderTimes> contenders;
   };
 
@@ -65,6 +68,7 @@ class AlgorithmWork final : public ClusterWork {
   absl::Status Prepare(session::Session& session);
   /// Those that cannot be told, or not for the query.
   absl::Status LeaveOutRefused(session::Session& session, const std::optional<std::string>& query);
+  absl::StatusOr<Json> Explain(session::Session& session) const;
   absl::Status RunCase(catalog::Attachment& attachment, session::Session& session, size_t index);
   absl::Status Load(catalog::Attachment& attachment, const std::string& title);
   absl::Status DropTables(session::Session& session);

@@ -1,5 +1,6 @@
 #include "bench/join_workload.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "bench/tuple_count.h"
@@ -15,8 +16,10 @@ Answer ToAnswer(const JoinAnswer& answer) {
 
 std::string JoinWorkload::TitleOf(size_t index) const {
   const JoinCase& with = at(index);
-  return absl::StrFormat("%s tuples, selectivity %g, Zipf %g", CountLabel(with.tuples), with.selectivity,
-                         with.zipf);
+  const std::string s_tuples =
+      with.TuplesOfS() == with.tuples ? "" : absl::StrCat(" and ", CountLabel(with.s_tuples));
+  return absl::StrFormat("%s%s tuples, selectivity %g, Zipf %g", CountLabel(with.tuples), s_tuples,
+                         with.selectivity, with.zipf);
 }
 
 Json JoinWorkload::SettingsOf(size_t index) const {
@@ -32,7 +35,7 @@ void JoinWorkload::Make(size_t index) {
   Drop();
   const JoinCase& with = at(index);
   input_ = MakeJoinInput({.r_tuples = with.tuples,
-                          .s_tuples = with.tuples,
+                          .s_tuples = with.TuplesOfS(),
                           .zipf = with.zipf,
                           .selectivity = with.selectivity,
                           .seed = options_.seed,

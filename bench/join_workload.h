@@ -16,6 +16,9 @@ struct JoinCase {
   uint64_t tuples = 0;  // of each relation
   double selectivity = 1;
   double zipf = 0;
+  uint64_t s_tuples = 0;  // of S; 0: as many as of R
+
+  uint64_t TuplesOfS() const { return s_tuples == 0 ? tuples : s_tuples; }
 };
 
 /// R ⋈ S on their keys (bench/join_input.h), counted and summed up. The bound is RadixJoinLoop.
@@ -32,7 +35,7 @@ class JoinWorkload : public Workload {
   size_t cases() const override { return options_.cases.size(); }
   std::string TitleOf(size_t index) const override;
   Json SettingsOf(size_t index) const override;
-  uint64_t TuplesOf(size_t index) const override { return 2 * options_.cases[index].tuples; }
+  uint64_t TuplesOf(size_t index) const override { return at(index).tuples + at(index).TuplesOfS(); }
   std::string sql() const override;
   bool has_bound() const override { return options_.loop; }
   void Make(size_t index) override;

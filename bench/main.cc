@@ -9,6 +9,7 @@
 #include "bench/block_size_command.h"
 #include "bench/calibrate_command.h"
 #include "bench/checkout_command.h"
+#include "bench/choice_command.h"
 #include "bench/fabric_command.h"
 #include "bench/figure7.h"
 #include "bench/join_command.h"
@@ -78,6 +79,7 @@ class BenchCommandLine final : public CommandLine {
     AddFormat(figure7, figure7_.format, "table, json, csv or markdown");
     AddCalibrate();
     AddAlgorithmBenches();
+    AddChoiceBench();
     // Not in the help: the benchmarks start it.
     Command("bench-server", "", [] { return RunBenchServer(); })->group("");
   }
@@ -183,10 +185,12 @@ class BenchCommandLine final : public CommandLine {
     JoinBenchOptions& joins = join_bench_;
     CLI::App* join = Command("join", "a join of two large relations by each algorithm, and by a peer",
                              [this] { return RunJoinBench(join_bench_); });
-    join->add_option("--tuples", joins.tuples, "of each relation: 16M,64M (16M)")->delimiter(',');
-    join->add_option("--selectivity", joins.selectivity, "matches for each tuple of S: 0.25,0.5,1 (1)")
+    join->add_option("--tuples", joins.tuples, "of each relation, in all: 16M,64M (16M, in sim 64M)")
         ->delimiter(',');
-    join->add_option("--zipf", joins.zipf, "skew of S's keys, 0 to 1.25 (0,1)")->delimiter(',');
+    join->add_option("--selectivity", joins.selectivity,
+                     "matches for each tuple of S: 0.25,0.5,1 (1, in sim 0.25,0.5,0.75,1)")
+        ->delimiter(',');
+    join->add_option("--zipf", joins.zipf, "skew of S's keys, 0 to 1.25 (0,1, in sim 0)")->delimiter(',');
     join->add_flag("--no-loop", joins.no_loop, "leave the radix join by hand out");
     AddAlgorithmBench(join, joins.common,
                       "of rrj, rdma_ghj, ghj, ghj_bloom, ghj_fabric, ghj_bloom_fabric, pipelined, auto "
@@ -195,24 +199,53 @@ class BenchCommandLine final : public CommandLine {
     AggregateBenchOptions& aggregates = aggregate_bench_;
     CLI::App* aggregate = Command("aggregate", "groups of a large relation by each algorithm, and by a peer",
                                   [this] { return RunAggregateBench(aggregate_bench_); });
-    aggregate->add_option("--tuples", aggregates.tuples, "of the table (128M)")->delimiter(',');
+    aggregate->add_option("--tuples", aggregates.tuples, "of the table (128M, in sim 64M)")->delimiter(',');
     aggregate->add_option("--groups", aggregates.groups, "that are distinct (1,1K,1M,16M,64M)")
         ->delimiter(',');
+    aggregate->add_option("--keys", aggregates.keys,
+                          "dense: 1 to the number of groups; or spread over 31 bits (dense)");
     AddAlgorithmBench(aggregate, aggregates.common, "of rdma, dist, auto (rdma,dist)");
+  }
+
+  void AddChoiceBench() {
+    ChoiceBenchOptions& options = choice_bench_;
+    CLI::App* choice =
+        Command("choice", "the optimizer's choice beside each algorithm, for joins drawn from a seed",
+                [this] { return RunChoiceBench(choice_bench_); });
+    Add(choice, "--points", options.points, "joins that are drawn");
+    Add(choice, "--seed", options.seed, "other points, and other data");
+    Add(choice, "--tuples-min", options.tuples_min, "of each relation at least: 64K, 1M or 1000");
+    Add(choice, "--tuples-max", options.tuples_max, "of each relation at most");
+    choice->add_option("--fabrics", options.fabrics, "that points take turns on: shm, tcp, verbs (shm,tcp)")
+        ->delimiter(',');
+    choice
+        ->add_option("--algorithms", options.algorithms, "beside auto (pipelined,rrj,rdma_ghj,ghj,ghj_bloom)")
+        ->delimiter(',');
+    Add(choice, "--memory-servers", options.memory_servers, "how many");
+    Add(choice, "--compute-servers", options.compute_servers, "how many");
+    Add(choice, "--threads", options.threads, "of all compute servers; 0: one a processor");
+    Add(choice, "--repeat", options.repeat, "rounds after one to warm up; figures are medians in ms");
+    choice->add_flag("--no-calibration", options.no_calibration,
+                     "plan with constants that are not those of this machine");
+    AddFormat(choice, options.format, "table, json, csv or markdown");
   }
 
   static void AddAlgorithmBench(CLI::App* bench, AlgorithmBenchOptions& options,
                                 const std::string& algorithms) {
     bench->add_option("--algorithms", options.algorithms, algorithms)->delimiter(',');
-    Add(bench, "--fabric", options.fabric, "shm, tcp or verbs (shm)");
-    Add(bench, "--memory-servers", options.memory_servers, "how many");
-    Add(bench, "--compute-servers", options.compute_servers, "how many");
-    Add(bench, "--threads", options.threads, "of each side in all; 0: one a processor");
+    Add(bench, "--fabric", options.fabric, "shm, tcp or verbs; or sim, for figure 8 in virtual time (shm)");
+    Add(bench, "--memory-servers", options.memory_servers, "how many; 0: 2, in sim 4");
+    Add(bench, "--compute-servers", options.compute_servers, "how many; 0: 2, in sim 4");
+    Add(bench, "--threads", options.threads,
+        "of each side in all; 0: one a processor, in sim as many a server as in the paper");
     AddBytes(bench, "--scratch", options.scratch_bytes, "of each memory server; without it, enough");
     Add(bench, "--seed", options.seed, "other data of the same size");
     Add(bench, "--repeat", options.repeat, "rounds after one to warm up; figures are medians");
     Add(bench, "--peer", options.peer, "none or duckdb (none)");
     Add(bench, "--peer-dir", options.peer_dir, "DuckDB's process (bench/duckdb_peer)", "DIR");
+    Add(bench, "--generation", options.generation, "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
+    Add(bench, "--cache-divisor", options.cache_divisor,
+        "sim: how many times smaller caches are than those of the paper's machine (8)");
     Add(bench, "--html", options.html, "write a page with the plot", "FILE");
     AddFormat(bench, options.format, "table, json, csv or markdown");
   }
@@ -250,6 +283,7 @@ class BenchCommandLine final : public CommandLine {
   ShuffleBenchOptions shuffle_bench_;
   JoinBenchOptions join_bench_;
   AggregateBenchOptions aggregate_bench_;
+  ChoiceBenchOptions choice_bench_;
 };
 
 }  // namespace

@@ -27,11 +27,17 @@ absl::StatusOr<std::vector<ContenderTimes>> TakeTurns(const std::vector<Contende
   std::vector<ContenderTimes> all;
   for (const Contender& contender : contenders) all.push_back({.name = contender.name});
   for (int round = 0; round <= options.repeat; ++round) {
-    for (size_t i = 0; i < contenders.size(); ++i) {
+    const size_t turns = round == 0 ? std::min(options.warm_up, contenders.size()) : contenders.size();
+    for (size_t i = 0; i < turns; ++i) {
       if (options.cancelled != nullptr && *options.cancelled) return absl::CancelledError("interrupted");
       options.show(round == 0 ? absl::StrCat(all[i].name, ", to warm up")
                               : absl::StrFormat("%s, %d of %d", all[i].name, round, options.repeat));
+      if (!all[i].refusal.empty()) continue;
       const absl::StatusOr<Turn> turn = contenders[i].take();
+      if (all[i].times_ms.empty() && absl::IsResourceExhausted(turn.status())) {
+        all[i].refusal = std::string(turn.status().message());
+        continue;
+      }
       if (!turn.ok()) {
         return absl::Status(turn.status().code(), absl::StrCat(all[i].name, ": ", turn.status().message()));
       }

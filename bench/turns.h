@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,8 @@ struct Contender {
 struct ContenderTimes {
   std::string name;
   std::vector<double> times_ms;
-  bool equal = true;  // to what was expected, in every turn
+  bool equal = true;    // to what was expected, in every turn
+  std::string refusal;  // why there are no times
 
   double median_ms() const;
   double min_ms() const;
@@ -34,6 +37,8 @@ struct ContenderTimes {
 
 struct TurnsOptions {
   int repeat = 3;  // of each contender, after a turn to warm up
+  /// That warm up: the first ones. In virtual time one does for all.
+  size_t warm_up = std::numeric_limits<size_t>::max();
   /// Called before every turn with what it is.
   std::function<void(const std::string&)> show = [](const std::string&) {};
   const std::atomic<bool>* cancelled = nullptr;
@@ -43,7 +48,8 @@ struct TurnsOptions {
 ///
 ///     warm-up of each ─▶ a, b, c ─▶ a, b, c ─▶ …
 ///
-/// The first error ends it; CANCELLED between two turns.
+/// One whose first turn takes more memory than it may have (RESOURCE_EXHAUSTED) has none from then on. Any
+/// other error ends it; CANCELLED between two turns.
 absl::StatusOr<std::vector<ContenderTimes>> TakeTurns(const std::vector<Contender>& contenders,
                                                       const Answer& expected, const TurnsOptions& options);
 

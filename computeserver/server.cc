@@ -262,6 +262,9 @@ absl::StatusOr<execution::EndpointOptions> ComputeServerImpl::EndpointOptionsOf(
 absl::StatusOr<std::unique_ptr<execution::Endpoint>> ComputeServerImpl::OpenEndpoint(
     execution::EndpointOptions options, bool sockets) {
   NAM_ASSIGN_OR_RETURN(fabric::Fabric* const fabric, ExchangeFabric(sockets));
+  // Simulated hosts have no sockets, but pay for them.
+  if (sockets && fabric->kind() == fabric::Kind::kSim)
+    options.message_cost = execution::kIpOverInfinibandCost;
   return execution::SendReceiveEndpoint::Open(*fabric, std::move(options), exchange_host_);
 }
 

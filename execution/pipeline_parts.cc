@@ -17,9 +17,10 @@ absl::Status PipelinePreparation::MakePartitionSource(const plan::PartitionSourc
   const plan::Schema& rows = from.schemas.back();
   if (parts.merge.has_value()) {
     const auto& partial = std::get<plan::AggregateSink>(from.sink);
-    NAM_ASSIGN_OR_RETURN(out_.merge_plan, MergeOf(partial, rows));
+    NAM_ASSIGN_OR_RETURN(out_.merge_plan, MergeOf(partial, rows, /*part_by_part=*/true));
     for (uint32_t k = 0; k < partial.group_by.size(); ++k) by.keys.push_back(k);
     by.parts = partial.parts;
+    by.domain = out_.merge_plan->domain();
   } else {
     const auto& sink = std::get<plan::PartitionSink>(from.sink);
     by = {sink.keys, sink.parts, sink.domain};

@@ -85,7 +85,8 @@ class PipelinePreparation {
   absl::Status MakeExchangeSink(const plan::ExchangeSend& sink);
   /// The states of groups over these rows, merged: of the layout that who made them derived from the rows.
   static absl::StatusOr<std::unique_ptr<const AggregatePlan>> MergeOf(const plan::AggregateSink& partial,
-                                                                      const plan::Schema& rows);
+                                                                      const plan::Schema& rows,
+                                                                      bool part_by_part);
   absl::Status MakeResult(const plan::ResultSink& sink);
   absl::Status MakeSort(const plan::SortSink& sink);
   absl::Status MakeRuns(const plan::ResultSink& sink, std::span<const OrderSlot> order);

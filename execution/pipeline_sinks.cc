@@ -181,7 +181,7 @@ absl::Status PipelinePreparation::MakeAggregate(const plan::AggregateSink& sink)
     const plan::Pipeline& from = stage_.plan().pipelines[pages->pipeline];
     const auto* const partial = std::get_if<plan::AggregateSink>(&from.sink);
     if (partial == nullptr) return NotRun("a merge of what are no groups");
-    NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, MergeOf(*partial, from.schemas.back()));
+    NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, MergeOf(*partial, from.schemas.back(), /*part_by_part=*/false));
   } else {
     NAM_ASSIGN_OR_RETURN(out_.aggregate_plan, AggregatePlan::Make({.group_by = sink.group_by,
                                                                    .aggregates = sink.aggregates,
@@ -198,13 +198,14 @@ absl::Status PipelinePreparation::MakeAggregate(const plan::AggregateSink& sink)
 }
 
 absl::StatusOr<std::unique_ptr<const AggregatePlan>> PipelinePreparation::MergeOf(
-    const plan::AggregateSink& partial, const plan::Schema& rows) {
+    const plan::AggregateSink& partial, const plan::Schema& rows, bool part_by_part) {
   return AggregatePlan::Make({.group_by = partial.group_by,
                               .aggregates = partial.aggregates,
                               .schema = rows,
                               .meanings = {},
                               .input = AggregateInput::kGroups,
-                              .parts = partial.parts});
+                              .parts = partial.parts,
+                              .part_by_part = part_by_part});
 }
 
 absl::Status PipelinePreparation::MakePartedGroups(const plan::AggregateSink& sink) {

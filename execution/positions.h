@@ -28,4 +28,13 @@ inline const uint32_t* IndexesOf(const Column& column, Selection rows, uint32_t*
   return scratch;
 }
 
+/// Calls `body` with what leads from the i-th selected tuple to its index in the column: loops are compiled
+/// for columns that lie there in the order of the tuples, and for others. `scratch` as above.
+template <typename Body>
+decltype(auto) WithIndexes(const Column& column, Selection rows, uint32_t* scratch, Body&& body) {
+  if (column.rows == nullptr && rows.positions == nullptr) return body([](uint32_t i) { return i; });
+  const uint32_t* const indexes = IndexesOf(column, rows, scratch);
+  return body([indexes](uint32_t i) { return indexes[i]; });
+}
+
 }  // namespace nam::execution

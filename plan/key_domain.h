@@ -32,12 +32,20 @@ struct KeyDomain {
     n ^= n >> (bits / 2 + 1);
     return n * kFactor & mask();
   }
+  /// The number that Permute makes `permuted` of.
+  uint32_t Inverse(uint32_t permuted) const {
+    uint32_t n = permuted * kFactorInverse & mask();
+    n ^= n >> (bits / 2 + 1);  // by more than half of the bits: twice is not at all
+    return n;
+  }
   /// In the place of a key's hash: the permutation is where radix partitions take their bits.
   uint64_t HashOf(uint64_t number) const { return uint64_t{Permute(number)} << (64 - kExchangeBits - bits); }
 
   bool operator==(const KeyDomain&) const = default;
 
   static constexpr uint32_t kFactor = 0x9e3779b1;  // odd, and 2^32 by the golden ratio
+  static constexpr uint32_t kFactorInverse = 0x0e8b2f51;
+  static_assert(kFactor * kFactorInverse == 1);
 
  private:
   uint32_t mask() const { return static_cast<uint32_t>(size() - 1); }

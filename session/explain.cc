@@ -271,9 +271,12 @@ class Lines {
     Choices(number);
     Pipelines(number);
     if (!query_.analyze) return;
+    const optimizer::CutParts cut = CutPartsOf(stage.servers);
+    if (cut.parts > 0)
+      Add(absl::StrFormat("  Skew: %d of the parts came in %d pieces", cut.parts, cut.pieces));
     Add("  Done of the parts");
     AddShares(stage.servers, lines_);
-    AddTimeline(stage.servers, "parts", lines_);
+    AddTimeline(stage.servers, cut.parts > 0 ? "pieces" : "parts", lines_);
   }
 
   /// How the joins that are made at a stage, and its groups, are distributed, and why.

@@ -10,6 +10,7 @@
 #include "optimizer/assignment.h"
 #include "optimizer/join_choice.h"
 #include "optimizer/lower_tree.h"
+#include "optimizer/part_assignment.h"
 #include "optimizer/plan.h"
 #include "plan/physical.h"
 #include "proto/catalog.pb.h"
@@ -34,6 +35,9 @@ struct ServerReport {
   std::vector<Turn> turns;            // its attempts
   std::vector<uint64_t> thread_rows;  // of the driving table, in pieces that its threads claimed
 };
+
+/// What skew has made of the parts that these have claimed.
+optimizer::CutParts CutPartsOf(const std::vector<ServerReport>& servers);
 
 /// A stage of compute servers.
 struct ExplainedStage {

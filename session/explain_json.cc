@@ -98,6 +98,8 @@ class Document {
                 {"pipelines", std::move(pipelines)}};
     if (stage.parts > 0) {
       out["claimed_parts"] = stage.parts;
+      if (const optimizer::CutParts cut = CutPartsOf(stage.servers); cut.parts > 0)
+        out["skew"] = {{"parts", cut.parts}, {"pieces", cut.pieces}};
     } else if (stage.streamed) {
       out["streamed"] = true;
     } else {

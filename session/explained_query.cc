@@ -21,6 +21,12 @@ std::optional<uint64_t> At(const Rows& rows, size_t nodes, size_t node) {
 
 }  // namespace
 
+optimizer::CutParts CutPartsOf(const std::vector<ServerReport>& servers) {
+  std::vector<optimizer::Assignment::Share> shares;
+  for (const ServerReport& server : servers) shares.push_back(server.share);
+  return optimizer::CutPartsOf(shares);
+}
+
 double ExplainedQuery::EstimatedRows(uint32_t pipeline, size_t node) const {
   if (node == SinkOf(pipeline)) return optimizer::RowsLeft(plan, pipeline);
   return plan.pipelines[pipeline].estimates[node].rows;

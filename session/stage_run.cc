@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "catalog/fabric_constants.h"
+#include "optimizer/part_assignment.h"
 #include "partitioner/pieces.h"
 #include "plan/codec.h"
 #include "session/streamed_run.h"
@@ -24,19 +25,24 @@ constexpr uint64_t kRecordPiecesOfAThread = 16;
 /// For so long a catalog that has not answered is not asked who has joined.
 constexpr int64_t kCatalogSilentNs = 10'000'000'000;
 
-/// Rows of each part. Those that may be of any part are nobody's, and make every part worth a look.
-std::vector<uint64_t> RowsByPart(const PlacedStage& placed) {
-  std::vector<uint64_t> rows(placed.parts);
+/// Those that a stage claims. Rows that may be of any part are nobody's, and make every part worth a look.
+optimizer::ClaimedParts PartsOf(const PlacedStage& placed) {
+  optimizer::ClaimedParts parts;
+  parts.rows.resize(placed.parts);
+  if (placed.join.has_value()) parts.join = placed.join->kind;
   for (const proto::Directory& directory : placed.inputs) {
+    const bool built = placed.join.has_value() && directory.pipeline() == placed.join->built;
+    const auto rows = built ? &optimizer::PartRows::built : &optimizer::PartRows::probed;
     for (const proto::PartPages& part : directory.parts()) {
       if (part.part() < placed.parts) {
-        rows[part.part()] += part.rows();
+        parts.rows[part.part()].*rows += part.rows();
       } else {
-        for (uint64_t& of_part : rows) of_part += std::max<uint64_t>(1, part.rows() / placed.parts);
+        for (optimizer::PartRows& of_part : parts.rows)
+          of_part.*rows += std::max<uint64_t>(1, part.rows() / placed.parts);
       }
     }
   }
-  return rows;
+  return parts;
 }
 
 uint64_t BytesOf(const PlacedStage& placed) {
@@ -48,19 +54,12 @@ uint64_t BytesOf(const PlacedStage& placed) {
   return bytes;
 }
 
-/// About as many rows for each server.
-optimizer::Assignment ShareParts(const PlacedStage& placed, size_t servers) {
-  const std::vector<uint64_t> rows = RowsByPart(placed);
-  const uint64_t all = std::accumulate(rows.begin(), rows.end(), uint64_t{0}), bytes = BytesOf(placed);
-  optimizer::Assignment assignment;
-  assignment.servers.resize(servers);
-  const std::vector<int> server_of = optimizer::LargestDifferencing(rows, static_cast<int>(servers));
-  for (uint32_t part = 0; part < placed.parts; ++part) {
-    if (rows[part] == 0) continue;
-    optimizer::Assignment::Share& share = assignment.servers[static_cast<size_t>(server_of[part])];
-    share.pieces.push_back({part, 0, 1});
-    share.rows += rows[part];
-  }
+optimizer::Assignment ShareParts(const PlacedStage& placed, int servers, uint32_t threads) {
+  optimizer::Assignment assignment =
+      optimizer::AssignParts(PartsOf(placed), servers, static_cast<int>(threads));
+  const uint64_t bytes = BytesOf(placed);
+  uint64_t all = 0;
+  for (const optimizer::Assignment::Share& share : assignment.servers) all += share.rows;
   for (optimizer::Assignment::Share& share : assignment.servers)
     share.driving_bytes =
         all == 0 ? 0 : static_cast<uint64_t>(static_cast<unsigned __int128>(bytes) * share.rows / all);
@@ -70,7 +69,9 @@ optimizer::Assignment ShareParts(const PlacedStage& placed, size_t servers) {
 /// By pieces of what the stage claims.
 std::function<uint64_t(const partitioner::Piece&)> RowsOf(const PlacedStage& placed) {
   if (placed.parts > 0) {
-    return [rows = RowsByPart(placed)](const partitioner::Piece& piece) { return rows[piece.partition]; };
+    return [parts = PartsOf(placed)](const partitioner::Piece& piece) {
+      return optimizer::RowsOf(parts, piece);
+    };
   }
   return [table = placed.tables[static_cast<size_t>(placed.plan.driving)]](const partitioner::Piece& piece) {
     return partitioner::RowsOf(*table, piece);
@@ -180,7 +181,7 @@ absl::Status StageRunner::FindServers(PlacedStage& placed, const RecordReads* re
 optimizer::Assignment StageRunner::Share(const PlacedStage& placed, const RecordReads* records,
                                          size_t servers, uint32_t threads) {
   const auto count = static_cast<int>(servers);
-  if (placed.parts > 0) return ShareParts(placed, servers);
+  if (placed.parts > 0) return ShareParts(placed, count, threads);
   const auto driving = static_cast<size_t>(placed.plan.driving);
   if (!sql::IsRecordTable(*placed.tables[driving]))
     return optimizer::Assign(placed.plan, placed.tables, count, static_cast<int>(threads));

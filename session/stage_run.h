@@ -30,6 +30,12 @@
 
 namespace nam::session {
 
+/// The sides of the join that a stage makes of parts, by pipelines of its plan.
+struct JoinedParts {
+  uint32_t probed = 0, built = 0;
+  plan::JoinKind kind = plan::JoinKind::kInner;
+};
+
 /// A stage of compute servers: what is known of it before it runs, and which servers have work of it.
 struct PlacedStage {
   optimizer::Plan plan;
@@ -38,6 +44,7 @@ struct PlacedStage {
   bool extended = false;               // has build sides that `plan` does not know
   double pairs = 0;                    // estimate of those that its joins without keys compare
   uint32_t parts = 0;                  // that it claims instead of the driving table: there is no `plan` then
+  std::optional<JoinedParts> join;     // if it claims parts of two sides
   execution::ExchangeShape exchanges;  // of a streamed stage: nothing is claimed, and there is no `plan`
   bool streamed() const { return exchanges.exchanges > 0; }
   std::vector<proto::Directory> inputs;  // where they are

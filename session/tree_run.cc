@@ -1,6 +1,7 @@
 #include "session/tree_run.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -78,6 +79,14 @@ std::set<uint32_t> ReadBy(const plan::PhysicalPlan& plan, uint32_t stage) {
   return stages;
 }
 
+/// What the pipeline that a stage claims makes of parts, if it joins them.
+std::optional<JoinedParts> JoinedBy(const plan::PhysicalPlan& plan, uint32_t stage) {
+  const plan::Pipeline& claimed = plan.pipelines[plan.stages[stage].claimed];
+  const auto* const join = std::get_if<plan::JoinSource>(&claimed.source);
+  if (join == nullptr) return std::nullopt;
+  return JoinedParts{join->probed, join->probe.build, join->probe.kind};
+}
+
 std::span<const std::byte> BytesOf(const std::string& pages) {
   return std::as_bytes(std::span(pages));
 }
@@ -123,6 +132,7 @@ absl::Status TreeRun::Plan(size_t stages_kept) {
     placed.extended = stage.extended;
     placed.pairs = PairsOf(plan(), static_cast<uint32_t>(s));
     placed.parts = stage.parts;
+    placed.join = JoinedBy(plan(), static_cast<uint32_t>(s));
     NAM_ASSIGN_OR_RETURN(placed.exchanges, execution::ExchangeShapeOf(plan(), static_cast<uint32_t>(s)));
     if (stage.parts == 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(placed, reads));
   }

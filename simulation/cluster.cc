@@ -62,10 +62,10 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(fabric::sim::World& worl
   std::unique_ptr<Cluster> cluster(new Cluster(world, options));
   NAM_RETURN_IF_ERROR(cluster->StartCatalog());
   for (int i = 0; i < options.memory_servers; ++i) {
-    cluster->memory_.emplace_back().host = absl::StrCat("memory-", i);
+    cluster->memory_.emplace_back().host = absl::StrCat(options.shared_hosts ? "server-" : "memory-", i);
   }
   for (int i = 0; i < options.compute_servers; ++i) {
-    cluster->compute_.emplace_back().host = absl::StrCat("compute-", i);
+    cluster->compute_.emplace_back().host = absl::StrCat(options.shared_hosts ? "server-" : "compute-", i);
   }
   for (const Role role : {Role::kMemory, Role::kCompute}) {
     for (Slot& slot : cluster->slots(role)) NAM_RETURN_IF_ERROR(cluster->StartServer(role, slot));

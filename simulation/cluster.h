@@ -47,6 +47,8 @@ struct ClusterOptions {
   int memory_servers = 2;
   int compute_servers = 2;
   int threads = 2;  // of a compute server
+  /// Compute server i is on the host of memory server i, `server-i`: they share its card.
+  bool shared_hosts = false;
   uint64_t memory_bytes = uint64_t{64} << 20;
   uint64_t first_memory_bytes = 0;  // of memory-0; 0: as the others
   uint64_t region_bytes = uint64_t{1} << 20;
@@ -83,7 +85,8 @@ class Client {
 };
 
 /// A whole cluster in a simulated world: the real servers, each a process on a host of its own (`catalog`,
-/// `memory-0`, `compute-0`, …). Servers may be killed and started again, by one thread at a time.
+/// `memory-0`, `compute-0`, …; or see shared_hosts). Servers may be killed and started again, by one thread
+/// at a time.
 class Cluster {
  public:
   enum class Role { kMemory, kCompute };

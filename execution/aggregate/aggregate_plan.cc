@@ -1,10 +1,13 @@
 #include "execution/aggregate/aggregate_plan.h"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "execution/partition/parts.h"
 #include "plan/aggregate_slots.h"
+#include "plan/expression_tree.h"
 #include "plan/slot_of.h"
 
 namespace nam::execution {
@@ -51,6 +54,67 @@ absl::Status MakePairs(size_t number, const Argument& argument, const AggregateP
   into.of_values = std::move(of_values);
   return absl::OkStatus();
 }
+
+/// What is written of a row that no table has made fewer.
+struct StoredRow {
+  std::vector<plan::Expr> fields;  // over the input
+  plan::Schema schema;
+  std::vector<plan::Aggregate> aggregates;  // over the fields
+};
+
+/// Field by field, in the place of a text that is but counted, whether it is there.
+plan::Expr FieldFor(const plan::Aggregate& aggregate, const plan::Expr& argument) {
+  if (aggregate.function != AggregateFunction::kCount || PhysicalOf(argument.type) != Physical::kText)
+    return argument;
+  plan::Expr null = plan::MakeNode(plan::Op::kIsNull, Type::Bool(), -1, {argument});
+  return plan::MakeNode(plan::Op::kCase, Type::Bool(), -1,
+                        {std::move(null), plan::MakeLiteral(Value::Null(Type::Bool()), -1),
+                         plan::MakeLiteral(Value::Bool(true), -1)});
+}
+
+absl::StatusOr<StoredRow> StoreRow(const AggregatePlan::Options& options) {
+  StoredRow row{.fields = {options.group_by.begin(), options.group_by.end()},
+                .schema = {},
+                .aggregates = {options.aggregates.begin(), options.aggregates.end()}};
+  std::vector<std::pair<plan::Expr*, size_t>> arguments;
+  for (plan::Aggregate& aggregate : row.aggregates) {
+    const size_t count = plan::ArgumentsOf(aggregate.function);
+    for (plan::Expr* argument : {&aggregate.argument, &aggregate.second}) {
+      if (count < (argument == &aggregate.argument ? 1 : 2)) continue;
+      const plan::Expr wanted = FieldFor(aggregate, *argument);
+      size_t field = 0;
+      while (field < row.fields.size() && !plan::SameExpr(row.fields[field], wanted)) ++field;
+      if (field == row.fields.size()) row.fields.push_back(wanted);
+      arguments.emplace_back(argument, field);
+    }
+  }
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<const Program> program,
+                       Program::Compile(row.fields, options.schema));
+  for (size_t i = 0; i < row.fields.size(); ++i) {
+    NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOf(row.fields[i], options.schema));
+    if (!slot.bounds.known) slot.bounds = program->bounds(i);
+    row.schema.push_back(std::move(slot));
+  }
+  for (const auto& [argument, field] : arguments)
+    *argument = plan::SlotExpr(row.schema, static_cast<uint32_t>(field));
+  return row;
+}
+
+/// The domain of keys of which a part has so few numbers that an array of them is its table.
+plan::KeyDomain DomainOf(const plan::Schema& keys, uint32_t parts) {
+  if (keys.size() != 1 || keys[0].nullable || !std::has_single_bit(parts)) return {};
+  const plan::Bounds& bounds = keys[0].bounds;
+  if (PhysicalOf(keys[0].type) != Physical::kInt64 || !bounds.known || bounds.low < INT64_MIN ||
+      bounds.high < bounds.low || bounds.high - bounds.low > (__int128{1} << plan::KeyDomain::kBitsMax) - 1)
+    return {};
+  const auto range = static_cast<uint64_t>(bounds.high - bounds.low) + 1;
+  const uint64_t size = std::bit_ceil(std::max<uint64_t>({range, parts, 2}));
+  if (size / parts > GroupKeys::kDirectNumbers) return {};
+  return {static_cast<int64_t>(bounds.low), static_cast<uint32_t>(std::countr_zero(size))};
+}
+
+/// Pages of rows; those of states are as large.
+constexpr uint32_t kRowMark = 1;
 
 }  // namespace
 
@@ -108,8 +172,10 @@ absl::StatusOr<std::unique_ptr<const AggregatePlan>> AggregatePlan::Make(const O
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> partial_slots, Program::Compile(slots, partial));
   std::unique_ptr<AggregatePlan> made(new AggregatePlan(std::move(layout)));
   if (options.input == AggregateInput::kGroups) {
-    NAM_ASSIGN_OR_RETURN(
-        made->keys_, GroupKeys::Make(std::span(slots).first(keys->size()), partial, {}, options.page_bytes));
+    const plan::KeyDomain domain =
+        options.part_by_part ? DomainOf(keys->schema(), options.parts) : plan::KeyDomain();
+    NAM_ASSIGN_OR_RETURN(made->keys_, GroupKeys::Make(std::span(slots).first(keys->size()), partial, {},
+                                                      options.page_bytes, nullptr, domain));
     NAM_ASSIGN_OR_RETURN(made->program_, Program::Compile(slots, partial));
     for (Aggregate& aggregate : aggregates) {
       aggregate.argument = aggregate.partial_slot;
@@ -126,7 +192,27 @@ absl::StatusOr<std::unique_ptr<const AggregatePlan>> AggregatePlan::Make(const O
   made->final_schema_ = std::move(final);
   made->has_distinct_ = has_distinct;
   made->only_pairs_ = only_pairs;
+  if (options.parts > 0) NAM_RETURN_IF_ERROR(made->AddRows(options));
   return made;
+}
+
+absl::Status AggregatePlan::AddRows(const Options& options) {
+  NAM_ASSIGN_OR_RETURN(const StoredRow row, StoreRow(options));
+  NAM_ASSIGN_OR_RETURN(const RowLayout layout, PartLayout(row.schema, options.parts));
+  const uint32_t page_bytes = std::max(layout.page_bytes(), partial_layout_.page_bytes());
+  row_layout_ = layout.Resized(page_bytes).Marked(kRowMark);
+  partial_layout_ = partial_layout_.Resized(page_bytes);
+  domain_ = DomainOf(keys_->schema(), options.parts);
+  if (input_ == AggregateInput::kRows) {
+    NAM_ASSIGN_OR_RETURN(row_program_, Program::Compile(row.fields, options.schema, options.memos));
+    return absl::OkStatus();
+  }
+  const std::vector<plan::Expr> slots = plan::SlotExprs(row.schema);
+  NAM_ASSIGN_OR_RETURN(rows_, Make({.group_by = std::span(slots).first(keys_->size()),
+                                    .aggregates = row.aggregates,
+                                    .schema = row.schema,
+                                    .meanings = {}}));
+  return absl::OkStatus();
 }
 
 }  // namespace nam::execution

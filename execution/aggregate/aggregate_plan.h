@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "execution/aggregate/group_keys.h"
 #include "plan/aggregate.h"
+#include "plan/key_domain.h"
 
 namespace nam::execution {
 
@@ -19,8 +21,10 @@ enum class AggregateInput : uint8_t {
 
 /// An aggregation, prepared once for a stage; immutable, shared by its threads.
 ///
-/// Groups travel in the partial schema, which plan::StatesOf describes. All of it follows from the plan
-/// alone, so it is the same on every server.
+/// Groups travel in the partial schema, which plan::StatesOf describes. By parts, rows travel beside them
+/// that no table has made fewer: their keys, and each number or text once that an aggregate looks at. Pages
+/// of both have one size and are told apart by their digest. All of it follows from the plan alone, so it is
+/// the same on every server.
 class AggregatePlan {
  public:
   struct Options {
@@ -32,6 +36,7 @@ class AggregatePlan {
     uint32_t page_bytes = RowLayout::kMostPageBytes;
     uint32_t parts =
         0;  // above 0: groups travel in the layout of so many parts (execution/partition/parts.h)
+    bool part_by_part = false;   // kGroups of parts: a set has groups of one part at a time (Groups::Range)
     MemoShare* memos = nullptr;  // of the expressions; see Program::Compile
   };
   static absl::StatusOr<std::unique_ptr<const AggregatePlan>> Make(const Options& options);
@@ -70,12 +75,22 @@ class AggregatePlan {
   const Program& partial_slots() const { return *partial_slots_; }
   /// The keys and the values of the aggregates.
   const plan::Schema& final_schema() const { return final_schema_; }
+
+  // Of parts:
+  /// The only key is of it, and says the part; not known: the keys' hash says it.
+  const plan::KeyDomain& domain() const { return domain_; }
+  const RowLayout& row_layout() const { return *row_layout_; }
+  /// kRows: field i of what is written of a row, over the input.
+  const Program& row_program() const { return *row_program_; }
+  /// kGroups: the same aggregates, of kRows, over rows that were written.
+  const AggregatePlan* rows() const { return rows_.get(); }
   bool has_distinct() const { return has_distinct_; }
   /// Nothing travels but pairs: the partial schema has one slot, which is 0.
   bool only_pairs() const { return only_pairs_; }
 
  private:
   explicit AggregatePlan(RowLayout layout) : partial_layout_(std::move(layout)) {}
+  absl::Status AddRows(const Options& options);
 
   AggregateInput input_ = AggregateInput::kRows;
   std::unique_ptr<const GroupKeys> keys_;
@@ -85,6 +100,10 @@ class AggregatePlan {
   RowLayout partial_layout_;
   std::unique_ptr<const Program> partial_slots_;
   plan::Schema final_schema_;
+  plan::KeyDomain domain_;
+  std::optional<RowLayout> row_layout_;
+  std::unique_ptr<const Program> row_program_;
+  std::unique_ptr<const AggregatePlan> rows_;
   bool has_distinct_ = false;
   bool only_pairs_ = false;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "execution/aggregate/charge_groups.h"
 #include "execution/rows/row_appender.h"
 #include "plan/work_cost.h"
 
@@ -25,12 +26,14 @@ Groups::Range RangeOf(uint64_t numbers, uint32_t part, uint32_t parts) {
 
 class Task final : public SinkTask {
  public:
-  explicit Task(GroupSet& set) : set_(set) {}
+  Task(const AggregatePlan& plan, GroupSet& set) : plan_(plan), set_(set) {}
 
   Step Consume(TaskContext& context, const Chunk& in) override {
     context.Charge(in.selection().count, plan::work_cost::kSinkRowPs);
     const absl::Status status = set_.Consume(in);
-    return status.ok() ? Step::kNeedInput : context.Fail(status);
+    if (!status.ok()) return context.Fail(status);
+    ChargeGroups(context, plan_, set_, in.selection().count);
+    return Step::kNeedInput;
   }
 
   Step Finish(TaskContext& context) override {
@@ -40,6 +43,7 @@ class Task final : public SinkTask {
   }
 
  private:
+  const AggregatePlan& plan_;
   GroupSet& set_;
 };
 
@@ -60,7 +64,7 @@ GroupSet& AggregateSink::NewSet() {
 std::unique_ptr<SinkTask> AggregateSink::NewTask(TaskContext&) {
   NAM_CHECK(plan_.input() == AggregateInput::kRows || !plan_.has_distinct(),
             "pairs come in by StoredGroups alone");
-  return std::make_unique<Task>(NewSet());
+  return std::make_unique<Task>(plan_, NewSet());
 }
 
 uint32_t AggregateSink::CombineParts() {
@@ -112,6 +116,7 @@ absl::Status AggregateSink::Combine(TaskContext& context, uint32_t part) {
     if (context.cancelled()) return absl::CancelledError("the query was cancelled");
     NAM_RETURN_IF_ERROR(result->MergePart(*set, part, parts_));
     context.Charge(set->PartSize(part, parts_), plan::work_cost::kCombineGroupPs);
+    ChargeGroups(context, plan_, *result, set->PartSize(part, parts_));
   }
   // A few groups can wait for the sink's end.
   if (parts_left_.fetch_sub(1, std::memory_order_acq_rel) == 1 && parts_ > 1) sets_.clear();

@@ -93,7 +93,8 @@ void Zero(BudgetArray<T>& array, uint32_t count) {
 
 void AggregateState::Reset(uint32_t groups) {
   Zero(counts_, groups);
-  Zero(sums_, groups);
+  sums_.Reset(groups);
+  Zero(real_sums_, groups);
   Zero(seen_, groups);
   Zero(narrow_, groups);
   Zero(wide_, groups);
@@ -107,6 +108,7 @@ AggregateState::AggregateState(const AggregatePlan::Aggregate& aggregate, Memory
     : aggregate_(aggregate),
       counts_(budget),
       sums_(budget),
+      real_sums_(budget),
       seen_(budget),
       narrow_(budget),
       wide_(budget),
@@ -143,7 +145,7 @@ absl::Status AggregateState::Grow(uint32_t groups) {
   if (idle()) return absl::OkStatus();
   if (moments()) return real() ? real_moments_.Grow(groups) : moments_.Grow(groups);
   if (counts()) NAM_RETURN_IF_ERROR(counts_.Grow(groups));
-  if (sums()) NAM_RETURN_IF_ERROR(sums_.Grow(groups));
+  if (sums()) NAM_RETURN_IF_ERROR(real() ? real_sums_.Grow(groups) : sums_.Grow(groups));
   if (aggregate_.function == AggregateFunction::kSum || best() || bits())
     NAM_RETURN_IF_ERROR(seen_.Grow(groups));
   if (bits()) return narrow_.Grow(groups);
@@ -159,12 +161,11 @@ absl::Status AggregateState::Grow(uint32_t groups) {
   }
 }
 
-absl::Status AggregateState::Consume(const Program& program, Frame& frame, const Chunk& chunk,
-                                     const uint32_t* groups, bool single) {
+absl::Status AggregateState::Consume(const AggregatePlan::Aggregate& of, const Program& program, Frame& frame,
+                                     const Chunk& chunk, const uint32_t* groups, bool single) {
   const Selection rows = chunk.selection();
-  const bool counts_rows =
-      aggregate_.function == AggregateFunction::kCountRows ||
-      (aggregate_.function == AggregateFunction::kCount && aggregate_.slot && !aggregate_.argument_nullable);
+  const bool counts_rows = of.function == AggregateFunction::kCountRows ||
+                           (of.function == AggregateFunction::kCount && of.slot && !of.argument_nullable);
   if (counts_rows) {
     if (single) {
       counts_[0] += rows.count;
@@ -173,20 +174,17 @@ absl::Status AggregateState::Consume(const Program& program, Frame& frame, const
     }
     return absl::OkStatus();
   }
-  if (sums() && aggregate_.slot && single && SumStored(chunk.column(*aggregate_.slot), rows))
-    return absl::OkStatus();
-  if (sums() && aggregate_.slot && SumCodes(chunk.column(*aggregate_.slot), rows, groups)) {
-    return absl::OkStatus();
+  if (sums() && of.slot && !real()) {
+    const Column& column = chunk.column(*of.slot);
+    NAM_ASSIGN_OR_RETURN(const bool done, SumColumn(column, of.argument_nullable, rows, groups, single));
+    if (done) return absl::OkStatus();
   }
-  const Vector* const values = program.Evaluate(aggregate_.argument, frame, chunk, rows);
+  const Vector* const values = program.Evaluate(of.argument, frame, chunk, rows);
   if (values == nullptr) return frame.error();
-  switch (aggregate_.function) {
+  switch (of.function) {
     case AggregateFunction::kSum:
     case AggregateFunction::kAverage:
-      if (single && !real() && values->physical == Physical::kInt64) {
-        SumSingle(*values, rows);
-        return absl::OkStatus();
-      }
+      if (single && !real()) return SumSingle(*values, rows);
       return Sum(*values, rows, groups);
     case AggregateFunction::kMin:
     case AggregateFunction::kMax:
@@ -199,18 +197,19 @@ absl::Status AggregateState::Consume(const Program& program, Frame& frame, const
       Bits(*values, rows, groups);
       return absl::OkStatus();
     default:
-      if (moments()) return TakeMoments(*values, program, frame, chunk, groups);
+      if (moments()) return TakeMoments(*values, of, program, frame, chunk, groups);
       Count(*values, rows, groups);
       return absl::OkStatus();
   }
 }
 
-absl::Status AggregateState::TakeMoments(const Vector& values, const Program& program, Frame& frame,
-                                         const Chunk& chunk, const uint32_t* groups) {
+absl::Status AggregateState::TakeMoments(const Vector& values, const AggregatePlan::Aggregate& of,
+                                         const Program& program, Frame& frame, const Chunk& chunk,
+                                         const uint32_t* groups) {
   const Selection rows = chunk.selection();
   const Vector* second = nullptr;
   if (plan::ArgumentsOf(aggregate_.function) > 1) {
-    second = program.Evaluate(aggregate_.second, frame, chunk, rows);
+    second = program.Evaluate(of.second, frame, chunk, rows);
     if (second == nullptr) return frame.error();
   }
   const uint32_t* const positions = PositionsOf(rows);
@@ -279,129 +278,6 @@ void AggregateState::Count(const Vector& values, Selection rows, const uint32_t*
   for (uint32_t j = 0; j < rows.count; ++j) counts_[groups[j]] += !values.null(positions[j]);
 }
 
-/// Sums of numbers of 64 bits need no check: 2^64 of them fit 128 bits.
-bool AggregateState::SumCodes(const Column& column, Selection rows, const uint32_t* groups) {
-  if (column.kind != Column::Kind::kCodes || real()) return false;
-  const CodeMeaning& meaning = *column.meaning;
-  const bool nullable = meaning.null_code || (column.rows != nullptr && aggregate_.argument_nullable);
-  uint32_t scratch[kChunkRows];
-  const uint32_t* const indexes = IndexesOf(column, rows, scratch);
-  __int128* const sums = sums_.data();
-  const auto add = [&](auto&& seen) {
-    WithCodes(column.base, column.width, [&](const auto* codes) {
-      if (!nullable) {
-        for (uint32_t j = 0; j < rows.count; ++j) {
-          sums[groups[j]] += meaning.Number(codes[indexes[j]]);
-          seen(groups[j]);
-        }
-        return;
-      }
-      for (uint32_t j = 0; j < rows.count; ++j) {
-        if (indexes[j] == kNullRow || meaning.IsNull(codes[indexes[j]])) continue;
-        sums[groups[j]] += meaning.Number(codes[indexes[j]]);
-        seen(groups[j]);
-      }
-    });
-  };
-  if (counts()) {
-    add([counts = counts_.data()](uint32_t group) { ++counts[group]; });
-  } else {
-    add([seen = seen_.data()](uint32_t group) { seen[group] = 1; });
-  }
-  return true;
-}
-
-/// Of codes and of fields up to 4 bytes of which none is NULL: a chunk's sum fits 64 bits, and each value is
-/// its base and what is stored. False: it is something else.
-bool AggregateState::SumStored(const Column& column, Selection rows) {
-  if (real() || aggregate_.argument_nullable || column.width > sizeof(uint32_t)) return false;
-  const bool codes = column.kind == Column::Kind::kCodes;
-  if (!codes && column.kind != Column::Kind::kField) return false;
-  if (codes ? column.meaning->null_code : column.field->nullable()) return false;
-  uint64_t stored = 0;
-  const uint32_t* const indexes = column.rows;
-  const auto add = [&](auto read) {
-    if (indexes == nullptr) {
-      ForEach(rows, [&](uint32_t p) { stored += read(p); });
-    } else {
-      ForEach(rows, [&](uint32_t p) { stored += read(indexes[p]); });
-    }
-  };
-  if (codes) {
-    WithCodes(column.base, column.width,
-              [&](const auto* at) { add([at](uint32_t index) -> uint64_t { return at[index]; }); });
-  } else {
-    WithStored(column.width, [&]<typename T>(T) {
-      if constexpr (sizeof(T) <= sizeof(uint32_t)) add(StoredAt<T>(*column.field, column.base));
-    });
-  }
-  const int64_t base = codes ? column.meaning->base : column.field->base;
-  sums_[0] += static_cast<__int128>(base) * rows.count + stored;
-  if (counts()) {
-    counts_[0] += rows.count;
-  } else {
-    seen_[0] |= rows.count > 0;
-  }
-  return true;
-}
-
-void AggregateState::SumSingle(const Vector& values, Selection rows) {
-  __int128 sum = 0;
-  int64_t count = 0;
-  const auto add = [&](uint32_t at) {
-    sum += values.narrow[at];
-    ++count;
-  };
-  if (values.nulls == nullptr) {
-    ForEach(rows, add);
-  } else {
-    ForEach(rows, [&](uint32_t at) {
-      if (values.nulls[at] == 0) add(at);
-    });
-  }
-  sums_[0] += sum;
-  if (counts()) {
-    counts_[0] += count;
-  } else {
-    seen_[0] |= count > 0;
-  }
-}
-
-absl::Status AggregateState::Sum(const Vector& values, Selection rows, const uint32_t* groups) {
-  const uint32_t* const positions = PositionsOf(rows);
-  const bool counted = counts();
-  bool overflow = false;
-  const auto add = [&](auto&& sum) {
-    for (uint32_t j = 0; j < rows.count; ++j) {
-      const uint32_t at = positions[j];
-      if (values.null(at)) continue;
-      sum(sums_[groups[j]], at);
-      if (counted) {
-        ++counts_[groups[j]];
-      } else {
-        seen_[groups[j]] = 1;
-      }
-    }
-  };
-  absl::Status status;
-  if (real()) {
-    add([&](__int128& packed, uint32_t at) {
-      RealSum sum = RealSum::Unpacked(packed);
-      status.Update(sum.Add(FromOrderedBits(values.narrow[at])));
-      packed = sum.Packed();
-    });
-    return status;
-  }
-  if (values.physical == Physical::kInt64) {
-    add([&](__int128& sum, uint32_t at) { sum += values.narrow[at]; });
-  } else {
-    add([&](__int128& sum, uint32_t at) {
-      overflow |= __builtin_add_overflow(sum, values.number(at), &sum);
-    });
-  }
-  return overflow ? SumOutOfRange() : absl::OkStatus();
-}
-
 absl::Status AggregateState::Best(const Vector& values, Selection rows, const uint32_t* groups) {
   switch (values.physical) {
     case Physical::kTruth:
@@ -458,18 +334,6 @@ absl::Status AggregateState::AddCount(uint32_t group, int64_t count) {
   return absl::OkStatus();
 }
 
-absl::Status AggregateState::AddSum(uint32_t group, __int128 sum) {
-  if (real()) {
-    RealSum mine = RealSum::Unpacked(sums_[group]);
-    const RealSum theirs = RealSum::Unpacked(sum);
-    const absl::Status status = mine.Add(theirs.sum);
-    if (std::isfinite(mine.sum)) mine.lost += theirs.lost;
-    sums_[group] = mine.Packed();
-    return status;
-  }
-  return __builtin_add_overflow(sums_[group], sum, &sums_[group]) ? SumOutOfRange() : absl::OkStatus();
-}
-
 absl::Status AggregateState::ConsumeGroups(const Program& program, Frame& frame, const Chunk& chunk,
                                            const uint32_t* groups) {
   const Selection rows = chunk.selection();
@@ -518,7 +382,7 @@ absl::Status AggregateState::Merge(const AggregateState& other, std::span<const 
       continue;
     }
     if (counts()) NAM_RETURN_IF_ERROR(AddCount(to, other.counts_[from]));
-    if (sums()) NAM_RETURN_IF_ERROR(AddSum(to, other.sums_[from]));
+    if (sums()) NAM_RETURN_IF_ERROR(AddSum(to, other.SumOf(from)));
     if (seen_.capacity() == 0 || other.seen_[from] == 0) continue;
     if (bits()) {
       AddBits(to, other.narrow_[from]);

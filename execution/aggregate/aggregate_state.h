@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "execution/aggregate/aggregate_plan.h"
+#include "execution/aggregate/group_sums.h"
 #include "execution/aggregate/moments.h"
 #include "execution/aggregate/real_moments.h"
 #include "execution/budget_array.h"
@@ -57,9 +58,10 @@ class AggregateState {
   /// The first `groups` are as if nothing had come for them. Memory stays.
   void Reset(uint32_t groups);
 
-  /// Takes in the selected tuples: the i-th belongs to groups[i]. `single`: all are of group 0. Input::kRows.
-  absl::Status Consume(const Program& program, Frame& frame, const Chunk& chunk, const uint32_t* groups,
-                       bool single);
+  /// Takes in the selected tuples: the i-th belongs to groups[i]. `single`: all are of group 0. `of` says
+  /// what of them it is the aggregate of, for AggregateInput::kRows.
+  absl::Status Consume(const AggregatePlan::Aggregate& of, const Program& program, Frame& frame,
+                       const Chunk& chunk, const uint32_t* groups, bool single);
   /// The same for tuples of the partial schema. DATA_LOSS for counts that cannot be.
   absl::Status ConsumeGroups(const Program& program, Frame& frame, const Chunk& chunk,
                              const uint32_t* groups);
@@ -78,11 +80,17 @@ class AggregateState {
 
  private:
   absl::Status Sum(const Vector& values, Selection rows, const uint32_t* groups);
-  bool SumCodes(const Column& column, Selection rows, const uint32_t* groups);
-  bool SumStored(const Column& column, Selection rows);
-  void SumSingle(const Vector& values, Selection rows);
-  absl::Status TakeMoments(const Vector& values, const Program& program, Frame& frame, const Chunk& chunk,
-                           const uint32_t* groups);
+  template <typename Body>
+  void WithSeen(Body&& body);
+  /// False: the column's values are to be loaded first.
+  absl::StatusOr<bool> SumColumn(const Column& column, bool nullable, Selection rows, const uint32_t* groups,
+                                 bool single);
+  absl::Status SumCodes(const Column& column, bool nullable, Selection rows, const uint32_t* groups);
+  absl::Status SumFields(const Column& column, Selection rows, const uint32_t* groups);
+  absl::StatusOr<bool> SumStored(const Column& column, bool nullable, Selection rows);
+  absl::Status SumSingle(const Vector& values, Selection rows);
+  absl::Status TakeMoments(const Vector& values, const AggregatePlan::Aggregate& of, const Program& program,
+                           Frame& frame, const Chunk& chunk, const uint32_t* groups);
   absl::Status TakeWords(const Program& program, Frame& frame, const Chunk& chunk, const uint32_t* groups);
   void Bits(const Vector& values, Selection rows, const uint32_t* groups);
   void AddBits(uint32_t group, int64_t bits);
@@ -94,6 +102,7 @@ class AggregateState {
   absl::Status KeepText(uint32_t group, std::string_view text);
   absl::Status AddCount(uint32_t group, int64_t count);
   absl::Status AddSum(uint32_t group, __int128 sum);
+  __int128 SumOf(uint32_t group) const { return real() ? real_sums_[group] : sums_.of(group); }
   bool counts() const;
   bool sums() const;
   /// Floating point: RealSum, RealMoments.
@@ -115,8 +124,9 @@ class AggregateState {
   const AggregatePlan::Aggregate& aggregate_;
   // By group; those that the function needs.
   BudgetArray<int64_t> counts_;
-  BudgetArray<__int128> sums_;
-  BudgetArray<uint8_t> seen_;  // whether a value that is not NULL has come
+  GroupSums sums_;                   // of integers
+  BudgetArray<__int128> real_sums_;  // RealSum
+  BudgetArray<uint8_t> seen_;        // whether a value that is not NULL has come
   BudgetArray<int64_t> narrow_;
   BudgetArray<__int128> wide_;
   BudgetArray<Moments> moments_;

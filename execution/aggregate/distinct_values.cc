@@ -130,8 +130,8 @@ absl::Status DistinctValues::Feed(AggregateState& state) {
     const uint32_t count = std::min(kChunkRows, size() - first);
     std::iota(pairs.begin(), pairs.begin() + count, first);
     NAM_RETURN_IF_ERROR(GroupsOf({pairs.data(), count}, assigned_.get()));
-    NAM_RETURN_IF_ERROR(
-        state.Consume(aggregate_.pairs->slots(), frame_, read_, assigned_.get(), /*single=*/false));
+    NAM_RETURN_IF_ERROR(state.Consume(*aggregate_.of_values, aggregate_.pairs->slots(), frame_, read_,
+                                      assigned_.get(), /*single=*/false));
   }
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "plan/slot_of.h"
 
@@ -32,7 +33,8 @@ absl::Status CheckHashed(const plan::Schema& keys) {
 absl::StatusOr<std::unique_ptr<const GroupKeys>> GroupKeys::Make(std::span<const plan::Expr> keys,
                                                                  const plan::Schema& input,
                                                                  std::span<const CodeMeaning* const> meanings,
-                                                                 uint32_t page_bytes, MemoShare* memos) {
+                                                                 uint32_t page_bytes, MemoShare* memos,
+                                                                 const plan::KeyDomain& domain) {
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile(keys, input, memos));
   plan::Schema schema;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -51,6 +53,14 @@ absl::StatusOr<std::unique_ptr<const GroupKeys>> GroupKeys::Make(std::span<const
   made->program_ = std::move(program);
   made->slots_ = std::move(slots);
   made->Pack(input, meanings);
+  if (domain.known()) {
+    NAM_CHECK(made->keys_.size() == 1 && !made->keys_[0].nullable && made->keys_[0].low == domain.low &&
+                  made->keys_[0].radix <= domain.size(),
+              "a domain of other keys");
+    made->domain_ = domain;
+    made->form_ = GroupForm::kDirect;
+    made->numbers_ = domain.size();
+  }
   return made;
 }
 
@@ -87,6 +97,7 @@ void GroupKeys::Pack(const plan::Schema& input, std::span<const CodeMeaning* con
     if (!packs) numbers = 1;
   }
   if (!packs) return;
+  if (keys_.size() == 1) keys_[0].only = true;
   numbers_ = static_cast<uint64_t>(numbers);
   form_ = numbers_ <= kDirectNumbers ? GroupForm::kDirect : GroupForm::kPacked;
 }

@@ -10,13 +10,14 @@
 #include "execution/expression/program.h"
 #include "execution/rows/row_layout.h"
 #include "plan/expression.h"
+#include "plan/key_domain.h"
 #include "plan/schema.h"
 
 namespace nam::execution {
 
 /// How groups are told apart and where their keys lie.
 enum class GroupForm : uint8_t {
-  kDirect,  // all keys are one small number, which is an index
+  kDirect,  // all keys are one number, small or of a domain, which is an index
   kPacked,  // all keys are one number of 64 bits, which is hashed
   kRows,    // the keys are rows at rest, found by the hash of their values
 };
@@ -28,6 +29,9 @@ enum class GroupForm : uint8_t {
 ///
 /// The value of a text is its entry in the one dictionary that the key was prepared with; low, radix and
 /// bounds of all others come from the plan. Prepared once for a stage, immutable, shared by its threads.
+///
+/// Where groups are taken in by parts of a domain, number is the permuted key: those of a part follow each
+/// other (Groups::Range), however many numbers there are.
 class GroupKeys {
  public:
   /// Up to so many numbers, an array is small enough to be cleared for every query and thread.
@@ -44,22 +48,26 @@ class GroupKeys {
     uint64_t weight = 1;
     const CodeMeaning* meaning = nullptr;  // text
 
-    uint64_t DigitOf(uint64_t number) const { return number / weight % radix; }
+    bool only = false;  // key: its digit is the number
+    uint64_t DigitOf(uint64_t number) const { return only ? number : number / weight % radix; }
   };
 
   /// `meanings[s]` is what the codes of slot s of the input stand for, if all that is expected has one; the
-  /// span may be empty. UNIMPLEMENTED for keys of types without a hash.
+  /// span may be empty. A domain that is known is of the only key, which is never NULL. UNIMPLEMENTED for
+  /// keys of types without a hash.
   static absl::StatusOr<std::unique_ptr<const GroupKeys>> Make(std::span<const plan::Expr> keys,
                                                                const plan::Schema& input,
                                                                std::span<const CodeMeaning* const> meanings,
                                                                uint32_t page_bytes,
-                                                               MemoShare* memos = nullptr);
+                                                               MemoShare* memos = nullptr,
+                                                               const plan::KeyDomain& domain = {});
 
   GroupForm form() const { return form_; }
   /// Numbers are below this; kRows: 0.
   uint64_t numbers() const { return numbers_; }
   size_t size() const { return keys_.size(); }
   const Key& key(size_t i) const { return keys_[i]; }
+  const plan::KeyDomain& domain() const { return domain_; }
 
   /// What the input yields the keys by.
   const Program& program() const { return *program_; }
@@ -73,6 +81,7 @@ class GroupKeys {
   void Pack(const plan::Schema& input, std::span<const CodeMeaning* const> meanings);
 
   std::vector<Key> keys_;
+  plan::KeyDomain domain_;
   GroupForm form_ = GroupForm::kRows;
   uint64_t numbers_ = 0;
   plan::Schema schema_;

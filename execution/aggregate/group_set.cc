@@ -52,8 +52,21 @@ absl::Status GroupSet::Consume(const Chunk& chunk) {
     } else if (plan_.aggregate(a).pairs != nullptr) {
       NAM_RETURN_IF_ERROR(distinct_[distinct++]->Consume(plan_.program(), frame_, chunk, group_of_.get()));
     } else {
-      NAM_RETURN_IF_ERROR(states_[a].Consume(plan_.program(), frame_, chunk, group_of_.get(), single));
+      NAM_RETURN_IF_ERROR(
+          states_[a].Consume(plan_.aggregate(a), plan_.program(), frame_, chunk, group_of_.get(), single));
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GroupSet::ConsumeRows(const Chunk& chunk) {
+  const AggregatePlan& rows = *plan_.rows();
+  if (!rows_frame_.has_value()) rows_frame_.emplace(rows.program().NewFrame());
+  NAM_RETURN_IF_ERROR(groups_.Assign(chunk, group_of_.get()));
+  NAM_RETURN_IF_ERROR(Grow());
+  for (size_t a = 0; a < states_.size(); ++a) {
+    NAM_RETURN_IF_ERROR(states_[a].Consume(rows.aggregate(a), rows.program(), *rows_frame_, chunk,
+                                           group_of_.get(), /*single=*/false));
   }
   return absl::OkStatus();
 }
@@ -65,28 +78,19 @@ uint64_t GroupSet::value_bytes() const {
 }
 
 void GroupSet::Reset() {
-  NAM_CHECK(distinct_.empty() && !buckets_.made());
   groups_.Reset();
-  for (AggregateState& state : states_) state.Reset(grown_);
-  grown_ = 0;
+  ResetStates();
 }
 
-absl::Status GroupSet::ReadRows(const Chunk& in, Memory& memory, Chunk& out) {
-  NAM_CHECK(distinct_.empty() && size() == 0 && plan_.input() == AggregateInput::kRows);
-  const Selection rows = in.selection();
-  memory.states.resize(states_.size());
+void GroupSet::Reset(Groups::Range range) {
+  groups_.Reset(range);
+  ResetStates();
+}
+
+void GroupSet::ResetStates() {
+  NAM_CHECK(distinct_.empty() && !buckets_.made());
   for (AggregateState& state : states_) state.Reset(grown_);
-  grown_ = std::max(grown_, in.size());
-  std::copy_n(PositionsOf(rows), rows.count, group_of_.get());
-  NAM_RETURN_IF_ERROR(groups_.ReadKeys(in, out.columns().data()));
-  for (size_t a = 0; a < states_.size(); ++a) {
-    AggregateState& state = states_[a];
-    NAM_RETURN_IF_ERROR(state.Grow(grown_));
-    NAM_RETURN_IF_ERROR(state.Consume(plan_.program(), frame_, in, group_of_.get(), /*single=*/false));
-    state.ReadPartial(0, in.size(), memory.states[a], out.columns().data() + plan_.aggregate(a).partial_slot);
-  }
-  out.Reset(in.size(), rows);
-  return absl::OkStatus();
+  grown_ = 0;
 }
 
 absl::Status GroupSet::Divide() {

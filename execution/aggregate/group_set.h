@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -66,6 +67,9 @@ class GroupSet {
   GroupSet(const AggregatePlan& plan, AggregateRows& rows, MemoryBudget& budget, Groups::Range range = {});
 
   absl::Status Consume(const Chunk& chunk);
+  /// Of a plan for AggregateInput::kGroups: rows that no table has taken in, as they were written
+  /// (AggregatePlan::row_schema). Reading them may fail as the aggregates' sums do.
+  absl::Status ConsumeRows(const Chunk& chunk);
   /// Of the tuples of the last chunk.
   const uint32_t* group_of() const { return group_of_.get(); }
 
@@ -79,8 +83,13 @@ class GroupSet {
   absl::Status ChangeToRows() { return groups_.ChangeToRows(); }
   /// Forgets all groups and keeps the memory; not of a set that was divided, or that has distinct aggregates.
   void Reset();
+  void Reset(Groups::Range range);
 
   uint32_t size() const { return groups_.size(); }
+  /// See Groups: where keys are of a domain not all groups are there.
+  uint32_t SelectPresent(uint32_t first, uint32_t count, uint32_t* positions) const {
+    return groups_.SelectPresent(first, count, positions);
+  }
   /// Memory that follows the values of groups, and not their number alone: rows of keys and texts.
   uint64_t value_bytes() const;
   GroupForm form() const { return groups_.form(); }
@@ -98,10 +107,6 @@ class GroupSet {
   };
   /// The groups first, first + 1, …, at most kChunkRows, as a chunk of the partial schema.
   void ReadPartial(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;
-  /// Each tuple of a chunk as a group of its own, as a chunk of the partial schema with the positions and the
-  /// selection of `in`: nothing is looked up. Of a set without groups, kRows and without distinct aggregates;
-  /// after it Reset comes before Consume.
-  absl::Status ReadRows(const Chunk& in, Memory& memory, Chunk& out);
   /// The same of the final schema. Before: FinishDistinct. OUT_OF_RANGE if a number has more than 38 digits.
   absl::Status ReadFinal(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;
   absl::Status FinishDistinct(Memory& memory);
@@ -113,6 +118,7 @@ class GroupSet {
 
  private:
   absl::Status Grow();
+  void ResetStates();
   void ReadKeys(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;
 
   const AggregatePlan& plan_;
@@ -121,7 +127,8 @@ class GroupSet {
   std::vector<AggregateState> states_;  // by aggregate
   std::vector<std::unique_ptr<DistinctValues>> distinct_;
   Frame frame_;
-  uint32_t grown_ = 0;  // groups that have states
+  std::optional<Frame> rows_frame_;  // of ConsumeRows
+  uint32_t grown_ = 0;               // groups that have states
   std::unique_ptr<uint32_t[]> group_of_;
 
   Buckets buckets_;

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "execution/aggregate/group_keys.h"
 #include "execution/aggregate/group_table.h"
+#include "execution/aggregate/hash_numbers.h"
 #include "execution/budget_array.h"
 #include "execution/rows/row_appender.h"
 
@@ -54,12 +55,15 @@ class Groups {
   /// form. At most kChunkRows.
   absl::Status Adopt(const Groups& other, std::span<const uint32_t> theirs, uint32_t* mine);
   absl::Status ChangeToRows();
-  /// Forgets all groups; form and memory stay. What was read of them is void.
+  /// Forgets all groups; form and memory stay. What was read of them is void. With a range: others may come.
   void Reset();
-  /// The keys of the chunk's tuples as columns with its positions. Valid until the next call.
-  absl::Status ReadKeys(const Chunk& chunk, Column* columns);
+  void Reset(Range range);
 
+  /// Of a domain: as many as there are numbers in the range, and not all of them are there (SelectPresent).
   uint32_t size() const { return size_; }
+  /// Which of the groups first, first + 1, …, up to kChunkRows, are there: how many, and, unless all are,
+  /// their positions from 0 on.
+  uint32_t SelectPresent(uint32_t first, uint32_t count, uint32_t* positions) const;
   /// Pages that keys lie in as rows, with their texts.
   uint64_t row_bytes() const {
     return appender_.has_value() ? appender_->pages() * uint64_t{key_table_->layout().page_bytes()} : 0;
@@ -72,7 +76,7 @@ class Groups {
         return static_cast<uint32_t>(static_cast<unsigned __int128>(number_of_[group]) * parts /
                                      keys_.numbers());
       case GroupForm::kPacked:
-        return static_cast<uint32_t>(uint64_t{HashOf(number_of_[group])} * parts >> 32);
+        return static_cast<uint32_t>(uint64_t{HashOfNumber(number_of_[group])} * parts >> 32);
       case GroupForm::kRows:
         return static_cast<uint32_t>(uint64_t{hash_of_[group]} * parts >> 32);
     }
@@ -94,7 +98,6 @@ class Groups {
  private:
   enum class Packed : uint8_t { kYes, kNo, kFailed, kOutOfBounds };
 
-  static uint32_t HashOf(uint64_t number);
   Packed PackKeys(const Chunk& chunk);
   Packed PackKey(const Chunk& chunk, size_t i);
   /// Whether the numbers of key i have room for all that the codes stand for.
@@ -104,8 +107,13 @@ class Groups {
   Packed PackValues(const Chunk& chunk, size_t i);
   absl::Status CheckNumbered(uint32_t more) const;
   absl::Status AssignNumbers(const uint64_t* numbers, uint32_t count, uint32_t* groups);
-  absl::Status AssignDirect(const uint64_t* numbers, uint32_t count, uint32_t* groups);
+  template <typename NumberAt>
+  absl::Status AssignDirect(NumberAt number_at, uint32_t count, uint32_t* groups);
+  bool IsPlainCode(const Chunk& chunk) const;
+  absl::Status AssignCodes(const Chunk& chunk, uint32_t* groups);
+  absl::Status AssignPermuted(const Chunk& chunk, uint32_t* groups);
   absl::Status AssignPacked(const uint64_t* numbers, uint32_t count, uint32_t* groups);
+  uint32_t FindOrPut(uint64_t number, uint32_t hash);
 
   struct RowScratch;
   absl::Status PrepareRows();
@@ -119,16 +127,21 @@ class Groups {
 
   const GroupKeys& keys_;
   KeyRows& rows_;
-  const Range range_;
+  Range Bounded(Range range) const;
+
+  Range range_;
   GroupForm form_;
   uint32_t size_ = 0;
+  bool many_new_ = false;  // groups in the last tuples
   Frame frame_;
 
   // Numbers.
   std::unique_ptr<uint64_t[]> numbers_;  // by selected tuple
-  std::unique_ptr<uint32_t[]> indexes_;  // scratch
+  std::unique_ptr<uint32_t[]> missing_;  // scratch
+  std::unique_ptr<uint32_t[]> indexes_;  // scratch; of a domain, the numbers
   BudgetArray<uint32_t> direct_;         // number - range_.first → group + 1
   BudgetArray<uint64_t> number_of_;      // by group
+  BudgetArray<uint8_t> present_;  // of a domain, whose groups are the range's numbers: 1 if it has come
 
   GroupTable table_;
 

@@ -41,8 +41,12 @@ absl::StatusOr<__int128> AverageOf(__int128 sum, int64_t count, int scale, const
 
 void AggregateState::ReadNulls(uint32_t first, uint32_t count, Memory& memory, Column& column) const {
   if (memory.nulls == nullptr) memory.nulls = std::make_unique_for_overwrite<uint8_t[]>(kChunkRows);
-  for (uint32_t j = 0; j < count; ++j) {
-    memory.nulls[j] = counts() ? counts_[first + j] == 0 : seen_[first + j] == 0;
+  if (counts()) {
+    const int64_t* const counts = counts_.data() + first;
+    for (uint32_t j = 0; j < count; ++j) memory.nulls[j] = counts[j] == 0;
+  } else {
+    const uint8_t* const seen = seen_.data() + first;
+    for (uint32_t j = 0; j < count; ++j) memory.nulls[j] = seen[j] == 0;
   }
   column.nulls = memory.nulls.get();
 }
@@ -90,8 +94,9 @@ void AggregateState::ReadPartial(uint32_t first, uint32_t count, Memory& memory,
     auto* const upper = reinterpret_cast<int64_t*>(memory.values.get());
     int64_t* const lower = upper + kChunkRows;
     for (uint32_t j = 0; j < count; ++j) {
-      upper[j] = static_cast<int64_t>(sums_[first + j] >> 64);
-      lower[j] = static_cast<int64_t>(sums_[first + j]);
+      const __int128 sum = SumOf(first + j);
+      upper[j] = static_cast<int64_t>(sum >> 64);
+      lower[j] = static_cast<int64_t>(sum);
     }
     *columns = ArrayOf(upper, Physical::kInt64);
     ReadNulls(first, count, memory, *columns++);
@@ -168,7 +173,7 @@ absl::Status AggregateState::ReadReals(uint32_t first, uint32_t count, Memory& m
   for (uint32_t j = 0; j < count; ++j) {
     values[j] = 0;
     if (memory.nulls[j] != 0) continue;
-    double value = RealSum::Unpacked(sums_[first + j]).total();
+    double value = RealSum::Unpacked(real_sums_[first + j]).total();
     if (aggregate_.function == AggregateFunction::kAverage) value /= static_cast<double>(counts_[first + j]);
     if (aggregate_.type.kind == TypeKind::kReal) {
       const bool finite = std::isfinite(value);
@@ -189,12 +194,16 @@ absl::Status AggregateState::ReadSums(uint32_t first, uint32_t count, Memory& me
   ReadNulls(first, count, memory, column);
   auto* const values = reinterpret_cast<__int128*>(memory.values.get());
   const bool averages = aggregate_.function == AggregateFunction::kAverage;
+  if (const int64_t* const narrow = sums_.narrow(); narrow != nullptr && !averages) {
+    for (uint32_t j = 0; j < count; ++j) values[j] = narrow[first + j];  // 0 where none has come
+    return absl::OkStatus();
+  }
   for (uint32_t j = 0; j < count; ++j) {
     values[j] = 0;
     if (memory.nulls[j] != 0) continue;
-    values[j] = sums_[first + j];
+    values[j] = sums_.of(first + j);
     if (averages) {
-      NAM_ASSIGN_OR_RETURN(values[j], AverageOf(sums_[first + j], counts_[first + j],
+      NAM_ASSIGN_OR_RETURN(values[j], AverageOf(sums_.of(first + j), counts_[first + j],
                                                 aggregate_.argument_type.scale, aggregate_.type));
     } else if (!FitsDecimal(values[j])) {
       return SumOutOfRange();

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/status_macros.h"
+#include "execution/aggregate/charge_groups.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
@@ -81,6 +82,7 @@ absl::Status StoredGroups::AddGroups(TaskContext& context, std::span<const std::
     const uint32_t count = chunk.selection().count;
     context.Charge(count, plan::work_cost::kCombineGroupPs);
     NAM_RETURN_IF_ERROR(set_.Consume(chunk));
+    ChargeGroups(context, plan_, set_, count);
     if (plan_.has_distinct()) {
       NAM_RETURN_IF_ERROR(group_of_.Grow(group_count_ + count));
       std::copy_n(set_.group_of(), count, group_of_.data() + group_count_);

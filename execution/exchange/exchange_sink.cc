@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "execution/aggregate/group_keys.h"
 #include "execution/budget_array.h"
+#include "execution/charge_accesses.h"
 #include "execution/exchange/endpoint.h"
 #include "execution/exchange/exchange_layout.h"
 #include "execution/partition/packed_page.h"
@@ -91,6 +92,7 @@ class ExchangeSink::Task final : public SinkTask {
     context.Charge(uint64_t{staged_} * layout_.fields(), plan::work_cost::kRouteCodePs);
     if (!options_.keys.empty()) HashRows(layout_, options_.keys, staging(), 0, staged_, hashes_.get());
     if (options_.filters == nullptr) return true;
+    ChargeAccesses(context, staged_, options_.filters->bytes());
     context.Charge(staged_, plan::work_cost::kFilterRowPs);
     staged_ = options_.filters->Keep(hashes_.get(), staged_, kept_.get());
     return true;

@@ -216,6 +216,10 @@ std::optional<Endpoint::Buffer> SendReceiveEndpoint::GetFree(uint32_t exchange, 
   return std::nullopt;
 }
 
+void SendReceiveEndpoint::ChargeMessage(uint32_t bytes) {
+  if (options_.message_cost.message_ps > 0) fabric_.clock().Charge(options_.message_cost.Ns(bytes));
+}
+
 absl::StatusOr<bool> SendReceiveEndpoint::Send(const Buffer& buffer, const Contents& contents) {
   SendBuffer& own = buffers_[buffer.number];
   const TransmissionGroup& group = options_.exchanges[own.exchange][own.group];
@@ -251,6 +255,7 @@ absl::StatusOr<bool> SendReceiveEndpoint::Send(const Buffer& buffer, const Conte
       continue;
     }
     ++flow.sent;
+    ChargeMessage(memory.bytes);
     const auto request = fabric::WorkRequest::Send(IdOf(What::kSent, to, buffer.number), memory);
     const absl::Status posted = members_[to].queue_pair->Post({&request, 1});
     if (!posted.ok()) return Lost(to, posted);
@@ -347,6 +352,7 @@ absl::Status SendReceiveEndpoint::ReceivedRows(const MessageHeader& header, uint
   if (flow.last_received) return Dishonest(member, "a message behind its last one");
   if (flow.received >= flow.credited) return Dishonest(member, "more messages than it has credit for");
   ++flow.received;
+  ChargeMessage(kHeaderBytes + header.payload_bytes);
   flow.last_received = header.last != 0;
   const fabric::LocalBuffer memory = ReceiveBuffer(member, number, kHeaderBytes + header.payload_bytes);
   exchanges_[header.exchange].inbox.push_back({.payload = {memory.data + kHeaderBytes, header.payload_bytes},

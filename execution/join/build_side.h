@@ -20,11 +20,15 @@ class BuildSide : public Sink {
   bool has_null_key() const { return has_null_key_.load(std::memory_order_relaxed); }
   /// Whether no row was given, also none whose key is NULL.
   bool empty() const { return !has_rows_.load(std::memory_order_relaxed); }
+  /// What probes look rows up in: the table, and the rows that it leads to.
+  uint64_t table_bytes() const { return table_bytes_; }
 
  protected:
   // By any thread.
   void SawRows() { Raise(has_rows_); }
   void SawNullKey() { Raise(has_null_key_); }
+  /// Once, while one thread has the build side.
+  void SetTableBytes(uint64_t bytes) { table_bytes_ = bytes; }
 
  private:
   static void Raise(std::atomic<bool>& flag) {
@@ -32,6 +36,7 @@ class BuildSide : public Sink {
   }
   std::atomic<bool> has_rows_ = false;
   std::atomic<bool> has_null_key_ = false;
+  uint64_t table_bytes_ = 0;
 };
 
 }  // namespace nam::execution

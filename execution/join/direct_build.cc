@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/charge_accesses.h"
 #include "execution/join/key_numbers.h"
 #include "plan/work_cost.h"
 
@@ -18,6 +19,7 @@ class DirectBuild::Task : public SinkTask {
   Step Consume(TaskContext& context, const Chunk& in) override {
     const Selection rows = in.selection();
     context.Charge(rows.count, plan::work_cost::kInsertRowPs);
+    ChargeAccesses(context, rows.count, build_.table_bytes());
     const std::optional<uint32_t> keys = keys_.Evaluate(in, rows);
     if (!keys.has_value()) return context.Fail(keys_.error());
     if (rows.count > 0) build_.SawRows();

@@ -43,7 +43,9 @@ class DirectBuild : public BuildSide {
  private:
   class Task;
   DirectBuild(Options options, std::unique_ptr<DirectTable> table)
-      : options_(std::move(options)), table_(std::move(table)) {}
+      : options_(std::move(options)), table_(std::move(table)) {
+    SetTableBytes(DirectTable::BytesNeeded(options_.table));
+  }
   const Options options_;
   const std::unique_ptr<DirectTable> table_;
 };

@@ -56,7 +56,7 @@ bool DomainProbe::Start(TaskContext& context, const Chunk& in, Candidates& candi
 /// The common case: rows at rest, one behind the other, as they came from a part.
 void DomainProbe::StartFromRows(const Column& column, uint32_t rows, Candidates& candidates) {
   const RowField& key = *column.field;
-  const std::byte* const row = key.RowOf(column.base, column.rows[0]);
+  const std::byte* const row = key.RowOf(column.base, column.IndexOf(0));
   table_.PositionsOf(key, row, rows, at_);
   if (!options_.keys_in_domain) {
     WithStored(key.width, [&](auto zero) {

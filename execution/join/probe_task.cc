@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "execution/charge_accesses.h"
 #include "plan/work_cost.h"
 #include "types/sql_error.h"
 
@@ -73,7 +74,10 @@ bool ProbeTask::Begin(TaskContext& context, const Chunk& in) {
   candidates_.count = 0;
   if (notes_) std::memset(matched_, 0, in.size());
   if (compared_frame_.has_value()) std::memset(unsure_, 0, in.size());
-  return Start(context, in, candidates_);
+  if (!Start(context, in, candidates_)) return false;
+  // One place of the table, and one for each row that it leads to.
+  ChargeAccesses(context, in.selection().count + candidates_.count, build_.table_bytes());
+  return true;
 }
 
 /// Rounds, as many as fit: at least one, since that has at most as many pairs as the input has tuples.

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/prefetch.h"
 #include "base/status_macros.h"
+#include "execution/charge_accesses.h"
 #include "execution/rows/row_hash.h"
 #include "execution/rows/row_writer.h"
 #include "plan/work_cost.h"
@@ -109,8 +110,16 @@ absl::Status RowBuild::Size() {
   return direct_ != nullptr ? direct_->SetRows(row_numbers, budget_) : hash_->Size(budget_);
 }
 
+uint64_t RowBuild::HeadsBytes() const {
+  if (options_.domain.has_value()) return DomainTable::BytesNeeded(*options_.domain);
+  if (hash_ != nullptr) return HashTable::BytesNeeded(rows_->rows(), rows_->pages(), options_.layout);
+  return options_.direct.has_value() ? DirectTable::BytesNeeded(*options_.direct) : 0;
+}
+
 uint32_t RowBuild::CombineParts() {
   sized_ = Size();
+  if (options_.keys > 0)
+    SetTableBytes(uint64_t{rows_->pages()} * options_.layout.page_bytes() + HeadsBytes());
   if (sized_.ok() && options_.keys == 0) return 0;
   const uint32_t parts = (rows_->pages() + kPagesPerPart - 1) / kPagesPerPart;
   return sized_.ok() ? parts : 1;
@@ -123,8 +132,10 @@ absl::Status RowBuild::Combine(TaskContext& context, uint32_t part) {
   uint64_t rows = 0;
   for (uint32_t p = first; p < end; ++p) rows += rows_->page_rows(p);
   context.Charge(rows, plan::work_cost::kInsertRowPs);
+  ChargeAccesses(context, rows, table_bytes());
   if (filter_.has_value()) {
     context.Charge(rows, plan::work_cost::kFilterRowPs);
+    ChargeAccesses(context, rows, filter_->bytes().size());
     AddToFilter(first, end);
   }
   if (direct_ != nullptr) return InsertDirect(first, end);

@@ -59,35 +59,59 @@ uint64_t PartPages::RowsOf(uint32_t part) const {
 }
 
 PartReader::PartReader(const PartPages& pages, const RowLayout& layout, const PartBy& by,
-                       storage::Channel& channel, const std::atomic<bool>& cancel)
+                       storage::Channel& channel, const std::atomic<bool>& cancel, const RowLayout* other)
     : pages_(pages),
       layout_(layout),
+      other_(other),
       by_(by),
       reader_(channel, StretchBytes(layout), kWindow, cancel),
       places_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)),
       positions_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)),
       hashes_(std::make_unique_for_overwrite<uint64_t[]>(kChunkRows)) {}
 
-void PartReader::Start(uint32_t part, PartSlice slice) {
+void PartReader::Start(uint32_t part, PartSlice slice, PartShare share) {
   part_ = part;
   slice_ = slice;
-  runs_ = pages_.RunsOf(part);
+  std::vector<storage::ScratchPage> pages = TakeShare(pages_.RunsOf(part), share);
   run_ = 0;
-  reads_left_ = runs_.empty() ? 0 : runs_[0]->pages.size();
+  reads_left_ = runs_.empty() ? 0 : runs_[0].pages;
   stretch_ = {};
   page_ = nullptr;
   run_rows_ = rows_before_ = 0;
   rows_ = done_ = 0;
-  std::vector<storage::ScratchPage> all;
-  for (const PartPages::Run* run : runs_) all.insert(all.end(), run->pages.begin(), run->pages.end());
-  reader_.Start(std::move(all));
+  reader_.Start(std::move(pages));
 }
 
+std::vector<storage::ScratchPage> PartReader::TakeShare(const std::vector<const PartPages::Run*>& runs,
+                                                        PartShare share) {
+  unsigned __int128 all_bytes = 0, before_bytes = 0;
+  for (const PartPages::Run* run : runs) {
+    for (const storage::ScratchPage& page : run->pages) all_bytes += page.bytes;
+  }
+  runs_.clear();
+  std::vector<storage::ScratchPage> taken;
+  for (const PartPages::Run* run : runs) {
+    Reading reading{.run = run};
+    for (const storage::ScratchPage& page : run->pages) {
+      const bool ours = before_bytes * share.count / all_bytes == share.number;
+      before_bytes += page.bytes;
+      if (!ours) continue;
+      taken.push_back(page);
+      ++reading.pages;
+    }
+    if (reading.pages > 0) runs_.push_back(reading);
+  }
+  return taken;
+}
+
+/// Of a run whose pages are in several shares each of them knows that it has no more rows than all.
 absl::Status PartReader::EndRun() {
-  if (run_rows_ != runs_[run_]->rows)
+  const auto& [run, pages] = runs_[run_];
+  const bool whole = pages == run->pages.size();
+  if (whole ? run_rows_ != run->rows : run_rows_ > run->rows)
     return absl::DataLossError("a part in scratch memory does not have the rows that its directory says");
   run_rows_ = 0;
-  if (++run_ < runs_.size()) reads_left_ = runs_[run_]->pages.size();
+  if (++run_ < runs_.size()) reads_left_ = runs_[run_].pages;
   return absl::OkStatus();
 }
 
@@ -100,10 +124,11 @@ absl::StatusOr<bool> PartReader::NextPage() {
   const std::span<std::byte> page(stretch_.data(), layout_.page_bytes());
   const size_t bytes = std::min<size_t>(stretch_.size(), layout_.page_bytes());
   stretch_ = stretch_.subspan(bytes);
-  NAM_RETURN_IF_ERROR(UnpackPage(layout_, page, bytes));
-  NAM_RETURN_IF_ERROR(layout_.CheckPage(page, runs_[run_]->attempt));
   PageHeader header;
   std::memcpy(&header, page.data(), sizeof(header));
+  page_layout_ = other_ != nullptr && header.layout == other_->digest() ? other_ : &layout_;
+  NAM_RETURN_IF_ERROR(UnpackPage(*page_layout_, page, bytes));
+  NAM_RETURN_IF_ERROR(page_layout_->CheckPage(page, runs_[run_].run->attempt));
   page_ = page.data();
   rows_before_ += rows_;
   rows_ = header.rows;
@@ -131,15 +156,15 @@ absl::StatusOr<std::span<const std::byte>> PartReader::NextWhole() {
 }
 
 bool PartReader::HasNullKey(uint32_t place) const {
-  const std::byte* const row = page_ + kPageHeaderBytes + size_t{place} * layout_.stride();
+  const std::byte* const row = page_ + kPageHeaderBytes + size_t{place} * page_layout_->stride();
   return std::any_of(by_.keys.begin(), by_.keys.end(),
-                     [&](uint32_t key) { return layout_.IsNull(row, key); });
+                     [&](uint32_t key) { return page_layout_->IsNull(row, key); });
 }
 
 uint32_t PartReader::SelectWanted(uint32_t first, uint32_t count) {
   const uint32_t parts = pages_.parts();
-  const bool any_part = runs_[run_]->any_part, sliced = slice_.bits > 0;
-  by_.Hash(layout_, page_, first, count, hashes_.get());
+  const bool any_part = runs_[run_].run->any_part, sliced = slice_.bits > 0;
+  by_.Hash(*page_layout_, page_, first, count, hashes_.get());
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count; ++i) {
     uint64_t hash = hashes_[i];
@@ -168,14 +193,15 @@ absl::StatusOr<bool> PartReader::Next(Chunk& out) {
       if (kept < count) out.Select(positions_.get(), kept);
     }
     rows_read_ += kept;
-    std::iota(places_.get(), places_.get() + count, first);
-    for (size_t i = 0; i < layout_.fields(); ++i) {
-      const RowField& field = layout_.field(i);
+    // Rows of whole pages, as most are, lie where their positions say.
+    if (first > 0) std::iota(places_.get(), places_.get() + count, first);
+    for (size_t i = 0; i < page_layout_->fields(); ++i) {
+      const RowField& field = page_layout_->field(i);
       out.columns()[i] = {.kind = Column::Kind::kField,
                           .width = field.width,
                           .physical = field.physical,
                           .base = page_,
-                          .rows = places_.get(),
+                          .rows = first > 0 ? places_.get() : nullptr,
                           .field = &field};
     }
     return true;

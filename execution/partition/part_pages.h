@@ -27,7 +27,8 @@ class PartPages {
     bool any_part = false;
   };
 
-  /// DATA_LOSS unless all directories are what attempts of the pipeline leave, and no attempt has two.
+  /// DATA_LOSS unless all directories are what attempts of the pipeline leave, and no attempt has two. Of two
+  /// layouts that pages may have, the one with more rows is given.
   static absl::StatusOr<PartPages> Make(std::span<const proto::Directory> directories, uint32_t pipeline,
                                         uint32_t parts, const RowLayout& layout, bool counts_nulls = false);
 
@@ -47,19 +48,28 @@ class PartPages {
   bool empty_ = true, has_null_rows_ = false;
 };
 
-/// One thread's way through the rows of a part.
+/// One of `count` shares of a part: neighbouring pages, about as many bytes in each, and each page in one.
+struct PartShare {
+  uint32_t number = 0;
+  uint32_t count = 1;
+};
+
+/// One thread's way through the rows of a part, or of a share of it.
 class PartReader {
  public:
-  /// What is referred to outlives the reader, which has the channel to itself.
+  /// What is referred to outlives the reader, which has the channel to itself. Some of the pages may be of
+  /// the `other` layout, which has the same keys, and is told apart by its digest.
   PartReader(const PartPages& pages, const RowLayout& layout, const PartBy& by, storage::Channel& channel,
-             const std::atomic<bool>& cancel);
+             const std::atomic<bool>& cancel, const RowLayout* other = nullptr);
 
   /// Begins with a part, after the one before was read to its end. Rows with a NULL as a key, which are equal
   /// to no others, are in any slice of it, by their place.
-  void Start(uint32_t part, PartSlice slice = {});
+  void Start(uint32_t part, PartSlice slice = {}, PartShare share = {});
   /// The next rows of the slice: columns of `out` are the layout's fields. False: there are no more. Valid
   /// until the next call. DATA_LOSS: a page is not what its directory says.
   absl::StatusOr<bool> Next(Chunk& out);
+  /// Whether the rows are of the other layout, and columns of `out` its fields.
+  bool is_other() const { return page_layout_ == other_ && other_ != nullptr; }
   /// In the place of Next, where that would begin a page all of whose rows are wanted: all of them, in the
   /// layout's page. Empty: Next says what comes. Valid until the next call of either.
   absl::StatusOr<std::span<const std::byte>> NextWhole();
@@ -68,23 +78,33 @@ class PartReader {
   const storage::ScratchReader& scratch() const { return reader_; }
 
  private:
+  struct Reading {
+    const PartPages::Run* run = nullptr;
+    size_t pages = 0;  // of it, that are in the share
+  };
+
   /// False: there is none.
   absl::StatusOr<bool> NextPage();
   /// The same, if the page before has been read to its end.
   absl::StatusOr<bool> HasPage();
-  bool takes_all() const { return !runs_[run_]->any_part && slice_.bits == 0; }
+  bool takes_all() const { return !runs_[run_].run->any_part && slice_.bits == 0; }
   absl::Status EndRun();
+  /// The share's pages, and in runs_ whose they are.
+  std::vector<storage::ScratchPage> TakeShare(const std::vector<const PartPages::Run*>& runs,
+                                              PartShare share);
   /// Those of the rows [first, first + count) of the page that are of the part and of the slice.
   uint32_t SelectWanted(uint32_t first, uint32_t count);
   bool HasNullKey(uint32_t place) const;
 
   const PartPages& pages_;
   const RowLayout& layout_;
+  const RowLayout* const other_;
+  const RowLayout* page_layout_ = nullptr;
   const PartBy& by_;
   storage::ScratchReader reader_;
   uint32_t part_ = 0;
   PartSlice slice_;
-  std::vector<const PartPages::Run*> runs_;
+  std::vector<Reading> runs_;
   size_t run_ = 0;                // of runs_, that the page is of
   size_t reads_left_ = 0;         // of that run, with the one that stretch_ is of
   uint64_t run_rows_ = 0;         // of that run, so far

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/aggregate/charge_groups.h"
 #include "execution/partition/parts.h"
 #include "execution/positions.h"
 #include "plan/work_cost.h"
@@ -25,8 +26,8 @@ std::vector<uint32_t> FirstFields(size_t count) {
   return fields;
 }
 
-/// A quarter of the budget is for the tables of all threads, and as much for their open pages. Some rows have
-/// come in before a table is seen to be full.
+/// A quarter of the budget is for the tables of all threads, and as much for their open pages of states and
+/// of rows. Some rows have come in before a table is seen to be full.
 uint64_t ShareOf(const PartedGroups::Options& options, const MemoryBudget& budget) {
   return budget.bytes() / 4 / static_cast<uint64_t>(std::max(options.threads, 1));
 }
@@ -37,7 +38,15 @@ uint32_t TableGroups(const PartedGroups::Options& options, const RowLayout& layo
 }
 
 uint32_t OpenPages(const PartedGroups::Options& options, const RowLayout& layout, uint64_t share) {
-  return static_cast<uint32_t>(std::clamp<uint64_t>(share / layout.page_bytes(), 1, options.parts));
+  return static_cast<uint32_t>(std::clamp<uint64_t>(share / 2 / layout.page_bytes(), 1, options.parts));
+}
+
+PartedRows RowsOf(const AggregatePlan& plan, const RowLayout& layout, const PartedGroups::Options& options,
+                  const MemoryBudget& budget) {
+  return {layout,
+          {FirstFields(plan.keys().size()), options.parts, plan.domain()},
+          options.attempt,
+          OpenPages(options, layout, ShareOf(options, budget))};
 }
 
 bool HasTexts(const plan::Schema& states) {
@@ -53,7 +62,6 @@ class PartedGroups::Task final : public SinkTask {
   Task(PartedGroups& sink, GroupSet& set)
       : sink_(sink),
         set_(set),
-        states_(sink.plan_.partial_schema().size(), 0),
         some_(0, 0),
         rows_max_(HasTexts(sink.plan_.partial_schema()) ? kFirstRows : kChunkRows) {}
 
@@ -63,7 +71,7 @@ class PartedGroups::Task final : public SinkTask {
     const Selection rows = in.selection();
     const uint32_t* const positions = PositionsOf(rows);
     for (uint32_t first = 0; first < rows.count;) {
-      const uint32_t count = std::min(rows_max_, rows.count - first);
+      const uint32_t left = rows.count - first, count = without_table_ > 0 ? left : std::min(rows_max_, left);
       const bool whole = count == rows.count;
       if (!whole) {
         some_.columns() = in.columns();
@@ -79,17 +87,15 @@ class PartedGroups::Task final : public SinkTask {
 
   Step Finish(TaskContext& context) override {
     // What others have written is looked at when all have ended.
-    if (writer_ == nullptr && set_.size() <= sink_.options_.few_groups) {
+    if (writers_ == nullptr && set_.size() <= sink_.options_.few_groups) {
       const absl::StatusOr<bool> small = sink_.IsSmall(set_);
       if (!small.ok()) return context.Fail(small.status());
       if (*small) return Step::kDone;
     }
     absl::Status status = WriteTable(context);
-    if (status.ok()) status = writer_->Finish(context);
-    if (!status.ok()) return context.Fail(status);
-    sink_.output_.Add(*writer_);
-    writer_.reset();
-    return Step::kDone;
+    if (status.ok()) status = writers_->Finish(context, sink_.output_);
+    if (status.ok()) writers_.reset();
+    return status.ok() ? Step::kDone : context.Fail(status);
   }
 
  private:
@@ -109,6 +115,7 @@ class PartedGroups::Task final : public SinkTask {
     context.Charge(in.selection().count, plan::work_cost::kSinkRowPs);
     const uint64_t before = set_.value_bytes();
     NAM_RETURN_IF_ERROR(set_.Consume(in));
+    ChargeGroups(context, sink_.plan_, set_, in.selection().count);
     LearnSize(in.selection().count, set_.value_bytes() - before);
     rows_ += in.selection().count;
     const uint32_t sample = std::min(sink_.options_.sample_groups, sink_.table_groups_);
@@ -126,29 +133,21 @@ class PartedGroups::Task final : public SinkTask {
   }
 
   absl::Status WriteTable(TaskContext& context) {
-    if (writer_ == nullptr) writer_ = sink_.NewWriter(context);
+    if (writers_ == nullptr) writers_ = std::make_unique<Writers>(sink_, context);
     rows_ = 0;
     pays_ = false;
-    return sink_.Write(context, set_, *writer_);
+    return sink_.Write(context, set_, writers_->states);
   }
 
-  /// Without a look at the table, which is empty.
+  /// Without a look at the table, which has been written.
   absl::Status WriteRows(TaskContext& context, const Chunk& in) {
-    const uint32_t rows = in.selection().count;
-    context.Charge(rows, plan::work_cost::kSinkRowPs);
-    NAM_RETURN_IF_ERROR(set_.ReadRows(in, memory_, states_));
-    LearnSize(rows, set_.value_bytes());
-    NAM_RETURN_IF_ERROR(writer_->Append(context, states_, states_.selection()));
-    without_table_ -= std::min<uint64_t>(rows, without_table_);
-    if (without_table_ == 0) set_.Reset();
-    return absl::OkStatus();
+    without_table_ -= std::min<uint64_t>(in.selection().count, without_table_);
+    return writers_->rows.Append(context, in, in.selection());
   }
 
   PartedGroups& sink_;
   GroupSet& set_;
-  std::unique_ptr<PartitionWriter> writer_;
-  GroupSet::Memory memory_;
-  Chunk states_;
+  std::unique_ptr<Writers> writers_;
   Chunk some_;                  // rows of a chunk
   uint32_t rows_max_;           // of a chunk that are taken in at once
   uint64_t rows_ = 0;           // that the table has taken in
@@ -160,10 +159,8 @@ PartedGroups::PartedGroups(const AggregatePlan& plan, const Options& options, st
                            MemoryBudget& budget)
     : plan_(plan),
       options_(options),
-      rows_{plan.partial_layout(),
-            {FirstFields(plan.keys().size()), options.parts},
-            options.attempt,
-            OpenPages(options, plan.partial_layout(), ShareOf(options, budget))},
+      states_(RowsOf(plan, plan.partial_layout(), options, budget)),
+      rows_(RowsOf(plan, plan.row_layout(), options, budget)),
       table_bytes_(ShareOf(options, budget)),
       table_groups_(TableGroups(options, plan.partial_layout(), table_bytes_)),
       space_(space),
@@ -201,10 +198,19 @@ absl::StatusOr<bool> PartedGroups::IsSmall(GroupSet& set) const {
   return bytes <= table_bytes_;
 }
 
-std::unique_ptr<PartitionWriter> PartedGroups::NewWriter(TaskContext& context) {
-  parted_ = true;
-  return std::make_unique<PartitionWriter>(rows_, plan_.partial_slots(), space_, *context.channels().scratch,
-                                           budget_, context.cancel());
+PartedGroups::Writers::Writers(PartedGroups& sink, TaskContext& context)
+    : scratch(sink.space_, *context.channels().scratch, sink.states_.layout.page_bytes(), context.cancel()),
+      states(sink.states_, sink.plan_.partial_slots(), scratch, sink.budget_),
+      rows(sink.rows_, sink.plan_.row_program(), scratch, sink.budget_) {
+  sink.parted_ = true;
+}
+
+absl::Status PartedGroups::Writers::Finish(TaskContext& context, ScratchOutput& output) {
+  for (PartitionWriter* writer : {&states, &rows}) {
+    NAM_RETURN_IF_ERROR(writer->Finish(context));
+    output.Add(*writer);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status PartedGroups::Write(TaskContext& context, GroupSet& set, PartitionWriter& writer) {
@@ -228,11 +234,9 @@ uint32_t PartedGroups::CombineParts() {
 
 absl::Status PartedGroups::Combine(TaskContext& context, uint32_t part) {
   if (!parted_) return groups_.Combine(context, part);
-  const std::unique_ptr<PartitionWriter> writer = NewWriter(context);
-  NAM_RETURN_IF_ERROR(Write(context, *sets_[part], *writer));
-  NAM_RETURN_IF_ERROR(writer->Finish(context));
-  output_.Add(*writer);
-  return absl::OkStatus();
+  Writers writers(*this, context);
+  NAM_RETURN_IF_ERROR(Write(context, *sets_[part], writers.states));
+  return writers.Finish(context, output_);
 }
 
 }  // namespace nam::execution

@@ -17,11 +17,11 @@ namespace nam::execution {
 /// bounded size. When it is full their states go to scratch memory by parts, and the table begins anew:
 ///
 ///     rows ──▶ table ── full, or the end of many ─▶ states by parts ──▶ scratch memory
-///       └── rows that the table does not make fewer: a state each ─▶┘
+///       └── rows that the table does not make fewer ─▶ rows by parts ──▶┘
 ///
 /// At the end either all groups of the attempt are few, and combined as AggregateSink combines them; or all
-/// states of all its tasks are in scratch memory. Memory follows neither the number of groups nor the length
-/// of their texts.
+/// states and rows of all its tasks are in scratch memory. Memory follows neither the number of groups nor
+/// the length of their texts.
 class PartedGroups final : public Sink {
  public:
   /// An attempt with at most so many groups in each task keeps them, unless they have long texts.
@@ -54,14 +54,21 @@ class PartedGroups final : public Sink {
   absl::Status Combine(TaskContext& context, uint32_t part) override;
 
   // After all parts are combined:
-  /// Whether all states are in scratch memory. Otherwise groups() has them.
+  /// Whether all is in scratch memory. Otherwise groups() has them.
   bool parted() const { return parted_; }
   const ScratchOutput& output() const { return output_; }
   AggregateSink& groups() { return groups_; }
 
  private:
   class Task;
-  std::unique_ptr<PartitionWriter> NewWriter(TaskContext& context);
+  /// What a task has in scratch memory.
+  struct Writers {
+    Writers(PartedGroups& sink, TaskContext& context);
+    absl::Status Finish(TaskContext& context, ScratchOutput& output);
+
+    storage::ScratchWriter scratch;
+    PartitionWriter states, rows;
+  };
   /// Whether the set's texts are no more than a table may have. Those of keys that are kept as codes are
   /// nowhere else until they leave.
   absl::StatusOr<bool> IsSmall(GroupSet& set) const;
@@ -70,7 +77,7 @@ class PartedGroups final : public Sink {
 
   const AggregatePlan& plan_;
   const Options options_;
-  const PartedRows rows_;
+  const PartedRows states_, rows_;
   const uint64_t table_bytes_;   // a task's share of the budget
   const uint32_t table_groups_;  // by that share, too
   storage::ScratchSpace& space_;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "execution/partition/parts.h"
+#include "plan/shared_side.h"
 #include "plan/work_cost.h"
 #include "types/sql_error.h"
 
@@ -15,6 +16,7 @@ namespace nam::execution {
 namespace {
 
 using plan::JoinKind;
+using plan::SharedSide;
 
 /// What a row of the build side takes at most beside its bytes at rest: in the heads and links of its table.
 constexpr uint64_t kTableBytesOfRow = 20;
@@ -31,6 +33,12 @@ bool DrainsBuild(JoinKind kind) {
 /// Without rows of the build side none of the probe side's leave.
 bool NeedsPartners(JoinKind kind) {
   return kind == JoinKind::kInner || kind == JoinKind::kSemi || kind == JoinKind::kRight;
+}
+
+bool IsPiece(const partitioner::Piece& piece, JoinKind kind, uint32_t parts) {
+  const bool whole = piece.first_block == 0 && piece.blocks == 1;
+  return piece.partition < parts && piece.first_block < piece.blocks &&
+         (whole || plan::SharedSideOf(kind, 0, 0) != SharedSide::kNone);
 }
 
 }  // namespace
@@ -125,9 +133,10 @@ class PartitionJoin::Task final : public SourceTask {
       // A claim that ended because of it is no end of the work.
       if (context.cancelled()) return Cancelled();
       if (!piece.has_value()) return false;
-      part_ = source_.queue_[*piece].partition;
-      const uint64_t rows = source_.built_.RowsOf(part_);
+      Begin(source_.queue_[*piece]);
       const JoinKind kind = source_.options_.probe.kind;
+      const uint64_t rows =
+          (source_.built_.RowsOf(part_) + share_of_built_.count - 1) / share_of_built_.count;
       if (rows == 0 && NeedsPartners(kind)) continue;
       if (source_.probed_.RowsOf(part_) == 0 && !DrainsBuild(kind)) continue;
       const uint64_t bytes =
@@ -140,6 +149,15 @@ class PartitionJoin::Task final : public SourceTask {
       return true;
     }
     return false;
+  }
+
+  void Begin(const partitioner::Piece& piece) {
+    part_ = piece.partition;
+    const PartShare share{piece.first_block, piece.blocks};
+    const bool of_built = plan::SharedSideOf(source_.options_.probe.kind, source_.probed_.RowsOf(part_),
+                                             source_.built_.RowsOf(part_)) == SharedSide::kBuilt;
+    share_of_probed_ = of_built ? PartShare{} : share;
+    share_of_built_ = of_built ? share : PartShare{};
   }
 
   /// Of a part of a domain as a whole.
@@ -171,7 +189,7 @@ class PartitionJoin::Task final : public SourceTask {
   }
 
   absl::Status Fill(TaskContext& building, RowBuild& build) {
-    Read(building, source_.built_, source_.options_.built);
+    Read(building, source_.built_, source_.options_.built, share_of_built_);
     const std::unique_ptr<SinkTask> task = build.NewTask(building);
     while (true) {
       if (building.cancelled()) return Cancelled();
@@ -196,7 +214,7 @@ class PartitionJoin::Task final : public SourceTask {
     NAM_ASSIGN_OR_RETURN(probing->probe, MakeProbe(*probing->build, source_.options_.probe));
     probing->task = probing->probe->NewTask(context);
     probing_ = std::move(probing);
-    Read(context, source_.probed_, source_.options_.probed);
+    Read(context, source_.probed_, source_.options_.probed, share_of_probed_);
     return absl::OkStatus();
   }
 
@@ -217,9 +235,9 @@ class PartitionJoin::Task final : public SourceTask {
   }
 
   // One side at a time has the channel.
-  void Read(TaskContext& context, const PartPages& pages, const Side& side) {
+  void Read(TaskContext& context, const PartPages& pages, const Side& side, PartShare share) {
     reader_.emplace(pages, side.layout, side.by, *context.channels().blocks, context.cancel());
-    reader_->Start(part_, slice_);
+    reader_->Start(part_, slice_, share);
   }
   void EndReading() {
     if (!reader_.has_value()) return;
@@ -248,7 +266,8 @@ class PartitionJoin::Task final : public SourceTask {
   Chunk build_input_, probe_input_;
   std::unique_ptr<Probing> probing_;
   uint32_t part_ = 0;
-  bool slicing_ = false;  // part_ has been begun; slice_ is the one that was built last
+  PartShare share_of_probed_, share_of_built_;  // of part_; at most one is not all of it
+  bool slicing_ = false;                        // part_ has been begun; slice_ is the one that was built last
   uint32_t least_bits_ = 0;
   PartSlice slice_;
   uint64_t slices_ = 0;
@@ -259,7 +278,7 @@ class PartitionJoin::Task final : public SourceTask {
 absl::StatusOr<std::unique_ptr<PartitionJoin>> PartitionJoin::Make(Options options, PieceQueue& queue,
                                                                    MemoryBudget& budget) {
   for (const partitioner::Piece& piece : queue.pieces()) {
-    if (piece.partition >= options.built.by.parts || piece.first_block != 0 || piece.blocks != 1)
+    if (!IsPiece(piece, options.probe.kind, options.built.by.parts))
       return absl::InvalidArgumentError("a piece that is no part");
   }
   const auto pages_of = [&](const Side& side) {

@@ -27,6 +27,9 @@ namespace nam::execution {
 /// Each slice reads its part anew, on both sides, so it takes time and no further scratch memory. A slice
 /// of which no bits are left has more rows of equal keys than fit: 53200.
 ///
+/// A part that is more than a task's share of the work comes in several pieces. Their tasks share the pages
+/// of one side (plan::SharedSideOf), and each reads all of the other.
+///
 /// Every task may hold an equal share of what is left of the budget when the first one begins, so that none
 /// takes what another one needs; all together at most a quarter of what the server has besides, since
 /// what their rows flow into takes up to half of it. A share is at least kLeastShareBytes: if there are not
@@ -54,8 +57,9 @@ class PartitionJoin final : public Source {
     MemoryGrant* grant = nullptr;  // the budget's
   };
 
-  /// Piece p of the queue is a part. INVALID_ARGUMENT if one is none; DATA_LOSS: see PartPages::Make. What is
-  /// referred to outlives the source.
+  /// A piece of the queue is share `first_block` of the `blocks` that its part comes in. INVALID_ARGUMENT if
+  /// one is none, or the join shares no side; DATA_LOSS: see PartPages::Make. What is referred to outlives
+  /// the source.
   static absl::StatusOr<std::unique_ptr<PartitionJoin>> Make(Options options, PieceQueue& queue,
                                                              MemoryBudget& budget);
 

@@ -17,8 +17,8 @@ class PartitionSink::Task final : public SinkTask {
  public:
   Task(PartitionSink& sink, TaskContext& context)
       : sink_(sink),
-        writer_(sink.rows_, *sink.slots_, sink.space_, *context.channels().scratch, sink.budget_,
-                context.cancel()) {
+        scratch_(sink.space_, *context.channels().scratch, sink.rows_.layout.page_bytes(), context.cancel()),
+        writer_(sink.rows_, *sink.slots_, scratch_, sink.budget_) {
     if (sink.not_null_ != nullptr) not_null_.emplace(sink.not_null_->NewFrame());
   }
 
@@ -43,6 +43,7 @@ class PartitionSink::Task final : public SinkTask {
 
  private:
   PartitionSink& sink_;
+  storage::ScratchWriter scratch_;
   PartitionWriter writer_;
   std::optional<Frame> not_null_;
   uint64_t null_rows_ = 0;

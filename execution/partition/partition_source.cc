@@ -1,12 +1,14 @@
 #include "execution/partition/partition_source.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "execution/aggregate/charge_groups.h"
 #include "execution/aggregate/group_set.h"
 #include "execution/partition/parts.h"
 #include "plan/work_cost.h"
@@ -25,13 +27,16 @@ absl::Status PartTooLarge(const MemoryBudget& budget) {
 /// What a task merges the states of a part in.
 struct MergeTable {
   MergeTable(const AggregatePlan& plan, MemoryBudget& budget)
-      : rows(plan, budget), set(plan, rows, budget), states(plan.partial_schema().size(), 0) {}
+      : rows(plan, budget),
+        set(plan, rows, budget),
+        read(std::max(plan.partial_layout().fields(), plan.row_layout().fields()), 0) {}
 
   AggregateRows rows;
   GroupSet set;
-  Chunk states;
+  Chunk read;  // states, or rows
   GroupSet::Memory memory;
   uint32_t next = 0;  // group that flows next
+  uint32_t present[kChunkRows];
 };
 
 }  // namespace
@@ -98,24 +103,29 @@ class PartitionSource::Task final : public SourceTask {
   }
 
   absl::StatusOr<bool> NextGroups(TaskContext& context, Chunk& out) {
-    while (merge_->next == merge_->set.size()) {
-      if (!merging_ || !GoOn(0, slice_)) {
-        NAM_ASSIGN_OR_RETURN(merging_, NextPart(context));
-        if (!merging_) return false;
+    while (true) {
+      while (merge_->next == merge_->set.size()) {
+        if (!merging_ || !GoOn(0, slice_)) {
+          NAM_ASSIGN_OR_RETURN(merging_, NextPart(context));
+          if (!merging_) return false;
+        }
+        NAM_RETURN_IF_ERROR(MergeSlice(context));
       }
-      NAM_RETURN_IF_ERROR(MergeSlice(context));
+      const uint32_t first = merge_->next, count = std::min(kChunkRows, merge_->set.size() - first);
+      merge_->next += count;
+      const uint32_t kept = merge_->set.SelectPresent(first, count, merge_->present);
+      if (kept == 0) continue;
+      context.Charge(kept, plan::work_cost::kFinishRowPs);
+      NAM_RETURN_IF_ERROR(merge_->set.ReadFinal(first, count, merge_->memory, out));
+      if (kept < count) out.Select(merge_->present, kept);
+      return true;
     }
-    const uint32_t first = merge_->next, count = std::min(kChunkRows, merge_->set.size() - first);
-    merge_->next += count;
-    context.Charge(count, plan::work_cost::kFinishRowPs);
-    NAM_RETURN_IF_ERROR(merge_->set.ReadFinal(first, count, merge_->memory, out));
-    return true;
   }
 
   /// Of the part's groups those of slice_, or of its first half that fits.
   absl::Status MergeSlice(TaskContext& context) {
     while (true) {
-      merge_->set.Reset();
+      merge_->set.Reset(RangeOfSlice());
       merge_->next = 0;
       reader_->Start(part_, slice_);
       const absl::Status status = ReadStates(context);
@@ -129,18 +139,30 @@ class PartitionSource::Task final : public SourceTask {
   absl::Status ReadStates(TaskContext& context) {
     while (true) {
       if (context.cancelled()) return absl::CancelledError("the query was cancelled");
-      NAM_ASSIGN_OR_RETURN(const bool more, reader_->Next(merge_->states));
+      NAM_ASSIGN_OR_RETURN(const bool more, reader_->Next(merge_->read));
       if (!more) return absl::OkStatus();
-      context.Charge(merge_->states.selection().count, plan::work_cost::kCombineGroupPs);
-      NAM_RETURN_IF_ERROR(merge_->set.Consume(merge_->states));
+      context.Charge(merge_->read.selection().count, plan::work_cost::kCombineGroupPs);
+      NAM_RETURN_IF_ERROR(reader_->is_other() ? merge_->set.ConsumeRows(merge_->read)
+                                              : merge_->set.Consume(merge_->read));
+      ChargeGroups(context, *source_.merge_, merge_->set, merge_->read.selection().count);
     }
+  }
+
+  /// Of the domain's numbers those of the slice.
+  Groups::Range RangeOfSlice() const {
+    const plan::KeyDomain& domain = source_.by_.domain;
+    if (!domain.known()) return {};
+    const auto part_bits = static_cast<uint32_t>(std::countr_zero(source_.by_.parts));
+    const uint32_t rest = domain.bits - part_bits, bits = slice_.bits <= rest ? slice_.bits : 0;
+    const uint64_t number = bits == 0 ? part_ : (uint64_t{part_} << bits) + slice_.number;
+    return {number << (rest - bits), uint64_t{1} << (rest - bits)};
   }
 
   /// Anew, without the memory of what was read before.
   void Begin(TaskContext& context) {
     EndReading();
     reader_.emplace(source_.pages_, source_.layout_, source_.by_, *context.channels().blocks,
-                    context.cancel());
+                    context.cancel(), source_.merge_ == nullptr ? nullptr : &source_.merge_->row_layout());
     merge_.reset();
     if (source_.merge_ != nullptr) merge_ = std::make_unique<MergeTable>(*source_.merge_, source_.budget_);
   }
@@ -172,8 +194,10 @@ absl::StatusOr<std::unique_ptr<PartitionSource>> PartitionSource::Make(const Opt
     if (piece.partition >= options.by.parts || piece.first_block != 0 || piece.blocks != 1)
       return absl::InvalidArgumentError("a piece that is no part");
   }
-  NAM_ASSIGN_OR_RETURN(PartPages pages, PartPages::Make(options.directories, options.pipeline,
-                                                        options.by.parts, options.layout));
+  NAM_ASSIGN_OR_RETURN(
+      PartPages pages,
+      PartPages::Make(options.directories, options.pipeline, options.by.parts,
+                      options.merge == nullptr ? options.layout : options.merge->row_layout()));
   return std::unique_ptr<PartitionSource>(new PartitionSource(options, std::move(pages), queue, budget));
 }
 

@@ -27,7 +27,7 @@ class PartitionSource final : public Source {
     PartBy by;
     uint32_t pipeline = 0;  // of the plan, that left them
     std::span<const proto::Directory> directories;
-    /// AggregateInput::kGroups, of this layout: states are merged. nullptr: rows.
+    /// AggregateInput::kGroups, of this layout: states and the rows beside them are merged. nullptr: rows.
     const AggregatePlan* merge = nullptr;
   };
   struct Totals {

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/budget_array.h"
+#include "execution/charge_accesses.h"
 #include "execution/partition/open_scratch.h"
 #include "execution/partition/packed_page.h"
 #include "execution/partition/parts.h"
@@ -24,15 +25,16 @@ namespace nam::execution {
 namespace {
 
 constexpr uint32_t kLineBytes = 64;
+/// Of each part: the line of its page that is being filled, and the next one.
+constexpr uint64_t kOpenBytesOfPart = 2 * kLineBytes;
 
 }  // namespace
 
-PartitionWriter::PartitionWriter(const PartedRows& rows, const Program& program, storage::ScratchSpace& space,
-                                 storage::Channel& channel, MemoryBudget& budget,
-                                 const std::atomic<bool>& cancel)
+PartitionWriter::PartitionWriter(const PartedRows& rows, const Program& program,
+                                 storage::ScratchWriter& scratch, MemoryBudget& budget)
     : rows_(rows),
       budget_(budget),
-      scratch_(space, channel, rows.layout.page_bytes(), cancel),
+      scratch_(scratch),
       staged_(rows.layout.Resized(std::max(rows.layout.page_bytes(), RowLayout::kSmallPageBytes))),
       writer_(staged_, program),
       frame_(program.NewFrame()),
@@ -144,6 +146,7 @@ absl::Status WithStride(uint32_t stride, Body&& body) {
 
 absl::Status PartitionWriter::Scatter(TaskContext& context, uint32_t rows) {
   context.Charge(rows, plan::work_cost::kSinkRowPs);
+  ChargeAccesses(context, rows, rows_.by.parts * kOpenBytesOfPart);
   const bool any = short_of_pages_ || !texts_.empty();
   if (rows_.by.domain.known() && !any) {
     const auto part_bits = static_cast<uint32_t>(std::countr_zero(rows_.by.parts));
@@ -247,6 +250,8 @@ absl::Status PartitionWriter::WritePage(TaskContext& context, uint32_t part) {
 /// Packed pages end their stretch; where all pages are packed, since they are many or have texts, each has
 /// its own.
 absl::Status PartitionWriter::WriteToStretch(uint32_t part, std::span<const std::byte> page, uint32_t rows) {
+  ++pages_written_;
+  bytes_written_ += page.size();
   storage::ScratchStretch& stretch = open_[part].stretch;
   const bool packed = page.size() < rows_.layout.page_bytes();
   if (short_of_pages_ || !texts_.empty() || (packed && page.size() > stretch.left())) {

@@ -43,10 +43,10 @@ struct PartedRows {
 /// each. In scratch memory a page takes what its rows have (packed_page.h), however few they are.
 class PartitionWriter {
  public:
-  /// Field i of the rows is output i of the program. All that is referred to outlives the writer. The channel
-  /// is the writer's alone.
-  PartitionWriter(const PartedRows& rows, const Program& program, storage::ScratchSpace& space,
-                  storage::Channel& channel, MemoryBudget& budget, const std::atomic<bool>& cancel);
+  /// Field i of the rows is output i of the program. All that is referred to outlives the writer. Several of
+  /// one thread, for pages of one size, may share what writes them to scratch memory.
+  PartitionWriter(const PartedRows& rows, const Program& program, storage::ScratchWriter& scratch,
+                  MemoryBudget& budget);
   ~PartitionWriter();
 
   /// 53200 if scratch memory is full; RESOURCE_EXHAUSTED if the budget is; the program's errors.
@@ -55,8 +55,8 @@ class PartitionWriter {
   absl::Status Finish(TaskContext& context);
 
   const PartDirectory& directory() const { return directory_; }
-  uint64_t pages() const { return scratch_.pages(); }
-  uint64_t bytes() const { return scratch_.bytes(); }
+  uint64_t pages() const { return pages_written_; }
+  uint64_t bytes() const { return bytes_written_; }
 
  private:
   /// Where the next row of a part goes. Equal: its page is full, or there is none.
@@ -93,7 +93,7 @@ class PartitionWriter {
 
   const PartedRows& rows_;
   MemoryBudget& budget_;
-  storage::ScratchWriter scratch_;
+  storage::ScratchWriter& scratch_;
   const RowLayout staged_;  // the same rows, on pages for a chunk of narrow ones
   RowWriter writer_;
   Frame frame_;
@@ -108,6 +108,7 @@ class PartitionWriter {
   bool short_of_pages_ = false;
   std::vector<uint32_t> order_, part_ends_;  // of ByPart
   PartDirectory directory_;
+  uint64_t pages_written_ = 0, bytes_written_ = 0;
 };
 
 }  // namespace nam::execution

@@ -58,6 +58,9 @@ class RowLayout {
 
   /// The same rows on pages of another size, which is not smaller.
   RowLayout Resized(uint32_t page_bytes) const;
+  /// The same rows on pages that are told apart from those of this layout, and of other marks, by their
+  /// digest.
+  RowLayout Marked(uint32_t mark) const;
   /// Of the same pages these fields, as fields 0, 1, …: what is written here is what is written there.
   RowLayout Selected(std::span<const uint32_t> fields) const;
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/cache_costs.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "fabric/sim/network.h"
@@ -19,7 +21,7 @@ constexpr ProcessId kDriver;
 /// For calls of the driver, which has no options of its own.
 constexpr int64_t kDriverTimeoutNs = 3'000'000'000;
 
-class SimClock final : public Clock {
+class SimClock : public Clock {
  public:
   explicit SimClock(Scheduler& scheduler) : scheduler_(scheduler) {}
   int64_t NowNs() const override { return scheduler_.NowNs(); }
@@ -29,6 +31,20 @@ class SimClock final : public Clock {
  private:
   Scheduler& scheduler_;
 };
+
+class SimClockWithCaches final : public SimClock, public CacheCosts {
+ public:
+  SimClockWithCaches(Scheduler& scheduler, const CacheModel& caches) : SimClock(scheduler), caches_(caches) {}
+  int64_t AccessPs(uint64_t working_set_bytes) const override { return caches_.AccessPs(working_set_bytes); }
+
+ private:
+  const CacheModel caches_;
+};
+
+std::unique_ptr<Clock> MakeClock(Scheduler& scheduler, const std::optional<CacheModel>& caches) {
+  if (caches.has_value()) return std::make_unique<SimClockWithCaches>(scheduler, *caches);
+  return std::make_unique<SimClock>(scheduler);
+}
 
 }  // namespace
 
@@ -40,7 +56,7 @@ class World::Impl {
         trace(options.trace_path),
         scheduler(options, trace),
         network(options, scheduler, trace),
-        clock(scheduler) {
+        clock(MakeClock(scheduler, options.caches)) {
     scheduler.set_host_of([this](ProcessId process) { return network.At(process).host.name; });
   }
 
@@ -55,7 +71,7 @@ class World::Impl {
   Trace trace;
   Scheduler scheduler;
   Network network;
-  SimClock clock;
+  const std::unique_ptr<Clock> clock;
 };
 
 absl::Status World::Impl::Await(SimEvent& event, ProcessId from, ProcessId to, Deadline deadline) {
@@ -97,7 +113,7 @@ World::~World() {
 absl::StatusOr<std::unique_ptr<Fabric>> World::OpenFabric(const std::string& host, FabricOptions options) {
   NAM_ASSIGN_OR_RETURN(Process * process, impl_->network.AddProcess(host, std::move(options)));
   const uint64_t seed = impl_->seed + (uint64_t{process->id.value()} << 32);
-  return std::make_unique<SimFabric>(impl_->network, *process, impl_->clock, seed, impl_->in_place);
+  return std::make_unique<SimFabric>(impl_->network, *process, *impl_->clock, seed, impl_->in_place);
 }
 
 ProcessId World::ProcessOf(const Fabric& fabric) const {
@@ -115,7 +131,7 @@ const std::string& World::HostOf(ProcessId process) const {
 }
 
 Clock& World::clock() {
-  return impl_->clock;
+  return *impl_->clock;
 }
 
 void World::KillProcess(ProcessId process) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/strong_id.h"
 #include "fabric/fabric.h"
+#include "fabric/sim/cache_model.h"
 #include "fabric/sim/fault_plan.h"
 #include "fabric/sim/nic_model.h"
 
@@ -28,6 +30,8 @@ using ProcessId = StrongId<struct ProcessTag, uint32_t>;
 struct WorldOptions {
   uint64_t seed = 1;
   NicModel nic;
+  /// Of each host. Nothing: working sets cost nothing.
+  std::optional<CacheModel> caches;
   FaultPlan faults;
   /// Virtual time after which the world is reported as hanging.
   int64_t duration_ns_max = 3'600'000'000'000;

@@ -6,7 +6,7 @@ for bench in join aggregate; do
   refuse "no peer \"oracle\"" $bench --peer=oracle --tuples=1K
   refuse "--repeat is 1" $bench --repeat=0
   refuse "there is no algorithm \"hash\"" $bench --algorithms=hash
-  refuse "local cluster has" $bench --compute-servers=0
+  refuse "local cluster has" $bench --compute-servers=-1
   refuse "--tuples=many" $bench --tuples=many
 done
 refuse "--selectivity" join --selectivity=0

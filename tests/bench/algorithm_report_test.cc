@@ -86,6 +86,21 @@ TEST(Turns, AnErrorNamesItsContender) {
   EXPECT_EQ(times.status().message(), "rrj: no memory");
 }
 
+TEST(Turns, WhoNeedsMoreMemoryThanThereIsTakesNoTurnMore) {
+  int asked = 0;
+  const Contender large{"large", [&]() -> absl::StatusOr<Turn> {
+                          ++asked;
+                          return absl::ResourceExhaustedError("too large");
+                        }};
+  const Contender small{"small", []() -> absl::StatusOr<Turn> { return Turn{{1}, 2}; }};
+  const auto times = TakeTurns({large, small}, {1}, {.repeat = 2});
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ((*times)[0].refusal, "too large");
+  EXPECT_TRUE((*times)[0].times_ms.empty());
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ((*times)[1].times_ms.size(), 2u);
+}
+
 TEST(Turns, EndBetweenTwoWhenCancelled) {
   std::atomic<bool> cancelled = false;
   int turns = 0;

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/cache_costs.h"
 #include "fabric/fabric.h"
+#include "fabric/sim/cache_model.h"
 #include "fabric/sim/nic_model.h"
 #include "fabric/sim/world.h"
 #include "tests/fabric/sim_cluster.h"
@@ -312,6 +314,37 @@ TEST(SimModel, AModelCanComeFromAFile) {
     EXPECT_GT(refused.message().size(), 20u);
   }
   EXPECT_FALSE(NicModel::Parse("/nowhere/card.toml").ok());
+}
+
+TEST(SimModel, AccessesCostByTheCacheThatTheirWorkingSetFits) {
+  const CacheModel whole = CacheModel::XeonE5(8, 1), small = CacheModel::XeonE5(8, 8);
+  EXPECT_EQ(whole.l2_bytes, 256u << 10);
+  EXPECT_EQ(whole.l3_bytes, (50u << 20) / 8);
+  EXPECT_EQ(small.l2_bytes, whole.l2_bytes / 8);
+  EXPECT_EQ(small.l3_bytes, whole.l3_bytes / 8);
+  EXPECT_EQ(small.AccessPs(0), 0);
+  EXPECT_EQ(small.AccessPs(small.l1_bytes), 0);
+  int64_t before_ps = 0;
+  for (uint64_t bytes = 2 * small.l1_bytes; bytes <= uint64_t{1} << 40; bytes *= 2) {
+    const int64_t ps = small.AccessPs(bytes);
+    EXPECT_GE(ps, before_ps) << bytes;
+    EXPECT_GE(ps, whole.AccessPs(bytes)) << bytes;
+    before_ps = ps;
+  }
+  EXPECT_LT(small.AccessPs(small.l2_bytes), small.l2_ps);
+  EXPECT_LT(small.AccessPs(small.l3_bytes), small.l3_ps);
+  EXPECT_NEAR(static_cast<double>(before_ps), static_cast<double>(small.memory_ps), 1);
+}
+
+TEST(SimModel, AWorldsClockHasItsCaches) {
+  const auto caches_of = [](World& world) { return dynamic_cast<const CacheCosts*>(&world.clock()); };
+  World without({});
+  EXPECT_EQ(caches_of(without), nullptr);
+  WorldOptions options;
+  options.caches = CacheModel::XeonE5(8, 8);
+  World with(options);
+  ASSERT_NE(caches_of(with), nullptr);
+  EXPECT_EQ(caches_of(with)->AccessPs(1 << 20), options.caches->AccessPs(1 << 20));
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ std::unique_ptr<const AggregatePlan> PlanOf(const Aggregation& aggregation, uint
                                .schema = aggregation.schema,
                                .meanings = aggregation.meanings,
                                .input = input,
-                               .parts = parts});
+                               .parts = parts,
+                               .part_by_part = input == AggregateInput::kGroups});
 }
 
 std::vector<uint32_t> KeysOf(const AggregatePlan& plan) {
@@ -95,7 +96,7 @@ class Stages {
     PieceQueue queue(std::move(pieces));
     absl::StatusOr<std::unique_ptr<PartitionSource>> source =
         PartitionSource::Make({.layout = merge_->partial_layout(),
-                               .by = {KeysOf(*merge_), parts_},
+                               .by = {KeysOf(*merge_), parts_, merge_->domain()},
                                .pipeline = kPipeline,
                                .directories = directories_,
                                .merge = merge_.get()},
@@ -202,6 +203,37 @@ TEST(PartedGroupsTest, APartWithMoreGroupsThanTheBudgetAllowsIsMergedSliceBySlic
   const auto merged = stages.Merge(PiecesOf(1), 1);
   ASSERT_TRUE(merged.ok()) << merged.status();
   ExpectTuples(*merged, Model(aggregation, input));
+}
+
+/// Keys of a domain, of which each part's table is an array, most of it without groups.
+TEST(PartedGroupsTest, DenseKeysAreFoundByTheirPlace) {
+  for (const uint64_t seed : TestSeeds(20)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    StepDriver driver(seed);
+    RandomStream& random = driver.random();
+    ScratchCluster cluster(driver);
+    const int64_t low = static_cast<int64_t>(random.Below(2000)) - 1000;
+    const auto keys = static_cast<int64_t>(1 + random.Below(random.OneIn(2) ? 20 : 20'000));
+    Aggregation made;
+    made.schema = {{Type::Integer(), false, {low, low + keys - 1, true}},
+                   {Type::Integer(), random.OneIn(2), {-5, 10'000, true}}};
+    made.keys = {SlotExpr(made.schema, 0)};
+    made.aggregates = {MakeAggregate(plan::AggregateFunction::kSum, made.schema, 1),
+                       MakeAggregate(plan::AggregateFunction::kCountRows, made.schema, 0),
+                       MakeAggregate(plan::AggregateFunction::kMin, made.schema, 1)};
+    const uint32_t parts = 1u << random.Below(7);
+    Stages stages(driver, cluster, made, parts);
+    ASSERT_TRUE(stages.plan().domain().known());
+    std::vector<Tuple> input;
+    for (uint64_t rows = random.Below(20'000); rows > 0; --rows) {
+      input.push_back({Cell::Number(low + static_cast<int64_t>(random.Below(keys))),
+                       Cell::Number(static_cast<int64_t>(random.Below(10'000)) - 5)});
+    }
+    ASSERT_TRUE(stages.Group(input, RandomOptions(random), 2).ok());
+    const auto merged = stages.Merge(PiecesOf(parts), 2);
+    ASSERT_TRUE(merged.ok()) << merged.status();
+    ExpectTuples(*merged, Model(made, input));
+  }
 }
 
 TEST(PartedGroupsTest, RowsThatMakeNoFewerGroupsAreWrittenOnce) {

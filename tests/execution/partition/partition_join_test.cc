@@ -488,9 +488,61 @@ TEST(PartitionJoinTest, APieceThatIsNoPartIsRefused) {
   Runner runner(10);
   const Join join = RandomJoin(runner.random(), 10, 10, 10);
   runner.Write(join, 4);
-  for (const partitioner::Piece& piece : {partitioner::Piece{4, 0, 1}, {0, 1, 1}, {0, 0, 2}}) {
+  for (const partitioner::Piece& piece : {partitioner::Piece{4, 0, 1}, {0, 1, 1}, {0, 2, 2}, {0, 0, 0}}) {
     runner.pieces() = {piece};
     EXPECT_TRUE(absl::IsInvalidArgument(runner.Run(join, {}).status()));
+  }
+}
+
+/// Whatever order they are claimed in, and by whichever servers, since each of them stands alone.
+TEST(PartitionJoinTest, TheSharesOfAPartAreItsJoin) {
+  for (const uint64_t seed : TestSeeds(40)) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    Runner runner(seed);
+    RandomStream& random = runner.random();
+    constexpr size_t kRows[] = {0, 1, 300, 3'000, 20'000};
+    // Half of them with many rows on the build side, which is shared then.
+    const bool of_built = random.OneIn(2);
+    Join join = RandomJoin(random, of_built ? 3'000 : kRows[random.Below(std::size(kRows))],
+                           of_built ? 20'000 : kRows[random.Below(std::size(kRows))],
+                           random.OneIn(2) ? 40'000 : 3'000);
+    if (of_built) join.kind = random.OneIn(2) ? JoinKind::kInner : JoinKind::kRight;
+    if (join.kind == JoinKind::kFull) join.kind = JoinKind::kInner;
+    runner.Write(join, 1 + static_cast<uint32_t>(random.Below(5)));
+    if (::testing::Test::HasFatalFailure()) return;
+    std::vector<partitioner::Piece> pieces;
+    for (const partitioner::Piece& part : runner.pieces()) {
+      const auto count = static_cast<uint32_t>(1 + random.Below(5));
+      for (uint32_t number = 0; number < count; ++number) pieces.push_back({part.partition, number, count});
+    }
+    for (size_t i = pieces.size(); i > 1; --i) std::swap(pieces[i - 1], pieces[random.Below(i)]);
+    runner.pieces() = pieces;
+    ExpectJoined(runner, join, {.build_bytes = random.OneIn(2) ? 1u << 20 : 64u << 20});
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+/// Rows of one key on the build side that a task could not hold, and of which each of several has some.
+TEST(PartitionJoinTest, SharesOfABuildSideAreHeldBySeveralTasks) {
+  Runner runner(5);
+  const Join join = JoinOfOneKey(runner.random(), JoinKind::kInner, 40'000, /*null_key=*/false);
+  runner.Write(join, 1);
+  std::vector<partitioner::Piece>& pieces = runner.pieces();
+  pieces.clear();
+  for (uint32_t number = 0; number < 16; ++number) pieces.push_back({0, number, 16});
+  ExpectJoined(runner, join, {.build_bytes = 512 << 10});
+  EXPECT_EQ(runner.slices(), 16u);
+}
+
+/// Rows of either side may be without a partner, which no share alone can know.
+TEST(PartitionJoinTest, SharesOfAFullJoinAreRefused) {
+  for (const JoinKind kind : {JoinKind::kFull, JoinKind::kRight}) {
+    Runner runner(10);
+    Join join = RandomJoin(runner.random(), 10, 10, 10);
+    join.kind = kind;
+    runner.Write(join, 4);
+    runner.pieces() = {{0, 0, 2}, {0, 1, 2}};
+    EXPECT_EQ(absl::IsInvalidArgument(runner.Run(join, {}).status()), kind == JoinKind::kFull);
   }
 }
 

@@ -1,0 +1,90 @@
+#include "bench/choice_report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/rate_report.h"
+
+namespace nam::bench {
+namespace {
+
+constexpr char kAuto[] = "auto";
+constexpr double kLeastMs = 1e-6;
+
+std::optional<double> RatioOf(std::optional<double> ms, const std::optional<ChoiceResult::Fastest>& best) {
+  if (!ms.has_value() || !best.has_value()) return std::nullopt;
+  return *ms / std::max(best->ms, kLeastMs);
+}
+
+}  // namespace
+
+std::optional<double> ChoiceResult::MedianMs(const std::string& contender) const {
+  for (const ContenderTimes& times : contenders) {
+    if (times.name == contender) return times.median_ms();
+  }
+  return std::nullopt;
+}
+
+std::optional<ChoiceResult::Fastest> ChoiceResult::Best() const {
+  std::optional<Fastest> best;
+  for (const ContenderTimes& times : contenders) {
+    if (times.name == kAuto) continue;
+    if (!best.has_value() || times.median_ms() < best->ms) best = {times.name, times.median_ms()};
+  }
+  return best;
+}
+
+std::optional<double> ChoiceResult::ChosenMs() const {
+  const std::optional<double> forced = MedianMs(chosen);
+  return forced.has_value() ? forced : MedianMs(kAuto);
+}
+
+Json ChoiceRows(const std::vector<ChoiceResult>& results) {
+  Json rows = Json::array();
+  for (const ChoiceResult& each : results) {
+    const auto best = each.Best();
+    Json& row = rows.emplace_back(Json{{"fabric", each.point.fabric},
+                                       {"r_tuples", each.point.join.tuples},
+                                       {"s_tuples", each.point.join.s_tuples},
+                                       {"selectivity", each.point.join.selectivity},
+                                       {"zipf", each.point.join.zipf},
+                                       {"chosen", each.chosen},
+                                       {"best", best.has_value() ? best->name : ""}});
+    if (const auto ratio = RatioOf(each.ChosenMs(), best)) row["chosen_over_best"] = Rounded(*ratio);
+    if (const auto ratio = RatioOf(each.MedianMs(kAuto), best)) row["auto_over_best"] = Rounded(*ratio);
+    for (const ContenderTimes& times : each.contenders) row[times.name + "_ms"] = Rounded(times.median_ms());
+    const bool equal = std::all_of(each.contenders.begin(), each.contenders.end(),
+                                   [](const ContenderTimes& times) { return times.equal; });
+    row["answers"] = equal ? "equal" : "DIFFERENT";
+  }
+  return rows;
+}
+
+Json ChoiceSummary(const std::vector<ChoiceResult>& results) {
+  int points = 0, within = 0, auto_within = 0;
+  double worst = 1, logarithms = 0;
+  for (const ChoiceResult& each : results) {
+    const auto best = each.Best();
+    const auto chosen = RatioOf(each.ChosenMs(), best), run = RatioOf(each.MedianMs(kAuto), best);
+    if (!chosen.has_value()) continue;
+    ++points;
+    within += *chosen <= kGoodChoice;
+    auto_within += run.has_value() && *run <= kGoodChoice;
+    worst = std::max(worst, *chosen);
+    logarithms += std::log(*chosen);
+  }
+  Json summary{{"points", points}, {"within_15_percent", within}, {"auto_within_15_percent", auto_within}};
+  if (points == 0) return summary;
+  summary["worst_over_best"] = Rounded(worst);
+  summary["mean_over_best"] = Rounded(std::exp(logarithms / points));
+  return summary;
+}
+
+bool AllEqual(const std::vector<ChoiceResult>& results) {
+  return std::all_of(results.begin(), results.end(), [](const ChoiceResult& each) {
+    return std::all_of(each.contenders.begin(), each.contenders.end(),
+                       [](const ContenderTimes& times) { return times.equal; });
+  });
+}
+
+}  // namespace nam::bench
