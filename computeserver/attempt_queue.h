@@ -75,8 +75,18 @@ class AttemptQueue {
           memory_(std::in_place, queue.memory_, needs.memory_bytes) {}
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
-    ~Place() { queue_.Leave(*this); }
+    ~Place() {
+      memory_->Give(kept_bytes_);
+      queue_.Leave(*this);
+    }
     execution::MemoryGrant& memory() { return *memory_; }
+    /// Takes memory that nobody gives back before the place ends. Before others have the place. False: there is
+    /// not so much.
+    [[nodiscard]] bool Keep(uint64_t bytes) {
+      if (!memory_->Take(bytes)) return false;
+      kept_bytes_ += bytes;
+      return true;
+    }
 
    private:
     friend class AttemptQueue;
@@ -84,6 +94,7 @@ class AttemptQueue {
     const bool windows_;
     const uint64_t number_;
     std::optional<execution::MemoryGrant> memory_;
+    uint64_t kept_bytes_ = 0;
   };
   struct Beginning {
     Turn turn;

@@ -223,8 +223,7 @@ absl::StatusOr<proto::OpenExchangesReply> ComputeServerImpl::OpenEnds(
   needs.memory_bytes += std::min(registered, UINT64_MAX - needs.memory_bytes);
   NAM_ASSIGN_OR_RETURN(AttemptQueue::Beginning begun,
                        queue_.Begin(call, needs, [this] { open_.EndStanding(options_.stand_still_us); }));
-  // The attempt's place gives it back with all else.
-  if (!begun.place->memory().Take(registered)) {
+  if (!begun.place->Keep(registered)) {
     return UserError(
         sqlstate::kOutOfMemory,
         absl::StrFormat("the exchanges of the query need %d MiB of a compute server, which has %d "
