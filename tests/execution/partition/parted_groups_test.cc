@@ -334,7 +334,8 @@ TEST(PartedGroupsTest, PagesAreFullOfStatesThatAreNarrowerThanRows) {
 }
 
 /// What is stored of a number is how far it lies behind the least. The states that come first are sums of
-/// one number each, which leave room in 64 bits.
+/// one number each, which leave room in 64 bits; pages
+/// have no more rows than a chunk.
 TEST(PartedGroupsTest, SumsOfRowsGoBeyond64Bits) {
   StepDriver driver(17);
   ScratchCluster cluster(driver);
@@ -346,13 +347,13 @@ TEST(PartedGroupsTest, SumsOfRowsGoBeyond64Bits) {
   made.keys = {SlotExpr(made.schema, 0)};
   made.aggregates = {MakeAggregate(plan::AggregateFunction::kSum, made.schema, 1),
                      MakeAggregate(plan::AggregateFunction::kSum, made.schema, 2)};
-  Stages stages(driver, cluster, made, 4);
+  Stages stages(driver, cluster, made, 256);
   std::vector<Tuple> input = RandomTuples(made.schema, 9000, 100, driver.random());
   for (size_t i = 0; i < input.size(); ++i)
     input[i][0] = Cell::Number(i < 3000 ? static_cast<int64_t>(i) : 7);
   ASSERT_TRUE(stages.Group(input, kSmallTables, 1).ok());
   EXPECT_EQ(RowsOf(stages.directories()), input.size()) << "most are rows";
-  const auto merged = stages.Merge(PiecesOf(4), 1);
+  const auto merged = stages.Merge(PiecesOf(256), 1);
   ASSERT_TRUE(merged.ok()) << merged.status();
   ExpectTuples(*merged, Model(made, input));
 }
