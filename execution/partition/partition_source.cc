@@ -24,6 +24,13 @@ absl::Status PartTooLarge(const MemoryBudget& budget) {
                    -1, "raise nam.result_mib_max, or add a filter");
 }
 
+/// Of those that a page may have. Rows are wider than states where a number is wider than its count.
+const RowLayout& LayoutOfMostRows(const PartitionSource::Options& options) {
+  if (options.merge == nullptr) return options.layout;
+  const RowLayout& rows = options.merge->row_layout();
+  return rows.rows_max() > options.layout.rows_max() ? rows : options.layout;
+}
+
 /// What a task merges the states of a part in.
 struct MergeTable {
   MergeTable(const AggregatePlan& plan, MemoryBudget& budget)
@@ -194,10 +201,8 @@ absl::StatusOr<std::unique_ptr<PartitionSource>> PartitionSource::Make(const Opt
     if (piece.partition >= options.by.parts || piece.first_block != 0 || piece.blocks != 1)
       return absl::InvalidArgumentError("a piece that is no part");
   }
-  NAM_ASSIGN_OR_RETURN(
-      PartPages pages,
-      PartPages::Make(options.directories, options.pipeline, options.by.parts,
-                      options.merge == nullptr ? options.layout : options.merge->row_layout()));
+  NAM_ASSIGN_OR_RETURN(PartPages pages, PartPages::Make(options.directories, options.pipeline,
+                                                        options.by.parts, LayoutOfMostRows(options)));
   return std::unique_ptr<PartitionSource>(new PartitionSource(options, std::move(pages), queue, budget));
 }
 

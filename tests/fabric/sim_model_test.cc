@@ -338,8 +338,10 @@ TEST(SimModel, AccessesCostByTheCacheThatTheirWorkingSetFits) {
 
 TEST(SimModel, AWorldsClockHasItsCaches) {
   const auto caches_of = [](World& world) { return dynamic_cast<const CacheCosts*>(&world.clock()); };
-  World without({});
-  EXPECT_EQ(caches_of(without), nullptr);
+  {
+    World without({});
+    EXPECT_EQ(caches_of(without), nullptr);
+  }
   WorldOptions options;
   options.caches = CacheModel::XeonE5(8, 8);
   World with(options);

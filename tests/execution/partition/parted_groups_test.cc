@@ -236,6 +236,15 @@ TEST(PartedGroupsTest, DenseKeysAreFoundByTheirPlace) {
   }
 }
 
+/// States and rows that attempts have written.
+uint64_t RowsOf(std::span<const proto::Directory> directories) {
+  uint64_t rows = 0;
+  for (const proto::Directory& directory : directories) {
+    for (const proto::PartPages& part : directory.parts()) rows += part.rows();
+  }
+  return rows;
+}
+
 TEST(PartedGroupsTest, RowsThatMakeNoFewerGroupsAreWrittenOnce) {
   StepDriver driver(8);
   ScratchCluster cluster(driver);
@@ -244,12 +253,130 @@ TEST(PartedGroupsTest, RowsThatMakeNoFewerGroupsAreWrittenOnce) {
   std::vector<Tuple> input;
   for (int i = 0; i < 50'000; ++i) input.push_back({Cell::Number(i), Cell::Number(1), Cell::Number(i % 5)});
   ASSERT_TRUE(stages.Group(input, {.few_groups = 100, .sample_groups = 2000}, 1).ok());
-  uint64_t rows = 0;
-  for (const proto::PartPages& part : stages.directories()[0].parts()) rows += part.rows();
-  EXPECT_EQ(rows, input.size());
+  EXPECT_EQ(RowsOf(stages.directories()), input.size());
   const auto merged = stages.Merge(PiecesOf(4), 1);
   ASSERT_TRUE(merged.ok()) << merged.status();
   ExpectTuples(*merged, Model(aggregation, input));
+}
+
+/// Rows of keys that come four times each, one behind the other, and after them rows of other keys, once: of
+/// the first a table makes fewer, of the others it does not.
+std::vector<Tuple> RepeatedAndNot(const plan::Schema& schema, RandomStream& random) {
+  std::vector<Tuple> input = RandomTuples(schema, 16'000, 50, random);
+  for (size_t i = 0; i < input.size(); ++i)
+    input[i][0] = Cell::Number(static_cast<int64_t>(i < 8000 ? i / 4 : i - 6000));
+  return input;
+}
+
+constexpr PartedGroups::Options kSmallTables{.few_groups = 10, .table_groups = 1500, .sample_groups = 500};
+
+/// Each argument is written once, whoever looks at it; of a text that is but counted, whether it is there.
+TEST(PartedGroupsTest, RowsHaveWhatTheirAggregatesLookAt) {
+  using Function = plan::AggregateFunction;
+  StepDriver driver(14);
+  ScratchCluster cluster(driver);
+  Aggregation made;
+  made.schema = {{Type::Integer(), false, {0, 6'000'000, true}},
+                 {Type::String(), true, {}},
+                 {Type::Integer(), true, {-9, 9, true}},
+                 {Type::Integer(), false, {100, 900, true}}};
+  made.keys = {SlotExpr(made.schema, 0)};
+  made.aggregates = {
+      MakeAggregate(Function::kCount, made.schema, 1), MakeAggregate(Function::kSum, made.schema, 2),
+      MakeAggregate(Function::kSum, made.schema, 3), MakeAggregate(Function::kMin, made.schema, 2),
+      MakeAggregate(Function::kCountRows, made.schema, 0)};
+  Stages stages(driver, cluster, made, 4);
+  EXPECT_EQ(stages.plan().row_layout().fields(), 4U);
+  const std::vector<Tuple> input = RepeatedAndNot(made.schema, driver.random());
+  ASSERT_TRUE(stages.Group(input, kSmallTables, 1).ok());
+  EXPECT_LT(RowsOf(stages.directories()), input.size() - 4000) << "some are states";
+  EXPECT_GT(RowsOf(stages.directories()), 8000U) << "and some are rows";
+  const auto merged = stages.Merge(PiecesOf(4), 2);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  ExpectTuples(*merged, Model(made, input));
+}
+
+/// A key and a number, and a key and how many such numbers: their fields are the same.
+TEST(PartedGroupsTest, RowsAndStatesWithTheSameFieldsAreToldApart) {
+  StepDriver driver(15);
+  ScratchCluster cluster(driver);
+  Aggregation made;
+  made.schema = {{Type::Integer(), false, {0, 6'000'000, true}},
+                 {Type::Integer(), false, {0, INT64_MAX, true}}};
+  made.keys = {SlotExpr(made.schema, 0)};
+  made.aggregates = {MakeAggregate(plan::AggregateFunction::kCount, made.schema, 1)};
+  Stages stages(driver, cluster, made, 4);
+  ASSERT_EQ(stages.plan().row_layout().stride(), stages.plan().partial_layout().stride());
+  const std::vector<Tuple> input = RepeatedAndNot(made.schema, driver.random());
+  ASSERT_TRUE(stages.Group(input, kSmallTables, 1).ok());
+  const auto merged = stages.Merge(PiecesOf(4), 1);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  ExpectTuples(*merged, Model(made, input));
+}
+
+/// A number that is but counted may take more than its count: then more states than rows are on a page.
+TEST(PartedGroupsTest, PagesAreFullOfStatesThatAreNarrowerThanRows) {
+  StepDriver driver(16);
+  ScratchCluster cluster(driver);
+  Aggregation made;
+  made.schema = {{Type::Integer(), false, {0, 6'000'000, true}}, {Type::Decimal(2), true, {}}};
+  made.keys = {SlotExpr(made.schema, 0)};
+  made.aggregates = {MakeAggregate(plan::AggregateFunction::kCount, made.schema, 1)};
+  Stages stages(driver, cluster, made, 1);
+  ASSERT_GT(stages.plan().row_layout().stride(), stages.plan().partial_layout().stride());
+  std::vector<Tuple> input;
+  for (int i = 0; i < 80'000; ++i)
+    input.push_back({Cell::Number(i / 4), i % 3 == 0 ? Cell() : Cell::Number(i)});
+  ASSERT_TRUE(stages.Group(input, {.few_groups = 10}, 1).ok());
+  const auto merged = stages.Merge(PiecesOf(1), 1);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  ExpectTuples(*merged, Model(made, input));
+}
+
+/// What is stored of a number is how far it lies behind the least. The states that come first are sums of
+/// one number each, which leave room in 64 bits; pages
+/// have no more rows than a chunk.
+TEST(PartedGroupsTest, SumsOfRowsGoBeyond64Bits) {
+  StepDriver driver(17);
+  ScratchCluster cluster(driver);
+  Aggregation made;
+  constexpr int64_t kFar = int64_t{1} << 52;
+  made.schema = {{Type::Integer(), false, {0, 5999, true}},
+                 {Type::Integer(), false, {kFar, kFar + 100, true}},
+                 {Type::Integer(), false, {-kFar, -kFar + 100, true}}};
+  made.keys = {SlotExpr(made.schema, 0)};
+  made.aggregates = {MakeAggregate(plan::AggregateFunction::kSum, made.schema, 1),
+                     MakeAggregate(plan::AggregateFunction::kSum, made.schema, 2)};
+  Stages stages(driver, cluster, made, 256);
+  std::vector<Tuple> input = RandomTuples(made.schema, 9000, 100, driver.random());
+  for (size_t i = 0; i < input.size(); ++i)
+    input[i][0] = Cell::Number(i < 3000 ? static_cast<int64_t>(i) : 7);
+  ASSERT_TRUE(stages.Group(input, kSmallTables, 1).ok());
+  EXPECT_EQ(RowsOf(stages.directories()), input.size()) << "most are rows";
+  const auto merged = stages.Merge(PiecesOf(256), 1);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  ExpectTuples(*merged, Model(made, input));
+}
+
+/// Arrays over all numbers of a part, with the states of many aggregates, are more than the budget.
+TEST(PartedGroupsTest, APartOfDenseKeysIsMergedSliceBySlice) {
+  StepDriver driver(18, 6 << 20);
+  ScratchCluster cluster(driver);
+  Aggregation made;
+  made.schema = {{Type::Integer(), false, {1000, 1000 + (1 << 18) - 1, true}},
+                 {Type::Integer(), true, {0, 10'000, true}}};
+  made.keys = {SlotExpr(made.schema, 0)};
+  for (int i = 0; i < 10; ++i)
+    made.aggregates.push_back(MakeAggregate(plan::AggregateFunction::kSum, made.schema, 1));
+  Stages stages(driver, cluster, made, 2);
+  ASSERT_TRUE(stages.plan().domain().known());
+  std::vector<Tuple> input = RandomTuples(made.schema, 60'000, 1000, driver.random());
+  for (Tuple& row : input) row[0] = Cell::Number(1000 + static_cast<int64_t>(driver.random().Below(1 << 18)));
+  ASSERT_TRUE(stages.Group(input, {}, 1).ok());
+  EXPECT_TRUE(stages.parted());
+  const auto merged = stages.Merge(PiecesOf(2), 1);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  ExpectTuples(*merged, Model(made, input));
 }
 
 /// Tasks may have a few pages open, for ten times as many parts: pages have a few rows each. Those with texts

@@ -63,5 +63,20 @@ TEST(KeyDomain, IsPermuted) {
   }
 }
 
+TEST(KeyDomain, WhatIsPermutedComesBack) {
+  RandomStream random(5);
+  for (uint32_t bits = 1; bits <= plan::KeyDomain::kBitsMax; ++bits) {
+    const plan::KeyDomain domain{-3, bits};
+    const bool all = bits <= 14;
+    for (uint64_t i = 0; i < (all ? domain.size() : 20'000); ++i) {
+      const auto number = static_cast<uint32_t>(all      ? i
+                                                : i == 0 ? domain.size() - 1
+                                                         : random.Below(domain.size()));
+      ASSERT_EQ(domain.Inverse(domain.Permute(number)), number) << "of 2^" << bits;
+      ASSERT_EQ(domain.Permute(domain.Inverse(number)), number) << "of 2^" << bits;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace nam::execution
