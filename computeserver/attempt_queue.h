@@ -80,8 +80,8 @@ class AttemptQueue {
       queue_.Leave(*this);
     }
     execution::MemoryGrant& memory() { return *memory_; }
-    /// Takes memory that nobody gives back before the place ends. Before others have the place. False: there is
-    /// not so much.
+    /// Takes memory that nobody gives back before the place ends. Before others have the place. False: there
+    /// is not so much.
     [[nodiscard]] bool Keep(uint64_t bytes) {
       if (!memory_->Take(bytes)) return false;
       kept_bytes_ += bytes;

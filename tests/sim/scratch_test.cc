@@ -171,10 +171,10 @@ TEST_F(ScratchTest, AQueryBeyondThePoolFailsAloneAndGivesBackWhatItHad) {
   Standing reader([&] {
     const uint64_t in_use = cluster_->ScratchUsedBytes();
     EXPECT_GT(in_use, 0u) << "the query that stands still holds its groups";
-    // Each row of either side with 200 of the other: groups of several times the pool.
+    // Each row of either side with 1,000 of the other: groups of several times the pool.
     const auto large = other->session().Execute(
         "select count(*) from (select a.v as x, b.v as y, min(a.k) as k, count(*) as n from l a join r b on "
-        "a.k % 20 = b.k % 20 group by 1, 2) g");
+        "a.k % 4 = b.k % 4 group by 1, 2) g");
     ASSERT_FALSE(large.ok());
     const SqlError error = SqlErrorOf(large.status()).value_or(SqlError{});
     EXPECT_TRUE(error.sqlstate == "53200" || error.sqlstate == "53100") << large.status();
