@@ -14,7 +14,7 @@ namespace nam::bench {
 namespace {
 
 constexpr uint64_t kTuplesMax = uint64_t{1} << 30;
-constexpr int kSimulatedThreads = 10;  // of a server, as in figure 8b
+constexpr int kSimulatedThreads = 10;  // figure 8b has so many a server
 
 AggregateBenchOptions WithDefaults(AggregateBenchOptions options) {
   const bool simulated = options.common.simulated();

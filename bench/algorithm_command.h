@@ -20,7 +20,7 @@ struct AlgorithmBenchOptions {
   std::string fabric = "shm";  // or sim, for a figure in virtual time
   int memory_servers = 0;      // 0: 2, in sim 4
   int compute_servers = 0;     // likewise
-  int threads = 0;             // of each side in all; 0: one a processor, in sim 8 or 10 a server
+  int threads = 0;             // each side has; 0: one a processor, in sim 8 or 10 a server
   uint64_t scratch_bytes = 0;  // of each memory server; 0: enough
   uint64_t seed = 1;
   int repeat = 3;
@@ -48,7 +48,7 @@ struct MemoryNeed {
 
   uint64_t total() const { return table_bytes + scratch_bytes + query_bytes + own_bytes + peer_bytes; }
 };
-/// Of each memory server of a private cluster.
+/// What each memory server of a private cluster is given.
 struct ServerMemory {
   uint64_t memory_bytes = 0;
   uint64_t scratch_bytes = 0;

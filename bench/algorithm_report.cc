@@ -114,7 +114,7 @@ Json WithoutRounds(Json rows) {
 
 namespace {
 
-/// Of each case and contender `height(case, median in ms)`.
+/// Plots `height(case, median in ms)` for each case and contender.
 template <typename Height>
 std::string Bars(const std::string& title, const std::string& y_label,
                  const std::vector<CaseFigures>& figures, const Height& height) {

@@ -17,7 +17,7 @@ struct ChoicePoint {
 struct ChoicePointOptions {
   uint32_t points = 60;
   uint64_t seed = 1;
-  // Of each relation, drawn evenly over orders of magnitude.
+  // Each relation has so many tuples, drawn evenly over orders of magnitude.
   uint64_t tuples_min = uint64_t{64} << 10;
   uint64_t tuples_max = uint64_t{8} << 20;
   std::vector<std::string> fabrics = {"shm", "tcp"};  // which take turns

@@ -20,9 +20,9 @@ struct ChoiceResult {
     std::string name;
     double ms = 0;
   };
-  /// Of the forced ones; nothing if none took part.
+  /// The fastest of the forced ones; nothing if none took part.
   std::optional<Fastest> Best() const;
-  /// Of the algorithm that the optimizer has chosen: forced, or else of `auto`.
+  /// The time of the algorithm that the optimizer has chosen: forced, or else that of `auto`.
   std::optional<double> ChosenMs() const;
   std::optional<double> MedianMs(const std::string& contender) const;
 };

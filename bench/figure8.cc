@@ -35,7 +35,7 @@ std::vector<Order> GroupOrder(uint64_t groups) {
   return {{"rdma", "dist", groups <= kFewGroups ? kAlike : 1}};
 }
 
-/// Of those that took part. Nothing if no two did.
+/// Whether those that took part keep the orders. Nothing if no two did.
 std::optional<bool> Keeps(const CaseFigures& figures, const std::vector<Order>& orders) {
   std::optional<bool> keeps;
   for (const Order& order : orders) {

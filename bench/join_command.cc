@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kTuplesMax = uint64_t{1} << 30;  // keys of S that are not in R are SQL's integers too
 constexpr double kZipfMax = 1.25;
-constexpr int kSimulatedThreads = 8;  // of a server, as in figure 8a
+constexpr int kSimulatedThreads = 8;  // figure 8a has so many a server
 
 JoinBenchOptions WithDefaults(JoinBenchOptions options) {
   const bool simulated = options.common.simulated();

@@ -102,7 +102,7 @@ class PipelinePreparation {
   /// Whether Bloom filters of what this pipeline builds say which rows are sent.
   bool FiltersRows() const;
   uint64_t RowsHere() const;
-  /// Of rows that are received, that come to this member if all get as many: an estimate.
+  /// How many of the rows that are received come to this member if all get as many: an estimate.
   uint64_t RowsReceived() const;
   bool sends() const { return std::holds_alternative<plan::ExchangeSend>(plan_.sink); }
   const plan::Schema& schema() const { return out_.absorbed.pipeline.schemas.back(); }

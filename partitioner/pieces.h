@@ -12,6 +12,7 @@ namespace nam::partitioner {
 
 /// What is claimed at once of the driving table: a partition, or neighbouring blocks of one that is large. Of
 /// a record table: neighbouring chunks (`blocks`) of an extent (`partition`), or the transaction's own rows.
+/// Of a stage over parts: share `first_block` of `blocks` shares of the part `partition`.
 struct Piece {
   uint32_t partition = 0;
   uint32_t first_block = 0;

@@ -113,8 +113,8 @@ absl::Status AggregateState::SumFields(const Column& column, Selection rows, con
   });
 }
 
-/// Of codes and of fields up to 4 bytes of which none is NULL: a chunk's sum fits 64 bits, and each value is
-/// its base and what is stored. False: it is something else.
+/// Adds codes, or fields up to 4 bytes, of which none is NULL: a chunk's sum fits 64 bits, and each value is
+/// its base and what is stored. False: the column is something else.
 absl::StatusOr<bool> AggregateState::SumStored(const Column& column, bool nullable, Selection rows) {
   if (nullable || column.width > sizeof(uint32_t)) return false;
   const bool codes = column.kind == Column::Kind::kCodes;

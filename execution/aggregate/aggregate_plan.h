@@ -76,7 +76,7 @@ class AggregatePlan {
   /// The keys and the values of the aggregates.
   const plan::Schema& final_schema() const { return final_schema_; }
 
-  // Of parts:
+  // Where groups go by parts:
   /// The only key is of it, and says the part; not known: the keys' hash says it.
   const plan::KeyDomain& domain() const { return domain_; }
   const RowLayout& row_layout() const { return *row_layout_; }

@@ -8,7 +8,8 @@
 
 namespace nam::execution {
 
-/// Of a group beside its keys and aggregates: its place in the table, and the number that leads there.
+/// A group takes so much beside its keys and aggregates: its place in the table, and the number that leads
+/// there.
 inline constexpr uint64_t kTableBytesOfGroup = 16;
 
 /// Charges the accesses of rows that have just been taken in by a set: one to its table, and one to the state

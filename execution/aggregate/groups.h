@@ -59,7 +59,7 @@ class Groups {
   void Reset();
   void Reset(Range range);
 
-  /// Of a domain: as many as there are numbers in the range, and not all of them are there (SelectPresent).
+  /// Groups of a domain are as many as the range has numbers, and not all of them are there (SelectPresent).
   uint32_t size() const { return size_; }
   /// Which of the groups first, first + 1, …, up to kChunkRows, are there: how many, and, unless all are,
   /// their positions from 0 on.

@@ -24,7 +24,7 @@ void Hash(const uint64_t* numbers, uint32_t count, uint32_t* hashes) {
     const auto high = hn::MulEven(hn::BitCast(d32, hn::ShiftRight<32>(number)), times_high);
     const auto mixed =
         hn::Xor(hn::Xor(low, hn::ShiftRight<32>(low)), hn::Xor(high, hn::ShiftRight<29>(high)));
-    // Of each lane the lower half.
+    // The lower half of each lane.
     const auto lower = hn::And(mixed, hn::Set(d, UINT32_MAX));
     hn::StoreU(hn::TruncateTo(half, lower), half, hashes + i);
   }

@@ -49,7 +49,7 @@ class KeyFilters {
   /// Which of these keys may have a partner where they belong: positions[0 … n), ascending; n. By the hashes
   /// that also say where (ExchangePart).
   uint32_t Keep(const uint64_t* hashes, uint32_t count, uint32_t* positions) const;
-  /// Of all members' filters.
+  /// How long all members' filters are together.
   uint64_t bytes() const {
     uint64_t bytes = 0;
     for (const BloomFilter* const filter : filters_) bytes += filter == nullptr ? 0 : filter->bytes().size();

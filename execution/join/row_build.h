@@ -87,7 +87,7 @@ class RowBuild : public BuildSide {
   class Task;
   RowBuild(Options options, MemoryBudget& budget) : options_(std::move(options)), budget_(budget) {}
   absl::Status Size();
-  /// Of the table that leads to the rows.
+  /// How long the table is that leads to the rows.
   uint64_t HeadsBytes() const;
   absl::Status InsertDirect(uint32_t first_page, uint32_t end_page);
   void AddToFilter(uint32_t first_page, uint32_t end_page);

@@ -104,7 +104,7 @@ std::vector<storage::ScratchPage> PartReader::TakeShare(const std::vector<const 
   return taken;
 }
 
-/// Of a run whose pages are in several shares each of them knows that it has no more rows than all.
+/// A share of a run's pages knows only that it has no more rows than the whole run.
 absl::Status PartReader::EndRun() {
   const auto& [run, pages] = runs_[run_];
   const bool whole = pages == run->pages.size();

@@ -24,7 +24,8 @@ absl::Status PartTooLarge(const MemoryBudget& budget) {
                    -1, "raise nam.result_mib_max, or add a filter");
 }
 
-/// Of those that a page may have. Rows are wider than states where a number is wider than its count.
+/// That of the layouts which a page may have. Rows are wider than states where a number is wider than its
+/// count.
 const RowLayout& LayoutOfMostRows(const PartitionSource::Options& options) {
   if (options.merge == nullptr) return options.layout;
   const RowLayout& rows = options.merge->row_layout();

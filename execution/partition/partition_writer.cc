@@ -25,7 +25,7 @@ namespace nam::execution {
 namespace {
 
 constexpr uint32_t kLineBytes = 64;
-/// Of each part: the line of its page that is being filled, and the next one.
+/// A thread's caches hold, for each part, the line of its page that is being filled, and the next one.
 constexpr uint64_t kOpenBytesOfPart = 2 * kLineBytes;
 
 }  // namespace

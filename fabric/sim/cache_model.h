@@ -9,7 +9,7 @@ namespace nam::fabric::sim {
 /// sets (base/cache_costs.h). What exceeds a cache is met there as often as the cache's share of it.
 struct CacheModel {
   std::string name;
-  // Of each thread; of a cache that threads share its part.
+  // What each thread has; its part of a cache that threads share.
   uint64_t l1_bytes = 0;
   uint64_t l2_bytes = 0;
   uint64_t l3_bytes = 0;

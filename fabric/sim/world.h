@@ -30,7 +30,7 @@ using ProcessId = StrongId<struct ProcessTag, uint32_t>;
 struct WorldOptions {
   uint64_t seed = 1;
   NicModel nic;
-  /// Of each host. Nothing: working sets cost nothing.
+  /// The caches of each host. Nothing: working sets cost nothing.
   std::optional<CacheModel> caches;
   FaultPlan faults;
   /// Virtual time after which the world is reported as hanging.

@@ -15,7 +15,7 @@
 
 namespace nam::simulation {
 
-/// Of SSB at scale factor 0.002, which the tests' tables are loaded from.
+/// The answers of SSB at scale factor 0.002, which the tests' tables are loaded from.
 inline const SsbAnswers& Answers() {
   static const SsbAnswers* const answers = [] {
     auto made = SsbAnswers::Make(0.002);
