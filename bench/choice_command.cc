@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -93,6 +94,15 @@ std::string ChosenIn(const Json& plan) {
   return plan.contains(chosen) ? plan.at(chosen).get<std::string>() : "";
 }
 
+/// Likewise, of each algorithm that the join can be made by.
+std::map<std::string, double> EstimatesIn(const Json& plan) {
+  const Json::json_pointer estimates("/0/joins/0/estimated_ms");
+  std::map<std::string, double> estimated_ms;
+  if (!plan.contains(estimates)) return estimated_ms;
+  for (const auto& [name, ms] : plan.at(estimates).items()) estimated_ms[name] = ms.get<double>();
+  return estimated_ms;
+}
+
 /// All points of one fabric, in a cluster of its own that is calibrated first, as an operator would.
 class ChoiceWork final : public ClusterWork {
  public:
@@ -122,7 +132,7 @@ class ChoiceWork final : public ClusterWork {
   std::vector<ChoiceResult> results() const {
     std::vector<ChoiceResult> results;
     for (const AlgorithmWork::Case& each : work_.cases())
-      results.push_back({points_[each.index], ChosenIn(each.plan), each.contenders});
+      results.push_back({points_[each.index], ChosenIn(each.plan), each.contenders, EstimatesIn(each.plan)});
     return results;
   }
   const std::vector<AlgorithmWork::Skipped>& skipped() const { return work_.skipped(); }

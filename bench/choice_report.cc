@@ -53,6 +53,7 @@ Json ChoiceRows(const std::vector<ChoiceResult>& results) {
     if (const auto ratio = RatioOf(each.ChosenMs(), best)) row["chosen_over_best"] = Rounded(*ratio);
     if (const auto ratio = RatioOf(each.MedianMs(kAuto), best)) row["auto_over_best"] = Rounded(*ratio);
     for (const ContenderTimes& times : each.contenders) row[times.name + "_ms"] = Rounded(times.median_ms());
+    for (const auto& [name, ms] : each.estimated_ms) row[name + "_estimated_ms"] = Rounded(ms);
     const bool equal = std::all_of(each.contenders.begin(), each.contenders.end(),
                                    [](const ContenderTimes& times) { return times.equal; });
     row["answers"] = equal ? "equal" : "DIFFERENT";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ struct ChoiceResult {
   ChoicePoint point;
   std::string chosen;  // by the optimizer, as EXPLAIN names it
   std::vector<ContenderTimes> contenders;
+  std::map<std::string, double> estimated_ms = {};  // of each algorithm that can make it, by the optimizer
 
   struct Fastest {
     std::string name;
@@ -30,7 +32,8 @@ struct ChoiceResult {
 /// The choice counts if it takes at most so many times as long as the best.
 inline constexpr double kGoodChoice = 1.15;
 
-/// One row a point: `chosen`, `best`, their ratio, `auto`'s ratio, and a column for each algorithm in ms.
+/// One row a point: `chosen`, `best`, their ratio, `auto`'s ratio, and for each algorithm what it took and
+/// was estimated to take, in ms.
 Json ChoiceRows(const std::vector<ChoiceResult>& results);
 /// `within_15_percent` of `points`; of `auto` as it ran; the worst ratio, and the geometric mean.
 Json ChoiceSummary(const std::vector<ChoiceResult>& results);

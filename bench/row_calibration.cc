@@ -26,6 +26,8 @@ using optimizer::JoinWork;
 using plan::JoinAlgorithm;
 
 constexpr uint64_t kSmallRows = 1'000;
+/// So many that each worker fills pages of each part.
+constexpr uint64_t kMediumRows = uint64_t{512} << 10;
 constexpr int64_t kGroups = 1'000;
 /// Keys are so far apart that no table of them is an array.
 constexpr int64_t kSpread = 1'000'003;
@@ -43,7 +45,7 @@ const catalog::FabricConstant& ConstantOf(double FabricConstants::*field) {
   return *found;
 }
 
-/// Two large tables and a small one, which are dropped at the end.
+/// Two tables of each of three sizes, which are dropped at the end.
 class Tables {
  public:
   Tables(catalog::Attachment& attachment, uint64_t rows)
@@ -56,6 +58,8 @@ class Tables {
   absl::Status Load() {
     NAM_RETURN_IF_ERROR(LoadOne("large", rows_));
     NAM_RETURN_IF_ERROR(LoadOne("other", rows_));
+    NAM_RETURN_IF_ERROR(LoadOne("medium", std::min(rows_, kMediumRows)));
+    NAM_RETURN_IF_ERROR(LoadOne("middle", std::min(rows_, kMediumRows)));
     NAM_RETURN_IF_ERROR(LoadOne("small", kSmallRows));
     return LoadOne("tiny", kSmallRows);
   }
@@ -63,20 +67,22 @@ class Tables {
 
  private:
   absl::Status LoadOne(const std::string& name, uint64_t rows) {
-    const partitioner::TableSchema schema{.name = Name(name),
-                                          .columns = {{"k", Type::Integer()}, {"g", Type::Integer()}},
-                                          .partitioning = {},
-                                          .sort_column = ""};
+    const partitioner::TableSchema schema{
+        .name = Name(name),
+        .columns = {{"k", Type::Integer()}, {"d", Type::Integer()}, {"g", Type::Integer()}},
+        .partitioning = {},
+        .sort_column = ""};
     NAM_ASSIGN_OR_RETURN(const auto loader, partitioner::BeginLoad(attachment_, schema, {}));
     constexpr uint64_t kBatchRows = 8'192;
-    partitioner::ColumnBatch batch(2);
+    partitioner::ColumnBatch batch(3);
     for (uint64_t first = 0; first < rows; first += kBatchRows) {
       batch.Clear();
       const uint64_t end = std::min(rows, first + kBatchRows);
       for (uint64_t i = first; i < end; ++i) {
         const auto place = static_cast<int64_t>(i * kShuffle % rows);
         batch.column(0).numbers.push_back(place * kSpread);
-        batch.column(1).numbers.push_back(place % kGroups);
+        batch.column(1).numbers.push_back(place);
+        batch.column(2).numbers.push_back(place % kGroups);
       }
       batch.set_rows(end - first);
       NAM_RETURN_IF_ERROR(loader->Append(batch));
@@ -105,18 +111,21 @@ class RowCalibration {
     NAM_ASSIGN_OR_RETURN(session_, session::Session::Open(attachment_));
     NAM_RETURN_IF_ERROR(tables_.Load());
     const auto large = static_cast<double>(options_.rows);
+    const auto medium = std::min(large, static_cast<double>(kMediumRows));
     const auto small = static_cast<double>(kSmallRows);
+    const Pair two_large{"large", "other", large, large}, two_medium{"medium", "middle", medium, medium},
+        large_to_small{"large", "small", large, small}, two_small{"small", "tiny", small, small};
+    using F = FabricConstants;
+    using J = JoinAlgorithm;
     // Each from what is known by then.
-    NAM_RETURN_IF_ERROR(FitJoin("stages", &FabricConstants::stage_ps, JoinAlgorithm::kPipelined, "small",
-                                "tiny", small, small));
-    NAM_RETURN_IF_ERROR(FitJoin("probes", &FabricConstants::probe_row_ps, JoinAlgorithm::kPipelined, "large",
-                                "small", large, small));
-    NAM_RETURN_IF_ERROR(FitJoin("tables", &FabricConstants::build_row_ps, JoinAlgorithm::kPipelined, "large",
-                                "other", large, large));
+    NAM_RETURN_IF_ERROR(FitJoin("stages", &F::stage_ps, J::kPipelined, Keys::kSpread, two_small));
+    NAM_RETURN_IF_ERROR(FitJoin("probes", &F::probe_row_ps, J::kPipelined, Keys::kSpread, large_to_small));
+    NAM_RETURN_IF_ERROR(FitJoin("tables", &F::build_row_ps, J::kPipelined, Keys::kSpread, two_large));
     NAM_RETURN_IF_ERROR(
-        FitJoin("parts", &FabricConstants::part_ps, JoinAlgorithm::kRrj, "small", "tiny", small, small));
-    NAM_RETURN_IF_ERROR(FitJoin("partitions", &FabricConstants::partition_row_ps, JoinAlgorithm::kRrj,
-                                "large", "other", large, large));
+        FitJoin("probes of arrays", &F::direct_probe_row_ps, J::kPipelined, Keys::kDense, large_to_small));
+    NAM_RETURN_IF_ERROR(FitJoin("arrays", &F::direct_build_row_ps, J::kPipelined, Keys::kDense, two_large));
+    NAM_RETURN_IF_ERROR(FitJoin("parts", &F::part_ps, J::kRrj, Keys::kDense, two_medium));
+    NAM_RETURN_IF_ERROR(FitJoin("partitions", &F::partition_row_ps, J::kRrj, Keys::kDense, two_large));
     NAM_RETURN_IF_ERROR(FitGroups("few groups", &FabricConstants::group_row_ps, "g", kGroups));
     NAM_RETURN_IF_ERROR(FitGroups("many groups", &FabricConstants::combine_group_ps, "k", large));
     return cluster_.constants;
@@ -135,21 +144,28 @@ class RowCalibration {
     return absl::OkStatus();
   }
 
+  enum class Keys { kSpread, kDense };
+  struct Pair {
+    const char *probe, *build;
+    double probe_rows, build_rows;
+  };
+
   JoinSide Side(double rows) const {
     return {.rows = rows,
             .row_bytes = kKeyBytes,
             .source_ps = optimizer::ScanPs(rows, kKeyBytes, cluster_.constants)};
   }
 
-  absl::Status FitJoin(const char* doing, double FabricConstants::*field, JoinAlgorithm algorithm,
-                       const std::string& probe, const std::string& build, double probe_rows,
-                       double build_rows) {
+  absl::Status FitJoin(const char* doing, double FabricConstants::*field, JoinAlgorithm algorithm, Keys keys,
+                       const Pair& pair) {
+    const char* const key = keys == Keys::kDense ? "d" : "k";
     NAM_RETURN_IF_ERROR(Execute(absl::StrCat("set nam.join = '", plan::NameOf(algorithm), "'")));
     NAM_ASSIGN_OR_RETURN(const double actual_ms,
                          ActualMs(doing, "joins",
-                                  absl::StrCat("select count(*) from ", tables_.Name(probe), " a, ",
-                                               tables_.Name(build), " b where a.k = b.k")));
-    const JoinWork work{.build = Side(build_rows), .probe = Side(probe_rows)};
+                                  absl::StrCat("select count(*) from ", tables_.Name(pair.probe), " a, ",
+                                               tables_.Name(pair.build), " b where a.", key, " = b.", key)));
+    const JoinWork work{
+        .build = Side(pair.build_rows), .probe = Side(pair.probe_rows), .direct = keys == Keys::kDense};
     const optimizer::JoinParts parts{.rrj = std::max(kSmallParts, optimizer::RrjParts(work.build))};
     Fit(field, actual_ms, [&](const FabricConstants& constants) {
       ClusterShape cluster = cluster_;
@@ -228,7 +244,12 @@ double FittedConstant(const FabricConstants& constants, const catalog::FabricCon
 absl::StatusOr<FabricConstants> FitRowConstants(catalog::Attachment& attachment,
                                                 const FabricConstants& measured,
                                                 const RowCalibrationOptions& options) {
-  return RowCalibration(attachment, measured, options).Run();
+  RowCalibrationOptions with = options;
+  while (true) {
+    absl::StatusOr<FabricConstants> fitted = RowCalibration(attachment, measured, with).Run();
+    if (!absl::IsResourceExhausted(fitted.status()) || with.rows / 2 < kMediumRows) return fitted;
+    with.rows /= 2;
+  }
 }
 
 }  // namespace nam::bench

@@ -7,7 +7,9 @@ namespace nam::bench {
 
 struct RowCalibrationOptions {
   CalibrationOptions calibration;
-  uint64_t rows = uint64_t{1} << 20;  // of each of two large tables
+  /// Of each of two large tables: so many that what a stage takes once hardly counts. Fewer where the cluster
+  /// has no memory for them.
+  uint64_t rows = uint64_t{4} << 20;
 };
 
 /// What stages, parts, rows and groups cost on the cluster's compute servers, beside the bytes and accesses

@@ -30,6 +30,7 @@ constexpr std::array kTable = {
     FabricConstant{"partition_row_ps", &F::partition_row_ps, kLeastRowPs, kMostRowPs},
     FabricConstant{"build_row_ps", &F::build_row_ps, kLeastRowPs, kMostRowPs},
     FabricConstant{"probe_row_ps", &F::probe_row_ps, kLeastRowPs, kMostRowPs},
+    FabricConstant{"direct_build_row_ps", &F::direct_build_row_ps, kLeastRowPs, kMostRowPs},
     FabricConstant{"direct_probe_row_ps", &F::direct_probe_row_ps, kLeastRowPs, kMostRowPs},
     FabricConstant{"bloom_row_ps", &F::bloom_row_ps, kLeastRowPs, kMostRowPs},
     FabricConstant{"group_row_ps", &F::group_row_ps, kLeastRowPs, kMostRowPs},

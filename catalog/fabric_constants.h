@@ -28,14 +28,15 @@ struct FabricConstants {
   double l2_bytes = 1 << 20;
   double l3_bytes = 16 << 20;
   // For each row or group, beside its bytes and accesses:
-  double partition_row_ps = 8'000;   // hashed, and copied to its part
-  double build_row_ps = 5'000;       // put into a hash table
-  double probe_row_ps = 8'000;       // looked up there
-  double direct_probe_row_ps = 900;  // looked up in an array by key
-  double bloom_row_ps = 2'000;       // put into, or looked up in, a Bloom filter
-  double group_row_ps = 6'000;       // into its group
-  double combine_group_ps = 20'000;  // into that of another thread or server
-  double finish_row_ps = 10'000;     // read as a row of a result
+  double partition_row_ps = 8'000;     // hashed, and copied to its part
+  double build_row_ps = 5'000;         // put into a hash table
+  double probe_row_ps = 8'000;         // looked up there
+  double direct_build_row_ps = 2'000;  // put into an array by key
+  double direct_probe_row_ps = 900;    // looked up there
+  double bloom_row_ps = 2'000;         // put into, or looked up in, a Bloom filter
+  double group_row_ps = 6'000;         // into its group
+  double combine_group_ps = 20'000;    // into that of another thread or server
+  double finish_row_ps = 10'000;       // read as a row of a result
   // Once:
   double call_ps = 200e6;  // one call to another process
   double stage_ps =

@@ -54,14 +54,15 @@ ByteCosts BytesOf(JoinAlgorithm algorithm, const ClusterShape& cluster) {
           .overlapped = cluster.overlapped};
 }
 
-/// Rows of one table built, and looked up by those of the other side, by one thread.
-double JoinPs(double build_rows, double probe_rows, double table_bytes, const FabricConstants& constants) {
-  const double access = AccessPs(table_bytes, constants);
-  return build_rows * (constants.build_row_ps + access) + probe_rows * (constants.probe_row_ps + access);
-}
-
-double TableBytes(const JoinSide& build) {
-  return build.rows * (build.row_bytes + kTableBytesOfRow);
+/// Rows of one side put into tables, of which there are so many, and looked up by those of the other side, by
+/// one thread.
+double JoinPs(const JoinWork& work, double build_rows, double probe_rows, double tables,
+              const FabricConstants& constants) {
+  const double row_bytes = work.build.row_bytes + (work.direct ? 0 : kTableBytesOfRow);
+  const double access = AccessPs(work.build.rows * row_bytes / tables, constants);
+  const double build_row_ps = work.direct ? constants.direct_build_row_ps : constants.build_row_ps;
+  const double probe_row_ps = work.direct ? constants.direct_probe_row_ps : constants.probe_row_ps;
+  return build_rows * (build_row_ps + access) + probe_rows * (probe_row_ps + access);
 }
 
 /// The time of all workers for work in so many pieces, one of which has the most common key.
@@ -78,19 +79,13 @@ double PipelinedPs(const JoinWork& work, const ClusterShape& cluster) {
     const double rows = build.rows + probe.rows;
     return (build.source_ps + probe.source_ps + rows * constants.finish_row_ps) / cluster.workers() +
            (build.bytes() + probe.bytes()) * (constants.read_byte_ps + constants.memory_byte_ps) +
-           rows * constants.finish_row_ps + JoinPs(build.rows, probe.rows, TableBytes(build), constants) +
+           rows * constants.finish_row_ps + JoinPs(work, build.rows, probe.rows, 1, constants) +
            2 * constants.stage_ps;
   }
   // Every server reads all of the build side, and shares it among its threads alone.
-  const double per_probe = work.direct ? constants.direct_probe_row_ps + AccessPs(build.rows, constants)
-                                       : constants.probe_row_ps + AccessPs(TableBytes(build), constants);
-  const double per_build = constants.build_row_ps + AccessPs(TableBytes(build), constants);
-  // Of a join whose probes are filters the build side's columns are fetched for the rows that are left.
-  const double fetched = work.direct ? probe.rows * probe.matching *
-                                           (work_cost::kPartnerRowPs + AccessPs(TableBytes(build), constants))
-                                     : 0;
-  return (build.source_ps + build.rows * per_build) / cluster.threads +
-         (probe.source_ps + probe.rows * per_probe + fetched) / cluster.workers() + constants.stage_ps;
+  return (build.source_ps + JoinPs(work, build.rows, 0, 1, constants)) / cluster.threads +
+         (probe.source_ps + JoinPs(work, 0, probe.rows, 1, constants)) / cluster.workers() +
+         constants.stage_ps;
 }
 
 /// Both sides go to parts in scratch memory, which tasks join.
@@ -100,7 +95,7 @@ double ByPartsPs(JoinAlgorithm algorithm, double parts, const JoinWork& work, co
   const double rows = build.rows + probe.rows, bytes = build.bytes() + probe.bytes();
   const double moved = bytes * CostOf(PassesOf(algorithm), BytesOf(algorithm, cluster));
   const double partition = build.source_ps + probe.source_ps + rows * constants.partition_row_ps + moved;
-  const double join = JoinPs(build.rows, probe.rows, TableBytes(build) / parts, constants);
+  const double join = JoinPs(work, build.rows, probe.rows, parts, constants);
   // Each worker opens a page of each part, of either side, and begins a slab.
   const double opened = 3 * parts * constants.part_ps + 2 * constants.slab_ps;
   // Several tasks share a part that a common key makes large.
@@ -127,7 +122,7 @@ double ExchangePs(JoinAlgorithm algorithm, const JoinWork& work, const ClusterSh
           (build.rows + probe.rows) * (constants.bloom_row_ps + AccessPs(filter, constants));
     alone = filter * (costs.network + costs.memory) + cluster.servers * constants.call_ps;
   }
-  const double join = JoinPs(build.rows, left * probe.rows, TableBytes(build) / cluster.workers(), constants);
+  const double join = JoinPs(work, build.rows, left * probe.rows, cluster.workers(), constants);
   return ps / cluster.workers() + alone + InPieces(join, cluster.workers(), work.heaviest, cluster) +
          2 * constants.stage_ps + 2 * cluster.servers * constants.call_ps;
 }
@@ -185,7 +180,8 @@ double ScanPs(double rows, double row_bytes, const FabricConstants& constants) {
 }
 
 double RrjParts(const JoinSide& build) {
-  return PowerOfTwo(std::clamp(TableBytes(build) / kBytesOfPart, kFewestJoinParts, kMostJoinParts));
+  return PowerOfTwo(std::clamp(build.rows * (build.row_bytes + kTableBytesOfRow) / kBytesOfPart,
+                               kFewestJoinParts, kMostJoinParts));
 }
 
 double RdmaGhjParts(double workers) {

@@ -61,7 +61,7 @@ struct JoinSide {
 
 struct JoinWork {
   JoinSide build, probe;
-  /// A pipelined join looks up an array by key instead of a hash table: keys are dense, and come once.
+  /// Rows are looked up in an array by key instead of a hash table: keys are dense, and come once.
   bool direct = false;
   /// Every server can read the whole build side; otherwise the session makes a pipelined join.
   bool whole_build = true;

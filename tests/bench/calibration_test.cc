@@ -63,6 +63,7 @@ TEST(RowCalibrationTest, FitsTheModelToTheClustersQueries) {
   const FabricConstants defaults;
   for (const auto constant :
        {&FabricConstants::stage_ps, &FabricConstants::probe_row_ps, &FabricConstants::build_row_ps,
+        &FabricConstants::direct_probe_row_ps, &FabricConstants::direct_build_row_ps,
         &FabricConstants::part_ps, &FabricConstants::partition_row_ps, &FabricConstants::group_row_ps})
     EXPECT_NE((*fitted).*constant, defaults.*constant) << "is not fitted";
   EXPECT_TRUE(catalog::FromProto(catalog::ToProto("shm", *fitted)).ok());
