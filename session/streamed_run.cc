@@ -164,6 +164,8 @@ absl::StatusOr<bool> StreamedRun::AwaitAll(const std::vector<size_t>& members, s
     if (work != nullptr) {
       std::erase(running, work->server);
       NAM_ASSIGN_OR_RETURN(const bool counts, Look(*work));
+      // The others would wait for it until their exchanges' timeouts.
+      if (servers_[work->server].gone) return false;
       if (!counts && !failed_ns.has_value()) failed_ns = options_.clock.NowNs();
       if (counts) ended.push_back(std::move(work));
     }
