@@ -223,6 +223,32 @@ TEST_F(ExplainTest, AlgorithmsAndWhatOthersWouldCost) {
   EXPECT_NE(reduced.find("what the Bloom filters of P"), std::string::npos) << reduced;
 }
 
+/// What nam.join says is not done everywhere: then the plan says why.
+TEST_F(ExplainTest, WhyAForcedJoinIsNotUsed) {
+  const std::string left = "explain select count(*) from big left join dim on big.d = dim.d";
+  Run("set nam.join = 'ghj'");
+  EXPECT_TRUE(std::regex_search(
+      Explain(left), std::regex("ghj, forced by nam.join: [^\n]*; ghj_bloom has no rows\\s+to drop")))
+      << Explain(left);
+  const auto says = [&](const std::string& query, const std::string& why) {
+    const Json joins = ExplainJson("explain (format json) " + query).at("joins");
+    ASSERT_FALSE(joins.empty()) << query;
+    EXPECT_EQ(joins[0].at("why"), why) << query;
+    EXPECT_FALSE(joins[0].at("algorithm") == "ghj") << query;
+  };
+  says("select count(*) from f, g where f.id = g.id", "the cheapest, as ghj joins columnar tables alone");
+  says("select count(*) from big where d not in (select d from dim)",
+       "the cheapest, as of ghj no server knows the whole build side");
+  says("select count(*) from big, (select distinct kind from dim) k where big.d = k.kind",
+       "the only one possible, as a side comes to the session");
+  Run("set nam.join = 'ghj_bloom'");
+  EXPECT_TRUE(std::regex_search(
+      Explain(left), std::regex("ghj, instead of ghj_bloom, which has no rows to drop: estimated ")))
+      << Explain(left);
+  says("select count(*) from f, g where f.id = g.id",
+       "the cheapest, as ghj_bloom joins columnar tables alone");
+}
+
 /// A statement that was planned before is planned anew with constants that have come meanwhile.
 TEST_F(ExplainTest, ConstantsOfTheCatalogMakeThePlan) {
   const std::string query = "select count(*) from big a, big b where a.x = b.x";

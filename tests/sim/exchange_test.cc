@@ -159,8 +159,7 @@ TEST(ExchangeSimulation, AMemberThatStandsStillIsLeftOut) {
     if (bloom) streamed.Set("join = 'ghj_bloom'");
     const auto whole = streamed.Execute(Queries()[0]);
     ASSERT_TRUE(whole.ok()) << whole.status();
-    const fabric::sim::ProcessId victim =
-        streamed.cluster().ProcessOf(Cluster::Role::kCompute, variant % 2);
+    const fabric::sim::ProcessId victim = streamed.cluster().ProcessOf(Cluster::Role::kCompute, variant % 2);
     bool done = false;
     double stopped_ms = 0;
     const auto result = streamed.Execute(Queries()[0], [&] {
