@@ -215,6 +215,20 @@ TEST_F(ExplainTest, AlgorithmsAndWhatOthersWouldCost) {
   EXPECT_TRUE(
       std::regex_search(streamed, std::regex("Join with P[0-9]: ghj, forced by nam.join: estimated ")))
       << streamed;
+  EXPECT_TRUE(std::regex_search(streamed, std::regex("P[0-9] receive by exchange 0 => d ~"))) << streamed;
+  const Json sent = ExplainJson("explain (analyze, format json) " + query);
+  EXPECT_GT(sent.at("joins").at(0).at("actual_ms"), 0) << sent;
+  uint64_t sent_bytes = 0, received_bytes = 0;
+  for (const Json& pipeline : sent.at("stages").at(0).at("pipelines")) {
+    for (const Json& server : pipeline.at("servers")) {
+      sent_bytes += server.value("exchange_bytes_sent", uint64_t{0});
+      received_bytes += server.value("exchange_bytes_received", uint64_t{0});
+      const bool received = pipeline.at("source").at("text").get<std::string>().starts_with("receive");
+      EXPECT_TRUE(!received || server.at("total_ms") > 0) << server;
+    }
+  }
+  EXPECT_GT(sent_bytes, 0u);
+  EXPECT_EQ(sent_bytes, received_bytes);
   Run("set nam.join = 'ghj_bloom'");
   const std::string reduced = Explain("explain analyze " + query);
   EXPECT_TRUE(
