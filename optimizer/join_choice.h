@@ -34,7 +34,7 @@ struct JoinChoice {
   plan::JoinAlgorithm refused = plan::JoinAlgorithm::kAuto;
   NoExchange no_exchange = NoExchange::kPossible;
   bool drops_probe = true;  // or there is nothing to do for the filters of ghj_bloom
-  JoinCosts costs;          // infinite: it cannot be made so
+  JoinCosts costs{};        // infinite: it cannot be made so
   uint32_t build = 0;       // the pipeline that its build side ends with
 };
 
