@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "bench/aggregate_workload.h"
 #include "bench/figure8.h"
@@ -19,7 +20,7 @@ constexpr int kSimulatedThreads = 10;  // figure 8b has so many a server
 AggregateBenchOptions WithDefaults(AggregateBenchOptions options) {
   const bool simulated = options.common.simulated();
   options.common = WithDefaults(std::move(options.common), kSimulatedThreads);
-  if (options.tuples.empty()) options.tuples = {simulated ? "64M" : "128M"};
+  if (options.tuples.empty()) options.tuples = {simulated ? CountLabel(kFigure8Tuples) : "128M"};
   if (options.groups.empty()) options.groups = {"1", "1K", "1M", "16M", "64M"};
   return options;
 }
@@ -38,6 +39,30 @@ MemoryNeed NeedOf(uint64_t tuples, uint64_t groups, const AggregateBenchOptions&
       .peer_bytes = options.common.peer == "duckdb" ? tuples * kTupleBytes + groups * kDuckDbGroupBytes : 0};
 }
 
+/// Of all sizes and numbers of groups. Those with more groups than tuples are told.
+absl::StatusOr<std::vector<AggregateCase>> CasesOf(const std::vector<uint64_t>& sizes,
+                                                   const std::vector<uint64_t>& numbers,
+                                                   std::vector<std::string>& remarks) {
+  std::vector<AggregateCase> cases;
+  for (const uint64_t tuples : sizes) {
+    std::vector<std::string> skipped;
+    for (const uint64_t groups : numbers) {
+      if (groups <= tuples) {
+        cases.push_back({tuples, groups});
+      } else {
+        skipped.push_back(CountLabel(groups));
+      }
+    }
+    if (!skipped.empty()) {
+      remarks.push_back(absl::StrCat("Skipped: ", absl::StrJoin(skipped, ", "),
+                                     " groups, which are more than ", CountLabel(tuples), " tuples."));
+    }
+  }
+  if (!cases.empty()) return cases;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--groups=", CountLabel(numbers[0]), " are more than --tuples=", CountLabel(sizes[0])));
+}
+
 struct Plan {
   AlgorithmBench bench;
   AggregateWorkload::Options workload;
@@ -51,12 +76,12 @@ absl::StatusOr<Plan> MakePlan(const AggregateBenchOptions& options) {
                        ParseCounts("--groups", options.groups, kTuplesMax));
   if (options.keys != "dense" && options.keys != "spread")
     return absl::InvalidArgumentError(absl::StrCat("--keys=", options.keys, ": dense or spread"));
-  const uint64_t most_groups = *std::max_element(numbers.begin(), numbers.end());
-  for (const uint64_t tuples : sizes) {
-    if (most_groups <= tuples) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--groups=", CountLabel(most_groups), " are more than --tuples=", CountLabel(tuples)));
-  }
+  std::vector<std::string> remarks;
+  NAM_ASSIGN_OR_RETURN(std::vector<AggregateCase> cases, CasesOf(sizes, numbers, remarks));
+  if (options.common.simulated() && *std::min_element(sizes.begin(), sizes.end()) < kFigure8Tuples)
+    remarks.push_back(BelowFigure8());
+  uint64_t most_groups = 0;
+  for (const AggregateCase& each : cases) most_groups = std::max(most_groups, each.groups);
   const uint64_t most_tuples = *std::max_element(sizes.begin(), sizes.end());
   Plan plan{.bench = {.command = "bench aggregate",
                       .title = "8-byte tuples in groups",
@@ -64,16 +89,15 @@ absl::StatusOr<Plan> MakePlan(const AggregateBenchOptions& options) {
                                  {"groups", numbers},
                                  {"keys", options.keys},
                                  {"algorithms", options.common.algorithms}},
+                      .remarks = std::move(remarks),
                       .need = NeedOf(most_tuples, most_groups, options),
                       .summarize = options.common.simulated() ? Figure8bSummary : AggregateSummary},
-            .workload = {.dense = options.keys == "dense",
+            .workload = {.cases = std::move(cases),
+                         .dense = options.keys == "dense",
                          .seed = options.common.seed,
                          .threads = HostThreadsOf(options.common)}};
   for (const std::string& name : options.common.algorithms) {
     NAM_ASSIGN_OR_RETURN(plan.bench.algorithms.emplace_back(), AggregateAlgorithm(name));
-  }
-  for (const uint64_t tuples : sizes) {
-    for (const uint64_t groups : numbers) plan.workload.cases.push_back({tuples, groups});
   }
   return plan;
 }

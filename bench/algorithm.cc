@@ -26,9 +26,8 @@ absl::StatusOr<Algorithm> Find(std::span<const Algorithm> algorithms, std::strin
                     [](std::string* out, const Algorithm& each) { absl::StrAppend(out, each.name); })));
 }
 
-}  // namespace
-
-absl::StatusOr<Algorithm> JoinAlgorithm(std::string_view name) {
+/// `auto` is the last one.
+std::span<const Algorithm> JoinAlgorithms() {
   static const std::vector<Algorithm> algorithms = {
       {"rrj", {{kJoin, "rrj"}}},
       {"rdma_ghj", {{kJoin, "rdma_ghj"}}},
@@ -39,7 +38,18 @@ absl::StatusOr<Algorithm> JoinAlgorithm(std::string_view name) {
       {"pipelined", {{kJoin, "pipelined"}}},
       {"auto", {{kJoin, "auto"}}},
   };
-  return Find(algorithms, name);
+  return algorithms;
+}
+
+}  // namespace
+
+absl::StatusOr<Algorithm> JoinAlgorithm(std::string_view name) {
+  return Find(JoinAlgorithms(), name);
+}
+
+absl::StatusOr<Algorithm> ForcedJoinAlgorithm(std::string_view name) {
+  const std::span<const Algorithm> all = JoinAlgorithms();
+  return Find(all.first(all.size() - 1), name);
 }
 
 absl::StatusOr<Algorithm> AggregateAlgorithm(std::string_view name) {

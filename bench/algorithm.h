@@ -21,6 +21,8 @@ struct Algorithm {
 /// `rrj`, `rdma_ghj`, `ghj` and `ghj_bloom` over sockets, `ghj_fabric` and `ghj_bloom_fabric` over the
 /// fabric, `pipelined`, `auto`. INVALID_ARGUMENT lists them.
 absl::StatusOr<Algorithm> JoinAlgorithm(std::string_view name);
+/// Likewise without `auto`.
+absl::StatusOr<Algorithm> ForcedJoinAlgorithm(std::string_view name);
 /// `rdma`, `dist`, `auto`.
 absl::StatusOr<Algorithm> AggregateAlgorithm(std::string_view name);
 

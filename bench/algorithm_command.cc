@@ -13,6 +13,7 @@
 #include "bench/algorithms_in_sim.h"
 #include "bench/duckdb.h"
 #include "bench/surroundings.h"
+#include "bench/tuple_count.h"
 #include "fabric/fabric.h"
 #include "localcluster/cluster_work.h"
 #include "localcluster/connect.h"
@@ -71,12 +72,14 @@ Json ConfigJson(const AlgorithmBenchOptions& options, const AlgorithmBench& benc
   config["peer"] = options.peer;
   if (options.simulated()) config["model"] = ModelJson(ServersOf(options), options.cache_divisor);
   if (duckdb != nullptr) config["duckdb"] = {{"version", duckdb->version()}, {"threads", ThreadsOf(options)}};
+  if (!bench.remarks.empty()) config["remarks"] = bench.remarks;
   Json& skipped = config["skipped"] = Json::object();
   for (const AlgorithmWork::Skipped& each : work.skipped()) skipped[each.algorithm] = each.why;
   return config;
 }
 
-std::string Remarks(const AlgorithmBenchOptions& options, const AlgorithmWork& work) {
+std::string Remarks(const AlgorithmBenchOptions& options, const AlgorithmBench& bench,
+                    const AlgorithmWork& work) {
   std::string text =
       options.simulated()
           ? ModelText(ServersOf(options), options.cache_divisor)
@@ -87,6 +90,7 @@ std::string Remarks(const AlgorithmBenchOptions& options, const AlgorithmWork& w
                 options.memory_servers);
   for (const AlgorithmWork::Skipped& each : work.skipped())
     absl::StrAppend(&text, "Left out: ", each.algorithm, ", as this engine refuses it: ", each.why, ".\n");
+  for (const std::string& remark : bench.remarks) absl::StrAppend(&text, remark, "\n");
   return text;
 }
 
@@ -100,7 +104,7 @@ int Conclude(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, 
     const std::string plot =
         options.simulated() ? TimePlot(bench.title, figures) : SpeedPlot(bench.title, figures);
     const absl::Status written = WritePage(options.html, {.title = bench.title,
-                                                          .text = Remarks(options, work),
+                                                          .text = Remarks(options, bench, work),
                                                           .figures = {plot},
                                                           .rows = WithoutRounds(rows)});
     if (!written.ok()) return ReportFailure(written);
@@ -116,7 +120,7 @@ int Conclude(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, 
     std::cout << Render(TableOf(WithoutRounds(rows)), {.format = format, .footer = false});
     if (format == OutputFormat::kTable) {
       for (const auto& [name, value] : summary.items()) std::cout << name << ": " << value << "\n";
-      std::cout << Remarks(options, work);
+      std::cout << Remarks(options, bench, work);
     }
   }
   std::cout.flush();
@@ -211,6 +215,11 @@ absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& l
       FormatBytes(least.available_bytes)));
 }
 
+std::string BelowFigure8() {
+  return absl::StrCat("paper_order is of ", CountLabel(kFigure8Tuples),
+                      " tuples: of fewer, fixed costs of stages and messages may turn it round.");
+}
+
 absl::Status Validate(const AlgorithmBenchOptions& options) {
   if (options.repeat < 1 || options.repeat > kRepeatMax)
     return absl::InvalidArgumentError(absl::StrCat("--repeat is 1 to ", kRepeatMax));
@@ -224,7 +233,7 @@ absl::Status Validate(const AlgorithmBenchOptions& options) {
   NAM_RETURN_IF_ERROR(ParseOutputFormat(options.format).status());
   if (!options.html.empty()) NAM_RETURN_IF_ERROR(CheckHtmlPath(options.html));
   if (options.simulated()) return CheckSimulated(options);
-  NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
+  NAM_RETURN_IF_ERROR(fabric::ParseKind(options.fabric).status());  // sim is no error of these
   return Validate(LocalClusterOptions{.memory_servers = options.memory_servers,
                                       .compute_servers = options.compute_servers});
 }

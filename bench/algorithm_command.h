@@ -57,6 +57,11 @@ ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& ne
 /// INVALID_ARGUMENT, with the figures, if the host has less left.
 absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& limits = ReadMemoryLimits());
 
+/// Figure 8 is of so many tuples, of each relation.
+inline constexpr uint64_t kFigure8Tuples = uint64_t{64} << 20;
+/// What is to be said of smaller ones.
+std::string BelowFigure8();
+
 /// The options but for the algorithms. INVALID_ARGUMENT says which one is wrong.
 absl::Status Validate(const AlgorithmBenchOptions& options);
 /// Threads of each side: a whole number a compute server.
@@ -66,9 +71,10 @@ int HostThreadsOf(const AlgorithmBenchOptions& options);
 
 /// The options, understood.
 struct AlgorithmBench {
-  std::string command;  // `bench join`
-  std::string title;    // of the page
-  Json config;          // what the benchmark adds to the report's
+  std::string command;               // `bench join`
+  std::string title;                 // of the page
+  Json config;                       // what the benchmark adds to the report's
+  std::vector<std::string> remarks;  // sentences below the table, and in the config
   std::vector<Algorithm> algorithms;
   MemoryNeed need;
   std::function<Json(const std::vector<CaseFigures>&)> summarize;

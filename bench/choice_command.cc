@@ -20,6 +20,7 @@
 #include "bench/surroundings.h"
 #include "bench/tuple_count.h"
 #include "catalog/fabric_constants.h"
+#include "fabric/fabric.h"
 #include "localcluster/cluster_work.h"
 #include "localcluster/connect.h"
 #include "localcluster/local_cluster.h"
@@ -32,7 +33,7 @@
 namespace nam::bench {
 namespace {
 
-constexpr uint32_t kPointsMax = 10'000;
+constexpr int kPointsMax = 10'000;
 constexpr uint64_t kTuplesMax = uint64_t{1} << 28;
 constexpr char kAuto[] = "auto";
 constexpr uint64_t kMiB = uint64_t{1} << 20;
@@ -48,7 +49,7 @@ struct Plan {
 
 /// All of them stream, if they do, as auto does.
 absl::StatusOr<Algorithm> ForcedJoin(const std::string& name) {
-  NAM_ASSIGN_OR_RETURN(Algorithm algorithm, JoinAlgorithm(name));
+  NAM_ASSIGN_OR_RETURN(Algorithm algorithm, name == kAuto ? JoinAlgorithm(name) : ForcedJoinAlgorithm(name));
   std::erase_if(algorithm.settings, [](const auto& setting) { return setting.first == "nam.exchange"; });
   return algorithm;
 }
@@ -66,6 +67,7 @@ absl::StatusOr<Plan> MakePlan(const ChoiceBenchOptions& options) {
   for (const std::string& fabric : options.fabrics) {
     plan.cluster.fabric = fabric;
     if (plan.cluster.simulated()) return absl::InvalidArgumentError("--fabrics are real ones");
+    NAM_RETURN_IF_ERROR(fabric::ParseRealKind(fabric).status());
     NAM_RETURN_IF_ERROR(Validate(plan.cluster));
   }
   NAM_ASSIGN_OR_RETURN(plan.format, ParseOutputFormat(options.format));
@@ -79,7 +81,7 @@ absl::StatusOr<Plan> MakePlan(const ChoiceBenchOptions& options) {
     NAM_ASSIGN_OR_RETURN(plan.algorithms.emplace_back(), ForcedJoin(name));
   }
   NAM_ASSIGN_OR_RETURN(plan.algorithms.emplace_back(), ForcedJoin(kAuto));
-  plan.points = DrawChoicePoints({.points = options.points,
+  plan.points = DrawChoicePoints({.points = static_cast<uint32_t>(options.points),
                                   .seed = options.seed,
                                   .tuples_min = least[0],
                                   .tuples_max = most[0],

@@ -7,7 +7,7 @@
 namespace nam::bench {
 
 struct ChoiceBenchOptions {
-  uint32_t points = 60;
+  int points = 60;
   uint64_t seed = 1;
   std::string tuples_min = "64K";
   std::string tuples_max = "8M";  // of each relation

@@ -19,7 +19,7 @@ constexpr int kSimulatedThreads = 8;  // figure 8a has so many a server
 JoinBenchOptions WithDefaults(JoinBenchOptions options) {
   const bool simulated = options.common.simulated();
   options.common = WithDefaults(std::move(options.common), kSimulatedThreads);
-  if (options.tuples.empty()) options.tuples = {simulated ? "64M" : "16M"};
+  if (options.tuples.empty()) options.tuples = {simulated ? CountLabel(kFigure8Tuples) : "16M"};
   if (options.selectivity.empty())
     options.selectivity = simulated ? std::vector<double>{0.25, 0.5, 0.75, 1} : std::vector<double>{1};
   if (options.zipf.empty()) options.zipf = simulated ? std::vector<double>{0} : std::vector<double>{0, 1};
@@ -76,6 +76,8 @@ absl::StatusOr<Plan> MakePlan(const JoinBenchOptions& options) {
   for (const std::string& name : options.common.algorithms) {
     NAM_ASSIGN_OR_RETURN(plan.bench.algorithms.emplace_back(), JoinAlgorithm(name));
   }
+  if (options.common.simulated() && *std::min_element(sizes.begin(), sizes.end()) < kFigure8Tuples)
+    plan.bench.remarks.push_back(BelowFigure8());
   for (const uint64_t tuples : sizes) {
     for (const double selectivity : options.selectivity) {
       for (const double zipf : options.zipf) plan.workload.cases.push_back({tuples, selectivity, zipf});

@@ -114,7 +114,7 @@ int Shell::RunStream(std::istream& input, const std::string& name) {
   }
   if (interrupts_.Seen()) {
     out_.clear();
-    return kExitInterrupted;
+    return EndInterrupted();
   }
   if (!quit_) Settle(FinishScript(at), result);
   return result;
@@ -164,6 +164,7 @@ int Shell::RunInteractive(LineReader& reader) {
     }
     if (interrupts_.Seen()) out_.clear();  // it has ended what was being written
     interrupts_.Clear();
+    told_interrupt_ = false;
   }
   return kExitOk;
 }
@@ -257,7 +258,16 @@ int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) 
   if (status.ok()) status = Print(*result, *printer);
   if (printer->closed() || (!out_ && interrupts_.Seen())) return EndClosed(statement, result.ok(), at, line);
   if (!status.ok()) return ReportError(statement, WithFormatHint(status, *printer), at, line);
-  return interrupts_.Seen() && !interactive_ ? kExitInterrupted : kExitOk;
+  return interrupts_.Seen() && !interactive_ ? EndInterrupted() : kExitOk;
+}
+
+int Shell::EndInterrupted() {
+  if (!std::exchange(told_interrupt_, true)) {
+    out_.flush();
+    err_ << "nam: interrupted\n";
+    err_.flush();
+  }
+  return kExitInterrupted;
 }
 
 /// Nobody reads on, as behind `| head`: then that was all. But an interrupt, too, ends what is being written.
@@ -281,7 +291,9 @@ int Shell::ReportError(const std::string& statement, const absl::Status& status,
     err_ << "ERROR:  " << status.message() << "\n";
   }
   err_.flush();
-  return absl::IsCancelled(status) && interrupts_.Seen() ? kExitInterrupted : kExitFailed;
+  if (!absl::IsCancelled(status) || !interrupts_.Seen()) return kExitFailed;
+  told_interrupt_ = true;
+  return kExitInterrupted;
 }
 
 absl::Status Shell::Print(const session::ResultSet& result, RowPrinter& printer) {

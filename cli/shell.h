@@ -67,6 +67,8 @@ class Shell {
   int Execute(const std::string& statement, const Cursor& at, size_t line);
   int ReportError(const std::string& statement, const absl::Status& status, const Cursor& at, size_t line);
   int EndClosed(const std::string& statement, bool done, const Cursor& at, size_t line);
+  /// An interrupt that has reached no statement ends the script. Says so, unless it was said.
+  int EndInterrupted();
   absl::Status Print(const session::ResultSet& result, RowPrinter& printer);
   void PrintReport(const session::ResultSet& report);
 
@@ -88,7 +90,8 @@ class Shell {
   ShellOptions options_;
   bool interactive_ = false;
   bool quit_ = false;
-  bool printing_ = false;  // rows of a statement that runs: no progress between them
+  bool told_interrupt_ = false;  // the one that was seen
+  bool printing_ = false;        // rows of a statement that runs: no progress between them
   int include_depth_ = 0;
 };
 

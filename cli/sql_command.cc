@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "cli/completion.h"
@@ -40,25 +41,23 @@ int RunScripts(Shell& shell, const SqlOptions& options) {
   return result;
 }
 
-}  // namespace
-
-int RunSql(const SqlOptions& options) {
-  const auto format = ParseOutputFormat(options.format);
-  if (!format.ok()) {
-    std::cerr << "nam: " << format.status().message() << "\n";
-    return kExitUsage;
+/// Ctrl-C while there is no statement to cancel: connecting and leaving may wait for servers that are silent.
+class EndsProcess final : public Cancellable {
+ public:
+  void CancelFromSignal() override {
+    constexpr std::string_view kText = "nam: interrupted\n";
+    [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, kText.data(), kText.size());
+    _exit(kExitInterrupted);
   }
-  const auto attachment = AttachToCluster(options.cluster);
-  if (!attachment.ok()) return ReportNoConnection(attachment.status());
-  const auto session = session::Session::Open(**attachment);
-  if (!session.ok()) return ReportNoConnection(session.status());
+};
 
-  Interrupts interrupts;
+/// The user's statements, once there is a session.
+int RunShell(const SqlOptions& options, OutputFormat format, session::Session& session,
+             catalog::Client& catalog, Interrupts& interrupts) {
   const InterruptibleOutput output(std::cout, STDOUT_FILENO, interrupts);
   ProgressLine progress;
-  catalog::Client& catalog = (*attachment)->catalog();
-  Shell shell(**session, catalog, interrupts, std::cout, std::cerr,
-              {.print = {.format = *format, .expanded = options.expanded, .null_text = options.null_text},
+  Shell shell(session, catalog, interrupts, std::cout, std::cerr,
+              {.print = {.format = format, .expanded = options.expanded, .null_text = options.null_text},
                .timing = options.timing,
                .keep_going = options.keep_going,
                .progress = &progress});
@@ -68,6 +67,28 @@ int RunSql(const SqlOptions& options) {
   Completer completer(catalog);
   const auto editor = OpenLineEditor(completer, interrupts, HistoryFile());
   return shell.RunInteractive(*editor);
+}
+
+}  // namespace
+
+int RunSql(const SqlOptions& options) {
+  const auto format = ParseOutputFormat(options.format);
+  if (!format.ok()) {
+    std::cerr << "nam: " << format.status().message() << "\n";
+    return kExitUsage;
+  }
+  Interrupts interrupts;
+  EndsProcess ends_process;
+  interrupts.SetTarget(&ends_process);
+  const auto attachment = AttachToCluster(options.cluster);
+  if (!attachment.ok()) return ReportNoConnection(attachment.status());
+  const auto session = session::Session::Open(**attachment);
+  if (!session.ok()) return ReportNoConnection(session.status());
+  interrupts.SetTarget(nullptr);
+  const int code = RunShell(options, *format, **session, (*attachment)->catalog(), interrupts);
+  interrupts.Clear();
+  interrupts.SetTarget(&ends_process);
+  return code;
 }
 
 }  // namespace nam::cli

@@ -124,6 +124,7 @@ class Attempt::Worker {
     std::vector<uint32_t> ended;
     NAM_RETURN_IF_ERROR(tasks.Run([&](uint32_t p, const PipelineTask& task) {
       AddRows(p, task.rows());
+      attempt_.progress_[p]->exchange_waiting_ns += tasks.waited_ns();
       ended.push_back(p);
     }));
     // Not before the tasks are gone.
@@ -412,7 +413,7 @@ std::vector<proto::PipelineCounters> Attempt::Counters() const {
     out.set_rows_out(progress_[p]->rows.back());
     out.set_blocks(totals.stream.blocks);
     out.set_skipped_blocks(totals.skipped_blocks);
-    out.set_waiting_us(totals.stream.waiting_ns / 1000);
+    out.set_waiting_us((totals.stream.waiting_ns + progress_[p]->exchange_waiting_ns) / 1000);
     out.set_total_us(totals.total_ns / 1000);
     out.set_multicast_blocks(totals.multicast_blocks);
     out.set_repaired_blocks(totals.repaired_blocks);
@@ -431,6 +432,8 @@ std::vector<proto::PipelineCounters> Attempt::Counters() const {
       out.set_scratch_pages_read(read->pages);
       out.set_scratch_bytes_read(read->bytes);
     }
+    if (pipeline.received != nullptr) out.set_exchange_bytes_received(pipeline.received->bytes());
+    if (pipeline.exchange_sink != nullptr) out.set_exchange_bytes_sent(pipeline.exchange_sink->bytes());
     AddRowsAfter(stage_.plan().pipelines[p], pipeline.absorbed, totals, progress_[p]->rows, out);
     if (multicast_.Covers(p)) out.set_multicast_failure(multicast_failure_);
     for (const auto& [server, bytes] : totals.stream.bytes) {

@@ -108,6 +108,7 @@ class Attempt {
     std::unique_ptr<fabric::Event> combinable;  // all tasks have ended
     std::unique_ptr<fabric::Event> complete;    // all parts are combined
     std::vector<uint64_t> rows;                 // that left the source, then each step; guarded by mutex_
+    std::atomic<int64_t> exchange_waiting_ns = 0;
   };
   class Worker;
 

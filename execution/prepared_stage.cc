@@ -35,7 +35,10 @@ ScanTotals PreparedPipeline::totals() const {
   if (scan != nullptr) return scan->totals();
   if (const std::optional<PartitionSource::Totals> read = scratch_read(); read.has_value()) return read->scan;
   ScanTotals totals;
-  if (received != nullptr) totals.rows_in = received->rows();
+  if (received != nullptr) {
+    totals.rows_in = received->rows();
+    totals.total_ns = received->total_ns();
+  }
   return record_scan != nullptr ? record_scan->totals() : totals;
 }
 

@@ -25,11 +25,14 @@ absl::StatusOr<Kind> ParseKind(std::string_view name) {
   if (name == "tcp") return Kind::kTcp;
   if (name == "verbs") return Kind::kVerbs;
   if (name == "sim") return Kind::kSim;
-  return absl::InvalidArgumentError(absl::StrFormat("no fabric \"%s\": shm, tcp or verbs", name));
+  return absl::InvalidArgumentError(absl::StrFormat("no fabric \"%s\": shm, tcp, verbs or sim", name));
 }
 
 absl::StatusOr<Kind> ParseRealKind(std::string_view name) {
-  if (name != KindName(Kind::kSim)) return ParseKind(name);
+  const absl::StatusOr<Kind> kind = ParseKind(name);
+  if (!kind.ok())
+    return absl::InvalidArgumentError(absl::StrFormat("no fabric \"%s\": shm, tcp or verbs", name));
+  if (*kind != Kind::kSim) return kind;
   return absl::InvalidArgumentError(
       "the fabric sim has no processes: choose shm, tcp or verbs, or simulate whole clusters with `nam sim`");
 }

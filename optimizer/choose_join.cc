@@ -148,7 +148,8 @@ JoinChoice TreeLowering::Choose(const JoinOf& join, const Flow& probed, const Fl
                 .drops_probe = DropsProbe(join.kind)};
   if (join.rows >= 0 && probed.rows() > 0) work.probe.matching = std::min(1.0, join.rows / probed.rows());
   return Choose(work, {.by_parts = MayGoByParts(join.left),
-                       .exchange = streams() && MayExchange(join, probed, built),
+                       .streams = streams(),
+                       .no_exchange = streams() ? WhyNoExchange(join, probed, built) : NoExchange::kPossible,
                        .drops_probe = work.drops_probe,
                        .build_too_large = whole && IsTooLarge(built.rows(), built.schema()),
                        .session_too_small = !whole && std::max(probed.rows(), built.rows()) > kFewRows});
@@ -179,7 +180,7 @@ absl::StatusOr<JoinChoice> TreeLowering::Choose(const Plan& star, const TableRef
       .direct = IsDirect(join, tables),
       .heaviest = HeaviestOf(join.probe_key, tables)};
   return Choose(work, {.by_parts = HasHash(join.build_key),
-                       .exchange = streams(),
+                       .streams = streams(),
                        .build_too_large = IsTooLarge(rows, built)});
 }
 

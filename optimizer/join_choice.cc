@@ -6,23 +6,39 @@ namespace nam::optimizer {
 
 using plan::JoinAlgorithm;
 
+JoinChoice InSession(JoinAlgorithm wanted) {
+  JoinChoice choice{.refused = wanted, .no_exchange = NoExchange::kInSession};
+  choice.costs.fill(std::numeric_limits<double>::infinity());
+  return choice;
+}
+
 JoinChoice ChooseJoin(JoinAlgorithm wanted, const JoinPossibilities& can, JoinCosts costs) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   if (!can.by_parts) CostOf(JoinAlgorithm::kRrj, costs) = CostOf(JoinAlgorithm::kRdmaGhj, costs) = kNever;
-  if (!can.by_parts || !can.exchange)
+  const bool exchange = can.streams && can.no_exchange == NoExchange::kPossible;
+  if (!can.by_parts || !exchange)
     CostOf(JoinAlgorithm::kGhj, costs) = CostOf(JoinAlgorithm::kGhjBloom, costs) = kNever;
   if (!can.drops_probe) CostOf(JoinAlgorithm::kGhjBloom, costs) = kNever;
-  if (!can.by_parts) return {.algorithm = JoinAlgorithm::kPipelined, .why = Why::kOnly, .costs = costs};
-  // Where no row may be dropped there is nothing for a filter to do.
-  if (wanted == JoinAlgorithm::kGhjBloom && !can.drops_probe) wanted = JoinAlgorithm::kGhj;
-  if (plan::IsStreamed(wanted) && !can.exchange) wanted = JoinAlgorithm::kAuto;
-  if (wanted != JoinAlgorithm::kAuto) return {.algorithm = wanted, .why = Why::kForced, .costs = costs};
+  JoinChoice choice{.no_exchange = can.no_exchange, .drops_probe = can.drops_probe};
+  const auto made = [&](JoinAlgorithm algorithm, Why why) {
+    choice.algorithm = algorithm;
+    choice.why = why;
+    choice.costs = costs;
+    if (algorithm != wanted) choice.refused = wanted;
+    return choice;
+  };
+  if (!can.by_parts) return made(JoinAlgorithm::kPipelined, Why::kOnly);
+  if (plan::IsStreamed(wanted) && exchange) {
+    // Where no row may be dropped there is nothing for a filter to do.
+    return made(can.drops_probe ? wanted : JoinAlgorithm::kGhj, Why::kForced);
+  }
+  if (wanted != JoinAlgorithm::kAuto && !plan::IsStreamed(wanted)) return made(wanted, Why::kForced);
   Why why = Why::kCheapest;
   if (can.build_too_large || can.session_too_small) {
     why = can.build_too_large ? Why::kTooLarge : Why::kTooMany;
     CostOf(JoinAlgorithm::kPipelined, costs) = kNever;
   }
-  return {.algorithm = CheapestOf(costs), .why = why, .costs = costs};
+  return made(CheapestOf(costs), why);
 }
 
 }  // namespace nam::optimizer

@@ -10,19 +10,32 @@ namespace nam::optimizer {
 /// Why a join or groups are made as they are: for EXPLAIN.
 enum class Why : uint8_t {
   kCheapest,
-  kForced,    // by a setting
-  kOnly,      // no other can make it, the forced one included
-  kTooLarge,  // a pipelined join's build side exceeds nam.build_mib_max
-  kTooMany,   // rows for the session, which would make a pipelined join, or groups for it to merge
-  kFew,       // of groups: their keys have few values
+  kCheapestOfMost,  // groups, if they and their rows are as many as they may be
+  kForced,          // by a setting
+  kOnly,            // no other can make it, the forced one included
+  kTooLarge,        // a pipelined join's build side exceeds nam.build_mib_max
+  kTooMany,         // rows for the session, which would make a pipelined join, or groups for it to merge
+  kFew,             // groups, whose keys have few values
+};
+
+/// Why a join is not streamed between servers though nam.join says so.
+enum class NoExchange : uint8_t {
+  kPossible,
+  kInSession,  // a side comes to the session
+  kNoScan,     // a side is no columnar table, of which each server reads a share
+  kAsksAll,    // NOT IN and the like: no server alone knows whether the build side is empty, or has a NULL
 };
 
 /// How a join of two flows of servers is made.
 struct JoinChoice {
   plan::JoinAlgorithm algorithm = plan::JoinAlgorithm::kPipelined;
   Why why = Why::kOnly;
-  JoinCosts costs;     // infinite: it cannot be made so
-  uint32_t build = 0;  // the pipeline that its build side ends with
+  /// What nam.join says, if that is not how it is made.
+  plan::JoinAlgorithm refused = plan::JoinAlgorithm::kAuto;
+  NoExchange no_exchange = NoExchange::kPossible;
+  bool drops_probe = true;  // or there is nothing to do for the filters of ghj_bloom
+  JoinCosts costs{};        // infinite: it cannot be made so
+  uint32_t build = 0;       // the pipeline that its build side ends with
 };
 
 /// How the groups of servers become one.
@@ -35,12 +48,15 @@ struct GroupChoice {
 
 /// What can be done of a join.
 struct JoinPossibilities {
-  bool by_parts = true;            // its keys have hashes
-  bool exchange = false;           // rows can be sent to the owner of their part
+  bool by_parts = true;  // its keys have hashes
+  bool streams = false;  // rows are sent to the owner of their part, if they can be
+  NoExchange no_exchange = NoExchange::kPossible;
   bool drops_probe = true;         // rows of the probe side without a partner leave no row
   bool build_too_large = false;    // for a server's memory
   bool session_too_small = false;  // the session would make it, and there are more rows than it is to hold
 };
+/// Of a join that the session makes, which nobody has estimated.
+JoinChoice InSession(plan::JoinAlgorithm wanted);
 JoinChoice ChooseJoin(plan::JoinAlgorithm wanted, const JoinPossibilities& can, JoinCosts costs);
 
 }  // namespace nam::optimizer

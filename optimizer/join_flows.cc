@@ -69,7 +69,8 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
     const bool whole = whole_matters && scans(built);
     const auto streamed = [&] { return plan::IsStreamed(join.choice->algorithm); };
     // A star's joins are chosen before it is known where their sides come from.
-    if (!join.choice.has_value() || (streamed() && !MayExchange(join, probed, built)))
+    if (!join.choice.has_value() ||
+        (streamed() && WhyNoExchange(join, probed, built) != NoExchange::kPossible))
       join.choice = Choose(join, probed, built, whole);
     if (join.choice->algorithm != JoinAlgorithm::kPipelined) {
       if (inner && probed.rows() < built.rows()) swap();
@@ -77,6 +78,8 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
     }
     if (whole) return Place::kServers;
   }
+  const bool refused = options_.join != JoinAlgorithm::kAuto && options_.join != JoinAlgorithm::kPipelined;
+  if (!join.choice.has_value() && refused) join.choice = InSession(options_.join);
   // In the session the build side's stage runs first. If more rows come of it than are expected of the other
   // side, that one is built.
   if (inner && probed.rows() < built.rows()) swap();

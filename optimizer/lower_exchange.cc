@@ -20,7 +20,7 @@ namespace nam::optimizer {
 using plan::Expr;
 using plan::JoinKind;
 
-bool TreeLowering::MayExchange(const JoinOf& join, const Flow& probed, const Flow& built) {
+NoExchange TreeLowering::WhyNoExchange(const JoinOf& join, const Flow& probed, const Flow& built) {
   // Every server reads its share of a table. Of other sources each would read all, or nobody knows the
   // shares.
   const auto scans = [&](const Flow& flow) {
@@ -30,7 +30,8 @@ bool TreeLowering::MayExchange(const JoinOf& join, const Flow& probed, const Flo
   // No server alone knows whether the build side is empty, or has a NULL.
   const plan::ProbeStep probe{.kind = join.kind, .null_aware = join.null_aware};
   const bool asks = join.compared.empty() && plan::AsksForNulls(probe);
-  return MayGoByParts(join.left) && !asks && scans(probed) && scans(built);
+  if (asks) return NoExchange::kAsksAll;
+  return scans(probed) && scans(built) ? NoExchange::kPossible : NoExchange::kNoScan;
 }
 
 Flow TreeLowering::Exchange(Flow flow, plan::ExchangeSend send) {

@@ -208,7 +208,12 @@ GroupChoice TreeLowering::ChooseGroups(const Flow& flow, const plan::AggregateSi
                      [](const plan::Slot& slot) { return PhysicalOf(slot.type) == Physical::kText; }) &&
         BytesOfRows(most, flow.schema()) <= static_cast<double>(options_.top_bytes_max);
     if (forced || !fits || costs.rdma_ms <= costs.dist_ms) choice.algorithm = AggregateAlgorithm::kRdma;
-    if (!forced && !fits && costs.rdma_ms > costs.dist_ms) choice.why = Why::kTooMany;
+    if (!forced && !fits && costs.rdma_ms > costs.dist_ms) {
+      choice.why = Why::kTooMany;
+    } else if (!forced && (choice.algorithm == AggregateAlgorithm::kRdma) !=
+                              (choice.costs.rdma_ms <= choice.costs.dist_ms)) {
+      choice.why = Why::kCheapestOfMost;
+    }
   }
   return choice;
 }

@@ -152,8 +152,8 @@ class TreeLowering {
   bool IsTooLarge(double rows, const plan::Schema& schema) const;
 
   // lower_exchange.cc
-  /// Whether a join can be made in a streamed stage.
-  bool MayExchange(const JoinOf& join, const Flow& probed, const Flow& built);
+  /// Why a join whose keys have hashes cannot be made in a streamed stage.
+  NoExchange WhyNoExchange(const JoinOf& join, const Flow& probed, const Flow& built);
   /// Both sides go by key to the servers, which build and probe in memory.
   absl::StatusOr<Flow> JoinByExchange(const JoinOf& join, Flow probed, Flow built);
   /// A side's rows go through an exchange, whose number is still to be said. Returns what each member

@@ -309,6 +309,10 @@ class Printer {
   }
   std::string Source(const Pipeline& pipeline, const ExchangeReceive& receive) {
     names_ = Numbered(pipeline.schemas[0].size());
+    for (uint32_t p = 0; p < number_; ++p) {
+      const auto* const send = std::get_if<ExchangeSend>(&plan_.pipelines[p].sink);
+      if (send != nullptr && send->exchange == receive.exchange) names_ = left_[p];
+    }
     return absl::StrCat("receive by exchange ", receive.exchange);
   }
 

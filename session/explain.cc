@@ -96,6 +96,10 @@ void AddCounters(const std::vector<ServerReport>& servers, size_t place, std::ve
       bytes.push_back(absl::StrFormat("%s from memory server %d", Bytes(b.bytes()), b.server()));
     }
     std::sort(bytes.begin(), bytes.end());
+    if (c.exchange_bytes_received() > 0)
+      bytes.push_back(Bytes(c.exchange_bytes_received()) + " from other compute servers");
+    if (c.exchange_bytes_sent() > 0)
+      bytes.push_back(Bytes(c.exchange_bytes_sent()) + " to other compute servers");
     AddWrapped(
         absl::StrFormat("      compute server %d: rows %s -> %s, %.1f ms of which %.1f ms waiting, "
                         "blocks %s (%s skipped%s), %s%s",

@@ -34,6 +34,8 @@ Json Counters(const ServerReport& server, size_t place) {
   for (const proto::ServerBytes& from : c.bytes())
     bytes.push_back({{"memory_server", from.server()}, {"bytes", from.bytes()}});
   out["bytes"] = std::move(bytes);
+  if (c.exchange_bytes_received() > 0) out["exchange_bytes_received"] = c.exchange_bytes_received();
+  if (c.exchange_bytes_sent() > 0) out["exchange_bytes_sent"] = c.exchange_bytes_sent();
   return out;
 }
 

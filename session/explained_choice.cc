@@ -11,14 +11,18 @@
 namespace nam::session {
 namespace {
 
+using optimizer::NoExchange;
 using optimizer::Why;
 using plan::AggregateAlgorithm;
 using plan::JoinAlgorithm;
 
-std::string Figures(const char* algorithm, const char* why, double estimated_ms,
+/// An infinite estimate is none.
+std::string Figures(const char* algorithm, const std::string& why, double estimated_ms,
                     const std::optional<double>& actual_ms,
                     const std::vector<std::pair<const char*, double>>& others) {
-  std::string out = absl::StrFormat("%s, %s: estimated %.3g ms", algorithm, why, estimated_ms);
+  std::string out = absl::StrCat(algorithm, ", ", why);
+  if (std::isfinite(estimated_ms))
+    absl::StrAppend(&out, absl::StrFormat(": estimated %.3g ms", estimated_ms));
   if (actual_ms.has_value()) absl::StrAppend(&out, absl::StrFormat(", actual %.3g ms", *actual_ms));
   const auto print = [](std::string* to, const std::pair<const char*, double>& other) {
     absl::StrAppend(to, other.first, absl::StrFormat(" %.3g ms", other.second));
@@ -27,9 +31,7 @@ std::string Figures(const char* algorithm, const char* why, double estimated_ms,
   return out;
 }
 
-}  // namespace
-
-const char* WhyText(const optimizer::JoinChoice& join) {
+const char* WhyOf(const optimizer::JoinChoice& join) {
   switch (join.why) {
     case Why::kForced:
       return "forced by nam.join";
@@ -40,10 +42,36 @@ const char* WhyText(const optimizer::JoinChoice& join) {
     case Why::kTooMany:
       return "since its rows are too many for the session";
     case Why::kFew:
+    case Why::kCheapestOfMost:
     case Why::kCheapest:
       break;
   }
   return "the cheapest";
+}
+
+/// Why it is not made as nam.join says; empty if that is clear.
+std::string WhyRefused(const optimizer::JoinChoice& join) {
+  const char* const refused = plan::NameOf(join.refused);
+  switch (join.no_exchange) {
+    case NoExchange::kInSession:
+      return ", as a side comes to the session";
+    case NoExchange::kNoScan:
+      return absl::StrCat(", as ", refused, " joins columnar tables alone");
+    case NoExchange::kAsksAll:
+      return absl::StrCat(", as of ", refused, " no server knows the whole build side");
+    case NoExchange::kPossible:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string WhyText(const optimizer::JoinChoice& join) {
+  if (join.refused == JoinAlgorithm::kAuto) return WhyOf(join);
+  if (join.refused == JoinAlgorithm::kGhjBloom && join.algorithm == JoinAlgorithm::kGhj)
+    return "instead of ghj_bloom, which has no rows to drop";
+  return WhyOf(join) + WhyRefused(join);
 }
 
 const char* WhyText(const optimizer::GroupChoice& groups) {
@@ -56,6 +84,8 @@ const char* WhyText(const optimizer::GroupChoice& groups) {
       return "since groups are few";
     case Why::kTooMany:
       return "since groups may be too many for the session";
+    case Why::kCheapestOfMost:
+      return "the cheapest if rows and groups are as many as they may be";
     case Why::kTooLarge:
     case Why::kCheapest:
       break;
@@ -70,8 +100,12 @@ std::string Describe(const optimizer::JoinChoice& join, std::optional<double> ac
     if (algorithm != join.algorithm && std::isfinite(join.costs[a]))
       others.emplace_back(plan::NameOf(algorithm), join.costs[a]);
   }
-  return Figures(plan::NameOf(join.algorithm), WhyText(join), optimizer::CostOf(join.algorithm, join.costs),
-                 actual_ms, others);
+  std::string out = Figures(plan::NameOf(join.algorithm), WhyText(join),
+                            optimizer::CostOf(join.algorithm, join.costs), actual_ms, others);
+  const bool streams = std::isfinite(optimizer::CostOf(JoinAlgorithm::kGhj, join.costs));
+  if (streams && !join.drops_probe && join.refused != JoinAlgorithm::kGhjBloom)
+    absl::StrAppend(&out, "; ghj_bloom has no rows to drop");
+  return out;
 }
 
 std::string Describe(const optimizer::GroupChoice& groups, std::optional<double> actual_ms) {

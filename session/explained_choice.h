@@ -12,8 +12,8 @@ namespace nam::session {
 /// is that of its stages.
 std::string Describe(const optimizer::JoinChoice& join, std::optional<double> actual_ms);
 std::string Describe(const optimizer::GroupChoice& groups, std::optional<double> actual_ms);
-/// `the cheapest`, `forced by nam.join`, …
-const char* WhyText(const optimizer::JoinChoice& join);
+/// `the cheapest`, `forced by nam.join`, `the cheapest, as ghj joins columnar tables alone`, …
+std::string WhyText(const optimizer::JoinChoice& join);
 const char* WhyText(const optimizer::GroupChoice& groups);
 
 }  // namespace nam::session

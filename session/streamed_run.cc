@@ -145,6 +145,7 @@ void StreamedRun::StartAll(const std::vector<size_t>& members, uint64_t first_at
     work->request.set_whole_memory(servers_[members[m]].crowded);
     exchanges.set_self(static_cast<uint32_t>(m));
     *work->request.mutable_exchanges() = exchanges;
+    servers_[members[m]].started_ms = NowMs();
     options_.clients.Start(std::move(work));
   }
 }
@@ -163,7 +164,10 @@ absl::StatusOr<bool> StreamedRun::AwaitAll(const std::vector<size_t>& members, s
     Work work = options_.clients.Await(options_.clock.After(kWaitUs), options_.cancel, room);
     if (work != nullptr) {
       std::erase(running, work->server);
+      servers_[work->server].ended_ms = NowMs();
       NAM_ASSIGN_OR_RETURN(const bool counts, Look(*work));
+      // The others would wait for it until their exchanges' timeouts.
+      if (servers_[work->server].gone) return false;
       if (!counts && !failed_ns.has_value()) failed_ns = options_.clock.NowNs();
       if (counts) ended.push_back(std::move(work));
     }
@@ -210,7 +214,11 @@ absl::Status StreamedRun::Deliver(std::vector<Work> ended) {
   }
   std::vector<ServerReport> took_part;
   for (size_t s = 0; s < servers_.size(); ++s) {
-    if (!servers_[s].gone) took_part.push_back(std::move(options_.servers[s]));
+    if (servers_[s].gone) continue;
+    ServerReport& report = took_part.emplace_back(std::move(options_.servers[s]));
+    report.turns = {{.share_of = took_part.size() - 1,
+                     .started_ms = servers_[s].started_ms,
+                     .ended_ms = servers_[s].ended_ms}};
   }
   options_.servers = std::move(took_part);
   return absl::OkStatus();

@@ -44,7 +44,7 @@ class StreamedRun {
     Clock& clock;
     const std::atomic<bool>& cancel;
   };
-  explicit StreamedRun(Options options) : options_(std::move(options)) {}
+  explicit StreamedRun(Options options) : options_(std::move(options)), started_ns_(options_.clock.NowNs()) {}
   /// CANCELLED; or the first error that other members could not make good.
   absl::Status Run();
 
@@ -53,6 +53,7 @@ class StreamedRun {
     bool gone = false;     // lost, leaving, or it takes no more queries
     bool crowded = false;  // it is asked for all the memory that the stage may need
     std::vector<std::string> addresses;
+    double started_ms = 0, ended_ms = 0;  // its part in the attempt that counts
   };
   using Work = std::unique_ptr<ComputeClients::Work>;
 
@@ -67,11 +68,13 @@ class StreamedRun {
   absl::StatusOr<bool> Look(const ComputeClients::Work& work);
   absl::Status Deliver(std::vector<Work> ended);
   void Lose(size_t server, const absl::Status& why);
+  double NowMs() const { return static_cast<double>(options_.clock.NowNs() - started_ns_) / 1e6; }
 
   Options options_;
   std::vector<Server> servers_;  // as options_.servers
   uint32_t threads_ = 1;         // of each member, of this attempt
   absl::Status first_loss_;
+  const int64_t started_ns_;
 };
 
 }  // namespace nam::session

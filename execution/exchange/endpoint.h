@@ -141,7 +141,8 @@ class Endpoint {
   virtual absl::StatusOr<bool> Send(const Buffer& buffer, const Contents& contents) = 0;
 
   /// Takes completions. With `wait`: at least one, unless it was woken or `cancel` is set. CANCELLED soon
-  /// after that. Errors of the endpoint name the member and carry kExchangeMemberLost.
+  /// after that. Errors of the endpoint name the member, unless all are silent, and carry
+  /// kExchangeMemberLost.
   virtual absl::Status Poll(bool wait, const std::atomic<bool>& cancel) = 0;
 
   struct Message {

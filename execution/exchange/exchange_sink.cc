@@ -1,5 +1,6 @@
 #include "execution/exchange/exchange_sink.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -25,7 +26,8 @@ namespace nam::execution {
 class ExchangeSink::Task final : public SinkTask {
  public:
   Task(ExchangeSink& sink, Endpoint& endpoint)
-      : layout_(sink.layout_),
+      : sink_(sink),
+        layout_(sink.layout_),
         options_(sink.options_),
         endpoint_(endpoint),
         writer_(sink.layout_, *sink.slots_),
@@ -40,6 +42,8 @@ class ExchangeSink::Task final : public SinkTask {
       if (layout_.field(i).physical == Physical::kText) texts_.push_back(i);
     }
   }
+
+  ~Task() override { sink_.bytes_.fetch_add(sent_bytes_, std::memory_order_relaxed); }
 
   Step Consume(TaskContext& context, const Chunk& in) override {
     const absl::Status room = staging_.Resize(layout_.page_bytes() / sizeof(uint64_t));
@@ -175,8 +179,16 @@ class ExchangeSink::Task final : public SinkTask {
     if (!sent.ok()) return context.Fail(sent.status());
     if (!*sent) return context.BlockOnExchange();
     page = {};
+    sent_bytes_ += OthersOf(group) * (sizeof(MessageHeader) + contents.payload_bytes);
     context.CountMessage();
     return Step::kDone;
+  }
+
+  /// How many members of the group get a message by the fabric.
+  uint64_t OthersOf(uint32_t group) const {
+    const EndpointOptions& options = endpoint_.options();
+    const TransmissionGroup& members = options.exchanges[options_.exchange][group];
+    return members.size() - static_cast<size_t>(std::count(members.begin(), members.end(), options.self));
   }
 
   void Seal(TaskContext& context, OpenPage& page) {
@@ -191,6 +203,7 @@ class ExchangeSink::Task final : public SinkTask {
     context.Settle();
   }
 
+  ExchangeSink& sink_;
   const RowLayout& layout_;
   const Options& options_;
   Endpoint& endpoint_;
@@ -205,6 +218,7 @@ class ExchangeSink::Task final : public SinkTask {
   uint32_t staged_ = 0, next_ = 0;    // of those: how many there are, and the first that has not left
   uint32_t consumed_ = 0;             // tuples of the chunk
   uint32_t finished_ = 0;             // groups
+  uint64_t sent_bytes_ = 0;
 };
 
 absl::StatusOr<std::unique_ptr<ExchangeSink>> ExchangeSink::Make(const Options& options,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -36,6 +37,8 @@ class ExchangeSink final : public Sink {
 
   /// Tasks send by the context's endpoint.
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
+  /// That the tasks that have ended have sent to other members, with headers.
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
   class Task;
@@ -46,6 +49,7 @@ class ExchangeSink final : public Sink {
   const RowLayout layout_;
   const std::unique_ptr<const Program> slots_;
   MemoryBudget& budget_;
+  std::atomic<uint64_t> bytes_ = 0;
 };
 
 }  // namespace nam::execution

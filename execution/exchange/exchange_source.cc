@@ -20,11 +20,17 @@ namespace nam::execution {
 
 class ExchangeSource::Task final : public SourceTask {
  public:
-  Task(ExchangeSource& source, Endpoint& endpoint)
-      : source_(source), endpoint_(endpoint), memory_(source.budget_) {}
-  ~Task() override { source_.rows_.fetch_add(received_, std::memory_order_relaxed); }
+  Task(ExchangeSource& source, Clock& clock, Endpoint& endpoint)
+      : source_(source), clock_(clock), endpoint_(endpoint), memory_(source.budget_) {}
+  ~Task() override {
+    source_.rows_.fetch_add(received_, std::memory_order_relaxed);
+    source_.bytes_.fetch_add(received_bytes_, std::memory_order_relaxed);
+    if (began_ns_.has_value())
+      source_.total_ns_.fetch_add(clock_.NowNs() - *began_ns_, std::memory_order_relaxed);
+  }
 
   Step Next(TaskContext& context, Chunk& out) override {
+    if (!began_ns_.has_value()) began_ns_ = clock_.NowNs();
     out.SelectAll(0);
     while (done_ == rows_) {
       const Step step = NextPage(context);
@@ -51,6 +57,8 @@ class ExchangeSource::Task final : public SourceTask {
     }
     if (!message.has_value()) return endpoint_.Ended(exchange) ? Step::kDone : Step::kNeedInput;
     context.CountMessage();
+    if (message->sender != endpoint_.options().self)
+      received_bytes_ += sizeof(MessageHeader) + message->payload.size();
     absl::Status status = TakePage(context, *message);
     if (status.ok()) status = endpoint_.Release(*message);
     return status.ok() ? Step::kHaveMore : context.Fail(status);
@@ -86,10 +94,12 @@ class ExchangeSource::Task final : public SourceTask {
   }
 
   ExchangeSource& source_;
+  Clock& clock_;
   Endpoint& endpoint_;
   BudgetArray<uint64_t> memory_;  // a page
   uint32_t rows_ = 0, done_ = 0;  // of the page
-  uint64_t received_ = 0;
+  uint64_t received_ = 0, received_bytes_ = 0;
+  std::optional<int64_t> began_ns_;
   PageColumns columns_;
 };
 
@@ -101,7 +111,7 @@ absl::StatusOr<std::unique_ptr<ExchangeSource>> ExchangeSource::Make(const Optio
 
 std::unique_ptr<SourceTask> ExchangeSource::NewTask(TaskContext& context) {
   NAM_CHECK(context.channels().exchange != nullptr, "rows are received by an endpoint");
-  return std::make_unique<Task>(*this, *context.channels().exchange);
+  return std::make_unique<Task>(*this, context.clock(), *context.channels().exchange);
 }
 
 }  // namespace nam::execution

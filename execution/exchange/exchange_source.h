@@ -31,8 +31,12 @@ class ExchangeSource final : public Source {
   /// the layout with as many rows as it says.
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
   uint32_t exchange() const { return exchange_; }
-  /// That have come, by the tasks that have ended.
+  // Of the tasks that have ended:
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
+  /// Of messages of other members, with headers.
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  /// From their first calls to their ends, with what comes behind them.
+  int64_t total_ns() const { return total_ns_.load(std::memory_order_relaxed); }
 
  private:
   class Task;
@@ -43,7 +47,8 @@ class ExchangeSource final : public Source {
   const uint64_t attempt_;
   const RowLayout layout_;
   MemoryBudget& budget_;
-  std::atomic<uint64_t> rows_ = 0;
+  std::atomic<uint64_t> rows_ = 0, bytes_ = 0;
+  std::atomic<int64_t> total_ns_ = 0;
 };
 
 }  // namespace nam::execution

@@ -282,8 +282,11 @@ absl::Status SendReceiveEndpoint::Poll(bool wait, const std::atomic<bool>& cance
     while (n == 0) {
       if (cancel.load(std::memory_order_relaxed)) return absl::CancelledError("cancelled");
       if (clock.Passed(give_up)) {
-        return absl::UnavailableError(absl::StrFormat(
+        absl::Status silence = absl::UnavailableError(absl::StrFormat(
             "no member of the exchange has sent or taken anything for %d ms", options_.timeout_us / 1000));
+        // Whichever it is: to this one they are all silent.
+        silence.SetPayload(kExchangeMemberLost, absl::Cord());
+        return silence;
       }
       n = completions_->Wait(done, clock.After(kCancelCheckUs));
     }

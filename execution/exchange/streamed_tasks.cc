@@ -57,10 +57,14 @@ absl::StatusOr<bool> StreamedTasks::RunEach(const std::function<void(uint32_t, c
 }
 
 absl::Status StreamedTasks::Wait() {
-  if (!gated_) return endpoint_.Poll(/*wait=*/true, context_.cancel());
-  context_.clock().SleepUntil(context_.clock().After(kGateCheckUs));
-  if (context_.cancelled()) return absl::CancelledError("the query was cancelled");
-  return endpoint_.Poll(/*wait=*/false, context_.cancel());
+  const int64_t since_ns = context_.clock().NowNs();
+  if (gated_) {
+    context_.clock().SleepUntil(context_.clock().After(kGateCheckUs));
+    if (context_.cancelled()) return absl::CancelledError("the query was cancelled");
+  }
+  const absl::Status polled = endpoint_.Poll(/*wait=*/!gated_, context_.cancel());
+  waited_ns_ += context_.clock().NowNs() - since_ns;
+  return polled;
 }
 
 absl::Status AwaitIdle(Endpoint& endpoint, const std::atomic<bool>& cancel) {

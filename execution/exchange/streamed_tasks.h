@@ -32,6 +32,8 @@ class StreamedTasks {
   /// Runs until all have ended. `ended` is called for each when it has, before its task is gone. The first
   /// error of one, or of the endpoint.
   absl::Status Run(const std::function<void(uint32_t pipeline, const PipelineTask& task)>& ended);
+  /// How long all that still ran have waited for the endpoint, so far.
+  int64_t waited_ns() const { return waited_ns_; }
 
  private:
   struct Running {
@@ -50,6 +52,7 @@ class StreamedTasks {
   std::vector<Running> running_;
   std::vector<uint32_t> unwanted_;  // exchanges that others still send by
   bool gated_ = false;              // one waits for other threads of its server
+  int64_t waited_ns_ = 0;
 };
 
 /// Until nothing that the endpoint has sent is on its way.

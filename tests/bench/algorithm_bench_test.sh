@@ -8,11 +8,12 @@ for bench in join aggregate; do
   refuse "there is no algorithm \"hash\"" $bench --algorithms=hash
   refuse "local cluster has" $bench --compute-servers=-1
   refuse "--tuples=many" $bench --tuples=many
+  refuse "shm, tcp, verbs or sim" $bench --fabric=pigeon
 done
 refuse "--selectivity" join --selectivity=0
 refuse "--selectivity" join --selectivity=1.5
 refuse "--zipf" join --zipf=2
-refuse "are more than --tuples" aggregate --tuples=1K --groups=1,2K
+refuse "are more than --tuples" aggregate --tuples=1K --groups=2K,4K
 refuse "DuckDB" join --tuples=1K --peer=duckdb --peer-dir="$work"
 refuse "DuckDB" aggregate --tuples=1K --groups=1 --peer=duckdb --peer-dir="$work"
 refuse "cannot" join --tuples=1K --html="$work/no/such/folder/page.html"
@@ -25,7 +26,7 @@ refuse "cannot" join --tuples=1K --html="$work/no/such/folder/page.html"
 grep -q 'radix_loop *|.*| equal' "$work/table" || fail "no row of the loop: $(cat "$work/table")"
 grep -q '4 threads on each side, ours on 1 compute servers' "$work/table" || fail "remarks: $(cat "$work/table")"
 grep -q '<svg' "$work/page.html" || fail "no plot in the page"
-"$nam" bench aggregate --tuples=8K --groups=1,1K,8K --repeat=2 --format=json >"$work/aggregate.json" 2>"$work/stderr" ||
+"$nam" bench aggregate --tuples=8K --groups=1,1K,8K,16K --repeat=2 --format=json >"$work/aggregate.json" 2>"$work/stderr" ||
   fail "exit code $?: $(cat "$work/stderr")"
 python3 - "$work" <<'PYTHON' || failures=$((failures + 1))
 import json, sys
@@ -57,6 +58,8 @@ for ratio in ratios:
         assert summary[key] > 0, (key, summary)
 assert "rrj_over_duckdb" not in summary
 ran, summary = check("aggregate", ["rdma", "dist"], 3, ["tuples", "groups"], [])
+remarks = json.load(open(work + "/aggregate.json"))["config"]["remarks"]
+assert remarks == ["Skipped: 16K groups, which are more than 8K tuples."], remarks
 assert ran == ["rdma", "dist"] and summary["rdma_over_dist_1k"] > 0, (ran, summary)
 PYTHON
 [[ -z $(ls -A "$TMPDIR") ]] || fail "left behind: $(ls -A "$TMPDIR")"

@@ -3,11 +3,14 @@
 source tests/bench/prelude.sh
 
 refuse "--points is 1" choice --points=0
+refuse "--points is 1" choice --points=-1
 refuse "--tuples-min is above" choice --tuples-min=2K --tuples-max=1K
 refuse "--tuples-max=many" choice --tuples-max=many
 refuse "forced ones" choice --algorithms=auto
 refuse "there is no algorithm \"hash\"" choice --algorithms=hash
+[[ $("$nam" bench choice --algorithms=hash 2>&1) != *auto* ]] || fail "auto is offered, and refused"
 refuse "--fabrics" choice --fabrics=sim
+refuse "shm, tcp or verbs" choice --fabrics=shm,pigeon
 refuse "--repeat is 1" choice --repeat=0
 
 "$nam" bench choice --points=2 --seed=7 --tuples-min=2K --tuples-max=8K --repeat=1 --no-calibration --format=json \

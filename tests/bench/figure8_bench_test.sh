@@ -25,6 +25,7 @@ grep -q 'Caches of 2 x Intel Xeon E5-2660 v2, 8 times smaller' "$work/page.html"
   >"$work/aggregate.json" 2>"$work/stderr" || fail "exit code $?: $(cat "$work/stderr")"
 "$nam" bench aggregate --fabric=sim --tuples=8K --groups=1 --threads=4 >"$work/table" 2>"$work/stderr" ||
   fail "exit code $?: $(cat "$work/stderr")"
+grep -q 'paper_order is of 64M tuples' "$work/table" || fail "nothing is said of the size: $(cat "$work/table")"
 grep -q 'fdr network of 2 ports' "$work/table" || fail "the table says no model: $(cat "$work/table")"
 python3 - "$work" <<'PYTHON' || failures=$((failures + 1))
 import json, sys

@@ -265,6 +265,13 @@ TEST_F(ShellTest, InterruptCancelsTheStatementAndEndsAScript) {
   EXPECT_THAT(err_.str(), HasSubstr("canceling statement due to user request"));
 }
 
+TEST_F(ShellTest, AnInterruptThatReachesNoStatementIsTold) {
+  raise(SIGINT);
+  EXPECT_EQ(Run("select 1; select 2"), kExitInterrupted);
+  EXPECT_TRUE(session_.executed.empty());
+  EXPECT_EQ(err_.str(), "nam: interrupted\n");
+}
+
 TEST_F(ShellTest, MetaCommandsOnlyStartStatements) {
   EXPECT_EQ(Run("\\x on\nselect\n\\x\n;"), kExitOk);
   EXPECT_THAT(session_.executed, ElementsAre("select\n\\x"));

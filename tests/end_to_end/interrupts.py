@@ -3,6 +3,7 @@ import array
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import termios
@@ -80,6 +81,29 @@ class Interrupts(cases.Case):
             self.assertGreater(len(printed), 100)
             rows = {tuple(map(str, row)) for row in everything}
             self.assertLessEqual({tuple(map(str, row)) for row in printed}, rows, "whole rows of the result")
+
+    # --- before there is a statement ----------------------------------------------------------
+
+    def test_connecting(self):
+        """Ctrl-C ends the shell while its catalog says nothing."""
+        cluster = self.cluster()
+        cluster.catalog.signal(signal.SIGSTOP)
+        try:
+            shell = cluster.start("sql", "-c", "SELECT 1")
+
+            def catches():
+                with open("/proc/%d/status" % shell.pid) as status:
+                    caught = int(re.search(r"^SigCgt:\s*(\w+)", status.read(), re.M).group(1), 16)
+                return caught >> (signal.SIGINT - 1) & 1
+
+            wait_until(catches, 20, "the shell connects")
+            start = time.monotonic()
+            shell.signal(signal.SIGINT)
+            self.assertEqual(shell.wait(), 130)
+            self.within(1, start)
+            self.assertEqual(shell.err(), "nam: interrupted\n")
+        finally:
+            cluster.catalog.signal(signal.SIGCONT)
 
     # --- servers that say nothing -----------------------------------------------------------
 

@@ -215,12 +215,52 @@ TEST_F(ExplainTest, AlgorithmsAndWhatOthersWouldCost) {
   EXPECT_TRUE(
       std::regex_search(streamed, std::regex("Join with P[0-9]: ghj, forced by nam.join: estimated ")))
       << streamed;
+  EXPECT_TRUE(std::regex_search(streamed, std::regex("P[0-9] receive by exchange 0 => d ~"))) << streamed;
+  const Json sent = ExplainJson("explain (analyze, format json) " + query);
+  EXPECT_GT(sent.at("joins").at(0).at("actual_ms"), 0) << sent;
+  uint64_t sent_bytes = 0, received_bytes = 0;
+  for (const Json& pipeline : sent.at("stages").at(0).at("pipelines")) {
+    for (const Json& server : pipeline.at("servers")) {
+      sent_bytes += server.value("exchange_bytes_sent", uint64_t{0});
+      received_bytes += server.value("exchange_bytes_received", uint64_t{0});
+      const bool received = pipeline.at("source").at("text").get<std::string>().starts_with("receive");
+      EXPECT_TRUE(!received || server.at("total_ms") > 0) << server;
+    }
+  }
+  EXPECT_GT(sent_bytes, 0u);
+  EXPECT_EQ(sent_bytes, received_bytes);
   Run("set nam.join = 'ghj_bloom'");
   const std::string reduced = Explain("explain analyze " + query);
   EXPECT_TRUE(
       std::regex_search(reduced, std::regex("Join with P[0-9]: ghj_bloom, forced by nam.join: estimated ")))
       << reduced;
   EXPECT_NE(reduced.find("what the Bloom filters of P"), std::string::npos) << reduced;
+}
+
+/// What nam.join says is not done everywhere: then the plan says why.
+TEST_F(ExplainTest, WhyAForcedJoinIsNotUsed) {
+  const std::string left = "explain select count(*) from big left join dim on big.d = dim.d";
+  Run("set nam.join = 'ghj'");
+  EXPECT_TRUE(std::regex_search(
+      Explain(left), std::regex("ghj, forced by nam.join: [^\n]*; ghj_bloom has no rows\\s+to drop")))
+      << Explain(left);
+  const auto says = [&](const std::string& query, const std::string& why) {
+    const Json joins = ExplainJson("explain (format json) " + query).at("joins");
+    ASSERT_FALSE(joins.empty()) << query;
+    EXPECT_EQ(joins[0].at("why"), why) << query;
+    EXPECT_FALSE(joins[0].at("algorithm") == "ghj") << query;
+  };
+  says("select count(*) from f, g where f.id = g.id", "the cheapest, as ghj joins columnar tables alone");
+  says("select count(*) from big where d not in (select d from dim)",
+       "the cheapest, as of ghj no server knows the whole build side");
+  says("select count(*) from big, (select distinct kind from dim) k where big.d = k.kind",
+       "the only one possible, as a side comes to the session");
+  Run("set nam.join = 'ghj_bloom'");
+  EXPECT_TRUE(std::regex_search(
+      Explain(left), std::regex("ghj, instead of ghj_bloom, which has no rows to drop: estimated ")))
+      << Explain(left);
+  says("select count(*) from f, g where f.id = g.id",
+       "the cheapest, as ghj_bloom joins columnar tables alone");
 }
 
 /// A statement that was planned before is planned anew with constants that have come meanwhile.

@@ -1,0 +1,193 @@
+#include "plan/check_graph.h"
+
+#include <optional>
+#include <set>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "plan/flow.h"
+#include "plan/slot_of.h"
+
+namespace nam::plan {
+
+absl::Status Bad(const char* what) {
+  return absl::InvalidArgumentError(absl::StrCat("not a plan: ", what));
+}
+
+absl::Status CheckSlots(std::span<const uint32_t> slots, const Schema& input) {
+  for (const uint32_t slot : slots) {
+    if (slot >= input.size()) return Bad("a slot that is not there");
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+class GraphChecker {
+ public:
+  explicit GraphChecker(const PhysicalPlan& plan) : plan_(plan) {}
+
+  absl::Status Run() const {
+    NAM_RETURN_IF_ERROR(CheckStages());
+    for (const Pipeline& pipeline : plan_.pipelines) NAM_RETURN_IF_ERROR(CheckPartitionMatch(pipeline));
+    return CheckExchanges();
+  }
+
+ private:
+  absl::Status CheckStages() const {
+    for (uint32_t s = 0; s < plan_.stages.size(); ++s) {
+      const Stage& stage = plan_.stages[s];
+      if (stage.claimed >= plan_.pipelines.size() || plan_.pipelines[stage.claimed].stage != s)
+        return Bad("a stage that claims another one's pieces");
+      if (stage.site == Stage::Site::kSession &&
+          (s + 1 != plan_.stages.size() || stage.claimed + 1 != plan_.pipelines.size()))
+        return Bad("a result that is not the last stage's last pipeline");
+      NAM_RETURN_IF_ERROR(CheckParts(s));
+      const Distribution& d = stage.result;
+      const bool partitioned = d.kind == Distribution::Kind::kPartitioned;
+      if (partitioned != (d.parts > 0) || partitioned == d.columns.empty() || d.parts > kMostParts)
+        return Bad("a distribution without its parts");
+      NAM_ASSIGN_OR_RETURN(const Schema left, SinkOutput(plan_.pipelines[stage.claimed]));
+      NAM_RETURN_IF_ERROR(CheckSlots(d.columns, left));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Parts are claimed, and that by servers, or read as a whole by builds; what a pipeline leaves by parts is
+  /// of servers, too.
+  absl::Status CheckParts(uint32_t number) const {
+    const Stage& stage = plan_.stages[number];
+    for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
+      const Pipeline& pipeline = plan_.pipelines[p];
+      if (pipeline.stage != number) continue;
+      NAM_RETURN_IF_ERROR(CheckSiteOfRuns(pipeline, p, stage));
+      const auto* groups = std::get_if<AggregateSink>(&pipeline.sink);
+      const bool leaves_parts =
+          std::holds_alternative<PartitionSink>(pipeline.sink) || (groups != nullptr && groups->parts > 0);
+      const auto* parts = std::get_if<PartitionSource>(&pipeline.source);
+      const bool reads_parts = parts != nullptr || std::holds_alternative<JoinSource>(pipeline.source);
+      if (!leaves_parts && !reads_parts) continue;
+      const bool builds = parts != nullptr && !parts->merge.has_value() && p != stage.claimed &&
+                          std::holds_alternative<BuildSink>(pipeline.sink);
+      if ((p != stage.claimed && !builds) || stage.site != Stage::Site::kServers)
+        return Bad("parts of a pipeline that servers do not claim");
+    }
+    return absl::OkStatus();
+  }
+
+  /// What servers claim leaves runs; the session merges them.
+  static absl::Status CheckSiteOfRuns(const Pipeline& pipeline, uint32_t number, const Stage& stage) {
+    const bool servers = stage.site == Stage::Site::kServers;
+    const auto* result = std::get_if<ResultSink>(&pipeline.sink);
+    if (result != nullptr && result->runs != Runs::kNever && !(servers && stage.claimed == number))
+      return Bad("runs of a pipeline that servers do not claim");
+    const auto* sort = std::get_if<SortSink>(&pipeline.sink);
+    if (sort != nullptr && sort->runs != Runs::kNever && servers)
+      return Bad("runs that the session does not merge");
+    return absl::OkStatus();
+  }
+
+  /// One part of the build side is enough only for keys that come from the claimed table's own rows, and only
+  /// if no probe needs a fact of the whole build side.
+  absl::Status CheckPartitionMatch(const Pipeline& build) const {
+    const auto* scan = std::get_if<BlockScan>(&build.source);
+    if (scan == nullptr || scan->co_partitioned_key < 0) return absl::OkStatus();
+    const auto* sink = std::get_if<BuildSink>(&build.sink);
+    if (sink == nullptr || sink->keys.size() != 1) return Bad("a partition match that is no build side");
+    const std::optional<uint32_t> built = BareSlot(sink->keys[0]);
+    if (!built || !SourceSlotOf(build, build.steps.size(), *built))
+      return Bad("a partition match by a key that is computed");
+    const uint32_t own = static_cast<uint32_t>(&build - plan_.pipelines.data());
+    const uint32_t claimed = plan_.stages[build.stage].claimed;
+    if (own == claimed) return Bad("a partition match of the claimed table with itself");
+    for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
+      const Pipeline& pipeline = plan_.pipelines[p];
+      for (size_t s = 0; s < pipeline.steps.size(); ++s) {
+        const auto* probe = std::get_if<ProbeStep>(&pipeline.steps[s]);
+        if (probe == nullptr || probe->build != own) continue;
+        const bool whole = probe->kind == JoinKind::kRight || probe->kind == JoinKind::kFull ||
+                           probe->kind == JoinKind::kNullAwareAnti || probe->kind == JoinKind::kMark;
+        const std::optional<uint32_t> slot = BareSlot(probe->keys[0]);
+        if (whole || p != claimed || !std::holds_alternative<BlockScan>(pipeline.source) || !slot ||
+            !SourceSlotOf(pipeline, s, *slot)) {
+          return Bad("a partition match of something else than the claimed table's rows");
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  /// One receiver for each exchange, which waits for none of its senders: these wait for its credit.
+  absl::Status CheckExchanges() const {
+    std::set<uint32_t> received;
+    for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
+      const auto* receive = std::get_if<ExchangeReceive>(&plan_.pipelines[p].source);
+      if (receive == nullptr) continue;
+      if (!received.insert(receive->exchange).second) return Bad("an exchange with two receivers");
+      NAM_RETURN_IF_ERROR(CheckNoWait(p, receive->exchange));
+    }
+    for (const Pipeline& pipeline : plan_.pipelines) {
+      const auto* send = std::get_if<ExchangeSend>(&pipeline.sink);
+      if (send != nullptr && !received.contains(send->exchange)) return Bad("an exchange without a receiver");
+    }
+    for (uint32_t s = 0; s < plan_.stages.size(); ++s) NAM_RETURN_IF_ERROR(CheckTurns(s));
+    return absl::OkStatus();
+  }
+
+  /// Those that send wait for the first receiver behind them that does not send itself: then all of them run,
+  /// and what they send is received by these alone. One scan is among them at most, since a thread has one
+  /// way to the tables. Servers alone exchange rows, and receive what the stage is about.
+  absl::Status CheckTurns(uint32_t number) const {
+    const Stage& stage = plan_.stages[number];
+    std::vector<uint32_t> sent;
+    int scans = 0;
+    bool exchanges = false;
+    for (const Pipeline& pipeline : plan_.pipelines) {
+      if (pipeline.stage != number) continue;
+      const auto* receive = std::get_if<ExchangeReceive>(&pipeline.source);
+      const auto* send = std::get_if<ExchangeSend>(&pipeline.sink);
+      exchanges |= receive != nullptr || send != nullptr;
+      if (receive != nullptr) std::erase(sent, receive->exchange);
+      if (send != nullptr) {
+        sent.push_back(send->exchange);
+        scans += receive == nullptr;
+        if (scans > 1) return Bad("two tables that are sent at the same time");
+      } else if (receive != nullptr) {
+        if (!sent.empty()) return Bad("a receiver that runs before rows that are sent have one");
+        scans = 0;
+      }
+    }
+    if (!exchanges) return absl::OkStatus();
+    if (stage.site != Stage::Site::kServers) return Bad("an exchange in the session");
+    return std::holds_alternative<ExchangeReceive>(plan_.pipelines[stage.claimed].source)
+               ? absl::OkStatus()
+               : Bad("a stage with exchanges whose result is not of what is received");
+  }
+
+  absl::Status CheckNoWait(uint32_t receiver, uint32_t exchange) const {
+    std::vector<bool> seen(plan_.pipelines.size());
+    std::vector<uint32_t> open = plan_.pipelines[receiver].after;
+    while (!open.empty()) {
+      const uint32_t p = open.back();
+      open.pop_back();
+      if (seen[p]) continue;
+      seen[p] = true;
+      const auto* send = std::get_if<ExchangeSend>(&plan_.pipelines[p].sink);
+      if (send != nullptr && send->exchange == exchange) return Bad("a receiver that waits for its sender");
+      open.insert(open.end(), plan_.pipelines[p].after.begin(), plan_.pipelines[p].after.end());
+    }
+    return absl::OkStatus();
+  }
+
+  const PhysicalPlan& plan_;
+};
+
+}  // namespace
+
+absl::Status CheckGraph(const PhysicalPlan& plan) {
+  return GraphChecker(plan).Run();
+}
+
+}  // namespace nam::plan
