@@ -147,11 +147,11 @@ JoinChoice TreeLowering::Choose(const JoinOf& join, const Flow& probed, const Fl
                 .heaviest = join.heaviest,
                 .drops_probe = DropsProbe(join.kind)};
   if (join.rows >= 0 && probed.rows() > 0) work.probe.matching = std::min(1.0, join.rows / probed.rows());
+  const bool too_large = IsTooLarge(built.rows(), built.schema());
   return Choose(work, {.by_parts = MayGoByParts(join.left),
-                       .streams = streams(),
-                       .no_exchange = streams() ? WhyNoExchange(join, probed, built) : NoExchange::kPossible,
+                       .no_exchange = too_large ? NoExchange::kTooLarge : WhyNoExchange(join, probed, built),
                        .drops_probe = work.drops_probe,
-                       .build_too_large = whole && IsTooLarge(built.rows(), built.schema()),
+                       .build_too_large = whole && too_large,
                        .session_too_small = !whole && std::max(probed.rows(), built.rows()) > kFewRows});
 }
 
@@ -179,9 +179,10 @@ absl::StatusOr<JoinChoice> TreeLowering::Choose(const Plan& star, const TableRef
                 .matching = probes > 0 ? std::min(1.0, join.rows_after / probes) : 1},
       .direct = IsDirect(join, tables),
       .heaviest = HeaviestOf(join.probe_key, tables)};
+  const bool too_large = IsTooLarge(rows, built);
   return Choose(work, {.by_parts = HasHash(join.build_key),
-                       .streams = streams(),
-                       .build_too_large = IsTooLarge(rows, built)});
+                       .no_exchange = too_large ? NoExchange::kTooLarge : NoExchange::kPossible,
+                       .build_too_large = too_large});
 }
 
 GroupCosts TreeLowering::CostsOfGroups(double rows, double groups, const plan::Schema& schema) const {

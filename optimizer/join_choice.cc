@@ -15,7 +15,7 @@ JoinChoice InSession(JoinAlgorithm wanted) {
 JoinChoice ChooseJoin(JoinAlgorithm wanted, const JoinPossibilities& can, JoinCosts costs) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   if (!can.by_parts) CostOf(JoinAlgorithm::kRrj, costs) = CostOf(JoinAlgorithm::kRdmaGhj, costs) = kNever;
-  const bool exchange = can.streams && can.no_exchange == NoExchange::kPossible;
+  const bool exchange = can.no_exchange == NoExchange::kPossible;
   if (!can.by_parts || !exchange)
     CostOf(JoinAlgorithm::kGhj, costs) = CostOf(JoinAlgorithm::kGhjBloom, costs) = kNever;
   if (!can.drops_probe) CostOf(JoinAlgorithm::kGhjBloom, costs) = kNever;
@@ -38,7 +38,13 @@ JoinChoice ChooseJoin(JoinAlgorithm wanted, const JoinPossibilities& can, JoinCo
     why = can.build_too_large ? Why::kTooLarge : Why::kTooMany;
     CostOf(JoinAlgorithm::kPipelined, costs) = kNever;
   }
-  return made(CheapestOf(costs), why);
+  const JoinAlgorithm cheapest = CheapestOf(costs);
+  if (!plan::IsStreamed(cheapest)) return made(cheapest, why);
+  JoinCosts safe = costs;
+  CostOf(JoinAlgorithm::kGhj, safe) = CostOf(JoinAlgorithm::kGhjBloom, safe) = kNever;
+  const JoinAlgorithm other = CheapestOf(safe);
+  if (kStreamedGain * CostOf(cheapest, costs) <= CostOf(other, costs)) return made(cheapest, why);
+  return made(other, why == Why::kCheapest ? Why::kSafe : why);
 }
 
 }  // namespace nam::optimizer

@@ -10,6 +10,7 @@ namespace nam::optimizer {
 /// Why a join or groups are made as they are: for EXPLAIN.
 enum class Why : uint8_t {
   kCheapest,
+  kSafe,            // a streamed join would be cheaper, but not by so much that it is worth its risks
   kCheapestOfMost,  // groups, if they and their rows are as many as they may be
   kForced,          // by a setting
   kOnly,            // no other can make it, the forced one included
@@ -18,11 +19,12 @@ enum class Why : uint8_t {
   kFew,             // groups, whose keys have few values
 };
 
-/// Why a join is not streamed between servers though nam.join says so.
+/// Why a join cannot be streamed between servers.
 enum class NoExchange : uint8_t {
   kPossible,
   kInSession,  // a side comes to the session
   kNoScan,     // a side is no columnar table, of which each server reads a share
+  kTooLarge,   // its build side, which servers would have in memory, is expected to be
   kAsksAll,    // NOT IN and the like: no server alone knows whether the build side is empty, or has a NULL
 };
 
@@ -49,7 +51,6 @@ struct GroupChoice {
 /// What can be done of a join.
 struct JoinPossibilities {
   bool by_parts = true;  // its keys have hashes
-  bool streams = false;  // rows are sent to the owner of their part, if they can be
   NoExchange no_exchange = NoExchange::kPossible;
   bool drops_probe = true;         // rows of the probe side without a partner leave no row
   bool build_too_large = false;    // for a server's memory
@@ -57,6 +58,9 @@ struct JoinPossibilities {
 };
 /// Of a join that the session makes, which nobody has estimated.
 JoinChoice InSession(plan::JoinAlgorithm wanted);
+/// A streamed join is chosen if it is so many times as cheap as any other. It waits for the slowest of its
+/// servers, begins anew without one that ends, and has its build side in memory.
+inline constexpr double kStreamedGain = 2;
 JoinChoice ChooseJoin(plan::JoinAlgorithm wanted, const JoinPossibilities& can, JoinCosts costs);
 
 }  // namespace nam::optimizer

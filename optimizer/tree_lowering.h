@@ -145,8 +145,6 @@ class TreeLowering {
   /// … and join `j` of a star.
   absl::StatusOr<JoinChoice> Choose(const Plan& star, const TableRefs& tables, size_t j) const;
   JoinChoice Choose(const JoinWork& work, const JoinPossibilities& can) const;
-  /// Streamed joins are chosen by the setting alone.
-  bool streams() const { return plan::IsStreamed(options_.join); }
   GroupCosts CostsOfGroups(double rows, double groups, const plan::Schema& schema) const;
   /// Whether a build side of so many rows is larger than a server's memory for it.
   bool IsTooLarge(double rows, const plan::Schema& schema) const;

@@ -37,6 +37,8 @@ const char* WhyOf(const optimizer::JoinChoice& join) {
       return "forced by nam.join";
     case Why::kOnly:
       return "the only one possible";
+    case Why::kSafe:
+      return "as a streamed join would not be twice as fast";
     case Why::kTooLarge:
       return "since its build side is too large for a server";
     case Why::kTooMany:
@@ -52,6 +54,7 @@ const char* WhyOf(const optimizer::JoinChoice& join) {
 /// Why it is not made as nam.join says; empty if that is clear.
 std::string WhyRefused(const optimizer::JoinChoice& join) {
   const char* const refused = plan::NameOf(join.refused);
+  if (join.no_exchange != NoExchange::kInSession && !plan::IsStreamed(join.refused)) return "";
   switch (join.no_exchange) {
     case NoExchange::kInSession:
       return ", as a side comes to the session";
@@ -59,6 +62,7 @@ std::string WhyRefused(const optimizer::JoinChoice& join) {
       return absl::StrCat(", as ", refused, " joins columnar tables alone");
     case NoExchange::kAsksAll:
       return absl::StrCat(", as of ", refused, " no server knows the whole build side");
+    case NoExchange::kTooLarge:  // of auto alone
     case NoExchange::kPossible:
       break;
   }
@@ -86,6 +90,7 @@ const char* WhyText(const optimizer::GroupChoice& groups) {
       return "since groups may be too many for the session";
     case Why::kCheapestOfMost:
       return "the cheapest if rows and groups are as many as they may be";
+    case Why::kSafe:
     case Why::kTooLarge:
     case Why::kCheapest:
       break;

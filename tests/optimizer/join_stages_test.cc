@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <variant>
 #include <vector>
@@ -244,7 +245,6 @@ TEST(JoinStages, NullKeysAreLeftOutWhereTheyMatchNothing) {
   EXPECT_EQ(filtered("full"), 0u);
 }
 
-/// Each of its consumers is a stage of its own that reads what the first one has left.
 /// What is large beside the caches and the network is partitioned though it would fit, dimensions are not.
 TEST(JoinStages, TheCheapestJoinIsChosenAndNoted) {
   const std::string query =
@@ -253,13 +253,16 @@ TEST(JoinStages, TheCheapestJoinIsChosenAndNoted) {
   const LoweredTree tree = Joined(query, 4096 * kMiB);
   ASSERT_EQ(tree.lowered.joins.size(), 2u) << TextOf(tree);
   for (const JoinChoice& join : tree.lowered.joins) {
-    EXPECT_EQ(join.why, Why::kCheapest);
-    for (const double ms : join.costs) EXPECT_LE(CostOf(join.algorithm, join.costs), ms);
+    const JoinAlgorithm cheapest = CheapestOf(join.costs);
+    const double ms = CostOf(join.algorithm, join.costs), least_ms = CostOf(cheapest, join.costs);
+    EXPECT_EQ(join.why, join.algorithm == cheapest ? Why::kCheapest : Why::kSafe);
+    EXPECT_TRUE(join.algorithm == cheapest || plan::IsStreamed(cheapest));
+    EXPECT_LT(ms, kStreamedGain * least_ms);
     const plan::Pipeline& build = tree.lowered.plan.pipelines[join.build];
     const bool by_parts = std::holds_alternative<plan::PartitionSink>(build.sink);
     EXPECT_EQ(join.algorithm == JoinAlgorithm::kPipelined, !by_parts) << TextOf(tree);
     EXPECT_TRUE(by_parts || std::holds_alternative<plan::BuildSink>(build.sink)) << TextOf(tree);
-    EXPECT_TRUE(std::isinf(CostOf(JoinAlgorithm::kGhj, join.costs))) << "there is no exchange";
+    EXPECT_TRUE(std::isfinite(CostOf(JoinAlgorithm::kGhj, join.costs)));
   }
   EXPECT_EQ(tree.lowered.joins[0].algorithm, JoinAlgorithm::kPipelined) << "customer";
   EXPECT_EQ(tree.lowered.joins[1].algorithm, JoinAlgorithm::kRrj);
@@ -280,7 +283,10 @@ TEST(JoinStages, TheCheapestJoinIsChosenAndNoted) {
   EXPECT_EQ(crossed.lowered.joins[0].algorithm, JoinAlgorithm::kPipelined);
   EXPECT_EQ(crossed.lowered.joins[0].why, Why::kOnly) << "rrj is forced, and cannot make it";
   const LoweredTree large = Joined(query, kMiB);
-  EXPECT_EQ(large.lowered.joins.back().why, Why::kTooLarge) << TextOf(large);
+  const JoinChoice& too_large = large.lowered.joins.back();
+  EXPECT_EQ(too_large.why, Why::kTooLarge) << TextOf(large);
+  EXPECT_EQ(too_large.no_exchange, NoExchange::kTooLarge);
+  EXPECT_TRUE(std::isinf(CostOf(JoinAlgorithm::kGhj, too_large.costs))) << "it would have it in memory";
 }
 
 TEST(JoinStages, ConstantsOfTheFabricDecide) {
@@ -295,11 +301,32 @@ TEST(JoinStages, ConstantsOfTheFabricDecide) {
   };
   EXPECT_EQ(algorithm(), JoinAlgorithm::kRrj);
   options.cluster.constants.write_64k_byte_ps = 1e5;  // 10 MB/s
+  EXPECT_TRUE(plan::IsStreamed(algorithm())) << "what is sent is not written";
+  options.cluster.constants.send_byte_ps = options.cluster.constants.socket_byte_ps = 1e5;
   EXPECT_EQ(algorithm(), JoinAlgorithm::kPipelined);
   options.cluster.constants = {};
   options.cluster.constants.part_ps = 1e9;  // few parts pay
   options.cluster.constants.memory_access_ps = options.cluster.constants.l2_access_ps;
   EXPECT_NE(algorithm(), JoinAlgorithm::kRrj);
+}
+
+/// A streamed join has risks that it must be worth.
+TEST(JoinStages, StreamedJoinsAreChosenIfTheyAreTwiceAsFast) {
+  JoinCosts costs;
+  costs.fill(std::numeric_limits<double>::infinity());
+  CostOf(JoinAlgorithm::kPipelined, costs) = 30;
+  CostOf(JoinAlgorithm::kRrj, costs) = 20;
+  CostOf(JoinAlgorithm::kGhj, costs) = 11;
+  const auto chosen = [&] { return ChooseJoin(JoinAlgorithm::kAuto, {}, costs); };
+  EXPECT_EQ(chosen().algorithm, JoinAlgorithm::kRrj);
+  EXPECT_EQ(chosen().why, Why::kSafe);
+  CostOf(JoinAlgorithm::kGhjBloom, costs) = 10;
+  EXPECT_EQ(chosen().algorithm, JoinAlgorithm::kGhjBloom);
+  EXPECT_EQ(chosen().why, Why::kCheapest);
+  const JoinChoice none = ChooseJoin(JoinAlgorithm::kAuto,
+                                     {.no_exchange = NoExchange::kTooLarge, .build_too_large = true}, costs);
+  EXPECT_EQ(none.algorithm, JoinAlgorithm::kRrj);
+  EXPECT_EQ(none.why, Why::kTooLarge);
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ TEST_F(ExplainTest, AlgorithmsAndWhatOthersWouldCost) {
   const std::string small = Explain("explain " + query);
   EXPECT_TRUE(std::regex_search(
       small, std::regex("Join with P0: pipelined, the cheapest: estimated [0-9.e+-]+ ms; rrj [0-9.e+-]+ ms, "
-                        "rdma_ghj [0-9.e+-]+ ms\n")))
+                        "rdma_ghj [0-9.e+-]+ ms, ghj [0-9.e+-]+ ms, ghj_bloom [0-9.e+-]+ ms\n")))
       << small;
   EXPECT_TRUE(std::regex_search(
       small, std::regex("Groups of P1: dist, since groups are few: estimated [0-9.e+-]+ ms; rdma ")))
@@ -192,7 +192,8 @@ TEST_F(ExplainTest, AlgorithmsAndWhatOthersWouldCost) {
   EXPECT_TRUE(std::regex_search(
       forced,
       std::regex("Join with P0: rrj, forced by nam.join: estimated [0-9.e+-]+ ms, actual [0-9.e+-]+ ms; "
-                 "pipelined [0-9.e+-]+ ms, rdma_ghj [0-9.e+-]+ ms\n")))
+                 "pipelined [0-9.e+-]+ ms, rdma_ghj [0-9.e+-]+ ms, ghj [0-9.e+-]+ ms, "
+                 "ghj_bloom [0-9.e+-]+ ms\n")))
       << forced;
   EXPECT_TRUE(std::regex_search(
       forced,
@@ -273,7 +274,7 @@ TEST_F(ExplainTest, ConstantsOfTheCatalogMakeThePlan) {
   EXPECT_EQ(algorithm(), "pipelined");
   catalog::FabricConstants constants;
   constants.stage_ps = constants.call_ps = constants.slab_ps = constants.part_ps = 1e3;
-  constants.build_row_ps = 1e6;
+  constants.build_row_ps = constants.direct_build_row_ps = 1e6;
   ASSERT_EQ(cluster_.attachment().catalog().Calibrate(catalog::ToProto("shm", constants)), absl::OkStatus());
   EXPECT_EQ(Run(query), expected);
   EXPECT_NE(algorithm(), "pipelined");
