@@ -173,10 +173,12 @@ class Attempt::Worker {
     Progress& progress = *attempt_.progress_[p];
     if (progress.complete->IsSet()) return absl::OkStatus();
     NAM_RETURN_IF_ERROR(Await(*progress.combinable));
-    while (true) {
+    // Asked each time: in virtual time the other threads claim theirs meanwhile.
+    while (!progress.complete->IsSet()) {
       const uint32_t part = progress.next_part.fetch_add(1, std::memory_order_relaxed);
       if (part >= progress.parts) break;
       NAM_RETURN_IF_ERROR(stage_.Explained(p, stage_.pipeline(p).sink().Combine(context_, part)));
+      context_.Settle();
       if (context_.cancelled()) return Cancelled();
       if (progress.parts_left.fetch_sub(1, std::memory_order_acq_rel) == 1) progress.complete->Set();
     }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/prefetch.h"
 #include "base/status_macros.h"
 #include "plan/work_cost.h"
 #include "types/hash.h"
@@ -14,8 +15,8 @@
 namespace nam::execution {
 namespace {
 
-/// Look-ups ahead whose blocks are asked for.
-constexpr uint32_t kAhead = 16;
+/// Look-ups whose words are asked for at once.
+constexpr uint32_t kAtOnce = 32;
 
 absl::Status Named(const Endpoint& endpoint, uint32_t member, absl::string_view what) {
   absl::Status error =
@@ -36,7 +37,7 @@ class KeyFilters::Sender {
         endpoint_(endpoint),
         own_(filters.own_.load(std::memory_order_acquire)->bytes()),
         room_((endpoint.options().message_bytes - sizeof(MessageHeader) - sizeof(PieceHeader)) /
-              BloomFilter::kBlockBytes * BloomFilter::kBlockBytes) {
+              BloomFilter::kWordBytes * BloomFilter::kWordBytes) {
     Claim();
   }
 
@@ -127,7 +128,7 @@ absl::Status KeyFilters::Take(const Endpoint& endpoint, const Endpoint::Message&
     return Named(endpoint, message.sender, "a message that is no piece of a filter");
   std::memcpy(&header, message.payload.data(), sizeof(header));
   const std::span<const std::byte> piece = message.payload.subspan(sizeof(header));
-  if (header.filter_bytes == 0 || header.filter_bytes % BloomFilter::kBlockBytes != 0)
+  if (header.filter_bytes == 0 || header.filter_bytes % BloomFilter::kWordBytes != 0)
     return Named(endpoint, message.sender, "a filter of no size");
   NAM_ASSIGN_OR_RETURN(BloomFilter* const filter, FilterOf(message.sender, header.filter_bytes));
   if (filter->bytes().size() != header.filter_bytes || !filter->Add(header.offset, piece).ok())
@@ -162,18 +163,19 @@ absl::Status KeyFilters::Complete(const Endpoint& endpoint) {
 }
 
 uint32_t KeyFilters::Keep(const uint64_t* hashes, uint32_t count, uint32_t* positions) const {
-  const auto filter_of = [&](uint64_t hash) -> const BloomFilter& {
-    return *filters_[ExchangePart(hash, options_.members)];
-  };
-  const auto ask = [&](uint32_t i) {
-    if (i < count) filter_of(hashes[i]).Ask(hashes[i]);
-  };
-  for (uint32_t i = 0; i < kAhead; ++i) ask(i);
+  const uint64_t* words[kAtOnce];
   uint32_t kept = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    ask(i + kAhead);
-    positions[kept] = i;
-    kept += filter_of(hashes[i]).MayHave(hashes[i]);
+  for (uint32_t first = 0; first < count; first += kAtOnce) {
+    const uint32_t end = std::min(first + kAtOnce, count);
+    for (uint32_t i = first; i < end; ++i) {
+      const uint64_t* const word = filters_[ExchangePart(hashes[i], options_.members)]->WordOf(hashes[i]);
+      Prefetch<false>(word, BloomFilter::kWordBytes);
+      words[i - first] = word;
+    }
+    for (uint32_t i = first; i < end; ++i) {
+      positions[kept] = i;
+      kept += BloomFilter::HasBits(*words[i - first], hashes[i]);
+    }
   }
   return kept;
 }

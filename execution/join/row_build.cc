@@ -155,7 +155,7 @@ void RowBuild::AddToFilter(uint32_t first_page, uint32_t end_page) {
       const uint32_t count = std::min(kBatchRows, rows - done);
       HashRows(rows_->layout(), keys, rows_->page(p), done, count, hashes);
       for (uint32_t i = 0; i < count; ++i) {
-        if (i + kRowsAhead < count) filter_->Ask(hashes[i + kRowsAhead]);
+        if (i + kRowsAhead < count) filter_->AskToAdd(hashes[i + kRowsAhead]);
         filter_->Add(hashes[i]);
       }
     }

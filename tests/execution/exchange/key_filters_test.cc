@@ -122,10 +122,10 @@ absl::Status OfDishonest(const Subject& subject, const std::vector<std::vector<u
 TEST_P(KeyFiltersTest, WhatIsNoWholeFilterIsRefusedByItsSendersName) {
   for (const auto& payloads : std::vector<std::vector<std::vector<uint64_t>>>{
            {},                                  // none at all
-           {{32, 0}},                           // no words
+           {{32, 0}},                           // nothing of it
            {{64, 0, 1, 2, 3, 4}},               // half of it
            {{0, 0, 1, 2, 3, 4}},                // of no size
-           {{40, 0, 1, 2, 3, 4}},               // no blocks
+           {{36, 0, 1, 2, 3, 4}},               // no words
            {{32, 32, 1, 2, 3, 4}},              // behind its end
            {{uint64_t{1} << 63, 32, 1, 2, 3}},  // of a size that nobody has
        }) {

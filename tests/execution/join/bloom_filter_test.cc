@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
 #include "types/hash.h"
 
 namespace nam::execution {
@@ -40,7 +39,7 @@ TEST(BloomFilter, FindsItsKeysAndNoMoreOthersThanItWasMadeFor) {
       const double share = static_cast<double>(found) / kOthers;
       const double expected = BloomFilter::FalsePositives(filter.bytes().size(), keys);
       EXPECT_LE(expected, wanted);
-      EXPECT_GT(expected, wanted * (keys > 10'000 ? 0.95 : 0.7)) << "of few keys blocks are rounded up";
+      EXPECT_GT(expected, wanted * (keys > 10'000 ? 0.95 : 0.7)) << "of few keys words are rounded up";
       // Four standard deviations, and what the model leaves out.
       EXPECT_LT(share, wanted * 1.1 + 4 * std::sqrt(wanted / kOthers));
       EXPECT_GT(share, wanted / 2 - 4 * std::sqrt(wanted / kOthers)) << "it is larger than it has to be";
@@ -66,28 +65,6 @@ TEST(BloomFilter, IsNoWorseForKeysOfOneServer) {
     found += filter.MayHave(HashOf(key));
   }
   EXPECT_LT(static_cast<double>(found) / static_cast<double>(others), 0.012);
-}
-
-TEST(BloomFilter, KeepsPositionsInTheirOrder) {
-  MemoryBudget budget(1 << 20);
-  BloomFilter filter = Make(BloomFilter::BytesFor(1'000, 0.001), budget);
-  std::vector<uint64_t> hashes;
-  std::vector<uint32_t> positions, expected;
-  RandomStream random(1);
-  for (uint32_t i = 0; i < 1'000; ++i) {
-    hashes.push_back(HashOf(i));
-    if (random.OneIn(3)) filter.Add(hashes.back());
-    if (!random.OneIn(4)) positions.push_back(i);
-  }
-  for (const uint32_t p : positions) {
-    if (filter.MayHave(hashes[p])) expected.push_back(p);
-  }
-  EXPECT_LT(expected.size(), positions.size());
-  const uint32_t kept =
-      filter.Keep(hashes.data(), positions.data(), static_cast<uint32_t>(positions.size()), positions.data());
-  positions.resize(kept);
-  EXPECT_EQ(positions, expected);
-  EXPECT_EQ(filter.Keep(hashes.data(), positions.data(), 0, positions.data()), 0u);
 }
 
 TEST(BloomFilter, ThreadsAddAtOnceAndFiltersAreMerged) {
@@ -118,14 +95,14 @@ TEST(BloomFilter, ThreadsAddAtOnceAndFiltersAreMerged) {
 
 TEST(BloomFilter, RefusesPartsOfOtherFilters) {
   MemoryBudget budget(1 << 20);
-  BloomFilter filter = Make(1'000, budget);
-  EXPECT_EQ(filter.bytes().size(), 1'024u) << "whole blocks";
+  BloomFilter filter = Make(1'021, budget);
+  EXPECT_EQ(filter.bytes().size(), 1'024u) << "whole words";
   const std::vector<std::byte> part(64);
   EXPECT_TRUE(filter.Add(1'024 - 64, part).ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(filter.Add(1'024 - 60, part)));
-  EXPECT_TRUE(absl::IsInvalidArgument(filter.Add(2, part)));
-  EXPECT_TRUE(absl::IsInvalidArgument(filter.Add(UINT64_MAX - 3, part)));
-  EXPECT_TRUE(absl::IsInvalidArgument(filter.Add(0, std::span(part).first(3))));
+  EXPECT_TRUE(absl::IsInvalidArgument(filter.Add(1'024 - 56, part)));
+  EXPECT_TRUE(absl::IsInvalidArgument(filter.Add(4, part)));
+  EXPECT_TRUE(absl::IsInvalidArgument(filter.Add(UINT64_MAX - 7, part)));
+  EXPECT_TRUE(absl::IsInvalidArgument(filter.Add(0, std::span(part).first(4))));
 }
 
 TEST(BloomFilter, TakesItsMemoryFromTheBudget) {
@@ -133,7 +110,7 @@ TEST(BloomFilter, TakesItsMemoryFromTheBudget) {
   EXPECT_TRUE(absl::IsResourceExhausted(BloomFilter::Make(20'000, budget).status()));
   {
     BloomFilter filter = Make(5'000, budget);
-    EXPECT_EQ(budget.used(), 5'024u);
+    EXPECT_EQ(budget.used(), 5'000u);
   }
   EXPECT_EQ(budget.used(), 0u);
 }
@@ -141,7 +118,7 @@ TEST(BloomFilter, TakesItsMemoryFromTheBudget) {
 TEST(BloomFilter, WithoutKeysFindsNothing) {
   MemoryBudget budget(1 << 20);
   const BloomFilter filter = Make(BloomFilter::BytesFor(0, 0.01), budget);
-  EXPECT_EQ(filter.bytes().size(), BloomFilter::kBlockBytes);
+  EXPECT_EQ(filter.bytes().size(), BloomFilter::kWordBytes);
   for (uint64_t key = 0; key < 100; ++key) EXPECT_FALSE(filter.MayHave(HashOf(key)));
 }
 
