@@ -218,10 +218,11 @@ Json ConfigJson(const ChoiceBenchOptions& options, const Plan& plan, const Measu
 }
 
 int Conclude(const ChoiceBenchOptions& options, const Plan& plan, const Measured& measured, double load) {
-  const Json rows = ChoiceRows(measured.results);
+  const bool json = plan.format == OutputFormat::kJson;
+  const Json rows = ChoiceRows(measured.results, /*estimates=*/json);
   Json summary = ChoiceSummary(measured.results);
   summary["equal_answers"] = AllEqual(measured.results);
-  if (plan.format == OutputFormat::kJson) {
+  if (json) {
     std::cout << JsonReport{.command = "bench choice",
                             .config = ConfigJson(options, plan, measured, load),
                             .rows = rows,

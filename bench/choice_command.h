@@ -10,7 +10,7 @@ struct ChoiceBenchOptions {
   int points = 60;
   uint64_t seed = 1;
   std::string tuples_min = "64K";
-  std::string tuples_max = "8M";  // of each relation
+  std::string tuples_max = "32M";  // of each relation
   std::vector<std::string> fabrics = {"shm", "tcp"};
   std::vector<std::string> algorithms = {"pipelined", "rrj", "rdma_ghj", "ghj", "ghj_bloom"};
   int memory_servers = 2;

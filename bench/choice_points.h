@@ -19,7 +19,7 @@ struct ChoicePointOptions {
   uint64_t seed = 1;
   // Each relation has so many tuples, drawn evenly over orders of magnitude.
   uint64_t tuples_min = uint64_t{64} << 10;
-  uint64_t tuples_max = uint64_t{8} << 20;
+  uint64_t tuples_max = uint64_t{32} << 20;
   std::vector<std::string> fabrics = {"shm", "tcp"};  // which take turns
 };
 

@@ -39,7 +39,7 @@ std::optional<double> ChoiceResult::ChosenMs() const {
   return forced.has_value() ? forced : MedianMs(kAuto);
 }
 
-Json ChoiceRows(const std::vector<ChoiceResult>& results) {
+Json ChoiceRows(const std::vector<ChoiceResult>& results, bool estimates) {
   Json rows = Json::array();
   for (const ChoiceResult& each : results) {
     const auto best = each.Best();
@@ -53,7 +53,9 @@ Json ChoiceRows(const std::vector<ChoiceResult>& results) {
     if (const auto ratio = RatioOf(each.ChosenMs(), best)) row["chosen_over_best"] = Rounded(*ratio);
     if (const auto ratio = RatioOf(each.MedianMs(kAuto), best)) row["auto_over_best"] = Rounded(*ratio);
     for (const ContenderTimes& times : each.contenders) row[times.name + "_ms"] = Rounded(times.median_ms());
-    for (const auto& [name, ms] : each.estimated_ms) row[name + "_estimated_ms"] = Rounded(ms);
+    if (estimates) {
+      for (const auto& [name, ms] : each.estimated_ms) row[name + "_estimated_ms"] = Rounded(ms);
+    }
     const bool equal = std::all_of(each.contenders.begin(), each.contenders.end(),
                                    [](const ContenderTimes& times) { return times.equal; });
     row["answers"] = equal ? "equal" : "DIFFERENT";
@@ -62,7 +64,8 @@ Json ChoiceRows(const std::vector<ChoiceResult>& results) {
 }
 
 Json ChoiceSummary(const std::vector<ChoiceResult>& results) {
-  int points = 0, within = 0, auto_within = 0;
+  int points = 0, within = 0, auto_within = 0, always_within = 0;
+  std::map<std::string, int> always;
   double worst = 1, logarithms = 0;
   for (const ChoiceResult& each : results) {
     const auto best = each.Best();
@@ -71,10 +74,19 @@ Json ChoiceSummary(const std::vector<ChoiceResult>& results) {
     ++points;
     within += *chosen <= kGoodChoice;
     auto_within += run.has_value() && *run <= kGoodChoice;
+    for (const ContenderTimes& times : each.contenders) {
+      if (times.name == kAuto) continue;
+      int& of = always[times.name];
+      of += *RatioOf(times.median_ms(), best) <= kGoodChoice;
+      always_within = std::max(always_within, of);
+    }
     worst = std::max(worst, *chosen);
     logarithms += std::log(*chosen);
   }
-  Json summary{{"points", points}, {"within_15_percent", within}, {"auto_within_15_percent", auto_within}};
+  Json summary{{"points", points},
+               {"within_15_percent", within},
+               {"auto_within_15_percent", auto_within},
+               {"always_one_within_15_percent", always_within}};
   if (points == 0) return summary;
   summary["worst_over_best"] = Rounded(worst);
   summary["mean_over_best"] = Rounded(std::exp(logarithms / points));

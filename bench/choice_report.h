@@ -32,10 +32,11 @@ struct ChoiceResult {
 /// The choice counts if it takes at most so many times as long as the best.
 inline constexpr double kGoodChoice = 1.15;
 
-/// One row a point: `chosen`, `best`, their ratio, `auto`'s ratio, and for each algorithm what it took and
-/// was estimated to take, in ms.
-Json ChoiceRows(const std::vector<ChoiceResult>& results);
-/// `within_15_percent` of `points`; of `auto` as it ran; the worst ratio, and the geometric mean.
+/// One row a point: `chosen`, `best`, their ratio, `auto`'s ratio, and for each algorithm what it took and,
+/// if they are asked for, was estimated to take, in ms.
+Json ChoiceRows(const std::vector<ChoiceResult>& results, bool estimates);
+/// `within_15_percent` of `points`; of `auto` as it ran; of the one algorithm that would have most if it were
+/// always taken; the worst ratio, and the geometric mean.
 Json ChoiceSummary(const std::vector<ChoiceResult>& results);
 bool AllEqual(const std::vector<ChoiceResult>& results);
 

@@ -54,24 +54,27 @@ ChoiceResult Result(const std::string& chosen, const std::vector<std::pair<std::
 }
 
 TEST(ChoiceReport, CountsChoicesThatAreNearTheBest) {
-  const std::vector<ChoiceResult> results = {
+  std::vector<ChoiceResult> results = {
       Result("rrj", {{"rrj", 10}, {"ghj", 20}, {"auto", 11}}),
       Result("rrj", {{"rrj", 11}, {"ghj", 10}, {"auto", 13}}),
       Result("rrj", {{"rrj", 12}, {"ghj", 10}, {"auto", 10}}),
       Result("pipelined", {{"rrj", 12}, {"ghj", 10}, {"auto", 20}}),  // could not be forced
   };
+  results[1].estimated_ms["ghj"] = 14;
   const Json summary = ChoiceSummary(results);
   EXPECT_EQ(summary.at("points"), 4);
   EXPECT_EQ(summary.at("within_15_percent"), 2);
   EXPECT_EQ(summary.at("auto_within_15_percent"), 2);
+  EXPECT_EQ(summary.at("always_one_within_15_percent"), 3) << "ghj";
   EXPECT_EQ(summary.at("worst_over_best"), 2);
-  const Json rows = ChoiceRows(results);
+  const Json rows = ChoiceRows(results, /*estimates=*/true);
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[1].at("best"), "ghj");
   EXPECT_EQ(rows[1].at("chosen"), "rrj");
   EXPECT_EQ(rows[1].at("chosen_over_best"), 1.1);
   EXPECT_EQ(rows[1].at("auto_over_best"), 1.3);
   EXPECT_EQ(rows[1].at("ghj_ms"), 10);
+  EXPECT_EQ(rows[1].at("ghj_estimated_ms"), 14);
   EXPECT_TRUE(AllEqual(results));
 }
 
@@ -79,7 +82,9 @@ TEST(ChoiceReport, AWrongAnswerIsSeen) {
   std::vector<ChoiceResult> results = {Result("rrj", {{"rrj", 10}, {"auto", 11}})};
   results[0].contenders[0].equal = false;
   EXPECT_FALSE(AllEqual(results));
-  EXPECT_EQ(ChoiceRows(results)[0].at("answers"), "DIFFERENT");
+  EXPECT_EQ(ChoiceRows(results, /*estimates=*/false)[0].at("answers"), "DIFFERENT");
+  results[0].estimated_ms["rrj"] = 14;
+  EXPECT_FALSE(ChoiceRows(results, /*estimates=*/false)[0].contains("rrj_estimated_ms"));
 }
 
 }  // namespace
