@@ -21,11 +21,6 @@ namespace {
 using plan::AggregateAlgorithm;
 using plan::JoinAlgorithm;
 
-const plan::AggregateSink* GroupsOf(const LoweredTree& tree, uint32_t stage) {
-  const plan::PhysicalPlan& plan = tree.lowered.plan;
-  return std::get_if<plan::AggregateSink>(&plan.pipelines[plan.stages[stage].claimed].sink);
-}
-
 bool ClaimsParts(const LoweredTree& tree, uint32_t stage) {
   const plan::PhysicalPlan& plan = tree.lowered.plan;
   return std::holds_alternative<plan::PartitionSource>(plan.pipelines[plan.stages[stage].claimed].source);
