@@ -100,6 +100,11 @@ inline const plan::AggregateSink* GroupsOf(const LoweredTree& tree, uint32_t sta
   return std::get_if<plan::AggregateSink>(&plan.pipelines[plan.stages[stage].claimed].sink);
 }
 
+inline const plan::JoinSource* JoinOfStage(const LoweredTree& tree, uint32_t stage) {
+  const plan::PhysicalPlan& plan = tree.lowered.plan;
+  return std::get_if<plan::JoinSource>(&plan.pipelines[plan.stages[stage].claimed].source);
+}
+
 inline LoweredTree Joined(const std::string& text, uint64_t build_bytes_max, const StageFacts& facts = {},
                           plan::JoinAlgorithm join = plan::JoinAlgorithm::kAuto) {
   Tables tables;
