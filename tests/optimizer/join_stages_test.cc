@@ -18,11 +18,6 @@ namespace {
 
 using plan::JoinAlgorithm;
 
-const plan::JoinSource* JoinOfStage(const LoweredTree& tree, uint32_t stage) {
-  const plan::PhysicalPlan& plan = tree.lowered.plan;
-  return std::get_if<plan::JoinSource>(&plan.pipelines[plan.stages[stage].claimed].source);
-}
-
 TEST(JoinStages, BuildSidesThatDoNotFitComeByParts) {
   const std::string query =
       "select * from (select c_region, sum(b.lo_revenue) from lineorder a join lineorder b on a.lo_orderkey "

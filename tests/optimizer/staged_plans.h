@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -92,6 +93,16 @@ inline std::string Beginning(const LoweredTree& tree, size_t stages) {
     out += plan::ToProto(one).SerializeAsString();
   }
   return out;
+}
+
+inline const plan::AggregateSink* GroupsOf(const LoweredTree& tree, uint32_t stage) {
+  const plan::PhysicalPlan& plan = tree.lowered.plan;
+  return std::get_if<plan::AggregateSink>(&plan.pipelines[plan.stages[stage].claimed].sink);
+}
+
+inline const plan::JoinSource* JoinOfStage(const LoweredTree& tree, uint32_t stage) {
+  const plan::PhysicalPlan& plan = tree.lowered.plan;
+  return std::get_if<plan::JoinSource>(&plan.pipelines[plan.stages[stage].claimed].source);
 }
 
 inline LoweredTree Joined(const std::string& text, uint64_t build_bytes_max, const StageFacts& facts = {},
