@@ -295,6 +295,7 @@ TEST(JoinStages, ConstantsOfTheFabricDecide) {
     return tree.ok() ? tree->lowered.joins.at(0).algorithm : JoinAlgorithm::kAuto;
   };
   EXPECT_EQ(algorithm(), JoinAlgorithm::kRrj);
+  options.cluster.servers = 16;
   options.cluster.constants.write_64k_byte_ps = 1e5;  // 10 MB/s
   EXPECT_TRUE(plan::IsStreamed(algorithm())) << "what is sent is not written";
   options.cluster.constants.send_byte_ps = options.cluster.constants.socket_byte_ps = 1e5;
