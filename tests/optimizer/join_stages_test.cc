@@ -282,6 +282,10 @@ TEST(JoinStages, TheCheapestJoinIsChosenAndNoted) {
   EXPECT_EQ(too_large.why, Why::kTooLarge) << TextOf(large);
   EXPECT_EQ(too_large.no_exchange, NoExchange::kTooLarge);
   EXPECT_TRUE(std::isinf(CostOf(JoinAlgorithm::kGhj, too_large.costs))) << "it would have it in memory";
+  const LoweredTree full =
+      Joined("select count(*) from lineorder a full join lineorder b on a.lo_orderkey = b.lo_orderkey", kMiB);
+  ASSERT_EQ(full.lowered.joins.size(), 1u) << TextOf(full);
+  EXPECT_TRUE(std::isinf(CostOf(JoinAlgorithm::kGhj, full.lowered.joins[0].costs))) << "likewise";
 }
 
 TEST(JoinStages, ConstantsOfTheFabricDecide) {
