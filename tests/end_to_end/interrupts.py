@@ -101,7 +101,7 @@ class Interrupts(cases.Case):
             shell.signal(signal.SIGINT)
             self.assertEqual(shell.wait(), 130)
             self.within(1, start)
-            self.assertEqual(shell.err(), "nam: interrupted\n")
+            self.assertEqual(shell.err(), "nam: interrupted")
         finally:
             cluster.catalog.signal(signal.SIGCONT)
 
