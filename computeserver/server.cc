@@ -172,7 +172,7 @@ class ComputeServerImpl final : public ComputeServer {
   std::string control_address_, fabric_address_;
   std::string exchange_host_;  // where exchanges listen, if the kind of fabric has hosts
   AttemptQueue queue_;
-  OpenAttempts open_;  // of all that is above
+  OpenAttempts open_;  // attempts, which hold what is declared above
   OpenExchanges exchanges_;
   std::atomic<bool> stopping_ = false;
   std::mutex shutdown_mutex_;

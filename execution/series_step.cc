@@ -116,7 +116,7 @@ class SeriesOperator::Task final : public StepTask {
   // Of the input chunk that is being pushed:
   bool pushing_ = false;
   const Vector *first_ = nullptr, *last_ = nullptr, *step_ = nullptr;
-  uint32_t at_ = 0;  // of the selected
+  uint32_t at_ = 0;  // position in the selection
   // Of the tuple there, as far as its series has come:
   bool live_ = false;   // next_ belongs to it
   bool falls_ = false;  // its step is negative

@@ -162,8 +162,8 @@ class RepeatOperator::Task final : public StepTask {
   std::vector<uint32_t> slots_;
   // Of the input chunk that is being pushed:
   const Vector* times_ = nullptr;
-  uint32_t at_ = 0;    // of the selected
-  __int128 left_ = 0;  // of the tuple there
+  uint32_t at_ = 0;    // position in the selection
+  __int128 left_ = 0;  // how often the tuple there is still to be put out
 };
 
 std::unique_ptr<StepTask> RepeatOperator::NewTask(TaskContext&) {

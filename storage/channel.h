@@ -114,7 +114,7 @@ class Channel {
   std::unique_ptr<fabric::CompletionQueue> completions_;
   std::map<MemoryServerId, std::unique_ptr<Endpoint>> endpoints_;
   bool broken_ = false;
-  uint64_t burials_seen_;  // of the directory's
+  uint64_t burials_seen_;  // the directory's number of burials, when it was last asked
 };
 
 }  // namespace nam::storage

@@ -17,7 +17,7 @@ namespace nam::storage {
 
 struct MulticastStreamOptions {
   uint32_t member = 0;                        // whose credit word on every board
-  uint32_t part = 0, parts = 1;               // of the senders those with number % parts == part
+  uint32_t part = 0, parts = 1;               // receives from senders whose number % parts == part
   bool verify = true;                         // checksums
   const std::atomic<bool>* cancel = nullptr;  // CANCELLED soon after it is set
   uint32_t receives_max = 512;

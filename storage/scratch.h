@@ -151,7 +151,7 @@ class ScratchWriter {
   std::vector<uint32_t> free_;                 // slots of the buffer
   std::deque<Queue> queues_;                   // one a memory server
   std::vector<std::vector<uint32_t>> posted_;  // slots by batch in flight
-  std::vector<uint32_t> free_batches_;         // of posted_
+  std::vector<uint32_t> free_batches_;         // indices into posted_
   size_t in_flight_ = 0;                       // batches
   uint64_t pages_ = 0, bytes_ = 0;
 };

@@ -86,9 +86,9 @@ class VerbBatch {
   struct Queue {
     fabric::QueuePair* queue_pair = nullptr;
     std::vector<fabric::WorkRequest> requests;
-    size_t posted = 0;     // of requests
+    size_t posted = 0;     // so many of requests, from the first on
     size_t in_flight = 0;  // posted, and not known to be complete
-    size_t signaled = 0;   // of those: postings whose last request has not completed
+    size_t signaled = 0;   // postings whose last request has not completed
   };
   /// Becomes `last_`.
   Queue& QueueOf(const Channel::Target& at) {
@@ -111,12 +111,12 @@ class VerbBatch {
   const std::span<std::byte> scratch_;  // the channel's buffer
   size_t scratch_used_ = 0;
   std::vector<Queue> queues_;  // a handful: found by going through them
-  size_t last_ = 0;            // of queues_, that was added to
+  size_t last_ = 0;            // index into queues_: the one that was added to last
   size_t signaled_ = 0;        // in flight
   size_t unposted_ = 0;        // requests in queues_
   std::array<fabric::Completion, 16> done_;
   uint64_t requests_added_ = 0;
-  absl::Status refused_;  // of requests that were executed at once: the first error
+  absl::Status refused_;  // the first error of requests that were executed at once
 };
 
 }  // namespace nam::storage

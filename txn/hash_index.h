@@ -119,10 +119,10 @@ class HashIndex {
   /// One key on its way through the rounds of an operation.
   struct Step {
     uint64_t hash = 0;
-    uint32_t item = 0;                    // of the caller's
+    uint32_t item = 0;                    // the caller's item, by its place
     uint32_t node = 0;                    // in nodes_
     uint32_t level = 0;                   // of the node
-    uint32_t word = 0;                    // of words, what a CAS is under way for; kNoWord
+    uint32_t word = 0;                    // index of the word that a CAS is under way for; or kNoWord
     uint64_t* words = nullptr;            // scratch: the two buckets as last READ
     const std::byte* in_place = nullptr;  // the buckets, where they need not be READ
     uint64_t* old = nullptr;              // scratch: what a CAS has found

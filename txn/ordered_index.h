@@ -96,7 +96,7 @@ class OrderedIndex {
     OrderedEntry entry;
     uint64_t child = 0;
     uint32_t level = 0;  // of the parent
-    bool own = false;    // of a split of this client: worth waiting for
+    bool own = false;    // this client made the split: worth waiting for
   };
   struct Wait {
     uint64_t header = 0;

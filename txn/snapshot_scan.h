@@ -101,7 +101,9 @@ class SnapshotScan {
   uint64_t* words_ = nullptr;    // scratch: of the run's chunks
   uint64_t* horizon_ = nullptr;  // scratch
   Run run_;
-  uint64_t chunk_ = 0, at_ = 0;  // of the run, of the chunk: where the next batch begins
+  // Where the next batch begins:
+  uint64_t chunk_ = 0;  // of the run
+  uint64_t at_ = 0;     // record of the chunk
   uint64_t blocks_read_ = 0;
 };
 

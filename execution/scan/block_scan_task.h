@@ -70,7 +70,7 @@ class BlockScanTask final : public SourceTask {
 
   Chunk* out_ = nullptr;  // from Begin on
   Chunk read_;            // all columns that are read, for the general filters; its rows are those of out_
-  std::vector<PageColumn> pages_;  // of out_ and, with general filters, of read_
+  std::vector<PageColumn> pages_;  // the columns of out_ and, with general filters, of read_
   std::vector<Partners> partners_;
   uint32_t* rows_ = nullptr;        // row set 0 of out_
   uint32_t positions_[kChunkRows];  // that general filters left

@@ -55,7 +55,7 @@ struct FedPipeline {
 class MulticastReceiver {
  public:
   struct Options {
-    uint32_t part = 0, parts = 1;  // of the senders those with number % parts == part
+    uint32_t part = 0, parts = 1;  // receives from senders whose number % parts == part
     bool verify = true;            // checksums
   };
   /// Joins over the context's channel of blocks, which the receiver has to itself until it is destroyed or

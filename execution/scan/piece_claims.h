@@ -68,7 +68,7 @@ class PieceClaims {
   std::optional<storage::WorkClaims> claims_;  // with a counter
   uint64_t claim_next_ = 0, claim_end_ = 0;    // claimed and not begun
   uint32_t claims_made_ = 0;
-  uint64_t claims_left_ = 0;  // of so many pieces that were left one was claimed
+  uint64_t claims_left_ = 0;  // a claim takes one of so many pieces that are left
   int64_t claimed_ns_ = 0;    // when
   std::vector<uint32_t> begun_;
   absl::Status error_;

@@ -50,7 +50,7 @@ class RunMerge {
     uint32_t slot = 0;             // of its page
     uint32_t place = 0, rows = 0;  // in the page
     uint32_t first = 0, end = 0;   // places whose prefixes are known
-    uint64_t last_prefix = 0;      // of the places before
+    uint64_t last_prefix = 0;      // the prefix of the last place before them
     std::unique_ptr<uint64_t[]> prefixes;
   };
   struct Head {

@@ -356,7 +356,7 @@ class Texts {
   absl::Status Run() {
     NAM_RETURN_IF_ERROR(Collect());
     FrameWalk walk(run_.partition, run_.call.frame);
-    FrameWalk::Parts inside{};  // of the present: those of the frame
+    FrameWalk::Parts inside{};  // the frame's parts as places in present_
     return ForRows(run_, [&](uint32_t i) -> absl::Status {
       const FrameWalk::Parts frame = walk.At(i);
       for (size_t part = 0; part < inside.size(); ++part) {

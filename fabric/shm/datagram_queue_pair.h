@@ -66,7 +66,7 @@ class ShmDatagramQueuePair final : public DatagramQueuePair {
   struct Target {
     std::string address;
     uint64_t group_id = 0;
-    std::shared_ptr<DatagramGroup> group;  // of ours, or
+    std::shared_ptr<DatagramGroup> group;  // to a group of ours, or
     std::optional<Outgoing> single;
     bool written = false;  // and its readers not rung yet
   };

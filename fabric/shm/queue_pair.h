@@ -156,7 +156,7 @@ class ShmQueuePair final : public QueuePair, public ImmediateOperations {
   const std::shared_ptr<Link> link_;
   const std::shared_ptr<PeerProcess> peer_;
   const ChannelEnd channel_;
-  std::atomic<uint32_t>& executing_;  // of channel_
+  std::atomic<uint32_t>& executing_;  // in channel_: the key of the region that is being accessed; 0: none
   const bool runs_own_barriers_;
   Outbox outbox_;
   Inbox inbox_;

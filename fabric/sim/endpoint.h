@@ -193,8 +193,8 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
 
   std::deque<std::shared_ptr<Operation>> sends_;  // posted and not completed
   uint64_t completed_ = 0;                        // the sequence of the first of them
-  uint64_t launched_ = 0;                         // of the next to leave
-  uint64_t executed_ = 0;                         // of the next to take effect
+  uint64_t launched_ = 0;                         // the sequence of the next one to leave
+  uint64_t executed_ = 0;                         // the sequence of the next one to take effect
   uint32_t sends_used_ = 0;
   uint32_t unsignaled_ = 0;  // places that the next completion gives back, beside its own
   uint32_t reads_in_flight_ = 0;

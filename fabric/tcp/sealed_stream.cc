@@ -115,7 +115,7 @@ IoResult Stream::SendSealed(std::span<iovec> parts) {
   IoResult result;
   size_t left = 0;
   for (const iovec& part : parts) left += part.iov_len;
-  size_t first = 0;  // of parts, and how much of it is done
+  size_t first = 0;  // index into parts; `done` bytes of it are done
   size_t done = 0;
   while (left > 0) {
     if (sealed.output_plain == 0) {

@@ -195,14 +195,12 @@ class Faults(cases.Case):
     def test_compute_server_killed_during_query_shm(self):
         self.compute_server_killed("shm")
 
-    def compute_server_stopped(self, settings=""):
+    def compute_server_stopped(self, query, seconds):
         """A compute server that stands still holds a query up no longer than its lease allows."""
         cluster = Cluster(self, memory=[512 * MIB], compute=2)
         cluster.load(SCALE_FACTOR)
         rows = cluster.tables()["lineorder"]
-        query = settings + LONG_QUERY + " AND a.lo_orderdate < 19970101"
-        # Late enough that what only looks at the start of a call would not see it.
-        shell = self.query_in_the_middle(cluster, query, seconds=2)
+        shell = self.query_in_the_middle(cluster, query, seconds)
         victim = cluster.compute[0]
         victim.process.signal(signal.SIGSTOP)
         try:
@@ -214,10 +212,11 @@ class Faults(cases.Case):
         self.assertEqual(victim.process.wait(), 1)
 
     def test_compute_server_stopped_during_query(self):
-        self.compute_server_stopped()
+        # Late enough that what only looks at the start of a call would not see it.
+        self.compute_server_stopped(LONG_QUERY + " AND a.lo_orderdate < 19970101", seconds=2)
 
     def test_compute_server_stopped_during_streamed_join(self):
-        self.compute_server_stopped("SET nam.join = 'ghj'; ")
+        self.compute_server_stopped("SET nam.join = 'ghj'; " + SHARED_QUERY, seconds=0.2)
 
     # --- the catalog ------------------------------------------------------------------------
 
