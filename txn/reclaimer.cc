@@ -69,10 +69,15 @@ absl::StatusOr<std::vector<Reclaimer::Grave>> Reclaimer::FindGraves(RecordTable&
   const storage::RecordGeometry& geometry = table.geometry();
   std::vector<const uint64_t*> blocks;
   for (const uint64_t record : records) {
-    std::byte* const words = batch_.Scratch(geometry.words_bytes());
+    auto* const words = reinterpret_cast<uint64_t*>(batch_.Scratch(8 + 8 * geometry.slots));
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, table.Block(record));
-    batch_.Read(block, words, geometry.words_bytes());
-    blocks.push_back(reinterpret_cast<const uint64_t*>(words));
+    batch_.Read(block, reinterpret_cast<std::byte*>(words), 8);
+    for (uint32_t slot = 0; slot < geometry.slots; ++slot) {
+      storage::Channel::Target word = block;
+      word.address.offset += geometry.word_offset(slot);
+      batch_.Read(word, reinterpret_cast<std::byte*>(words + 1 + slot), 8);
+    }
+    blocks.push_back(words);
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   std::vector<Grave> graves;
@@ -99,7 +104,7 @@ absl::Status Reclaimer::HashKeys(RecordTable& table, std::span<Grave> graves) {
   for (Grave& grave : graves) {
     std::byte* const row = batch_.Scratch(bytes);
     NAM_ASSIGN_OR_RETURN(storage::Channel::Target block, table.Block(grave.record));
-    block.address.offset += table.geometry().slot_offset(grave.slot);
+    block.address.offset += table.geometry().row_offset(grave.slot);
     batch_.Read(block, row, bytes);
     grave.row = row;
   }

@@ -309,9 +309,9 @@ absl::Status Recovery::RemoveIndexEntries(RecordTable& table, uint64_t record, u
   NAM_RETURN_IF_ERROR(table.AddRead(block));
   NAM_RETURN_IF_ERROR(batch_.Execute());
   table.Take(block);
-  const std::span<const uint64_t> words = block.version_words(table.geometry());
+  const storage::VersionWords words = block.version_words(table.geometry());
   for (uint32_t slot = 0; slot < words.size(); ++slot) {
-    const storage::VersionWord version(words[slot]);
+    const storage::VersionWord version = words[slot];
     if (version.timestamp() != timestamp || version.deleted()) continue;
     if (!table.IsWhole(block)) {
       NAM_RETURN_IF_ERROR(table.AddReadSlot(block, slot));
@@ -320,7 +320,7 @@ absl::Status Recovery::RemoveIndexEntries(RecordTable& table, uint64_t record, u
     }
     for (const std::unique_ptr<TableIndex>& index : table.indexes()) {
       if (!index->entries().space().CheckWhole().ok()) continue;
-      const IndexKey key = index->KeyOf(block.block + table.geometry().slot_offset(slot));
+      const IndexKey key = index->KeyOf(block.block + table.geometry().row_offset(slot));
       const IndexEntry entry(record, IndexEntry::TagOf(timestamp));
       NAM_RETURN_IF_ERROR(index->entries().Remove(key.view(), entry.word()).status());
     }

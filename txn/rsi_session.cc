@@ -352,7 +352,7 @@ absl::StatusOr<std::byte*> RsiSession::CopyRow(uint32_t number, std::span<const 
   if (writes_.size() >= kLogEntriesMax) NAM_RETURN_IF_ERROR(TooManyWrites());
   NAM_RETURN_IF_ERROR(CheckScratch(geometry.block_bytes() + kCommitBytes));
   std::byte* const copy =
-      batch_.Scratch(geometry.words_bytes() + geometry.row_bytes) + geometry.words_bytes();
+      batch_.Scratch(geometry.row_offset(0) + geometry.row_bytes) + geometry.row_offset(0);
   std::memcpy(copy, row.data(), row.size());
   return copy;
 }
@@ -400,7 +400,7 @@ void RsiSession::FetchForUpdate(const PendingWrite& update) {
   const std::byte* const block = batch_.InPlace(update.block, geometry.block_bytes());
   if (block == nullptr) return;
   storage::VerbBatch::Fetch<true>(block, 8);
-  storage::VerbBatch::Fetch<true>(block + geometry.slot_offset(update.victim), geometry.row_bytes);
+  storage::VerbBatch::Fetch<true>(block + geometry.word_offset(update.victim), geometry.version_bytes());
 }
 
 void RsiSession::FetchForInsert(const PendingWrite& insert) {
@@ -413,7 +413,7 @@ void RsiSession::FetchForInsert(const PendingWrite& insert) {
   if (!record.has_value()) return;
   const absl::StatusOr<storage::Channel::Target> block = to.Block(*record);
   if (!block.ok()) return;
-  const uint32_t bytes = to.geometry().slot_offset(0) + to.geometry().row_bytes;
+  const uint32_t bytes = to.geometry().row_offset(0) + to.geometry().row_bytes;
   storage::VerbBatch::Fetch<true>(batch_.InPlace(*block, bytes), bytes);
 }
 

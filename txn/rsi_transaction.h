@@ -58,17 +58,19 @@ struct PendingWrite {
   storage::RecordHeader header;    // what the lock expects
   uint32_t victim = 0;
   uint64_t hash = 0;
-  // Scratch: row_bytes, beginning with the key; before them room for the slots' words.
+  // Scratch: row_bytes, beginning with the key; before them room for a header and the version word, as in a
+  // block's slot 0.
   std::byte* row = nullptr;
   const std::byte* before = nullptr;  // scratch: the row that it replaces; null: none
   const std::byte* buried = nullptr;  // scratch: the deleted row whose record it takes over; null: none
   bool fresh = false;                 // a record of its own, not another version of one
   bool indexed = false;
-  bool withdrawn = false;  // inserted and deleted again
-  bool placed = false;     // its record is known: looked up, or allocated
-  // Scratch words of the commit.
-  uint64_t* old = nullptr;
-  uint64_t* version = nullptr;
+  bool withdrawn = false;   // inserted and deleted again
+  bool placed = false;      // its record is known: looked up, or allocated
+  bool zeroed = false;      // fresh: nobody ever had its record
+  uint64_t* old = nullptr;  // a scratch word of the commit
+
+  uint64_t* version() const { return reinterpret_cast<uint64_t*>(row) - 1; }
 };
 
 class RsiSession final : public Session {
@@ -250,6 +252,7 @@ class RsiSession final : public Session {
   absl::Status JudgeSought();
   absl::Status TakeOverDeleted();
   absl::Status Lock();
+  void EmptyOtherSlots(const PendingWrite& write, const uint64_t* empty);
   absl::Status ClaimTimestamp();
   absl::Status JudgeRivals(uint32_t table, std::span<const HashIndex::Claim> claims);
   absl::Status Install();

@@ -84,9 +84,10 @@ class Auditor {
     if (!table.space().FindNew().ok()) audit.faults.push_back("extents");
     const std::set<uint32_t> living = LivingClients();
     const RecordLayout& layout = table.layout();
-    for (uint64_t chunk = 0; chunk < table.space().extents() * layout.chunks; ++chunk) {
-      const std::span<const uint64_t> words = *table.allocator().ReadWords(batch_, chunk / layout.chunks);
-      const ChunkWord word(words[chunk % layout.chunks]);
+    for (uint64_t at = 0; at < table.space().extents() * layout.chunks; ++at) {
+      const uint64_t chunk = layout.ChunkNumber(at / layout.chunks, at % layout.chunks);
+      const std::span<const uint64_t> words = *table.allocator().ReadWords(batch_, at / layout.chunks);
+      const ChunkWord word(words[at % layout.chunks]);
       batch_.Reset();
       const uint64_t free_before = audit.free;
       for (uint64_t i = 0; i < kChunkRecords; ++i) AuditBlock(table, chunk * kChunkRecords + i, audit);
@@ -131,8 +132,8 @@ class Auditor {
     std::byte* const bytes = batch_.Scratch(geometry.block_bytes());
     batch_.Read(*table.Block(record), bytes, geometry.block_bytes());
     if (!batch_.Execute().ok()) audit.faults.push_back("a READ");
-    const auto* const words = reinterpret_cast<const uint64_t*>(bytes);
-    const storage::RecordHeader header(words[0]);
+    const storage::RecordHeader header(*reinterpret_cast<const uint64_t*>(bytes));
+    const storage::VersionWords words(bytes, geometry);
     const auto fault = [&](const char* what) {
       audit.faults.push_back(absl::StrFormat("record %d (header %x): %s", record, header.word(), what));
     };
@@ -142,16 +143,14 @@ class Auditor {
       fault("it is locked");
     } else {
       ++audit.live;
-      const uint64_t* const version = std::find_if(words + 1, words + 1 + geometry.slots, [&](uint64_t word) {
-        return storage::VersionWord(word).timestamp() == header.timestamp();
-      });
-      if (version == words + 1 + geometry.slots) {
+      uint32_t slot = 0;
+      while (slot < words.size() && words[slot].timestamp() != header.timestamp()) ++slot;
+      if (slot == words.size()) {
         fault("its newest version is not there");
       } else {
-        if (storage::VersionWord(*version).deleted()) ++audit.deleted;
-        const auto slot = static_cast<uint32_t>(version - words - 1);
+        if (words[slot].deleted()) ++audit.deleted;
         HashIndex::Probe probe{
-            .hash = table.HashOf({bytes + geometry.slot_offset(slot), table.description().key_bytes})};
+            .hash = table.HashOf({bytes + geometry.row_offset(slot), table.description().key_bytes})};
         if (!table.index().Lookup({&probe, 1}).ok()) fault("a lookup");
         const auto found = probe.candidates.view();
         if (std::find(found.begin(), found.end(), record) == found.end()) fault("leaked: no key leads to it");
