@@ -20,10 +20,10 @@
 ///              free       0
 ///     word     deleted 1 │ first 1 │ 0 14 │ timestamp 48;     0: the slot is empty
 ///
-/// A version is one contiguous WRITE: its word and, behind it, its row. A new block's header is in front of
-/// both, so that an insert is one WRITE, too. A READ of a slot brings the word that says whose row it is. A
-/// slot has no checksum, and rows and fields lie at fixed offsets: a writer that knows what a slot holds may
-/// WRITE a version's word and only the fields that differ.
+/// A version is one contiguous WRITE: its word and, behind it, its row. A new block's header precedes both,
+/// so an insert is one WRITE, too. A READ of a slot brings the version word with the row. A slot has no
+/// checksum, and fields lie at fixed offsets: a writer that knows a slot's content may WRITE the version word
+/// and only the fields that differ.
 ///
 /// `first` marks the version that an insert made: nothing is older. `rollbacks` makes a header that was
 /// locked and given back differ from what it was before, as its victim may have changed meanwhile.

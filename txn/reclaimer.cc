@@ -4,7 +4,6 @@
 
 #include "base/status_macros.h"
 #include "storage/record_block.h"
-#include "txn/intent_log.h"
 
 namespace nam::txn {
 namespace {
@@ -13,7 +12,6 @@ using storage::RecordHeader;
 using storage::VersionWord;
 
 constexpr size_t kPortionMax = 64;
-static_assert(kPortionMax <= kLogEntriesMax);
 constexpr size_t kRowsBytesMax = 256 << 10;  // of scratch memory
 
 /// How many records are looked at together.
@@ -114,17 +112,15 @@ absl::Status Reclaimer::HashKeys(RecordTable& table, std::span<Grave> graves) {
 }
 
 absl::Status Reclaimer::Announce(RecordTable& table, std::span<const Grave> graves) {
-  std::vector<LogEntry> entries;
+  NAM_ASSIGN_OR_RETURN(LogEncoder log, log_.Start(graves.size() * LoggedBytes(0)));
   for (const Grave& grave : graves) {
-    entries.push_back({.allocation = table.description().allocation.value(),
-                       .record = grave.record | LogEntry::kReclaim,
-                       .header = grave.header.word(),
-                       .key_hash = grave.hash});
+    const LogEntry entry{.allocation = table.description().allocation.value(),
+                         .record = grave.record | LogEntry::kReclaim,
+                         .header = grave.header.word(),
+                         .key_hash = grave.hash};
+    log.Add(entry, nullptr);
   }
-  std::byte* const log = batch_.Scratch(LogBytes(entries.size()));
-  EncodeLog(entries, log);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.log(client_)));
-  batch_.Write(log, static_cast<uint32_t>(LogBytes(entries.size())), target);
+  NAM_RETURN_IF_ERROR(log_.AddWrites(log));
   return batch_.Execute();
 }
 

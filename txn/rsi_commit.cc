@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
-#include "storage/checksum.h"
 #include "txn/rsi_transaction.h"
 
 /// The commit, one round trip after the other:
@@ -51,7 +50,7 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
 }
 
 absl::Status RsiSession::CommitWrites() {
-  NAM_CHECK(writes_.size() <= kLogEntriesMax, "statements have refused more");
+  NAM_CHECK(writes_.size() <= kWritesMax, "statements have refused more");
   if (absl::Status status = PlaceInserts(); !status.ok()) return End(status);
   if (absl::Status status = Announce(); !status.ok()) return End(status);
   if (absl::Status status = JudgeSought(); !status.ok()) {
@@ -191,24 +190,15 @@ absl::Status RsiSession::Announce() {
 }
 
 absl::Status RsiSession::AddLog() {
-  const size_t bytes = sizeof(LogHeader) + writes_.size() * sizeof(LogEntry);
-  std::byte* const log = batch_.Scratch(bytes);
-  LogHeader header{.entries = writes_.size()};
-  std::byte* at = log + sizeof(header);
+  NAM_ASSIGN_OR_RETURN(LogEncoder log, log_->Start(writes_.size() * LoggedBytes(0)));
   for (const PendingWrite& write : writes_) {
     const LogEntry entry{.allocation = table(write.table).description().allocation.value(),
                          .record = write.record | (write.fresh ? LogEntry::kInsert : 0),
                          .header = write.header.word(),
                          .key_hash = write.hash};
-    std::memcpy(at, &entry, sizeof(entry));
-    at += sizeof(entry);
+    log.Add(entry, nullptr);
   }
-  std::memcpy(log, &header, sizeof(header));
-  header.checksum = storage::Checksum({log + sizeof(header.checksum), bytes - sizeof(header.checksum)});
-  std::memcpy(log, &header.checksum, sizeof(header.checksum));
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.log(slot_.client)));
-  batch_.Write(log, static_cast<uint32_t>(bytes), target);
-  return absl::OkStatus();
+  return log_->AddWrites(log);
 }
 
 absl::Status RsiSession::Lock() {

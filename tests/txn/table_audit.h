@@ -40,10 +40,11 @@ class Auditor {
         channel_(*storage::Channel::Open(tables.fabric(), tables.directory(), {})),
         batch_(*channel_),
         state_(*ExtentSpace::Open(*channel_, tables.State()->extents, kStateBytes)),
+        logs_(tables.State()->logs, *channel_),
         slot_(ClaimSlot()),
         client_(slot_.client),
         timestamps_(Timestamps::Make(kind, state_, kGeometry, client_, tables.fabric().clock())),
-        recovery_(tables, state_, kGeometry, batch_, *timestamps_, slot_,
+        recovery_(tables, state_, logs_, kGeometry, batch_, *timestamps_, slot_,
                   [this](const TableDescription& description) { return TableOf(description); }) {}
 
   int RecoverAll() { return *recovery_.RecoverAll(); }
@@ -77,6 +78,32 @@ class Auditor {
     return living;
   }
 
+  /// Segments of logs that are used, and neither where a slot's log begins nor a living client's.
+  size_t StrayLogSegments() {
+    const std::set<uint32_t> living = LivingClients();
+    ExtentSpace& extents = **logs_.Open();
+    EXPECT_TRUE(extents.FindNew().ok());
+    size_t strays = 0;
+    for (uint64_t extent = 0; extent < extents.extents(); ++extent) {
+      const uint64_t begin = extent * kLogExtentBytes;
+      if (extents.Lost(begin)) continue;
+      auto* const words = reinterpret_cast<uint64_t*>(batch_.Scratch(kLogSegments * 8));
+      batch_.Read(*extents.Resolve(begin), reinterpret_cast<std::byte*>(words), kLogSegments * 8);
+      EXPECT_TRUE(batch_.Execute().ok());
+      for (uint64_t segment = 1; segment < kLogSegments; ++segment) {
+        const LogSegmentWord word(words[segment]);
+        if (!word.used() || living.contains(word.client())) continue;
+        auto* const first = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+        batch_.Read(*state_.Resolve(kGeometry.slot(word.client()) + kSlotLogOffset),
+                    reinterpret_cast<std::byte*>(first), 8);
+        EXPECT_TRUE(batch_.Execute().ok());
+        strays += *first != begin + segment * kLogSegmentBytes;
+      }
+    }
+    batch_.Reset();
+    return strays;
+  }
+
   /// `keys` may be in the index.
   TableAudit Audit(const std::string& name, const std::vector<std::vector<std::byte>>& keys) {
     TableAudit audit;
@@ -107,7 +134,7 @@ class Auditor {
   }
 
  private:
-  static constexpr StateGeometry kGeometry{kStateBytes};
+  static constexpr StateGeometry kGeometry{kClientsMax};
 
   ClientSlot ClaimSlot() {
     ClientSlot slot;
@@ -179,6 +206,7 @@ class Auditor {
   std::unique_ptr<storage::Channel> channel_;
   storage::VerbBatch batch_;
   ExtentSpace state_;
+  LogSpace logs_;
   const ClientSlot slot_;
   const uint32_t client_;
   std::unique_ptr<Timestamps> timestamps_;
