@@ -31,7 +31,8 @@ constexpr uint64_t kExpectedOrders = 1'000'000;
 constexpr uint64_t kProducts = 1'000'000;
 constexpr char kSim[] = "sim";
 
-const char* const kSides[] = {"bare loop", "rsi", "rsi, 4 versions", "SQLite", "2pc-tcp", "2pc-send"};
+const char* const kSides[] = {"bare loop", "equal loop", "rsi",     "rsi, 4 versions",
+                              "SQLite",    "2pc-tcp",    "2pc-send"};
 
 uint32_t ClientsOf(const CheckoutBenchOptions& options) {
   return options.clients.empty() ? 2 : options.clients[0];
@@ -80,7 +81,8 @@ class CheckoutWork final : public ClusterWork {
 
  private:
   absl::StatusOr<double> RunSide(const std::string& side) {
-    if (side == "bare loop") return RunLoop();
+    if (side == "bare loop") return RunLoop(CheckoutLoop::Work::kMemory);
+    if (side == "equal loop") return RunLoop(CheckoutLoop::Work::kEqual);
     if (side == "SQLite") return RunSqlite();
     if (side == "rsi") return RunRsi(1);
     if (side == "rsi, 4 versions") return RunRsi(4);
@@ -88,17 +90,15 @@ class CheckoutWork final : public ClusterWork {
     return RunTwoPhase(side == "2pc-tcp" ? Kind::kSocket : Kind::kSend);
   }
 
-  absl::StatusOr<double> RunLoop() {
+  absl::StatusOr<double> RunLoop(CheckoutLoop::Work work) {
     if (loop_ == nullptr) {
       NAM_ASSIGN_OR_RETURN(
-          loop_, CheckoutLoop::Load(attachment_->fabric(), {.products = checkout_.products,
-                                                            .product_bytes = checkout_.product_bytes,
-                                                            .order_bytes = checkout_.order_bytes,
-                                                            .line_bytes = checkout_.line_bytes,
+          loop_, CheckoutLoop::Load(attachment_->fabric(), {.checkout = checkout_,
                                                             .threads = static_cast<int>(ClientsOf(options_)),
+                                                            .seed = driver_.seed,
                                                             .run_us = driver_.run_us}));
     }
-    return loop_->Run();
+    return loop_->Run(work).per_s;
   }
 
   absl::StatusOr<double> RunSqlite() {
@@ -150,6 +150,7 @@ double Ratio(double a, double b) {
 Json SummaryOf(const CheckoutWork& work) {
   const double rsi = work.MedianOf("rsi");
   return {{"rsi_committed_per_s", std::round(rsi)},
+          {"rsi_over_equal_loop", Ratio(rsi, work.MedianOf("equal loop"))},
           {"rsi_over_bare_loop", Ratio(rsi, work.MedianOf("bare loop"))},
           {"rsi_over_sqlite", Ratio(rsi, work.MedianOf("SQLite"))},
           {"rsi_over_2pc_tcp", Ratio(rsi, work.MedianOf("2pc-tcp"))},

@@ -25,9 +25,10 @@ struct CheckoutBenchOptions {
   std::string html;      // a page with the plot
 };
 
-/// `nam bench checkout`: RSI in a private cluster, keeping 1 version and 4, beside the same memory work as a
-/// bare loop, SQLite in memory, and two-phase commit over sockets and over SEND/RECEIVE. Leaves nothing
-/// behind. kExitCheckFailed if stocks or orders do not add up. With --fabric=sim: bench/checkout_figure.h.
+/// `nam bench checkout`: RSI in a private cluster, keeping 1 version and 4, beside loops that do its memory
+/// work and all of its work without transactions (bench/checkout_loop.h), SQLite in memory, and two-phase
+/// commit over sockets and over SEND/RECEIVE. Leaves nothing behind. kExitCheckFailed if stocks or orders do
+/// not add up. With --fabric=sim: bench/checkout_figure.h.
 int RunCheckoutBench(const CheckoutBenchOptions& options);
 
 }  // namespace nam::bench

@@ -3,46 +3,62 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
+#include "tpcw/checkout.h"
 
 namespace nam::bench {
 
 struct CheckoutLoopOptions {
-  uint64_t products = 1'000'000;
-  size_t product_bytes = 1024;
-  size_t order_bytes = 128;
-  size_t line_bytes = 64;
+  tpcw::CheckoutOptions checkout;
   int threads = 1;
+  uint64_t seed = 1;  // as the driver's: thread n buys what client n of a run buys
   int64_t run_us = 2'000'000;
-  /// Draws the next transaction early, and asks for its products' memory while it works on this one.
-  bool prefetch_next = false;
   bool huge_pages = true;  // if memory servers get them
 };
 
-/// The memory work of a checkout and nothing else, as a programmer would write it by hand on shared memory:
-/// copies three products out, writes an order and its lines at the end of arrays, copies the three products
-/// back with less stock. No index, no versions, no locks, no timestamps: threads may overwrite each other's
-/// stocks. What no transaction can be faster than, more or less.
+/// Checkouts without transactions, as a programmer would write them by hand on shared memory. Products lie in
+/// an array, and each thread writes orders with their lines into a ring. No index, no versions, no locks, no
+/// timestamps: threads may overwrite each other's rows.
 class CheckoutLoop {
  public:
+  enum class Work : uint8_t {
+    /// Copies three products out, writes an order and its lines, copies the products back with less stock.
+    /// Rows are not filled or checked: only their memory moves.
+    kMemory,
+    /// All that a transaction's client does (tpcw::Purchase is its code, too): draws the same products and
+    /// quantities, checks the rows that it reads, fills those that it writes. What a transaction costs beyond
+    /// this loop is the price of being one.
+    kEqual,
+  };
+  struct Outcome {
+    double per_s = 0;  // transactions, of all threads together
+    /// With kEqual: products that threads had mixed as they wrote the same one; made anew.
+    uint64_t torn_rows = 0;
+  };
+
   /// Products and room for orders lie in memory that `fabric` shares with others.
   static absl::StatusOr<std::unique_ptr<CheckoutLoop>> Load(fabric::Fabric& fabric,
                                                             const CheckoutLoopOptions& options);
-  /// Transactions a second of all threads together.
-  double Run() const;
+  Outcome Run(Work work);
 
  private:
-  struct Count;
-  CheckoutLoop(fabric::Fabric& fabric, const CheckoutLoopOptions& options)
-      : fabric_(fabric), options_(options) {}
-  void RunThread(int thread, Count& count) const;
+  struct Lane;
+  CheckoutLoop(fabric::Fabric& fabric, const CheckoutLoopOptions& options);
+  void FillProducts(Work work);
+  std::byte* Product(uint64_t id) const { return products_->data() + id * options_.checkout.product_bytes; }
+  void MoveMemory(int thread, Lane& lane) const;
+  void CheckOut(int thread, Lane& lane) const;
 
   fabric::Fabric& fabric_;
   const CheckoutLoopOptions options_;
+  const tpcw::ProductChoice choice_;
+  const size_t order_bytes_;  // with its lines
   std::unique_ptr<fabric::MemoryRegion> products_;
   std::unique_ptr<fabric::MemoryRegion> orders_;  // of each thread: a ring of orders with their lines
+  std::optional<Work> filled_for_;
 };
 
 }  // namespace nam::bench

@@ -31,8 +31,9 @@ class BenchCommandLine final : public CommandLine {
 
  private:
   void AddBench() {
-    CLI::App* checkout = Command("checkout", "transactions beside a bare loop, SQLite and two-phase commit",
-                                 [this] { return RunCheckoutBench(checkout_bench_); });
+    CLI::App* checkout =
+        Command("checkout", "transactions beside loops without any, SQLite and two-phase commit",
+                [this] { return RunCheckoutBench(checkout_bench_); });
     Add(checkout, "--fabric", checkout_bench_.fabric,
         "shm, tcp or verbs; or sim, for a figure in virtual time (shm)");
     Add(checkout, "--memory-servers", checkout_bench_.memory_servers, "how many");

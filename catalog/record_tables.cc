@@ -1,5 +1,6 @@
 #include "catalog/record_tables.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <string>
@@ -61,8 +62,11 @@ absl::Status CheckExtents(const google::protobuf::RepeatedPtrField<proto::Record
 
 absl::Status CheckNewRecordTable(const proto::Table& table) {
   // Nothing else may stand in the place of the transaction state.
-  const bool state =
-      table.record().parts_size() == 1 && table.record().parts(0).kind() == proto::TRANSACTION_STATE;
+  const auto& parts = table.record().parts();
+  const bool state = !parts.empty() && parts[0].kind() == proto::TRANSACTION_STATE &&
+                     std::all_of(parts.begin() + 1, parts.end(), [](const proto::RecordPart& part) {
+                       return part.kind() == proto::TRANSACTION_LOGS;
+                     });
   if (state != (table.name() == kTransactionsTable)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("table `%s`: that name is of the transaction state, and of it alone", table.name()));
@@ -121,6 +125,8 @@ void CountUsage(proto::Table& table) {
   if (!table.has_record()) return;
   std::map<uint32_t, std::pair<uint64_t, uint64_t>> extents;  // by server: how many, of how many bytes
   for (const proto::RecordPart& part : table.record().parts()) {
+    // The transaction state goes with one memory server, whatever becomes of others, which have logs.
+    if (part.kind() == proto::TRANSACTION_LOGS) continue;
     for (const proto::RecordExtent& extent : part.extents()) {
       auto& [count, bytes] = extents[extent.server()];
       ++count;

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/system_names.h"
 #include "catalog/record_tables.h"
 #include "catalog/service.h"
 
@@ -110,7 +111,7 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
 }
 
 absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginExtendRequest& request) {
-  NAM_RETURN_IF_ERROR(CheckNotSystem(request.table(), false));
+  NAM_RETURN_IF_ERROR(CheckNotSystem(request.table(), /*may=*/request.table() == kTransactionsTable));
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
@@ -152,6 +153,10 @@ absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
   if (part == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrFormat("table `%s` has no part `%s`", load.table, request.part()));
+  }
+  if (load.table == kTransactionsTable && part->kind() != proto::TRANSACTION_LOGS) {
+    return absl::PermissionDeniedError(
+        absl::StrFormat("of `%s` only the logs grow", std::string_view(kTransactionsTable)));
   }
   if (part->extents_size() != static_cast<int>(request.expected_extents())) {
     return absl::AbortedError(absl::StrFormat("part `%s` of table `%s` has %d extents by now, not %d",

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "txn/client_log.h"
 #include "txn/reconnecting_session.h"
 #include "txn/transaction_state.h"
 
@@ -19,6 +20,18 @@ constexpr int kSessionsMax = 100;
 constexpr int kLivesMax = 3;
 /// Longer than a memory server without power stays suspect.
 constexpr int64_t kTablesUsMax = 300'000'000;
+
+/// What stays when all tables are dropped; at most, if memory servers have died.
+uint64_t StateBytesOf(Client& client) {
+  const auto state = client.attachment().catalog().GetTable(txn::kStateTable);
+  uint64_t bytes = 0;
+  if (!state.ok()) return bytes;
+  for (const proto::RecordPart& part : (*state)->record().parts()) {
+    const bool logs = part.kind() == proto::TRANSACTION_LOGS;
+    bytes += static_cast<uint64_t>(part.extents_size()) * (logs ? txn::kLogExtentBytes : txn::kStateBytes);
+  }
+  return bytes;
+}
 
 }  // namespace
 
@@ -216,7 +229,7 @@ void TransactionWorkload::DropAll() {
   for (int attempt = 0; attempt < Examiner::kAttemptsMax; ++attempt) {
     if (attempt > 0) examiner_.Pause(Examiner::kAttemptPauseUs);
     const absl::Status dropped = DropTables(*client);
-    if (dropped.ok()) return examiner_.AwaitFreed(txn::kStateBytes);
+    if (dropped.ok()) return examiner_.AwaitFreed(StateBytesOf(*client));
     examiner_.CheckClean("drop", dropped, {});
   }
   examiner_.Fail("the tables could not be dropped");

@@ -2,11 +2,11 @@
 
 namespace nam::storage {
 
-uint32_t VictimSlot(std::span<const uint64_t> version_words, uint64_t newest) {
+uint32_t VictimSlot(VersionWords words, uint64_t newest) {
   uint32_t victim = 0;
   uint64_t oldest = ~uint64_t{0};
-  for (uint32_t slot = 0; slot < version_words.size(); ++slot) {
-    const uint64_t timestamp = VersionWord(version_words[slot]).timestamp();
+  for (uint32_t slot = 0; slot < words.size(); ++slot) {
+    const uint64_t timestamp = words[slot].timestamp();
     if (timestamp > newest) return slot;
     if (timestamp < oldest) {
       oldest = timestamp;
@@ -16,8 +16,7 @@ uint32_t VictimSlot(std::span<const uint64_t> version_words, uint64_t newest) {
   return victim;
 }
 
-VersionChoice ChooseVersion(RecordHeader before, std::span<const uint64_t> version_words, RecordHeader after,
-                            uint64_t snapshot) {
+VersionChoice ChooseVersion(RecordHeader before, VersionWords words, RecordHeader after, uint64_t snapshot) {
   using Outcome = VersionChoice::Outcome;
   if (before.timestamp() != after.timestamp()) return {.outcome = Outcome::kMoved};
   const uint64_t newest = before.timestamp();
@@ -25,23 +24,26 @@ VersionChoice ChooseVersion(RecordHeader before, std::span<const uint64_t> versi
   // While the timestamp stays, all that can change is the victim, and only under a lock.
   const bool quiet = before == after && !before.locked();
   if (quiet && newest <= snapshot) [[likely]] {
-    for (uint32_t slot = 0; slot < version_words.size(); ++slot) {
-      const VersionWord version(version_words[slot]);
+    for (uint32_t slot = 0; slot < words.size(); ++slot) {
+      const VersionWord version = words[slot];
       if (version.timestamp() == newest) return {Outcome::kVersion, slot, version};
     }
   }
-  const uint32_t victim = VictimSlot(version_words, newest);
+  const uint32_t victim = VictimSlot(words, newest);
   const uint64_t limit = snapshot < newest ? snapshot : newest;
 
   VersionChoice choice;
-  bool complete = false;  // nothing older than what is there was ever replaced
-  for (uint32_t slot = 0; slot < version_words.size(); ++slot) {
-    const VersionWord version(version_words[slot]);
+  bool complete = false;      // nothing older than what is there was ever replaced
+  bool newest_there = false;  // else the words are older than the header that was READ before them
+  for (uint32_t slot = 0; slot < words.size(); ++slot) {
+    const VersionWord version = words[slot];
     if (version.timestamp() == 0 || version.timestamp() > newest) continue;
     complete = complete || version.first();
+    newest_there = newest_there || version.timestamp() == newest;
     if (version.timestamp() > limit || version.timestamp() <= choice.version.timestamp()) continue;
     choice = {Outcome::kVersion, slot, version};
   }
+  if (!newest_there) return {.outcome = Outcome::kMoved};
   if (choice.outcome == Outcome::kVersion) {
     if (choice.slot == victim && !quiet) return {.outcome = Outcome::kMoved};
     return choice;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -8,11 +9,21 @@
 /// A row of a record table with its versions, as it lies in a memory server, and what its words say. Pure
 /// functions: what is READ and when is txn/'s. The paper's section 4.2, table 1; docs/design/transactions.md.
 ///
-///     word 0      unlocked   0 │ rollbacks 15 │ timestamp 48     of the newest version
-///                 locked     1 │ client 15    │ timestamp 48
-///                 free       0
-///     word 1 … n  of slot 0 … n-1:  deleted 1 │ first 1 │ 0 14 │ timestamp 48;   0: nothing there
-///     then        slot 0 … n-1, row_bytes each, padded to 8 bytes; the block padded to 64
+///     ┌────────┬──────┬─────────────┬──────┬─────────────┬─ … ─┬─────────┐
+///     │ header │ word │ row         │ word │ row         │     │ padding │
+///     └────────┴──────┴─────────────┴──────┴─────────────┴─ … ─┴─────────┘
+///     0        8      16            └──────── slot 1 ──┘           multiple of 64
+///              └────── slot 0 ────┘   a multiple of 8 bytes: the row padded behind its version word
+///
+///     header   unlocked   0 │ rollbacks 15 │ timestamp 48     of the newest version
+///              locked     1 │ client 15    │ timestamp 48
+///              free       0
+///     word     deleted 1 │ first 1 │ 0 14 │ timestamp 48;     0: the slot is empty
+///
+/// A version is one contiguous WRITE: its word and, behind it, its row. A new block's header precedes both,
+/// so an insert is one WRITE, too. A READ of a slot brings the version word with the row. A slot has no
+/// checksum, and fields lie at fixed offsets: a writer that knows a slot's content may WRITE the version word
+/// and only the fields that differ.
 ///
 /// `first` marks the version that an insert made: nothing is older. `rollbacks` makes a header that was
 /// locked and given back differ from what it was before, as its victim may have changed meanwhile.
@@ -24,7 +35,7 @@ inline constexpr uint32_t kClientMax = (1u << 15) - 1;
 inline constexpr uint32_t kVersionsMax = 16;
 inline constexpr uint32_t kRowBytesMax = 64u << 10;
 
-/// Word 0.
+/// The first word of a block.
 class RecordHeader {
  public:
   constexpr RecordHeader() = default;
@@ -53,7 +64,7 @@ class RecordHeader {
   uint64_t word_ = 0;
 };
 
-/// Words 1 … n.
+/// The first word of a slot.
 class VersionWord {
  public:
   constexpr VersionWord() = default;
@@ -79,17 +90,37 @@ struct RecordGeometry {
     NAM_CHECK(row_bytes > 0 && row_bytes <= kRowBytesMax && versions > 0 && versions <= kVersionsMax);
     return {row_bytes, versions < 2 ? 2 : versions};
   }
-  constexpr uint32_t slot_bytes() const { return (row_bytes + 7) / 8 * 8; }
-  /// Word 0 and those of the slots.
-  constexpr uint32_t words_bytes() const { return 8 + 8 * slots; }
-  constexpr uint32_t slot_offset(uint32_t slot) const { return words_bytes() + slot * slot_bytes(); }
-  constexpr uint32_t block_bytes() const { return (slot_offset(slots) + 63) / 64 * 64; }
-  static constexpr uint32_t word_offset(uint32_t slot) { return 8 + 8 * slot; }
+  /// A version as it is written: its word and its row.
+  constexpr uint32_t version_bytes() const { return 8 + row_bytes; }
+  constexpr uint32_t slot_bytes() const { return (version_bytes() + 7) / 8 * 8; }
+  constexpr uint32_t word_offset(uint32_t slot) const { return 8 + slot * slot_bytes(); }
+  constexpr uint32_t row_offset(uint32_t slot) const { return word_offset(slot) + 8; }
+  constexpr uint32_t block_bytes() const { return (word_offset(slots) + 63) / 64 * 64; }
+};
+
+/// The version words of a block, by slot: where they lie in a copy of it, or gathered.
+class VersionWords {
+ public:
+  VersionWords(const std::byte* block, const RecordGeometry& geometry)
+      : first_(reinterpret_cast<const uint64_t*>(block) + 1),
+        stride_(geometry.slot_bytes() / 8),
+        size_(geometry.slots) {}
+  constexpr explicit VersionWords(std::span<const uint64_t> gathered)
+      : first_(gathered.data()), stride_(1), size_(static_cast<uint32_t>(gathered.size())) {}
+  constexpr uint32_t size() const { return size_; }
+  constexpr VersionWord operator[](uint32_t slot) const {
+    return VersionWord(first_[size_t{slot} * stride_]);
+  }
+
+ private:
+  const uint64_t* first_;
+  uint32_t stride_;  // in words
+  uint32_t size_;
 };
 
 /// The slot that the next version goes to: what a client that died has left, else the oldest. It may be
 /// written to whenever the header is locked.
-uint32_t VictimSlot(std::span<const uint64_t> version_words, uint64_t newest);
+uint32_t VictimSlot(VersionWords words, uint64_t newest);
 
 /// What a snapshot sees of a block whose words were READ between two READs of its header.
 struct VersionChoice {
@@ -103,7 +134,6 @@ struct VersionChoice {
   uint32_t slot = 0;
   VersionWord version;
 };
-VersionChoice ChooseVersion(RecordHeader before, std::span<const uint64_t> version_words, RecordHeader after,
-                            uint64_t snapshot);
+VersionChoice ChooseVersion(RecordHeader before, VersionWords words, RecordHeader after, uint64_t snapshot);
 
 }  // namespace nam::storage

@@ -163,6 +163,12 @@ uint64_t ValueOfRow(std::span<const std::byte> row, bool sound) {
   return sound ? LoadedWord(stored) : XXH3_64bits(row.data(), row.size()) | uint64_t{1} << 63;
 }
 
+void WriteNewProduct(const CheckoutOptions& options, uint64_t id, std::span<std::byte> row) {
+  const int64_t price = 100 + static_cast<int64_t>(id * 7919 % 9900);
+  // Clients' writes begin at 2^40.
+  WriteRow(ProductRow{{.id = id, .write = id + 1, .check = 0}, options.initial_stock, price}, row);
+}
+
 absl::StatusOr<uint64_t> LoadProducts(const CheckoutOptions& options, txn::Session& session,
                                       const std::function<bool(uint64_t)>& progress) {
   NAM_RETURN_IF_ERROR(options.Validate());
@@ -174,9 +180,7 @@ absl::StatusOr<uint64_t> LoadProducts(const CheckoutOptions& options, txn::Sessi
     NAM_RETURN_IF_ERROR(RunUnlessLost([&]() -> absl::Status {
       NAM_RETURN_IF_ERROR(session.Begin());
       for (uint64_t id = first; id < end; ++id) {
-        const int64_t price = 100 + static_cast<int64_t>(id * 7919 % 9900);
-        // Clients' writes begin at 2^40.
-        WriteRow(ProductRow{{.id = id, .write = id + 1, .check = 0}, options.initial_stock, price}, row);
+        WriteNewProduct(options, id, row);
         NAM_RETURN_IF_ERROR(session.Insert(products, row));
       }
       NAM_ASSIGN_OR_RETURN(last_commit, session.Commit());
@@ -187,12 +191,65 @@ absl::StatusOr<uint64_t> LoadProducts(const CheckoutOptions& options, txn::Sessi
   return last_commit;
 }
 
+void Purchase::Draw() {
+  for (size_t i = 0; i < kLinesPerOrder; ++i) {
+    const auto taken = [&](uint64_t product) {
+      return std::any_of(bought_.begin(), bought_.begin() + static_cast<ptrdiff_t>(i),
+                         [&](const Line& line) { return line.product == product; });
+    };
+    do {
+      bought_[i].product = choice_.Draw(random_);
+    } while (taken(bought_[i].product));
+    bought_[i].quantity =
+        1 + static_cast<int64_t>(random_.Below(static_cast<uint64_t>(options_.quantity_max)));
+  }
+}
+
+bool Purchase::Take(size_t line, std::span<const std::byte> row) {
+  const auto words = ReadRow<ProductRow>(row);
+  if (!words.has_value() || words->id != bought_[line].product) return false;
+  read_[line] = *words;
+  return true;
+}
+
+int64_t Purchase::RestockedBy(size_t line) const {
+  const bool short_of = read_[line].stock - bought_[line].quantity < options_.restock_below;
+  return short_of ? options_.restock_quantity : 0;
+}
+
+uint64_t Purchase::FillOrder(uint64_t order, std::span<std::byte> row) {
+  int64_t total = 0;
+  for (size_t i = 0; i < kLinesPerOrder; ++i) total += bought_[i].quantity * read_[i].price;
+  const uint64_t write = NextWrite();
+  WriteRow(OrderRow{{.id = order, .write = write, .check = 0}, kLinesPerOrder, total}, row);
+  return write;
+}
+
+uint64_t Purchase::FillLine(uint64_t order, size_t line, std::span<std::byte> row) {
+  const Line& bought = bought_[line];
+  const uint64_t write = NextWrite();
+  WriteRow(LineRow{{.id = LineId(order, line), .write = write, .check = 0},
+                   bought.product,
+                   bought.quantity,
+                   RestockedBy(line),
+                   read_[line].price},
+           row);
+  return write;
+}
+
+uint64_t Purchase::FillProduct(size_t line, std::span<std::byte> row) {
+  ProductRow product = read_[line];
+  product.stock += RestockedBy(line) - bought_[line].quantity;
+  product.write = NextWrite();
+  WriteRow(product, row);
+  return product.write;
+}
+
 CheckoutClient::CheckoutClient(const CheckoutOptions& options, const ProductChoice& choice, uint32_t client,
                                uint64_t seed, txn::Session& session, txn::HistoryRecorder* recorder)
     : options_(options),
-      choice_(choice),
       client_(client),
-      random_(seed),
+      purchase_(options, choice, client, seed),
       session_(session),
       recorder_(recorder),
       product_rows_(kLinesPerOrder * options.product_bytes),
@@ -214,20 +271,6 @@ absl::StatusOr<std::unique_ptr<CheckoutClient>> CheckoutClient::Open(const Check
   return opened;
 }
 
-void CheckoutClient::Next() {
-  for (size_t i = 0; i < kLinesPerOrder; ++i) {
-    const auto taken = [&](uint64_t product) {
-      return std::any_of(bought_.begin(), bought_.begin() + static_cast<ptrdiff_t>(i),
-                         [&](const Line& line) { return line.product == product; });
-    };
-    do {
-      bought_[i].product = choice_.Draw(random_);
-    } while (taken(bought_[i].product));
-    bought_[i].quantity =
-        1 + static_cast<int64_t>(random_.Below(static_cast<uint64_t>(options_.quantity_max)));
-  }
-}
-
 void CheckoutClient::Record(OperationKind kind, HistoryTable table, uint64_t key, uint64_t value) {
   if (recorder_ == nullptr) return;
   const uint64_t record = txn::RecordId(table, key);
@@ -243,49 +286,33 @@ absl::Status CheckoutClient::BeginAndReadProducts() {
   std::array<Key, kLinesPerOrder> keys;
   const std::span<std::byte> rows(product_rows_);
   for (size_t i = 0; i < kLinesPerOrder; ++i) {
-    keys[i] = KeyOf(bought_[i].product);
+    keys[i] = KeyOf(purchase_.product(i));
     lookups[i] = {products_, keys[i], rows.subspan(i * options_.product_bytes, options_.product_bytes)};
   }
   NAM_RETURN_IF_ERROR(session_.BeginAndRead(lookups));
   if (recorder_ != nullptr) recorder_->Begin(session_.snapshot());
   bool all_sound = true;
   for (size_t i = 0; i < kLinesPerOrder; ++i) {
+    const uint64_t product = purchase_.product(i);
     if (!lookups[i].found) {
-      Record(OperationKind::kRead, kProductsHistory, bought_[i].product, txn::kNoValue);
+      Record(OperationKind::kRead, kProductsHistory, product, txn::kNoValue);
       return absl::DataLossError("checkout: a product is not there");
     }
-    const auto words = ReadRow<ProductRow>(lookups[i].row);
-    const bool sound = words.has_value() && words->id == bought_[i].product;
-    Record(OperationKind::kRead, kProductsHistory, bought_[i].product, ValueOfRow(lookups[i].row, sound));
+    const bool sound = purchase_.Take(i, lookups[i].row);
+    Record(OperationKind::kRead, kProductsHistory, product, ValueOfRow(lookups[i].row, sound));
     all_sound &= sound;
-    if (sound) read_[i] = *words;
     torn_rows_ += !sound;
   }
   return all_sound ? absl::OkStatus() : absl::DataLossError("checkout: a row is torn");
 }
 
-int64_t CheckoutClient::RestockedBy(size_t line) const {
-  const bool short_of = read_[line].stock - bought_[line].quantity < options_.restock_below;
-  return short_of ? options_.restock_quantity : 0;
-}
-
 absl::Status CheckoutClient::InsertOrder() {
   const uint64_t order = OrderId(client_, orders_.size() - 1);
-  int64_t total = 0;
-  for (size_t i = 0; i < kLinesPerOrder; ++i) total += bought_[i].quantity * read_[i].price;
-  const uint64_t order_write = NextWrite();
-  WriteRow(OrderRow{{.id = order, .write = order_write, .check = 0}, kLinesPerOrder, total}, order_row_);
-  Record(OperationKind::kInsert, kOrdersHistory, order, order_write);
+  Record(OperationKind::kInsert, kOrdersHistory, order, purchase_.FillOrder(order, order_row_));
   NAM_RETURN_IF_ERROR(session_.Insert(orders_table_, order_row_));
   for (size_t i = 0; i < kLinesPerOrder; ++i) {
-    const uint64_t id = LineId(order, i), write = NextWrite();
-    WriteRow(LineRow{{.id = id, .write = write, .check = 0},
-                     bought_[i].product,
-                     bought_[i].quantity,
-                     RestockedBy(i),
-                     read_[i].price},
-             line_row_);
-    Record(OperationKind::kInsert, kOrderLinesHistory, id, write);
+    const uint64_t write = purchase_.FillLine(order, i, line_row_);
+    Record(OperationKind::kInsert, kOrderLinesHistory, LineId(order, i), write);
     NAM_RETURN_IF_ERROR(session_.Insert(lines_, line_row_));
   }
   return absl::OkStatus();
@@ -293,12 +320,9 @@ absl::Status CheckoutClient::InsertOrder() {
 
 absl::Status CheckoutClient::UpdateStocks() {
   for (size_t i = 0; i < kLinesPerOrder; ++i) {
-    ProductRow product = read_[i];
-    product.stock += RestockedBy(i) - bought_[i].quantity;
-    product.write = NextWrite();
     const auto row = std::span<std::byte>(product_rows_).first(options_.product_bytes);
-    WriteRow(product, row);
-    Record(OperationKind::kUpdate, kProductsHistory, product.id, product.write);
+    const uint64_t write = purchase_.FillProduct(i, row);
+    Record(OperationKind::kUpdate, kProductsHistory, purchase_.product(i), write);
     NAM_RETURN_IF_ERROR(session_.Update(products_, row));
   }
   return absl::OkStatus();

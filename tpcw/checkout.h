@@ -120,6 +120,48 @@ absl::Status RunUnlessLost(const Transaction& transaction) {
 absl::StatusOr<uint64_t> LoadProducts(const CheckoutOptions& options, txn::Session& session,
                                       const std::function<bool(uint64_t)>& progress);
 
+/// What checkouts buy, one after the other, and the rows that they write: all of a checkout but its
+/// transaction. One thread's.
+///
+///     Draw ─▶ Take: each product's row, as it was read ─▶ Fill…: the rows that the purchase makes
+///
+/// Fill… may be repeated, as a transaction is; every row is then another write.
+class Purchase {
+ public:
+  /// `client` as CheckoutClient's. `choice` outlives it.
+  Purchase(const CheckoutOptions& options, const ProductChoice& choice, uint32_t client, uint64_t seed)
+      : options_(options), choice_(choice), client_(client), random_(seed) {}
+
+  /// Draws products, all different, and quantities.
+  void Draw();
+  uint64_t product(size_t line) const { return bought_[line].product; }
+  /// Checks the row of a line's product. False: it is torn, or another's.
+  bool Take(size_t line, std::span<const std::byte> row);
+  /// The result is the number of the write that the row carries.
+  uint64_t FillOrder(uint64_t order, std::span<std::byte> row);
+  uint64_t FillLine(uint64_t order, size_t line, std::span<std::byte> row);
+  uint64_t FillProduct(size_t line, std::span<std::byte> row);
+
+ private:
+  struct Line {
+    uint64_t product;
+    int64_t quantity;
+  };
+  uint64_t NextWrite() { return (uint64_t{client_} + 1) << 40 | ++writes_; }
+  int64_t RestockedBy(size_t line) const;
+
+  const CheckoutOptions options_;
+  const ProductChoice& choice_;
+  const uint32_t client_;
+  RandomStream random_;
+  uint64_t writes_ = 0;
+  std::array<Line, kLinesPerOrder> bought_ = {};
+  std::array<ProductRow, kLinesPerOrder> read_ = {};
+};
+
+/// A product as it is before the first purchase.
+void WriteNewProduct(const CheckoutOptions& options, uint64_t id, std::span<std::byte> row);
+
 /// A client's checkouts, one after the other. Used by one thread.
 class CheckoutClient {
  public:
@@ -133,7 +175,7 @@ class CheckoutClient {
                                                               txn::HistoryRecorder* recorder);
 
   /// Draws what is bought next.
-  void Next();
+  void Next() { purchase_.Draw(); }
   /// One transaction that buys it, under a new order number. None: committed. Another error than an abort
   /// leaves open what became of it.
   absl::StatusOr<std::optional<txn::AbortReason>> Try();
@@ -145,34 +187,23 @@ class CheckoutClient {
   uint64_t torn_rows() const { return torn_rows_; }
 
  private:
-  struct Line {
-    uint64_t product;
-    int64_t quantity;
-  };
-
   CheckoutClient(const CheckoutOptions& options, const ProductChoice& choice, uint32_t client, uint64_t seed,
                  txn::Session& session, txn::HistoryRecorder* recorder);
   absl::Status BeginAndReadProducts();
   absl::Status InsertOrder();
   absl::Status UpdateStocks();
   absl::Status Work();
-  uint64_t NextWrite() { return (uint64_t{client_} + 1) << 40 | ++writes_; }
   void Record(txn::OperationKind kind, HistoryTable table, uint64_t key, uint64_t value);
-  int64_t RestockedBy(size_t line) const;
 
   const CheckoutOptions options_;
-  const ProductChoice& choice_;
   const uint32_t client_;
-  RandomStream random_;
+  Purchase purchase_;
   txn::Session& session_;
   txn::HistoryRecorder* const recorder_;
   txn::TableHandle products_, orders_table_, lines_;
 
-  uint64_t writes_ = 0;
   std::vector<OrderState> orders_;
   uint64_t torn_rows_ = 0;
-  std::array<Line, kLinesPerOrder> bought_ = {};
-  std::array<ProductRow, kLinesPerOrder> read_ = {};
   std::vector<std::byte> product_rows_, order_row_, line_row_;
 };
 

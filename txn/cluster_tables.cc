@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "catalog/record_extents.h"
 #include "storage/record_block.h"
+#include "txn/client_log.h"
 #include "txn/hash_index.h"
 #include "txn/record_layout.h"
 #include "txn/table_extents.h"
@@ -23,6 +24,7 @@ constexpr uint64_t kExtentBytesMax = uint64_t{64} << 20;
 constexpr uint64_t kExtentsWanted = 16;
 constexpr uint32_t kKeyBytesMax = 1'024;
 constexpr int64_t kSettlePauseUs = 1'000'000;
+constexpr size_t kLogExtentsAtFirst = 16;
 
 // Few extents for what is expected, and none without room for some chunks.
 uint64_t ExtentBytesFor(const storage::RecordGeometry& geometry, uint64_t rows) {
@@ -282,7 +284,14 @@ absl::Status ClusterTables::MakeState() {
   proto::RecordPart& part = *record.add_parts();
   part.set_name(kRecordsPart);
   part.set_kind(proto::TRANSACTION_STATE);
-  const absl::Status created = CreateRecordTable(attachment_, fresh, {1});
+  proto::RecordPart& logs = *record.add_parts();
+  logs.set_name(kLogsPart);
+  logs.set_kind(proto::TRANSACTION_LOGS);
+  static_assert(kLogExtentBytes == catalog::kLogExtentBytes);
+  // One on each memory server, as far as there are some for a beginning.
+  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> servers, attachment_.Members(proto::ROLE_MEMORY));
+  const auto log_extents = static_cast<uint32_t>(std::clamp<size_t>(servers.size(), 1, kLogExtentsAtFirst));
+  const absl::Status created = CreateRecordTable(attachment_, fresh, {1, log_extents});
   return absl::IsAlreadyExists(created) ? absl::OkStatus() : created;
 }
 
@@ -301,6 +310,7 @@ absl::StatusOr<TransactionState> ClusterTables::State() {
   TransactionState state;
   NAM_ASSIGN_OR_RETURN(state.timestamps, ParseTimestampKind((*table)->record().timestamps()));
   NAM_ASSIGN_OR_RETURN(state.extents, TableExtents::Open(attachment_, kStateTable, kRecordsPart));
+  NAM_ASSIGN_OR_RETURN(state.logs, TableExtents::Open(attachment_, kStateTable, kLogsPart));
   const std::lock_guard lock(mutex_);
   if (state_.extents == nullptr) state_ = std::move(state);
   return state_;

@@ -18,6 +18,7 @@ namespace nam::txn {
 /// The catalog's name of the transaction state.
 inline constexpr char kStateTable[] = "nam.transactions";
 inline constexpr char kRecordsPart[] = "rows";
+inline constexpr char kLogsPart[] = "logs";  // of the transaction state
 inline constexpr char kKeyPart[] = "key";
 inline constexpr char kNumbersPart[] = "numbers";  // only of a table with numbered columns
 

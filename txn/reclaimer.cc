@@ -4,7 +4,6 @@
 
 #include "base/status_macros.h"
 #include "storage/record_block.h"
-#include "txn/intent_log.h"
 
 namespace nam::txn {
 namespace {
@@ -13,7 +12,6 @@ using storage::RecordHeader;
 using storage::VersionWord;
 
 constexpr size_t kPortionMax = 64;
-static_assert(kPortionMax <= kLogEntriesMax);
 constexpr size_t kRowsBytesMax = 256 << 10;  // of scratch memory
 
 /// How many records are looked at together.
@@ -69,10 +67,15 @@ absl::StatusOr<std::vector<Reclaimer::Grave>> Reclaimer::FindGraves(RecordTable&
   const storage::RecordGeometry& geometry = table.geometry();
   std::vector<const uint64_t*> blocks;
   for (const uint64_t record : records) {
-    std::byte* const words = batch_.Scratch(geometry.words_bytes());
+    auto* const words = reinterpret_cast<uint64_t*>(batch_.Scratch(8 + 8 * geometry.slots));
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, table.Block(record));
-    batch_.Read(block, words, geometry.words_bytes());
-    blocks.push_back(reinterpret_cast<const uint64_t*>(words));
+    batch_.Read(block, reinterpret_cast<std::byte*>(words), 8);
+    for (uint32_t slot = 0; slot < geometry.slots; ++slot) {
+      storage::Channel::Target word = block;
+      word.address.offset += geometry.word_offset(slot);
+      batch_.Read(word, reinterpret_cast<std::byte*>(words + 1 + slot), 8);
+    }
+    blocks.push_back(words);
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   std::vector<Grave> graves;
@@ -99,7 +102,7 @@ absl::Status Reclaimer::HashKeys(RecordTable& table, std::span<Grave> graves) {
   for (Grave& grave : graves) {
     std::byte* const row = batch_.Scratch(bytes);
     NAM_ASSIGN_OR_RETURN(storage::Channel::Target block, table.Block(grave.record));
-    block.address.offset += table.geometry().slot_offset(grave.slot);
+    block.address.offset += table.geometry().row_offset(grave.slot);
     batch_.Read(block, row, bytes);
     grave.row = row;
   }
@@ -109,17 +112,15 @@ absl::Status Reclaimer::HashKeys(RecordTable& table, std::span<Grave> graves) {
 }
 
 absl::Status Reclaimer::Announce(RecordTable& table, std::span<const Grave> graves) {
-  std::vector<LogEntry> entries;
+  NAM_ASSIGN_OR_RETURN(LogEncoder log, log_.Start(graves.size() * LoggedBytes(0)));
   for (const Grave& grave : graves) {
-    entries.push_back({.allocation = table.description().allocation.value(),
-                       .record = grave.record | LogEntry::kReclaim,
-                       .header = grave.header.word(),
-                       .key_hash = grave.hash});
+    const LogEntry entry{.allocation = table.description().allocation.value(),
+                         .record = grave.record | LogEntry::kReclaim,
+                         .header = grave.header.word(),
+                         .key_hash = grave.hash};
+    log.Add(entry, nullptr);
   }
-  std::byte* const log = batch_.Scratch(LogBytes(entries.size()));
-  EncodeLog(entries, log);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.log(client_)));
-  batch_.Write(log, static_cast<uint32_t>(LogBytes(entries.size())), target);
+  NAM_RETURN_IF_ERROR(log_.AddWrites(log));
   return batch_.Execute();
 }
 

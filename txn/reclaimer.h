@@ -8,10 +8,9 @@
 
 #include "absl/status/status.h"
 #include "storage/verb_batch.h"
-#include "txn/extent_space.h"
+#include "txn/client_log.h"
 #include "txn/record_table.h"
 #include "txn/timestamps.h"
-#include "txn/transaction_state.h"
 
 namespace nam::txn {
 
@@ -26,14 +25,8 @@ class Reclaimer {
   /// Told of every row of an indexed table whose block was freed.
   using Buried =
       std::function<void(RecordTable& table, uint64_t record, const std::byte* row, uint64_t deleted_at)>;
-  Reclaimer(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch, Timestamps& timestamps,
-            uint32_t client, Buried buried)
-      : state_(state),
-        geometry_(geometry),
-        batch_(batch),
-        timestamps_(timestamps),
-        client_(client),
-        buried_(std::move(buried)) {}
+  Reclaimer(ClientLog& log, storage::VerbBatch& batch, Timestamps& timestamps, uint32_t client, Buried buried)
+      : log_(log), batch_(batch), timestamps_(timestamps), client_(client), buried_(std::move(buried)) {}
 
   /// Of `records`, of a chunk that this client owns, those that it has freed come to `freed`. The result is
   /// how many are deleted, but still seen by somebody.
@@ -51,8 +44,7 @@ class Reclaimer {
   absl::Status Lock(RecordTable& table, std::vector<Grave>& graves);
   absl::Status Free(RecordTable& table, std::span<const Grave> graves);
 
-  ExtentSpace& state_;
-  const StateGeometry geometry_;
+  ClientLog& log_;
   storage::VerbBatch& batch_;
   Timestamps& timestamps_;
   const uint32_t client_;

@@ -12,10 +12,12 @@ constexpr int kLooksMax = 8;  // chunks that are looked through in vain before t
 
 }  // namespace
 
-absl::StatusOr<uint64_t> RecordAllocator::Allocate(storage::VerbBatch& batch) {
+absl::StatusOr<uint64_t> RecordAllocator::Allocate(storage::VerbBatch& batch, bool* zeroed) {
   while (free_.empty()) NAM_RETURN_IF_ERROR(TakeChunk(batch));
   const uint64_t record = free_.back();
   free_.pop_back();
+  if (zeroed != nullptr) *zeroed = record >= zeroed_from_;
+  zeroed_from_ = std::max(zeroed_from_, record + 1);
   return record;
 }
 
@@ -117,7 +119,7 @@ absl::StatusOr<std::span<const uint64_t>> RecordAllocator::ReadWords(storage::Ve
                                                                      size_t extent) {
   std::byte* const words = batch.Scratch(layout_.chunks * 8);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target,
-                       space_.Resolve(layout_.ChunkPosition(extent * layout_.chunks)));
+                       space_.Resolve(layout_.ChunkPosition(layout_.ChunkNumber(extent, 0))));
   batch.Read(target, words, static_cast<uint32_t>(layout_.chunks * 8));
   NAM_RETURN_IF_ERROR(batch.Execute());
   return std::span<const uint64_t>(reinterpret_cast<const uint64_t*>(words), layout_.chunks);
@@ -128,12 +130,12 @@ absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t cli
   auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
   const size_t kept = batch.scratch_used();
   for (size_t extent = 0; extent < space_.extents(); ++extent) {
-    if (space_.Lost(layout_.ChunkPosition(extent * layout_.chunks))) continue;
+    if (space_.Lost(layout_.ChunkPosition(layout_.ChunkNumber(extent, 0)))) continue;
     NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, ReadWords(batch, extent));
     for (uint64_t i = 0; i < words.size(); ++i) {
       if (ChunkWord(words[i]).owner() != client) continue;
       NAM_ASSIGN_OR_RETURN(const storage::Channel::Target chunk,
-                           space_.Resolve(layout_.ChunkPosition(extent * layout_.chunks + i)));
+                           space_.Resolve(layout_.ChunkPosition(layout_.ChunkNumber(extent, i))));
       // How many of its blocks are free is not known: enough to be looked through.
       batch.FetchAdd(chunk, kFreedMin - (uint64_t{client} << 32), old);
       NAM_RETURN_IF_ERROR(batch.Execute());
@@ -144,7 +146,7 @@ absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t cli
 }
 
 absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t extent, bool had) {
-  const uint64_t first = extent * layout_.chunks;
+  const uint64_t first = layout_.ChunkNumber(extent, 0);
   NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, ReadWords(batch, extent));
   auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
   const size_t kept = batch.scratch_used();
@@ -161,6 +163,7 @@ absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t
     if (*old != word.word()) continue;
     chunk_ = first + at;
     next_ = at;
+    zeroed_from_ = (chunk_ + (had ? 1 : 0)) * kChunkRecords;
     if (had) {
       NAM_RETURN_IF_ERROR(FindFree(batch));
       if (!free_.empty()) return true;

@@ -22,9 +22,9 @@ class RecordAllocator {
   RecordAllocator(ExtentSpace& space, const RecordLayout& layout, uint32_t client)
       : space_(space), layout_(layout), client_(client) {}
 
-  /// The number of a block that is free and that nobody else is given. RESOURCE_EXHAUSTED: the memory
-  /// servers are full.
-  absl::StatusOr<uint64_t> Allocate(storage::VerbBatch& batch);
+  /// The number of a block that is free and that nobody else is given. *zeroed (if there): it never held a
+  /// row, so that all of it is 0. RESOURCE_EXHAUSTED: the memory servers are full.
+  absl::StatusOr<uint64_t> Allocate(storage::VerbBatch& batch, bool* zeroed = nullptr);
   /// What Allocate will probably give after `ahead` others.
   std::optional<uint64_t> Expected(size_t ahead) const {
     if (ahead >= free_.size()) return std::nullopt;
@@ -67,6 +67,7 @@ class RecordAllocator {
   const uint32_t client_;
   uint64_t chunk_ = kNone;
   std::vector<uint64_t> free_;  // of the chunk, in falling order
+  uint64_t zeroed_from_ = 0;    // blocks of the chunk from here on never held a row
   uint32_t deleted_ = 0;        // blocks of the chunk that may be free when somebody looks again
   struct Spent {
     uint64_t chunk;

@@ -14,7 +14,8 @@
 
 namespace nam::txn {
 
-/// Blocks up to this size are READ as a whole; of larger ones first the words, then the slot that is wanted.
+/// Blocks up to this size are READ as a whole; of larger ones first the words of all slots, then the slot
+/// that is wanted.
 inline constexpr uint32_t kWholeBlockBytesMax = 4'096;
 
 /// A block on its way here: READ between two READs of its header. Where it can be looked at in place the same
@@ -23,14 +24,14 @@ struct BlockRead {
   uint64_t record = 0;
   const std::byte* in_place = nullptr;
   static constexpr uint32_t kNoSlot = ~uint32_t{0};
-  uint32_t slot = kNoSlot;     // in place: what TakeSlot is to copy
+  uint32_t slot = kNoSlot;     // whose version has come, if not all of them have
   uint64_t* before = nullptr;  // scratch, as all here
   std::byte* block = nullptr;
   uint64_t* after = nullptr;
 
   storage::RecordHeader header() const { return storage::RecordHeader(*after); }
-  std::span<const uint64_t> version_words(const storage::RecordGeometry& geometry) const {
-    return {reinterpret_cast<const uint64_t*>(block) + 1, geometry.slots};
+  storage::VersionWords version_words(const storage::RecordGeometry& geometry) const {
+    return {block, geometry};
   }
 };
 
@@ -64,20 +65,27 @@ class RecordBlocks {
   /// is fetched so: which slot is wanted is known only when the words are there, and of few slots the others
   /// are soon written to.
   void FetchWords(const BlockRead& read) const {
-    storage::VerbBatch::Fetch<false>(read.in_place,
-                                     IsSmall() ? geometry().block_bytes() : geometry().words_bytes());
+    if (IsSmall()) [[likely]] {
+      storage::VerbBatch::Fetch<false>(read.in_place, geometry().block_bytes());
+    } else {
+      FetchScatteredWords(read);
+    }
   }
   void Take(BlockRead& read) const;
-  /// The slot of a block of which only the words have come, and the header once more.
+  /// The slot of a block of which only the words have come: its version word again, with the row, so that the
+  /// two are judged together; and the header once more.
   absl::Status AddReadSlot(BlockRead& read, uint32_t slot) const;
   void FetchSlot(const BlockRead& read) const {
     if (IsSmall() || read.slot == BlockRead::kNoSlot) return;
-    storage::VerbBatch::Fetch<false>(read.in_place + geometry().slot_offset(read.slot), geometry().row_bytes);
+    if (read.in_place == nullptr) return;
+    storage::VerbBatch::Fetch<false>(read.in_place + geometry().word_offset(read.slot),
+                                     geometry().version_bytes());
   }
   void TakeSlot(BlockRead& read) const;
 
  private:
-  bool IsSmall() const { return geometry().block_bytes() <= kWholeBlockBytesMax; }
+  bool IsSmall() const { return layout_.block_bytes <= kWholeBlockBytesMax; }
+  void FetchScatteredWords(const BlockRead& read) const;
 
   ExtentSpace& space_;
   const RecordLayout layout_;

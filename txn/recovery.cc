@@ -24,10 +24,12 @@ bool BecomesFree(const LogEntry& entry, bool committed) {
 
 }  // namespace
 
-Recovery::Recovery(Tables& tables, ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
-                   Timestamps& timestamps, const ClientSlot& self, TableOf table_of)
+Recovery::Recovery(Tables& tables, ExtentSpace& state, LogSpace& logs, StateGeometry geometry,
+                   storage::VerbBatch& batch, Timestamps& timestamps, const ClientSlot& self,
+                   TableOf table_of)
     : tables_(tables),
       state_(state),
+      logs_(logs),
       geometry_(geometry),
       batch_(batch),
       timestamps_(timestamps),
@@ -123,18 +125,21 @@ absl::StatusOr<bool> Recovery::Recover(uint32_t client) {
     NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotRecovererOffset, self_.word(), 0).status());
     return true;
   }
-  const absl::Status finished = Finish(client, owner_word).status();
+  const absl::Status finished = Finish(client, owner_word, /*locks=*/true).status();
   if (finished.ok()) return true;
   // Others may try before this session does again.
   NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotRecovererOffset, self_.word(), 0).status());
   return finished;
 }
 
-absl::StatusOr<std::optional<bool>> Recovery::Finish(uint32_t client, uint64_t owner_word) {
+absl::StatusOr<std::optional<bool>> Recovery::Finish(uint32_t client, uint64_t owner_word, bool locks) {
   NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> claimed, timestamps_.ClaimedBy(batch_, client));
-  NAM_ASSIGN_OR_RETURN(const bool committed, FinishTransaction(client, claimed));
+  NAM_ASSIGN_OR_RETURN(const uint64_t log, ReadWord(geometry_.slot(client) + kSlotLogOffset));
+  NAM_ASSIGN_OR_RETURN(const std::vector<LogEntry> entries, ReadLog(client, log, locks, claimed));
+  NAM_ASSIGN_OR_RETURN(const bool committed, FinishTransaction(client, claimed, entries));
   NAM_RETURN_IF_ERROR(timestamps_.Finish(batch_, client, claimed));
   NAM_RETURN_IF_ERROR(GiveChunksBack(client));
+  NAM_RETURN_IF_ERROR(logs_.GiveBackOf(batch_, client, log));
   const uint64_t snapshot_at = geometry_.slot(client) + kSlotSnapshotOffset;
   NAM_ASSIGN_OR_RETURN(const uint64_t snapshot, ReadWord(snapshot_at));
   NAM_RETURN_IF_ERROR(Swap(snapshot_at, snapshot, 0).status());
@@ -181,20 +186,37 @@ absl::StatusOr<std::optional<bool>> Recovery::RecoverLost(const LostClient& lost
   } else {
     SlotOwner owner = lost.owner;
     owner.state = SlotState::kLost;
-    NAM_ASSIGN_OR_RETURN(committed, Finish(lost.client, owner.word()));
+    NAM_ASSIGN_OR_RETURN(committed, Finish(lost.client, owner.word(), lost.locks));
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   batch_.Reset(kept);
   return committed;
 }
 
+absl::StatusOr<std::vector<LogEntry>> Recovery::ReadLog(uint32_t client, uint64_t first, bool locks,
+                                                        const std::vector<uint64_t>& claimed) {
+  std::vector<LogEntry> entries;
+  if (first == 0) return entries;
+  NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, logs_.Open());
+  NAM_RETURN_IF_ERROR(extents->FindNew());
+  std::byte* const segment = batch_.Scratch(kLogSegmentBytes);
+  LogDecoder log(client);
+  for (uint64_t position = first; position != 0;) {
+    if (extents->Lost(position)) return locks ? SearchRecords(client, claimed) : entries;
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, extents->Resolve(position));
+    batch_.Read(at, segment, kLogSegmentBytes);
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    const std::optional<uint64_t> next = log.Take(segment);
+    if (!next.has_value()) return entries;
+    position = *next;
+  }
+  for (const LogDecoder::Write& write : log.Writes()) entries.push_back(write.entry);
+  return entries;
+}
+
 // Whether it was committed.
-absl::StatusOr<bool> Recovery::FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed) {
-  std::byte* const log = batch_.Scratch(kLogBytes);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.log(client)));
-  batch_.Read(target, log, kLogBytes);
-  NAM_RETURN_IF_ERROR(batch_.Execute());
-  const std::vector<LogEntry> entries = DecodeLog(log);
+absl::StatusOr<bool> Recovery::FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed,
+                                                 std::span<const LogEntry> entries) {
   if (entries.empty()) return false;
   NAM_ASSIGN_OR_RETURN(const std::vector<Part> parts, PartsOf(entries));
   bool committed = false;
@@ -211,7 +233,7 @@ absl::StatusOr<bool> Recovery::FinishTransaction(uint32_t client, const std::vec
 }
 
 // Tables that were dropped meanwhile need nothing.
-absl::StatusOr<std::vector<Recovery::Part>> Recovery::PartsOf(const std::vector<LogEntry>& entries) {
+absl::StatusOr<std::vector<Recovery::Part>> Recovery::PartsOf(std::span<const LogEntry> entries) {
   NAM_ASSIGN_OR_RETURN(const std::vector<TableDescription> all, tables_.All());
   std::vector<Part> parts;
   for (const TableDescription& description : all) {
@@ -309,9 +331,9 @@ absl::Status Recovery::RemoveIndexEntries(RecordTable& table, uint64_t record, u
   NAM_RETURN_IF_ERROR(table.AddRead(block));
   NAM_RETURN_IF_ERROR(batch_.Execute());
   table.Take(block);
-  const std::span<const uint64_t> words = block.version_words(table.geometry());
+  const storage::VersionWords words = block.version_words(table.geometry());
   for (uint32_t slot = 0; slot < words.size(); ++slot) {
-    const storage::VersionWord version(words[slot]);
+    const storage::VersionWord version = words[slot];
     if (version.timestamp() != timestamp || version.deleted()) continue;
     if (!table.IsWhole(block)) {
       NAM_RETURN_IF_ERROR(table.AddReadSlot(block, slot));
@@ -320,7 +342,7 @@ absl::Status Recovery::RemoveIndexEntries(RecordTable& table, uint64_t record, u
     }
     for (const std::unique_ptr<TableIndex>& index : table.indexes()) {
       if (!index->entries().space().CheckWhole().ok()) continue;
-      const IndexKey key = index->KeyOf(block.block + table.geometry().slot_offset(slot));
+      const IndexKey key = index->KeyOf(block.block + table.geometry().row_offset(slot));
       const IndexEntry entry(record, IndexEntry::TagOf(timestamp));
       NAM_RETURN_IF_ERROR(index->entries().Remove(key.view(), entry.word()).status());
     }

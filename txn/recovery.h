@@ -8,8 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/verb_batch.h"
+#include "txn/client_log.h"
 #include "txn/client_slot.h"
 #include "txn/extent_space.h"
+#include "txn/intent_log.h"
 #include "txn/record_table.h"
 #include "txn/tables.h"
 #include "txn/timestamps.h"
@@ -32,7 +34,8 @@ namespace nam::txn {
 /// of one that was not acknowledged until then, since its timestamp was not done. From then on a client that
 /// still reads the buried server, because it has not heard, may see that half of the transaction as the
 /// server has it: docs/design/transactions.md. A server that is merely out of reach may come back with what
-/// it holds, so recovery waits for it.
+/// it holds, so recovery waits for it. If the client's log went with its memory server, the headers of all
+/// tables are looked through for its locks.
 ///
 /// One recovers at a time; one that dies in between is fenced and followed by another, who finds what is left
 /// to do from the same words. One thread; shares the session's channel, batch and scratch memory.
@@ -40,8 +43,8 @@ class Recovery {
  public:
   /// `table_of` opens the tables that logs name; its result stays valid.
   using TableOf = std::function<absl::StatusOr<RecordTable*>(const TableDescription&)>;
-  Recovery(Tables& tables, ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
-           Timestamps& timestamps, const ClientSlot& self, TableOf table_of);
+  Recovery(Tables& tables, ExtentSpace& state, LogSpace& logs, StateGeometry geometry,
+           storage::VerbBatch& batch, Timestamps& timestamps, const ClientSlot& self, TableOf table_of);
 
   /// True: the slot's former client holds nothing any more. False: it is alive, or somebody else recovers it,
   /// or it was asked about a moment ago.
@@ -63,15 +66,20 @@ class Recovery {
   absl::StatusOr<bool> TakeOver(uint32_t client);
   absl::StatusOr<bool> FenceOwner(uint32_t client, uint64_t* owner_word);
   /// Whether its transaction was committed; none: the client had no timestamp any more.
-  absl::StatusOr<std::optional<bool>> Finish(uint32_t client, uint64_t owner_word);
-  absl::StatusOr<bool> FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed);
+  absl::StatusOr<std::optional<bool>> Finish(uint32_t client, uint64_t owner_word, bool locks);
+  absl::StatusOr<bool> FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed,
+                                         std::span<const LogEntry> entries);
+  /// The entries of the log that begins at `first`. Empty if there is none, or if it is not whole. `locks`:
+  /// the client may hold some, so that a lost log is replaced by a search.
+  absl::StatusOr<std::vector<LogEntry>> ReadLog(uint32_t client, uint64_t first, bool locks,
+                                                const std::vector<uint64_t>& claimed);
   /// What a log says of one table.
   struct Part {
     RecordTable* table = nullptr;
     std::vector<LogEntry> entries;
     size_t lost = 0;  // entries that went with their memory server
   };
-  absl::StatusOr<std::vector<Part>> PartsOf(const std::vector<LogEntry>& entries);
+  absl::StatusOr<std::vector<Part>> PartsOf(std::span<const LogEntry> entries);
   void ReportLost(uint32_t client, std::span<const Part> parts, bool committed);
   absl::Status FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
                            const std::vector<uint64_t>& claimed, bool committed);
@@ -81,12 +89,20 @@ class Recovery {
                                   const std::vector<uint64_t>& claimed);
   absl::Status RemoveIndexEntries(RecordTable& table, uint64_t record, uint64_t timestamp);
   absl::Status GiveChunksBack(uint32_t client);
+  // recovery_search.cc
+  /// Replaces a lost log: finds all records that the client has locked, or that carry one of its timestamps.
+  absl::StatusOr<std::vector<LogEntry>> SearchRecords(uint32_t client, const std::vector<uint64_t>& claimed);
+  absl::Status SearchChunk(RecordTable& table, uint64_t chunk, uint32_t client,
+                           const std::vector<uint64_t>& claimed, std::vector<LogEntry>& found);
+  absl::StatusOr<uint64_t> HashOfNewRow(RecordTable& table, uint64_t record);
+
   absl::StatusOr<uint64_t> ReadWord(uint64_t offset);
   /// What the word was.
   absl::StatusOr<uint64_t> Swap(uint64_t offset, uint64_t from, uint64_t to);
 
   Tables& tables_;
   ExtentSpace& state_;
+  LogSpace& logs_;
   const StateGeometry geometry_;
   storage::VerbBatch& batch_;
   Timestamps& timestamps_;

@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
-#include "storage/checksum.h"
 #include "txn/rsi_transaction.h"
 
 /// The commit, one round trip after the other:
@@ -51,7 +50,7 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
 }
 
 absl::Status RsiSession::CommitWrites() {
-  NAM_CHECK(writes_.size() <= kLogEntriesMax, "statements have refused more");
+  NAM_CHECK(writes_.size() <= kWritesMax, "statements have refused more");
   if (absl::Status status = PlaceInserts(); !status.ok()) return End(status);
   if (absl::Status status = Announce(); !status.ok()) return End(status);
   if (absl::Status status = JudgeSought(); !status.ok()) {
@@ -97,7 +96,7 @@ absl::Status RsiSession::CommitWrites() {
 absl::Status RsiSession::PlaceInserts() {
   for (PendingWrite& write : writes_) {
     if (write.placed) continue;
-    NAM_ASSIGN_OR_RETURN(write.record, table(write.table).allocator().Allocate(batch_));
+    NAM_ASSIGN_OR_RETURN(write.record, table(write.table).allocator().Allocate(batch_, &write.zeroed));
     write.placed = true;
     NAM_ASSIGN_OR_RETURN(write.block, table(write.table).Block(write.record));
   }
@@ -191,29 +190,22 @@ absl::Status RsiSession::Announce() {
 }
 
 absl::Status RsiSession::AddLog() {
-  const size_t bytes = sizeof(LogHeader) + writes_.size() * sizeof(LogEntry);
-  std::byte* const log = batch_.Scratch(bytes);
-  LogHeader header{.entries = writes_.size()};
-  std::byte* at = log + sizeof(header);
+  NAM_ASSIGN_OR_RETURN(LogEncoder log, log_->Start(writes_.size() * LoggedBytes(0)));
   for (const PendingWrite& write : writes_) {
     const LogEntry entry{.allocation = table(write.table).description().allocation.value(),
                          .record = write.record | (write.fresh ? LogEntry::kInsert : 0),
                          .header = write.header.word(),
                          .key_hash = write.hash};
-    std::memcpy(at, &entry, sizeof(entry));
-    at += sizeof(entry);
+    log.Add(entry, nullptr);
   }
-  std::memcpy(log, &header, sizeof(header));
-  header.checksum = storage::Checksum({log + sizeof(header.checksum), bytes - sizeof(header.checksum)});
-  std::memcpy(log, &header.checksum, sizeof(header.checksum));
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(geometry_.log(slot_.client)));
-  batch_.Write(log, static_cast<uint32_t>(bytes), target);
-  return absl::OkStatus();
+  return log_->AddWrites(log);
 }
 
 absl::Status RsiSession::Lock() {
   NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
   NAM_RETURN_IF_ERROR(AddReadIndexChanges());
+  uint64_t* const empty = Word(batch_);
+  *empty = VersionWord().word();
   for (PendingWrite& write : writes_) {
     write.old = Word(batch_);
     const RecordHeader locked = write.header.LockedBy(slot_.client);
@@ -221,17 +213,14 @@ absl::Status RsiSession::Lock() {
       batch_.CompareAndSwap(write.block, write.header.word(), locked.word(), write.old);
       continue;
     }
-    // Nobody else has this record: no CAS. The words of all slots, since the block may have held another row;
-    // and the row, in slot 0 behind them.
+    // Nobody else has this record: no CAS, and the header with slot 0 behind it.
     const storage::RecordGeometry& geometry = table(write.table).geometry();
-    auto* const words = reinterpret_cast<uint64_t*>(write.row - geometry.words_bytes());
-    std::fill_n(words, 1 + geometry.slots, 0);
+    uint64_t* const words = write.version() - 1;
     words[0] = locked.word();
-    write.version = &words[1];
-    *write.version = VersionWord::Of(timestamps_->taken(), false, true).word();
+    words[1] = VersionWord::Of(timestamps_->taken(), false, true).word();
     *write.old = write.header.word();
-    batch_.Write(reinterpret_cast<std::byte*>(words), geometry.words_bytes() + geometry.row_bytes,
-                 write.block);
+    batch_.Write(reinterpret_cast<std::byte*>(words), 8 + geometry.version_bytes(), write.block);
+    if (!write.zeroed) EmptyOtherSlots(write, empty);
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   NAM_RETURN_IF_ERROR(ClaimTimestamp());
@@ -243,6 +232,14 @@ absl::Status RsiSession::Lock() {
   return absl::OkStatus();
 }
 
+// The block of a new row may have held another one.
+void RsiSession::EmptyOtherSlots(const PendingWrite& write, const uint64_t* empty) {
+  const storage::RecordGeometry& geometry = table(write.table).geometry();
+  for (uint32_t slot = 1; slot < geometry.slots; ++slot) {
+    batch_.Write(reinterpret_cast<const std::byte*>(empty), 8, At(write.block, geometry.word_offset(slot)));
+  }
+}
+
 // If it became another one than they were written with, the new rows carry that.
 absl::Status RsiSession::ClaimTimestamp() {
   NAM_ASSIGN_OR_RETURN(const bool as_taken, timestamps_->Settle(batch_));
@@ -251,8 +248,9 @@ absl::Status RsiSession::ClaimTimestamp() {
   NAM_RETURN_IF_ERROR(AddReadIndexChanges());
   for (const PendingWrite& write : writes_) {
     if (!write.fresh) continue;
-    *write.version = VersionWord::Of(timestamp_, false, true).word();
-    batch_.Write(reinterpret_cast<std::byte*>(write.version), 8, At(write.block, 8));
+    *write.version() = VersionWord::Of(timestamp_, false, true).word();
+    batch_.Write(reinterpret_cast<std::byte*>(write.version()), 8,
+                 At(write.block, table(write.table).geometry().word_offset(0)));
   }
   return batch_.Execute();
 }
@@ -298,12 +296,9 @@ absl::Status RsiSession::Install() {
     if (write.fresh) continue;
     RecordTable& to = table(write.table);
     const bool deleted = write.kind == Kind::kDelete;
-    write.version = Word(batch_);
-    *write.version = VersionWord::Of(timestamp_, deleted, false).word();
-    batch_.Write(reinterpret_cast<std::byte*>(write.version), 8,
-                 At(write.block, storage::RecordGeometry::word_offset(write.victim)));
-    batch_.Write(write.row, to.geometry().row_bytes,
-                 At(write.block, to.geometry().slot_offset(write.victim)));
+    *write.version() = VersionWord::Of(timestamp_, deleted, false).word();
+    batch_.Write(reinterpret_cast<std::byte*>(write.version()), to.geometry().version_bytes(),
+                 At(write.block, to.geometry().word_offset(write.victim)));
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (uint32_t number = 0; number < claims_.size(); ++number) {

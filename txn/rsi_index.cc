@@ -139,7 +139,7 @@ class RsiSession::IndexScan {
   void Visit(const BlockRead& block, const IndexKey& key) {
     const storage::VersionChoice choice = session_.Choose(from_, block);
     if (choice.outcome != Outcome::kVersion || choice.version.deleted()) return;
-    const std::span<const std::byte> row(block.block + from_.geometry().slot_offset(choice.slot),
+    const std::span<const std::byte> row(block.block + from_.geometry().row_offset(choice.slot),
                                          from_.geometry().row_bytes);
     if (index_.KeyOf(row.data()) != key) return;
     if (!session_.writes_.empty()) {

@@ -92,7 +92,7 @@ absl::Status RsiSession::CleanIndex(uint32_t number, const Outlived& outlived) {
   if (header.locked() || header.timestamp() > horizon_) return absl::OkStatus();  // who commits remembers it
   const storage::VersionChoice choice = Choose(from, block, kNewest);
   if (choice.outcome == storage::VersionChoice::Outcome::kVersion &&
-      (*index)->KeyOf(block.block + from.geometry().slot_offset(choice.slot)) == outlived.key) {
+      (*index)->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == outlived.key) {
     return absl::OkStatus();
   }
   for (const uint64_t value : values) {

@@ -93,7 +93,7 @@ absl::Status RsiSession::JudgeIndexRival(const Entered& entered, uint64_t record
   const storage::VersionChoice choice = Choose(from, block, kNewest);
   const bool same =
       choice.outcome == storage::VersionChoice::Outcome::kVersion && !choice.version.deleted() &&
-      entered.index->KeyOf(block.block + from.geometry().slot_offset(choice.slot)) == entered.key;
+      entered.index->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == entered.key;
   batch_.Reset(kept);
   if (header.locked()) return Conflict(header, name);
   if (same && header.timestamp() <= snapshot_) return duplicate();

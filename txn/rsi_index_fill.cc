@@ -60,7 +60,7 @@ class RsiSession::IndexFill {
       const std::vector<uint64_t> words(read.begin(), read.end());
       for (uint64_t i = 0; i < words.size(); ++i) {
         if (words[i] == 0) continue;  // nobody ever had it
-        const uint64_t first = (extent * from_.layout().chunks + i) * kChunkRecords;
+        const uint64_t first = from_.layout().ChunkNumber(extent, i) * kChunkRecords;
         for (uint64_t at = 0; at < kChunkRecords; at += kWindow) {
           NAM_RETURN_IF_ERROR(MayGoOn());
           NAM_RETURN_IF_ERROR(EnterSome(first + at));
@@ -103,7 +103,7 @@ class RsiSession::IndexFill {
     for (const BlockRead& block : blocks) {
       const storage::VersionChoice choice = session_.Choose(from_, block, kNewest);
       if (choice.outcome != Outcome::kVersion || choice.version.deleted()) continue;
-      rows.push_back({index_.KeyOf(block.block + from_.geometry().slot_offset(choice.slot)),
+      rows.push_back({index_.KeyOf(block.block + from_.geometry().row_offset(choice.slot)),
                       IndexEntry(block.record, IndexEntry::kFirstTag).word()});
     }
     batch_.Reset();
@@ -139,7 +139,7 @@ class RsiSession::IndexFill {
     NAM_RETURN_IF_ERROR(session_.ReadBlocks(from_, {&block, 1}, session_.snapshot_));
     const storage::VersionChoice choice = session_.Choose(from_, block);
     if (choice.outcome == Outcome::kVersion && !choice.version.deleted()) {
-      const IndexKey key = index_.KeyOf(block.block + from_.geometry().slot_offset(choice.slot));
+      const IndexKey key = index_.KeyOf(block.block + from_.geometry().row_offset(choice.slot));
       if (key == key_ && !key.any_null) ++holders_;
     }
     batch_.Reset(kept);

@@ -25,6 +25,7 @@ constexpr int64_t kSettleUs = 10'000'000;  // no further heir is tried
 }  // namespace
 
 absl::Status RsiSession::Lose(const absl::Status& status) {
+  const bool locks = locking_;
   active_ = locking_ = false;
   writes_.clear();
   rows_.clear();
@@ -33,7 +34,7 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
   channel_->Break();
   absl::StatusOr<std::optional<bool>> settled = absl::UnavailableError("there was nothing to settle");
   // Who cancels does not wait for servers that are silent.
-  if (slot_.client != 0) settled = absl::IsCancelled(status) ? SettleLater(status) : Settle();
+  if (slot_.client != 0) settled = absl::IsCancelled(status) ? SettleLater(status, locks) : Settle(locks);
   // Before the flips nothing has happened and nothing will, behind them all has; in between recovery tells.
   std::optional<bool> committed;
   if (phase_ != Phase::kFlipping) committed = phase_ == Phase::kFlipped;
@@ -55,14 +56,14 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
   return status.ok() || absl::IsPermissionDenied(status) ? broken_ : status;
 }
 
-absl::StatusOr<std::optional<bool>> RsiSession::SettleLater(const absl::Status& status) {
-  PutBack({channel_, slot_.client, slot_.owner});
+absl::StatusOr<std::optional<bool>> RsiSession::SettleLater(const absl::Status& status, bool locks) {
+  PutBack({channel_, slot_.client, slot_.owner, locks});
   slot_ = {};
   return status;
 }
 
-absl::StatusOr<std::optional<bool>> RsiSession::Settle() {
-  LostClient lost{channel_, slot_.client, slot_.owner};
+absl::StatusOr<std::optional<bool>> RsiSession::Settle(bool locks) {
+  LostClient lost{channel_, slot_.client, slot_.owner, locks};
   slot_ = {};
   // The next one's, if this process stood still for longer than its lease.
   const absl::Status kept = tables_.KeepMembership();

@@ -18,9 +18,9 @@ constexpr int64_t kPauseUs = 10;
 constexpr uint64_t kProbeScratchBytes = 1'024;  // buckets, and what following splits takes
 
 // The slot of the newest version: never written to as long as it is the newest.
-uint32_t NewestSlot(std::span<const uint64_t> version_words, uint64_t newest) {
-  for (uint32_t slot = 0; slot < version_words.size(); ++slot) {
-    if (storage::VersionWord(version_words[slot]).timestamp() == newest) return slot;
+uint32_t NewestSlot(storage::VersionWords words, uint64_t newest) {
+  for (uint32_t slot = 0; slot < words.size(); ++slot) {
+    if (words[slot].timestamp() == newest) return slot;
   }
   return 0;
 }
@@ -234,7 +234,8 @@ bool RsiSession::Settle(SoughtRow& sought, const BlockRead& block) const {
   const auto words = block.version_words(from.geometry());
   const uint32_t slot =
       choice.outcome == Outcome::kVersion ? choice.slot : NewestSlot(words, header.timestamp());
-  const std::byte* const row = block.block + from.geometry().slot_offset(slot);
+  if (!from.IsWhole(block) && slot != block.slot) return false;  // its row has not come
+  const std::byte* const row = block.block + from.geometry().row_offset(slot);
   if (std::memcmp(row, sought.key.data(), sought.key.size()) != 0) return true;
   sought.record = block.record;
   sought.header = header;

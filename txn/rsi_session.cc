@@ -30,12 +30,14 @@ bool SameKey(const std::byte* row, std::span<const std::byte> key) {
 }  // namespace
 
 RsiSession::RsiSession(Tables& tables, const RsiOptions& options, std::shared_ptr<storage::Channel> channel,
-                       ExtentSpace state, StateGeometry geometry, bool is_heir)
+                       ExtentSpace state, std::shared_ptr<ExtentSource> logs, StateGeometry geometry,
+                       bool is_heir)
     : tables_(tables),
       options_(options),
       channel_(std::move(channel)),
       batch_(*channel_),
       state_(std::move(state)),
+      logs_(std::move(logs), *channel_),
       geometry_(geometry),
       is_heir_(is_heir) {}
 
@@ -52,9 +54,10 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
       ExtentSpace::Open(*channel, std::make_shared<OwnExtents>(described.extents, tables, member, *channel),
                         kStateBytes));
   NAM_RETURN_IF_ERROR(state.CheckWhole());
-  const StateGeometry geometry(kStateBytes);
-  std::unique_ptr<RsiSession> session(
-      new RsiSession(tables, options, std::move(channel), std::move(state), geometry, is_heir));
+  const StateGeometry geometry(kClientsMax);
+  auto logs = std::make_shared<OwnExtents>(described.logs, tables, member, *channel);
+  std::unique_ptr<RsiSession> session(new RsiSession(tables, options, std::move(channel), std::move(state),
+                                                     std::move(logs), geometry, is_heir));
   RsiSession& self = *session;
   const SlotOwner owner{.member = member.value(),
                         .session = static_cast<uint32_t>(tables.fabric().Random() & SlotOwner::kSessionMax)};
@@ -65,13 +68,15 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
   const uint32_t client = self.slot_.client;
   self.timestamps_ =
       Timestamps::Make(described.timestamps, self.state_, geometry, client, tables.fabric().clock());
+  self.log_ = std::make_unique<ClientLog>(self.logs_, self.state_, geometry, self.batch_, self.slot_,
+                                          tables.fabric().Random());
   self.reclaimer_ = std::make_unique<Reclaimer>(
-      self.state_, geometry, self.batch_, *self.timestamps_, client,
+      *self.log_, self.batch_, *self.timestamps_, client,
       [&self](RecordTable& table, uint64_t record, const std::byte* row, uint64_t deleted_at) {
         self.Bury(table, record, row, deleted_at);
       });
   self.recovery_ = std::make_unique<Recovery>(
-      tables, self.state_, geometry, self.batch_, *self.timestamps_, self.slot_,
+      tables, self.state_, self.logs_, geometry, self.batch_, *self.timestamps_, self.slot_,
       [&self](const TableDescription& description) { return self.TableOf(description); });
   self.RetireOthers();
   if (!is_heir) self.RecoverRetired();
@@ -97,6 +102,7 @@ absl::Status RsiSession::Leave() {
   batch_.Reset();
   for (const std::unique_ptr<RecordTable>& table : tables_open_)
     NAM_RETURN_IF_ERROR(table->allocator().Release(batch_));
+  NAM_RETURN_IF_ERROR(log_->Release());
   NAM_RETURN_IF_ERROR(timestamps_->AddLeave(batch_));
   return slot_.Release(state_, geometry_, batch_);
 }
@@ -296,18 +302,18 @@ absl::Status RsiSession::CheckScratch(uint64_t bytes) const {
 absl::Status RsiSession::TooManyWrites() const {
   const auto withdrawn = std::count_if(writes_.begin(), writes_.end(),
                                        [](const PendingWrite& write) { return write.withdrawn; });
-  return WithinLog(writes_.size() - static_cast<size_t>(withdrawn) + 1);
+  return CheckWrites(writes_.size() - static_cast<size_t>(withdrawn) + 1);
 }
 
-absl::Status RsiSession::WithinLog(size_t writes) {
-  if (writes <= kLogEntriesMax) return absl::OkStatus();
-  return TooLargeStatus(absl::StrFormat("a transaction writes at most %d rows", kLogEntriesMax));
+absl::Status RsiSession::CheckWrites(size_t writes) {
+  if (writes <= kWritesMax) return absl::OkStatus();
+  return TooLargeStatus(absl::StrFormat("a transaction writes at most %d rows", kWritesMax));
 }
 
 // Rows that it has written already need no further entries, and the deletion of one that it has inserted
 // none.
 absl::Status RsiSession::MayWrite(size_t rows) const {
-  return WithinLog(rows - std::min(rows, writes_.size()));
+  return CheckWrites(rows - std::min(rows, writes_.size()));
 }
 
 // Handles are counted down from that of a table that is gone.
@@ -349,10 +355,10 @@ const SoughtRow* RsiSession::RowOf(uint32_t number, uint64_t hash, std::span<con
 
 absl::StatusOr<std::byte*> RsiSession::CopyRow(uint32_t number, std::span<const std::byte> row) {
   const storage::RecordGeometry& geometry = table(number).geometry();
-  if (writes_.size() >= kLogEntriesMax) NAM_RETURN_IF_ERROR(TooManyWrites());
+  if (writes_.size() >= kWritesMax) NAM_RETURN_IF_ERROR(TooManyWrites());
   NAM_RETURN_IF_ERROR(CheckScratch(geometry.block_bytes() + kCommitBytes));
   std::byte* const copy =
-      batch_.Scratch(geometry.words_bytes() + geometry.row_bytes) + geometry.words_bytes();
+      batch_.Scratch(geometry.row_offset(0) + geometry.row_bytes) + geometry.row_offset(0);
   std::memcpy(copy, row.data(), row.size());
   return copy;
 }
@@ -367,7 +373,7 @@ absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> r
     if (write->kind != PendingWrite::Kind::kDelete) {
       return End(AbortStatus(AbortReason::kUniqueKey, table(number).description().name));
     }
-    if (write->withdrawn && writes_.size() > kLogEntriesMax) {
+    if (write->withdrawn && writes_.size() > kWritesMax) {
       if (absl::Status many = TooManyWrites(); !many.ok()) return End(many);
     }
     std::memcpy(write->row, row.data(), row.size());
@@ -400,7 +406,7 @@ void RsiSession::FetchForUpdate(const PendingWrite& update) {
   const std::byte* const block = batch_.InPlace(update.block, geometry.block_bytes());
   if (block == nullptr) return;
   storage::VerbBatch::Fetch<true>(block, 8);
-  storage::VerbBatch::Fetch<true>(block + geometry.slot_offset(update.victim), geometry.row_bytes);
+  storage::VerbBatch::Fetch<true>(block + geometry.word_offset(update.victim), geometry.version_bytes());
 }
 
 void RsiSession::FetchForInsert(const PendingWrite& insert) {
@@ -413,7 +419,7 @@ void RsiSession::FetchForInsert(const PendingWrite& insert) {
   if (!record.has_value()) return;
   const absl::StatusOr<storage::Channel::Target> block = to.Block(*record);
   if (!block.ok()) return;
-  const uint32_t bytes = to.geometry().slot_offset(0) + to.geometry().row_bytes;
+  const uint32_t bytes = to.geometry().row_offset(0) + to.geometry().row_bytes;
   storage::VerbBatch::Fetch<true>(batch_.InPlace(*block, bytes), bytes);
 }
 

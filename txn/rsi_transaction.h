@@ -13,6 +13,7 @@
 #include "storage/channel.h"
 #include "storage/record_block.h"
 #include "storage/verb_batch.h"
+#include "txn/client_log.h"
 #include "txn/client_slot.h"
 #include "txn/reclaimer.h"
 #include "txn/record_table.h"
@@ -58,23 +59,27 @@ struct PendingWrite {
   storage::RecordHeader header;    // what the lock expects
   uint32_t victim = 0;
   uint64_t hash = 0;
-  // Scratch: row_bytes, beginning with the key; before them room for the slots' words.
+  // Scratch: row_bytes, beginning with the key; before them room for a header and the version word, as in a
+  // block's slot 0.
   std::byte* row = nullptr;
   const std::byte* before = nullptr;  // scratch: the row that it replaces; null: none
   const std::byte* buried = nullptr;  // scratch: the deleted row whose record it takes over; null: none
   bool fresh = false;                 // a record of its own, not another version of one
   bool indexed = false;
-  bool withdrawn = false;  // inserted and deleted again
-  bool placed = false;     // its record is known: looked up, or allocated
-  // Scratch words of the commit.
-  uint64_t* old = nullptr;
-  uint64_t* version = nullptr;
+  bool withdrawn = false;   // inserted and deleted again
+  bool placed = false;      // its record is known: looked up, or allocated
+  bool zeroed = false;      // fresh: nobody ever had its record
+  uint64_t* old = nullptr;  // a scratch word of the commit
+
+  uint64_t* version() const { return reinterpret_cast<uint64_t*>(row) - 1; }
 };
 
 class RsiSession final : public Session {
  public:
   /// Scratch memory that a commit takes for each write besides its row: buckets of its key, words.
   static constexpr uint64_t kCommitBytes = 448;
+  /// Of one transaction: rows that it has written are found by going through them.
+  static constexpr size_t kWritesMax = 511;
 
   /// A heir is what a lost session opens to be settled by. It does not have one itself.
   static absl::StatusOr<std::unique_ptr<RsiSession>> Open(Tables& tables, const RsiOptions& options,
@@ -112,7 +117,7 @@ class RsiSession final : public Session {
 
  private:
   RsiSession(Tables& tables, const RsiOptions& options, std::shared_ptr<storage::Channel> channel,
-             ExtentSpace state, StateGeometry geometry, bool is_heir);
+             ExtentSpace state, std::shared_ptr<ExtentSource> logs, StateGeometry geometry, bool is_heir);
 
   // rsi_session.cc
   absl::Status CheckActive() const;
@@ -146,7 +151,7 @@ class RsiSession final : public Session {
   absl::Status CheckScratch(uint64_t bytes) const;
   /// OK: withdrawn ones do not count.
   absl::Status TooManyWrites() const;
-  static absl::Status WithinLog(size_t writes);
+  static absl::Status CheckWrites(size_t writes);
 
   absl::StatusOr<uint32_t> Reclaim(RecordTable& table, std::span<const uint64_t> records,
                                    std::vector<uint64_t>& freed);
@@ -234,8 +239,8 @@ class RsiSession final : public Session {
   /// Ends the session; the result is the transaction's. committed_ is known.
   absl::Status Lose(const absl::Status& status);
   /// Whether the transaction under way was committed; none: only somebody else can tell.
-  absl::StatusOr<std::optional<bool>> Settle();
-  absl::StatusOr<std::optional<bool>> SettleLater(const absl::Status& status);
+  absl::StatusOr<std::optional<bool>> Settle(bool locks);
+  absl::StatusOr<std::optional<bool>> SettleLater(const absl::Status& status, bool locks);
   /// For whoever opens the process's next session, and for the thread that settles.
   void PutBack(LostClient lost);
   void RetireOthers();
@@ -250,6 +255,7 @@ class RsiSession final : public Session {
   absl::Status JudgeSought();
   absl::Status TakeOverDeleted();
   absl::Status Lock();
+  void EmptyOtherSlots(const PendingWrite& write, const uint64_t* empty);
   absl::Status ClaimTimestamp();
   absl::Status JudgeRivals(uint32_t table, std::span<const HashIndex::Claim> claims);
   absl::Status Install();
@@ -263,8 +269,10 @@ class RsiSession final : public Session {
   std::shared_ptr<storage::Channel> channel_;  // with LostClients, once the session is lost
   storage::VerbBatch batch_;
   ExtentSpace state_;
+  LogSpace logs_;
   const StateGeometry geometry_;
   ClientSlot slot_;
+  std::unique_ptr<ClientLog> log_;
   std::unique_ptr<Timestamps> timestamps_;
   std::unique_ptr<Reclaimer> reclaimer_;
   std::unique_ptr<Recovery> recovery_;

@@ -59,10 +59,12 @@ RecordLayout LayoutOf(const TableDescription& table) {
 
 VersionChoice ChooseVersion(const RecordBlocks& from, const BlockRead& block, const ReadAt& at) {
   const auto words = block.version_words(from.geometry());
-  if (!at.torn)
-    return storage::ChooseVersion(RecordHeader(*block.before), words, block.header(), at.snapshot);
-  const RecordHeader trusted = RecordHeader::Unlocked(RecordHeader(*block.before).timestamp());
-  return storage::ChooseVersion(trusted, words, trusted, at.snapshot);
+  const RecordHeader before(*block.before), trusted = RecordHeader::Unlocked(before.timestamp());
+  const VersionChoice choice = at.torn ? storage::ChooseVersion(trusted, words, trusted, at.snapshot)
+                                       : storage::ChooseVersion(before, words, block.header(), at.snapshot);
+  // A slot's word comes again with its row, and may say by then that another slot is wanted.
+  const bool other = block.slot != BlockRead::kNoSlot && block.slot != choice.slot;
+  return other && choice.outcome == Outcome::kVersion ? VersionChoice{.outcome = Outcome::kMoved} : choice;
 }
 
 absl::Status ReadVersions(const RecordBlocks& from, std::span<BlockRead> blocks, const ReadAt& at,
@@ -114,7 +116,7 @@ absl::Status SnapshotScan::Start(const Run& run) {
   chunk_ = at_ = 0;
   if (run.chunks == 0) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(CheckCancel(options_.at));
-  const uint64_t first = run.extent * layout.chunks + run.first_chunk;
+  const uint64_t first = layout.ChunkNumber(run.extent, run.first_chunk);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target words,
                        from_.space().Resolve(layout.ChunkPosition(first)));
   from_.batch().Read(words, reinterpret_cast<std::byte*>(words_), static_cast<uint32_t>(run.chunks * 8));
@@ -123,7 +125,7 @@ absl::Status SnapshotScan::Start(const Run& run) {
 
 // Of a chunk that nobody ever had when the run began, no row can be visible: the snapshot was taken before.
 size_t SnapshotScan::Fill() {
-  const uint64_t first = run_.extent * from_.layout().chunks + run_.first_chunk;
+  const uint64_t first = from_.layout().ChunkNumber(run_.extent, run_.first_chunk);
   size_t count = 0;
   while (count < blocks_.size() && chunk_ < run_.chunks) {
     if (words_[chunk_] == 0) {
@@ -151,7 +153,7 @@ absl::StatusOr<std::span<const std::byte* const>> SnapshotScan::Next() {
     for (const BlockRead& block : batch) {
       const VersionChoice choice = ChooseVersion(from_, block, options_.at);
       if (choice.outcome != Outcome::kVersion || choice.version.deleted()) continue;
-      rows_.push_back(block.block + from_.geometry().slot_offset(choice.slot));
+      rows_.push_back(block.block + from_.geometry().row_offset(choice.slot));
     }
   }
   return std::span<const std::byte* const>(rows_);

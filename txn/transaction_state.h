@@ -14,14 +14,13 @@
 ///     192        bitvector: the highest row in use              CAS, upwards
 ///     256        bitvector: the highest lane that was used      CAS, upwards
 ///     512        how often indexes were made or dropped         FETCH_ADD
-///     4096       client slots, 64 bytes each; client 0 is nobody
+///     4096       16,384 client slots, 64 bytes each; client 0 is nobody
 ///     then       512 KiB for the timestamps, of one kind:
 ///                leased: the ring, 65,536 entries of 8 bytes    CAS, FETCH_ADD
 ///                bitvector: 120 rows of 512 bits                FETCH_ADD by the lane's client
 ///                           at 8,192: a word for each lane      CAS
-///     then       a log for each client
 ///
-/// docs/design/transactions.md.
+/// Clients' logs lie elsewhere (txn/client_log.h). docs/design/transactions.md.
 namespace nam::txn {
 
 /// Where commit timestamps come from; chosen when the state is made.
@@ -49,8 +48,9 @@ static_assert(kWatermarkOffset == 64 && kHorizonOffset == 128 && kTopOffset == 1
 inline constexpr uint64_t kIndexChangesOffset = 512;
 inline constexpr uint64_t kClientsOffset = 4'096;
 inline constexpr uint32_t kClientSlotBytes = 64;
+/// Room; ids have 15 bits wherever they are written.
+inline constexpr uint32_t kClientSlots = 16'384;
 inline constexpr uint64_t kRingEntries = 65'536;
-inline constexpr uint32_t kLogBytes = 16'384;
 inline constexpr uint64_t kBitRows = 120;
 inline constexpr uint64_t kBitLanes = 512;
 inline constexpr uint64_t kBitRowBytes = kBitLanes / 8;
@@ -124,6 +124,7 @@ class LaneWord {
 ///     0   owner: member 32 │ session 30 │ state 2; CAS
 ///     8   a timestamp not above the snapshot that it uses, 0: none; FETCH_ADD by the owner
 ///     16  who recovers it: session 32 │ client 32, 0: nobody; CAS
+///     24  where the log of its clients begins, a position in the log extents; 0: none has written one; CAS
 enum class SlotState : uint32_t {
   kFree = 0,
   kUsed = 1,
@@ -156,54 +157,29 @@ struct SlotRecoverer {
 inline constexpr uint64_t kSlotOwnerOffset = 0;
 inline constexpr uint64_t kSlotSnapshotOffset = 8;
 inline constexpr uint64_t kSlotRecovererOffset = 16;
+inline constexpr uint64_t kSlotLogOffset = 24;
 
-/// Where things are in a state of `bytes`; clients are as many as fit.
+/// Where things are in the state.
 class StateGeometry {
  public:
-  constexpr explicit StateGeometry(uint64_t bytes)
-      : clients_(static_cast<uint32_t>((bytes - kClientsOffset - kRingEntries * 8) /
-                                       (kClientSlotBytes + kLogBytes))) {}
   /// Clients are 1 … clients_max().
-  constexpr uint32_t clients_max() const { return clients_ - 1 < 0x7fff ? clients_ - 1 : 0x7fff; }
-  constexpr uint64_t slot(uint32_t client) const { return kClientsOffset + client * kClientSlotBytes; }
-  constexpr uint64_t ring() const { return kClientsOffset + uint64_t{clients_} * kClientSlotBytes; }
-  constexpr uint64_t entry(uint64_t timestamp) const { return ring() + timestamp % kRingEntries * 8; }
-  constexpr uint64_t bit_row(uint64_t row) const { return ring() + BitRow::Place(row) * kBitRowBytes; }
-  constexpr uint64_t lane(uint32_t client) const { return ring() + kLaneWordsOffset + uint64_t{client} * 8; }
-  constexpr uint64_t log(uint32_t client) const {
-    return ring() + kRingEntries * 8 + uint64_t{client} * kLogBytes;
+  constexpr explicit StateGeometry(uint32_t clients_max) : clients_max_(clients_max) {}
+  constexpr uint32_t clients_max() const { return clients_max_; }
+  static constexpr uint64_t slot(uint32_t client) {
+    return kClientsOffset + uint64_t{client} * kClientSlotBytes;
   }
+  static constexpr uint64_t ring() { return slot(kClientSlots); }
+  static constexpr uint64_t entry(uint64_t timestamp) { return ring() + timestamp % kRingEntries * 8; }
+  static constexpr uint64_t bit_row(uint64_t row) { return ring() + BitRow::Place(row) * kBitRowBytes; }
+  static constexpr uint64_t lane(uint32_t client) { return ring() + kLaneWordsOffset + uint64_t{client} * 8; }
 
  private:
-  uint32_t clients_;
+  uint32_t clients_max_;
 };
-inline constexpr uint64_t kStateBytes = uint64_t{8} << 20;
-static_assert(StateGeometry(kStateBytes).clients_max() > 450);
-static_assert(StateGeometry(kStateBytes).clients_max() < kBitLanes);
-static_assert(StateGeometry(kStateBytes).log(StateGeometry(kStateBytes).clients_max()) + kLogBytes <=
-              kStateBytes);
-
-/// A client's log holds the transaction under way, or what is being reclaimed: which records it will lock,
-/// before it locks the first.
-///
-///     header 16 B │ entries 32 B each
-struct LogHeader {
-  uint64_t checksum = 0;  // XXH3 of what follows: the count, and the entries
-  uint64_t entries = 0;
-};
-struct LogEntry {
-  static constexpr uint64_t kInsert = uint64_t{1} << 63;
-  static constexpr uint64_t kReclaim = uint64_t{1} << 62;
-  uint64_t allocation = 0;  // of the table
-  uint64_t record = 0;      // its number; kInsert: a new one, kReclaim: one that is to be free
-  uint64_t header = 0;      // as it was before the lock
-  uint64_t key_hash = 0;    // of an insert or a reclaimed one
-
-  constexpr uint64_t number() const { return record & ~(kInsert | kReclaim); }
-  constexpr bool insert() const { return (record & kInsert) != 0; }
-  constexpr bool reclaim() const { return (record & kReclaim) != 0; }
-};
-static_assert(sizeof(LogHeader) == 16 && sizeof(LogEntry) == 32);
-inline constexpr size_t kLogEntriesMax = (kLogBytes - sizeof(LogHeader)) / sizeof(LogEntry);
+/// As many as the bit vector has lanes. All slots that may be used are READ at once, into scratch memory.
+inline constexpr uint32_t kClientsMax = kBitLanes - 1;
+inline constexpr uint64_t kStateBytes = uint64_t{2} << 20;
+static_assert(kClientsMax < kClientSlots && kClientSlots <= 1u << 15);
+static_assert(StateGeometry::ring() + kRingEntries * 8 <= kStateBytes);
 
 }  // namespace nam::txn

@@ -158,9 +158,38 @@ class SystemTablesTest : public ServiceTest {
     part.set_name("rows");
     part.set_kind(kind);
     AddExtent(server, allocation, *part.mutable_extents());
+    for (const uint32_t holder : logs_on_) {
+      if (table.record().parts_size() == 1) {
+        proto::RecordPart& logs = *table.mutable_record()->add_parts();
+        logs.set_name("logs");
+        logs.set_kind(proto::TRANSACTION_LOGS);
+      }
+      AddExtent(holder, allocation, *table.mutable_record()->mutable_parts(1)->mutable_extents());
+    }
     return service_->CommitLoad(request).status();
   }
+  absl::Status Extend(uint32_t client, uint32_t server, const std::string& part, uint32_t known) {
+    const auto allocation = BeginExtend(client, kState);
+    if (!allocation.ok()) return allocation.status();
+    proto::CommitExtendRequest request;
+    request.set_allocation(*allocation);
+    request.set_part(part);
+    request.set_expected_extents(known);
+    AddExtent(server, *allocation, *request.mutable_extents());
+    return service_->CommitExtend(request).status();
+  }
+
+  std::vector<uint32_t> logs_on_;
 };
+
+TEST_F(SystemTablesTest, OfTheTransactionStateOnlyLogsGrow) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
+  logs_on_ = {memory};
+  ASSERT_TRUE(CommitState(*Begin(client, kState), memory, proto::TRANSACTION_STATE).ok());
+  EXPECT_TRUE(Extend(client, memory, "logs", 1).ok());
+  EXPECT_EQ(Extend(client, memory, "logs", 1).code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(Extend(client, memory, "rows", 1).code(), absl::StatusCode::kPermissionDenied);
+}
 
 TEST_F(SystemTablesTest, OnlyTheSystemMakesThem) {
   const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
@@ -178,7 +207,7 @@ TEST_F(SystemTablesTest, OnlyTheSystemMakesThem) {
   EXPECT_EQ(Commit(allocation, kState).status().code(), absl::StatusCode::kInvalidArgument) << "analytical";
   EXPECT_EQ(CommitState(allocation, memory, proto::RECORDS).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(CommitState(allocation, memory, proto::TRANSACTION_STATE).ok());
-  EXPECT_EQ(BeginExtend(client, kState).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(Extend(client, memory, "rows", 1).code(), absl::StatusCode::kPermissionDenied);
   proto::ChangePartRequest change = Change("rows", allocation);
   change.set_table(kState);
   change.set_remove(true);
@@ -190,6 +219,7 @@ TEST_F(SystemTablesTest, OnlyTheSystemMakesThem) {
 TEST_F(SystemTablesTest, TheTransactionStateGoesOnlyWithItsServerAndTakesTheRecordTablesAlong) {
   const uint32_t holder = Join(proto::ROLE_MEMORY), second = Join(proto::ROLE_MEMORY);
   const uint32_t client = Join(proto::ROLE_CLIENT);
+  logs_on_ = {second, holder};  // logs keep nothing: they may be gone, or be all that is left
   ASSERT_TRUE(CommitState(*Begin(client, kState), holder, proto::TRANSACTION_STATE).ok());
   CreateRecords(client, second);
   ASSERT_TRUE(Commit(*Begin(client, "date"), "date", {second}).ok());

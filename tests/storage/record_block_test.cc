@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
+#include <vector>
 
 namespace nam::storage {
 namespace {
@@ -17,7 +19,7 @@ uint64_t Version(uint64_t timestamp, bool first = false) {
 class ChooseVersionTest : public ::testing::Test {
  protected:
   VersionChoice Choose(RecordHeader before, RecordHeader after, uint64_t snapshot) const {
-    return ChooseVersion(before, words_, after, snapshot);
+    return ChooseVersion(before, VersionWords(words_), after, snapshot);
   }
   const std::array<uint64_t, 2> words_ = {Version(10, true), Version(20)};
   const RecordHeader newest_ = RecordHeader::Unlocked(20);
@@ -56,12 +58,49 @@ TEST_F(ChooseVersionTest, AVersionAboveTheHeaderIsNotSeen) {
   EXPECT_EQ(Choose(older, older, 1'000).version.timestamp(), 10u);
 }
 
+/// A READ of the words may bring older ones than the READ of the header before it: then a version is missing.
+TEST_F(ChooseVersionTest, WordsWithoutTheNewestVersionAreReadAgain) {
+  const RecordHeader newer = RecordHeader::Unlocked(30);
+  for (const uint64_t snapshot : {9, 15, 25, 30, 40}) {
+    EXPECT_EQ(Choose(newer, newer, snapshot).outcome, Outcome::kMoved) << snapshot;
+  }
+}
+
+TEST(RecordGeometry, AVersionIsContiguousAndSlotsDoNotOverlap) {
+  for (const uint32_t row_bytes : {1, 7, 8, 60, 1'024, 65'536}) {
+    for (const uint32_t versions : {1, 4, 16}) {
+      const RecordGeometry geometry = RecordGeometry::Of(row_bytes, versions);
+      uint32_t end = 8;
+      for (uint32_t slot = 0; slot < geometry.slots; ++slot) {
+        EXPECT_EQ(geometry.word_offset(slot), end);
+        EXPECT_EQ(geometry.word_offset(slot) % 8, 0u);
+        EXPECT_EQ(geometry.row_offset(slot), geometry.word_offset(slot) + 8);
+        end = geometry.word_offset(slot) + (geometry.version_bytes() + 7) / 8 * 8;
+      }
+      EXPECT_GE(geometry.block_bytes(), end);
+      EXPECT_LT(geometry.block_bytes(), end + 64);
+      EXPECT_EQ(geometry.block_bytes() % 64, 0u);
+    }
+  }
+}
+
+TEST(VersionWords, AreFoundInACopyOfABlock) {
+  const RecordGeometry geometry = RecordGeometry::Of(20, 3);
+  std::vector<uint64_t> block(geometry.block_bytes() / 8, ~uint64_t{0});
+  for (uint32_t slot = 0; slot < geometry.slots; ++slot) {
+    block[geometry.word_offset(slot) / 8] = Version(10 + slot);
+  }
+  const VersionWords words(reinterpret_cast<const std::byte*>(block.data()), geometry);
+  ASSERT_EQ(words.size(), 3u);
+  for (uint32_t slot = 0; slot < words.size(); ++slot) EXPECT_EQ(words[slot].timestamp(), 10 + slot);
+}
+
 TEST(ChooseVersion, OneVersionAloneCanBeTheVictim) {
   const std::array<uint64_t, 1> words = {Version(20)};
   const RecordHeader newest = RecordHeader::Unlocked(20), locked = newest.LockedBy(3);
-  EXPECT_EQ(ChooseVersion(newest, words, newest, 20).outcome, Outcome::kVersion);
-  EXPECT_EQ(ChooseVersion(locked, words, locked, 20).outcome, Outcome::kMoved);
-  EXPECT_EQ(ChooseVersion(newest, words, newest, 19).outcome, Outcome::kTooOld);
+  EXPECT_EQ(ChooseVersion(newest, VersionWords(words), newest, 20).outcome, Outcome::kVersion);
+  EXPECT_EQ(ChooseVersion(locked, VersionWords(words), locked, 20).outcome, Outcome::kMoved);
+  EXPECT_EQ(ChooseVersion(newest, VersionWords(words), newest, 19).outcome, Outcome::kTooOld);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TEST_F(RecordAllocatorTest, ClientsBeginInDifferentExtents) {
   std::set<uint64_t> extents;
   for (const uint32_t client : {1, 2}) {
     RecordAllocator allocator = Of(client);
-    extents.insert(*allocator.Allocate(*batch_) / layout_.records_per_extent);
+    extents.insert(layout_.ExtentOf(*allocator.Allocate(*batch_)));
   }
   EXPECT_EQ(extents.size(), 2u);
 }

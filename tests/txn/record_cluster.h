@@ -15,6 +15,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/sim/world.h"
+#include "txn/client_log.h"
 #include "txn/tables.h"
 #include "txn/transaction_state.h"
 
@@ -33,6 +34,7 @@ class RecordCluster {
     int servers = 2;
     uint64_t memory_bytes = uint64_t{64} << 20;  // of each
     TimestampKind timestamps = TimestampKind::kLeased;
+    int log_server = 1;  // of the first extent of logs
   };
   explicit RecordCluster(const Options& options) : options_(options) {
     if (options.kind == fabric::Kind::kSim) {
@@ -55,6 +57,8 @@ class RecordCluster {
     client_ = OpenFabric("client");
     state_ = std::make_shared<Source>(*this, kStateBytes, 1, 1);
     EXPECT_TRUE(state_->Grow(0).ok());
+    logs_ = std::make_shared<Source>(*this, kLogExtentBytes, 64, options.log_server);
+    EXPECT_TRUE(logs_->Grow(0).ok());
   }
 
   struct TableOptions {
@@ -169,7 +173,7 @@ class RecordCluster {
       return cluster_.tables_;
     }
     absl::StatusOr<TransactionState> State() override {
-      return TransactionState{cluster_.state_, cluster_.options_.timestamps};
+      return TransactionState{cluster_.state_, cluster_.logs_, cluster_.options_.timestamps};
     }
     void Report(const std::string& what) override {
       const std::lock_guard lock(cluster_.mutex_);
@@ -274,7 +278,7 @@ class RecordCluster {
   std::set<MemberId> dead_;
   std::set<MemoryServerId> buried_;
   std::vector<std::string> reports_;
-  std::shared_ptr<Source> state_;
+  std::shared_ptr<Source> state_, logs_;
   std::vector<TableDescription> tables_;
   uint64_t indexes_ = 0;
   uint32_t joined_again_ = 0;

@@ -22,11 +22,13 @@ constexpr int64_t kSoonUs = 2'000'000;
 class RecoveryTest : public ::testing::TestWithParam<TimestampKind> {
  protected:
   static constexpr uint32_t kVictim = 2;
-  /// Work requests of a commit that changes one row, up to the one that follows its lock.
-  static constexpr uint64_t kUntilLocked = 5;
+  /// Work requests of a client's first commit, which changes one row, up to the one that follows its lock; in
+  /// a slot that has a log.
+  static constexpr uint64_t kUntilLocked = 6;
 
-  void MakeCluster(bool swapped = false) {
-    cluster_ = std::make_unique<RecordCluster>(RecordCluster::Options{.timestamps = GetParam()});
+  void MakeCluster(bool swapped = false, RecordCluster::Options options = {}) {
+    options.timestamps = GetParam();
+    cluster_ = std::make_unique<RecordCluster>(options);
     cluster_->AddTable("accounts", {.first_server = swapped ? 2 : 1, .extents_max = 1});
     cluster_->AddTable("loans", {.first_server = swapped ? 1 : 2, .extents_max = 1});
     Teller bank(*cluster_, 1);
@@ -123,6 +125,81 @@ TEST_P(RecoveryTest, AMemoryServerIsBuriedInMidCommit) {
   EXPECT_GT(reported, 5);
 }
 
+/// All segments of a log count, or none. What the client had beside its slot's first goes back.
+TEST_P(RecoveryTest, ALogOfSeveralSegments) {
+  constexpr uint64_t kRows = 300;
+  static_assert(kRows * LoggedBytes(0) > 2 * kLogPieceBytesMax);
+  int died_happened = 0;
+  for (uint64_t requests = 1; !finished_; requests += 97) {
+    SCOPED_TRACE(requests);
+    MakeCluster();
+    bool committed = false;
+    {
+      MortalFabric mortal(cluster_->client(), MortalFabric::kNever);
+      Teller victim(*cluster_, kVictim, mortal);
+      mortal.DieAfter(requests);
+      committed = victim.session->Begin().ok();
+      for (uint64_t i = 0; committed && i < kRows; ++i) committed = victim.Insert(10 + i, 1).ok();
+      committed = committed && victim.session->Commit().ok();
+      finished_ = committed && !mortal.dead();
+      mortal.DieAfter(0);
+    }
+    cluster_->SetDead(MemberId(kVictim));
+    RecordCluster::Member member(*cluster_, cluster_->client(), 3);
+    Auditor auditor(member, GetParam());
+    auditor.RecoverAll();
+    const TableAudit audit = auditor.Audit("accounts", {});
+    EXPECT_TRUE(audit.faults.empty()) << audit.ToString();
+    EXPECT_EQ(auditor.StrayLogSegments(), 0u);
+    Teller reader(*cluster_, 4);
+    ASSERT_TRUE(reader.session->Begin().ok());
+    const bool happened = (*reader.Read(10)).has_value();
+    for (uint64_t i = 0; i < kRows; ++i) EXPECT_EQ((*reader.Read(10 + i)).has_value(), happened) << i;
+    EXPECT_TRUE(happened || !committed) << "an acknowledged commit is gone";
+    died_happened += happened && !committed;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(died_happened, 0) << "it never died between two flips";
+}
+
+/// A client dies in mid-commit, and with it the memory server with its log. Its locks are found by a look at
+/// all rows, and others have their logs elsewhere.
+TEST_P(RecoveryTest, ALogIsBuriedWithItsMemoryServer) {
+  int searched = 0, died_happened = 0;
+  for (uint64_t requests = 0; !finished_; ++requests) {
+    SCOPED_TRACE(requests);
+    MakeCluster(/*swapped=*/false, {.servers = 3, .log_server = 3});
+    const bool committed = DieAfter(requests);
+    cluster_->KillServer(3, /*buried=*/true);
+    RecordCluster::Member member(*cluster_, cluster_->client(), 3);
+    Auditor auditor(member, GetParam());
+    auditor.RecoverAll();
+    EXPECT_TRUE(auditor.LivingClients().empty()) << "its slot is still held";
+    for (const char* const name : {"accounts", "loans"}) {
+      const TableAudit audit = auditor.Audit(name, {});
+      EXPECT_TRUE(audit.faults.empty()) << name << ": " << audit.ToString();
+    }
+    searched += !cluster_->reports().empty();
+    Teller writer(*cluster_, 4);
+    const TableHandle loans = *writer.session->OpenTable("loans");
+    ASSERT_TRUE(writer.session->Begin().ok());
+    const bool happened = (*writer.Read(1))->balance == 50;
+    for (const TableHandle table : {writer.accounts, loans}) {
+      EXPECT_EQ((*writer.Read(table, 1))->balance, happened ? 50 : 100);
+      EXPECT_EQ((*writer.Read(table, 2))->balance, happened ? 150 : 100);
+      EXPECT_EQ((*writer.Read(table, 3)).has_value(), happened);
+    }
+    EXPECT_TRUE(happened || !committed) << "an acknowledged commit is gone";
+    died_happened += happened && !committed;
+    ASSERT_TRUE(writer.Update(1, 1).ok());
+    const auto written = writer.session->Commit();
+    EXPECT_TRUE(written.ok()) << written.status();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(searched, 5);
+  EXPECT_GT(died_happened, 2) << "it never died between two flips";
+}
+
 /// The headers of both tables decide. Those of the memory server that a session has met first are flipped
 /// first.
 TEST_P(RecoveryTest, BothTablesDecide) {
@@ -140,6 +217,7 @@ TEST_P(RecoveryTest, BothTablesDecide) {
         const TableAudit audit = auditor.Audit(name, {});
         EXPECT_TRUE(audit.faults.empty()) << name << ": " << audit.ToString();
       }
+      EXPECT_EQ(auditor.StrayLogSegments(), 0u);
       Teller reader(*cluster_, 4);
       const TableHandle loans = *reader.session->OpenTable("loans");
       ASSERT_TRUE(reader.session->Begin().ok());

@@ -441,6 +441,38 @@ TEST_P(RsiSessionTest, WhatASnapshotSeesIsNotReclaimed) {
   EXPECT_TRUE(inserted.ok()) << inserted;
 }
 
+/// A block's row was replaced, then deleted, and the block was given to another: a snapshot from before that
+/// one sees neither.
+TEST(RsiSession, ABlockThatIsUsedAgainShowsNothingOfItsFormerRow) {
+  constexpr uint64_t kRows = 250, kDeleted = 40;
+  RecordCluster cluster({});
+  cluster.AddTable("accounts", {.extent_bytes = 64 << 10, .extents_max = 1});  // one chunk
+  {
+    Teller first(cluster, 1);  // gives its chunk back
+    ASSERT_TRUE(InsertRows(first, 0, kRows).ok());
+    ASSERT_TRUE(first.session->Begin().ok());
+    for (uint64_t key = 0; key < kDeleted; ++key)
+      ASSERT_TRUE(first.Read(key).ok() && first.Update(key, 2).ok());
+    ASSERT_TRUE(first.session->Commit().ok());
+    ASSERT_TRUE(DeleteRows(first, 0, kDeleted).ok());
+  }
+  Teller reader(cluster, 2), second(cluster, 3);
+  ASSERT_EQ(reader.BalanceOf(0), std::nullopt);
+  ASSERT_TRUE(reader.session->Begin().ok());
+  const absl::Status inserted = InsertRows(second, 1'000, kDeleted);
+  ASSERT_TRUE(inserted.ok()) << inserted << ": their blocks are to be reclaimed";
+  uint64_t rows = 0;
+  const absl::Status scanned = reader.session->Scan(reader.accounts, [&](std::span<const std::byte> row) {
+    Account account;
+    std::memcpy(&account, row.data(), sizeof(account));
+    EXPECT_TRUE(account.key >= kDeleted && account.key < kRows) << account.key;
+    ++rows;
+    return true;
+  });
+  EXPECT_TRUE(scanned.ok()) << scanned;
+  EXPECT_EQ(rows, kRows - kDeleted);
+}
+
 INSTANTIATE_TEST_SUITE_P(Fabrics, RsiSessionTest,
                          ::testing::Combine(::testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp),
                                             ::testing::Values(TimestampKind::kLeased,

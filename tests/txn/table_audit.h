@@ -40,10 +40,11 @@ class Auditor {
         channel_(*storage::Channel::Open(tables.fabric(), tables.directory(), {})),
         batch_(*channel_),
         state_(*ExtentSpace::Open(*channel_, tables.State()->extents, kStateBytes)),
+        logs_(tables.State()->logs, *channel_),
         slot_(ClaimSlot()),
         client_(slot_.client),
         timestamps_(Timestamps::Make(kind, state_, kGeometry, client_, tables.fabric().clock())),
-        recovery_(tables, state_, kGeometry, batch_, *timestamps_, slot_,
+        recovery_(tables, state_, logs_, kGeometry, batch_, *timestamps_, slot_,
                   [this](const TableDescription& description) { return TableOf(description); }) {}
 
   int RecoverAll() { return *recovery_.RecoverAll(); }
@@ -77,6 +78,32 @@ class Auditor {
     return living;
   }
 
+  /// Segments of logs that are used, and neither where a slot's log begins nor a living client's.
+  size_t StrayLogSegments() {
+    const std::set<uint32_t> living = LivingClients();
+    ExtentSpace& extents = **logs_.Open();
+    EXPECT_TRUE(extents.FindNew().ok());
+    size_t strays = 0;
+    for (uint64_t extent = 0; extent < extents.extents(); ++extent) {
+      const uint64_t begin = extent * kLogExtentBytes;
+      if (extents.Lost(begin)) continue;
+      auto* const words = reinterpret_cast<uint64_t*>(batch_.Scratch(kLogSegments * 8));
+      batch_.Read(*extents.Resolve(begin), reinterpret_cast<std::byte*>(words), kLogSegments * 8);
+      EXPECT_TRUE(batch_.Execute().ok());
+      for (uint64_t segment = 1; segment < kLogSegments; ++segment) {
+        const LogSegmentWord word(words[segment]);
+        if (!word.used() || living.contains(word.client())) continue;
+        auto* const first = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+        batch_.Read(*state_.Resolve(kGeometry.slot(word.client()) + kSlotLogOffset),
+                    reinterpret_cast<std::byte*>(first), 8);
+        EXPECT_TRUE(batch_.Execute().ok());
+        strays += *first != begin + segment * kLogSegmentBytes;
+      }
+    }
+    batch_.Reset();
+    return strays;
+  }
+
   /// `keys` may be in the index.
   TableAudit Audit(const std::string& name, const std::vector<std::vector<std::byte>>& keys) {
     TableAudit audit;
@@ -84,9 +111,10 @@ class Auditor {
     if (!table.space().FindNew().ok()) audit.faults.push_back("extents");
     const std::set<uint32_t> living = LivingClients();
     const RecordLayout& layout = table.layout();
-    for (uint64_t chunk = 0; chunk < table.space().extents() * layout.chunks; ++chunk) {
-      const std::span<const uint64_t> words = *table.allocator().ReadWords(batch_, chunk / layout.chunks);
-      const ChunkWord word(words[chunk % layout.chunks]);
+    for (uint64_t at = 0; at < table.space().extents() * layout.chunks; ++at) {
+      const uint64_t chunk = layout.ChunkNumber(at / layout.chunks, at % layout.chunks);
+      const std::span<const uint64_t> words = *table.allocator().ReadWords(batch_, at / layout.chunks);
+      const ChunkWord word(words[at % layout.chunks]);
       batch_.Reset();
       const uint64_t free_before = audit.free;
       for (uint64_t i = 0; i < kChunkRecords; ++i) AuditBlock(table, chunk * kChunkRecords + i, audit);
@@ -106,7 +134,7 @@ class Auditor {
   }
 
  private:
-  static constexpr StateGeometry kGeometry{kStateBytes};
+  static constexpr StateGeometry kGeometry{kClientsMax};
 
   ClientSlot ClaimSlot() {
     ClientSlot slot;
@@ -131,8 +159,8 @@ class Auditor {
     std::byte* const bytes = batch_.Scratch(geometry.block_bytes());
     batch_.Read(*table.Block(record), bytes, geometry.block_bytes());
     if (!batch_.Execute().ok()) audit.faults.push_back("a READ");
-    const auto* const words = reinterpret_cast<const uint64_t*>(bytes);
-    const storage::RecordHeader header(words[0]);
+    const storage::RecordHeader header(*reinterpret_cast<const uint64_t*>(bytes));
+    const storage::VersionWords words(bytes, geometry);
     const auto fault = [&](const char* what) {
       audit.faults.push_back(absl::StrFormat("record %d (header %x): %s", record, header.word(), what));
     };
@@ -142,16 +170,14 @@ class Auditor {
       fault("it is locked");
     } else {
       ++audit.live;
-      const uint64_t* const version = std::find_if(words + 1, words + 1 + geometry.slots, [&](uint64_t word) {
-        return storage::VersionWord(word).timestamp() == header.timestamp();
-      });
-      if (version == words + 1 + geometry.slots) {
+      uint32_t slot = 0;
+      while (slot < words.size() && words[slot].timestamp() != header.timestamp()) ++slot;
+      if (slot == words.size()) {
         fault("its newest version is not there");
       } else {
-        if (storage::VersionWord(*version).deleted()) ++audit.deleted;
-        const auto slot = static_cast<uint32_t>(version - words - 1);
+        if (words[slot].deleted()) ++audit.deleted;
         HashIndex::Probe probe{
-            .hash = table.HashOf({bytes + geometry.slot_offset(slot), table.description().key_bytes})};
+            .hash = table.HashOf({bytes + geometry.row_offset(slot), table.description().key_bytes})};
         if (!table.index().Lookup({&probe, 1}).ok()) fault("a lookup");
         const auto found = probe.candidates.view();
         if (std::find(found.begin(), found.end(), record) == found.end()) fault("leaked: no key leads to it");
@@ -180,6 +206,7 @@ class Auditor {
   std::unique_ptr<storage::Channel> channel_;
   storage::VerbBatch batch_;
   ExtentSpace state_;
+  LogSpace logs_;
   const ClientSlot slot_;
   const uint32_t client_;
   std::unique_ptr<Timestamps> timestamps_;
