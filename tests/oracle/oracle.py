@@ -36,7 +36,7 @@ MOST_ROWS = 20_000    # of a result that is compared
 
 
 # Which way NAM takes must not matter.
-SETTINGS = {"aggregate": ["auto", "rdma", "rdma"], "join": ["auto", "rrj", "rdma_ghj"],
+SETTINGS = {"aggregate": ["auto", "rdma", "rdma"], "join": ["auto", "rrj", "rdma_ghj", "ghj", "ghj_bloom"],
             "sorts_by_runs": ["auto", "on"], "in_place": ["on", "off"], "prefetch_window": ["1", "10"]}
 
 
@@ -48,7 +48,9 @@ class World:
         self.r = random.Random(seed)
         self.fabric = options.fabric or self.r.choice(["shm", "tcp"])
         self.compute = options.compute or self.r.randint(1, 3)
-        self.settings = ["nam.%s = %s" % (name, self.r.choice(values)) for name, values in SETTINGS.items()]
+        drawn = {name: self.r.choice(values) for name, values in SETTINGS.items()}
+        drawn["join"] = options.join or drawn["join"]
+        self.settings = ["nam.%s = %s" % (name, value) for name, value in drawn.items()]
         # UTC has ways of its own.
         self.zone = options.zone or self.r.choice(["UTC", self.r.choice(functions.ZONES)])
         self.settings.append("timezone = '%s'" % self.zone)
@@ -255,6 +257,7 @@ def arguments():
     parser.add_argument("--changes-per-seed", type=int, default=250)
     parser.add_argument("--fabric", choices=["shm", "tcp"], help="of all seeds")
     parser.add_argument("--compute", type=int, help="servers of all seeds")
+    parser.add_argument("--join", choices=SETTINGS["join"] + ["pipelined"], help="nam.join of all seeds")
     parser.add_argument("--zone", help="of the sessions of all seeds")
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--shrink-rows", action="store_true", help="shrink the tables as well")
