@@ -31,8 +31,8 @@ MemoryNeed NeedOf(uint64_t tuples, uint64_t groups, const AggregateBenchOptions&
   constexpr uint64_t kScratchBytes = 48;  // a state a tuple at worst: 40 were enough, 32 were not
   constexpr uint64_t kQueryBytes = 16;
   constexpr uint64_t kDuckDbGroupBytes = 72;
-  // Of so many cases at a time: memory comes back within a second of DROP TABLE, which virtual cases take less
-  // than.
+  // Of so many cases at a time: memory comes back within a second of DROP TABLE, which virtual cases take
+  // less than.
   const uint64_t tables = options.common.simulated() ? 5 : 2;
   return {
       .table_bytes = tuples * kTupleBytes * 9 / 8 * tables,

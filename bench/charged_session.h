@@ -26,9 +26,10 @@ inline constexpr int64_t kRowBytePs = 55;     // made or checked by who uses it
 /// A session whose caller's time passes. Before each call, as if all were computed at its start.
 class ChargedSession final : public txn::Session {
  public:
-  /// `begun` counts the sessions that have begun a transaction; one simulated thread at a time.
-  ChargedSession(std::unique_ptr<txn::Session> session, Clock& clock, uint32_t* begun)
-      : session_(std::move(session)), clock_(clock), begun_(begun) {}
+  /// `warm` counts the sessions that have a transaction behind them, which has opened what it needs once; one
+  /// simulated thread at a time.
+  ChargedSession(std::unique_ptr<txn::Session> session, Clock& clock, uint32_t* warm)
+      : session_(std::move(session)), clock_(clock), warm_(warm) {}
 
   absl::StatusOr<txn::TableHandle> OpenTable(const std::string& name) override {
     return session_->OpenTable(name);
@@ -71,7 +72,7 @@ class ChargedSession final : public txn::Session {
  private:
   void ChargeBegin() {
     writes_ = 0;
-    if (uint32_t* const begun = std::exchange(begun_, nullptr); begun != nullptr) ++*begun;
+    if (++begins_ == 2) ++*warm_;
     clock_.Charge(session_cost::kBeginNs);
   }
   void ChargeRead(std::span<const txn::Lookup> lookups) {
@@ -83,7 +84,8 @@ class ChargedSession final : public txn::Session {
 
   const std::unique_ptr<txn::Session> session_;
   Clock& clock_;
-  uint32_t* begun_;  // until it is counted
+  uint32_t* const warm_;
+  uint64_t begins_ = 0;
   int64_t writes_ = 0;
 };
 

@@ -190,11 +190,11 @@ absl::StatusOr<SimulatedRates> SimulatedCheckout::Run(uint32_t clients_wanted) {
   run.run_us = kRunUsMax;
   clients_so_far_ += clients_wanted;
   const std::vector<fabric::Fabric*> fabrics = clients();
-  uint32_t begun = 0;  // clients; threads of a world run one at a time
+  uint32_t warm = 0;  // clients; threads of a world run one at a time
   const auto open = [&](uint32_t client) -> absl::StatusOr<std::unique_ptr<txn::Session>> {
     const size_t machine = client % fabrics.size();
     NAM_ASSIGN_OR_RETURN(std::unique_ptr<txn::Session> session, OpenSession(machine));
-    return std::make_unique<ChargedSession>(std::move(session), fabrics[machine]->clock(), &begun);
+    return std::make_unique<ChargedSession>(std::move(session), fabrics[machine]->clock(), &warm);
   };
   drivers_.push_back(std::make_unique<tpcw::CheckoutDriver>(fabrics, options_.checkout, run, open));
   SimulatedRates rates{.clients = clients_wanted};
@@ -202,7 +202,7 @@ absl::StatusOr<SimulatedRates> SimulatedCheckout::Run(uint32_t clients_wanted) {
   uint64_t committed = 0, aborted = 0;
   int lines = 0;
   const auto line = [&](const tpcw::CheckoutRates& interval) {
-    if (begun < clients_wanted || lines > kIntervals + 1) return;
+    if (warm < clients_wanted || lines > kIntervals + 1) return;
     if (++lines == 2) from = Now();
     if (lines <= 2) return;
     to = Now();
