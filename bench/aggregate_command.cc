@@ -31,8 +31,8 @@ MemoryNeed NeedOf(uint64_t tuples, uint64_t groups, const AggregateBenchOptions&
   constexpr uint64_t kScratchBytes = 48;  // a state a tuple at worst: 40 were enough, 32 were not
   constexpr uint64_t kQueryBytes = 16;
   constexpr uint64_t kDuckDbGroupBytes = 72;
-  // Of so many cases at a time: memory comes back within a second of DROP TABLE, which virtual cases take
-  // less than.
+  // Tables of so many cases lie there at a time: memory comes back within a second of DROP TABLE, and a
+  // virtual case takes less.
   const uint64_t tables = options.common.simulated() ? 5 : 2;
   return {
       .table_bytes = tuples * kTupleBytes * 9 / 8 * tables,
@@ -42,7 +42,8 @@ MemoryNeed NeedOf(uint64_t tuples, uint64_t groups, const AggregateBenchOptions&
       .peer_bytes = options.common.peer == "duckdb" ? tuples * kTupleBytes + groups * kDuckDbGroupBytes : 0};
 }
 
-/// Of all sizes and numbers of groups. Those with more groups than tuples are told.
+/// The cases are all pairs of a size and a number of groups. A remark names those with more groups than
+/// tuples.
 absl::StatusOr<std::vector<AggregateCase>> CasesOf(const std::vector<uint64_t>& sizes,
                                                    const std::vector<uint64_t>& numbers,
                                                    std::vector<std::string>& remarks) {

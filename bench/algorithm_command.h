@@ -48,7 +48,7 @@ struct MemoryNeed {
 
   uint64_t total() const { return table_bytes + scratch_bytes + query_bytes + own_bytes + peer_bytes; }
 };
-/// What each memory server of a private cluster is given.
+/// A private cluster gives each of its memory servers this.
 struct ServerMemory {
   uint64_t memory_bytes = 0;
   uint64_t scratch_bytes = 0;
@@ -59,7 +59,7 @@ absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& l
 
 /// Figure 8 is of so many tuples, of each relation.
 inline constexpr uint64_t kFigure8Tuples = uint64_t{64} << 20;
-/// What is to be said of smaller ones.
+/// The remark says what smaller sizes do not show.
 std::string BelowFigure8();
 
 /// The options but for the algorithms. INVALID_ARGUMENT says which one is wrong.
@@ -72,8 +72,8 @@ int HostThreadsOf(const AlgorithmBenchOptions& options);
 /// The options, understood.
 struct AlgorithmBench {
   std::string command;               // `bench join`
-  std::string title;                 // of the page
-  Json config;                       // what the benchmark adds to the report's
+  std::string title;                 // The page has it
+  Json config;                       // The benchmark adds it to the report's
   std::vector<std::string> remarks;  // sentences below the table, and in the config
   std::vector<Algorithm> algorithms;
   MemoryNeed need;

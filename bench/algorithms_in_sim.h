@@ -20,7 +20,7 @@ struct SimulatedServers {
   int memory_servers = 4;
   int compute_servers = 4;  // each on the host of a memory server, if there are as many
   int threads = 8;          // that each compute server has
-  // What each memory server has:
+  // Each memory server has:
   uint64_t memory_bytes = 0;
   uint64_t scratch_bytes = 0;
   uint64_t query_bytes = 0;  // that queries have on each compute server

@@ -32,7 +32,7 @@ Products DrawProducts(RandomStream& random, uint64_t products) {
 
 }  // namespace
 
-/// What one thread counts; on a line of its own.
+/// One thread counts these, on a cache line of its own.
 struct alignas(kCacheLineBytes) CheckoutLoop::Lane {
   uint64_t transactions = 0;
   uint64_t torn_rows = 0;

@@ -61,6 +61,16 @@ class RecoveryTest : public ::testing::TestWithParam<TimestampKind> {
     cluster_->SetDead(MemberId(kVictim));
     return committed;
   }
+  /// Whether the rows are those of the victim's commit: all of them, in both tables, or none.
+  static bool HappenedInBoth(Teller& teller, TableHandle loans) {
+    const bool happened = (*teller.Read(1))->balance == 50;
+    for (const TableHandle table : {teller.accounts, loans}) {
+      EXPECT_EQ((*teller.Read(table, 1))->balance, happened ? 50 : 100);
+      EXPECT_EQ((*teller.Read(table, 2))->balance, happened ? 150 : 100);
+      EXPECT_EQ((*teller.Read(table, 3)).has_value(), happened);
+    }
+    return happened;
+  }
 
   std::unique_ptr<RecordCluster> cluster_;
   bool finished_ = false;
@@ -183,12 +193,7 @@ TEST_P(RecoveryTest, ALogIsBuriedWithItsMemoryServer) {
     Teller writer(*cluster_, 4);
     const TableHandle loans = *writer.session->OpenTable("loans");
     ASSERT_TRUE(writer.session->Begin().ok());
-    const bool happened = (*writer.Read(1))->balance == 50;
-    for (const TableHandle table : {writer.accounts, loans}) {
-      EXPECT_EQ((*writer.Read(table, 1))->balance, happened ? 50 : 100);
-      EXPECT_EQ((*writer.Read(table, 2))->balance, happened ? 150 : 100);
-      EXPECT_EQ((*writer.Read(table, 3)).has_value(), happened);
-    }
+    const bool happened = HappenedInBoth(writer, loans);
     EXPECT_TRUE(happened || !committed) << "an acknowledged commit is gone";
     died_happened += happened && !committed;
     ASSERT_TRUE(writer.Update(1, 1).ok());
@@ -221,12 +226,7 @@ TEST_P(RecoveryTest, BothTablesDecide) {
       Teller reader(*cluster_, 4);
       const TableHandle loans = *reader.session->OpenTable("loans");
       ASSERT_TRUE(reader.session->Begin().ok());
-      const bool happened = (*reader.Read(1))->balance == 50;
-      for (const TableHandle table : {reader.accounts, loans}) {
-        EXPECT_EQ((*reader.Read(table, 1))->balance, happened ? 50 : 100);
-        EXPECT_EQ((*reader.Read(table, 2))->balance, happened ? 150 : 100);
-        EXPECT_EQ((*reader.Read(table, 3)).has_value(), happened);
-      }
+      const bool happened = HappenedInBoth(reader, loans);
       EXPECT_TRUE(happened || !committed) << "an acknowledged commit is gone";
       died_happened += happened && !committed;
       if (HasFailure()) return;
