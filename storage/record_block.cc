@@ -2,6 +2,17 @@
 
 namespace nam::storage {
 
+namespace {
+
+bool IsEmpty(VersionWords words) {
+  for (uint32_t slot = 0; slot < words.size(); ++slot) {
+    if (words[slot].word() != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 uint32_t VictimSlot(VersionWords words, uint64_t newest) {
   uint32_t victim = 0;
   uint64_t oldest = ~uint64_t{0};
@@ -16,10 +27,28 @@ uint32_t VictimSlot(VersionWords words, uint64_t newest) {
   return victim;
 }
 
-VersionChoice ChooseVersion(RecordHeader before, VersionWords words, RecordHeader after, uint64_t snapshot) {
+uint64_t VersionUnderLock(RecordHeader header, VersionWords words, uint64_t snapshot) {
+  if (!header.locked()) return 0;
+  for (uint32_t slot = 0; slot < words.size(); ++slot) {
+    const uint64_t timestamp = words[slot].timestamp();
+    if (timestamp > header.timestamp() && timestamp <= snapshot) return timestamp;
+  }
+  return 0;
+}
+
+VersionChoice ChooseVersion(RecordHeader before, VersionWords words, RecordHeader after, uint64_t snapshot,
+                            LockHolder holder) {
   using Outcome = VersionChoice::Outcome;
   if (before.timestamp() != after.timestamp()) return {.outcome = Outcome::kMoved};
   const uint64_t newest = before.timestamp();
+  if (const uint64_t locked = VersionUnderLock(before, words, snapshot); locked != 0) [[unlikely]] {
+    if (holder.client != before.client()) return {.outcome = Outcome::kInDoubt};
+    for (uint32_t slot = 0; locked == holder.committing && slot < words.size(); ++slot) {
+      if (words[slot].timestamp() != locked) continue;
+      if (before != after) return {.outcome = Outcome::kMoved};
+      return {Outcome::kVersion, slot, words[slot]};
+    }
+  }
   if (newest == 0) return {.outcome = Outcome::kNone};
   // While the timestamp stays, all that can change is the victim, and only under a lock.
   const bool quiet = before == after && !before.locked();
@@ -43,7 +72,11 @@ VersionChoice ChooseVersion(RecordHeader before, VersionWords words, RecordHeade
     if (version.timestamp() > limit || version.timestamp() <= choice.version.timestamp()) continue;
     choice = {Outcome::kVersion, slot, version};
   }
-  if (!newest_there) return {.outcome = Outcome::kMoved};
+  if (!newest_there) {
+    // Whoever makes a block free empties its slots first, under his lock.
+    const bool emptied = before == after && before.locked() && IsEmpty(words);
+    return {.outcome = emptied ? Outcome::kNone : Outcome::kMoved};
+  }
   if (choice.outcome == Outcome::kVersion) {
     if (choice.slot == victim && !quiet) return {.outcome = Outcome::kMoved};
     return choice;

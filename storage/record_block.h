@@ -122,18 +122,36 @@ class VersionWords {
 /// written to whenever the header is locked.
 uint32_t VictimSlot(VersionWords words, uint64_t newest);
 
+/// Who holds a lock, and which transaction it was committing when it was asked. That has to be before the
+/// block is READ: a version is whole once its client commits, and stays so until another header says it is
+/// there.
+struct LockHolder {
+  uint32_t client = 0;      // 0: nobody was asked
+  uint64_t committing = 0;  // timestamp; 0: none
+};
+
 /// What a snapshot sees of a block whose words were READ between two READs of its header.
+///
+/// A version above the timestamp of a locked header is its holder's. If its timestamp is in the snapshot it
+/// was committed, or it was skipped and will be cleared: only the holder's slot can tell, and only if it
+/// still says `committing` with just this timestamp. A slot that has left a commit has flipped all its
+/// headers before, so a block that is READ later shows that.
 struct VersionChoice {
   enum class Outcome : uint8_t {
     kVersion,  // `slot` holds it; a row that is deleted has a version too
     kNone,     // the row did not exist yet, or the block is free
     kTooOld,   // it was replaced
     kMoved,    // the block changed meanwhile: READ it again
+    kInDoubt,  // ask the client that has it locked, then READ it again
   };
   Outcome outcome = Outcome::kNone;
   uint32_t slot = 0;
   VersionWord version;
 };
-VersionChoice ChooseVersion(RecordHeader before, VersionWords words, RecordHeader after, uint64_t snapshot);
+VersionChoice ChooseVersion(RecordHeader before, VersionWords words, RecordHeader after, uint64_t snapshot,
+                            LockHolder holder = {});
+/// The version above the timestamp of a header that is locked, if it is not above `snapshot`; 0: there is
+/// none.
+uint64_t VersionUnderLock(RecordHeader header, VersionWords words, uint64_t snapshot);
 
 }  // namespace nam::storage

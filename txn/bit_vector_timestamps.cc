@@ -180,6 +180,7 @@ absl::Status BitVectorTimestamps::AddTake(storage::VerbBatch& batch) {
 
 absl::StatusOr<bool> BitVectorTimestamps::Settle(storage::VerbBatch& batch) {
   for (int i = 0; i < kJoinsMax; ++i) {
+    NAM_RETURN_IF_ERROR(commit_point_.Claimed());
     if (claim_ != nullptr && *claim_ == LaneWord::Present(row_).word()) {
       top_ = std::max(top_, claims_);
       return i == 0;
@@ -194,6 +195,9 @@ absl::StatusOr<bool> BitVectorTimestamps::Settle(storage::VerbBatch& batch) {
       top_ = head->top;
     }
     if (row_ > kBitRowMax) return absl::ResourceExhaustedError("the bit vector has no timestamps left");
+    // The slot's word first: a lane that has claimed has a slot which says so.
+    claims_ = row_ + 1;
+    NAM_RETURN_IF_ERROR(AddClaim(batch));
     NAM_RETURN_IF_ERROR(AddTake(batch));
     NAM_RETURN_IF_ERROR(batch.Execute());
   }
@@ -290,25 +294,8 @@ absl::StatusOr<uint64_t> BitVectorTimestamps::Floor(storage::VerbBatch& batch) {
   return std::min(snapshot_, BitRow::TimestampOf(complete_ + 1, 0) - 1);
 }
 
-absl::StatusOr<std::vector<uint64_t>> BitVectorTimestamps::ClaimedBy(storage::VerbBatch& batch,
-                                                                     uint32_t client) {
-  uint64_t* const lane = Word(batch);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target lane_at, At(geometry_.lane(client)));
-  batch.Read(lane_at, reinterpret_cast<std::byte*>(lane), 8);
-  NAM_RETURN_IF_ERROR(batch.Execute());
-  const LaneWord word(*lane);
-  if (!word.present() || word.row() == 0) return std::vector<uint64_t>();
-  uint64_t* const bits = Word(batch);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target bits_at,
-                       At(geometry_.bit_row(word.row()) + client / 64 * 8));
-  batch.Read(bits_at, reinterpret_cast<std::byte*>(bits), 8);
-  NAM_RETURN_IF_ERROR(batch.Execute());
-  if (((*bits >> client % 64 & 1) != 0) == BitRow::DoneValue(word.row())) return std::vector<uint64_t>();
-  return std::vector<uint64_t>{BitRow::TimestampOf(word.row(), client)};
-}
-
-absl::Status BitVectorTimestamps::Finish(storage::VerbBatch& batch, uint32_t client,
-                                         const std::vector<uint64_t>&) {
+// Its lane may have claimed a row that the slot's word does not know of yet: absent it is passed over.
+absl::Status BitVectorTimestamps::Finish(storage::VerbBatch& batch, uint32_t client, uint64_t) {
   uint64_t* const lane = Word(batch);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target lane_at, At(geometry_.lane(client)));
   batch.Read(lane_at, reinterpret_cast<std::byte*>(lane), 8);

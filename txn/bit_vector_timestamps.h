@@ -3,7 +3,6 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
-#include <vector>
 
 #include "txn/timestamps.h"
 
@@ -26,26 +25,28 @@ namespace nam::txn {
 /// above the snapshot too. A lane that it sees present had put its bits right before it joined; then each is
 /// `not done` until its row is. Bits of 120 rows at most mean anything, and no row is claimed more than 119
 /// above the watermark.
+///
+/// Bits are their client's alone, so a client that stands still in mid-commit is not skipped: it holds
+/// others' snapshots back until it is fenced.
 class BitVectorTimestamps final : public Timestamps {
  public:
-  BitVectorTimestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, Clock& clock)
-      : Timestamps(state, geometry, client, clock) {}
+  BitVectorTimestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, CommitPoint& commit_point,
+                      Clock& clock)
+      : Timestamps(state, geometry, client, commit_point, clock) {}
 
   uint32_t Suspect() const override { return suspect_; }
   bool Crowded() const override { return top_ > complete_ + kBitRows / 2; }
   bool Held() const override { return held_; }
   bool HeldByIdle() const override { return held_by_idle_; }
   absl::Status AddTake(storage::VerbBatch& batch) override;
-  absl::Status AddClaim(storage::VerbBatch&) override { return absl::OkStatus(); }
+  absl::Status AddClaim(storage::VerbBatch& batch) override { return commit_point_.AddClaim(batch, taken()); }
   uint64_t taken() const override { return BitRow::TimestampOf(claims_, client_); }
   absl::Status AddSkip(storage::VerbBatch& batch) override;
   absl::StatusOr<bool> Settle(storage::VerbBatch& batch) override;
   absl::StatusOr<uint64_t> Newest(storage::VerbBatch& batch) override;
   absl::Status AddDone(storage::VerbBatch& batch, uint64_t timestamp) override;
   absl::Status AddLeave(storage::VerbBatch& batch) override;
-  absl::StatusOr<std::vector<uint64_t>> ClaimedBy(storage::VerbBatch& batch, uint32_t client) override;
-  absl::Status Finish(storage::VerbBatch& batch, uint32_t client,
-                      const std::vector<uint64_t>& claimed) override;
+  absl::Status Finish(storage::VerbBatch& batch, uint32_t client, uint64_t timestamp) override;
 
  private:
   using Mask = std::array<uint64_t, kBitLanes / 64>;

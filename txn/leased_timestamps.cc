@@ -1,7 +1,7 @@
 #include "txn/leased_timestamps.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "base/status_macros.h"
 #include "txn/session.h"
@@ -10,112 +10,151 @@ namespace nam::txn {
 namespace {
 
 constexpr uint64_t kFirstReadMin = 16;
-constexpr uint64_t kNextReads = 1'024;
-constexpr uint64_t kWatermarkStep = 512;
-constexpr int kRoundsMax = 1'024;  // of kNextReads: more than the ring has
+constexpr uint64_t kReadsMax = 256;  // entries at once: from the watermark on few more are under way
+constexpr uint64_t kWatermarkStep = 64;
+constexpr uint64_t kRoundsMax = 2 * kRingEntries / kReadsMax;
 constexpr int kClaimsMax = 16;
 constexpr int64_t kNotYet = -1;  // the wait was not seen to last
+constexpr size_t kPassedOverAtOnce = 64;
 
 }  // namespace
 
 absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHead& head) {
   const uint64_t last = snapshot_;
-  NAM_RETURN_IF_ERROR(ReadEntries(batch, first_read_));
-  next_ = head.next;
-  for (int round = 0; entries_.empty(); ++round) {
-    // All of them done: we are behind, perhaps by far.
+  const StateHead* now = &head;
+  uint64_t count = first_read_;
+  for (uint64_t round = 0;; ++round) {
     if (round == kRoundsMax)
       return absl::UnavailableError("timestamps are given out faster than they are read");
-    if (round == 0) NAM_RETURN_IF_ERROR(JumpToWatermark(batch));
-    NAM_RETURN_IF_ERROR(ReadEntries(batch, kNextReads));
-  }
-  if (RingEntry(entries_[0]).timestamp() > snapshot_ + 1) {
-    // The ring has gone round since we looked last.
-    const uint64_t before = snapshot_;
-    NAM_RETURN_IF_ERROR(JumpToWatermark(batch));
-    if (snapshot_ == before) return absl::UnavailableError("the ring of timestamps has gone round");
-    return Advance(batch, head);
+    if (round > 0) {
+      NAM_ASSIGN_OR_RETURN(now, AddReadHead(batch));
+    }
+    NAM_RETURN_IF_ERROR(AddReadEntries(batch, count));
+    NAM_RETURN_IF_ERROR(batch.Execute());
+    next_ = now->next;
+    watermark_ = now->watermark;
+    snapshot_ = std::max(snapshot_, now->watermark);
+    TakeEntries();
+    // Behind by more than was READ, or by more than the ring has.
+    if (!entries_.empty() && RingEntry(entries_[0]).timestamp() <= snapshot_ + 1) break;
+    count = kReadsMax;
   }
   // As many have become done since the last time, probably, until the next: one READ for all of them.
-  first_read_ = std::clamp((snapshot_ - last) * 3 / 2, kFirstReadMin, kNextReads);
+  first_read_ = std::clamp((snapshot_ - last) * 3 / 2, kFirstReadMin, kReadsMax);
   NAM_RETURN_IF_ERROR(LookAhead(batch));
   if (snapshot_ < watermark_ + kWatermarkStep) return absl::OkStatus();
-  return RaiseWatermark(batch);
+  return AddRaiseWatermark(batch);
+}
+
+absl::Status LeasedTimestamps::AddReadEntries(storage::VerbBatch& batch, uint64_t count) {
+  auto* const words = reinterpret_cast<uint64_t*>(batch.Scratch(count * 8));
+  entries_at_ = snapshot_ + 1;
+  entries_ = std::span<const uint64_t>(words, count);
+  const uint64_t before_wrap = std::min(count, kRingEntries - entries_at_ % kRingEntries);
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, At(geometry_.entry(entries_at_)));
+  batch.Read(target, reinterpret_cast<std::byte*>(words), static_cast<uint32_t>(before_wrap * 8));
+  if (before_wrap == count) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target start, At(geometry_.ring()));
+  batch.Read(start, reinterpret_cast<std::byte*>(words + before_wrap),
+             static_cast<uint32_t>((count - before_wrap) * 8));
+  return absl::OkStatus();
 }
 
 // Moves the snapshot over entries that are done; entries_ is what follows it.
-absl::Status LeasedTimestamps::ReadEntries(storage::VerbBatch& batch, uint64_t count) {
-  auto* const words = reinterpret_cast<uint64_t*>(batch.Scratch(count * 8));
-  const uint64_t first = snapshot_ + 1;
-  const uint64_t before_wrap = std::min(count, kRingEntries - first % kRingEntries);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, At(geometry_.entry(first)));
-  batch.Read(target, reinterpret_cast<std::byte*>(words), static_cast<uint32_t>(before_wrap * 8));
-  if (before_wrap < count) {
-    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target start, At(geometry_.ring()));
-    batch.Read(start, reinterpret_cast<std::byte*>(words + before_wrap),
-               static_cast<uint32_t>((count - before_wrap) * 8));
-  }
-  NAM_RETURN_IF_ERROR(batch.Execute());
+void LeasedTimestamps::TakeEntries() {
+  entries_ = entries_.subspan(std::min<uint64_t>(snapshot_ + 1 - entries_at_, entries_.size()));
   size_t done = 0;
-  while (done < count && words[done] == RingEntry::Done(snapshot_ + 1).word()) {
+  while (done < entries_.size() && entries_[done] == RingEntry::Done(snapshot_ + 1).word()) {
     ++snapshot_;
     ++done;
   }
-  entries_ = std::span<const uint64_t>(words, count).subspan(done);
-  return absl::OkStatus();
+  entries_ = entries_.subspan(done);
 }
 
-absl::Status LeasedTimestamps::JumpToWatermark(storage::VerbBatch& batch) {
-  uint64_t* const word = Word(batch);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, At(kWatermarkOffset));
-  batch.Read(target, reinterpret_cast<std::byte*>(word), 8);
-  NAM_RETURN_IF_ERROR(batch.Execute());
-  watermark_ = *word;
-  snapshot_ = std::max(snapshot_, watermark_);
-  return absl::OkStatus();
+// Others may be ahead: then it fails, and the next head says how far they are.
+absl::Status LeasedTimestamps::AddRaiseWatermark(storage::VerbBatch& batch) {
+  return AddSwap(batch, kWatermarkOffset, watermark_, snapshot_, Word(batch));
 }
 
-absl::Status LeasedTimestamps::RaiseWatermark(storage::VerbBatch& batch) {
-  uint64_t* const old = Word(batch);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, At(kWatermarkOffset));
-  batch.CompareAndSwap(target, watermark_, snapshot_, old);
-  NAM_RETURN_IF_ERROR(batch.Execute());
-  watermark_ = *old == watermark_ ? snapshot_ : *old;
-  return absl::OkStatus();
-}
-
-// The entry after the snapshot is not done. If that lasts, it is either nobody's, and skipped once it was
-// given out, or somebody's, whom Suspect() then names.
+// Mostly nothing is under way, or was seen for the first time.
 absl::Status LeasedTimestamps::LookAhead(storage::VerbBatch& batch) {
-  const uint64_t timestamp = snapshot_ + 1;
-  if (waits_at_ != timestamp || waits_for_ != entries_[0]) {
-    waits_at_ = timestamp;
-    waits_for_ = entries_[0];
-    waits_since_ns_ = kNotYet;
+  if (next_ <= snapshot_) {
+    waiting_.clear();
     return absl::OkStatus();
   }
-  // Seen twice: rare enough for a look at the clock.
-  const int64_t now_ns = clock_.NowNs();
-  if (waits_since_ns_ == kNotYet) waits_since_ns_ = now_ns;
-  if (now_ns - waits_since_ns_ < kPatienceUs * 1'000 || waits_for_ != RingEntry::Before(timestamp).word()) {
-    return absl::OkStatus();
-  }
-  waits_since_ns_ = now_ns;
-  uint64_t* const word = Word(batch);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target next, At(kNextOffset));
-  batch.Read(next, reinterpret_cast<std::byte*>(word), 8);
-  NAM_RETURN_IF_ERROR(batch.Execute());
-  if (*word < timestamp) return absl::OkStatus();
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(timestamp)));
-  batch.CompareAndSwap(entry, RingEntry::Before(timestamp).word(), RingEntry::Done(timestamp).word(), word);
-  return batch.Execute();
+  return TimeEntries() ? PassOver(batch) : absl::OkStatus();
 }
 
-uint32_t LeasedTimestamps::Suspect() const {
-  const RingEntry entry(waits_for_);
-  if (waits_at_ != snapshot_ + 1 || entry.done() || entry.timestamp() != waits_at_) return 0;
-  if (waits_since_ns_ == kNotYet) return 0;
-  return clock_.NowNs() - waits_since_ns_ < kPatienceUs * 1'000 ? 0 : entry.client();
+// Whether one has lasted for too long. A look at the clock is only worth it for what is seen twice.
+bool LeasedTimestamps::TimeEntries() {
+  waiting_now_.clear();
+  auto known = waiting_.begin();
+  int64_t now_ns = kNotYet;
+  bool overdue = false;
+  const uint64_t first = snapshot_ + 1;
+  for (size_t i = 0; i < entries_.size() && first + i <= next_; ++i) {
+    const RingEntry entry(entries_[i]);
+    const bool unclaimed = entry == RingEntry::Before(first + i);
+    if (!unclaimed && (entry.done() || entry.timestamp() != first + i)) continue;
+    while (known != waiting_.end() && known->timestamp < first + i) ++known;
+    const bool again =
+        known != waiting_.end() && known->timestamp == first + i && known->word == entry.word();
+    Waiting& waiting = waiting_now_.emplace_back(
+        again ? *known : Waiting{.timestamp = first + i, .word = entry.word(), .since_ns = kNotYet});
+    if (!again) continue;
+    if (now_ns == kNotYet) now_ns = clock_.NowNs();
+    if (waiting.since_ns == kNotYet) waiting.since_ns = now_ns;
+    overdue = overdue || now_ns - waiting.since_ns >= waiting.patience_us * 1'000;
+  }
+  std::swap(waiting_, waiting_now_);
+  return overdue;
+}
+
+// The slots first: a commit that has happened is helped, one that has not is skipped there. What each has
+// come to by then its entry says; who claims late is refused.
+absl::Status LeasedTimestamps::PassOver(storage::VerbBatch& batch) {
+  const int64_t now_ns = clock_.NowNs();
+  const auto overdue = [&](const Waiting& waiting) {
+    return waiting.since_ns != kNotYet && now_ns - waiting.since_ns >= waiting.patience_us * 1'000;
+  };
+  waiting_now_.clear();
+  for (const Waiting& waiting : waiting_) {
+    if (overdue(waiting) && waiting_now_.size() < kPassedOverAtOnce) waiting_now_.push_back(waiting);
+  }
+  const auto slot_of = [&](const Waiting& waiting) {
+    return At(geometry_.slot(RingEntry(waiting.word).client()) + kSlotWordOffset);
+  };
+  const auto is_claim = [](const Waiting& waiting) {
+    return waiting.word != RingEntry::Before(waiting.timestamp).word();
+  };
+  for (Waiting& waiting : waiting_now_) {
+    if (!is_claim(waiting)) continue;
+    uint64_t* const word = Word(batch);
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, slot_of(waiting));
+    batch.Read(at, reinterpret_cast<std::byte*>(word), 8);
+    waiting.slot = word;
+  }
+  NAM_RETURN_IF_ERROR(batch.Execute());
+  for (Waiting& waiting : waiting_now_) {
+    if (!is_claim(waiting)) continue;
+    const SlotWord word(*waiting.slot);
+    if (word.fate() != SlotFate::kClaimed || word.timestamp() != waiting.timestamp) continue;
+    waiting.patience_us = word.patience_us();
+    if (!overdue(waiting)) continue;
+    waiting.old = Word(batch);
+    NAM_RETURN_IF_ERROR(AddSwap(batch, geometry_.slot(RingEntry(waiting.word).client()) + kSlotWordOffset,
+                                word.word(), word.Become(SlotFate::kSkipped).word(), waiting.old));
+  }
+  NAM_RETURN_IF_ERROR(batch.Execute());
+  for (const Waiting& waiting : waiting_now_) {
+    const auto timed = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& other) {
+      return other.timestamp == waiting.timestamp;
+    });
+    timed->patience_us = waiting.patience_us;
+    if (!overdue(waiting)) continue;
+    NAM_RETURN_IF_ERROR(AddEntrySwap(batch, waiting.timestamp, waiting.word));
+  }
+  return batch.Execute();
 }
 
 absl::Status LeasedTimestamps::AddTake(storage::VerbBatch& batch) {
@@ -126,6 +165,7 @@ absl::Status LeasedTimestamps::AddTake(storage::VerbBatch& batch) {
 }
 
 absl::Status LeasedTimestamps::AddClaim(storage::VerbBatch& batch) {
+  NAM_RETURN_IF_ERROR(commit_point_.AddClaim(batch, taken()));
   claim_ = Word(batch);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(taken())));
   batch.CompareAndSwap(entry, RingEntry::Before(taken()).word(), RingEntry::Claimed(client_, taken()).word(),
@@ -135,20 +175,21 @@ absl::Status LeasedTimestamps::AddClaim(storage::VerbBatch& batch) {
 
 // Whoever was held up has skipped ours, or the ring is full.
 absl::StatusOr<bool> LeasedTimestamps::Settle(storage::VerbBatch& batch) {
+  NAM_RETURN_IF_ERROR(commit_point_.Claimed());
   if (claimed()) return true;
   for (int i = 0; i < kClaimsMax; ++i) {
     NAM_RETURN_IF_ERROR(AddTake(batch));
     NAM_RETURN_IF_ERROR(batch.Execute());
     NAM_RETURN_IF_ERROR(AddClaim(batch));
     NAM_RETURN_IF_ERROR(batch.Execute());
+    NAM_RETURN_IF_ERROR(commit_point_.Claimed());
     if (claimed()) return false;
   }
   return AbortStatus(AbortReason::kDeadLock, "no timestamp is free: a commit hangs");
 }
 
 absl::Status LeasedTimestamps::AddSkip(storage::VerbBatch& batch) {
-  return AddSwap(batch, geometry_.entry(taken()), RingEntry::Before(taken()).word(),
-                 RingEntry::Done(taken()).word(), Word(batch));
+  return AddEntrySwap(batch, taken(), RingEntry::Before(taken()).word());
 }
 
 absl::StatusOr<uint64_t> LeasedTimestamps::Newest(storage::VerbBatch& batch) {
@@ -158,34 +199,15 @@ absl::StatusOr<uint64_t> LeasedTimestamps::Newest(storage::VerbBatch& batch) {
 }
 
 absl::Status LeasedTimestamps::AddDone(storage::VerbBatch& batch, uint64_t timestamp) {
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(timestamp)));
-  batch.FetchAdd(entry, RingEntry::DoneAddend(client_), Word(batch));
-  return absl::OkStatus();
+  return AddEntrySwap(batch, timestamp, RingEntry::Claimed(client_, timestamp).word());
 }
 
-absl::StatusOr<std::vector<uint64_t>> LeasedTimestamps::ClaimedBy(storage::VerbBatch& batch,
-                                                                  uint32_t client) {
-  std::byte* const ring = batch.Scratch(kRingEntries * 8);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, At(geometry_.ring()));
-  batch.Read(target, ring, kRingEntries * 8);
-  NAM_RETURN_IF_ERROR(batch.Execute());
-  std::vector<uint64_t> claimed;
-  for (uint64_t i = 0; i < kRingEntries; ++i) {
-    uint64_t word = 0;
-    std::memcpy(&word, ring + i * 8, 8);
-    const RingEntry entry(word);
-    if (!entry.done() && entry.client() == client) claimed.push_back(entry.timestamp());
-  }
-  return claimed;
-}
-
-absl::Status LeasedTimestamps::Finish(storage::VerbBatch& batch, uint32_t client,
-                                      const std::vector<uint64_t>& claimed) {
-  for (const uint64_t timestamp : claimed) {
-    NAM_RETURN_IF_ERROR(AddSwap(batch, geometry_.entry(timestamp),
-                                RingEntry::Claimed(client, timestamp).word(),
-                                RingEntry::Done(timestamp).word(), Word(batch)));
-  }
+// It may have died before its entry was claimed: a claim that is under way comes to nothing, as the client is
+// fenced.
+absl::Status LeasedTimestamps::Finish(storage::VerbBatch& batch, uint32_t client, uint64_t timestamp) {
+  if (timestamp == 0) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(AddEntrySwap(batch, timestamp, RingEntry::Before(timestamp).word()));
+  NAM_RETURN_IF_ERROR(AddEntrySwap(batch, timestamp, RingEntry::Claimed(client, timestamp).word()));
   return batch.Execute();
 }
 

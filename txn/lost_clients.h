@@ -22,8 +22,9 @@ struct LostClient {
   /// Broken; kept until its connections have ended. Used by whoever has the LostClient.
   std::shared_ptr<storage::Channel> channel;
   uint32_t client = 0;
-  SlotOwner owner;    // as the slot says, if it was claimed at all
-  bool locks = true;  // it may hold some
+  SlotOwner owner;        // as the slot says, if it was claimed at all
+  uint64_t deciding = 0;  // timestamp of a commit of which it is not known whether it happened; 0: none
+  bool locks = true;      // it may hold some
 };
 
 /// Those of a process that nobody has settled yet, since memory servers could not be reached. Whoever opens a

@@ -1,6 +1,7 @@
 #include "txn/reclaimer.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/status_macros.h"
 #include "storage/record_block.h"
@@ -146,7 +147,9 @@ absl::Status Reclaimer::Free(RecordTable& table, std::span<const Grave> graves) 
   for (const Grave& grave : graves) removals.push_back({.hash = grave.hash, .record = grave.record});
   NAM_RETURN_IF_ERROR(table.index().Remove(removals));
   auto* const olds = reinterpret_cast<uint64_t*>(batch_.Scratch(graves.size() * 8));
+  const auto* const empty = new (batch_.Scratch(8)) VersionWord();
   for (size_t i = 0; i < graves.size(); ++i) {
+    NAM_RETURN_IF_ERROR(table.AddEmptySlots(graves[i].record, empty));
     NAM_RETURN_IF_ERROR(
         table.AddLock(graves[i].record, graves[i].header.LockedBy(client_), RecordHeader(), olds + i));
   }

@@ -12,12 +12,10 @@ constexpr int kLooksMax = 8;  // chunks that are looked through in vain before t
 
 }  // namespace
 
-absl::StatusOr<uint64_t> RecordAllocator::Allocate(storage::VerbBatch& batch, bool* zeroed) {
+absl::StatusOr<uint64_t> RecordAllocator::Allocate(storage::VerbBatch& batch) {
   while (free_.empty()) NAM_RETURN_IF_ERROR(TakeChunk(batch));
   const uint64_t record = free_.back();
   free_.pop_back();
-  if (zeroed != nullptr) *zeroed = record >= zeroed_from_;
-  zeroed_from_ = std::max(zeroed_from_, record + 1);
   return record;
 }
 
@@ -163,7 +161,6 @@ absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t
     if (*old != word.word()) continue;
     chunk_ = first + at;
     next_ = at;
-    zeroed_from_ = (chunk_ + (had ? 1 : 0)) * kChunkRecords;
     if (had) {
       NAM_RETURN_IF_ERROR(FindFree(batch));
       if (!free_.empty()) return true;

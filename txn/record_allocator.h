@@ -22,15 +22,16 @@ class RecordAllocator {
   RecordAllocator(ExtentSpace& space, const RecordLayout& layout, uint32_t client)
       : space_(space), layout_(layout), client_(client) {}
 
-  /// The number of a block that is free and that nobody else is given. *zeroed (if there): it never held a
-  /// row, so that all of it is 0. RESOURCE_EXHAUSTED: the memory servers are full.
-  absl::StatusOr<uint64_t> Allocate(storage::VerbBatch& batch, bool* zeroed = nullptr);
+  /// The number of a block that is free and that nobody else is given. All its version words are 0, but for
+  /// slot 0's, perhaps. RESOURCE_EXHAUSTED: the memory servers are full.
+  absl::StatusOr<uint64_t> Allocate(storage::VerbBatch& batch);
   /// What Allocate will probably give after `ahead` others.
   std::optional<uint64_t> Expected(size_t ahead) const {
     if (ahead >= free_.size()) return std::nullopt;
     return free_[free_.size() - 1 - ahead];
   }
-  /// A block that Allocate gave is free again, or that of a deleted row: its header is 0.
+  /// A block that Allocate gave is free again, or that of a deleted row: its header is 0, and so are its
+  /// version words.
   absl::Status AddFree(storage::VerbBatch& batch, uint64_t record);
   /// The row of a block was deleted: some day the block can be free.
   absl::Status AddDeleted(storage::VerbBatch& batch, uint64_t record);
@@ -67,7 +68,6 @@ class RecordAllocator {
   const uint32_t client_;
   uint64_t chunk_ = kNone;
   std::vector<uint64_t> free_;  // of the chunk, in falling order
-  uint64_t zeroed_from_ = 0;    // blocks of the chunk from here on never held a row
   uint32_t deleted_ = 0;        // blocks of the chunk that may be free when somebody looks again
   struct Spent {
     uint64_t chunk;

@@ -28,6 +28,7 @@ struct BlockRead {
   uint64_t* before = nullptr;  // scratch, as all here
   std::byte* block = nullptr;
   uint64_t* after = nullptr;
+  storage::LockHolder holder;  // as asked before the block was READ
 
   storage::RecordHeader header() const { return storage::RecordHeader(*after); }
   storage::VersionWords version_words(const storage::RecordGeometry& geometry) const {

@@ -78,6 +78,19 @@ absl::Status RecordTable::AddLock(uint64_t record, storage::RecordHeader from, s
   return absl::OkStatus();
 }
 
+absl::Status RecordTable::AddEmptySlots(uint64_t record, const storage::VersionWord* empty) {
+  for (uint32_t slot = 0; slot < geometry().slots; ++slot)
+    NAM_RETURN_IF_ERROR(AddEmptySlot(record, slot, empty));
+  return absl::OkStatus();
+}
+
+absl::Status RecordTable::AddEmptySlot(uint64_t record, uint32_t slot, const storage::VersionWord* empty) {
+  NAM_ASSIGN_OR_RETURN(storage::Channel::Target at, Block(record));
+  at.address.offset += geometry().word_offset(slot);
+  batch_.Write(reinterpret_cast<const std::byte*>(empty), sizeof(*empty), at);
+  return absl::OkStatus();
+}
+
 uint64_t RecordTable::HashOf(std::span<const std::byte> key) const {
   return HashIndex::HashOf(key);
 }

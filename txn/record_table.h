@@ -56,6 +56,10 @@ class RecordTable {
   void FetchSlot(const BlockRead& read) const { blocks_.FetchSlot(read); }
   void TakeSlot(BlockRead& read) const { blocks_.TakeSlot(read); }
   absl::Status AddLock(uint64_t record, storage::RecordHeader from, storage::RecordHeader to, uint64_t* old);
+  /// Makes the version words 0: of all slots, before the block becomes free; of one, before its lock goes.
+  /// `empty`: scratch memory with such a word.
+  absl::Status AddEmptySlots(uint64_t record, const storage::VersionWord* empty);
+  absl::Status AddEmptySlot(uint64_t record, uint32_t slot, const storage::VersionWord* empty);
   uint64_t HashOf(std::span<const std::byte> key) const;
 
  private:

@@ -1,7 +1,8 @@
 #include "txn/recovery.h"
 
 #include <algorithm>
-#include <cstring>
+#include <new>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
@@ -16,10 +17,6 @@ using storage::RecordHeader;
 
 uint64_t* Word(storage::VerbBatch& batch) {
   return reinterpret_cast<uint64_t*>(batch.Scratch(8));
-}
-
-bool BecomesFree(const LogEntry& entry, bool committed) {
-  return entry.reclaim() || (entry.insert() && !committed);
 }
 
 }  // namespace
@@ -63,7 +60,10 @@ absl::StatusOr<bool> Recovery::FenceOwner(uint32_t client, uint64_t* owner_word)
   const int64_t begun_ns = clock.NowNs();
   NAM_RETURN_IF_ERROR(tables_.failed_fences().Last(member, begun_ns));
   const absl::Status fenced = tables_.Fence(member);
-  if (absl::IsFailedPrecondition(fenced)) return false;
+  if (absl::IsFailedPrecondition(fenced)) {
+    alive_ = owner.member;
+    return false;
+  }
   if (!fenced.ok()) {
     const int64_t now_ns = clock.NowNs();
     tables_.failed_fences().Add(member, fenced, now_ns + PauseBehindTry(now_ns - begun_ns));
@@ -125,36 +125,58 @@ absl::StatusOr<bool> Recovery::Recover(uint32_t client) {
     NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotRecovererOffset, self_.word(), 0).status());
     return true;
   }
-  const absl::Status finished = Finish(client, owner_word, /*locks=*/true).status();
+  const absl::Status finished = Finish(client, owner_word, /*locks=*/true);
   if (finished.ok()) return true;
   // Others may try before this session does again.
   NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotRecovererOffset, self_.word(), 0).status());
   return finished;
 }
 
-absl::StatusOr<std::optional<bool>> Recovery::Finish(uint32_t client, uint64_t owner_word, bool locks) {
-  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> claimed, timestamps_.ClaimedBy(batch_, client));
+absl::Status Recovery::Finish(uint32_t client, uint64_t owner_word, bool locks) {
+  NAM_ASSIGN_OR_RETURN(const SlotWord fate, Decide(client));
   NAM_ASSIGN_OR_RETURN(const uint64_t log, ReadWord(geometry_.slot(client) + kSlotLogOffset));
-  NAM_ASSIGN_OR_RETURN(const std::vector<LogEntry> entries, ReadLog(client, log, locks, claimed));
-  NAM_ASSIGN_OR_RETURN(const bool committed, FinishTransaction(client, claimed, entries));
-  NAM_RETURN_IF_ERROR(timestamps_.Finish(batch_, client, claimed));
+  NAM_ASSIGN_OR_RETURN(const std::vector<LogEntry> entries, ReadLog(client, log, locks));
+  NAM_RETURN_IF_ERROR(FinishTransaction(client, fate, entries));
+  NAM_RETURN_IF_ERROR(timestamps_.Finish(batch_, client, fate.timestamp()));
   NAM_RETURN_IF_ERROR(GiveChunksBack(client));
   NAM_RETURN_IF_ERROR(logs_.GiveBackOf(batch_, client, log));
   const uint64_t snapshot_at = geometry_.slot(client) + kSlotSnapshotOffset;
   NAM_ASSIGN_OR_RETURN(const uint64_t snapshot, ReadWord(snapshot_at));
   NAM_RETURN_IF_ERROR(Swap(snapshot_at, snapshot, 0).status());
+  if (fate.fate() == SlotFate::kSkipped) {
+    const uint64_t word_at = geometry_.slot(client) + kSlotWordOffset;
+    NAM_RETURN_IF_ERROR(Swap(word_at, fate.word(), fate.Become(SlotFate::kOver).word()).status());
+  }
   SlotOwner recovered = SlotOwner::FromWord(owner_word);
   recovered.state = SlotState::kRecovered;
-  NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotOwnerOffset, owner_word, recovered.word()).status());
-  // Without a timestamp the transaction is over, and headers do not tell any more how it ended.
-  return claimed.empty() ? std::nullopt : std::optional(committed);
+  return Swap(geometry_.slot(client) + kSlotOwnerOffset, owner_word, recovered.word()).status();
 }
 
+absl::StatusOr<SlotWord> Recovery::Decide(uint32_t client) {
+  const uint64_t word_at = geometry_.slot(client) + kSlotWordOffset;
+  NAM_ASSIGN_OR_RETURN(const uint64_t read, ReadWord(word_at));
+  const SlotWord word(read);
+  if (word.fate() != SlotFate::kClaimed) return word;
+  const SlotWord skipped = word.Become(SlotFate::kSkipped);
+  NAM_ASSIGN_OR_RETURN(const uint64_t old, Swap(word_at, word.word(), skipped.word()));
+  // Somebody whom it held up may have been first.
+  if (old == word.word() || old == skipped.word()) return skipped;
+  return absl::InternalError("the slot of a client that is gone has changed");
+}
+
+// Of each member only once: a process may have thousands of sessions.
 absl::StatusOr<int> Recovery::RecoverAll() {
-  NAM_ASSIGN_OR_RETURN(const std::vector<SlotOwner> owners, ClientSlot::Owners(state_, geometry_, batch_));
+  std::vector<std::pair<SlotOwner, uint32_t>> held;
+  NAM_RETURN_IF_ERROR(VisitSlots(state_, geometry_, batch_, [&](uint32_t client, const SlotWords& slot) {
+    const SlotOwner owner = SlotOwner::FromWord(slot.owner);
+    if (owner.held()) held.emplace_back(owner, client);
+  }));
+  std::stable_sort(held.begin(), held.end(),
+                   [](const auto& a, const auto& b) { return a.first.member < b.first.member; });
+  alive_ = 0;
   int recovered = 0;
-  for (uint32_t client = 1; client < owners.size(); ++client) {
-    if (!owners[client].held()) continue;
+  for (const auto& [owner, client] : held) {
+    if (owner.state == SlotState::kUsed && owner.member == alive_) continue;
     const absl::StatusOr<bool> done = TryRecover(client);
     // What cannot be done for one now may be possible for the next.
     if (!done.ok() && batch_.channel().broken()) return done.status();
@@ -171,30 +193,36 @@ absl::StatusOr<bool> Recovery::Retire(const LostClient& lost) {
   return old == lost.owner.word() || old == owner.word();
 }
 
-// The recoverer first, before anybody else may be: who comes second sees what the first has left, not what
-// the client had done.
+// What it was deciding is decided first: until it is retired, the slot is its own.
 absl::StatusOr<std::optional<bool>> Recovery::RecoverLost(const LostClient& lost) {
   const size_t kept = batch_.scratch_used();
-  const uint64_t recoverer_at = geometry_.slot(lost.client) + kSlotRecovererOffset;
-  NAM_ASSIGN_OR_RETURN(const uint64_t recoverer, Swap(recoverer_at, 0, self_.word()));
-  NAM_ASSIGN_OR_RETURN(const bool held, Retire(lost));
   std::optional<bool> committed;
-  if (!held) {
-    NAM_RETURN_IF_ERROR(Swap(recoverer_at, self_.word(), 0).status());
-  } else if (recoverer != 0) {
-    NAM_RETURN_IF_ERROR(Recover(lost.client).status());
-  } else {
+  if (lost.deciding != 0) {
+    NAM_ASSIGN_OR_RETURN(const uint64_t word, ReadWord(geometry_.slot(lost.client) + kSlotWordOffset));
+    if (SlotWord(word).timestamp() == lost.deciding) {
+      NAM_ASSIGN_OR_RETURN(const SlotWord fate, Decide(lost.client));
+      committed = fate.fate() == SlotFate::kCommitting;
+    }
+  }
+  NAM_ASSIGN_OR_RETURN(const bool held, Retire(lost));
+  if (held) {
+    NAM_ASSIGN_OR_RETURN(const bool ours, TakeOver(lost.client));
     SlotOwner owner = lost.owner;
     owner.state = SlotState::kLost;
-    NAM_ASSIGN_OR_RETURN(committed, Finish(lost.client, owner.word(), lost.locks));
+    NAM_ASSIGN_OR_RETURN(const uint64_t owner_now, ReadWord(geometry_.slot(lost.client) + kSlotOwnerOffset));
+    if (ours && owner_now == owner.word()) {
+      NAM_RETURN_IF_ERROR(Finish(lost.client, owner.word(), lost.locks));
+    } else if (ours) {
+      const uint64_t recoverer_at = geometry_.slot(lost.client) + kSlotRecovererOffset;
+      NAM_RETURN_IF_ERROR(Swap(recoverer_at, self_.word(), 0).status());
+    }
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   batch_.Reset(kept);
   return committed;
 }
 
-absl::StatusOr<std::vector<LogEntry>> Recovery::ReadLog(uint32_t client, uint64_t first, bool locks,
-                                                        const std::vector<uint64_t>& claimed) {
+absl::StatusOr<std::vector<LogEntry>> Recovery::ReadLog(uint32_t client, uint64_t first, bool locks) {
   std::vector<LogEntry> entries;
   if (first == 0) return entries;
   NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, logs_.Open());
@@ -202,7 +230,7 @@ absl::StatusOr<std::vector<LogEntry>> Recovery::ReadLog(uint32_t client, uint64_
   std::byte* const segment = batch_.Scratch(kLogSegmentBytes);
   LogDecoder log(client);
   for (uint64_t position = first; position != 0;) {
-    if (extents->Lost(position)) return locks ? SearchRecords(client, claimed) : entries;
+    if (extents->Lost(position)) return locks ? SearchRecords(client) : entries;
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, extents->Resolve(position));
     batch_.Read(at, segment, kLogSegmentBytes);
     NAM_RETURN_IF_ERROR(batch_.Execute());
@@ -214,22 +242,18 @@ absl::StatusOr<std::vector<LogEntry>> Recovery::ReadLog(uint32_t client, uint64_
   return entries;
 }
 
-// Whether it was committed.
-absl::StatusOr<bool> Recovery::FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed,
-                                                 std::span<const LogEntry> entries) {
-  if (entries.empty()) return false;
+absl::Status Recovery::FinishTransaction(uint32_t client, SlotWord fate, std::span<const LogEntry> entries) {
+  if (entries.empty()) return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(const std::vector<Part> parts, PartsOf(entries));
-  bool committed = false;
+  size_t locked = 0;
   for (const Part& part : parts) {
-    NAM_ASSIGN_OR_RETURN(const bool flipped, AnyFlipped(*part.table, part.entries, claimed));
-    committed = committed || flipped;
+    NAM_ASSIGN_OR_RETURN(const size_t here, FinishTable(client, *part.table, part.entries, fate));
+    locked += here;
   }
   // The log of a transaction that was over long ago has lost nothing.
-  if (!claimed.empty()) ReportLost(client, parts, committed);
-  for (const Part& part : parts) {
-    NAM_RETURN_IF_ERROR(FinishTable(client, *part.table, part.entries, claimed, committed));
-  }
-  return committed;
+  if (locked > 0 || fate.fate() == SlotFate::kSkipped)
+    ReportLost(client, parts, fate.fate() == SlotFate::kCommitting);
+  return absl::OkStatus();
 }
 
 // Tables that were dropped meanwhile need nothing.
@@ -264,88 +288,106 @@ void Recovery::ReportLost(uint32_t client, std::span<const Part> parts, bool com
   }
 }
 
-absl::StatusOr<std::span<const uint64_t>> Recovery::ReadHeaders(RecordTable& table,
-                                                                std::span<const LogEntry> entries) {
+// Those that are not locked are not its any more: the log may be of a transaction that was over long ago.
+absl::StatusOr<std::vector<Recovery::Locked>> Recovery::FindLocked(uint32_t client, RecordTable& table,
+                                                                   std::span<const LogEntry> entries,
+                                                                   SlotWord fate) {
+  const storage::RecordGeometry& geometry = table.geometry();
   auto* const headers = reinterpret_cast<uint64_t*>(batch_.Scratch(entries.size() * 8));
   for (size_t i = 0; i < entries.size(); ++i) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, table.Block(entries[i].number()));
     batch_.Read(block, reinterpret_cast<std::byte*>(headers + i), 8);
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  return std::span<const uint64_t>(headers, entries.size());
-}
-
-absl::StatusOr<bool> Recovery::AnyFlipped(RecordTable& table, std::span<const LogEntry> entries,
-                                          const std::vector<uint64_t>& claimed) {
-  NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> headers, ReadHeaders(table, entries));
-  return std::any_of(headers.begin(), headers.end(), [&](uint64_t word) {
-    return std::find(claimed.begin(), claimed.end(), RecordHeader(word).timestamp()) != claimed.end();
-  });
-}
-
-absl::Status Recovery::FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
-                                   const std::vector<uint64_t>& claimed, bool committed) {
-  NAM_CHECK(!committed || claimed.size() == 1, "a client has one transaction under way");
-  NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> headers, ReadHeaders(table, entries));
-  auto* const olds = reinterpret_cast<uint64_t*>(batch_.Scratch(entries.size() * 8));
-  // Keys go before their records: a free record may be given to somebody else at once. Only those of records
-  // that are still locked: the log may be of a transaction that was over long ago.
-  for (size_t i = 0; i < entries.size() && !committed && !claimed.empty(); ++i) {
-    if (headers[i] != RecordHeader(entries[i].header).LockedBy(client).word()) continue;
-    NAM_RETURN_IF_ERROR(RemoveIndexEntries(table, entries[i].number(), claimed[0]));
-  }
-  // Of an index that has lost memory they stay: whoever follows one finds another key, or no row.
-  std::vector<HashIndex::Removal> removals;
+  std::vector<Locked> locked;
   for (size_t i = 0; i < entries.size(); ++i) {
-    if (!BecomesFree(entries[i], committed)) continue;
-    if (headers[i] != RecordHeader(entries[i].header).LockedBy(client).word()) continue;
-    removals.push_back({.hash = entries[i].key_hash, .record = entries[i].number()});
+    if (headers[i] == RecordHeader(entries[i].header).LockedBy(client).word()) locked.push_back({entries[i]});
   }
-  const bool whole_index = table.index().space().CheckWhole().ok();
-  if (!removals.empty() && whole_index) NAM_RETURN_IF_ERROR(table.index().Remove(removals));
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const RecordHeader before(entries[i].header);
-    RecordHeader to = before.RolledBack();
-    if (committed) to = RecordHeader::Unlocked(claimed[0]);
-    if (BecomesFree(entries[i], committed)) to = RecordHeader();
-    NAM_RETURN_IF_ERROR(table.AddLock(entries[i].number(), before.LockedBy(client), to, olds + i));
-  }
-  NAM_RETURN_IF_ERROR(batch_.Execute());
-  for (size_t i = 0; i < entries.size(); ++i) {
-    if (olds[i] != RecordHeader(entries[i].header).LockedBy(client).word()) continue;
-    if (BecomesFree(entries[i], committed)) {
-      NAM_RETURN_IF_ERROR(table.allocator().AddFree(batch_, entries[i].number()));
-    } else if (committed) {
-      // Perhaps it was deleted.
-      NAM_RETURN_IF_ERROR(table.allocator().AddDeleted(batch_, entries[i].number()));
+  auto* const words = reinterpret_cast<uint64_t*>(batch_.Scratch(locked.size() * geometry.slots * 8 + 8));
+  for (size_t i = 0; i < locked.size(); ++i) {
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, table.Block(locked[i].entry.number()));
+    for (uint32_t slot = 0; slot < geometry.slots; ++slot) {
+      storage::Channel::Target at = block;
+      at.address.offset += geometry.word_offset(slot);
+      batch_.Read(at, reinterpret_cast<std::byte*>(words + i * geometry.slots + slot), 8);
     }
   }
-  return batch_.Execute();
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (size_t i = 0; i < locked.size(); ++i) {
+    Locked& record = locked[i];
+    for (uint32_t slot = 0; slot < geometry.slots; ++slot) {
+      const storage::VersionWord word(words[i * geometry.slots + slot]);
+      if (word.timestamp() <= RecordHeader(record.entry.header).timestamp()) continue;
+      record.version = word.timestamp();
+      record.slot = slot;
+    }
+    const bool reclaim = record.entry.reclaim();
+    record.forward = !reclaim && record.version != 0 && fate.committing(record.version);
+    record.frees = reclaim || (record.entry.insert() && !record.forward);
+  }
+  return locked;
+}
+
+absl::StatusOr<size_t> Recovery::FinishTable(uint32_t client, RecordTable& table,
+                                             std::span<const LogEntry> entries, SlotWord fate) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<Locked> locked, FindLocked(client, table, entries, fate));
+  NAM_RETURN_IF_ERROR(RemoveKeys(table, locked));
+  auto* const olds = reinterpret_cast<uint64_t*>(batch_.Scratch(locked.size() * 8));
+  const auto* const empty = new (batch_.Scratch(8)) storage::VersionWord();
+  const auto header_of = [&](const Locked& record) {
+    return RecordHeader(record.entry.header).LockedBy(client);
+  };
+  for (size_t i = 0; i < locked.size(); ++i) {
+    const Locked& record = locked[i];
+    const uint64_t number = record.entry.number();
+    RecordHeader to = RecordHeader(record.entry.header).RolledBack();
+    if (record.forward) to = RecordHeader::Unlocked(record.version);
+    if (record.frees) {
+      to = RecordHeader();
+      NAM_RETURN_IF_ERROR(table.AddEmptySlots(number, empty));
+    } else if (!record.forward && record.version != 0) {
+      NAM_RETURN_IF_ERROR(table.AddEmptySlot(number, record.slot, empty));
+    }
+    NAM_RETURN_IF_ERROR(table.AddLock(number, header_of(record), to, olds + i));
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (size_t i = 0; i < locked.size(); ++i) {
+    const uint64_t number = locked[i].entry.number();
+    // Perhaps it was deleted. A reader may have flipped it meanwhile.
+    if (locked[i].forward) NAM_RETURN_IF_ERROR(table.allocator().AddDeleted(batch_, number));
+    if (olds[i] != header_of(locked[i]).word()) continue;
+    if (locked[i].frees) NAM_RETURN_IF_ERROR(table.allocator().AddFree(batch_, number));
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  return locked.size();
+}
+
+// Keys go before their records: a free record may be given to somebody else at once. Of an index that has
+// lost memory they stay: whoever follows one finds another key, or no row.
+absl::Status Recovery::RemoveKeys(RecordTable& table, std::span<const Locked> locked) {
+  std::vector<HashIndex::Removal> removals;
+  for (const Locked& record : locked) {
+    if (!record.forward && record.version != 0) NAM_RETURN_IF_ERROR(RemoveIndexEntries(table, record));
+    if (record.frees) removals.push_back({.hash = record.entry.key_hash, .record = record.entry.number()});
+  }
+  const bool whole_index = table.index().space().CheckWhole().ok();
+  return removals.empty() || !whole_index ? absl::OkStatus() : table.index().Remove(removals);
 }
 
 // Those that led to a version which never was: it was written before them.
-absl::Status Recovery::RemoveIndexEntries(RecordTable& table, uint64_t record, uint64_t timestamp) {
+absl::Status Recovery::RemoveIndexEntries(RecordTable& table, const Locked& locked) {
   if (table.indexes().empty()) return absl::OkStatus();
   const size_t kept = batch_.scratch_used();
-  BlockRead block{.record = record};
-  NAM_RETURN_IF_ERROR(table.AddRead(block));
+  const uint64_t record = locked.entry.number();
+  std::byte* const row = batch_.Scratch(table.geometry().row_bytes);
+  NAM_ASSIGN_OR_RETURN(storage::Channel::Target at, table.Block(record));
+  at.address.offset += table.geometry().row_offset(locked.slot);
+  batch_.Read(at, row, table.geometry().row_bytes);
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  table.Take(block);
-  const storage::VersionWords words = block.version_words(table.geometry());
-  for (uint32_t slot = 0; slot < words.size(); ++slot) {
-    const storage::VersionWord version = words[slot];
-    if (version.timestamp() != timestamp || version.deleted()) continue;
-    if (!table.IsWhole(block)) {
-      NAM_RETURN_IF_ERROR(table.AddReadSlot(block, slot));
-      NAM_RETURN_IF_ERROR(batch_.Execute());
-      table.TakeSlot(block);
-    }
-    for (const std::unique_ptr<TableIndex>& index : table.indexes()) {
-      if (!index->entries().space().CheckWhole().ok()) continue;
-      const IndexKey key = index->KeyOf(block.block + table.geometry().row_offset(slot));
-      const IndexEntry entry(record, IndexEntry::TagOf(timestamp));
-      NAM_RETURN_IF_ERROR(index->entries().Remove(key.view(), entry.word()).status());
-    }
+  for (const std::unique_ptr<TableIndex>& index : table.indexes()) {
+    if (!index->entries().space().CheckWhole().ok()) continue;
+    const IndexEntry entry(record, IndexEntry::TagOf(locked.version));
+    NAM_RETURN_IF_ERROR(index->entries().Remove(index->KeyOf(row).view(), entry.word()).status());
   }
   batch_.Reset(kept);
   return absl::OkStatus();

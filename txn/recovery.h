@@ -20,22 +20,25 @@
 namespace nam::txn {
 
 /// Cleans up after a client whose member is gone, or that its member has lost: completes or undoes the
-/// transaction that it had under way, gives back its timestamps, its chunks of records and its slot.
+/// transaction that it had under way, gives back its chunks of records and its slot.
 ///
-///     fence its member ─▶ take its slot's `recoverer` by CAS ─▶ log, headers ─▶ CAS forward or back
-///        ─▶ its timestamps done ─▶ its chunks given back ─▶ slot recovered
+///     fence its member ─▶ take its slot's `recoverer` by CAS ─▶ skip what it has claimed, by CAS of its slot
+///        ─▶ log, headers, versions ─▶ CAS forward or back ─▶ its timestamp done ─▶ its chunks given back
+///        ─▶ slot recovered
+///
+/// The slot's word decides. The log may be of the client's next transaction already, which has claimed
+/// nothing and may have locked some: a record that is locked goes forward only if the slot says committing(T)
+/// and the block has the version of T above its header's; every other goes back.
 ///
 /// A lost client's member lives, and nobody else fences it; its own process does, by ending the client's
 /// connections (LostClient), and says so in the slot: from then on everybody may recover it.
 ///
-/// Memory servers may have died, too. What lies on those that the catalog has buried is skipped and reported:
-/// the rest of the transaction decides, and is finished. No acknowledged commit is undone by that: all its
-/// headers were flipped before its client heard of it, so any that is left says so; and nobody has seen a row
-/// of one that was not acknowledged until then, since its timestamp was not done. From then on a client that
-/// still reads the buried server, because it has not heard, may see that half of the transaction as the
-/// server has it: docs/design/transactions.md. A server that is merely out of reach may come back with what
-/// it holds, so recovery waits for it. If the client's log went with its memory server, the headers of all
-/// tables are looked through for its locks.
+/// Memory servers may have died, too. What lies on those that the catalog has buried is skipped and reported,
+/// and the rest is finished as the slot has decided; slots do not outlive the state server, and neither does
+/// any transaction. A client that still reads a buried server, because it has not heard, may see that half of
+/// the transaction as the server has it: docs/design/transactions.md. A server that is merely out of reach
+/// may come back with what it holds, so recovery waits for it. If the client's log went with its memory
+/// server, the headers of all tables are looked through for its locks.
 ///
 /// One recovers at a time; one that dies in between is fenced and followed by another, who finds what is left
 /// to do from the same words. One thread; shares the session's channel, batch and scratch memory.
@@ -57,22 +60,21 @@ class Recovery {
   /// Says of a client of this process, whose connections have ended, that it is lost. False: it holds
   /// nothing.
   absl::StatusOr<bool> Retire(const LostClient& lost);
-  /// The same, and recovers it: whether the transaction that it had under way was committed. None: another
-  /// client has recovered it, or has begun to, and only that one can tell.
+  /// The same, and recovers it: whether the transaction that it was deciding was committed. None: it was not
+  /// deciding any, or others have believed it to be gone, and somebody has its slot by now.
   absl::StatusOr<std::optional<bool>> RecoverLost(const LostClient& lost);
 
  private:
   absl::StatusOr<bool> Recover(uint32_t client);
   absl::StatusOr<bool> TakeOver(uint32_t client);
   absl::StatusOr<bool> FenceOwner(uint32_t client, uint64_t* owner_word);
-  /// Whether its transaction was committed; none: the client had no timestamp any more.
-  absl::StatusOr<std::optional<bool>> Finish(uint32_t client, uint64_t owner_word, bool locks);
-  absl::StatusOr<bool> FinishTransaction(uint32_t client, const std::vector<uint64_t>& claimed,
-                                         std::span<const LogEntry> entries);
+  absl::Status Finish(uint32_t client, uint64_t owner_word, bool locks);
+  /// What the slot says, once nobody else can change it. The client can change nothing any more.
+  absl::StatusOr<SlotWord> Decide(uint32_t client);
+  absl::Status FinishTransaction(uint32_t client, SlotWord fate, std::span<const LogEntry> entries);
   /// The entries of the log that begins at `first`. Empty if there is none, or if it is not whole. `locks`:
   /// the client may hold some, so that a lost log is replaced by a search.
-  absl::StatusOr<std::vector<LogEntry>> ReadLog(uint32_t client, uint64_t first, bool locks,
-                                                const std::vector<uint64_t>& claimed);
+  absl::StatusOr<std::vector<LogEntry>> ReadLog(uint32_t client, uint64_t first, bool locks);
   /// What a log says of one table.
   struct Part {
     RecordTable* table = nullptr;
@@ -81,19 +83,26 @@ class Recovery {
   };
   absl::StatusOr<std::vector<Part>> PartsOf(std::span<const LogEntry> entries);
   void ReportLost(uint32_t client, std::span<const Part> parts, bool committed);
-  absl::Status FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
-                           const std::vector<uint64_t>& claimed, bool committed);
-  absl::StatusOr<std::span<const uint64_t>> ReadHeaders(RecordTable& table,
-                                                        std::span<const LogEntry> entries);
-  absl::StatusOr<bool> AnyFlipped(RecordTable& table, std::span<const LogEntry> entries,
-                                  const std::vector<uint64_t>& claimed);
-  absl::Status RemoveIndexEntries(RecordTable& table, uint64_t record, uint64_t timestamp);
+  /// A record that the client has locked, and the version that it has written there.
+  struct Locked {
+    LogEntry entry;
+    uint64_t version = 0;  // its timestamp; 0: none
+    uint32_t slot = 0;     // where it is
+    bool forward = false;  // it is committed
+    bool frees = false;    // the block becomes free
+  };
+  /// How many records were locked.
+  absl::StatusOr<size_t> FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
+                                     SlotWord fate);
+  absl::StatusOr<std::vector<Locked>> FindLocked(uint32_t client, RecordTable& table,
+                                                 std::span<const LogEntry> entries, SlotWord fate);
+  absl::Status RemoveKeys(RecordTable& table, std::span<const Locked> locked);
+  absl::Status RemoveIndexEntries(RecordTable& table, const Locked& locked);
   absl::Status GiveChunksBack(uint32_t client);
   // recovery_search.cc
-  /// Replaces a lost log: finds all records that the client has locked, or that carry one of its timestamps.
-  absl::StatusOr<std::vector<LogEntry>> SearchRecords(uint32_t client, const std::vector<uint64_t>& claimed);
-  absl::Status SearchChunk(RecordTable& table, uint64_t chunk, uint32_t client,
-                           const std::vector<uint64_t>& claimed, std::vector<LogEntry>& found);
+  /// Replaces a lost log: finds all records that the client has locked.
+  absl::StatusOr<std::vector<LogEntry>> SearchRecords(uint32_t client);
+  absl::Status SearchChunk(RecordTable& table, uint64_t chunk, uint32_t client, std::vector<LogEntry>& found);
   absl::StatusOr<uint64_t> HashOfNewRow(RecordTable& table, uint64_t record);
 
   absl::StatusOr<uint64_t> ReadWord(uint64_t offset);
@@ -109,6 +118,7 @@ class Recovery {
   const SlotRecoverer self_;
   const TableOf table_of_;
   std::map<uint32_t, int64_t> again_ns_;  // by client: when it may be asked about again
+  uint32_t alive_ = 0;                    // the last member that was
 };
 
 }  // namespace nam::txn

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "txn/recovery.h"
@@ -15,8 +13,7 @@ namespace nam::txn {
 
 using storage::RecordHeader;
 
-absl::StatusOr<std::vector<LogEntry>> Recovery::SearchRecords(uint32_t client,
-                                                              const std::vector<uint64_t>& claimed) {
+absl::StatusOr<std::vector<LogEntry>> Recovery::SearchRecords(uint32_t client) {
   std::vector<LogEntry> found;
   NAM_ASSIGN_OR_RETURN(const std::vector<TableDescription> all, tables_.All());
   for (const TableDescription& description : all) {
@@ -33,7 +30,7 @@ absl::StatusOr<std::vector<LogEntry>> Recovery::SearchRecords(uint32_t client,
       batch_.Reset(kept);
       for (uint64_t chunk = 0; chunk < words.size(); ++chunk) {
         if (words[chunk] == 0) continue;  // never used
-        NAM_RETURN_IF_ERROR(SearchChunk(*table, layout.ChunkNumber(extent, chunk), client, claimed, found));
+        NAM_RETURN_IF_ERROR(SearchChunk(*table, layout.ChunkNumber(extent, chunk), client, found));
       }
     }
   }
@@ -45,7 +42,7 @@ absl::StatusOr<std::vector<LogEntry>> Recovery::SearchRecords(uint32_t client,
 }
 
 absl::Status Recovery::SearchChunk(RecordTable& table, uint64_t chunk, uint32_t client,
-                                   const std::vector<uint64_t>& claimed, std::vector<LogEntry>& found) {
+                                   std::vector<LogEntry>& found) {
   const size_t kept = batch_.scratch_used();
   auto* const headers = reinterpret_cast<uint64_t*>(batch_.Scratch(kChunkRecords * 8));
   const uint64_t first = chunk * kChunkRecords;
@@ -56,14 +53,12 @@ absl::Status Recovery::SearchChunk(RecordTable& table, uint64_t chunk, uint32_t 
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (uint64_t i = 0; i < kChunkRecords; ++i) {
     const RecordHeader header(headers[i]);
-    const bool its = std::find(claimed.begin(), claimed.end(), header.timestamp()) != claimed.end();
-    const bool locked = header.locked() && header.client() == client;
-    if (!locked && !its) continue;
+    if (!header.locked() || header.client() != client) continue;
     const uint64_t drawn = tables_.fabric().Random() & storage::kClientMax;
     LogEntry entry{.allocation = table.description().allocation.value(),
                    .record = first + i,
                    .header = drawn << 48 | header.timestamp()};
-    if (locked && header.timestamp() == 0) {
+    if (header.timestamp() == 0) {
       entry.record |= LogEntry::kInsert;
       entry.header = 0;
       NAM_ASSIGN_OR_RETURN(entry.key_hash, HashOfNewRow(table, first + i));

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cstring>
+#include <new>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -10,13 +10,17 @@
 /// The commit, one round trip after the other:
 ///
 ///     Announce   log entry; a timestamp is asked for; whether the keys of inserts are there already
-///     Lock       every record that is there by CAS; the timestamp is claimed; new rows are written, locked
+///     Lock       every record that is there by CAS; the slot's word and the ring's entry are claimed; new
+///     rows
+///                are written, locked
 ///     Install    payloads into victims; keys of new rows into the hash indexes
 ///     ClaimIndexEntries  new keys into the ordered indexes, if the tables have some
-///     Flip       headers by CAS: from here on it has happened
-///     AddDone    visible, once all clients see it done: nobody waits for it
+///     Decide     the slot's word by CAS: from here on it has happened, and the caller is told
+///     AddFlips   headers by CAS; AddDone: the ring's entry. Nobody waits for them: who meets a lock asks the
+///                slot, and the next transaction's first round trip confirms them, before the log is written
+///                anew and the slot leaves the timestamp
 ///
-/// Until Flip everything can be taken back, and RollBack does. docs/design/transactions.md.
+/// Until Decide everything can be taken back, and RollBack does. docs/design/transactions.md.
 namespace nam::txn {
 namespace {
 
@@ -58,45 +62,66 @@ absl::Status RsiSession::CommitWrites() {
     return End(status);
   }
   locking_ = true;
-  absl::Status status = Lock();
-  if (status.ok()) status = CheckIndexChanges();
-  if (status.ok()) status = Install();
-  if (status.ok()) status = ClaimIndexEntries();
+  installed_ = false;
+  absl::Status status = Write();
+  if (status.ok()) {
+    const absl::StatusOr<bool> decided = Decide();
+    if (!decided.ok()) return End(decided.status());
+    if (!*decided) {
+      status = AbortStatus(AbortReason::kSkipped, "others waited for this commit, and did not wait longer");
+    }
+  }
   if (!status.ok()) {
     if (!AbortReasonOf(status).has_value() && !absl::IsResourceExhausted(status)) return End(status);
     if (absl::Status undone = RollBack(); !undone.ok()) return End(undone);
     locking_ = false;
     return End(status);
   }
-  const Interruption none(nullptr);  // it cannot be taken back any more
-  phase_ = Phase::kFlipping;
-  if (absl::Status flipped = Flip(); !flipped.ok()) return End(flipped);
-  phase_ = Phase::kFlipped;
-  committed_ = true;
-  lost_to_locks_ = 0;
-  // What is not cleaned up stays, but for a broken channel that is no error of this commit's.
-  if (absl::Status cleaned = CleanIndexes(); channel_->broken()) return End(cleaned);
-  if (!options_.broken.visible_early) {
-    if (absl::Status done = timestamps_->AddDone(batch_, timestamp_); !done.ok()) return End(done);
-  }
-  for (const PendingWrite& write : writes_) {
-    if (write.kind != Kind::kDelete) {
-      const std::byte* const before = write.before != nullptr ? write.before : write.buried;
-      if (before != nullptr) NoteOutlived(write.table, write.record, before, write.row, timestamp_);
-      continue;
-    }
-    absl::Status counted = table(write.table).allocator().AddDeleted(batch_, write.record);
-    if (!counted.ok()) return End(counted);
-  }
+  if (absl::Status flipping = AddFlips(); !flipping.ok()) return End(flipping);
+  if (absl::Status noted = NoteWrites(); !noted.ok()) return End(noted);
+  flipping_ = true;
   locking_ = false;
   return End(absl::OkStatus());
+}
+
+// All that comes before the decision.
+absl::Status RsiSession::Write() {
+  NAM_RETURN_IF_ERROR(Lock());
+  NAM_RETURN_IF_ERROR(CheckIndexChanges());
+  NAM_RETURN_IF_ERROR(Install());
+  NAM_RETURN_IF_ERROR(ClaimIndexEntries());
+  // What is not cleaned up stays, but for a broken channel that is no error of this commit's.
+  const absl::Status cleaned = CleanIndexes();
+  return channel_->broken() ? cleaned : absl::OkStatus();
+}
+
+absl::StatusOr<bool> RsiSession::Decide() {
+  const Interruption none(nullptr);  // it cannot be taken back any more
+  phase_ = Phase::kDeciding;
+  NAM_ASSIGN_OR_RETURN(committed_, commit_point_->Commit(batch_));
+  phase_ = committed_ ? Phase::kCommitted : Phase::kUndecided;
+  if (committed_) lost_to_locks_ = 0;
+  return committed_;
+}
+
+// Blocks that may be free some day, and index entries that lead to what is replaced.
+absl::Status RsiSession::NoteWrites() {
+  for (const PendingWrite& write : writes_) {
+    if (write.kind == Kind::kDelete) {
+      NAM_RETURN_IF_ERROR(table(write.table).allocator().AddDeleted(batch_, write.record));
+      continue;
+    }
+    const std::byte* const before = write.before != nullptr ? write.before : write.buried;
+    if (before != nullptr) NoteOutlived(write.table, write.record, before, write.row, timestamp_);
+  }
+  return absl::OkStatus();
 }
 
 // A record of its own for every insert, as if no row had its key; whether one has is READ along.
 absl::Status RsiSession::PlaceInserts() {
   for (PendingWrite& write : writes_) {
     if (write.placed) continue;
-    NAM_ASSIGN_OR_RETURN(write.record, table(write.table).allocator().Allocate(batch_, &write.zeroed));
+    NAM_ASSIGN_OR_RETURN(write.record, table(write.table).allocator().Allocate(batch_));
     write.placed = true;
     NAM_ASSIGN_OR_RETURN(write.block, table(write.table).Block(write.record));
   }
@@ -201,11 +226,12 @@ absl::Status RsiSession::AddLog() {
   return log_->AddWrites(log);
 }
 
+// The claim comes before the count of index changes is READ: who changes an index counts, and then looks for
+// claims.
 absl::Status RsiSession::Lock() {
+  commit_point_->Expect(writes_.size());
   NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
   NAM_RETURN_IF_ERROR(AddReadIndexChanges());
-  uint64_t* const empty = Word(batch_);
-  *empty = VersionWord().word();
   for (PendingWrite& write : writes_) {
     write.old = Word(batch_);
     const RecordHeader locked = write.header.LockedBy(slot_.client);
@@ -213,14 +239,13 @@ absl::Status RsiSession::Lock() {
       batch_.CompareAndSwap(write.block, write.header.word(), locked.word(), write.old);
       continue;
     }
-    // Nobody else has this record: no CAS, and the header with slot 0 behind it.
+    // Nobody else has this record: no CAS, and the header with slot 0 behind it. The other slots are empty.
     const storage::RecordGeometry& geometry = table(write.table).geometry();
     uint64_t* const words = write.version() - 1;
     words[0] = locked.word();
     words[1] = VersionWord::Of(timestamps_->taken(), false, true).word();
     *write.old = write.header.word();
     batch_.Write(reinterpret_cast<std::byte*>(words), 8 + geometry.version_bytes(), write.block);
-    if (!write.zeroed) EmptyOtherSlots(write, empty);
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   NAM_RETURN_IF_ERROR(ClaimTimestamp());
@@ -230,14 +255,6 @@ absl::Status RsiSession::Lock() {
     return Conflict(RecordHeader(*write.old), table(write.table).description().name);
   }
   return absl::OkStatus();
-}
-
-// The block of a new row may have held another one.
-void RsiSession::EmptyOtherSlots(const PendingWrite& write, const uint64_t* empty) {
-  const storage::RecordGeometry& geometry = table(write.table).geometry();
-  for (uint32_t slot = 1; slot < geometry.slots; ++slot) {
-    batch_.Write(reinterpret_cast<const std::byte*>(empty), 8, At(write.block, geometry.word_offset(slot)));
-  }
 }
 
 // If it became another one than they were written with, the new rows carry that.
@@ -288,6 +305,11 @@ absl::Status RsiSession::JudgeRivals(uint32_t number, std::span<const HashIndex:
 
 // Versions into their victims, keys of new rows into the indexes: both can be taken back.
 absl::Status RsiSession::Install() {
+  if (options_.broken.visible_early) {
+    NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, timestamp_));
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+  }
+  installed_ = true;
   for (PendingWrite& write : writes_) write.indexed = write.fresh;  // RollBack takes away what is there
   for (uint32_t number = 0; number < claims_.size(); ++number) {
     if (!claims_[number].empty()) NAM_RETURN_IF_ERROR(table(number).index().AddClaims(claims_[number]));
@@ -309,24 +331,16 @@ absl::Status RsiSession::Install() {
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::Flip() {
-  if (options_.broken.visible_early) {
-    NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, timestamp_));
-    NAM_RETURN_IF_ERROR(batch_.Execute());
-  }
-  for (PendingWrite& write : writes_) {
+// Somebody who meets a lock may have flipped it first, and the next writer may be there already.
+absl::Status RsiSession::AddFlips() {
+  for (const PendingWrite& write : writes_) {
     batch_.CompareAndSwap(write.block, write.header.LockedBy(slot_.client).word(),
                           RecordHeader::Unlocked(timestamp_).word(), write.old);
   }
-  NAM_RETURN_IF_ERROR(batch_.Execute());
-  for (const PendingWrite& write : writes_) {
-    if (*write.old == write.header.LockedBy(slot_.client).word()) continue;
-    return absl::InternalError("a lock was taken away: this client was believed to be gone");
-  }
-  return absl::OkStatus();
+  return options_.broken.visible_early ? absl::OkStatus() : timestamps_->AddDone(batch_, timestamp_);
 }
 
-// Keys first, then records, then the timestamp, which no row carries.
+// Keys first, then records, then the slot's word, and at last the ring's entry, which no row carries.
 absl::Status RsiSession::RollBack() {
   NAM_RETURN_IF_ERROR(RemoveEntered());
   std::vector<HashIndex::Removal> removals;
@@ -339,15 +353,21 @@ absl::Status RsiSession::RollBack() {
     }
     if (!removals.empty()) NAM_RETURN_IF_ERROR(table(number).index().Remove(removals));
   }
+  const auto* const empty = new (batch_.Scratch(8)) VersionWord();
   for (PendingWrite& write : writes_) {
     if (*write.old != write.header.word()) continue;  // not locked by us
+    // A version under somebody's lock is his: it must be gone before another can have the lock.
+    if (write.fresh || installed_)
+      NAM_RETURN_IF_ERROR(
+          table(write.table).AddEmptySlot(write.record, write.fresh ? 0 : write.victim, empty));
     const RecordHeader locked = write.header.LockedBy(slot_.client);
     const RecordHeader to = write.fresh ? RecordHeader() : write.header.RolledBack();
     batch_.CompareAndSwap(write.block, locked.word(), to.word(), Word(batch_));
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  if (timestamp_ != 0) NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, timestamp_));
-  return batch_.Execute();
+  NAM_RETURN_IF_ERROR(commit_point_->GiveUp(batch_));
+  const bool done_early = options_.broken.visible_early && installed_;
+  return timestamp_ == 0 || done_early ? absl::OkStatus() : timestamps_->AddDone(batch_, timestamp_);
 }
 
 // Somebody else was faster. If he is gone, End has him cleaned up after, so that the next try succeeds.

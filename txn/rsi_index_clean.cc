@@ -9,11 +9,11 @@
 ///
 ///     a commit gives a row another key ─▶ its session remembers the old key
 ///     a deleted row's block is made free ─▶ likewise
-///     later, in a commit that writes to the table, between the flips and the timestamp's end:
+///     later, in a commit that writes to the table, before it is decided:
 ///         raise the horizon ─▶ entries of the key that lead to the record ─▶ the record's block
 ///             └ its newest version is seen by every snapshot and has another key ─▶ remove those entries
 ///
-/// Then, since who drops an index waits for the timestamps of those who may know of it. Nobody waits so
+/// Then, since who drops an index waits for the claims of those who may know of it. Nobody waits so
 /// before he drops a table, whose memory no commit but one that writes to it may touch. The entries are READ
 /// before the block: one that somebody adds meanwhile is not among them. A session remembers a bounded
 /// number; what it forgets, or leaves behind when it ends, costs memory and one look of each scan that

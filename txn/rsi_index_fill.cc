@@ -9,11 +9,15 @@
 
 /// How an index comes and goes while others commit:
 ///
-///     the catalog says so ─▶ AwaitCommits: count the change, wait until all timestamps taken so far are done
+///     the catalog says so ─▶ AwaitCommits: count the change, READ all slots, wait until those that had
+///     claimed
+///                            a timestamp are over or committing
 ///
-/// From then on every commit has seen the count, since it reads it after it took its timestamp. An index is
-/// then filled with the newest versions of all rows: whatever is newer is entered by who writes it, and what
-/// is older is no concern of the snapshots that may use the index, which begin behind a second AwaitCommits.
+/// From then on every commit has seen the count, since it READs it behind its claim. One that is committing
+/// has made its entries, and changes no index any more; one that was skipped may still, until it is over. An
+/// index is then filled with the newest versions of all rows: whatever is newer is entered by who writes it,
+/// and what is older is no concern of the snapshots that may use the index, which begin behind a second
+/// AwaitCommits.
 namespace nam::txn {
 namespace {
 
@@ -22,6 +26,8 @@ using Outcome = storage::VersionChoice::Outcome;
 constexpr uint64_t kNewest = storage::kTimestampMask;
 constexpr uint64_t kWindow = 64;
 constexpr int kSnapshotsMax = 100;
+constexpr int64_t kSlotsPauseUs = 50;
+constexpr int kRoundsBeforeRecovery = 100;
 
 /// Between two windows nothing is in flight, so the session stays whole.
 absl::Status MayGoOn() {
@@ -38,6 +44,7 @@ absl::StatusOr<uint64_t> RsiSession::AwaitCommits() {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target changes, state_.Resolve(kIndexChangesOffset));
   batch_.FetchAdd(changes, 1, reinterpret_cast<uint64_t*>(batch_.Scratch(8)));
   NAM_RETURN_IF_ERROR(batch_.Execute());
+  NAM_RETURN_IF_ERROR(AwaitSlots());
   NAM_ASSIGN_OR_RETURN(const uint64_t newest, timestamps_->Newest(batch_));
   last_commit_ = std::max(last_commit_, newest);  // what Begin waits for
   indexes_stale_ = true;
@@ -46,6 +53,26 @@ absl::StatusOr<uint64_t> RsiSession::AwaitCommits() {
   NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
   if (snapshot < last_commit_) return absl::UnavailableError("the session does not see its own commits");
   return snapshot;
+}
+
+// A client that stands still is waited for until it is fenced: it may be writing to an index.
+absl::Status RsiSession::AwaitSlots() {
+  Clock& clock = tables_.fabric().clock();
+  const Deadline deadline = clock.After(options_.own_commit_timeout_us);
+  NAM_ASSIGN_OR_RETURN(std::vector<UnderWay> under_way, FindUnderWay(state_, geometry_, batch_));
+  for (int round = 1;; ++round) {
+    NAM_RETURN_IF_ERROR(RemoveOver(state_, batch_, under_way));
+    if (under_way.empty()) return absl::OkStatus();
+    NAM_RETURN_IF_ERROR(MayGoOn());
+    if (clock.Passed(deadline)) {
+      return absl::UnavailableError(absl::StrCat("the commit of client ", under_way[0].client, " hangs"));
+    }
+    if (round % kRoundsBeforeRecovery == 0) {
+      for (const UnderWay& other : under_way) recovery_->TryRecover(other.client).status().IgnoreError();
+      if (channel_->broken()) return Lose(absl::UnavailableError("a connection to a memory server broke"));
+    }
+    clock.SleepUntil(clock.After(kSlotsPauseUs));
+  }
 }
 
 class RsiSession::IndexFill {

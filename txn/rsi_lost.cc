@@ -25,8 +25,8 @@ constexpr int64_t kSettleUs = 10'000'000;  // no further heir is tried
 }  // namespace
 
 absl::Status RsiSession::Lose(const absl::Status& status) {
-  const bool locks = locking_;
-  active_ = locking_ = false;
+  const bool locks = locking_ || flipping_;
+  active_ = locking_ = flipping_ = false;
   writes_.clear();
   rows_.clear();
   entered_.clear();
@@ -35,9 +35,9 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
   absl::StatusOr<std::optional<bool>> settled = absl::UnavailableError("there was nothing to settle");
   // Who cancels does not wait for servers that are silent.
   if (slot_.client != 0) settled = absl::IsCancelled(status) ? SettleLater(status, locks) : Settle(locks);
-  // Before the flips nothing has happened and nothing will, behind them all has; in between recovery tells.
+  // Before the decision nothing has happened and nothing will, behind it all has; in between the slot tells.
   std::optional<bool> committed;
-  if (phase_ != Phase::kFlipping) committed = phase_ == Phase::kFlipped;
+  if (phase_ != Phase::kDeciding) committed = phase_ == Phase::kCommitted;
   if (!committed.has_value() && settled.ok()) committed = *settled;
   committed_ = committed.value_or(false);
   const char* const unknown =
@@ -56,14 +56,23 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
   return status.ok() || absl::IsPermissionDenied(status) ? broken_ : status;
 }
 
+LostClient RsiSession::LostSelf(bool locks) const {
+  const uint64_t deciding = phase_ == Phase::kDeciding ? timestamp_ : 0;
+  return {.channel = channel_,
+          .client = slot_.client,
+          .owner = slot_.owner,
+          .deciding = deciding,
+          .locks = locks};
+}
+
 absl::StatusOr<std::optional<bool>> RsiSession::SettleLater(const absl::Status& status, bool locks) {
-  PutBack({channel_, slot_.client, slot_.owner, locks});
+  PutBack(LostSelf(locks));
   slot_ = {};
   return status;
 }
 
 absl::StatusOr<std::optional<bool>> RsiSession::Settle(bool locks) {
-  LostClient lost{channel_, slot_.client, slot_.owner, locks};
+  LostClient lost = LostSelf(locks);
   slot_ = {};
   // The next one's, if this process stood still for longer than its lease.
   const absl::Status kept = tables_.KeepMembership();

@@ -173,7 +173,7 @@ void RsiSession::TakeCandidates(std::span<const SoughtRow> sought, size_t first)
 absl::Status RsiSession::ReadRound(std::span<SoughtRow> sought) {
   uint64_t bytes = 0;
   for (const Reading& reading : readings_) {
-    bytes += table(sought[reading.sought].table).geometry().block_bytes() + 256;
+    bytes += table(sought[reading.sought].table).geometry().block_bytes() + 320;
   }
   NAM_RETURN_IF_ERROR(CheckScratch(bytes));
   for (Reading& reading : readings_) {
@@ -193,6 +193,32 @@ absl::Status RsiSession::ReadRound(std::span<SoughtRow> sought) {
     if (!Settle(sought[reading.sought], reading.block)) again_.push_back(reading);
   }
   std::swap(readings_, again_);
+  return readings_.empty() ? absl::OkStatus() : HelpHolders(sought);
+}
+
+// Of the blocks that are READ again those whose snapshot may hold what their lock's holder writes. What he
+// has committed is flipped here, so that this transaction may change it, too: his flip, or another's, may
+// come first. The block cannot be free and used anew meanwhile, since this session's slot has a snapshot that
+// was there before the lock was seen, and so before any deletion of the row.
+absl::Status RsiSession::HelpHolders(std::span<const SoughtRow> sought) {
+  std::vector<BlockRead*> in_doubt;
+  for (Reading& reading : readings_) {
+    const RecordTable& from = *tables_open_[sought[reading.sought].table];
+    if (Choose(from, reading.block).outcome == Outcome::kInDoubt) in_doubt.push_back(&reading.block);
+  }
+  if (in_doubt.empty()) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(AskHolders(batch_, state_, in_doubt));
+  for (Reading& reading : readings_) {
+    BlockRead& block = reading.block;
+    const RecordHeader locked(*block.before);
+    if (std::find(in_doubt.begin(), in_doubt.end(), &block) == in_doubt.end()) continue;
+    RecordTable& from = table(sought[reading.sought].table);
+    const uint64_t version =
+        storage::VersionUnderLock(locked, block.version_words(from.geometry()), snapshot_);
+    if (block.holder.committing != version) continue;
+    NAM_RETURN_IF_ERROR(from.AddLock(block.record, locked, RecordHeader::Unlocked(version),
+                                     reinterpret_cast<uint64_t*>(batch_.Scratch(8))));
+  }
   return absl::OkStatus();
 }
 
@@ -203,7 +229,8 @@ absl::Status RsiSession::ReadSlots(std::span<SoughtRow> sought) {
     RecordTable& from = table(sought[reading.sought].table);
     if (from.IsWhole(reading.block)) continue;
     const VersionChoice choice = Choose(from, reading.block);
-    if (choice.outcome == Outcome::kMoved || reading.block.header().timestamp() == 0) continue;
+    if (choice.outcome == Outcome::kMoved || choice.outcome == Outcome::kInDoubt) continue;
+    if (reading.block.header().timestamp() == 0) continue;
     const auto words = reading.block.version_words(from.geometry());
     const uint32_t slot = choice.outcome == Outcome::kVersion
                               ? choice.slot
@@ -219,10 +246,10 @@ absl::Status RsiSession::ReadSlots(std::span<SoughtRow> sought) {
 }
 
 // False: READ it again. A block whose row has another key, or none, says nothing of the key that is sought.
-bool RsiSession::Settle(SoughtRow& sought, const BlockRead& block) const {
+bool RsiSession::Settle(SoughtRow& sought, const BlockRead& block) {
   const RecordTable& from = *tables_open_[sought.table];
   const VersionChoice choice = Choose(from, block);
-  if (choice.outcome == Outcome::kMoved) return false;
+  if (choice.outcome == Outcome::kMoved || choice.outcome == Outcome::kInDoubt) return false;
   const RecordHeader header = block.header();
   if (header.timestamp() == 0) {
     if (header.locked() && sought.state == SoughtRow::State::kNone) {

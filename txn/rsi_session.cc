@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
       ExtentSpace::Open(*channel, std::make_shared<OwnExtents>(described.extents, tables, member, *channel),
                         kStateBytes));
   NAM_RETURN_IF_ERROR(state.CheckWhole());
-  const StateGeometry geometry(kClientsMax);
+  const StateGeometry geometry(described.timestamps);
   auto logs = std::make_shared<OwnExtents>(described.logs, tables, member, *channel);
   std::unique_ptr<RsiSession> session(new RsiSession(tables, options, std::move(channel), std::move(state),
                                                      std::move(logs), geometry, is_heir));
@@ -66,8 +66,9 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
   NAM_RETURN_IF_ERROR(ClientSlot::Claim(self.state_, geometry, self.batch_, owner,
                                         first ? 0 : tables.fabric().Random(), &self.slot_));
   const uint32_t client = self.slot_.client;
-  self.timestamps_ =
-      Timestamps::Make(described.timestamps, self.state_, geometry, client, tables.fabric().clock());
+  self.commit_point_ = std::make_unique<CommitPoint>(self.state_, geometry, self.slot_);
+  self.timestamps_ = Timestamps::Make(described.timestamps, self.state_, geometry, client,
+                                      *self.commit_point_, tables.fabric().clock());
   self.log_ = std::make_unique<ClientLog>(self.logs_, self.state_, geometry, self.batch_, self.slot_,
                                           tables.fabric().Random());
   self.reclaimer_ = std::make_unique<Reclaimer>(
@@ -199,7 +200,7 @@ absl::Status RsiSession::Begin() {
 absl::Status RsiSession::BeginWith(std::span<const SoughtRow> early) {
   if (!broken_.ok()) return broken_;
   if (active_) return absl::FailedPreconditionError("a transaction is under way");
-  phase_ = Phase::kUnseen;
+  phase_ = Phase::kUndecided;
   committed_ = false;
   AwaitLocks();
   absl::Status status = TakeSnapshot(early);
@@ -242,6 +243,7 @@ absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
     absl::StatusOr<uint64_t> snapshot = timestamps_->Snapshot(batch_);
     if (!snapshot.ok()) return End(snapshot.status());
     snapshot_ = *snapshot;
+    flipping_ = false;  // what was in flight is complete
     if (std::exchange(looks_up, false)) looked_up_early_ = LookedUp();
     if (const uint32_t suspect = timestamps_->Suspect(); suspect != 0) {
       const absl::StatusOr<bool> recovered = recovery_->TryRecover(suspect);
@@ -290,7 +292,7 @@ void RsiSession::Abort() {
 }
 
 absl::Status RsiSession::CheckScratch(uint64_t bytes) const {
-  constexpr uint64_t kReserve = kRingEntries * 8 + 96 * 1024;  // of recovery, and of small things
+  constexpr uint64_t kReserve = 512 * 1024;  // of recovery, and of small things
   // What the commit will take is kept free, so that it does not fail for a lack of it.
   const uint64_t commit = locking_ ? 0 : writes_.size() * kCommitBytes;
   if (bytes + commit + kReserve <= batch_.scratch_left()) return absl::OkStatus();

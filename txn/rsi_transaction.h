@@ -15,6 +15,7 @@
 #include "storage/verb_batch.h"
 #include "txn/client_log.h"
 #include "txn/client_slot.h"
+#include "txn/commit_point.h"
 #include "txn/reclaimer.h"
 #include "txn/record_table.h"
 #include "txn/recovery.h"
@@ -68,7 +69,6 @@ struct PendingWrite {
   bool indexed = false;
   bool withdrawn = false;   // inserted and deleted again
   bool placed = false;      // its record is known: looked up, or allocated
-  bool zeroed = false;      // fresh: nobody ever had its record
   uint64_t* old = nullptr;  // a scratch word of the commit
 
   uint64_t* version() const { return reinterpret_cast<uint64_t*>(row) - 1; }
@@ -173,15 +173,16 @@ class RsiSession final : public Session {
   absl::Status ReadCandidates(std::span<SoughtRow> sought);
   absl::Status ReadRound(std::span<SoughtRow> sought);
   absl::Status ReadSlots(std::span<SoughtRow> sought);
-  bool Settle(SoughtRow& sought, const BlockRead& block) const;
-  storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block) const {
+  absl::Status HelpHolders(std::span<const SoughtRow> sought);
+  bool Settle(SoughtRow& sought, const BlockRead& block);
+  storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block) {
     return Choose(table, block, snapshot_);
   }
-  storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block, uint64_t snapshot) const {
+  storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block, uint64_t snapshot) {
     return ChooseVersion(table.blocks(), block, ReadingAt(snapshot));
   }
-  ReadAt ReadingAt(uint64_t snapshot) const {
-    return {.snapshot = snapshot, .torn = options_.broken.torn_reads};
+  ReadAt ReadingAt(uint64_t snapshot) {
+    return {.snapshot = snapshot, .state = &state_, .torn = options_.broken.torn_reads};
   }
 
   // rsi_scan.cc
@@ -234,6 +235,7 @@ class RsiSession final : public Session {
 
   // rsi_index_fill.cc
   class IndexFill;
+  absl::Status AwaitSlots();
 
   // rsi_lost.cc
   /// Ends the session; the result is the transaction's. committed_ is known.
@@ -241,6 +243,7 @@ class RsiSession final : public Session {
   /// Whether the transaction under way was committed; none: only somebody else can tell.
   absl::StatusOr<std::optional<bool>> Settle(bool locks);
   absl::StatusOr<std::optional<bool>> SettleLater(const absl::Status& status, bool locks);
+  LostClient LostSelf(bool locks) const;
   /// For whoever opens the process's next session, and for the thread that settles.
   void PutBack(LostClient lost);
   void RetireOthers();
@@ -255,11 +258,13 @@ class RsiSession final : public Session {
   absl::Status JudgeSought();
   absl::Status TakeOverDeleted();
   absl::Status Lock();
-  void EmptyOtherSlots(const PendingWrite& write, const uint64_t* empty);
   absl::Status ClaimTimestamp();
   absl::Status JudgeRivals(uint32_t table, std::span<const HashIndex::Claim> claims);
   absl::Status Install();
-  absl::Status Flip();
+  absl::Status Write();
+  absl::StatusOr<bool> Decide();
+  absl::Status AddFlips();
+  absl::Status NoteWrites();
   absl::Status RollBack();
   absl::Status LockBlindly();
   absl::Status Conflict(storage::RecordHeader found, const std::string& table);
@@ -273,6 +278,7 @@ class RsiSession final : public Session {
   const StateGeometry geometry_;
   ClientSlot slot_;
   std::unique_ptr<ClientLog> log_;
+  std::unique_ptr<CommitPoint> commit_point_;
   std::unique_ptr<Timestamps> timestamps_;
   std::unique_ptr<Reclaimer> reclaimer_;
   std::unique_ptr<Recovery> recovery_;
@@ -285,8 +291,10 @@ class RsiSession final : public Session {
   bool active_ = false;
   bool looked_up_early_ = false;  // probes_ have been answered as the transaction began
   bool locking_ = false;          // from the first lock to the last: an error leaves it to recovery
-  enum class Phase : uint8_t { kUnseen, kFlipping, kFlipped };
-  Phase phase_ = Phase::kUnseen;      // how much others may see of it
+  bool installed_ = false;        // versions are in their victims, or on their way there
+  bool flipping_ = false;         // the last commit's flips are on their way
+  enum class Phase : uint8_t { kUndecided, kDeciding, kCommitted };
+  Phase phase_ = Phase::kUndecided;
   bool committed_ = false;            // whatever failed behind that
   absl::Status broken_;               // what ended the session
   bool is_heir_ = false;              // nobody uses it yet but to settle a lost one

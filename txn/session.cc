@@ -24,6 +24,8 @@ std::string_view AbortReasonName(AbortReason reason) {
       return "locked by a client that is gone";
     case AbortReason::kConnectionLost:
       return "connection lost";
+    case AbortReason::kSkipped:
+      return "commit passed over";
   }
   return "unknown";
 }

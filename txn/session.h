@@ -30,8 +30,9 @@ enum class AbortReason : uint8_t {
   kUniqueKey,       // a row with this key is there
   kDeadLock,        // locked by a client that is gone; being recovered, try again
   kConnectionLost,  // to a memory server; what the transaction had done was taken back
+  kSkipped,         // it stood still for longer than others wait; what it had done was taken back
 };
-inline constexpr size_t kAbortReasons = 5;
+inline constexpr size_t kAbortReasons = 6;
 std::string_view AbortReasonName(AbortReason reason);
 /// ABORTED, or ALREADY_EXISTS for kUniqueKey.
 absl::Status AbortStatus(AbortReason reason, std::string_view what);

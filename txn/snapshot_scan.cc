@@ -21,6 +21,7 @@ using Outcome = storage::VersionChoice::Outcome;
 constexpr int kRoundsMax = 10'000;
 constexpr int kRoundsAtOnce = 8;  // of READs of blocks that change, before a pause
 constexpr int64_t kPauseUs = 10;
+constexpr uint64_t kAskScratchBytes = 64;  // of a block in doubt
 
 absl::Status CheckCancel(const ReadAt& at) {
   if (at.cancel == nullptr || !at.cancel->load(std::memory_order_relaxed)) return absl::OkStatus();
@@ -48,7 +49,7 @@ absl::Status ReadVisibleSlots(const RecordBlocks& from, std::span<BlockRead* con
 /// The most that fit, at most `most`; 0: not one.
 uint64_t WindowOf(const RecordLayout& layout, const storage::VerbBatch& batch, uint64_t most) {
   const uint64_t left = batch.scratch_left(), fixed = SnapshotScan::ScratchOf(layout, 0);
-  return left < fixed ? 0 : std::min(most, (left - fixed) / RecordBlocks::ScratchOf(layout.geometry));
+  return left < fixed ? 0 : std::min(most, (left - fixed) / (SnapshotScan::ScratchOf(layout, 1) - fixed));
 }
 
 }  // namespace
@@ -57,11 +58,32 @@ RecordLayout LayoutOf(const TableDescription& table) {
   return RecordLayout::Of(storage::RecordGeometry::Of(table.row_bytes, table.versions), table.extent_bytes);
 }
 
+absl::Status AskHolders(storage::VerbBatch& batch, ExtentSpace& state, std::span<BlockRead* const> blocks) {
+  const size_t kept = batch.scratch_used();
+  std::vector<const uint64_t*> words;
+  for (BlockRead* block : blocks) {
+    block->holder = {.client = RecordHeader(*block->before).client()};
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at,
+                         state.Resolve(StateGeometry::slot(block->holder.client) + kSlotWordOffset));
+    std::byte* const word = batch.Scratch(8);
+    batch.Read(at, word, 8);
+    words.push_back(reinterpret_cast<const uint64_t*>(word));
+  }
+  NAM_RETURN_IF_ERROR(batch.Execute());
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const SlotWord word(*words[i]);
+    blocks[i]->holder.committing = word.fate() == SlotFate::kCommitting ? word.timestamp() : 0;
+  }
+  batch.Reset(kept);
+  return absl::OkStatus();
+}
+
 VersionChoice ChooseVersion(const RecordBlocks& from, const BlockRead& block, const ReadAt& at) {
   const auto words = block.version_words(from.geometry());
   const RecordHeader before(*block.before), trusted = RecordHeader::Unlocked(before.timestamp());
-  const VersionChoice choice = at.torn ? storage::ChooseVersion(trusted, words, trusted, at.snapshot)
-                                       : storage::ChooseVersion(before, words, block.header(), at.snapshot);
+  const VersionChoice choice =
+      at.torn ? storage::ChooseVersion(trusted, words, trusted, at.snapshot)
+              : storage::ChooseVersion(before, words, block.header(), at.snapshot, block.holder);
   // A slot's word comes again with its row, and may say by then that another slot is wanted.
   const bool other = block.slot != BlockRead::kNoSlot && block.slot != choice.slot;
   return other && choice.outcome == Outcome::kVersion ? VersionChoice{.outcome = Outcome::kMoved} : choice;
@@ -69,7 +91,7 @@ VersionChoice ChooseVersion(const RecordBlocks& from, const BlockRead& block, co
 
 absl::Status ReadVersions(const RecordBlocks& from, std::span<BlockRead> blocks, const ReadAt& at,
                           Clock& clock) {
-  std::vector<BlockRead*> waiting, again;
+  std::vector<BlockRead*> waiting, again, in_doubt;
   for (BlockRead& block : blocks) waiting.push_back(&block);
   for (int round = 0; !waiting.empty(); ++round) {
     if (round == kRoundsMax)
@@ -84,12 +106,15 @@ absl::Status ReadVersions(const RecordBlocks& from, std::span<BlockRead> blocks,
     for (BlockRead* block : waiting) from.Take(*block);
     NAM_RETURN_IF_ERROR(ReadVisibleSlots(from, waiting, at));
     again.clear();
+    in_doubt.clear();
     for (BlockRead* block : waiting) {
       const VersionChoice choice = ChooseVersion(from, *block, at);
       if (choice.outcome == Outcome::kTooOld)
         return AbortStatus(AbortReason::kSnapshotTooOld, "a row of " + from.table());
-      if (choice.outcome == Outcome::kMoved) again.push_back(block);
+      if (choice.outcome == Outcome::kInDoubt) in_doubt.push_back(block);
+      if (choice.outcome == Outcome::kMoved || choice.outcome == Outcome::kInDoubt) again.push_back(block);
     }
+    if (!in_doubt.empty()) NAM_RETURN_IF_ERROR(AskHolders(from.batch(), *at.state, in_doubt));
     std::swap(waiting, again);
   }
   return absl::OkStatus();
@@ -97,7 +122,7 @@ absl::Status ReadVersions(const RecordBlocks& from, std::span<BlockRead> blocks,
 
 uint64_t SnapshotScan::ScratchOf(const RecordLayout& layout, uint64_t window) {
   const uint64_t words = RecordLayout::WordsBytes(layout.chunks);
-  return words + 64 + window * RecordBlocks::ScratchOf(layout.geometry);
+  return words + 64 + window * (RecordBlocks::ScratchOf(layout.geometry) + kAskScratchBytes);
 }
 
 SnapshotScan::SnapshotScan(const RecordBlocks& from, Clock& clock, const Options& options)
@@ -161,8 +186,8 @@ absl::StatusOr<std::span<const std::byte* const>> SnapshotScan::Next() {
 
 // Behind the blocks' completions: it may not be older than they are.
 absl::Status SnapshotScan::CheckHorizon() {
-  if (options_.state == nullptr) return absl::OkStatus();
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, options_.state->Resolve(kHorizonOffset));
+  if (!options_.checks_horizon) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, options_.at.state->Resolve(kHorizonOffset));
   from_.batch().Read(at, reinterpret_cast<std::byte*>(horizon_), 8);
   NAM_RETURN_IF_ERROR(from_.batch().Execute());
   if (*horizon_ <= options_.at.snapshot) return absl::OkStatus();
@@ -194,9 +219,10 @@ absl::StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(const TableDesc
   }
   reader->scan_ = std::make_unique<SnapshotScan>(
       reader->blocks_, channel.fabric().clock(),
-      SnapshotScan::Options{.at = {.snapshot = options.snapshot, .cancel = options.cancel},
-                            .window = window,
-                            .state = &reader->state_});
+      SnapshotScan::Options{
+          .at = {.snapshot = options.snapshot, .state = &reader->state_, .cancel = options.cancel},
+          .window = window,
+          .checks_horizon = true});
   return reader;
 }
 

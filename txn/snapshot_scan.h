@@ -24,8 +24,9 @@
 /// own words, so no reader needs a slot for it:
 ///
 ///     met in a block                            the row at snapshot S
-///     newest version at or below S              that version, locked or not: who holds the lock, alive or
-///                                               dead, has a timestamp above S, or will never have one
+///     newest version at or below S              that version, locked or not, but for the next line
+///     locked, and beside it a version that is   the holder's slot is READ, then the block again: the version
+///     newer and not above S                     counts only if the slot was committing just this timestamp
 ///     newest version above S                    an older slot; kTooOld if it was replaced
 ///     the version is in the slot that the       READ again until the lock is gone; after kRoundsMax rounds
 ///     holder of the lock may be writing to      it counts as too old. Readers neither fence nor recover
@@ -42,10 +43,14 @@ namespace nam::txn {
 /// Where in time blocks are judged.
 struct ReadAt {
   uint64_t snapshot = 0;
+  ExtentSpace* state = nullptr;  // the transaction state: where who holds a lock is asked
   /// CANCELLED soon after it is set. May be null.
   const std::atomic<bool>* cancel = nullptr;
   bool torn = false;  // blocks are used whatever their headers say: RsiOptions::Broken
 };
+
+/// Asks the clients that have these blocks locked what they are committing; the blocks are to be READ again.
+absl::Status AskHolders(storage::VerbBatch& batch, ExtentSpace& state, std::span<BlockRead* const> blocks);
 
 /// What the snapshot sees of a block that was READ.
 storage::VersionChoice ChooseVersion(const RecordBlocks& from, const BlockRead& block, const ReadAt& at);
@@ -69,8 +74,7 @@ class SnapshotScan {
   struct Options {
     ReadAt at;
     uint64_t window = kChunkRecords;  // blocks that are READ together, at least 1
-    /// The transaction state, for a reader without a slot. Null: the caller's own slot protects the snapshot.
-    ExtentSpace* state = nullptr;
+    bool checks_horizon = false;  // of a reader without a slot; else the caller's own protects the snapshot
   };
 
   /// The scratch memory that a scan keeps until the caller resets the batch.

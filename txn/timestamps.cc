@@ -1,7 +1,6 @@
 #include "txn/timestamps.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/status_macros.h"
 #include "txn/bit_vector_timestamps.h"
@@ -10,11 +9,11 @@
 namespace nam::txn {
 
 std::unique_ptr<Timestamps> Timestamps::Make(TimestampKind kind, ExtentSpace& state, StateGeometry geometry,
-                                             uint32_t client, Clock& clock) {
+                                             uint32_t client, CommitPoint& commit_point, Clock& clock) {
   if (kind == TimestampKind::kBitVector) {
-    return std::make_unique<BitVectorTimestamps>(state, geometry, client, clock);
+    return std::make_unique<BitVectorTimestamps>(state, geometry, client, commit_point, clock);
   }
-  return std::make_unique<LeasedTimestamps>(state, geometry, client, clock);
+  return std::make_unique<LeasedTimestamps>(state, geometry, client, commit_point, clock);
 }
 
 absl::StatusOr<const StateHead*> Timestamps::AddReadHead(storage::VerbBatch& batch) {
@@ -64,19 +63,12 @@ absl::StatusOr<Timestamps::Horizon> Timestamps::RaiseHorizon(storage::VerbBatch&
   const size_t kept = batch.scratch_used();
   Horizon horizon;
   NAM_ASSIGN_OR_RETURN(horizon.value, Floor(batch));
-  const uint32_t slots = geometry_.clients_max() + 1;
-  std::byte* const bytes = batch.Scratch(uint64_t{slots} * kClientSlotBytes);
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, At(geometry_.slot(0)));
-  batch.Read(target, bytes, slots * kClientSlotBytes);
+  NAM_RETURN_IF_ERROR(VisitSlots(state_, geometry_, batch, [&](uint32_t client, const SlotWords& slot) {
+    if (client == client_ || slot.snapshot == 0 || slot.snapshot >= horizon.value) return;
+    horizon = {slot.snapshot, client};
+  }));
   NAM_ASSIGN_OR_RETURN(const StateHead* const head, AddReadHead(batch));
   NAM_RETURN_IF_ERROR(batch.Execute());
-  for (uint32_t client = 1; client < slots; ++client) {
-    uint64_t published = 0;
-    std::memcpy(&published, bytes + uint64_t{client} * kClientSlotBytes + kSlotSnapshotOffset,
-                sizeof(published));
-    if (client == client_ || published == 0 || published >= horizon.value) continue;
-    horizon = {published, client};
-  }
   // Somebody else may be ahead.
   uint64_t known = head->horizon;
   while (known < horizon.value) {

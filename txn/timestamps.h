@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "storage/verb_batch.h"
+#include "txn/commit_point.h"
 #include "txn/extent_space.h"
 #include "txn/transaction_state.h"
 
@@ -16,17 +16,19 @@ namespace nam::txn {
 /// One client's commit timestamps, and the snapshots of its transactions. One thread, whose batch it shares;
 /// has it to itself in calls that execute it.
 ///
-///     Snapshot ─▶ … ─▶ AddTake ─▶ AddClaim ─▶ Settle ─▶ all headers written, or given up ─▶ AddDone
+///     Snapshot ─▶ … ─▶ AddTake ─▶ AddClaim ─▶ Settle ─▶ CommitPoint: committed, or given up ─▶ AddDone
 ///         └ AddRelease   round 1    round 2     └ it is ours; or another, if somebody has passed over it
 ///
-/// A snapshot is the largest timestamp up to which all are done, or will never be claimed.
+/// A snapshot is the largest timestamp up to which all are done, or will never be claimed. `Done` says that a
+/// transaction is decided, not that its headers are flipped.
 class Timestamps {
  public:
   /// Somebody who is waited for this long is looked at, or passed over.
   static constexpr int64_t kPatienceUs = 1'000;
 
+  /// `commit_point` is the client's. All outlive it.
   static std::unique_ptr<Timestamps> Make(TimestampKind kind, ExtentSpace& state, StateGeometry geometry,
-                                          uint32_t client, Clock& clock);
+                                          uint32_t client, CommitPoint& commit_point, Clock& clock);
   virtual ~Timestamps() = default;
 
   /// Takes the snapshot, or a newer one. From then to Release no row that it sees is reclaimed.
@@ -43,7 +45,7 @@ class Timestamps {
   /// Only clients that have claimed nothing hold the snapshot back.
   virtual bool HeldByIdle() const = 0;
 
-  /// The first round trip of a commit asks for a timestamp, its second claims it.
+  /// The first round trip of a commit asks for a timestamp, its second claims it, and the slot's word first.
   virtual absl::Status AddTake(storage::VerbBatch& batch) = 0;
   virtual absl::Status AddClaim(storage::VerbBatch& batch) = 0;
   virtual uint64_t taken() const = 0;
@@ -53,16 +55,13 @@ class Timestamps {
   virtual absl::StatusOr<bool> Settle(storage::VerbBatch& batch) = 0;
   /// No timestamp that was claimed by now is above it.
   virtual absl::StatusOr<uint64_t> Newest(storage::VerbBatch& batch) = 0;
-  /// A claimed timestamp becomes done, of a commit or of one that was given up.
+  /// A claimed timestamp becomes done, of a commit or of one that was given up: anybody may have done so.
   virtual absl::Status AddDone(storage::VerbBatch& batch, uint64_t timestamp) = 0;
   /// The session ends in order: nobody waits for this client.
   virtual absl::Status AddLeave(storage::VerbBatch& batch) = 0;
 
-  /// Of a client that is fenced: what it has claimed and not done; one, or none.
-  virtual absl::StatusOr<std::vector<uint64_t>> ClaimedBy(storage::VerbBatch& batch, uint32_t client) = 0;
-  /// Its transaction is finished: `claimed` are done, and nobody waits for it.
-  virtual absl::Status Finish(storage::VerbBatch& batch, uint32_t client,
-                              const std::vector<uint64_t>& claimed) = 0;
+  /// Of a client that is fenced, and whose last transaction is decided: nobody waits for it.
+  virtual absl::Status Finish(storage::VerbBatch& batch, uint32_t client, uint64_t timestamp) = 0;
 
   /// Every snapshot from now on is at least `value`, and so are those in use.
   struct Horizon {
@@ -73,8 +72,9 @@ class Timestamps {
   absl::StatusOr<Horizon> RaiseHorizon(storage::VerbBatch& batch);
 
  protected:
-  Timestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, Clock& clock)
-      : state_(state), geometry_(geometry), client_(client), clock_(clock) {}
+  Timestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, CommitPoint& commit_point,
+             Clock& clock)
+      : state_(state), geometry_(geometry), client_(client), commit_point_(commit_point), clock_(clock) {}
 
   /// During a transaction: what every snapshot that is taken from now on reaches.
   virtual absl::StatusOr<uint64_t> Floor(storage::VerbBatch& batch) = 0;
@@ -90,6 +90,7 @@ class Timestamps {
   ExtentSpace& state_;
   const StateGeometry geometry_;
   const uint32_t client_;
+  CommitPoint& commit_point_;
   Clock& clock_;
   uint64_t snapshot_ = 0;
 

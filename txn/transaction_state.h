@@ -14,9 +14,10 @@
 ///     192        bitvector: the highest row in use              CAS, upwards
 ///     256        bitvector: the highest lane that was used      CAS, upwards
 ///     512        how often indexes were made or dropped         FETCH_ADD
+///     576        the highest client slot that was ever used     CAS, upwards
 ///     4096       16,384 client slots, 64 bytes each; client 0 is nobody
-///     then       512 KiB for the timestamps, of one kind:
-///                leased: the ring, 65,536 entries of 8 bytes    CAS, FETCH_ADD
+///     then       8 MiB for the timestamps, of one kind:
+///                leased: the ring, 1,048,576 entries of 8 bytes CAS
 ///                bitvector: 120 rows of 512 bits                FETCH_ADD by the lane's client
 ///                           at 8,192: a word for each lane      CAS
 ///
@@ -46,11 +47,14 @@ inline constexpr uint64_t kLanesOffset = offsetof(StateHead, lanes);
 static_assert(kWatermarkOffset == 64 && kHorizonOffset == 128 && kTopOffset == 192 && kLanesOffset == 256 &&
               sizeof(StateHead) == 264);
 inline constexpr uint64_t kIndexChangesOffset = 512;
+inline constexpr uint64_t kSlotsUsedOffset = 576;
 inline constexpr uint64_t kClientsOffset = 4'096;
 inline constexpr uint32_t kClientSlotBytes = 64;
-/// Room; ids have 15 bits wherever they are written.
+/// Client ids have 15 bits wherever they are written. The bit vector has a lane for each of the first only.
 inline constexpr uint32_t kClientSlots = 16'384;
-inline constexpr uint64_t kRingEntries = 65'536;
+/// What may be given out while one claim holds snapshots back: a million commits a second for as long as its
+/// patience lasts.
+inline constexpr uint64_t kRingEntries = uint64_t{1} << 20;
 inline constexpr uint64_t kBitRows = 120;
 inline constexpr uint64_t kBitLanes = 512;
 inline constexpr uint64_t kBitRowBytes = kBitLanes / 8;
@@ -62,7 +66,9 @@ static_assert(kBitRows * kBitRowBytes <= kLaneWordsOffset &&
 ///
 ///     done 1 │ client 15 │ timestamp 48      claimed by a client; then done, without the client
 ///
-/// and as long as nobody has claimed t, still that of t - kRingEntries.
+/// and as long as nobody has claimed t, still that of t - kRingEntries. It changes by CAS only, so whoever is
+/// held up may do what is left to do: an entry that nobody claims becomes done, so that a claim which comes
+/// late fails; one that is claimed becomes done once the client's slot has decided (SlotWord).
 class RingEntry {
  public:
   constexpr explicit RingEntry(uint64_t word) : word_(word) {}
@@ -73,10 +79,6 @@ class RingEntry {
   /// What it is before `timestamp` is claimed. There is no timestamp 0.
   static constexpr RingEntry Before(uint64_t timestamp) {
     return timestamp <= kRingEntries ? RingEntry(0) : Done(timestamp - kRingEntries);
-  }
-  /// Added to a claimed entry it makes it a done one.
-  static constexpr uint64_t DoneAddend(uint32_t client) {
-    return (uint64_t{1} << 63) - (uint64_t{client} << 48);
   }
   constexpr uint64_t word() const { return word_; }
   constexpr bool done() const { return word_ >> 63 != 0; }
@@ -125,6 +127,7 @@ class LaneWord {
 ///     8   a timestamp not above the snapshot that it uses, 0: none; FETCH_ADD by the owner
 ///     16  who recovers it: session 32 │ client 32, 0: nobody; CAS
 ///     24  where the log of its clients begins, a position in the log extents; 0: none has written one; CAS
+///     32  what becomes of its transaction: SlotWord; CAS
 enum class SlotState : uint32_t {
   kFree = 0,
   kUsed = 1,
@@ -158,12 +161,69 @@ inline constexpr uint64_t kSlotOwnerOffset = 0;
 inline constexpr uint64_t kSlotSnapshotOffset = 8;
 inline constexpr uint64_t kSlotRecovererOffset = 16;
 inline constexpr uint64_t kSlotLogOffset = 24;
+inline constexpr uint64_t kSlotWordOffset = 32;
+
+/// Where a transaction is decided. A client has one at a time.
+///
+///     state 2 │ patience 4 │ 0 10 │ timestamp 48           0: the slot has had none
+///
+///     over ──CAS──▶ claimed(T) ──CAS, the client──▶ committing(T) ──CAS──▶ claimed(T'), the client's next
+///                      │ └──CAS, anybody whom it holds up for longer than its patience──▶ skipped(T)
+///                      └──CAS, the client gives up──▶ over(T) ◀──CAS, the client has rolled back──┘
+///
+///  - claimed → committing is the commit point. All that the commit writes has completed before it.
+///  - committing leaves T only when every header is flipped and T's ring entry is done, all of it completed:
+///    a header that is locked for T by a client whose slot has left T is not to be seen.
+///  - skipped leaves T only when all is taken back.
+///  - The slot says claimed(T) before the ring's entry does, so whoever sees the entry can skip it.
+enum class SlotFate : uint32_t { kOver = 0, kClaimed = 1, kCommitting = 2, kSkipped = 3 };
+class SlotWord {
+ public:
+  constexpr SlotWord() = default;
+  constexpr explicit SlotWord(uint64_t word) : word_(word) {}
+  static constexpr SlotWord Claimed(uint64_t timestamp, uint32_t patience) {
+    return SlotWord(Of(SlotFate::kClaimed) | uint64_t{patience} << 58 | timestamp);
+  }
+  /// What a claim becomes.
+  constexpr SlotWord Become(SlotFate fate) const {
+    return SlotWord((word_ & ~(uint64_t{3} << 62)) | Of(fate));
+  }
+  constexpr uint64_t word() const { return word_; }
+  constexpr SlotFate fate() const { return static_cast<SlotFate>(word_ >> 62); }
+  constexpr uint64_t timestamp() const { return word_ & ((uint64_t{1} << 48) - 1); }
+  constexpr bool committing(uint64_t timestamp) const {
+    return fate() == SlotFate::kCommitting && this->timestamp() == timestamp;
+  }
+  /// How long others wait before they skip it.
+  constexpr int64_t patience_us() const { return kPatienceUs << (word_ >> 58 & kPatienceMax); }
+  static constexpr int64_t kPatienceUs = 4'000;  // a busy machine deschedules a thread for as long
+  static constexpr uint32_t kPatienceMax = 15;
+  constexpr bool operator==(const SlotWord&) const = default;
+
+ private:
+  static constexpr uint64_t Of(SlotFate fate) { return static_cast<uint64_t>(fate) << 62; }
+  uint64_t word_ = 0;
+};
+
+/// A slot as it is READ.
+struct SlotWords {
+  uint64_t owner = 0;
+  uint64_t snapshot = 0;
+  uint64_t recoverer = 0;
+  uint64_t log = 0;
+  uint64_t word = 0;
+  uint64_t unused[3] = {};
+};
+static_assert(sizeof(SlotWords) == kClientSlotBytes &&
+              offsetof(SlotWords, recoverer) == kSlotRecovererOffset &&
+              offsetof(SlotWords, word) == kSlotWordOffset);
 
 /// Where things are in the state.
 class StateGeometry {
  public:
+  constexpr explicit StateGeometry(TimestampKind kind)
+      : clients_max_(kind == TimestampKind::kBitVector ? kBitLanes - 1 : kClientSlots - 1) {}
   /// Clients are 1 … clients_max().
-  constexpr explicit StateGeometry(uint32_t clients_max) : clients_max_(clients_max) {}
   constexpr uint32_t clients_max() const { return clients_max_; }
   static constexpr uint64_t slot(uint32_t client) {
     return kClientsOffset + uint64_t{client} * kClientSlotBytes;
@@ -176,10 +236,8 @@ class StateGeometry {
  private:
   uint32_t clients_max_;
 };
-/// As many as the bit vector has lanes. All slots that may be used are READ at once, into scratch memory.
-inline constexpr uint32_t kClientsMax = kBitLanes - 1;
-inline constexpr uint64_t kStateBytes = uint64_t{2} << 20;
-static_assert(kClientsMax < kClientSlots && kClientSlots <= 1u << 15);
+inline constexpr uint64_t kStateBytes = uint64_t{16} << 20;
+static_assert(kClientSlots <= 1u << 15);
 static_assert(StateGeometry::ring() + kRingEntries * 8 <= kStateBytes);
 
 }  // namespace nam::txn

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -133,6 +134,19 @@ class RecordCluster {
   std::vector<IndexDescription> IndexesOf(const std::string& table) {
     const std::lock_guard lock(mutex_);
     return Described(table).indexes;
+  }
+
+  /// As if `leased` timestamps up to this one had been given out, and were done. Before the first session.
+  void SetLastTimestamp(uint64_t timestamp) {
+    std::byte* const state = servers_[0]->region->data();
+    const auto set = [&](uint64_t offset, uint64_t word) {
+      std::memcpy(state + offset, &word, sizeof(word));
+    };
+    set(kNextOffset, timestamp);
+    set(kWatermarkOffset, timestamp);
+    for (uint64_t done = timestamp < kRingEntries ? 1 : timestamp - kRingEntries + 1; done <= timestamp;
+         ++done)
+      set(StateGeometry::entry(done), RingEntry::Done(done).word());
   }
 
   fabric::Fabric& client() { return *client_; }

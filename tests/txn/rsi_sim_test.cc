@@ -64,7 +64,7 @@ class Scenario {
                                                Fetches fetches) {
     std::mt19937_64 random(seed ^ 0x5eed);
     RecordCluster::Options options{.kind = fabric::Kind::kSim, .seed = seed, .timestamps = timestamps};
-    options.memory_bytes = uint64_t{12} << 20;
+    options.memory_bytes = uint64_t{28} << 20;
     options.faults.delay_probability = random() % 3 == 0 ? 0.0 : 0.1;
     options.faults.delay_ns_max = 20'000;
     // Few keys: a broken rule is to be found soon.
@@ -241,7 +241,7 @@ TEST_P(RsiSim, FetchesThatOvertakeEachOtherBringNoTornVersion) {
     }
   }
   bool torn = false;
-  for (uint64_t seed = 1; seed <= 20 && !torn; ++seed) {
+  for (uint64_t seed = 1; seed <= 400 && !torn; ++seed) {
     Scenario scenario(GetParam(), seed, {.broken = {.torn_reads = true}}, /*keys=*/2,
                       Scenario::Fetches::kOvertaking);
     scenario.Run();

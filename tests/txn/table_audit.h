@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include "storage/record_block.h"
 #include "tests/txn/record_cluster.h"
 #include "txn/client_slot.h"
+#include "txn/commit_point.h"
 #include "txn/record_table.h"
 #include "txn/recovery.h"
 #include "txn/timestamps.h"
@@ -36,46 +38,53 @@ struct TableAudit {
 class Auditor {
  public:
   Auditor(Tables& tables, TimestampKind kind)
-      : tables_(tables),
+      : geometry_(kind),
+        tables_(tables),
         channel_(*storage::Channel::Open(tables.fabric(), tables.directory(), {})),
         batch_(*channel_),
         state_(*ExtentSpace::Open(*channel_, tables.State()->extents, kStateBytes)),
         logs_(tables.State()->logs, *channel_),
         slot_(ClaimSlot()),
         client_(slot_.client),
-        timestamps_(Timestamps::Make(kind, state_, kGeometry, client_, tables.fabric().clock())),
-        recovery_(tables, state_, logs_, kGeometry, batch_, *timestamps_, slot_,
+        commit_point_(state_, geometry_, slot_),
+        timestamps_(
+            Timestamps::Make(kind, state_, geometry_, client_, commit_point_, tables.fabric().clock())),
+        recovery_(tables, state_, logs_, geometry_, batch_, *timestamps_, slot_,
                   [this](const TableDescription& description) { return TableOf(description); }) {}
 
   int RecoverAll() { return *recovery_.RecoverAll(); }
   bool Recover(uint32_t client) { return *recovery_.TryRecover(client); }
   /// 0: the member has no slot.
   uint32_t ClientOf(MemberId member) {
-    const std::vector<SlotOwner> owners = *ClientSlot::Owners(state_, kGeometry, batch_);
-    batch_.Reset();
-    for (uint32_t client = 1; client < owners.size(); ++client) {
-      if (owners[client].held() && owners[client].member == member.value()) return client;
-    }
-    return 0;
+    uint32_t found = 0;
+    VisitOwners([&](uint32_t client, SlotOwner owner) {
+      if (owner.held() && owner.member == member.value()) found = client;
+    });
+    return found;
   }
   /// For good: who comes next has to take one that was recovered.
   void TakeFreeSlots() {
-    const std::vector<SlotOwner> owners = *ClientSlot::Owners(state_, kGeometry, batch_);
-    batch_.Reset();
-    for (const SlotOwner owner : std::span(owners).subspan(1)) {
-      if (owner.state != SlotState::kFree) continue;
-      ClaimSlot();
-      batch_.Reset();
-    }
+    uint32_t held = 0, recovered = 0;
+    VisitOwners([&](uint32_t, SlotOwner owner) {
+      held += owner.held();
+      recovered += owner.state == SlotState::kRecovered;
+    });
+    for (uint32_t left = geometry_.clients_max() - held - recovered; left > 0; --left) ClaimSlot();
   }
   std::set<uint32_t> LivingClients() {
     std::set<uint32_t> living;
-    const std::vector<SlotOwner> owners = *ClientSlot::Owners(state_, kGeometry, batch_);
-    for (uint32_t client = 1; client < owners.size(); ++client) {
-      if (client != client_ && owners[client].held()) living.insert(client);
-    }
-    batch_.Reset();
+    VisitOwners([&](uint32_t client, SlotOwner owner) {
+      if (client != client_ && owner.held()) living.insert(client);
+    });
     return living;
+  }
+  /// Slots that say of a transaction that it may still write, but for those of living clients.
+  size_t UnderWayOfOthers() {
+    const std::set<uint32_t> living = LivingClients();
+    const std::vector<UnderWay> under_way = *FindUnderWay(state_, geometry_, batch_);
+    return static_cast<size_t>(std::count_if(under_way.begin(), under_way.end(), [&](const UnderWay& other) {
+      return !living.contains(other.client);
+    }));
   }
 
   /// Segments of logs that are used, and neither where a slot's log begins nor a living client's.
@@ -94,7 +103,7 @@ class Auditor {
         const LogSegmentWord word(words[segment]);
         if (!word.used() || living.contains(word.client())) continue;
         auto* const first = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
-        batch_.Read(*state_.Resolve(kGeometry.slot(word.client()) + kSlotLogOffset),
+        batch_.Read(*state_.Resolve(geometry_.slot(word.client()) + kSlotLogOffset),
                     reinterpret_cast<std::byte*>(first), 8);
         EXPECT_TRUE(batch_.Execute().ok());
         strays += *first != begin + segment * kLogSegmentBytes;
@@ -134,12 +143,16 @@ class Auditor {
   }
 
  private:
-  static constexpr StateGeometry kGeometry{kClientsMax};
-
+  void VisitOwners(const std::function<void(uint32_t client, SlotOwner owner)>& visit) {
+    EXPECT_TRUE(VisitSlots(state_, geometry_, batch_, [&](uint32_t client, const SlotWords& slot) {
+                  visit(client, SlotOwner::FromWord(slot.owner));
+                }).ok());
+  }
   ClientSlot ClaimSlot() {
     ClientSlot slot;
     EXPECT_TRUE(
-        ClientSlot::Claim(state_, kGeometry, batch_, {.member = tables_.member().value()}, 0, &slot).ok());
+        ClientSlot::Claim(state_, geometry_, batch_, {.member = tables_.member().value()}, 0, &slot).ok());
+    batch_.Reset();
     return slot;
   }
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description) {
@@ -151,6 +164,12 @@ class Auditor {
     if (!table.ok()) return table.status();
     open_.push_back(*std::move(table));
     return open_.back().get();
+  }
+
+  static uint64_t NewestOf(storage::VersionWords words) {
+    uint64_t newest = 0;
+    for (uint32_t slot = 0; slot < words.size(); ++slot) newest = std::max(newest, words[slot].timestamp());
+    return newest;
   }
 
   // Free, or a row that the index leads to.
@@ -166,8 +185,11 @@ class Auditor {
     };
     if (header.free()) {
       ++audit.free;
+      if (NewestOf(words) != 0) fault("it is free, and has a version");
     } else if (header.locked()) {
       fault("it is locked");
+    } else if (NewestOf(words) > header.timestamp()) {
+      fault("a version above its header's is left");
     } else {
       ++audit.live;
       uint32_t slot = 0;
@@ -202,6 +224,7 @@ class Auditor {
     }
   }
 
+  const StateGeometry geometry_;
   Tables& tables_;
   std::unique_ptr<storage::Channel> channel_;
   storage::VerbBatch batch_;
@@ -209,6 +232,7 @@ class Auditor {
   LogSpace logs_;
   const ClientSlot slot_;
   const uint32_t client_;
+  CommitPoint commit_point_;
   std::unique_ptr<Timestamps> timestamps_;
   Recovery recovery_;
   std::vector<std::unique_ptr<RecordTable>> open_;
