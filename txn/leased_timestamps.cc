@@ -39,8 +39,10 @@ absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHea
     if (!entries_.empty() && RingEntry(entries_[0]).timestamp() <= snapshot_ + 1) break;
     count = kReadsMax;
   }
-  // As many have become done since the last time, probably, until the next: one READ for all of them.
-  first_read_ = std::clamp((snapshot_ - last) * 3 / 2, kFirstReadMin, kReadsMax);
+  // As many have become done since the last time, probably, until the next: one READ for all of them. And
+  // what is under way is to be timed.
+  const uint64_t under_way = next_ > snapshot_ ? next_ - snapshot_ : 0;
+  first_read_ = std::clamp((snapshot_ - last) * 3 / 2 + under_way, kFirstReadMin, kReadsMax);
   NAM_RETURN_IF_ERROR(LookAhead(batch));
   if (snapshot_ < watermark_ + kWatermarkStep) return absl::OkStatus();
   return AddRaiseWatermark(batch);

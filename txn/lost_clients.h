@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "storage/channel.h"
+#include "txn/process_snapshots.h"
 #include "txn/transaction_state.h"
 
 namespace nam::txn {
@@ -24,7 +26,9 @@ struct LostClient {
   uint32_t client = 0;
   SlotOwner owner;        // as the slot says, if it was claimed at all
   uint64_t deciding = 0;  // timestamp of a commit of which it is not known whether it happened; 0: none
-  bool locks = true;      // it may hold some
+  std::optional<bool> committed;               // what has become of that, once somebody has looked
+  bool locks = true;                           // it may hold some
+  std::unique_ptr<ProcessSnapshots::Pin> pin;  // keeps its snapshot for as long as it may change something
 };
 
 /// Those of a process that nobody has settled yet, since memory servers could not be reached. Whoever opens a

@@ -140,9 +140,13 @@ absl::Status Recovery::Finish(uint32_t client, uint64_t owner_word, bool locks) 
   NAM_RETURN_IF_ERROR(timestamps_.Finish(batch_, client, fate.timestamp()));
   NAM_RETURN_IF_ERROR(GiveChunksBack(client));
   NAM_RETURN_IF_ERROR(logs_.GiveBackOf(batch_, client, log));
-  const uint64_t snapshot_at = geometry_.slot(client) + kSlotSnapshotOffset;
-  NAM_ASSIGN_OR_RETURN(const uint64_t snapshot, ReadWord(snapshot_at));
-  NAM_RETURN_IF_ERROR(Swap(snapshot_at, snapshot, 0).status());
+  const uint64_t floor_at = geometry_.slot(client) + kSlotFloorOffset;
+  NAM_ASSIGN_OR_RETURN(const uint64_t read, ReadWord(floor_at));
+  const FloorWord floor(read);
+  if (floor.floor() != 0) {
+    const FloorWord none(0, static_cast<uint16_t>(floor.generation() + 1));
+    NAM_RETURN_IF_ERROR(Swap(floor_at, floor.word(), none.word()).status());
+  }
   if (fate.fate() == SlotFate::kSkipped) {
     const uint64_t word_at = geometry_.slot(client) + kSlotWordOffset;
     NAM_RETURN_IF_ERROR(Swap(word_at, fate.word(), fate.Become(SlotFate::kOver).word()).status());
@@ -194,14 +198,13 @@ absl::StatusOr<bool> Recovery::Retire(const LostClient& lost) {
 }
 
 // What it was deciding is decided first: until it is retired, the slot is its own.
-absl::StatusOr<std::optional<bool>> Recovery::RecoverLost(const LostClient& lost) {
+absl::Status Recovery::RecoverLost(LostClient& lost) {
   const size_t kept = batch_.scratch_used();
-  std::optional<bool> committed;
   if (lost.deciding != 0) {
     NAM_ASSIGN_OR_RETURN(const uint64_t word, ReadWord(geometry_.slot(lost.client) + kSlotWordOffset));
     if (SlotWord(word).timestamp() == lost.deciding) {
       NAM_ASSIGN_OR_RETURN(const SlotWord fate, Decide(lost.client));
-      committed = fate.fate() == SlotFate::kCommitting;
+      lost.committed = fate.fate() == SlotFate::kCommitting;
     }
   }
   NAM_ASSIGN_OR_RETURN(const bool held, Retire(lost));
@@ -219,7 +222,7 @@ absl::StatusOr<std::optional<bool>> Recovery::RecoverLost(const LostClient& lost
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   batch_.Reset(kept);
-  return committed;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<LogEntry>> Recovery::ReadLog(uint32_t client, uint64_t first, bool locks) {

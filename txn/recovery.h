@@ -60,9 +60,9 @@ class Recovery {
   /// Says of a client of this process, whose connections have ended, that it is lost. False: it holds
   /// nothing.
   absl::StatusOr<bool> Retire(const LostClient& lost);
-  /// The same, and recovers it: whether the transaction that it was deciding was committed. None: it was not
-  /// deciding any, or others have believed it to be gone, and somebody has its slot by now.
-  absl::StatusOr<std::optional<bool>> RecoverLost(const LostClient& lost);
+  /// The same, and recovers it. Notes whether what it was deciding was committed, also if it fails behind
+  /// that; not if others have believed it to be gone, and somebody has its slot by now.
+  absl::Status RecoverLost(LostClient& lost);
 
  private:
   absl::StatusOr<bool> Recover(uint32_t client);

@@ -32,13 +32,15 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
   entered_.clear();
   suspect_ = holder_ = 0;
   channel_->Break();
-  absl::StatusOr<std::optional<bool>> settled = absl::UnavailableError("there was nothing to settle");
+  std::optional<bool> decided;
+  absl::Status settled = absl::UnavailableError("there was nothing to settle");
   // Who cancels does not wait for servers that are silent.
-  if (slot_.client != 0) settled = absl::IsCancelled(status) ? SettleLater(status, locks) : Settle(locks);
+  if (slot_.client != 0)
+    settled = absl::IsCancelled(status) ? SettleLater(status, locks) : Settle(locks, decided);
   // Before the decision nothing has happened and nothing will, behind it all has; in between the slot tells.
   std::optional<bool> committed;
   if (phase_ != Phase::kDeciding) committed = phase_ == Phase::kCommitted;
-  if (!committed.has_value() && settled.ok()) committed = *settled;
+  if (!committed.has_value()) committed = decided;
   committed_ = committed.value_or(false);
   const char* const unknown =
       committed.has_value() ? "" : ", and whether its last commit took effect is unknown";
@@ -56,22 +58,23 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
   return status.ok() || absl::IsPermissionDenied(status) ? broken_ : status;
 }
 
-LostClient RsiSession::LostSelf(bool locks) const {
+LostClient RsiSession::LostSelf(bool locks) {
   const uint64_t deciding = phase_ == Phase::kDeciding ? timestamp_ : 0;
   return {.channel = channel_,
           .client = slot_.client,
           .owner = slot_.owner,
           .deciding = deciding,
-          .locks = locks};
+          .locks = locks,
+          .pin = std::move(pin_)};
 }
 
-absl::StatusOr<std::optional<bool>> RsiSession::SettleLater(const absl::Status& status, bool locks) {
+absl::Status RsiSession::SettleLater(const absl::Status& status, bool locks) {
   PutBack(LostSelf(locks));
   slot_ = {};
   return status;
 }
 
-absl::StatusOr<std::optional<bool>> RsiSession::Settle(bool locks) {
+absl::Status RsiSession::Settle(bool locks, std::optional<bool>& decided) {
   LostClient lost = LostSelf(locks);
   slot_ = {};
   // The next one's, if this process stood still for longer than its lease.
@@ -85,12 +88,12 @@ absl::StatusOr<std::optional<bool>> RsiSession::Settle(bool locks) {
     absl::StatusOr<std::unique_ptr<RsiSession>> heir = Open(tables_, options_, /*is_heir=*/true);
     status = heir.status();
     if (!status.ok()) continue;
-    const absl::StatusOr<std::optional<bool>> committed = (*heir)->recovery_->RecoverLost(lost);
-    status = committed.status();
+    status = (*heir)->recovery_->RecoverLost(lost);
+    decided = lost.committed;
     if (!status.ok()) continue;
     (*heir)->RecoverRetired();
     if (!(*heir)->lost()) heir_ = *std::move(heir);
-    return *committed;
+    return absl::OkStatus();
   }
   PutBack(std::move(lost));
   return status;

@@ -16,6 +16,7 @@
 #include "txn/client_log.h"
 #include "txn/client_slot.h"
 #include "txn/commit_point.h"
+#include "txn/process_snapshots.h"
 #include "txn/reclaimer.h"
 #include "txn/record_table.h"
 #include "txn/recovery.h"
@@ -240,10 +241,10 @@ class RsiSession final : public Session {
   // rsi_lost.cc
   /// Ends the session; the result is the transaction's. committed_ is known.
   absl::Status Lose(const absl::Status& status);
-  /// Whether the transaction under way was committed; none: only somebody else can tell.
-  absl::StatusOr<std::optional<bool>> Settle(bool locks);
-  absl::StatusOr<std::optional<bool>> SettleLater(const absl::Status& status, bool locks);
-  LostClient LostSelf(bool locks) const;
+  /// *decided: whether the transaction under way was committed; none: nobody can tell, or not now.
+  absl::Status Settle(bool locks, std::optional<bool>& decided);
+  absl::Status SettleLater(const absl::Status& status, bool locks);
+  LostClient LostSelf(bool locks);
   /// For whoever opens the process's next session, and for the thread that settles.
   void PutBack(LostClient lost);
   void RetireOthers();
@@ -279,6 +280,7 @@ class RsiSession final : public Session {
   ClientSlot slot_;
   std::unique_ptr<ClientLog> log_;
   std::unique_ptr<CommitPoint> commit_point_;
+  std::unique_ptr<ProcessSnapshots::Pin> pin_;  // with LostClients, once the session is lost
   std::unique_ptr<Timestamps> timestamps_;
   std::unique_ptr<Reclaimer> reclaimer_;
   std::unique_ptr<Recovery> recovery_;

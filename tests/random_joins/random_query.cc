@@ -124,7 +124,7 @@ class QueryMaker {
       if (i > 0) {
         join.kind = draw_.Of({"join", "join", "join", "join", "left join", "left join", "right join",
                               "full join", "cross join"});
-        full_joins_ |= join.kind == "full join";
+        null_extends_earlier_ |= join.kind == "full join" || join.kind == "right join";
         std::vector<std::string> conditions = JoinConditions(all, names, join.kind == "full join");
         (join.kind == "cross join" ? query.where : join.on) = std::move(conditions);
       }
@@ -286,8 +286,9 @@ class QueryMaker {
       case 4:
         return absl::StrCat(a.text, " ", no, "in (select ", b.text, from, where, ")");
       case 5:
-        // SQLite 3.40 has other rows than of the same query with EXISTS.
-        if (full_joins_) return absl::StrCat(a.text, " ", no, "in (select ", b.text, from, where, ")");
+        // SQLite 3.40 has other rows than of the same query with EXISTS, or with a left join.
+        if (null_extends_earlier_)
+          return absl::StrCat(a.text, " ", no, "in (select ", b.text, from, where, ")");
         return absl::StrCat("(", a.text, ", ", more.text, ") ", no, "in (select ", b.text, ", ", partner.text,
                             from, where, ")");
       case 6:
@@ -370,7 +371,7 @@ class QueryMaker {
   const std::vector<SmallTable>& tables_;
   int64_t most_rows_ = 1;  // of a table: keys go about as far
   std::optional<Source> common_;
-  bool full_joins_ = false;  // one was drawn
+  bool null_extends_earlier_ = false;  // a full or a right join was drawn
   int aliases_ = 0;
 };
 

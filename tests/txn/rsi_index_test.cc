@@ -197,6 +197,8 @@ TEST_P(RsiIndexTest, ATableThatWasDroppedIsNotRead) {
   };
   const TableHandle items = clerk.items;
   for (uint8_t group = 0; group < 15; ++group) ASSERT_TRUE(put(items, group).ok());
+  ASSERT_TRUE(clerk.session->Begin().ok());  // the last commit's flips are there
+  clerk.session->Abort();
   cluster_.DropTable("items");
   const int connections = fabric.connections();
   for (uint8_t group = 0; group < 100; ++group) {
