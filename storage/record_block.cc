@@ -50,7 +50,8 @@ VersionChoice ChooseVersion(RecordHeader before, VersionWords words, RecordHeade
     }
   }
   if (newest == 0) return {.outcome = Outcome::kNone};
-  // While the timestamp stays, all that can change is the victim, and only under a lock.
+  // While the timestamp stays, only the victim can change, and only under a lock, unless the block is being
+  // freed: then all words become empty.
   const bool quiet = before == after && !before.locked();
   if (quiet && newest <= snapshot) [[likely]] {
     for (uint32_t slot = 0; slot < words.size(); ++slot) {

@@ -118,8 +118,8 @@ class VersionWords {
   uint32_t size_;
 };
 
-/// The slot that the next version goes to: what a client that died has left, else the oldest. It may be
-/// written to whenever the header is locked.
+/// The slot that the next version goes to: the oldest; under a lock, the one with the version that its holder
+/// has written already. It may be written to whenever the header is locked.
 uint32_t VictimSlot(VersionWords words, uint64_t newest);
 
 /// Who holds a lock, and which transaction it was committing when it was asked. That has to be before the

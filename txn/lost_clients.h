@@ -14,8 +14,8 @@
 namespace nam::txn {
 
 /// A client of this process whose session cannot go on: a connection of its own broke, or it failed while its
-/// rows were locked. What it holds (locks, a timestamp, a snapshot, its slot) is nobody else's to take as
-/// long as the process lives, so the process takes it itself:
+/// rows were locked. What it holds (locks, a snapshot, its slot) is nobody else's to take as long as the
+/// process lives, so the process takes it itself:
 ///
 ///     session fails ─▶ connections end ─▶ its slot says `lost` ─▶ Recovery, by its next session or anybody
 ///

@@ -35,10 +35,10 @@ namespace nam::txn {
 ///
 /// Memory servers may have died, too. What lies on those that the catalog has buried is skipped and reported,
 /// and the rest is finished as the slot has decided; slots do not outlive the state server, and neither does
-/// any transaction. A client that still reads a buried server, because it has not heard, may see that half of
-/// the transaction as the server has it: docs/design/transactions.md. A server that is merely out of reach
-/// may come back with what it holds, so recovery waits for it. If the client's log went with its memory
-/// server, the headers of all tables are looked through for its locks.
+/// any transaction. A client that still reads a buried server, because it has not heard, goes by the slot,
+/// too, until that is used anew: docs/design/transactions.md. A server that is merely out of reach may come
+/// back with what it holds, so recovery waits for it. If the client's log went with its memory server, the
+/// headers of all tables are looked through for its locks.
 ///
 /// One recovers at a time; one that dies in between is fenced and followed by another, who finds what is left
 /// to do from the same words. One thread; shares the session's channel, batch and scratch memory.

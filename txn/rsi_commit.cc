@@ -10,9 +10,8 @@
 /// The commit, one round trip after the other:
 ///
 ///     Announce   log entry; a timestamp is asked for; whether the keys of inserts are there already
-///     Lock       every record that is there by CAS; the slot's word and the ring's entry are claimed; new
-///     rows
-///                are written, locked
+///     Lock       the slot's word and the ring's entry are claimed; every record that is there by CAS; new
+///                rows are written, locked
 ///     Install    payloads into victims; keys of new rows into the hash indexes
 ///     ClaimIndexEntries  new keys into the ordered indexes, if the tables have some
 ///     Decide     the slot's word by CAS: from here on it has happened, and the caller is told

@@ -7,7 +7,7 @@
 
 /// What a commit does for the ordered indexes of the tables that it writes to: an entry for each new key,
 /// while the records are locked and hold what the entries lead to (so that recovery can take them away
-/// again), and before the headers are flipped. docs/design/transactions.md.
+/// again), and before the commit is decided. docs/design/transactions.md.
 namespace nam::txn {
 namespace {
 
@@ -18,8 +18,8 @@ constexpr uint64_t kNewest = storage::kTimestampMask;
 
 }  // namespace
 
-// The count was read after the timestamp was taken: whoever waits for all timestamps before his own has
-// waited for everybody who may not know of his change.
+// The count was READ behind the claim. Whoever changes an index counts first, and then waits for all claims
+// that the slots show; a later claim has seen the new count.
 absl::Status RsiSession::CheckIndexChanges() {
   if (*index_changes_seen_ == index_changes_) return absl::OkStatus();
   indexes_stale_ = true;

@@ -9,9 +9,8 @@
 
 /// How an index comes and goes while others commit:
 ///
-///     the catalog says so ─▶ AwaitCommits: count the change, READ all slots, wait until those that had
-///     claimed
-///                            a timestamp are over or committing
+///     the catalog says so ─▶ AwaitCommits: count the change, READ all slots,
+///                            wait until those that were claimed or skipped have left that state
 ///
 /// From then on every commit has seen the count, since it READs it behind its claim. One that is committing
 /// has made its entries, and changes no index any more; one that was skipped may still, until it is over. An

@@ -20,7 +20,7 @@ struct RsiOptions {
   struct Broken {
     bool torn_reads = false;     // blocks are used whatever their headers say
     bool blind_locks = false;    // a lock does not mind that the row has changed
-    bool visible_early = false;  // the timestamp is done before its rows are unlocked
+    bool visible_early = false;  // the timestamp is done before the commit is decided
   } broken;
 };
 

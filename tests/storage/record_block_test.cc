@@ -51,7 +51,7 @@ TEST_F(ChooseVersionTest, ABlockThatChangedIsReadAgain) {
   EXPECT_EQ(Choose(RecordHeader(), RecordHeader(), 10).outcome, Outcome::kNone) << "free";
 }
 
-/// What a client that died in its commit has left in the victim counts for nobody.
+/// Without a lock a version above the header's is nobody's commit.
 TEST_F(ChooseVersionTest, AVersionAboveTheHeaderIsNotSeen) {
   const RecordHeader older = RecordHeader::Unlocked(10);
   EXPECT_EQ(Choose(older, older, 1'000).slot, 0u);
