@@ -31,8 +31,8 @@ namespace nam::txn {
 class BitVectorTimestamps final : public Timestamps {
  public:
   BitVectorTimestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, CommitPoint& commit_point,
-                      ProcessSnapshots::Pin* pin, Clock& clock)
-      : Timestamps(state, geometry, client, commit_point, pin, clock) {}
+                      Clock& clock)
+      : Timestamps(state, geometry, client, commit_point, clock) {}
 
   uint32_t Suspect() const override { return suspect_; }
   bool Crowded() const override { return top_ > complete_ + kBitRows / 2; }
@@ -60,8 +60,6 @@ class BitVectorTimestamps final : public Timestamps {
     const uint64_t* row(uint64_t number) const { return bits + (number - first) * (kBitRowBytes / 8); }
   };
 
-  /// Of what we have found complete ourselves others may wait for our own lane.
-  uint64_t Reached() const override { return BitRow::TimestampOf(watermark_ + 1, 0) - 1; }
   absl::StatusOr<uint64_t> Floor(storage::VerbBatch& batch) override;
   absl::Status Advance(storage::VerbBatch& batch, const StateHead& head) override;
   absl::StatusOr<View> ReadView(storage::VerbBatch& batch, uint64_t count);

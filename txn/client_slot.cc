@@ -104,7 +104,7 @@ absl::Status ClientSlot::Claim(ExtentSpace& state, StateGeometry geometry, stora
   for (const Vacancy& vacancy : vacancies.slots) {
     const auto at = [&](uint64_t offset) { return state.Resolve(geometry.slot(vacancy.client) + offset); };
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target owner_at, at(kSlotOwnerOffset));
-    *slot = {.client = vacancy.client, .owner = owner, .nearly_all_used = nearly_all};
+    *slot = {.client = vacancy.client, .owner = owner, .word = {}, .nearly_all_used = nearly_all};
     batch.CompareAndSwap(owner_at, vacancy.owner.word(), owner.word(), old);
     batch.Read(owner_at, reinterpret_cast<std::byte*>(words), sizeof(SlotWords));
     NAM_RETURN_IF_ERROR(batch.Execute());
@@ -113,7 +113,6 @@ absl::Status ClientSlot::Claim(ExtentSpace& state, StateGeometry geometry, stora
       continue;
     }
     slot->word = SlotWord(words->word);
-    slot->floor = FloorWord(words->floor);
     // Whoever recovered the slot's former client has left its number there.
     if (words->recoverer != 0) {
       NAM_ASSIGN_OR_RETURN(const storage::Channel::Target recoverer_at, at(kSlotRecovererOffset));

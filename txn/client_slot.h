@@ -19,7 +19,6 @@ struct ClientSlot {
   uint32_t client = 0;
   SlotOwner owner;               // as the slot says
   SlotWord word;                 // what the slot's former client has left there
-  FloorWord floor;               // likewise
   bool nearly_all_used = false;  // when it was claimed, of all slots
 
   /// A free slot, one of the lowest; one that was recovered only if no other is left. `owner`: of whom it is

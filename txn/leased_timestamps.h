@@ -24,8 +24,8 @@ namespace nam::txn {
 class LeasedTimestamps final : public Timestamps {
  public:
   LeasedTimestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, CommitPoint& commit_point,
-                   ProcessSnapshots::Pin* pin, Clock& clock)
-      : Timestamps(state, geometry, client, commit_point, pin, clock) {}
+                   Clock& clock)
+      : Timestamps(state, geometry, client, commit_point, clock) {}
 
   /// Nobody: what a client that is gone has locked is recovered by whoever needs it.
   uint32_t Suspect() const override { return 0; }
@@ -53,7 +53,6 @@ class LeasedTimestamps final : public Timestamps {
     uint64_t* old = nullptr;         // scratch: what that was when it was to be skipped
   };
 
-  uint64_t Reached() const override { return snapshot_; }
   absl::StatusOr<uint64_t> Floor(storage::VerbBatch&) override { return snapshot_; }
   absl::Status Advance(storage::VerbBatch& batch, const StateHead& head) override;
   absl::Status AddReadEntries(storage::VerbBatch& batch, uint64_t count);

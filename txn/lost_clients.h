@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "storage/channel.h"
-#include "txn/process_snapshots.h"
 #include "txn/transaction_state.h"
 
 namespace nam::txn {
 
 /// A client of this process whose session cannot go on: a connection of its own broke, or it failed while its
-/// rows were locked. What it holds (locks, a snapshot, its slot) is nobody else's to take as long as the
-/// process lives, so the process takes it itself:
+/// rows were locked. What it holds (locks, a timestamp, a snapshot, its slot) is nobody else's to take as
+/// long as the process lives, so the process takes it itself:
 ///
 ///     session fails ─▶ connections end ─▶ its slot says `lost` ─▶ Recovery, by its next session or anybody
 ///
@@ -26,9 +25,8 @@ struct LostClient {
   uint32_t client = 0;
   SlotOwner owner;        // as the slot says, if it was claimed at all
   uint64_t deciding = 0;  // timestamp of a commit of which it is not known whether it happened; 0: none
-  std::optional<bool> committed;               // what has become of that, once somebody has looked
-  bool locks = true;                           // it may hold some
-  std::unique_ptr<ProcessSnapshots::Pin> pin;  // keeps its snapshot for as long as it may change something
+  std::optional<bool> committed = std::nullopt;  // what has become of that, once somebody has looked
+  bool locks = true;                             // it may hold some
 };
 
 /// Those of a process that nobody has settled yet, since memory servers could not be reached. Whoever opens a

@@ -140,13 +140,9 @@ absl::Status Recovery::Finish(uint32_t client, uint64_t owner_word, bool locks) 
   NAM_RETURN_IF_ERROR(timestamps_.Finish(batch_, client, fate.timestamp()));
   NAM_RETURN_IF_ERROR(GiveChunksBack(client));
   NAM_RETURN_IF_ERROR(logs_.GiveBackOf(batch_, client, log));
-  const uint64_t floor_at = geometry_.slot(client) + kSlotFloorOffset;
-  NAM_ASSIGN_OR_RETURN(const uint64_t read, ReadWord(floor_at));
-  const FloorWord floor(read);
-  if (floor.floor() != 0) {
-    const FloorWord none(0, static_cast<uint16_t>(floor.generation() + 1));
-    NAM_RETURN_IF_ERROR(Swap(floor_at, floor.word(), none.word()).status());
-  }
+  const uint64_t snapshot_at = geometry_.slot(client) + kSlotSnapshotOffset;
+  NAM_ASSIGN_OR_RETURN(const uint64_t snapshot, ReadWord(snapshot_at));
+  NAM_RETURN_IF_ERROR(Swap(snapshot_at, snapshot, 0).status());
   if (fate.fate() == SlotFate::kSkipped) {
     const uint64_t word_at = geometry_.slot(client) + kSlotWordOffset;
     NAM_RETURN_IF_ERROR(Swap(word_at, fate.word(), fate.Become(SlotFate::kOver).word()).status());

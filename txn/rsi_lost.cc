@@ -58,14 +58,13 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
   return status.ok() || absl::IsPermissionDenied(status) ? broken_ : status;
 }
 
-LostClient RsiSession::LostSelf(bool locks) {
+LostClient RsiSession::LostSelf(bool locks) const {
   const uint64_t deciding = phase_ == Phase::kDeciding ? timestamp_ : 0;
   return {.channel = channel_,
           .client = slot_.client,
           .owner = slot_.owner,
           .deciding = deciding,
-          .locks = locks,
-          .pin = std::move(pin_)};
+          .locks = locks};
 }
 
 absl::Status RsiSession::SettleLater(const absl::Status& status, bool locks) {

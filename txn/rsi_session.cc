@@ -23,11 +23,6 @@ constexpr uint32_t kLockPauseDoubledMax = 6;
 constexpr int64_t kRarelyUs = 100'000;
 constexpr size_t kEarlyLookupsMax = 64;  // so that there is room beside what the last transaction left
 
-/// Not that of a process's own slot.
-uint32_t DrawSession(fabric::Fabric& fabric) {
-  return 1 + static_cast<uint32_t>(fabric.Random() % SlotOwner::kSessionMax);
-}
-
 bool SameKey(const std::byte* row, std::span<const std::byte> key) {
   return std::memcmp(row, key.data(), key.size()) == 0;
 }
@@ -64,8 +59,8 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
   std::unique_ptr<RsiSession> session(new RsiSession(tables, options, std::move(channel), std::move(state),
                                                      std::move(logs), geometry, is_heir));
   RsiSession& self = *session;
-  const SlotOwner owner{.member = member.value(), .session = DrawSession(tables.fabric())};
-  NAM_ASSIGN_OR_RETURN(self.pin_, tables.snapshots().Open(self.state_, geometry, self.batch_, member));
+  const SlotOwner owner{.member = member.value(),
+                        .session = static_cast<uint32_t>(tables.fabric().Random() & SlotOwner::kSessionMax)};
   // Of the bit vector as many lanes are looked at as there are clients, if those have the first.
   const bool first = described.timestamps == TimestampKind::kBitVector;
   NAM_RETURN_IF_ERROR(ClientSlot::Claim(self.state_, geometry, self.batch_, owner,
@@ -73,7 +68,7 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
   const uint32_t client = self.slot_.client;
   self.commit_point_ = std::make_unique<CommitPoint>(self.state_, geometry, self.slot_);
   self.timestamps_ = Timestamps::Make(described.timestamps, self.state_, geometry, client,
-                                      *self.commit_point_, self.pin_.get(), tables.fabric().clock());
+                                      *self.commit_point_, tables.fabric().clock());
   self.log_ = std::make_unique<ClientLog>(self.logs_, self.state_, geometry, self.batch_, self.slot_,
                                           tables.fabric().Random());
   self.reclaimer_ = std::make_unique<Reclaimer>(
@@ -98,11 +93,7 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
 RsiSession::~RsiSession() {
   Abort();
   RecoverRetired();
-  if (slot_.client == 0) {
-    // It was settled, or had no slot yet.
-    if (pin_ != nullptr && !lost()) pin_->process().Close(state_, batch_, std::move(pin_)).IgnoreError();
-    return;
-  }
+  if (slot_.client == 0) return;
   const absl::Status left = lost() ? absl::UnavailableError("its connection broke") : Leave();
   if (!left.ok()) Lose(left).IgnoreError();
 }
@@ -114,8 +105,7 @@ absl::Status RsiSession::Leave() {
     NAM_RETURN_IF_ERROR(table->allocator().Release(batch_));
   NAM_RETURN_IF_ERROR(log_->Release());
   NAM_RETURN_IF_ERROR(timestamps_->AddLeave(batch_));
-  NAM_RETURN_IF_ERROR(slot_.Release(state_, geometry_, batch_));
-  return pin_->process().Close(state_, batch_, std::move(pin_));
+  return slot_.Release(state_, geometry_, batch_);
 }
 
 absl::Status RsiSession::CheckActive() const {

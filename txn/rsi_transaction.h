@@ -16,7 +16,6 @@
 #include "txn/client_log.h"
 #include "txn/client_slot.h"
 #include "txn/commit_point.h"
-#include "txn/process_snapshots.h"
 #include "txn/reclaimer.h"
 #include "txn/record_table.h"
 #include "txn/recovery.h"
@@ -244,7 +243,7 @@ class RsiSession final : public Session {
   /// *decided: whether the transaction under way was committed; none: nobody can tell, or not now.
   absl::Status Settle(bool locks, std::optional<bool>& decided);
   absl::Status SettleLater(const absl::Status& status, bool locks);
-  LostClient LostSelf(bool locks);
+  LostClient LostSelf(bool locks) const;
   /// For whoever opens the process's next session, and for the thread that settles.
   void PutBack(LostClient lost);
   void RetireOthers();
@@ -280,7 +279,6 @@ class RsiSession final : public Session {
   ClientSlot slot_;
   std::unique_ptr<ClientLog> log_;
   std::unique_ptr<CommitPoint> commit_point_;
-  std::unique_ptr<ProcessSnapshots::Pin> pin_;  // with LostClients, once the session is lost
   std::unique_ptr<Timestamps> timestamps_;
   std::unique_ptr<Reclaimer> reclaimer_;
   std::unique_ptr<Recovery> recovery_;

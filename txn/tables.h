@@ -14,7 +14,6 @@
 #include "txn/extent_space.h"
 #include "txn/failed_fences.h"
 #include "txn/lost_clients.h"
-#include "txn/process_snapshots.h"
 #include "txn/transaction_state.h"
 
 namespace nam::txn {
@@ -89,12 +88,10 @@ class Tables {
 
   LostClients& lost_clients() { return lost_clients_; }
   FailedFences& failed_fences() { return failed_fences_; }
-  ProcessSnapshots::Registry& snapshots() { return snapshots_; }
 
  private:
   LostClients lost_clients_;
   FailedFences failed_fences_;
-  ProcessSnapshots::Registry snapshots_;
 };
 
 }  // namespace nam::txn

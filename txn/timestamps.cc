@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "base/status_macros.h"
 #include "txn/bit_vector_timestamps.h"
 #include "txn/leased_timestamps.h"
@@ -10,12 +9,11 @@
 namespace nam::txn {
 
 std::unique_ptr<Timestamps> Timestamps::Make(TimestampKind kind, ExtentSpace& state, StateGeometry geometry,
-                                             uint32_t client, CommitPoint& commit_point,
-                                             ProcessSnapshots::Pin* pin, Clock& clock) {
+                                             uint32_t client, CommitPoint& commit_point, Clock& clock) {
   if (kind == TimestampKind::kBitVector) {
-    return std::make_unique<BitVectorTimestamps>(state, geometry, client, commit_point, pin, clock);
+    return std::make_unique<BitVectorTimestamps>(state, geometry, client, commit_point, clock);
   }
-  return std::make_unique<LeasedTimestamps>(state, geometry, client, commit_point, pin, clock);
+  return std::make_unique<LeasedTimestamps>(state, geometry, client, commit_point, clock);
 }
 
 absl::StatusOr<const StateHead*> Timestamps::AddReadHead(storage::VerbBatch& batch) {
@@ -32,38 +30,43 @@ absl::Status Timestamps::AddSwap(storage::VerbBatch& batch, uint64_t offset, uin
   return absl::OkStatus();
 }
 
-// Everything lies on one server, so one queue pair, so in this order: the process's floor is there; only then
-// is the rest READ.
+// Everything lies on one server, so one queue pair, so in this order: our slot says that we use what we saw
+// last; only then is the rest READ.
 absl::StatusOr<uint64_t> Timestamps::Snapshot(storage::VerbBatch& batch) {
-  NAM_CHECK(pin_ != nullptr, "this client takes no snapshots");
-  do {
-    NAM_RETURN_IF_ERROR(pin_->AddEnter(batch, state_));
-    NAM_ASSIGN_OR_RETURN(const StateHead* const head, AddReadHead(batch));
-    NAM_RETURN_IF_ERROR(Advance(batch, *head));
-    if (snapshot_ < head->horizon) return absl::InternalError("the horizon is beyond what is done");
-  } while (!pin_->Entered());
-  pin_->SetSnapshot(snapshot_, Reached());
+  if (published_ == 0) NAM_RETURN_IF_ERROR(AddPublish(batch));
+  NAM_ASSIGN_OR_RETURN(const StateHead* const head, AddReadHead(batch));
+  NAM_RETURN_IF_ERROR(Advance(batch, *head));
+  if (snapshot_ < head->horizon) return absl::InternalError("the horizon is beyond what is done");
   return snapshot_;
 }
 
-absl::Status Timestamps::AddRelease(storage::VerbBatch& batch) {
-  return pin_->AddLeave(batch, state_);
+// An atomic, for it must not pass the READs behind it; a WRITE might, over shared memory.
+absl::Status Timestamps::AddPublish(storage::VerbBatch& batch) {
+  published_ = std::max<uint64_t>(snapshot_, 1);
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target slot,
+                       At(geometry_.slot(client_) + kSlotSnapshotOffset));
+  batch.FetchAdd(slot, published_, Word(batch));
+  return absl::OkStatus();
 }
 
-// A process that publishes after the slots were READ takes its snapshot later still, so that reaches our
-// floor. What our own process needs its sessions have said here, and more exactly than in its slot.
+absl::Status Timestamps::AddRelease(storage::VerbBatch& batch) {
+  if (published_ == 0) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target slot,
+                       At(geometry_.slot(client_) + kSlotSnapshotOffset));
+  batch.FetchAdd(slot, ~published_ + 1, Word(batch));
+  published_ = 0;
+  return absl::OkStatus();
+}
+
+// Whoever publishes after the slots were READ takes his snapshot later still, so it reaches the floor.
 absl::StatusOr<Timestamps::Horizon> Timestamps::RaiseHorizon(storage::VerbBatch& batch) {
   const size_t kept = batch.scratch_used();
   Horizon horizon;
   NAM_ASSIGN_OR_RETURN(horizon.value, Floor(batch));
-  const uint32_t own = pin_->process().client();
   NAM_RETURN_IF_ERROR(VisitSlots(state_, geometry_, batch, [&](uint32_t client, const SlotWords& slot) {
-    const uint64_t floor = FloorWord(slot.floor).floor();
-    if (client == own || floor == 0 || floor >= horizon.value) return;
-    horizon = {floor, client};
+    if (client == client_ || slot.snapshot == 0 || slot.snapshot >= horizon.value) return;
+    horizon = {slot.snapshot, client};
   }));
-  if (const uint64_t least = pin_->process().Least(horizon.value); least < horizon.value)
-    horizon = {least, 0};
   NAM_ASSIGN_OR_RETURN(const StateHead* const head, AddReadHead(batch));
   NAM_RETURN_IF_ERROR(batch.Execute());
   // Somebody else may be ahead.

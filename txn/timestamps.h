@@ -9,7 +9,6 @@
 #include "storage/verb_batch.h"
 #include "txn/commit_point.h"
 #include "txn/extent_space.h"
-#include "txn/process_snapshots.h"
 #include "txn/transaction_state.h"
 
 namespace nam::txn {
@@ -27,10 +26,9 @@ class Timestamps {
   /// Somebody who is waited for this long is looked at, or passed over.
   static constexpr int64_t kPatienceUs = 1'000;
 
-  /// `commit_point` and `pin` are the client's; without a pin it takes no snapshots. All outlive it.
+  /// `commit_point` is the client's. All outlive it.
   static std::unique_ptr<Timestamps> Make(TimestampKind kind, ExtentSpace& state, StateGeometry geometry,
-                                          uint32_t client, CommitPoint& commit_point,
-                                          ProcessSnapshots::Pin* pin, Clock& clock);
+                                          uint32_t client, CommitPoint& commit_point, Clock& clock);
   virtual ~Timestamps() = default;
 
   /// Takes the snapshot, or a newer one. From then to Release no row that it sees is reclaimed.
@@ -75,17 +73,10 @@ class Timestamps {
 
  protected:
   Timestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, CommitPoint& commit_point,
-             ProcessSnapshots::Pin* pin, Clock& clock)
-      : state_(state),
-        geometry_(geometry),
-        client_(client),
-        commit_point_(commit_point),
-        clock_(clock),
-        pin_(pin) {}
+             Clock& clock)
+      : state_(state), geometry_(geometry), client_(client), commit_point_(commit_point), clock_(clock) {}
 
-  /// As seen when the snapshot was taken: what every later one of anybody reaches.
-  virtual uint64_t Reached() const = 0;
-  /// The same, during a transaction and as far as it can be raised.
+  /// During a transaction: what every snapshot that is taken from now on reaches.
   virtual absl::StatusOr<uint64_t> Floor(storage::VerbBatch& batch) = 0;
   /// Moves snapshot_ on; the batch holds a READ of `head`, which comes before whatever is added here.
   virtual absl::Status Advance(storage::VerbBatch& batch, const StateHead& head) = 0;
@@ -104,7 +95,9 @@ class Timestamps {
   uint64_t snapshot_ = 0;
 
  private:
-  ProcessSnapshots::Pin* const pin_;
+  absl::Status AddPublish(storage::VerbBatch& batch);
+
+  uint64_t published_ = 0;  // in our slot
 };
 
 }  // namespace nam::txn

@@ -124,7 +124,7 @@ class LaneWord {
 /// A client slot's words.
 ///
 ///     0   owner: member 32 │ session 30 │ state 2; CAS
-///     8   of a process's own slot: what no snapshot of its sessions is below; FloorWord; CAS
+///     8   a timestamp not above the snapshot that it uses, 0: none; FETCH_ADD by the owner
 ///     16  who recovers it: session 32 │ client 32, 0: nobody; CAS
 ///     24  where the log of its clients begins, a position in the log extents; 0: none has written one; CAS
 ///     32  what becomes of its transaction: SlotWord; CAS
@@ -136,7 +136,6 @@ enum class SlotState : uint32_t {
 };
 struct SlotOwner {
   static constexpr uint32_t kSessionMax = (uint32_t{1} << 30) - 1;
-  static constexpr uint32_t kProcess = 0;  // the slot is not a session's, but its process's own
   uint32_t member = 0;
   SlotState state = SlotState::kFree;
   uint32_t session = 0;  // drawn: tells the slot's users from each other, if one member has several
@@ -159,27 +158,10 @@ struct SlotRecoverer {
   constexpr uint64_t word() const { return uint64_t{session} << 32 | client; }
 };
 inline constexpr uint64_t kSlotOwnerOffset = 0;
-inline constexpr uint64_t kSlotFloorOffset = 8;
+inline constexpr uint64_t kSlotSnapshotOffset = 8;
 inline constexpr uint64_t kSlotRecovererOffset = 16;
 inline constexpr uint64_t kSlotLogOffset = 24;
 inline constexpr uint64_t kSlotWordOffset = 32;
-
-/// The floor of a process's snapshots (txn/process_snapshots.h).
-///
-///     number of the change 16 │ timestamp 48      timestamp 0: no session uses a snapshot
-class FloorWord {
- public:
-  constexpr FloorWord() = default;
-  constexpr explicit FloorWord(uint64_t word) : word_(word) {}
-  constexpr FloorWord(uint64_t floor, uint16_t generation) : word_(uint64_t{generation} << 48 | floor) {}
-  constexpr uint64_t word() const { return word_; }
-  constexpr uint64_t floor() const { return word_ & ((uint64_t{1} << 48) - 1); }
-  constexpr uint16_t generation() const { return static_cast<uint16_t>(word_ >> 48); }
-  constexpr bool operator==(const FloorWord&) const = default;
-
- private:
-  uint64_t word_ = 0;
-};
 
 /// Where a transaction is decided. A client has one at a time.
 ///
@@ -226,7 +208,7 @@ class SlotWord {
 /// A slot as it is READ.
 struct SlotWords {
   uint64_t owner = 0;
-  uint64_t floor = 0;
+  uint64_t snapshot = 0;
   uint64_t recoverer = 0;
   uint64_t log = 0;
   uint64_t word = 0;

@@ -58,8 +58,8 @@ class StalledTest : public ::testing::Test {
 };
 
 /// A client stands still before each of its verbs in turn, until others have passed it over, and goes on. A
-/// transaction that has begun meanwhile sees all of its commit or nothing, before and behind that; and what its
-/// timestamp says.
+/// transaction that has begun meanwhile sees all of its commit or nothing, before and behind that; and what
+/// its timestamp says.
 TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
   int skipped = 0, helped = 0;
   for (uint64_t requests = 0;; ++requests) {
@@ -96,6 +96,7 @@ TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
     if (!result.ok()) EXPECT_FALSE(saw) << result.status();
     skipped += !result.ok() && AbortReasonOf(result.status()) == AbortReason::kSkipped;
     helped += result.ok() && saw;
+    EXPECT_TRUE(other_wrote || !saw) << "who sees a commit may change its rows";
     // Whoever is told that his commit has happened finds it, and nothing else.
     const int64_t end = *later.BalanceOf(1);
     EXPECT_EQ(end, other_wrote ? 1'000 : result.ok() ? 50 : 100);
@@ -140,7 +141,8 @@ TEST_F(StalledTest, SeveralCostOnePatience) {
   stall(0);
   EXPECT_GE(visible_ns, kPatienceNs) << "nobody was in the way";
   EXPECT_LT(visible_ns, kPatienceNs * 3 / 2);
-  for (const absl::Status& result : results) EXPECT_EQ(AbortReasonOf(result), AbortReason::kSkipped) << result;
+  for (const absl::Status& result : results)
+    EXPECT_EQ(AbortReasonOf(result), AbortReason::kSkipped) << result;
 }
 
 /// Each time that a client is passed over, its next claims are waited for longer: a commit that takes long
@@ -172,8 +174,8 @@ TEST_F(StalledTest, ALongCommitComesToItsEnd) {
   EXPECT_EQ(AbortReasonOf(slow.session->Commit().status()), AbortReason::kSkipped);
 }
 
-/// A timestamp that was taken and is not claimed is passed over; the claim that comes late is refused, and takes
-/// another.
+/// A timestamp that was taken and is not claimed is passed over; the claim that comes late is refused, and
+/// takes another.
 TEST_F(StalledTest, ALateClaimTakesAnotherTimestamp) {
   MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
   Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
@@ -201,7 +203,8 @@ TEST(Sessions, MoreThanTheBitVectorHasLanes) {
                                                RsiOptions{.scratch_bytes = uint64_t{1} << 20}));
     tellers.back()->Create(i, i);
   }
-  for (uint32_t i = 0; i < kSessions; ++i) EXPECT_EQ(tellers[i]->BalanceOf(kSessions - 1 - i), kSessions - 1 - i);
+  for (uint32_t i = 0; i < kSessions; ++i)
+    EXPECT_EQ(tellers[i]->BalanceOf(kSessions - 1 - i), kSessions - 1 - i);
 }
 
 }  // namespace

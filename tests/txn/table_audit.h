@@ -47,8 +47,8 @@ class Auditor {
         slot_(ClaimSlot()),
         client_(slot_.client),
         commit_point_(state_, geometry_, slot_),
-        timestamps_(Timestamps::Make(kind, state_, geometry_, client_, commit_point_, nullptr,
-                                     tables.fabric().clock())),
+        timestamps_(
+            Timestamps::Make(kind, state_, geometry_, client_, commit_point_, tables.fabric().clock())),
         recovery_(tables, state_, logs_, geometry_, batch_, *timestamps_, slot_,
                   [this](const TableDescription& description) { return TableOf(description); }) {}
 
@@ -58,25 +58,23 @@ class Auditor {
   uint32_t ClientOf(MemberId member) {
     uint32_t found = 0;
     VisitOwners([&](uint32_t client, SlotOwner owner) {
-      const bool session = owner.session != SlotOwner::kProcess;
-      if (owner.held() && session && owner.member == member.value()) found = client;
+      if (owner.held() && owner.member == member.value()) found = client;
     });
     return found;
   }
-  /// For good: whoever comes next has to take one that was recovered, but for its process's own.
+  /// For good: who comes next has to take one that was recovered.
   void TakeFreeSlots() {
     uint32_t held = 0, recovered = 0;
     VisitOwners([&](uint32_t, SlotOwner owner) {
       held += owner.held();
       recovered += owner.state == SlotState::kRecovered;
     });
-    for (uint32_t left = geometry_.clients_max() - held - recovered; left > 1; --left) ClaimSlot();
+    for (uint32_t left = geometry_.clients_max() - held - recovered; left > 0; --left) ClaimSlot();
   }
   std::set<uint32_t> LivingClients() {
     std::set<uint32_t> living;
     VisitOwners([&](uint32_t client, SlotOwner owner) {
-      const bool session = owner.session != SlotOwner::kProcess;
-      if (client != client_ && session && owner.held()) living.insert(client);
+      if (client != client_ && owner.held()) living.insert(client);
     });
     return living;
   }
@@ -152,9 +150,8 @@ class Auditor {
   }
   ClientSlot ClaimSlot() {
     ClientSlot slot;
-    EXPECT_TRUE(ClientSlot::Claim(state_, geometry_, batch_,
-                                  {.member = tables_.member().value(), .session = 1}, 0, &slot)
-                    .ok());
+    EXPECT_TRUE(
+        ClientSlot::Claim(state_, geometry_, batch_, {.member = tables_.member().value()}, 0, &slot).ok());
     batch_.Reset();
     return slot;
   }
