@@ -66,6 +66,26 @@ TEST_F(ChooseVersionTest, WordsWithoutTheNewestVersionAreReadAgain) {
   }
 }
 
+/// A version above a locked header's timestamp is its holder's, and counts only if the holder commits just
+/// that.
+TEST_F(ChooseVersionTest, OnlyTheHolderOfALockTellsOfTheVersionUnderIt) {
+  const RecordHeader locked = RecordHeader::Unlocked(10).LockedBy(3);
+  const auto choose = [&](uint64_t snapshot, LockHolder holder, RecordHeader after) {
+    return ChooseVersion(locked, VersionWords(words_), after, snapshot, holder);
+  };
+  EXPECT_EQ(choose(30, {}, locked).outcome, Outcome::kInDoubt);
+  EXPECT_EQ(choose(30, {.client = 4, .committing = 20}, locked).outcome, Outcome::kInDoubt) << "of another";
+  EXPECT_EQ(choose(19, {}, locked).version.timestamp(), 10u) << "the snapshot does not see it in any case";
+  EXPECT_EQ(choose(20, {.client = 3, .committing = 20}, locked).version.timestamp(), 20u);
+  EXPECT_EQ(choose(20, {.client = 3, .committing = 20}, RecordHeader::Unlocked(10).RolledBack()).outcome,
+            Outcome::kMoved);
+  for (const uint64_t committing : {0, 10, 19, 21}) {
+    const VersionChoice choice = choose(30, {.client = 3, .committing = committing}, locked);
+    EXPECT_EQ(choice.outcome, Outcome::kVersion) << committing;
+    EXPECT_EQ(choice.version.timestamp(), 10u) << committing;
+  }
+}
+
 TEST(RecordGeometry, AVersionIsContiguousAndSlotsDoNotOverlap) {
   for (const uint32_t row_bytes : {1, 7, 8, 60, 1'024, 65'536}) {
     for (const uint32_t versions : {1, 4, 16}) {

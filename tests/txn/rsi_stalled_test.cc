@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "tests/txn/lent_reader.h"
 #include "tests/txn/record_cluster.h"
 #include "tests/txn/space_cluster.h"
 #include "tests/txn/table_audit.h"
@@ -21,8 +24,9 @@ namespace {
 constexpr uint32_t kVictim = 2;
 constexpr int64_t kPatienceNs = SlotWord::kPatienceUs * 1'000;
 /// Work requests of a commit of one row up to the one behind its lock, and up to its claim: the log and the
-/// timestamp; the slot's word, the ring's entry, the count of index changes, and the lock.
-constexpr uint64_t kUntilLocked = 6, kUntilClaim = 2;
+/// timestamp; the slot's word, the ring's entry, the count of index changes, and the lock; the row; the
+/// decision.
+constexpr uint64_t kUntilClaim = 2, kUntilLocked = 6, kUntilDecided = 8;
 
 /// Accounts 1 and 2, which the victim changes together, and 3, which others do.
 class StalledTest : public ::testing::Test {
@@ -53,13 +57,26 @@ class StalledTest : public ::testing::Test {
     return clock().NowNs() - begin_ns;
   }
 
+  /// All accounts that the reader's transaction sees, by a look at all blocks, which flips nothing.
+  static LentReader::Balances Scanned(Teller& reader) {
+    LentReader::Balances balances;
+    const absl::Status scanned = reader.session->Scan(reader.accounts, [&](std::span<const std::byte> row) {
+      Account account;
+      std::memcpy(&account, row.data(), sizeof(account));
+      balances.emplace(account.key, account.balance);
+      return true;
+    });
+    EXPECT_TRUE(scanned.ok()) << scanned;
+    return balances;
+  }
+
   std::unique_ptr<RecordCluster> cluster_;
   std::unique_ptr<Teller> teller_;
 };
 
 /// A client stands still before each of its verbs in turn, until others have passed it over, and goes on. A
-/// transaction that has begun meanwhile sees all of its commit or nothing, before and behind that; and what its
-/// timestamp says.
+/// transaction that has begun meanwhile sees all of its commit or nothing, before and behind that; and what
+/// its timestamp says.
 TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
   int skipped = 0, helped = 0;
   for (uint64_t requests = 0;; ++requests) {
@@ -73,8 +90,11 @@ TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
     fabric.PauseAfter(requests, [&] {
       EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
       ASSERT_TRUE(reader.session->Begin().ok());
+      const LentReader::Balances scanned = Scanned(reader);
       one = (*reader.Read(1))->balance;
       fourth = (*reader.Read(4)).has_value();
+      EXPECT_EQ(scanned.at(1), one);
+      EXPECT_EQ(scanned.contains(4), fourth);
       // Its rows are locked, or committed; nobody changes them without knowing which.
       ASSERT_TRUE(later.session->Begin().ok());
       other_wrote = later.Read(1).ok() && later.Update(1, 1'000).ok() && later.session->Commit().ok();
@@ -140,7 +160,8 @@ TEST_F(StalledTest, SeveralCostOnePatience) {
   stall(0);
   EXPECT_GE(visible_ns, kPatienceNs) << "nobody was in the way";
   EXPECT_LT(visible_ns, kPatienceNs * 3 / 2);
-  for (const absl::Status& result : results) EXPECT_EQ(AbortReasonOf(result), AbortReason::kSkipped) << result;
+  for (const absl::Status& result : results)
+    EXPECT_EQ(AbortReasonOf(result), AbortReason::kSkipped) << result;
 }
 
 /// Each time that a client is passed over, its next claims are waited for longer: a commit that takes long
@@ -172,8 +193,8 @@ TEST_F(StalledTest, ALongCommitComesToItsEnd) {
   EXPECT_EQ(AbortReasonOf(slow.session->Commit().status()), AbortReason::kSkipped);
 }
 
-/// A timestamp that was taken and is not claimed is passed over; the claim that comes late is refused, and takes
-/// another.
+/// A timestamp that was taken and is not claimed is passed over; the claim that comes late is refused, and
+/// takes another. Until then a new row carries the first, as the slot does, and nobody sees it.
 TEST_F(StalledTest, ALateClaimTakesAnotherTimestamp) {
   MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
   Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
@@ -182,11 +203,83 @@ TEST_F(StalledTest, ALateClaimTakesAnotherTimestamp) {
   fabric.PauseAfter(kUntilClaim, [&] {
     EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
     ASSERT_TRUE(reader.session->Begin().ok());
+    // Three locks instead of one.
+    fabric.PauseAfter(kUntilLocked - kUntilClaim + 2, [&] { EXPECT_FALSE(Scanned(reader).contains(4)); });
   });
   const absl::StatusOr<uint64_t> result = victim.session->Commit();
   ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(fabric.paused());
   EXPECT_GT(*result, reader.session->snapshot());
   EXPECT_EQ((*reader.Read(1))->balance, 100);
+}
+
+/// A reader has READ a locked block, and stands still before it asks the lock's holder. Meanwhile the holder
+/// ends this commit and begins the next one, so that its slot does not tell of the first any more.
+TEST_F(StalledTest, ABlockInDoubtIsReadAgainBehindItsHolder) {
+  constexpr int64_t kPauseUs = 100;
+  for (const bool lent : {false, true}) {
+    uint64_t requests = 0;
+    for (bool paused = true; paused; ++requests) {
+      SCOPED_TRACE(requests);
+      Make();
+      MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+      MortalFabric reader_fabric(cluster_->client(), MortalFabric::kNever);
+      Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4, reader_fabric);
+      LentReader lent_reader(*cluster_, 5, reader_fabric);
+      victim.Create(9, 1);
+      ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
+      bool decided = false, goes_on = false, over = false;
+      const auto wait_for = [&](const bool& what) {
+        while (!what) clock().SleepUntil(clock().After(kPauseUs));
+      };
+      fabric.PauseAfter(kUntilDecided, [&] {
+        decided = true;
+        wait_for(goes_on);
+      });
+      const auto thread = cluster_->client().StartThread("victim", [&] {
+        victim.Commits();
+        victim.Set(2, 7);
+        over = true;
+      });
+      wait_for(decided);
+      EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
+      ASSERT_TRUE(reader.session->Begin().ok());
+      reader_fabric.PauseAfter(requests, [&] {
+        goes_on = true;
+        wait_for(over);
+      });
+      if (lent) {
+        const auto balances = lent_reader.Read(reader.session->snapshot(), /*window=*/1, /*run=*/1);
+        ASSERT_TRUE(balances.ok()) << balances.status();
+        EXPECT_EQ(balances->at(1), 50);
+      } else {
+        EXPECT_EQ((*reader.Read(1))->balance, 50);
+      }
+      paused = reader_fabric.paused() && requests < 20;
+      if (!reader_fabric.paused()) reader_fabric.PauseAfter(MortalFabric::kNever, [] {});
+      goes_on = true;
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(requests, 4u);
+  }
+}
+
+/// A commit that was skipped may still write to indexes, until all of it is taken back: whoever drops one
+/// waits.
+TEST_F(StalledTest, IndexesAreChangedBehindASkippedCommit) {
+  MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+  Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
+  Teller changer(*cluster_, 5, cluster_->client(), {.own_commit_timeout_us = 50'000});
+  victim.Create(9, 1);
+  ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
+  fabric.PauseAfter(kUntilLocked, [&] {
+    EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
+    const absl::Status awaited = changer.session->AwaitCommits().status();
+    EXPECT_TRUE(absl::IsUnavailable(awaited)) << awaited;
+  });
+  EXPECT_EQ(AbortReasonOf(victim.session->Commit().status()), AbortReason::kSkipped);
+  const absl::Status awaited = changer.session->AwaitCommits().status();
+  EXPECT_TRUE(awaited.ok()) << awaited;
 }
 
 /// Many sessions at once, more than a bit vector has lanes.
@@ -201,7 +294,8 @@ TEST(Sessions, MoreThanTheBitVectorHasLanes) {
                                                RsiOptions{.scratch_bytes = uint64_t{1} << 20}));
     tellers.back()->Create(i, i);
   }
-  for (uint32_t i = 0; i < kSessions; ++i) EXPECT_EQ(tellers[i]->BalanceOf(kSessions - 1 - i), kSessions - 1 - i);
+  for (uint32_t i = 0; i < kSessions; ++i)
+    EXPECT_EQ(tellers[i]->BalanceOf(kSessions - 1 - i), kSessions - 1 - i);
 }
 
 }  // namespace
