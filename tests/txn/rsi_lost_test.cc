@@ -90,13 +90,16 @@ class RsiLost : public ::testing::TestWithParam<std::tuple<TimestampKind, int64_
  protected:
   static constexpr int64_t kSoonUs = 200'000;  // far below any lease
 
-  void Open(uint64_t seed) {
+  /// The logs of more than two servers lie on the last.
+  void Open(uint64_t seed, int servers = 2) {
     clients_.clear();
     histories_.clear();
     cluster_.reset();
     RecordCluster::Options options{
         .kind = fabric::Kind::kSim, .seed = seed, .timestamps = std::get<0>(GetParam())};
     options.memory_bytes = uint64_t{28} << 20;
+    options.servers = servers;
+    options.log_server = servers == 2 ? 1 : servers;
     // What a broken connection leaves under way arrives after the next ones are made.
     options.faults.delay_probability = 0.3;
     options.faults.delay_ns_max = 400'000;
@@ -308,6 +311,75 @@ TEST_P(RsiLost, WhatIsSettledAlreadyIsKnown) {
     if (finished) break;
   }
   EXPECT_EQ(unknown, 0);
+}
+
+/// A connection breaks, perhaps with the flips of a commit in flight, as the memory server with the client's
+/// log is buried. What the client has locked is found without the log.
+TEST_P(RsiLost, TogetherWithItsLog) {
+  bool finished = false;
+  for (uint64_t requests = 0; !finished; ++requests) {
+    SCOPED_TRACE(requests);
+    ASSERT_NO_FATAL_FAILURE(Open(requests + 1, /*servers=*/3));
+    Client& victim = Add();
+    ASSERT_NO_FATAL_FAILURE(victim.Open());
+    ASSERT_TRUE(victim.Write({1, 2}).ok());
+    victim.fabric.PauseAfter(requests, [&] {
+      cluster_->KillServer(3, /*buried=*/true);
+      victim.fabric.BreakAfter(0, MortalFabric::kNever, std::get<1>(GetParam()));
+    });
+    const absl::StatusOr<uint64_t> result = victim.Write({1, 2, 3});
+    finished = !victim.fabric.paused();
+    if (finished) victim.fabric.PauseAfter(MortalFabric::kNever, [] {});
+    Client& other = Add();
+    ASSERT_NO_FATAL_FAILURE(other.Open());
+    std::vector<NamedRow> found;
+    const absl::Status others = other.WriteWithin(kSoonUs, {1, 2, 3}, &found);
+    ASSERT_TRUE(others.ok()) << others << " after " << result.status();
+    EXPECT_EQ(result.ok(), found[2].value != 0) << result.status();
+    CheckHistory();
+    AuditTable({1, 2, 3});
+    if (HasFailure()) return;
+  }
+}
+
+/// A process stands still until its client is recovered, and its slot is another's; then its connection
+/// breaks. That slot's word is the other's, and says nothing of its own transaction.
+TEST_P(RsiLost, AnothersSlotTellsNothing) {
+  int unknown = 0, foreign = 0;
+  bool finished = false;
+  for (uint64_t requests = 6; !finished; ++requests) {
+    SCOPED_TRACE(requests);
+    ASSERT_NO_FATAL_FAILURE(Open(requests + 1));
+    Client& victim = Add();
+    ASSERT_NO_FATAL_FAILURE(victim.Open());
+    ASSERT_TRUE(victim.Write({1, 2}).ok());
+    Client& spare = Add();
+    ASSERT_NO_FATAL_FAILURE(spare.Open());
+    RecordCluster::Member tables(*cluster_, cluster_->client(), 99);
+    std::optional<Auditor> auditor;
+    victim.fabric.PauseAfter(requests, [&] {
+      auditor.emplace(tables, std::get<0>(GetParam()));
+      const MemberId former = victim.tables.member();
+      const uint32_t client = auditor->ClientOf(former);
+      cluster_->SetDead(former);
+      ASSERT_TRUE(auditor->Recover(client));
+      auditor->TakeFreeSlots();
+      Client& next = Add();
+      ASSERT_NO_FATAL_FAILURE(next.Open());
+      ASSERT_TRUE(next.Write({3}).ok());
+      foreign += auditor->ClientOf(next.tables.member()) == client;
+      spare.session.reset();  // a slot for whoever settles
+      victim.fabric.BreakAfter(0, MortalFabric::kNever, std::get<1>(GetParam()));
+    });
+    const absl::Status result = victim.Write({1, 2}).status();
+    finished = !victim.fabric.paused();
+    if (finished) victim.fabric.PauseAfter(MortalFabric::kNever, [] {});
+    unknown += absl::IsUnavailable(result);
+    CheckHistory();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(foreign, 5);
+  EXPECT_GT(unknown, 0);
 }
 
 /// A lost client that could not be settled is tried again though the process opens no further session: also

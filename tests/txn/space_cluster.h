@@ -130,6 +130,9 @@ class MortalFabric final : public fabric::Fabric {
   uint64_t left() const { return left_; }
   void DieAfter(uint64_t requests) { left_ = requests; }
 
+  /// So many work requests later its user dies, and what its queue pair holds then is lost on its way: though
+  /// what others get behind it still arrives.
+  void LoseAfter(uint64_t requests) { lose_in_ = requests; }
   /// So many work requests later the queue pair that gets the next one breaks, and again every `then`
   /// requests after that. What it got before takes effect, late unless `answered_us` have passed before the
   /// user notices.
@@ -206,6 +209,12 @@ class MortalFabric final : public fabric::Fabric {
         return posted.ok() ? Post(batch.subspan(before.size())) : posted;
       }
       if (!fabric_.paused()) fabric_.pause_in_ -= batch.size();
+      if (batch.size() > fabric_.lose_in_) {
+        fabric_.dead_ = broken_ = true;
+        const auto before = batch.first(std::exchange(fabric_.lose_in_, kNever));
+        return before.empty() ? absl::OkStatus() : under_->Post(before);
+      }
+      fabric_.lose_in_ -= batch.size();
       if (batch.size() > fabric_.break_in_) {
         broken_ = true;
         ++fabric_.breaks_;
@@ -249,6 +258,7 @@ class MortalFabric final : public fabric::Fabric {
   bool confirmed_ = true;
   uint64_t pause_in_ = 0;
   std::function<void()> meanwhile_;
+  uint64_t lose_in_ = kNever;
   uint64_t break_in_ = kNever;
   uint64_t break_then_ = kNever;
   int64_t answered_us_ = 0;
