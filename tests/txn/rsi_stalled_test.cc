@@ -23,10 +23,10 @@ namespace {
 
 constexpr uint32_t kVictim = 2;
 constexpr int64_t kPatienceNs = SlotWord::kPatienceUs * 1'000;
-/// Work requests of a commit of one row up to the one behind its lock, and up to its claim: the log and the
-/// timestamp; the slot's word, the ring's entry, the count of index changes, and the lock; the row; the
+/// Work requests of a commit of one row up to the one behind its lock, and behind its decision: the log and
+/// the timestamp; the slot's word, the ring's entry, the count of index changes, and the lock; the row; the
 /// decision.
-constexpr uint64_t kUntilClaim = 2, kUntilLocked = 6, kUntilDecided = 8;
+constexpr uint64_t kUntilLocked = 6, kUntilDecided = 8;
 
 /// Accounts 1 and 2, which the victim changes together, and 3, which others do.
 class StalledTest : public ::testing::Test {
@@ -112,8 +112,11 @@ TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
     EXPECT_EQ(two, saw ? 150 : 100) << "half of a commit";
     EXPECT_EQ((*reader.Read(4)).has_value(), saw);
     EXPECT_EQ(fourth, saw);
-    if (result.ok()) EXPECT_EQ(saw, *result <= reader.session->snapshot());
-    if (!result.ok()) EXPECT_FALSE(saw) << result.status();
+    if (result.ok()) {
+      EXPECT_EQ(saw, *result <= reader.session->snapshot());
+    } else {
+      EXPECT_FALSE(saw) << result.status();
+    }
     skipped += !result.ok() && AbortReasonOf(result.status()) == AbortReason::kSkipped;
     helped += result.ok() && saw;
     // Whoever is told that his commit has happened finds it, and nothing else.
@@ -193,24 +196,46 @@ TEST_F(StalledTest, ALongCommitComesToItsEnd) {
   EXPECT_EQ(AbortReasonOf(slow.session->Commit().status()), AbortReason::kSkipped);
 }
 
-/// A timestamp that was taken and is not claimed is passed over; the claim that comes late is refused, and
-/// takes another. Until then a new row carries the first, as the slot does, and nobody sees it.
-TEST_F(StalledTest, ALateClaimTakesAnotherTimestamp) {
-  MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
-  Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
-  victim.Create(9, 1);
-  Prepare(victim);
-  fabric.PauseAfter(kUntilClaim, [&] {
-    EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
+/// A client stands still before each of its verbs in turn, until others have passed it over, and goes on.
+/// What a transaction has seen then it sees at each later verb of the client, too, and to the end. If the
+/// client had taken a timestamp, and not claimed it, its claim is refused, and it takes another.
+TEST_F(StalledTest, WhatATransactionHasSeenStays) {
+  int late = 0;
+  for (uint64_t requests = 0;; ++requests) {
+    SCOPED_TRACE(requests);
+    Make();
+    MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+    Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
+    Prepare(victim);
     ASSERT_TRUE(reader.session->Begin().ok());
-    // Three locks instead of one.
-    fabric.PauseAfter(kUntilLocked - kUntilClaim + 2, [&] { EXPECT_FALSE(Scanned(reader).contains(4)); });
-  });
-  const absl::StatusOr<uint64_t> result = victim.session->Commit();
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_TRUE(fabric.paused());
-  EXPECT_GT(*result, reader.session->snapshot());
-  EXPECT_EQ((*reader.Read(1))->balance, 100);
+    const uint64_t before = reader.session->snapshot();
+    reader.session->Abort();
+    LentReader::Balances seen;
+    const std::function<void()> look_again = [&] {
+      EXPECT_EQ(Scanned(reader), seen);
+      fabric.PauseAfter(1, look_again);
+    };
+    fabric.PauseAfter(requests, [&] {
+      EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
+      ASSERT_TRUE(reader.session->Begin().ok());
+      seen = Scanned(reader);
+      fabric.PauseAfter(1, look_again);
+    });
+    const absl::StatusOr<uint64_t> result = victim.session->Commit();
+    fabric.PauseAfter(MortalFabric::kNever, [] {});
+    if (seen.empty()) break;
+    EXPECT_EQ(Scanned(reader), seen);
+    const bool saw = seen.contains(4);
+    if (result.ok()) {
+      EXPECT_EQ(saw, *result <= reader.session->snapshot());
+    } else {
+      EXPECT_FALSE(saw) << result.status();
+    }
+    // The other's timestamp, and the one that was passed over.
+    late += result.ok() && !saw && reader.session->snapshot() == before + 2;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(late, 0);
 }
 
 /// A reader has READ a locked block, and stands still before it asks the lock's holder. Meanwhile the holder
