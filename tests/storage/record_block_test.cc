@@ -86,6 +86,16 @@ TEST_F(ChooseVersionTest, OnlyTheHolderOfALockTellsOfTheVersionUnderIt) {
   }
 }
 
+/// It is emptied under a lock before it becomes free.
+TEST(ChooseVersion, AnEmptyBlockThatIsLockedHasNoRow) {
+  const std::array<uint64_t, 2> empty = {}, half = {Version(10, true)};
+  const RecordHeader header = RecordHeader::Unlocked(20), locked = header.LockedBy(3);
+  EXPECT_EQ(ChooseVersion(locked, VersionWords(empty), locked, 30).outcome, Outcome::kNone);
+  EXPECT_EQ(ChooseVersion(locked, VersionWords(half), locked, 30).outcome, Outcome::kMoved);
+  EXPECT_EQ(ChooseVersion(header, VersionWords(empty), header, 30).outcome, Outcome::kMoved)
+      << "READ too early";
+}
+
 TEST(RecordGeometry, AVersionIsContiguousAndSlotsDoNotOverlap) {
   for (const uint32_t row_bytes : {1, 7, 8, 60, 1'024, 65'536}) {
     for (const uint32_t versions : {1, 4, 16}) {

@@ -23,10 +23,10 @@ namespace {
 
 constexpr uint32_t kVictim = 2;
 constexpr int64_t kPatienceNs = SlotWord::kPatienceUs * 1'000;
-/// Work requests of a commit of one row up to the one behind its lock, and behind its decision: the log and
-/// the timestamp; the slot's word, the ring's entry, the count of index changes, and the lock; the row; the
-/// decision.
-constexpr uint64_t kUntilLocked = 6, kUntilDecided = 8;
+/// Work requests of a commit of one row up to its claim, the one behind its lock, and the one behind its
+/// decision: the log and the timestamp; the slot's word, the ring's entry, the count of index changes, and
+/// the lock; the row and the decision.
+constexpr uint64_t kUntilClaim = 2, kUntilLocked = 6, kUntilDecided = 8;
 
 /// Accounts 1 and 2, which the victim changes together, and 3, which others do.
 class StalledTest : public ::testing::Test {
@@ -119,6 +119,7 @@ TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
     }
     skipped += !result.ok() && AbortReasonOf(result.status()) == AbortReason::kSkipped;
     helped += result.ok() && saw;
+    EXPECT_TRUE(other_wrote || !saw) << "who sees a commit may change its rows";
     // Whoever is told that his commit has happened finds it, and nothing else.
     const int64_t end = *later.BalanceOf(1);
     EXPECT_EQ(end, other_wrote ? 1'000 : result.ok() ? 50 : 100);
@@ -305,6 +306,107 @@ TEST_F(StalledTest, IndexesAreChangedBehindASkippedCommit) {
   EXPECT_EQ(AbortReasonOf(victim.session->Commit().status()), AbortReason::kSkipped);
   const absl::Status awaited = changer.session->AwaitCommits().status();
   EXPECT_TRUE(awaited.ok()) << awaited;
+}
+
+/// A client's claim comes late, so that it takes another timestamp. Who changes an index waits for the first
+/// alone, and must not go on while the client knows only of the indexes that there were.
+TEST_F(StalledTest, IndexesAreChangedBehindALateClaim) {
+  MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+  Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4), changer(*cluster_, 5);
+  victim.Create(9, 1);
+  ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
+  std::unique_ptr<fabric::Thread> thread;
+  const auto change = [&] {
+    thread = cluster_->client().StartThread("changer", [&] {
+      const absl::Status awaited = changer.session->AwaitCommits().status();
+      EXPECT_TRUE(awaited.ok()) << awaited;
+    });
+    clock().SleepUntil(clock().After(1'000));
+  };
+  fabric.PauseAfter(kUntilClaim, [&] {
+    EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
+    fabric.PauseAfter(kUntilLocked - kUntilClaim, change);
+  });
+  const absl::Status result = victim.session->Commit().status();
+  ASSERT_NE(thread, nullptr);
+  thread.reset();
+  EXPECT_EQ(AbortReasonOf(result), AbortReason::kWriteWrite) << result;
+}
+
+/// Who waits for a stalled client may stand still, too, when it has skipped the client halfway.
+TEST_F(StalledTest, OneThatSkipsStandsStill) {
+  constexpr int64_t kPauseUs = 100;
+  int skipped = 0;
+  bool paused = true;
+  for (uint64_t requests = 0; paused; ++requests) {
+    SCOPED_TRACE(requests);
+    Make();
+    MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+    MortalFabric waiter_fabric(cluster_->client(), MortalFabric::kNever);
+    Teller victim(*cluster_, kVictim, fabric), waiter(*cluster_, 4, waiter_fabric), reader(*cluster_, 5);
+    victim.Create(9, 1);
+    ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
+    bool locked = false, goes_on = false, over = false;
+    const auto wait_for = [&](const bool& what) {
+      while (!what) clock().SleepUntil(clock().After(kPauseUs));
+    };
+    fabric.PauseAfter(kUntilLocked, [&] {
+      locked = true;
+      wait_for(goes_on);
+    });
+    const auto thread = cluster_->client().StartThread("victim", [&] {
+      skipped += !victim.session->Commit().ok();
+      over = true;
+    });
+    wait_for(locked);
+    waiter_fabric.PauseAfter(requests, [&] {
+      ASSERT_TRUE(reader.session->Begin().ok());
+      const LentReader::Balances seen = Scanned(reader);
+      goes_on = true;
+      wait_for(over);
+      EXPECT_EQ(Scanned(reader), seen);
+    });
+    teller_->Set(3, 101);
+    const Deadline deadline = clock().After(100'000);
+    while (waiter.BalanceOf(3) != 101 && !clock().Passed(deadline)) clock().SleepUntil(clock().After(1'000));
+    EXPECT_FALSE(clock().Passed(deadline));
+    paused = waiter_fabric.paused();
+    if (!paused) waiter_fabric.PauseAfter(MortalFabric::kNever, [] {});
+    goes_on = true;
+    wait_for(over);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(skipped, 1);
+}
+
+/// What was taken back holds nobody up.
+TEST_F(StalledTest, AnAbortedCommitIsDone) {
+  Teller loser(*cluster_, kVictim), reader(*cluster_, 4);
+  ASSERT_TRUE(loser.session->Begin().ok() && loser.Read(1).ok() && loser.Update(1, 50).ok());
+  teller_->Set(1, 60);
+  EXPECT_EQ(AbortReasonOf(loser.session->Commit().status()), AbortReason::kWriteWrite);
+  EXPECT_LT(VisibleAfterNs(reader, 101), kPatienceNs / 10);
+}
+
+/// A commit of many rows takes longer, and is waited for accordingly.
+TEST_F(StalledTest, AClaimOfManyRowsIsWaitedForLonger) {
+  constexpr uint64_t kRows = 300;
+  MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+  Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
+  ASSERT_TRUE(victim.session->Begin().ok());
+  for (uint64_t i = 0; i < kRows; ++i) ASSERT_TRUE(victim.Insert(1'000 + i, 1).ok());
+  victim.Commits();
+  ASSERT_TRUE(victim.session->Begin().ok());
+  for (uint64_t i = 0; i < kRows; ++i) {
+    ASSERT_TRUE(victim.Read(1'000 + i).ok() && victim.Update(1'000 + i, 2).ok());
+  }
+  // Behind half of its locks.
+  fabric.PauseAfter(kRows / 2, [&] {
+    const int64_t visible_ns = VisibleAfterNs(reader, 101);
+    EXPECT_GT(visible_ns, kPatienceNs * 3 / 2);
+    EXPECT_LT(visible_ns, kPatienceNs * 3);
+  });
+  EXPECT_EQ(AbortReasonOf(victim.session->Commit().status()), AbortReason::kSkipped);
 }
 
 /// Many sessions at once, more than a bit vector has lanes.
