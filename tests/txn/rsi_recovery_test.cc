@@ -1,8 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -71,6 +74,27 @@ class RecoveryTest : public ::testing::TestWithParam<TimestampKind> {
       EXPECT_EQ((*teller.Read(table, 3)).has_value(), happened);
     }
     return happened;
+  }
+
+  /// The keys of the rows that somebody else sees who has waited for all that is under way.
+  std::set<uint64_t> ScannedBehindPatience(const std::string& name) {
+    Teller other(*cluster_, 9);
+    const TableHandle table = *other.session->OpenTable(name);
+    Clock& clock = cluster_->client().clock();
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(other.session->Begin().ok());
+      other.session->Abort();
+      clock.SleepUntil(clock.After(2 * SlotWord::kPatienceUs));
+    }
+    std::set<uint64_t> keys;
+    EXPECT_TRUE(other.session->Begin().ok());
+    const absl::Status scanned = other.session->Scan(table, [&](std::span<const std::byte> row) {
+      uint64_t key = 0;
+      std::memcpy(&key, row.data(), sizeof(key));
+      return keys.insert(key).second;
+    });
+    EXPECT_TRUE(scanned.ok()) << scanned;
+    return keys;
   }
 
   std::unique_ptr<RecordCluster> cluster_;
@@ -239,7 +263,7 @@ TEST_P(RecoveryTest, TheSlotDecidesForBothTables) {
 
 /// A client's requests to one memory server are lost when it dies, at every one in turn, while those to the
 /// other arrive. So it may have locked rows for a timestamp that its slot, which still says that its last
-/// transaction has committed, knows nothing of.
+/// transaction has committed, knows nothing of. Others pass that timestamp over, and see nothing of it.
 TEST_P(RecoveryTest, LocksMayArriveWithoutTheirClaim) {
   bool finished = false;
   for (uint64_t requests = 0; !finished; ++requests) {
@@ -260,6 +284,9 @@ TEST_P(RecoveryTest, LocksMayArriveWithoutTheirClaim) {
       committed = victim.session->Commit().ok();
       finished = !mortal.dead();
       mortal.DieAfter(0);
+    }
+    if (GetParam() == TimestampKind::kLeased) {
+      EXPECT_EQ(ScannedBehindPatience("loans").contains(4), committed);
     }
     cluster_->SetDead(MemberId(kVictim));
     RecordCluster::Member member(*cluster_, cluster_->client(), 3);
