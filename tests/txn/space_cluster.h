@@ -141,6 +141,9 @@ class MortalFabric final : public fabric::Fabric {
     break_then_ = then;
     answered_us_ = answered_us;
   }
+  /// Whether it breaks as soon as the last request before is posted, so that nobody hears what has come of
+  /// it.
+  void SetBreaksUnheard(bool unheard) { breaks_unheard_ = unheard; }
   /// So many work requests later, before the next one is posted, its user stands still: `meanwhile` runs,
   /// once.
   void PauseAfter(uint64_t requests, std::function<void()> meanwhile) {
@@ -215,7 +218,8 @@ class MortalFabric final : public fabric::Fabric {
         return before.empty() ? absl::OkStatus() : under_->Post(before);
       }
       fabric_.lose_in_ -= batch.size();
-      if (batch.size() > fabric_.break_in_) {
+      const bool last = fabric_.breaks_unheard_ && fabric_.break_in_ > 0 && batch.size() == fabric_.break_in_;
+      if (batch.size() > fabric_.break_in_ || last) {
         broken_ = true;
         ++fabric_.breaks_;
         const uint64_t posted = std::exchange(fabric_.break_in_, fabric_.break_then_);
@@ -262,6 +266,7 @@ class MortalFabric final : public fabric::Fabric {
   uint64_t break_in_ = kNever;
   uint64_t break_then_ = kNever;
   int64_t answered_us_ = 0;
+  bool breaks_unheard_ = false;
   int breaks_ = 0;
   int connections_ = 0;
 };
