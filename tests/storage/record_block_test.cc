@@ -86,7 +86,7 @@ TEST_F(ChooseVersionTest, OnlyTheHolderOfALockTellsOfTheVersionUnderIt) {
   }
 }
 
-/// It is emptied under a lock before it becomes free.
+/// A reclaimed block is emptied under a lock before it becomes free.
 TEST(ChooseVersion, AnEmptyBlockThatIsLockedHasNoRow) {
   const std::array<uint64_t, 2> empty = {}, half = {Version(10, true)};
   const RecordHeader header = RecordHeader::Unlocked(20), locked = header.LockedBy(3);

@@ -68,11 +68,12 @@ void InsertTheSameUniqueKey(bool begun_before) {
   EXPECT_GT(second_won, 0);
 }
 
-/// The second waits, as it begins, until it may pass the first over.
+/// The second client waits as it begins, until it may skip the first.
 TEST(Interleaved, OneOfTwoInsertsGetsAUniqueKey) {
   InsertTheSameUniqueKey(/*begun_before=*/false);
 }
 
+/// The second client has begun before, so that it skips nothing.
 TEST(Interleaved, OneOfTwoInsertsGetsAUniqueKeyIfNobodyWaits) {
   InsertTheSameUniqueKey(/*begun_before=*/true);
 }

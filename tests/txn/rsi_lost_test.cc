@@ -149,9 +149,9 @@ INSTANTIATE_TEST_SUITE_P(
              (std::get<1>(info.param) == 0 ? "_at_once" : "_late");
     });
 
-/// After any number of work requests of its transaction, of whose last ones it hears or not. The transaction
-/// has happened or it has not, as its client is told; others change the same rows soon, and so does its
-/// session.
+/// The connection breaks after any number of work requests of a transaction, with or without the completions
+/// of the last ones. The transaction has happened or it has not, as its client is told; others change the
+/// same rows soon, and so does its session.
 TEST_P(RsiLost, AfterEveryVerb) {
   for (const bool unheard : {false, true}) {
     int lost = 0, committed = 0;
@@ -334,7 +334,7 @@ TEST_P(RsiLost, TogetherWithItsLog) {
     const absl::StatusOr<uint64_t> result = victim.Write({1, 2, 3});
     finished = !victim.fabric.paused();
     if (finished) victim.fabric.PauseAfter(MortalFabric::kNever, [] {});
-    // Before anybody helps.
+    // Before another client helps.
     AuditTable(result.ok() ? Keys{1, 2, 3} : Keys{1, 2});
     Client& other = Add();
     ASSERT_NO_FATAL_FAILURE(other.Open());
@@ -373,7 +373,7 @@ TEST_P(RsiLost, AnothersSlotTellsNothing) {
       ASSERT_NO_FATAL_FAILURE(next.Open());
       ASSERT_TRUE(next.Write({3}).ok());
       foreign += auditor->ClientOf(next.tables.member()) == client;
-      spare.session.reset();  // a slot for whoever settles
+      spare.session.reset();  // a slot for the heir
       victim.fabric.BreakAfter(0, MortalFabric::kNever, std::get<1>(GetParam()));
     });
     const absl::Status result = victim.Write({1, 2}).status();
@@ -387,8 +387,9 @@ TEST_P(RsiLost, AnothersSlotTellsNothing) {
   EXPECT_GT(unknown, 0);
 }
 
-/// Nobody hears of a decision, as the connection breaks. While a heir looks what has become of it, others,
-/// who believe the client to be gone, recover it, and its slot is another's, whose transaction is taken back.
+/// A commit is decided as the connection breaks, and its client does not hear of it. While the heir looks at
+/// the slot, another process, which believes the client to be gone, recovers it, and a third one takes the
+/// slot for a transaction that is taken back.
 TEST_P(RsiLost, AnothersSlotTellsNothingInBetween) {
   int recovered = 0;
   const auto committed = [&](uint64_t requests, uint64_t of_heir, bool* paused) {
@@ -396,7 +397,7 @@ TEST_P(RsiLost, AnothersSlotTellsNothingInBetween) {
     Client& victim = Add();
     victim.Open();
     EXPECT_TRUE(victim.Write({1, 2}).ok());
-    Client &spare = Add(), &another = Add();  // their slots are for those who come
+    Client &spare = Add(), &another = Add();  // their slots are for the heir and others
     spare.Open();
     another.Open();
     RecordCluster::Member tables(*cluster_, cluster_->client(), 99);

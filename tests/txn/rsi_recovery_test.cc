@@ -76,7 +76,7 @@ class RecoveryTest : public ::testing::TestWithParam<TimestampKind> {
     return happened;
   }
 
-  /// The keys of the rows that somebody else sees who has waited for all that is under way.
+  /// The keys of the rows that another client sees once it has waited for all that is under way.
   std::set<uint64_t> ScannedBehindPatience(const std::string& name) {
     Teller other(*cluster_, 9);
     const TableHandle table = *other.session->OpenTable(name);

@@ -119,7 +119,7 @@ TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
     }
     skipped += !result.ok() && AbortReasonOf(result.status()) == AbortReason::kSkipped;
     helped += result.ok() && saw;
-    EXPECT_TRUE(other_wrote || !saw) << "who sees a commit may change its rows";
+    EXPECT_TRUE(other_wrote || !saw) << "a client that sees a commit may change its rows";
     // Whoever is told that his commit has happened finds it, and nothing else.
     const int64_t end = *later.BalanceOf(1);
     EXPECT_EQ(end, other_wrote ? 1'000 : result.ok() ? 50 : 100);
@@ -290,8 +290,8 @@ TEST_F(StalledTest, ABlockInDoubtIsReadAgainBehindItsHolder) {
   }
 }
 
-/// A commit that was skipped may still write to indexes, until all of it is taken back: whoever drops one
-/// waits.
+/// A commit that was skipped may still write to indexes until all of it is taken back. A session that drops
+/// one waits for it.
 TEST_F(StalledTest, IndexesAreChangedBehindASkippedCommit) {
   MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
   Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
@@ -308,8 +308,8 @@ TEST_F(StalledTest, IndexesAreChangedBehindASkippedCommit) {
   EXPECT_TRUE(awaited.ok()) << awaited;
 }
 
-/// A client's claim comes late, so that it takes another timestamp. Who changes an index waits for the first
-/// alone, and must not go on while the client knows only of the indexes that there were.
+/// A client's claim comes late, so that it takes another timestamp. A session that changes an index has
+/// waited for the first one alone: the client must notice the change before it commits with the other.
 TEST_F(StalledTest, IndexesAreChangedBehindALateClaim) {
   MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
   Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4), changer(*cluster_, 5);
@@ -333,7 +333,7 @@ TEST_F(StalledTest, IndexesAreChangedBehindALateClaim) {
   EXPECT_EQ(AbortReasonOf(result), AbortReason::kWriteWrite) << result;
 }
 
-/// Who waits for a stalled client may stand still, too, when it has skipped the client halfway.
+/// A client that skips a stalled one may stand still itself, halfway.
 TEST_F(StalledTest, OneThatSkipsStandsStill) {
   constexpr int64_t kPauseUs = 100;
   int skipped = 0;
@@ -379,7 +379,7 @@ TEST_F(StalledTest, OneThatSkipsStandsStill) {
   EXPECT_GT(skipped, 1);
 }
 
-/// What was taken back holds nobody up.
+/// A commit that was taken back holds no snapshot up.
 TEST_F(StalledTest, AnAbortedCommitIsDone) {
   Teller loser(*cluster_, kVictim), reader(*cluster_, 4);
   ASSERT_TRUE(loser.session->Begin().ok() && loser.Read(1).ok() && loser.Update(1, 50).ok());

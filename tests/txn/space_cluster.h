@@ -130,8 +130,8 @@ class MortalFabric final : public fabric::Fabric {
   uint64_t left() const { return left_; }
   void DieAfter(uint64_t requests) { left_ = requests; }
 
-  /// So many work requests later its user dies, and what its queue pair holds then is lost on its way: though
-  /// what others get behind it still arrives.
+  /// So many work requests later its user dies. The rest of that posting is lost on its way; requests to
+  /// other servers behind it still arrive.
   void LoseAfter(uint64_t requests) { lose_in_ = requests; }
   /// So many work requests later the queue pair that gets the next one breaks, and again every `then`
   /// requests after that. What it got before takes effect, late unless `answered_us` have passed before the
@@ -141,8 +141,8 @@ class MortalFabric final : public fabric::Fabric {
     break_then_ = then;
     answered_us_ = answered_us;
   }
-  /// Whether it breaks as soon as the last request before is posted, so that nobody hears what has come of
-  /// it.
+  /// Whether BreakAfter's queue pair breaks as soon as the last request is posted, so that its user gets no
+  /// completion of it.
   void SetBreaksUnheard(bool unheard) { breaks_unheard_ = unheard; }
   /// So many work requests later, before the next one is posted, its user stands still: `meanwhile` runs,
   /// once.
