@@ -133,7 +133,8 @@ absl::StatusOr<bool> Recovery::Recover(uint32_t client) {
 }
 
 absl::Status Recovery::Finish(uint32_t client, uint64_t owner_word, bool locks) {
-  NAM_ASSIGN_OR_RETURN(const SlotWord fate, Decide(client));
+  NAM_ASSIGN_OR_RETURN(const uint64_t word, ReadWord(geometry_.slot(client) + kSlotWordOffset));
+  NAM_ASSIGN_OR_RETURN(const SlotWord fate, Decide(client, SlotWord(word)));
   NAM_ASSIGN_OR_RETURN(const uint64_t log, ReadWord(geometry_.slot(client) + kSlotLogOffset));
   NAM_ASSIGN_OR_RETURN(const std::vector<LogEntry> entries, ReadLog(client, log, locks));
   NAM_RETURN_IF_ERROR(FinishTransaction(client, fate, entries));
@@ -152,13 +153,11 @@ absl::Status Recovery::Finish(uint32_t client, uint64_t owner_word, bool locks) 
   return Swap(geometry_.slot(client) + kSlotOwnerOffset, owner_word, recovered.word()).status();
 }
 
-absl::StatusOr<SlotWord> Recovery::Decide(uint32_t client) {
-  const uint64_t word_at = geometry_.slot(client) + kSlotWordOffset;
-  NAM_ASSIGN_OR_RETURN(const uint64_t read, ReadWord(word_at));
-  const SlotWord word(read);
+absl::StatusOr<SlotWord> Recovery::Decide(uint32_t client, SlotWord word) {
   if (word.fate() != SlotFate::kClaimed) return word;
   const SlotWord skipped = word.Become(SlotFate::kSkipped);
-  NAM_ASSIGN_OR_RETURN(const uint64_t old, Swap(word_at, word.word(), skipped.word()));
+  NAM_ASSIGN_OR_RETURN(const uint64_t old,
+                       Swap(geometry_.slot(client) + kSlotWordOffset, word.word(), skipped.word()));
   // Somebody whom it held up may have been first.
   if (old == word.word() || old == skipped.word()) return skipped;
   return absl::InternalError("the slot of a client that is gone has changed");
@@ -193,13 +192,14 @@ absl::StatusOr<bool> Recovery::Retire(const LostClient& lost) {
   return old == lost.owner.word() || old == owner.word();
 }
 
-// What it was deciding is decided first: until it is retired, the slot is its own.
+// What it was deciding is decided first: until it is retired, the slot is its own. Unless others believe it
+// to be gone: then the word may be another client's with the next look, so one look has to do.
 absl::Status Recovery::RecoverLost(LostClient& lost) {
   const size_t kept = batch_.scratch_used();
   if (lost.deciding != 0) {
     NAM_ASSIGN_OR_RETURN(const uint64_t word, ReadWord(geometry_.slot(lost.client) + kSlotWordOffset));
     if (SlotWord(word).timestamp() == lost.deciding) {
-      NAM_ASSIGN_OR_RETURN(const SlotWord fate, Decide(lost.client));
+      NAM_ASSIGN_OR_RETURN(const SlotWord fate, Decide(lost.client, SlotWord(word)));
       lost.committed = fate.fate() == SlotFate::kCommitting;
     }
   }

@@ -69,8 +69,9 @@ class Recovery {
   absl::StatusOr<bool> TakeOver(uint32_t client);
   absl::StatusOr<bool> FenceOwner(uint32_t client, uint64_t* owner_word);
   absl::Status Finish(uint32_t client, uint64_t owner_word, bool locks);
-  /// What the slot says, once nobody else can change it. The client can change nothing any more.
-  absl::StatusOr<SlotWord> Decide(uint32_t client);
+  /// What becomes of a slot's word, once nobody else can change it; an error if it has changed already. The
+  /// client can change nothing any more.
+  absl::StatusOr<SlotWord> Decide(uint32_t client, SlotWord word);
   absl::Status FinishTransaction(uint32_t client, SlotWord fate, std::span<const LogEntry> entries);
   /// The entries of the log that begins at `first`. Empty if there is none, or if it is not whole. `locks`:
   /// the client may hold some, so that a lost log is replaced by a search.

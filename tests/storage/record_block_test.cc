@@ -66,7 +66,27 @@ TEST_F(ChooseVersionTest, WordsWithoutTheNewestVersionAreReadAgain) {
   }
 }
 
-/// It is emptied under a lock before it becomes free.
+/// A version above a locked header's timestamp is its holder's, and counts only if the holder commits just
+/// that.
+TEST_F(ChooseVersionTest, OnlyTheHolderOfALockTellsOfTheVersionUnderIt) {
+  const RecordHeader locked = RecordHeader::Unlocked(10).LockedBy(3);
+  const auto choose = [&](uint64_t snapshot, LockHolder holder, RecordHeader after) {
+    return ChooseVersion(locked, VersionWords(words_), after, snapshot, holder);
+  };
+  EXPECT_EQ(choose(30, {}, locked).outcome, Outcome::kInDoubt);
+  EXPECT_EQ(choose(30, {.client = 4, .committing = 20}, locked).outcome, Outcome::kInDoubt) << "of another";
+  EXPECT_EQ(choose(19, {}, locked).version.timestamp(), 10u) << "the snapshot does not see it in any case";
+  EXPECT_EQ(choose(20, {.client = 3, .committing = 20}, locked).version.timestamp(), 20u);
+  EXPECT_EQ(choose(20, {.client = 3, .committing = 20}, RecordHeader::Unlocked(10).RolledBack()).outcome,
+            Outcome::kMoved);
+  for (const uint64_t committing : {0, 10, 19, 21}) {
+    const VersionChoice choice = choose(30, {.client = 3, .committing = committing}, locked);
+    EXPECT_EQ(choice.outcome, Outcome::kVersion) << committing;
+    EXPECT_EQ(choice.version.timestamp(), 10u) << committing;
+  }
+}
+
+/// A reclaimed block is emptied under a lock before it becomes free.
 TEST(ChooseVersion, AnEmptyBlockThatIsLockedHasNoRow) {
   const std::array<uint64_t, 2> empty = {}, half = {Version(10, true)};
   const RecordHeader header = RecordHeader::Unlocked(20), locked = header.LockedBy(3);

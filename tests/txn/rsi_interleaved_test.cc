@@ -41,23 +41,41 @@ AllocationId MakeUniqueIndex(RecordCluster& cluster) {
 }
 
 /// Both insert a row with the same key of a unique index. A rival that is locked may be about to get the key.
-TEST(Interleaved, OneOfTwoInsertsGetsAUniqueKey) {
+void InsertTheSameUniqueKey(bool begun_before) {
   int second_won = 0;
   AfterEveryVerb(20, [&](uint64_t requests, RecordCluster& cluster) {
     MakeUniqueIndex(cluster);
     MortalFabric fabric(cluster.client(), MortalFabric::kNever);
     Clerk first(cluster, 1, fabric), second(cluster, 2);
     bool inserted = false;
-    fabric.PauseAfter(requests, [&] { inserted = second.Put(ItemOf(2, 0, "kk")).ok(); });
-    const bool paused_first = first.Put(ItemOf(1, 0, "kk")).ok();
+    if (begun_before) {
+      EXPECT_TRUE(second.session->Begin().ok());
+    }
+    fabric.PauseAfter(requests, [&] {
+      if (!begun_before) {
+        EXPECT_TRUE(second.session->Begin().ok());
+      }
+      inserted = second.Insert(ItemOf(2, 0, "kk")).ok() && second.session->Commit().ok();
+    });
+    const bool first_inserted = first.Put(ItemOf(1, 0, "kk")).ok();
     const bool paused = fabric.paused();
     if (!paused) fabric.PauseAfter(MortalFabric::kNever, [] {});
-    EXPECT_FALSE(paused_first && inserted) << "two rows have the key";
-    EXPECT_TRUE(paused_first || paused);
+    EXPECT_FALSE(first_inserted && inserted) << "two rows have the key";
+    EXPECT_TRUE(first_inserted || paused);
     second_won += inserted;
     return paused;
   });
   EXPECT_GT(second_won, 0);
+}
+
+/// The second client waits as it begins, until it may skip the first.
+TEST(Interleaved, OneOfTwoInsertsGetsAUniqueKey) {
+  InsertTheSameUniqueKey(/*begun_before=*/false);
+}
+
+/// The second client has begun before, so that it skips nothing.
+TEST(Interleaved, OneOfTwoInsertsGetsAUniqueKeyIfNobodyWaits) {
+  InsertTheSameUniqueKey(/*begun_before=*/true);
 }
 
 /// The one inserts a row with a key that the other gives up. It may have the key if it is given up before its

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/txn/random_transactions.h"
 #include "tests/txn/record_cluster.h"
 #include "tests/txn/space_cluster.h"
@@ -89,14 +90,18 @@ struct Client {
 class RsiLost : public ::testing::TestWithParam<std::tuple<TimestampKind, int64_t>> {
  protected:
   static constexpr int64_t kSoonUs = 200'000;  // far below any lease
+  static constexpr int64_t kLateUs = 1'000;
 
-  void Open(uint64_t seed) {
+  /// The logs of more than two servers lie on the last.
+  void Open(uint64_t seed, int servers = 2) {
     clients_.clear();
     histories_.clear();
     cluster_.reset();
     RecordCluster::Options options{
         .kind = fabric::Kind::kSim, .seed = seed, .timestamps = std::get<0>(GetParam())};
     options.memory_bytes = uint64_t{28} << 20;
+    options.servers = servers;
+    options.log_server = servers == 2 ? 1 : servers;
     // What a broken connection leaves under way arrives after the next ones are made.
     options.faults.delay_probability = 0.3;
     options.faults.delay_ns_max = 400'000;
@@ -144,48 +149,49 @@ INSTANTIATE_TEST_SUITE_P(
              (std::get<1>(info.param) == 0 ? "_at_once" : "_late");
     });
 
-/// After any number of work requests of its transaction. The transaction has happened or it has not, as its
-/// client is told; others change the same rows soon, and so does its session.
+/// The connection breaks after any number of work requests of a transaction, with or without the completions
+/// of the last ones. The transaction has happened or it has not, as its client is told; others change the
+/// same rows soon, and so does its session.
 TEST_P(RsiLost, AfterEveryVerb) {
-  int lost = 0, committed = 0;
-  for (uint64_t requests = 0;; ++requests) {
-    SCOPED_TRACE(requests);
-    ASSERT_NO_FATAL_FAILURE(Open(requests + 1));
-    Client& first = Add();
-    ASSERT_NO_FATAL_FAILURE(first.Open());
-    std::vector<NamedRow> loaded;
-    ASSERT_TRUE(first.Write({1, 2}).ok());
-    first.session.reset();
-    Client& victim = Add();
-    ASSERT_NO_FATAL_FAILURE(victim.Open());
-    victim.fabric.BreakAfter(requests, MortalFabric::kNever, std::get<1>(GetParam()));
-    std::vector<NamedRow> before;
-    const absl::StatusOr<uint64_t> result = victim.Write({1, 2, 3}, &before);
-    const bool finished = victim.fabric.breaks() == 0;
-    Client& other = Add();
-    ASSERT_NO_FATAL_FAILURE(other.Open());
-    std::vector<NamedRow> found;
-    const absl::Status others = other.WriteWithin(kSoonUs, {1, 2, 3}, &found);
-    ASSERT_TRUE(others.ok()) << others << " after " << result.status();
-    ASSERT_EQ(found.size(), 3u);
-    const bool happened = found[2].value != 0;
-    EXPECT_EQ(result.ok(), happened) << result.status();
-    if (!result.ok()) {
-      EXPECT_EQ(AbortReasonOf(result.status()), AbortReason::kConnectionLost) << result.status();
+  for (const bool unheard : {false, true}) {
+    int lost = 0, committed = 0;
+    bool finished = false;
+    for (uint64_t requests = 0; !finished; ++requests) {
+      SCOPED_TRACE(absl::StrCat(requests, unheard ? ", unheard" : ""));
+      ASSERT_NO_FATAL_FAILURE(Open(requests + 1));
+      Client& first = Add();
+      ASSERT_NO_FATAL_FAILURE(first.Open());
+      ASSERT_TRUE(first.Write({1, 2}).ok());
+      first.session.reset();
+      Client& victim = Add();
+      ASSERT_NO_FATAL_FAILURE(victim.Open());
+      victim.fabric.SetBreaksUnheard(unheard);
+      victim.fabric.BreakAfter(requests, MortalFabric::kNever, std::get<1>(GetParam()));
+      std::vector<NamedRow> before;
+      const absl::StatusOr<uint64_t> result = victim.Write({1, 2, 3}, &before);
+      finished = victim.fabric.breaks() == 0;
+      Client& other = Add();
+      ASSERT_NO_FATAL_FAILURE(other.Open());
+      std::vector<NamedRow> found;
+      const absl::Status others = other.WriteWithin(kSoonUs, {1, 2, 3}, &found);
+      ASSERT_TRUE(others.ok()) << others << " after " << result.status();
+      ASSERT_EQ(found.size(), 3u);
+      const bool happened = found[2].value != 0;
+      EXPECT_EQ(result.ok(), happened) << result.status();
+      if (!result.ok()) {
+        EXPECT_EQ(AbortReasonOf(result.status()), AbortReason::kConnectionLost) << result.status();
+      }
+      lost += !result.ok();
+      committed += result.ok() && !finished;
+      const absl::Status again = victim.WriteWithin(kSoonUs, {3, 2, 1});
+      EXPECT_TRUE(again.ok()) << again;
+      CheckHistory();
+      AuditTable({1, 2, 3});
+      if (HasFailure()) return;
     }
-    lost += !result.ok();
-    committed += result.ok() && !finished;
-    const absl::Status again = victim.WriteWithin(kSoonUs, {3, 2, 1});
-    EXPECT_TRUE(again.ok()) << again;
-    CheckHistory();
-    AuditTable({1, 2, 3});
-    if (HasFailure()) return;
-    if (!finished) continue;
-    EXPECT_GT(requests, 20u);
-    break;
+    EXPECT_GT(lost, 10);
+    EXPECT_GT(committed, 0);
   }
-  EXPECT_GT(lost, 10);
-  EXPECT_GT(committed, 0);
 }
 
 /// What comes next breaks, too, again and again, while it is cleaned up after the first.
@@ -198,6 +204,7 @@ TEST_P(RsiLost, AgainAndAgain) {
     Client& victim = Add();
     ASSERT_NO_FATAL_FAILURE(victim.Open());
     ASSERT_TRUE(victim.Write({1, 2}).ok());
+    victim.fabric.SetBreaksUnheard(random() % 2 == 0);
     victim.fabric.BreakAfter(random() % 40, 1 + random() % 120, std::get<1>(GetParam()));
     for (int i = 0; i < 10; ++i) lost += !victim.Write({1, 2, 3}).ok();
     victim.fabric.BreakAfter(MortalFabric::kNever);
@@ -308,6 +315,134 @@ TEST_P(RsiLost, WhatIsSettledAlreadyIsKnown) {
     if (finished) break;
   }
   EXPECT_EQ(unknown, 0);
+}
+
+/// A connection breaks, perhaps with the flips of a commit in flight, as the memory server with the client's
+/// log is buried. What the client has locked is found without the log.
+TEST_P(RsiLost, TogetherWithItsLog) {
+  bool finished = false;
+  for (uint64_t requests = 0; !finished; ++requests) {
+    SCOPED_TRACE(requests);
+    ASSERT_NO_FATAL_FAILURE(Open(requests + 1, /*servers=*/3));
+    Client& victim = Add();
+    ASSERT_NO_FATAL_FAILURE(victim.Open());
+    ASSERT_TRUE(victim.Write({1, 2}).ok());
+    victim.fabric.PauseAfter(requests, [&] {
+      cluster_->KillServer(3, /*buried=*/true);
+      victim.fabric.BreakAfter(0, MortalFabric::kNever, std::get<1>(GetParam()));
+    });
+    const absl::StatusOr<uint64_t> result = victim.Write({1, 2, 3});
+    finished = !victim.fabric.paused();
+    if (finished) victim.fabric.PauseAfter(MortalFabric::kNever, [] {});
+    // Before another client helps.
+    AuditTable(result.ok() ? Keys{1, 2, 3} : Keys{1, 2});
+    Client& other = Add();
+    ASSERT_NO_FATAL_FAILURE(other.Open());
+    std::vector<NamedRow> found;
+    const absl::Status others = other.WriteWithin(kSoonUs, {1, 2, 3}, &found);
+    ASSERT_TRUE(others.ok()) << others << " after " << result.status();
+    EXPECT_EQ(result.ok(), found[2].value != 0) << result.status();
+    CheckHistory();
+    if (HasFailure()) return;
+  }
+}
+
+/// A process stands still until its client is recovered, and its slot is another's; then its connection
+/// breaks. That slot's word is the other's, and says nothing of its own transaction.
+TEST_P(RsiLost, AnothersSlotTellsNothing) {
+  int unknown = 0, foreign = 0;
+  bool finished = false;
+  for (uint64_t requests = 6; !finished; ++requests) {
+    SCOPED_TRACE(requests);
+    ASSERT_NO_FATAL_FAILURE(Open(requests + 1));
+    Client& victim = Add();
+    ASSERT_NO_FATAL_FAILURE(victim.Open());
+    ASSERT_TRUE(victim.Write({1, 2}).ok());
+    Client& spare = Add();
+    ASSERT_NO_FATAL_FAILURE(spare.Open());
+    RecordCluster::Member tables(*cluster_, cluster_->client(), 99);
+    std::optional<Auditor> auditor;
+    victim.fabric.PauseAfter(requests, [&] {
+      auditor.emplace(tables, std::get<0>(GetParam()));
+      const MemberId former = victim.tables.member();
+      const uint32_t client = auditor->ClientOf(former);
+      cluster_->SetDead(former);
+      ASSERT_TRUE(auditor->Recover(client));
+      auditor->TakeFreeSlots();
+      Client& next = Add();
+      ASSERT_NO_FATAL_FAILURE(next.Open());
+      ASSERT_TRUE(next.Write({3}).ok());
+      foreign += auditor->ClientOf(next.tables.member()) == client;
+      spare.session.reset();  // a slot for the heir
+      victim.fabric.BreakAfter(0, MortalFabric::kNever, std::get<1>(GetParam()));
+    });
+    const absl::Status result = victim.Write({1, 2}).status();
+    finished = !victim.fabric.paused();
+    if (finished) victim.fabric.PauseAfter(MortalFabric::kNever, [] {});
+    unknown += absl::IsUnavailable(result);
+    CheckHistory();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(foreign, 5);
+  EXPECT_GT(unknown, 0);
+}
+
+/// A commit is decided as the connection breaks, and its client does not hear of it. While the heir looks at
+/// the slot, another process, which believes the client to be gone, recovers it, and a third one takes the
+/// slot for a transaction that is taken back.
+TEST_P(RsiLost, AnothersSlotTellsNothingInBetween) {
+  int recovered = 0;
+  const auto committed = [&](uint64_t requests, uint64_t of_heir, bool* paused) {
+    EXPECT_NO_FATAL_FAILURE(Open(1));
+    Client& victim = Add();
+    victim.Open();
+    EXPECT_TRUE(victim.Write({1, 2}).ok());
+    Client &spare = Add(), &another = Add();  // their slots are for the heir and others
+    spare.Open();
+    another.Open();
+    RecordCluster::Member tables(*cluster_, cluster_->client(), 99);
+    Auditor auditor(tables, std::get<0>(GetParam()));
+    const uint32_t client = auditor.ClientOf(victim.tables.member());
+    cluster_->SetDead(victim.tables.member());
+    victim.fabric.SetBreaksUnheard(true);
+    victim.fabric.BreakAfter(requests, MortalFabric::kNever, kLateUs);  // the decision has arrived
+    victim.fabric.PauseAfter(requests + of_heir, [&] {
+      if (!auditor.Recover(client)) return;  // the heir does
+      auditor.TakeFreeSlots();
+      Client &next = Add(), &other = Add();
+      next.Open();
+      spare.session.reset();
+      another.session.reset();
+      other.Open();
+      const uint64_t key = 1;
+      NamedRow row;
+      Lookup lookup{next.table, std::as_bytes(std::span(&key, 1)),
+                    std::as_writable_bytes(std::span(&row, 1))};
+      EXPECT_TRUE(next.session->Begin().ok() && next.session->Read({&lookup, 1}).ok());
+      EXPECT_TRUE(next.session->Update(next.table, std::as_bytes(std::span(&row, 1))).ok());
+      EXPECT_TRUE(other.Write({1}).ok());
+      EXPECT_FALSE(next.session->Commit().ok());
+      other.session.reset();
+      ++recovered;
+    });
+    const absl::Status result = victim.Write({1, 2}).status();
+    *paused = victim.fabric.paused();
+    if (!*paused) victim.fabric.PauseAfter(MortalFabric::kNever, [] {});
+    Client& reader = Add();
+    reader.Open();
+    EXPECT_TRUE(reader.WriteWithin(kSoonUs, {1, 2}).ok());
+    CheckHistory();
+    return result.ok();
+  };
+  bool paused = false;
+  uint64_t decided = 0;
+  while (!committed(decided, MortalFabric::kNever / 2, &paused) && !HasFailure()) ++decided;
+  for (uint64_t of_heir = 0; of_heir == 0 || paused; ++of_heir) {
+    SCOPED_TRACE(of_heir);
+    committed(decided, of_heir, &paused);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(recovered, 5);
 }
 
 /// A lost client that could not be settled is tried again though the process opens no further session: also

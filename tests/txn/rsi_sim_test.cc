@@ -92,6 +92,7 @@ class Scenario {
       if (random() % 3 == 0) {
         mortal.BreakAfter(random() % 1'000, 1 + random() % 1'000,
                           static_cast<int64_t>(random() % 2 * random() % 200));
+        mortal.SetBreaksUnheard(random() % 2 == 0);
       }
       int of_session = churn ? 1 + static_cast<int>(random() % 15) : left;
       RecordCluster::Member tables(cluster_, mortal, member);

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "tests/txn/lent_reader.h"
 #include "tests/txn/record_cluster.h"
 #include "tests/txn/space_cluster.h"
 #include "tests/txn/table_audit.h"
@@ -20,9 +23,10 @@ namespace {
 
 constexpr uint32_t kVictim = 2;
 constexpr int64_t kPatienceNs = SlotWord::kPatienceUs * 1'000;
-/// Work requests of a commit of one row up to the one behind its lock, and up to its claim: the log and the
-/// timestamp; the slot's word, the ring's entry, the count of index changes, and the lock.
-constexpr uint64_t kUntilLocked = 6, kUntilClaim = 2;
+/// Work requests of a commit of one row up to its claim, the one behind its lock, and the one behind its
+/// decision: the log and the timestamp; the slot's word, the ring's entry, the count of index changes, and
+/// the lock; the row and the decision.
+constexpr uint64_t kUntilClaim = 2, kUntilLocked = 6, kUntilDecided = 8;
 
 /// Accounts 1 and 2, which the victim changes together, and 3, which others do.
 class StalledTest : public ::testing::Test {
@@ -53,6 +57,19 @@ class StalledTest : public ::testing::Test {
     return clock().NowNs() - begin_ns;
   }
 
+  /// All accounts that the reader's transaction sees, by a look at all blocks, which flips nothing.
+  static LentReader::Balances Scanned(Teller& reader) {
+    LentReader::Balances balances;
+    const absl::Status scanned = reader.session->Scan(reader.accounts, [&](std::span<const std::byte> row) {
+      Account account;
+      std::memcpy(&account, row.data(), sizeof(account));
+      balances.emplace(account.key, account.balance);
+      return true;
+    });
+    EXPECT_TRUE(scanned.ok()) << scanned;
+    return balances;
+  }
+
   std::unique_ptr<RecordCluster> cluster_;
   std::unique_ptr<Teller> teller_;
 };
@@ -73,8 +90,11 @@ TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
     fabric.PauseAfter(requests, [&] {
       EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
       ASSERT_TRUE(reader.session->Begin().ok());
+      const LentReader::Balances scanned = Scanned(reader);
       one = (*reader.Read(1))->balance;
       fourth = (*reader.Read(4)).has_value();
+      EXPECT_EQ(scanned.at(1), one);
+      EXPECT_EQ(scanned.contains(4), fourth);
       // Its rows are locked, or committed; nobody changes them without knowing which.
       ASSERT_TRUE(later.session->Begin().ok());
       other_wrote = later.Read(1).ok() && later.Update(1, 1'000).ok() && later.session->Commit().ok();
@@ -92,11 +112,14 @@ TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
     EXPECT_EQ(two, saw ? 150 : 100) << "half of a commit";
     EXPECT_EQ((*reader.Read(4)).has_value(), saw);
     EXPECT_EQ(fourth, saw);
-    if (result.ok()) EXPECT_EQ(saw, *result <= reader.session->snapshot());
-    if (!result.ok()) EXPECT_FALSE(saw) << result.status();
+    if (result.ok()) {
+      EXPECT_EQ(saw, *result <= reader.session->snapshot());
+    } else {
+      EXPECT_FALSE(saw) << result.status();
+    }
     skipped += !result.ok() && AbortReasonOf(result.status()) == AbortReason::kSkipped;
     helped += result.ok() && saw;
-    EXPECT_TRUE(other_wrote || !saw) << "who sees a commit may change its rows";
+    EXPECT_TRUE(other_wrote || !saw) << "a client that sees a commit may change its rows";
     // Whoever is told that his commit has happened finds it, and nothing else.
     const int64_t end = *later.BalanceOf(1);
     EXPECT_EQ(end, other_wrote ? 1'000 : result.ok() ? 50 : 100);
@@ -174,21 +197,216 @@ TEST_F(StalledTest, ALongCommitComesToItsEnd) {
   EXPECT_EQ(AbortReasonOf(slow.session->Commit().status()), AbortReason::kSkipped);
 }
 
-/// A timestamp that was taken and is not claimed is passed over; the claim that comes late is refused, and
-/// takes another.
-TEST_F(StalledTest, ALateClaimTakesAnotherTimestamp) {
+/// A client stands still before each of its verbs in turn, until others have passed it over, and goes on.
+/// What a transaction has seen then it sees at each later verb of the client, too, and to the end. If the
+/// client had taken a timestamp, and not claimed it, its claim is refused, and it takes another.
+TEST_F(StalledTest, WhatATransactionHasSeenStays) {
+  int late = 0;
+  for (uint64_t requests = 0;; ++requests) {
+    SCOPED_TRACE(requests);
+    Make();
+    MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+    Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
+    Prepare(victim);
+    ASSERT_TRUE(reader.session->Begin().ok());
+    const uint64_t before = reader.session->snapshot();
+    reader.session->Abort();
+    LentReader::Balances seen;
+    const std::function<void()> look_again = [&] {
+      EXPECT_EQ(Scanned(reader), seen);
+      fabric.PauseAfter(1, look_again);
+    };
+    fabric.PauseAfter(requests, [&] {
+      EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
+      ASSERT_TRUE(reader.session->Begin().ok());
+      seen = Scanned(reader);
+      fabric.PauseAfter(1, look_again);
+    });
+    const absl::StatusOr<uint64_t> result = victim.session->Commit();
+    fabric.PauseAfter(MortalFabric::kNever, [] {});
+    if (seen.empty()) break;
+    EXPECT_EQ(Scanned(reader), seen);
+    const bool saw = seen.contains(4);
+    if (result.ok()) {
+      EXPECT_EQ(saw, *result <= reader.session->snapshot());
+    } else {
+      EXPECT_FALSE(saw) << result.status();
+    }
+    // The other's timestamp, and the one that was passed over.
+    late += result.ok() && !saw && reader.session->snapshot() == before + 2;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(late, 0);
+}
+
+/// A reader has READ a locked block, and stands still before it asks the lock's holder. Meanwhile the holder
+/// ends this commit and begins the next one, so that its slot does not tell of the first any more.
+TEST_F(StalledTest, ABlockInDoubtIsReadAgainBehindItsHolder) {
+  constexpr int64_t kPauseUs = 100;
+  for (const bool lent : {false, true}) {
+    uint64_t requests = 0;
+    for (bool paused = true; paused; ++requests) {
+      SCOPED_TRACE(requests);
+      Make();
+      MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+      MortalFabric reader_fabric(cluster_->client(), MortalFabric::kNever);
+      Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4, reader_fabric);
+      LentReader lent_reader(*cluster_, 5, reader_fabric);
+      victim.Create(9, 1);
+      ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
+      bool decided = false, goes_on = false, over = false;
+      const auto wait_for = [&](const bool& what) {
+        while (!what) clock().SleepUntil(clock().After(kPauseUs));
+      };
+      fabric.PauseAfter(kUntilDecided, [&] {
+        decided = true;
+        wait_for(goes_on);
+      });
+      const auto thread = cluster_->client().StartThread("victim", [&] {
+        victim.Commits();
+        victim.Set(2, 7);
+        over = true;
+      });
+      wait_for(decided);
+      EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
+      ASSERT_TRUE(reader.session->Begin().ok());
+      reader_fabric.PauseAfter(requests, [&] {
+        goes_on = true;
+        wait_for(over);
+      });
+      if (lent) {
+        const auto balances = lent_reader.Read(reader.session->snapshot(), /*window=*/1, /*run=*/1);
+        ASSERT_TRUE(balances.ok()) << balances.status();
+        EXPECT_EQ(balances->at(1), 50);
+      } else {
+        EXPECT_EQ((*reader.Read(1))->balance, 50);
+      }
+      paused = reader_fabric.paused() && requests < 20;
+      if (!reader_fabric.paused()) reader_fabric.PauseAfter(MortalFabric::kNever, [] {});
+      goes_on = true;
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(requests, 4u);
+  }
+}
+
+/// A commit that was skipped may still write to indexes until all of it is taken back. A session that drops
+/// one waits for it.
+TEST_F(StalledTest, IndexesAreChangedBehindASkippedCommit) {
   MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
   Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
+  Teller changer(*cluster_, 5, cluster_->client(), {.own_commit_timeout_us = 50'000});
   victim.Create(9, 1);
-  Prepare(victim);
+  ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
+  fabric.PauseAfter(kUntilLocked, [&] {
+    EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
+    const absl::Status awaited = changer.session->AwaitCommits().status();
+    EXPECT_TRUE(absl::IsUnavailable(awaited)) << awaited;
+  });
+  EXPECT_EQ(AbortReasonOf(victim.session->Commit().status()), AbortReason::kSkipped);
+  const absl::Status awaited = changer.session->AwaitCommits().status();
+  EXPECT_TRUE(awaited.ok()) << awaited;
+}
+
+/// A client's claim comes late, so that it takes another timestamp. A session that changes an index has
+/// waited for the first one alone: the client must notice the change before it commits with the other.
+TEST_F(StalledTest, IndexesAreChangedBehindALateClaim) {
+  MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+  Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4), changer(*cluster_, 5);
+  victim.Create(9, 1);
+  ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
+  std::unique_ptr<fabric::Thread> thread;
+  const auto change = [&] {
+    thread = cluster_->client().StartThread("changer", [&] {
+      const absl::Status awaited = changer.session->AwaitCommits().status();
+      EXPECT_TRUE(awaited.ok()) << awaited;
+    });
+    clock().SleepUntil(clock().After(1'000));
+  };
   fabric.PauseAfter(kUntilClaim, [&] {
     EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
-    ASSERT_TRUE(reader.session->Begin().ok());
+    fabric.PauseAfter(kUntilLocked - kUntilClaim, change);
   });
-  const absl::StatusOr<uint64_t> result = victim.session->Commit();
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_GT(*result, reader.session->snapshot());
-  EXPECT_EQ((*reader.Read(1))->balance, 100);
+  const absl::Status result = victim.session->Commit().status();
+  ASSERT_NE(thread, nullptr);
+  thread.reset();
+  EXPECT_EQ(AbortReasonOf(result), AbortReason::kWriteWrite) << result;
+}
+
+/// A client that skips a stalled one may stand still itself, halfway.
+TEST_F(StalledTest, OneThatSkipsStandsStill) {
+  constexpr int64_t kPauseUs = 100;
+  int skipped = 0;
+  bool paused = true;
+  for (uint64_t requests = 0; paused; ++requests) {
+    SCOPED_TRACE(requests);
+    Make();
+    MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+    MortalFabric waiter_fabric(cluster_->client(), MortalFabric::kNever);
+    Teller victim(*cluster_, kVictim, fabric), waiter(*cluster_, 4, waiter_fabric), reader(*cluster_, 5);
+    victim.Create(9, 1);
+    ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
+    bool locked = false, goes_on = false, over = false;
+    const auto wait_for = [&](const bool& what) {
+      while (!what) clock().SleepUntil(clock().After(kPauseUs));
+    };
+    fabric.PauseAfter(kUntilLocked, [&] {
+      locked = true;
+      wait_for(goes_on);
+    });
+    const auto thread = cluster_->client().StartThread("victim", [&] {
+      skipped += !victim.session->Commit().ok();
+      over = true;
+    });
+    wait_for(locked);
+    waiter_fabric.PauseAfter(requests, [&] {
+      ASSERT_TRUE(reader.session->Begin().ok());
+      const LentReader::Balances seen = Scanned(reader);
+      goes_on = true;
+      wait_for(over);
+      EXPECT_EQ(Scanned(reader), seen);
+    });
+    teller_->Set(3, 101);
+    const Deadline deadline = clock().After(100'000);
+    while (waiter.BalanceOf(3) != 101 && !clock().Passed(deadline)) clock().SleepUntil(clock().After(1'000));
+    EXPECT_FALSE(clock().Passed(deadline));
+    paused = waiter_fabric.paused();
+    if (!paused) waiter_fabric.PauseAfter(MortalFabric::kNever, [] {});
+    goes_on = true;
+    wait_for(over);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(skipped, 1);
+}
+
+/// A commit that was taken back holds no snapshot up.
+TEST_F(StalledTest, AnAbortedCommitIsDone) {
+  Teller loser(*cluster_, kVictim), reader(*cluster_, 4);
+  ASSERT_TRUE(loser.session->Begin().ok() && loser.Read(1).ok() && loser.Update(1, 50).ok());
+  teller_->Set(1, 60);
+  EXPECT_EQ(AbortReasonOf(loser.session->Commit().status()), AbortReason::kWriteWrite);
+  EXPECT_LT(VisibleAfterNs(reader, 101), kPatienceNs / 10);
+}
+
+/// A commit of many rows takes longer, and is waited for accordingly.
+TEST_F(StalledTest, AClaimOfManyRowsIsWaitedForLonger) {
+  constexpr uint64_t kRows = 300;
+  MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+  Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
+  ASSERT_TRUE(victim.session->Begin().ok());
+  for (uint64_t i = 0; i < kRows; ++i) ASSERT_TRUE(victim.Insert(1'000 + i, 1).ok());
+  victim.Commits();
+  ASSERT_TRUE(victim.session->Begin().ok());
+  for (uint64_t i = 0; i < kRows; ++i) {
+    ASSERT_TRUE(victim.Read(1'000 + i).ok() && victim.Update(1'000 + i, 2).ok());
+  }
+  // Behind half of its locks.
+  fabric.PauseAfter(kRows / 2, [&] {
+    const int64_t visible_ns = VisibleAfterNs(reader, 101);
+    EXPECT_GT(visible_ns, kPatienceNs * 3 / 2);
+    EXPECT_LT(visible_ns, kPatienceNs * 3);
+  });
+  EXPECT_EQ(AbortReasonOf(victim.session->Commit().status()), AbortReason::kSkipped);
 }
 
 /// Many sessions at once, more than a bit vector has lanes.

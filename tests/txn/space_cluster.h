@@ -130,6 +130,9 @@ class MortalFabric final : public fabric::Fabric {
   uint64_t left() const { return left_; }
   void DieAfter(uint64_t requests) { left_ = requests; }
 
+  /// So many work requests later its user dies. The rest of that posting is lost on its way; requests to
+  /// other servers behind it still arrive.
+  void LoseAfter(uint64_t requests) { lose_in_ = requests; }
   /// So many work requests later the queue pair that gets the next one breaks, and again every `then`
   /// requests after that. What it got before takes effect, late unless `answered_us` have passed before the
   /// user notices.
@@ -138,6 +141,9 @@ class MortalFabric final : public fabric::Fabric {
     break_then_ = then;
     answered_us_ = answered_us;
   }
+  /// Whether BreakAfter's queue pair breaks as soon as the last request is posted, so that its user gets no
+  /// completion of it.
+  void SetBreaksUnheard(bool unheard) { breaks_unheard_ = unheard; }
   /// So many work requests later, before the next one is posted, its user stands still: `meanwhile` runs,
   /// once.
   void PauseAfter(uint64_t requests, std::function<void()> meanwhile) {
@@ -206,7 +212,14 @@ class MortalFabric final : public fabric::Fabric {
         return posted.ok() ? Post(batch.subspan(before.size())) : posted;
       }
       if (!fabric_.paused()) fabric_.pause_in_ -= batch.size();
-      if (batch.size() > fabric_.break_in_) {
+      if (batch.size() > fabric_.lose_in_) {
+        fabric_.dead_ = broken_ = true;
+        const auto before = batch.first(std::exchange(fabric_.lose_in_, kNever));
+        return before.empty() ? absl::OkStatus() : under_->Post(before);
+      }
+      fabric_.lose_in_ -= batch.size();
+      const bool last = fabric_.breaks_unheard_ && fabric_.break_in_ > 0 && batch.size() == fabric_.break_in_;
+      if (batch.size() > fabric_.break_in_ || last) {
         broken_ = true;
         ++fabric_.breaks_;
         const uint64_t posted = std::exchange(fabric_.break_in_, fabric_.break_then_);
@@ -249,9 +262,11 @@ class MortalFabric final : public fabric::Fabric {
   bool confirmed_ = true;
   uint64_t pause_in_ = 0;
   std::function<void()> meanwhile_;
+  uint64_t lose_in_ = kNever;
   uint64_t break_in_ = kNever;
   uint64_t break_then_ = kNever;
   int64_t answered_us_ = 0;
+  bool breaks_unheard_ = false;
   int breaks_ = 0;
   int connections_ = 0;
 };

@@ -64,12 +64,21 @@ class Auditor {
   }
   /// For good: who comes next has to take one that was recovered.
   void TakeFreeSlots() {
-    uint32_t held = 0, recovered = 0;
-    VisitOwners([&](uint32_t, SlotOwner owner) {
-      held += owner.held();
-      recovered += owner.state == SlotState::kRecovered;
-    });
-    for (uint32_t left = geometry_.clients_max() - held - recovered; left > 0; --left) ClaimSlot();
+    constexpr uint32_t kAtOnce = 1'024;
+    const SlotOwner taken{.member = tables_.member().value(), .state = SlotState::kUsed};
+    for (uint32_t client = 1; client <= geometry_.clients_max(); ++client) {
+      auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+      batch_.CompareAndSwap(*state_.Resolve(geometry_.slot(client) + kSlotOwnerOffset), SlotOwner{}.word(),
+                            taken.word(), old);
+      if (client % kAtOnce != 0 && client != geometry_.clients_max()) continue;
+      EXPECT_TRUE(batch_.Execute().ok());
+      batch_.Reset();
+    }
+    auto* const used = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+    *used = geometry_.clients_max();
+    batch_.Write(reinterpret_cast<const std::byte*>(used), 8, *state_.Resolve(kSlotsUsedOffset));
+    EXPECT_TRUE(batch_.Execute().ok());
+    batch_.Reset();
   }
   std::set<uint32_t> LivingClients() {
     std::set<uint32_t> living;
