@@ -34,6 +34,7 @@ struct RandomCasesResult {
   uint64_t empty = 0;                         // cases without any
   uint64_t too_slow = 0;                      // queries that took SQLite too long: others were drawn
   uint64_t not_understood = 0;                // likewise, which it refused
+  uint64_t timed_out = 0;                     // cases that took the engine too long
   std::map<std::string, uint64_t> refused;    // by SQLSTATE: cases that the engine's bounds ended
   std::map<std::string, uint64_t> by_fabric;  // cases
   double engine_s = 0, sqlite_s = 0, setup_s = 0;
