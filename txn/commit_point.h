@@ -24,7 +24,8 @@ class CommitPoint {
   CommitPoint(ExtentSpace& state, StateGeometry geometry, const ClientSlot& slot)
       : state_(state), geometry_(geometry), client_(slot.client), word_(slot.word) {}
 
-  /// The next claims are of a transaction with so many writes: how long others wait for it before they skip it.
+  /// The next claims are of a transaction with so many writes: how long others wait for it before they skip
+  /// it.
   void Expect(size_t writes);
   /// Claims `timestamp` when the batch is executed; again, if the one before was not used.
   absl::Status AddClaim(storage::VerbBatch& batch, uint64_t timestamp);

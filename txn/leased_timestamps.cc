@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "storage/record_block.h"
 #include "txn/session.h"
 
 namespace nam::txn {
@@ -31,7 +32,7 @@ absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHea
     }
     NAM_RETURN_IF_ERROR(AddReadEntries(batch, count));
     NAM_RETURN_IF_ERROR(batch.Execute());
-    next_ = now->next;
+    next_ = std::min(now->next, storage::kTimestampMask);
     watermark_ = now->watermark;
     snapshot_ = std::max(snapshot_, now->watermark);
     TakeEntries();

@@ -59,7 +59,7 @@ absl::Status RecordAllocator::AddReleaseSpent(storage::VerbBatch& batch) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word,
                          space_.Resolve(layout_.ChunkPosition(spent.chunk)));
     // Owner away, what is free or may be added; others may add to `freed` at the same time.
-    batch.FetchAdd(word, spent.freed - (uint64_t{client_} << 32),
+    batch.FetchAdd(word, ChunkWord::GiveBackAddend(client_, spent.freed),
                    reinterpret_cast<uint64_t*>(batch.Scratch(8)));
   }
   spent_.clear();
@@ -135,7 +135,7 @@ absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t cli
       NAM_ASSIGN_OR_RETURN(const storage::Channel::Target chunk,
                            space_.Resolve(layout_.ChunkPosition(layout_.ChunkNumber(extent, i))));
       // How many of its blocks are free is not known: enough to be looked through.
-      batch.FetchAdd(chunk, kFreedMin - (uint64_t{client} << 32), old);
+      batch.FetchAdd(chunk, ChunkWord::GiveBackAddend(client, kFreedMin), old);
       NAM_RETURN_IF_ERROR(batch.Execute());
     }
     batch.Reset(kept);

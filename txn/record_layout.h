@@ -24,26 +24,28 @@ inline constexpr uint32_t kFreedMin = kChunkRecords / 8;
 
 /// A chunk's word. Changed by CAS and FETCH_ADD.
 ///
-///     had 1 │ 0 16 │ owner 15 │ freed 32
+///     had 1 │ owner 15 │ freed 48
 ///
 /// Nobody's chunk has owner 0. `freed` counts the blocks that were given back, or whose rows were deleted,
-/// since an owner last looked; now and then it is too large.
+/// since an owner last looked. It is too large if rows are deleted and inserted again, as often as that may
+/// be: at a million a second it would reach the owner in nine years.
 class ChunkWord {
  public:
   constexpr explicit ChunkWord(uint64_t word) : word_(word) {}
   static constexpr ChunkWord OwnedBy(uint32_t client) {
-    return ChunkWord(uint64_t{1} << 63 | uint64_t{client} << 32);
+    return ChunkWord(uint64_t{1} << 63 | uint64_t{client} << kOwnerShift);
   }
   constexpr uint64_t word() const { return word_; }
   constexpr bool had() const { return word_ >> 63 != 0; }
-  constexpr uint32_t owner() const { return static_cast<uint32_t>(word_ >> 32) & 0x7fff; }
-  constexpr uint32_t freed() const { return static_cast<uint32_t>(word_); }
-  /// Given back: `freed` blocks of it are free.
-  constexpr ChunkWord GivenBack(uint32_t freed) const {
-    return ChunkWord(uint64_t{1} << 63 | (uint64_t{this->freed()} + freed));
+  constexpr uint32_t owner() const { return static_cast<uint32_t>(word_ >> kOwnerShift) & 0x7fff; }
+  constexpr uint64_t freed() const { return word_ & ((uint64_t{1} << kOwnerShift) - 1); }
+  /// Added to a chunk of `client`'s it gives it back: `freed` blocks more are free.
+  static constexpr uint64_t GiveBackAddend(uint32_t client, uint64_t freed) {
+    return freed - (uint64_t{client} << kOwnerShift);
   }
 
  private:
+  static constexpr int kOwnerShift = 48;
   uint64_t word_;
 };
 

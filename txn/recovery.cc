@@ -320,6 +320,12 @@ absl::StatusOr<std::vector<Recovery::Locked>> Recovery::FindLocked(uint32_t clie
       record.version = word.timestamp();
       record.slot = slot;
     }
+    for (uint32_t slot = 0; slot < geometry.slots; ++slot) {
+      const storage::VersionWord word(words[i * geometry.slots + slot]);
+      if (slot == record.slot || word.timestamp() == 0) continue;
+      const bool same = IndexEntry::TagOf(word.timestamp()) == IndexEntry::TagOf(record.version);
+      record.same_tag = record.same_tag || same;
+    }
     const bool reclaim = record.entry.reclaim();
     record.forward = !reclaim && record.version != 0 && fate.committing(record.version);
     record.frees = reclaim || (record.entry.insert() && !record.forward);
@@ -366,7 +372,8 @@ absl::StatusOr<size_t> Recovery::FinishTable(uint32_t client, RecordTable& table
 absl::Status Recovery::RemoveKeys(RecordTable& table, std::span<const Locked> locked) {
   std::vector<HashIndex::Removal> removals;
   for (const Locked& record : locked) {
-    if (!record.forward && record.version != 0) NAM_RETURN_IF_ERROR(RemoveIndexEntries(table, record));
+    const bool entered = !record.forward && record.version != 0 && !record.same_tag;
+    if (entered) NAM_RETURN_IF_ERROR(RemoveIndexEntries(table, record));
     if (record.frees) removals.push_back({.hash = record.entry.key_hash, .record = record.entry.number()});
   }
   const bool whole_index = table.index().space().CheckWhole().ok();

@@ -89,6 +89,8 @@ class Recovery {
     LogEntry entry;
     uint64_t version = 0;  // its timestamp; 0: none
     uint32_t slot = 0;     // where it is
+    bool same_tag =
+        false;  // in indexes, as an older version there: its client has found that, and made no entry
     bool forward = false;  // it is committed
     bool frees = false;    // the block becomes free
   };

@@ -56,6 +56,8 @@ absl::Status RsiSession::CommitWrites() {
   NAM_CHECK(writes_.size() <= kWritesMax, "statements have refused more");
   if (absl::Status status = PlaceInserts(); !status.ok()) return End(status);
   if (absl::Status status = Announce(); !status.ok()) return End(status);
+  if (timestamps_->taken() > storage::kTimestampMask)
+    return End(absl::ResourceExhaustedError("the cluster has no timestamps left: they have 48 bits"));
   if (absl::Status status = JudgeSought(); !status.ok()) {
     if (absl::Status skipped = timestamps_->AddSkip(batch_); !skipped.ok()) return End(skipped);
     return End(status);

@@ -13,15 +13,17 @@ namespace {
 
 using storage::RecordHeader;
 
-constexpr uint32_t kTagsTried = 16;
 constexpr uint64_t kNewest = storage::kTimestampMask;
 
 }  // namespace
 
 // The count was READ behind the claim. Whoever changes an index counts first, and then waits for all claims
-// that the slots show; a later claim has seen the new count.
+// that the slots show; a later claim has seen the new count, and asks the catalog what has changed before it
+// makes its entries.
 absl::Status RsiSession::CheckIndexChanges() {
   if (*index_changes_seen_ == index_changes_) return absl::OkStatus();
+  const absl::Status refreshed = RefreshIndexes();
+  if (refreshed.ok() || channel_->broken()) return refreshed;
   indexes_stale_ = true;
   return AbortStatus(AbortReason::kWriteWrite, "indexes were made or dropped meanwhile");
 }
@@ -43,18 +45,17 @@ absl::Status RsiSession::ClaimIndexEntries() {
 absl::Status RsiSession::Enter(TableIndex& index, const PendingWrite& write) {
   Entered entered{.index = &index, .write = &write, .key = index.KeyOf(write.row)};
   if (write.before != nullptr && index.KeyOf(write.before) == entered.key) return absl::OkStatus();
-  for (uint32_t i = 0; i < kTagsTried; ++i) {
-    entered.entry = IndexEntry(write.record, IndexEntry::TagOf(timestamp_ + i)).word();
-    const absl::StatusOr<bool> inserted = index.entries().Insert(entered.key.view(), entered.entry);
-    if (absl::IsAborted(inserted.status())) {
-      return AbortStatus(AbortReason::kWriteWrite, std::string(inserted.status().message()));
-    }
-    NAM_RETURN_IF_ERROR(inserted.status());
-    if (!*inserted) continue;
-    entered_.push_back(entered);
-    return absl::OkStatus();
+  entered.entry = IndexEntry(write.record, IndexEntry::TagOf(timestamp_)).word();
+  const absl::StatusOr<bool> inserted = index.entries().Insert(entered.key.view(), entered.entry);
+  if (absl::IsAborted(inserted.status())) {
+    return AbortStatus(AbortReason::kWriteWrite, std::string(inserted.status().message()));
   }
-  return absl::InternalError("a record has more entries with one key than there can be");
+  NAM_RETURN_IF_ERROR(inserted.status());
+  if (!*inserted) {
+    return AbortStatus(AbortReason::kWriteWrite, "an entry of an older version has the same tag");
+  }
+  entered_.push_back(entered);
+  return absl::OkStatus();
 }
 
 absl::Status RsiSession::JudgeIndexRivals(const Entered& entered) {

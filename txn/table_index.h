@@ -23,8 +23,10 @@ namespace nam::txn {
 ///
 ///     record 40 │ tag 24
 ///
-/// Whoever adds an entry gives it a tag that no other entry of this key and record has, so taking it away
-/// again takes away nobody else's. Entries of one record with one key stand side by side.
+/// The tag comes from the timestamp of the version that the entry was made for, and no other entry of this
+/// key and record has it: if one has, of an older version, the commit is to be tried again with another
+/// timestamp. So taking an entry away takes away nobody else's. Entries of one record with one key stand side
+/// by side.
 class IndexEntry {
  public:
   /// Of entries that CREATE INDEX made, of rows that were there.

@@ -76,5 +76,17 @@ TEST_F(RecordAllocatorTest, ExtentsAreLookedThroughInLittleScratchMemory) {
   EXPECT_TRUE(RecordAllocator(space, layout_, 2).Allocate(batch).ok());
 }
 
+/// However often rows of a chunk are deleted, nobody else comes to be its owner by that.
+TEST(ChunkWord, WhatIsFreedDoesNotReachTheOwner) {
+  constexpr uint32_t kClient = 77;
+  uint64_t word = ChunkWord::OwnedBy(kClient).word() + (uint64_t{1} << 40);
+  EXPECT_EQ(ChunkWord(word).owner(), kClient);
+  EXPECT_EQ(ChunkWord(word).freed(), uint64_t{1} << 40);
+  word += ChunkWord::GiveBackAddend(kClient, 3);
+  EXPECT_EQ(ChunkWord(word).owner(), 0u);
+  EXPECT_TRUE(ChunkWord(word).had());
+  EXPECT_EQ(ChunkWord(word).freed(), (uint64_t{1} << 40) + 3);
+}
+
 }  // namespace
 }  // namespace nam::txn

@@ -173,6 +173,9 @@ class RecordCluster {
     fabric::RegionDirectory& directory() override { return *this; }
     MemberId member() override { return MemberId(id_); }
     absl::StatusOr<TableDescription> Find(const std::string& name) override {
+      if (before_find_ != nullptr) {
+        if (absl::Status status = before_find_(); !status.ok()) return status;
+      }
       const std::lock_guard lock(cluster_.mutex_);
       for (const TableDescription& table : cluster_.tables_) {
         if (table.name == name) return table;
@@ -213,6 +216,7 @@ class RecordCluster {
     /// They run first, and may fail the call.
     void BeforeAll(std::function<absl::Status()> hook) { before_all_ = std::move(hook); }
     void BeforeFence(std::function<absl::Status()> hook) { before_fence_ = std::move(hook); }
+    void BeforeFind(std::function<absl::Status()> hook) { before_find_ = std::move(hook); }
 
    private:
     static constexpr uint32_t kJoinedAgain = 1'000;
@@ -224,7 +228,7 @@ class RecordCluster {
     fabric::Fabric& fabric_;
     std::atomic<uint32_t> id_;
     std::function<void()> attempt_;
-    std::function<absl::Status()> before_all_, before_fence_;
+    std::function<absl::Status()> before_all_, before_fence_, before_find_;
   };
 
  private:

@@ -312,6 +312,23 @@ TEST_P(RsiSessionTest, TheRingOfTimestampsGoesRound) {
   EXPECT_EQ(Teller(cluster_, 2).BalanceOf(1), commits) << "who comes late";
 }
 
+/// What is committed by then can be read.
+TEST_P(RsiSessionTest, TimestampsComeToTheirEnd) {
+  if (std::get<1>(GetParam()) == TimestampKind::kBitVector) GTEST_SKIP() << "its rows end elsewhere";
+  cluster_.SetLastTimestamp(storage::kTimestampMask - 2);
+  Teller a(cluster_, 1);
+  a.Create(1, 1);
+  a.Set(1, 2);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(a.session->Begin().ok());
+    EXPECT_EQ((*a.Read(1))->balance, 2);
+    ASSERT_TRUE(a.Update(1, 3).ok());
+    const absl::Status refused = a.session->Commit().status();
+    EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  }
+  EXPECT_EQ(Teller(cluster_, 2).BalanceOf(1), 2);
+}
+
 TEST_P(RsiSessionTest, ManyRowsGrowTheTable) {
   Teller a(cluster_, 1);
   constexpr uint64_t kRows = 20'000;
