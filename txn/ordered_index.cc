@@ -59,7 +59,7 @@ OrderedIndex::OrderedIndex(storage::VerbBatch& batch, ExtentSpace space, Ordered
   NAM_CHECK(shape.key_bytes > 0 && shape.key_bytes <= kOrderedKeyBytesMax);
   // Four entries of an inner node, so that both halves of a split have one.
   NAM_CHECK(shape.payload_bytes % 64 == 0 && shape.payload_bytes >= 6 * (shape.entry_bytes() + 8) + 16);
-  NAM_CHECK(options_.owner < 1 << 15);
+  NAM_CHECK(options_.owner < uint32_t{1} << 31);
 }
 
 absl::StatusOr<bool> OrderedIndex::Insert(std::span<const std::byte> key, uint64_t value) {
@@ -268,7 +268,7 @@ absl::Status OrderedIndex::AwaitLock(const Found& found, Wait& wait) {
   if (found.header != wait.header) wait = {.header = found.header, .since_ns = now_ns};
   const int64_t waited_us = (now_ns - wait.since_ns) / 1000;
   if (waited_us >= options_.lock_patience_us) {
-    const uint16_t owner = ordered_header::Owner(found.header);
+    const uint32_t owner = ordered_header::Owner(found.header);
     const absl::Status gone = options_.confirm_gone
                                   ? options_.confirm_gone(owner)
                                   : absl::UnavailableError("nobody can tell whether it lives");
@@ -280,7 +280,8 @@ absl::Status OrderedIndex::AwaitLock(const Found& found, Wait& wait) {
     }
     if (waited_us >= options_.lock_timeout_us) {
       return absl::UnavailableError(absl::StrFormat("client %d holds a node of the index for %d ms: %s",
-                                                    owner, waited_us / 1000, std::string(gone.message())));
+                                                    ordered_header::ClientOf(owner), waited_us / 1000,
+                                                    std::string(gone.message())));
     }
   }
   if (++wait.tries > kEagerTries) {

@@ -19,15 +19,15 @@ namespace nam::txn {
 
 struct OrderedIndexOptions {
   OrderedShape shape;
-  /// Who this client is in the locks of nodes; 15 bits.
-  uint16_t owner = 0;
+  /// Who this client is in the locks of nodes: ordered_header::OwnerOf.
+  uint32_t owner = 0;
   /// A lock that stands for so long is asked about …
   int64_t lock_patience_us = 20'000;
   /// … and after so long what waits for it fails with UNAVAILABLE.
   int64_t lock_timeout_us = 2'000'000;
   /// OK: `owner` is gone, and nothing that it has posted changes memory any more. Then the index takes its
   /// lock back; anybody may. Else the lock is waited for. May be empty.
-  std::function<absl::Status(uint16_t owner)> confirm_gone;
+  std::function<absl::Status(uint32_t owner)> confirm_gone;
   /// Of inner nodes kept by this client.
   size_t cached_nodes_max = 8192;
 };

@@ -15,8 +15,8 @@ namespace nam::txn {
 /// says which one is current. So a writer never touches what readers use, and one that dies leaves a whole
 /// node.
 ///
-///     header    unlocked   0 │ – (15)        │ version (48)         64 bytes, of which the first word counts
-///               locked     1 │ owner id (15) │ version (48)
+///     header    unlocked   0 │ – (31)                     │ version (32)   64 bytes, of which the first word
+///               locked     1 │ client (15) │ session (16) │ version (32)   counts
 ///     copy 0    current while the version is even
 ///     copy 1    current while it is odd
 ///
@@ -25,25 +25,34 @@ namespace nam::txn {
 ///               high: entries here are smaller (if bounded)
 ///               entries, sorted: level 0: key, value; above: key, value, number of the child
 ///
-/// All zeroes are an empty leaf, without a bound. A lock that a dead owner left is taken back by raising the
-/// version by two: the same copy is current, and a late CAS of anybody fails.
+/// A lock names its session, too (the low bits of its number), so that who has the client's slot after it is
+/// not taken for its owner. All zeroes are an empty leaf, without a bound. A lock that a dead owner left is
+/// taken back by raising the version by two: the same copy is current, and a late CAS of anybody fails.
 namespace ordered_header {
 
 inline constexpr uint64_t kBytes = 64;
 inline constexpr uint64_t kLocked = uint64_t{1} << 63;
-inline constexpr int kVersionBits = 48;
+inline constexpr int kVersionBits = 32;
+inline constexpr int kSessionBits = 16;
 inline constexpr uint64_t kVersionMask = (uint64_t{1} << kVersionBits) - 1;
 
 inline bool IsLocked(uint64_t header) {
   return (header & kLocked) != 0;
 }
-inline uint16_t Owner(uint64_t header) {
-  return static_cast<uint16_t>((header & ~kLocked) >> kVersionBits);
+/// 31 bits, of a lock.
+inline uint32_t OwnerOf(uint32_t client, uint32_t session) {
+  return client << kSessionBits | (session & ((1u << kSessionBits) - 1));
+}
+inline uint32_t ClientOf(uint32_t owner) {
+  return owner >> kSessionBits;
+}
+inline uint32_t Owner(uint64_t header) {
+  return static_cast<uint32_t>((header & ~kLocked) >> kVersionBits);
 }
 inline uint64_t Version(uint64_t header) {
   return header & kVersionMask;
 }
-inline uint64_t Locked(uint16_t owner, uint64_t version) {
+inline uint64_t Locked(uint32_t owner, uint64_t version) {
   return kLocked | uint64_t{owner} << kVersionBits | version;
 }
 inline uint64_t Unlocked(uint64_t version) {

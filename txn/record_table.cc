@@ -9,29 +9,30 @@ namespace nam::txn {
 
 absl::StatusOr<std::unique_ptr<RecordTable>> RecordTable::Open(const TableDescription& description,
                                                                storage::Channel& channel,
-                                                               storage::VerbBatch& batch, uint32_t client,
+                                                               storage::VerbBatch& batch,
+                                                               const ClientSlot& slot,
                                                                TableIndex::ConfirmGone confirm_gone) {
   NAM_ASSIGN_OR_RETURN(ExtentSpace records,
                        ExtentSpace::Open(channel, description.records, description.extent_bytes));
   NAM_ASSIGN_OR_RETURN(ExtentSpace index,
                        ExtentSpace::Open(channel, description.index, description.index_extent_bytes));
   std::unique_ptr<RecordTable> table(new RecordTable(description, batch, std::move(records), std::move(index),
-                                                     client, std::move(confirm_gone)));
+                                                     slot, std::move(confirm_gone)));
   NAM_RETURN_IF_ERROR(table->SetIndexes(description.indexes));
   return table;
 }
 
 RecordTable::RecordTable(const TableDescription& description, storage::VerbBatch& batch, ExtentSpace records,
-                         ExtentSpace index, uint32_t client, TableIndex::ConfirmGone confirm_gone)
+                         ExtentSpace index, const ClientSlot& slot, TableIndex::ConfirmGone confirm_gone)
     : description_(description),
       layout_(RecordLayout::Of(storage::RecordGeometry::Of(description.row_bytes, description.versions),
                                description.extent_bytes)),
       batch_(batch),
       space_(std::move(records)),
       blocks_(space_, layout_, batch, description.name),
-      allocator_(space_, layout_, client),
+      allocator_(space_, layout_, slot.client),
       index_(batch, std::move(index), description.index_root_bits),
-      client_(client),
+      index_owner_(ordered_header::OwnerOf(slot.client, slot.owner.session)),
       confirm_gone_(std::move(confirm_gone)) {}
 
 absl::Status RecordTable::SetIndexes(std::span<const IndexDescription> indexes) {
@@ -44,7 +45,7 @@ absl::Status RecordTable::SetIndexes(std::span<const IndexDescription> indexes) 
   for (size_t i = 0; i < indexes.size(); ++i) {
     if (known(indexes[i]) != indexes_.end()) continue;
     NAM_ASSIGN_OR_RETURN(now[i],
-                         TableIndex::Open(indexes[i], batch_.channel(), batch_, client_, confirm_gone_));
+                         TableIndex::Open(indexes[i], batch_.channel(), batch_, index_owner_, confirm_gone_));
   }
   for (size_t i = 0; i < indexes.size(); ++i) {
     if (now[i] == nullptr) now[i] = std::move(*known(indexes[i]));

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/verb_batch.h"
+#include "txn/client_slot.h"
 #include "txn/extent_space.h"
 #include "txn/hash_index.h"
 #include "txn/record_allocator.h"
@@ -23,7 +24,7 @@ class RecordTable {
  public:
   static absl::StatusOr<std::unique_ptr<RecordTable>> Open(const TableDescription& description,
                                                            storage::Channel& channel,
-                                                           storage::VerbBatch& batch, uint32_t client,
+                                                           storage::VerbBatch& batch, const ClientSlot& slot,
                                                            TableIndex::ConfirmGone confirm_gone);
   /// As the catalog says now: those that are new are opened, those that are gone are closed.
   absl::Status SetIndexes(std::span<const IndexDescription> indexes);
@@ -64,7 +65,7 @@ class RecordTable {
 
  private:
   RecordTable(const TableDescription& description, storage::VerbBatch& batch, ExtentSpace records,
-              ExtentSpace index, uint32_t client, TableIndex::ConfirmGone confirm_gone);
+              ExtentSpace index, const ClientSlot& slot, TableIndex::ConfirmGone confirm_gone);
 
   const TableDescription description_;
   const RecordLayout layout_;
@@ -73,7 +74,7 @@ class RecordTable {
   const RecordBlocks blocks_;
   RecordAllocator allocator_;
   HashIndex index_;
-  const uint32_t client_;
+  const uint32_t index_owner_;  // in locks of nodes
   const TableIndex::ConfirmGone confirm_gone_;
   std::vector<std::unique_ptr<TableIndex>> indexes_;
 };

@@ -72,10 +72,14 @@ absl::StatusOr<bool> Recovery::FenceOwner(uint32_t client, uint64_t* owner_word)
   return true;
 }
 
-absl::Status Recovery::ConfirmGone(uint32_t client) {
+absl::Status Recovery::ConfirmGone(uint32_t owner) {
+  const uint32_t client = ordered_header::ClientOf(owner);
+  if (client == 0 || client > geometry_.clients_max()) return absl::InternalError("there is no such client");
   uint64_t owner_word = 0;
   NAM_ASSIGN_OR_RETURN(const bool gone, FenceOwner(client, &owner_word));
-  return gone ? absl::OkStatus() : absl::FailedPreconditionError("it is alive");
+  const uint32_t session = SlotOwner::FromWord(owner_word).session;
+  if (gone || ordered_header::OwnerOf(client, session) != owner) return absl::OkStatus();
+  return absl::FailedPreconditionError("it is alive");
 }
 
 absl::StatusOr<bool> Recovery::TakeOver(uint32_t client) {

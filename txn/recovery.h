@@ -52,8 +52,9 @@ class Recovery {
   /// True: the slot's former client holds nothing any more. False: it is alive, or somebody else recovers it,
   /// or it was asked about a moment ago.
   absl::StatusOr<bool> TryRecover(uint32_t client);
-  /// OK: the client can change nothing any more, whether it has been recovered or not.
-  absl::Status ConfirmGone(uint32_t client);
+  /// OK: who holds a node of an index (ordered_header::OwnerOf) can change nothing any more, whether it has
+  /// been recovered or not. Its slot may be another session's by now.
+  absl::Status ConfirmGone(uint32_t owner);
   /// All clients of members that are gone, and those that are lost; how many there were.
   absl::StatusOr<int> RecoverAll();
 

@@ -164,8 +164,8 @@ absl::StatusOr<RecordTable*> RsiSession::TableOf(const TableDescription& descrip
     if (table->description().allocation == description.allocation) return table.get();
   }
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RecordTable> table,
-                       RecordTable::Open(Own(description), *channel_, batch_, slot_.client,
-                                         [this](uint16_t client) { return recovery_->ConfirmGone(client); }));
+                       RecordTable::Open(Own(description), *channel_, batch_, slot_,
+                                         [this](uint32_t owner) { return recovery_->ConfirmGone(owner); }));
   RecordTable* const opened = table.get();
   opened->allocator().SetHooks(
       [this, opened](std::span<const uint64_t> records, std::vector<uint64_t>& freed) {

@@ -19,14 +19,14 @@ int ComparePrefix(const IndexKey& key, std::span<const std::byte> bound) {
 
 absl::StatusOr<std::unique_ptr<TableIndex>> TableIndex::Open(const IndexDescription& description,
                                                              storage::Channel& channel,
-                                                             storage::VerbBatch& batch, uint32_t client,
+                                                             storage::VerbBatch& batch, uint32_t owner,
                                                              ConfirmGone confirm_gone) {
   NAM_ASSIGN_OR_RETURN(ExtentSpace space,
                        ExtentSpace::Open(channel, description.extents, description.extent_bytes));
   OrderedIndexOptions options;
   options.shape.key_bytes = description.key_bytes;
   options.shape.payload_bytes = OrderedPayloadBytes(description.key_bytes);
-  options.owner = static_cast<uint16_t>(client);
+  options.owner = owner;
   options.confirm_gone = std::move(confirm_gone);
   return std::unique_ptr<TableIndex>(
       new TableIndex(description, batch, std::move(space), std::move(options)));

@@ -66,10 +66,10 @@ struct IndexKey {
 /// its key.
 class TableIndex {
  public:
-  using ConfirmGone = std::function<absl::Status(uint16_t client)>;
+  using ConfirmGone = std::function<absl::Status(uint32_t owner)>;
   static absl::StatusOr<std::unique_ptr<TableIndex>> Open(const IndexDescription& description,
                                                           storage::Channel& channel,
-                                                          storage::VerbBatch& batch, uint32_t client,
+                                                          storage::VerbBatch& batch, uint32_t owner,
                                                           ConfirmGone confirm_gone);
 
   const IndexDescription& description() const { return description_; }

@@ -16,8 +16,8 @@
 ///     512        how often indexes were made or dropped         FETCH_ADD
 ///     576        the highest client slot that was ever used     CAS, upwards
 ///     4096       16,384 client slots, 64 bytes each; client 0 is nobody
-///     then       8 MiB for the timestamps, of one kind:
-///                leased: the ring, 1,048,576 entries of 8 bytes CAS
+///     then       4 MiB for the timestamps, of one kind:
+///                leased: the ring, 524,288 entries of 8 bytes   CAS
 ///                bitvector: 120 rows of 512 bits                FETCH_ADD by the lane's client
 ///                           at 8,192: a word for each lane      CAS
 ///
@@ -52,9 +52,9 @@ inline constexpr uint64_t kClientsOffset = 4'096;
 inline constexpr uint32_t kClientSlotBytes = 64;
 /// Client ids have 15 bits wherever they are written. The bit vector has a lane for each of the first only.
 inline constexpr uint32_t kClientSlots = 16'384;
-/// What may be given out while one claim holds snapshots back: a million commits a second for as long as its
-/// patience lasts.
-inline constexpr uint64_t kRingEntries = uint64_t{1} << 20;
+/// What may be given out while one claim holds snapshots back: a quarter of a million commits a second for as
+/// long as the longest patience lasts. More would make the state too large for regions of 8 MiB.
+inline constexpr uint64_t kRingEntries = uint64_t{1} << 19;
 inline constexpr uint64_t kBitRows = 120;
 inline constexpr uint64_t kBitLanes = 512;
 inline constexpr uint64_t kBitRowBytes = kBitLanes / 8;
@@ -236,7 +236,7 @@ class StateGeometry {
  private:
   uint32_t clients_max_;
 };
-inline constexpr uint64_t kStateBytes = uint64_t{16} << 20;
+inline constexpr uint64_t kStateBytes = uint64_t{8} << 20;
 static_assert(kClientSlots <= 1u << 15);
 static_assert(StateGeometry::ring() + kRingEntries * 8 <= kStateBytes);
 

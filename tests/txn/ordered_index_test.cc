@@ -92,7 +92,7 @@ class OrderedIndexTest : public ::testing::TestWithParam<fabric::Kind> {
   /// A dozen entries a node.
   static OrderedIndexOptions Small(int owner, uint32_t key_bytes = 8) {
     return {.shape = {.key_bytes = key_bytes, .payload_bytes = (12 * (key_bytes + 16) + 63) / 64 * 64},
-            .owner = static_cast<uint16_t>(owner),
+            .owner = static_cast<uint32_t>(owner),
             .lock_timeout_us = 20'000'000};
   }
 };
@@ -216,7 +216,7 @@ TEST_P(OrderedIndexTest, ScansAreCompleteWhileOthersInsertAndRemove) {
 TEST(OrderedIndexDeathTest, OthersFinishASplit) {
   constexpr uint16_t kDying = 7;
   OrderedIndexOptions options{.shape = {.key_bytes = 8, .payload_bytes = 256}, .lock_patience_us = 1};
-  options.confirm_gone = [](uint16_t owner) {
+  options.confirm_gone = [](uint32_t owner) {
     return owner == kDying ? absl::OkStatus() : absl::UnavailableError("it lives");
   };
   // 14 entries fit a leaf, 9 an inner node: the leaf that is the root splits, another leaf, the inner node
@@ -265,7 +265,7 @@ TEST(OrderedIndexDeathTest, NothingIsLostWhileClientsDie) {
          .faults = {.delay_probability = 0.2, .delay_ns_max = 20'000, .torn_operation = 0.2}});
     std::set<uint16_t> gone;  // one thread at a time runs in a simulated world
     OrderedIndexOptions options{.shape = {.key_bytes = 8, .payload_bytes = 256}, .lock_patience_us = 1};
-    options.confirm_gone = [&gone](uint16_t owner) {
+    options.confirm_gone = [&gone](uint32_t owner) {
       return gone.contains(owner) ? absl::OkStatus() : absl::UnavailableError("it may live");
     };
     TreeClient last(cluster, options);
@@ -275,7 +275,7 @@ TEST(OrderedIndexDeathTest, NothingIsLostWhileClientsDie) {
     RunThreads(cluster, 4, [&](int self) {
       std::mt19937_64 random(seed * 4 + static_cast<uint64_t>(self));
       OrderedIndexOptions own = options;
-      own.owner = static_cast<uint16_t>((self + 1) * 1000);
+      own.owner = static_cast<uint32_t>((self + 1) * 1000);
       for (uint64_t key = static_cast<uint64_t>(self); key < 600; ++own.owner) {
         MortalFabric mortal(cluster.client(), 1 + random() % 150);
         {
@@ -345,8 +345,8 @@ TEST(OrderedIndexDeathTest, MissingSeparatorsAreRepaired) {
 TEST(OrderedIndexLimitsTest, ALivingOwnersLockIsWaitedForAndNotTaken) {
   SpaceCluster cluster({.kind = fabric::Kind::kSim});
   OrderedIndexOptions options{.lock_timeout_us = 100'000};
-  options.confirm_gone = [](uint16_t owner) {
-    EXPECT_EQ(owner, 7);
+  options.confirm_gone = [](uint32_t owner) {
+    EXPECT_EQ(owner, ordered_header::OwnerOf(7, 3));
     return absl::UnavailableError("its lease runs");
   };
   TreeClient living(cluster, options);
@@ -354,7 +354,7 @@ TEST(OrderedIndexLimitsTest, ALivingOwnersLockIsWaitedForAndNotTaken) {
   ASSERT_TRUE(living.Insert(1, 1));
   {
     OrderedIndexOptions stopped_options = options;
-    stopped_options.owner = 7;
+    stopped_options.owner = ordered_header::OwnerOf(7, 3);
     MortalFabric mortal(cluster.client(), 4);  // after the lock
     TreeClient stopped(cluster, mortal, stopped_options);
     EXPECT_FALSE(stopped.index.Insert(KeyOf(2, 8), 2).ok());
@@ -387,7 +387,7 @@ TEST(OrderedIndexLoadTest, AMillionKeysByFourClientsAreThereOnce) {
   SpaceCluster cluster({.extent_bytes = 1 << 20, .extents_max = 256});
   ASSERT_TRUE(TreeClient(cluster, {.owner = 9}).index.Create().ok());
   RunThreads(cluster, 4, [&](int self) {
-    TreeClient client(cluster, {.owner = static_cast<uint16_t>(self), .lock_timeout_us = 20'000'000});
+    TreeClient client(cluster, {.owner = static_cast<uint32_t>(self), .lock_timeout_us = 20'000'000});
     // An odd factor makes a permutation of 2^64 numbers.
     for (uint64_t i = static_cast<uint64_t>(self); i < kKeys; i += 4) {
       ASSERT_TRUE(client.Insert(i * 0x9e3779b97f4a7c15, i));

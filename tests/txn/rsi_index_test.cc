@@ -5,6 +5,7 @@
 #include "tests/txn/clerk.h"
 #include "tests/txn/indexed_rows.h"
 #include "tests/txn/space_cluster.h"
+#include "tests/txn/table_audit.h"
 #include "txn/rsi_session.h"
 #include "txn/table_index.h"
 
@@ -240,6 +241,38 @@ TEST_P(RsiIndexTest, ATableThatWasDroppedIsNotRead) {
     ASSERT_TRUE(status.ok()) << status;
   }
   EXPECT_EQ(fabric.connections(), connections) << "something failed, and the session was replaced";
+}
+
+/// A client dies in mid-commit, at every verb in turn, and has perhaps locked a node of the index. Somebody
+/// else has its slot, and lives, when the node is wanted.
+TEST(RsiIndex, WhoHasTheSlotOfADeadOwnerDoesNotHoldItsNodes) {
+  constexpr uint32_t kVictim = 2, kSuccessor = 7;
+  bool finished = false;
+  for (uint64_t requests = 4; !finished; ++requests) {
+    SCOPED_TRACE(requests);
+    RecordCluster cluster({.kind = fabric::Kind::kSim});
+    cluster.AddTable("items", {.row_bytes = sizeof(Item)});
+    cluster.SetUsable("items", cluster.AddIndex("items", ByGroup()), 1);
+    uint32_t slot = 0;
+    RecordCluster::Member member(cluster, cluster.client(), 5);
+    Auditor auditor(member, TimestampKind::kLeased);
+    {
+      MortalFabric mortal(cluster.client(), MortalFabric::kNever);
+      Clerk victim(cluster, kVictim, mortal);
+      slot = auditor.ClientOf(MemberId(kVictim));
+      ASSERT_TRUE(victim.session->Begin().ok() && victim.Insert(ItemOf(1, 3, nullptr)).ok());
+      mortal.DieAfter(requests);
+      finished = victim.session->Commit().ok() && !mortal.dead();
+      mortal.DieAfter(0);
+    }
+    cluster.SetDead(MemberId(kVictim));
+    auditor.TakeFreeSlots();
+    ASSERT_TRUE(auditor.Recover(slot));
+    Clerk successor(cluster, kSuccessor);
+    ASSERT_EQ(auditor.ClientOf(MemberId(kSuccessor)), slot);
+    EXPECT_TRUE(successor.Put(ItemOf(2, 4, nullptr)).ok());
+    if (HasFailure()) return;
+  }
 }
 
 TEST_P(RsiIndexTest, FillingWhileOthersWrite) {

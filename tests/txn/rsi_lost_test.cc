@@ -99,7 +99,7 @@ class RsiLost : public ::testing::TestWithParam<std::tuple<TimestampKind, int64_
     cluster_.reset();
     RecordCluster::Options options{
         .kind = fabric::Kind::kSim, .seed = seed, .timestamps = std::get<0>(GetParam())};
-    options.memory_bytes = uint64_t{28} << 20;
+    options.memory_bytes = uint64_t{20} << 20;
     options.servers = servers;
     options.log_server = servers == 2 ? 1 : servers;
     // What a broken connection leaves under way arrives after the next ones are made.

@@ -64,7 +64,7 @@ class Scenario {
                                                Fetches fetches) {
     std::mt19937_64 random(seed ^ 0x5eed);
     RecordCluster::Options options{.kind = fabric::Kind::kSim, .seed = seed, .timestamps = timestamps};
-    options.memory_bytes = uint64_t{28} << 20;
+    options.memory_bytes = uint64_t{20} << 20;
     options.faults.delay_probability = random() % 3 == 0 ? 0.0 : 0.1;
     options.faults.delay_ns_max = 20'000;
     // Few keys: a broken rule is to be found soon.

@@ -52,7 +52,7 @@ class Bank {
   static RecordCluster::Options ClusterOptions(TimestampKind timestamps, uint64_t seed) {
     std::mt19937_64 random(seed ^ 0xba2c);
     RecordCluster::Options options{.kind = fabric::Kind::kSim, .seed = seed, .timestamps = timestamps};
-    options.memory_bytes = uint64_t{28} << 20;
+    options.memory_bytes = uint64_t{20} << 20;
     options.faults.delay_probability = random() % 3 == 0 ? 0.0 : 0.1;
     options.faults.delay_ns_max = 20'000;
     options.faults.torn_operation = random() % 3 == 0 ? 0.0 : 0.3;

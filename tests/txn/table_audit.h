@@ -168,8 +168,8 @@ class Auditor {
     for (const auto& table : open_) {
       if (table->description().allocation == description.allocation) return table.get();
     }
-    auto table = RecordTable::Open(description, *channel_, batch_, client_,
-                                   [this](uint16_t client) { return recovery_.ConfirmGone(client); });
+    auto table = RecordTable::Open(description, *channel_, batch_, slot_,
+                                   [this](uint32_t owner) { return recovery_.ConfirmGone(owner); });
     if (!table.ok()) return table.status();
     open_.push_back(*std::move(table));
     return open_.back().get();
