@@ -196,8 +196,8 @@ class SlotWord {
   }
   /// How long others wait before they skip it.
   constexpr int64_t patience_us() const { return kPatienceUs << (word_ >> 58 & 15); }
-  static constexpr int64_t kPatienceUs = 4'000;  // a busy machine deschedules a thread for as long
-  static constexpr uint32_t kPatienceMax = 9;    // 2 s, about a lease
+  static constexpr int64_t kPatienceUs = 10'000;  // some time slices of a busy machine
+  static constexpr uint32_t kPatienceMax = 8;     // 2.6 s, about a lease
   constexpr bool operator==(const SlotWord&) const = default;
 
  private:

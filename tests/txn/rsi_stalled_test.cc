@@ -327,6 +327,8 @@ TEST_F(StalledTest, IndexesAreChangedBehindALateClaim) {
     EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
     fabric.PauseAfter(kUntilLocked - kUntilClaim, change);
   });
+  // It notices the change, and would ask the catalog what it was.
+  victim.member.BeforeFind([] { return absl::UnavailableError("no catalog"); });
   const absl::Status result = victim.session->Commit().status();
   ASSERT_NE(thread, nullptr);
   thread.reset();
