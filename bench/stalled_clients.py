@@ -74,7 +74,6 @@ class Watch:
     def look(self):
         """Milliseconds."""
         self.changes += 1
-        # The last statement's answer is the commit's.
         told = self.writer.value("update watched set v = %d where k = 1 returning v" % self.changes)
         began = time.monotonic()
         if told != self.changes:
