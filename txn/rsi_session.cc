@@ -16,6 +16,8 @@ namespace {
 
 constexpr int64_t kOwnCommitPauseUs = 20;
 constexpr int64_t kConflictPatienceUs = 5'000;
+/// Long enough to see that a commit is stalled, and to pass it over.
+constexpr int64_t kHeldPatienceUs = SlotWord::kPatienceUs + 5'000;
 constexpr uint64_t kTimedBegins = 16;  // one of so many
 constexpr uint32_t kLocksLostToAtOnce = 8;
 constexpr int64_t kLockPauseUs = 20;
@@ -260,7 +262,7 @@ absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
     const bool conflict_missing = snapshot_ < conflict_ && waited_us() < kConflictPatienceUs;
     const bool stale = seldom && timestamps_->HeldByIdle() && waited_us() < kConflictPatienceUs;
     if (waits_since_ns == 0) first_snapshot = snapshot_;
-    held = held && timestamps_->Held() && snapshot_ == first_snapshot && waited_us() < kConflictPatienceUs;
+    held = held && timestamps_->Held() && snapshot_ == first_snapshot && waited_us() < kHeldPatienceUs;
     if (!own_missing && !conflict_missing && !stale && !held && !timestamps_->Crowded()) break;
     if (waits_since_ns == 0) waits_since_ns = clock.NowNs();
     if (waited_us() >= options_.own_commit_timeout_us) {
