@@ -9,7 +9,7 @@
 #include "catalog/record_extents.h"
 #include "txn/cluster_tables.h"
 #include "txn/column_numbers.h"
-#include "txn/rsi_session.h"
+#include "txn/rsi/session.h"
 #include "txn/table_extents.h"
 #include "types/sql_error.h"
 
