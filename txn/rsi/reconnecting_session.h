@@ -42,6 +42,8 @@ class ReconnectingSession final : public Session {
   }
   absl::StatusOr<uint64_t> Commit() override { return session_->Commit(); }
   void Abort() override { session_->Abort(); }
+  size_t Mark() const override { return session_->Mark(); }
+  absl::Status RollBackTo(size_t mark) override { return session_->RollBackTo(mark); }
   absl::Status MayWrite(size_t rows) const override { return session_->MayWrite(rows); }
   uint64_t snapshot() const override { return session_->snapshot(); }
   BeginCosts begin_costs() const override;
