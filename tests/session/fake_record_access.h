@@ -104,16 +104,20 @@ class FakeRecordAccess final : public RecordAccess {
     if (!now_[table.name()].emplace(key, row).second) return absl::AlreadyExistsError("key");
     return absl::OkStatus();
   }
-  absl::Status Update(const proto::Table& table, std::string_view row) override {
+  absl::Status Update(const proto::Table& table, std::span<const std::string> rows) override {
     NAM_RETURN_IF_ERROR(Failure("Update"));
-    const auto found = now_[table.name()].find(std::string(row.substr(0, table.record().key_bytes())));
-    if (!open_ || found == now_[table.name()].end()) return absl::NotFoundError("no such row");
-    found->second = row;
+    for (const std::string& row : rows) {
+      const auto found = now_[table.name()].find(row.substr(0, table.record().key_bytes()));
+      if (!open_ || found == now_[table.name()].end()) return absl::NotFoundError("no such row");
+      found->second = row;
+    }
     return absl::OkStatus();
   }
-  absl::Status Delete(const proto::Table& table, std::string_view key) override {
+  absl::Status Delete(const proto::Table& table, std::span<const std::string> keys) override {
     NAM_RETURN_IF_ERROR(Failure("Delete"));
-    if (!open_ || now_[table.name()].erase(std::string(key)) == 0) return absl::NotFoundError("no such row");
+    for (const std::string& key : keys) {
+      if (!open_ || now_[table.name()].erase(key) == 0) return absl::NotFoundError("no such row");
+    }
     return absl::OkStatus();
   }
 
