@@ -102,6 +102,9 @@ class Session {
   /// Of a row that this transaction has read; NOT_FOUND otherwise.
   virtual absl::Status Update(TableHandle table, std::span<const std::byte> row) = 0;
   virtual absl::Status Delete(TableHandle table, std::span<const std::byte> key) = 0;
+  /// Of a row that this transaction has read: Commit succeeds only if no other transaction changes the row
+  /// between the snapshot and the commit. The row stays as it is. Counts as a write.
+  virtual absl::Status Lock(TableHandle table, std::span<const std::byte> key);
   /// A place behind all that the transaction has written so far. It holds until one before it is rolled back
   /// to, or the transaction ends.
   virtual size_t Mark() const;

@@ -10,12 +10,13 @@
 /// The commit, one round trip after the other:
 ///
 ///     Announce   log entry; a timestamp is asked for; whether the keys of inserts are there already
-///     Lock       the slot's word and the ring's entry are claimed; every record that is there by CAS; new
+///     LockRecords  the slot's word and the ring's entry are claimed; every record that is there by CAS; new
 ///                rows are written, locked
 ///     Install    payloads into victims; keys of new rows into the hash indexes
 ///     ClaimIndexEntries  new keys into the ordered indexes, if the tables have some
 ///     Decide     the slot's word by CAS: from here on it has happened, and the caller is told
-///     AddFlips   headers by CAS; AddDone: the ring's entry. Nobody waits for them: who meets a lock asks the
+///     AddFlips   headers by CAS, of records that were only locked back to what they were; AddDone: the
+///     ring's entry. Nobody waits for them: who meets a lock asks the
 ///                slot, and the next transaction's first round trip confirms them, before the log is written
 ///                anew and the slot leaves the timestamp
 ///
@@ -87,7 +88,7 @@ absl::Status RsiSession::CommitWrites() {
 
 // All that comes before the decision.
 absl::Status RsiSession::Write() {
-  NAM_RETURN_IF_ERROR(Lock());
+  NAM_RETURN_IF_ERROR(LockRecords());
   NAM_RETURN_IF_ERROR(CheckIndexChanges());
   NAM_RETURN_IF_ERROR(Install());
   NAM_RETURN_IF_ERROR(ClaimIndexEntries());
@@ -108,6 +109,7 @@ absl::StatusOr<bool> RsiSession::Decide() {
 // Blocks that may be free some day, and index entries that lead to what is replaced.
 absl::Status RsiSession::NoteWrites() {
   for (const PendingWrite& write : writes_) {
+    if (write.only_locks()) continue;
     if (write.kind == Kind::kDelete) {
       NAM_RETURN_IF_ERROR(table(write.table).allocator().AddDeleted(batch_, write.record));
       continue;
@@ -229,7 +231,7 @@ absl::Status RsiSession::AddLog() {
 
 // The claim comes before the count of index changes is READ: who changes an index counts, and then looks for
 // claims.
-absl::Status RsiSession::Lock() {
+absl::Status RsiSession::LockRecords() {
   commit_point_->Expect(writes_.size());
   NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
   NAM_RETURN_IF_ERROR(AddReadIndexChanges());
@@ -316,7 +318,7 @@ absl::Status RsiSession::Install() {
     if (!claims_[number].empty()) NAM_RETURN_IF_ERROR(table(number).index().AddClaims(claims_[number]));
   }
   for (PendingWrite& write : writes_) {
-    if (write.fresh) continue;
+    if (write.fresh || write.only_locks()) continue;
     RecordTable& to = table(write.table);
     const bool deleted = write.kind == Kind::kDelete;
     *write.version() = VersionWord::Of(timestamp_, deleted, false).word();
@@ -332,11 +334,13 @@ absl::Status RsiSession::Install() {
   return absl::OkStatus();
 }
 
-// Somebody who meets a lock may have flipped it first, and the next writer may be there already.
+// Another client that met a lock may have flipped it first, and the next writer may hold the record already.
+// A record that was only locked gets back the very header that it had: its slots are what they were, so no
+// reader need notice the lock, and no other transaction that has read the row loses to it once it is gone.
 absl::Status RsiSession::AddFlips() {
   for (const PendingWrite& write : writes_) {
-    batch_.CompareAndSwap(write.block, write.header.LockedBy(slot_.client).word(),
-                          RecordHeader::Unlocked(timestamp_).word(), write.old);
+    const RecordHeader to = write.only_locks() ? write.header : RecordHeader::Unlocked(timestamp_);
+    batch_.CompareAndSwap(write.block, write.header.LockedBy(slot_.client).word(), to.word(), write.old);
   }
   return options_.broken.visible_early ? absl::OkStatus() : timestamps_->AddDone(batch_, timestamp_);
 }
@@ -358,7 +362,7 @@ absl::Status RsiSession::RollBack() {
   for (PendingWrite& write : writes_) {
     if (*write.old != write.header.word()) continue;  // not locked by us
     // A version under somebody's lock is his: it must be gone before another can have the lock.
-    if (write.fresh || installed_)
+    if (write.fresh || (installed_ && !write.only_locks()))
       NAM_RETURN_IF_ERROR(
           table(write.table).AddEmptySlot(write.record, write.fresh ? 0 : write.victim, empty));
     const RecordHeader locked = write.header.LockedBy(slot_.client);

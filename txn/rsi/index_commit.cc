@@ -30,7 +30,7 @@ absl::Status RsiSession::CheckIndexChanges() {
 
 absl::Status RsiSession::ClaimIndexEntries() {
   for (const PendingWrite& write : writes_) {
-    if (write.kind == PendingWrite::Kind::kDelete) continue;
+    if (write.kind == PendingWrite::Kind::kDelete || write.only_locks()) continue;
     for (const std::unique_ptr<TableIndex>& index : table(write.table).indexes())
       NAM_RETURN_IF_ERROR(Enter(*index, write));
   }

@@ -40,6 +40,9 @@ class ReconnectingSession final : public Session {
   absl::Status Delete(TableHandle table, std::span<const std::byte> key) override {
     return session_->Delete(Now(table), key);
   }
+  absl::Status Lock(TableHandle table, std::span<const std::byte> key) override {
+    return session_->Lock(Now(table), key);
+  }
   absl::StatusOr<uint64_t> Commit() override { return session_->Commit(); }
   void Abort() override { session_->Abort(); }
   size_t Mark() const override { return session_->Mark(); }

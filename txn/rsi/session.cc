@@ -436,15 +436,23 @@ absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> r
   if (PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
     if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
     std::memcpy(write->row, row.data(), row.size());
+    if (write->only_locks()) write->kind = PendingWrite::Kind::kUpdate;
     return absl::OkStatus();
   }
+  return WriteKnown(PendingWrite::Kind::kUpdate, number, hash, key, row);
+}
+
+absl::Status RsiSession::WriteKnown(PendingWrite::Kind kind, uint32_t number, uint64_t hash,
+                                    std::span<const std::byte> key, std::span<const std::byte> row) {
   const SoughtRow* const known = RowOf(number, hash, key);
   if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
+  if (row.empty()) row = {known->row, table(number).geometry().row_bytes};
   absl::StatusOr<std::byte*> copy = CopyRow(number, row);
   if (!copy.ok()) return End(copy.status());
   const absl::StatusOr<storage::Channel::Target> block = table(number).Block(known->record);
   if (!block.ok()) return End(block.status());
   PendingWrite& write = writes_.emplace_back();
+  write.kind = kind;
   write.table = number;
   write.record = known->record;
   write.block = *block;
@@ -474,13 +482,19 @@ absl::Status RsiSession::Delete(TableHandle handle, std::span<const std::byte> k
     write->kind = PendingWrite::Kind::kDelete;
     return absl::OkStatus();
   }
-  const SoughtRow* const known = RowOf(number, hash, key);
-  if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
-  const std::span<const std::byte> row(known->row, table(number).geometry().row_bytes);
-  const std::vector<std::byte> whole(row.begin(), row.end());
-  NAM_RETURN_IF_ERROR(Update(handle, whole));
-  writes_.back().kind = PendingWrite::Kind::kDelete;
-  return absl::OkStatus();
+  return WriteKnown(PendingWrite::Kind::kDelete, number, hash, key, /*row=*/{});
+}
+
+absl::Status RsiSession::Lock(TableHandle handle, std::span<const std::byte> key) {
+  NAM_RETURN_IF_ERROR(CheckActive());
+  NAM_RETURN_IF_ERROR(CheckTable(handle, key.size(), false));
+  const uint32_t number = handle.value;
+  const uint64_t hash = table(number).HashOf(key);
+  if (const PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
+    if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
+    return absl::OkStatus();  // its commit locks the record anyway
+  }
+  return WriteKnown(PendingWrite::Kind::kLock, number, hash, key, /*row=*/{});
 }
 
 }  // namespace nam::txn

@@ -52,7 +52,7 @@ struct SoughtRow {
 
 /// One write of a transaction, on its way through the commit.
 struct PendingWrite {
-  enum class Kind : uint8_t { kInsert, kUpdate, kDelete };
+  enum class Kind : uint8_t { kInsert, kUpdate, kDelete, kLock };  // kLock: the row stays as it is
   Kind kind = Kind::kUpdate;
   uint32_t table = 0;
   uint64_t record = 0;
@@ -72,6 +72,8 @@ struct PendingWrite {
   uint64_t* old = nullptr;  // a scratch word of the commit
 
   uint64_t* version() const { return reinterpret_cast<uint64_t*>(row) - 1; }
+  /// It makes no version: its record is only locked.
+  bool only_locks() const { return kind == Kind::kLock; }
 };
 
 class RsiSession final : public Session {
@@ -107,6 +109,7 @@ class RsiSession final : public Session {
   absl::Status Insert(TableHandle table, std::span<const std::byte> row) override;
   absl::Status Update(TableHandle table, std::span<const std::byte> row) override;
   absl::Status Delete(TableHandle table, std::span<const std::byte> key) override;
+  absl::Status Lock(TableHandle table, std::span<const std::byte> key) override;
   absl::StatusOr<uint64_t> Commit() override;
   void Abort() override;
   absl::Status MayWrite(size_t rows) const override;
@@ -144,6 +147,9 @@ class RsiSession final : public Session {
   RecordTable& table(uint32_t number) { return *tables_open_[number]; }
   PendingWrite* WriteOf(uint32_t table, uint64_t hash, std::span<const std::byte> key);
   const SoughtRow* RowOf(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
+  /// A write to a row that was read. `row`: what it becomes; empty: it keeps its bytes.
+  absl::Status WriteKnown(PendingWrite::Kind kind, uint32_t table, uint64_t hash,
+                          std::span<const std::byte> key, std::span<const std::byte> row);
   void FetchForUpdate(const PendingWrite& update);
   void FetchForInsert(const PendingWrite& insert);
   /// Of a row that is to be written; an error if that is one too many.
@@ -257,7 +263,7 @@ class RsiSession final : public Session {
   absl::Status AddLog();
   absl::Status JudgeSought();
   absl::Status TakeOverDeleted();
-  absl::Status Lock();
+  absl::Status LockRecords();
   absl::Status ClaimTimestamp();
   absl::Status JudgeRivals(uint32_t table, std::span<const HashIndex::Claim> claims);
   absl::Status Install();
