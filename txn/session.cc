@@ -26,6 +26,8 @@ std::string_view AbortReasonName(AbortReason reason) {
       return "connection lost";
     case AbortReason::kSkipped:
       return "commit passed over";
+    case AbortReason::kLockTimeout:
+      return "lock timeout";
   }
   return "unknown";
 }

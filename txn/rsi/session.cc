@@ -463,12 +463,16 @@ absl::Status RsiSession::WriteKnown(PendingWrite::Kind kind, uint32_t number, ui
   write.before = known->row;
   write.placed = true;
   if (channel_->in_place()) FetchForUpdate(write);
-  // Somebody is faster: no need to try.
+  // Another client is faster: no need to try.
   const bool newer = known->header.timestamp() != known->version.timestamp();
-  if (known->header.locked() || (newer && !options_.broken.blind_locks)) {
-    return End(Conflict(known->header, table(number).description().name));
+  const bool waits = known->header.locked() && lock_timeout_us_ > 0;
+  if ((known->header.locked() && !waits) || (newer && !options_.broken.blind_locks)) {
+    return End(Conflict(known->header, number, known->record));
   }
-  return absl::OkStatus();
+  if (!waits) return absl::OkStatus();
+  lock_deadline_.reset();
+  const absl::Status awaited = AwaitHeader(write);
+  return awaited.ok() ? awaited : End(awaited);
 }
 
 absl::Status RsiSession::Delete(TableHandle handle, std::span<const std::byte> key) {
