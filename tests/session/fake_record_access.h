@@ -157,7 +157,7 @@ class FakeRecordAccess final : public RecordAccess {
   }
   uint64_t snapshot() const override { return 10; }
   absl::Status MayWrite(size_t rows) const override {
-    return rows <= 511 ? absl::OkStatus() : txn::TooLargeStatus("a transaction writes at most 511 rows");
+    return rows <= 511 ? absl::OkStatus() : txn::TooLargeStatus("more than fits");
   }
 
   std::map<std::string, proto::Table> tables;

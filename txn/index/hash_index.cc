@@ -152,6 +152,16 @@ absl::Status HashIndex::Lookup(std::span<Probe> probes) {
 absl::Status HashIndex::Insert(std::span<Claim> claims) {
   return InPortions(claims, [this](std::span<Claim> some) { return InsertSome(some); });
 }
+absl::StatusOr<bool> HashIndex::Seek(std::span<Claim> claims) {
+  bool known = true;
+  NAM_RETURN_IF_ERROR(InPortions(claims, [&](std::span<Claim> some) {
+    NAM_RETURN_IF_ERROR(AddSeek(some));
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    known = Sought(some) && known;
+    return absl::OkStatus();
+  }));
+  return known;
+}
 absl::Status HashIndex::Remove(std::span<Removal> removals) {
   return InPortions(removals, [this](std::span<Removal> some) { return RemoveSome(some); });
 }

@@ -108,6 +108,8 @@ class HashIndex {
   absl::Status AddClaims(std::span<const Claim> claims);
   /// Goes on until all are there, mostly without another round trip.
   absl::Status FinishClaims(std::span<Claim> claims);
+  /// AddSeek and Sought of any number; what has been sought so is then inserted by Insert.
+  absl::StatusOr<bool> Seek(std::span<Claim> claims);
   /// An entry that is not there is no error.
   absl::Status Remove(std::span<Removal> removals);
 

@@ -30,7 +30,7 @@ absl::StatusOr<uint64_t> NumberedBlocks::Take(uint64_t count) {
   if (spare_.empty()) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target cursor, space_.Resolve(0));
     const size_t kept = batch_.scratch_used();
-    auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(sizeof(uint64_t)));
+    auto* const old = batch_.Word();
     batch_.FetchAdd(cursor, count, old);
     NAM_RETURN_IF_ERROR(batch_.Execute());
     spare_.push_back(fixed_ + *old);

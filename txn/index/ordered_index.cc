@@ -46,7 +46,7 @@ class OrderedIndex::Scratch {
   }
 
  private:
-  uint64_t* Word() { return reinterpret_cast<uint64_t*>(batch_.Scratch(sizeof(uint64_t))); }
+  uint64_t* Word() { return batch_.Word(); }
   storage::VerbBatch& batch_;
   const size_t kept_;
 };

@@ -63,9 +63,12 @@ OrderedIndex::Cursor TableIndex::Range(std::span<const std::byte> low,
   return entries_.Range({from.data(), bytes}, {to.data(), bytes});
 }
 
-bool TableIndex::InRange(const IndexKey& key, std::span<const std::byte> low,
-                         std::span<const std::byte> high) {
-  return ComparePrefix(key, low) >= 0 && (high.empty() || ComparePrefix(key, high) < 0);
+bool TableIndex::Before(const IndexKey& key, std::span<const std::byte> low) {
+  return ComparePrefix(key, low) < 0;
+}
+
+bool TableIndex::Below(const IndexKey& key, std::span<const std::byte> high) {
+  return high.empty() || ComparePrefix(key, high) < 0;
 }
 
 }  // namespace nam::txn

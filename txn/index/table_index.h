@@ -78,7 +78,8 @@ class TableIndex {
   /// All that begin with something from `low` on and below `high`, which may both be shorter than keys; high
   /// empty: no bound.
   OrderedIndex::Cursor Range(std::span<const std::byte> low, std::span<const std::byte> high) const;
-  static bool InRange(const IndexKey& key, std::span<const std::byte> low, std::span<const std::byte> high);
+  static bool Before(const IndexKey& key, std::span<const std::byte> low);
+  static bool Below(const IndexKey& key, std::span<const std::byte> high);
 
  private:
   TableIndex(const IndexDescription& description, storage::VerbBatch& batch, ExtentSpace space,

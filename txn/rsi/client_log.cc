@@ -8,6 +8,9 @@
 namespace nam::txn {
 namespace {
 
+/// More than those go back to others when a large transaction is over.
+constexpr size_t kSpareSegments = 16;
+
 constexpr uint64_t WordPosition(uint64_t segment_position) {
   return segment_position / kLogExtentBytes * kLogExtentBytes +
          segment_position % kLogExtentBytes / kLogSegmentBytes * sizeof(uint64_t);
@@ -15,10 +18,6 @@ constexpr uint64_t WordPosition(uint64_t segment_position) {
 
 constexpr uint64_t SegmentPosition(uint64_t extent, uint64_t segment) {
   return extent * kLogExtentBytes + segment * kLogSegmentBytes;
-}
-
-uint64_t* Word(storage::VerbBatch& batch) {
-  return reinterpret_cast<uint64_t*>(batch.Scratch(8));
 }
 
 absl::StatusOr<const uint64_t*> ReadWords(storage::VerbBatch& batch, ExtentSpace& extents, uint64_t extent) {
@@ -49,7 +48,7 @@ absl::Status LogSpace::GiveBackOf(storage::VerbBatch& batch, uint32_t client, ui
   for (uint64_t extent = 0; extent < extents->extents(); ++extent) {
     if (extents->Lost(SegmentPosition(extent, 0))) continue;
     NAM_ASSIGN_OR_RETURN(const uint64_t* const words, ReadWords(batch, *extents, extent));
-    uint64_t* const old = Word(batch);
+    uint64_t* const old = batch.Word();
     for (uint64_t segment = 1; segment < kLogSegments; ++segment) {
       const LogSegmentWord word(words[segment]);
       const uint64_t position = SegmentPosition(extent, segment);
@@ -66,6 +65,7 @@ absl::Status LogSpace::GiveBackOf(storage::VerbBatch& batch, uint32_t client, ui
 absl::StatusOr<LogEncoder> ClientLog::Start(uint64_t bytes) {
   segments_ = LogSegmentsOf(bytes);
   if (positions_.empty()) NAM_RETURN_IF_ERROR(FindFirst());
+  if (positions_.size() > segments_ + kSpareSegments) NAM_RETURN_IF_ERROR(Keep(segments_));
   while (positions_.size() < segments_) {
     NAM_ASSIGN_OR_RETURN(const uint64_t position, TakeSegment());
     positions_.push_back(position);
@@ -89,7 +89,7 @@ absl::Status ClientLog::AddWrites(LogEncoder& encoder) {
 // The slot names the first segment of its former client's logs, unless it had none or the segment was lost
 // with its memory server.
 absl::Status ClientLog::FindFirst() {
-  uint64_t* const first = Word(batch_);
+  uint64_t* const first = batch_.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at,
                        state_.Resolve(geometry_.slot(slot_.client) + kSlotLogOffset));
   batch_.Read(at, reinterpret_cast<std::byte*>(first), 8);
@@ -100,7 +100,7 @@ absl::Status ClientLog::FindFirst() {
     return absl::OkStatus();
   }
   NAM_ASSIGN_OR_RETURN(const uint64_t position, TakeSegment());
-  uint64_t* const old = Word(batch_);
+  uint64_t* const old = batch_.Word();
   batch_.CompareAndSwap(at, *first, position, old);
   NAM_RETURN_IF_ERROR(batch_.Execute());
   if (*old != *first) return absl::InternalError("another client uses this one's slot");
@@ -127,7 +127,7 @@ absl::StatusOr<uint64_t> ClientLog::TakeSegment() {
 absl::StatusOr<std::optional<uint64_t>> ClientLog::TakeFrom(ExtentSpace& extents, uint64_t extent) {
   const size_t kept = batch_.scratch_used();
   NAM_ASSIGN_OR_RETURN(const uint64_t* const words, ReadWords(batch_, extents, extent));
-  uint64_t* const old = Word(batch_);
+  uint64_t* const old = batch_.Word();
   std::optional<uint64_t> taken;
   // Clients begin at different places, so that they rarely want the same.
   for (uint64_t i = 0; i < kLogSegments - 1 && !taken.has_value(); ++i) {
@@ -143,15 +143,16 @@ absl::StatusOr<std::optional<uint64_t>> ClientLog::TakeFrom(ExtentSpace& extents
   return taken;
 }
 
-absl::Status ClientLog::Release() {
-  if (positions_.size() < 2) return absl::OkStatus();
+// The log that lay in them is over: who finds it cut off finds no lock of it either.
+absl::Status ClientLog::Keep(size_t segments) {
+  if (positions_.size() <= segments) return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, space_.Open());
-  uint64_t* const old = Word(batch_);
-  for (const uint64_t position : std::span(positions_).subspan(1)) {
+  uint64_t* const old = batch_.Word();
+  for (const uint64_t position : std::span(positions_).subspan(segments)) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, extents->Resolve(WordPosition(position)));
     batch_.CompareAndSwap(at, OwnWord().word(), 0, old);
   }
-  positions_.resize(1);
+  positions_.resize(segments);
   return batch_.Execute();
 }
 

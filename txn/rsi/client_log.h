@@ -74,15 +74,17 @@ class ClientLog {
             const ClientSlot& slot, uint64_t log)
       : space_(space), state_(state), geometry_(geometry), batch_(batch), slot_(slot), log_(log) {}
 
-  /// Begins a log of `bytes` (LoggedBytes of each write). Executes the batch if the client has too few
-  /// segments. RESOURCE_EXHAUSTED: no memory server has room for more.
+  /// Begins a log of `bytes` (LoggedBytes of each write), when the transaction of the one before is over to
+  /// its last flip. Executes the batch if the client has too few segments, or many too many.
+  /// RESOURCE_EXHAUSTED: no memory server has room for more.
   absl::StatusOr<LogEncoder> Start(uint64_t bytes);
   /// Replaces the client's log when the batch is executed.
   absl::Status AddWrites(LogEncoder& encoder);
   /// Frees all segments but the slot's, when the session ends.
-  absl::Status Release();
+  absl::Status Release() { return Keep(1); }
 
  private:
+  absl::Status Keep(size_t segments);
   absl::Status FindFirst();
   absl::StatusOr<uint64_t> TakeSegment();
   absl::StatusOr<std::optional<uint64_t>> TakeFrom(ExtentSpace& extents, uint64_t extent);

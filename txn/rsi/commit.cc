@@ -28,8 +28,8 @@ using storage::RecordHeader;
 using storage::VersionWord;
 using Kind = PendingWrite::Kind;
 
-uint64_t* Word(storage::VerbBatch& batch) {
-  return reinterpret_cast<uint64_t*>(batch.Scratch(8));
+bool FewClaims(std::span<const HashIndex::Claim> claims) {
+  return claims.size() <= HashIndex::kClaimsMax;
 }
 
 storage::Channel::Target At(storage::Channel::Target block, uint64_t offset) {
@@ -41,7 +41,7 @@ storage::Channel::Target At(storage::Channel::Target block, uint64_t offset) {
 
 absl::StatusOr<uint64_t> RsiSession::Commit() {
   NAM_RETURN_IF_ERROR(CheckActive());
-  std::erase_if(writes_, [](const PendingWrite& write) { return write.withdrawn; });
+  writes_.DropWithdrawn();
   if (writes_.empty()) {
     NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
     return 0;
@@ -56,7 +56,6 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
 // A try that has met another client's lock has given back its locks, its claim and its timestamp. So it may
 // wait, and try again.
 absl::Status RsiSession::CommitWrites() {
-  NAM_CHECK(writes_.size() <= kWritesMax, "statements have refused more");
   commit_scratch_ = batch_.scratch_used();
   lock_deadline_.reset();
   for (uint32_t tries = 1;; ++tries) {
@@ -146,8 +145,10 @@ absl::Status RsiSession::PlaceInserts() {
   return SeekKeys();
 }
 
-// Statements have kept scratch memory for it (kCommitBytes).
+// Of a few keys in the round trip that announces; of many at once. Statements have kept scratch memory for
+// it.
 absl::Status RsiSession::SeekKeys() {
+  sought_all_ = true;
   claims_.resize(tables_open_.size());
   for (std::vector<HashIndex::Claim>& claims : claims_) claims.clear();
   for (const PendingWrite& write : writes_) {
@@ -156,7 +157,12 @@ absl::Status RsiSession::SeekKeys() {
   }
   for (uint32_t number = 0; number < claims_.size(); ++number) {
     if (claims_[number].empty()) continue;
-    NAM_RETURN_IF_ERROR(table(number).index().AddSeek(claims_[number]));
+    if (FewClaims(claims_[number])) {
+      NAM_RETURN_IF_ERROR(table(number).index().AddSeek(claims_[number]));
+      continue;
+    }
+    NAM_ASSIGN_OR_RETURN(const bool all, table(number).index().Seek(claims_[number]));
+    sought_all_ = sought_all_ && all;
   }
   return absl::OkStatus();
 }
@@ -164,11 +170,11 @@ absl::Status RsiSession::SeekKeys() {
 // Nearly always nothing looks like the keys of the inserts. Else rows are looked up, and what was announced
 // is announced anew.
 absl::Status RsiSession::JudgeSought() {
-  bool clear = true;
+  bool clear = sought_all_;
   for (uint32_t number = 0; number < claims_.size(); ++number) {
     std::vector<HashIndex::Claim>& claims = claims_[number];
     if (claims.empty()) continue;
-    clear = table(number).index().Sought(claims) && clear;
+    if (FewClaims(claims)) clear = table(number).index().Sought(claims) && clear;
     clear = clear && std::all_of(claims.begin(), claims.end(),
                                  [](const HashIndex::Claim& claim) { return claim.rivals.count == 0; });
   }
@@ -178,7 +184,7 @@ absl::Status RsiSession::JudgeSought() {
   NAM_RETURN_IF_ERROR(AddLog());
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (uint32_t number = 0; number < claims_.size(); ++number) {
-    if (!claims_[number].empty()) table(number).index().Sought(claims_[number]);
+    if (!claims_[number].empty() && FewClaims(claims_[number])) table(number).index().Sought(claims_[number]);
   }
   return absl::OkStatus();
 }
@@ -222,7 +228,10 @@ absl::Status RsiSession::TakeOverDeleted() {
     }
   }
   if (!any_taken_over) batch_.Reset(kept);
-  if (any_taken_over) commit_scratch_ = batch_.scratch_used();  // with the rows that are buried
+  if (any_taken_over) {
+    writes_.ForgetRecords();
+    commit_scratch_ = batch_.scratch_used();  // with the rows that are buried
+  }
   return absl::OkStatus();
 }
 
@@ -250,8 +259,9 @@ absl::Status RsiSession::LockRecords() {
   commit_point_->Expect(writes_.size());
   NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
   NAM_RETURN_IF_ERROR(AddReadIndexChanges());
+  uint64_t* old = batch_.Words(writes_.size());
   for (PendingWrite& write : writes_) {
-    write.old = Word(batch_);
+    write.old = old++;
     const RecordHeader locked = write.header.LockedBy(slot_.client);
     if (!write.fresh) {
       batch_.CompareAndSwap(write.block, write.header.word(), locked.word(), write.old);
@@ -301,16 +311,12 @@ absl::Status RsiSession::JudgeRivals(uint32_t number, std::span<const HashIndex:
   sought_.clear();
   for (const HashIndex::Claim& claim : claims) {
     if (claim.rivals.count == 0) continue;
-    const auto write = std::find_if(writes_.begin(), writes_.end(), [&](const PendingWrite& candidate) {
-      return candidate.table == number && candidate.fresh && candidate.record == claim.record;
-    });
+    const PendingWrite* const write = writes_.OfRecord(number, claim.record);
     const uint32_t key_bytes = table(number).description().key_bytes;
     sought_.push_back({.table = number, .key = {write->row, key_bytes}, .hash = claim.hash});
     for (const uint64_t rival : claim.rivals.view()) {
-      const bool own = std::any_of(writes_.begin(), writes_.end(), [&](const PendingWrite& other) {
-        return other.table == number && other.fresh && other.record == rival;
-      });
-      if (own) continue;
+      if (const PendingWrite* const own = writes_.OfRecord(number, rival); own != nullptr && own->fresh)
+        continue;
       readings_.push_back({.sought = static_cast<uint32_t>(sought_.size() - 1), .block = {.record = rival}});
     }
   }
@@ -334,7 +340,13 @@ absl::Status RsiSession::Install() {
   installed_ = true;
   for (PendingWrite& write : writes_) write.indexed = write.fresh;  // RollBack takes away what is there
   for (uint32_t number = 0; number < claims_.size(); ++number) {
-    if (!claims_[number].empty()) NAM_RETURN_IF_ERROR(table(number).index().AddClaims(claims_[number]));
+    if (claims_[number].empty()) continue;
+    HashIndex& index = table(number).index();
+    if (!FewClaims(claims_[number])) {
+      for (HashIndex::Claim& claim : claims_[number]) claim.rivals = {};  // they are sought once more
+    }
+    NAM_RETURN_IF_ERROR(FewClaims(claims_[number]) ? index.AddClaims(claims_[number])
+                                                   : index.Insert(claims_[number]));
   }
   for (PendingWrite& write : writes_) {
     if (write.fresh || write.only_locks()) continue;
@@ -347,7 +359,7 @@ absl::Status RsiSession::Install() {
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (uint32_t number = 0; number < claims_.size(); ++number) {
     if (claims_[number].empty()) continue;
-    NAM_RETURN_IF_ERROR(table(number).index().FinishClaims(claims_[number]));
+    if (FewClaims(claims_[number])) NAM_RETURN_IF_ERROR(table(number).index().FinishClaims(claims_[number]));
     NAM_RETURN_IF_ERROR(JudgeRivals(number, claims_[number]));
   }
   return absl::OkStatus();
@@ -387,7 +399,7 @@ absl::Status RsiSession::RollBack() {
           table(write.table).AddEmptySlot(write.record, write.fresh ? 0 : write.victim, empty));
     const RecordHeader locked = write.header.LockedBy(slot_.client);
     const RecordHeader to = write.fresh ? RecordHeader() : write.header.RolledBack();
-    batch_.CompareAndSwap(write.block, locked.word(), to.word(), Word(batch_));
+    batch_.CompareAndSwap(write.block, locked.word(), to.word(), write.old);
     write.header = to;
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());

@@ -17,7 +17,7 @@ constexpr uint64_t kIndexScratchBytes = 64 * 1024;  // of one operation of an or
 }  // namespace
 
 absl::Status RsiSession::AddReadIndexChanges() {
-  index_changes_seen_ = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+  index_changes_seen_ = batch_.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target changes, state_.Resolve(kIndexChangesOffset));
   batch_.Read(changes, reinterpret_cast<std::byte*>(index_changes_seen_), 8);
   return absl::OkStatus();
@@ -54,36 +54,40 @@ absl::StatusOr<TableIndex*> RsiSession::IndexOf(uint32_t number, AllocationId wa
                      absl::StrCat("an index of ", table(number).description().name, " was dropped"));
 }
 
-/// A row as this transaction has written it.
-struct RsiSession::OwnRow {
-  IndexKey key;
-  const std::byte* row = nullptr;
-};
-
-std::vector<RsiSession::OwnRow> RsiSession::OwnRows(uint32_t number, const TableIndex& index,
-                                                    std::span<const std::byte> low,
-                                                    std::span<const std::byte> high) const {
-  std::vector<OwnRow> own;
-  for (const PendingWrite& write : writes_) {
-    if (write.table != number || write.kind == PendingWrite::Kind::kDelete) continue;
-    const IndexKey key = index.KeyOf(write.row);
-    if (TableIndex::InRange(key, low, high)) own.push_back({key, write.row});
+// A statement over many rows scans once for each of them, between its writes or behind them all.
+std::span<const RsiSession::OwnRow> RsiSession::OwnRowsOf(uint32_t number, const TableIndex& index,
+                                                          std::span<const std::byte> low,
+                                                          std::span<const std::byte> high) {
+  std::vector<OwnRow>& own = own_rows_.rows;
+  const AllocationId wanted = index.description().allocation;
+  if (own_rows_.index != wanted || own_rows_.version != writes_.version()) {
+    own.clear();
+    for (const PendingWrite& write : writes_) {
+      if (write.table == number && write.kind != PendingWrite::Kind::kDelete)
+        own.push_back({index.KeyOf(write.row), write.row});
+    }
+    std::stable_sort(own.begin(), own.end(), [](const OwnRow& a, const OwnRow& b) { return a.key < b.key; });
+    own_rows_.index = wanted;
+    own_rows_.version = writes_.version();
   }
-  std::stable_sort(own.begin(), own.end(), [](const OwnRow& a, const OwnRow& b) { return a.key < b.key; });
-  return own;
+  const auto begin = std::partition_point(
+      own.begin(), own.end(), [&](const OwnRow& row) { return TableIndex::Before(row.key, low); });
+  const auto end = std::partition_point(begin, own.end(),
+                                        [&](const OwnRow& row) { return TableIndex::Below(row.key, high); });
+  return {begin, end};
 }
 
 /// Entries by the window, the blocks that they lead to, and what the snapshot sees there; merged with what
 /// the transaction has written itself.
 class RsiSession::IndexScan {
  public:
-  IndexScan(RsiSession& session, uint32_t number, TableIndex& index, std::vector<OwnRow> own,
+  IndexScan(RsiSession& session, uint32_t number, TableIndex& index, std::span<const OwnRow> own,
             const RowVisitor& visit)
       : session_(session),
         number_(number),
         from_(session.table(number)),
         index_(index),
-        own_(std::move(own)),
+        own_(own),
         visit_(visit) {}
 
   absl::Status Run(OrderedIndex::Cursor cursor) {
@@ -104,7 +108,7 @@ class RsiSession::IndexScan {
  private:
   absl::Status Collect(OrderedIndex::Cursor& cursor, size_t window) {
     const uint64_t read_bytes = from_.geometry().block_bytes() + 192;
-    window = std::clamp<size_t>(session_.batch_.scratch_left() / 2 / read_bytes, 1, window);
+    window = std::clamp<size_t>(session_.batch_.scratch_at_hand() / 2 / read_bytes, 1, window);
     NAM_RETURN_IF_ERROR(session_.CheckScratch(kIndexScratchBytes + window * read_bytes));
     blocks_.clear();
     keys_.clear();
@@ -144,7 +148,7 @@ class RsiSession::IndexScan {
     if (index_.KeyOf(row.data()) != key) return;
     if (!session_.writes_.empty()) {
       const std::span<const std::byte> primary = row.first(from_.description().key_bytes);
-      if (session_.WriteOf(number_, from_.HashOf(primary), primary) != nullptr) return;
+      if (session_.writes_.Find(number_, from_.HashOf(primary), primary) != nullptr) return;
     }
     while (more_ && own_next_ < own_.size() && own_[own_next_].key < key) VisitOwn();
     more_ = more_ && visit_(row);
@@ -156,7 +160,7 @@ class RsiSession::IndexScan {
   const uint32_t number_;
   RecordTable& from_;
   TableIndex& index_;
-  const std::vector<OwnRow> own_;
+  const std::span<const OwnRow> own_;
   const RowVisitor& visit_;
   bool more_ = true;
   size_t own_next_ = 0;
@@ -174,7 +178,7 @@ absl::Status RsiSession::ScanIndex(TableHandle handle, AllocationId wanted, std:
   if (handle.value >= tables_open_.size()) return NotOpen(handle);
   const absl::StatusOr<TableIndex*> index = IndexOf(handle.value, wanted);
   if (!index.ok()) return End(index.status());
-  IndexScan scan(*this, handle.value, **index, OwnRows(handle.value, **index, low, high), visit);
+  IndexScan scan(*this, handle.value, **index, OwnRowsOf(handle.value, **index, low, high), visit);
   if (absl::Status status = scan.Run((*index)->Range(low, high)); !status.ok()) return End(status);
   return absl::OkStatus();
 }

@@ -81,9 +81,9 @@ absl::Status RsiSession::JudgeIndexRival(const Entered& entered, uint64_t record
         AbortReason::kUniqueKey,
         absl::StrCat("another row of ", name, " has this key of index ", entered.index->description().name));
   };
-  for (const PendingWrite& own : writes_) {
-    if (own.table != number || own.record != record) continue;
-    const bool same = own.kind != PendingWrite::Kind::kDelete && entered.index->KeyOf(own.row) == entered.key;
+  if (const PendingWrite* const own = writes_.OfRecord(number, record); own != nullptr) {
+    const bool same =
+        own->kind != PendingWrite::Kind::kDelete && entered.index->KeyOf(own->row) == entered.key;
     return same ? duplicate() : absl::OkStatus();
   }
   const size_t kept = batch_.scratch_used();

@@ -41,7 +41,7 @@ absl::StatusOr<uint64_t> RsiSession::AwaitCommits() {
   NAM_RETURN_IF_ERROR(batch_.Execute());
   batch_.Reset();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target changes, state_.Resolve(kIndexChangesOffset));
-  batch_.FetchAdd(changes, 1, reinterpret_cast<uint64_t*>(batch_.Scratch(8)));
+  batch_.FetchAdd(changes, 1, batch_.Word());
   NAM_RETURN_IF_ERROR(batch_.Execute());
   NAM_RETURN_IF_ERROR(AwaitSlots());
   NAM_ASSIGN_OR_RETURN(const uint64_t newest, timestamps_->Newest(batch_));

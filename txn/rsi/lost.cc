@@ -27,8 +27,8 @@ constexpr int64_t kSettleUs = 10'000'000;  // no further heir is tried
 absl::Status RsiSession::Lose(const absl::Status& status) {
   const bool locks = locking_ || flipping_;
   active_ = locking_ = flipping_ = false;
-  writes_.clear();
-  rows_.clear();
+  writes_.Clear();
+  rows_.Clear();
   entered_.clear();
   suspect_ = holder_ = 0;
   channel_->Break();

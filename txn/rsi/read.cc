@@ -15,6 +15,7 @@ using Outcome = storage::VersionChoice::Outcome;
 constexpr int kRoundsAtOnce = 8;  // of READs of a block that changes, before a pause
 constexpr int kRoundsMax = 2'000;
 constexpr int64_t kPauseUs = 10;
+constexpr size_t kFewLookups = 64;
 constexpr uint64_t kProbeScratchBytes = 1'024;  // buckets, and what following splits takes
 
 // The slot of the newest version: never written to as long as it is the newest.
@@ -33,7 +34,11 @@ absl::Status RsiSession::Read(std::span<Lookup> lookups) {
   NAM_RETURN_IF_ERROR(Seek(lookups));
   if (absl::Status status = Find(sought_); !status.ok()) return End(status);
   NAM_RETURN_IF_ERROR(Deliver(lookups));
-  if (rows_.size() == rows_before) batch_.Reset(kept);  // nothing was met that has to stay
+  // What a statement of many rows has READ is several times its rows.
+  if (lookups.size() > kFewLookups)
+    rows_.MoveToArena(rows_before, [this](uint32_t number) { return table(number).geometry().row_bytes; });
+  // Nothing is left that was met and has to stay.
+  if (lookups.size() > kFewLookups || rows_.size() == rows_before) batch_.Reset(kept);
   return absl::OkStatus();
 }
 
@@ -67,7 +72,7 @@ absl::Status RsiSession::Seek(std::span<const Lookup> lookups) {
     NAM_RETURN_IF_ERROR(CheckTable(lookup.table, lookup.row.size(), true));
     const uint32_t number = lookup.table.value;
     const uint64_t hash = table(number).HashOf(lookup.key);
-    const bool own = WriteOf(number, hash, lookup.key) != nullptr;
+    const bool own = writes_.Find(number, hash, lookup.key) != nullptr;
     SoughtRow& sought = sought_.emplace_back();
     sought.table = own ? SoughtRow::kNoTable : number;
     sought.key = lookup.key;
@@ -80,7 +85,7 @@ absl::Status RsiSession::Deliver(std::span<Lookup> lookups) {
   for (size_t i = 0; i < lookups.size(); ++i) {
     const SoughtRow& row = sought_[i];
     if (row.table == SoughtRow::kNoTable) {
-      const PendingWrite* const write = WriteOf(lookups[i].table.value, row.hash, row.key);
+      const PendingWrite* const write = writes_.Find(lookups[i].table.value, row.hash, row.key);
       lookups[i].found = write->kind != PendingWrite::Kind::kDelete;
       if (lookups[i].found) std::memcpy(lookups[i].row.data(), write->row, lookups[i].row.size());
       continue;
@@ -92,7 +97,7 @@ absl::Status RsiSession::Deliver(std::span<Lookup> lookups) {
     }
     if (!lookups[i].found) continue;
     std::memcpy(lookups[i].row.data(), row.row, lookups[i].row.size());
-    if (RowOf(row.table, row.hash, row.key) == nullptr) rows_.push_back(row);
+    if (rows_.Find(row.table, row.hash, row.key) == nullptr) rows_.Add(row);
   }
   return absl::OkStatus();
 }
@@ -216,8 +221,7 @@ absl::Status RsiSession::HelpHolders(std::span<const SoughtRow> sought) {
     const uint64_t version =
         storage::VersionUnderLock(locked, block.version_words(from.geometry()), snapshot_);
     if (block.holder.committing != version) continue;
-    NAM_RETURN_IF_ERROR(from.AddLock(block.record, locked, RecordHeader::Unlocked(version),
-                                     reinterpret_cast<uint64_t*>(batch_.Scratch(8))));
+    NAM_RETURN_IF_ERROR(from.AddLock(block.record, locked, RecordHeader::Unlocked(version), batch_.Word()));
   }
   return absl::OkStatus();
 }

@@ -127,7 +127,7 @@ absl::Status Reclaimer::Announce(RecordTable& table, std::span<const Grave> grav
 
 // Those that somebody has inserted again, or is about to, are left alone.
 absl::Status Reclaimer::Lock(RecordTable& table, std::vector<Grave>& graves) {
-  auto* const olds = reinterpret_cast<uint64_t*>(batch_.Scratch(graves.size() * 8));
+  auto* const olds = batch_.Words(graves.size());
   for (size_t i = 0; i < graves.size(); ++i) {
     const RecordHeader header = graves[i].header;
     NAM_RETURN_IF_ERROR(table.AddLock(graves[i].record, header, header.LockedBy(client_), olds + i));
@@ -146,7 +146,7 @@ absl::Status Reclaimer::Free(RecordTable& table, std::span<const Grave> graves) 
   std::vector<HashIndex::Removal> removals;
   for (const Grave& grave : graves) removals.push_back({.hash = grave.hash, .record = grave.record});
   NAM_RETURN_IF_ERROR(table.index().Remove(removals));
-  auto* const olds = reinterpret_cast<uint64_t*>(batch_.Scratch(graves.size() * 8));
+  auto* const olds = batch_.Words(graves.size());
   const auto* const empty = new (batch_.Scratch(8)) VersionWord();
   for (size_t i = 0; i < graves.size(); ++i) {
     NAM_RETURN_IF_ERROR(table.AddEmptySlots(graves[i].record, empty));

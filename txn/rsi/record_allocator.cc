@@ -36,7 +36,7 @@ absl::Status RecordAllocator::AddDeleted(storage::VerbBatch& batch, uint64_t rec
 absl::Status RecordAllocator::AddToChunk(storage::VerbBatch& batch, uint64_t record) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word,
                        space_.Resolve(layout_.ChunkPosition(layout_.ChunkOf(record))));
-  batch.FetchAdd(word, 1, reinterpret_cast<uint64_t*>(batch.Scratch(8)));
+  batch.FetchAdd(word, 1, batch.Word());
   return absl::OkStatus();
 }
 
@@ -59,8 +59,7 @@ absl::Status RecordAllocator::AddReleaseSpent(storage::VerbBatch& batch) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word,
                          space_.Resolve(layout_.ChunkPosition(spent.chunk)));
     // Owner away, what is free or may be added; others may add to `freed` at the same time.
-    batch.FetchAdd(word, ChunkWord::GiveBackAddend(client_, spent.freed),
-                   reinterpret_cast<uint64_t*>(batch.Scratch(8)));
+    batch.FetchAdd(word, ChunkWord::GiveBackAddend(client_, spent.freed), batch.Word());
   }
   spent_.clear();
   return absl::OkStatus();
@@ -125,7 +124,7 @@ absl::StatusOr<std::span<const uint64_t>> RecordAllocator::ReadWords(storage::Ve
 
 absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t client) {
   NAM_RETURN_IF_ERROR(space_.FindNew());
-  auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
+  auto* const old = batch.Word();
   const size_t kept = batch.scratch_used();
   for (size_t extent = 0; extent < space_.extents(); ++extent) {
     if (space_.Lost(layout_.ChunkPosition(layout_.ChunkNumber(extent, 0)))) continue;
@@ -146,7 +145,7 @@ absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t cli
 absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t extent, bool had) {
   const uint64_t first = layout_.ChunkNumber(extent, 0);
   NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, ReadWords(batch, extent));
-  auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
+  auto* const old = batch.Word();
   const size_t kept = batch.scratch_used();
   // Clients begin at different places, so that they rarely want the same.
   uint64_t at = next_ != kNone ? next_ : uint64_t{client_} * 7 % layout_.chunks;
@@ -176,7 +175,7 @@ absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t
 }
 
 absl::Status RecordAllocator::FindFree(storage::VerbBatch& batch) {
-  auto* const headers = reinterpret_cast<uint64_t*>(batch.Scratch(kChunkRecords * 8));
+  auto* const headers = batch.Words(kChunkRecords);
   for (uint64_t i = 0; i < kChunkRecords; ++i) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target header,
                          space_.Resolve(layout_.BlockPosition(chunk_ * kChunkRecords + i)));

@@ -15,10 +15,6 @@ namespace {
 
 using storage::RecordHeader;
 
-uint64_t* Word(storage::VerbBatch& batch) {
-  return reinterpret_cast<uint64_t*>(batch.Scratch(8));
-}
-
 }  // namespace
 
 Recovery::Recovery(Tables& tables, ExtentSpace& state, LogSpace& logs, StateGeometry geometry,
@@ -34,7 +30,7 @@ Recovery::Recovery(Tables& tables, ExtentSpace& state, LogSpace& logs, StateGeom
       table_of_(std::move(table_of)) {}
 
 absl::StatusOr<uint64_t> Recovery::ReadWord(uint64_t offset) {
-  uint64_t* const word = Word(batch_);
+  uint64_t* const word = batch_.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(offset));
   batch_.Read(target, reinterpret_cast<std::byte*>(word), 8);
   NAM_RETURN_IF_ERROR(batch_.Execute());
@@ -42,7 +38,7 @@ absl::StatusOr<uint64_t> Recovery::ReadWord(uint64_t offset) {
 }
 
 absl::StatusOr<uint64_t> Recovery::Swap(uint64_t offset, uint64_t from, uint64_t to) {
-  uint64_t* const old = Word(batch_);
+  uint64_t* const old = batch_.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(offset));
   batch_.CompareAndSwap(target, from, to, old);
   NAM_RETURN_IF_ERROR(batch_.Execute());
@@ -296,7 +292,7 @@ absl::StatusOr<std::vector<Recovery::Locked>> Recovery::FindLocked(uint32_t clie
                                                                    std::span<const LogEntry> entries,
                                                                    SlotWord fate) {
   const storage::RecordGeometry& geometry = table.geometry();
-  auto* const headers = reinterpret_cast<uint64_t*>(batch_.Scratch(entries.size() * 8));
+  auto* const headers = batch_.Words(entries.size());
   for (size_t i = 0; i < entries.size(); ++i) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, table.Block(entries[i].number()));
     batch_.Read(block, reinterpret_cast<std::byte*>(headers + i), 8);
@@ -341,7 +337,7 @@ absl::StatusOr<size_t> Recovery::FinishTable(uint32_t client, RecordTable& table
                                              std::span<const LogEntry> entries, SlotWord fate) {
   NAM_ASSIGN_OR_RETURN(const std::vector<Locked> locked, FindLocked(client, table, entries, fate));
   NAM_RETURN_IF_ERROR(RemoveKeys(table, locked));
-  auto* const olds = reinterpret_cast<uint64_t*>(batch_.Scratch(locked.size() * 8));
+  auto* const olds = batch_.Words(locked.size());
   const auto* const empty = new (batch_.Scratch(8)) storage::VersionWord();
   const auto header_of = [&](const Locked& record) {
     return RecordHeader(record.entry.header).LockedBy(client);

@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<LogEntry>> Recovery::SearchRecords(uint32_t client) {
 absl::Status Recovery::SearchChunk(RecordTable& table, uint64_t chunk, uint32_t client,
                                    std::vector<LogEntry>& found) {
   const size_t kept = batch_.scratch_used();
-  auto* const headers = reinterpret_cast<uint64_t*>(batch_.Scratch(kChunkRecords * 8));
+  auto* const headers = batch_.Words(kChunkRecords);
   const uint64_t first = chunk * kChunkRecords;
   for (uint64_t i = 0; i < kChunkRecords; ++i) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, table.Block(first + i));

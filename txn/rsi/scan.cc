@@ -24,7 +24,7 @@ absl::Status RsiSession::ScanTable(uint32_t number, const RowVisitor& visit, boo
   // Others may have added extents that hold what the snapshot sees.
   NAM_RETURN_IF_ERROR(from.space().FindNew());
   const uint64_t window = std::clamp<uint64_t>(
-      batch_.scratch_left() / 2 / RecordBlocks::ScratchOf(from.geometry()), 1, kChunkRecords);
+      batch_.scratch_at_hand() / 2 / RecordBlocks::ScratchOf(from.geometry()), 1, kChunkRecords);
   NAM_RETURN_IF_ERROR(CheckScratch(SnapshotScan::ScratchOf(from.layout(), window)));
   const size_t kept = batch_.scratch_used();
   SnapshotScan scan(from.blocks(), tables_.fabric().clock(), {.at = ReadingAt(snapshot_), .window = window});
@@ -46,7 +46,7 @@ bool RsiSession::VisitStored(uint32_t number, const std::byte* stored, const Row
   std::span<const std::byte> row(stored, from.geometry().row_bytes);
   if (!writes_.empty()) {
     const std::span<const std::byte> key = row.first(from.description().key_bytes);
-    const PendingWrite* const own = WriteOf(number, from.HashOf(key), key);
+    const PendingWrite* const own = writes_.Find(number, from.HashOf(key), key);
     using Kind = PendingWrite::Kind;
     if (own != nullptr && (own->kind == Kind::kInsert || own->kind == Kind::kDelete)) return true;
     if (own != nullptr) row = {own->row, row.size()};

@@ -23,11 +23,8 @@ constexpr uint32_t kLocksLostToAtOnce = 8;
 constexpr int64_t kLockPauseUs = 20;
 constexpr uint32_t kLockPauseDoubledMax = 6;
 constexpr int64_t kRarelyUs = 100'000;
+constexpr size_t kFetchedInserts = 32;   // more come faster than their lines
 constexpr size_t kEarlyLookupsMax = 64;  // so that there is room beside what the last transaction left
-
-bool SameKey(const std::byte* row, std::span<const std::byte> key) {
-  return std::memcmp(row, key.data(), key.size()) == 0;
-}
 
 }  // namespace
 
@@ -37,7 +34,7 @@ RsiSession::RsiSession(Tables& tables, const RsiOptions& options, std::shared_pt
     : tables_(tables),
       options_(options),
       channel_(std::move(channel)),
-      batch_(*channel_),
+      batch_(*channel_, options.transaction_bytes_max),
       state_(std::move(state)),
       logs_(std::move(logs), *channel_),
       geometry_(geometry),
@@ -127,8 +124,9 @@ absl::Status RsiSession::End(absl::Status status) {
   for (const PendingWrite& write : writes_) {
     if (write.fresh) NAM_RETURN_IF_ERROR(table(write.table).allocator().AddReleaseSpent(batch_));
   }
-  writes_.clear();
-  rows_.clear();
+  writes_.Clear();
+  rows_.Clear();
+  if (!own_rows_.rows.empty()) own_rows_ = {};
   entered_.clear();
   absl::Status released = timestamps_->AddRelease(batch_);
   if (released.ok()) released = batch_.Post();
@@ -293,31 +291,27 @@ void RsiSession::Abort() {
   if (active_) End(absl::OkStatus()).IgnoreError();
 }
 
+// What the commit will take is kept free, so that it does not fail for a lack of it.
 absl::Status RsiSession::CheckScratch(uint64_t bytes) const {
   constexpr uint64_t kReserve = 512 * 1024;  // of recovery, and of small things
-  // What the commit will take is kept free, so that it does not fail for a lack of it.
-  const uint64_t commit = locking_ ? 0 : writes_.size() * kCommitBytes;
-  if (bytes + commit + kReserve <= batch_.scratch_left()) return absl::OkStatus();
+  const uint64_t commit = locking_ ? 0 : writes_.size() * kCommitBytes + writes_.inserts() * kInsertBytes;
+  const uint64_t kept = writes_.bytes() + rows_.bytes();
+  if (bytes + commit + kept + kReserve <= batch_.scratch_left()) [[likely]]
+    return absl::OkStatus();
   return TooLargeStatus(absl::StrFormat(
-      "the transaction reads or writes more than fits into the %d KiB that a session keeps for it",
-      options_.scratch_bytes / 1024));
+      "the transaction reads or writes more than fits into the %d MiB that a session takes for it",
+      options_.transaction_bytes_max >> 20));
 }
 
-absl::Status RsiSession::TooManyWrites() const {
-  const auto withdrawn = std::count_if(writes_.begin(), writes_.end(),
-                                       [](const PendingWrite& write) { return write.withdrawn; });
-  return CheckWrites(writes_.size() - static_cast<size_t>(withdrawn) + 1);
-}
-
-absl::Status RsiSession::CheckWrites(size_t writes) {
-  if (writes <= kWritesMax) return absl::OkStatus();
-  return TooLargeStatus(absl::StrFormat("a transaction writes at most %d rows", kWritesMax));
-}
-
-// Rows that it has written already need no further entries, and the deletion of one that it has inserted
-// none.
 absl::Status RsiSession::MayWrite(size_t rows) const {
-  return CheckWrites(rows - std::min(rows, writes_.size()));
+  const uint64_t more = rows - std::min(rows, writes_.size());
+  return CheckScratch(more * (sizeof(PendingWrite) + kCommitBytes));
+}
+
+absl::Status RsiSession::RollBackTo(size_t mark) {
+  NAM_RETURN_IF_ERROR(CheckActive());
+  writes_.RollBackTo(mark);
+  return absl::OkStatus();
 }
 
 // Handles are counted down from that of a table that is gone.
@@ -343,24 +337,9 @@ absl::Status RsiSession::TableError(TableHandle handle, size_t bytes, bool whole
       "%s of table %s has %d bytes, not %d", whole_row ? "a row" : "a key", description.name, wanted, bytes));
 }
 
-PendingWrite* RsiSession::WriteOf(uint32_t number, uint64_t hash, std::span<const std::byte> key) {
-  for (PendingWrite& write : writes_) {
-    if (write.hash == hash && write.table == number && SameKey(write.row, key)) return &write;
-  }
-  return nullptr;
-}
-
-const SoughtRow* RsiSession::RowOf(uint32_t number, uint64_t hash, std::span<const std::byte> key) const {
-  for (const SoughtRow& row : rows_) {
-    if (row.hash == hash && row.table == number && SameKey(row.row, key)) return &row;
-  }
-  return nullptr;
-}
-
 absl::StatusOr<std::byte*> RsiSession::CopyRow(uint32_t number, std::span<const std::byte> row) {
   const storage::RecordGeometry& geometry = table(number).geometry();
-  if (writes_.size() >= kWritesMax) NAM_RETURN_IF_ERROR(TooManyWrites());
-  NAM_RETURN_IF_ERROR(CheckScratch(geometry.block_bytes() + kCommitBytes));
+  NAM_RETURN_IF_ERROR(CheckScratch(geometry.block_bytes() + sizeof(PendingWrite) + kInsertBytes));
   std::byte* const copy =
       batch_.Scratch(geometry.row_offset(0) + geometry.row_bytes) + geometry.row_offset(0);
   std::memcpy(copy, row.data(), row.size());
@@ -373,19 +352,17 @@ absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> r
   const uint32_t number = handle.value;
   const std::span<const std::byte> key = row.first(table(number).description().key_bytes);
   const uint64_t hash = table(number).HashOf(key);
-  if (PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
+  if (PendingWrite* write = writes_.Find(number, hash, key); write != nullptr) {
     if (write->kind != PendingWrite::Kind::kDelete) {
       return End(AbortStatus(AbortReason::kUniqueKey, table(number).description().name));
     }
-    if (write->withdrawn && writes_.size() > kWritesMax) {
-      if (absl::Status many = TooManyWrites(); !many.ok()) return End(many);
-    }
+    writes_.NoteChange(*write, row.size());
     std::memcpy(write->row, row.data(), row.size());
     write->kind = write->fresh ? PendingWrite::Kind::kInsert : PendingWrite::Kind::kUpdate;
     write->withdrawn = false;
     return absl::OkStatus();
   }
-  if (RowOf(number, hash, key) != nullptr) {
+  if (rows_.Find(number, hash, key) != nullptr) {
     return End(AbortStatus(AbortReason::kUniqueKey, table(number).description().name));
   }
   absl::StatusOr<std::byte*> copy = CopyRow(number, row);
@@ -393,13 +370,9 @@ absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> r
   // What lies beside the last one comes with it.
   const bool beside = !writes_.empty() && writes_.back().fresh && writes_.back().table == number &&
                       table(number).index().SameRoot(writes_.back().hash, hash);
-  PendingWrite& write = writes_.emplace_back();  // in its place at once: it is large
-  write.kind = PendingWrite::Kind::kInsert;
-  write.table = number;
-  write.hash = hash;
-  write.row = *copy;
+  PendingWrite& write = writes_.Add(PendingWrite::Kind::kInsert, number, hash, *copy);
   write.fresh = true;
-  if (channel_->in_place() && !beside) FetchForInsert(write);
+  if (channel_->in_place() && !beside && writes_.size() <= kFetchedInserts) FetchForInsert(write);
   return absl::OkStatus();
 }
 
@@ -433,8 +406,9 @@ absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> r
   const uint32_t number = handle.value;
   const std::span<const std::byte> key = row.first(table(number).description().key_bytes);
   const uint64_t hash = table(number).HashOf(key);
-  if (PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
+  if (PendingWrite* write = writes_.Find(number, hash, key); write != nullptr) {
     if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
+    writes_.NoteChange(*write, row.size());
     std::memcpy(write->row, row.data(), row.size());
     if (write->only_locks()) write->kind = PendingWrite::Kind::kUpdate;
     return absl::OkStatus();
@@ -444,22 +418,18 @@ absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> r
 
 absl::Status RsiSession::WriteKnown(PendingWrite::Kind kind, uint32_t number, uint64_t hash,
                                     std::span<const std::byte> key, std::span<const std::byte> row) {
-  const SoughtRow* const known = RowOf(number, hash, key);
+  const SoughtRow* const known = rows_.Find(number, hash, key);
   if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
   if (row.empty()) row = {known->row, table(number).geometry().row_bytes};
   absl::StatusOr<std::byte*> copy = CopyRow(number, row);
   if (!copy.ok()) return End(copy.status());
   const absl::StatusOr<storage::Channel::Target> block = table(number).Block(known->record);
   if (!block.ok()) return End(block.status());
-  PendingWrite& write = writes_.emplace_back();
-  write.kind = kind;
-  write.table = number;
+  PendingWrite& write = writes_.Add(kind, number, hash, *copy);
   write.record = known->record;
   write.block = *block;
   write.header = known->header;
   write.victim = known->victim;
-  write.hash = hash;
-  write.row = *copy;
   write.before = known->row;
   write.placed = true;
   if (channel_->in_place()) FetchForUpdate(write);
@@ -480,8 +450,9 @@ absl::Status RsiSession::Delete(TableHandle handle, std::span<const std::byte> k
   NAM_RETURN_IF_ERROR(CheckTable(handle, key.size(), false));
   const uint32_t number = handle.value;
   const uint64_t hash = table(number).HashOf(key);
-  if (PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
+  if (PendingWrite* write = writes_.Find(number, hash, key); write != nullptr) {
     if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
+    writes_.NoteChange(*write, table(number).geometry().row_bytes);
     write->withdrawn = write->kind == PendingWrite::Kind::kInsert;
     write->kind = PendingWrite::Kind::kDelete;
     return absl::OkStatus();
@@ -494,7 +465,7 @@ absl::Status RsiSession::Lock(TableHandle handle, std::span<const std::byte> key
   NAM_RETURN_IF_ERROR(CheckTable(handle, key.size(), false));
   const uint32_t number = handle.value;
   const uint64_t hash = table(number).HashOf(key);
-  if (const PendingWrite* write = WriteOf(number, hash, key); write != nullptr) {
+  if (const PendingWrite* write = writes_.Find(number, hash, key); write != nullptr) {
     if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
     return absl::OkStatus();  // its commit locks the record anyway
   }

@@ -14,7 +14,9 @@ struct RsiOptions {
   /// conflicts with itself.
   bool sees_own_commits = true;
   int64_t own_commit_timeout_us = 20'000'000;
-  uint64_t scratch_bytes = uint64_t{4} << 20;  // bounds what one transaction reads and writes
+  uint64_t scratch_bytes = uint64_t{4} << 20;  // registered memory of the session; grows for a transaction
+  /// What one transaction may take of the client's memory for what it reads and writes.
+  uint64_t transaction_bytes_max = uint64_t{1} << 30;
 
   /// Rules of the protocol that a test switches off, to see that the history checker notices.
   struct Broken {

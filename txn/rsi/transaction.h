@@ -18,6 +18,7 @@
 #include "txn/rsi/record_table.h"
 #include "txn/rsi/recovery.h"
 #include "txn/rsi/session.h"
+#include "txn/rsi/write_set.h"
 #include "txn/session.h"
 #include "txn/snapshot_scan.h"
 #include "txn/timestamps/client_slot.h"
@@ -26,62 +27,11 @@
 
 namespace nam::txn {
 
-/// A key that is looked for at a snapshot, and what there is. Pointers are into scratch memory, which lasts
-/// as long as the transaction.
-struct SoughtRow {
-  enum class State : uint8_t {
-    kNone,       // no row has this key
-    kVisible,    // `version` is what the snapshot sees
-    kDeleted,    // the snapshot sees that it was deleted
-    kInvisible,  // it was inserted after the snapshot
-    kTooOld,     // what the snapshot sees was replaced
-    kInFlight,   // somebody is inserting a row, perhaps with this key
-  };
-  static constexpr uint32_t kNoTable = ~uint32_t{0};
-  uint32_t table = 0;  // kNoTable: the transaction has written it itself
-  std::span<const std::byte> key;
-  uint64_t hash = 0;
-
-  State state = State::kNone;
-  uint64_t record = 0;
-  storage::RecordHeader header;  // as it was when it was READ last
-  storage::VersionWord version;
-  uint32_t victim = 0;
-  const std::byte* row = nullptr;
-};
-
-/// One write of a transaction, on its way through the commit.
-struct PendingWrite {
-  enum class Kind : uint8_t { kInsert, kUpdate, kDelete, kLock };  // kLock: the row stays as it is
-  Kind kind = Kind::kUpdate;
-  uint32_t table = 0;
-  uint64_t record = 0;
-  storage::Channel::Target block;  // of the record
-  storage::RecordHeader header;    // what the lock expects
-  uint32_t victim = 0;
-  uint64_t hash = 0;
-  // Scratch: row_bytes, beginning with the key; before them room for a header and the version word, as in a
-  // block's slot 0.
-  std::byte* row = nullptr;
-  const std::byte* before = nullptr;  // scratch: the row that it replaces; null: none
-  const std::byte* buried = nullptr;  // scratch: the deleted row whose record it takes over; null: none
-  bool fresh = false;                 // a record of its own, not another version of one
-  bool indexed = false;
-  bool withdrawn = false;   // inserted and deleted again
-  bool placed = false;      // its record is known: looked up, or allocated
-  uint64_t* old = nullptr;  // a scratch word of the commit
-
-  uint64_t* version() const { return reinterpret_cast<uint64_t*>(row) - 1; }
-  /// It makes no version: its record is only locked.
-  bool only_locks() const { return kind == Kind::kLock; }
-};
-
 class RsiSession final : public Session {
  public:
-  /// Scratch memory that a commit takes for each write besides its row: buckets of its key, words.
-  static constexpr uint64_t kCommitBytes = 448;
-  /// Of one transaction: rows that it has written are found by going through them.
-  static constexpr size_t kWritesMax = 511;
+  /// Scratch memory that a commit takes for each write besides its row: log entry, words, and of an insert
+  /// buckets of its key.
+  static constexpr uint64_t kCommitBytes = 192, kInsertBytes = 448;
 
   /// A heir is what a lost session opens to be settled by. It does not have one itself.
   static absl::StatusOr<std::unique_ptr<RsiSession>> Open(Tables& tables, const RsiOptions& options,
@@ -113,6 +63,8 @@ class RsiSession final : public Session {
   void SetLockTimeout(int64_t us) override { lock_timeout_us_ = us; }
   absl::StatusOr<uint64_t> Commit() override;
   void Abort() override;
+  size_t Mark() const override { return writes_.Mark(); }
+  absl::Status RollBackTo(size_t mark) override;
   absl::Status MayWrite(size_t rows) const override;
   uint64_t snapshot() const override { return snapshot_; }
   BeginCosts begin_costs() const override { return begin_costs_; }
@@ -146,8 +98,6 @@ class RsiSession final : public Session {
   /// Of a handle beyond those that are open. Ends the transaction if that table was closed.
   absl::Status NotOpen(TableHandle handle);
   RecordTable& table(uint32_t number) { return *tables_open_[number]; }
-  PendingWrite* WriteOf(uint32_t table, uint64_t hash, std::span<const std::byte> key);
-  const SoughtRow* RowOf(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
   /// A write to a row that was read. `row`: what it becomes; empty: it keeps its bytes.
   absl::Status WriteKnown(PendingWrite::Kind kind, uint32_t table, uint64_t hash,
                           std::span<const std::byte> key, std::span<const std::byte> row);
@@ -155,10 +105,8 @@ class RsiSession final : public Session {
   void FetchForInsert(const PendingWrite& insert);
   /// Of a row that is to be written; an error if that is one too many.
   absl::StatusOr<std::byte*> CopyRow(uint32_t table, std::span<const std::byte> row);
+  /// So much more scratch memory, and what a commit will take, is within the transaction's bounds.
   absl::Status CheckScratch(uint64_t bytes) const;
-  /// OK: withdrawn ones do not count.
-  absl::Status TooManyWrites() const;
-  static absl::Status CheckWrites(size_t writes);
 
   absl::StatusOr<uint32_t> Reclaim(RecordTable& table, std::span<const uint64_t> records,
                                    std::vector<uint64_t>& freed);
@@ -198,13 +146,23 @@ class RsiSession final : public Session {
   absl::Status ReadBlocks(RecordTable& from, std::span<BlockRead> blocks, uint64_t snapshot);
 
   // index.cc
-  struct OwnRow;
+  /// A row as this transaction has written it.
+  struct OwnRow {
+    IndexKey key;
+    const std::byte* row = nullptr;
+  };
   class IndexScan;
   absl::Status AddReadIndexChanges();
   absl::Status RefreshIndexes();
   absl::StatusOr<TableIndex*> IndexOf(uint32_t table, AllocationId index);
-  std::vector<OwnRow> OwnRows(uint32_t table, const TableIndex& index, std::span<const std::byte> low,
-                              std::span<const std::byte> high) const;
+  /// What the transaction has written to a table, in an index's order.
+  struct OwnRows {
+    AllocationId index;
+    uint64_t version = 0;  // WriteSet::version() that it is of
+    std::vector<OwnRow> rows;
+  };
+  std::span<const OwnRow> OwnRowsOf(uint32_t table, const TableIndex& index, std::span<const std::byte> low,
+                                    std::span<const std::byte> high);
 
   // index_commit.cc
   struct Entered {
@@ -319,12 +277,13 @@ class RsiSession final : public Session {
   uint64_t last_commit_ = 0;
   int64_t begun_ns_ = 0;
   BeginCosts begin_costs_;
-  uint64_t conflict_ = 0;        // the newest version that this session has lost to
-  uint32_t lost_to_locks_ = 0;   // transactions in a row
-  uint32_t suspect_ = 0;         // held what this transaction wanted
-  uint32_t holder_ = 0;          // of a snapshot that keeps blocks from being reclaimed
-  std::vector<SoughtRow> rows_;  // met, the latest last
-  std::vector<PendingWrite> writes_;
+  uint64_t conflict_ = 0;       // the newest version that this session has lost to
+  uint32_t lost_to_locks_ = 0;  // transactions in a row
+  uint32_t suspect_ = 0;        // held what this transaction wanted
+  uint32_t holder_ = 0;         // of a snapshot that keeps blocks from being reclaimed
+  MetRows rows_;
+  WriteSet writes_;
+  OwnRows own_rows_;                        // of the index that was scanned last
   uint64_t* index_changes_seen_ = nullptr;  // by the commit; scratch
   std::vector<Entered> entered_;            // into indexes
   std::vector<OutlivedEntries> outlived_;   // by table
@@ -344,6 +303,7 @@ class RsiSession final : public Session {
   std::vector<std::vector<HashIndex::Probe>> probes_;  // by table: of the lookups under way
   std::vector<uint32_t> probed_;                       // by table: how many of them have been taken
   std::vector<std::vector<HashIndex::Claim>> claims_;  // by table: of the inserts under way
+  bool sought_all_ = true;                             // no segment that SeekKeys has READ is being split
 };
 
 }  // namespace nam::txn

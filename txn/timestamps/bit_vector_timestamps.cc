@@ -49,7 +49,7 @@ absl::Status BitVectorTimestamps::Advance(storage::VerbBatch& batch, const State
     if (!blocked && complete_ < top_) continue;
     if (present_ && row_ < top_) NAM_RETURN_IF_ERROR(AddGiveUp(batch, top_));
     if (complete_ >= watermark_ + kWatermarkStep) {
-      NAM_RETURN_IF_ERROR(AddSwap(batch, kWatermarkOffset, watermark_, complete_, Word(batch)));
+      NAM_RETURN_IF_ERROR(AddSwap(batch, kWatermarkOffset, watermark_, complete_, batch.Word()));
     }
     if (blocked) return LookAhead(batch, view, missing);
     waits_at_ = 0;
@@ -129,7 +129,7 @@ absl::Status BitVectorTimestamps::LookAhead(storage::VerbBatch& batch, const Vie
     held_by_idle_ = true;
     if (patient) break;
     NAM_RETURN_IF_ERROR(
-        AddSwap(batch, geometry_.lane(lane), word.word(), LaneWord::Absent(word.row()).word(), Word(batch)));
+        AddSwap(batch, geometry_.lane(lane), word.word(), LaneWord::Absent(word.row()).word(), batch.Word()));
   }
   return patient ? absl::OkStatus() : batch.Execute();
 }
@@ -139,7 +139,7 @@ absl::Status BitVectorTimestamps::AddFlip(storage::VerbBatch& batch, uint64_t pl
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word,
                        At(geometry_.bit_row(place + 1) + client_ / 64 * 8));
   const uint64_t bit = uint64_t{1} << client_ % 64;
-  batch.FetchAdd(word, up ? bit : ~bit + 1, Word(batch));
+  batch.FetchAdd(word, up ? bit : ~bit + 1, batch.Word());
   return absl::OkStatus();
 }
 
@@ -155,7 +155,7 @@ absl::Status BitVectorTimestamps::AddFlips(storage::VerbBatch& batch, const std:
 // Nobody need wait for us at rows up to `row`. If somebody has made us absent, the next claim notices.
 absl::Status BitVectorTimestamps::AddGiveUp(storage::VerbBatch& batch, uint64_t row) {
   NAM_RETURN_IF_ERROR(AddSwap(batch, geometry_.lane(client_), LaneWord::Present(row_).word(),
-                              LaneWord::Present(row).word(), Word(batch)));
+                              LaneWord::Present(row).word(), batch.Word()));
   for (uint64_t given = std::max(row_, row < kBitRows ? 0 : row - kBitRows) + 1; given <= row; ++given) {
     const uint64_t place = BitRow::Place(given);
     if (BitAsOf(place, row_) != BitAsOf(place, row)) {
@@ -172,8 +172,8 @@ absl::Status BitVectorTimestamps::AddTake(storage::VerbBatch& batch) {
   claim_ = nullptr;
   if (!present_ || !RowIsFree(claims_)) return absl::OkStatus();
   // If it fails, top is as high already.
-  if (claims_ > top_) NAM_RETURN_IF_ERROR(AddSwap(batch, kTopOffset, top_, claims_, Word(batch)));
-  claim_ = Word(batch);
+  if (claims_ > top_) NAM_RETURN_IF_ERROR(AddSwap(batch, kTopOffset, top_, claims_, batch.Word()));
+  claim_ = batch.Word();
   return AddSwap(batch, geometry_.lane(client_), LaneWord::Present(row_).word(),
                  LaneWord::Present(claims_).word(), claim_);
 }
@@ -212,14 +212,14 @@ absl::Status BitVectorTimestamps::Join(storage::VerbBatch& batch) {
     NAM_ASSIGN_OR_RETURN(const std::bitset<kBitRows> bits, OwnBits(batch));
     const uint64_t row = std::max(before->top, row_);
     for (uint64_t lanes = before->lanes; lanes < client_;) {
-      uint64_t* const old = Word(batch);
+      uint64_t* const old = batch.Word();
       NAM_RETURN_IF_ERROR(AddSwap(batch, kLanesOffset, lanes, client_, old));
       NAM_RETURN_IF_ERROR(batch.Execute());
       lanes = *old == lanes ? client_ : *old;
     }
     NAM_RETURN_IF_ERROR(AddFlips(batch, bits, row));
     NAM_RETURN_IF_ERROR(batch.Execute());
-    uint64_t* const old = Word(batch);
+    uint64_t* const old = batch.Word();
     NAM_RETURN_IF_ERROR(AddSwap(batch, geometry_.lane(client_), LaneWord::Absent(row_).word(),
                                 LaneWord::Present(row).word(), old));
     NAM_ASSIGN_OR_RETURN(const StateHead* const behind, AddReadHead(batch));
@@ -244,7 +244,7 @@ absl::StatusOr<std::bitset<kBitRows>> BitVectorTimestamps::OwnBits(storage::Verb
   std::byte* const vector = batch.Scratch(kBitRows * kBitRowBytes);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target rows, At(geometry_.bit_row(1)));
   batch.Read(rows, vector, kBitRows * kBitRowBytes);
-  uint64_t* const lane = Word(batch);
+  uint64_t* const lane = batch.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word, At(geometry_.lane(client_)));
   batch.Read(word, reinterpret_cast<std::byte*>(lane), 8);
   NAM_RETURN_IF_ERROR(batch.Execute());
@@ -281,12 +281,12 @@ absl::Status BitVectorTimestamps::AddLeave(storage::VerbBatch& batch) {
   if (!present_) return absl::OkStatus();
   present_ = false;
   return AddSwap(batch, geometry_.lane(client_), LaneWord::Present(row_).word(),
-                 LaneWord::Absent(row_).word(), Word(batch));
+                 LaneWord::Absent(row_).word(), batch.Word());
 }
 
 absl::StatusOr<uint64_t> BitVectorTimestamps::Floor(storage::VerbBatch& batch) {
   while (watermark_ < complete_) {
-    uint64_t* const old = Word(batch);
+    uint64_t* const old = batch.Word();
     NAM_RETURN_IF_ERROR(AddSwap(batch, kWatermarkOffset, watermark_, complete_, old));
     NAM_RETURN_IF_ERROR(batch.Execute());
     watermark_ = *old == watermark_ ? complete_ : *old;
@@ -296,7 +296,7 @@ absl::StatusOr<uint64_t> BitVectorTimestamps::Floor(storage::VerbBatch& batch) {
 
 // Its lane may have claimed a row that the slot's word does not know of yet: absent it is passed over.
 absl::Status BitVectorTimestamps::Finish(storage::VerbBatch& batch, uint32_t client, uint64_t) {
-  uint64_t* const lane = Word(batch);
+  uint64_t* const lane = batch.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target lane_at, At(geometry_.lane(client)));
   batch.Read(lane_at, reinterpret_cast<std::byte*>(lane), 8);
   NAM_RETURN_IF_ERROR(batch.Execute());
@@ -304,7 +304,7 @@ absl::Status BitVectorTimestamps::Finish(storage::VerbBatch& batch, uint32_t cli
   if (!word.present()) return absl::OkStatus();
   // Somebody may make it absent first, which is as good.
   NAM_RETURN_IF_ERROR(
-      AddSwap(batch, geometry_.lane(client), word.word(), LaneWord::Absent(word.row()).word(), Word(batch)));
+      AddSwap(batch, geometry_.lane(client), word.word(), LaneWord::Absent(word.row()).word(), batch.Word()));
   return batch.Execute();
 }
 

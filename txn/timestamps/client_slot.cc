@@ -24,10 +24,6 @@ struct Vacancies {
   uint32_t used = 0;
 };
 
-uint64_t* Word(storage::VerbBatch& batch) {
-  return reinterpret_cast<uint64_t*>(batch.Scratch(8));
-}
-
 absl::StatusOr<Vacancies> FindVacancies(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
                                         uint64_t start) {
   Vacancies found;
@@ -57,7 +53,7 @@ absl::StatusOr<Vacancies> FindVacancies(ExtentSpace& state, StateGeometry geomet
 /// From then on the slot is among those that VisitSlots reads.
 absl::Status RaiseSlotsUsed(ExtentSpace& state, storage::VerbBatch& batch, uint32_t client) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, state.Resolve(kSlotsUsedOffset));
-  uint64_t* const word = Word(batch);
+  uint64_t* const word = batch.Word();
   batch.Read(at, reinterpret_cast<std::byte*>(word), 8);
   NAM_RETURN_IF_ERROR(batch.Execute());
   for (uint64_t known = *word; known < client; known = *word) {
@@ -73,7 +69,7 @@ absl::Status RaiseSlotsUsed(ExtentSpace& state, storage::VerbBatch& batch, uint3
 absl::Status VisitSlots(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
                         const std::function<void(uint32_t client, const SlotWords& slot)>& visit) {
   const size_t kept = batch.scratch_used();
-  uint64_t* const used = Word(batch);
+  uint64_t* const used = batch.Word();
   auto* const slots = reinterpret_cast<SlotWords*>(batch.Scratch(kPieceSlots * sizeof(SlotWords)));
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target used_at, state.Resolve(kSlotsUsedOffset));
   // How many there are first: what is used later is later than this call.
@@ -99,7 +95,7 @@ absl::Status ClientSlot::Claim(ExtentSpace& state, StateGeometry geometry, stora
   NAM_ASSIGN_OR_RETURN(const Vacancies vacancies, FindVacancies(state, geometry, batch, start));
   const bool nearly_all = vacancies.used > geometry.clients_max() / 4 * 3;
   const size_t kept = batch.scratch_used();
-  uint64_t* const old = Word(batch);
+  uint64_t* const old = batch.Word();
   auto* const words = reinterpret_cast<SlotWords*>(batch.Scratch(sizeof(SlotWords)));
   for (const Vacancy& vacancy : vacancies.slots) {
     const auto at = [&](uint64_t offset) { return state.Resolve(geometry.slot(vacancy.client) + offset); };
@@ -132,7 +128,7 @@ absl::Status ClientSlot::Release(ExtentSpace& state, StateGeometry geometry,
                                  storage::VerbBatch& batch) const {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target owner_at,
                        state.Resolve(geometry.slot(client) + kSlotOwnerOffset));
-  batch.CompareAndSwap(owner_at, owner.word(), SlotOwner{}.word(), Word(batch));
+  batch.CompareAndSwap(owner_at, owner.word(), SlotOwner{}.word(), batch.Word());
   return batch.Execute();
 }
 

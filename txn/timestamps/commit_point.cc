@@ -34,7 +34,7 @@ void CommitPoint::Expect(size_t writes) {
 
 absl::Status CommitPoint::AddSwap(storage::VerbBatch& batch, SlotWord to) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, WordOf(state_, client_));
-  auto* const old = reinterpret_cast<uint64_t*>(batch.Scratch(8));
+  auto* const old = batch.Word();
   batch.CompareAndSwap(at, word_.word(), to.word(), old);
   next_ = to;
   old_ = old;

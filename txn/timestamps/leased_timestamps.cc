@@ -50,7 +50,7 @@ absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHea
 }
 
 absl::Status LeasedTimestamps::AddReadEntries(storage::VerbBatch& batch, uint64_t count) {
-  auto* const words = reinterpret_cast<uint64_t*>(batch.Scratch(count * 8));
+  auto* const words = batch.Words(count);
   entries_at_ = snapshot_ + 1;
   entries_ = std::span<const uint64_t>(words, count);
   const uint64_t before_wrap = std::min(count, kRingEntries - entries_at_ % kRingEntries);
@@ -76,7 +76,7 @@ void LeasedTimestamps::TakeEntries() {
 
 // Others may be ahead: then it fails, and the next head says how far they are.
 absl::Status LeasedTimestamps::AddRaiseWatermark(storage::VerbBatch& batch) {
-  return AddSwap(batch, kWatermarkOffset, watermark_, snapshot_, Word(batch));
+  return AddSwap(batch, kWatermarkOffset, watermark_, snapshot_, batch.Word());
 }
 
 // Mostly nothing is under way, or was seen for the first time.
@@ -132,7 +132,7 @@ absl::Status LeasedTimestamps::PassOver(storage::VerbBatch& batch) {
   };
   for (Waiting& waiting : waiting_now_) {
     if (!is_claim(waiting)) continue;
-    uint64_t* const word = Word(batch);
+    uint64_t* const word = batch.Word();
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, slot_of(waiting));
     batch.Read(at, reinterpret_cast<std::byte*>(word), 8);
     waiting.slot = word;
@@ -144,7 +144,7 @@ absl::Status LeasedTimestamps::PassOver(storage::VerbBatch& batch) {
     if (word.fate() != SlotFate::kClaimed || word.timestamp() != waiting.timestamp) continue;
     waiting.patience_us = word.patience_us();
     if (!overdue(waiting)) continue;
-    waiting.old = Word(batch);
+    waiting.old = batch.Word();
     NAM_RETURN_IF_ERROR(AddSwap(batch, geometry_.slot(RingEntry(waiting.word).client()) + kSlotWordOffset,
                                 word.word(), word.Become(SlotFate::kSkipped).word(), waiting.old));
   }
@@ -161,7 +161,7 @@ absl::Status LeasedTimestamps::PassOver(storage::VerbBatch& batch) {
 }
 
 absl::Status LeasedTimestamps::AddTake(storage::VerbBatch& batch) {
-  taken_ = Word(batch);
+  taken_ = batch.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target next, At(kNextOffset));
   batch.FetchAdd(next, 1, taken_);
   return absl::OkStatus();
@@ -169,7 +169,7 @@ absl::Status LeasedTimestamps::AddTake(storage::VerbBatch& batch) {
 
 absl::Status LeasedTimestamps::AddClaim(storage::VerbBatch& batch) {
   NAM_RETURN_IF_ERROR(commit_point_.AddClaim(batch, taken()));
-  claim_ = Word(batch);
+  claim_ = batch.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(taken())));
   batch.CompareAndSwap(entry, RingEntry::Before(taken()).word(), RingEntry::Claimed(client_, taken()).word(),
                        claim_);

@@ -62,7 +62,7 @@ class LeasedTimestamps final : public Timestamps {
   bool TimeEntries();
   absl::Status PassOver(storage::VerbBatch& batch);
   absl::Status AddEntrySwap(storage::VerbBatch& batch, uint64_t timestamp, uint64_t from) {
-    return AddSwap(batch, geometry_.entry(timestamp), from, RingEntry::Done(timestamp).word(), Word(batch));
+    return AddSwap(batch, geometry_.entry(timestamp), from, RingEntry::Done(timestamp).word(), batch.Word());
   }
   bool claimed() const { return *claim_ == RingEntry::Before(taken()).word(); }
 

@@ -45,7 +45,7 @@ absl::Status Timestamps::AddPublish(storage::VerbBatch& batch) {
   published_ = std::max<uint64_t>(snapshot_, 1);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target slot,
                        At(geometry_.slot(client_) + kSlotSnapshotOffset));
-  batch.FetchAdd(slot, published_, Word(batch));
+  batch.FetchAdd(slot, published_, batch.Word());
   return absl::OkStatus();
 }
 
@@ -53,7 +53,7 @@ absl::Status Timestamps::AddRelease(storage::VerbBatch& batch) {
   if (published_ == 0) return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target slot,
                        At(geometry_.slot(client_) + kSlotSnapshotOffset));
-  batch.FetchAdd(slot, ~published_ + 1, Word(batch));
+  batch.FetchAdd(slot, ~published_ + 1, batch.Word());
   published_ = 0;
   return absl::OkStatus();
 }
@@ -72,7 +72,7 @@ absl::StatusOr<Timestamps::Horizon> Timestamps::RaiseHorizon(storage::VerbBatch&
   // Somebody else may be ahead.
   uint64_t known = head->horizon;
   while (known < horizon.value) {
-    uint64_t* const old = Word(batch);
+    uint64_t* const old = batch.Word();
     NAM_RETURN_IF_ERROR(AddSwap(batch, kHorizonOffset, known, horizon.value, old));
     NAM_RETURN_IF_ERROR(batch.Execute());
     known = *old == known ? horizon.value : *old;

@@ -81,7 +81,6 @@ class Timestamps {
   /// Moves snapshot_ on; the batch holds a READ of `head`, which comes before whatever is added here.
   virtual absl::Status Advance(storage::VerbBatch& batch, const StateHead& head) = 0;
 
-  static uint64_t* Word(storage::VerbBatch& batch) { return reinterpret_cast<uint64_t*>(batch.Scratch(8)); }
   absl::StatusOr<storage::Channel::Target> At(uint64_t offset) { return state_.Resolve(offset); }
   /// Into scratch memory, when the batch is executed.
   absl::StatusOr<const StateHead*> AddReadHead(storage::VerbBatch& batch);

@@ -326,69 +326,6 @@ TEST_P(RsiSessionTest, ManyRowsGrowTheTable) {
   }
 }
 
-/// What fits is committed; what does not is refused by the statement that is too much, never by Commit.
-TEST_P(RsiSessionTest, ATransactionThatIsTooLargeIsRefusedAtItsStatement) {
-  struct Wide {
-    uint64_t key = 0;
-    std::byte filling[16'376] = {};
-  };
-  cluster_.AddTable("wide", {.row_bytes = sizeof(Wide), .extent_bytes = 16 << 20});
-  Teller teller(cluster_, 1);
-  const TableHandle wide = *teller.session->OpenTable("wide");
-  const auto insert = [&](TableHandle table, uint64_t key) {
-    if (table.value == teller.accounts.value) return teller.Insert(key, 1);
-    const auto row = std::make_unique<Wide>(Wide{.key = key});
-    return teller.session->Insert(table, Bytes(*row));
-  };
-  for (const TableHandle table : {teller.accounts, wide}) {
-    ASSERT_TRUE(teller.session->Begin().ok());
-    uint64_t fits = 0;
-    absl::Status status = insert(table, 0);
-    while (status.ok()) status = insert(table, ++fits);
-    EXPECT_TRUE(IsTooLarge(status)) << status;
-    EXPECT_EQ(fits < 511, table.value == wide.value) << fits;
-    EXPECT_LE(fits, 511u);
-    ASSERT_TRUE(teller.session->Begin().ok()) << "it has ended";
-    ASSERT_TRUE(insert(table, fits).ok() && teller.session->Delete(table, Bytes(fits)).ok());
-    for (uint64_t key = 0; key + 1 < fits; ++key)
-      ASSERT_TRUE(insert(table, key).ok()) << key << " of " << fits;
-    const auto committed = teller.session->Commit();
-    EXPECT_TRUE(committed.ok()) << committed.status();
-  }
-  ASSERT_TRUE(teller.session->Begin().ok());
-  for (uint64_t key = 0; key < 100; ++key) ASSERT_TRUE(teller.Read(key)->has_value());
-  // One that was withdrawn and comes back counts again.
-  ASSERT_TRUE(teller.Insert(1'000, 1).ok() && teller.Delete(1'000).ok());
-  for (uint64_t key = 2'000; key < 2'511; ++key) ASSERT_TRUE(teller.Insert(key, 1).ok());
-  EXPECT_TRUE(IsTooLarge(teller.Insert(1'000, 1)));
-}
-
-/// A commit needs no more scratch memory than its statements have kept for it, wherever its rows end.
-TEST_P(RsiSessionTest, WhatEveryStatementAllowsIsCommitted) {
-  RsiOptions options;
-  options.scratch_bytes = 640 << 10;
-  Teller teller(cluster_, 1, cluster_.client(), options);
-  for (uint32_t row_bytes = 64; row_bytes < 256; row_bytes += 32) {
-    SCOPED_TRACE(row_bytes);
-    const std::string name = "rows" + std::to_string(row_bytes);
-    cluster_.AddTable(name, {.row_bytes = row_bytes, .extent_bytes = 4 << 20});
-    const TableHandle table = *teller.session->OpenTable(name);
-    const auto insert = [&](uint64_t key) {
-      std::vector<std::byte> row(row_bytes);
-      std::memcpy(row.data(), &key, sizeof(key));
-      return teller.session->Insert(table, row);
-    };
-    ASSERT_TRUE(teller.session->Begin().ok());
-    uint64_t fits = 0;
-    while (insert(fits).ok()) ++fits;
-    ASSERT_LT(fits, 500u);
-    ASSERT_TRUE(teller.session->Begin().ok());
-    for (uint64_t key = 0; key < fits; ++key) ASSERT_TRUE(insert(key).ok());
-    const auto committed = teller.session->Commit();
-    EXPECT_TRUE(committed.ok()) << committed.status();
-  }
-}
-
 /// Two chunks of 256 blocks.
 RecordCluster::TableOptions TwoChunks() {
   return {.extent_bytes = 64 << 10, .extents_max = 2};
