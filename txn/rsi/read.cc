@@ -258,6 +258,7 @@ bool RsiSession::Settle(SoughtRow& sought, const BlockRead& block) {
   if (header.timestamp() == 0) {
     if (header.locked() && sought.state == SoughtRow::State::kNone) {
       sought.state = SoughtRow::State::kInFlight;
+      sought.record = block.record;
       sought.header = header;
     }
     return true;

@@ -59,6 +59,8 @@ class RsiSession final : public Session {
   absl::Status Insert(TableHandle table, std::span<const std::byte> row) override;
   absl::Status Update(TableHandle table, std::span<const std::byte> row) override;
   absl::Status Delete(TableHandle table, std::span<const std::byte> key) override;
+  absl::Status Lock(TableHandle table, std::span<const std::byte> key) override;
+  void SetLockTimeout(int64_t us) override { lock_timeout_us_ = us; }
   absl::StatusOr<uint64_t> Commit() override;
   void Abort() override;
   size_t Mark() const override { return writes_.Mark(); }
@@ -96,6 +98,9 @@ class RsiSession final : public Session {
   /// Of a handle beyond those that are open. Ends the transaction if that table was closed.
   absl::Status NotOpen(TableHandle handle);
   RecordTable& table(uint32_t number) { return *tables_open_[number]; }
+  /// A write to a row that was read. `row`: what it becomes; empty: it keeps its bytes.
+  absl::Status WriteKnown(PendingWrite::Kind kind, uint32_t table, uint64_t hash,
+                          std::span<const std::byte> key, std::span<const std::byte> row);
   void FetchForUpdate(const PendingWrite& update);
   void FetchForInsert(const PendingWrite& insert);
   /// Of a row that is to be written; an error if that is one too many.
@@ -211,13 +216,14 @@ class RsiSession final : public Session {
 
   // commit.cc
   absl::Status CommitWrites();
+  absl::Status TryCommit();
   absl::Status PlaceInserts();
   absl::Status SeekKeys();
   absl::Status Announce();
   absl::Status AddLog();
   absl::Status JudgeSought();
   absl::Status TakeOverDeleted();
-  absl::Status Lock();
+  absl::Status LockRecords();
   absl::Status ClaimTimestamp();
   absl::Status JudgeRivals(uint32_t table, std::span<const HashIndex::Claim> claims);
   absl::Status Install();
@@ -227,7 +233,13 @@ class RsiSession final : public Session {
   absl::Status NoteWrites();
   absl::Status RollBack();
   absl::Status LockBlindly();
-  absl::Status Conflict(storage::RecordHeader found, const std::string& table);
+  absl::Status Conflict(storage::RecordHeader found, uint32_t table, uint64_t record);
+
+  // lock_wait.cc
+  absl::Status LockTimeout(uint32_t table);
+  absl::Status AwaitMetLock(uint32_t tries);
+  absl::StatusOr<storage::RecordHeader> AwaitUnlocked(uint32_t table, uint64_t record);
+  absl::Status AwaitHeader(PendingWrite& write);
 
   Tables& tables_;
   const RsiOptions options_;
@@ -275,7 +287,15 @@ class RsiSession final : public Session {
   uint64_t* index_changes_seen_ = nullptr;  // by the commit; scratch
   std::vector<Entered> entered_;            // into indexes
   std::vector<OutlivedEntries> outlived_;   // by table
-  uint64_t horizon_ = 0;                    // as last raised
+  struct MetLock {
+    uint32_t table = 0;
+    uint64_t record = 0;
+  };
+  std::optional<MetLock> met_lock_;  // of another client: this try to commit has met it, or come behind it
+  size_t commit_scratch_ = 0;        // in use before a try to commit
+  int64_t lock_timeout_us_ = 0;
+  std::optional<Deadline> lock_deadline_;  // of the call that waits; none: it has not waited yet
+  uint64_t horizon_ = 0;                   // as last raised
 
   // Kept for their memory.
   std::vector<SoughtRow> sought_;
