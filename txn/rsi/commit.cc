@@ -53,16 +53,24 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
   return last_commit_;
 }
 
-// A try that has met another client's lock has given back its locks, its claim and its timestamp. So it may
-// wait, and try again.
+// A try that has met another client's lock, or was passed over, has given back its locks, its claim and its
+// timestamp. So it may wait, and try again.
 absl::Status RsiSession::CommitWrites() {
   commit_scratch_ = batch_.scratch_used();
   lock_deadline_.reset();
+  uint32_t skips = 0;
   for (uint32_t tries = 1;; ++tries) {
     const absl::Status status = TryCommit();
-    const bool waits = lock_timeout_us_ > 0 && met_lock_.has_value() && !locking_;
-    if (status.ok() || !waits) return End(status);
-    if (absl::Status awaited = AwaitMetLock(tries); !awaited.ok()) return End(awaited);
+    if (status.ok() || locking_) return End(status);
+    const bool skipped = AbortReasonOf(status) == AbortReason::kSkipped;
+    absl::Status again = status;
+    if (skipped && skips++ < options_.skips_retried && !Interruption::requested()) {
+      again = batch_.Execute();
+      if (again.ok()) batch_.Reset(commit_scratch_);
+    } else if (lock_timeout_us_ > 0 && met_lock_.has_value()) {
+      again = AwaitMetLock(tries);
+    }
+    if (!again.ok()) return End(again);
   }
 }
 

@@ -155,7 +155,7 @@ TEST_F(LockTest, ALockOfAClientThatStandsStill) {
     SCOPED_TRACE(requests);
     Make({.kind = fabric::Kind::kSim});
     MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
-    Teller victim(*cluster_, kVictim, fabric), old(*cluster_, 3), other(*cluster_, 4);
+    Teller victim(*cluster_, kVictim, fabric, {.skips_retried = 0}), old(*cluster_, 3), other(*cluster_, 4);
     ASSERT_TRUE(old.session->Begin().ok());
     other.Set(1, 50);
     ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Read(2).ok());
