@@ -18,6 +18,8 @@ constexpr int64_t kOwnCommitPauseUs = 20;
 constexpr int64_t kConflictPatienceUs = 5'000;
 /// Long enough to see that a commit is stalled, and to pass it over.
 constexpr int64_t kHeldPatienceUs = SlotWord::kPatienceUs + 5'000;
+/// A look times what is in the way, the next passes it over, one more sees what lies behind.
+constexpr uint32_t kLooksLeast = 4;
 constexpr uint64_t kTimedBegins = 16;  // one of so many
 constexpr uint32_t kLocksLostToAtOnce = 8;
 constexpr int64_t kLockPauseUs = 20;
@@ -239,10 +241,14 @@ absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
   std::string hindrance;       // why a client that is gone cannot be recovered
   int64_t waits_since_ns = 0;  // 0: has not waited, nor looked at the clock
   const auto waited_us = [&] { return waits_since_ns == 0 ? 0 : (clock.NowNs() - waits_since_ns) / 1'000; };
+  // On a busy host the time may be over before a second look.
+  uint32_t looks = 0;
+  const auto patient = [&](int64_t us) { return looks < kLooksLeast || waited_us() < us; };
   while (true) {
     absl::StatusOr<uint64_t> snapshot = timestamps_->Snapshot(batch_);
     if (!snapshot.ok()) return End(snapshot.status());
     snapshot_ = *snapshot;
+    ++looks;
     flipping_ = false;  // what was in flight is complete
     if (std::exchange(looks_up, false)) looked_up_early_ = LookedUp();
     if (const uint32_t suspect = timestamps_->Suspect(); suspect != 0) {
@@ -257,10 +263,10 @@ absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
     }
     const bool own_missing = options_.sees_own_commits && snapshot_ < last_commit_;
     // Without the version that it lost to, the next try would lose again.
-    const bool conflict_missing = snapshot_ < conflict_ && waited_us() < kConflictPatienceUs;
-    const bool stale = seldom && timestamps_->HeldByIdle() && waited_us() < kConflictPatienceUs;
+    const bool conflict_missing = snapshot_ < conflict_ && patient(kConflictPatienceUs);
+    const bool stale = seldom && timestamps_->HeldByIdle() && patient(kConflictPatienceUs);
     if (waits_since_ns == 0) first_snapshot = snapshot_;
-    held = held && timestamps_->Held() && snapshot_ == first_snapshot && waited_us() < kHeldPatienceUs;
+    held = held && timestamps_->Held() && snapshot_ == first_snapshot && patient(kHeldPatienceUs);
     if (!own_missing && !conflict_missing && !stale && !held && !timestamps_->Crowded()) break;
     if (waits_since_ns == 0) waits_since_ns = clock.NowNs();
     if (waited_us() >= options_.own_commit_timeout_us) {
