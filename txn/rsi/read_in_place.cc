@@ -9,7 +9,7 @@
 ///
 ///     the index's entries ─▶ header, version words, header ─▶ the row with its word, header
 ///
-/// It takes rows that stand still: one record may have the key, its header is the same and not locked before
+/// It takes rows that stand still: one record may have the key, its header is the same before
 /// and behind all that was copied, and the snapshot sees a row. In any other case nothing of it counts, and
 /// the rounds of read.cc find out what there is.
 namespace nam::txn {
@@ -80,8 +80,7 @@ bool RsiSession::TakeRows(std::span<SoughtRow> sought) {
     const std::span<const uint64_t> all = gathered;
     const storage::VersionWords words(all.first(geometry.slots));
     const auto choice = storage::ChooseVersion(header, words, HeaderAt(look.at), snapshot_);
-    if (header.locked() || choice.outcome != storage::VersionChoice::Outcome::kVersion ||
-        choice.version.deleted()) {
+    if (choice.outcome != storage::VersionChoice::Outcome::kVersion || choice.version.deleted()) {
       return false;
     }
     sought[i].header = header;
