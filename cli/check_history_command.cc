@@ -6,7 +6,7 @@
 
 #include "terminal/exit_codes.h"
 #include "terminal/units.h"
-#include "txn/history_checker.h"
+#include "txn/check/history_checker.h"
 
 namespace nam::cli {
 namespace {

@@ -50,10 +50,10 @@ class RecordAccess {
   virtual absl::Status MayWrite(size_t rows) const = 0;
 
   /// Never from within a Lookup or Scan. Insert: of a key that is not there, or that this transaction has
-  /// deleted. Update, Delete: of a row that this transaction has got by Lookup or Scan.
+  /// deleted. Update, Delete: of rows that this transaction has got by Lookup or Scan.
   virtual absl::Status Insert(const proto::Table& table, std::string_view row) = 0;
-  virtual absl::Status Update(const proto::Table& table, std::string_view row) = 0;
-  virtual absl::Status Delete(const proto::Table& table, std::string_view key) = 0;
+  virtual absl::Status Update(const proto::Table& table, std::span<const std::string> rows) = 0;
+  virtual absl::Status Delete(const proto::Table& table, std::span<const std::string> keys) = 0;
 
   /// A number that no other call for this column has got or will get, counted up from 0 with gaps; it is
   /// taken for good, whatever becomes of the transaction.

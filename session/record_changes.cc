@@ -1,7 +1,9 @@
 #include "session/record_changes.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -106,15 +108,17 @@ absl::StatusOr<std::optional<std::string>> RecordChanges::FindKey(const proto::T
   return found;
 }
 
-/// The keys of unique indexes, of all rows that the statement has written. What commits meanwhile is judged
-/// by the commit.
-absl::Status RecordChanges::CheckUnique(const proto::Table& table,
-                                        const std::map<std::string, std::string>& written) {
+/// The keys of unique indexes, of all rows that the statement has written: `rows` is a range of them. What
+/// commits meanwhile is judged by the commit.
+template <typename Rows>
+absl::Status RecordChanges::CheckUnique(const proto::Table& table, const Rows& rows,
+                                        const std::function<bool(uint32_t column)>& written) {
   for (int i = 0; i < table.record().parts_size(); ++i) {
     const proto::RecordPart& part = table.record().parts(i);
     if (part.kind() != proto::ORDERED_INDEX || !part.unique() || part.leaving()) continue;
     if (part.usable_from() == 0 || part.usable_from() > access_.snapshot()) continue;
-    for (const auto& [key, row] : written) {
+    if (std::none_of(part.columns().begin(), part.columns().end(), written)) continue;
+    for (const std::string& row : rows) {
       if (cancelled_) return absl::CancelledError("cancelled");
       NAM_ASSIGN_OR_RETURN(const std::optional<std::string> other,
                            FindKey(table, i, row, /*but_itself=*/true));
@@ -170,7 +174,8 @@ class RecordChanges::Inserting {
   }
 
   absl::StatusOr<ResultSet> Finish() {
-    NAM_RETURN_IF_ERROR(changes_.CheckUnique(table_, written_));
+    NAM_RETURN_IF_ERROR(
+        changes_.CheckUnique(table_, std::views::values(written_), [](uint32_t) { return true; }));
     return returned_.Take(absl::StrCat("INSERT 0 ", rows_));
   }
 
@@ -213,9 +218,9 @@ class RecordChanges::Inserting {
     NAM_RETURN_IF_ERROR(sql::Check(table_, statement_.checks, row));
     std::string encoded = layout_.Encode(row);
     if (encoded.compare(0, layout_.key_bytes(), key) == 0) {
-      NAM_RETURN_IF_ERROR(access_.Update(table_, encoded));
+      NAM_RETURN_IF_ERROR(access_.Update(table_, {&encoded, 1}));
     } else {
-      NAM_RETURN_IF_ERROR(access_.Delete(table_, key));
+      NAM_RETURN_IF_ERROR(access_.Delete(table_, {&key, 1}));
       const absl::Status inserted = access_.Insert(table_, encoded);
       if (absl::IsAlreadyExists(inserted))
         return sql::DuplicateKey(table_, sql::ConflictAction::kPrimaryKey, row);
@@ -263,21 +268,19 @@ absl::StatusOr<ResultSet> RecordChanges::Insert(const sql::InsertStatement& stat
   return inserting.Finish();
 }
 
-absl::StatusOr<std::vector<RecordChanges::Found>> RecordChanges::FindAll(const sql::BoundTable& bound,
-                                                                         const std::vector<Expr>& conjuncts,
-                                                                         const sql::ChangeSource& source) {
+absl::Status RecordChanges::FindAll(const sql::BoundTable& bound, const std::vector<Expr>& conjuncts,
+                                    const sql::ChangeSource& source, const OnFound& on_found) {
   const proto::Table& table = *bound.table;
   const RecordLayout layout(table);
-  std::vector<Found> found;
+  size_t count = 0;
   if (source == nullptr) {
-    NAM_RETURN_IF_ERROR(finder_.Find(
+    return finder_.Find(
         table, layout, conjuncts, [&](std::span<const std::byte> bytes, Row row) -> absl::StatusOr<bool> {
-          found.push_back(
-              {{reinterpret_cast<const char*>(bytes.data()), layout.key_bytes()}, std::move(row), {}});
-          NAM_RETURN_IF_ERROR(access_.MayWrite(found.size()));
+          NAM_RETURN_IF_ERROR(access_.MayWrite(++count));
+          NAM_RETURN_IF_ERROR(on_found(
+              {{reinterpret_cast<const char*>(bytes.data()), layout.key_bytes()}, std::move(row), {}}));
           return true;
-        }));
-    return found;
+        });
   }
   NAM_ASSIGN_OR_RETURN(ResultSet rows, run_query_(std::move(*source)));
   std::set<std::string> keys;
@@ -288,12 +291,13 @@ absl::StatusOr<std::vector<RecordChanges::Found>> RecordChanges::FindAll(const s
     std::string key = layout.Encode(row).substr(0, layout.key_bytes());
     // A row that several others match is changed once, by any of them.
     if (!keys.insert(key).second) continue;
-    found.push_back({std::move(key),
-                     std::move(row),
-                     {std::make_move_iterator(all.begin() + width), std::make_move_iterator(all.end())}});
-    NAM_RETURN_IF_ERROR(access_.MayWrite(found.size()));
+    NAM_RETURN_IF_ERROR(access_.MayWrite(++count));
+    NAM_RETURN_IF_ERROR(
+        on_found({std::move(key),
+                  std::move(row),
+                  {std::make_move_iterator(all.begin() + width), std::make_move_iterator(all.end())}}));
   }
-  return found;
+  return absl::OkStatus();
 }
 
 /// The row as SET makes it; `returned`: what the source has for RETURNING.
@@ -318,49 +322,70 @@ absl::StatusOr<RecordChanges::Row> RecordChanges::ChangedRow(const sql::UpdateSt
   return row;
 }
 
-/// A key may move to where another row of the statement was.
 absl::StatusOr<ResultSet> RecordChanges::Update(const sql::UpdateStatement& statement) {
   const proto::Table& table = *statement.table.table;
   const RecordLayout layout(table);
-  NAM_ASSIGN_OR_RETURN(const std::vector<Found> found,
-                       FindAll(statement.table, statement.conjuncts, statement.source));
   Returned returned(statement.returning);
-  std::set<std::string> before;
-  std::map<std::string, std::string> change;  // rows by their new key
-  for (const Found& one : found) {
-    Row rest;
-    NAM_ASSIGN_OR_RETURN(const Row row, ChangedRow(statement, one, rest));
-    NAM_RETURN_IF_ERROR(returned.Add(row, rest));
-    before.insert(one.key);
-    std::string encoded = layout.Encode(row);
-    std::string key = encoded.substr(0, layout.key_bytes());
-    if (!change.emplace(std::move(key), std::move(encoded)).second)
-      return sql::DuplicateKey(table, sql::ConflictAction::kPrimaryKey, row);
-  }
-  for (const std::string& key : before) {
-    if (!change.contains(key)) NAM_RETURN_IF_ERROR(access_.Delete(table, key));
-  }
-  for (const auto& [key, row] : change) {
-    const absl::Status changed =
-        before.contains(key) ? access_.Update(table, row) : access_.Insert(table, row);
-    if (absl::IsAlreadyExists(changed))
+  std::vector<std::string> before;  // keys
+  std::vector<std::string> rows;
+  bool moved = false;
+  NAM_RETURN_IF_ERROR(
+      FindAll(statement.table, statement.conjuncts, statement.source, [&](Found one) -> absl::Status {
+        Row rest;
+        NAM_ASSIGN_OR_RETURN(const Row row, ChangedRow(statement, one, rest));
+        NAM_RETURN_IF_ERROR(returned.Add(row, rest));
+        rows.push_back(layout.Encode(row));
+        moved = moved || rows.back().compare(0, layout.key_bytes(), one.key) != 0;
+        before.push_back(std::move(one.key));
+        return absl::OkStatus();
+      }));
+  const size_t count = rows.size();
+  NAM_RETURN_IF_ERROR(moved ? MoveRows(table, std::move(before), rows) : access_.Update(table, rows));
+  NAM_RETURN_IF_ERROR(CheckUnique(table, rows, [&](uint32_t column) {
+    return std::any_of(statement.assignments.begin(), statement.assignments.end(),
+                       [&](const ColumnAssignment& to) { return to.column == static_cast<int>(column); });
+  }));
+  return returned.Take(absl::StrCat("UPDATE ", count));
+}
+
+/// Rows get other keys, perhaps those that other rows of the statement had.
+absl::Status RecordChanges::MoveRows(const proto::Table& table, std::vector<std::string> before,
+                                     std::span<const std::string> rows) {
+  const RecordLayout layout(table);
+  std::sort(before.begin(), before.end());
+  std::map<std::string_view, const std::string*> change;  // rows by their new key
+  for (const std::string& row : rows) {
+    if (!change.emplace(std::string_view(row).substr(0, layout.key_bytes()), &row).second)
       return sql::DuplicateKey(table, sql::ConflictAction::kPrimaryKey, layout.Decode(BytesOf(row)));
-    NAM_RETURN_IF_ERROR(changed);
   }
-  NAM_RETURN_IF_ERROR(CheckUnique(table, change));
-  return returned.Take(absl::StrCat("UPDATE ", found.size()));
+  std::vector<std::string> left, stay;
+  for (const std::string& key : before) {
+    if (!change.contains(key)) left.push_back(key);
+  }
+  NAM_RETURN_IF_ERROR(access_.Delete(table, left));
+  for (const auto& [key, row] : change) {
+    if (std::binary_search(before.begin(), before.end(), key)) {
+      stay.push_back(*row);
+      continue;
+    }
+    const absl::Status inserted = access_.Insert(table, *row);
+    if (absl::IsAlreadyExists(inserted))
+      return sql::DuplicateKey(table, sql::ConflictAction::kPrimaryKey, layout.Decode(BytesOf(*row)));
+    NAM_RETURN_IF_ERROR(inserted);
+  }
+  return access_.Update(table, stay);
 }
 
 absl::StatusOr<ResultSet> RecordChanges::Delete(const sql::DeleteStatement& statement) {
-  const proto::Table& table = *statement.table.table;
-  NAM_ASSIGN_OR_RETURN(const std::vector<Found> found,
-                       FindAll(statement.table, statement.conjuncts, statement.source));
   Returned returned(statement.returning);
-  for (const Found& one : found) {
-    NAM_RETURN_IF_ERROR(returned.Add(one.row, one.rest));
-    NAM_RETURN_IF_ERROR(access_.Delete(table, one.key));
-  }
-  return returned.Take(absl::StrCat("DELETE ", found.size()));
+  std::vector<std::string> keys;
+  NAM_RETURN_IF_ERROR(
+      FindAll(statement.table, statement.conjuncts, statement.source, [&](Found one) -> absl::Status {
+        keys.push_back(std::move(one.key));
+        return returned.Add(one.row, one.rest);
+      }));
+  NAM_RETURN_IF_ERROR(access_.Delete(*statement.table.table, keys));
+  return returned.Take(absl::StrCat("DELETE ", keys.size()));
 }
 
 }  // namespace nam::session

@@ -46,12 +46,17 @@ class RecordChanges {
   };
   class Inserting;
 
-  absl::StatusOr<std::vector<Found>> FindAll(const sql::BoundTable& table,
-                                             const std::vector<plan::Expr>& conjuncts,
-                                             const sql::ChangeSource& source);
+  using OnFound = std::function<absl::Status(Found found)>;
+  /// Each row once.
+  absl::Status FindAll(const sql::BoundTable& table, const std::vector<plan::Expr>& conjuncts,
+                       const sql::ChangeSource& source, const OnFound& on_found);
+  absl::Status MoveRows(const proto::Table& table, std::vector<std::string> before,
+                        std::span<const std::string> rows);
   absl::StatusOr<Row> ChangedRow(const sql::UpdateStatement& statement, const Found& found, Row& returned);
   absl::StatusOr<Value> DefaultOf(const proto::Table& table, int column, const sql::ChangeValue& otherwise);
-  absl::Status CheckUnique(const proto::Table& table, const std::map<std::string, std::string>& written);
+  template <typename Rows>
+  absl::Status CheckUnique(const proto::Table& table, const Rows& rows,
+                           const std::function<bool(uint32_t column)>& written);
   /// A row whose key (ConflictAction::keys) is that of `row`; nothing if there is none, or the key has NULL
   /// in it. `but_itself`: another than the one with the primary key of `row`.
   absl::StatusOr<std::optional<std::string>> FindKey(const proto::Table& table, int key,

@@ -9,7 +9,7 @@
 #include "catalog/record_extents.h"
 #include "txn/cluster_tables.h"
 #include "txn/column_numbers.h"
-#include "txn/rsi_session.h"
+#include "txn/rsi/session.h"
 #include "txn/table_extents.h"
 #include "types/sql_error.h"
 
@@ -45,13 +45,10 @@ class RecordEngine final : public RecordAccess {
                       const OnRow& on_row) override {
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
     const size_t row_bytes = table.record().row_bytes();
+    std::vector<std::byte> rows(std::min(kLookupsAtOnce, keys.size()) * row_bytes);
     for (size_t first = 0; first < keys.size(); first += kLookupsAtOnce) {
       const auto some = keys.subspan(first, std::min(kLookupsAtOnce, keys.size() - first));
-      std::vector<std::byte> rows(some.size() * row_bytes);
-      std::vector<txn::Lookup> lookups;
-      for (size_t i = 0; i < some.size(); ++i) {
-        lookups.push_back({handle, Bytes(some[i]), std::span(rows).subspan(i * row_bytes, row_bytes)});
-      }
+      std::vector<txn::Lookup> lookups = LookupsOf(table, handle, some, rows);
       NAM_RETURN_IF_ERROR(Lost(session_->Read(lookups)));
       for (const txn::Lookup& lookup : lookups) {
         if (!lookup.found) continue;
@@ -98,15 +95,11 @@ class RecordEngine final : public RecordAccess {
     if (there) return txn::AbortStatus(txn::AbortReason::kUniqueKey, table.name());
     return Lost(session_->Insert(handle, Bytes(row)));
   }
-  absl::Status Update(const proto::Table& table, std::string_view row) override {
-    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
-    NAM_RETURN_IF_ERROR(ReadKey(table, handle, row).status());
-    return Lost(session_->Update(handle, Bytes(row)));
+  absl::Status Update(const proto::Table& table, std::span<const std::string> rows) override {
+    return Change(table, rows, &txn::Session::Update);
   }
-  absl::Status Delete(const proto::Table& table, std::string_view key) override {
-    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
-    NAM_RETURN_IF_ERROR(ReadKey(table, handle, key).status());
-    return Lost(session_->Delete(handle, Bytes(key)));
+  absl::Status Delete(const proto::Table& table, std::span<const std::string> keys) override {
+    return Change(table, keys, &txn::Session::Delete);
   }
 
   absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
@@ -173,7 +166,33 @@ class RecordEngine final : public RecordAccess {
     handles_[table.allocation()] = handle;
     return handle;
   }
-  /// What the transaction has scanned it must read, too, before it may change it. `row` begins with the key.
+  /// What begins with these keys, to be read into `rows`.
+  static std::vector<txn::Lookup> LookupsOf(const proto::Table& table, txn::TableHandle handle,
+                                            std::span<const std::string> keys, std::span<std::byte> rows) {
+    const size_t row_bytes = table.record().row_bytes();
+    std::vector<txn::Lookup> lookups;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const std::span<const std::byte> key = Bytes(keys[i]).first(table.record().key_bytes());
+      lookups.push_back({handle, key, rows.subspan(i * row_bytes, row_bytes)});
+    }
+    return lookups;
+  }
+  /// What the transaction has scanned it must read, too, before it may change it. `changes` are rows, or
+  /// keys.
+  absl::Status Change(const proto::Table& table, std::span<const std::string> changes,
+                      absl::Status (txn::Session::*change)(txn::TableHandle, std::span<const std::byte>)) {
+    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
+    std::vector<std::byte> rows(std::min(kLookupsAtOnce, changes.size()) * table.record().row_bytes());
+    for (size_t first = 0; first < changes.size(); first += kLookupsAtOnce) {
+      const auto some = changes.subspan(first, std::min(kLookupsAtOnce, changes.size() - first));
+      std::vector<txn::Lookup> lookups = LookupsOf(table, handle, some, rows);
+      NAM_RETURN_IF_ERROR(Lost(session_->Read(lookups)));
+      for (const std::string& one : some)
+        NAM_RETURN_IF_ERROR(Lost(((*session_).*change)(handle, Bytes(one))));
+    }
+    return absl::OkStatus();
+  }
+  /// Likewise whether there is a row with the key that `row` begins with.
   absl::StatusOr<bool> ReadKey(const proto::Table& table, txn::TableHandle handle, std::string_view row) {
     std::vector<std::byte> found(table.record().row_bytes());
     txn::Lookup lookup{handle, Bytes(row.substr(0, table.record().key_bytes())), found};

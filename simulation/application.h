@@ -10,10 +10,10 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "txn/check/history.h"
+#include "txn/check/history_checker.h"
 #include "txn/cluster_tables.h"
-#include "txn/history.h"
-#include "txn/history_checker.h"
-#include "txn/rsi_session.h"
+#include "txn/rsi/session.h"
 #include "txn/session.h"
 
 /// What clients do with transactions, and what must hold whatever happens to them and to the cluster. One

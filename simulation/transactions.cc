@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "txn/client_log.h"
-#include "txn/reconnecting_session.h"
+#include "txn/rsi/client_log.h"
+#include "txn/rsi/reconnecting_session.h"
 #include "txn/transaction_state.h"
 
 namespace nam::simulation {

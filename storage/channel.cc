@@ -55,12 +55,24 @@ absl::StatusOr<std::unique_ptr<Channel>> Channel::Open(fabric::Fabric& fabric,
                                                        fabric::RegionDirectory& directory,
                                                        const ChannelOptions& options) {
   std::unique_ptr<Channel> channel(new Channel(fabric, directory, options));
-  NAM_ASSIGN_OR_RETURN(channel->buffer_,
-                       fabric.Allocate(options.buffer_bytes, {.access = fabric::Access::kNone}));
+  NAM_RETURN_IF_ERROR(channel->AddBuffer(options.buffer_bytes));
   NAM_ASSIGN_OR_RETURN(channel->completions_,
                        fabric.CreateCompletionQueue((options.queue_depth + 1) * options.servers_max +
                                                     options.datagram_depth + 1));
   return channel;
+}
+
+absl::Status Channel::AddBuffer(size_t bytes) {
+  NAM_ASSIGN_OR_RETURN(auto buffer, fabric_.Allocate(bytes, {.access = fabric::Access::kNone}));
+  buffers_.push_back(std::move(buffer));
+  return absl::OkStatus();
+}
+
+fabric::LocalKey Channel::KeyOfAdded(const std::byte* data) const {
+  for (const auto& buffer : buffers_) {
+    if (static_cast<size_t>(data - buffer->data()) < buffer->bytes()) return buffer->lkey();
+  }
+  return {};  // completes with kLocalError
 }
 
 absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
@@ -214,7 +226,7 @@ absl::Status Channel::Write(std::span<const std::byte> from, RemotePtr<void> to,
 absl::Status Channel::Transfer(const AllocationKeys* keys, RemotePtr<void> remote, std::byte* local,
                                size_t bytes, const std::atomic<bool>* cancel) {
   const fabric::Opcode opcode = keys == nullptr ? fabric::Opcode::kRead : fabric::Opcode::kWrite;
-  const size_t slots = std::min<size_t>(buffer_->bytes() / kTransferBytes, options_.queue_depth);
+  const size_t slots = std::min<size_t>(buffer().bytes() / kTransferBytes, options_.queue_depth);
   NAM_CHECK(slots > 0 && !broken_);
   broken_ = true;  // until nothing is in flight any more
   std::array<fabric::Completion, 64> done;
@@ -223,7 +235,7 @@ absl::Status Channel::Transfer(const AllocationKeys* keys, RemotePtr<void> remot
     size_t in_flight = 0;
     for (; in_flight < slots && at < bytes; ++in_flight) {
       const fabric::LocalBuffer slot =
-          buffer_->Slice(in_flight * kTransferBytes, std::min(kTransferBytes, bytes - at));
+          buffer().Slice(in_flight * kTransferBytes, std::min(kTransferBytes, bytes - at));
       NAM_ASSIGN_OR_RETURN(const Target target, keys == nullptr
                                                     ? Resolve(remote.Plus(at), slot.bytes)
                                                     : Resolve(remote.Plus(at), slot.bytes, *keys));
@@ -240,7 +252,7 @@ absl::Status Channel::Transfer(const AllocationKeys* keys, RemotePtr<void> remot
       }
       in_flight -= n;
     }
-    if (opcode == fabric::Opcode::kRead) std::memcpy(local + first, buffer_->data(), at - first);
+    if (opcode == fabric::Opcode::kRead) std::memcpy(local + first, buffer().data(), at - first);
   }
   broken_ = false;
   return absl::OkStatus();

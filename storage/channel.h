@@ -56,7 +56,19 @@ class Channel {
   /// Whose connections they are. 0: nobody's, and they only READ.
   MemberId member() const { return self_.id; }
   fabric::CompletionQueue& completions() { return *completions_; }
-  fabric::MemoryRegion& buffer() { return *buffer_; }
+  /// Registered scratch memory: the first has ChannelOptions::buffer_bytes.
+  fabric::MemoryRegion& buffer(size_t number = 0) { return *buffers_[number]; }
+  size_t buffers() const { return buffers_.size(); }
+  /// RESOURCE_EXHAUSTED: no so much memory can be registered.
+  absl::Status AddBuffer(size_t bytes);
+  /// All but the first go. Nothing in flight uses them.
+  void DropAddedBuffers() { buffers_.resize(1); }
+  /// The key of the buffer that the bytes lie in.
+  fabric::LocalKey KeyOf(const std::byte* data) const {
+    if (static_cast<size_t>(data - buffers_[0]->data()) < buffers_[0]->bytes()) [[likely]]
+      return buffers_[0]->lkey();
+    return KeyOfAdded(data);
+  }
   /// Whether queue pairs can View.
   bool in_place() const { return in_place_; }
   const ChannelOptions& options() const { return options_; }
@@ -103,6 +115,7 @@ class Channel {
         self_(directory.Self()),
         in_place_(fabric.capabilities().in_place),
         burials_seen_(directory.burials()) {}
+  fabric::LocalKey KeyOfAdded(const std::byte* data) const;
   absl::StatusOr<Endpoint*> EndpointOf(MemoryServerId server);
   absl::Status LookForBurials();
   absl::Status Named(MemoryServerId server, const absl::Status& status) const;
@@ -116,7 +129,7 @@ class Channel {
   const fabric::MemberProof self_;
   const bool in_place_;
   // Destroyed in reverse: queue pairs, then their completion queue, then the memory they write to.
-  std::unique_ptr<fabric::MemoryRegion> buffer_;
+  std::vector<std::unique_ptr<fabric::MemoryRegion>> buffers_;
   std::unique_ptr<fabric::CompletionQueue> completions_;
   std::map<MemoryServerId, std::unique_ptr<Endpoint>> endpoints_;
   bool broken_ = false;

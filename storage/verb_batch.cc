@@ -6,16 +6,59 @@
 #include "base/status_macros.h"
 
 namespace nam::storage {
+namespace {
+
+constexpr size_t kBufferBytesMax = size_t{64} << 20;  // unless more is asked for in one piece
+constexpr size_t kUnpostedMax = 8'192;
+
+}  // namespace
 
 // Every request names its queue in `id`; only the last of a posting is signaled, and its completion says that
 // all before it on that queue pair are complete too.
-VerbBatch::VerbBatch(Channel& channel)
-    : channel_(channel), scratch_(channel.buffer().data(), channel.buffer().bytes()) {}
+VerbBatch::VerbBatch(Channel& channel, uint64_t scratch_bytes_max)
+    : channel_(channel), scratch_bytes_max_(std::max(scratch_bytes_max, channel.buffer().bytes())) {
+  UseBuffer(0, 0);
+}
+
+void VerbBatch::UseBuffer(size_t number, size_t begin) {
+  const fabric::MemoryRegion& buffer = channel_.buffer(number);
+  buffer_number_ = number;
+  buffer_ = buffer.data();
+  buffer_begin_ = begin;
+  buffer_end_ = begin + buffer.bytes();
+}
+
+// The next buffer that has so many bytes, or a new one. Each is larger than the one before, so they are few.
+std::byte* VerbBatch::ScratchBeyond(size_t bytes) {
+  while (bytes > buffer_end_ - scratch_used_) {
+    const size_t next = buffer_number_ + 1;
+    if (next == channel_.buffers()) {
+      const size_t larger = std::min<size_t>(2 * channel_.buffer(next - 1).bytes(), kBufferBytesMax);
+      absl::Status added = channel_.AddBuffer(std::max(larger, bytes));
+      if (!added.ok()) {
+        channel_.Break();
+        refused_ = std::move(added);
+        return unregistered_.emplace_back(std::make_unique<std::byte[]>(bytes)).get();
+      }
+    }
+    scratch_used_ = buffer_end_;
+    UseBuffer(next, buffer_end_);
+  }
+  std::byte* const data = buffer_ + (scratch_used_ - buffer_begin_);
+  scratch_used_ += bytes;
+  return data;
+}
 
 void VerbBatch::Reset(size_t kept) {
   NAM_CHECK(idle(), "requests are in flight");
   NAM_CHECK(kept <= scratch_used_, "what is kept has been taken");
   scratch_used_ = kept;
+  if (kept >= buffer_begin_) [[likely]]
+    return;
+  for (size_t begin = buffer_begin_, number = buffer_number_; kept < begin; UseBuffer(number, begin)) {
+    begin -= channel_.buffer(--number).bytes();
+  }
+  if (kept == 0) channel_.DropAddedBuffers();
 }
 
 size_t VerbBatch::AddQueue(fabric::QueuePair* queue_pair) {
@@ -26,15 +69,18 @@ size_t VerbBatch::AddQueue(fabric::QueuePair* queue_pair) {
   return number;
 }
 
-// In its place at once: a request that is put together elsewhere is copied before its parts have arrived.
+// A bounded number is collected: requests of large transactions are on their way before Execute. In its place
+// at once: a request that is put together elsewhere is copied before its parts have arrived.
 fabric::WorkRequest& VerbBatch::Add(const Channel::Target& at, fabric::Opcode opcode, const std::byte* local,
                                     size_t bytes) {
+  if (unposted_ >= kUnpostedMax && refused_.ok()) [[unlikely]]
+    refused_.Update(Post());
   fabric::WorkRequest& request = QueueOf(at).requests.emplace_back();
   ++unposted_;
   request.id = last_;
   request.opcode = opcode;
   request.signal = fabric::Signal::kUnsignaled;
-  request.local = {const_cast<std::byte*>(local), static_cast<uint32_t>(bytes), channel_.buffer().lkey()};
+  request.local = {const_cast<std::byte*>(local), static_cast<uint32_t>(bytes), channel_.KeyOf(local)};
   request.remote = at.address;
   return request;
 }

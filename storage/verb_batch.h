@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -23,20 +25,28 @@ namespace nam::storage {
 /// channel to itself. One thread.
 class VerbBatch {
  public:
-  explicit VerbBatch(Channel& channel);
+  /// Its scratch memory grows up to about `scratch_bytes_max`; 0: stays as large as the channel's buffer.
+  explicit VerbBatch(Channel& channel, uint64_t scratch_bytes_max = 0);
   Channel& channel() { return channel_; }
 
-  /// Registered bytes, 64-byte aligned, valid until Reset. RESOURCE_EXHAUSTED is a check: callers bound what
-  /// they collect by scratch_left().
+  /// Registered bytes, 64-byte aligned, valid until Reset. Callers bound what they collect by scratch_left().
+  /// If memory cannot be registered, these bytes are none that a request can use: Post says so, and the
+  /// channel is broken.
   std::byte* Scratch(size_t bytes) {
-    NAM_CHECK(bytes <= scratch_left(), "more scratch memory than the channel's buffer has");
-    std::byte* const data = scratch_.data() + scratch_used_;
-    scratch_used_ += (bytes + 63) / 64 * 64;
+    const size_t rounded = (bytes + 63) / 64 * 64;
+    if (rounded > buffer_end_ - scratch_used_) [[unlikely]]
+      return ScratchBeyond(rounded);
+    std::byte* const data = buffer_ + (scratch_used_ - buffer_begin_);
+    scratch_used_ += rounded;
     return data;
   }
-  size_t scratch_left() const {
-    return scratch_used_ < scratch_.size() ? scratch_.size() - scratch_used_ : 0;
-  }
+  /// Scratch memory for words that requests bring.
+  uint64_t* Words(size_t count) { return reinterpret_cast<uint64_t*>(Scratch(8 * count)); }
+  uint64_t* Word() { return Words(1); }
+  size_t scratch_left() const { return scratch_bytes_max_ - std::min(scratch_used_, scratch_bytes_max_); }
+  /// Of it, what is registered already.
+  size_t scratch_at_hand() const { return buffer_end_ - scratch_used_; }
+  /// A place: for Reset.
   size_t scratch_used() const { return scratch_used_; }
 
   void Read(const Channel::Target& from, std::byte* into, uint32_t bytes);
@@ -98,6 +108,8 @@ class VerbBatch {
   }
   fabric::WorkRequest& Add(const Channel::Target& at, fabric::Opcode opcode, const std::byte* local,
                            size_t bytes);
+  std::byte* ScratchBeyond(size_t bytes);
+  void UseBuffer(size_t number, size_t begin);
   void Conclude(const Channel::Target& at, fabric::Opcode opcode, fabric::CompletionStatus status) {
     if (status != fabric::CompletionStatus::kOk) [[unlikely]]
       Refuse(at, opcode, status);
@@ -108,12 +120,19 @@ class VerbBatch {
   absl::Status TakeCompletions();
 
   Channel& channel_;
-  const std::span<std::byte> scratch_;  // the channel's buffer
+  const size_t scratch_bytes_max_;
+  // Scratch memory is the channel's buffers one behind the other; in the last bytes of one there may be
+  // nothing.
+  size_t buffer_number_ = 0;     // the one in use:
+  std::byte* buffer_ = nullptr;  // its bytes
+  size_t buffer_begin_ = 0;      // as a place
+  size_t buffer_end_ = 0;
   size_t scratch_used_ = 0;
-  std::vector<Queue> queues_;  // a handful: found by going through them
-  size_t last_ = 0;            // index into queues_: the one that was added to last
-  size_t signaled_ = 0;        // in flight
-  size_t unposted_ = 0;        // requests in queues_
+  std::vector<std::unique_ptr<std::byte[]>> unregistered_;  // what was handed out when the channel broke
+  std::vector<Queue> queues_;                               // a handful: found by going through them
+  size_t last_ = 0;      // index into queues_: the one that was added to last
+  size_t signaled_ = 0;  // in flight
+  size_t unposted_ = 0;  // requests in queues_
   std::array<fabric::Completion, 16> done_;
   uint64_t requests_added_ = 0;
   absl::Status refused_;  // the first error of requests that were executed at once

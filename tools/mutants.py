@@ -4,7 +4,7 @@
 A mutant is tests/mutants/NAME.patch, a diff with three lines before it:
 
     # rule: A lock is taken before the version is looked at.
-    # test: //tests/txn:rsi_session_test
+    # test: //tests/txn/rsi:session_test
     # case: RsiSessionTest.TwoWritersOfOneRow
 
 Each is applied in a scratch copy of what is committed or staged (.mutants/tree), its test alone is built and run,

@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "proto/catalog.pb.h"
 #include "tpcw/product_choice.h"
-#include "txn/history.h"
+#include "txn/check/history.h"
 #include "txn/session.h"
 
 /// The checkout of TPC-W over any session: reads 3 products, inserts an order and its 3 lines, takes what was

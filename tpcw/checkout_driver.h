@@ -14,7 +14,7 @@
 #include "fabric/fabric.h"
 #include "tpcw/checkout.h"
 #include "tpcw/latency_histogram.h"
-#include "txn/history.h"
+#include "txn/check/history.h"
 #include "txn/session.h"
 
 namespace nam::tpcw {

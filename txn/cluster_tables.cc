@@ -10,9 +10,9 @@
 #include "base/status_macros.h"
 #include "catalog/record_extents.h"
 #include "storage/record_block.h"
-#include "txn/client_log.h"
-#include "txn/hash_index.h"
+#include "txn/index/hash_index.h"
 #include "txn/record_layout.h"
+#include "txn/rsi/client_log.h"
 #include "txn/table_extents.h"
 #include "txn/transaction_state.h"
 

@@ -19,7 +19,7 @@ absl::StatusOr<uint64_t> ColumnNumbers::Next(uint32_t column) {
   if (taken.next == taken.end) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word, space_.Resolve(column * sizeof(uint64_t)));
     batch_.Reset(0);
-    auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(sizeof(uint64_t)));
+    auto* const old = batch_.Word();
     batch_.FetchAdd(word, kTakenAtOnce, old);
     NAM_RETURN_IF_ERROR(batch_.Execute());
     taken = {*old, *old + kTakenAtOnce};

@@ -13,9 +13,9 @@ storage::Channel::Target At(storage::Channel::Target block, uint64_t offset) {
 }  // namespace
 
 absl::Status RecordBlocks::AddRead(BlockRead& read) const {
-  read.before = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+  read.before = batch_.Word();
   read.block = batch_.Scratch(geometry().block_bytes());
-  read.after = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+  read.after = batch_.Word();
   return AddReadAgain(read);
 }
 

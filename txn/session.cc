@@ -76,6 +76,14 @@ absl::Status Session::ScanIndex(TableHandle, AllocationId, std::span<const std::
   return absl::UnimplementedError("this protocol has no ordered indexes");
 }
 
+size_t Session::Mark() const {
+  return 0;
+}
+
+absl::Status Session::RollBackTo(size_t) {
+  return absl::UnimplementedError("this protocol has no savepoints");
+}
+
 absl::StatusOr<uint64_t> Session::AwaitCommits() {
   return absl::UnimplementedError("this protocol has no ordered indexes");
 }

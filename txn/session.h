@@ -102,6 +102,11 @@ class Session {
   /// Of a row that this transaction has read; NOT_FOUND otherwise.
   virtual absl::Status Update(TableHandle table, std::span<const std::byte> row) = 0;
   virtual absl::Status Delete(TableHandle table, std::span<const std::byte> key) = 0;
+  /// A place behind all that the transaction has written so far. It holds until one before it is rolled back
+  /// to, or the transaction ends.
+  virtual size_t Mark() const;
+  /// What the transaction has written is again as it was at `mark`.
+  virtual absl::Status RollBackTo(size_t mark);
   /// Too large (IsTooLarge) if no statement of the transaction can change that many rows, whichever they are.
   virtual absl::Status MayWrite(size_t /*rows*/) const { return absl::OkStatus(); }
   /// Its timestamp; 0 if nothing was written.

@@ -52,7 +52,7 @@ struct TableDescription {
   std::vector<IndexDescription> indexes;  // those that commits keep in step with the rows
 };
 
-/// txn/transaction_state.h; and the extents of clients' logs, txn/client_log.h.
+/// txn/transaction_state.h; and the extents of clients' logs, txn/rsi/client_log.h.
 struct TransactionState {
   std::shared_ptr<ExtentSource> extents;
   std::shared_ptr<ExtentSource> logs;

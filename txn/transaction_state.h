@@ -21,7 +21,7 @@
 ///                bitvector: 120 rows of 512 bits                FETCH_ADD by the lane's client
 ///                           at 8,192: a word for each lane      CAS
 ///
-/// Clients' logs lie elsewhere (txn/client_log.h). docs/design/transactions.md.
+/// Clients' logs lie elsewhere (txn/rsi/client_log.h). docs/design/transactions.md.
 namespace nam::txn {
 
 /// Where commit timestamps come from; chosen when the state is made.

@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "fabric/threads.h"
-#include "txn/rsi_session.h"
+#include "txn/rsi/session.h"
 
 namespace nam {
 namespace {

@@ -16,7 +16,7 @@
 #include "tpcw/checkout.h"
 #include "tpcw/checkout_driver.h"
 #include "tpcw/checkout_invariants.h"
-#include "txn/history_checker.h"
+#include "txn/check/history_checker.h"
 #include "workload/checkout_backend.h"
 
 namespace nam {

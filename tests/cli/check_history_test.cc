@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "cli/check_history_command.h"
-#include "txn/history.h"
+#include "txn/check/history.h"
 
 namespace nam::cli {
 namespace {

@@ -90,7 +90,7 @@ def load_nam(nam, tables):
         nam.run("drop table if exists " + t.name)
         columns = ", ".join("%s %s%s" % (c.name, c.type(), "" if c.nullable else " primary key") for c in t.columns)
         nam.must("create table %s (%s) with (storage = record)" % (t.name, columns))
-        for first in range(0, len(t.rows), 400):  # a transaction writes at most 511 rows
+        for first in range(0, len(t.rows), 400):
             nam.must("insert into %s values %s" % (t.name, values(t.rows[first:first + 400])))
 
 

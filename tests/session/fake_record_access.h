@@ -104,16 +104,20 @@ class FakeRecordAccess final : public RecordAccess {
     if (!now_[table.name()].emplace(key, row).second) return absl::AlreadyExistsError("key");
     return absl::OkStatus();
   }
-  absl::Status Update(const proto::Table& table, std::string_view row) override {
+  absl::Status Update(const proto::Table& table, std::span<const std::string> rows) override {
     NAM_RETURN_IF_ERROR(Failure("Update"));
-    const auto found = now_[table.name()].find(std::string(row.substr(0, table.record().key_bytes())));
-    if (!open_ || found == now_[table.name()].end()) return absl::NotFoundError("no such row");
-    found->second = row;
+    for (const std::string& row : rows) {
+      const auto found = now_[table.name()].find(row.substr(0, table.record().key_bytes()));
+      if (!open_ || found == now_[table.name()].end()) return absl::NotFoundError("no such row");
+      found->second = row;
+    }
     return absl::OkStatus();
   }
-  absl::Status Delete(const proto::Table& table, std::string_view key) override {
+  absl::Status Delete(const proto::Table& table, std::span<const std::string> keys) override {
     NAM_RETURN_IF_ERROR(Failure("Delete"));
-    if (!open_ || now_[table.name()].erase(std::string(key)) == 0) return absl::NotFoundError("no such row");
+    for (const std::string& key : keys) {
+      if (!open_ || now_[table.name()].erase(key) == 0) return absl::NotFoundError("no such row");
+    }
     return absl::OkStatus();
   }
 
@@ -157,7 +161,7 @@ class FakeRecordAccess final : public RecordAccess {
   }
   uint64_t snapshot() const override { return 10; }
   absl::Status MayWrite(size_t rows) const override {
-    return rows <= 511 ? absl::OkStatus() : txn::TooLargeStatus("a transaction writes at most 511 rows");
+    return rows <= 511 ? absl::OkStatus() : txn::TooLargeStatus("more than fits");
   }
 
   std::map<std::string, proto::Table> tables;

@@ -51,11 +51,11 @@ class OvertakenAccess final : public session::RecordAccess {
   absl::Status Insert(const proto::Table& table, std::string_view row) override {
     return access_->Insert(table, row);
   }
-  absl::Status Update(const proto::Table& table, std::string_view row) override {
-    return access_->Update(table, row);
+  absl::Status Update(const proto::Table& table, std::span<const std::string> rows) override {
+    return access_->Update(table, rows);
   }
-  absl::Status Delete(const proto::Table& table, std::string_view key) override {
-    return access_->Delete(table, key);
+  absl::Status Delete(const proto::Table& table, std::span<const std::string> keys) override {
+    return access_->Delete(table, keys);
   }
   absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
     return access_->NextNumber(table, column);

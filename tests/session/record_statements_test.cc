@@ -503,12 +503,12 @@ TEST_F(Many, ResultsAreBounded) {
 
 TEST_F(Stock, ATransactionThatIsTooLargeIsRefusedAtItsStatement) {
   ASSERT_EQ(Run("begin"), "BEGIN");
-  access_.insert_error = txn::TooLargeStatus("a transaction writes at most 511 rows");
+  access_.insert_error = txn::TooLargeStatus("the transaction reads or writes more than fits");
   const auto refused = Execute("insert into stock values (90, 'z', 1, 1, null)");
   const auto error = SqlErrorOf(refused.status());
   ASSERT_TRUE(error.has_value()) << refused.status();
   EXPECT_EQ(error->sqlstate, "54000");
-  EXPECT_NE(error->message.find("511"), std::string::npos);
+  EXPECT_NE(error->message.find("more than fits"), std::string::npos);
   EXPECT_NE(error->hint.find("several transactions"), std::string::npos);
   EXPECT_EQ(Run("select id from stock"), "25P02");
   EXPECT_EQ(Run("rollback"), "ROLLBACK");

@@ -10,8 +10,8 @@
 #include "tpcw/checkout.h"
 #include "tpcw/checkout_driver.h"
 #include "tpcw/checkout_invariants.h"
-#include "txn/history_checker.h"
-#include "txn/rsi_session.h"
+#include "txn/check/history_checker.h"
+#include "txn/rsi/session.h"
 
 namespace nam::tpcw {
 namespace {

@@ -12,7 +12,7 @@
 #include "tests/txn/reference_session.h"
 #include "tpcw/checkout_driver.h"
 #include "tpcw/checkout_invariants.h"
-#include "txn/history_checker.h"
+#include "txn/check/history_checker.h"
 
 namespace nam::tpcw {
 namespace {

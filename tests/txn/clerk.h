@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/txn/indexed_rows.h"
-#include "txn/rsi_session.h"
+#include "txn/rsi/session.h"
 
 namespace nam::txn {
 

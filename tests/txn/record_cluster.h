@@ -18,7 +18,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/sim/world.h"
-#include "txn/client_log.h"
+#include "txn/rsi/client_log.h"
 #include "txn/tables.h"
 #include "txn/transaction_state.h"
 

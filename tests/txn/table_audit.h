@@ -12,11 +12,11 @@
 #include "absl/strings/str_format.h"
 #include "storage/record_block.h"
 #include "tests/txn/record_cluster.h"
-#include "txn/client_slot.h"
-#include "txn/commit_point.h"
-#include "txn/record_table.h"
-#include "txn/recovery.h"
-#include "txn/timestamps.h"
+#include "txn/rsi/record_table.h"
+#include "txn/rsi/recovery.h"
+#include "txn/timestamps/client_slot.h"
+#include "txn/timestamps/commit_point.h"
+#include "txn/timestamps/timestamps.h"
 
 namespace nam::txn {
 

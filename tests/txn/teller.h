@@ -5,7 +5,7 @@
 
 #include "tests/txn/accounts.h"
 #include "tests/txn/record_cluster.h"
-#include "txn/rsi_session.h"
+#include "txn/rsi/session.h"
 
 namespace nam::txn {
 

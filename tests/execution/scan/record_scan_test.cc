@@ -12,7 +12,7 @@
 #include "tests/execution/expression/random_expression.h"
 #include "tests/execution/scan/record_world.h"
 #include "tests/txn/record_cluster.h"
-#include "txn/rsi_session.h"
+#include "txn/rsi/session.h"
 #include "txn/snapshot_scan.h"
 
 namespace nam::execution {

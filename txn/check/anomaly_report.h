@@ -1,0 +1,26 @@
+#pragma once
+
+#include "txn/check/history_checker.h"
+#include "txn/check/history_index.h"
+
+namespace nam::txn {
+
+/// Collects what a check finds, up to anomalies_max. One thread.
+class AnomalyReport {
+ public:
+  AnomalyReport(const HistoryIndex& index, const CheckOptions& options) : index_(index), options_(options) {}
+
+  void Add(AnomalyKind kind, uint64_t record, std::vector<uint32_t> transactions);
+  /// There is more than will be looked for.
+  void Stop() { report_.more = true; }
+  bool full() const { return report_.more; }
+  /// Writes the anomalies' texts: one more pass over the history, if there are any.
+  CheckReport Finish();
+
+ private:
+  const HistoryIndex& index_;
+  const CheckOptions& options_;
+  CheckReport report_;
+};
+
+}  // namespace nam::txn

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "txn/check/history.h"
+
+namespace nam::txn {
+
+/// One operation, among those of its record.
+struct Access {
+  uint64_t record;
+  uint64_t value;
+  uint64_t version;
+  uint32_t transaction;
+  uint32_t place : 30;  // among the transaction's operations
+  uint32_t kind_bits : 2;
+
+  OperationKind kind() const { return static_cast<OperationKind>(kind_bits); }
+  bool is_read() const { return kind() == OperationKind::kRead; }
+};
+static_assert(sizeof(Access) == 32);
+
+/// The transactions of all sessions, numbered session by session, with what is known of each in 17 bytes;
+/// their operations stay encoded, and are passed over as often as needed. One thread.
+class HistoryIndex {
+ public:
+  explicit HistoryIndex(std::span<const SessionHistory* const> sessions);
+
+  size_t transactions() const { return outcomes_.size(); }
+  size_t operations() const { return operations_; }
+  size_t sessions() const { return sessions_.size(); }
+  /// Of session i: its transactions' numbers, [first, second).
+  std::pair<uint32_t, uint32_t> TransactionsOf(size_t session) const {
+    return {first_of_session_[session], first_of_session_[session + 1]};
+  }
+  size_t SessionOf(uint32_t transaction) const;
+
+  uint64_t snapshot(uint32_t transaction) const { return snapshots_[transaction]; }
+  uint64_t commit(uint32_t transaction) const { return commits_[transaction]; }
+  Outcome outcome(uint32_t transaction) const { return static_cast<Outcome>(outcomes_[transaction] & 3); }
+  bool committed(uint32_t transaction) const { return outcome(transaction) == Outcome::kCommitted; }
+  /// Its commit was not known, and has been concluded from who saw it.
+  bool concluded(uint32_t transaction) const { return (outcomes_[transaction] & kConcluded) != 0; }
+  /// An unknown transaction that somebody at `snapshot` saw has been committed, not later than that.
+  void Conclude(uint32_t transaction, uint64_t snapshot);
+
+  using Body = std::function<void(uint32_t transaction, const TransactionRecord&)>;
+  void ForEachTransaction(const Body& body) const;
+
+  /// `body` for each record: its accesses by all transactions, ordered by transaction and place. As many
+  /// passes over the history as it takes to hold `memory_bytes` of accesses. Ends early when it returns
+  /// false.
+  using RecordBody = std::function<bool(std::span<const Access>)>;
+  void ForEachRecord(size_t memory_bytes, const RecordBody& body) const;
+
+  /// Unknown transactions whose values somebody has read are concluded.
+  void ConcludeFromReads();
+
+ private:
+  static constexpr uint8_t kConcluded = 4;
+
+  std::span<const SessionHistory* const> sessions_;
+  std::vector<uint32_t> first_of_session_;  // and the end
+  std::vector<uint64_t> snapshots_;
+  std::vector<uint64_t> commits_;
+  std::vector<uint8_t> outcomes_;
+  size_t operations_ = 0;
+};
+
+/// The accesses of the first transaction in `accesses`, which is not empty.
+std::span<const Access> FirstTransaction(std::span<const Access> accesses);
+
+}  // namespace nam::txn

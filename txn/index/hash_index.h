@@ -1,0 +1,164 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "storage/verb_batch.h"
+#include "txn/extent_space.h"
+#include "txn/index/numbered_blocks.h"
+
+namespace nam::txn {
+
+/// Unique keys to record numbers, in remote memory. The index knows a key by its hash alone; records contain
+/// their keys, so the caller compares.
+///
+///     segment   children │ bucket 0 │ bucket 1 │ … │ bucket 64      64 bytes each; of NumberedBlocks
+///     bucket    8 words; an entry lies in its home bucket (0 … 63) or the next: ONE READ of 128 bytes
+///     entry     frozen (1) │ fingerprint (23) │ record number + 1 (40)      0: empty
+///     hash      fingerprint (23) │ – (2) │ home bucket (6) │ – (5) │ root segment (≤ 28)
+///
+/// Keys that are counted up lie side by side: 16 that follow each other have one segment and 16 home buckets
+/// in a row, so whoever inserts an order and its lines waits for one place in memory, not for four.
+///
+/// Each of the 2^root_bits first segments is the root of a trie. A segment without room for a key is split by
+/// the fingerprint bit of its level, the highest first:
+///
+///     open ── freeze every word by CAS ──▶ frozen ── WRITE two segments, CAS children from 0 ──▶ split
+///
+/// An entry keeps its place, bucket and word, in one of the two new segments. Whoever wants to change a
+/// frozen word splits the segment himself: the splitter may be dead, and who comes second with `children`
+/// keeps his two segments for later. Readers never wait: a frozen segment is valid until `children` is set,
+/// so a frozen word costs them one more READ. Clients remember the trie, and READ a segment that was split
+/// only once.
+///
+/// All zeroes are an empty index. Costs in round trips when nothing is in the way: Lookup 1, Insert 2,
+/// Remove 2; of any number of keys (512 at a time). One thread, whose batch it shares: requests that the
+/// batch holds go along, scratch memory that was taken stays, kScratchBytes of it must be left. After an
+/// error of the network the channel is broken; any other error leaves the index as it should be.
+class HashIndex {
+ public:
+  static constexpr int kRootBitsMax = 28;
+  static constexpr size_t kClaimsMax = 512;
+  static constexpr size_t kScratchBytes = 96 * 1024;
+  static constexpr uint64_t kRecordMax = (uint64_t{1} << 40) - 2;
+  /// So many entries can a key's two buckets hold. More than one with its fingerprint is rare.
+  static constexpr size_t kCandidatesMax = 16;
+
+  struct Candidates {
+    Candidates() {}  // leaves the records as they are: only `count` of them mean anything
+    std::array<uint64_t, kCandidatesMax> records;
+    uint32_t count = 0;
+    std::span<const uint64_t> view() const { return {records.data(), count}; }
+  };
+  struct Probe {
+    uint64_t hash = 0;
+    Candidates candidates;  // result: the key's record is among them, or there is none
+  };
+  struct Claim {
+    uint64_t hash = 0;
+    uint64_t record = 0;
+    /// Result: other entries that may be of the same key. Of two clients that insert the same key at once at
+    /// least one sees the other here. Who finds his key in a rival's record withdraws by Remove.
+    Candidates rivals;
+  };
+  struct Removal {
+    uint64_t hash = 0;
+    uint64_t record = 0;
+    bool removed = false;  // result: there was such an entry
+  };
+
+  /// The hash of a key: string of bytes, whose last is counted up (big-endian numbers), or its eighth last
+  /// (little-endian words).
+  static uint64_t HashOf(std::span<const std::byte> key);
+  /// For a table that is expected to have so many rows. A property of the index, kept in the catalog.
+  static int RootBitsFor(uint64_t rows);
+  /// As many root segments as fill about half of so many bytes.
+  static int RootBitsThatFit(uint64_t extent_bytes);
+  /// That hold all root segments.
+  static uint32_t ExtentsOfRoots(int root_bits, uint64_t extent_bytes);
+  /// `space` starts with zeroes and belongs to the index alone. Create it once, before anybody uses it.
+  HashIndex(storage::VerbBatch& batch, ExtentSpace space, int root_bits);
+  absl::Status Create() { return blocks_.Create(); }
+  ExtentSpace& space() { return blocks_.space(); }
+
+  absl::Status Lookup(std::span<Probe> probes);
+  /// Lookup for whoever has other requests for the same round trip; at most kClaimsMax at a time, and no
+  /// other call in between. Scratch memory that it takes stays.
+  ///
+  ///     AddLookup ─Execute─▶ LookedUp
+  absl::Status AddLookup(std::span<const Probe> probes);
+  /// The candidates are there; false: not all of them, and Lookup tells.
+  bool LookedUp(std::span<Probe> probes);
+  /// RESOURCE_EXHAUSTED: no memory, or too many keys with one hash. Some may have been inserted then.
+  absl::Status Insert(std::span<Claim> claims);
+  /// Insert for whoever has other requests for the same round trips; at most kClaimsMax at a time, one such
+  /// insert at a time, Lookup and Remove in between are fine. Scratch memory that it takes stays.
+  ///
+  ///     AddSeek ─Execute─▶ Sought ─▶ AddClaims ─Execute─▶ FinishClaims
+  absl::Status AddSeek(std::span<const Claim> claims);
+  /// Of two keys that are counted up mostly true; of others hardly ever.
+  bool SameRoot(uint64_t hash, uint64_t other) const { return ((hash ^ other) & root_mask_) == 0; }
+  /// Asks early for what AddSeek will look at, where memory is in place.
+  void FetchFor(uint64_t hash);
+  /// What there was before the first claim comes to `rivals`. False: that cannot be said without a Lookup.
+  bool Sought(std::span<Claim> claims);
+  absl::Status AddClaims(std::span<const Claim> claims);
+  /// Goes on until all are there, mostly without another round trip.
+  absl::Status FinishClaims(std::span<Claim> claims);
+  /// AddSeek and Sought of any number; what has been sought so is then inserted by Insert.
+  absl::StatusOr<bool> Seek(std::span<Claim> claims);
+  /// An entry that is not there is no error.
+  absl::Status Remove(std::span<Removal> removals);
+
+ private:
+  struct Node {             // of the trie, as far as it is known; kept small: every key meets some
+    uint32_t segment = 0;   // a block's number
+    uint32_t children = 0;  // in nodes_, this and the next; 0: none known
+  };
+  /// One key on its way through the rounds of an operation.
+  struct Step {
+    uint64_t hash = 0;
+    uint32_t item = 0;                    // the caller's item, by its place
+    uint32_t node = 0;                    // in nodes_
+    uint32_t level = 0;                   // of the node
+    uint32_t word = 0;                    // index of the word that a CAS is under way for; or kNoWord
+    uint64_t* words = nullptr;            // scratch: the two buckets as last READ
+    const std::byte* in_place = nullptr;  // the buckets, where they need not be READ
+    uint64_t* old = nullptr;              // scratch: what a CAS has found
+  };
+
+  template <typename Item, typename Operation>
+  absl::Status InPortions(std::span<Item> items, Operation operation);
+  template <typename Item>
+  void Begin(std::span<const Item> items, std::vector<Step>& steps);
+  absl::Status LookupSome(std::span<Probe> probes);
+  absl::Status InsertSome(std::span<Claim> claims);
+  absl::Status RemoveSome(std::span<Removal> removals);
+
+  void Descend(Step& step) const;
+  uint64_t PositionOf(const Step& step) const { return blocks_.PositionOf(nodes_[step.node].segment); }
+  absl::Status AddRead(Step& step);
+  absl::Status AddReads();
+  template <bool kForChange>
+  static void Fetch(std::span<const Step> steps);
+  /// After Execute: `words` are there.
+  static void Take(Step& step);
+  absl::Status AddSwap(Step& step, uint32_t word, uint64_t to);
+  absl::Status FollowChildren(std::span<Probe> probes);
+  absl::Status MakeWay(Step& step);
+  absl::Status Split(const Step& step);
+  absl::Status Freeze(uint64_t position, uint64_t* segment);
+  void Learn(uint32_t node, uint64_t children);
+
+  storage::VerbBatch& batch_;
+  NumberedBlocks blocks_;
+  uint64_t root_mask_;
+  std::vector<Node> nodes_;   // the roots first
+  std::vector<Step> steps_;   // kept for their memory
+  std::vector<Step> claims_;  // of an insert under way
+};
+
+}  // namespace nam::txn

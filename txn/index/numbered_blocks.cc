@@ -1,0 +1,46 @@
+#include "txn/index/numbered_blocks.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::txn {
+
+NumberedBlocks::NumberedBlocks(storage::VerbBatch& batch, ExtentSpace space, uint64_t block_bytes,
+                               uint64_t fixed)
+    : batch_(batch),
+      space_(std::move(space)),
+      block_bytes_(block_bytes),
+      fixed_(fixed),
+      per_extent_((space_.extent_bytes() - kExtentHeaderBytes) / block_bytes) {
+  NAM_CHECK(per_extent_ > 0, "an extent holds a block at least");
+}
+
+absl::Status NumberedBlocks::Create() {
+  return Provide(fixed_ - 1);
+}
+
+absl::Status NumberedBlocks::Provide(uint64_t number) {
+  while (number / per_extent_ >= space_.extents()) NAM_RETURN_IF_ERROR(space_.Grow());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> NumberedBlocks::Take(uint64_t count) {
+  if (spare_.empty()) {
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target cursor, space_.Resolve(0));
+    const size_t kept = batch_.scratch_used();
+    auto* const old = batch_.Word();
+    batch_.FetchAdd(cursor, count, old);
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    spare_.push_back(fixed_ + *old);
+    batch_.Reset(kept);
+  }
+  // Without memory they stay with this client, for when there is some.
+  NAM_RETURN_IF_ERROR(Provide(spare_.back() + count - 1));
+  const uint64_t first = spare_.back();
+  spare_.pop_back();
+  return first;
+}
+
+}  // namespace nam::txn

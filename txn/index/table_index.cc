@@ -1,0 +1,74 @@
+#include "txn/index/table_index.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::txn {
+namespace {
+
+int ComparePrefix(const IndexKey& key, std::span<const std::byte> bound) {
+  if (bound.empty()) return 0;  // its pointer may be null
+  return std::memcmp(key.bytes.data(), bound.data(), std::min<size_t>(key.size, bound.size()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TableIndex>> TableIndex::Open(const IndexDescription& description,
+                                                             storage::Channel& channel,
+                                                             storage::VerbBatch& batch, uint32_t owner,
+                                                             ConfirmGone confirm_gone) {
+  NAM_ASSIGN_OR_RETURN(ExtentSpace space,
+                       ExtentSpace::Open(channel, description.extents, description.extent_bytes));
+  OrderedIndexOptions options;
+  options.shape.key_bytes = description.key_bytes;
+  options.shape.payload_bytes = OrderedPayloadBytes(description.key_bytes);
+  options.owner = owner;
+  options.confirm_gone = std::move(confirm_gone);
+  return std::unique_ptr<TableIndex>(
+      new TableIndex(description, batch, std::move(space), std::move(options)));
+}
+
+IndexKey TableIndex::KeyOf(const std::byte* row) const {
+  IndexKey key;
+  for (const IndexDescription::Piece& piece : description_.pieces) {
+    if (piece.nullable) {
+      const bool null = (static_cast<uint8_t>(row[piece.null_bit / 8]) >> (piece.null_bit % 8) & 1) != 0;
+      key.bytes[key.size++] = std::byte{null};
+      key.any_null = key.any_null || null;
+    }
+    std::memcpy(key.bytes.data() + key.size, row + piece.offset, piece.bytes);
+    key.size += piece.bytes;
+  }
+  return key;
+}
+
+OrderedIndex::Cursor TableIndex::Range(std::span<const std::byte> low,
+                                       std::span<const std::byte> high) const {
+  std::array<std::byte, kOrderedKeyBytesMax> from{}, to{};
+  const size_t bytes = description_.key_bytes;
+  NAM_CHECK(low.size() <= bytes && high.size() <= bytes, "bounds are no longer than keys");
+  std::copy(low.begin(), low.end(), from.begin());
+  std::copy(high.begin(), high.end(), to.begin());
+  // The key before `high`, whose bytes beyond it are zeroes; before no bound at all it is the last one.
+  size_t i = bytes;
+  while (i-- > 0) {
+    const bool borrow = to[i] == std::byte{0};
+    to[i] = static_cast<std::byte>(static_cast<uint8_t>(to[i]) - 1);
+    if (!borrow) break;
+  }
+  return entries_.Range({from.data(), bytes}, {to.data(), bytes});
+}
+
+bool TableIndex::Before(const IndexKey& key, std::span<const std::byte> low) {
+  return ComparePrefix(key, low) < 0;
+}
+
+bool TableIndex::Below(const IndexKey& key, std::span<const std::byte> high) {
+  return high.empty() || ComparePrefix(key, high) < 0;
+}
+
+}  // namespace nam::txn

@@ -1,0 +1,159 @@
+#include "txn/rsi/client_log.h"
+
+#include <span>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace nam::txn {
+namespace {
+
+/// More than those go back to others when a large transaction is over.
+constexpr size_t kSpareSegments = 16;
+
+constexpr uint64_t WordPosition(uint64_t segment_position) {
+  return segment_position / kLogExtentBytes * kLogExtentBytes +
+         segment_position % kLogExtentBytes / kLogSegmentBytes * sizeof(uint64_t);
+}
+
+constexpr uint64_t SegmentPosition(uint64_t extent, uint64_t segment) {
+  return extent * kLogExtentBytes + segment * kLogSegmentBytes;
+}
+
+absl::StatusOr<const uint64_t*> ReadWords(storage::VerbBatch& batch, ExtentSpace& extents, uint64_t extent) {
+  constexpr uint32_t kBytes = kLogSegments * sizeof(uint64_t);
+  std::byte* const words = batch.Scratch(kBytes);
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, extents.Resolve(SegmentPosition(extent, 0)));
+  batch.Read(at, words, kBytes);
+  NAM_RETURN_IF_ERROR(batch.Execute());
+  return reinterpret_cast<const uint64_t*>(words);
+}
+
+}  // namespace
+
+absl::StatusOr<ExtentSpace*> LogSpace::Open() {
+  if (!extents_.has_value()) {
+    NAM_ASSIGN_OR_RETURN(ExtentSpace extents, ExtentSpace::Open(channel_, source_, kLogExtentBytes));
+    extents_.emplace(std::move(extents));
+  }
+  return &*extents_;
+}
+
+// A CAS expects the word that was READ, with its session: one that comes late misses the next client's
+// segments.
+absl::Status LogSpace::GiveBackOf(storage::VerbBatch& batch, uint32_t client, uint64_t first) {
+  NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, Open());
+  NAM_RETURN_IF_ERROR(extents->FindNew());
+  const size_t kept = batch.scratch_used();
+  for (uint64_t extent = 0; extent < extents->extents(); ++extent) {
+    if (extents->Lost(SegmentPosition(extent, 0))) continue;
+    NAM_ASSIGN_OR_RETURN(const uint64_t* const words, ReadWords(batch, *extents, extent));
+    uint64_t* const old = batch.Word();
+    for (uint64_t segment = 1; segment < kLogSegments; ++segment) {
+      const LogSegmentWord word(words[segment]);
+      const uint64_t position = SegmentPosition(extent, segment);
+      if (!word.used() || word.client() != client || position == first) continue;
+      NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, extents->Resolve(WordPosition(position)));
+      batch.CompareAndSwap(at, word.word(), 0, old);
+    }
+    NAM_RETURN_IF_ERROR(batch.Execute());
+    batch.Reset(kept);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LogEncoder> ClientLog::Start(uint64_t bytes) {
+  segments_ = LogSegmentsOf(bytes);
+  if (positions_.empty()) NAM_RETURN_IF_ERROR(FindFirst());
+  if (positions_.size() > segments_ + kSpareSegments) NAM_RETURN_IF_ERROR(Keep(segments_));
+  while (positions_.size() < segments_) {
+    NAM_ASSIGN_OR_RETURN(const uint64_t position, TakeSegment());
+    positions_.push_back(position);
+  }
+  const bool one = segments_ == 1;
+  return LogEncoder(batch_.Scratch(one ? sizeof(LogSegmentHeader) + bytes : segments_ * kLogSegmentBytes));
+}
+
+absl::Status ClientLog::AddWrites(LogEncoder& encoder) {
+  NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, space_.Open());
+  const std::span<const uint64_t> positions = std::span(positions_).first(segments_);
+  encoder.Finish(++log_, slot_.client, positions);
+  for (size_t place = 0; place < positions.size(); ++place) {
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, extents->Resolve(positions[place]));
+    const std::span<const std::byte> segment = encoder.Segment(place);
+    batch_.Write(segment.data(), static_cast<uint32_t>(segment.size()), at);
+  }
+  return absl::OkStatus();
+}
+
+// The slot names the first segment of its former client's logs, unless it had none or the segment was lost
+// with its memory server.
+absl::Status ClientLog::FindFirst() {
+  uint64_t* const first = batch_.Word();
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at,
+                       state_.Resolve(geometry_.slot(slot_.client) + kSlotLogOffset));
+  batch_.Read(at, reinterpret_cast<std::byte*>(first), 8);
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, space_.Open());
+  if (*first != 0 && extents->Resolve(*first).ok()) {
+    positions_.push_back(*first);
+    return absl::OkStatus();
+  }
+  NAM_ASSIGN_OR_RETURN(const uint64_t position, TakeSegment());
+  uint64_t* const old = batch_.Word();
+  batch_.CompareAndSwap(at, *first, position, old);
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  if (*old != *first) return absl::InternalError("another client uses this one's slot");
+  positions_.push_back(position);
+  return absl::OkStatus();
+}
+
+// Clients begin in different extents, which lie on different memory servers.
+absl::StatusOr<uint64_t> ClientLog::TakeSegment() {
+  NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, space_.Open());
+  while (true) {
+    const size_t count = extents->extents();
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t extent = (slot_.client + i) % count;
+      if (extents->Lost(SegmentPosition(extent, 0))) continue;
+      NAM_ASSIGN_OR_RETURN(const std::optional<uint64_t> taken, TakeFrom(*extents, extent));
+      if (taken.has_value()) return *taken;
+    }
+    NAM_RETURN_IF_ERROR(extents->Grow());
+    NAM_CHECK(extents->extents() > count, "Grow adds an extent");
+  }
+}
+
+absl::StatusOr<std::optional<uint64_t>> ClientLog::TakeFrom(ExtentSpace& extents, uint64_t extent) {
+  const size_t kept = batch_.scratch_used();
+  NAM_ASSIGN_OR_RETURN(const uint64_t* const words, ReadWords(batch_, extents, extent));
+  uint64_t* const old = batch_.Word();
+  std::optional<uint64_t> taken;
+  // Clients begin at different places, so that they rarely want the same.
+  for (uint64_t i = 0; i < kLogSegments - 1 && !taken.has_value(); ++i) {
+    const uint64_t segment = 1 + (slot_.client * 7 + i) % (kLogSegments - 1);
+    if (LogSegmentWord(words[segment]).used()) continue;
+    const uint64_t position = SegmentPosition(extent, segment);
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, extents.Resolve(WordPosition(position)));
+    batch_.CompareAndSwap(at, 0, OwnWord().word(), old);
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    if (*old == 0) taken = position;
+  }
+  batch_.Reset(kept);
+  return taken;
+}
+
+// The log that lay in them is over: who finds it cut off finds no lock of it either.
+absl::Status ClientLog::Keep(size_t segments) {
+  if (positions_.size() <= segments) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, space_.Open());
+  uint64_t* const old = batch_.Word();
+  for (const uint64_t position : std::span(positions_).subspan(segments)) {
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, extents->Resolve(WordPosition(position)));
+    batch_.CompareAndSwap(at, OwnWord().word(), 0, old);
+  }
+  positions_.resize(segments);
+  return batch_.Execute();
+}
+
+}  // namespace nam::txn

@@ -1,0 +1,410 @@
+#include <algorithm>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/interruption.h"
+#include "base/status_macros.h"
+#include "txn/rsi/transaction.h"
+
+/// The commit, one round trip after the other:
+///
+///     Announce   log entry; a timestamp is asked for; whether the keys of inserts are there already
+///     Lock       the slot's word and the ring's entry are claimed; every record that is there by CAS; new
+///                rows are written, locked
+///     Install    payloads into victims; keys of new rows into the hash indexes
+///     ClaimIndexEntries  new keys into the ordered indexes, if the tables have some
+///     Decide     the slot's word by CAS: from here on it has happened, and the caller is told
+///     AddFlips   headers by CAS; AddDone: the ring's entry. Nobody waits for them: who meets a lock asks the
+///                slot, and the next transaction's first round trip confirms them, before the log is written
+///                anew and the slot leaves the timestamp
+///
+/// Until Decide everything can be taken back, and RollBack does. docs/design/transactions.md.
+namespace nam::txn {
+namespace {
+
+using storage::RecordHeader;
+using storage::VersionWord;
+using Kind = PendingWrite::Kind;
+
+bool FewClaims(std::span<const HashIndex::Claim> claims) {
+  return claims.size() <= HashIndex::kClaimsMax;
+}
+
+storage::Channel::Target At(storage::Channel::Target block, uint64_t offset) {
+  block.address.offset += offset;
+  return block;
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> RsiSession::Commit() {
+  NAM_RETURN_IF_ERROR(CheckActive());
+  writes_.DropWithdrawn();
+  if (writes_.empty()) {
+    NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
+    return 0;
+  }
+  absl::Status status = CommitWrites();
+  // Also if the session was lost behind it.
+  if (!committed_) return status;
+  last_commit_ = timestamp_;
+  return last_commit_;
+}
+
+absl::Status RsiSession::CommitWrites() {
+  if (absl::Status status = PlaceInserts(); !status.ok()) return End(status);
+  if (absl::Status status = Announce(); !status.ok()) return End(status);
+  if (timestamps_->taken() > storage::kTimestampMask)
+    return End(absl::ResourceExhaustedError("the cluster has no timestamps left: they have 48 bits"));
+  if (absl::Status status = JudgeSought(); !status.ok()) {
+    if (absl::Status skipped = timestamps_->AddSkip(batch_); !skipped.ok()) return End(skipped);
+    return End(status);
+  }
+  locking_ = true;
+  installed_ = false;
+  absl::Status status = Write();
+  if (status.ok()) {
+    const absl::StatusOr<bool> decided = Decide();
+    if (!decided.ok()) return End(decided.status());
+    if (!*decided) {
+      status = AbortStatus(AbortReason::kSkipped, "others waited for this commit, and did not wait longer");
+    }
+  }
+  if (!status.ok()) {
+    if (!AbortReasonOf(status).has_value() && !absl::IsResourceExhausted(status)) return End(status);
+    if (absl::Status undone = RollBack(); !undone.ok()) return End(undone);
+    locking_ = false;
+    return End(status);
+  }
+  if (absl::Status flipping = AddFlips(); !flipping.ok()) return End(flipping);
+  if (absl::Status noted = NoteWrites(); !noted.ok()) return End(noted);
+  flipping_ = true;
+  locking_ = false;
+  return End(absl::OkStatus());
+}
+
+// All that comes before the decision.
+absl::Status RsiSession::Write() {
+  NAM_RETURN_IF_ERROR(Lock());
+  NAM_RETURN_IF_ERROR(CheckIndexChanges());
+  NAM_RETURN_IF_ERROR(Install());
+  NAM_RETURN_IF_ERROR(ClaimIndexEntries());
+  // What is not cleaned up stays, but for a broken channel that is no error of this commit's.
+  const absl::Status cleaned = CleanIndexes();
+  return channel_->broken() ? cleaned : absl::OkStatus();
+}
+
+absl::StatusOr<bool> RsiSession::Decide() {
+  const Interruption none(nullptr);  // it cannot be taken back any more
+  phase_ = Phase::kDeciding;
+  NAM_ASSIGN_OR_RETURN(committed_, commit_point_->Commit(batch_));
+  phase_ = committed_ ? Phase::kCommitted : Phase::kUndecided;
+  if (committed_) lost_to_locks_ = 0;
+  return committed_;
+}
+
+// Blocks that may be free some day, and index entries that lead to what is replaced.
+absl::Status RsiSession::NoteWrites() {
+  for (const PendingWrite& write : writes_) {
+    if (write.kind == Kind::kDelete) {
+      NAM_RETURN_IF_ERROR(table(write.table).allocator().AddDeleted(batch_, write.record));
+      continue;
+    }
+    const std::byte* const before = write.before != nullptr ? write.before : write.buried;
+    if (before != nullptr) NoteOutlived(write.table, write.record, before, write.row, timestamp_);
+  }
+  return absl::OkStatus();
+}
+
+// A record of its own for every insert, as if no row had its key; whether one has is READ along.
+absl::Status RsiSession::PlaceInserts() {
+  for (PendingWrite& write : writes_) {
+    if (write.placed) continue;
+    NAM_ASSIGN_OR_RETURN(write.record, table(write.table).allocator().Allocate(batch_));
+    write.placed = true;
+    NAM_ASSIGN_OR_RETURN(write.block, table(write.table).Block(write.record));
+  }
+  return SeekKeys();
+}
+
+// Of a few keys in the round trip that announces; of many at once. Statements have kept scratch memory for
+// it.
+absl::Status RsiSession::SeekKeys() {
+  sought_all_ = true;
+  claims_.resize(tables_open_.size());
+  for (std::vector<HashIndex::Claim>& claims : claims_) claims.clear();
+  for (const PendingWrite& write : writes_) {
+    if (!write.fresh) continue;
+    claims_[write.table].push_back({.hash = write.hash, .record = write.record});
+  }
+  for (uint32_t number = 0; number < claims_.size(); ++number) {
+    if (claims_[number].empty()) continue;
+    if (FewClaims(claims_[number])) {
+      NAM_RETURN_IF_ERROR(table(number).index().AddSeek(claims_[number]));
+      continue;
+    }
+    NAM_ASSIGN_OR_RETURN(const bool all, table(number).index().Seek(claims_[number]));
+    sought_all_ = sought_all_ && all;
+  }
+  return absl::OkStatus();
+}
+
+// Nearly always nothing looks like the keys of the inserts. Else rows are looked up, and what was announced
+// is announced anew.
+absl::Status RsiSession::JudgeSought() {
+  bool clear = sought_all_;
+  for (uint32_t number = 0; number < claims_.size(); ++number) {
+    std::vector<HashIndex::Claim>& claims = claims_[number];
+    if (claims.empty()) continue;
+    if (FewClaims(claims)) clear = table(number).index().Sought(claims) && clear;
+    clear = clear && std::all_of(claims.begin(), claims.end(),
+                                 [](const HashIndex::Claim& claim) { return claim.rivals.count == 0; });
+  }
+  if (clear) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(TakeOverDeleted());
+  NAM_RETURN_IF_ERROR(SeekKeys());
+  NAM_RETURN_IF_ERROR(AddLog());
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (uint32_t number = 0; number < claims_.size(); ++number) {
+    if (!claims_[number].empty() && FewClaims(claims_[number])) table(number).index().Sought(claims_[number]);
+  }
+  return absl::OkStatus();
+}
+
+// A row with the key of an insert: one that was deleted gets a new version, any other is in the way.
+absl::Status RsiSession::TakeOverDeleted() {
+  sought_.clear();
+  for (const PendingWrite& write : writes_) {
+    if (!write.fresh) continue;
+    const uint32_t key_bytes = table(write.table).description().key_bytes;
+    sought_.push_back({.table = write.table, .key = {write.row, key_bytes}, .hash = write.hash});
+  }
+  const size_t kept = batch_.scratch_used();
+  NAM_RETURN_IF_ERROR(Find(sought_));
+  size_t next = 0;
+  bool any_taken_over = false;
+  for (PendingWrite& write : writes_) {
+    if (!write.fresh) continue;
+    const SoughtRow& found = sought_[next++];
+    const std::string& name = table(write.table).description().name;
+    switch (found.state) {
+      case SoughtRow::State::kNone:
+        break;
+      case SoughtRow::State::kVisible:
+        return AbortStatus(AbortReason::kUniqueKey, name);
+      case SoughtRow::State::kTooOld:
+      case SoughtRow::State::kInvisible:
+      case SoughtRow::State::kInFlight:
+        return Conflict(found.header, name);
+      case SoughtRow::State::kDeleted:
+        if (found.header.locked() || found.header.timestamp() != found.version.timestamp()) {
+          return Conflict(found.header, name);
+        }
+        NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
+        write.fresh = false;
+        write.record = found.record;
+        NAM_ASSIGN_OR_RETURN(write.block, table(write.table).Block(write.record));
+        write.header = found.header;
+        write.victim = found.victim;
+        write.buried = found.row;
+        any_taken_over = true;
+    }
+  }
+  if (!any_taken_over) batch_.Reset(kept);
+  return absl::OkStatus();
+}
+
+absl::Status RsiSession::Announce() {
+  NAM_RETURN_IF_ERROR(AddLog());
+  NAM_RETURN_IF_ERROR(timestamps_->AddTake(batch_));
+  return batch_.Execute();
+}
+
+absl::Status RsiSession::AddLog() {
+  NAM_ASSIGN_OR_RETURN(LogEncoder log, log_->Start(writes_.size() * LoggedBytes(0)));
+  for (const PendingWrite& write : writes_) {
+    const LogEntry entry{.allocation = table(write.table).description().allocation.value(),
+                         .record = write.record | (write.fresh ? LogEntry::kInsert : 0),
+                         .header = write.header.word(),
+                         .key_hash = write.hash};
+    log.Add(entry, nullptr);
+  }
+  return log_->AddWrites(log);
+}
+
+// The claim comes before the count of index changes is READ: who changes an index counts, and then looks for
+// claims.
+absl::Status RsiSession::Lock() {
+  commit_point_->Expect(writes_.size());
+  NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
+  NAM_RETURN_IF_ERROR(AddReadIndexChanges());
+  uint64_t* old = batch_.Words(writes_.size());
+  for (PendingWrite& write : writes_) {
+    write.old = old++;
+    const RecordHeader locked = write.header.LockedBy(slot_.client);
+    if (!write.fresh) {
+      batch_.CompareAndSwap(write.block, write.header.word(), locked.word(), write.old);
+      continue;
+    }
+    // Nobody else has this record: no CAS, and the header with slot 0 behind it. The other slots are empty.
+    const storage::RecordGeometry& geometry = table(write.table).geometry();
+    uint64_t* const words = write.version() - 1;
+    words[0] = locked.word();
+    words[1] = VersionWord::Of(timestamps_->taken(), false, true).word();
+    *write.old = write.header.word();
+    batch_.Write(reinterpret_cast<std::byte*>(words), 8 + geometry.version_bytes(), write.block);
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  NAM_RETURN_IF_ERROR(ClaimTimestamp());
+  if (options_.broken.blind_locks) NAM_RETURN_IF_ERROR(LockBlindly());
+  for (const PendingWrite& write : writes_) {
+    if (*write.old == write.header.word()) continue;
+    return Conflict(RecordHeader(*write.old), table(write.table).description().name);
+  }
+  return absl::OkStatus();
+}
+
+// If it became another one than they were written with, the new rows carry that.
+absl::Status RsiSession::ClaimTimestamp() {
+  NAM_ASSIGN_OR_RETURN(const bool as_taken, timestamps_->Settle(batch_));
+  timestamp_ = timestamps_->taken();
+  if (as_taken) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(AddReadIndexChanges());
+  for (const PendingWrite& write : writes_) {
+    if (!write.fresh) continue;
+    *write.version() = VersionWord::Of(timestamp_, false, true).word();
+    batch_.Write(reinterpret_cast<std::byte*>(write.version()), 8,
+                 At(write.block, table(write.table).geometry().word_offset(0)));
+  }
+  return batch_.Execute();
+}
+
+// Other records whose keys look alike. Looked up before, they were not there, so the same key is a
+// newcomer's.
+absl::Status RsiSession::JudgeRivals(uint32_t number, std::span<const HashIndex::Claim> claims) {
+  readings_.clear();
+  sought_.clear();
+  for (const HashIndex::Claim& claim : claims) {
+    if (claim.rivals.count == 0) continue;
+    const PendingWrite* const write = writes_.OfRecord(number, claim.record);
+    const uint32_t key_bytes = table(number).description().key_bytes;
+    sought_.push_back({.table = number, .key = {write->row, key_bytes}, .hash = claim.hash});
+    for (const uint64_t rival : claim.rivals.view()) {
+      if (const PendingWrite* const own = writes_.OfRecord(number, rival); own != nullptr && own->fresh)
+        continue;
+      readings_.push_back({.sought = static_cast<uint32_t>(sought_.size() - 1), .block = {.record = rival}});
+    }
+  }
+  for (int round = 0; !readings_.empty(); ++round) {
+    if (round == 100) return AbortStatus(AbortReason::kWriteWrite, "a row that never stands still");
+    NAM_RETURN_IF_ERROR(ReadRound(sought_));
+  }
+  for (const SoughtRow& rival : sought_) {
+    if (rival.state == SoughtRow::State::kNone) continue;
+    return Conflict(rival.header, table(number).description().name);
+  }
+  return absl::OkStatus();
+}
+
+// Versions into their victims, keys of new rows into the indexes: both can be taken back.
+absl::Status RsiSession::Install() {
+  if (options_.broken.visible_early) {
+    NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, timestamp_));
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+  }
+  installed_ = true;
+  for (PendingWrite& write : writes_) write.indexed = write.fresh;  // RollBack takes away what is there
+  for (uint32_t number = 0; number < claims_.size(); ++number) {
+    if (claims_[number].empty()) continue;
+    HashIndex& index = table(number).index();
+    if (!FewClaims(claims_[number])) {
+      for (HashIndex::Claim& claim : claims_[number]) claim.rivals = {};  // they are sought once more
+    }
+    NAM_RETURN_IF_ERROR(FewClaims(claims_[number]) ? index.AddClaims(claims_[number])
+                                                   : index.Insert(claims_[number]));
+  }
+  for (PendingWrite& write : writes_) {
+    if (write.fresh) continue;
+    RecordTable& to = table(write.table);
+    const bool deleted = write.kind == Kind::kDelete;
+    *write.version() = VersionWord::Of(timestamp_, deleted, false).word();
+    batch_.Write(reinterpret_cast<std::byte*>(write.version()), to.geometry().version_bytes(),
+                 At(write.block, to.geometry().word_offset(write.victim)));
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  for (uint32_t number = 0; number < claims_.size(); ++number) {
+    if (claims_[number].empty()) continue;
+    if (FewClaims(claims_[number])) NAM_RETURN_IF_ERROR(table(number).index().FinishClaims(claims_[number]));
+    NAM_RETURN_IF_ERROR(JudgeRivals(number, claims_[number]));
+  }
+  return absl::OkStatus();
+}
+
+// Somebody who meets a lock may have flipped it first, and the next writer may be there already.
+absl::Status RsiSession::AddFlips() {
+  for (const PendingWrite& write : writes_) {
+    batch_.CompareAndSwap(write.block, write.header.LockedBy(slot_.client).word(),
+                          RecordHeader::Unlocked(timestamp_).word(), write.old);
+  }
+  return options_.broken.visible_early ? absl::OkStatus() : timestamps_->AddDone(batch_, timestamp_);
+}
+
+// Keys first, then records, then the slot's word, and at last the ring's entry, which no row carries.
+absl::Status RsiSession::RollBack() {
+  NAM_RETURN_IF_ERROR(RemoveEntered());
+  std::vector<HashIndex::Removal> removals;
+  for (uint32_t number = 0; number < tables_open_.size(); ++number) {
+    removals.clear();
+    for (const PendingWrite& write : writes_) {
+      if (write.indexed && write.table == number) {
+        removals.push_back({.hash = write.hash, .record = write.record});
+      }
+    }
+    if (!removals.empty()) NAM_RETURN_IF_ERROR(table(number).index().Remove(removals));
+  }
+  const auto* const empty = new (batch_.Scratch(8)) VersionWord();
+  for (PendingWrite& write : writes_) {
+    if (*write.old != write.header.word()) continue;  // not locked by us
+    // A version under somebody's lock is his: it must be gone before another can have the lock.
+    if (write.fresh || installed_)
+      NAM_RETURN_IF_ERROR(
+          table(write.table).AddEmptySlot(write.record, write.fresh ? 0 : write.victim, empty));
+    const RecordHeader locked = write.header.LockedBy(slot_.client);
+    const RecordHeader to = write.fresh ? RecordHeader() : write.header.RolledBack();
+    batch_.CompareAndSwap(write.block, locked.word(), to.word(), write.old);
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  NAM_RETURN_IF_ERROR(commit_point_->GiveUp(batch_));
+  const bool done_early = options_.broken.visible_early && installed_;
+  return timestamp_ == 0 || done_early ? absl::OkStatus() : timestamps_->AddDone(batch_, timestamp_);
+}
+
+// Somebody else was faster. If he is gone, End has him cleaned up after, so that the next try succeeds.
+absl::Status RsiSession::Conflict(RecordHeader found, const std::string& name) {
+  const bool held = found.locked() && found.client() != slot_.client;
+  if (held) suspect_ = found.client();
+  lost_to_locks_ = held ? lost_to_locks_ + 1 : 0;
+  conflict_ = std::max(conflict_, found.timestamp());
+  return AbortStatus(AbortReason::kWriteWrite, absl::StrCat("a row of ", name));
+}
+
+// For tests: whatever version is there is replaced.
+absl::Status RsiSession::LockBlindly() {
+  for (PendingWrite& write : writes_) {
+    while (*write.old != write.header.word() && !RecordHeader(*write.old).locked() && !write.fresh) {
+      RecordTable& to = table(write.table);
+      write.header = RecordHeader(*write.old);
+      BlockRead read{.record = write.record};
+      NAM_RETURN_IF_ERROR(to.AddRead(read));
+      NAM_RETURN_IF_ERROR(
+          to.AddLock(write.record, write.header, write.header.LockedBy(slot_.client), write.old));
+      NAM_RETURN_IF_ERROR(batch_.Execute());
+      to.Take(read);
+      write.victim = storage::VictimSlot(read.version_words(to.geometry()), write.header.timestamp());
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::txn

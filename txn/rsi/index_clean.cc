@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "txn/rsi/transaction.h"
+
+/// How entries go that lead to no version any more:
+///
+///     a commit gives a row another key ─▶ its session remembers the old key
+///     a deleted row's block is made free ─▶ likewise
+///     later, in a commit that writes to the table, before it is decided:
+///         raise the horizon ─▶ entries of the key that lead to the record ─▶ the record's block
+///             └ its newest version is seen by every snapshot and has another key ─▶ remove those entries
+///
+/// Then, since who drops an index waits for the claims of those who may know of it. Nobody waits so
+/// before he drops a table, whose memory no commit but one that writes to it may touch. The entries are READ
+/// before the block: one that somebody adds meanwhile is not among them. A session remembers a bounded
+/// number; what it forgets, or leaves behind when it ends, costs memory and one look of each scan that
+/// passes.
+namespace nam::txn {
+namespace {
+
+constexpr size_t kOutlivedMax = 4'096;  // of a table
+/// Of a commit. The horizon is raised when so many are new.
+constexpr size_t kAtOnce = 16;
+constexpr uint64_t kNewest = storage::kTimestampMask;
+constexpr uint64_t kIndexScratchBytes = 64 * 1024;
+
+}  // namespace
+
+void RsiSession::NoteOutlived(uint32_t number, uint64_t record, const std::byte* before, const std::byte* row,
+                              uint64_t since) {
+  for (const std::unique_ptr<TableIndex>& index : table(number).indexes()) {
+    const IndexKey key = index->KeyOf(before);
+    if (row != nullptr && index->KeyOf(row) == key) continue;
+    if (outlived_.size() <= number) outlived_.resize(number + 1);
+    OutlivedEntries& outlived = outlived_[number];
+    if (outlived.entries.size() == kOutlivedMax) outlived.entries.pop_front();
+    outlived.entries.push_back({index->description().allocation, record, since, key});
+    ++outlived.noted;
+  }
+}
+
+absl::Status RsiSession::CleanIndexes() {
+  size_t left = kAtOnce;
+  for (size_t i = 0; i < writes_.size() && left > 0; ++i) {
+    const uint32_t number = writes_[i].table;
+    if (number >= outlived_.size() || outlived_[number].entries.empty()) continue;
+    // Once: what is left of a table stays so during the commit.
+    const auto same = [&](const PendingWrite& before) { return before.table == number; };
+    const auto here = writes_.begin() + static_cast<ptrdiff_t>(i);
+    if (std::find_if(writes_.begin(), here, same) != here) continue;
+    NAM_RETURN_IF_ERROR(CleanIndexesOf(number, left));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RsiSession::CleanIndexesOf(uint32_t number, size_t& left) {
+  OutlivedEntries& outlived = outlived_[number];
+  if (outlived.entries.front().since > horizon_) {
+    if (outlived.noted < kAtOnce) return absl::OkStatus();
+    outlived.noted = 0;
+    NAM_ASSIGN_OR_RETURN(const Timestamps::Horizon raised, timestamps_->RaiseHorizon(batch_));
+    horizon_ = raised.value;
+  }
+  for (; left > 0 && !outlived.entries.empty() && outlived.entries.front().since <= horizon_; --left) {
+    const Outlived next = outlived.entries.front();
+    outlived.entries.pop_front();
+    const size_t kept = batch_.scratch_used();
+    NAM_RETURN_IF_ERROR(CleanIndex(number, next));
+    batch_.Reset(kept);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RsiSession::CleanIndex(uint32_t number, const Outlived& outlived) {
+  RecordTable& from = table(number);
+  const auto index = std::find_if(from.indexes().begin(), from.indexes().end(), [&](const auto& open) {
+    return open->description().allocation == outlived.index;
+  });
+  if (index == from.indexes().end()) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(CheckScratch(from.geometry().block_bytes() + kIndexScratchBytes));
+  OrderedIndex& entries = (*index)->entries();
+  std::vector<uint64_t> values;
+  NAM_RETURN_IF_ERROR(entries.Lookup(outlived.key.view(), values));
+  std::erase_if(values, [&](uint64_t value) { return IndexEntry(value).record() != outlived.record; });
+  if (values.empty()) return absl::OkStatus();
+  BlockRead block{.record = outlived.record};
+  NAM_RETURN_IF_ERROR(ReadBlocks(from, {&block, 1}, kNewest));
+  const storage::RecordHeader header = block.header();
+  if (header.locked() || header.timestamp() > horizon_) return absl::OkStatus();  // who commits remembers it
+  const storage::VersionChoice choice = Choose(from, block, kNewest);
+  if (choice.outcome == storage::VersionChoice::Outcome::kVersion &&
+      (*index)->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == outlived.key) {
+    return absl::OkStatus();
+  }
+  for (const uint64_t value : values) {
+    NAM_RETURN_IF_ERROR(entries.Remove(outlived.key.view(), value).status());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::txn

@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/interruption.h"
+#include "base/status_macros.h"
+#include "txn/rsi/transaction.h"
+
+/// How an index comes and goes while others commit:
+///
+///     the catalog says so ─▶ AwaitCommits: count the change, READ all slots,
+///                            wait until those that were claimed or skipped have left that state
+///
+/// From then on every commit has seen the count, since it READs it behind its claim. One that is committing
+/// has made its entries, and changes no index any more; one that was skipped may still, until it is over. An
+/// index is then filled with the newest versions of all rows: whatever is newer is entered by who writes it,
+/// and what is older is no concern of the snapshots that may use the index, which begin behind a second
+/// AwaitCommits.
+namespace nam::txn {
+namespace {
+
+using Outcome = storage::VersionChoice::Outcome;
+
+constexpr uint64_t kNewest = storage::kTimestampMask;
+constexpr uint64_t kWindow = 64;
+constexpr int kSnapshotsMax = 100;
+constexpr int64_t kSlotsPauseUs = 50;
+constexpr int kRoundsBeforeRecovery = 100;
+
+/// Between two windows nothing is in flight, so the session stays whole.
+absl::Status MayGoOn() {
+  return Interruption::requested() ? absl::CancelledError("cancelled") : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> RsiSession::AwaitCommits() {
+  if (!broken_.ok()) return broken_;
+  if (active_) return absl::FailedPreconditionError("a transaction is under way");
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  batch_.Reset();
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target changes, state_.Resolve(kIndexChangesOffset));
+  batch_.FetchAdd(changes, 1, batch_.Word());
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  NAM_RETURN_IF_ERROR(AwaitSlots());
+  NAM_ASSIGN_OR_RETURN(const uint64_t newest, timestamps_->Newest(batch_));
+  last_commit_ = std::max(last_commit_, newest);  // what Begin waits for
+  indexes_stale_ = true;
+  NAM_RETURN_IF_ERROR(Begin());
+  const uint64_t snapshot = snapshot_;
+  NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
+  if (snapshot < last_commit_) return absl::UnavailableError("the session does not see its own commits");
+  return snapshot;
+}
+
+// A client that stands still is waited for until it is fenced: it may be writing to an index.
+absl::Status RsiSession::AwaitSlots() {
+  Clock& clock = tables_.fabric().clock();
+  const Deadline deadline = clock.After(options_.own_commit_timeout_us);
+  NAM_ASSIGN_OR_RETURN(std::vector<UnderWay> under_way, FindUnderWay(state_, geometry_, batch_));
+  for (int round = 1;; ++round) {
+    NAM_RETURN_IF_ERROR(RemoveOver(state_, batch_, under_way));
+    if (under_way.empty()) return absl::OkStatus();
+    NAM_RETURN_IF_ERROR(MayGoOn());
+    if (clock.Passed(deadline)) {
+      return absl::UnavailableError(absl::StrCat("the commit of client ", under_way[0].client, " hangs"));
+    }
+    if (round % kRoundsBeforeRecovery == 0) {
+      for (const UnderWay& other : under_way) recovery_->TryRecover(other.client).status().IgnoreError();
+      if (channel_->broken()) return Lose(absl::UnavailableError("a connection to a memory server broke"));
+    }
+    clock.SleepUntil(clock.After(kSlotsPauseUs));
+  }
+}
+
+class RsiSession::IndexFill {
+ public:
+  IndexFill(RsiSession& session, uint32_t number, TableIndex& index)
+      : session_(session), from_(session.table(number)), batch_(session.batch_), index_(index) {}
+
+  absl::Status EnterRows() {
+    NAM_RETURN_IF_ERROR(from_.space().FindNew());
+    for (size_t extent = 0; extent < from_.space().extents(); ++extent) {
+      NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> read, from_.allocator().ReadWords(batch_, extent));
+      const std::vector<uint64_t> words(read.begin(), read.end());
+      for (uint64_t i = 0; i < words.size(); ++i) {
+        if (words[i] == 0) continue;  // nobody ever had it
+        const uint64_t first = from_.layout().ChunkNumber(extent, i) * kChunkRecords;
+        for (uint64_t at = 0; at < kChunkRecords; at += kWindow) {
+          NAM_RETURN_IF_ERROR(MayGoOn());
+          NAM_RETURN_IF_ERROR(EnterSome(first + at));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  /// At the session's snapshot, whose transaction is under way.
+  absl::Status CheckUnique() {
+    OrderedIndex::Entries entries;
+    const size_t key_bytes = index_.description().key_bytes;
+    for (OrderedIndex::Cursor cursor = index_.Range({}, {}); !cursor.done();) {
+      NAM_RETURN_IF_ERROR(MayGoOn());
+      NAM_RETURN_IF_ERROR(index_.entries().Next(cursor, SIZE_MAX, entries));
+      for (size_t i = 0; i < entries.values.size(); ++i) {
+        IndexKey key{.size = index_.description().key_bytes};
+        std::copy_n(entries.keys.begin() + static_cast<ptrdiff_t>(i * key_bytes), key_bytes,
+                    key.bytes.begin());
+        NAM_RETURN_IF_ERROR(Meet(key, IndexEntry(entries.values[i]).record()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Row {
+    IndexKey key;
+    uint64_t entry = 0;
+  };
+
+  absl::Status EnterSome(uint64_t first) {
+    batch_.Reset();
+    std::vector<BlockRead> blocks(kWindow);
+    for (uint64_t i = 0; i < kWindow; ++i) blocks[i].record = first + i;
+    NAM_RETURN_IF_ERROR(session_.CheckScratch(kWindow * (from_.geometry().block_bytes() + 192)));
+    NAM_RETURN_IF_ERROR(session_.ReadBlocks(from_, blocks, kNewest));
+    std::vector<Row> rows;
+    for (const BlockRead& block : blocks) {
+      const storage::VersionChoice choice = session_.Choose(from_, block, kNewest);
+      if (choice.outcome != Outcome::kVersion || choice.version.deleted()) continue;
+      rows.push_back({index_.KeyOf(block.block + from_.geometry().row_offset(choice.slot)),
+                      IndexEntry(block.record, IndexEntry::kFirstTag).word()});
+    }
+    batch_.Reset();
+    std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.key < b.key; });
+    for (const Row& row : rows)
+      NAM_RETURN_IF_ERROR(index_.entries().Insert(row.key.view(), row.entry).status());
+    return absl::OkStatus();
+  }
+
+  // Only a key that leads to a second record needs a look at rows.
+  absl::Status Meet(const IndexKey& key, uint64_t record) {
+    if (!any_ || key != key_) {
+      any_ = true;
+      key_ = key;
+      last_ = record;
+      counted_ = false;
+      holders_ = 0;
+      return absl::OkStatus();
+    }
+    if (record == last_) return absl::OkStatus();
+    if (!counted_) NAM_RETURN_IF_ERROR(Count(last_));
+    counted_ = true;
+    last_ = record;
+    NAM_RETURN_IF_ERROR(Count(record));
+    if (holders_ < 2) return absl::OkStatus();
+    return absl::AlreadyExistsError(absl::StrCat("two rows of ", from_.description().name,
+                                                 " have the same key of index ", index_.description().name));
+  }
+
+  absl::Status Count(uint64_t record) {
+    const size_t kept = batch_.scratch_used();
+    BlockRead block{.record = record};
+    NAM_RETURN_IF_ERROR(session_.ReadBlocks(from_, {&block, 1}, session_.snapshot_));
+    const storage::VersionChoice choice = session_.Choose(from_, block);
+    if (choice.outcome == Outcome::kVersion && !choice.version.deleted()) {
+      const IndexKey key = index_.KeyOf(block.block + from_.geometry().row_offset(choice.slot));
+      if (key == key_ && !key.any_null) ++holders_;
+    }
+    batch_.Reset(kept);
+    return absl::OkStatus();
+  }
+
+  RsiSession& session_;
+  RecordTable& from_;
+  storage::VerbBatch& batch_;
+  TableIndex& index_;
+  // The key at hand.
+  bool any_ = false;
+  IndexKey key_;
+  uint64_t last_ = 0;     // record that it leads to
+  bool counted_ = false;  // whether that was looked at
+  int holders_ = 0;       // rows that have it
+};
+
+absl::StatusOr<uint64_t> RsiSession::FillIndex(TableHandle handle, AllocationId wanted) {
+  if (handle.value >= tables_open_.size()) return NotOpen(handle);
+  NAM_RETURN_IF_ERROR(AwaitCommits().status());
+  NAM_ASSIGN_OR_RETURN(TableIndex* const index, IndexOf(handle.value, wanted));
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  batch_.Reset();
+  NAM_RETURN_IF_ERROR(IndexFill(*this, handle.value, *index).EnterRows());
+  batch_.Reset();
+  NAM_ASSIGN_OR_RETURN(const uint64_t complete, AwaitCommits());
+  const uint64_t usable_from = std::max<uint64_t>(complete, 1);  // 0 says that it is being filled
+  if (!index->description().unique) return usable_from;
+  for (int i = 0; i < kSnapshotsMax; ++i) {
+    NAM_RETURN_IF_ERROR(Begin());
+    const absl::Status unique = IndexFill(*this, handle.value, *index).CheckUnique();
+    // Rows may be changed faster than they are read; then at a newer snapshot.
+    const bool again = AbortReasonOf(unique) == AbortReason::kSnapshotTooOld;
+    NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
+    if (again) continue;
+    NAM_RETURN_IF_ERROR(unique);
+    return usable_from;
+  }
+  return AbortStatus(AbortReason::kSnapshotTooOld, "rows change faster than they can be read");
+}
+
+}  // namespace nam::txn

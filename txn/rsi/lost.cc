@@ -1,0 +1,146 @@
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "txn/rsi/transaction.h"
+
+/// What becomes of a session that cannot go on (lost_clients.h):
+///
+///     Lose ─▶ Settle: connections ended ─▶ another session, its heir ─▶ recovers this client
+///       └ what became of the transaction       └ cannot be had: LostClients, for the next that is opened
+///
+/// One that was cancelled goes to LostClients at once.
+///
+/// A heir that is lost itself goes to LostClients, too; the next one settles both.
+namespace nam::txn {
+namespace {
+
+constexpr int kHeirsMax = 3;
+constexpr int64_t kDisconnectUs = 3'000'000;
+constexpr int64_t kSettleUs = 10'000'000;  // no further heir is tried
+
+}  // namespace
+
+absl::Status RsiSession::Lose(const absl::Status& status) {
+  const bool locks = locking_ || flipping_;
+  active_ = locking_ = flipping_ = false;
+  writes_.Clear();
+  rows_.Clear();
+  entered_.clear();
+  suspect_ = holder_ = 0;
+  channel_->Break();
+  std::optional<bool> decided;
+  absl::Status settled = absl::UnavailableError("there was nothing to settle");
+  // Who cancels does not wait for servers that are silent.
+  if (slot_.client != 0)
+    settled = absl::IsCancelled(status) ? SettleLater(status, locks) : Settle(locks, decided);
+  // Before the decision nothing has happened and nothing will, behind it all has; in between the slot tells.
+  std::optional<bool> committed;
+  if (phase_ != Phase::kDeciding) committed = phase_ == Phase::kCommitted;
+  if (!committed.has_value()) committed = decided;
+  committed_ = committed.value_or(false);
+  const char* const unknown =
+      committed.has_value() ? "" : ", and whether its last commit took effect is unknown";
+  if (absl::IsCancelled(status) && committed.has_value() && !*committed) return broken_ = status;
+  const std::string why(status.message());
+  broken_ = absl::UnavailableError(absl::StrCat("the session is lost", unknown, ": ", why));
+  if (!committed.has_value() || *committed) return broken_;
+  // Memory servers can be reached again, and know this process: it is worth another try, and be it to hear
+  // that a table was dropped.
+  const bool connection = status.ok() || absl::IsUnavailable(status) || absl::IsPermissionDenied(status);
+  if (settled.ok() && connection) {
+    return AbortStatus(AbortReason::kConnectionLost, why);
+  }
+  // Keys that are revoked are no reason to give up: those of a process that stood still are made anew.
+  return status.ok() || absl::IsPermissionDenied(status) ? broken_ : status;
+}
+
+LostClient RsiSession::LostSelf(bool locks) const {
+  const uint64_t deciding = phase_ == Phase::kDeciding ? timestamp_ : 0;
+  return {.channel = channel_,
+          .client = slot_.client,
+          .owner = slot_.owner,
+          .deciding = deciding,
+          .locks = locks};
+}
+
+absl::Status RsiSession::SettleLater(const absl::Status& status, bool locks) {
+  PutBack(LostSelf(locks));
+  slot_ = {};
+  return status;
+}
+
+absl::Status RsiSession::Settle(bool locks, std::optional<bool>& decided) {
+  LostClient lost = LostSelf(locks);
+  slot_ = {};
+  // The next one's, if this process stood still for longer than its lease.
+  const absl::Status kept = tables_.KeepMembership();
+  Clock& clock = tables_.fabric().clock();
+  const Deadline deadline = clock.After(kSettleUs);
+  absl::Status status = kept.ok() ? absl::UnavailableError("its successor is lost, too") : kept;
+  for (int i = 0; kept.ok() && i < kHeirsMax && !is_heir_ && !clock.Passed(deadline); ++i) {
+    status = channel_->Disconnect(clock.After(kDisconnectUs));
+    if (!status.ok()) break;
+    absl::StatusOr<std::unique_ptr<RsiSession>> heir = Open(tables_, options_, /*is_heir=*/true);
+    status = heir.status();
+    if (!status.ok()) continue;
+    status = (*heir)->recovery_->RecoverLost(lost);
+    decided = lost.committed;
+    if (!status.ok()) continue;
+    (*heir)->RecoverRetired();
+    if (!(*heir)->lost()) heir_ = *std::move(heir);
+    return absl::OkStatus();
+  }
+  PutBack(std::move(lost));
+  return status;
+}
+
+// A session that is opened settles what it can, and recovers it when it ends.
+void RsiSession::PutBack(LostClient lost) {
+  tables_.lost_clients().Add(std::move(lost));
+  tables_.SettleLater([&tables = tables_, options = options_] {
+    if (tables.KeepMembership().ok()) Open(tables, options, /*is_heir=*/false).status().IgnoreError();
+  });
+}
+
+// All of them before the first is recovered: one may have been about to recover another.
+void RsiSession::RetireOthers() {
+  const Deadline deadline = tables_.fabric().clock().After(kDisconnectUs);
+  for (LostClient& lost : tables_.lost_clients().TakeAll()) {
+    const bool ended = !channel_->broken() && lost.channel->Disconnect(deadline).ok();
+    const absl::StatusOr<bool> held = ended ? recovery_->Retire(lost) : false;
+    if (!ended || !held.ok()) {
+      PutBack(std::move(lost));
+    } else if (*held) {
+      retired_.push_back(std::move(lost));
+    }
+  }
+}
+
+// Anybody can; but perhaps nobody needs what they hold, and looks.
+void RsiSession::RecoverRetired() {
+  for (LostClient& lost : std::exchange(retired_, {})) {
+    const bool recovered = !channel_->broken() && recovery_->TryRecover(lost.client).value_or(false);
+    if (!recovered) PutBack(std::move(lost));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Succeed() {
+  if (broken_.ok()) Lose(absl::UnavailableError("its connection broke")).IgnoreError();
+  NAM_RETURN_IF_ERROR(tables_.KeepMembership());
+  std::unique_ptr<RsiSession> next = std::move(heir_);
+  if (next == nullptr || next->slot_.owner.member != tables_.member().value()) {
+    absl::StatusOr<std::unique_ptr<RsiSession>> opened = Open(tables_, options_, /*is_heir=*/false);
+    if (absl::IsPermissionDenied(opened.status())) return absl::UnavailableError(opened.status().message());
+    if (!opened.ok()) return opened.status();
+    next = *std::move(opened);
+  }
+  next->is_heir_ = false;
+  next->last_commit_ = last_commit_;
+  return next;
+}
+
+}  // namespace nam::txn

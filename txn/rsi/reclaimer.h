@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "storage/verb_batch.h"
+#include "txn/rsi/client_log.h"
+#include "txn/rsi/record_table.h"
+#include "txn/timestamps/timestamps.h"
+
+namespace nam::txn {
+
+/// Makes blocks free of which no snapshot sees more than that their row was deleted.
+///
+///     horizon raised ─▶ log: what will be freed ─▶ locks by CAS ─▶ keys out of the index ─▶ header 0 by CAS
+///
+/// What a client has locked for it when it dies is freed by recovery. Between transactions' writes: the log
+/// is that of the commit. One thread, whose batch it shares.
+class Reclaimer {
+ public:
+  /// Told of every row of an indexed table whose block was freed.
+  using Buried =
+      std::function<void(RecordTable& table, uint64_t record, const std::byte* row, uint64_t deleted_at)>;
+  Reclaimer(ClientLog& log, storage::VerbBatch& batch, Timestamps& timestamps, uint32_t client, Buried buried)
+      : log_(log), batch_(batch), timestamps_(timestamps), client_(client), buried_(std::move(buried)) {}
+
+  /// Of `records`, of a chunk that this client owns, those that it has freed come to `freed`. The result is
+  /// how many are deleted, but still seen by somebody.
+  absl::StatusOr<uint32_t> Reclaim(RecordTable& table, std::span<const uint64_t> records,
+                                   std::vector<uint64_t>& freed);
+  /// The client whose snapshot has kept blocks from being freed; 0: nobody.
+  uint32_t held_by() const { return held_by_; }
+
+ private:
+  struct Grave;
+  absl::StatusOr<std::vector<Grave>> FindGraves(RecordTable& table, std::span<const uint64_t> records,
+                                                uint64_t horizon, uint32_t& unripe);
+  absl::Status HashKeys(RecordTable& table, std::span<Grave> graves);
+  absl::Status Announce(RecordTable& table, std::span<const Grave> graves);
+  absl::Status Lock(RecordTable& table, std::vector<Grave>& graves);
+  absl::Status Free(RecordTable& table, std::span<const Grave> graves);
+
+  ClientLog& log_;
+  storage::VerbBatch& batch_;
+  Timestamps& timestamps_;
+  const uint32_t client_;
+  const Buried buried_;
+  uint32_t held_by_ = 0;
+};
+
+}  // namespace nam::txn

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/verb_batch.h"
+#include "txn/extent_space.h"
+#include "txn/index/hash_index.h"
+#include "txn/index/table_index.h"
+#include "txn/record_blocks.h"
+#include "txn/record_layout.h"
+#include "txn/rsi/record_allocator.h"
+#include "txn/tables.h"
+#include "txn/timestamps/client_slot.h"
+
+namespace nam::txn {
+
+/// One session's way to a record table: where its blocks are, which are free, and which has a key.
+class RecordTable {
+ public:
+  static absl::StatusOr<std::unique_ptr<RecordTable>> Open(const TableDescription& description,
+                                                           storage::Channel& channel,
+                                                           storage::VerbBatch& batch, const ClientSlot& slot,
+                                                           TableIndex::ConfirmGone confirm_gone);
+  /// As the catalog says now: those that are new are opened, those that are gone are closed.
+  absl::Status SetIndexes(std::span<const IndexDescription> indexes);
+
+  /// But for its indexes, which are indexes().
+  const TableDescription& description() const { return description_; }
+  const RecordLayout& layout() const { return layout_; }
+  const storage::RecordGeometry& geometry() const { return layout_.geometry; }
+  /// Otherwise only its words have come, and AddReadSlot brings a slot.
+  bool IsWhole(const BlockRead& read) const { return blocks_.IsWhole(read); }
+  ExtentSpace& space() { return space_; }
+  const RecordBlocks& blocks() const { return blocks_; }
+  HashIndex& index() { return index_; }
+  std::span<const std::unique_ptr<TableIndex>> indexes() const { return indexes_; }
+  RecordAllocator& allocator() { return allocator_; }
+
+  absl::StatusOr<storage::Channel::Target> Block(uint64_t record) { return blocks_.Block(record); }
+  /// The record went with its memory server, as far as FindLost has found.
+  bool Lost(uint64_t record) const { return space_.Lost(layout_.BlockPosition(record)); }
+  /// Learns which extents are lost, of the rows and of all indexes. NOT_FOUND: the table was dropped.
+  absl::Status FindLost();
+  /// UNAVAILABLE if any is.
+  absl::Status CheckWhole();
+  /// As blocks() does.
+  absl::Status AddRead(BlockRead& read) { return blocks_.AddRead(read); }
+  absl::Status AddReadAgain(BlockRead& read) { return blocks_.AddReadAgain(read); }
+  void FetchWords(const BlockRead& read) const { blocks_.FetchWords(read); }
+  void Take(BlockRead& read) const { blocks_.Take(read); }
+  absl::Status AddReadSlot(BlockRead& read, uint32_t slot) { return blocks_.AddReadSlot(read, slot); }
+  void FetchSlot(const BlockRead& read) const { blocks_.FetchSlot(read); }
+  void TakeSlot(BlockRead& read) const { blocks_.TakeSlot(read); }
+  absl::Status AddLock(uint64_t record, storage::RecordHeader from, storage::RecordHeader to, uint64_t* old);
+  /// Makes the version words 0: of all slots, before the block becomes free; of one, before its lock goes.
+  /// `empty`: scratch memory with such a word.
+  absl::Status AddEmptySlots(uint64_t record, const storage::VersionWord* empty);
+  absl::Status AddEmptySlot(uint64_t record, uint32_t slot, const storage::VersionWord* empty);
+  uint64_t HashOf(std::span<const std::byte> key) const;
+
+ private:
+  RecordTable(const TableDescription& description, storage::VerbBatch& batch, ExtentSpace records,
+              ExtentSpace index, const ClientSlot& slot, TableIndex::ConfirmGone confirm_gone);
+
+  const TableDescription description_;
+  const RecordLayout layout_;
+  storage::VerbBatch& batch_;
+  ExtentSpace space_;
+  const RecordBlocks blocks_;
+  RecordAllocator allocator_;
+  HashIndex index_;
+  const uint32_t index_owner_;  // in locks of nodes
+  const TableIndex::ConfirmGone confirm_gone_;
+  std::vector<std::unique_ptr<TableIndex>> indexes_;
+};
+
+}  // namespace nam::txn

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "txn/session.h"
+#include "txn/tables.h"
+
+namespace nam::txn {
+
+struct RsiOptions {
+  /// Begin waits until the snapshot holds this session's last commit. Without, a session may find that it
+  /// conflicts with itself.
+  bool sees_own_commits = true;
+  int64_t own_commit_timeout_us = 20'000'000;
+  uint64_t scratch_bytes = uint64_t{4} << 20;  // registered memory of the session; grows for a transaction
+  /// What one transaction may take of the client's memory for what it reads and writes.
+  uint64_t transaction_bytes_max = uint64_t{1} << 30;
+
+  /// Rules of the protocol that a test switches off, to see that the history checker notices.
+  struct Broken {
+    bool torn_reads = false;     // blocks are used whatever their headers say
+    bool blind_locks = false;    // a lock does not mind that the row has changed
+    bool visible_early = false;  // the timestamp is done before the commit is decided
+  } broken;
+};
+
+/// A client of the RSI protocol: snapshot isolation by one-sided verbs alone. docs/design/transactions.md.
+/// RESOURCE_EXHAUSTED: all client slots are used. `tables` outlives it.
+absl::StatusOr<std::unique_ptr<Session>> OpenRsiSession(Tables& tables, const RsiOptions& options);
+
+}  // namespace nam::txn

@@ -1,0 +1,191 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "storage/channel.h"
+#include "storage/record_block.h"
+
+/// What a transaction has met and what it has written, until it ends. Rows are found by their keys in
+/// constant time however many there are; a transaction of a few rows has no table for that, as going through
+/// them is faster.
+namespace nam::txn {
+
+/// A key that is looked for at a snapshot, and what there is. Pointers are into scratch memory or a RowArena,
+/// which last as long as the transaction.
+struct SoughtRow {
+  enum class State : uint8_t {
+    kNone,       // no row has this key
+    kVisible,    // `version` is what the snapshot sees
+    kDeleted,    // the snapshot sees that it was deleted
+    kInvisible,  // it was inserted after the snapshot
+    kTooOld,     // what the snapshot sees was replaced
+    kInFlight,   // somebody is inserting a row, perhaps with this key
+  };
+  static constexpr uint32_t kNoTable = ~uint32_t{0};
+  uint32_t table = 0;  // kNoTable: the transaction has written it itself
+  std::span<const std::byte> key;
+  uint64_t hash = 0;
+
+  State state = State::kNone;
+  uint64_t record = 0;
+  storage::RecordHeader header;  // as it was when it was READ last
+  storage::VersionWord version;
+  uint32_t victim = 0;
+  const std::byte* row = nullptr;
+};
+
+/// One write of a transaction, on its way through the commit.
+struct PendingWrite {
+  enum class Kind : uint8_t { kInsert, kUpdate, kDelete };
+  Kind kind = Kind::kUpdate;
+  uint32_t table = 0;
+  uint64_t record = 0;
+  storage::Channel::Target block;  // of the record
+  storage::RecordHeader header;    // what the lock expects
+  uint32_t victim = 0;
+  uint64_t hash = 0;
+  // Scratch: row_bytes, beginning with the key; before them room for a header and the version word, as in a
+  // block's slot 0.
+  std::byte* row = nullptr;
+  const std::byte* before = nullptr;  // the row that it replaces; null: none
+  const std::byte* buried = nullptr;  // scratch: the deleted row whose record it takes over; null: none
+  bool fresh = false;                 // a record of its own, not another version of one
+  bool indexed = false;
+  bool withdrawn = false;   // inserted and deleted again
+  bool placed = false;      // its record is known: looked up, or allocated
+  uint64_t* old = nullptr;  // a scratch word of the commit
+
+  uint64_t* version() const { return reinterpret_cast<uint64_t*>(row) - 1; }
+};
+
+/// Places of a vector by a hash; several may have the same. Open addressing, a power of two of cells.
+class PlaceTable {
+ public:
+  void Add(uint64_t hash, size_t place);
+  bool empty() const { return used_ == 0; }
+  void Clear();
+  /// The first place with the hash that `same` takes, or `none`.
+  template <typename Same>
+  size_t Find(uint64_t hash, size_t none, const Same& same) const {
+    if (cells_.empty()) return none;
+    for (size_t at = Mixed(hash) & (cells_.size() - 1);; at = (at + 1) & (cells_.size() - 1)) {
+      const Cell& cell = cells_[at];
+      if (cell.place == kEmpty) return none;
+      if (cell.hash == hash && same(cell.place)) return cell.place;
+    }
+  }
+
+ private:
+  static constexpr size_t kEmpty = ~size_t{0};
+  struct Cell {
+    uint64_t hash = 0;
+    size_t place = kEmpty;
+  };
+  static uint64_t Mixed(uint64_t hash) { return (hash * 0x9e3779b97f4a7c15) >> 17; }
+  void Put(uint64_t hash, size_t place);
+
+  std::vector<Cell> cells_;
+  size_t used_ = 0;
+};
+
+/// Copies of rows that stay where they are until Clear.
+class RowArena {
+ public:
+  const std::byte* Copy(const std::byte* row, size_t bytes);
+  size_t bytes() const { return bytes_; }
+  void Clear();
+
+ private:
+  std::vector<std::unique_ptr<std::byte[]>> pieces_;
+  std::byte* next_ = nullptr;
+  size_t left_ = 0;   // of the last piece
+  size_t bytes_ = 0;  // of all pieces
+};
+
+/// The rows that a transaction has met by their keys.
+class MetRows {
+ public:
+  size_t size() const { return rows_.size(); }
+  const SoughtRow* Find(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
+  void Add(const SoughtRow& row);
+  /// Rows from `first` on, of `row_bytes` by table, leave the memory that they were READ into.
+  template <typename RowBytes>
+  void MoveToArena(size_t first, const RowBytes& row_bytes) {
+    for (size_t i = first; i < rows_.size(); ++i) {
+      rows_[i].row = arena_.Copy(rows_[i].row, row_bytes(rows_[i].table));
+      rows_[i].key = {rows_[i].row, rows_[i].key.size()};
+    }
+  }
+  size_t bytes() const { return rows_.size() * sizeof(SoughtRow) + arena_.bytes(); }
+  void Clear();
+
+ private:
+  std::vector<SoughtRow> rows_;
+  PlaceTable by_key_;  // of all rows, if there are many
+  RowArena arena_;
+};
+
+/// A transaction's writes in the order of their statements, one for each row.
+///
+///     Mark ─▶ (writes so far, changes so far)      RollBackTo ─▶ later writes go, later changes are undone
+class WriteSet {
+ public:
+  bool empty() const { return writes_.empty(); }
+  size_t size() const { return writes_.size(); }
+  /// Of them, also those that were changed since.
+  size_t inserts() const { return inserts_; }
+  auto begin() { return writes_.begin(); }
+  auto end() { return writes_.end(); }
+  auto begin() const { return writes_.begin(); }
+  auto end() const { return writes_.end(); }
+  PendingWrite& operator[](size_t place) { return writes_[place]; }
+  const PendingWrite& operator[](size_t place) const { return writes_[place]; }
+  PendingWrite& back() { return writes_.back(); }
+
+  PendingWrite* Find(uint32_t table, uint64_t hash, std::span<const std::byte> key);
+  /// The next write; of a row that has none yet, whose first bytes are its key. Others' addresses change.
+  PendingWrite& Add(PendingWrite::Kind kind, uint32_t table, uint64_t hash, std::byte* row);
+  /// Before a write of `row_bytes` is changed once more.
+  void NoteChange(const PendingWrite& write, size_t row_bytes);
+
+  /// Another number after each change; 0 only before the first.
+  uint64_t version() const { return version_; }
+
+  size_t Mark() const { return changes_.size() << kPlaceBits | writes_.size(); }
+  void RollBackTo(size_t mark);
+
+  /// What is withdrawn goes: the commit begins. No Find, Add or Mark any more until Clear.
+  void DropWithdrawn();
+  /// The write of a record, after DropWithdrawn.
+  const PendingWrite* OfRecord(uint32_t table, uint64_t record);
+
+  size_t bytes() const { return writes_.size() * sizeof(PendingWrite) + arena_.bytes(); }
+  void Clear();
+
+ private:
+  static constexpr int kPlaceBits = 32;
+  /// A write as it was before it was changed.
+  struct Change {
+    size_t place = 0;
+    PendingWrite::Kind kind = PendingWrite::Kind::kUpdate;
+    bool withdrawn = false;
+    const std::byte* row = nullptr;  // in arena_
+    size_t row_bytes = 0;
+  };
+  static uint64_t RecordHash(uint32_t table, uint64_t record) { return record << 12 ^ table; }
+  void FillByKey();
+
+  std::vector<PendingWrite> writes_;
+  size_t inserts_ = 0;
+  uint64_t version_ = 0;
+  std::vector<Change> changes_;
+  PlaceTable by_key_;     // of all writes, if there are many
+  PlaceTable by_record_;  // likewise, once OfRecord was asked
+  RowArena arena_;
+};
+
+}  // namespace nam::txn

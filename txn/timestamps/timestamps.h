@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "storage/verb_batch.h"
+#include "txn/extent_space.h"
+#include "txn/timestamps/commit_point.h"
+#include "txn/transaction_state.h"
+
+namespace nam::txn {
+
+/// One client's commit timestamps, and the snapshots of its transactions. One thread, whose batch it shares;
+/// has it to itself in calls that execute it.
+///
+///     Snapshot ─▶ … ─▶ AddTake ─▶ AddClaim ─▶ Settle ─▶ CommitPoint: committed, or given up ─▶ AddDone
+///         └ AddRelease   round 1    round 2     └ it is ours; or another, if somebody has passed over it
+///
+/// A snapshot is the largest timestamp up to which all are done, or will never be claimed. `Done` says that a
+/// transaction is decided, not that its headers are flipped.
+class Timestamps {
+ public:
+  /// Somebody who is waited for this long is looked at, or passed over.
+  static constexpr int64_t kPatienceUs = 1'000;
+
+  /// `commit_point` is the client's. All outlive it.
+  static std::unique_ptr<Timestamps> Make(TimestampKind kind, ExtentSpace& state, StateGeometry geometry,
+                                          uint32_t client, CommitPoint& commit_point, Clock& clock);
+  virtual ~Timestamps() = default;
+
+  /// Takes the snapshot, or a newer one. From then to Release no row that it sees is reclaimed.
+  absl::StatusOr<uint64_t> Snapshot(storage::VerbBatch& batch);
+  /// The snapshot is not used any more.
+  absl::Status AddRelease(storage::VerbBatch& batch);
+  /// The client whose commit holds the snapshot back since before kPatienceUs; 0: nobody.
+  virtual uint32_t Suspect() const = 0;
+  /// So many timestamps are beyond the snapshot that there may be none for another commit.
+  virtual bool Crowded() const = 0;
+
+  /// What was claimed or given out, and is not done, holds the snapshot back.
+  virtual bool Held() const = 0;
+  /// Only clients that have claimed nothing hold the snapshot back.
+  virtual bool HeldByIdle() const = 0;
+
+  /// The first round trip of a commit asks for a timestamp, its second claims it, and the slot's word first.
+  virtual absl::Status AddTake(storage::VerbBatch& batch) = 0;
+  virtual absl::Status AddClaim(storage::VerbBatch& batch) = 0;
+  virtual uint64_t taken() const = 0;
+  /// Instead of AddClaim: what was taken is not used.
+  virtual absl::Status AddSkip(storage::VerbBatch& batch) = 0;
+  /// After both: taken() is ours. False: it is another than before. Aborts for a retry if there is none.
+  virtual absl::StatusOr<bool> Settle(storage::VerbBatch& batch) = 0;
+  /// No timestamp that was claimed by now is above it.
+  virtual absl::StatusOr<uint64_t> Newest(storage::VerbBatch& batch) = 0;
+  /// A claimed timestamp becomes done, of a commit or of one that was given up: anybody may have done so.
+  virtual absl::Status AddDone(storage::VerbBatch& batch, uint64_t timestamp) = 0;
+  /// The session ends in order: nobody waits for this client.
+  virtual absl::Status AddLeave(storage::VerbBatch& batch) = 0;
+
+  /// Of a client that is fenced, and whose last transaction is decided: nobody waits for it.
+  virtual absl::Status Finish(storage::VerbBatch& batch, uint32_t client, uint64_t timestamp) = 0;
+
+  /// Every snapshot from now on is at least `value`, and so are those in use.
+  struct Horizon {
+    uint64_t value = 0;
+    uint32_t held_by = 0;  // the client with the oldest snapshot; 0: this one
+  };
+  /// During a transaction: raises the horizon as far as it can be raised.
+  absl::StatusOr<Horizon> RaiseHorizon(storage::VerbBatch& batch);
+
+ protected:
+  Timestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, CommitPoint& commit_point,
+             Clock& clock)
+      : state_(state), geometry_(geometry), client_(client), commit_point_(commit_point), clock_(clock) {}
+
+  /// During a transaction: what every snapshot that is taken from now on reaches.
+  virtual absl::StatusOr<uint64_t> Floor(storage::VerbBatch& batch) = 0;
+  /// Moves snapshot_ on; the batch holds a READ of `head`, which comes before whatever is added here.
+  virtual absl::Status Advance(storage::VerbBatch& batch, const StateHead& head) = 0;
+
+  absl::StatusOr<storage::Channel::Target> At(uint64_t offset) { return state_.Resolve(offset); }
+  /// Into scratch memory, when the batch is executed.
+  absl::StatusOr<const StateHead*> AddReadHead(storage::VerbBatch& batch);
+  absl::Status AddSwap(storage::VerbBatch& batch, uint64_t offset, uint64_t from, uint64_t to, uint64_t* old);
+
+  ExtentSpace& state_;
+  const StateGeometry geometry_;
+  const uint32_t client_;
+  CommitPoint& commit_point_;
+  Clock& clock_;
+  uint64_t snapshot_ = 0;
+
+ private:
+  absl::Status AddPublish(storage::VerbBatch& batch);
+
+  uint64_t published_ = 0;  // in our slot
+};
+
+}  // namespace nam::txn
