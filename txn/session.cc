@@ -26,6 +26,8 @@ std::string_view AbortReasonName(AbortReason reason) {
       return "connection lost";
     case AbortReason::kSkipped:
       return "commit passed over";
+    case AbortReason::kLockTimeout:
+      return "lock timeout";
   }
   return "unknown";
 }
@@ -74,6 +76,10 @@ absl::Status Session::VisitWrites(TableHandle, const WriteVisitor&) {
 absl::Status Session::ScanIndex(TableHandle, AllocationId, std::span<const std::byte>,
                                 std::span<const std::byte>, const RowVisitor&) {
   return absl::UnimplementedError("this protocol has no ordered indexes");
+}
+
+absl::Status Session::Lock(TableHandle, std::span<const std::byte>) {
+  return absl::UnimplementedError("this protocol locks no rows");
 }
 
 size_t Session::Mark() const {

@@ -31,8 +31,9 @@ enum class AbortReason : uint8_t {
   kDeadLock,        // locked by a client that is gone; being recovered, try again
   kConnectionLost,  // to a memory server; what the transaction had done was taken back
   kSkipped,         // it stood still for longer than others wait; what it had done was taken back
+  kLockTimeout,     // it has waited for another client's lock for as long as SetLockTimeout allows
 };
-inline constexpr size_t kAbortReasons = 6;
+inline constexpr size_t kAbortReasons = 7;
 std::string_view AbortReasonName(AbortReason reason);
 /// ABORTED, or ALREADY_EXISTS for kUniqueKey.
 absl::Status AbortStatus(AbortReason reason, std::string_view what);
@@ -102,6 +103,12 @@ class Session {
   /// Of a row that this transaction has read; NOT_FOUND otherwise.
   virtual absl::Status Update(TableHandle table, std::span<const std::byte> row) = 0;
   virtual absl::Status Delete(TableHandle table, std::span<const std::byte> key) = 0;
+  /// Of a row that this transaction has read: Commit succeeds only if no other transaction changes the row
+  /// between the snapshot and the commit. The row stays as it is. Counts as a write.
+  virtual absl::Status Lock(TableHandle table, std::span<const std::byte> key);
+  /// How long one call of Update, Delete, Lock or Commit waits in all for records that other clients have
+  /// locked, and goes on if these give them back unchanged. 0, the default: it conflicts at once.
+  virtual void SetLockTimeout(int64_t /*us*/) {}
   /// A place behind all that the transaction has written so far. It holds until one before it is rolled back
   /// to, or the transaction ends.
   virtual size_t Mark() const;

@@ -48,6 +48,7 @@ struct AccountSession {
     return session->Update(accounts, Bytes(Account{key, balance}));
   }
   absl::Status Delete(uint64_t key) { return session->Delete(accounts, Bytes(key)); }
+  absl::Status Lock(uint64_t key) { return session->Lock(accounts, Bytes(key)); }
   /// In a transaction of its own.
   std::optional<int64_t> BalanceOf(uint64_t key) {
     EXPECT_TRUE(session->Begin().ok());

@@ -10,12 +10,13 @@
 /// The commit, one round trip after the other:
 ///
 ///     Announce   log entry; a timestamp is asked for; whether the keys of inserts are there already
-///     Lock       the slot's word and the ring's entry are claimed; every record that is there by CAS; new
+///     LockRecords  the slot's word and the ring's entry are claimed; every record that is there by CAS; new
 ///                rows are written, locked
 ///     Install    payloads into victims; keys of new rows into the hash indexes
 ///     ClaimIndexEntries  new keys into the ordered indexes, if the tables have some
 ///     Decide     the slot's word by CAS: from here on it has happened, and the caller is told
-///     AddFlips   headers by CAS; AddDone: the ring's entry. Nobody waits for them: who meets a lock asks the
+///     AddFlips   headers by CAS, of records that were only locked back to what they were; AddDone: the
+///     ring's entry. Nobody waits for them: who meets a lock asks the
 ///                slot, and the next transaction's first round trip confirms them, before the log is written
 ///                anew and the slot leaves the timestamp
 ///
@@ -52,41 +53,64 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
   return last_commit_;
 }
 
+// A try that has met another client's lock, or was passed over, has given back its locks, its claim and its
+// timestamp. So it may wait, and try again.
 absl::Status RsiSession::CommitWrites() {
-  if (absl::Status status = PlaceInserts(); !status.ok()) return End(status);
-  if (absl::Status status = Announce(); !status.ok()) return End(status);
+  commit_scratch_ = batch_.scratch_used();
+  lock_deadline_.reset();
+  uint32_t skips = 0;
+  for (uint32_t tries = 1;; ++tries) {
+    const absl::Status status = TryCommit();
+    if (status.ok() || locking_) return End(status);
+    const bool skipped = AbortReasonOf(status) == AbortReason::kSkipped;
+    absl::Status again = status;
+    if (skipped && skips++ < options_.skips_retried && !Interruption::requested()) {
+      again = batch_.Execute();
+      if (again.ok()) batch_.Reset(commit_scratch_);
+    } else if (lock_timeout_us_ > 0 && met_lock_.has_value()) {
+      again = AwaitMetLock(tries);
+    }
+    if (!again.ok()) return End(again);
+  }
+}
+
+// After an error: locking_ says whether something may be left for recovery.
+absl::Status RsiSession::TryCommit() {
+  timestamp_ = 0;
+  met_lock_.reset();
+  NAM_RETURN_IF_ERROR(PlaceInserts());
+  NAM_RETURN_IF_ERROR(Announce());
   if (timestamps_->taken() > storage::kTimestampMask)
-    return End(absl::ResourceExhaustedError("the cluster has no timestamps left: they have 48 bits"));
+    return absl::ResourceExhaustedError("the cluster has no timestamps left: they have 48 bits");
   if (absl::Status status = JudgeSought(); !status.ok()) {
-    if (absl::Status skipped = timestamps_->AddSkip(batch_); !skipped.ok()) return End(skipped);
-    return End(status);
+    NAM_RETURN_IF_ERROR(timestamps_->AddSkip(batch_));
+    return status;
   }
   locking_ = true;
   installed_ = false;
   absl::Status status = Write();
   if (status.ok()) {
-    const absl::StatusOr<bool> decided = Decide();
-    if (!decided.ok()) return End(decided.status());
-    if (!*decided) {
+    NAM_ASSIGN_OR_RETURN(const bool decided, Decide());
+    if (!decided) {
       status = AbortStatus(AbortReason::kSkipped, "others waited for this commit, and did not wait longer");
     }
   }
   if (!status.ok()) {
-    if (!AbortReasonOf(status).has_value() && !absl::IsResourceExhausted(status)) return End(status);
-    if (absl::Status undone = RollBack(); !undone.ok()) return End(undone);
+    if (!AbortReasonOf(status).has_value() && !absl::IsResourceExhausted(status)) return status;
+    NAM_RETURN_IF_ERROR(RollBack());
     locking_ = false;
-    return End(status);
+    return status;
   }
-  if (absl::Status flipping = AddFlips(); !flipping.ok()) return End(flipping);
-  if (absl::Status noted = NoteWrites(); !noted.ok()) return End(noted);
+  NAM_RETURN_IF_ERROR(AddFlips());
+  NAM_RETURN_IF_ERROR(NoteWrites());
   flipping_ = true;
   locking_ = false;
-  return End(absl::OkStatus());
+  return absl::OkStatus();
 }
 
 // All that comes before the decision.
 absl::Status RsiSession::Write() {
-  NAM_RETURN_IF_ERROR(Lock());
+  NAM_RETURN_IF_ERROR(LockRecords());
   NAM_RETURN_IF_ERROR(CheckIndexChanges());
   NAM_RETURN_IF_ERROR(Install());
   NAM_RETURN_IF_ERROR(ClaimIndexEntries());
@@ -107,6 +131,7 @@ absl::StatusOr<bool> RsiSession::Decide() {
 // Blocks that may be free some day, and index entries that lead to what is replaced.
 absl::Status RsiSession::NoteWrites() {
   for (const PendingWrite& write : writes_) {
+    if (write.only_locks()) continue;
     if (write.kind == Kind::kDelete) {
       NAM_RETURN_IF_ERROR(table(write.table).allocator().AddDeleted(batch_, write.record));
       continue;
@@ -187,19 +212,18 @@ absl::Status RsiSession::TakeOverDeleted() {
   for (PendingWrite& write : writes_) {
     if (!write.fresh) continue;
     const SoughtRow& found = sought_[next++];
-    const std::string& name = table(write.table).description().name;
     switch (found.state) {
       case SoughtRow::State::kNone:
         break;
       case SoughtRow::State::kVisible:
-        return AbortStatus(AbortReason::kUniqueKey, name);
+        return AbortStatus(AbortReason::kUniqueKey, table(write.table).description().name);
       case SoughtRow::State::kTooOld:
       case SoughtRow::State::kInvisible:
       case SoughtRow::State::kInFlight:
-        return Conflict(found.header, name);
+        return Conflict(found.header, write.table, found.record);
       case SoughtRow::State::kDeleted:
         if (found.header.locked() || found.header.timestamp() != found.version.timestamp()) {
-          return Conflict(found.header, name);
+          return Conflict(found.header, write.table, found.record);
         }
         NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
         write.fresh = false;
@@ -212,6 +236,10 @@ absl::Status RsiSession::TakeOverDeleted() {
     }
   }
   if (!any_taken_over) batch_.Reset(kept);
+  if (any_taken_over) {
+    writes_.ForgetRecords();
+    commit_scratch_ = batch_.scratch_used();  // with the rows that are buried
+  }
   return absl::OkStatus();
 }
 
@@ -235,7 +263,7 @@ absl::Status RsiSession::AddLog() {
 
 // The claim comes before the count of index changes is READ: who changes an index counts, and then looks for
 // claims.
-absl::Status RsiSession::Lock() {
+absl::Status RsiSession::LockRecords() {
   commit_point_->Expect(writes_.size());
   NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
   NAM_RETURN_IF_ERROR(AddReadIndexChanges());
@@ -260,7 +288,11 @@ absl::Status RsiSession::Lock() {
   if (options_.broken.blind_locks) NAM_RETURN_IF_ERROR(LockBlindly());
   for (const PendingWrite& write : writes_) {
     if (*write.old == write.header.word()) continue;
-    return Conflict(RecordHeader(*write.old), table(write.table).description().name);
+    const RecordHeader found(*write.old);
+    // A lock was given back since the row was read: the row is the same, and may be locked by another try.
+    if (!found.locked() && found.timestamp() == write.header.timestamp())
+      met_lock_ = {write.table, write.record};
+    return Conflict(found, write.table, write.record);
   }
   return absl::OkStatus();
 }
@@ -302,7 +334,7 @@ absl::Status RsiSession::JudgeRivals(uint32_t number, std::span<const HashIndex:
   }
   for (const SoughtRow& rival : sought_) {
     if (rival.state == SoughtRow::State::kNone) continue;
-    return Conflict(rival.header, table(number).description().name);
+    return Conflict(rival.header, number, rival.record);
   }
   return absl::OkStatus();
 }
@@ -325,7 +357,7 @@ absl::Status RsiSession::Install() {
                                                    : index.Insert(claims_[number]));
   }
   for (PendingWrite& write : writes_) {
-    if (write.fresh) continue;
+    if (write.fresh || write.only_locks()) continue;
     RecordTable& to = table(write.table);
     const bool deleted = write.kind == Kind::kDelete;
     *write.version() = VersionWord::Of(timestamp_, deleted, false).word();
@@ -341,11 +373,13 @@ absl::Status RsiSession::Install() {
   return absl::OkStatus();
 }
 
-// Somebody who meets a lock may have flipped it first, and the next writer may be there already.
+// Another client that met a lock may have flipped it first, and the next writer may hold the record already.
+// A record that was only locked gets back the very header that it had: its slots are what they were, so no
+// reader need notice the lock, and no other transaction that has read the row loses to it once it is gone.
 absl::Status RsiSession::AddFlips() {
   for (const PendingWrite& write : writes_) {
-    batch_.CompareAndSwap(write.block, write.header.LockedBy(slot_.client).word(),
-                          RecordHeader::Unlocked(timestamp_).word(), write.old);
+    const RecordHeader to = write.only_locks() ? write.header : RecordHeader::Unlocked(timestamp_);
+    batch_.CompareAndSwap(write.block, write.header.LockedBy(slot_.client).word(), to.word(), write.old);
   }
   return options_.broken.visible_early ? absl::OkStatus() : timestamps_->AddDone(batch_, timestamp_);
 }
@@ -363,16 +397,18 @@ absl::Status RsiSession::RollBack() {
     }
     if (!removals.empty()) NAM_RETURN_IF_ERROR(table(number).index().Remove(removals));
   }
+  for (PendingWrite& write : writes_) write.indexed = false;
   const auto* const empty = new (batch_.Scratch(8)) VersionWord();
   for (PendingWrite& write : writes_) {
     if (*write.old != write.header.word()) continue;  // not locked by us
     // A version under somebody's lock is his: it must be gone before another can have the lock.
-    if (write.fresh || installed_)
+    if (write.fresh || (installed_ && !write.only_locks()))
       NAM_RETURN_IF_ERROR(
           table(write.table).AddEmptySlot(write.record, write.fresh ? 0 : write.victim, empty));
     const RecordHeader locked = write.header.LockedBy(slot_.client);
     const RecordHeader to = write.fresh ? RecordHeader() : write.header.RolledBack();
     batch_.CompareAndSwap(write.block, locked.word(), to.word(), write.old);
+    write.header = to;
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   NAM_RETURN_IF_ERROR(commit_point_->GiveUp(batch_));
@@ -381,12 +417,13 @@ absl::Status RsiSession::RollBack() {
 }
 
 // Somebody else was faster. If he is gone, End has him cleaned up after, so that the next try succeeds.
-absl::Status RsiSession::Conflict(RecordHeader found, const std::string& name) {
+absl::Status RsiSession::Conflict(RecordHeader found, uint32_t number, uint64_t record) {
   const bool held = found.locked() && found.client() != slot_.client;
   if (held) suspect_ = found.client();
+  if (held) met_lock_ = {number, record};
   lost_to_locks_ = held ? lost_to_locks_ + 1 : 0;
   conflict_ = std::max(conflict_, found.timestamp());
-  return AbortStatus(AbortReason::kWriteWrite, absl::StrCat("a row of ", name));
+  return AbortStatus(AbortReason::kWriteWrite, absl::StrCat("a row of ", table(number).description().name));
 }
 
 // For tests: whatever version is there is replaced.

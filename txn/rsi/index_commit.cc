@@ -30,7 +30,7 @@ absl::Status RsiSession::CheckIndexChanges() {
 
 absl::Status RsiSession::ClaimIndexEntries() {
   for (const PendingWrite& write : writes_) {
-    if (write.kind == PendingWrite::Kind::kDelete) continue;
+    if (write.kind == PendingWrite::Kind::kDelete || write.only_locks()) continue;
     for (const std::unique_ptr<TableIndex>& index : table(write.table).indexes())
       NAM_RETURN_IF_ERROR(Enter(*index, write));
   }
@@ -96,10 +96,10 @@ absl::Status RsiSession::JudgeIndexRival(const Entered& entered, uint64_t record
       choice.outcome == storage::VersionChoice::Outcome::kVersion && !choice.version.deleted() &&
       entered.index->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == entered.key;
   batch_.Reset(kept);
-  if (header.locked()) return Conflict(header, name);
+  if (header.locked()) return Conflict(header, number, record);
   if (same && header.timestamp() <= snapshot_) return duplicate();
   // One that gave the key up only after this commit's timestamp has it still at that moment.
-  if (same || header.timestamp() > timestamp_) return Conflict(header, name);
+  if (same || header.timestamp() > timestamp_) return Conflict(header, number, record);
   return absl::OkStatus();
 }
 

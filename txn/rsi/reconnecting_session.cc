@@ -57,6 +57,7 @@ absl::Status ReconnectingSession::ReplaceLost() {
   }
   now_ = same ? std::vector<TableHandle>() : std::move(now);
   costs_ = begin_costs();
+  next->SetLockTimeout(lock_timeout_us_);
   session_ = std::move(next);
   return absl::OkStatus();
 }

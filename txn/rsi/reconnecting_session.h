@@ -40,6 +40,13 @@ class ReconnectingSession final : public Session {
   absl::Status Delete(TableHandle table, std::span<const std::byte> key) override {
     return session_->Delete(Now(table), key);
   }
+  absl::Status Lock(TableHandle table, std::span<const std::byte> key) override {
+    return session_->Lock(Now(table), key);
+  }
+  void SetLockTimeout(int64_t us) override {
+    lock_timeout_us_ = us;
+    session_->SetLockTimeout(us);
+  }
   absl::StatusOr<uint64_t> Commit() override { return session_->Commit(); }
   void Abort() override { session_->Abort(); }
   size_t Mark() const override { return session_->Mark(); }
@@ -70,6 +77,7 @@ class ReconnectingSession final : public Session {
   std::vector<Opened> opened_;    // by the caller's handle
   std::vector<TableHandle> now_;  // likewise: the session's handle; empty: the same
   BeginCosts costs_;              // of former sessions
+  int64_t lock_timeout_us_ = 0;
 };
 
 }  // namespace nam::txn

@@ -47,7 +47,8 @@ bool RsiSession::VisitStored(uint32_t number, const std::byte* stored, const Row
   if (!writes_.empty()) {
     const std::span<const std::byte> key = row.first(from.description().key_bytes);
     const PendingWrite* const own = writes_.Find(number, from.HashOf(key), key);
-    if (own != nullptr && own->kind != PendingWrite::Kind::kUpdate) return true;
+    using Kind = PendingWrite::Kind;
+    if (own != nullptr && (own->kind == Kind::kInsert || own->kind == Kind::kDelete)) return true;
     if (own != nullptr) row = {own->row, row.size()};
   }
   return visit(row);
@@ -58,7 +59,7 @@ absl::Status RsiSession::VisitWrites(TableHandle handle, const WriteVisitor& vis
   if (handle.value >= tables_open_.size()) return NotOpen(handle);
   const RecordTable& of = table(handle.value);
   for (const PendingWrite& write : writes_) {
-    if (write.table != handle.value) continue;
+    if (write.table != handle.value || write.only_locks()) continue;
     const std::span<const std::byte> row(write.row, of.geometry().row_bytes);
     const bool deleted = write.kind == PendingWrite::Kind::kDelete;
     if (!visit(row.first(of.description().key_bytes), deleted ? std::span<const std::byte>() : row)) break;

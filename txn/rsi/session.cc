@@ -401,15 +401,22 @@ absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> r
     if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
     writes_.NoteChange(*write, row.size());
     std::memcpy(write->row, row.data(), row.size());
+    if (write->only_locks()) write->kind = PendingWrite::Kind::kUpdate;
     return absl::OkStatus();
   }
+  return WriteKnown(PendingWrite::Kind::kUpdate, number, hash, key, row);
+}
+
+absl::Status RsiSession::WriteKnown(PendingWrite::Kind kind, uint32_t number, uint64_t hash,
+                                    std::span<const std::byte> key, std::span<const std::byte> row) {
   const SoughtRow* const known = rows_.Find(number, hash, key);
   if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
+  if (row.empty()) row = {known->row, table(number).geometry().row_bytes};
   absl::StatusOr<std::byte*> copy = CopyRow(number, row);
   if (!copy.ok()) return End(copy.status());
   const absl::StatusOr<storage::Channel::Target> block = table(number).Block(known->record);
   if (!block.ok()) return End(block.status());
-  PendingWrite& write = writes_.Add(PendingWrite::Kind::kUpdate, number, hash, *copy);
+  PendingWrite& write = writes_.Add(kind, number, hash, *copy);
   write.record = known->record;
   write.block = *block;
   write.header = known->header;
@@ -417,12 +424,16 @@ absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> r
   write.before = known->row;
   write.placed = true;
   if (channel_->in_place()) FetchForUpdate(write);
-  // Somebody is faster: no need to try.
+  // Another client is faster: no need to try.
   const bool newer = known->header.timestamp() != known->version.timestamp();
-  if (known->header.locked() || (newer && !options_.broken.blind_locks)) {
-    return End(Conflict(known->header, table(number).description().name));
+  const bool waits = known->header.locked() && lock_timeout_us_ > 0;
+  if ((known->header.locked() && !waits) || (newer && !options_.broken.blind_locks)) {
+    return End(Conflict(known->header, number, known->record));
   }
-  return absl::OkStatus();
+  if (!waits) return absl::OkStatus();
+  lock_deadline_.reset();
+  const absl::Status awaited = AwaitHeader(write);
+  return awaited.ok() ? awaited : End(awaited);
 }
 
 absl::Status RsiSession::Delete(TableHandle handle, std::span<const std::byte> key) {
@@ -437,13 +448,19 @@ absl::Status RsiSession::Delete(TableHandle handle, std::span<const std::byte> k
     write->kind = PendingWrite::Kind::kDelete;
     return absl::OkStatus();
   }
-  const SoughtRow* const known = rows_.Find(number, hash, key);
-  if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
-  const std::span<const std::byte> row(known->row, table(number).geometry().row_bytes);
-  const std::vector<std::byte> whole(row.begin(), row.end());
-  NAM_RETURN_IF_ERROR(Update(handle, whole));
-  writes_.back().kind = PendingWrite::Kind::kDelete;
-  return absl::OkStatus();
+  return WriteKnown(PendingWrite::Kind::kDelete, number, hash, key, /*row=*/{});
+}
+
+absl::Status RsiSession::Lock(TableHandle handle, std::span<const std::byte> key) {
+  NAM_RETURN_IF_ERROR(CheckActive());
+  NAM_RETURN_IF_ERROR(CheckTable(handle, key.size(), false));
+  const uint32_t number = handle.value;
+  const uint64_t hash = table(number).HashOf(key);
+  if (const PendingWrite* write = writes_.Find(number, hash, key); write != nullptr) {
+    if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
+    return absl::OkStatus();  // its commit locks the record anyway
+  }
+  return WriteKnown(PendingWrite::Kind::kLock, number, hash, key, /*row=*/{});
 }
 
 }  // namespace nam::txn

@@ -18,6 +18,10 @@ struct RsiOptions {
   /// What one transaction may take of the client's memory for what it reads and writes.
   uint64_t transaction_bytes_max = uint64_t{1} << 30;
 
+  /// A commit that others have passed over has taken back everything; it then begins anew, so many times, as
+  /// its rows may well be what they were.
+  uint32_t skips_retried = 4;
+
   /// Rules of the protocol that a test switches off, to see that the history checker notices.
   struct Broken {
     bool torn_reads = false;     // blocks are used whatever their headers say

@@ -59,6 +59,8 @@ class RsiSession final : public Session {
   absl::Status Insert(TableHandle table, std::span<const std::byte> row) override;
   absl::Status Update(TableHandle table, std::span<const std::byte> row) override;
   absl::Status Delete(TableHandle table, std::span<const std::byte> key) override;
+  absl::Status Lock(TableHandle table, std::span<const std::byte> key) override;
+  void SetLockTimeout(int64_t us) override { lock_timeout_us_ = us; }
   absl::StatusOr<uint64_t> Commit() override;
   void Abort() override;
   size_t Mark() const override { return writes_.Mark(); }
@@ -95,6 +97,9 @@ class RsiSession final : public Session {
   /// Of a handle beyond those that are open. Ends the transaction if that table was closed.
   absl::Status NotOpen(TableHandle handle);
   RecordTable& table(uint32_t number) { return *tables_open_[number]; }
+  /// A write to a row that was read. `row`: what it becomes; empty: it keeps its bytes.
+  absl::Status WriteKnown(PendingWrite::Kind kind, uint32_t table, uint64_t hash,
+                          std::span<const std::byte> key, std::span<const std::byte> row);
   void FetchForUpdate(const PendingWrite& update);
   void FetchForInsert(const PendingWrite& insert);
   /// Of a row that is to be written; an error if that is one too many.
@@ -115,6 +120,7 @@ class RsiSession final : public Session {
   absl::Status Seek(std::span<const Lookup> lookups);
   absl::Status Deliver(std::span<Lookup> lookups);
   absl::Status Find(std::span<SoughtRow> sought);
+  absl::Status FindInRounds(std::span<SoughtRow> sought);
   absl::Status AddLookUp(std::span<const SoughtRow> sought);
   bool LookedUp();
   void TakeCandidates(std::span<const SoughtRow> sought, size_t first);
@@ -133,6 +139,12 @@ class RsiSession final : public Session {
   ReadAt ReadingAt(uint64_t snapshot) {
     return {.snapshot = snapshot, .state = &state_, .torn = options_.broken.torn_reads};
   }
+
+  // read_in_place.cc
+  bool StartInPlace(std::span<const SoughtRow> sought);
+  bool ReadInPlace(std::span<SoughtRow> sought);
+  bool LookAtBlocks(std::span<SoughtRow> sought);
+  bool TakeRows(std::span<SoughtRow> sought);
 
   // scan.cc
   absl::Status ScanTable(uint32_t table, const RowVisitor& visit, bool& more);
@@ -210,13 +222,14 @@ class RsiSession final : public Session {
 
   // commit.cc
   absl::Status CommitWrites();
+  absl::Status TryCommit();
   absl::Status PlaceInserts();
   absl::Status SeekKeys();
   absl::Status Announce();
   absl::Status AddLog();
   absl::Status JudgeSought();
   absl::Status TakeOverDeleted();
-  absl::Status Lock();
+  absl::Status LockRecords();
   absl::Status ClaimTimestamp();
   absl::Status JudgeRivals(uint32_t table, std::span<const HashIndex::Claim> claims);
   absl::Status Install();
@@ -226,7 +239,13 @@ class RsiSession final : public Session {
   absl::Status NoteWrites();
   absl::Status RollBack();
   absl::Status LockBlindly();
-  absl::Status Conflict(storage::RecordHeader found, const std::string& table);
+  absl::Status Conflict(storage::RecordHeader found, uint32_t table, uint64_t record);
+
+  // lock_wait.cc
+  absl::Status LockTimeout(uint32_t table);
+  absl::Status AwaitMetLock(uint32_t tries);
+  absl::StatusOr<storage::RecordHeader> AwaitUnlocked(uint32_t table, uint64_t record);
+  absl::Status AwaitHeader(PendingWrite& write);
 
   Tables& tables_;
   const RsiOptions options_;
@@ -274,11 +293,25 @@ class RsiSession final : public Session {
   uint64_t* index_changes_seen_ = nullptr;  // by the commit; scratch
   std::vector<Entered> entered_;            // into indexes
   std::vector<OutlivedEntries> outlived_;   // by table
-  uint64_t horizon_ = 0;                    // as last raised
+  struct MetLock {
+    uint32_t table = 0;
+    uint64_t record = 0;
+  };
+  std::optional<MetLock> met_lock_;  // of another client: this try to commit has met it, or come behind it
+  size_t commit_scratch_ = 0;        // in use before a try to commit
+  int64_t lock_timeout_us_ = 0;
+  std::optional<Deadline> lock_deadline_;  // of the call that waits; none: it has not waited yet
+  uint64_t horizon_ = 0;                   // as last raised
 
   // Kept for their memory.
   std::vector<SoughtRow> sought_;
   std::vector<Reading> readings_, again_;
+  /// One key's way through ReadInPlace.
+  struct Look {
+    const std::byte* at = nullptr;  // its entries, then its block; null: there is no row
+    uint32_t slot = 0;
+  };
+  std::vector<Look> looks_;
   std::vector<std::vector<HashIndex::Probe>> probes_;  // by table: of the lookups under way
   std::vector<uint32_t> probed_;                       // by table: how many of them have been taken
   std::vector<std::vector<HashIndex::Claim>> claims_;  // by table: of the inserts under way

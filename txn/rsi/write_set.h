@@ -40,7 +40,7 @@ struct SoughtRow {
 
 /// One write of a transaction, on its way through the commit.
 struct PendingWrite {
-  enum class Kind : uint8_t { kInsert, kUpdate, kDelete };
+  enum class Kind : uint8_t { kInsert, kUpdate, kDelete, kLock };  // kLock: the row stays as it is
   Kind kind = Kind::kUpdate;
   uint32_t table = 0;
   uint64_t record = 0;
@@ -60,6 +60,8 @@ struct PendingWrite {
   uint64_t* old = nullptr;  // a scratch word of the commit
 
   uint64_t* version() const { return reinterpret_cast<uint64_t*>(row) - 1; }
+  /// It makes no version: its record is only locked.
+  bool only_locks() const { return kind == Kind::kLock; }
 };
 
 /// Places of a vector by a hash; several may have the same. Open addressing, a power of two of cells.
@@ -162,6 +164,8 @@ class WriteSet {
   void DropWithdrawn();
   /// The write of a record, after DropWithdrawn.
   const PendingWrite* OfRecord(uint32_t table, uint64_t record);
+  /// Writes have got other records.
+  void ForgetRecords() { by_record_.Clear(); }
 
   size_t bytes() const { return writes_.size() * sizeof(PendingWrite) + arena_.bytes(); }
   void Clear();

@@ -131,6 +131,36 @@ TEST_P(LargeTest, ATransactionOfManyRows) {
   EXPECT_EQ(sum(), std::pair(int64_t{0}, int64_t{0}));
 }
 
+/// So many keys are sought in portions: one that is there is found among them, and one that was deleted is taken
+/// over.
+TEST_P(LargeTest, ManyInsertsMeetARow) {
+  constexpr uint64_t kRows = 1'200;
+  Teller teller(cluster_, 1);
+  teller.Create(700, 5);
+  teller.Create(900, 5);
+  const auto remove = [&](uint64_t key) {
+    ASSERT_TRUE(teller.session->Begin().ok());
+    ASSERT_TRUE(teller.Read(key)->has_value());
+    ASSERT_TRUE(teller.Delete(key).ok());
+    teller.Commits();
+  };
+  const auto insert_all = [&] {
+    EXPECT_TRUE(teller.session->Begin().ok());
+    for (uint64_t key = 0; key < kRows; ++key) EXPECT_TRUE(teller.Insert(key, 1).ok());
+    return teller.session->Commit().status();
+  };
+  remove(900);
+  EXPECT_EQ(AbortReasonOf(insert_all()), AbortReason::kUniqueKey);
+  EXPECT_EQ(teller.BalanceOf(700), 5);
+  EXPECT_EQ(teller.BalanceOf(0), std::nullopt);
+  remove(700);
+  const absl::Status inserted = insert_all();
+  ASSERT_TRUE(inserted.ok()) << inserted;
+  Teller other(cluster_, 2);
+  ASSERT_TRUE(other.session->Begin().ok());
+  for (uint64_t key = 0; key < kRows; ++key) ASSERT_EQ((*other.Read(key))->balance, 1) << key;
+}
+
 /// What came behind a mark is taken back: new writes, and changes of those before.
 TEST_P(LargeTest, WritesAreRolledBackToAMark) {
   Teller teller(cluster_, 1);

@@ -21,6 +21,9 @@
 namespace nam::txn {
 namespace {
 
+/// Shows each claim that was passed over.
+constexpr RsiOptions kOneTry = {.skips_retried = 0};
+
 constexpr uint32_t kVictim = 2;
 constexpr int64_t kPatienceNs = SlotWord::kPatienceUs * 1'000;
 /// Work requests of a commit of one row up to its claim, the one behind its lock, and the one behind its
@@ -83,7 +86,7 @@ TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
     SCOPED_TRACE(requests);
     Make();
     MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
-    Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4), later(*cluster_, 5);
+    Teller victim(*cluster_, kVictim, fabric, kOneTry), reader(*cluster_, 4), later(*cluster_, 5);
     Prepare(victim);
     std::optional<int64_t> one, two;
     bool fourth = false, other_wrote = false;
@@ -145,7 +148,7 @@ TEST_F(StalledTest, SeveralCostOnePatience) {
   std::vector<std::unique_ptr<Teller>> stalled;
   for (uint32_t i = 0; i < kStalled; ++i) {
     fabrics.push_back(std::make_unique<MortalFabric>(cluster_->client(), MortalFabric::kNever));
-    stalled.push_back(std::make_unique<Teller>(*cluster_, 10 + i, *fabrics.back()));
+    stalled.push_back(std::make_unique<Teller>(*cluster_, 10 + i, *fabrics.back(), kOneTry));
     stalled.back()->Create(100 + i, 1);
   }
   Teller reader(*cluster_, 4);
@@ -172,7 +175,7 @@ TEST_F(StalledTest, SeveralCostOnePatience) {
 /// comes to its end though others wait.
 TEST_F(StalledTest, ALongCommitComesToItsEnd) {
   MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
-  Teller slow(*cluster_, kVictim, fabric), reader(*cluster_, 4);
+  Teller slow(*cluster_, kVictim, fabric, kOneTry), reader(*cluster_, 4);
   slow.Create(9, 1);
   int tries = 0;
   absl::Status result = absl::UnknownError("");
@@ -206,7 +209,7 @@ TEST_F(StalledTest, WhatATransactionHasSeenStays) {
     SCOPED_TRACE(requests);
     Make();
     MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
-    Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
+    Teller victim(*cluster_, kVictim, fabric, kOneTry), reader(*cluster_, 4);
     Prepare(victim);
     ASSERT_TRUE(reader.session->Begin().ok());
     const uint64_t before = reader.session->snapshot();
@@ -250,7 +253,7 @@ TEST_F(StalledTest, ABlockInDoubtIsReadAgainBehindItsHolder) {
       Make();
       MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
       MortalFabric reader_fabric(cluster_->client(), MortalFabric::kNever);
-      Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4, reader_fabric);
+      Teller victim(*cluster_, kVictim, fabric, kOneTry), reader(*cluster_, 4, reader_fabric);
       LentReader lent_reader(*cluster_, 5, reader_fabric);
       victim.Create(9, 1);
       ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
@@ -294,7 +297,7 @@ TEST_F(StalledTest, ABlockInDoubtIsReadAgainBehindItsHolder) {
 /// one waits for it.
 TEST_F(StalledTest, IndexesAreChangedBehindASkippedCommit) {
   MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
-  Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
+  Teller victim(*cluster_, kVictim, fabric, kOneTry), reader(*cluster_, 4);
   Teller changer(*cluster_, 5, cluster_->client(), {.own_commit_timeout_us = 50'000});
   victim.Create(9, 1);
   ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
@@ -312,7 +315,7 @@ TEST_F(StalledTest, IndexesAreChangedBehindASkippedCommit) {
 /// waited for the first one alone: the client must notice the change before it commits with the other.
 TEST_F(StalledTest, IndexesAreChangedBehindALateClaim) {
   MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
-  Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4), changer(*cluster_, 5);
+  Teller victim(*cluster_, kVictim, fabric, kOneTry), reader(*cluster_, 4), changer(*cluster_, 5);
   victim.Create(9, 1);
   ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
   std::unique_ptr<fabric::Thread> thread;
@@ -345,7 +348,8 @@ TEST_F(StalledTest, OneThatSkipsStandsStill) {
     Make();
     MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
     MortalFabric waiter_fabric(cluster_->client(), MortalFabric::kNever);
-    Teller victim(*cluster_, kVictim, fabric), waiter(*cluster_, 4, waiter_fabric), reader(*cluster_, 5);
+    Teller victim(*cluster_, kVictim, fabric, kOneTry), waiter(*cluster_, 4, waiter_fabric),
+        reader(*cluster_, 5);
     victim.Create(9, 1);
     ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Update(1, 50).ok());
     bool locked = false, goes_on = false, over = false;
@@ -382,6 +386,51 @@ TEST_F(StalledTest, OneThatSkipsStandsStill) {
 }
 
 /// A commit that was taken back holds no snapshot up.
+/// A client that was passed over, wherever it stood still, takes everything back and commits with another
+/// timestamp: its rows are what they were. If they are not, it gives up.
+TEST_F(StalledTest, OneThatWasPassedOverTriesAgain) {
+  int again = 0;
+  for (const bool changed : {false, true}) {
+    for (uint64_t requests = 0, paused = true; paused; ++requests) {
+      SCOPED_TRACE(requests);
+      Make();
+      MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+      Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4), other(*cluster_, 5);
+      Prepare(victim);
+      uint64_t newest = 0;
+      bool other_wrote = false;
+      fabric.PauseAfter(requests, [&] {
+        EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
+        ASSERT_TRUE(reader.session->Begin().ok());
+        newest = reader.session->snapshot();
+        reader.session->Abort();
+        if (!changed) return;
+        ASSERT_TRUE(other.session->Begin().ok());
+        other_wrote = other.Read(1).ok() && other.Update(1, 1'000).ok() && other.session->Commit().ok();
+      });
+      const absl::StatusOr<uint64_t> result = victim.session->Commit();
+      paused = fabric.paused();
+      if (!paused) fabric.PauseAfter(MortalFabric::kNever, [] {});
+      // What was decided before is seen before, so that others may change it.
+      const bool before = result.ok() && *result <= newest;
+      EXPECT_EQ(result.ok(), before || !other_wrote) << result.status();
+      EXPECT_TRUE(result.ok() || AbortReasonOf(result.status()) == AbortReason::kWriteWrite);
+      again += paused && result.ok() && !before;
+      EXPECT_EQ(other.BalanceOf(2), result.ok() ? 150 : 100);
+      EXPECT_EQ(other.BalanceOf(4).has_value(), result.ok());
+      other.Set(2, 5);  // it is locked no more
+      victim.session.reset();
+      RecordCluster::Member member(*cluster_, cluster_->client(), 6);
+      Auditor auditor(member, TimestampKind::kLeased);
+      const TableAudit audit = auditor.Audit("accounts", {});
+      EXPECT_TRUE(audit.faults.empty()) << audit.ToString();
+      EXPECT_EQ(auditor.UnderWayOfOthers(), 0u);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(again, 3);
+}
+
 TEST_F(StalledTest, AnAbortedCommitIsDone) {
   Teller loser(*cluster_, kVictim), reader(*cluster_, 4);
   ASSERT_TRUE(loser.session->Begin().ok() && loser.Read(1).ok() && loser.Update(1, 50).ok());
@@ -394,7 +443,7 @@ TEST_F(StalledTest, AnAbortedCommitIsDone) {
 TEST_F(StalledTest, AClaimOfManyRowsIsWaitedForLonger) {
   constexpr uint64_t kRows = 300;
   MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
-  Teller victim(*cluster_, kVictim, fabric), reader(*cluster_, 4);
+  Teller victim(*cluster_, kVictim, fabric, kOneTry), reader(*cluster_, 4);
   ASSERT_TRUE(victim.session->Begin().ok());
   for (uint64_t i = 0; i < kRows; ++i) ASSERT_TRUE(victim.Insert(1'000 + i, 1).ok());
   victim.Commits();

@@ -36,7 +36,7 @@ class Compared {
   void Step() {
     const uint32_t table = random_() % 2;
     const uint64_t key = random_() % 150;
-    switch (random_() % 12) {
+    switch (random_() % 80) {
       case 0:
         marks_.emplace_back(set_.Mark(), expected_);
         break;

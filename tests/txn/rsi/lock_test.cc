@@ -1,0 +1,241 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "tests/txn/record_cluster.h"
+#include "tests/txn/space_cluster.h"
+#include "tests/txn/table_audit.h"
+#include "tests/txn/teller.h"
+#include "txn/rsi/session.h"
+
+/// Rows that a transaction locks and leaves as they are: Session::Lock.
+namespace nam::txn {
+namespace {
+
+constexpr uint32_t kVictim = 2;
+
+/// Accounts 1 and 2, with 100 each.
+class LockTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Make({.kind = fabric::Kind::kSim}); }
+  void Make(const RecordCluster::Options& options) {
+    cluster_.reset();  // before the next world begins
+    cluster_ = std::make_unique<RecordCluster>(options);
+    cluster_->AddTable("accounts", {});
+    Teller bank(*cluster_, 1);
+    for (const uint64_t key : {1, 2}) bank.Create(key, 100);
+  }
+  /// Begins a transaction that has read both accounts, and takes 200 from `own`, as long as both together
+  /// cover it.
+  static bool Withdraws(Teller& teller, uint64_t own, bool locks) {
+    if (!teller.session->Begin().ok()) return false;
+    const auto one = teller.Read(1), two = teller.Read(2);
+    if (!one.ok() || !two.ok() || (*one)->balance + (*two)->balance < 200) return false;
+    if (locks && !teller.Lock(own == 1 ? 2 : 1).ok()) return false;
+    return teller.Update(own, (own == 1 ? *one : *two)->balance - 200).ok();
+  }
+  /// A client stands still before each of its verbs in turn, while another commits. How often both withdraw.
+  int BothWithdraw(bool lock) {
+    int both = 0;
+    for (uint64_t requests = 0, paused = true; paused; ++requests) {
+      SCOPED_TRACE(requests);
+      Make({.kind = fabric::Kind::kSim});
+      MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+      Teller first(*cluster_, 2, fabric), second(*cluster_, 3);
+      bool other = false;
+      fabric.PauseAfter(requests,
+                        [&] { other = Withdraws(second, 2, lock) && second.session->Commit().ok(); });
+      const bool self = Withdraws(first, 1, lock) && first.session->Commit().ok();
+      paused = fabric.paused();
+      if (!paused) fabric.PauseAfter(MortalFabric::kNever, [] {});
+      both += self && other;
+      EXPECT_TRUE(self || other || paused);
+      Teller reader(*cluster_, 4);
+      EXPECT_EQ(*reader.BalanceOf(1) + *reader.BalanceOf(2), 200 - 200 * (self + other));
+    }
+    return both;
+  }
+
+  std::unique_ptr<RecordCluster> cluster_;
+};
+
+/// The smallest write skew: each of two transactions reads both rows and changes one.
+TEST_F(LockTest, RowsThatWereReadAreLockedAgainstWriteSkew) {
+  EXPECT_GT(BothWithdraw(/*lock=*/false), 3);
+  EXPECT_EQ(BothWithdraw(/*lock=*/true), 0);
+}
+
+/// A row that another has changed since the snapshot cannot be locked, at whichever verb the change comes.
+TEST_F(LockTest, ALockedRowIsUnchangedFromSnapshotToCommit) {
+  int refused = 0;
+  for (uint64_t requests = 0, paused = true; paused; ++requests) {
+    SCOPED_TRACE(requests);
+    Make({.kind = fabric::Kind::kSim});
+    MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+    Teller locker(*cluster_, 2, fabric), writer(*cluster_, 3);
+    absl::StatusOr<uint64_t> changed = absl::UnknownError("");
+    fabric.PauseAfter(requests, [&] {
+      if (!writer.session->Begin().ok() || !writer.Read(1).ok() || !writer.Update(1, 7).ok()) return;
+      changed = writer.session->Commit();
+    });
+    ASSERT_TRUE(locker.session->Begin().ok());
+    const uint64_t snapshot = locker.session->snapshot();
+    const bool locks = locker.Read(1).ok() && locker.Lock(1).ok();
+    const absl::StatusOr<uint64_t> locked = locks ? locker.session->Commit() : absl::AbortedError("");
+    paused = fabric.paused();
+    if (!paused) fabric.PauseAfter(MortalFabric::kNever, [] {});
+    if (locked.ok()) {
+      EXPECT_GT(*locked, 0u);
+      EXPECT_TRUE(!changed.ok() || *changed <= snapshot || *changed > *locked);
+    }
+    refused += !locked.ok() && changed.ok();
+    Teller reader(*cluster_, 4);
+    EXPECT_EQ(reader.BalanceOf(1), changed.ok() ? 7 : 100);
+    reader.Set(1, 8);  // it is locked no more
+  }
+  EXPECT_GT(refused, 3);
+}
+
+/// The lock leaves no trace: other transactions that read the row before it was locked see the same versions
+/// behind it, and may change the row.
+TEST_F(LockTest, ALockThatIsGoneIsNotNoticed) {
+  Teller old(*cluster_, 2), locker(*cluster_, 3), writer(*cluster_, 4);
+  ASSERT_TRUE(old.session->Begin().ok());
+  writer.Set(1, 50);
+  ASSERT_TRUE(writer.session->Begin().ok() && writer.Read(1).ok());
+  ASSERT_TRUE(locker.session->Begin().ok() && locker.Read(1).ok() && locker.Lock(1).ok());
+  locker.Commits();
+  EXPECT_EQ(locker.BalanceOf(1), 50);  // its flips are complete
+  EXPECT_EQ((*old.Read(1))->balance, 100) << "the older version is where it was";
+  ASSERT_TRUE(writer.Update(1, 60).ok());
+  writer.Commits();
+  EXPECT_EQ(locker.BalanceOf(1), 60);
+}
+
+/// What a transaction has locked it may change, and the other way around; deleted rows cannot be locked.
+TEST_F(LockTest, LocksMeetTheTransactionsOwnWrites) {
+  Teller teller(*cluster_, 2);
+  ASSERT_TRUE(teller.session->Begin().ok());
+  ASSERT_TRUE(absl::IsNotFound(teller.Lock(1))) << "it was not read";
+  ASSERT_TRUE(teller.session->Begin().ok() && teller.Read(1).ok() && teller.Read(2).ok());
+  ASSERT_TRUE(teller.Lock(1).ok() && teller.Lock(1).ok() && teller.Update(1, 7).ok() && teller.Lock(1).ok());
+  ASSERT_TRUE(teller.Insert(3, 8).ok() && teller.Lock(3).ok());
+  ASSERT_TRUE(teller.Lock(2).ok() && teller.Delete(2).ok());
+  EXPECT_EQ((*teller.Read(1))->balance, 7);
+  teller.Commits();
+  EXPECT_EQ(teller.BalanceOf(1), 7);
+  EXPECT_EQ(teller.BalanceOf(2), std::nullopt);
+  EXPECT_EQ(teller.BalanceOf(3), 8);
+  ASSERT_TRUE(teller.session->Begin().ok() && teller.Read(1).ok() && teller.Lock(1).ok());
+  EXPECT_EQ(AbortReasonOf(teller.Insert(1, 9)), AbortReason::kUniqueKey);
+  ASSERT_TRUE(teller.session->Begin().ok() && teller.Read(1).ok() && teller.Delete(1).ok());
+  EXPECT_TRUE(absl::IsNotFound(teller.Lock(1)));
+}
+
+/// A row that is locked is seen once, and is not among the transaction's writes.
+TEST_F(LockTest, ScansSeeLockedRowsOnce) {
+  Teller teller(*cluster_, 2);
+  ASSERT_TRUE(teller.session->Begin().ok() && teller.Read(1).ok() && teller.Lock(1).ok());
+  int rows = 0, written = 0;
+  EXPECT_TRUE(teller.session->Scan(teller.accounts, [&](auto) { return ++rows > 0; }).ok());
+  EXPECT_TRUE(teller.session->VisitWrites(teller.accounts, [&](auto, auto) { return ++written > 0; }).ok());
+  EXPECT_EQ(rows, 2);
+  EXPECT_EQ(written, 0);
+}
+
+/// A client that has locked a row and changed another stands still before each of its verbs, until others
+/// have passed its commit over. The locked row keeps its versions, whatever becomes of the commit.
+TEST_F(LockTest, ALockOfAClientThatStandsStill) {
+  int skipped = 0, held = 0;
+  for (uint64_t requests = 0, paused = true; paused; ++requests) {
+    SCOPED_TRACE(requests);
+    Make({.kind = fabric::Kind::kSim});
+    MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
+    Teller victim(*cluster_, kVictim, fabric, {.skips_retried = 0}), old(*cluster_, 3), other(*cluster_, 4);
+    ASSERT_TRUE(old.session->Begin().ok());
+    other.Set(1, 50);
+    ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Read(2).ok());
+    const uint64_t snapshot = victim.session->snapshot();
+    ASSERT_TRUE(victim.Lock(1).ok() && victim.Update(2, 150).ok());
+    absl::StatusOr<uint64_t> changed = absl::UnknownError("");
+    Clock& clock = cluster_->client().clock();
+    fabric.PauseAfter(requests, [&] {
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(other.BalanceOf(1), 50);
+        clock.SleepUntil(clock.After(2 * SlotWord::kPatienceUs));
+      }
+      ASSERT_TRUE(other.session->Begin().ok() && other.Read(1).ok());
+      changed = other.Update(1, 60).ok() ? other.session->Commit() : absl::AbortedError("");
+      held += !changed.ok();
+    });
+    const absl::StatusOr<uint64_t> result = victim.session->Commit();
+    paused = fabric.paused();
+    if (!paused) fabric.PauseAfter(MortalFabric::kNever, [] {});
+    skipped += AbortReasonOf(result.status()) == AbortReason::kSkipped;
+    if (result.ok() && changed.ok()) {
+      EXPECT_TRUE(*changed <= snapshot || *changed > *result) << "a locked row was changed";
+    }
+    victim.session.reset();
+    EXPECT_EQ(other.BalanceOf(1), changed.ok() ? 60 : 50);
+    EXPECT_EQ(other.BalanceOf(2), result.ok() ? 150 : 100);
+    if (!changed.ok()) {
+      EXPECT_EQ((*old.Read(1))->balance, 100) << "the older version went";
+    }
+    other.Set(1, 5);  // it is locked no more
+    RecordCluster::Member member(*cluster_, cluster_->client(), 6);
+    const TableAudit audit = Auditor(member, TimestampKind::kLeased).Audit("accounts", {});
+    EXPECT_TRUE(audit.faults.empty()) << audit.ToString();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(skipped, 2);
+  EXPECT_GT(held, 2);
+}
+
+/// A client that has locked a row and changed another dies after each of its work requests. Recovery gives
+/// the lock back and leaves all versions of the row, whether the log tells of the lock or went with its
+/// memory server.
+TEST_F(LockTest, ALockOfAClientThatDies) {
+  for (const bool log_lost : {false, true}) {
+    int died_decided = 0;
+    for (uint64_t requests = 0, finished = false; !finished; ++requests) {
+      SCOPED_TRACE(requests);
+      Make({.servers = 3, .log_server = 3});
+      Teller old(*cluster_, 3), other(*cluster_, 4);
+      ASSERT_TRUE(old.session->Begin().ok());
+      other.Set(1, 50);
+      bool committed = false;
+      {
+        MortalFabric mortal(cluster_->client(), MortalFabric::kNever);
+        Teller victim(*cluster_, kVictim, mortal);
+        mortal.DieAfter(requests);
+        committed = victim.session->Begin().ok() && victim.Read(1).ok() && victim.Read(2).ok() &&
+                    victim.Lock(1).ok() && victim.Update(2, 150).ok() && victim.session->Commit().ok();
+        finished = committed && !mortal.dead();
+        mortal.DieAfter(0);
+      }
+      cluster_->SetDead(MemberId(kVictim));
+      if (log_lost) cluster_->KillServer(3, /*buried=*/true);
+      RecordCluster::Member member(*cluster_, cluster_->client(), 5);
+      Auditor auditor(member, TimestampKind::kLeased);
+      auditor.RecoverAll();
+      const TableAudit audit = auditor.Audit("accounts", {});
+      EXPECT_TRUE(audit.faults.empty()) << audit.ToString();
+      Teller reader(*cluster_, 6);
+      EXPECT_EQ(reader.BalanceOf(1), 50);
+      EXPECT_EQ((*old.Read(1))->balance, 100) << "the older version went";
+      const bool happened = reader.BalanceOf(2) == 150;
+      EXPECT_TRUE(happened || !committed) << "an acknowledged commit is gone";
+      died_decided += happened && !finished;
+      reader.Set(1, 5);  // it is locked no more
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(died_decided, 1);
+  }
+}
+
+}  // namespace
+}  // namespace nam::txn
