@@ -107,8 +107,8 @@ absl::Status AcceptHandshake::Welcome(int socket, Access rights, const Serve& se
   established_.channel = ChannelEnd(mapping, 1);
   // Nothing comes from a passive side, and its peer shall see that at once.
   if (passive_) established_ = {};
-  identity_->initiators->Add(mapping, 0, peer_pid_);
   if (!serve(mapping, peer_pid_)) return absl::PermissionDeniedError("the membership has ended");
+  identity_->initiators->Add(mapping, 0, peer_pid_);
   const int descriptors[] = {table.get(), identity_->doorbells->descriptor.get(), channel.descriptor.get()};
   NAM_RETURN_IF_ERROR(
       SendMessage(socket,

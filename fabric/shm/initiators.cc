@@ -53,15 +53,25 @@ bool Initiators::Executing(pid_t pid, const ChannelSide& side) {
   PassBarriers();
   const std::lock_guard lock(mutex_);
   if (!Changes(side)) return false;
+  const Process* const process = ProcessOf(pid, side);
+  return process != nullptr && Lives(pid, *process);
+}
+
+/// Another process may have the number by now; it does not have the channel.
+const Initiators::Process* Initiators::ProcessOf(pid_t pid, const ChannelSide& side) const {
   const auto found = processes_.find(pid);
-  return found != processes_.end() && Lives(pid, found->second);
+  if (found == processes_.end()) return nullptr;
+  const std::vector<Initiator>& initiators = found->second.initiators;
+  const bool its_own = std::any_of(initiators.begin(), initiators.end(),
+                                   [&](const Initiator& initiator) { return initiator.side == &side; });
+  return its_own ? &found->second : nullptr;
 }
 
 void Initiators::Kill(pid_t pid, const ChannelSide& side) {
   const std::lock_guard lock(mutex_);
-  const auto found = processes_.find(pid);
-  if (found == processes_.end() || pid == getpid() || !Changes(side)) return;
-  const int descriptor = found->second.descriptor.get();
+  const Process* const process = ProcessOf(pid, side);
+  if (process == nullptr || pid == getpid() || !Changes(side)) return;
+  const int descriptor = process->descriptor.get();
   if (descriptor < 0 || syscall(SYS_pidfd_send_signal, descriptor, SIGKILL, nullptr, 0) != 0) return;
   pollfd ended{descriptor, POLLIN, 0};
   poll(&ended, 1, kEndOfKilledMs);

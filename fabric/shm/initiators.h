@@ -45,6 +45,8 @@ class Initiators {
   /// Barriers of peers, and of this process for those that run their own because it cannot.
   static void PassBarriers();
   static bool Lives(pid_t pid, const Process& process);
+  /// nullptr once the process is forgotten.
+  const Process* ProcessOf(pid_t pid, const ChannelSide& side) const;
   void ForgetTheGone();
 
   std::mutex mutex_;
