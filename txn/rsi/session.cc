@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
-#include "txn/rsi/own_extents.h"
 #include "txn/rsi/transaction.h"
 
 namespace nam::txn {
@@ -48,19 +47,15 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
   channel_options.buffer_bytes = options.scratch_bytes;
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<storage::Channel> channel,
                        storage::Channel::Open(tables.fabric(), tables.directory(), channel_options));
-  const MemberId member = tables.member();  // before keys are asked for, which are to be this one's
   NAM_ASSIGN_OR_RETURN(const TransactionState described, tables.State());
-  NAM_ASSIGN_OR_RETURN(
-      ExtentSpace state,
-      ExtentSpace::Open(*channel, std::make_shared<OwnExtents>(described.extents, tables, member, *channel),
-                        kStateBytes));
+  NAM_ASSIGN_OR_RETURN(ExtentSpace state, ExtentSpace::Open(*channel, described.extents, kStateBytes));
   NAM_RETURN_IF_ERROR(state.CheckWhole());
   const StateGeometry geometry(described.timestamps);
-  auto logs = std::make_shared<OwnExtents>(described.logs, tables, member, *channel);
   std::unique_ptr<RsiSession> session(new RsiSession(tables, options, std::move(channel), std::move(state),
-                                                     std::move(logs), geometry, is_heir));
+                                                     described.logs, geometry, is_heir));
   RsiSession& self = *session;
-  const SlotOwner owner{.member = member.value(),
+  // Whoever fences the slot's owner ends the connections that the session writes with.
+  const SlotOwner owner{.member = self.channel_->member().value(),
                         .session = static_cast<uint32_t>(tables.fabric().Random() & SlotOwner::kSessionMax)};
   // Of the bit vector as many lanes are looked at as there are clients, if those have the first.
   const bool first = described.timestamps == TimestampKind::kBitVector;
@@ -157,16 +152,12 @@ absl::StatusOr<TableHandle> RsiSession::OpenTable(const std::string& name) {
   return absl::InternalError("the table is not among those that are open");
 }
 
-TableDescription RsiSession::Own(TableDescription table) {
-  return OwnExtents::Of(std::move(table), tables_, MemberId(slot_.owner.member), *channel_);
-}
-
 absl::StatusOr<RecordTable*> RsiSession::TableOf(const TableDescription& description) {
   for (const std::unique_ptr<RecordTable>& table : tables_open_) {
     if (table->description().allocation == description.allocation) return table.get();
   }
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RecordTable> table,
-                       RecordTable::Open(Own(description), *channel_, batch_, slot_,
+                       RecordTable::Open(description, *channel_, batch_, slot_,
                                          [this](uint32_t owner) { return recovery_->ConfirmGone(owner); }));
   RecordTable* const opened = table.get();
   opened->allocator().SetHooks(

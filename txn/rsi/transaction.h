@@ -84,7 +84,6 @@ class RsiSession final : public Session {
   absl::Status Leave();
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
   /// Its extents with keys of this session's member alone.
-  TableDescription Own(TableDescription table);
   /// That it is open, and its keys, or whole rows, have so many bytes.
   absl::Status CheckTable(TableHandle handle, size_t bytes, bool whole_row) {
     if (handle.value < tables_open_.size()) [[likely]] {
