@@ -182,7 +182,9 @@ TEST(SimPause, WhatHasArrivedAtAStoppedCardIsGivenUpByAFence) {
               CompletionStatus::kPeerLost);
     world.Resume(world.ProcessOf(*server.fabric));
     EXPECT_EQ(gate->Members(), std::vector<MemberId>{MemberId(1)}) << "the WRITE is still there";
-    if (fenced) EXPECT_TRUE(gate->Fence(MemberId(1), false));
+    if (fenced) {
+      EXPECT_TRUE(gate->Fence(MemberId(1), false));
+    }
     Sleep(world, 10 * kMs);
     EXPECT_EQ(server.Word(0), fenced ? 0u : 7u);
     EXPECT_TRUE(gate->Members().empty());

@@ -265,7 +265,9 @@ TEST_P(RsiLost, AFenceOfAFormerMemberEndsItsSessions) {
     const NamedRow row = NamedRow::Of(100, 1);
     ASSERT_TRUE(second->Insert(rows, std::as_bytes(std::span(&row, 1))).ok());
     RecordCluster::Member tables(*cluster_, cluster_->client(), 99);
-    if (fenced) ASSERT_TRUE(tables.Fence(former).ok());
+    if (fenced) {
+      ASSERT_TRUE(tables.Fence(former).ok());
+    }
     const absl::Status status = second->Commit().status();
     if (!fenced) {
       EXPECT_TRUE(status.ok()) << status << ": nobody fences it, nobody recovers it";
@@ -282,7 +284,7 @@ TEST_P(RsiLost, ASessionsSlotHasTheMemberThatItsConnectionsHave) {
   ASSERT_NO_FATAL_FAILURE(Open(1));
   Client& process = Add();
   const MemberId former = process.tables.member();
-  process.fabric.PauseAfter(0, [&] {
+  process.fabric.OnConnected([&] {
     cluster_->SetDead(former);
     ASSERT_TRUE(process.tables.KeepMembership().ok());
   });
