@@ -272,8 +272,8 @@ absl::StatusOr<size_t> RecordStatements::SavepointsUpTo(const std::string& name)
   for (size_t savepoints = savepoints_.size(); savepoints > 0; --savepoints) {
     if (savepoints_[savepoints - 1].name == name) return savepoints;
   }
-  return ToStatus({.message = absl::StrCat("savepoint ", Quote(name), " does not exist"),
-                   .sqlstate = kNoSuchSavepoint});
+  return ToStatus(
+      {.message = absl::StrCat("savepoint ", Quote(name), " does not exist"), .sqlstate = kNoSuchSavepoint});
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateTableStatement& statement) {

@@ -131,6 +131,7 @@ absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, cons
       handle.ok() ? session.FillIndex(*handle, allocation) : handle.status();
   if (usable_from.ok()) {
     request.set_usable_from(*usable_from);
+    const Interruption none(nullptr);  // the index may be there though the call is given up
     return attachment.catalog().ChangePart(request).status();
   }
   RemoveIndex(attachment, session, std::move(request)).IgnoreError();  // the error is what matters

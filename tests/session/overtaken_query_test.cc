@@ -48,6 +48,8 @@ class OvertakenAccess final : public session::RecordAccess {
   }
   uint64_t snapshot() const override { return access_->snapshot(); }
   absl::Status MayWrite(size_t rows) const override { return access_->MayWrite(rows); }
+  size_t Mark() const override { return access_->Mark(); }
+  absl::Status RollBackTo(size_t mark) override { return access_->RollBackTo(mark); }
   absl::Status Insert(const proto::Table& table, std::string_view row) override {
     return access_->Insert(table, row);
   }

@@ -95,20 +95,18 @@ TEST_F(SavepointTest, OutsideOfATransaction) {
 
 TEST_F(SavepointTest, AStatementThatFailedIsTakenBack) {
   for (const auto& [failing, state] : std::vector<std::pair<std::string, std::string>>{
-           {"insert into t values (8), (9, 1 / (1 - 1))", "22012"},
-           {"insert into t values (8), (9, 100)", "23514"},
+           {"insert into t values (8, 8), (9, 1 / (1 - 1))", "22012"},
+           {"insert into t values (8, 8), (9, 100)", "23514"},
            {"insert into t values (8), (1)", "23505"},
            {"insert into t select g, g from generate_series(90, 101) g", "23514"},
            {"update t set v = v + 98", "23514"},
            {"delete from t returning 1 / (v - 1)", "22012"},
            {"select nix from t", "42703"},
            {"selec", "42601"},
-           {"set nam.nix = 1", "42704"},
            {"rollback to nix", "3B001"},
            {"release nix", "3B001"},
            {"drop index nix", "25001"}}) {
     const int aborted = access_.aborted;
-    if (failing.starts_with("set")) continue;  // not of these statements
     RunAll({{"begin", "BEGIN"},
             {"savepoint a", "SAVEPOINT"},
             {"insert into t values (2, 2)", "INSERT 0 1"},
