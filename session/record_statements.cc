@@ -32,6 +32,12 @@ ResultSet Warn(ResultSet result, const char* state, std::string message) {
 /// The engine's errors as SQL's. `failed` says what a conflict has ended.
 absl::Status InSql(const absl::Status& status, const char* failed = "the statement failed") {
   if (SqlErrorOf(status).has_value()) return status;
+  if (txn::AbortReasonOf(status) == txn::AbortReason::kLockTimeout) {
+    return ToStatus(
+        {.message = "canceling statement due to lock timeout",
+         .hint = absl::StrCat("nothing of it has happened; run it again: ", std::string(status.message())),
+         .sqlstate = kLockNotAvailable});
+  }
   if (absl::IsAborted(status)) {
     return ToStatus({.message = absl::StrCat(failed, ": ", std::string(status.message())),
                      .hint = "nothing of it has happened; run it again",

@@ -26,6 +26,8 @@ namespace nam::session {
 
 /// SQLSTATE of a COMMIT that may have taken effect or not: transaction_resolution_unknown.
 inline constexpr char kOutcomeUnknown[] = "08007";
+/// SQLSTATE of a statement that has waited for a lock for as long as it may: lock_not_available.
+inline constexpr char kLockNotAvailable[] = "55P03";
 
 /// Runs a session's statements on record tables, each a transaction of its own unless BEGIN opened one:
 ///
