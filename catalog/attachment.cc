@@ -67,6 +67,11 @@ class ClusterAttachment final : public Attachment {
     member_.store(membership.id().value(), std::memory_order_release);
   }
   bool Buried(MemoryServerId server, bool ask) override;
+  fabric::MemberProof Self() override {
+    const std::lock_guard lock(mutex_);
+    if (membership_ == nullptr) return {member(), proof_};
+    return {membership_->id(), membership_->proof()};
+  }
 
   absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) override;
   absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
@@ -92,12 +97,12 @@ class ClusterAttachment final : public Attachment {
     const std::lock_guard lock(mutex_);
     return membership_;
   }
-  /// For keys: who asks, and its proof, of one membership. Without one there is no key.
+  /// Who asks, and its proof, of one membership. Without one there is no memory.
   template <typename Request>
   void Sign(Request& request) {
-    const std::lock_guard lock(mutex_);
-    request.set_member(membership_ == nullptr ? member().value() : membership_->id().value());
-    request.set_proof(membership_ == nullptr ? proof_ : membership_->proof());
+    const fabric::MemberProof self = Self();
+    request.set_member(self.id.value());
+    request.set_proof(self.proof);
   }
   absl::Status JoinAs(const proto::Member& self);
   /// False: another thread joins just now.
@@ -146,7 +151,7 @@ Membership::Hooks ClusterAttachment::HooksOfMembership() {
   Membership::Hooks hooks;
   hooks.before_renew = [this](proto::RenewRequest& request) {
     const std::lock_guard lock(mutex_);
-    for (const auto& [server, peer] : peers_) request.add_key_holders(server.value());
+    for (const auto& [server, peer] : peers_) request.add_watched_members(server.value());
   };
   hooks.after_renew = [this](const proto::RenewReply& reply) {
     for (const uint32_t server : reply.over()) Bury(MemoryServerId(static_cast<uint16_t>(server)));
@@ -303,20 +308,19 @@ absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::OpenExtents(
     MemoryServerId server, const std::vector<AllocationId>& allocations) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::OpenExtentsRequest request;
-  Sign(request);
   for (const AllocationId allocation : allocations) request.add_allocations(allocation.value());
   NAM_ASSIGN_OR_RETURN(proto::OpenExtentsReply reply, memory->peer->Call(kOpenExtents, request, timeout_us_));
   return std::vector<proto::Extent>(reply.extents().begin(), reply.extents().end());
 }
 
-// A server that joins after this list was made refuses the member keys. The memory of one that is buried is
+// A server that joins after this list was made refuses the member. The memory of one that is buried is
 // nobody's: everybody refuses it. A suspect must answer, for it may come back.
 absl::Status ClusterAttachment::Fence(MemberId member) {
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, client_->GetCluster());
   for (const proto::Member& other : cluster.members()) {
     if (other.id() != member.value() || !other.alive()) continue;
     return absl::FailedPreconditionError(
-        absl::StrFormat("member %d is alive and keeps its keys", member.value()));
+        absl::StrFormat("member %d is alive and keeps its connections", member.value()));
   }
   proto::FenceRequest request;
   request.set_member(member.value());

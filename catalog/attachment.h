@@ -49,14 +49,14 @@ class Attachment : public fabric::RegionDirectory {
   virtual absl::Status ConfirmLease() = 0;
   /// The catalog's word, asked now: the membership is over.
   virtual bool MembershipOver() = 0;
-  /// After that joins again, as another member: what the former had (keys, loads, groups) is gone, and
-  /// whoever has something of it is to ask anew. OK without doing anything if the membership goes on.
+  /// After that joins again, as another member: what the former had (connections, loads, groups) is gone, and
+  /// is to be had anew. OK without doing anything if the membership goes on.
   virtual absl::Status Rejoin() = 0;
   /// For a membership that the process holds beside the attachment: they hear for it of memory servers that
   /// are buried.
   virtual Membership::Hooks HooksOfMembership() = 0;
-  /// For the same, once it has joined: member() is its id from now on, and OpenExtents asks for keys in its
-  /// name. Only if the attachment has no membership of its own.
+  /// For the same, once it has joined: member() is its id from now on, and so is Self().id. Only if the
+  /// attachment has no membership of its own.
   virtual void ActAs(const Membership& membership) = 0;
 
   /// Living members of the role, by id; no suspects.
@@ -77,8 +77,7 @@ class Attachment : public fabric::RegionDirectory {
   /// Frees what AllocateScratch gave for the attempt there, and gives no more for it: its keys are revoked
   /// first, so nothing that it has posted reaches what is allocated next. Waits as Release does.
   virtual absl::Status ReleaseScratch(MemoryServerId server, AllocationId allocation, uint64_t attempt) = 0;
-  /// All extents there of these allocations, with keys of this member's own to change them; the same keys
-  /// whenever it asks. FAILED_PRECONDITION when the membership has ended.
+  /// All extents there of these allocations, with the keys to change them.
   virtual absl::StatusOr<std::vector<proto::Extent>> OpenExtents(
       MemoryServerId server, const std::vector<AllocationId>& allocations) = 0;
   /// OK: from now on nothing that the member has posted, or posts, changes a byte in any memory server.

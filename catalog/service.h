@@ -140,7 +140,8 @@ class Service {
   bool Late(const MemberState& member) const;
   const MemberState* FindLiving(uint32_t id) const;
   absl::Status CheckLiving(uint32_t id) const;
-  bool Proven(const proto::KeyClaim& claim) const;
+  bool Proven(const proto::MemberClaim& claim) const;
+  void AddKeys(const proto::RenewRequest& request, proto::RenewReply& reply) const;
   absl::StatusOr<const TableState*> FindTable(const std::string& name) const;
   absl::Status CheckRoomForLoad() const;
   absl::Status CheckStateLost() const;

@@ -6,6 +6,7 @@
 #include "catalog/certificates.h"
 #include "catalog/record_tables.h"
 #include "catalog/service.h"
+#include "fabric/member.h"
 
 namespace nam::catalog {
 namespace {
@@ -165,10 +166,30 @@ absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request
 }
 
 // One that a store of an older release knows has no proof: it joins again.
-bool Service::Proven(const proto::KeyClaim& claim) const {
+bool Service::Proven(const proto::MemberClaim& claim) const {
   const MemberState* member = FindLiving(claim.member());
   if (member == nullptr || member->member.proof().empty()) return false;
   return SameProof(member->member.proof(), claim.proof());
+}
+
+// Ids are no secret, so a memory server shows its proof: others must not learn by which key a member proves
+// itself there.
+void Service::AddKeys(const proto::RenewRequest& request, proto::RenewReply& reply) const {
+  const MemberState& server = members_.at(request.id());
+  if (request.connecting().empty() || server.member.role() != proto::ROLE_MEMORY) return;
+  proto::MemberClaim claim;
+  claim.set_member(request.id());
+  claim.set_proof(request.proof());
+  if (!Proven(claim)) return;
+  for (const uint32_t id : request.connecting()) {
+    const MemberState* const member = FindLiving(id);
+    if (member == nullptr || member->member.proof().empty()) continue;
+    const fabric::MemberKey key =
+        fabric::DeriveMemberKey(member->member.proof(), MemoryServerId(static_cast<uint16_t>(request.id())));
+    proto::MemberKey& added = *reply.add_keys();
+    added.set_member(id);
+    added.set_key(key.data(), key.size());
+  }
 }
 
 absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& request) {
@@ -193,7 +214,8 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
   if (const absl::Status serving = CheckServing(); !serving.ok()) {
     // Of a memory server that wants to know something it does not know yet itself.
     const bool asks = state.member.role() == proto::ROLE_MEMORY && !HeaderOf(request).held_is_all() &&
-                      !(request.held().empty() && request.key_holders().empty() && request.claims().empty());
+                      !(request.held().empty() && request.watched_members().empty() &&
+                        request.claims().empty() && request.connecting().empty());
     return asks ? absl::StatusOr<proto::RenewReply>(serving) : reply;
   }
   SetMark(reply, Mark());
@@ -202,14 +224,15 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
       reply.add_release(allocation);
   }
   // Only what is durable: a lease whose end could not be written down begins anew if the catalog restarts.
-  for (const uint32_t id : request.key_holders()) {
+  for (const uint32_t id : request.watched_members()) {
     const auto holder = members_.find(id);
     const bool buried = holder == members_.end() || !holder->second.member.alive();
     if (id != 0 && id < next_member_ && buried) reply.add_over(id);
   }
-  for (const proto::KeyClaim& claim : request.claims()) {
+  for (const proto::MemberClaim& claim : request.claims()) {
     if (Proven(claim)) reply.add_proven(claim.member());
   }
+  AddKeys(request, reply);
   return reply;
 }
 

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -24,6 +26,8 @@ absl::Status Database::Error(int code) const {
   const int system_error = sqlite3_system_errno(handle_);
   const std::string why =
       absl::StrFormat("%s (SQLite %d)", sqlite3_errmsg(handle_), sqlite3_extended_errcode(handle_));
+  std::error_code ignored;  // of a working directory that is gone
+  const std::string where = std::filesystem::absolute(path_, ignored).lexically_normal().string();
   switch (code & 0xFF) {
     case SQLITE_NOTADB:
       return absl::FailedPreconditionError(absl::StrFormat(
@@ -44,14 +48,14 @@ absl::Status Database::Error(int code) const {
           system_error != 0 ? std::strerror(system_error) : why.c_str()));
     case SQLITE_FULL:
       return DiskFullError(absl::StrFormat(
-          "no room for the catalog store `%s`: %s; free disk space and try again, nothing was changed", path_,
+          "no room for the catalog store `%s`: %s; free disk space and try again, nothing was changed", where,
           why));
     case SQLITE_IOERR:
       if (system_error == EIO) break;
       return DiskFullError(absl::StrFormat(
           "cannot write the catalog store `%s`: %s%s; check disk space and quota and try again, nothing was "
           "changed",
-          path_, why, system_error != 0 ? absl::StrCat(", ", std::strerror(system_error)) : std::string()));
+          where, why, system_error != 0 ? absl::StrCat(", ", std::strerror(system_error)) : std::string()));
     default:
       break;
   }

@@ -120,20 +120,19 @@ void Tend(Supervision& supervision) {
   if (const absl::Status saved = supervision.Save(); !saved.ok()) LogError(std::string(saved.message()));
 }
 
-/// Until a signal comes, or the catalog cannot be kept alive.
-absl::Status Supervise(Supervision& supervision, const StopSignals& stop, ScaleListener& requests) {
-  while (!supervision.cluster.catalog_given_up()) {
+/// Until a signal comes.
+void Supervise(Supervision& supervision, const StopSignals& stop, ScaleListener& requests) {
+  while (true) {
     std::vector<pollfd> waits{{stop.fd(), POLLIN, 0}, {requests.fd(), POLLIN, 0}};
     for (const int fd : supervision.cluster.wait_fds()) waits.push_back({fd, POLLIN, 0});
     const int64_t left_ms = (supervision.cluster.wake().ns - RealClock().NowNs() + 999'999) / 1'000'000;
     const int ready =
         poll(waits.data(), waits.size(), static_cast<int>(std::clamp<int64_t>(left_ms, 0, kPollMsMax)));
-    if (ready > 0 && waits[0].revents != 0) return absl::OkStatus();
+    if (ready > 0 && waits[0].revents != 0) return;
     Tend(supervision);
     if (ready <= 0 || waits[1].revents == 0) continue;
     requests.Serve([&](const ScaleRequest& request) { return Scale(supervision, request, stop.fd()); });
   }
-  return absl::UnavailableError("the cluster ends: its catalog does not stay alive");
 }
 
 std::vector<std::string> SuperviseArguments(const std::string& directory, const UpOptions& options) {
@@ -237,8 +236,8 @@ int RunSupervise(const UpOptions& options) {
       const ReadyLine ready{"supervisor", {{"catalog", (*cluster)->catalog_address()}}};
       LogInfo(absl::StrCat("started: ", ready.ToString()));
       SayReady(ready);
-      status = Supervise(supervision, stop, **requests);
-      LogInfo(status.ok() ? "told to end" : "ends all servers");
+      Supervise(supervision, stop, **requests);
+      LogInfo("told to end");
       requests->reset();  // who asks from now on is told that nobody answers
       stop.GiveOrderlyEnd(kOrderlyEndSeconds);
     }

@@ -458,7 +458,7 @@ catalog::Membership::Hooks ComputeServerImpl::HooksOfMembership() {
   hooks.before_renew = [this, before = std::move(hooks.before_renew)](proto::RenewRequest& request) {
     before(request);
     exchanges_.DropOld();
-    for (const MemberId client : Clients()) request.add_key_holders(client.value());
+    for (const MemberId client : Clients()) request.add_watched_members(client.value());
   };
   hooks.after_renew = [this, after = std::move(hooks.after_renew)](const proto::RenewReply& reply) {
     proto::RenewReply others = reply;

@@ -11,7 +11,8 @@
 
 namespace nam::execution {
 
-/// Channels kept for the next query, so that connections are not made anew. Thread-safe.
+/// Channels kept for the next query, so that connections are not made anew. Those of a member that the
+/// process was before it joined again are dropped. Thread-safe.
 class ChannelPool {
  public:
   ChannelPool(fabric::Fabric& fabric, fabric::RegionDirectory& directory,
@@ -35,8 +36,10 @@ class ChannelPool {
   };
 
   absl::StatusOr<Lease> Take() {
+    const MemberId self = directory_.Self().id;
     {
       std::scoped_lock lock(mutex_);
+      std::erase_if(idle_, [self](const auto& channel) { return channel->member() != self; });
       if (!idle_.empty()) {
         std::unique_ptr<storage::Channel> channel = std::move(idle_.back());
         idle_.pop_back();

@@ -4,13 +4,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/strong_id.h"
+#include "fabric/member.h"
 
 /// The verbs-shaped transport that everything above is written for. One Fabric per process stands
 /// for a device context and its protection domain:
@@ -48,6 +52,9 @@ absl::StatusOr<Kind> ParseRealKind(std::string_view name);
 enum class Access : uint8_t { kNone = 0, kRead = 1, kWrite = 2, kAtomic = 4, kAll = 7 };
 constexpr Access operator|(Access a, Access b) {
   return static_cast<Access>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
+}
+constexpr Access operator&(Access a, Access b) {
+  return static_cast<Access>(static_cast<uint8_t>(a) & static_cast<uint8_t>(b));
 }
 constexpr bool Allows(Access rights, Access wanted) {
   return (static_cast<uint8_t>(rights) & static_cast<uint8_t>(wanted)) == static_cast<uint8_t>(wanted);
@@ -95,9 +102,6 @@ class MemoryRegion {
   /// any more, also not by what it posted before; false while a peer that stands still is in the middle
   /// of an operation (only where peers touch the memory themselves): ask again. Idempotent, any thread.
   virtual bool Revoke() = 0;
-  /// Once revoked: ends the processes of those peers, so that Revoke comes to its end. The only fence there
-  /// is for a peer that stands still while it touches the memory itself; nothing elsewhere. It may fail.
-  virtual void EndPeers() {}
 
  protected:
   MemoryRegion() = default;
@@ -217,6 +221,8 @@ struct QueuePairOptions {
   uint32_t send_depth = 128;     // work requests in flight
   uint32_t receive_depth = 128;  // receives posted
   uint32_t inline_bytes_max = 128;
+  /// Of Connect to a passive listener that has MemberKeys: whose connection it is.
+  MemberCredentials member;
 };
 
 enum class QueuePairState : uint8_t { kReady, kError };
@@ -305,12 +311,24 @@ absl::Status CompletionError(const Completion& completion, const QueuePair& queu
 /// A listen address that leaves the choice to the provider: a free port of `host`, or a socket name.
 std::string AnyAddress(Kind kind, const std::string& host);
 
+/// What the owner of a passive listener knows of members.
+class MemberKeys {
+ public:
+  virtual ~MemberKeys() = default;
+  /// For each of them the key by which it proves itself here; nothing if no such member lives. UNAVAILABLE:
+  /// not known now. One call at a time, on a thread of the fabric; may take long.
+  virtual absl::StatusOr<std::vector<std::optional<MemberKey>>> KeysOf(std::span<const MemberId> members) = 0;
+};
+
 struct ListenOptions {
   /// tcp: host:port (port 0 picks one). shm: path of the UNIX socket.
   std::string address;
   /// True: every connection is accepted and served by the fabric's own threads for one-sided
   /// operations (a memory server). False: Accept() hands connections to the application.
   bool passive = true;
+  /// Of passive ones; outlives the listener. With them a connection belongs to the member that it proves, and
+  /// one that names no member may only READ. Without them every connection may do what keys allow.
+  MemberKeys* member_keys = nullptr;
 };
 
 class Listener {
@@ -322,6 +340,14 @@ class Listener {
   virtual absl::StatusOr<std::unique_ptr<QueuePair>> Accept(CompletionQueue& completions,
                                                             const QueuePairOptions& options,
                                                             Deadline deadline) = 0;
+  /// Ends all connections of the member, also those that are being made; the owner's KeysOf does not know the
+  /// member any more. True once nothing that the member has posted here, or posts, changes a byte; false
+  /// while a peer that stands still is in the middle of an operation (only where peers touch the memory
+  /// themselves): ask again. `kill` ends the processes of such peers, as far as that is possible. Idempotent,
+  /// any thread.
+  virtual bool Fence(MemberId member, bool kill) = 0;
+  /// Those with connections, ascending. Any thread.
+  virtual std::vector<MemberId> Members() = 0;
 };
 
 struct Capabilities {
@@ -378,7 +404,8 @@ class Fabric {
   /// `depth` bounds the sum of send and receive depths of the queue pairs attached.
   virtual absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) = 0;
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) = 0;
-  /// UNAVAILABLE: nobody there. UNAUTHENTICATED: the secrets differ. DEADLINE_EXCEEDED: no answer.
+  /// UNAVAILABLE: nobody there, or it cannot find out now whether the member lives. UNAUTHENTICATED: the
+  /// secrets differ. PERMISSION_DENIED: no member with this id and key lives. DEADLINE_EXCEEDED: no answer.
   virtual absl::StatusOr<std::unique_ptr<QueuePair>> Connect(const std::string& address,
                                                              CompletionQueue& completions,
                                                              const QueuePairOptions& options,

@@ -35,6 +35,8 @@ class RegionDirectory {
   /// Whether the catalog has buried the server, so that its memory is nobody's, even if it answers. With
   /// `ask` the catalog is asked, else only what has been heard counts.
   virtual bool Buried(MemoryServerId, bool /*ask*/) { return false; }
+  /// As which member this process connects to memory servers now. It is another one once it has joined again.
+  virtual MemberProof Self() { return {}; }
   /// How many burials have been heard of. Who is connected to servers looks, when it changes, whether they
   /// are among them.
   uint64_t burials() const { return burials_.load(std::memory_order_acquire); }

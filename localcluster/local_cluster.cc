@@ -67,6 +67,7 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClu
 // The servers work in the directory, so the names of its files are theirs.
 absl::StatusOr<std::unique_ptr<ServerSlot>> LocalCluster::Launch(const std::string& name,
                                                                  std::vector<std::string> arguments,
+                                                                 const RestartPolicy& restart,
                                                                  bool holds_data) const {
   arguments.push_back(absl::StrCat("--secret-file=", SecretFile(".")));
   arguments.push_back("--log-dir=.");
@@ -78,10 +79,12 @@ absl::StatusOr<std::unique_ptr<ServerSlot>> LocalCluster::Launch(const std::stri
                             .drop_prefix = "NAM_",
                             .quote_stderr = true,
                             .directory_fd = directory_.fd()},
-                           options_.restart, holds_data);
+                           restart, holds_data);
 }
 
 absl::Status LocalCluster::StartAll(int interrupt_fd) {
+  RestartPolicy ever = options_.restart;
+  ever.failures_max = 0;
   NAM_ASSIGN_OR_RETURN(
       catalog_,
       Launch("catalog",
@@ -90,7 +93,7 @@ absl::Status LocalCluster::StartAll(int interrupt_fd) {
               absl::StrCat("--timestamps=", options_.timestamps),
               absl::StrCat("--encrypt=", options_.encrypt ? "true" : "false"),
               absl::StrCat("--bury-after=", options_.bury_after_s)},
-             /*holds_data=*/false));
+             ever, /*holds_data=*/false));
   NAM_RETURN_IF_ERROR(AwaitStarted({catalog_.get()}, interrupt_fd));
   catalog_address_ = catalog_->ReadyValue("address");
   if (catalog_address_.empty()) return absl::InternalError("the catalog did not tell its address");
@@ -118,7 +121,8 @@ absl::StatusOr<std::unique_ptr<ServerSlot>> LocalCluster::LaunchMemoryServer(int
                                         absl::StrCat("--memory=", options_.memory_bytes)};
   if (options_.scratch_bytes.has_value())
     arguments.push_back(absl::StrCat("--scratch=", *options_.scratch_bytes));
-  return Launch(absl::StrCat("memory server ", number), std::move(arguments), /*holds_data=*/true);
+  return Launch(absl::StrCat("memory server ", number), std::move(arguments), options_.restart,
+                /*holds_data=*/true);
 }
 
 absl::Status LocalCluster::AwaitStarted(const std::vector<ServerSlot*>& started, int interrupt_fd) {
@@ -136,7 +140,7 @@ absl::Status LocalCluster::LaunchComputeServers(int count) {
                                 {"compute", absl::StrCat("--catalog=", catalog_address_),
                                  "--control-listen=127.0.0.1:0", absl::StrCat("--threads=", compute_threads_),
                                  absl::StrCat("--memory=", compute_memory_bytes_)},
-                                /*holds_data=*/false));
+                                options_.restart, /*holds_data=*/false));
     compute_servers_.push_back(std::move(server));
   }
   return absl::OkStatus();

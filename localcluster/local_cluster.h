@@ -56,13 +56,12 @@ class LocalCluster {
   /// The catalog first.
   std::vector<Process*> processes() const;
   /// Looks after the servers: one that has ended is started again (RestartPolicy), the catalog on its store
-  /// and its address, a memory server empty, under a new id. What has happened, for the log. To be called
-  /// when one of wait_fds() is readable, and at wake(). Without it a server that has ended stays away.
+  /// and its address, and as often as it takes, since without it all that memory servers hold would be lost;
+  /// a memory server empty, under a new id. What has happened, for the log. To be called when one of
+  /// wait_fds() is readable, and at wake(). Without it a server that has ended stays away.
   std::vector<std::string> Tend();
   std::vector<int> wait_fds() const;
   Deadline wake() const;
-  /// It has failed so often that it is not started again.
-  bool catalog_given_up() const { return catalog_ != nullptr && catalog_->given_up(); }
   /// Starts more compute servers, as Start did, and waits until they are ready: their processes. If one does
   /// not get ready, none of them stays. INVALID_ARGUMENT for more than a local cluster may have.
   absl::StatusOr<std::vector<Process*>> AddComputeServers(int count, int interrupt_fd);
@@ -80,7 +79,7 @@ class LocalCluster {
   absl::Status StartAll(int interrupt_fd);
   absl::StatusOr<std::unique_ptr<ServerSlot>> Launch(const std::string& name,
                                                      std::vector<std::string> arguments,
-                                                     bool holds_data) const;
+                                                     const RestartPolicy& restart, bool holds_data) const;
   absl::StatusOr<std::unique_ptr<ServerSlot>> LaunchMemoryServer(int number) const;
   absl::Status LaunchComputeServers(int count);
   /// Of compute servers: their places are free for others.

@@ -104,7 +104,8 @@ std::string ServerSlot::TakeReady() {
 std::string ServerSlot::Fail(const std::string& how) {
   process_->Signal(SIGKILL);
   process_->AwaitEnd(kKillWaitMs);
-  if (++failures_ > policy_.failures_max) {
+  ++failures_;
+  if (policy_.failures_max > 0 && failures_ > policy_.failures_max) {
     state_ = State::kGivenUp;
     wake_ = Deadline::Never();
     return absl::StrFormat("%s; it has failed %d times in short order and is not started again", how,

@@ -16,7 +16,7 @@ struct RestartPolicy {
   int64_t first_delay_ms = 200;  // doubled by every failure
   int64_t delay_max_ms = 30'000;
   int64_t steady_ms = 60'000;  // who ran so long begins anew
-  int failures_max = 10;       // then it is given up
+  int failures_max = 10;       // then it is given up; 0: never
   int64_t ready_timeout_ms = 120'000;
 };
 

@@ -88,7 +88,7 @@ MemoryPool::MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options)
       slots_((options.memory_bytes + options.region_bytes - 1) / options.region_bytes) {}
 
 absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId allocation, uint64_t bytes,
-                                                                    MemberId member, Pieces pieces, Use use,
+                                                                    Pieces pieces, Use use,
                                                                     uint64_t attempt) {
   if (allocation == AllocationId())
     return absl::InvalidArgumentError("memory needs an allocation that it is for");
@@ -98,7 +98,7 @@ absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId
   NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents, Reserve(allocation, bytes, pieces, use));
   absl::Status status = Back(extents);
   if (status.ok()) Zero(extents, use);
-  absl::StatusOr<std::vector<KeyedExtent>> keyed = status.ok() ? MakeKeys(extents, member, use) : status;
+  absl::StatusOr<std::vector<KeyedExtent>> keyed = status.ok() ? MakeKeys(extents, use) : status;
   const std::lock_guard lock(mutex_);
   Holding* holding = nullptr;
   if (keyed.ok()) {
@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId
   }
   std::vector<Grant> grants;
   for (KeyedExtent& extent : *keyed) {
-    grants.push_back({extent.extent, extent.keys.at(member)->rkey()});
+    grants.push_back({extent.extent, extent.key->rkey()});
     if (use == Use::kScratch) extent.attempt = attempt;
     holding->extents.push_back(std::move(extent));
   }
@@ -210,99 +210,31 @@ void MemoryPool::Zero(const std::vector<Extent>& extents, Use use) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> MemoryPool::MakeKey(const Extent& extent) {
-  fabric::MemoryRegion& region = *slots_[extent.offset / options_.region_bytes].region;
-  return fabric_.Share(region, extent.offset % options_.region_bytes, extent.bytes, fabric::Access::kAll);
-}
-
 // Nobody knows the keys before Allocate returns, so they may also just go.
 absl::StatusOr<std::vector<MemoryPool::KeyedExtent>> MemoryPool::MakeKeys(const std::vector<Extent>& extents,
-                                                                          MemberId member, Use use) {
+                                                                          Use use) {
   std::vector<KeyedExtent> keyed;
   for (const Extent& extent : extents) {
-    NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::MemoryRegion> key, MakeKey(extent));
-    keyed.push_back({.extent = extent, .use = use, .keys = {}});
-    keyed.back().keys.emplace(member, std::move(key));
+    fabric::MemoryRegion& region = *slots_[extent.offset / options_.region_bytes].region;
+    NAM_ASSIGN_OR_RETURN(
+        std::unique_ptr<fabric::MemoryRegion> key,
+        fabric_.Share(region, extent.offset % options_.region_bytes, extent.bytes, fabric::Access::kAll));
+    keyed.push_back({.extent = extent, .use = use, .key = std::move(key)});
   }
   return keyed;
 }
 
-absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Open(AllocationId allocation, MemberId member) {
-  const std::lock_guard release(release_mutex_);
-  std::vector<Extent> missing;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = held_.find(allocation);
-    if (found == held_.end() || found->second.over) {
-      return absl::NotFoundError(
-          absl::StrFormat("nothing is held here for allocation %d", allocation.value()));
-    }
-    for (const KeyedExtent& extent : found->second.extents) {
-      if (!extent.keys.contains(member)) missing.push_back(extent.extent);
-    }
-  }
-  // The extents stay: only Release frees them. Others may be added meanwhile, and then have their keys.
-  std::map<uint64_t, std::unique_ptr<fabric::MemoryRegion>> made;  // by offset
-  for (const Extent& extent : missing) {
-    NAM_ASSIGN_OR_RETURN(made[extent.offset], MakeKey(extent));
-  }
+absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Open(AllocationId allocation) const {
   const std::lock_guard lock(mutex_);
+  const auto found = held_.find(allocation);
+  if (found == held_.end() || found->second.over) {
+    return absl::NotFoundError(absl::StrFormat("nothing is held here for allocation %d", allocation.value()));
+  }
   std::vector<Grant> grants;
-  for (KeyedExtent& extent : held_.at(allocation).extents) {
-    if (const auto key = made.find(extent.extent.offset); key != made.end())
-      extent.keys.emplace(member, std::move(key->second));
-    const auto own = extent.keys.find(member);
-    if (own != extent.keys.end()) grants.push_back({extent.extent, own->second->rkey()});
+  for (const KeyedExtent& extent : found->second.extents) {
+    if (!extent.over) grants.push_back({extent.extent, extent.key->rkey()});
   }
   return grants;
-}
-
-// With release_mutex_ held, so that the keys stay; without mutex_.
-MemoryPool::KeySet MemoryPool::Revoke(const KeySet& keys, bool kill) {
-  KeySet drained;
-  for (fabric::MemoryRegion* key : keys) {
-    bool done = key->Revoke();
-    if (!done && kill) {
-      key->EndPeers();
-      done = key->Revoke();
-    }
-    if (done) drained.insert(key);
-  }
-  return drained;
-}
-
-bool MemoryPool::Fence(MemberId member, bool kill) {
-  const std::lock_guard release(release_mutex_);
-  KeySet keys;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [allocation, holding] : held_) {
-      for (const KeyedExtent& extent : holding.extents) {
-        const auto key = extent.keys.find(member);
-        if (key != extent.keys.end()) keys.insert(key->second.get());
-      }
-    }
-  }
-  const KeySet drained = Revoke(keys, kill);
-  const std::lock_guard lock(mutex_);
-  for (auto& [allocation, holding] : held_) {
-    for (KeyedExtent& extent : holding.extents) {
-      const auto key = extent.keys.find(member);
-      if (key != extent.keys.end() && drained.contains(key->second.get())) extent.keys.erase(key);
-    }
-  }
-  return drained.size() == keys.size();
-}
-
-std::vector<MemberId> MemoryPool::KeyHolders() const {
-  const std::lock_guard lock(mutex_);
-  std::set<MemberId> holders;
-  for (const auto& [allocation, holding] : held_) {
-    for (const KeyedExtent& extent : holding.extents) {
-      for (const auto& [member, key] : extent.keys) holders.insert(member);
-    }
-  }
-  return std::vector<MemberId>(holders.begin(), holders.end());
 }
 
 MemoryPool::Released MemoryPool::Release(AllocationId allocation) {
@@ -336,26 +268,26 @@ MemoryPool::Released MemoryPool::FreeWhatIsOver(AllocationId allocation) {
     const std::lock_guard lock(mutex_);
     const Holding& holding = held_.at(allocation);
     for (const KeyedExtent& extent : holding.extents) {
-      if (!holding.over && !extent.over) continue;
-      for (const auto& [member, key] : extent.keys) keys.insert(key.get());
+      if (holding.over || extent.over) keys.insert(extent.key.get());
     }
   }
-  const KeySet drained = Revoke(keys, false);
+  // release_mutex_ keeps them; mutex_ is not held while the fabric may take its time.
+  const size_t draining = std::erase_if(keys, [](fabric::MemoryRegion* key) { return !key->Revoke(); });
   Released released;
   const std::lock_guard lock(mutex_);
   Holding& holding = held_.at(allocation);
   std::erase_if(holding.extents, [&](KeyedExtent& extent) {
     if (!holding.over && !extent.over) return false;
-    std::erase_if(extent.keys, [&](const auto& entry) { return drained.contains(entry.second.get()); });
-    if (!extent.keys.empty()) {
+    if (!keys.contains(extent.key.get())) {
       released.draining_bytes += extent.extent.bytes;
       return false;
     }
+    extent.key.reset();
     Free(extent.extent, extent.use);
     released.freed_bytes += extent.extent.bytes;
     return true;
   });
-  holding.drains = released.draining_bytes > 0;
+  holding.drains = draining > 0;
   if (holding.over && holding.extents.empty()) held_.erase(allocation);
   return released;
 }

@@ -36,10 +36,10 @@ struct MemoryPoolOptions {
 /// stale ones. Extents are zero when handed out, but those of scratch memory, which has a share of its own:
 /// neither it nor the rest takes what is the other's. What the bytes mean is not known here. Thread-safe.
 ///
-/// Keys: everybody may read a region; to change an extent takes a key of one's own, handed out with the
-/// extent or by Open, and taken back by Fence.
+/// Keys: one to each region for reading, and one to each extent for changing it, made when the extent is
+/// handed out. Both are the same for everybody; what a member may do is said by its connections.
 ///
-///     free ── Allocate ─▶ held ── Release: keys revoked ─▶ free
+///     free ── Allocate ─▶ held ── Release: key revoked ─▶ free
 ///                                      └── a peer stands still in the middle of a WRITE ─▶ draining
 ///     draining ── Release again, or the next Allocate: the peer has finished or died ─▶ free
 ///
@@ -63,21 +63,13 @@ class MemoryPool {
 
   enum class Pieces : uint8_t { kAny, kOne };
   enum class Use : uint8_t { kData, kScratch };
-  /// All or nothing, in addition to what the allocation has; the keys are `member`'s, 0: nobody's who could
-  /// be fenced. Scratch memory is `attempt`'s, 0: nobody's. RESOURCE_EXHAUSTED says what is free,
-  /// FAILED_PRECONDITION that the allocation is over, or the attempt.
+  /// All or nothing, in addition to what the allocation has. Scratch memory is `attempt`'s, 0: nobody's.
+  /// RESOURCE_EXHAUSTED says what is free, FAILED_PRECONDITION that the allocation is over, or the attempt.
   absl::StatusOr<std::vector<Grant>> Allocate(AllocationId allocation, uint64_t bytes,
-                                              MemberId member = MemberId(), Pieces pieces = Pieces::kAny,
-                                              Use use = Use::kData, uint64_t attempt = 0);
-  /// All extents of the allocation with `member`'s keys, made unless it has them. NOT_FOUND: nothing is held
-  /// for it.
-  absl::StatusOr<std::vector<Grant>> Open(AllocationId allocation, MemberId member);
-  /// Takes back all keys that the member has now. True once it can change nothing any more through any key
-  /// that it ever had; false while a peer that stands still is in the middle of it. `kill`:
-  /// MemoryRegion::EndPeers.
-  bool Fence(MemberId member, bool kill);
-  /// Who has keys, also to what drains.
-  std::vector<MemberId> KeyHolders() const;
+                                              Pieces pieces = Pieces::kAny, Use use = Use::kData,
+                                              uint64_t attempt = 0);
+  /// All extents of the allocation. NOT_FOUND: nothing is held for it.
+  absl::StatusOr<std::vector<Grant>> Open(AllocationId allocation) const;
   /// The allocation is over. What drains is tried again by the next call.
   struct Released {
     uint64_t freed_bytes = 0;
@@ -117,7 +109,7 @@ class MemoryPool {
     Use use = Use::kData;
     uint64_t attempt = 0;  // of scratch memory
     bool over = false;     // the attempt is
-    std::map<MemberId, std::unique_ptr<fabric::MemoryRegion>> keys;
+    std::unique_ptr<fabric::MemoryRegion> key;
   };
   struct Holding {
     std::vector<KeyedExtent> extents;
@@ -135,12 +127,8 @@ class MemoryPool {
   absl::Status Back(const std::vector<Extent>& extents);
   /// Or, of scratch memory, notes that it is not zero any more.
   void Zero(const std::vector<Extent>& extents, Use use);
-  absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> MakeKey(const Extent& extent);
-  absl::StatusOr<std::vector<KeyedExtent>> MakeKeys(const std::vector<Extent>& extents, MemberId member,
-                                                    Use use);
+  absl::StatusOr<std::vector<KeyedExtent>> MakeKeys(const std::vector<Extent>& extents, Use use);
   using KeySet = std::set<fabric::MemoryRegion*>;
-  /// Those of them that nobody can use any more.
-  static KeySet Revoke(const KeySet& keys, bool kill);
   /// With release_mutex_: what is over of the allocation.
   Released FreeWhatIsOver(AllocationId allocation);
   void ReleaseDraining();
@@ -152,7 +140,7 @@ class MemoryPool {
   // Making regions and zeroing takes long: growth_mutex_ lets one Allocate do so at a time, while
   // mutex_ is held for moments only, so that renewals and listings never wait for it.
   std::mutex growth_mutex_;
-  // Who destroys keys holds it, and who revokes or shares without mutex_ needs them to stay; after
+  // Held by those who destroy keys, and by those who revoke without mutex_ and need them to stay; after
   // growth_mutex_.
   std::mutex release_mutex_;
   mutable std::mutex mutex_;  // after both

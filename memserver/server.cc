@@ -2,9 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,7 +35,7 @@ uint64_t DefaultScratch(uint64_t memory_bytes) {
   return memory_bytes / 4 / kExtentAlignment * kExtentAlignment;
 }
 
-/// What only the catalog knows. The first two never become untrue again.
+/// What only the catalog knows. The first two never become untrue once they are true.
 struct CatalogQuestions {
   /// OK when the allocation is over, so that its memory may be freed.
   std::function<absl::Status(AllocationId allocation)> may_release;
@@ -42,15 +46,15 @@ struct CatalogQuestions {
 
 absl::Status CheckMember(uint32_t member) {
   if (member != 0) return absl::OkStatus();
-  return absl::InvalidArgumentError("keys are a member's: who has not joined has none");
+  return absl::InvalidArgumentError("0 is no member: join the cluster first");
 }
 
 class MemoryService {
  public:
-  /// `self` is known once this server has joined.
+  /// `self` is known once this server has joined. `fence` is Listener::Fence.
   MemoryService(MemoryPool& pool, MulticastStreams& streams, CatalogQuestions catalog,
-                std::function<MemoryServerId()> self)
-      : pool_(pool), catalog_(std::move(catalog)), handlers_("nam.proto.Memory") {
+                std::function<MemoryServerId()> self, std::function<bool(MemberId, bool)> fence)
+      : pool_(pool), catalog_(std::move(catalog)), fence_(std::move(fence)), handlers_("nam.proto.Memory") {
     using Call = catalog::IncomingCall;
     handlers_.Add(catalog::kAllocate,
                   [this](const proto::AllocateRequest& request, const Call&) { return Allocate(request); });
@@ -76,21 +80,19 @@ class MemoryService {
   const catalog::Handlers& handlers() const { return handlers_; }
 
  private:
-  // For everybody else there is not even a key that nobody is told.
   absl::Status CheckProof(uint32_t member, const std::string& proof) {
     NAM_RETURN_IF_ERROR(CheckMember(member));
     NAM_ASSIGN_OR_RETURN(const bool proven, catalog_.proven(MemberId(member), proof));
     if (proven) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        absl::StrFormat("member %d gets no keys: no member with this id and this proof lives", member));
+        absl::StrFormat("no member with the id %d and this proof lives", member));
   }
 
-  // A member that is buried meanwhile has keys to memory that is not referred to, until the next renewal.
   absl::StatusOr<proto::AllocateReply> Allocate(const proto::AllocateRequest& request) {
     NAM_RETURN_IF_ERROR(CheckProof(request.member(), request.proof()));
     NAM_ASSIGN_OR_RETURN(
         const std::vector<MemoryPool::Grant> grants,
-        pool_.Allocate(AllocationId(request.allocation()), request.bytes(), MemberId(request.member()),
+        pool_.Allocate(AllocationId(request.allocation()), request.bytes(),
                        request.contiguous() ? MemoryPool::Pieces::kOne : MemoryPool::Pieces::kAny,
                        request.scratch() ? MemoryPool::Use::kScratch : MemoryPool::Use::kData,
                        request.attempt()));
@@ -99,22 +101,14 @@ class MemoryService {
     return reply;
   }
 
-  // The keys are made before the catalog is asked whether the membership is over: whoever fences the member
-  // after its answer finds them.
+  // Keys are no secret: what a connection may do with them depends on its member.
   absl::StatusOr<proto::OpenExtentsReply> OpenExtents(const proto::OpenExtentsRequest& request) {
-    NAM_RETURN_IF_ERROR(CheckProof(request.member(), request.proof()));
-    const MemberId member(request.member());
     proto::OpenExtentsReply reply;
     for (const uint64_t allocation : request.allocations()) {
-      NAM_ASSIGN_OR_RETURN(const std::vector<MemoryPool::Grant> grants,
-                           pool_.Open(AllocationId(allocation), member));
+      NAM_ASSIGN_OR_RETURN(const std::vector<MemoryPool::Grant> grants, pool_.Open(AllocationId(allocation)));
       AddGrants(grants, *reply.mutable_extents());
     }
-    NAM_ASSIGN_OR_RETURN(const bool over, catalog_.membership_over(member));
-    if (!over) return reply;
-    pool_.Fence(member, false);
-    return absl::FailedPreconditionError(
-        absl::StrFormat("member %d gets no keys: its membership has ended", member.value()));
+    return reply;
   }
 
   absl::StatusOr<proto::FenceReply> Fence(const proto::FenceRequest& request) {
@@ -123,10 +117,10 @@ class MemoryService {
     NAM_ASSIGN_OR_RETURN(const bool over, catalog_.membership_over(member));
     if (!over) {
       return absl::FailedPreconditionError(
-          absl::StrFormat("member %d is alive and keeps its keys", member.value()));
+          absl::StrFormat("member %d is alive and keeps its connections", member.value()));
     }
     proto::FenceReply reply;
-    reply.set_drained(pool_.Fence(member, request.kill()));
+    reply.set_drained(fence_(member, request.kill()));
     return reply;
   }
 
@@ -147,7 +141,7 @@ class MemoryService {
     return reply;
   }
 
-  // Members may take keys to any memory, so any of them may say what of scratch memory nobody reads.
+  // Members may write to any memory, so any of them may say what of scratch memory nobody reads.
   absl::StatusOr<proto::ReleaseReply> ReleaseScratch(const proto::ReleaseScratchRequest& request) {
     NAM_RETURN_IF_ERROR(CheckProof(request.member(), request.proof()));
     proto::ReleaseReply reply;
@@ -173,10 +167,11 @@ class MemoryService {
 
   MemoryPool& pool_;
   const CatalogQuestions catalog_;
+  const std::function<bool(MemberId, bool)> fence_;
   catalog::Handlers handlers_;
 };
 
-class MemoryServerImpl final : public MemoryServer {
+class MemoryServerImpl final : public MemoryServer, private fabric::MemberKeys {
  public:
   MemoryServerImpl(const MemoryServerOptions& options, std::unique_ptr<catalog::Client> client,
                    std::unique_ptr<fabric::Fabric> fabric, std::unique_ptr<MemoryPool> pool)
@@ -190,7 +185,8 @@ class MemoryServerImpl final : public MemoryServer {
             {.may_release = [this](AllocationId allocation) { return MayRelease(allocation); },
              .membership_over = [this](MemberId member) { return MembershipOver(member); },
              .proven = [this](MemberId member, const std::string& proof) { return Proven(member, proof); }},
-            [this] { return id(); }) {}
+            [this] { return id(); },
+            [this](MemberId member, bool kill) { return listener_->Fence(member, kill); }) {}
   ~MemoryServerImpl() override { Shutdown(Deadline{0}); }
 
   absl::Status Listen();
@@ -210,6 +206,8 @@ class MemoryServerImpl final : public MemoryServer {
   absl::Status MayRelease(AllocationId allocation);
   absl::StatusOr<bool> MembershipOver(MemberId member);
   absl::StatusOr<bool> Proven(MemberId member, const std::string& proof);
+  absl::StatusOr<std::vector<std::optional<fabric::MemberKey>>> KeysOf(
+      std::span<const MemberId> members) override;
   void BeforeRenew(proto::RenewRequest& request);
   void AfterRenew(const proto::RenewReply& reply);
 
@@ -223,9 +221,10 @@ class MemoryServerImpl final : public MemoryServer {
   std::unique_ptr<fabric::Listener> listener_;
   std::string control_address_;
   std::string fabric_address_;
-  std::atomic<uint32_t> member_{0};
-  std::set<uint32_t> undrained_;  // members whose keys could not all be revoked; the renewing thread's
-  std::mutex shutdown_mutex_;     // of membership_, control_server_ and listener_ once started
+  std::string proof_;                // written before member_
+  std::atomic<uint32_t> member_{0};  // 0: not joined yet
+  std::set<uint32_t> undrained_;     // members that are not fenced yet; the renewing thread's
+  std::mutex shutdown_mutex_;        // of membership_, control_server_ and listener_ once started
   std::unique_ptr<catalog::Membership> membership_;
 };
 
@@ -245,7 +244,7 @@ absl::Status MemoryServerImpl::Listen() {
     return catalog::AdvertisedAddress(address, options_.advertised_host, control_plane.host_name());
   };
   control_address_ = advertised(control_server_->address());
-  NAM_ASSIGN_OR_RETURN(listener_, fabric_->Listen({.address = FabricListenAddress(), .passive = true}));
+  NAM_ASSIGN_OR_RETURN(listener_, fabric_->Listen({.address = FabricListenAddress(), .member_keys = this}));
   // Only host:port has a host to advertise; other addresses are good on this machine alone.
   fabric_address_ = listener_->address();
   if (catalog::SplitAddress(fabric_address_).ok()) fabric_address_ = advertised(fabric_address_);
@@ -270,6 +269,7 @@ absl::Status MemoryServerImpl::Join() {
     if (options_.on_lost) options_.on_lost(why);
   };
   NAM_ASSIGN_OR_RETURN(membership_, catalog::Membership::Join(*client_, *fabric_, self, std::move(hooks)));
+  proof_ = membership_->proof();
   member_ = membership_->id().value();
   LogInfo(absl::StrFormat("joined the cluster as memory server %d", member_.load()));
   return absl::OkStatus();
@@ -295,18 +295,39 @@ absl::Status MemoryServerImpl::MayRelease(AllocationId allocation) {
 
 absl::StatusOr<bool> MemoryServerImpl::MembershipOver(MemberId member) {
   proto::RenewRequest request;
-  request.add_key_holders(member.value());
+  request.add_watched_members(member.value());
   NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, Ask(std::move(request)));
   return reply.over_size() == 1;
 }
 
 absl::StatusOr<bool> MemoryServerImpl::Proven(MemberId member, const std::string& proof) {
   proto::RenewRequest request;
-  proto::KeyClaim& claim = *request.add_claims();
+  proto::MemberClaim& claim = *request.add_claims();
   claim.set_member(member.value());
   claim.set_proof(proof);
   NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, Ask(std::move(request)));
   return reply.proven_size() == 1;
+}
+
+absl::StatusOr<std::vector<std::optional<fabric::MemberKey>>> MemoryServerImpl::KeysOf(
+    std::span<const MemberId> members) {
+  if (member_ == 0) return absl::UnavailableError("this memory server has not joined the cluster yet");
+  proto::RenewRequest request;
+  for (const MemberId member : members) request.add_connecting(member.value());
+  request.set_proof(proof_);
+  NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, Ask(std::move(request)));
+  std::map<uint32_t, fabric::MemberKey> known;
+  for (const proto::MemberKey& entry : reply.keys()) {
+    fabric::MemberKey& key = known[entry.member()];
+    if (entry.key().size() != key.size()) return absl::InternalError("a member's key of the wrong size");
+    std::copy(entry.key().begin(), entry.key().end(), key.begin());
+  }
+  std::vector<std::optional<fabric::MemberKey>> keys;
+  for (const MemberId member : members) {
+    const auto found = known.find(member.value());
+    keys.push_back(found == known.end() ? std::nullopt : std::optional(found->second));
+  }
+  return keys;
 }
 
 void MemoryServerImpl::BeforeRenew(proto::RenewRequest& request) {
@@ -315,19 +336,19 @@ void MemoryServerImpl::BeforeRenew(proto::RenewRequest& request) {
   proto::CatalogHeader header;
   header.set_held_is_all(true);
   catalog::SetHeader(request, header);
-  for (const MemberId member : pool_->KeyHolders()) request.add_key_holders(member.value());
+  for (const MemberId member : listener_->Members()) request.add_watched_members(member.value());
 }
 
 void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
-  // Nobody may ever ask to fence them, and keys are not without number.
+  // Nobody may ever ask to fence them, and connections are not without number.
   for (const uint32_t member : reply.over()) {
-    if (pool_->Fence(MemberId(member), false)) {
+    if (listener_->Fence(MemberId(member), false)) {
       undrained_.erase(member);
-      LogInfo(absl::StrFormat("the membership of member %d is over: its keys are revoked", member));
+      LogInfo(absl::StrFormat("the membership of member %d is over: its connections are ended", member));
     } else if (undrained_.insert(member).second) {
       LogWarning(absl::StrFormat(
-          "the membership of member %d is over, but it stands still in the middle of changing memory: its "
-          "keys are revoked once it goes on or ends",
+          "the membership of member %d is over, but it stands still in the middle of changing memory, "
+          "until it goes on or ends",
           member));
     }
   }

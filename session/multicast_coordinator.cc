@@ -231,7 +231,7 @@ absl::StatusOr<const std::vector<uint64_t>*> MulticastCoordinator::Pointers(cons
   const auto known = pointers_.find(key);
   if (known != pointers_.end()) return &known->second;
   const storage::ChainStart chain = partitioner::ChainStartOf(table, partition);
-  if (chain.head.size() < chain.blocks && channel_ == nullptr) {
+  if (chain.head.size() < chain.blocks && (channel_ == nullptr || channel_->broken())) {
     NAM_ASSIGN_OR_RETURN(channel_,
                          storage::Channel::Open(attachment_.fabric(), attachment_,
                                                 {.queue_depth = 64, .buffer_bytes = kChannelBytes}));

@@ -34,14 +34,16 @@ constexpr int64_t kConnectLookUpUs = 700'000;
 /// server that is slow to answer is reached as well.
 absl::StatusOr<std::unique_ptr<fabric::QueuePair>> Connect(fabric::Fabric& fabric, const std::string& address,
                                                            fabric::CompletionQueue& completions,
-                                                           const ChannelOptions& options) {
+                                                           const ChannelOptions& options,
+                                                           const fabric::MemberCredentials& member) {
   Clock& clock = fabric.clock();
   const Deadline deadline = clock.After(options.connect_timeout_us);
   for (int64_t look_up_us = kConnectLookUpUs;; look_up_us *= 2) {
     const bool looks_up = Interruption::flag() != nullptr;
     const Deadline until{looks_up ? std::min(deadline.ns, clock.After(look_up_us).ns) : deadline.ns};
     auto queue_pair =
-        fabric.Connect(address, completions, {.send_depth = options.queue_depth, .receive_depth = 1}, until);
+        fabric.Connect(address, completions,
+                       {.send_depth = options.queue_depth, .receive_depth = 1, .member = member}, until);
     if (queue_pair.ok() || !clock.Passed(until) || clock.Passed(deadline)) return queue_pair;
     if (Interruption::requested()) return absl::CancelledError("cancelled");
   }
@@ -83,10 +85,14 @@ absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
     return regions.status();
   }
   fresh->regions = *std::move(regions);
-  auto queue_pair = Connect(fabric_, fresh->regions->fabric_address, *completions_, options_);
+  auto queue_pair = Connect(fabric_, fresh->regions->fabric_address, *completions_, options_,
+                            fabric::CredentialsFor(self_, server));
   if (!queue_pair.ok()) {
     endpoints_.erase(server);
-    return absl::Status(queue_pair.status().code(),
+    // The member is no more: nothing can be changed over this channel, but over one that is opened anew.
+    const bool over = absl::IsPermissionDenied(queue_pair.status());
+    broken_ = broken_ || over;
+    return absl::Status(over ? absl::StatusCode::kUnavailable : queue_pair.status().code(),
                         absl::StrFormat("cannot connect to %s: %s", fresh->regions->name,
                                         std::string(queue_pair.status().message())));
   }

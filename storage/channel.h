@@ -26,8 +26,10 @@ struct ChannelOptions {
 };
 
 /// One thread's way to all memory servers: a completion queue, a queue pair to each server that it has
-/// met, and a registered buffer. Used by one thread at a time. After an error of an operation it is
-/// broken: drop it, since requests may still be in flight into its buffer.
+/// met, and a registered buffer. All of them belong to one member: the one that the process was when the
+/// channel was opened. Memory servers end them when that member is fenced. Used by one thread at a time.
+/// After an error of an operation it is broken: drop it, since requests may still be in flight into its
+/// buffer.
 class Channel {
  public:
   static absl::StatusOr<std::unique_ptr<Channel>> Open(fabric::Fabric& fabric,
@@ -51,6 +53,8 @@ class Channel {
   absl::StatusOr<Target> TargetOf(MemoryServerId server, fabric::RemoteAddress address);
 
   fabric::Fabric& fabric() { return fabric_; }
+  /// Whose connections they are. 0: nobody's, and they only READ.
+  MemberId member() const { return self_.id; }
   fabric::CompletionQueue& completions() { return *completions_; }
   /// Registered scratch memory: the first has ChannelOptions::buffer_bytes.
   fabric::MemoryRegion& buffer(size_t number = 0) { return *buffers_[number]; }
@@ -108,6 +112,7 @@ class Channel {
       : fabric_(fabric),
         directory_(directory),
         options_(options),
+        self_(directory.Self()),
         in_place_(fabric.capabilities().in_place),
         burials_seen_(directory.burials()) {}
   fabric::LocalKey KeyOfAdded(const std::byte* data) const;
@@ -121,6 +126,7 @@ class Channel {
   fabric::Fabric& fabric_;
   fabric::RegionDirectory& directory_;
   const ChannelOptions options_;
+  const fabric::MemberProof self_;
   const bool in_place_;
   // Destroyed in reverse: queue pairs, then their completion queue, then the memory they write to.
   std::vector<std::unique_ptr<fabric::MemoryRegion>> buffers_;

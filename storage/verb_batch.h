@@ -74,6 +74,12 @@ class VerbBatch {
     }
     std::atomic_thread_fence(std::memory_order_acquire);
   }
+  /// The same of one aligned word.
+  static uint64_t Load(const std::byte* in_place) {
+    const uint64_t word = fabric::LoadWord(in_place);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return word;
+  }
   /// Asks for bytes that will be copied, or changed by requests. A processor waits for addresses that it has
   /// to translate, so all of a round are asked for in a row, with nothing in between.
   template <bool kForChange>

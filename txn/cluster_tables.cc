@@ -197,19 +197,9 @@ void ClusterTables::SettleLater(std::function<void()> attempt) {
   });
 }
 
-void ClusterTables::ForgetFormer() {
-  const MemberId now = attachment_.member();
-  if (now == member_) return;
-  member_ = now;
-  described_.clear();
-  index_extents_.clear();
-  state_ = {};
-}
-
 absl::StatusOr<TableDescription> ClusterTables::Describe(const proto::Table& table) {
   {
     const std::lock_guard lock(mutex_);
-    ForgetFormer();
     const auto found = described_.find(table.allocation());
     if (found != described_.end()) return found->second;
   }
@@ -242,7 +232,6 @@ absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table
   }
   {
     const std::lock_guard lock(mutex_);
-    ForgetFormer();
     const auto found = index_extents_.find(allocation);
     if (found != index_extents_.end()) description.extents = found->second;
   }
@@ -298,7 +287,6 @@ absl::Status ClusterTables::MakeState() {
 absl::StatusOr<TransactionState> ClusterTables::State() {
   {
     const std::lock_guard lock(mutex_);
-    ForgetFormer();
     if (state_.extents != nullptr) return state_;
   }
   auto table = attachment_.catalog().GetTable(kStateTable);

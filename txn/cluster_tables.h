@@ -66,15 +66,12 @@ class ClusterTables final : public Tables {
   void Report(const std::string& what) override;
 
  private:
-  /// Keys are a member's: those of a former one are forgotten. With mutex_ held.
-  void ForgetFormer();
   absl::Status MakeState();
   absl::StatusOr<TableDescription> Describe(const proto::Table& table);
   absl::StatusOr<IndexDescription> DescribeIndex(const proto::Table& table, const proto::RecordPart& part);
 
   catalog::Attachment& attachment_;
   std::mutex mutex_;                                           // not held during calls
-  MemberId member_;                                            // whose keys they are:
   absl::flat_hash_map<uint64_t, TableDescription> described_;  // by allocation; without indexes
   absl::flat_hash_map<uint64_t, std::shared_ptr<ExtentSource>> index_extents_;  // by allocation
   TransactionState state_;

@@ -76,8 +76,8 @@ class Tables {
   /// OK when nothing that this member has posted, or posts, changes a record any more. FAILED_PRECONDITION:
   /// it is alive.
   virtual absl::Status Fence(MemberId member) = 0;
-  /// Joins the cluster again if the membership is over: member() is another one from then on, and keys are to
-  /// be asked for anew (State, Find).
+  /// Joins the cluster again if the membership is over: member() is another one from then on, and so is the
+  /// one that new channels belong to.
   virtual absl::Status KeepMembership() { return absl::OkStatus(); }
 
   /// Lost clients could not be settled now: `attempt` is made from time to time, on another thread, until

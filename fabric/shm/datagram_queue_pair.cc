@@ -66,7 +66,7 @@ absl::StatusOr<ShmDatagramQueuePair::Connection> ShmDatagramQueuePair::TryReques
   auto link = std::make_shared<Link>(std::move(socket));
   NAM_ASSIGN_OR_RETURN(const pid_t pid, CheckPeerUser(link->socket()));
   NAM_ASSIGN_OR_RETURN(Established established,
-                       ConnectHandshake(*environment_.identity, link->socket(), pid, deadline));
+                       ConnectHandshake(*environment_.identity, link->socket(), pid, {}, deadline));
   NAM_RETURN_IF_ERROR(SendMessage(link->socket(), request, descriptors));
   NAM_ASSIGN_OR_RETURN(Packet reply, AwaitMessage(link->socket(), deadline));
   if (reply.message.type == MessageType::kRefused) return RefusalStatus(reply.message);

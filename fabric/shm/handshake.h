@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -34,36 +35,49 @@ struct Identity {
 struct Established {
   std::shared_ptr<PeerProcess> peer;
   ChannelEnd channel;
+  Access rights = Access::kAll;  // of this side on the peer's regions, at most
 };
 
-/// The connecting side, on the caller's thread. UNAUTHENTICATED, UNAVAILABLE or DEADLINE_EXCEEDED.
+/// The connecting side, on the caller's thread. UNAUTHENTICATED, PERMISSION_DENIED (no such member lives),
+/// UNAVAILABLE or DEADLINE_EXCEEDED.
 absl::StatusOr<Established> ConnectHandshake(const Identity& identity, int socket, pid_t peer_pid,
-                                             Deadline deadline);
+                                             const MemberCredentials& member, Deadline deadline);
 
 /// The listening side, a step per message, on the service thread.
 class AcceptHandshake {
  public:
-  /// Passive connections get no Established: their process initiates nothing.
-  AcceptHandshake(const Identity* identity, bool passive) : identity_(identity), passive_(passive) {}
+  /// Passive connections get no Established: their process initiates nothing. `judged`: once the peer has
+  /// proved that it knows the secret, Welcome is left to the caller.
+  AcceptHandshake(const Identity* identity, bool passive, bool judged = false)
+      : identity_(identity), passive_(passive), judged_(judged) {}
 
   /// Takes the next message and answers it. An error ends the connection.
   absl::Status Step(int socket, Packet& packet);
+  /// Of one that is judged: Welcome comes next.
+  bool awaits_judgement() const { return phase_ == Phase::kJudge; }
+  MemberClaim claim() const;
+  /// `serve` is called before the peer gets the channel, with it and the peer's process. False refuses.
+  using Serve = std::function<bool(std::shared_ptr<const Mapping> channel, pid_t pid)>;
+  absl::Status Welcome(int socket, Access rights, const Serve& serve);
   bool done() const { return phase_ == Phase::kDone; }
   Established& established() { return established_; }
 
  private:
-  enum class Phase { kHello, kProof, kAttach, kDone };
+  enum class Phase { kHello, kProof, kJudge, kAttach, kDone };
 
   absl::Status Challenge(int socket, const Message& hello);
-  absl::Status Welcome(int socket, const Message& proof);
+  absl::Status CheckProof(int socket, const Message& proof);
   absl::Status Attach(const Packet& packet);
 
   const Identity* const identity_;
   const bool passive_;
+  const bool judged_;
   Phase phase_ = Phase::kHello;
   pid_t peer_pid_ = 0;
   Nonce client_nonce_{};
   Nonce server_nonce_{};
+  MemberId member_;
+  MemberAnswer answer_{};
   Established established_;
 };
 

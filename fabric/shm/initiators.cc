@@ -19,6 +19,11 @@ namespace {
 
 constexpr int kEndOfKilledMs = 1'000;
 
+bool Changes(const ChannelSide& side) {
+  const uint32_t rkey = side.executing.load(std::memory_order_acquire);
+  return rkey != 0 && rkey != kNoInitiator;
+}
+
 }  // namespace
 
 void Initiators::Add(std::shared_ptr<const Mapping> channel, int side, pid_t pid) {
@@ -31,25 +36,45 @@ void Initiators::Add(std::shared_ptr<const Mapping> channel, int side, pid_t pid
   entry->second.initiators.push_back({std::move(channel), shown});
 }
 
-bool Initiators::Executing(uint32_t rkey) {
+void Initiators::PassBarriers() {
   RunBarriers();
-  // For peers that run their own barriers, because this process cannot.
   std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+bool Initiators::Executing(uint32_t rkey) {
+  PassBarriers();
   const std::lock_guard lock(mutex_);
   return std::any_of(processes_.begin(), processes_.end(), [rkey](const auto& entry) {
     return Executes(entry.second, rkey) && Lives(entry.first, entry.second);
   });
 }
 
-void Initiators::Kill(uint32_t rkey) {
+bool Initiators::Executing(pid_t pid, const ChannelSide& side) {
+  PassBarriers();
   const std::lock_guard lock(mutex_);
-  for (const auto& [pid, process] : processes_) {
-    const int descriptor = process.descriptor.get();
-    if (pid == getpid() || !process.descriptor.valid() || !Executes(process, rkey)) continue;
-    if (syscall(SYS_pidfd_send_signal, descriptor, SIGKILL, nullptr, 0) != 0) continue;
-    pollfd ended{descriptor, POLLIN, 0};
-    poll(&ended, 1, kEndOfKilledMs);
-  }
+  if (!Changes(side)) return false;
+  const Process* const process = ProcessOf(pid, side);
+  return process != nullptr && Lives(pid, *process);
+}
+
+/// Another process may have the number by now; it does not have the channel.
+const Initiators::Process* Initiators::ProcessOf(pid_t pid, const ChannelSide& side) const {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return nullptr;
+  const std::vector<Initiator>& initiators = found->second.initiators;
+  const bool its_own = std::any_of(initiators.begin(), initiators.end(),
+                                   [&](const Initiator& initiator) { return initiator.side == &side; });
+  return its_own ? &found->second : nullptr;
+}
+
+void Initiators::Kill(pid_t pid, const ChannelSide& side) {
+  const std::lock_guard lock(mutex_);
+  const Process* const process = ProcessOf(pid, side);
+  if (process == nullptr || pid == getpid() || !Changes(side)) return;
+  const int descriptor = process->descriptor.get();
+  if (descriptor < 0 || syscall(SYS_pidfd_send_signal, descriptor, SIGKILL, nullptr, 0) != 0) return;
+  pollfd ended{descriptor, POLLIN, 0};
+  poll(&ended, 1, kEndOfKilledMs);
 }
 
 bool Initiators::Executes(const Process& process, uint32_t rkey) {

@@ -24,9 +24,12 @@ class Initiators {
   /// Whether a living peer is changing memory under `rkey`. Once the key was taken from the region table
   /// and the answer is no, it stays no.
   bool Executing(uint32_t rkey);
-  /// SIGKILL for the peers that are, other than this process, and a moment's wait for their end. Only where
-  /// the kernel has pidfds, so that it meets nobody else.
-  void Kill(uint32_t rkey);
+  /// The same for one peer's side of a channel, once that was revoked: whether the peer changes memory over
+  /// it, under any key.
+  bool Executing(pid_t pid, const ChannelSide& side);
+  /// SIGKILL for the peer if it does and is not this process, and a moment's wait for its end. Only where the
+  /// kernel has pidfds, so that it meets nobody else.
+  void Kill(pid_t pid, const ChannelSide& side);
 
  private:
   struct Initiator {
@@ -39,7 +42,11 @@ class Initiators {
   };
 
   static bool Executes(const Process& process, uint32_t rkey);
+  /// Barriers of peers, and of this process for those that run their own because it cannot.
+  static void PassBarriers();
   static bool Lives(pid_t pid, const Process& process);
+  /// nullptr once the process is forgotten.
+  const Process* ProcessOf(pid_t pid, const ChannelSide& side) const;
   void ForgetTheGone();
 
   std::mutex mutex_;

@@ -26,17 +26,20 @@ inline constexpr size_t kCacheLineBytes = 64;
 //
 // An initiator compares the slot's word with its rkey at every operation, so a deregistered region
 // is refused although the initiator still maps it. That no operation which passed this comparison is
-// still changing memory is known from the channels (`executing` below):
+// still changing memory is known from the channels (`executing` below). The same word is the pin of the
+// connection, which its owner ends by `revoked`:
 //
-//     initiator, WRITE or atomic            owner, Revoke
-//     executing = rkey                      rkeys[slot] = 0
-//     ─ barrier ─                           ─ barrier ─
-//     rkeys[slot] == rkey?  no: refused     executing == rkey in any channel?  yes: not yet
+//     initiator, WRITE or atomic            owner, Revoke of a key             owner, fence of a connection
+//     executing = rkey                      rkeys[slot] = 0                    revoked = 1
+//     ─ barrier ─                           ─ barrier ─                        ─ barrier ─
+//     rkeys[slot] == rkey, revoked == 0?    executing == rkey in a channel?    executing != 0 in its channel?
+//         no: refused                           yes: not yet                       yes: not yet
 //     change the memory
 //     executing = 0
 //
-// One of the two sees the other. The initiator's barrier would cost as much as an atomic, so the owner
-// runs it for both by membarrier(2); only where the kernel refuses that do initiators run their own.
+// Either the initiator or the owner sees the other. The initiator's barrier would cost as much as an atomic,
+// so the owner runs it for both by membarrier(2); only where the kernel refuses that do initiators run their
+// own.
 
 inline constexpr uint32_t kSlotBits = 16;
 inline constexpr uint32_t kRegionsMax = 1u << kSlotBits;
@@ -103,6 +106,9 @@ inline constexpr uint32_t kNoInitiator = ~uint32_t{0};
 struct ChannelSide {
   /// The rkey under which this side is changing memory of the other at this moment; 0: none.
   alignas(kCacheLineBytes) std::atomic<uint32_t> executing;
+  /// Not 0: the other side has ended the connection, and this side changes nothing any more. Written by the
+  /// other side.
+  std::atomic<uint32_t> revoked;
   alignas(kCacheLineBytes) std::atomic<uint64_t> written_bytes;  // ever placed in `ring`
   std::atomic<uint32_t> bell;     // this side's doorbell; 0 while it has no queue pair yet
   std::atomic<uint32_t> starved;  // not 0: ring me when you post receives or take messages

@@ -11,8 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
+#include "fabric/admission.h"
 #include "fabric/shm/doorbell.h"
 #include "fabric/shm/handshake.h"
+#include "fabric/shm/served_channel.h"
 #include "fabric/shm/socket.h"
 #include "fabric/shm/wire.h"
 
@@ -48,6 +50,10 @@ class Link {
   std::unique_ptr<AcceptHandshake> handshake;
   /// Who came to this fabric's socket for datagrams; nobody on other connections.
   std::shared_ptr<PeerProcess> datagram_peer;
+  /// Of a passive listener's connection: the most that the peer may do, and what a fence of its member stops.
+  Access rights = Access::kAll;
+  std::shared_ptr<ServedChannel> served;
+  MemberConnections::Place place;
 
  private:
   const UniqueFd socket_;
@@ -65,11 +71,14 @@ enum class Purpose : uint8_t { kPassive, kAccept, kDatagrams };
 /// the listener.
 class Backlog {
  public:
-  Backlog(ListeningSocket socket, Purpose purpose) : socket_(std::move(socket)), purpose_(purpose) {}
+  /// `admission`: null, or who says whom a passive listener serves.
+  Backlog(ListeningSocket socket, Purpose purpose, std::shared_ptr<Admission> admission = nullptr)
+      : socket_(std::move(socket)), purpose_(purpose), admission_(std::move(admission)) {}
 
   const ListeningSocket& socket() const { return socket_; }
   Purpose purpose() const { return purpose_; }
   bool passive() const { return purpose_ == Purpose::kPassive; }
+  Admission* admission() const { return admission_.get(); }
   /// False when it is full or closed.
   bool Push(std::shared_ptr<Link> link);
   /// nullptr when the deadline passed first.
@@ -80,6 +89,7 @@ class Backlog {
  private:
   ListeningSocket socket_;
   const Purpose purpose_;
+  const std::shared_ptr<Admission> admission_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Link>> links_;

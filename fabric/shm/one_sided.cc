@@ -16,28 +16,34 @@ namespace nam::fabric::shm {
 template <typename Change>
 CompletionStatus ShmQueuePair::ChangeRemote(const RemoteAddress& at, uint64_t bytes, Access wanted,
                                             const Change& change) {
-  Remote remote;
-  if (const CompletionStatus status = Resolve(at, bytes, wanted, &remote); status != CompletionStatus::kOk)
-    return status;
+  if (!Cached(at.rkey.value)) [[unlikely]] {
+    if (const CompletionStatus mapped = MapRegion(at.rkey.value); mapped != CompletionStatus::kOk)
+      return mapped;
+  }
+  const CachedRegion& region = cache_[SlotOf(at.rkey.value)];
   executing_.store(at.rkey.value, std::memory_order_relaxed);
   if (runs_own_barriers_) [[unlikely]] {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   } else {
     std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler's part of the barrier
   }
-  const bool live = remote.live_key->load(std::memory_order_acquire) == at.rkey.value;
-  if (live) change(remote.data);
+  const bool revoked = revoked_.load(std::memory_order_acquire) != 0;
+  const bool good = !revoked && Good(region, at, bytes, wanted);
+  if (good) [[likely]]
+    change(region.data + at.offset);
   executing_.store(0, std::memory_order_release);
-  return live ? CompletionStatus::kOk : CompletionStatus::kRemoteAccessError;
+  if (good) [[likely]]
+    return CompletionStatus::kOk;
+  return revoked ? CompletionStatus::kPeerLost : CompletionStatus::kRemoteAccessError;
 }
 
 inline CompletionStatus ShmQueuePair::FromRemote(const RemoteAddress& from, std::byte* into, uint32_t bytes) {
-  Remote remote;
+  std::byte* remote = nullptr;
   if (const CompletionStatus status = Resolve(from, bytes, Access::kRead, &remote);
       status != CompletionStatus::kOk) {
     return status;
   }
-  CopyFromShared(into, remote.data, bytes);
+  CopyFromShared(into, remote, bytes);
   // A later READ sees memory no older. Costs nothing on x86.
   std::atomic_thread_fence(std::memory_order_acquire);
   return CompletionStatus::kOk;
@@ -59,7 +65,7 @@ inline CompletionStatus ShmQueuePair::ToRemote(const std::byte* from, uint32_t b
 template <typename Change>
 inline CompletionStatus ShmQueuePair::ChangeWord(const RemoteAddress& at, const Change& change) {
   if (at.offset % kWordBytes != 0) [[unlikely]] {
-    Remote remote;
+    std::byte* remote = nullptr;
     const CompletionStatus status = Resolve(at, kWordBytes, Access::kAtomic, &remote);
     return status == CompletionStatus::kOk ? CompletionStatus::kRemoteInvalidRequest : status;
   }
@@ -129,13 +135,13 @@ CompletionStatus ShmQueuePair::MapRegion(uint32_t rkey) {
   const std::atomic<uint32_t>& live_key = peer_->live_key(slot);
   if (rkey == 0 || live_key.load(std::memory_order_acquire) != rkey)
     return CompletionStatus::kRemoteAccessError;
-  std::shared_ptr<const RemoteRegion> region = peer_->Find(rkey);
+  std::shared_ptr<const RemoteRegion> region = peer_->Find(rkey, rights_);
   if (region == nullptr) {
     const absl::StatusOr<Packet> reply =
         link_->RequestRegion(rkey, RealClock().After(environment_.peer_timeout_us));
     if (absl::IsPermissionDenied(reply.status())) return CompletionStatus::kRemoteAccessError;
     if (!reply.ok()) return CompletionStatus::kPeerLost;
-    absl::StatusOr<std::shared_ptr<const RemoteRegion>> mapped = peer_->Insert(rkey, *reply);
+    absl::StatusOr<std::shared_ptr<const RemoteRegion>> mapped = peer_->Insert(rkey, rights_, *reply);
     if (!mapped.ok()) return CompletionStatus::kLocalError;
     region = *std::move(mapped);
   }
@@ -161,7 +167,7 @@ void ShmQueuePair::DropStaleRegions() {
 
 const std::byte* ShmQueuePair::ViewNow(RemoteAddress from, size_t bytes) {
   Attend();
-  Remote remote;
+  std::byte* remote = nullptr;
   if (failed_ || Resolve(from, bytes, Access::kRead, &remote) != CompletionStatus::kOk) [[unlikely]]
     return nullptr;
   CachedRegion& region = cache_[SlotOf(from.rkey.value)];
@@ -169,7 +175,7 @@ const std::byte* ShmQueuePair::ViewNow(RemoteAddress from, size_t bytes) {
     region.viewed = true;
     viewed_.push_back(regions_[SlotOf(from.rkey.value)]);
   }
-  return remote.data;
+  return remote;
 }
 
 absl::StatusOr<std::span<const std::byte>> ShmQueuePair::View(RemoteAddress from, size_t bytes) {
@@ -181,7 +187,7 @@ absl::StatusOr<std::span<const std::byte>> ShmQueuePair::View(RemoteAddress from
 
 absl::Status ShmQueuePair::ViewError(RemoteAddress from, size_t bytes) {
   if (failed_) return absl::UnavailableError(absl::StrFormat("the connection to %s has failed", peer_name_));
-  Remote remote;
+  std::byte* remote = nullptr;
   switch (Resolve({from.rkey, 0}, 0, Access::kRead, &remote)) {
     case CompletionStatus::kOk:
       return absl::OutOfRangeError(absl::StrFormat("%d bytes at offset %d are outside a region of %d bytes",

@@ -7,18 +7,19 @@
 
 namespace nam::fabric::shm {
 
-std::shared_ptr<const RemoteRegion> PeerProcess::Find(uint32_t rkey) {
+std::shared_ptr<const RemoteRegion> PeerProcess::Find(uint32_t rkey, Access rights) {
   std::lock_guard lock(mutex_);
-  const auto found = regions_.find(rkey);
+  const auto found = regions_.find({rkey, rights});
   return found == regions_.end() ? nullptr : found->second.lock();
 }
 
-absl::StatusOr<std::shared_ptr<const RemoteRegion>> PeerProcess::Insert(uint32_t rkey, const Packet& reply) {
+absl::StatusOr<std::shared_ptr<const RemoteRegion>> PeerProcess::Insert(uint32_t rkey, Access rights,
+                                                                        const Packet& reply) {
   const auto access = static_cast<Access>(reply.message.access & static_cast<uint8_t>(Access::kAll));
   NAM_ASSIGN_OR_RETURN(MappedRange range, MapRangeFromPeer(reply.descriptors[0].get(), reply.message.offset,
                                                            reply.message.bytes, PeerAccessFor(access)));
   std::lock_guard lock(mutex_);
-  std::weak_ptr<const RemoteRegion>& entry = regions_[rkey];
+  std::weak_ptr<const RemoteRegion>& entry = regions_[{rkey, rights}];
   // Another queue pair may have been faster.
   if (auto region = entry.lock()) return region;
   auto region = std::make_shared<const RemoteRegion>(

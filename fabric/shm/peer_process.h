@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -41,10 +41,11 @@ class PeerProcess {
     return &reinterpret_cast<DoorbellPage*>(doorbells_.data())->bells[index];
   }
 
-  /// nullptr when no queue pair has it mapped.
-  std::shared_ptr<const RemoteRegion> Find(uint32_t rkey);
-  /// Maps what a RegionReply brought.
-  absl::StatusOr<std::shared_ptr<const RemoteRegion>> Insert(uint32_t rkey, const Packet& reply);
+  /// As a connection with these rights may use it. nullptr when no queue pair with such has it mapped.
+  std::shared_ptr<const RemoteRegion> Find(uint32_t rkey, Access rights);
+  /// Maps what a RegionReply to such a connection brought.
+  absl::StatusOr<std::shared_ptr<const RemoteRegion>> Insert(uint32_t rkey, Access rights,
+                                                             const Packet& reply);
 
  private:
   const RegionTable& table() const { return *reinterpret_cast<const RegionTable*>(table_.data()); }
@@ -52,7 +53,7 @@ class PeerProcess {
   const Mapping table_;
   const Mapping doorbells_;
   std::mutex mutex_;
-  std::unordered_map<uint32_t, std::weak_ptr<const RemoteRegion>> regions_;
+  std::map<std::pair<uint32_t, Access>, std::weak_ptr<const RemoteRegion>> regions_;
 };
 
 /// The peers that some queue pair of this process is connected to. Any thread.

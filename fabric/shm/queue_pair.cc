@@ -34,6 +34,8 @@ ShmQueuePair::ShmQueuePair(const Environment& environment, ShmCompletionQueue* c
       peer_(std::move(established.peer)),
       channel_(std::move(established.channel)),
       executing_(channel_.own().executing),
+      revoked_(channel_.own().revoked),
+      rights_(established.rights),
       runs_own_barriers_(!JoinBarriers() || !peer_->runs_barriers()),
       outbox_(&channel_.own(), &channel_.peer(), peer_.get()),
       inbox_(&channel_.own(), &channel_.peer(), peer_.get()),

@@ -79,11 +79,6 @@ class ShmQueuePair final : public QueuePair, public ImmediateOperations {
     const std::atomic<uint32_t>* live_key = nullptr;
   };
   static_assert(sizeof(CachedRegion) == 32);
-  /// Memory of the peer, and where it says when its key is no longer good.
-  struct Remote {
-    std::byte* data = nullptr;
-    const std::atomic<uint32_t>* live_key = nullptr;
-  };
   struct Pending {
     WorkRequest request;
     std::vector<std::byte> inlined;
@@ -120,18 +115,24 @@ class ShmQueuePair final : public QueuePair, public ImmediateOperations {
   CompletionStatus ChangeWord(const RemoteAddress& at, const Change& change);
   template <typename Change>
   CompletionStatus ChangeRemote(const RemoteAddress& at, uint64_t bytes, Access wanted, const Change& change);
-  CompletionStatus Resolve(const RemoteAddress& at, uint64_t bytes, Access wanted, Remote* remote) {
-    const uint32_t rkey = at.rkey.value;
+  /// Whatever has become of the key meanwhile: Good says whether the cached region may be used now.
+  bool Cached(uint32_t rkey) const {
     const uint32_t slot = SlotOf(rkey);
-    if (slot >= cache_.size() || cache_[slot].rkey != rkey || rkey == 0) [[unlikely]] {
-      if (const CompletionStatus mapped = MapRegion(rkey); mapped != CompletionStatus::kOk) return mapped;
+    return slot < cache_.size() && cache_[slot].rkey == rkey && rkey != 0;
+  }
+  static bool Good(const CachedRegion& region, const RemoteAddress& at, uint64_t bytes, Access wanted) {
+    return region.live_key->load(std::memory_order_acquire) == at.rkey.value &&
+           Allows(region.access, wanted) && at.offset <= region.bytes && bytes <= region.bytes - at.offset;
+  }
+  CompletionStatus Resolve(const RemoteAddress& at, uint64_t bytes, Access wanted, std::byte** remote) {
+    if (!Cached(at.rkey.value)) [[unlikely]] {
+      if (const CompletionStatus mapped = MapRegion(at.rkey.value); mapped != CompletionStatus::kOk)
+        return mapped;
     }
-    const CachedRegion& region = cache_[slot];
-    if (region.live_key->load(std::memory_order_acquire) != rkey || !Allows(region.access, wanted) ||
-        at.offset > region.bytes || bytes > region.bytes - at.offset) [[unlikely]] {
+    const CachedRegion& region = cache_[SlotOf(at.rkey.value)];
+    if (!Good(region, at, bytes, wanted)) [[unlikely]]
       return CompletionStatus::kRemoteAccessError;
-    }
-    *remote = {region.data + at.offset, region.live_key};
+    *remote = region.data + at.offset;
     return CompletionStatus::kOk;
   }
   absl::Status ViewError(RemoteAddress from, size_t bytes);
@@ -157,6 +158,8 @@ class ShmQueuePair final : public QueuePair, public ImmediateOperations {
   const std::shared_ptr<PeerProcess> peer_;
   const ChannelEnd channel_;
   std::atomic<uint32_t>& executing_;  // in channel_: the key of the region that is being accessed; 0: none
+  const std::atomic<uint32_t>& revoked_;  // in channel_: not 0 once the peer has ended the connection
+  const Access rights_;                   // on the peer's regions, at most
   const bool runs_own_barriers_;
   Outbox outbox_;
   Inbox inbox_;

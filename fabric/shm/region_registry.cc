@@ -66,7 +66,7 @@ void RegionRegistry::Remove(uint32_t key) {
   if (++region.generation <= kGenerationMax) free_slots_.push(slot);
 }
 
-absl::StatusOr<RegionGrant> RegionRegistry::Grant(uint32_t rkey) {
+absl::StatusOr<RegionGrant> RegionRegistry::Grant(uint32_t rkey, Access rights) {
   std::lock_guard lock(mutex_);
   const uint32_t slot = SlotOf(rkey);
   if (slot >= registered_.size() || registered_[slot].descriptor < 0 ||
@@ -76,8 +76,8 @@ absl::StatusOr<RegionGrant> RegionRegistry::Grant(uint32_t rkey) {
   const Registered& region = registered_[slot];
   RegionGrant grant{.offset = region.offset,
                     .bytes = local_[slot].bytes.load(std::memory_order_relaxed),
-                    .access = region.access};
-  NAM_ASSIGN_OR_RETURN(grant.descriptor, DescriptorForPeer(region.descriptor, PeerAccessFor(region.access)));
+                    .access = region.access & rights};
+  NAM_ASSIGN_OR_RETURN(grant.descriptor, DescriptorForPeer(region.descriptor, PeerAccessFor(grant.access)));
   return grant;
 }
 

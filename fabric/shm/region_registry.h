@@ -51,8 +51,9 @@ class RegionRegistry {
     return at >= start && at - start <= bytes && buffer.bytes <= bytes - (at - start);
   }
 
-  /// For a peer. PERMISSION_DENIED when there is no such region or it is private.
-  absl::StatusOr<RegionGrant> Grant(uint32_t rkey);
+  /// For a peer that may have `rights` at most. PERMISSION_DENIED when there is no such region or it is
+  /// private.
+  absl::StatusOr<RegionGrant> Grant(uint32_t rkey, Access rights);
   /// The table's descriptor, for peers.
   absl::StatusOr<UniqueFd> TableForPeer() const {
     return DescriptorForPeer(table_memory_.descriptor.get(), PeerAccess::kReadOnly);

@@ -133,6 +133,7 @@ void Service::Run() {
     for (int i = 0; i < count; ++i) {
       // Not found: removed since, by a queue pair or listener that is gone.
       const Source source = Find(events[i].data.u64);
+      if (events[i].data.u64 == kWakeId) TakeDecisions();
       if (source.link != nullptr) Read(source.link);
       if (source.backlog != nullptr) AcceptAll(source.backlog);
     }
@@ -157,7 +158,8 @@ void Service::AcceptAll(const std::shared_ptr<Backlog>& backlog) {
     link->source = static_cast<uint64_t>(*peer);
     link->listener_id = backlog->id;
     link->handshaking = true;
-    link->handshake = std::make_unique<AcceptHandshake>(&identity_, backlog->passive());
+    link->handshake =
+        std::make_unique<AcceptHandshake>(&identity_, backlog->passive(), backlog->admission() != nullptr);
     link->handshake_deadline = RealClock().After(timeout_us_);
     handshakes_.push_back(link);
     Watch(link->socket(), {.link = link});
@@ -208,17 +210,22 @@ void Service::Read(const std::shared_ptr<Link>& link) {
     absl::Status status = packet.status();
     if (status.ok()) status = Handle(link, *packet);
     if (!status.ok()) {
-      // Tells a peer that may have made an honest mistake; whether it listens does not matter.
-      if (link->handshaking) SendMessage(link->socket(), MakeRefusal(status)).IgnoreError();
-      Drop(*link);
+      Refuse(*link, status);
       return;
     }
   }
 }
 
+/// Tells a peer that may have made an honest mistake; whether it listens does not matter.
+void Service::Refuse(Link& link, const absl::Status& why) {
+  if (link.handshaking) SendMessage(link.socket(), MakeRefusal(why)).IgnoreError();
+  Drop(link);
+}
+
 absl::Status Service::Handle(const std::shared_ptr<Link>& link, Packet& packet) {
   if (link->handshaking) {
     NAM_RETURN_IF_ERROR(link->handshake->Step(link->socket(), packet));
+    if (link->handshake->awaits_judgement()) return Judge(link);
     return link->handshake->done() ? FinishHandshake(link) : absl::OkStatus();
   }
   switch (packet.message.type) {
@@ -237,14 +244,69 @@ absl::Status Service::Handle(const std::shared_ptr<Link>& link, Packet& packet) 
   return absl::InvalidArgumentError("the peer does not follow the protocol");
 }
 
-absl::Status Service::FinishHandshake(const std::shared_ptr<Link>& link) {
-  link->handshaking = false;
+/// nullptr: the listener is gone.
+std::shared_ptr<Backlog> Service::BacklogOf(const Link& link) {
   uint64_t listener_id;
   {
     std::lock_guard lock(mutex_);
-    listener_id = link->listener_id;
+    listener_id = link.listener_id;
   }
-  const std::shared_ptr<Backlog> backlog = Find(listener_id).backlog;
+  return Find(listener_id).backlog;
+}
+
+absl::Status Service::Judge(const std::shared_ptr<Link>& link) {
+  const std::shared_ptr<Backlog> backlog = BacklogOf(*link);
+  if (backlog == nullptr) return absl::UnavailableError("the listener is gone");
+  const MemberClaim claim = link->handshake->claim();
+  if (claim.id == MemberId()) {
+    link->rights = Access::kRead;
+    return link->handshake->Welcome(link->socket(), link->rights, [](const auto&, pid_t) { return true; });
+  }
+  backlog->admission()->Ask(claim, [this, link](Admission::Decision decision) {
+    const std::lock_guard lock(mutex_);
+    decided_.push_back({link, std::move(decision)});
+    eventfd_write(wake_.get(), 1);
+  });
+  return absl::OkStatus();
+}
+
+void Service::TakeDecisions() {
+  eventfd_t count;
+  eventfd_read(wake_.get(), &count);
+  std::vector<Decided> decided;
+  {
+    const std::lock_guard lock(mutex_);
+    decided.swap(decided_);
+  }
+  for (Decided& one : decided) {
+    if (!one.link->handshaking) continue;  // dropped meanwhile
+    const absl::Status welcome = Welcome(one.link, std::move(one.decision));
+    if (!welcome.ok()) Refuse(*one.link, welcome);
+  }
+}
+
+absl::Status Service::Welcome(const std::shared_ptr<Link>& link, Admission::Decision decision) {
+  if (decision.verdict == Verdict::kUnknown) {
+    return absl::UnavailableError("the server cannot find out now whether this member lives");
+  }
+  if (decision.verdict == Verdict::kRefused) {
+    return absl::PermissionDeniedError("no member with this id and key lives: the membership has ended");
+  }
+  link->place = std::move(decision.place);
+  return link->handshake->Welcome(
+      link->socket(), link->rights, [&](std::shared_ptr<const Mapping> channel, pid_t pid) {
+        link->served = std::make_shared<ServedChannel>(std::move(channel), pid, *identity_.initiators,
+                                                       [weak = std::weak_ptr<Link>(link)] {
+                                                         if (const std::shared_ptr<Link> held = weak.lock())
+                                                           held->Shutdown();
+                                                       });
+        return link->place.Serve(decision.key, link->served);
+      });
+}
+
+absl::Status Service::FinishHandshake(const std::shared_ptr<Link>& link) {
+  link->handshaking = false;
+  const std::shared_ptr<Backlog> backlog = BacklogOf(*link);
   if (backlog == nullptr) return absl::UnavailableError("the listener is gone");
   if (backlog->passive()) {
     link->handshake.reset();
@@ -260,7 +322,7 @@ absl::Status Service::FinishHandshake(const std::shared_ptr<Link>& link) {
 
 absl::Status Service::AnswerRegionRequest(Link& link, uint32_t rkey) {
   Message reply{.type = MessageType::kRegionReply, .rkey = rkey};
-  absl::StatusOr<RegionGrant> grant = identity_.regions->Grant(rkey);
+  absl::StatusOr<RegionGrant> grant = identity_.regions->Grant(rkey, link.rights);
   if (!grant.ok()) {
     Message refusal = MakeRefusal(grant.status());
     refusal.type = MessageType::kRegionReply;
@@ -279,6 +341,10 @@ void Service::Drop(Link& link) {
   Unwatch(link.id, link.socket());
   link.Shutdown();
   link.MarkLost();
+  if (link.served != nullptr) {
+    link.served->OnLost();
+    link.served->Over() ? link.place.Leave() : link.place.Detach();
+  }
   identity_.datagrams->Forget(link.id);
 }
 

@@ -5,10 +5,12 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
+#include "fabric/admission.h"
 #include "fabric/fabric.h"
 #include "fabric/shm/handshake.h"
 #include "fabric/shm/link.h"
@@ -55,8 +57,14 @@ class Service {
   std::vector<std::shared_ptr<Link>> HandshakesUnderWay();
   void Read(const std::shared_ptr<Link>& link);
   absl::Status Handle(const std::shared_ptr<Link>& link, Packet& packet);
+  /// Of a peer that knows the secret, and comes to a passive listener with an Admission.
+  absl::Status Judge(const std::shared_ptr<Link>& link);
+  void TakeDecisions();
+  absl::Status Welcome(const std::shared_ptr<Link>& link, Admission::Decision decision);
   absl::Status FinishHandshake(const std::shared_ptr<Link>& link);
   absl::Status AnswerRegionRequest(Link& link, uint32_t rkey);
+  void Refuse(Link& link, const absl::Status& why);
+  std::shared_ptr<Backlog> BacklogOf(const Link& link);
   void Drop(Link& link);
   void DropOverdue();
   int NextTimeoutMs() const;
@@ -72,6 +80,11 @@ class Service {
   bool stopping_ = false;
   uint64_t next_id_ = 1;
   std::unordered_map<uint64_t, Source> sources_;
+  struct Decided {
+    std::shared_ptr<Link> link;
+    Admission::Decision decision;
+  };
+  std::vector<Decided> decided_;
 
   // Service thread only. In order of their deadlines; finished ones are skipped when they come up.
   std::deque<std::weak_ptr<Link>> handshakes_;

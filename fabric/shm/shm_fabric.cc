@@ -6,10 +6,12 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/admission.h"
 #include "fabric/request_rules.h"
 #include "fabric/share.h"
 #include "fabric/shm/completion_queue.h"
@@ -64,7 +66,6 @@ class ShmRegion final : public MemoryRegion {
     const bool changes = Allows(access_, Access::kWrite) || Allows(access_, Access::kAtomic);
     return !changes || !environment_.initiators->Executing(rkey_.value);
   }
-  void EndPeers() override { environment_.initiators->Kill(rkey_.value); }
 
  private:
   static absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(const Environment& environment,
@@ -106,12 +107,19 @@ PeerAccess SealFor(Access access) {
 
 class ShmListener final : public Listener {
  public:
-  ShmListener(std::shared_ptr<Backlog> backlog, const ShmQueuePair::Environment& environment)
-      : backlog_(std::move(backlog)), environment_(environment) {
+  ShmListener(ListeningSocket socket, const ListenOptions& options,
+              const ShmQueuePair::Environment& environment)
+      : admission_(options.passive && options.member_keys != nullptr
+                       ? std::make_shared<Admission>(*options.member_keys)
+                       : nullptr),
+        backlog_(std::make_shared<Backlog>(
+            std::move(socket), options.passive ? Purpose::kPassive : Purpose::kAccept, admission_)),
+        environment_(environment) {
     environment_.service->AddBacklog(backlog_);
     environment_.live_objects->fetch_add(1);
   }
   ~ShmListener() override {
+    if (admission_ != nullptr) admission_->Stop();
     backlog_->Close();
     environment_.service->RemoveBacklog(*backlog_);
     environment_.live_objects->fetch_sub(1);
@@ -139,8 +147,15 @@ class ShmListener final : public Listener {
                                           std::move(established),
                                           absl::StrFormat("process %d at %s", pid, address()));
   }
+  bool Fence(MemberId member, bool kill) override {
+    return admission_ == nullptr || admission_->connections().Fence(member, kill);
+  }
+  std::vector<MemberId> Members() override {
+    return admission_ == nullptr ? std::vector<MemberId>() : admission_->connections().Members();
+  }
 
  private:
+  const std::shared_ptr<Admission> admission_;  // null: passive without MemberKeys, or not passive
   const std::shared_ptr<Backlog> backlog_;
   const ShmQueuePair::Environment environment_;
 };
@@ -195,9 +210,7 @@ class ShmFabric final : public Fabric {
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) override {
     NAM_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Bind(options.address));
-    const Purpose purpose = options.passive ? Purpose::kPassive : Purpose::kAccept;
-    return std::make_unique<ShmListener>(std::make_shared<Backlog>(std::move(socket), purpose),
-                                         Environment());
+    return std::make_unique<ShmListener>(std::move(socket), options, Environment());
   }
 
   absl::StatusOr<std::unique_ptr<QueuePair>> Connect(const std::string& address, CompletionQueue& completions,
@@ -216,7 +229,7 @@ class ShmFabric final : public Fabric {
       NAM_ASSIGN_OR_RETURN(UniqueFd socket, ConnectSocket(address, bounded));
       link = std::make_shared<Link>(std::move(socket));
       NAM_ASSIGN_OR_RETURN(pid, CheckPeerUser(link->socket()));
-      established = ConnectHandshake(identity_, link->socket(), pid, bounded);
+      established = ConnectHandshake(identity_, link->socket(), pid, options.member, bounded);
     }
     if (!established.ok()) {
       return absl::Status(established.status().code(),

@@ -10,16 +10,17 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "fabric/member.h"
 
 /// What peers say over the UNIX socket (SOCK_SEQPACKET) of a queue pair. Every message is one
 /// Message, of one size; anything else closes the connection.
 ///
 ///     connecting side                              listening side
-///       Hello      nonce                    ──▶
+///       Hello      nonce, member            ──▶
 ///                                           ◀──    Challenge  nonce
-///       Proof      HMAC("client")           ──▶
-///                                           ◀──    Welcome    HMAC("server"); table, doorbells, channel
-///                                                  (or Refused: code, text)
+///       Proof      HMAC("client"), answer   ──▶            of the member, to HMAC("member"); 0 without one
+///                                           ◀──    Welcome    HMAC("server"), rights; table, doorbells,
+///                                                  channel (or Refused: code, text)
 ///       Attach     table, doorbells         ──▶
 ///     ──────────────────────────── then, either way ────────────────────────────
 ///       RegionRequest  rkey                 ──▶
@@ -30,7 +31,8 @@
 ///       DatagramSend   datagram_id (of a queue pair), slots; the sender's ring  ──▶
 ///                                           ◀──    DatagramReply  bell                      (or Refused)
 ///
-/// HMAC is SHA-256 with the cluster's secret over role and both nonces. Nobody hands out a descriptor
+/// HMAC is SHA-256 with the cluster's secret over role and both nonces. The welcome of a member takes as long
+/// as finding out that it lives. Nobody hands out a descriptor
 /// before the other has proved that it knows the secret.
 namespace nam::fabric::shm {
 
@@ -54,7 +56,7 @@ enum class MessageType : uint16_t {
 };
 
 inline constexpr uint32_t kWireMagic = 0x4d41'4e73;  // "sNAM"
-inline constexpr uint16_t kWireVersion = 2;
+inline constexpr uint16_t kWireVersion = 3;
 
 struct Message {
   uint32_t magic = kWireMagic;
@@ -65,14 +67,17 @@ struct Message {
   uint64_t bytes = 0;   // of the region
   uint64_t offset = 0;  // of the region, in the memory that it is a part of
   uint32_t rkey = 0;
-  uint32_t access = 0;
-  uint32_t code = 0;  // absl::StatusCode, 0: all is well
+  uint32_t access = 0;  // of the region; of Welcome: of the connection
+  uint32_t code = 0;    // absl::StatusCode, 0: all is well
   std::array<char, 100> text{};
   uint64_t datagram_id = 0;
   uint32_t slots = 0;  // of a ring of datagrams
   uint32_t bell = 0;   // index of the reader's doorbell in its process
+  MemberAnswer answer{};
+  uint32_t member = 0;
+  uint32_t unused = 0;
 };
-static_assert(sizeof(Message) == 200);
+static_assert(sizeof(Message) == 240);
 
 inline constexpr size_t kDescriptorsMax = 3;
 
@@ -101,5 +106,6 @@ bool SameMac(const Mac& a, const Mac& b);
 
 inline constexpr std::string_view kClientRole = "nam shm client";
 inline constexpr std::string_view kServerRole = "nam shm server";
+inline constexpr std::string_view kMemberRole = "nam shm member";
 
 }  // namespace nam::fabric::shm

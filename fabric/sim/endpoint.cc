@@ -258,9 +258,7 @@ void Endpoint::ExecuteLeft() {
   for (const Left& left : std::exchange(left_, {})) {
     const WorkRequest& request = left.request;
     std::byte* at = nullptr;
-    const CompletionStatus status =
-        process_.regions.Resolve(request.remote, request.local.bytes, Wanted(request.opcode), at);
-    if (status != CompletionStatus::kOk) return;
+    if (ResolveForPeer(request, at) != CompletionStatus::kOk) return;
     if (CarriesPayload(request.opcode)) {
       Copy(at, left.payload.data(), left.payload.size());
     } else {
@@ -288,6 +286,12 @@ void Endpoint::EndExecution(Operation& operation) {
   Answer(operation);
 }
 
+CompletionStatus Endpoint::ResolveForPeer(const WorkRequest& request, std::byte*& at) const {
+  const Access wanted = Wanted(request.opcode);
+  if (!Allows(rights_, wanted)) return CompletionStatus::kRemoteAccessError;
+  return process_.regions.Resolve(request.remote, request.local.bytes, wanted, at);
+}
+
 Endpoint::Progress Endpoint::Execute(Operation& operation, Endpoint& responder) {
   const WorkRequest& request = operation.request;
   if (!request.inlined && !process_.regions.Contains(request.local)) {
@@ -296,8 +300,7 @@ Endpoint::Progress Endpoint::Execute(Operation& operation, Endpoint& responder) 
   }
   std::byte* at = nullptr;
   if (request.opcode != Opcode::kSend) {
-    operation.status =
-        responder.process_.regions.Resolve(request.remote, request.local.bytes, Wanted(request.opcode), at);
+    operation.status = responder.ResolveForPeer(request, at);
     if (operation.status != CompletionStatus::kOk) return Progress::kDone;
   }
   if (NeedsReceive(request.opcode)) return ExecuteMessage(operation, responder, at);
@@ -417,8 +420,7 @@ void Endpoint::TakeEffect(Operation& operation, uint32_t begin, uint32_t end) {
   const std::shared_ptr<Endpoint> responder = peer_.lock();
   if (responder == nullptr || !responder->ready_ || operation.status != CompletionStatus::kOk) return;
   std::byte* at = nullptr;
-  operation.status =
-      responder->process_.regions.Resolve(request.remote, request.local.bytes, Wanted(request.opcode), at);
+  operation.status = responder->ResolveForPeer(request, at);
   if (operation.status != CompletionStatus::kOk) return;
   if (!request.inlined && !process_.regions.Contains(request.local)) {
     operation.status = CompletionStatus::kLocalError;
@@ -570,6 +572,7 @@ void Endpoint::Fail(CompletionStatus status, bool tell_peer) {
   if (tell_peer) TellPeer(network_.WayNs(), false);
   process_.endpoints.erase(id_);
   process_.unowned.erase(id_);
+  held_.reset();
 }
 
 void Endpoint::TellPeer(int64_t after_ns, bool by_timeout) {

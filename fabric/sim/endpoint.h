@@ -89,6 +89,11 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   const Process& process() const { return process_; }
   std::shared_ptr<Endpoint> peer() const { return peer_.lock(); }
 
+  /// The end of a passive listener: the most that the peer may do, and what is held until this end fails.
+  void Serve(Access rights, std::shared_ptr<void> held) {
+    rights_ = rights;
+    held_ = std::move(held);
+  }
   /// Accept: from now on it completes into `completions`.
   void Bind(SimCompletionQueue& completions, const QueuePairOptions& options);
   /// Room and form have been checked.
@@ -153,6 +158,8 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   Progress Execute(Operation& operation, Endpoint& responder);
   Progress ExecuteMessage(Operation& operation, Endpoint& responder, std::byte* at);
   bool HasTurn(Operation& operation, const Endpoint& responder);
+  /// Of this end's memory, for the peer: kOk, or the status that the operation completes with.
+  CompletionStatus ResolveForPeer(const WorkRequest& request, std::byte*& at) const;
   static uint64_t ExecuteAtomic(const WorkRequest& request, std::byte* at);
   /// Where an operation is split: at words.
   std::vector<uint32_t> Cuts(const WorkRequest& request, bool overtaken);
@@ -189,6 +196,8 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   std::weak_ptr<Endpoint> peer_;
   const Host* peers_host_ = nullptr;
   bool passive_ = false;
+  Access rights_ = Access::kAll;  // of the peer
+  std::shared_ptr<void> held_;
   bool ready_ = true;
 
   std::deque<std::shared_ptr<Operation>> sends_;  // posted and not completed

@@ -55,7 +55,7 @@ CompletionStatus Endpoint::ResolveNow(const WorkRequest& request, std::byte*& at
   const std::shared_ptr<Endpoint> responder = peer_.lock();
   if (!ready_) return CompletionStatus::kFlushed;
   if (responder == nullptr || !responder->ready_) return CompletionStatus::kPeerLost;
-  return responder->process_.regions.Resolve(request.remote, request.local.bytes, Wanted(request.opcode), at);
+  return responder->ResolveForPeer(request, at);
 }
 
 // The key is looked up for every part: one that is revoked meanwhile ends it.

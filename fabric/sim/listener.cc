@@ -15,6 +15,15 @@ namespace nam::fabric::sim {
 SimListener::SimListener(Network& network, std::shared_ptr<ListeningPort> port, bool in_place)
     : network_(network), port_(std::move(port)), in_place_(in_place) {}
 
+SimListener::~SimListener() {
+  network_.Close(*port_);
+  Scheduler& scheduler = network_.scheduler();
+  while (port_->questions > 0) {
+    scheduler.Wait({&port_->acceptors}, {"questions about members to process", port_->process.id.value()},
+                   Deadline::Never());
+  }
+}
+
 absl::StatusOr<std::unique_ptr<QueuePair>> SimListener::Accept(CompletionQueue& completions,
                                                                const QueuePairOptions& options,
                                                                Deadline deadline) {

@@ -108,8 +108,9 @@ bool Network::Tells(ProcessId ended, ProcessId to) const {
   return host.up && (to == ProcessId() || Passes(host, At(to).host));
 }
 
-absl::StatusOr<std::shared_ptr<ListeningPort>> Network::Listen(Process& process, const std::string& address,
-                                                               bool passive) {
+absl::StatusOr<std::shared_ptr<ListeningPort>> Network::Listen(Process& process,
+                                                               const ListenOptions& options) {
+  const std::string& address = options.address;
   const size_t colon = address.rfind(':');
   const std::string host = address.substr(0, colon);
   const char* end = address.data() + address.size();
@@ -133,7 +134,8 @@ absl::StatusOr<std::shared_ptr<ListeningPort>> Network::Listen(Process& process,
   if (ports_.contains(name)) {
     return absl::AlreadyExistsError(absl::StrFormat("%s is taken: somebody listens there", name));
   }
-  const auto listening = std::make_shared<ListeningPort>(ListeningPort{process, name, passive});
+  const auto listening = std::make_shared<ListeningPort>(
+      ListeningPort{process, name, options.passive, options.passive ? options.member_keys : nullptr});
   ports_.emplace(name, listening);
   return listening;
 }

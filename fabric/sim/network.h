@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "base/random.h"
 #include "fabric/fabric.h"
+#include "fabric/member_connections.h"
 #include "fabric/sim/nic.h"
 #include "fabric/sim/regions.h"
 #include "fabric/sim/scheduler.h"
@@ -76,9 +77,12 @@ struct ListeningPort {
   Process& process;
   std::string address;
   bool passive;
+  MemberKeys* member_keys = nullptr;  // of a passive one; null: connections are nobody's
   bool open = true;
   std::deque<std::shared_ptr<Endpoint>> backlog;  // connected, not accepted
   WaitList acceptors;
+  std::shared_ptr<MemberConnections> connections = std::make_shared<MemberConnections>();
+  uint64_t questions = 0;  // to member_keys, under way
 };
 
 class Network {
@@ -114,8 +118,7 @@ class Network {
   /// Notified whenever a process, host or path comes or goes.
   WaitList& changes() { return changes_; }
 
-  absl::StatusOr<std::shared_ptr<ListeningPort>> Listen(Process& process, const std::string& address,
-                                                        bool passive);
+  absl::StatusOr<std::shared_ptr<ListeningPort>> Listen(Process& process, const ListenOptions& options);
   void Close(ListeningPort& port);
   std::shared_ptr<ListeningPort> FindPort(const std::string& address) const;
   std::vector<std::string> AddressesOf(const Process& process) const;

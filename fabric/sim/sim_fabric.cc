@@ -1,7 +1,10 @@
 #include "fabric/sim/sim_fabric.h"
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
@@ -23,6 +26,19 @@ constexpr int64_t kConnectNs = 20'000;
 constexpr size_t kBacklogMax = 256;
 /// A thread that only asks whether an event is set lets the others run every so often.
 constexpr int64_t kSpinNs = 10'000;
+
+/// A member's connection to a passive listener: once its end there has failed, nothing takes effect any more.
+class ServedEndpoint final : public ServedEnd {
+ public:
+  explicit ServedEndpoint(std::weak_ptr<Endpoint> endpoint) : endpoint_(std::move(endpoint)) {}
+  bool Stop(bool /*kill*/) override {
+    if (const auto endpoint = endpoint_.lock()) endpoint->Fail(CompletionStatus::kFlushed, true);
+    return true;
+  }
+
+ private:
+  const std::weak_ptr<Endpoint> endpoint_;
+};
 
 class JoinedThread final : public Thread {
  public:
@@ -106,7 +122,7 @@ absl::StatusOr<std::unique_ptr<CompletionQueue>> SimFabric::CreateCompletionQueu
 
 absl::StatusOr<std::unique_ptr<Listener>> SimFabric::Listen(const ListenOptions& options) {
   NAM_RETURN_IF_ERROR(CheckAlive());
-  NAM_ASSIGN_OR_RETURN(auto port, network_.Listen(process_, options.address, options.passive));
+  NAM_ASSIGN_OR_RETURN(auto port, network_.Listen(process_, options));
   return std::make_unique<SimListener>(network_, std::move(port), in_place_);
 }
 
@@ -155,6 +171,70 @@ absl::StatusOr<std::shared_ptr<ListeningPort>> SimFabric::KnockAt(const std::str
   return port;
 }
 
+namespace {
+
+/// A question to the owner of a port, shared by the thread that asks and the one that connects.
+struct Question {
+  Question(Scheduler& scheduler, int64_t poll_ns, uint64_t id) : done(scheduler, poll_ns, id) {}
+  SimEvent done;
+  absl::StatusOr<std::vector<std::optional<MemberKey>>> keys = absl::UnavailableError("not asked");
+};
+
+// On a thread of the listener's process: a paused one admits nobody.
+void AskOwner(Scheduler& scheduler, const std::shared_ptr<ListeningPort>& port, MemberId member,
+              const std::shared_ptr<Question>& question) {
+  ++port->questions;
+  scheduler.Reap(port->process.detached);
+  port->process.detached.push_back(
+      scheduler.Start(port->process.id, "nam-admission", [&scheduler, port, member, question] {
+        const MemberId members[] = {member};
+        if (port->open) question->keys = port->member_keys->KeysOf(members);
+        question->done.Set();
+        --port->questions;
+        scheduler.Notify(port->acceptors);
+      }));
+}
+
+}  // namespace
+
+// The connection is registered first: fabric/member_connections.h.
+absl::StatusOr<SimFabric::Admitted> SimFabric::Introduce(const std::shared_ptr<ListeningPort>& port,
+                                                         const MemberCredentials& member, Deadline deadline) {
+  Admitted admitted;
+  if (port->member_keys == nullptr) return admitted;
+  if (member.id == MemberId()) {
+    admitted.rights = Access::kRead;
+    return admitted;
+  }
+  admitted.place = std::make_shared<MemberConnections::Place>(port->connections->Register(member.id));
+  std::optional<MemberKey> key = port->connections->KnownKey(member.id);
+  if (!key.has_value()) {
+    Scheduler& scheduler = network_.scheduler();
+    const auto question = std::make_shared<Question>(scheduler, network_.model().poll_ns, network_.NextId());
+    AskOwner(scheduler, port, member.id, question);
+    if (!question->done.Wait(deadline)) {
+      return absl::DeadlineExceededError(absl::StrFormat("%s did not answer in time", port->address));
+    }
+    if (!question->keys.ok()) {
+      return absl::UnavailableError(absl::StrFormat("%s cannot find out now whether member %d lives",
+                                                    port->address, member.id.value()));
+    }
+    key = question->keys->at(0);
+  }
+  MemberClaim claim{.id = member.id};
+  const uint64_t number = network_.NextId();
+  std::memcpy(claim.challenge.data(), &number, sizeof(number));
+  claim.answer = AnswerChallenge(member.key, claim.challenge);
+  if (!key.has_value() || !Proves(claim, *key)) {
+    return absl::PermissionDeniedError(
+        absl::StrFormat("%s knows no living member %d with this key", port->address, member.id.value()));
+  }
+  admitted.key = *key;
+  NAM_RETURN_IF_ERROR(CheckAlive());
+  if (!port->open) return absl::UnavailableError(absl::StrFormat("nobody listens at %s", port->address));
+  return admitted;
+}
+
 absl::StatusOr<std::unique_ptr<QueuePair>> SimFabric::Connect(const std::string& address,
                                                               CompletionQueue& completions,
                                                               const QueuePairOptions& options,
@@ -170,8 +250,16 @@ absl::StatusOr<std::unique_ptr<QueuePair>> SimFabric::Connect(const std::string&
         absl::StrFormat("\"%s\" is no address: simulated ones are HOST:PORT", address.substr(0, 100)));
   }
   NAM_ASSIGN_OR_RETURN(const auto port, KnockAt(address, deadline));
-  const auto here = Endpoint::Create(network_, process_, queue, options, address);
+  NAM_ASSIGN_OR_RETURN(const Admitted admitted, Introduce(port, options.member, deadline));
   const auto there = Endpoint::Create(network_, port->process, nullptr, {}, process_.host.name);
+  if (admitted.place != nullptr &&
+      !admitted.place->Serve(admitted.key, std::make_shared<ServedEndpoint>(there))) {
+    there->Fail(CompletionStatus::kFlushed, false);
+    return absl::PermissionDeniedError(
+        absl::StrFormat("%s: member %d was fenced meanwhile", address, options.member.id.value()));
+  }
+  there->Serve(admitted.rights, admitted.place);
+  const auto here = Endpoint::Create(network_, process_, queue, options, address);
   Endpoint::Connect(here, there, port->passive);
   port->process.unowned.emplace(there->id(), there);
   if (!port->passive) {

@@ -38,6 +38,14 @@ class SimFabric final : public Fabric {
  private:
   absl::Status CheckAlive() const;
   absl::Status AwaitPath(const std::string& address, Deadline deadline);
+  /// Who the other end serves: what it may do, and what it holds as long as it is there.
+  struct Admitted {
+    Access rights = Access::kAll;
+    std::shared_ptr<MemberConnections::Place> place;
+    MemberKey key{};
+  };
+  absl::StatusOr<Admitted> Introduce(const std::shared_ptr<ListeningPort>& port,
+                                     const MemberCredentials& member, Deadline deadline);
   absl::StatusOr<std::shared_ptr<ListeningPort>> KnockAt(const std::string& address, Deadline deadline);
 
   Network& network_;

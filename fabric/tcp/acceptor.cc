@@ -29,7 +29,8 @@ constexpr int kBacklog = 1024;
 constexpr int kAcceptsPerTurn = 16;
 constexpr uint64_t kStopId = 0;
 constexpr uint64_t kSocketId = 1;
-constexpr uint64_t kFirstArrivalId = 2;
+constexpr uint64_t kDecisionsId = 2;
+constexpr uint64_t kFirstArrivalId = 3;
 // Without file descriptors, accept fails until somebody closes one.
 constexpr int64_t kAcceptAgainNs = 100'000'000;
 
@@ -54,7 +55,7 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& ad
   std::string bound = v6 ? absl::StrFormat("[%s]:%d", endpoint.host, BoundPort(socket.get()))
                          : absl::StrFormat("%s:%d", endpoint.host, BoundPort(socket.get()));
   std::unique_ptr<Acceptor> acceptor(new Acceptor(std::move(socket), std::move(bound), options));
-  if (!acceptor->epoll_.valid() || !acceptor->stop_.valid()) {
+  if (!acceptor->epoll_.valid() || !acceptor->stop_.valid() || acceptor->decisions_->fd() < 0) {
     return absl::ResourceExhaustedError("no file descriptors left for a listener: raise `ulimit -n`");
   }
   return acceptor;
@@ -67,12 +68,15 @@ Acceptor::Acceptor(UniqueFd socket, std::string address, const AcceptorOptions& 
       address_(std::move(address)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       stop_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      decisions_(std::make_shared<Decisions>()),
       next_arrival_(kFirstArrivalId) {}
 
 void Acceptor::Start(Door& door) {
   door_ = &door;
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kStopId}};
   NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, stop_.get(), &event) == 0);
+  event.data.u64 = kDecisionsId;
+  NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, decisions_->fd(), &event) == 0);
   event.data.u64 = kSocketId;
   NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket_.get(), &event) == 0);
   thread_ = StartRealThread("nam-listen", [this] { Run(); });
@@ -97,8 +101,10 @@ void Acceptor::Run() {
       if (id == kStopId) return;
       if (id == kSocketId) {
         more = true;
+      } else if (id == kDecisionsId) {
+        TakeDecisions();
       } else if (const auto found = arrivals_.find(id); found != arrivals_.end()) {
-        if (Advance(found->second) == Step::kOver) arrivals_.erase(found);
+        if (Advance(id, found->second) == Step::kOver) arrivals_.erase(found);
       }
     }
     // Last, and a few at a time: however many come, those that are there go on.
@@ -146,24 +152,68 @@ void Acceptor::Admit(UniqueFd fd, uint64_t source) {
 void Acceptor::MakeRoom() {
   std::vector<uint64_t> ids, sources;
   for (const auto& [id, arrival] : arrivals_) {
-    if (arrival.welcome) continue;  // no stranger: its first bytes are on their way
+    if (arrival.welcome || arrival.asked) continue;  // no strangers
     ids.push_back(id);
     sources.push_back(arrival.source);
   }
   arrivals_.erase(ids.empty() ? arrivals_.begin()->first : ids[ChooseLeaver(sources, RandomBits())]);
 }
 
-Acceptor::Step Acceptor::Advance(Arrival& arrival) {
-  ServerHandshake& handshake = arrival.handshake;
-  if (!arrival.welcome) {
-    const ServerHandshake::Outcome outcome = handshake.Advance(options_.credentials);
-    if (outcome == ServerHandshake::Outcome::kAgain) return Step::kAgain;
-    if (outcome == ServerHandshake::Outcome::kClose) return Step::kOver;
-    arrival.verdict = door_->Judge(handshake.hello());
-    arrival.welcome = handshake.Conclude(options_.credentials.secret, arrival.verdict) &&
-                      arrival.verdict.status == HandshakeStatus::kOk;
-    if (!arrival.welcome) return Step::kOver;
+void Acceptor::WatchArrival(uint64_t id, Arrival& arrival, bool on) {
+  epoll_event event{.events = on ? EPOLLIN : 0u, .data = {.u64 = id}};
+  NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, arrival.handshake.fd(), &event) == 0);
+}
+
+Acceptor::Step Acceptor::Advance(uint64_t id, Arrival& arrival) {
+  if (arrival.asked) return Step::kOver;  // it does not wait for the answer
+  if (arrival.welcome) return TakeFirstBytes(arrival);
+  const ServerHandshake::Outcome outcome = arrival.handshake.Advance(options_.credentials);
+  if (outcome == ServerHandshake::Outcome::kAgain) return Step::kAgain;
+  if (outcome == ServerHandshake::Outcome::kClose) return Step::kOver;
+  arrival.verdict = door_->Judge(arrival.handshake.hello());
+  return Meet(id, arrival);
+}
+
+Acceptor::Step Acceptor::Meet(uint64_t id, Arrival& arrival) {
+  if (options_.admission == nullptr || arrival.verdict.status != HandshakeStatus::kOk)
+    return Welcome(arrival);
+  const MemberClaim claim = arrival.handshake.member(options_.credentials.secret);
+  if (claim.id == MemberId()) {
+    arrival.grant.rights = Access::kRead;
+    return Welcome(arrival);
   }
+  arrival.asked = true;
+  WatchArrival(id, arrival, false);
+  options_.admission->Ask(claim, [decisions = decisions_, id](Admission::Decision decision) {
+    decisions->Add(id, std::move(decision));
+  });
+  return Step::kAgain;
+}
+
+void Acceptor::TakeDecisions() {
+  for (Decisions::Decided& decided : decisions_->Take()) {
+    const auto found = arrivals_.find(decided.arrival);
+    if (found == arrivals_.end()) continue;  // gone meanwhile
+    Arrival& arrival = found->second;
+    Admission::Decision& decision = decided.decision;
+    if (decision.verdict == Verdict::kRefused) arrival.verdict.status = HandshakeStatus::kNoSuchMember;
+    if (decision.verdict == Verdict::kUnknown) arrival.verdict.status = HandshakeStatus::kMemberUnknown;
+    arrival.grant.place = std::move(decision.place);
+    arrival.grant.key = decision.key;
+    arrival.asked = false;
+    WatchArrival(decided.arrival, arrival, true);
+    if (Welcome(arrival) == Step::kOver) arrivals_.erase(found);
+  }
+}
+
+Acceptor::Step Acceptor::Welcome(Arrival& arrival) {
+  arrival.welcome = arrival.handshake.Conclude(options_.credentials.secret, arrival.verdict) &&
+                    arrival.verdict.status == HandshakeStatus::kOk;
+  return arrival.welcome ? TakeFirstBytes(arrival) : Step::kOver;
+}
+
+Acceptor::Step Acceptor::TakeFirstBytes(Arrival& arrival) {
+  ServerHandshake& handshake = arrival.handshake;
   if (arrival.received_bytes < arrival.first.size()) {
     iovec part{arrival.first.data() + arrival.received_bytes, arrival.first.size() - arrival.received_bytes};
     const IoResult received = ReceiveSome(handshake.fd(), {&part, 1});
@@ -172,7 +222,8 @@ Acceptor::Step Acceptor::Advance(Arrival& arrival) {
     if (arrival.received_bytes < arrival.first.size()) return Step::kAgain;
   }
   NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, handshake.fd(), nullptr) == 0);
-  door_->Admit(handshake.Take(options_.credentials, arrival.verdict), handshake.hello(), arrival.first);
+  door_->Admit(handshake.Take(options_.credentials, arrival.verdict), handshake.hello(),
+               std::move(arrival.grant), arrival.first);
   return Step::kOver;
 }
 

@@ -10,10 +10,20 @@
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
+#include "fabric/admission.h"
 #include "fabric/fabric.h"
+#include "fabric/member_connections.h"
+#include "fabric/tcp/decisions.h"
 #include "fabric/tcp/handshake.h"
 
 namespace nam::fabric::tcp {
+
+/// What an authenticated peer may do, and the place that it was registered at as a member's.
+struct Grant {
+  Access rights = Access::kAll;
+  MemberConnections::Place place;
+  MemberKey key{};
+};
 
 /// What a listener makes of those who come. Called by the acceptor's thread.
 class Door {
@@ -22,7 +32,7 @@ class Door {
   /// What a peer is told that knows the secret. All but kOk end its connection.
   virtual ServerVerdict Judge(const ClientHello& hello) = 0;
   /// It was told kOk, and has said `first`, which is AcceptorOptions::first_bytes long.
-  virtual void Admit(AuthenticatedSocket socket, const ClientHello& hello,
+  virtual void Admit(AuthenticatedSocket socket, const ClientHello& hello, Grant grant,
                      std::span<const std::byte> first) = 0;
   /// Closes what took too long after it was admitted; when the next will have.
   virtual int64_t Expire([[maybe_unused]] int64_t now_ns) { return INT64_MAX; }
@@ -32,11 +42,13 @@ struct AcceptorOptions {
   Credentials credentials;
   int64_t peer_timeout_us = 0;  // until a connection must be admitted
   size_t first_bytes = 0;       // that a peer sends when it is welcome
+  /// Null: connections are nobody's, and may do everything. Outlives the acceptor.
+  Admission* admission = nullptr;
 };
 
 /// Accepts and authenticates connections on a thread of its own, so that strangers cost nobody else anything:
 ///
-///     accepted ─▶ handshake ─▶ Judge ─kOk─▶ its first bytes ─▶ Admit
+///     accepted ─▶ handshake ─▶ Judge ─kOk─▶ [a member's: asked about] ─▶ its first bytes ─▶ Admit
 ///
 /// Bounded in number (fabric/strangers.h) and in time, which is counted from the start for all of it, however
 /// slowly a stranger talks. Out of descriptors, strangers give theirs back; only if there are none, accepting
@@ -60,7 +72,9 @@ class Acceptor {
     ServerHandshake handshake;
     const uint64_t source;  // its host
     ServerVerdict verdict;
+    bool asked = false;  // its member is asked about
     bool welcome = false;
+    Grant grant;
     std::vector<std::byte> first;
     size_t received_bytes = 0;  // of `first`
   };
@@ -72,7 +86,13 @@ class Acceptor {
   void Admit(UniqueFd fd, uint64_t source);
   /// Closes one of the arrivals.
   void MakeRoom();
-  Step Advance(Arrival& arrival);
+  Step Advance(uint64_t id, Arrival& arrival);
+  /// Of one that knows the secret.
+  Step Meet(uint64_t id, Arrival& arrival);
+  Step Welcome(Arrival& arrival);
+  Step TakeFirstBytes(Arrival& arrival);
+  void TakeDecisions();
+  void WatchArrival(uint64_t id, Arrival& arrival, bool on);
   /// Closes what took too long; when the next will have.
   int64_t Expire();
   void WatchSocket(bool on);
@@ -83,6 +103,7 @@ class Acceptor {
   const std::string address_;
   const UniqueFd epoll_;
   const UniqueFd stop_;
+  const std::shared_ptr<Decisions> decisions_;
   Door* door_ = nullptr;
 
   // Of the thread.

@@ -48,6 +48,14 @@ Mac ProveServer(const std::string& secret, const ClientHello& hello, const Serve
   return Sign(secret, transcript);
 }
 
+MemberChallenge ChallengeMember(const std::string& secret, const ClientHello& hello,
+                                const ServerChallenge& challenge) {
+  std::string transcript = "nam tcp member";
+  Append(transcript, hello);
+  Append(transcript, challenge);
+  return Sign(secret, transcript);
+}
+
 bool SameMac(const Mac& a, const Mac& b) {
   return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }

@@ -15,6 +15,9 @@ Mac Sign(const std::string& secret, const std::string& text);
 Mac ProveClient(const std::string& secret, const ClientHello& hello, const ServerChallenge& challenge);
 Mac ProveServer(const std::string& secret, const ClientHello& hello, const ServerChallenge& challenge,
                 const ServerVerdict& verdict);
+/// What the member that A names answers.
+MemberChallenge ChallengeMember(const std::string& secret, const ClientHello& hello,
+                                const ServerChallenge& challenge);
 /// In constant time.
 bool SameMac(const Mac& a, const Mac& b);
 

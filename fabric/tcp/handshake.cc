@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
@@ -70,16 +71,26 @@ absl::Status Refusal(HandshakeStatus status, const std::string& address, bool en
       return absl::UnavailableError(absl::StrFormat("%s gave up waiting for the second connection", address));
     case HandshakeStatus::kOtherEncryption:
       return OtherEncryption(address, encrypt);
+    case HandshakeStatus::kNoSuchMember:
+      return absl::PermissionDeniedError(absl::StrFormat(
+          "%s knows no living member with this id and key: the membership has ended", address));
+    case HandshakeStatus::kMemberUnknown:
+      return absl::UnavailableError(absl::StrFormat(
+          "%s cannot find out now whether this member lives: does it reach the catalog?", address));
   }
   return NotAFabric(address);
 }
 
 // ABORTED: the peer closed the connection before it was over.
-absl::StatusOr<AuthenticatedSocket> TryToConnect(const std::string& address, Role role, uint64_t token,
+absl::StatusOr<AuthenticatedSocket> TryToConnect(const std::string& address, const Introduction& introduction,
                                                  const Credentials& credentials, Deadline deadline) {
   const auto& [secret, encrypt] = credentials;
   NAM_ASSIGN_OR_RETURN(UniqueFd fd, ConnectTo(address, deadline));
-  ClientHello hello{.role = role, .encrypt = encrypt, .token = token};
+  const MemberCredentials& member = introduction.member;
+  ClientHello hello{.role = introduction.role,
+                    .encrypt = encrypt,
+                    .token = introduction.token,
+                    .member = member.id.value()};
   FillRandom(hello.nonce);
   NAM_RETURN_IF_ERROR(InHandshake(SendAll(fd.get(), BytesOf(hello), deadline), address));
 
@@ -90,7 +101,10 @@ absl::StatusOr<AuthenticatedSocket> TryToConnect(const std::string& address, Rol
   if (challenge->version != kProtocolVersion)
     return Refusal(HandshakeStatus::kWrongVersion, address, encrypt);
   NAM_RETURN_IF_ERROR(Refusal(challenge->status, address, encrypt));
-  const ClientProof proof{ProveClient(secret, hello, *challenge)};
+  ClientProof proof{.mac = ProveClient(secret, hello, *challenge)};
+  if (member.id != MemberId()) {
+    proof.member = AnswerChallenge(member.key, ChallengeMember(secret, hello, *challenge));
+  }
   NAM_RETURN_IF_ERROR(InHandshake(SendAll(fd.get(), BytesOf(proof), deadline), address));
 
   std::array<std::byte, sizeof(ServerProof)> answer_bytes;
@@ -108,13 +122,13 @@ absl::StatusOr<AuthenticatedSocket> TryToConnect(const std::string& address, Rol
 
 }  // namespace
 
-absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& address, Role role,
-                                                         uint64_t token, const Credentials& credentials,
-                                                         Deadline deadline) {
+absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& address,
+                                                         const Introduction& introduction,
+                                                         const Credentials& credentials, Deadline deadline) {
   // A crowd of strangers may have pushed this one out (fabric/strangers.h).
   for (int i = 0; i < kTriesMax; ++i) {
     if (i > 0) RealClock().SleepUntil({std::min(deadline.ns, RealClock().After(kPauseUs << i).ns)});
-    auto socket = TryToConnect(address, role, token, credentials, deadline);
+    auto socket = TryToConnect(address, introduction, credentials, deadline);
     if (!absl::IsAborted(socket.status())) return socket;
   }
   return absl::UnavailableError(absl::StrFormat(
@@ -132,16 +146,16 @@ ServerHandshake::Outcome ServerHandshake::Advance(const Credentials& credentials
   input_bytes_ = 0;
   if (!hello_received_) return AnswerHello(credentials.encrypt);
 
-  ClientProof proof;
-  std::memcpy(&proof, input_.data(), sizeof(proof));
-  if (SameMac(proof.mac, ProveClient(credentials.secret, hello_, challenge_))) return Outcome::kAuthenticated;
+  std::memcpy(&proof_, input_.data(), sizeof(proof_));
+  if (SameMac(proof_.mac, ProveClient(credentials.secret, hello_, challenge_)))
+    return Outcome::kAuthenticated;
   // No proof of ours for one who could not give his.
   SendFrame(fd_.get(), ServerProof{.verdict = {.status = HandshakeStatus::kWrongSecret}});
   return Outcome::kClose;
 }
 
 ServerHandshake::Outcome ServerHandshake::AnswerHello(bool encrypt) {
-  const auto hello = DecodeClientHello(input_);
+  const auto hello = DecodeClientHello(std::span(input_).first<sizeof(ClientHello)>());
   if (!hello) return Outcome::kClose;
   hello_ = *hello;
   hello_received_ = true;
@@ -150,6 +164,10 @@ ServerHandshake::Outcome ServerHandshake::AnswerHello(bool encrypt) {
   FillRandom(challenge_.nonce);
   if (!SendFrame(fd_.get(), challenge_)) return Outcome::kClose;
   return challenge_.status == HandshakeStatus::kOk ? Outcome::kAgain : Outcome::kClose;
+}
+
+MemberClaim ServerHandshake::member(const std::string& secret) const {
+  return {MemberId(hello_.member), ChallengeMember(secret, hello_, challenge_), proof_.member};
 }
 
 bool ServerHandshake::Conclude(const std::string& secret, const ServerVerdict& verdict) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -25,11 +27,18 @@ struct AuthenticatedSocket {
   uint64_t token = 0;
 };
 
-/// The connecting side. UNAVAILABLE, UNAUTHENTICATED, FAILED_PRECONDITION (another version, or only one side
-/// encrypts) or DEADLINE_EXCEEDED.
-absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& address, Role role,
-                                                         uint64_t token, const Credentials& credentials,
-                                                         Deadline deadline);
+/// What a connecting side says of itself.
+struct Introduction {
+  Role role = Role::kForward;
+  uint64_t token = 0;
+  MemberCredentials member;
+};
+
+/// The connecting side. UNAVAILABLE, UNAUTHENTICATED, PERMISSION_DENIED (no such member lives),
+/// FAILED_PRECONDITION (another version, or only one side encrypts) or DEADLINE_EXCEEDED.
+absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& address,
+                                                         const Introduction& introduction,
+                                                         const Credentials& credentials, Deadline deadline);
 
 /// The accepting side of one connection, as far as it has come. Never blocks; the listener's thread
 /// calls Advance when there is input, and closes what takes too long.
@@ -51,6 +60,8 @@ class ServerHandshake {
   /// Once it is concluded.
   AuthenticatedSocket Take(const Credentials& credentials, const ServerVerdict& verdict);
   const ClientHello& hello() const { return hello_; }
+  /// Once it is authenticated; id 0: it names no member.
+  MemberClaim member(const std::string& secret) const;
   int64_t deadline_ns() const { return deadline_ns_; }
 
  private:
@@ -59,10 +70,11 @@ class ServerHandshake {
   UniqueFd fd_;
   const int64_t deadline_ns_;
   bool hello_received_ = false;
-  std::array<std::byte, sizeof(ClientHello)> input_;
+  std::array<std::byte, std::max(sizeof(ClientHello), sizeof(ClientProof))> input_;
   size_t input_bytes_ = 0;
   ClientHello hello_;
   ServerChallenge challenge_;
+  ClientProof proof_;
 };
 
 }  // namespace nam::fabric::tcp

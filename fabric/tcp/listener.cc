@@ -15,17 +15,45 @@
 #include "fabric/tcp/socket.h"
 
 namespace nam::fabric::tcp {
+namespace {
+
+/// A member's connection, on its NIC thread. When Remove returns the thread does nothing for it any more,
+/// also if the peer's WRITE has come by half.
+class ServedOnNic final : public ServedEnd {
+ public:
+  ServedOnNic(NicThread& nic, uint64_t id) : nic_(nic), id_(id) {}
+  bool Stop(bool /*kill*/) override {
+    nic_.Remove(id_, CompletionStatus::kFlushed);
+    return true;
+  }
+
+ private:
+  NicThread& nic_;
+  const uint64_t id_;
+};
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> TcpListener::Create(std::shared_ptr<Core> core,
                                                               const ListenOptions& options) {
-  NAM_ASSIGN_OR_RETURN(
-      auto acceptor, Acceptor::Listen(options.address, {.credentials = core->credentials(),
-                                                        .peer_timeout_us = core->options().peer_timeout_us}));
-  return std::unique_ptr<Listener>(new TcpListener(std::move(core), options.passive, std::move(acceptor)));
+  std::unique_ptr<Admission> admission;
+  if (options.passive && options.member_keys != nullptr) {
+    admission = std::make_unique<Admission>(*options.member_keys);
+  }
+  NAM_ASSIGN_OR_RETURN(auto acceptor,
+                       Acceptor::Listen(options.address, {.credentials = core->credentials(),
+                                                          .peer_timeout_us = core->options().peer_timeout_us,
+                                                          .admission = admission.get()}));
+  return std::unique_ptr<Listener>(
+      new TcpListener(std::move(core), options.passive, std::move(admission), std::move(acceptor)));
 }
 
-TcpListener::TcpListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<Acceptor> acceptor)
-    : core_(std::move(core)), passive_(passive), acceptor_(std::move(acceptor)) {
+TcpListener::TcpListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<Admission> admission,
+                         std::unique_ptr<Acceptor> acceptor)
+    : core_(std::move(core)),
+      passive_(passive),
+      admission_(std::move(admission)),
+      acceptor_(std::move(acceptor)) {
   acceptor_->Start(*this);
 }
 
@@ -40,11 +68,31 @@ ServerVerdict TcpListener::Judge(const ClientHello& hello) {
   return verdict;
 }
 
-void TcpListener::Admit(AuthenticatedSocket socket, const ClientHello& hello,
+bool TcpListener::Fence(MemberId member, bool kill) {
+  return admission_ == nullptr || admission_->connections().Fence(member, kill);
+}
+
+std::vector<MemberId> TcpListener::Members() {
+  return admission_ == nullptr ? std::vector<MemberId>() : admission_->connections().Members();
+}
+
+void TcpListener::Serve(Stream stream, Grant grant) {
+  NicThread& nic = core_->AssignNic();
+  const uint64_t id = core_->NextId();
+  if (admission_ == nullptr || grant.rights == Access::kRead) {
+    nic.Add(id, std::move(stream), {.rights = grant.rights});
+    return;
+  }
+  const auto place = std::make_shared<MemberConnections::Place>(std::move(grant.place));
+  place->Serve(grant.key, std::make_shared<ServedOnNic>(nic, id),
+               [&] { nic.Add(id, std::move(stream), {.rights = grant.rights, .held = place}); });
+}
+
+void TcpListener::Admit(AuthenticatedSocket socket, const ClientHello& hello, Grant grant,
                         std::span<const std::byte> /*first*/) {
   Stream stream(std::move(socket.fd), socket.keys, Stream::Side::kServer);
   if (passive_) {
-    core_->AssignNic().Add(core_->NextId(), std::move(stream), nullptr);
+    Serve(std::move(stream), std::move(grant));
   } else if (hello.role == Role::kForward) {
     const int64_t deadline_ns = RealClock().After(core_->options().peer_timeout_us).ns;
     unpaired_[socket.token] = {std::move(stream), deadline_ns};

@@ -6,8 +6,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
+#include "fabric/admission.h"
 #include "fabric/fabric.h"
 #include "fabric/tcp/acceptor.h"
 #include "fabric/tcp/core.h"
@@ -31,6 +33,8 @@ class TcpListener final : public Listener, private Door {
   absl::StatusOr<std::unique_ptr<QueuePair>> Accept(CompletionQueue& completions,
                                                     const QueuePairOptions& options,
                                                     Deadline deadline) override;
+  bool Fence(MemberId member, bool kill) override;
+  std::vector<MemberId> Members() override;
 
  private:
   struct Unpaired {
@@ -42,16 +46,20 @@ class TcpListener final : public Listener, private Door {
     Stream reverse;  // ours
   };
 
-  TcpListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<Acceptor> acceptor);
+  TcpListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<Admission> admission,
+              std::unique_ptr<Acceptor> acceptor);
   ServerVerdict Judge(const ClientHello& hello) override;
-  void Admit(AuthenticatedSocket socket, const ClientHello& hello, std::span<const std::byte> first) override;
+  void Admit(AuthenticatedSocket socket, const ClientHello& hello, Grant grant,
+             std::span<const std::byte> first) override;
+  void Serve(Stream stream, Grant grant);
   int64_t Expire(int64_t now_ns) override;
 
   const std::shared_ptr<Core> core_;
   const bool passive_;
   std::map<uint64_t, Unpaired> unpaired_;  // by token; of the acceptor's thread
   WaitingRoom<Waiting> waiting_;
-  const std::unique_ptr<Acceptor> acceptor_;  // last: its thread uses everything above
+  const std::unique_ptr<Admission> admission_;  // null: passive_ without MemberKeys, or not passive
+  const std::unique_ptr<Acceptor> acceptor_;    // last: its thread uses everything above
 };
 
 }  // namespace nam::fabric::tcp

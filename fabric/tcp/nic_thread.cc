@@ -87,12 +87,13 @@ bool NicThread::EnqueueAndWait(std::function<void()> command) {
   return true;
 }
 
-bool NicThread::Add(uint64_t id, Stream stream, std::shared_ptr<ReceiveQueue> receives) {
+bool NicThread::Add(uint64_t id, Stream stream, Terms terms) {
   // std::function must be copyable, so the connection travels shared.
-  auto connection = std::make_shared<std::unique_ptr<ServedConnection>>(
-      std::make_unique<ServedConnection>(std::move(stream), regions_, std::move(receives)));
-  return Enqueue([this, id, connection] {
+  auto connection = std::make_shared<std::unique_ptr<ServedConnection>>(std::make_unique<ServedConnection>(
+      std::move(stream), regions_, std::move(terms.receives), terms.rights));
+  return Enqueue([this, id, connection, held = std::move(terms.held)] {
     Served& served = served_[id];
+    served.held = held;
     served.connection = std::move(*connection);
     served.last_progress_ns = RealClock().NowNs();
     epoll_event event{.events = EPOLLIN, .data = {.u64 = id}};

@@ -24,8 +24,13 @@ class NicThread {
   NicThread(const Regions& regions, int64_t peer_timeout_us, int index);
   ~NicThread();
 
+  struct Terms {
+    std::shared_ptr<ReceiveQueue> receives;  // null for connections of a passive listener
+    Access rights = Access::kAll;
+    std::shared_ptr<void> held;  // until the connection is closed
+  };
   /// `id` is unique in the process and not 0. False when the thread has stopped.
-  bool Add(uint64_t id, Stream stream, std::shared_ptr<ReceiveQueue> receives);
+  bool Add(uint64_t id, Stream stream, Terms terms);
   /// A receive was posted that the connection waits for.
   void Resume(uint64_t id);
   /// Returns when the connection is closed and its receives are not touched any more; the one being
@@ -38,6 +43,7 @@ class NicThread {
 
  private:
   struct Served {
+    std::shared_ptr<void> held;
     std::unique_ptr<ServedConnection> connection;
     uint32_t interest = 0;
     uint64_t bytes_moved = 0;  // when last looked at

@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpQueuePair::Create(std::shared_ptr<
     NicThread& nic = pair->core_->AssignNic();
     pair->nic_ = &nic;
     pair->receives_->SetResume([&nic, id = pair->id_] { nic.Resume(id); });
-    if (!nic.Add(pair->id_, std::move(served), pair->receives_)) {
+    if (!nic.Add(pair->id_, std::move(served), {.receives = pair->receives_})) {
       return absl::FailedPreconditionError("the fabric is being destroyed");
     }
   }

@@ -18,10 +18,11 @@ constexpr uint64_t kTurnBytes = 1u << 20;
 }  // namespace
 
 ServedConnection::ServedConnection(Stream stream, const Regions& regions,
-                                   std::shared_ptr<ReceiveQueue> receives)
+                                   std::shared_ptr<ReceiveQueue> receives, Access rights)
     : stream_(std::move(stream)),
       regions_(regions),
       receives_(std::move(receives)),
+      rights_(rights),
       input_(std::make_unique_for_overwrite<std::byte[]>(kInputBytes)),
       output_(std::make_unique_for_overwrite<std::byte[]>(kOutputBytes)) {}
 
@@ -102,20 +103,24 @@ std::optional<ServedConnection::Want> ServedConnection::BeginRequest() {
   return std::nullopt;
 }
 
+CompletionStatus ServedConnection::Resolve(uint32_t bytes, Access wanted) {
+  if (!Allows(rights_, wanted)) return CompletionStatus::kRemoteAccessError;
+  return regions_.Resolve({{request_.rkey}, request_.offset}, bytes, wanted, at_);
+}
+
 void ServedConnection::BeginTransfer() {
-  const RemoteAddress address{{request_.rkey}, request_.offset};
   CompletionStatus status = CompletionStatus::kOk;
   left_ = request_.bytes;
   switch (request_.opcode) {
     case Opcode::kRead:
-      status = regions_.Resolve(address, request_.bytes, Access::kRead, at_);
+      status = Resolve(request_.bytes, Access::kRead);
       if (status == CompletionStatus::kOk) {
         Reply(CompletionStatus::kOk, request_.bytes);
         step_ = Step::kReadReply;
       }
       break;
     case Opcode::kWrite:
-      status = regions_.Resolve(address, request_.bytes, Access::kWrite, at_);
+      status = Resolve(request_.bytes, Access::kWrite);
       step_ = Step::kPayload;
       break;
     case Opcode::kWriteWithImmediate:
@@ -123,7 +128,7 @@ void ServedConnection::BeginTransfer() {
       // Nobody posts receives on a passive connection: the message would wait for ever.
       if (receives_ == nullptr) {
         if (request_.opcode == Opcode::kWriteWithImmediate) {
-          status = regions_.Resolve(address, request_.bytes, Access::kWrite, at_);
+          status = Resolve(request_.bytes, Access::kWrite);
         }
         if (status == CompletionStatus::kOk) status = CompletionStatus::kRemoteInvalidRequest;
       }
@@ -131,7 +136,7 @@ void ServedConnection::BeginTransfer() {
       break;
     case Opcode::kCompareAndSwap:
     case Opcode::kFetchAdd:
-      status = regions_.Resolve(address, sizeof(uint64_t), Access::kAtomic, at_);
+      status = Resolve(sizeof(uint64_t), Access::kAtomic);
       if (status == CompletionStatus::kOk) ExecuteAtomic(at_);
       break;
     case Opcode::kReceive:
@@ -153,11 +158,10 @@ void ServedConnection::ExecuteAtomic(std::byte* word) {
 }
 
 std::optional<ServedConnection::Want> ServedConnection::Match() {
-  const RemoteAddress address{{request_.rkey}, request_.offset};
   const bool write = request_.opcode == Opcode::kWriteWithImmediate;
   // Asked again whenever the wait ends: the region may have gone meanwhile.
   if (write) {
-    const CompletionStatus status = regions_.Resolve(address, request_.bytes, Access::kWrite, at_);
+    const CompletionStatus status = Resolve(request_.bytes, Access::kWrite);
     if (status != CompletionStatus::kOk) {
       Fail(status);
       return std::nullopt;

@@ -28,8 +28,9 @@ class ServedConnection {
  public:
   enum class Want { kInput, kOutput, kReceive, kTurn, kClose };
 
-  /// `receives` is null for connections of a passive listener.
-  ServedConnection(Stream stream, const Regions& regions, std::shared_ptr<ReceiveQueue> receives);
+  /// `receives` is null for connections of a passive listener. `rights`: the most that the peer may do.
+  ServedConnection(Stream stream, const Regions& regions, std::shared_ptr<ReceiveQueue> receives,
+                   Access rights);
 
   /// kTurn: there is more to do, but others come first.
   Want Serve();
@@ -66,6 +67,8 @@ class ServedConnection {
   std::optional<Want> CopyReadReply();
 
   void BeginTransfer();
+  /// Regions::Resolve with the connection's rights.
+  CompletionStatus Resolve(uint32_t bytes, Access wanted);
   void ExecuteAtomic(std::byte* word);
   void FinishPayload();
   void Reply(CompletionStatus status, uint64_t value);
@@ -74,6 +77,7 @@ class ServedConnection {
   Stream stream_;
   const Regions& regions_;
   const std::shared_ptr<ReceiveQueue> receives_;
+  const Access rights_;
   Want want_ = Want::kInput;
 
   Step step_ = Step::kHeader;

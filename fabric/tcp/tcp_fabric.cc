@@ -132,12 +132,14 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpFabric::Connect(const std::string&
   NAM_RETURN_IF_ERROR(queue->CheckRoom(options));
   const FabricOptions& fabric = core_->options();
   NAM_ASSIGN_OR_RETURN(AuthenticatedSocket forward,
-                       ConnectAuthenticated(address, Role::kForward, 0, core_->credentials(), deadline));
+                       ConnectAuthenticated(address, {.role = Role::kForward, .member = options.member},
+                                            core_->credentials(), deadline));
   ConfigurePeerSocket(forward.fd.get(), fabric.peer_timeout_us);
   AuthenticatedSocket reverse;
   if (forward.mode == ListenMode::kPaired) {
-    NAM_ASSIGN_OR_RETURN(reverse, ConnectAuthenticated(address, Role::kReverse, forward.token,
-                                                       core_->credentials(), deadline));
+    NAM_ASSIGN_OR_RETURN(reverse,
+                         ConnectAuthenticated(address, {.role = Role::kReverse, .token = forward.token},
+                                              core_->credentials(), deadline));
     ConfigurePeerSocket(reverse.fd.get(), fabric.peer_timeout_us);
   }
   return TcpQueuePair::Create(core_, *queue, options,

@@ -56,7 +56,7 @@ std::optional<ClientHello> DecodeClientHello(std::span<const std::byte, sizeof(C
   if (role != static_cast<uint8_t>(Role::kForward) && role != static_cast<uint8_t>(Role::kReverse))
     return std::nullopt;
   const auto hello = Load<ClientHello>(bytes);
-  if (hello.magic != kHandshakeMagic || hello.encrypt > 1) return std::nullopt;
+  if (hello.magic != kHandshakeMagic || hello.encrypt > 1 || hello.zero != 0) return std::nullopt;
   return hello;
 }
 

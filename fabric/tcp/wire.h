@@ -24,10 +24,13 @@
 ///
 /// Every connection begins with a handshake; nothing else is read before it has succeeded:
 ///
-///     A ── ClientHello (magic, version, role, encrypt, token, nonce) ────▶ B
-///     A ◀─ ServerChallenge (magic, version, status, nonce) ─────────────── B
-///     A ── ClientProof (HMAC of the above under the secret) ─────────────▶ B  checks A
-///     A ◀─ ServerProof (status, mode, token, HMAC of everything above) ─── B  A checks B
+///     A ── ClientHello (magic, version, role, encrypt, token, member, nonce) ▶ B
+///     A ◀─ ServerChallenge (magic, version, status, nonce) ─────────────────── B
+///     A ── ClientProof (HMAC of the above under the secret; member's answer) ▶ B  checks A, and the member
+///     A ◀─ ServerProof (status, mode, token, HMAC of everything above) ─────── B  A checks B
+///
+/// The member's answer is for the challenge ChallengeMember (authentication.h); without a member it is zeros.
+/// B may take its time over the last step, to find out about the member.
 ///
 /// The token that B gives with the forward connection names its reverse connection. The proofs have
 /// different labels, so neither can be reflected. Both sides encrypt, or neither does; if they differ B says
@@ -54,7 +57,7 @@ namespace nam::fabric::tcp {
 static_assert(std::endian::native == std::endian::little, "headers are used in place");
 
 inline constexpr uint32_t kHandshakeMagic = 0x544d414e;  // "NAMT"
-inline constexpr uint16_t kProtocolVersion = 2;
+inline constexpr uint16_t kProtocolVersion = 3;
 inline constexpr size_t kNonceBytes = 32;
 inline constexpr size_t kMacBytes = 32;
 
@@ -70,8 +73,10 @@ enum class HandshakeStatus : uint8_t {
   kBusy = 3,
   kUnknownToken = 4,
   kOtherEncryption = 5,  // one side encrypts, the other does not
+  kNoSuchMember = 6,     // no member with this id and this key lives
+  kMemberUnknown = 7,    // whether it lives cannot be found out now
 };
-inline constexpr HandshakeStatus kLastHandshakeStatus = HandshakeStatus::kOtherEncryption;
+inline constexpr HandshakeStatus kLastHandshakeStatus = HandshakeStatus::kMemberUnknown;
 
 struct ClientHello {
   uint32_t magic = kHandshakeMagic;
@@ -79,9 +84,11 @@ struct ClientHello {
   Role role = Role::kForward;
   uint8_t encrypt = 0;  // 1: what follows the handshake is encrypted
   uint64_t token = 0;
+  uint32_t member = 0;
+  uint32_t zero = 0;
   Nonce nonce{};
 };
-static_assert(sizeof(ClientHello) == 48 && offsetof(ClientHello, nonce) == 16);
+static_assert(sizeof(ClientHello) == 56 && offsetof(ClientHello, nonce) == 24);
 
 struct ServerChallenge {
   uint32_t magic = kHandshakeMagic;
@@ -94,8 +101,9 @@ static_assert(sizeof(ServerChallenge) == 40 && offsetof(ServerChallenge, nonce) 
 
 struct ClientProof {
   Mac mac{};
+  MemberAnswer member{};
 };
-static_assert(sizeof(ClientProof) == 32);
+static_assert(sizeof(ClientProof) == 64);
 
 struct ServerVerdict {
   HandshakeStatus status = HandshakeStatus::kOk;

@@ -16,8 +16,6 @@
 namespace nam::fabric::verbs {
 namespace {
 
-constexpr int kAccess =
-    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 /// READs and atomics in flight that an end answers; NICs have 16 to 128.
 constexpr int kReadsMax = 64;
 /// 7 means for ever: a SEND waits as long as its peer has no receive posted, and in rxe also a request waits
@@ -29,6 +27,14 @@ constexpr uint8_t kReceiverNotReadyTimer = 12;  // 0.64 ms
 template <typename T>
 std::span<const std::byte, sizeof(T)> BytesOf(const T& object) {
   return std::span<const std::byte, sizeof(T)>(reinterpret_cast<const std::byte*>(&object), sizeof(T));
+}
+
+unsigned NicAccess(Access rights) {
+  unsigned access = IBV_ACCESS_LOCAL_WRITE;
+  if (Allows(rights, Access::kRead)) access |= IBV_ACCESS_REMOTE_READ;
+  if (Allows(rights, Access::kWrite)) access |= IBV_ACCESS_REMOTE_WRITE;
+  if (Allows(rights, Access::kAtomic)) access |= IBV_ACCESS_REMOTE_ATOMIC;
+  return access;
 }
 
 /// The exponent of 4.096 µs such that all tries together take at most the peer timeout, but more than half.
@@ -91,8 +97,8 @@ ibv_mtu PathMtu(const Core& core, const Offer& peer) {
   return std::min(core.device().mtu(), static_cast<ibv_mtu>(peer.mtu));
 }
 
-absl::StatusOr<NewQueuePair> CreateQueuePair(const Core& core, ibv_cq* completions,
-                                             const QueueDepths& depths) {
+absl::StatusOr<NewQueuePair> CreateQueuePair(const Core& core, ibv_cq* completions, const QueueDepths& depths,
+                                             Access rights) {
   const Device& device = core.device();
   ibv_qp_init_attr initial{};
   initial.qp_type = IBV_QPT_RC;
@@ -119,7 +125,7 @@ absl::StatusOr<NewQueuePair> CreateQueuePair(const Core& core, ibv_cq* completio
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
   attributes.port_num = device.port();
-  attributes.qp_access_flags = kAccess;
+  attributes.qp_access_flags = NicAccess(rights);
   const int error = ibv_modify_qp(queue_pair.handle.get(), &attributes,
                                   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (error != 0) return StateError(core, queue_pair, "INIT", "any peer", error);

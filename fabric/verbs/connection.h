@@ -27,8 +27,9 @@ struct NewQueuePair {
   Offer offer;
   uint32_t inline_bytes = 0;
 };
-absl::StatusOr<NewQueuePair> CreateQueuePair(const Core& core, ibv_cq* completions,
-                                             const QueueDepths& depths);
+/// `rights`: the most that the peer may do, whatever its keys allow.
+absl::StatusOr<NewQueuePair> CreateQueuePair(const Core& core, ibv_cq* completions, const QueueDepths& depths,
+                                             Access rights = Access::kAll);
 
 /// From INIT to RTS with the peer's queue pair.
 absl::Status BringUp(const Core& core, const NewQueuePair& queue_pair, const Offer& peer,

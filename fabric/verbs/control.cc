@@ -27,8 +27,13 @@ void MoveToError(ibv_qp* queue_pair) {
 ControlChannel::ControlChannel(UniqueFd fd, const Registry& registry, ibv_qp* queue_pair)
     : fd_(std::move(fd)), registry_(registry), queue_pair_(queue_pair) {}
 
-ControlChannel::ControlChannel(UniqueFd fd, const Registry& registry, QueuePairHandle served)
-    : fd_(std::move(fd)), registry_(registry), queue_pair_(served.get()), served_(std::move(served)) {}
+ControlChannel::ControlChannel(UniqueFd fd, const Registry& registry, QueuePairHandle served,
+                               std::shared_ptr<void> held)
+    : held_(std::move(held)),
+      fd_(std::move(fd)),
+      registry_(registry),
+      queue_pair_(served.get()),
+      served_(std::move(served)) {}
 
 ControlChannel::~ControlChannel() {
   shutdown(fd_.get(), SHUT_RDWR);
@@ -161,6 +166,19 @@ void ControlChannel::EndServed() {
   served_.reset();
 }
 
+void ControlChannel::Release() {
+  EndServed();
+  held_.reset();
+}
+
+void ControlChannel::Fence() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (queue_pair_ != nullptr) MoveToError(queue_pair_);
+  }
+  EndServed();
+}
+
 ControlThread::ControlThread()
     : epoll_(epoll_create1(EPOLL_CLOEXEC)), stop_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   NAM_CHECK(epoll_.valid() && stop_.valid(), "no file descriptors left: raise `ulimit -n`");
@@ -183,7 +201,10 @@ void ControlThread::Stop() {
     stopped_ = true;
     channels.swap(channels_);
   }
-  for (const auto& [fd, channel] : channels) channel->OnLost(CompletionStatus::kPeerLost);
+  for (const auto& [fd, channel] : channels) {
+    channel->OnLost(CompletionStatus::kPeerLost);
+    channel->Release();
+  }
 }
 
 absl::Status ControlThread::Add(std::shared_ptr<ControlChannel> channel) {
@@ -227,6 +248,7 @@ void ControlThread::OnEvent(int fd) {
   if (channel == nullptr || channel->OnInput()) return;
   channel->OnLost(CompletionStatus::kPeerLost);
   Remove(*channel);
+  channel->Release();
 }
 
 }  // namespace nam::fabric::verbs

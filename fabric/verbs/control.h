@@ -25,7 +25,8 @@ namespace nam::fabric::verbs {
 class ControlChannel {
  public:
   ControlChannel(UniqueFd fd, const Registry& registry, ibv_qp* queue_pair);
-  ControlChannel(UniqueFd fd, const Registry& registry, QueuePairHandle served);
+  /// `held`: until Release.
+  ControlChannel(UniqueFd fd, const Registry& registry, QueuePairHandle served, std::shared_ptr<void> held);
   ~ControlChannel();
 
   // -- The queue pair's thread: one question at a time ------------------------
@@ -42,6 +43,9 @@ class ControlChannel {
   void TellEnded(CompletionStatus status);
   /// Afterwards the queue pair is not touched, and the peer is told.
   void Close();
+  /// A passive end: its queue pair goes, and nothing of the peer takes effect any more. The peer finds out by
+  /// its own NIC, and may still ask here whether that is so. Any thread.
+  void Fence();
 
   /// The queue pair was moved to the error state, because the peer is gone or its end has failed.
   bool lost() const { return lost_.load(std::memory_order_acquire); }
@@ -53,6 +57,8 @@ class ControlChannel {
   /// False: the connection is over.
   bool OnInput();
   void OnLost(CompletionStatus reason);
+  /// The connection is over: a passive end destroys its queue pair and lets go of what it holds.
+  void Release();
 
  private:
   bool Handle(const Frame& frame);
@@ -63,6 +69,7 @@ class ControlChannel {
   Frame DescribeRegion(uint32_t key) const;
   Frame DescribeState();
 
+  std::shared_ptr<void> held_;  // of who releases: the control thread, or the listener before that has it
   const UniqueFd fd_;
   const Registry& registry_;
   std::atomic<bool> lost_{false};

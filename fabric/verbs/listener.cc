@@ -14,21 +14,53 @@
 #include "fabric/verbs/queue_pair.h"
 
 namespace nam::fabric::verbs {
+namespace {
+
+class ServedByNic final : public ServedEnd {
+ public:
+  explicit ServedByNic(std::shared_ptr<ControlChannel> channel) : channel_(std::move(channel)) {}
+  bool Stop(bool /*kill*/) override {
+    channel_->Fence();
+    return true;
+  }
+
+ private:
+  const std::shared_ptr<ControlChannel> channel_;
+};
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> VerbsListener::Create(std::shared_ptr<Core> core,
                                                                 const ListenOptions& options) {
+  std::unique_ptr<Admission> admission;
+  if (options.passive && options.member_keys != nullptr) {
+    admission = std::make_unique<Admission>(*options.member_keys);
+  }
   NAM_ASSIGN_OR_RETURN(
       auto acceptor,
       tcp::Acceptor::Listen(options.address, {.credentials = {.secret = core->options().secret},
                                               .peer_timeout_us = core->options().peer_timeout_us,
-                                              .first_bytes = sizeof(Offer)}));
-  return std::unique_ptr<Listener>(new VerbsListener(std::move(core), options.passive, std::move(acceptor)));
+                                              .first_bytes = sizeof(Offer),
+                                              .admission = admission.get()}));
+  return std::unique_ptr<Listener>(
+      new VerbsListener(std::move(core), options.passive, std::move(admission), std::move(acceptor)));
 }
 
-VerbsListener::VerbsListener(std::shared_ptr<Core> core, bool passive,
+VerbsListener::VerbsListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<Admission> admission,
                              std::unique_ptr<tcp::Acceptor> acceptor)
-    : core_(std::move(core)), passive_(passive), acceptor_(std::move(acceptor)) {
+    : core_(std::move(core)),
+      passive_(passive),
+      admission_(std::move(admission)),
+      acceptor_(std::move(acceptor)) {
   acceptor_->Start(*this);
+}
+
+bool VerbsListener::Fence(MemberId member, bool kill) {
+  return admission_ == nullptr || admission_->connections().Fence(member, kill);
+}
+
+std::vector<MemberId> VerbsListener::Members() {
+  return admission_ == nullptr ? std::vector<MemberId>() : admission_->connections().Members();
 }
 
 tcp::ServerVerdict VerbsListener::Judge(const tcp::ClientHello& /*hello*/) {
@@ -38,23 +70,24 @@ tcp::ServerVerdict VerbsListener::Judge(const tcp::ClientHello& /*hello*/) {
 }
 
 void VerbsListener::Admit(tcp::AuthenticatedSocket authenticated, const tcp::ClientHello& /*hello*/,
-                          std::span<const std::byte> first) {
+                          tcp::Grant grant, std::span<const std::byte> first) {
   UniqueFd socket = std::move(authenticated.fd);
   const auto offer = DecodeOffer(first.first<sizeof(Offer)>());
   if (!offer || offer->refused != 0) return;
   std::string peer = tcp::PeerName(socket.get());
   if (passive_) {
     // A peer that cannot be served learns it by the refusal, and tries elsewhere or again.
-    (void)Serve(std::move(socket), *offer, peer);
+    (void)Serve(std::move(socket), *offer, std::move(grant), peer);
   } else if (waiting_.size() < waiting_.kMax) {
     waiting_.Add({std::move(socket), *offer, std::move(peer)});
   }
 }
 
-absl::Status VerbsListener::Serve(UniqueFd socket, const Offer& offer, const std::string& peer) {
+absl::Status VerbsListener::Serve(UniqueFd socket, const Offer& offer, tcp::Grant grant,
+                                  const std::string& peer) {
   const int fd = socket.get();
   const Deadline soon = RealClock().After(core_->options().peer_timeout_us);
-  auto made = CreateQueuePair(*core_, core_->idle_completions(), {.send = 1});
+  auto made = CreateQueuePair(*core_, core_->idle_completions(), {.send = 1}, grant.rights);
   absl::Status ready = made.status();
   if (ready.ok()) ready = BringUp(*core_, *made, offer, peer);
   if (!ready.ok()) {
@@ -62,11 +95,20 @@ absl::Status VerbsListener::Serve(UniqueFd socket, const Offer& offer, const std
     return ready;
   }
   const Offer answer = made->offer;
+  const bool members = admission_ != nullptr && grant.rights != Access::kRead;
+  const auto place = std::make_shared<MemberConnections::Place>(std::move(grant.place));
   const auto channel =
-      std::make_shared<ControlChannel>(std::move(socket), core_->registry(), std::move(made->handle));
+      std::make_shared<ControlChannel>(std::move(socket), core_->registry(), std::move(made->handle), place);
+  // Before the peer knows the queue pair's number.
+  if (members && !place->Serve(grant.key, std::make_shared<ServedByNic>(channel))) {
+    (void)SendOffer(fd, {.refused = 1}, soon);
+    return absl::PermissionDeniedError("the member was fenced meanwhile");
+  }
   // The answer first: from then on the control thread is the one that writes.
-  NAM_RETURN_IF_ERROR(SendOffer(fd, answer, soon));
-  return core_->control().Add(channel);
+  absl::Status served = SendOffer(fd, answer, soon);
+  if (served.ok()) served = core_->control().Add(channel);
+  if (!served.ok()) channel->Release();
+  return served;
 }
 
 absl::StatusOr<std::unique_ptr<QueuePair>> VerbsListener::Accept(CompletionQueue& completions,

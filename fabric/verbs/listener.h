@@ -4,8 +4,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
+#include "fabric/admission.h"
 #include "fabric/fabric.h"
 #include "fabric/tcp/acceptor.h"
 #include "fabric/tcp/waiting_room.h"
@@ -27,6 +29,8 @@ class VerbsListener final : public Listener, private tcp::Door {
   absl::StatusOr<std::unique_ptr<QueuePair>> Accept(CompletionQueue& completions,
                                                     const QueuePairOptions& options,
                                                     Deadline deadline) override;
+  bool Fence(MemberId member, bool kill) override;
+  std::vector<MemberId> Members() override;
 
  private:
   struct Waiting {
@@ -35,16 +39,18 @@ class VerbsListener final : public Listener, private tcp::Door {
     std::string peer;
   };
 
-  VerbsListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<tcp::Acceptor> acceptor);
+  VerbsListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<Admission> admission,
+                std::unique_ptr<tcp::Acceptor> acceptor);
   tcp::ServerVerdict Judge(const tcp::ClientHello& hello) override;
-  void Admit(tcp::AuthenticatedSocket socket, const tcp::ClientHello& hello,
+  void Admit(tcp::AuthenticatedSocket socket, const tcp::ClientHello& hello, tcp::Grant grant,
              std::span<const std::byte> first) override;
   /// Makes the queue pair and hands it to the control thread.
-  absl::Status Serve(UniqueFd socket, const Offer& offer, const std::string& peer);
+  absl::Status Serve(UniqueFd socket, const Offer& offer, tcp::Grant grant, const std::string& peer);
 
   const std::shared_ptr<Core> core_;
   const bool passive_;
   tcp::WaitingRoom<Waiting> waiting_;
+  const std::unique_ptr<Admission> admission_;     // null: passive_ without MemberKeys, or not passive
   const std::unique_ptr<tcp::Acceptor> acceptor_;  // last: its thread uses everything above
 };
 

@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> VerbsFabric::Connect(const std::strin
                                                                 Deadline deadline) {
   NAM_ASSIGN_OR_RETURN(auto pair, VerbsQueuePair::Create(core_, QueueOf(completions), options, address));
   NAM_ASSIGN_OR_RETURN(tcp::AuthenticatedSocket peer,
-                       tcp::ConnectAuthenticated(address, tcp::Role::kForward, 0,
+                       tcp::ConnectAuthenticated(address, {.member = options.member},
                                                  {.secret = core_->options().secret}, deadline));
   const int fd = peer.fd.get();
   NAM_RETURN_IF_ERROR(SendOffer(fd, pair->offer(), deadline));

@@ -24,7 +24,7 @@ class FakeFabric : public Fabric {
 
   /// Regions may be made until their bytes exceed this.
   std::atomic<uint64_t> memory_bytes_max{UINT64_MAX};
-  /// As if some peer stood still in the middle of a WRITE under each of these keys.
+  /// As if some peer stood still in the middle of a WRITE under each key, and over each connection.
   std::atomic<bool> peers_stand_still{false};
 
   Kind kind() const override { return kind_; }
@@ -40,7 +40,7 @@ class FakeFabric : public Fabric {
   }
   absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t) override { return None(); }
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) override {
-    return std::make_unique<PassiveListener>(options.address);
+    return std::make_unique<PassiveListener>(options.address, peers_stand_still);
   }
   absl::StatusOr<std::unique_ptr<QueuePair>> Connect(const std::string&, CompletionQueue&,
                                                      const QueuePairOptions&, Deadline) override {
@@ -97,15 +97,19 @@ class FakeFabric : public Fabric {
 
   class PassiveListener final : public Listener {
    public:
-    explicit PassiveListener(std::string address) : address_(std::move(address)) {}
+    PassiveListener(std::string address, const std::atomic<bool>& in_use)
+        : address_(std::move(address)), in_use_(in_use) {}
     std::string address() const override { return address_; }
     absl::StatusOr<std::unique_ptr<QueuePair>> Accept(CompletionQueue&, const QueuePairOptions&,
                                                       Deadline) override {
       return None();
     }
+    bool Fence(MemberId, bool) override { return !in_use_; }
+    std::vector<MemberId> Members() override { return {}; }
 
    private:
     const std::string address_;
+    const std::atomic<bool>& in_use_;
   };
 
   const Kind kind_;

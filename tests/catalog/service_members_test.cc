@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/member.h"
 #include "tests/catalog/service_fixture.h"
 
 namespace nam::catalog {
@@ -110,7 +111,7 @@ TEST_F(ServiceTest, AMemberIsProvenByWhatItGotWhenItJoined) {
   const auto proven = [&](uint32_t member, const std::string& proof) {
     proto::RenewRequest request;
     request.set_id(server);
-    proto::KeyClaim& claim = *request.add_claims();
+    proto::MemberClaim& claim = *request.add_claims();
     claim.set_member(member);
     claim.set_proof(proof);
     const auto reply = service_->Renew(request);
@@ -183,7 +184,7 @@ TEST_F(ServiceTest, OnlyADurableEndOfAMembershipIsTold) {
   const auto over = [&](uint32_t member) {
     proto::RenewRequest request;
     request.set_id(memory);
-    request.add_key_holders(member);
+    request.add_watched_members(member);
     return service_->Renew(request)->over_size() == 1;
   };
   EXPECT_FALSE(over(client));
@@ -196,6 +197,42 @@ TEST_F(ServiceTest, OnlyADurableEndOfAMembershipIsTold) {
   EXPECT_FALSE(over(client)) << "a restart would give it a new lease";
   disk_full_ = false;
   EXPECT_TRUE(over(client));
+}
+
+// By it the member proves itself to this server, and could be impersonated there.
+TEST_F(ServiceTest, AMembersKeyIsToldToTheMemoryServerThatItIsFor) {
+  proto::JoinRequest join;
+  join.mutable_member()->set_role(proto::ROLE_MEMORY);
+  join.mutable_member()->set_control_address("a:1");
+  join.mutable_member()->set_fabric_address("a:2");
+  const proto::JoinReply server = *service_->Join(join);
+  join.mutable_member()->set_role(proto::ROLE_CLIENT);
+  const proto::JoinReply client = *service_->Join(join), left = *service_->Join(join);
+  proto::LeaveRequest leave;
+  leave.set_id(left.id());
+  ASSERT_TRUE(service_->Leave(leave).ok());
+  const auto keys = [&](const proto::JoinReply& asker, const std::string& proof) {
+    proto::RenewRequest request;
+    request.set_id(asker.id());
+    request.set_proof(proof);
+    for (const uint32_t member : {client.id(), left.id(), 4'000'000u}) request.add_connecting(member);
+    const auto reply = service_->Renew(request);
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return reply->keys();
+  };
+  const auto told = keys(server, server.proof());
+  ASSERT_EQ(told.size(), 1);
+  EXPECT_EQ(told[0].member(), client.id());
+  const fabric::MemberKey key =
+      fabric::DeriveMemberKey(client.proof(), MemoryServerId(static_cast<uint16_t>(server.id())));
+  EXPECT_EQ(told[0].key(), std::string(key.begin(), key.end()));
+  EXPECT_TRUE(keys(server, "").empty()) << "anybody may know the server's id";
+  EXPECT_TRUE(keys(server, client.proof()).empty());
+  EXPECT_TRUE(keys(client, client.proof()).empty()) << "no memory server";
+  disk_full_ = true;
+  clock_.AdvanceMs(kLeaseMs);
+  EXPECT_TRUE(keys(server, server.proof()).empty())
+      << "the lease is over, though that is not written down yet";
 }
 
 // It would end, with its data, while a catalog that starts again has it alive.

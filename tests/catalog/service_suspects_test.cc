@@ -50,7 +50,7 @@ class SuspectsTest : public ServiceTest {
   bool OverFor(uint32_t asks, uint32_t member) {
     proto::RenewRequest request;
     request.set_id(asks);
-    request.add_key_holders(member);
+    request.add_watched_members(member);
     const auto reply = service_->Renew(request);
     EXPECT_TRUE(reply.ok()) << reply.status();
     return reply.ok() && reply->over_size() == 1;

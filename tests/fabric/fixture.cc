@@ -38,11 +38,11 @@ Completion Conformance::Next(CompletionQueue& completions) {
   return completion;
 }
 
-Completion Conformance::Run(QueuePair& queue_pair, const WorkRequest& request) {
+Completion Conformance::Run(CompletionQueue& completions, QueuePair& queue_pair, const WorkRequest& request) {
   const absl::Status posted = queue_pair.Post({&request, 1});
   EXPECT_TRUE(posted.ok()) << posted.ToString();
   if (!posted.ok()) return {};
-  const Completion completion = Next();
+  const Completion completion = Next(completions);
   EXPECT_EQ(completion.id, request.id);
   EXPECT_EQ(completion.opcode, request.opcode);
   EXPECT_EQ(completion.queue_pair, queue_pair.id());

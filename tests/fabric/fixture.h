@@ -57,7 +57,10 @@ class Conformance : public testing::Test {
   Completion Next(CompletionQueue& completions);
   Completion Next() { return Next(*completions_); }
   /// Posts and waits.
-  Completion Run(QueuePair& queue_pair, const WorkRequest& request);
+  Completion Run(QueuePair& queue_pair, const WorkRequest& request) {
+    return Run(*completions_, queue_pair, request);
+  }
+  Completion Run(CompletionQueue& completions, QueuePair& queue_pair, const WorkRequest& request);
   Completion Run(const WorkRequest& request) { return Run(*queue_pair_, request); }
 
   RemoteAddress At(uint64_t offset) const { return {region_->rkey(), offset}; }

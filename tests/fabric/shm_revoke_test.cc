@@ -17,8 +17,11 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
@@ -26,7 +29,7 @@
 #include "fabric/shm/shm_fabric.h"
 
 /// Where peers touch the memory themselves, one may stand still between its look at the key and the end of
-/// its copy. Revoke must know.
+/// its copy. Revoke must know, and so must a fence.
 namespace nam::fabric {
 namespace {
 
@@ -92,17 +95,33 @@ class Trap {
   Pipe caught_, let_go_;
 };
 
+constexpr MemberId kMember(1), kOther(2);
+
+/// Every member lives, or none. All have the same key.
+class Everybody final : public MemberKeys {
+ public:
+  absl::StatusOr<std::vector<std::optional<MemberKey>>> KeysOf(std::span<const MemberId> members) override {
+    return std::vector<std::optional<MemberKey>>(members.size(),
+                                                 live ? std::optional(MemberKey{}) : std::nullopt);
+  }
+  std::atomic<bool> live{true};
+};
+
 struct Server {
+  Everybody everybody;
   std::unique_ptr<Fabric> fabric = Take(OpenShm({.secret = "secret"}));
   std::unique_ptr<MemoryRegion> region =
       Take(fabric->Allocate(kBytes, {.access = Access::kNone, .huge_pages = false}));
   std::unique_ptr<Listener> listener = Take(fabric->Listen({.address = "@"}));
+  /// To what belongs to members.
+  std::unique_ptr<Listener> gate = Take(fabric->Listen({.address = "@", .member_keys = &everybody}));
 };
 
 struct Client {
-  explicit Client(const std::string& address) : pair(Connect(address)) {}
-  std::unique_ptr<QueuePair> Connect(const std::string& address) {
-    return Take(fabric->Connect(address, *completions, {}, Deadline::Never()));
+  explicit Client(const std::string& address, MemberId member = MemberId())
+      : pair(Connect(address, member)) {}
+  std::unique_ptr<QueuePair> Connect(const std::string& address, MemberId member = MemberId()) {
+    return Take(fabric->Connect(address, *completions, {.member = {member, {}}}, Deadline::Never()));
   }
   CompletionStatus Run(QueuePair& on, const WorkRequest& request) {
     Completion completion{.status = CompletionStatus::kFlushed};
@@ -146,6 +165,71 @@ TEST(ShmRevokeTest, SaysNoWhileAPeerStandsStillInTheMiddleOfAWrite) {
   EXPECT_EQ(server.region->data()[3 * kPage], std::byte{7}) << "which is why the answer was no";
   EXPECT_TRUE(part->Revoke());
   EXPECT_EQ(client.Write(part->rkey(), 8), CompletionStatus::kRemoteAccessError);
+}
+
+TEST(ShmRevokeTest, AFenceIsNotDoneWhileAPeerStandsStillInTheMiddleOfAWrite) {
+  Server server;
+  Client client(server.gate->address(), kMember), another(server.gate->address(), kOther);
+  const auto part = Take(server.fabric->Share(*server.region, kPage, 8 * kPage, Access::kAll));
+  std::fill_n(client.local->data(), kBytes, std::byte{7});
+  Trap trap;
+  trap.Set(client.local->data() + 2 * kPage);
+  CompletionStatus status = CompletionStatus::kFlushed;
+  std::thread writer([&] { status = client.Write(part->rkey(), 8 * kPage); });
+  ASSERT_TRUE(trap.AwaitCaught());
+  EXPECT_FALSE(server.gate->Fence(kMember, false));
+  EXPECT_FALSE(server.gate->Fence(kMember, true)) << "no process ends itself";
+  EXPECT_EQ(server.gate->Members(), (std::vector<MemberId>{kMember, kOther})) << "it is not forgotten";
+  EXPECT_EQ(another.Write(part->rkey(), 8), CompletionStatus::kOk);
+  EXPECT_TRUE(server.gate->Fence(kOther, false)) << "nothing of this one is under way";
+  EXPECT_EQ(server.region->data()[3 * kPage], std::byte{0});
+  trap.LetGo();
+  writer.join();
+  EXPECT_EQ(status, CompletionStatus::kOk);
+  EXPECT_EQ(server.region->data()[3 * kPage], std::byte{7}) << "which is why the answer was no";
+  EXPECT_TRUE(server.gate->Fence(kMember, false));
+  EXPECT_TRUE(server.gate->Members().empty());
+  std::fill_n(client.local->data(), kBytes, std::byte{8});
+  EXPECT_EQ(client.Write(part->rkey(), 8), CompletionStatus::kPeerLost);
+  EXPECT_EQ(server.region->data()[kPage], std::byte{0}) << "the other's";
+}
+
+TEST(ShmRevokeTest, AFencedConnectionVouchesForNoOther) {
+  Server server;
+  Client client(server.gate->address(), kMember);
+  const auto part = Take(server.fabric->Share(*server.region, kPage, 8 * kPage, Access::kAll));
+  Trap trap;
+  trap.Set(client.local->data() + 2 * kPage);
+  std::thread writer([&] { client.Write(part->rkey(), 8 * kPage); });
+  ASSERT_TRUE(trap.AwaitCaught());
+  server.everybody.live = false;
+  EXPECT_FALSE(server.gate->Fence(kMember, false));
+  const auto queue = Take(client.fabric->CreateCompletionQueue(1024));
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      client.fabric->Connect(server.gate->address(), *queue, {.member = {kMember, {}}}, Deadline::Never())
+          .status()));
+  trap.LetGo();
+  writer.join();
+  EXPECT_TRUE(server.gate->Fence(kMember, false));
+}
+
+TEST(ShmRevokeTest, AConnectionThatHasEndedInTheMiddleOfAWriteIsStillItsMembers) {
+  Server server;
+  Client client(server.gate->address(), kMember);
+  const auto part = Take(server.fabric->Share(*server.region, kPage, 8 * kPage, Access::kAll));
+  Trap trap;
+  trap.Set(client.local->data() + 2 * kPage);
+  std::thread writer([&] { client.Write(part->rkey(), 8 * kPage); });
+  ASSERT_TRUE(trap.AwaitCaught());
+  EXPECT_FALSE(server.gate->Fence(kMember, false));
+  // By now its socket has ended, too.
+  while (client.pair->state() == QueuePairState::kReady) {
+  }
+  EXPECT_EQ(server.gate->Members(), std::vector<MemberId>{kMember});
+  EXPECT_FALSE(server.gate->Fence(kMember, false));
+  trap.LetGo();
+  writer.join();
+  EXPECT_TRUE(server.gate->Members().empty()) << "nobody has to ask for a fence";
 }
 
 /// A server in a process of its own, so that this one has the connection's channel mapped only once. It
@@ -302,8 +386,8 @@ TEST(ShmRevokeTest, SaysNoWhenOnlyTheConnectionHasEnded) {
   EXPECT_TRUE(part->Revoke());
 }
 
-/// A process that stands still in the middle of a WRITE; `end` is its end.
-void EndAWritersProcess(const std::function<void(pid_t, MemoryRegion&)>& end) {
+/// A process of kMember that stands still in the middle of a WRITE; `end` is its end.
+void EndAWritersProcess(const std::function<void(pid_t, Server&)>& end) {
   Trap trap;  // its pipes are both processes'; the child sets it
   Pipe address_pipe;
   const pid_t child = fork();  // no other thread runs yet
@@ -314,7 +398,7 @@ void EndAWritersProcess(const std::function<void(pid_t, MemoryRegion&)>& end) {
       RemoteKey rkey;
     } to;
     if (read(address_pipe.out.get(), &to, sizeof(to)) != static_cast<ssize_t>(sizeof(to))) _exit(1);
-    Client client(to.address);
+    Client client(to.address, kMember);
     trap.Set(client.local->data() + 2 * kPage);
     client.Write(to.rkey, 8 * kPage);
     _exit(2);  // never let go
@@ -325,30 +409,33 @@ void EndAWritersProcess(const std::function<void(pid_t, MemoryRegion&)>& end) {
     char address[108] = {};
     RemoteKey rkey;
   } to;
-  server.listener->address().copy(to.address, sizeof(to.address) - 1);
+  server.gate->address().copy(to.address, sizeof(to.address) - 1);
   to.rkey = part->rkey();
   ASSERT_EQ(write(address_pipe.in.get(), &to, sizeof(to)), static_cast<ssize_t>(sizeof(to)));
   ASSERT_TRUE(trap.AwaitCaught());
   EXPECT_FALSE(part->Revoke());
   const UniqueFd life(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
-  end(child, *part);
+  end(child, server);
   pollfd ended{life.get(), POLLIN, 0};
   ASSERT_EQ(poll(&ended, 1, kTimeoutMs), 1);
   EXPECT_TRUE(part->Revoke()) << "not even its parent has noticed yet";
+  EXPECT_TRUE(server.gate->Fence(kMember, false));
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status));
 }
 
 TEST(ShmRevokeTest, SaysYesWhenThePeersProcessIsDead) {
-  EndAWritersProcess([](pid_t child, MemoryRegion&) { kill(child, SIGKILL); });
+  EndAWritersProcess([](pid_t child, Server&) { kill(child, SIGKILL); });
 }
 
-TEST(ShmRevokeTest, TheOwnerEndsAPeerThatIsStopped) {
-  EndAWritersProcess([](pid_t child, MemoryRegion& part) {
+TEST(ShmRevokeTest, AFenceEndsAPeerThatIsStopped) {
+  EndAWritersProcess([](pid_t child, Server& server) {
     kill(child, SIGSTOP);
-    EXPECT_FALSE(part.Revoke());
-    part.EndPeers();
+    EXPECT_FALSE(server.gate->Fence(kMember, false));
+    EXPECT_TRUE(server.gate->Fence(kOther, true)) << "not another's";
+    EXPECT_EQ(kill(child, 0), 0);
+    EXPECT_TRUE(server.gate->Fence(kMember, true));
   });
 }
 
@@ -406,6 +493,32 @@ TEST(ShmRevokeTest, NorWhereTheKernelRefusesToRunBarriers) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == 200) GTEST_SKIP() << "no seccomp filters here";
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+/// As BrokenRounds, by a fence.
+TEST(ShmRevokeTest, NothingIsWrittenAfterAFence) {
+  Server server;
+  Client client(server.gate->address(), kMember);
+  const auto part = Take(server.fabric->Share(*server.region, 0, 64, Access::kAll));
+  std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(part->data()));
+  for (int round = 0; round < kRounds; ++round) {
+    std::atomic<bool> under_way = false, fenced = false;
+    std::thread writer([&] {
+      std::memset(client.local->data(), 7, 8);
+      while (client.Write(part->rkey(), 8) == CompletionStatus::kOk) under_way = true;
+      while (!fenced) {
+      }
+    });
+    while (!under_way) {
+    }
+    while (!server.gate->Fence(kMember, false)) {
+    }
+    word.store(1);
+    fenced = true;
+    writer.join();
+    ASSERT_EQ(word.load(), 1u) << round;
+    client.pair = client.Connect(server.gate->address(), kMember);
+  }
 }
 
 TEST(ShmRevokeTest, KeysToPartsGoBeforeTheirRegion) {

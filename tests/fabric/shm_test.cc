@@ -369,7 +369,7 @@ class AuthenticatedShmPeer {
                                  .peers = &peers_,
                                  .initiators = &initiators_};
     const pid_t server = Take(shm::CheckPeerUser(socket_.get()));
-    const auto established = shm::ConnectHandshake(identity, socket_.get(), server, deadline);
+    const auto established = shm::ConnectHandshake(identity, socket_.get(), server, {}, deadline);
     EXPECT_TRUE(established.ok()) << established.status();
   }
   void Send(const std::string& packet) {

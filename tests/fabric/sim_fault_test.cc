@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -131,6 +133,78 @@ TEST(SimPause, WhatAStoppedCardHadPostedArrivesLateAndIsRefusedOnceItsKeyIsGone)
   thread.reset();
   EXPECT_EQ(server.Word(4096), 0u);
   EXPECT_EQ(server.Word(8192), 7u);
+}
+
+/// Every member lives, and all have the same key.
+class Everybody final : public MemberKeys {
+ public:
+  absl::StatusOr<std::vector<std::optional<MemberKey>>> KeysOf(std::span<const MemberId> members) override {
+    return std::vector<std::optional<MemberKey>>(members.size(), MemberKey{});
+  }
+};
+
+TEST(SimPause, WhatAStoppedCardHadPostedDoesNothingBehindAFence) {
+  Everybody everybody;
+  World world({});
+  MemoryServer server(world, "m0");
+  const auto gate = Take(server.fabric->Listen({.address = ":0", .member_keys = &everybody}));
+  Client client(world, "c0", server);
+  const QueuePairOptions options{.send_depth = 256, .receive_depth = 0, .member = {MemberId(1), {}}};
+  client.pair = Take(
+      client.fabric->Connect(gate->address(), *client.completions, options, world.clock().After(1'000'000)));
+  SetWord(client.local->data(), 7);
+  world.Pause(world.ProcessOf(*client.fabric), true);
+  const WorkRequest write = WorkRequest::Write(1, client.local->Slice(0, 8), client.At(0));
+  ASSERT_TRUE(client.pair->Post({&write, 1}).ok());
+  Sleep(world, kMs);
+  EXPECT_TRUE(gate->Fence(MemberId(1), false));
+  world.Resume(world.ProcessOf(*client.fabric));
+  Completion completion;
+  ASSERT_EQ(client.completions->Wait({&completion, 1}, world.clock().After(10'000)), 1u);
+  EXPECT_FALSE(completion.ok());
+  EXPECT_EQ(server.Word(0), 0u);
+  EXPECT_TRUE(client.pair->Disconnect(world.clock().After(10'000)).ok());
+}
+
+TEST(SimPause, WhatHasArrivedAtAStoppedCardIsGivenUpByAFence) {
+  for (const bool fenced : {false, true}) {
+    Everybody everybody;
+    World world({});
+    MemoryServer server(world, "m0");
+    const auto gate = Take(server.fabric->Listen({.address = ":0", .member_keys = &everybody}));
+    Client client(world, "c0", server, {.secret = "secret", .peer_timeout_us = 5'000});
+    const QueuePairOptions options{.send_depth = 256, .receive_depth = 0, .member = {MemberId(1), {}}};
+    client.pair = Take(client.fabric->Connect(gate->address(), *client.completions, options,
+                                              world.clock().After(1'000'000)));
+    world.Pause(world.ProcessOf(*server.fabric), true);
+    SetWord(client.local->data(), 7);
+    EXPECT_EQ(client.Run(WorkRequest::Write(1, client.local->Slice(0, 8), client.At(0))).status,
+              CompletionStatus::kPeerLost);
+    world.Resume(world.ProcessOf(*server.fabric));
+    EXPECT_EQ(gate->Members(), std::vector<MemberId>{MemberId(1)}) << "the WRITE is still there";
+    if (fenced) {
+      EXPECT_TRUE(gate->Fence(MemberId(1), false));
+    }
+    Sleep(world, 10 * kMs);
+    EXPECT_EQ(server.Word(0), fenced ? 0u : 7u);
+    EXPECT_TRUE(gate->Members().empty());
+  }
+}
+
+TEST(SimPause, APausedServerAdmitsNobody) {
+  Everybody everybody;
+  World world({});
+  MemoryServer server(world, "m0");
+  const auto gate = Take(server.fabric->Listen({.address = ":0", .member_keys = &everybody}));
+  Client client(world, "c0", server);
+  const QueuePairOptions options{.send_depth = 256, .receive_depth = 0, .member = {MemberId(1), {}}};
+  world.Pause(world.ProcessOf(*server.fabric), false);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      client.fabric->Connect(gate->address(), *client.completions, options, world.clock().After(1'000))
+          .status()));
+  world.Resume(world.ProcessOf(*server.fabric));
+  Sleep(world, kMs);
+  EXPECT_TRUE(gate->Members().empty());
 }
 
 TEST(SimPause, PeersOfAStoppedCardGiveUpAfterTheirTimeout) {

@@ -153,7 +153,6 @@ TEST_F(LocalClusterTest, ServersThatEndAreStartedAgain) {
 
   (*cluster)->processes()[0]->Signal(SIGKILL);
   EXPECT_THAT(NextEvent(**cluster), HasSubstr("catalog 7 ended with signal 9 (Killed); another is started"));
-  EXPECT_FALSE((*cluster)->catalog_given_up());
   EXPECT_THAT(NextEvent(**cluster), HasSubstr("is started again"));
   EXPECT_THAT(CommandLine((*cluster)->processes()[0]->pid()), HasSubstr("--listen=127.0.0.1:4711"));
   EXPECT_THAT(CommandLine((*cluster)->processes()[0]->pid()), HasSubstr("--lease-port=4712"));
@@ -175,11 +174,28 @@ TEST_F(LocalClusterTest, AServerThatCrashesAgainAndAgainIsGivenUp) {
   } while (event.find("is not started again") == std::string::npos);
   EXPECT_THAT(event, HasSubstr("it has failed 4 times in short order"));
   EXPECT_LE(started, 6);  // three for each of two compute servers
-  EXPECT_FALSE((*cluster)->catalog_given_up());
   // Scaling gives its place to others.
   ASSERT_EQ((*cluster)->processes().size(), 6u);
   EXPECT_FALSE((*cluster)->RemoveComputeServers(1000).ok());
   EXPECT_LT((*cluster)->processes().size(), 6u);
+}
+
+/// Without it all that the memory servers hold would be lost.
+TEST_F(LocalClusterTest, TheCatalogIsNeverGivenUp) {
+  options_.restart.first_delay_ms = 1;
+  options_.restart.delay_max_ms = 4;
+  options_.restart.failures_max = 3;
+  options_.executable = "tests/localcluster/crashing_catalog.sh";
+  auto cluster = LocalCluster::Start(options_, -1);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  (*cluster)->processes()[0]->Signal(SIGKILL);
+  for (int ended = 0; ended < 6;) {
+    const std::string event = NextEvent(**cluster);
+    ASSERT_THAT(event, HasSubstr("catalog"));
+    ASSERT_THAT(event, ::testing::Not(HasSubstr("is not started again")));
+    ended += event.find("another is started") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ((*cluster)->running_memory_servers(), 3);
 }
 
 TEST_F(LocalClusterTest, BoundsAreChecked) {

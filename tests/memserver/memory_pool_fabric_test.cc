@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -82,55 +81,6 @@ TEST_P(MemoryPoolFabricTest, WhoHasTheKeyWritesUntilTheAllocationIsOver) {
   EXPECT_EQ(Run(fabric::Opcode::kRead, readable), kOk) << "regions stay";
   EXPECT_EQ(local_->data()[0], std::byte{0});
   EXPECT_EQ(Run(fabric::Opcode::kCompareAndSwap, {next[0].rkey, 8}), kOk);
-}
-
-TEST_P(MemoryPoolFabricTest, AFencedMembersKeysAloneAreTakenBack) {
-  constexpr auto kOk = fabric::CompletionStatus::kOk, kRefused = fabric::CompletionStatus::kRemoteAccessError;
-  const MemberId creator(1), other(2);
-  const auto grants = Take(pool_->Allocate(AllocationId(1), 4096, creator));
-  const fabric::RemoteKey first = grants.at(0).rkey;
-  EXPECT_EQ(Take(pool_->Open(AllocationId(1), creator)).at(0).rkey, first) << "the same again";
-  const fabric::RemoteKey second = Take(pool_->Open(AllocationId(1), other)).at(0).rkey;
-  EXPECT_NE(first, second);
-  EXPECT_EQ(Take(pool_->Open(AllocationId(1), other)).at(0).rkey, second);
-  EXPECT_TRUE(absl::IsNotFound(pool_->Open(AllocationId(2), other).status()));
-  EXPECT_EQ(pool_->KeyHolders(), (std::vector<MemberId>{creator, other}));
-  for (const auto opcode : {fabric::Opcode::kWrite, fabric::Opcode::kCompareAndSwap, fabric::Opcode::kRead}) {
-    EXPECT_EQ(Run(opcode, {first, 8}), kOk);
-    EXPECT_EQ(Run(opcode, {second, 8}), kOk);
-  }
-  EXPECT_TRUE(pool_->Fence(creator, true));
-  EXPECT_EQ(pool_->KeyHolders(), std::vector<MemberId>{other});
-  EXPECT_EQ(Run(fabric::Opcode::kWrite, {first, 8}), kRefused);
-  EXPECT_EQ(Run(fabric::Opcode::kCompareAndSwap, {first, 8}), kRefused);
-  EXPECT_EQ(Run(fabric::Opcode::kWrite, {second, 8}), kOk);
-  EXPECT_GT(pool_->Release(AllocationId(1)).freed_bytes, 0u);
-  EXPECT_EQ(Run(fabric::Opcode::kWrite, {second, 8}), kRefused);
-  EXPECT_EQ(pool_->used_bytes(), 0u);
-}
-
-TEST_P(MemoryPoolFabricTest, AFenceTakesTheKeysToAllAllocations) {
-  constexpr auto kOk = fabric::CompletionStatus::kOk, kRefused = fabric::CompletionStatus::kRemoteAccessError;
-  const MemberId fenced(1), other(2);
-  std::map<MemberId, std::vector<fabric::RemoteKey>> keys;
-  for (const AllocationId allocation : {AllocationId(1), AllocationId(2)}) {
-    // Two extents each, one of either.
-    for (const MemberId member : {fenced, other}) {
-      keys[member].push_back(Take(pool_->Allocate(allocation, 4096, member)).at(0).rkey);
-    }
-    for (const MemberId member : {fenced, other}) {
-      const auto opened = Take(pool_->Open(allocation, member));
-      ASSERT_EQ(opened.size(), 2u);
-      for (const MemoryPool::Grant& grant : opened) keys[member].push_back(grant.rkey);
-    }
-  }
-  ASSERT_EQ(keys[fenced].size(), 6u);
-  for (const auto& [member, own] : keys) {
-    for (const fabric::RemoteKey key : own) EXPECT_EQ(Run(fabric::Opcode::kWrite, {key, 8}), kOk);
-  }
-  EXPECT_TRUE(pool_->Fence(fenced, true));
-  for (const fabric::RemoteKey key : keys[fenced]) EXPECT_EQ(Run(fabric::Opcode::kWrite, {key, 8}), kRefused);
-  for (const fabric::RemoteKey key : keys[other]) EXPECT_EQ(Run(fabric::Opcode::kWrite, {key, 8}), kOk);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, MemoryPoolFabricTest,

@@ -68,20 +68,19 @@ class MemoryPoolTest : public testing::Test {
   std::unique_ptr<MemoryPool> pool_;
 };
 
-TEST_F(MemoryPoolTest, AFenceIsNotDoneWhileAPeerStandsStill) {
+TEST_F(MemoryPoolTest, AnExtentHasOneKey) {
   Create(2 * kRegionBytes);
-  const MemberId fenced(1), other(2);
-  ASSERT_TRUE(pool_->Allocate(AllocationId(1), kKiB, fenced).ok());
-  ASSERT_TRUE(pool_->Open(AllocationId(1), other).ok());
-  fabric_.peers_stand_still = true;
-  EXPECT_FALSE(pool_->Fence(fenced, true));
-  EXPECT_FALSE(pool_->Fence(fenced, false)) << "the key is not forgotten";
-  EXPECT_TRUE(pool_->Fence(MemberId(3), false)) << "has none";
-  fabric_.peers_stand_still = false;
-  EXPECT_TRUE(pool_->Fence(fenced, false));
-  EXPECT_EQ(pool_->KeyHolders(), std::vector<MemberId>{other});
-  EXPECT_EQ(pool_->Release(AllocationId(1)).draining_bytes, 0u);
-  EXPECT_EQ(pool_->used_bytes(), 0u);
+  const auto first = pool_->Allocate(AllocationId(1), kKiB), second = pool_->Allocate(AllocationId(1), kKiB);
+  ASSERT_TRUE(first.ok() && second.ok());
+  const auto opened = pool_->Open(AllocationId(1));
+  ASSERT_TRUE(opened.ok());
+  ASSERT_EQ(opened->size(), 2u);
+  EXPECT_EQ((*opened)[0].rkey, (*first)[0].rkey);
+  EXPECT_EQ((*opened)[1].rkey, (*second)[0].rkey);
+  EXPECT_FALSE((*opened)[0].rkey == (*opened)[1].rkey);
+  EXPECT_TRUE(absl::IsNotFound(pool_->Open(AllocationId(2)).status()));
+  pool_->Release(AllocationId(1));
+  EXPECT_TRUE(absl::IsNotFound(pool_->Open(AllocationId(1)).status()));
 }
 
 TEST_F(MemoryPoolTest, RegionsAreMadeWhenNeededAndKept) {
@@ -130,7 +129,7 @@ TEST_F(MemoryPoolTest, WhatIsNeededAndWhatIsFreeNeverReadAlike) {
 TEST_F(MemoryPoolTest, WithoutOnePieceTheLargestIsTold) {
   Create(2 * kRegionBytes);
   const auto one_piece = [&] {
-    return pool_->Allocate(AllocationId(1), 40 * kKiB, MemberId(), MemoryPool::Pieces::kOne).status();
+    return pool_->Allocate(AllocationId(1), 40 * kKiB, MemoryPool::Pieces::kOne).status();
   };
   ASSERT_TRUE(one_piece().ok());
   ASSERT_TRUE(one_piece().ok());
@@ -143,8 +142,7 @@ TEST_F(MemoryPoolTest, WithoutOnePieceTheLargestIsTold) {
 TEST_F(MemoryPoolTest, ScratchMemoryAndTheRestTakeNothingOfEachOther) {
   Create(2 * kRegionBytes, 32 * kKiB);
   const auto allocate = [&](uint64_t allocation, uint64_t kib, MemoryPool::Use use) {
-    return pool_->Allocate(AllocationId(allocation), kib * kKiB, MemberId(1), MemoryPool::Pieces::kAny, use)
-        .status();
+    return pool_->Allocate(AllocationId(allocation), kib * kKiB, MemoryPool::Pieces::kAny, use).status();
   };
   using Use = MemoryPool::Use;
   EXPECT_EQ(std::string(allocate(1, 36, Use::kScratch).message()),
@@ -175,8 +173,7 @@ TEST_F(MemoryPoolTest, ScratchMemoryThatIsNotGivenCountsNowhere) {
   Create(2 * kRegionBytes, 32 * kKiB);
   fabric_.shares_left = 0;
   const auto scratch = [&] {
-    return pool_->Allocate(AllocationId(1), 32 * kKiB, MemberId(1), MemoryPool::Pieces::kOne,
-                           MemoryPool::Use::kScratch);
+    return pool_->Allocate(AllocationId(1), 32 * kKiB, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch);
   };
   EXPECT_FALSE(scratch().ok());
   EXPECT_EQ(pool_->scratch_used_bytes(), 0u);
@@ -187,31 +184,29 @@ TEST_F(MemoryPoolTest, ScratchMemoryThatIsNotGivenCountsNowhere) {
 
 TEST_F(MemoryPoolTest, AnAttemptsScratchMemoryComesBackAlone) {
   Create(2 * kRegionBytes, 32 * kKiB);
-  const MemberId lost(1), other(2);
-  const auto slab = [&](uint64_t attempt, MemberId member) {
+  const auto slab = [&](uint64_t attempt) {
     return pool_
-        ->Allocate(AllocationId(1), 8 * kKiB, member, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch,
-                   attempt)
+        ->Allocate(AllocationId(1), 8 * kKiB, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch, attempt)
         .status();
   };
-  ASSERT_TRUE(pool_->Allocate(AllocationId(1), 4 * kKiB, other).ok()) << "no scratch memory, of no attempt";
-  ASSERT_TRUE(slab(7, lost).ok());
-  ASSERT_TRUE(slab(7, lost).ok());
-  ASSERT_TRUE(slab(8, lost).ok());
-  ASSERT_TRUE(slab(9, other).ok());
-  EXPECT_EQ(slab(9, other).code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(pool_->Allocate(AllocationId(1), 4 * kKiB).ok()) << "no scratch memory, of no attempt";
+  ASSERT_TRUE(slab(7).ok());
+  ASSERT_TRUE(slab(7).ok());
+  ASSERT_TRUE(slab(8).ok());
+  ASSERT_TRUE(slab(9).ok());
+  EXPECT_EQ(slab(9).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 0).freed_bytes, 0u) << "of nobody's";
 
   fabric_.peers_stand_still = true;
   EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 7).draining_bytes, 16 * kKiB);
-  EXPECT_EQ(slab(9, other).code(), absl::StatusCode::kResourceExhausted) << "a peer may still write there";
+  EXPECT_EQ(slab(9).code(), absl::StatusCode::kResourceExhausted) << "a peer may still write there";
   fabric_.peers_stand_still = false;
-  EXPECT_TRUE(slab(9, other).ok());
+  EXPECT_TRUE(slab(9).ok());
   EXPECT_EQ(pool_->scratch_used_bytes(), 24 * kKiB);
-  EXPECT_EQ(slab(7, lost).code(), absl::StatusCode::kFailedPrecondition) << "nobody waits for it";
+  EXPECT_EQ(slab(7).code(), absl::StatusCode::kFailedPrecondition) << "nobody waits for it";
   EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 10).freed_bytes, 0u);
-  EXPECT_EQ(slab(10, lost).code(), absl::StatusCode::kFailedPrecondition) << "it had nothing yet";
-  EXPECT_TRUE(slab(8, lost).ok()) << "of the same member";
+  EXPECT_EQ(slab(10).code(), absl::StatusCode::kFailedPrecondition) << "it had nothing yet";
+  EXPECT_TRUE(slab(8).ok()) << "others go on";
   EXPECT_EQ(pool_->Release(AllocationId(1)).freed_bytes, 36 * kKiB);
   EXPECT_EQ(pool_->used_bytes(), 0u);
   // Of an allocation that has nothing it is noted until that is over.
@@ -223,16 +218,14 @@ TEST_F(MemoryPoolTest, AnAttemptsScratchMemoryComesBackAlone) {
 
 TEST_F(MemoryPoolTest, BytesAreZeroAfterTheyWereScratchMemory) {
   Create(2 * kRegionBytes, 40 * kKiB);
-  const auto scratch = pool_->Allocate(AllocationId(1), 40 * kKiB, MemberId(1), MemoryPool::Pieces::kOne,
-                                       MemoryPool::Use::kScratch);
+  const auto scratch =
+      pool_->Allocate(AllocationId(1), 40 * kKiB, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch);
   ASSERT_TRUE(scratch.ok());
   const uint64_t offset = (*scratch)[0].extent.offset;
   std::memset(At(offset), 0xAB, 40 * kKiB);
   pool_->Release(AllocationId(1));
-  ASSERT_TRUE(pool_
-                  ->Allocate(AllocationId(2), 40 * kKiB, MemberId(1), MemoryPool::Pieces::kOne,
-                             MemoryPool::Use::kScratch)
-                  .ok());
+  ASSERT_TRUE(
+      pool_->Allocate(AllocationId(2), 40 * kKiB, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch).ok());
   EXPECT_EQ(*At(offset), std::byte{0xAB}) << "scratch memory is not zeroed";
   pool_->Release(AllocationId(2));
   const auto data = pool_->Allocate(AllocationId(3), 40 * kKiB);

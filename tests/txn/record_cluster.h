@@ -9,7 +9,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,8 +25,8 @@
 namespace nam::txn {
 
 /// Memory servers in this process, each a passive listener and a region, and the record tables in them:
-/// txn::Tables without catalog and processes. A member is a number; who is dead has been fenced, so its
-/// client must have stopped.
+/// txn::Tables without catalog and processes. A member is a number, which says when it is dead; then it can
+/// be fenced.
 class RecordCluster {
  public:
   struct Options {
@@ -48,7 +50,8 @@ class RecordCluster {
       server->region = *server->fabric->Allocate(options.memory_bytes, {.huge_pages = false});
       const bool sim = options.kind == fabric::Kind::kSim;
       const std::string address = options.kind == fabric::Kind::kShm ? "@" : sim ? ":0" : "127.0.0.1:0";
-      server->listener = *server->fabric->Listen({.address = address});
+      server->keys = std::make_unique<Keys>(*this, MemoryServerId(static_cast<uint16_t>(id)));
+      server->listener = *server->fabric->Listen({.address = address, .member_keys = server->keys.get()});
       auto regions = std::make_shared<fabric::ServerRegions>();
       regions->fabric_address = server->listener->address();
       regions->name = "memory server " + std::to_string(id);
@@ -200,9 +203,7 @@ class RecordCluster {
       if (before_fence_ != nullptr) {
         if (absl::Status status = before_fence_(); !status.ok()) return status;
       }
-      const std::lock_guard lock(cluster_.mutex_);
-      if (cluster_.dead_.contains(member)) return absl::OkStatus();
-      return absl::FailedPreconditionError("alive");
+      return cluster_.Fence(member);
     }
     absl::Status KeepMembership() override {
       const std::lock_guard lock(cluster_.mutex_);
@@ -220,6 +221,7 @@ class RecordCluster {
 
    private:
     static constexpr uint32_t kJoinedAgain = 1'000;
+    fabric::MemberProof Self() override { return {member(), ""}; }
     absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server,
                                                                         bool) override {
       return cluster_.servers_[server.value() - 1u]->regions;
@@ -232,9 +234,40 @@ class RecordCluster {
   };
 
  private:
+  /// What a memory server hears of members.
+  class Keys final : public fabric::MemberKeys {
+   public:
+    Keys(RecordCluster& cluster, MemoryServerId server) : cluster_(cluster), server_(server) {}
+    absl::StatusOr<std::vector<std::optional<fabric::MemberKey>>> KeysOf(
+        std::span<const MemberId> members) override {
+      const std::lock_guard lock(cluster_.mutex_);
+      std::vector<std::optional<fabric::MemberKey>> keys(members.size());
+      for (size_t i = 0; i < members.size(); ++i) {
+        if (!cluster_.dead_.contains(members[i])) keys[i] = fabric::DeriveMemberKey("", server_);
+      }
+      return keys;
+    }
+
+   private:
+    RecordCluster& cluster_;
+    const MemoryServerId server_;
+  };
+  absl::Status Fence(MemberId member) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!dead_.contains(member)) return absl::FailedPreconditionError("alive");
+    }
+    for (const std::unique_ptr<Server>& server : servers_) {
+      if (server->listener == nullptr || server->listener->Fence(member, true)) continue;
+      return absl::UnavailableError("it stands still");
+    }
+    return absl::OkStatus();
+  }
+
   struct Server {
     std::unique_ptr<fabric::Fabric> fabric;
     std::unique_ptr<fabric::MemoryRegion> region;
+    std::unique_ptr<Keys> keys;
     std::unique_ptr<fabric::Listener> listener;
     std::shared_ptr<const fabric::ServerRegions> regions;
     uint64_t used = 0;

@@ -150,6 +150,8 @@ class MortalFabric final : public fabric::Fabric {
     pause_in_ = requests;
     meanwhile_ = std::move(meanwhile);
   }
+  /// Runs once, behind the next connection that is made.
+  void OnConnected(std::function<void()> hook) { connected_ = std::move(hook); }
   /// It has stood still.
   bool paused() const { return meanwhile_ == nullptr; }
   /// Whether memory servers confirm the end of a connection.
@@ -182,6 +184,7 @@ class MortalFabric final : public fabric::Fabric {
     auto queue_pair = under_.Connect(address, completions, options, deadline);
     if (!queue_pair.ok()) return queue_pair.status();
     ++connections_;
+    if (connected_ != nullptr) std::exchange(connected_, nullptr)();
     return std::make_unique<MortalQueuePair>(*this, *std::move(queue_pair));
   }
   absl::StatusOr<std::unique_ptr<fabric::DatagramQueuePair>> CreateDatagramQueuePair(
@@ -261,6 +264,7 @@ class MortalFabric final : public fabric::Fabric {
   bool dead_ = false;
   bool confirmed_ = true;
   uint64_t pause_in_ = 0;
+  std::function<void()> connected_;
   std::function<void()> meanwhile_;
   uint64_t lose_in_ = kNever;
   uint64_t break_in_ = kNever;

@@ -82,24 +82,31 @@ class TableExtentsTest : public testing::TestWithParam<fabric::Kind> {
 /// A fabric of its own, so that it goes on after its attachment has left, as a client that was cut off.
 class Writer {
  public:
-  Writer(fabric::Kind kind, const std::string& address, std::byte value)
+  Writer(fabric::Kind kind, const memserver::MemoryServer& server, catalog::Attachment& member,
+         std::byte value)
       : fabric_(Take(fabric::Open({.kind = kind, .secret = "secret"}))),
         local_(Take(fabric_->Allocate(4096, {.access = fabric::Access::kNone, .huge_pages = false}))),
         completions_(Take(fabric_->CreateCompletionQueue(1024))),
-        address_(address) {
+        address_(server.fabric_address()),
+        credentials_(fabric::CredentialsFor(member.Self(), server.id())) {
     std::fill_n(local_->data(), 8, value);
+    EXPECT_TRUE(Connect().ok());
   }
+  absl::Status Connect() {
+    auto pair = fabric_->Connect(address_, *completions_, {.member = credentials_}, Soon());
+    if (pair.ok()) pair_ = *std::move(pair);
+    return pair.status();
+  }
+  void SetKey(const fabric::MemberKey& key) { credentials_.key = key; }
   fabric::CompletionStatus Run(fabric::Opcode opcode, fabric::RemoteAddress remote) {
-    const Deadline soon = fabric_->clock().After(10'000'000);
-    const auto pair = Take(fabric_->Connect(address_, *completions_, {}, soon));
     const fabric::WorkRequest request{.id = 1,
                                       .opcode = opcode,
                                       .local = local_->Slice(opcode == fabric::Opcode::kWrite ? 0 : 8, 8),
                                       .remote = remote,
                                       .swap_or_add = 77};
     fabric::Completion completion{.status = fabric::CompletionStatus::kFlushed};
-    EXPECT_TRUE(pair->Post({&request, 1}).ok());
-    EXPECT_EQ(completions_->Wait({&completion, 1}, soon), 1u);
+    EXPECT_TRUE(pair_->Post({&request, 1}).ok());
+    EXPECT_EQ(completions_->Wait({&completion, 1}, Soon()), 1u);
     return completion.status;
   }
   std::byte Read(fabric::RemoteAddress remote) {
@@ -108,10 +115,14 @@ class Writer {
   }
 
  private:
+  Deadline Soon() { return fabric_->clock().After(10'000'000); }
+
   std::unique_ptr<fabric::Fabric> fabric_;
   std::unique_ptr<fabric::MemoryRegion> local_;
   std::unique_ptr<fabric::CompletionQueue> completions_;
   const std::string address_;
+  fabric::MemberCredentials credentials_;
+  std::unique_ptr<fabric::QueuePair> pair_;
 };
 
 TEST_P(TableExtentsTest, AFencedClientChangesNothing) {
@@ -119,44 +130,85 @@ TEST_P(TableExtentsTest, AFencedClientChangesNothing) {
   ASSERT_TRUE(CreateRecordTable(*creator, Stock(), {1, 1}).ok());
   EXPECT_EQ(UsedBytes(), 2 * kExtentBytes);
   auto dead = Attach(), alive = Attach();
-  const SpaceExtent of_creator = Take(Take(TableExtents::Open(*creator, "stock", "rows"))->Extents()).at(0);
-  const SpaceExtent of_dead = Take(Take(TableExtents::Open(*dead, "stock", "rows"))->Extents()).at(0);
   const auto source = Take(TableExtents::Open(*alive, "stock", "rows"));
-  const SpaceExtent of_alive = Take(source->Extents()).at(0);
-  EXPECT_EQ(of_dead.offset, of_alive.offset);
-  EXPECT_NE(of_dead.rkey, of_alive.rkey);
-  EXPECT_EQ(Take(source->Extents()).at(0).rkey, of_alive.rkey);
-  const auto& server = memory_[0]->id() == of_dead.server ? memory_[0] : memory_[1];
-  Writer one(GetParam(), server->fabric_address(), std::byte{1});
-  Writer other(GetParam(), server->fabric_address(), std::byte{2});
-  EXPECT_EQ(one.Run(fabric::Opcode::kWrite, {of_dead.rkey, 8}), kOk);
-  EXPECT_EQ(one.Run(fabric::Opcode::kCompareAndSwap, {of_dead.rkey, 16}), kOk);
+  const SpaceExtent extent = Take(source->Extents()).at(0);
+  EXPECT_EQ(Take(Take(TableExtents::Open(*creator, "stock", "rows"))->Extents()).at(0).rkey, extent.rkey);
+  const auto& server = memory_[0]->id() == extent.server ? memory_[0] : memory_[1];
+  Writer one(GetParam(), *server, *dead, std::byte{1}), other(GetParam(), *server, *alive, std::byte{2});
+  EXPECT_EQ(one.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kOk);
+  EXPECT_EQ(one.Run(fabric::Opcode::kCompareAndSwap, {extent.rkey, 16}), kOk);
 
   const MemberId gone = dead->member();
   EXPECT_EQ(alive->Fence(gone).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(one.Run(fabric::Opcode::kWrite, {of_dead.rkey, 8}), kOk) << "and it goes on";
+  EXPECT_EQ(one.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kOk) << "and it goes on";
   dead.reset();
   const absl::Status fenced = alive->Fence(gone);
   EXPECT_TRUE(fenced.ok()) << fenced;
   EXPECT_TRUE(alive->Fence(gone).ok()) << "once more does no harm";
-  for (const auto opcode :
-       {fabric::Opcode::kWrite, fabric::Opcode::kCompareAndSwap, fabric::Opcode::kFetchAdd})
-    EXPECT_EQ(one.Run(opcode, {of_dead.rkey, 24}), kRefused);
-  EXPECT_EQ(other.Read({of_alive.rkey, 24}), std::byte{0});
-  EXPECT_EQ(other.Read({of_alive.rkey, 8}), std::byte{1}) << "what it wrote before stays";
-  EXPECT_EQ(other.Run(fabric::Opcode::kWrite, {of_alive.rkey, 8}), kOk);
+  EXPECT_NE(one.Run(fabric::Opcode::kWrite, {extent.rkey, 24}), kOk);
+  EXPECT_TRUE(absl::IsPermissionDenied(one.Connect())) << "its membership is over";
+  EXPECT_EQ(other.Read({extent.rkey, 24}), std::byte{0});
+  EXPECT_EQ(other.Read({extent.rkey, 8}), std::byte{1}) << "what it wrote before stays";
+  EXPECT_EQ(other.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kOk);
 
-  // The key that came with the memory is its creator's, and ends with it.
+  // The end of the memory's creator is no end of its key.
   const MemberId first = creator->member();
   creator.reset();
   EXPECT_TRUE(alive->Fence(first).ok());
-  EXPECT_EQ(one.Run(fabric::Opcode::kWrite, {of_creator.rkey, 8}), kRefused);
-  EXPECT_EQ(other.Read({of_alive.rkey, 8}), std::byte{2});
+  EXPECT_EQ(other.Read({extent.rkey, 8}), std::byte{2});
+  EXPECT_EQ(other.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kOk);
 
   ASSERT_TRUE(alive->catalog().DropTable("stock").ok());
   EXPECT_TRUE(BecomesUsed(*alive, 0));
-  EXPECT_EQ(other.Run(fabric::Opcode::kWrite, {of_alive.rkey, 8}), kRefused);
+  EXPECT_EQ(other.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kRefused);
   EXPECT_EQ(source->Extents().status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_P(TableExtentsTest, TheConnectionsOfTheDeadEndThoughNobodyFencesThem) {
+  const auto creator = Attach();
+  ASSERT_TRUE(CreateRecordTable(*creator, Stock(), {1, 1}).ok());
+  const SpaceExtent extent = Take(Take(TableExtents::Open(*creator, "stock", "rows"))->Extents()).at(0);
+  const auto& server = memory_[0]->id() == extent.server ? memory_[0] : memory_[1];
+  auto dead = Attach();
+  Writer writer(GetParam(), *server, *dead, std::byte{1});
+  dead.reset();
+  // Until the server's next renewal: each WRITE is waited for.
+  const Deadline deadline = RealClock().After(20'000'000);
+  while (writer.Run(fabric::Opcode::kWrite, {extent.rkey, 8}) == kOk) {
+    ASSERT_FALSE(RealClock().Passed(deadline));
+  }
+}
+
+TEST_P(TableExtentsTest, ConnectionsBelongToTheMembersThatProveThem) {
+  const auto member = Attach(), another = Attach();
+  ASSERT_TRUE(CreateRecordTable(*member, Stock(), {1, 1}).ok());
+  const SpaceExtent extent = Take(Take(TableExtents::Open(*member, "stock", "rows"))->Extents()).at(0);
+  const size_t at = memory_[0]->id() == extent.server ? 0 : 1;
+  const memserver::MemoryServer &server = *memory_[at], &elsewhere = *memory_[1 - at];
+  Writer writer(GetParam(), server, *member, std::byte{1});
+  EXPECT_EQ(writer.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kOk);
+  // The right id with the key of another member, and with its own key of another memory server.
+  for (const fabric::MemberCredentials& wrong : {fabric::CredentialsFor(another->Self(), server.id()),
+                                                 fabric::CredentialsFor(member->Self(), elsewhere.id())}) {
+    writer.SetKey(wrong.key);
+    EXPECT_TRUE(absl::IsPermissionDenied(writer.Connect()));
+  }
+  EXPECT_EQ(writer.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kOk) << "what there was goes on";
+}
+
+TEST_P(TableExtentsTest, WithoutAMembershipMemoryIsOnlyRead) {
+  const auto member = Attach();
+  ASSERT_TRUE(CreateRecordTable(*member, Stock(), {1, 1}).ok());
+  const SpaceExtent extent = Take(Take(TableExtents::Open(*member, "stock", "rows"))->Extents()).at(0);
+  const auto& server = memory_[0]->id() == extent.server ? memory_[0] : memory_[1];
+  const auto onlooker = Take(catalog::Attachment::Attach({.catalog = Client(), .role = proto::ROLE_UNKNOWN}));
+  Writer writer(GetParam(), *server, *onlooker, std::byte{1});
+  EXPECT_EQ(writer.Read({extent.rkey, 8}), std::byte{0});
+  EXPECT_EQ(writer.Run(fabric::Opcode::kFetchAdd, {extent.rkey, 8}), kRefused);
+  ASSERT_TRUE(writer.Connect().ok());
+  EXPECT_EQ(writer.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kRefused);
+  ASSERT_TRUE(writer.Connect().ok());
+  EXPECT_EQ(writer.Read({extent.rkey, 8}), std::byte{0});
 }
 
 TEST_P(TableExtentsTest, OfManyThatGrowOneAdds) {

@@ -206,11 +206,11 @@ void HashIndex::Descend(Step& step) const {
 }
 
 absl::Status HashIndex::AddRead(Step& step) {
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target,
-                       blocks_.Resolve(PositionOf(step) + OffsetOf(step.hash)));
-  step.in_place = batch_.InPlace(target, kWordsRead * sizeof(uint64_t));  // until the step goes elsewhere
-  if (step.in_place != nullptr) return absl::OkStatus();
-  batch_.Read(target, reinterpret_cast<std::byte*>(step.words), kWordsRead * sizeof(uint64_t));
+  NAM_ASSIGN_OR_RETURN(step.buckets, blocks_.Resolve(PositionOf(step) + OffsetOf(step.hash)));
+  step.in_place =
+      batch_.InPlace(step.buckets, kWordsRead * sizeof(uint64_t));  // until the step goes elsewhere
+  if (step.in_place == nullptr)
+    batch_.Read(step.buckets, reinterpret_cast<std::byte*>(step.words), kWordsRead * sizeof(uint64_t));
   return absl::OkStatus();
 }
 
@@ -227,9 +227,9 @@ void HashIndex::Fetch(std::span<const Step> steps) {
 
 /// The READ behind the CAS tells what has come of it, and what others have done.
 absl::Status HashIndex::AddSwap(Step& step, uint32_t word, uint64_t to) {
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target,
-                       blocks_.Resolve(PositionOf(step) + OffsetOf(step.hash) + word * sizeof(uint64_t)));
-  batch_.CompareAndSwap(target, step.words[word], to, step.old);
+  storage::Channel::Target at = step.buckets;
+  at.address.offset += word * sizeof(uint64_t);
+  batch_.CompareAndSwap(at, step.words[word], to, step.old);
   step.word = word;
   return step.in_place != nullptr ? absl::OkStatus() : AddRead(step);
 }
@@ -309,13 +309,30 @@ absl::Status HashIndex::AddSeek(std::span<const Claim> claims) {
   return absl::OkStatus();
 }
 
-void HashIndex::FetchFor(uint64_t hash) {
+const std::byte* HashIndex::FindInPlace(uint64_t hash) {
   Step step = {.hash = hash, .node = static_cast<uint32_t>(hash & root_mask_)};
   Descend(step);
   const absl::StatusOr<storage::Channel::Target> target = blocks_.Resolve(PositionOf(step) + OffsetOf(hash));
-  if (!target.ok()) return;  // whoever needs it says why
-  storage::VerbBatch::Fetch<true>(batch_.InPlace(*target, kWordsRead * sizeof(uint64_t)),
-                                  kWordsRead * sizeof(uint64_t));
+  // Why there is none is said to those who then READ.
+  return target.ok() ? batch_.InPlace(*target, kWordsRead * sizeof(uint64_t)) : nullptr;
+}
+
+void HashIndex::FetchFor(uint64_t hash) {
+  storage::VerbBatch::Fetch<true>(FindInPlace(hash), kWordsRead * sizeof(uint64_t));
+}
+
+const std::byte* HashIndex::InPlace(uint64_t hash) {
+  const std::byte* const in_place = FindInPlace(hash);
+  storage::VerbBatch::Fetch<false>(in_place, kWordsRead * sizeof(uint64_t));
+  return in_place;
+}
+
+bool HashIndex::LookInPlace(const std::byte* in_place, uint64_t hash, Candidates& candidates) {
+  uint64_t words[kWordsRead];
+  for (size_t i = 0; i < kWordsRead; ++i)
+    words[i] = storage::VerbBatch::Load(in_place + i * sizeof(uint64_t));
+  Collect(words, hash, kNoWord, candidates);
+  return !AnyFrozen(words);
 }
 
 bool HashIndex::Sought(std::span<Claim> claims) {

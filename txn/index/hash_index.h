@@ -103,6 +103,10 @@ class HashIndex {
   bool SameRoot(uint64_t hash, uint64_t other) const { return ((hash ^ other) & root_mask_) == 0; }
   /// Asks early for what AddSeek will look at, where memory is in place.
   void FetchFor(uint64_t hash);
+  /// Where memory is in place: the entries that a key's may be among, asked for early; else nullptr.
+  const std::byte* InPlace(uint64_t hash);
+  /// As a Lookup that looks once. False: they are being moved.
+  static bool LookInPlace(const std::byte* in_place, uint64_t hash, Candidates& candidates);
   /// What there was before the first claim comes to `rivals`. False: that cannot be said without a Lookup.
   bool Sought(std::span<Claim> claims);
   absl::Status AddClaims(std::span<const Claim> claims);
@@ -125,6 +129,7 @@ class HashIndex {
     uint32_t node = 0;                    // in nodes_
     uint32_t level = 0;                   // of the node
     uint32_t word = 0;                    // index of the word that a CAS is under way for; or kNoWord
+    storage::Channel::Target buckets;     // since AddRead
     uint64_t* words = nullptr;            // scratch: the two buckets as last READ
     const std::byte* in_place = nullptr;  // the buckets, where they need not be READ
     uint64_t* old = nullptr;              // scratch: what a CAS has found
@@ -139,6 +144,7 @@ class HashIndex {
   absl::Status RemoveSome(std::span<Removal> removals);
 
   void Descend(Step& step) const;
+  const std::byte* FindInPlace(uint64_t hash);
   uint64_t PositionOf(const Step& step) const { return blocks_.PositionOf(nodes_[step.node].segment); }
   absl::Status AddRead(Step& step);
   absl::Status AddReads();

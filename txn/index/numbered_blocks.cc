@@ -1,5 +1,6 @@
 #include "txn/index/numbered_blocks.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -13,7 +14,9 @@ NumberedBlocks::NumberedBlocks(storage::VerbBatch& batch, ExtentSpace space, uin
       space_(std::move(space)),
       block_bytes_(block_bytes),
       fixed_(fixed),
-      per_extent_((space_.extent_bytes() - kExtentHeaderBytes) / block_bytes) {
+      per_extent_((space_.extent_bytes() - kExtentHeaderBytes) / block_bytes),
+      inverse_(((static_cast<unsigned __int128>(1) << 64) + per_extent_ - 1) /
+               std::max<uint64_t>(per_extent_, 1)) {
   NAM_CHECK(per_extent_ > 0, "an extent holds a block at least");
 }
 

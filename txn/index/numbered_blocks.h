@@ -23,9 +23,11 @@ class NumberedBlocks {
 
   static constexpr uint64_t kExtentHeaderBytes = 64;
 
-  uint64_t PositionOf(uint64_t number) const {
-    return number / per_extent_ * space_.extent_bytes() + kExtentHeaderBytes +
-           number % per_extent_ * block_bytes_;
+  /// Of a block whose number has 32 bits. Every key goes this way, so it divides by multiplying.
+  uint64_t PositionOf(uint32_t number) const {
+    const auto extent = static_cast<uint64_t>((inverse_ * number) >> 64);
+    return extent * space_.extent_bytes() + kExtentHeaderBytes +
+           (number - extent * per_extent_) * block_bytes_;
   }
   absl::StatusOr<storage::Channel::Target> Resolve(uint64_t position) { return space_.Resolve(position); }
   ExtentSpace& space() { return space_; }
@@ -47,6 +49,7 @@ class NumberedBlocks {
   uint64_t block_bytes_;
   uint64_t fixed_;
   uint64_t per_extent_;
+  unsigned __int128 inverse_;  // 2^64 / per_extent_, rounded up: exact for numbers and divisors of 32 bits
   std::vector<uint64_t> spare_;
 };
 

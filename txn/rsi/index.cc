@@ -36,7 +36,7 @@ absl::Status RsiSession::RefreshIndexes() {
       if (number < outlived_.size()) outlived_[number] = {};
       continue;
     }
-    NAM_RETURN_IF_ERROR(open.SetIndexes(Own(*now).indexes));
+    NAM_RETURN_IF_ERROR(open.SetIndexes(now->indexes));
   }
   index_changes_ = changes;
   indexes_stale_ = false;

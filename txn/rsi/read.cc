@@ -42,10 +42,18 @@ absl::Status RsiSession::Read(std::span<Lookup> lookups) {
   return absl::OkStatus();
 }
 
-// Of keys that were looked up before the snapshot was known only those count whose rows it sees: a row says
-// itself since when it is there, an index does not.
+// Where memory is in place, entries are only asked for before the snapshot is taken. Of keys that were looked
+// up before the snapshot was known only those count whose rows it sees: a row says itself since when it is
+// there, an index does not.
 absl::Status RsiSession::BeginAndRead(std::span<Lookup> lookups) {
   NAM_RETURN_IF_ERROR(Seek(lookups));
+  if (StartInPlace(sought_)) {
+    NAM_RETURN_IF_ERROR(BeginWith({}));
+    if (ReadInPlace(sought_)) return Deliver(lookups);
+    NAM_RETURN_IF_ERROR(Seek(lookups));
+    if (absl::Status status = FindInRounds(sought_); !status.ok()) return End(status);
+    return Deliver(lookups);
+  }
   NAM_RETURN_IF_ERROR(BeginWith(sought_));
   absl::Status status;
   if (looked_up_early_) {
@@ -102,8 +110,13 @@ absl::Status RsiSession::Deliver(std::span<Lookup> lookups) {
   return absl::OkStatus();
 }
 
-// Keys to records by the indexes, then the blocks of all of them at once.
 absl::Status RsiSession::Find(std::span<SoughtRow> sought) {
+  if (StartInPlace(sought) && ReadInPlace(sought)) return absl::OkStatus();
+  return FindInRounds(sought);
+}
+
+// Keys to records by the indexes, then the blocks of all of them at once.
+absl::Status RsiSession::FindInRounds(std::span<SoughtRow> sought) {
   NAM_RETURN_IF_ERROR(LookUp(sought));
   return ReadCandidates(sought);
 }

@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
-#include "txn/rsi/own_extents.h"
 #include "txn/rsi/transaction.h"
 
 namespace nam::txn {
@@ -18,6 +17,8 @@ constexpr int64_t kOwnCommitPauseUs = 20;
 constexpr int64_t kConflictPatienceUs = 5'000;
 /// Long enough to see that a commit is stalled, and to pass it over.
 constexpr int64_t kHeldPatienceUs = SlotWord::kPatienceUs + 5'000;
+/// A look times what is in the way, the next passes it over, one more sees what lies behind.
+constexpr uint32_t kLooksLeast = 4;
 constexpr uint64_t kTimedBegins = 16;  // one of so many
 constexpr uint32_t kLocksLostToAtOnce = 8;
 constexpr int64_t kLockPauseUs = 20;
@@ -46,19 +47,15 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
   channel_options.buffer_bytes = options.scratch_bytes;
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<storage::Channel> channel,
                        storage::Channel::Open(tables.fabric(), tables.directory(), channel_options));
-  const MemberId member = tables.member();  // before keys are asked for, which are to be this one's
   NAM_ASSIGN_OR_RETURN(const TransactionState described, tables.State());
-  NAM_ASSIGN_OR_RETURN(
-      ExtentSpace state,
-      ExtentSpace::Open(*channel, std::make_shared<OwnExtents>(described.extents, tables, member, *channel),
-                        kStateBytes));
+  NAM_ASSIGN_OR_RETURN(ExtentSpace state, ExtentSpace::Open(*channel, described.extents, kStateBytes));
   NAM_RETURN_IF_ERROR(state.CheckWhole());
   const StateGeometry geometry(described.timestamps);
-  auto logs = std::make_shared<OwnExtents>(described.logs, tables, member, *channel);
   std::unique_ptr<RsiSession> session(new RsiSession(tables, options, std::move(channel), std::move(state),
-                                                     std::move(logs), geometry, is_heir));
+                                                     described.logs, geometry, is_heir));
   RsiSession& self = *session;
-  const SlotOwner owner{.member = member.value(),
+  // Whoever fences the slot's owner ends the connections that the session writes with.
+  const SlotOwner owner{.member = self.channel_->member().value(),
                         .session = static_cast<uint32_t>(tables.fabric().Random() & SlotOwner::kSessionMax)};
   // Of the bit vector as many lanes are looked at as there are clients, if those have the first.
   const bool first = described.timestamps == TimestampKind::kBitVector;
@@ -155,16 +152,12 @@ absl::StatusOr<TableHandle> RsiSession::OpenTable(const std::string& name) {
   return absl::InternalError("the table is not among those that are open");
 }
 
-TableDescription RsiSession::Own(TableDescription table) {
-  return OwnExtents::Of(std::move(table), tables_, MemberId(slot_.owner.member), *channel_);
-}
-
 absl::StatusOr<RecordTable*> RsiSession::TableOf(const TableDescription& description) {
   for (const std::unique_ptr<RecordTable>& table : tables_open_) {
     if (table->description().allocation == description.allocation) return table.get();
   }
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RecordTable> table,
-                       RecordTable::Open(Own(description), *channel_, batch_, slot_,
+                       RecordTable::Open(description, *channel_, batch_, slot_,
                                          [this](uint32_t owner) { return recovery_->ConfirmGone(owner); }));
   RecordTable* const opened = table.get();
   opened->allocator().SetHooks(
@@ -239,10 +232,14 @@ absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
   std::string hindrance;       // why a client that is gone cannot be recovered
   int64_t waits_since_ns = 0;  // 0: has not waited, nor looked at the clock
   const auto waited_us = [&] { return waits_since_ns == 0 ? 0 : (clock.NowNs() - waits_since_ns) / 1'000; };
+  // On a busy host the time may be over before a second look.
+  uint32_t looks = 0;
+  const auto patient = [&](int64_t us) { return looks < kLooksLeast || waited_us() < us; };
   while (true) {
     absl::StatusOr<uint64_t> snapshot = timestamps_->Snapshot(batch_);
     if (!snapshot.ok()) return End(snapshot.status());
     snapshot_ = *snapshot;
+    ++looks;
     flipping_ = false;  // what was in flight is complete
     if (std::exchange(looks_up, false)) looked_up_early_ = LookedUp();
     if (const uint32_t suspect = timestamps_->Suspect(); suspect != 0) {
@@ -257,10 +254,10 @@ absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
     }
     const bool own_missing = options_.sees_own_commits && snapshot_ < last_commit_;
     // Without the version that it lost to, the next try would lose again.
-    const bool conflict_missing = snapshot_ < conflict_ && waited_us() < kConflictPatienceUs;
-    const bool stale = seldom && timestamps_->HeldByIdle() && waited_us() < kConflictPatienceUs;
+    const bool conflict_missing = snapshot_ < conflict_ && patient(kConflictPatienceUs);
+    const bool stale = seldom && timestamps_->HeldByIdle() && patient(kConflictPatienceUs);
     if (waits_since_ns == 0) first_snapshot = snapshot_;
-    held = held && timestamps_->Held() && snapshot_ == first_snapshot && waited_us() < kHeldPatienceUs;
+    held = held && timestamps_->Held() && snapshot_ == first_snapshot && patient(kHeldPatienceUs);
     if (!own_missing && !conflict_missing && !stale && !held && !timestamps_->Crowded()) break;
     if (waits_since_ns == 0) waits_since_ns = clock.NowNs();
     if (waited_us() >= options_.own_commit_timeout_us) {

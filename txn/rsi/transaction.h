@@ -84,7 +84,6 @@ class RsiSession final : public Session {
   absl::Status Leave();
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
   /// Its extents with keys of this session's member alone.
-  TableDescription Own(TableDescription table);
   /// That it is open, and its keys, or whole rows, have so many bytes.
   absl::Status CheckTable(TableHandle handle, size_t bytes, bool whole_row) {
     if (handle.value < tables_open_.size()) [[likely]] {
@@ -121,6 +120,7 @@ class RsiSession final : public Session {
   absl::Status Seek(std::span<const Lookup> lookups);
   absl::Status Deliver(std::span<Lookup> lookups);
   absl::Status Find(std::span<SoughtRow> sought);
+  absl::Status FindInRounds(std::span<SoughtRow> sought);
   absl::Status AddLookUp(std::span<const SoughtRow> sought);
   bool LookedUp();
   void TakeCandidates(std::span<const SoughtRow> sought, size_t first);
@@ -139,6 +139,12 @@ class RsiSession final : public Session {
   ReadAt ReadingAt(uint64_t snapshot) {
     return {.snapshot = snapshot, .state = &state_, .torn = options_.broken.torn_reads};
   }
+
+  // read_in_place.cc
+  bool StartInPlace(std::span<const SoughtRow> sought);
+  bool ReadInPlace(std::span<SoughtRow> sought);
+  bool LookAtBlocks(std::span<SoughtRow> sought);
+  bool TakeRows(std::span<SoughtRow> sought);
 
   // scan.cc
   absl::Status ScanTable(uint32_t table, const RowVisitor& visit, bool& more);
@@ -300,6 +306,12 @@ class RsiSession final : public Session {
   // Kept for their memory.
   std::vector<SoughtRow> sought_;
   std::vector<Reading> readings_, again_;
+  /// One key's way through ReadInPlace.
+  struct Look {
+    const std::byte* at = nullptr;  // its entries, then its block; null: there is no row
+    uint32_t slot = 0;
+  };
+  std::vector<Look> looks_;
   std::vector<std::vector<HashIndex::Probe>> probes_;  // by table: of the lookups under way
   std::vector<uint32_t> probed_;                       // by table: how many of them have been taken
   std::vector<std::vector<HashIndex::Claim>> claims_;  // by table: of the inserts under way

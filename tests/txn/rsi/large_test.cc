@@ -131,8 +131,8 @@ TEST_P(LargeTest, ATransactionOfManyRows) {
   EXPECT_EQ(sum(), std::pair(int64_t{0}, int64_t{0}));
 }
 
-/// So many keys are sought in portions: one that is there is found among them, and one that was deleted is taken
-/// over.
+/// So many keys are sought in portions: one that is there is found among them, and one that was deleted is
+/// taken over.
 TEST_P(LargeTest, ManyInsertsMeetARow) {
   constexpr uint64_t kRows = 1'200;
   Teller teller(cluster_, 1);

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <sys/eventfd.h>
+
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "fabric/admission.h"
+
+namespace nam::fabric::tcp {
+
+/// What an Admission has decided, on its way to the acceptor's thread. Outlives the acceptor if need be.
+/// Thread-safe.
+class Decisions {
+ public:
+  struct Decided {
+    uint64_t arrival = 0;
+    Admission::Decision decision;
+  };
+
+  Decisions() : event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+  /// Readable when there are some. -1: out of descriptors.
+  int fd() const { return event_.get(); }
+  void Add(uint64_t arrival, Admission::Decision decision) {
+    const std::lock_guard lock(mutex_);
+    decided_.push_back({arrival, std::move(decision)});
+    eventfd_write(event_.get(), 1);
+  }
+  std::vector<Decided> Take() {
+    const std::lock_guard lock(mutex_);
+    eventfd_t count;
+    eventfd_read(event_.get(), &count);
+    return std::exchange(decided_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Decided> decided_;  // under mutex_
+  const UniqueFd event_;
+};
+
+}  // namespace nam::fabric::tcp

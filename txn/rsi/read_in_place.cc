@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "txn/rsi/transaction.h"
+
+/// The short path of reads by key, where the memory servers' bytes can be looked at. Each pass goes over all
+/// keys and asks early for the lines that the next one looks at:
+///
+///     the index's entries ─▶ header, version words, header ─▶ the row with its word, header
+///
+/// It takes rows that stand still: one record may have the key, its header is the same before
+/// and behind all that was copied, and the snapshot sees a row. In any other case nothing of it counts, and
+/// the rounds of read.cc find out what there is.
+namespace nam::txn {
+namespace {
+
+using storage::RecordHeader;
+using storage::VersionWord;
+
+/// More keys than that have left the first ones' lines behind when the next pass comes to them.
+constexpr size_t kKeysMax = 64;
+
+RecordHeader HeaderAt(const std::byte* block) {
+  return RecordHeader(storage::VerbBatch::Load(block));
+}
+
+}  // namespace
+
+bool RsiSession::StartInPlace(std::span<const SoughtRow> sought) {
+  if (!channel_->in_place() || sought.size() > kKeysMax || options_.broken.torn_reads) return false;
+  looks_.resize(sought.size());
+  for (size_t i = 0; i < sought.size(); ++i) {
+    looks_[i].at = nullptr;
+    if (sought[i].table == SoughtRow::kNoTable) continue;
+    looks_[i].at = table(sought[i].table).index().InPlace(sought[i].hash);
+    if (looks_[i].at == nullptr) return false;
+  }
+  return true;
+}
+
+bool RsiSession::ReadInPlace(std::span<SoughtRow> sought) {
+  if (LookAtBlocks(sought) && TakeRows(sought)) [[likely]]
+    return true;
+  for (SoughtRow& row : sought) row.state = SoughtRow::State::kNone;
+  return false;
+}
+
+bool RsiSession::LookAtBlocks(std::span<SoughtRow> sought) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < sought.size(); ++i) {
+    Look& look = looks_[i];
+    if (look.at == nullptr) continue;
+    HashIndex::Candidates candidates;
+    if (!HashIndex::LookInPlace(look.at, sought[i].hash, candidates) || candidates.count > 1) return false;
+    look.at = nullptr;
+    if (candidates.count == 0) continue;
+    RecordTable& from = table(sought[i].table);
+    sought[i].record = candidates.records[0];
+    const absl::StatusOr<storage::Channel::Target> block = from.Block(sought[i].record);
+    if (!block.ok()) return false;
+    BlockRead read{.in_place = batch_.InPlace(*block, from.geometry().block_bytes())};
+    if (read.in_place == nullptr) return false;
+    from.FetchWords(read);
+    look.at = read.in_place;
+    bytes += from.geometry().slot_bytes() + 64;
+  }
+  return CheckScratch(bytes).ok();
+}
+
+bool RsiSession::TakeRows(std::span<SoughtRow> sought) {
+  for (size_t i = 0; i < sought.size(); ++i) {
+    Look& look = looks_[i];
+    if (look.at == nullptr) continue;
+    const storage::RecordGeometry& geometry = table(sought[i].table).geometry();
+    std::array<uint64_t, storage::kVersionsMax> gathered;
+    const RecordHeader header = HeaderAt(look.at);
+    for (uint32_t slot = 0; slot < geometry.slots; ++slot)
+      gathered[slot] = storage::VerbBatch::Load(look.at + geometry.word_offset(slot));
+    const std::span<const uint64_t> all = gathered;
+    const storage::VersionWords words(all.first(geometry.slots));
+    const auto choice = storage::ChooseVersion(header, words, HeaderAt(look.at), snapshot_);
+    if (choice.outcome != storage::VersionChoice::Outcome::kVersion || choice.version.deleted()) {
+      return false;
+    }
+    sought[i].header = header;
+    sought[i].version = choice.version;
+    sought[i].victim = storage::VictimSlot(words, header.timestamp());
+    look.slot = choice.slot;
+  }
+  for (size_t i = 0; i < sought.size(); ++i) {
+    const Look& look = looks_[i];
+    if (look.at == nullptr) continue;
+    SoughtRow& row = sought[i];
+    const storage::RecordGeometry& geometry = table(row.table).geometry();
+    std::byte* const copy = batch_.Scratch(geometry.slot_bytes());
+    storage::VerbBatch::Copy(look.at + geometry.word_offset(look.slot), copy, geometry.slot_bytes());
+    uint64_t word = 0;
+    std::memcpy(&word, copy, sizeof(word));
+    if (HeaderAt(look.at) != row.header || word != row.version.word()) return false;
+    row.row = copy + sizeof(word);
+    if (std::memcmp(row.row, row.key.data(), row.key.size()) == 0) row.state = SoughtRow::State::kVisible;
+  }
+  return true;
+}
+
+}  // namespace nam::txn
