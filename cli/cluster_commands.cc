@@ -205,10 +205,11 @@ int RunUp(const UpOptions& given) {
     return ReportFailure(absl::Status(
         status.code(), absl::StrCat("no cluster runs in ", path, ": ", std::string(status.message()))));
   }
-  std::printf(
-      "A cluster of %d memory servers (%s each) and %d compute servers runs in %s; its catalog is at %s.\n",
-      options.memory_servers, FormatBytes(options.memory_bytes).c_str(), options.compute_servers,
-      path.c_str(), (*supervisor)->ready()->values.at("catalog").c_str());
+  std::printf("A cluster of %s (%s%s) and %s runs in %s; its catalog is at %s.\n",
+              CountOf(static_cast<uint64_t>(options.memory_servers), "memory server").c_str(),
+              FormatBytes(options.memory_bytes).c_str(), options.memory_servers == 1 ? "" : " each",
+              CountOf(static_cast<uint64_t>(options.compute_servers), "compute server").c_str(), path.c_str(),
+              (*supervisor)->ready()->values.at("catalog").c_str());
   std::printf("Next: nam ssb load, nam sql, nam status, nam down.\n");
   return kExitOk;
 }

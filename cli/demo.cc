@@ -195,9 +195,10 @@ int RunIn(const std::string& directory, const DemoOptions& options, StopSignals&
   }
   const auto cluster = LocalCluster::Start(local, stop.fd());
   if (!cluster.ok()) return ReportFailure(cluster.status());
-  std::cout << "A private cluster over " << options.fabric << ": " << options.memory_servers
-            << " memory servers of up to " << FormatBytes(local.memory_bytes) << ", "
-            << options.compute_servers << " compute servers." << std::endl;
+  std::cout << "A private cluster over " << options.fabric << ": "
+            << CountOf(static_cast<uint64_t>(options.memory_servers), "memory server") << " of up to "
+            << FormatBytes(local.memory_bytes) << ", "
+            << CountOf(static_cast<uint64_t>(options.compute_servers), "compute server") << "." << std::endl;
   return WorkOn(**cluster, options, stop, directory);
 }
 

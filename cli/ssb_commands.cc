@@ -114,6 +114,8 @@ absl::Status Check(const SsbRunOptions& options, catalog::Attachment& attachment
 }  // namespace
 
 int RunSsbGenerate(const SsbGenerateOptions& options) {
+  if (options.out.empty())
+    return Refuse(absl::InvalidArgumentError("nam ssb generate needs --out=DIR, the directory to write to"));
   const auto tables = SelectTables(options.tables);
   if (!tables.ok()) return Refuse(tables.status());
   if (const absl::Status status = Validate(options.source); !status.ok()) return Refuse(status);

@@ -16,8 +16,8 @@ namespace nam::session {
 
 /// What SQL needs of the transaction engine: one transaction at a time, which sees its own writes. Rows are
 /// as partitioner/record_row.h lays them out. ABORTED: in conflict with another transaction, ALREADY_EXISTS:
-/// the key is taken; any error ends the transaction as Abort does. Only UNAVAILABLE of Commit leaves open
-/// whether it took effect.
+/// the key is taken. An error of the engine may end the transaction as Abort does: RollBackTo tells. Only
+/// UNAVAILABLE of Commit leaves open whether it took effect.
 class RecordAccess {
  public:
   /// Gets a row, which is valid until it returns; false to get no more.
@@ -28,6 +28,11 @@ class RecordAccess {
   virtual absl::Status Commit() = 0;
   /// Also after an error that has ended the transaction.
   virtual void Abort() = 0;
+  /// A place behind all that the transaction has written so far. It holds until one before it is rolled back
+  /// to, or the transaction ends.
+  virtual size_t Mark() const = 0;
+  /// What the transaction has written is again as it was at `mark`. Any error: the transaction is over.
+  virtual absl::Status RollBackTo(size_t mark) = 0;
   /// Between transactions: this process has become another member, and what the former one had is lost.
   virtual void BeginAnew() {}
 

@@ -34,6 +34,11 @@ class RecordEngine final : public RecordAccess {
   void Abort() override {
     if (session_ != nullptr) session_->Abort();
   }
+  size_t Mark() const override { return session_ == nullptr ? 0 : session_->Mark(); }
+  absl::Status RollBackTo(size_t mark) override {
+    if (session_ == nullptr) return absl::FailedPreconditionError("the transaction is over");
+    return Lost(session_->RollBackTo(mark));
+  }
 
   void BeginAnew() override {
     session_.reset();

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/interruption.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
+#include "session/session_lost.h"
 #include "txn/session.h"
 #include "types/sql_error.h"
 
@@ -29,14 +34,30 @@ ResultSet Warn(ResultSet result, const char* state, std::string message) {
   return result;
 }
 
+/// What an error says behind the name of its AbortReason.
+std::string WithoutReason(const absl::Status& status) {
+  absl::string_view message = status.message();
+  if (const auto reason = txn::AbortReasonOf(status); reason.has_value())
+    absl::ConsumePrefix(&message, absl::StrCat(std::string(txn::AbortReasonName(*reason)), ": "));
+  return std::string(message);
+}
+
+constexpr char kLockNotAvailable[] = "55P03";
+
 /// The engine's errors as SQL's. `failed` says what a conflict has ended.
 absl::Status InSql(const absl::Status& status, const char* failed = "the statement failed") {
   if (SqlErrorOf(status).has_value()) return status;
   if (txn::AbortReasonOf(status) == txn::AbortReason::kLockTimeout) {
     return ToStatus(
         {.message = "canceling statement due to lock timeout",
-         .hint = absl::StrCat("nothing of it has happened; run it again: ", std::string(status.message())),
+         .hint = absl::StrCat("nothing of it has happened; run it again: ", WithoutReason(status)),
          .sqlstate = kLockNotAvailable});
+  }
+  if (txn::AbortReasonOf(status) == txn::AbortReason::kConnectionLost) {
+    LogWarning(absl::StrCat(failed, ": ", std::string(status.message())));
+    return ToStatus({.message = absl::StrCat(failed, ": a connection to a memory server was lost"),
+                     .hint = "nothing of it has happened; run it again",
+                     .sqlstate = sqlstate::kSerializationFailure});
   }
   if (absl::IsAborted(status)) {
     return ToStatus({.message = absl::StrCat(failed, ": ", std::string(status.message())),
@@ -44,7 +65,7 @@ absl::Status InSql(const absl::Status& status, const char* failed = "the stateme
                      .sqlstate = sqlstate::kSerializationFailure});
   }
   if (absl::IsAlreadyExists(status)) {
-    return ToStatus({.message = absl::StrCat("duplicate key: ", std::string(status.message())),
+    return ToStatus({.message = absl::StrCat("duplicate key: ", WithoutReason(status)),
                      .hint = "a primary key, and a key of a unique index, is there once",
                      .sqlstate = sqlstate::kUniqueViolation});
   }
@@ -57,6 +78,7 @@ absl::Status InSql(const absl::Status& status, const char* failed = "the stateme
   return WithSqlState(status);
 }
 
+constexpr char kNoSuchSavepoint[] = "3B001";  // invalid_savepoint_specification
 constexpr char kNotCommitted[] = "the transaction cannot be committed";
 constexpr char kFailedInside[] = "the transaction has failed";
 
@@ -67,6 +89,19 @@ absl::Status CommitInSql(const absl::Status& status) {
                                            std::string(status.message())),
                    .hint = "look whether its changes are there before you run it again",
                    .sqlstate = kOutcomeUnknown});
+}
+
+absl::Status OnlyInTransactions(const char* statement) {
+  return ToStatus({.message = absl::StrCat(statement, " can only be used in transaction blocks"),
+                   .hint = "BEGIN first",
+                   .sqlstate = sqlstate::kNoActiveTransaction});
+}
+
+/// Whether the same transaction, run again, may succeed.
+bool IsConflict(const absl::Status& error) {
+  const std::optional<SqlError> sql_error = SqlErrorOf(error);
+  if (!sql_error.has_value()) return absl::IsAborted(error);
+  return sql_error->sqlstate == sqlstate::kSerializationFailure || sql_error->sqlstate == kLockNotAvailable;
 }
 
 absl::Status NameTaken(const std::string& name, int position, std::string hint) {
@@ -119,13 +154,15 @@ class RowBatch {
 }  // namespace
 
 RecordStatements::~RecordStatements() {
-  if (state_ == State::kOpen) access_.Abort();
+  if (state_ == State::kOpen || state_ == State::kFailed) access_.Abort();
 }
 
 absl::Status RecordStatements::MayRun(std::string_view what) const {
-  if (state_ == State::kFailed) {
+  if (state_ == State::kFailed || state_ == State::kOver) {
     return ToStatus({.message = "the transaction has failed; commands are ignored until it ends",
-                     .hint = "end it with ROLLBACK",
+                     .hint = state_ == State::kFailed
+                                 ? "ROLLBACK TO SAVEPOINT goes on from a savepoint; ROLLBACK ends it"
+                                 : "end it with ROLLBACK",
                      .sqlstate = sqlstate::kFailedTransaction});
   }
   if (state_ == State::kOpen && !what.empty()) {
@@ -136,47 +173,115 @@ absl::Status RecordStatements::MayRun(std::string_view what) const {
   return absl::OkStatus();
 }
 
-void RecordStatements::Fail() {
-  if (state_ != State::kOpen) return;
+void RecordStatements::GiveUp(bool conflict) {
   access_.Abort();
-  state_ = State::kFailed;
+  state_ = State::kOver;
+  conflict_ = conflict;
+}
+
+void RecordStatements::Lose() {
+  if (state_ == State::kOpen || state_ == State::kFailed) GiveUp(/*conflict=*/false);
 }
 
 absl::Status RecordStatements::Fail(const std::string& statement, absl::Status error) {
-  if (state_ == State::kFailed) {
-    return sql::Parses(statement) ? MayRun("") : error;
+  if (state_ == State::kFailed || state_ == State::kOver) {
+    return sql::Parses(statement) && !sql::RollsBackToSavepoint(statement) ? MayRun("") : error;
   }
-  Fail();
-  if (state_ == State::kIdle && sql::BeginsTransaction(statement)) state_ = State::kFailed;
+  if (state_ == State::kIdle) return error;
+  state_ = State::kFailed;
+  if (savepoints_.empty() || !access_.RollBackTo(savepoints_.back().mark).ok()) GiveUp(IsConflict(error));
   return error;
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::TransactionStatement& statement) {
   using Kind = sql::TransactionStatement::Kind;
-  if (statement.kind == Kind::kBegin) {
-    NAM_RETURN_IF_ERROR(MayRun(""));
-    if (state_ == State::kOpen) {
-      return Warn(Command("BEGIN"), sqlstate::kActiveTransaction,
-                  "there is already a transaction in progress");
-    }
-    const Interruption interruption(&cancelled_);
-    if (const absl::Status begun = access_.Begin(); !begun.ok()) return InSql(begun);
-    state_ = State::kOpen;
-    return Command("BEGIN");
+  switch (statement.kind) {
+    case Kind::kBegin:
+      return Begin();
+    case Kind::kCommit:
+    case Kind::kRollback:
+      return EndTransaction(statement.kind == Kind::kCommit);
+    case Kind::kSavepoint:
+      return AddSavepoint(statement.savepoint);
+    case Kind::kRollbackTo:
+      return RollBackTo(statement.savepoint);
+    case Kind::kRelease:
+      return Release(statement.savepoint);
   }
+  return absl::InternalError("a statement of transactions that is none");
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Begin() {
+  NAM_RETURN_IF_ERROR(MayRun(""));
+  if (state_ == State::kOpen) {
+    return Warn(Command("BEGIN"), sqlstate::kActiveTransaction, "there is already a transaction in progress");
+  }
+  const Interruption interruption(&cancelled_);
+  if (const absl::Status begun = access_.Begin(); !begun.ok()) return InSql(begun);
+  state_ = State::kOpen;
+  return Command("BEGIN");
+}
+
+absl::StatusOr<ResultSet> RecordStatements::EndTransaction(bool commit) {
   if (state_ == State::kIdle) {
-    return Warn(Command(statement.kind == Kind::kCommit ? "COMMIT" : "ROLLBACK"),
-                sqlstate::kNoActiveTransaction, "there is no transaction in progress");
+    return Warn(Command(commit ? "COMMIT" : "ROLLBACK"), sqlstate::kNoActiveTransaction,
+                "there is no transaction in progress");
   }
-  const bool open = state_ == State::kOpen;
-  state_ = State::kIdle;
-  if (open && statement.kind == Kind::kCommit) {
+  const State was = std::exchange(state_, State::kIdle);
+  savepoints_.clear();
+  if (was == State::kOpen && commit) {
     const Interruption interruption(&cancelled_);
     if (const absl::Status committed = access_.Commit(); !committed.ok()) return CommitInSql(committed);
     return Command("COMMIT");
   }
-  if (open) access_.Abort();
+  if (was != State::kOver) access_.Abort();
   return Command("ROLLBACK");
+}
+
+absl::StatusOr<ResultSet> RecordStatements::AddSavepoint(const std::string& name) {
+  NAM_RETURN_IF_ERROR(MayRun(""));
+  if (state_ == State::kIdle) return OnlyInTransactions("SAVEPOINT");
+  if (savepoints_.size() == kSavepointsMax) {
+    return ToStatus({.message = absl::StrCat("a transaction has at most ", kSavepointsMax, " savepoints"),
+                     .hint = "RELEASE those that are not needed any more",
+                     .sqlstate = sqlstate::kLimitExceeded});
+  }
+  savepoints_.push_back({name, access_.Mark()});
+  return Command("SAVEPOINT");
+}
+
+absl::StatusOr<ResultSet> RecordStatements::RollBackTo(const std::string& name) {
+  if (state_ == State::kIdle) return OnlyInTransactions("ROLLBACK TO SAVEPOINT");
+  NAM_ASSIGN_OR_RETURN(const size_t savepoints, SavepointsUpTo(name));
+  if (state_ != State::kOver) {
+    const absl::Status back = access_.RollBackTo(savepoints_[savepoints - 1].mark);
+    if (!back.ok()) GiveUp(absl::IsAborted(back));
+  }
+  if (state_ == State::kOver) {
+    return ToStatus({.message = absl::StrCat("cannot roll back to savepoint ", Quote(name),
+                                             ": what failed has ended the whole transaction"),
+                     .hint = "nothing of it has happened; ROLLBACK, and run all of it again",
+                     .sqlstate = conflict_ ? sqlstate::kSerializationFailure : sqlstate::kFailedTransaction});
+  }
+  savepoints_.resize(savepoints);
+  state_ = State::kOpen;
+  return Command("ROLLBACK");
+}
+
+absl::StatusOr<ResultSet> RecordStatements::Release(const std::string& name) {
+  NAM_RETURN_IF_ERROR(MayRun(""));
+  if (state_ == State::kIdle) return OnlyInTransactions("RELEASE SAVEPOINT");
+  NAM_ASSIGN_OR_RETURN(const size_t savepoints, SavepointsUpTo(name));
+  savepoints_.resize(savepoints - 1);
+  return Command("RELEASE");
+}
+
+absl::StatusOr<size_t> RecordStatements::SavepointsUpTo(const std::string& name) const {
+  for (size_t savepoints = savepoints_.size(); savepoints > 0; --savepoints) {
+    if (savepoints_[savepoints - 1].name == name) return savepoints;
+  }
+  return ToStatus(
+      {.message = absl::StrCat("savepoint ", Quote(name), " does not exist"), .sqlstate = kNoSuchSavepoint});
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateTableStatement& statement) {

@@ -24,23 +24,20 @@
 
 namespace nam::session {
 
-/// SQLSTATE of a COMMIT that may have taken effect or not: transaction_resolution_unknown.
-inline constexpr char kOutcomeUnknown[] = "08007";
-/// SQLSTATE of a statement that has waited for a lock for as long as it may: lock_not_available.
-inline constexpr char kLockNotAvailable[] = "55P03";
-
 /// Runs a session's statements on record tables, each a transaction of its own unless BEGIN opened one:
 ///
-///       │ BEGIN that fails                                  ▲
-///       ├───────────────────────────────────────────────────┤
-///       │ BEGIN               a statement fails             │
-///     idle ───────────▶ open ───────────────────────────▶ failed ─┐ 25P02: everything but
-///      ▲                 │ COMMIT, ROLLBACK                 │   ◀─┘ COMMIT, ROLLBACK
-///      └─────────────────┴──────────────────────────────────┘        (COMMIT rolls back, too)
+///         BEGIN             a statement fails
+///     idle ───────▶ open ───────────────────────▶ failed ─┐ 25P02: everything but COMMIT,
+///      ▲             │ ◀─────── ROLLBACK TO ───────┤    ◀─┘ ROLLBACK and ROLLBACK TO
+///      └─────────────┴────── COMMIT, ROLLBACK ─────┘        (COMMIT rolls back, too)
 ///
-/// BEGIN while open, and COMMIT or ROLLBACK while idle, change nothing and warn. A BEGIN that fails, for
-/// whatever reason, leads to `failed`: the statements behind it were meant to be one transaction, and must
-/// not be committed one by one.
+/// BEGIN while open, and COMMIT or ROLLBACK while idle, change nothing and warn. A BEGIN that fails
+/// leaves the session idle.
+///
+/// A statement that fails behind a savepoint takes back at once what was written since the innermost one. The
+/// engine's transaction then waits for ROLLBACK TO. Without a savepoint it ends at once, and so it does if
+/// the engine has ended it (a conflict, a connection that was lost): the transaction is `over`, which is
+/// `failed` without a way back.
 ///
 /// Errors carry a SqlError; 40001 asks to run the transaction again. Of the session's thread.
 class RecordStatements {
@@ -80,16 +77,32 @@ class RecordStatements {
   /// Before any other statement: 25P02 if the transaction has failed, 25001 if one is open and the statement
   /// takes effect outside of it (CREATE TABLE, …), which `what` names; empty if it has no effect.
   absl::Status MayRun(std::string_view what) const;
-  /// After any statement's error, of one that does not parse as well: the transaction that is open fails, or
-  /// the one that the statement should have begun. Returns the error to report: 25P02 instead of what a
-  /// statement met that was not to be run at all.
+  /// After any statement's error, of one that does not parse as well: the transaction that is open fails.
+  /// Returns the error to report: 25P02 instead of what a statement met that was not to be run at all.
   absl::Status Fail(const std::string& statement, absl::Status error);
   /// The open transaction was lost: nothing of it will be committed.
-  void Fail();
+  void Lose();
   bool in_transaction() const { return state_ != State::kIdle; }
+  /// How many the transaction has.
+  size_t savepoints() const { return savepoints_.size(); }
 
  private:
-  enum class State : uint8_t { kIdle, kOpen, kFailed };
+  enum class State : uint8_t { kIdle, kOpen, kFailed, kOver };
+  struct Savepoint {
+    std::string name;
+    size_t mark = 0;  // RecordAccess::Mark
+  };
+  static constexpr size_t kSavepointsMax = 65'536;
+
+  absl::StatusOr<ResultSet> Begin();
+  absl::StatusOr<ResultSet> EndTransaction(bool commit);
+  absl::StatusOr<ResultSet> AddSavepoint(const std::string& name);
+  absl::StatusOr<ResultSet> RollBackTo(const std::string& name);
+  absl::StatusOr<ResultSet> Release(const std::string& name);
+  /// How many savepoints there are up to the innermost one of this name; 3B001 if there is none.
+  absl::StatusOr<size_t> SavepointsUpTo(const std::string& name) const;
+  /// The engine's transaction, if it still runs, is aborted.
+  void GiveUp(bool conflict);
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index);
   absl::StatusOr<ExplainedChange> ExplainFound(const char* kind, const sql::BoundTable& table,
                                                const std::vector<plan::Expr>& conjuncts,
@@ -101,6 +114,8 @@ class RecordStatements {
   RecordFinder finder_;
   RecordChanges changes_;
   State state_ = State::kIdle;
+  std::vector<Savepoint> savepoints_;  // the innermost is the last
+  bool conflict_ = false;              // is why the transaction is over: the same one may succeed
 };
 
 }  // namespace nam::session

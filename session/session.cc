@@ -25,6 +25,7 @@
 #include "session/record_reads.h"
 #include "session/record_statements.h"
 #include "session/result_collector.h"
+#include "session/session_lost.h"
 #include "session/settings.h"
 #include "session/stage_output.h"
 #include "session/stage_run.h"
@@ -260,7 +261,7 @@ class SessionImpl final : public Session {
     member_ = attachment_.member();
     if (!records_.has_value()) return absl::OkStatus();
     const bool open = InTransaction();
-    records_->Fail();
+    records_->Lose();
     record_access_->BeginAnew();
     if (!open) return absl::OkStatus();
     lost_ =
@@ -285,16 +286,7 @@ class SessionImpl final : public Session {
     if (attachment_.member() == member_) return error;
     BeginAnew().IgnoreError();  // the next statement finds what is missing
     lost_.reset();
-    const bool unknown = state == kOutcomeUnknown;
-    const char* const again =
-        in_transaction
-            ? "nothing of the transaction has happened, and it is over: ROLLBACK, and run all of it again"
-            : "nothing of the statement has happened, and a new session is open: run it again";
-    return ToStatus(
-        {.message = absl::StrCat("the session was lost: this client stood still for longer than its lease: ",
-                                 sql_error.has_value() ? sql_error->message : std::string(error.message())),
-         .hint = unknown ? "a new session is open; look whether the changes are there" : again,
-         .sqlstate = unknown || state == kRetry ? state : sqlstate::kConnectionFailure});
+    return SessionLost(error, in_transaction);
   }
 
   absl::StatusOr<ResultSet> RunWithServers(const sql::Statement& statement) {
@@ -386,6 +378,16 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Run(const RecordStatement& statement) {
     if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
     return records_->Run(statement);
+  }
+
+  absl::StatusOr<ResultSet> Run(const sql::TransactionStatement& statement) {
+    using Kind = sql::TransactionStatement::Kind;
+    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    NAM_ASSIGN_OR_RETURN(ResultSet result, records_->Run(statement));
+    if (statement.kind == Kind::kSavepoint) settings_.AddSavepoint();
+    if (statement.kind == Kind::kRollbackTo) settings_.RollBackTo(records_->savepoints());
+    if (statement.kind == Kind::kRelease) settings_.Release(records_->savepoints());
+    return result;
   }
 
   absl::StatusOr<ResultSet> Run(const sql::TreeStatement& statement) {

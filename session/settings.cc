@@ -169,6 +169,13 @@ void Settings::EndTransaction(bool committed) {
   if (!committed) kept_ = before_;
   now_ = kept_;
   in_transaction_ = false;
+  savepoints_.clear();
+}
+
+void Settings::RollBackTo(size_t savepoints) {
+  Release(savepoints);
+  now_ = savepoints_.back().now;
+  kept_ = savepoints_.back().kept;
 }
 
 proto::StreamSettings SessionSettings::ForStreams() const {

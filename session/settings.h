@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -53,7 +54,8 @@ struct SessionSettings {
 ///     now      new    new         = kept    = before
 ///     kept     new    as it was             = before
 ///
-/// Outside of a transaction the first two are the same.
+/// Outside of a transaction the first two are the same. A savepoint keeps the first two, and ROLLBACK TO
+/// brings them back.
 class Settings {
  public:
   struct Shown {
@@ -76,7 +78,17 @@ class Settings {
   void EndTransaction(bool committed);
   bool in_transaction() const { return in_transaction_; }
 
+  /// Of the transaction: inside the others that it has.
+  void AddSavepoint() { savepoints_.push_back({now_, kept_}); }
+  /// The innermost of the first `savepoints` is rolled back to; those inside of it are gone.
+  void RollBackTo(size_t savepoints);
+  /// Those behind the first `savepoints` are gone. What was set since them stays.
+  void Release(size_t savepoints) { savepoints_.resize(savepoints); }
+
  private:
+  struct Savepoint {
+    SessionSettings now, kept;
+  };
   void ResetAll();
 
   const SessionSettings defaults_;
@@ -84,6 +96,7 @@ class Settings {
   SessionSettings kept_;    // what COMMIT leaves
   SessionSettings before_;  // what ROLLBACK leaves
   bool in_transaction_ = false;
+  std::vector<Savepoint> savepoints_;  // the innermost is the last
 };
 
 }  // namespace nam::session

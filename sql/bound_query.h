@@ -134,8 +134,9 @@ struct DeleteStatement {
 };
 /// Snapshot isolation is the one level there is.
 struct TransactionStatement {
-  enum class Kind : uint8_t { kBegin, kCommit, kRollback };
+  enum class Kind : uint8_t { kBegin, kCommit, kRollback, kSavepoint, kRollbackTo, kRelease };
   Kind kind = Kind::kBegin;
+  std::string savepoint;  // of the last three
 };
 
 /// PREPARE: bound once to learn the parameters' types, and anew with their values by each EXECUTE.
@@ -195,8 +196,8 @@ struct ScriptPiece {
 };
 std::vector<ScriptPiece> SplitStatements(std::string_view script);
 
-/// Whether the statement's first word is BEGIN or START, whatever comes behind it.
-bool BeginsTransaction(const std::string& text);
+/// Whether the statement is a ROLLBACK TO, whatever comes behind these words.
+bool RollsBackToSavepoint(const std::string& text);
 
 /// Whether it is one statement of PostgreSQL's grammar, whatever it means.
 bool Parses(const std::string& text);

@@ -88,7 +88,7 @@ absl::Status RefuseStatement(const Node& node) {
       known != nullptr && known->hint != nullptr
           ? known->hint
           : "statements are SELECT, EXPLAIN [ANALYZE], INSERT, UPDATE, DELETE, BEGIN, COMMIT, "
-            "ROLLBACK, CREATE TABLE, CREATE INDEX, DROP TABLE, DROP INDEX, SET, RESET and SHOW";
+            "ROLLBACK, SAVEPOINT, CREATE TABLE, CREATE INDEX, DROP TABLE, DROP INDEX, SET, RESET and SHOW";
   return Refusal(absl::StrCat(known != nullptr ? known->name : SpellOut(node.kind()), " is not supported"),
                  node.text().Start(), hint);
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -10,17 +12,27 @@
 namespace nam::sql {
 namespace {
 
+using Kind = TransactionStatement::Kind;
+
 struct Spelled {
   const char* kind;
   const char* name;
 };
 constexpr Spelled kRefused[] = {
-    {"TRANS_STMT_SAVEPOINT", "SAVEPOINT"},
-    {"TRANS_STMT_RELEASE", "RELEASE SAVEPOINT"},
-    {"TRANS_STMT_ROLLBACK_TO", "ROLLBACK TO SAVEPOINT"},
     {"TRANS_STMT_PREPARE", "PREPARE TRANSACTION"},
     {"TRANS_STMT_COMMIT_PREPARED", "COMMIT PREPARED"},
     {"TRANS_STMT_ROLLBACK_PREPARED", "ROLLBACK PREPARED"},
+};
+
+struct Named {
+  const char* kind;
+  Kind is;
+};
+constexpr Named kKinds[] = {
+    {"TRANS_STMT_BEGIN", Kind::kBegin},         {"TRANS_STMT_START", Kind::kBegin},
+    {"TRANS_STMT_COMMIT", Kind::kCommit},       {"TRANS_STMT_ROLLBACK", Kind::kRollback},
+    {"TRANS_STMT_SAVEPOINT", Kind::kSavepoint}, {"TRANS_STMT_ROLLBACK_TO", Kind::kRollbackTo},
+    {"TRANS_STMT_RELEASE", Kind::kRelease},
 };
 
 absl::Status CheckOption(const Node& option) {
@@ -55,15 +67,15 @@ absl::StatusOr<Statement> BindSetTransaction(const Node& node) {
                                 .position = node.text().Start()});
 }
 
-bool BeginsTransaction(const std::string& text) {
+bool RollsBackToSavepoint(const std::string& text) {
   const ScanResult scan = Scan(text);
   const SqlText tokens(text, scan.tokens);
   const int start = tokens.Start();
-  return start == tokens.Find({"begin"}) || start == tokens.Find({"start"});
+  return start == tokens.Find({"rollback", "to"}) || start == tokens.Find({"rollback", "work", "to"}) ||
+         start == tokens.Find({"rollback", "transaction", "to"});
 }
 
 absl::StatusOr<Statement> BindTransaction(const Node& node) {
-  using Kind = TransactionStatement::Kind;
   const std::string kind = node.Text("kind");
   const SqlText& text = node.text();
   for (const Spelled& refused : kRefused) {
@@ -75,11 +87,12 @@ absl::StatusOr<Statement> BindTransaction(const Node& node) {
   if (node.Flag("chain")) {
     return Refusal("AND CHAIN is not supported", text.Find({"and"}), "write BEGIN afterwards");
   }
-  NAM_RETURN_IF_ERROR(node.Only({"kind", "options"}));
+  NAM_RETURN_IF_ERROR(node.Only({"kind", "options", "savepoint_name"}));
   for (const Node& option : node.List("options")) NAM_RETURN_IF_ERROR(CheckOption(option));
-  if (kind == "TRANS_STMT_COMMIT") return Statement(TransactionStatement{Kind::kCommit});
-  if (kind == "TRANS_STMT_ROLLBACK") return Statement(TransactionStatement{Kind::kRollback});
-  return Statement(TransactionStatement{Kind::kBegin});
+  const Named* const known = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                          [&](const Named& named) { return kind == named.kind; });
+  if (known == std::end(kKinds)) return Refusal("this statement is not supported", text.Start());
+  return Statement(TransactionStatement{known->is, node.Text("savepoint_name")});
 }
 
 }  // namespace nam::sql

@@ -38,7 +38,11 @@ class CommandLine {
     } catch (const CLI::ParseError& error) {
       if (const std::string wrong = UnknownCommand(argc, argv); error.get_exit_code() != 0 && !wrong.empty())
         return Refuse(wrong);
-      return app_.exit(error) == 0 ? kExitOk : kExitUsage;
+      if (error.get_exit_code() == 0) return app_.exit(error) == 0 ? kExitOk : kExitUsage;  // --help
+      const std::string command = CommandAskedFor();
+      std::fprintf(stderr, "%s: %s; `%s --help` lists what it takes\n", command.c_str(), error.what(),
+                   command.c_str());
+      return kExitUsage;
     }
     for (const auto& [command, run] : commands_) {
       if (command->parsed() && command->get_subcommands().empty()) return run();
@@ -200,6 +204,16 @@ class CommandLine {
       path += " " + word;
     }
     return {};
+  }
+
+  /// The words of the command that was parsed last: `nam scale out`.
+  std::string CommandAskedFor() const {
+    std::string words = app_.get_name();
+    for (const CLI::App* app = &app_; !app->get_subcommands().empty();) {
+      app = app->get_subcommands().back();
+      words += " " + app->get_name();
+    }
+    return words;
   }
 
   static int Refuse(const std::string& message) {

@@ -87,6 +87,10 @@ std::string FormatCount(uint64_t count) {
   return text;
 }
 
+std::string CountOf(uint64_t count, std::string_view one) {
+  return absl::StrCat(FormatCount(count), " ", std::string(one), count == 1 ? "" : "s");
+}
+
 std::string FormatDuration(int64_t seconds) {
   seconds = std::max<int64_t>(seconds, 0);
   const int64_t hours = seconds / 3600, minutes = seconds / 60 % 60;

@@ -15,6 +15,8 @@ std::string FormatBytes(uint64_t bytes);
 
 /// `6,001,215`.
 std::string FormatCount(uint64_t count);
+/// `1 memory server`, `2 memory servers`.
+std::string CountOf(uint64_t count, std::string_view one);
 /// `0:07`, `12:30`, `1:02:03`.
 std::string FormatDuration(int64_t seconds);
 /// Milliseconds with three decimals, as on the screen and in JSON: `12.345`.

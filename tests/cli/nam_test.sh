@@ -40,6 +40,10 @@ expect 2 'there is no command "nam frobnicate"; `nam --help` lists' "$nam" frobn
 expect 2 'did you mean "nam status"?' "$nam" stauts --format=json
 expect 2 'did you mean "nam ssb load"?' "$nam" ssb laod
 expect 2 'did you mean "nam scale out"?' "$nam" scale ot
+expect 2 'nam: A subcommand is required; `nam --help` lists what it takes' "$nam"
+expect 2 'nam bury: server is required; `nam bury --help` lists what it takes' "$nam" bury
+expect 2 '; `nam scale out --help` lists what it takes' "$nam" scale out --nothing=1
+expect 2 "nam ssb generate needs --out=DIR" "$nam" ssb generate
 expect 2 "which --catalog does not name" "$nam" scale out --catalog=127.0.0.1:1
 expect 2 "which --catalog does not name" "$nam" scale --catalog=127.0.0.1:1 out
 expect 2 "choose at most --memory=" "$nam" up --state-dir="$work/state" --memory=900TiB

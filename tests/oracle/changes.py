@@ -1,4 +1,4 @@
-"""Changes at random of a record table, in transactions and alone, and what the table holds after each.
+"""Changes at random of a record table, in transactions with savepoints and alone, and what the table holds after each.
 
     Changes(world, counts).run(250)
 
@@ -19,6 +19,8 @@ SMALL = 40            # rows of the small table
 EVERY = 40            # changes, between comparisons of all rows
 MOST_CHANGES = 8      # of a transaction
 PREPARED_SHARE = 0.12
+SAVEPOINT_SHARE = 0.3  # of the statements of a transaction
+BACK_SHARE = 0.7       # of transactions that have failed behind a savepoint go on from one
 SMALL_COLUMNS = "id bigint primary key, a bytea, o uuid, y timestamptz default timestamptz '1996-02-03 04:05+00', w time default '12:30'"
 CHECKS = {"k": "check (k > -50)", "w": "check (w <> '12:34:56')", "i": "check (i < interval '1000 years')"}
 
@@ -44,6 +46,7 @@ class Changes:
     def __init__(self, world, counts):
         self.world, self.counts, self.r = world, counts, world.r
         self.in_transaction, self.failed, self.log = 0, False, []
+        self.savepoints = []  # names that the transaction has given; some of them are released again
         self.touched = 1
 
     def prepare(self):
@@ -110,6 +113,17 @@ class Changes:
             ("", "select * from c where id = $1 and (w = $2 or y <= $3 or o > $4 or i = $5)", (key, w, y, o, i)),
             ("bigint", "insert into c (id, u) select $1 + g, $1 from generate_series(1, 3) g returning id", (many,)))
         return ["prepare s%s as %s" % (" (%s)" % types if types else "", body), "execute s (%s)" % ", ".join(map(str, arguments)), "deallocate s"]
+
+    def savepoint(self):
+        """Of any name, which may not be there; of a transaction that has failed mostly the way back."""
+        name = self.r.choice(self.savepoints) if self.savepoints and self.r.random() < 0.9 else self.pick("a", "b", "c")
+        if self.failed:
+            return self.pick("rollback to ", "rollback to ", "rollback to savepoint ", "release ", "savepoint ") + name
+        if not self.savepoints or self.r.random() < 0.4:
+            name = self.pick("a", "b", "c")
+            self.savepoints.append(name)
+            return "savepoint " + name
+        return self.pick("rollback to ", "rollback work to savepoint ", "release ") + name
 
     def pick(self, *options):
         return self.r.choice(options)
@@ -236,6 +250,9 @@ class Changes:
         expected = self.world.postgres.run(text)
         if expected.sqlstate and self.in_transaction:
             self.failed = True
+        if text.startswith("rollback ") and not expected.sqlstate:
+            self.failed = False
+            self.forget_prepared()
         return compare.difference(expected, found, False)
 
     def check(self, text):
@@ -249,12 +266,15 @@ class Changes:
         text = self.pick("commit", "commit", "rollback")
         self.log.append(text)
         found, expected = self.world.nam.run(text), self.world.postgres.run(text)
-        self.in_transaction, self.failed = 0, False
+        self.in_transaction, self.failed, self.savepoints = 0, False, []
         self.forget_prepared()
         return "" if found.sqlstate == expected.sqlstate else compare.difference(expected, found, False)
 
     def step(self):
-        if self.in_transaction and self.r.random() < max(0.25, self.in_transaction / MOST_CHANGES):
+        goes_back = self.failed and self.savepoints and self.r.random() < BACK_SHARE
+        if self.in_transaction and (goes_back or self.r.random() < SAVEPOINT_SHARE):
+            difference = self.both(self.savepoint())
+        elif self.in_transaction and self.r.random() < max(0.25, self.in_transaction / MOST_CHANGES):
             difference = self.end()
         elif not self.in_transaction and self.r.random() < 0.35:
             difference, self.in_transaction = self.both("begin"), 1
@@ -286,7 +306,7 @@ class Changes:
             if self.in_transaction:
                 self.world.nam.run("rollback")
                 self.world.postgres.run("rollback")
-                self.in_transaction, self.failed = 0, False
+                self.in_transaction, self.failed, self.savepoints = 0, False, []
             self.same_again()
         if self.in_transaction:
             self.end()

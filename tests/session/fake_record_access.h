@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,8 @@
 
 namespace nam::session {
 
-/// Record tables in this process, for one session: a transaction works on a copy.
+/// Record tables in this process, for one session: a transaction works on a copy. Failures that a test wants
+/// end the transaction.
 class FakeRecordAccess final : public RecordAccess {
  public:
   using Rows = std::map<std::string, std::string>;  // by key
@@ -24,6 +26,7 @@ class FakeRecordAccess final : public RecordAccess {
     ++begun;
     open_ = true;
     now_ = committed_;
+    undo_.clear();
     return absl::OkStatus();
   }
   absl::Status Commit() override {
@@ -37,6 +40,17 @@ class FakeRecordAccess final : public RecordAccess {
   void Abort() override {
     ++aborted;
     open_ = false;
+  }
+  size_t Mark() const override { return undo_.size(); }
+  absl::Status RollBackTo(size_t mark) override {
+    if (!open_) return absl::FailedPreconditionError("no transaction");
+    for (; undo_.size() > mark; undo_.pop_back()) {
+      Before& before = undo_.back();
+      Rows& rows = now_[before.table];
+      rows.erase(before.key);
+      if (before.row.has_value()) rows.emplace(std::move(before.key), *std::move(before.row));
+    }
+    return absl::OkStatus();
   }
   absl::Status Lookup(const proto::Table& table, std::span<const std::string> keys,
                       const OnRow& on_row) override {
@@ -102,6 +116,7 @@ class FakeRecordAccess final : public RecordAccess {
     if (!open_) return absl::InternalError("no transaction");
     if (!insert_error.ok()) return insert_error;
     if (!now_[table.name()].emplace(key, row).second) return absl::AlreadyExistsError("key");
+    undo_.push_back({table.name(), key, std::nullopt});
     return absl::OkStatus();
   }
   absl::Status Update(const proto::Table& table, std::span<const std::string> rows) override {
@@ -109,6 +124,7 @@ class FakeRecordAccess final : public RecordAccess {
     for (const std::string& row : rows) {
       const auto found = now_[table.name()].find(row.substr(0, table.record().key_bytes()));
       if (!open_ || found == now_[table.name()].end()) return absl::NotFoundError("no such row");
+      undo_.push_back({table.name(), found->first, found->second});
       found->second = row;
     }
     return absl::OkStatus();
@@ -116,7 +132,11 @@ class FakeRecordAccess final : public RecordAccess {
   absl::Status Delete(const proto::Table& table, std::span<const std::string> keys) override {
     NAM_RETURN_IF_ERROR(Failure("Delete"));
     for (const std::string& key : keys) {
-      if (!open_ || now_[table.name()].erase(key) == 0) return absl::NotFoundError("no such row");
+      Rows& rows = now_[table.name()];
+      const auto found = rows.find(key);
+      if (!open_ || found == rows.end()) return absl::NotFoundError("no such row");
+      undo_.push_back({table.name(), found->first, found->second});
+      rows.erase(found);
     }
     return absl::OkStatus();
   }
@@ -191,10 +211,19 @@ class FakeRecordAccess final : public RecordAccess {
   uint64_t usable_from = 1;  // of the next index
 
  private:
-  absl::Status Failure(const char* method) const { return failing == method ? failure : absl::OkStatus(); }
+  struct Before {
+    std::string table, key;
+    std::optional<std::string> row;  // none: it was not there
+  };
+  absl::Status Failure(const char* method) {
+    if (failing != method) return absl::OkStatus();
+    open_ = false;
+    return failure;
+  }
 
   bool open_ = false;
   std::map<std::string, Rows> committed_, now_;
+  std::vector<Before> undo_;  // of the transaction's writes
 };
 
 }  // namespace nam::session

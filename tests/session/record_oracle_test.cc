@@ -199,6 +199,13 @@ TEST_F(RecordOracleTest, RandomStatements) {
                                             "i5 on sales (note, id)"};
   std::vector<bool> made(indexes.size(), false);
   bool open = false;
+  std::vector<std::string> savepoints;  // of the transaction
+  const auto go_back = [&](const char* how) {
+    const std::string name =
+        savepoints[static_cast<size_t>(random.Pick(static_cast<int>(savepoints.size())))];
+    Both(how + name);
+    while (savepoints.back() != name) savepoints.pop_back();  // the innermost of this name
+  };
   for (int i = 0; i < 500 && !HasFatalFailure(); ++i) {
     const int kind = random.Pick(20);
     if (kind == 0 && !open) {
@@ -208,15 +215,25 @@ TEST_F(RecordOracleTest, RandomStatements) {
     } else if (kind == 1 && !open) {
       Both("begin");
       open = true;
+    } else if (kind < 2 && open && (savepoints.empty() || random.Pick(2) == 0)) {
+      savepoints.push_back(random.One("a", "b", "c"));
+      Both("savepoint " + savepoints.back());
+    } else if (kind == 0 && open) {
+      go_back("rollback to ");
+    } else if (kind == 1 && open) {
+      go_back("release ");
+      savepoints.pop_back();
     } else if (kind < 4 && open) {
       Both(random.Pick(3) == 0 ? "rollback" : "commit");
       open = false;
+      savepoints.clear();
     } else if (kind < 12) {
-      const std::string change = random.Change(open);
+      const std::string change = random.Change(open && savepoints.empty());
       const absl::Status status = Try(change);
       ASSERT_TRUE(status.ok() || SqlErrorOf(status)->sqlstate == "23505") << change << "\n" << status;
-      ASSERT_TRUE(status.ok() || !open) << change << "\n" << status;
+      ASSERT_TRUE(status.ok() || !open || !savepoints.empty()) << change << "\n" << status;
       Theirs(change);
+      if (!status.ok() && open) go_back("rollback to ");
       Compare("select * from sales");
       Compare("select * from notes");
     } else {

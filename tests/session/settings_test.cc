@@ -258,5 +258,32 @@ TEST_F(SettingsTest, TransactionsTakeSettingsBack) {
   }
 }
 
+TEST_F(SettingsTest, SavepointsTakeSettingsBack) {
+  const std::string set = "set nam.prefetch_window = ", local = "set local nam.prefetch_window = ";
+  const auto shown = [&] { return Run("show nam.prefetch_window"); };
+  for (const bool commits : {true, false}) {
+    EXPECT_EQ(Run(set + "1"), "");
+    settings_->BeginTransaction();
+    EXPECT_EQ(Run(set + "2"), "");
+    settings_->AddSavepoint();
+    EXPECT_EQ(Run(local + "3"), "");
+    settings_->AddSavepoint();
+    EXPECT_EQ(Run(set + "4"), "");
+    settings_->AddSavepoint();
+    EXPECT_EQ(Run(set + "5"), "");
+    settings_->RollBackTo(2);
+    EXPECT_EQ(shown(), "3");
+    EXPECT_EQ(Run(local + "6"), "");
+    settings_->Release(1);
+    EXPECT_EQ(shown(), "6") << "RELEASE keeps what was set";
+    settings_->RollBackTo(1);
+    EXPECT_EQ(shown(), "2");
+    settings_->RollBackTo(1);
+    EXPECT_EQ(shown(), "2") << "the savepoint stays";
+    settings_->EndTransaction(commits);
+    EXPECT_EQ(shown(), commits ? "2" : "1");
+  }
+}
+
 }  // namespace
 }  // namespace nam::session

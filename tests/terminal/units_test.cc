@@ -48,6 +48,9 @@ TEST(FormatTest, CountsAndDurations) {
   EXPECT_EQ(FormatCount(0), "0");
   EXPECT_EQ(FormatCount(999), "999");
   EXPECT_EQ(FormatCount(6001215), "6,001,215");
+  EXPECT_EQ(CountOf(0, "memory server"), "0 memory servers");
+  EXPECT_EQ(CountOf(1, "memory server"), "1 memory server");
+  EXPECT_EQ(CountOf(2, "memory server"), "2 memory servers");
   EXPECT_EQ(FormatDuration(7), "0:07");
   EXPECT_EQ(FormatDuration(750), "12:30");
   EXPECT_EQ(FormatDuration(3723), "1:02:03");

@@ -1,7 +1,9 @@
 #include "tests/txn/reference_session.h"
 
 #include <cstring>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 
@@ -23,6 +25,7 @@ class ReferenceSession final : public Session {
     const std::lock_guard lock(database_.mutex_);
     snapshot_ = database_.last_commit_;
     writes_.clear();
+    undo_.clear();
     return absl::OkStatus();
   }
 
@@ -56,6 +59,16 @@ class ReferenceSession final : public Session {
     const std::lock_guard lock(database_.mutex_);
     if (Find(table, Text(key)) == nullptr) return absl::NotFoundError("delete");
     Put(table, Text(key), std::nullopt, false);
+    return absl::OkStatus();
+  }
+
+  size_t Mark() const override { return undo_.size(); }
+  absl::Status RollBackTo(size_t mark) override {
+    for (; undo_.size() > mark; undo_.pop_back()) {
+      auto& [where, write] = undo_.back();
+      writes_.erase(where);
+      if (write.has_value()) writes_.emplace(std::move(where), *std::move(write));
+    }
     return absl::OkStatus();
   }
 
@@ -106,6 +119,7 @@ class ReferenceSession final : public Session {
 
   void Put(TableHandle table, std::string key, std::optional<std::string> row, bool insert) {
     const auto [write, added] = writes_.try_emplace({table.value, std::move(key)}, Write{{}, insert});
+    undo_.emplace_back(write->first, added ? std::nullopt : std::optional(write->second));
     write->second.row = std::move(row);
   }
 
@@ -130,7 +144,9 @@ class ReferenceSession final : public Session {
 
   ReferenceDatabase& database_;
   uint64_t snapshot_ = 0;
-  std::map<std::pair<uint32_t, std::string>, Write> writes_;
+  using Place = std::pair<uint32_t, std::string>;
+  std::map<Place, Write> writes_;
+  std::vector<std::pair<Place, std::optional<Write>>> undo_;  // what each write has replaced
 };
 
 void ReferenceDatabase::CreateTable(const std::string& name, size_t key_bytes, size_t row_bytes) {

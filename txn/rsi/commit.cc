@@ -216,7 +216,8 @@ absl::Status RsiSession::TakeOverDeleted() {
       case SoughtRow::State::kNone:
         break;
       case SoughtRow::State::kVisible:
-        return AbortStatus(AbortReason::kUniqueKey, table(write.table).description().name);
+        return AbortStatus(AbortReason::kUniqueKey,
+                           absl::StrCat("a row of ", table(write.table).description().name, " has this key"));
       case SoughtRow::State::kTooOld:
       case SoughtRow::State::kInvisible:
       case SoughtRow::State::kInFlight:

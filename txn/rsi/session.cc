@@ -49,7 +49,12 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
                        storage::Channel::Open(tables.fabric(), tables.directory(), channel_options));
   NAM_ASSIGN_OR_RETURN(const TransactionState described, tables.State());
   NAM_ASSIGN_OR_RETURN(ExtentSpace state, ExtentSpace::Open(*channel, described.extents, kStateBytes));
-  NAM_RETURN_IF_ERROR(state.CheckWhole());
+  if (!state.CheckWhole().ok()) {
+    return absl::UnavailableError(
+        "the memory server with the state of all transactions is gone: `nam reset-transactions` drops all "
+        "record "
+        "tables and makes it anew");
+  }
   const StateGeometry geometry(described.timestamps);
   std::unique_ptr<RsiSession> session(new RsiSession(tables, options, std::move(channel), std::move(state),
                                                      described.logs, geometry, is_heir));
@@ -351,7 +356,8 @@ absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> r
   const uint64_t hash = table(number).HashOf(key);
   if (PendingWrite* write = writes_.Find(number, hash, key); write != nullptr) {
     if (write->kind != PendingWrite::Kind::kDelete) {
-      return End(AbortStatus(AbortReason::kUniqueKey, table(number).description().name));
+      return End(AbortStatus(AbortReason::kUniqueKey,
+                             absl::StrCat("a row of ", table(number).description().name, " has this key")));
     }
     writes_.NoteChange(*write, row.size());
     std::memcpy(write->row, row.data(), row.size());
@@ -360,7 +366,8 @@ absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> r
     return absl::OkStatus();
   }
   if (rows_.Find(number, hash, key) != nullptr) {
-    return End(AbortStatus(AbortReason::kUniqueKey, table(number).description().name));
+    return End(AbortStatus(AbortReason::kUniqueKey,
+                           absl::StrCat("a row of ", table(number).description().name, " has this key")));
   }
   absl::StatusOr<std::byte*> copy = CopyRow(number, row);
   if (!copy.ok()) return End(copy.status());

@@ -1,0 +1,32 @@
+#include "session/session_lost.h"
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "types/sql_error.h"
+
+namespace nam::session {
+
+absl::Status SessionLost(const absl::Status& error, bool in_transaction) {
+  LogWarning(absl::StrCat("a statement failed when the membership was over: ", std::string(error.message())));
+  const std::optional<SqlError> sql_error = SqlErrorOf(error);
+  const std::string state = sql_error.has_value() ? sql_error->sqlstate : sqlstate::kConnectionFailure;
+  if (state == kOutcomeUnknown) {
+    return ToStatus({.message =
+                         "the session was lost: this client stood still for longer than its lease, and "
+                         "whether the transaction was committed is unknown",
+                     .hint = "a new session is open; look whether the changes are there",
+                     .sqlstate = state});
+  }
+  return ToStatus(
+      {.message = "the session was lost: this client stood still for longer than its lease",
+       .hint =
+           in_transaction
+               ? "nothing of the transaction has happened, and it is over: ROLLBACK, and run all of it again"
+               : "nothing of the statement has happened, and a new session is open: run it again",
+       .sqlstate = state == sqlstate::kSerializationFailure ? state : sqlstate::kConnectionFailure});
+}
+
+}  // namespace nam::session

@@ -1,0 +1,34 @@
+#include "session/session_lost.h"
+
+#include <gtest/gtest.h>
+
+#include "types/sql_error.h"
+
+namespace nam::session {
+namespace {
+
+TEST(SessionLostTest, IsOneSentenceWithAStateThatClientsTryAgainOn) {
+  const std::string internals = "the transaction has failed: queue pair 3: the member's proof is not known";
+  for (const bool in_transaction : {false, true}) {
+    for (const auto& [state, expected] :
+         {std::pair{"40001", "40001"}, {"08006", "08006"}, {"XX000", "08006"}}) {
+      const auto error = SqlErrorOf(SessionLost(UserError(state, internals, -1), in_transaction));
+      ASSERT_TRUE(error.has_value());
+      EXPECT_EQ(error->sqlstate, expected);
+      EXPECT_EQ(error->message, "the session was lost: this client stood still for longer than its lease");
+      EXPECT_EQ(error->hint.find("ROLLBACK") != std::string::npos, in_transaction);
+      EXPECT_TRUE(error->hint.ends_with("again")) << error->hint;
+    }
+  }
+  EXPECT_EQ(SqlErrorOf(SessionLost(absl::InternalError(internals), false))->sqlstate, "08006");
+}
+
+TEST(SessionLostTest, ACommitMayHaveHappened) {
+  const auto error = SqlErrorOf(SessionLost(UserError(kOutcomeUnknown, "queue pair 3", -1), true));
+  EXPECT_EQ(error->sqlstate, "08007");
+  EXPECT_TRUE(error->message.ends_with("whether the transaction was committed is unknown")) << error->message;
+  EXPECT_TRUE(error->hint.ends_with("look whether the changes are there")) << error->hint;
+}
+
+}  // namespace
+}  // namespace nam::session
