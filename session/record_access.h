@@ -59,6 +59,11 @@ class RecordAccess {
   virtual absl::Status Insert(const proto::Table& table, std::string_view row) = 0;
   virtual absl::Status Update(const proto::Table& table, std::span<const std::string> rows) = 0;
   virtual absl::Status Delete(const proto::Table& table, std::span<const std::string> keys) = 0;
+  /// As txn::Session::Lock, of rows that the transaction sees. `waits`: for locks of other clients, within
+  /// the lock timeout.
+  virtual absl::Status Lock(const proto::Table& table, std::span<const std::string> keys, bool waits) = 0;
+  /// As txn::Session::SetLockTimeout, from the next call on.
+  virtual void SetLockTimeout(int64_t us) = 0;
 
   /// A number that no other call for this column has got or will get, counted up from 0 with gaps; it is
   /// taken for good, whatever becomes of the transaction.

@@ -107,6 +107,17 @@ class RecordEngine final : public RecordAccess {
     return Change(table, keys, &txn::Session::Delete);
   }
 
+  absl::Status Lock(const proto::Table& table, std::span<const std::string> keys, bool waits) override {
+    if (!waits && session_ != nullptr) session_->SetLockTimeout(0);
+    const absl::Status locked = Change(table, keys, &txn::Session::Lock);
+    if (session_ != nullptr) session_->SetLockTimeout(lock_timeout_us_);
+    return locked;
+  }
+  void SetLockTimeout(int64_t us) override {
+    lock_timeout_us_ = us;
+    if (session_ != nullptr) session_->SetLockTimeout(us);
+  }
+
   absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
     std::unique_ptr<txn::ColumnNumbers>& numbers = numbers_[table.allocation()];
     if (numbers == nullptr) {
@@ -154,6 +165,7 @@ class RecordEngine final : public RecordAccess {
   absl::Status OpenSession() {
     if (session_ != nullptr) return absl::OkStatus();
     NAM_ASSIGN_OR_RETURN(session_, txn::OpenRsiSession(tables_, {}));
+    session_->SetLockTimeout(lock_timeout_us_);
     handles_.clear();
     return absl::OkStatus();
   }
@@ -213,6 +225,7 @@ class RecordEngine final : public RecordAccess {
   catalog::Attachment& attachment_;
   txn::ClusterTables tables_;
   std::unique_ptr<txn::Session> session_;
+  int64_t lock_timeout_us_ = 0;
   absl::flat_hash_map<uint64_t, txn::TableHandle> handles_;                     // by allocation
   absl::flat_hash_map<uint64_t, std::unique_ptr<txn::ColumnNumbers>> numbers_;  // likewise
 };

@@ -42,9 +42,17 @@ std::string WithoutReason(const absl::Status& status) {
   return std::string(message);
 }
 
+constexpr char kLockNotAvailable[] = "55P03";
+
 /// The engine's errors as SQL's. `failed` says what a conflict has ended.
 absl::Status InSql(const absl::Status& status, const char* failed = "the statement failed") {
   if (SqlErrorOf(status).has_value()) return status;
+  if (txn::AbortReasonOf(status) == txn::AbortReason::kLockTimeout) {
+    return ToStatus(
+        {.message = "canceling statement due to lock timeout",
+         .hint = absl::StrCat("nothing of it has happened; run it again: ", WithoutReason(status)),
+         .sqlstate = kLockNotAvailable});
+  }
   if (txn::AbortReasonOf(status) == txn::AbortReason::kConnectionLost) {
     LogWarning(absl::StrCat(failed, ": ", std::string(status.message())));
     return ToStatus({.message = absl::StrCat(failed, ": a connection to a memory server was lost"),
@@ -92,8 +100,8 @@ absl::Status OnlyInTransactions(const char* statement) {
 /// Whether the same transaction, run again, may succeed.
 bool IsConflict(const absl::Status& error) {
   const std::optional<SqlError> sql_error = SqlErrorOf(error);
-  return sql_error.has_value() ? sql_error->sqlstate == sqlstate::kSerializationFailure
-                               : absl::IsAborted(error);
+  if (!sql_error.has_value()) return absl::IsAborted(error);
+  return sql_error->sqlstate == sqlstate::kSerializationFailure || sql_error->sqlstate == kLockNotAvailable;
 }
 
 absl::Status NameTaken(const std::string& name, int position, std::string hint) {

@@ -34,6 +34,13 @@ class ResultBatch {
   explicit ResultBatch(std::span<const std::vector<Value>> boxed)
       : boxed_(boxed.data()), rows_(boxed.size()), width_(boxed.empty() ? 0 : boxed[0].size()) {}
 
+  /// The same rows, of the first columns alone.
+  ResultBatch First(size_t columns) const {
+    ResultBatch first = *this;
+    first.width_ = columns;
+    return first;
+  }
+
   size_t rows() const { return rows_; }
   size_t columns() const { return width_; }
   const Type& type(size_t column, size_t row) const {
@@ -70,7 +77,7 @@ class ResultBatch {
   const uint32_t* const positions_ = nullptr;
   const std::vector<Value>* const boxed_ = nullptr;  // or else
   const size_t rows_;
-  const size_t width_;
+  size_t width_;
 };
 
 }  // namespace nam::session

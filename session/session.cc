@@ -14,6 +14,7 @@
 #include "catalog/attachment.h"
 #include "session/catalog_tables.h"
 #include "session/explain.h"
+#include "session/locked_rows.h"
 #include "session/missing_server_errors.h"
 #include "session/no_rows.h"
 #include "session/noted_receiver.h"
@@ -120,6 +121,7 @@ class SessionImpl final : public Session {
     Delivery delivery(receiver);
     receiver_ = &delivery;
     StatementTimer timer(attachment_.fabric(), settings_.now().statement_timeout_ms, cancel_);
+    if (record_access_ != nullptr) record_access_->SetLockTimeout(settings_.now().lock_timeout_ms * 1'000);
     const bool was_open = InTransaction();
     absl::StatusOr<ResultSet> result = ExecuteNow(statement, delivery);
     const bool timed_out = timer.Stop();
@@ -390,7 +392,19 @@ class SessionImpl final : public Session {
 
   absl::StatusOr<ResultSet> Run(const sql::TreeStatement& statement) {
     runs_query_ = true;
+    if (!statement.locks.empty()) return RunAndLock(statement);
     return WithTree(*statement.tree, [this](TreeRun& query) { return query.Run(*receiver_); });
+  }
+
+  /// SELECT … FOR UPDATE. Locks last until the transaction ends: without BEGIN there is none to keep them.
+  absl::StatusOr<ResultSet> RunAndLock(const sql::TreeStatement& statement) {
+    LockedRows rows(statement.locks, *receiver_);
+    return WithTree(*statement.tree, [&](TreeRun& query) -> absl::StatusOr<ResultSet> {
+      NAM_ASSIGN_OR_RETURN(ResultSet result, query.Run(rows));
+      if (InTransaction()) NAM_RETURN_IF_ERROR(rows.Lock(*record_access_));
+      rows.Show(result);
+      return result;
+    });
   }
 
   /// In a transaction if it reads record tables.

@@ -34,6 +34,8 @@ constexpr Setting kSettings[] = {
      "the isolation of transactions: they are under snapshot isolation"},
     {"integer_datetimes", FixedSetting{"on"}, "times are counted in microseconds"},
     {"IntervalStyle", FixedSetting{"postgres", Change::kToItself}, "how intervals are printed"},
+    {"lock_timeout", IntegerSetting{&S::lock_timeout_ms, 0, kMillisecondsMax, Unit::kMilliseconds},
+     "how long a statement waits for rows that others have locked; 0: it fails at once"},
     {"nam.aggregate", Enumeration<&S::aggregate>(plan::kAggregateAlgorithms),
      "how the groups of several compute servers become one"},
     {"nam.build_mib_max", IntegerSetting{&S::build_mib_max, 1, kMebibytesMax, Unit::kMebibytes},

@@ -38,6 +38,7 @@ struct SessionSettings {
   ExchangeOver exchange = ExchangeOver::kAuto;
   std::string time_zone = kUtc;      // a name that TimeZone::Find knows
   int64_t statement_timeout_ms = 0;  // 0: none
+  int64_t lock_timeout_ms = 0;       // 0: a lock of another transaction is a conflict at once
   std::string application_name;      // whatever the client says
 
   bool operator==(const SessionSettings&) const = default;

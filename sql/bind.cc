@@ -33,10 +33,17 @@ absl::StatusOr<Explained> Only(absl::StatusOr<Statement> statement) {
   return Explained(std::get<Bound>(*std::move(statement)));
 }
 
+absl::StatusOr<TreeStatement> BindSelect(const Node& node, TableSource& tables) {
+  TreeStatement statement;
+  NAM_ASSIGN_OR_RETURN(plan::logical::Query tree, BindLogical(node, tables, &statement.locks));
+  statement.tree = std::make_shared<plan::logical::Query>(std::move(tree));
+  return statement;
+}
+
 absl::StatusOr<Explained> BindExplainedStatement(const Node& node, TableSource& tables) {
   if (node.Is("SelectStmt")) {
-    NAM_ASSIGN_OR_RETURN(plan::logical::Query tree, BindLogical(node, tables));
-    return Explained(TreeStatement{std::make_shared<plan::logical::Query>(std::move(tree))});
+    NAM_ASSIGN_OR_RETURN(TreeStatement statement, BindSelect(node, tables));
+    return Explained(std::move(statement));
   }
   if (node.Is("InsertStmt")) return Only<InsertStatement>(BindInsert(node, tables));
   if (node.Is("UpdateStmt")) return Only<UpdateStatement>(BindUpdate(node, tables));
@@ -129,9 +136,11 @@ bool Parses(const std::string& text) {
 
 absl::StatusOr<Statement> BindStatement(const Node& root, TableSource& tables) {
   if (root.Is("SelectStmt")) {
-    NAM_ASSIGN_OR_RETURN(plan::logical::Query tree, BindLogical(root, tables));
-    NAM_RETURN_IF_ERROR(ShowInZone(tree, root.text().time().zone));
-    return Statement(TreeStatement{std::make_shared<plan::logical::Query>(std::move(tree))});
+    NAM_ASSIGN_OR_RETURN(TreeStatement statement, BindSelect(root, tables));
+    const size_t shown = statement.locks.empty() ? statement.tree->root->columns.size()
+                                                 : static_cast<size_t>(statement.locks[0].first);
+    NAM_RETURN_IF_ERROR(ShowInZone(*statement.tree, root.text().time().zone, shown));
+    return Statement(std::move(statement));
   }
   if (root.Is("ExplainStmt")) return BindExplain(root, tables);
   if (root.Is("DropStmt")) return BindDrop(root);

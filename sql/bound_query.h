@@ -27,9 +27,18 @@ struct OutputColumn {
   plan::Expr expr;
 };
 
-/// A query; whoever runs it takes the tree.
+/// A record table whose rows a SELECT … FOR UPDATE locks: those that its result is made of.
+struct RowLock {
+  std::shared_ptr<const proto::Table> table;
+  int first = -1;     // the result's column where the rows' primary key begins
+  bool waits = true;  // false: NOWAIT
+};
+
+/// A query. A session that runs it takes the tree.
 struct TreeStatement {
   std::shared_ptr<plan::logical::Query> tree;
+  /// The client sees the result's columns before those of the first lock. Empty: all.
+  std::vector<RowLock> locks;
 };
 struct DropTableStatement {
   std::string table;

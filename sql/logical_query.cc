@@ -9,6 +9,7 @@
 #include "sql/logical_select.h"
 #include "sql/logical_set.h"
 #include "sql/logical_with.h"
+#include "sql/row_lock_binder.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
@@ -18,22 +19,27 @@ namespace {
 constexpr int kDeepestNesting = 600;
 constexpr int kQueryWeight = 4;
 
-absl::Status RefuseLocking(const Node& select) {
-  const SqlText& text = select.text();
-  for (const char* word : {"update", "share", "no", "key"}) {
-    if (const int position = text.Find({"for", word}); position >= 0) {
-      return Refusal("FOR UPDATE and FOR SHARE are not supported", position,
-                     "a query reads one snapshot anyway");
-    }
+/// Rows of the outermost query's tables alone can be locked.
+absl::Status CheckLocking(const LogicalContext& context, const Node& select) {
+  const std::vector<Node> clauses = select.List("lockingClause");
+  if (clauses.empty()) return absl::OkStatus();
+  const LockingWords clause = WordsOf(clauses[0]);
+  if (!context.locks_rows || context.depth > kQueryWeight) {
+    return Refusal(absl::StrCat(clause.words, " inside a statement is not supported"), clause.position,
+                   "a SELECT locks rows that is a statement of its own");
   }
-  return Refusal("locking clauses are not supported", text.Start());
+  if (select.Text("op") != "SETOP_NONE") {
+    return Refusal(absl::StrCat(clause.words, " is not allowed with UNION/INTERSECT/EXCEPT"), clause.position,
+                   "lock the rows of each query by itself");
+  }
+  if (select.Has("valuesLists"))
+    return Refusal(absl::StrCat(clause.words, " cannot be applied to VALUES"), clause.position);
+  return absl::OkStatus();
 }
 
-absl::Status RefuseClauses(const Node& select) {
-  const SqlText& text = select.text();
-  if (select.Has("intoClause")) return Refusal("SELECT INTO is not supported", text.Find({"into"}));
-  if (select.Has("lockingClause")) return RefuseLocking(select);
-  return absl::OkStatus();
+absl::Status CheckClauses(const LogicalContext& context, const Node& select) {
+  if (select.Has("intoClause")) return Refusal("SELECT INTO is not supported", select.text().Find({"into"}));
+  return CheckLocking(context, select);
 }
 
 }  // namespace
@@ -70,7 +76,7 @@ CommonTable* CommonTables::Find(const std::string& name) {
 absl::StatusOr<BoundTree> BindQuery(LogicalContext& context, const Surroundings& around, const Node& select) {
   const NestingLevel level(context, kQueryWeight);
   NAM_RETURN_IF_ERROR(level.Check(select));
-  NAM_RETURN_IF_ERROR(RefuseClauses(select));
+  NAM_RETURN_IF_ERROR(CheckClauses(context, select));
   WithBinder with(context, around);
   if (select.Has("withClause")) NAM_RETURN_IF_ERROR(with.Bind(select.Field("withClause")));
   const Surroundings inside{around.level, &with.tables()};
@@ -99,8 +105,10 @@ absl::StatusOr<plan::logical::Query> BindLogical(const std::string& text, TableS
   return BindLogical(select, tables);
 }
 
-absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource& tables) {
+absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource& tables,
+                                                 std::vector<RowLock>* locks) {
   LogicalContext context(tables);
+  context.locks_rows = locks != nullptr;
   NAM_ASSIGN_OR_RETURN(BoundTree tree, BindQuery(context, {}, select));
   // What the select list leaves open is text.
   ExpressionBuilder builder;
@@ -109,6 +117,7 @@ absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource
     if (literal.has_value()) NAM_RETURN_IF_ERROR(builder.Settle(*literal, Type::String()));
   }
   NAM_RETURN_IF_ERROR(context.folding);
+  if (locks != nullptr) *locks = std::move(tree.locks);
   plan::logical::Query query;
   query.root = std::move(tree.root);
   query.relations = static_cast<int>(context.owners.size());

@@ -23,8 +23,9 @@ struct LogicalContext {
   std::map<int, std::shared_ptr<const proto::Table>> scanned;  // by relation
   std::vector<LogicalSelect*> owners;  // by relation: the select whose FROM or groups it is; null: nobody's
   int ctes = 0;
-  int depth = 0;         // of queries, FROM items and expressions that are being bound
-  absl::Status folding;  // why the first constant that could not be computed could not
+  int depth = 0;            // of queries, FROM items and expressions that are being bound
+  bool locks_rows = false;  // FOR UPDATE may stand in the outermost query
+  absl::Status folding;     // why the first constant that could not be computed could not
 
   explicit LogicalContext(TableSource& tables) : source(tables) {}
 
@@ -78,13 +79,16 @@ struct BoundTree {
   plan::logical::NodePtr root;
   /// As root's columns: the untyped literal that one is, for whom it meets to settle.
   std::vector<std::optional<plan::Expr>> literals;
+  std::vector<RowLock> locks;  // of root's rows
 };
 
 /// A SelectStmt of any form.
 absl::StatusOr<BoundTree> BindQuery(LogicalContext& context, const Surroundings& around, const Node& select);
 
-/// A SelectStmt, of a statement of its own. As BindLogical of its text.
-absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource& tables);
+/// A SelectStmt, of a statement of its own. As BindLogical of its text. `locks`: what FOR UPDATE locks; null:
+/// it is refused.
+absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource& tables,
+                                                 std::vector<RowLock>* locks = nullptr);
 
 /// ORDER BY's direction and NULLs.
 absl::Status BindDirection(const Node& sort_by, plan::OrderKey& key);

@@ -5,9 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "partitioner/record_row.h"
 #include "plan/expression_tree.h"
 #include "sql/logical_place.h"
 #include "types/sql_error.h"
+#include "types/wire.h"
 
 namespace nam::sql {
 namespace {
@@ -93,9 +95,10 @@ absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node) {
 absl::StatusOr<BoundTree> LogicalSelect::Bind(const Node& select) {
   select_ = select;
   builder().UseZone(select.text().time().zone);
-  NAM_RETURN_IF_ERROR(select.Only({"distinctClause", "targetList", "fromClause", "whereClause", "groupClause",
-                                   "groupDistinct", "havingClause", "windowClause", "sortClause",
-                                   "limitOffset", "limitCount", "limitOption", "op", "withClause"}));
+  NAM_RETURN_IF_ERROR(
+      select.Only({"distinctClause", "targetList", "fromClause", "whereClause", "groupClause",
+                   "groupDistinct", "havingClause", "windowClause", "sortClause", "limitOffset", "limitCount",
+                   "limitOption", "lockingClause", "op", "withClause"}));
   in_from_ = true;
   NAM_ASSIGN_OR_RETURN(NodePtr root, BindFrom(*this, select.List("fromClause"), from_));
   in_from_ = false;
@@ -111,6 +114,7 @@ absl::StatusOr<BoundTree> LogicalSelect::Bind(const Node& select) {
   NAM_RETURN_IF_ERROR(CheckDistinctOrder());
   NAM_ASSIGN_OR_RETURN(limit_, BindLimit(select, *this));
   NAM_RETURN_IF_ERROR(BindWindowClause());
+  NAM_RETURN_IF_ERROR(BindLocks());
   if (aggregated_ || having_.has_value()) {
     NAM_ASSIGN_OR_RETURN(root, BuildAggregate(std::move(root)));
   }
@@ -290,6 +294,46 @@ absl::Status LogicalSelect::CheckDistinctOrder() const {
   return absl::OkStatus();
 }
 
+/// The rows of the result must be rows of the tables.
+absl::Status LogicalSelect::BindLocks() {
+  const std::vector<Node> clauses = select_.List("lockingClause");
+  if (clauses.empty()) return absl::OkStatus();
+  const LockingWords clause = WordsOf(clauses[0]);
+  const char* const beside = distinct_                    ? "DISTINCT clause"
+                             : select_.Has("groupClause") ? "GROUP BY clause"
+                             : having_.has_value()        ? "HAVING clause"
+                             : aggregated_                ? "aggregate functions"
+                             : !windows_.empty()          ? "window functions"
+                                                          : nullptr;
+  if (beside != nullptr) {
+    return Refusal(absl::StrCat(clause.words, " is not allowed with ", beside), clause.position,
+                   "lock the rows by a SELECT of their own");
+  }
+  NAM_ASSIGN_OR_RETURN(locked_, BindRowLocks(context_, around_, this, select_));
+  return absl::OkStatus();
+}
+
+/// The primary keys of the rows that are to be locked.
+void LogicalSelect::AddLockedKeys(Project& project, std::vector<plan::logical::Column>& columns,
+                                  BoundTree& tree) const {
+  for (const LockedRelation& locked : locked_) {
+    const std::shared_ptr<const proto::Table>& table = context_.scanned.at(locked.relation);
+    tree.locks.push_back({table, static_cast<int>(columns.size()), locked.waits});
+    for (const uint32_t part : partitioner::KeyColumnsOf(*table)) {
+      const proto::Column& column = table->columns(static_cast<int>(part));
+      const Column key{
+          {locked.relation, static_cast<int>(part)}, column.name(), ColumnTypeOf(column.type()), false};
+      columns.push_back({{columns.empty() ? context_.AddRelation(nullptr) : columns[0].ref.table,
+                          static_cast<int>(columns.size())},
+                         key.name,
+                         key.type,
+                         true});
+      project.outputs.push_back(MakeColumn(key));
+      tree.literals.emplace_back();
+    }
+  }
+}
+
 absl::StatusOr<NodePtr> LogicalSelect::BuildWindows(NodePtr root) {
   for (WindowGroup& group : windows_) {
     NodePtr window = MakeNode(std::move(group.window), {}, plan::logical::MakeOneRow());
@@ -334,6 +378,8 @@ absl::StatusOr<BoundTree> LogicalSelect::BuildResult(NodePtr root) {
     project.outputs.push_back(std::move(output.expr));
     tree.literals.push_back(std::move(output.literal));
   }
+  AddLockedKeys(project, columns, tree);
+  const size_t kept = project.outputs.size();
   Distinct distinct;
   for (const Expr& key : distinct_on_) distinct.on.push_back(ResultColumn(key, project, columns));
   Sort sort;
@@ -342,7 +388,7 @@ absl::StatusOr<BoundTree> LogicalSelect::BuildResult(NodePtr root) {
     by.expr = ResultColumn(key.expr, project, columns);
     sort.keys.push_back(std::move(by));
   }
-  const size_t hidden = project.outputs.size() - outputs_.size();
+  const size_t hidden = project.outputs.size() - kept;
   root = MakeNode(std::move(project), std::move(columns), std::move(root));
   if (distinct_) {
     if (!distinct.on.empty()) distinct.order = sort.keys;

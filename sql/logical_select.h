@@ -11,6 +11,7 @@
 #include "sql/logical_query.h"
 #include "sql/logical_scope.h"
 #include "sql/parse_tree.h"
+#include "sql/row_lock_binder.h"
 
 namespace nam::sql {
 
@@ -104,6 +105,9 @@ class LogicalSelect : public QueryScope {
   absl::Status BindOrderBy();
   absl::Status BindDistinct();
   absl::Status CheckDistinctOrder() const;
+  absl::Status BindLocks();
+  void AddLockedKeys(plan::logical::Project& project, std::vector<plan::logical::Column>& columns,
+                     BoundTree& tree) const;
   plan::logical::NodePtr Filtered(plan::logical::NodePtr root, std::vector<plan::Expr> conditions);
   absl::StatusOr<plan::logical::NodePtr> BuildWindows(plan::logical::NodePtr root);
   absl::StatusOr<BoundTree> BuildResult(plan::logical::NodePtr root);
@@ -191,6 +195,7 @@ class LogicalSelect : public QueryScope {
   bool distinct_ = false;
   std::optional<plan::Expr> having_;
   LimitCounts limit_;
+  std::vector<LockedRelation> locked_;
 
   bool aggregated_ = false;
   int key_relation_ = -1, aggregate_relation_ = -1;

@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -82,6 +83,77 @@ TEST_F(ConcurrentChangesTest, OneOfTwoTransactionsGetsAUniqueKey) {
     }
   }
   EXPECT_GT(both, 0) << "no two statements went through before a commit";
+}
+
+/// Two doctors are on call, each leaves if another is. Their statements in any order: both leave, unless they
+/// lock the rows that they have read.
+TEST_F(ConcurrentChangesTest, RowsThatAreLockedForbidWriteSkew) {
+  ASSERT_EQ(
+      Run(cluster_.session(), "create table d (id int primary key, here boolean) with (storage = record)"),
+      "CREATE TABLE");
+  ASSERT_EQ(Run(cluster_.session(), "insert into d values (1, true), (2, true)"), "INSERT 0 2");
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937_64 random(seed);
+  const std::unique_ptr<Session> other = cluster_.NewSession();
+  Session* const sessions[] = {&cluster_.session(), other.get()};
+  int both_left = 0;
+  for (int round = 0; round < 60; ++round) {
+    const bool locks = round % 2 == 0;
+    ASSERT_EQ(Run(cluster_.session(), "update d set here = true"), "UPDATE 2");
+    std::vector<int> order = {0, 0, 0, 0, 1, 1, 1, 1};
+    std::shuffle(order.begin(), order.end(), random);
+    size_t done[2] = {};
+    std::string last[2];
+    bool leaves[2] = {};
+    for (const int s : order) {
+      const std::string statements[] = {
+          "begin", absl::StrCat("select id from d where here", locks ? " for update" : ""),
+          absl::StrCat("update d set here = ", leaves[s] ? "false" : "here", " where id = ", s + 1),
+          "commit"};
+      last[s] = Run(*sessions[s], statements[done[s]++]);
+      if (done[s] == 2) leaves[s] = last[s] == "SELECT 2";
+    }
+    for (const int s : {0, 1})
+      EXPECT_TRUE(last[s] == "COMMIT" || last[s] == "40001" || last[s] == "ROLLBACK") << last[s];
+    const size_t here = Column("select id from d where here").size();
+    both_left += here == 0 ? 1 : 0;
+    EXPECT_TRUE(here > 0 || !locks) << round;
+    EXPECT_LT(here, 2u) << "nobody has left";
+  }
+  EXPECT_GT(both_left, 0) << "there was no write skew to be forbidden";
+}
+
+/// Sessions insert under one parent, which each locks. With a lock timeout none of them fails, as the locks
+/// leave the parent as it is.
+TEST_F(ConcurrentChangesTest, CommitsWaitForLocks) {
+  constexpr int kSessions = 3, kRows = 60;
+  ASSERT_EQ(Run(cluster_.session(), "create table p (id int primary key) with (storage = record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(Run(cluster_.session(), "create table c (id int primary key, p int) with (storage = record)"),
+            "CREATE TABLE");
+  ASSERT_EQ(Run(cluster_.session(), "insert into p values (1)"), "INSERT 0 1");
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int s = 0; s < kSessions; ++s) sessions.push_back(cluster_.NewSession());
+  std::vector<std::string> failed(kSessions);
+  std::vector<std::thread> threads;
+  for (int s = 0; s < kSessions; ++s) {
+    threads.emplace_back([&, s] {
+      Session& session = *sessions[static_cast<size_t>(s)];
+      failed[static_cast<size_t>(s)] += Run(session, "set lock_timeout = '30s'") == "SET" ? "" : "SET ";
+      for (int i = 0; i < kRows; ++i) {
+        for (const std::string& statement :
+             {std::string("begin"), std::string("select id from p where id = 1 for key share"),
+              absl::StrCat("insert into c values (", s * kRows + i, ", 1)"), std::string("commit")}) {
+          const std::string result = Run(session, statement);
+          if (result.size() == 5 && result != "BEGIN") failed[static_cast<size_t>(s)] += result + " ";
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& one : failed) EXPECT_EQ(one, "");
+  EXPECT_EQ(Column("select count(*) from c"), TextRow{absl::StrCat(kSessions * kRows)});
 }
 
 /// No number is given twice, whichever session takes it, also by one that has ended before.

@@ -141,6 +141,19 @@ class FakeRecordAccess final : public RecordAccess {
     return absl::OkStatus();
   }
 
+  absl::Status Lock(const proto::Table& table, std::span<const std::string> keys, bool waits) override {
+    NAM_RETURN_IF_ERROR(Failure("Lock"));
+    for (const std::string& key : keys) {
+      if (!open_ || !now_[table.name()].contains(key)) return absl::NotFoundError("no such row");
+      locked.push_back(absl::StrCat(table.name(), waits ? " " : " nowait ",
+                                    partitioner::RecordLayout(table)
+                                        .Decode(std::as_bytes(std::span(now_[table.name()][key])))[0]
+                                        .ToString()));
+    }
+    return absl::OkStatus();
+  }
+  void SetLockTimeout(int64_t) override {}
+
   absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
     NAM_RETURN_IF_ERROR(Failure("NextNumber"));
     return numbers[table.name()][column]++;
@@ -188,9 +201,10 @@ class FakeRecordAccess final : public RecordAccess {
   std::map<std::string, std::map<int, uint64_t>> numbers;  // handed out, by table and column
   std::string failing;  // a method that returns `failure` instead of doing what it should
   absl::Status failure;
-  absl::Status begin_error;   // of every Begin
-  absl::Status commit_error;  // of the next Commit
-  absl::Status insert_error;  // of every Insert
+  absl::Status begin_error;         // of every Begin
+  absl::Status commit_error;        // of the next Commit
+  absl::Status insert_error;        // of every Insert
+  std::vector<std::string> locked;  // tables, and the first column of their rows
   int begun = 0;
   int aborted = 0;
   int rows_read = 0;

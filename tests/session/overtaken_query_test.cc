@@ -59,6 +59,10 @@ class OvertakenAccess final : public session::RecordAccess {
   absl::Status Delete(const proto::Table& table, std::span<const std::string> keys) override {
     return access_->Delete(table, keys);
   }
+  absl::Status Lock(const proto::Table& table, std::span<const std::string> keys, bool waits) override {
+    return access_->Lock(table, keys, waits);
+  }
+  void SetLockTimeout(int64_t us) override { access_->SetLockTimeout(us); }
   absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
     return access_->NextNumber(table, column);
   }

@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "optimizer/plan_query.h"
+#include "session/locked_rows.h"
 #include "session/query_result.h"
 #include "session/record_statements.h"
 #include "session/result_collector.h"
@@ -50,8 +52,18 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
   }
 
   absl::StatusOr<ResultSet> Execute(const sql::Statement& bound) {
-    if (const auto* s = std::get_if<sql::TreeStatement>(&bound))
-      return statements_.InTransaction([&] { return RunTree(std::move(*s->tree)); });
+    if (const auto* s = std::get_if<sql::TreeStatement>(&bound)) {
+      return statements_.InTransaction([&]() -> absl::StatusOr<ResultSet> {
+        if (s->locks.empty()) return RunTree(std::move(*s->tree));
+        ResultCollector shown;
+        LockedRows rows(s->locks, shown);
+        NAM_ASSIGN_OR_RETURN(ResultSet result, RunTree(std::move(*s->tree), rows));
+        if (statements_.in_transaction()) NAM_RETURN_IF_ERROR(rows.Lock(access_));
+        rows.Show(result);
+        result.rows = shown.Take();
+        return result;
+      });
+    }
     if (const auto* s = std::get_if<sql::InsertStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::UpdateStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s);
@@ -76,13 +88,19 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
 
   /// A tree over record tables alone runs in the session.
   absl::StatusOr<ResultSet> RunTree(plan::logical::Query query) {
+    ResultCollector rows;
+    absl::StatusOr<ResultSet> result = RunTree(std::move(query), rows);
+    if (result.ok()) result->rows = rows.Take();
+    return result;
+  }
+
+  absl::StatusOr<ResultSet> RunTree(plan::logical::Query query, RowReceiver& rows) {
     std::vector<ResultSet::Column> columns;
     for (const plan::logical::Column& column : query.root->columns)
       columns.push_back({column.name, column.type});
     SessionScans scans(access_);
     const auto tree = optimizer::PlanQuery(std::move(query), {.records = &scans});
     if (!tree.ok()) return tree.status();
-    ResultCollector rows;
     QueryResult result(columns, rows);
     const auto stage = result.PrepareStage(tree->lowered.plan, tree->lowered.tables, result_bytes_max_,
                                            RealClock(), cancelled_);
@@ -96,9 +114,7 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
       }
     }
     if (absl::Status status = (*stage)->Run(); !status.ok()) return status;
-    absl::StatusOr<ResultSet> finished = result.Finish();
-    if (finished.ok()) finished->rows = rows.Take();
-    return finished;
+    return result.Finish();
   }
 
   /// How rows are found, and the conditions that are left.

@@ -95,8 +95,8 @@ TEST(BindErrorTest, StatementKinds) {
 TEST(BindErrorTest, SelectClauses) {
   CheckRefusals({
       {"select id ^into x from t", "SELECT INTO is"},
-      {"select id from t ^for update", "FOR UPDATE and FOR SHARE are"},
-      {"select id from t ^for no key update", "FOR UPDATE and FOR SHARE are"},
+      {"select id from t ^for update", "FOR UPDATE of \"t\" is"},
+      {"select id from t ^for no key update", "FOR NO KEY UPDATE of \"t\" is"},
       {"select id from t order by id ^using >", "ORDER BY … USING is"},
   });
 }

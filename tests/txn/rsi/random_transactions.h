@@ -70,7 +70,14 @@ struct RandomTransactions {
       recorder.Read(RecordId(0, wanted[i]), lookups[i].found ? rows[i].Read() : kNoValue);
     }
     for (size_t i = 0; i < count; ++i) {
-      if (random() % 3 == 0) continue;
+      if (random() % 3 == 0) {
+        // To lock what was read changes nothing that a history tells.
+        const bool locks = lookups[i].found && random() % 2 == 0;
+        const absl::Status locked = locks ? session.Lock(table, lookups[i].key) : absl::OkStatus();
+        if (locked.ok()) continue;
+        recorder.End(Outcome::kAborted, 0);
+        return AbortReasonOf(locked).has_value();
+      }
       const uint64_t value = recorder.NextValue();
       OperationKind kind = OperationKind::kInsert;
       absl::Status status;
