@@ -187,7 +187,11 @@ absl::Status RecordStatements::Fail(const std::string& statement, absl::Status e
   if (state_ == State::kFailed || state_ == State::kOver) {
     return sql::Parses(statement) && !sql::RollsBackToSavepoint(statement) ? MayRun("") : error;
   }
-  if (state_ == State::kIdle) return error;
+  if (state_ == State::kIdle) {
+    if (sql::BeginsTransaction(statement)) state_ = State::kOver;
+    conflict_ = false;
+    return error;
+  }
   state_ = State::kFailed;
   if (savepoints_.empty() || !access_.RollBackTo(savepoints_.back().mark).ok()) GiveUp(IsConflict(error));
   return error;

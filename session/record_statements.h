@@ -31,8 +31,9 @@ namespace nam::session {
 ///      ▲             │ ◀─────── ROLLBACK TO ───────┤    ◀─┘ ROLLBACK and ROLLBACK TO
 ///      └─────────────┴────── COMMIT, ROLLBACK ─────┘        (COMMIT rolls back, too)
 ///
-/// BEGIN while open, and COMMIT or ROLLBACK while idle, change nothing and warn. A BEGIN that fails
-/// leaves the session idle.
+/// BEGIN while open, and COMMIT or ROLLBACK while idle, change nothing and warn. A BEGIN that fails, for
+/// whatever reason, leads to `over`: the statements behind it were meant to be one transaction, and must not
+/// be committed one by one.
 ///
 /// A statement that fails behind a savepoint takes back at once what was written since the innermost one. The
 /// engine's transaction then waits for ROLLBACK TO. Without a savepoint it ends at once, and so it does if
@@ -77,8 +78,8 @@ class RecordStatements {
   /// Before any other statement: 25P02 if the transaction has failed, 25001 if one is open and the statement
   /// takes effect outside of it (CREATE TABLE, …), which `what` names; empty if it has no effect.
   absl::Status MayRun(std::string_view what) const;
-  /// After any statement's error, of one that does not parse as well: the transaction that is open fails.
-  /// Returns the error to report: 25P02 instead of what a statement met that was not to be run at all.
+  /// After any statement's error, of one that does not parse as well: the transaction that is open fails, or
+  /// the one that the statement should have begun. Returns the error to report: 25P02 instead of what a statement met that was not to be run at all.
   absl::Status Fail(const std::string& statement, absl::Status error);
   /// The open transaction was lost: nothing of it will be committed.
   void Lose();

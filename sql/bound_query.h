@@ -196,6 +196,8 @@ struct ScriptPiece {
 };
 std::vector<ScriptPiece> SplitStatements(std::string_view script);
 
+/// Whether the statement's first word is BEGIN or START, whatever comes behind it.
+bool BeginsTransaction(const std::string& text);
 /// Whether the statement is a ROLLBACK TO, whatever comes behind these words.
 bool RollsBackToSavepoint(const std::string& text);
 

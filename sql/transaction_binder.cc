@@ -67,6 +67,13 @@ absl::StatusOr<Statement> BindSetTransaction(const Node& node) {
                                 .position = node.text().Start()});
 }
 
+bool BeginsTransaction(const std::string& text) {
+  const ScanResult scan = Scan(text);
+  const SqlText tokens(text, scan.tokens);
+  const int start = tokens.Start();
+  return start == tokens.Find({"begin"}) || start == tokens.Find({"start"});
+}
+
 bool RollsBackToSavepoint(const std::string& text) {
   const ScanResult scan = Scan(text);
   const SqlText tokens(text, scan.tokens);

@@ -141,8 +141,10 @@ TEST_F(QueryTest, EveryErrorHasASqlState) {
       {"commit and chain", "0A000"},
       {"set nam.nix = 1", "42704"},
       {"set nam.prefetch_window = x", "22023"},
-      {"begin isolation level serializable", "0A000"}};
+      {"begin isolation level serializable", "0A000"},
+      {"select id from sales", "25P02"}};
   for (const auto& [statement, state] : statements) EXPECT_EQ(Error(statement).sqlstate, state) << statement;
+  Rows("rollback");
   Rows("set nam.result_mib_max = 1");
   const std::string large =
       "select a.id, a.id, a.id, a.id, b.note, b.note, b.note from sales a, sales b where a.item = b.item";

@@ -176,19 +176,24 @@ TEST_F(Stock, BeginAndCommitWithoutEffectWarn) {
   EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
 }
 
-TEST_F(Stock, ABeginThatFailsLeavesTheSessionIdle) {
+TEST_F(Stock, NothingRunsAfterABeginThatFailed) {
   for (const char* begin :
        {"begin", "begin isolation level serializable", "/* a */ BEGIN now", "start transaction read only"}) {
-    access_.begin_error = absl::UnavailableError("no memory server");
-    EXPECT_FALSE(Execute(begin).ok()) << begin;
-    access_.begin_error = absl::OkStatus();
-    EXPECT_FALSE(statements_.in_transaction()) << begin;
-    EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
-    EXPECT_EQ(Run("rollback"), "ROLLBACK warns 25P01") << begin;
-    EXPECT_EQ(Run("begin"), "BEGIN");
-    EXPECT_EQ(Run("delete from stock"), "DELETE 3");
-    EXPECT_EQ(Run("rollback"), "ROLLBACK");
+    for (const char* end : {"commit", "rollback"}) {
+      access_.begin_error = absl::UnavailableError("no memory server");
+      EXPECT_FALSE(Execute(begin).ok()) << begin;
+      access_.begin_error = absl::OkStatus();
+      for (const char* refused : {"delete from stock", "select id from stock", "select nix from nix", "begin",
+                                  "create table x (id int primary key) with (storage = record)"})
+        EXPECT_EQ(Run(refused), "25P02") << begin << "; " << refused;
+      EXPECT_EQ(Run("selec"), "42601");
+      EXPECT_EQ(Run(end), "ROLLBACK") << begin;
+      EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
+    }
   }
+  // Statements that begin otherwise leave a session as it was.
+  EXPECT_EQ(Run("selec begin"), "42601");
+  EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
 }
 
 TEST_F(Stock, CreatesOutsideOfTransactions) {
