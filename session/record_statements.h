@@ -79,7 +79,8 @@ class RecordStatements {
   /// takes effect outside of it (CREATE TABLE, …), which `what` names; empty if it has no effect.
   absl::Status MayRun(std::string_view what) const;
   /// After any statement's error, of one that does not parse as well: the transaction that is open fails, or
-  /// the one that the statement should have begun. Returns the error to report: 25P02 instead of what a statement met that was not to be run at all.
+  /// the one that the statement should have begun. Returns the error to report: 25P02 instead of what a
+  /// statement met that was not to be run at all.
   absl::Status Fail(const std::string& statement, absl::Status error);
   /// The open transaction was lost: nothing of it will be committed.
   void Lose();

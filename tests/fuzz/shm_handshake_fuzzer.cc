@@ -2,7 +2,7 @@
 // listening side of the handshake and to the decoders of what either side receives later.
 //
 //     input: records  kind:1 descriptors:1 …    0 raw    length:1 bytes
-//                                               1 message  the 176 bytes, with magic and version made right
+//                                               1 message  the 240 bytes, with magic and version made right
 //                                               2 proof    the right answer to the last challenge
 
 #include <fcntl.h>
@@ -118,7 +118,9 @@ class Session {
     const auto& peer = accept_.established().peer;
     if (peer == nullptr) return;
     packet.message.bytes %= 1 << 20;
-    peer->Insert(packet.message.rkey, packet).status().IgnoreError();
+    const auto rights =
+        static_cast<fabric::Access>(packet.message.access & static_cast<uint8_t>(fabric::Access::kAll));
+    peer->Insert(packet.message.rkey, rights, packet).status().IgnoreError();
   }
 
   UniqueFd peer_;

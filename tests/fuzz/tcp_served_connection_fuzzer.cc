@@ -54,7 +54,7 @@ class Session {
     receives_ = std::make_shared<ReceiveQueue>(1, kReceiveDepth, std::make_shared<Doorbell>());
     receives_->SetResume([this] { resumed_ = true; });
     connection_ = std::make_unique<ServedConnection>(Stream(UniqueFd(ends[1]), {}, Stream::Side::kServer),
-                                                     regions_, receives_);
+                                                     regions_, receives_, Access::kAll);
   }
 
   void SendRaw(std::span<const std::byte> bytes) { Send(bytes); }
