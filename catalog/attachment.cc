@@ -97,7 +97,7 @@ class ClusterAttachment final : public Attachment {
     const std::lock_guard lock(mutex_);
     return membership_;
   }
-  /// Who asks, and its proof, of one membership. Without one there is no memory.
+  /// The member that asks, and its proof. Memory servers give no memory without them.
   template <typename Request>
   void Sign(Request& request) {
     const fabric::MemberProof self = Self();

@@ -127,7 +127,8 @@ TEST_F(ConcurrentChangesTest, RowsThatAreLockedForbidWriteSkew) {
 /// Sessions insert under one parent, which each locks. With a lock timeout none of them fails, as the locks
 /// leave the parent as it is.
 TEST_F(ConcurrentChangesTest, CommitsWaitForLocks) {
-  constexpr int kSessions = 3, kRows = 60;
+  // Of many rows: locks are held for as long as others take to meet them.
+  constexpr int kSessions = 3, kCommits = 30, kRows = 300;
   ASSERT_EQ(Run(cluster_.session(), "create table p (id int primary key) with (storage = record)"),
             "CREATE TABLE");
   ASSERT_EQ(Run(cluster_.session(), "create table c (id int primary key, p int) with (storage = record)"),
@@ -141,10 +142,13 @@ TEST_F(ConcurrentChangesTest, CommitsWaitForLocks) {
     threads.emplace_back([&, s] {
       Session& session = *sessions[static_cast<size_t>(s)];
       failed[static_cast<size_t>(s)] += Run(session, "set lock_timeout = '30s'") == "SET" ? "" : "SET ";
-      for (int i = 0; i < kRows; ++i) {
+      for (int i = 0; i < kCommits; ++i) {
+        const int first = (s * kCommits + i) * kRows;
         for (const std::string& statement :
              {std::string("begin"), std::string("select id from p where id = 1 for key share"),
-              absl::StrCat("insert into c values (", s * kRows + i, ", 1)"), std::string("commit")}) {
+              absl::StrCat("insert into c select n, 1 from generate_series(", first, ", ", first + kRows - 1,
+                           ") as s (n)"),
+              std::string("commit")}) {
           const std::string result = Run(session, statement);
           if (result.size() == 5 && result != "BEGIN") failed[static_cast<size_t>(s)] += result + " ";
         }
@@ -153,7 +157,7 @@ TEST_F(ConcurrentChangesTest, CommitsWaitForLocks) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::string& one : failed) EXPECT_EQ(one, "");
-  EXPECT_EQ(Column("select count(*) from c"), TextRow{absl::StrCat(kSessions * kRows)});
+  EXPECT_EQ(Column("select count(*) from c"), TextRow{absl::StrCat(kSessions * kCommits * kRows)});
 }
 
 /// No number is given twice, whichever session takes it, also by one that has ended before.
