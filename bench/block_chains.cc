@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "storage/allocation_keys.h"
 #include "storage/block.h"
 #include "storage/block_sink.h"
 #include "storage/remote_ptr.h"
@@ -63,9 +62,9 @@ absl::StatusOr<ChainSet> WriteChains(storage::Channel& channel, const ServerAddr
   ChainSet set{.table = {kAllocation, kPointerGroup, kWidths, {0}}, .block_bytes = layout.bytes()};
   const uint64_t values = uint64_t{kBlocksPerChain} * rows;
   set.sum_per_chain = values * (values - 1) / 2;
-  storage::AllocationKeys keys;
-  keys.Add(storage::RemotePtr<void>(kBenchServer, 0), server.region_bytes, server.rkey);
-  storage::BlockSink sink(channel, keys, block_bytes);
+  const auto grant = std::make_shared<fabric::Grant>(AllocationId(kAllocation), /*attempt=*/0);
+  NAM_ASSIGN_OR_RETURN(fabric::Grant::Use use, storage::UseOf(grant));
+  storage::BlockSink sink(channel, std::move(use), block_bytes);
   for (uint32_t chain = 0; chain < chains; ++chain) {
     std::vector<uint64_t>& pointers = set.pointers.emplace_back();
     for (uint32_t index = 0; index < kBlocksPerChain; ++index)

@@ -47,23 +47,24 @@ class Slab {
                              attachment.member(), absl::StrCat("nam_calibrate_", attachment.member().value()),
                              /*replace=*/false));
     std::unique_ptr<Slab> slab(new Slab(attachment, server, allocation));
-    absl::StatusOr<proto::Extent> extent = absl::InternalError("no size was tried");
+    absl::StatusOr<catalog::GrantedExtent> extent = absl::InternalError("no size was tried");
     for (uint64_t bytes = kMostSlabBytes; !extent.ok() && bytes >= kLeastSlabBytes; bytes /= 2)
       extent = slab->Allocate(bytes);
     NAM_ASSIGN_OR_RETURN(slab->extent_, std::move(extent));
-    slab->keys_.Add(slab->begin(), slab->extent_.bytes(), {slab->extent_.rkey()});
     NAM_ASSIGN_OR_RETURN(slab->channel_, storage::Channel::Open(attachment.fabric(), attachment, {}));
     return slab;
   }
   ~Slab() {
     channel_.reset();
+    attachment_.CloseScratch(allocation_, kAttempt);
     attachment_.ReleaseScratch(server_, allocation_, kAttempt).IgnoreError();
     attachment_.catalog().AbortLoad(allocation_).IgnoreError();
   }
 
   /// One more, which goes back with the first.
-  absl::StatusOr<proto::Extent> Allocate(uint64_t bytes) {
-    return attachment_.AllocateScratch(server_, allocation_, kAttempt, bytes);
+  absl::StatusOr<catalog::GrantedExtent> Allocate(uint64_t bytes) {
+    const std::atomic<bool> never = false;
+    return attachment_.AllocateScratch(server_, allocation_, kAttempt, bytes, never);
   }
 
   /// Picoseconds a byte of operations of so many bytes, kInFlight of them in flight.
@@ -80,7 +81,7 @@ class Slab {
 
   Slab(catalog::Attachment& attachment, MemoryServerId server, AllocationId allocation)
       : attachment_(attachment), server_(server), allocation_(allocation) {}
-  storage::RemotePtr<void> begin() const { return {server_, extent_.offset()}; }
+  storage::RemotePtr<void> begin() const { return {server_, extent_.offset}; }
 
   absl::Status Move(fabric::Opcode opcode, uint32_t bytes, uint64_t operations) {
     std::array<fabric::Completion, kInFlight> done;
@@ -101,9 +102,9 @@ class Slab {
   }
 
   absl::Status Post(fabric::Opcode opcode, uint32_t bytes, uint64_t slot, uint64_t number) {
-    const storage::RemotePtr<void> place(
-        server_, extent_.offset() + number % (extent_.bytes() / bytes) * uint64_t{bytes});
-    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, channel_->Resolve(place, bytes, keys_));
+    const storage::RemotePtr<void> place(server_,
+                                         extent_.offset + number % (extent_.bytes / bytes) * uint64_t{bytes});
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, channel_->Resolve(place, bytes));
     const fabric::LocalBuffer local = channel_->buffer().Slice(slot * bytes, bytes);
     const fabric::WorkRequest request = opcode == fabric::Opcode::kWrite
                                             ? fabric::WorkRequest::Write(slot, local, target.address)
@@ -116,8 +117,7 @@ class Slab {
   catalog::Attachment& attachment_;
   const MemoryServerId server_;
   const AllocationId allocation_;
-  proto::Extent extent_;
-  storage::AllocationKeys keys_;
+  catalog::GrantedExtent extent_;
   std::unique_ptr<storage::Channel> channel_;
 };
 

@@ -12,9 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/interruption.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "catalog/attach_over_fabric.h"
+#include "catalog/grant_closer.h"
 #include "catalog/methods.h"
 
 namespace nam::catalog {
@@ -25,6 +27,11 @@ constexpr int64_t kAllocateBytesPerUs = 128;
 /// Of calls that only hasten what comes soon after by itself.
 constexpr int64_t kHastenTimeoutUs = 1'000'000;
 constexpr int64_t kJoinPauseUs = 10'000;
+/// Between two requests for memory that is about to be free.
+constexpr int64_t kLeavingPauseUs = 2'000;
+constexpr int64_t kLeavingPauseMaxUs = 50'000;
+/// So long members may have memory open that is over: one that says nothing has lost its lease by then.
+constexpr int64_t kLeavingLeases = 3;
 
 // One memory server's control plane. Its addresses never change: ids are not used again.
 struct MemoryPeer {
@@ -34,13 +41,25 @@ struct MemoryPeer {
 
 class ClusterAttachment final : public Attachment {
  public:
-  ClusterAttachment(const AttachOptions& options, std::unique_ptr<Client> client,
+  ClusterAttachment(const AttachOptions& options, int64_t lease_us, std::unique_ptr<Client> client,
                     std::unique_ptr<fabric::Fabric> fabric)
       : control_plane_(*options.catalog.control_plane),
         secret_(options.catalog.secret),
         timeout_us_(options.catalog.timeout_us),
+        leaving_timeout_us_(kLeavingLeases * lease_us),
         client_(std::move(client)),
-        fabric_(std::move(fabric)) {}
+        fabric_(std::move(fabric)),
+        closer_(std::make_unique<GrantCloser>(
+            *fabric_, grants(),
+            [this](MemoryServerId server, const std::vector<std::shared_ptr<fabric::Grant>>& closed) {
+              return TellClosed(server, closed);
+            })) {}
+  // Queue pairs go while the fabric is there, and the closing thread while its peers are.
+  ~ClusterAttachment() override {
+    membership_.reset();
+    closer_.reset();
+    grants().DropConnections();
+  }
 
   absl::Status Join(const AttachOptions& options);
 
@@ -74,21 +93,28 @@ class ClusterAttachment final : public Attachment {
   }
 
   absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) override;
-  absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
+  absl::StatusOr<std::vector<GrantedExtent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                       uint64_t bytes) override;
-  absl::StatusOr<proto::Extent> AllocateContiguous(MemoryServerId server, AllocationId allocation,
+  absl::StatusOr<GrantedExtent> AllocateContiguous(MemoryServerId server, AllocationId allocation,
                                                    uint64_t bytes) override;
-  absl::StatusOr<proto::Extent> AllocateScratch(MemoryServerId server, AllocationId allocation,
-                                                uint64_t attempt, uint64_t bytes) override;
+  absl::StatusOr<GrantedExtent> AllocateScratch(MemoryServerId server, AllocationId allocation,
+                                                uint64_t attempt, uint64_t bytes,
+                                                const std::atomic<bool>& cancel) override;
   absl::Status ReleaseScratch(MemoryServerId server, AllocationId allocation, uint64_t attempt) override;
-  absl::StatusOr<std::vector<proto::Extent>> OpenExtents(
+  void CloseScratch(AllocationId allocation, uint64_t attempt) override {
+    grants().EndAttempt(allocation, attempt);
+    closer_->Wake();
+  }
+  absl::StatusOr<std::vector<GrantedExtent>> OpenExtents(
       MemoryServerId server, const std::vector<AllocationId>& allocations) override;
+  absl::StatusOr<std::shared_ptr<fabric::Grant>> OpenAllocation(MemoryServerId server,
+                                                                AllocationId allocation) override;
   absl::Status Fence(MemberId member) override;
   absl::Status Release(MemoryServerId server, AllocationId allocation) override;
   absl::StatusOr<proto::StartMulticastReply> StartMulticast(
       MemoryServerId server, const proto::StartMulticastRequest& request) override;
   absl::StatusOr<proto::EndMulticastReply> EndMulticast(MemoryServerId server, uint64_t stream) override;
-  absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server) override;
+  absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server, bool settle) override;
   absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server,
                                                                       bool refresh) override;
 
@@ -112,15 +138,25 @@ class ClusterAttachment final : public Attachment {
   }
   void Bury(MemoryServerId server);
   absl::StatusOr<std::shared_ptr<MemoryPeer>> FindPeer(MemoryServerId server);
-  /// `kind` says which memory it is.
-  absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
-                                                      uint64_t bytes, proto::AllocateRequest kind);
-  absl::StatusOr<proto::Extent> AllocateOne(MemoryServerId server, AllocationId allocation, uint64_t bytes,
-                                            proto::AllocateRequest kind);
+  /// `kind` says which memory it is, and of which attempt.
+  absl::StatusOr<std::vector<GrantedExtent>> Allocate(MemoryServerId server, AllocationId allocation,
+                                                      uint64_t bytes, proto::AllocateRequest kind,
+                                                      const std::atomic<bool>* cancel = nullptr);
+  absl::StatusOr<GrantedExtent> AllocateOne(MemoryServerId server, AllocationId allocation, uint64_t bytes,
+                                            proto::AllocateRequest kind,
+                                            const std::atomic<bool>* cancel = nullptr);
+  void EndGrants(const proto::RenewReply& reply);
+  /// Asks the catalog now which allocations are over that this process has opened.
+  void LookForEnds();
+  absl::Status TellClosed(MemoryServerId server, const std::vector<std::shared_ptr<fabric::Grant>>& closed);
+  /// OK: the server's answer is about the member that this process is. Else it has joined again meanwhile:
+  /// what the server took down for it is to be closed as well.
+  absl::Status CheckGrant(MemoryServerId server, const fabric::Grant& grant);
 
   ControlPlane& control_plane_;
   const std::string secret_;
   const int64_t timeout_us_;
+  const int64_t leaving_timeout_us_;
   const std::unique_ptr<Client> client_;
   const std::unique_ptr<fabric::Fabric> fabric_;
 
@@ -134,7 +170,8 @@ class ClusterAttachment final : public Attachment {
   std::set<MemoryServerId> buried_;
   std::string proof_;                       // of the membership beside it
   bool joining_ = false;                    // again
-  std::shared_ptr<Membership> membership_;  // last: leaves while client and fabric are there
+  std::shared_ptr<Membership> membership_;  // leaves while client and fabric are there
+  std::unique_ptr<GrantCloser> closer_;
 };
 
 absl::Status ClusterAttachment::Join(const AttachOptions& options) {
@@ -152,9 +189,11 @@ Membership::Hooks ClusterAttachment::HooksOfMembership() {
   hooks.before_renew = [this](proto::RenewRequest& request) {
     const std::lock_guard lock(mutex_);
     for (const auto& [server, peer] : peers_) request.add_watched_members(server.value());
+    for (const AllocationId allocation : grants().Allocations()) request.add_held(allocation.value());
   };
   hooks.after_renew = [this](const proto::RenewReply& reply) {
     for (const uint32_t server : reply.over()) Bury(MemoryServerId(static_cast<uint16_t>(server)));
+    EndGrants(reply);
   };
   return hooks;
 }
@@ -167,6 +206,7 @@ absl::Status ClusterAttachment::JoinAs(const proto::Member& self) {
   member_.store(joined->id().value(), std::memory_order_release);
   const std::lock_guard lock(mutex_);
   std::swap(membership_, joined);
+  grants().EndAll();
   return absl::OkStatus();  // the former one ends without the lock
 }
 
@@ -221,6 +261,46 @@ absl::StatusOr<std::vector<proto::Member>> ClusterAttachment::Members(proto::Rol
   return members;
 }
 
+void ClusterAttachment::EndGrants(const proto::RenewReply& reply) {
+  std::vector<AllocationId> over;
+  for (const uint64_t allocation : reply.release()) over.emplace_back(allocation);
+  if (grants().End(over)) closer_->Wake();
+}
+
+void ClusterAttachment::LookForEnds() {
+  const fabric::MemberProof self = Self();
+  if (self.id == MemberId()) return;
+  proto::RenewRequest request;
+  request.set_id(self.id.value());
+  for (const AllocationId allocation : grants().Allocations()) request.add_held(allocation.value());
+  const absl::StatusOr<proto::RenewReply> reply = client_->Renew(request);
+  if (reply.ok()) EndGrants(*reply);
+}
+
+absl::Status ClusterAttachment::TellClosed(MemoryServerId server,
+                                           const std::vector<std::shared_ptr<fabric::Grant>>& closed) {
+  if (Buried(server, /*ask=*/false)) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
+  proto::CloseExtentsRequest request;
+  for (const std::shared_ptr<fabric::Grant>& grant : closed) {
+    proto::ClosedAllocation& one = *request.add_closed();
+    one.set_allocation(grant->allocation().value());
+    one.set_attempt(grant->attempt());
+  }
+  Sign(request);
+  const absl::Status told = memory->peer->Call(kCloseExtents, request, timeout_us_).status();
+  // The membership is over, and the server fences it.
+  return absl::IsFailedPrecondition(told) ? absl::OkStatus() : told;
+}
+
+absl::Status ClusterAttachment::CheckGrant(MemoryServerId server, const fabric::Grant& grant) {
+  if (grants().Confirm(grant, server)) return absl::OkStatus();
+  closer_->Wake();
+  return absl::UnavailableError(
+      absl::StrFormat("allocation %d is over, or this process has joined the cluster again; try again",
+                      grant.allocation().value()));
+}
+
 absl::Status BuriedError(const std::string& name) {
   return absl::UnavailableError(
       absl::StrCat(name, " is gone: it is buried; tables with blocks there must be loaded again"));
@@ -251,37 +331,60 @@ absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemorySe
       server.value()));
 }
 
-absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::Allocate(MemoryServerId server,
+absl::StatusOr<std::vector<GrantedExtent>> ClusterAttachment::Allocate(MemoryServerId server,
                                                                        AllocationId allocation,
                                                                        uint64_t bytes,
-                                                                       proto::AllocateRequest request) {
+                                                                       proto::AllocateRequest request,
+                                                                       const std::atomic<bool>* cancel) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   request.set_allocation(allocation.value());
   request.set_bytes(bytes);
   Sign(request);
   const int64_t timeout_us = timeout_us_ + static_cast<int64_t>(bytes / kAllocateBytesPerUs);
-  NAM_ASSIGN_OR_RETURN(proto::AllocateReply reply, memory->peer->Call(kAllocate, request, timeout_us));
-  return std::vector<proto::Extent>(reply.extents().begin(), reply.extents().end());
+  const std::shared_ptr<fabric::Grant> grant = grants().Open(allocation, request.attempt(), server);
+  Clock& clock = fabric_->clock();
+  const Deadline deadline = clock.After(leaving_timeout_us_);
+  for (int64_t pause_us = kLeavingPauseUs;; pause_us = std::min(2 * pause_us, kLeavingPauseMaxUs)) {
+    NAM_ASSIGN_OR_RETURN(proto::AllocateReply reply, memory->peer->Call(kAllocate, request, timeout_us));
+    if (!reply.leaving()) {
+      NAM_RETURN_IF_ERROR(CheckGrant(server, *grant));
+      std::vector<GrantedExtent> extents;
+      for (const proto::Extent& extent : reply.extents())
+        extents.push_back({extent.offset(), extent.bytes(), grant});
+      return extents;
+    }
+    if (clock.Passed(deadline)) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(memory->peer->name(),
+                       " is out of memory: what was dropped is not free yet, since members have not said "
+                       "that they are done with it"));
+    }
+    if (Interruption::requested() || (cancel != nullptr && cancel->load(std::memory_order_relaxed)))
+      return absl::CancelledError("cancelled");
+    LookForEnds();  // it may be this process that the server waits for
+    clock.SleepUntil(clock.After(pause_us));
+  }
 }
 
-absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::Allocate(MemoryServerId server,
+absl::StatusOr<std::vector<GrantedExtent>> ClusterAttachment::Allocate(MemoryServerId server,
                                                                        AllocationId allocation,
                                                                        uint64_t bytes) {
   return Allocate(server, allocation, bytes, proto::AllocateRequest());
 }
 
-absl::StatusOr<proto::Extent> ClusterAttachment::AllocateContiguous(MemoryServerId server,
+absl::StatusOr<GrantedExtent> ClusterAttachment::AllocateContiguous(MemoryServerId server,
                                                                     AllocationId allocation, uint64_t bytes) {
   return AllocateOne(server, allocation, bytes, proto::AllocateRequest());
 }
 
-absl::StatusOr<proto::Extent> ClusterAttachment::AllocateScratch(MemoryServerId server,
+absl::StatusOr<GrantedExtent> ClusterAttachment::AllocateScratch(MemoryServerId server,
                                                                  AllocationId allocation, uint64_t attempt,
-                                                                 uint64_t bytes) {
+                                                                 uint64_t bytes,
+                                                                 const std::atomic<bool>& cancel) {
   proto::AllocateRequest request;
   request.set_scratch(true);
   request.set_attempt(attempt);
-  return AllocateOne(server, allocation, bytes, std::move(request));
+  return AllocateOne(server, allocation, bytes, std::move(request), &cancel);
 }
 
 absl::Status ClusterAttachment::ReleaseScratch(MemoryServerId server, AllocationId allocation,
@@ -294,23 +397,49 @@ absl::Status ClusterAttachment::ReleaseScratch(MemoryServerId server, Allocation
   return memory->peer->Call(kReleaseScratch, request, std::min(timeout_us_, kHastenTimeoutUs)).status();
 }
 
-absl::StatusOr<proto::Extent> ClusterAttachment::AllocateOne(MemoryServerId server, AllocationId allocation,
-                                                             uint64_t bytes, proto::AllocateRequest kind) {
+absl::StatusOr<GrantedExtent> ClusterAttachment::AllocateOne(MemoryServerId server, AllocationId allocation,
+                                                             uint64_t bytes, proto::AllocateRequest kind,
+                                                             const std::atomic<bool>* cancel) {
   kind.set_contiguous(true);
-  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Extent> extents,
-                       Allocate(server, allocation, bytes, std::move(kind)));
+  NAM_ASSIGN_OR_RETURN(const std::vector<GrantedExtent> extents,
+                       Allocate(server, allocation, bytes, std::move(kind), cancel));
   if (extents.size() == 1) return extents[0];
   return absl::InternalError(
       absl::StrFormat("memory server %d gave %d extents instead of one", server.value(), extents.size()));
 }
 
-absl::StatusOr<std::vector<proto::Extent>> ClusterAttachment::OpenExtents(
+absl::StatusOr<std::vector<GrantedExtent>> ClusterAttachment::OpenExtents(
     MemoryServerId server, const std::vector<AllocationId>& allocations) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::OpenExtentsRequest request;
-  for (const AllocationId allocation : allocations) request.add_allocations(allocation.value());
-  NAM_ASSIGN_OR_RETURN(proto::OpenExtentsReply reply, memory->peer->Call(kOpenExtents, request, timeout_us_));
-  return std::vector<proto::Extent>(reply.extents().begin(), reply.extents().end());
+  request.set_member(Self().id.value());
+  std::map<uint64_t, std::shared_ptr<fabric::Grant>> opened;
+  for (const AllocationId allocation : allocations) {
+    request.add_allocations(allocation.value());
+    opened[allocation.value()] = grants().Open(allocation, /*attempt=*/0, server);
+  }
+  NAM_ASSIGN_OR_RETURN(const proto::OpenExtentsReply reply,
+                       memory->peer->Call(kOpenExtents, request, timeout_us_));
+  if (reply.extents_size() != reply.allocations_size())
+    return absl::InternalError("extents of no allocation, or allocations without extents");
+  for (const auto& [allocation, grant] : opened) NAM_RETURN_IF_ERROR(CheckGrant(server, *grant));
+  std::vector<GrantedExtent> extents;
+  for (int i = 0; i < reply.extents_size(); ++i) {
+    const auto found = opened.find(reply.allocations(i));
+    if (found == opened.end())
+      return absl::InternalError("an extent of an allocation that was not asked for");
+    extents.push_back({reply.extents(i).offset(), reply.extents(i).bytes(), found->second});
+  }
+  return extents;
+}
+
+absl::StatusOr<std::shared_ptr<fabric::Grant>> ClusterAttachment::OpenAllocation(MemoryServerId server,
+                                                                                 AllocationId allocation) {
+  std::shared_ptr<fabric::Grant> known = grants().Find(allocation, server);
+  if (known != nullptr && !known->over()) return known;
+  NAM_ASSIGN_OR_RETURN(const std::vector<GrantedExtent> extents, OpenExtents(server, {allocation}));
+  if (!extents.empty()) return extents[0].grant;
+  return absl::NotFoundError(absl::StrFormat("allocation %d has no memory there", allocation.value()));
 }
 
 // A server that joins after this list was made refuses the member. The memory of one that is buried is
@@ -348,7 +477,10 @@ absl::Status ClusterAttachment::Release(MemoryServerId server, AllocationId allo
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::ReleaseRequest request;
   request.set_allocation(allocation.value());
-  return memory->peer->Call(kRelease, request, std::min(timeout_us_, kHastenTimeoutUs)).status();
+  const absl::Status released =
+      memory->peer->Call(kRelease, request, std::min(timeout_us_, kHastenTimeoutUs)).status();
+  if (released.ok() && grants().End({&allocation, 1})) closer_->Wake();
+  return released;
 }
 
 absl::StatusOr<proto::StartMulticastReply> ClusterAttachment::StartMulticast(
@@ -365,9 +497,11 @@ absl::StatusOr<proto::EndMulticastReply> ClusterAttachment::EndMulticast(MemoryS
   return memory->peer->Call(kEndMulticast, request, std::min(timeout_us_, kHastenTimeoutUs));
 }
 
-absl::StatusOr<proto::ListRegionsReply> ClusterAttachment::MemoryUsage(MemoryServerId server) {
+absl::StatusOr<proto::ListRegionsReply> ClusterAttachment::MemoryUsage(MemoryServerId server, bool settle) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
-  return memory->peer->Call(kListRegions, proto::ListRegionsRequest(), timeout_us_);
+  proto::ListRegionsRequest request;
+  request.set_settle(settle);
+  return memory->peer->Call(kListRegions, request, timeout_us_);
 }
 
 absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> ClusterAttachment::Lookup(MemoryServerId server,
@@ -378,7 +512,7 @@ absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> ClusterAttachment::
     if (found != regions_.end()) return found->second;
   }
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
-  NAM_ASSIGN_OR_RETURN(const proto::ListRegionsReply reply, MemoryUsage(server));
+  NAM_ASSIGN_OR_RETURN(const proto::ListRegionsReply reply, MemoryUsage(server, /*settle=*/false));
   auto regions = std::make_shared<fabric::ServerRegions>();
   regions->fabric_address = memory->fabric_address;
   regions->name = memory->peer->name();
@@ -409,7 +543,8 @@ absl::StatusOr<std::unique_ptr<Attachment>> AttachOverFabric(const AttachOptions
   fabric_options.multicast_ttl = options.multicast_ttl;
   fabric_options.host = options.host;
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::Fabric> fabric, open(fabric_options));
-  auto attachment = std::make_unique<ClusterAttachment>(options, std::move(client), std::move(fabric));
+  auto attachment = std::make_unique<ClusterAttachment>(options, int64_t{cluster.lease_ms()} * 1'000,
+                                                        std::move(client), std::move(fabric));
   NAM_RETURN_IF_ERROR(attachment->Join(options));
   return attachment;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,11 +12,19 @@
 #include "catalog/client.h"
 #include "catalog/control_plane.h"
 #include "fabric/fabric.h"
+#include "fabric/grants.h"
 #include "fabric/region_directory.h"
 #include "proto/catalog.pb.h"
 #include "proto/memory.pb.h"
 
 namespace nam::catalog {
+
+/// A range of a memory server's address space that this process may change until the grant is over.
+struct GrantedExtent {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  std::shared_ptr<fabric::Grant> grant;
+};
 
 struct AttachOptions {
   ClientOptions catalog;
@@ -45,7 +54,7 @@ class Attachment : public fabric::RegionDirectory {
   virtual MemberId member() const = 0;
   /// Another server of the cluster, by its control address; `name` is for messages.
   virtual std::unique_ptr<Peer> OpenPeer(const std::string& name, const std::string& address) = 0;
-  /// Membership::Confirm. Not needed before writing: the keys to a load's memory end with its lease.
+  /// Membership::Confirm. Not needed before writing: the connections that write end with the lease.
   virtual absl::Status ConfirmLease() = 0;
   /// The catalog's word, asked now: the membership is over.
   virtual bool MembershipOver() = 0;
@@ -64,22 +73,30 @@ class Attachment : public fabric::RegionDirectory {
 
   /// Memory servers' extents. Errors name the server. A server releases nothing that is still a load
   /// under way or a table: abort or drop it first. Memory that nobody releases is freed soon after, so
-  /// Release waits a second at most.
-  virtual absl::StatusOr<std::vector<proto::Extent>> Allocate(MemoryServerId server, AllocationId allocation,
+  /// Release waits a second at most. Where memory is about to be free, since members have yet to close it,
+  /// these wait: three leases at most, and as long as the thread is not interrupted.
+  virtual absl::StatusOr<std::vector<GrantedExtent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                               uint64_t bytes) = 0;
   /// The same in one piece, or RESOURCE_EXHAUSTED.
-  virtual absl::StatusOr<proto::Extent> AllocateContiguous(MemoryServerId server, AllocationId allocation,
+  virtual absl::StatusOr<GrantedExtent> AllocateContiguous(MemoryServerId server, AllocationId allocation,
                                                            uint64_t bytes) = 0;
   /// One extent of the server's share of scratch memory, with any bytes, for what this attempt writes.
-  /// RESOURCE_EXHAUSTED: the share does not have so much in one piece.
-  virtual absl::StatusOr<proto::Extent> AllocateScratch(MemoryServerId server, AllocationId allocation,
-                                                        uint64_t attempt, uint64_t bytes) = 0;
-  /// Frees what AllocateScratch gave for the attempt there, and gives no more for it: its keys are revoked
-  /// first, so nothing that it has posted reaches what is allocated next. Waits as Release does.
+  /// RESOURCE_EXHAUSTED: the share does not have so much in one piece. CANCELLED soon after `cancel` is set.
+  virtual absl::StatusOr<GrantedExtent> AllocateScratch(MemoryServerId server, AllocationId allocation,
+                                                        uint64_t attempt, uint64_t bytes,
+                                                        const std::atomic<bool>& cancel) = 0;
+  /// Gives back what AllocateScratch gave for the attempt there, which gets no more. It is free once each of
+  /// its writers has closed it. Waits as Release does.
   virtual absl::Status ReleaseScratch(MemoryServerId server, AllocationId allocation, uint64_t attempt) = 0;
-  /// All extents there of these allocations, with the keys to change them.
-  virtual absl::StatusOr<std::vector<proto::Extent>> OpenExtents(
+  /// This process writes no more for the attempt: tells the memory servers, now or when what is under way has
+  /// ended.
+  virtual void CloseScratch(AllocationId allocation, uint64_t attempt) = 0;
+  /// All extents there of these allocations, to be changed by this process.
+  virtual absl::StatusOr<std::vector<GrantedExtent>> OpenExtents(
       MemoryServerId server, const std::vector<AllocationId>& allocations) = 0;
+  /// The grant of one of them. Asks the server only the first time.
+  virtual absl::StatusOr<std::shared_ptr<fabric::Grant>> OpenAllocation(MemoryServerId server,
+                                                                        AllocationId allocation) = 0;
   /// OK: from now on nothing that the member has posted, or posts, changes a byte in any memory server.
   /// FAILED_PRECONDITION: it is alive. UNAVAILABLE: some memory server cannot say so now; try again.
   virtual absl::Status Fence(MemberId member) = 0;
@@ -88,8 +105,9 @@ class Attachment : public fabric::RegionDirectory {
   virtual absl::StatusOr<proto::StartMulticastReply> StartMulticast(
       MemoryServerId server, const proto::StartMulticastRequest& request) = 0;
   virtual absl::StatusOr<proto::EndMulticastReply> EndMulticast(MemoryServerId server, uint64_t stream) = 0;
-  /// used_bytes and memory_bytes as of now.
-  virtual absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server) = 0;
+  /// used_bytes and memory_bytes as of now; with `settle`, once the server has asked the catalog what it need
+  /// not keep.
+  virtual absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server, bool settle = false) = 0;
 };
 
 }  // namespace nam::catalog

@@ -45,6 +45,8 @@ inline constexpr Method<proto::PulseRequest, proto::PulseReply> kPulse{"/nam.pro
 inline constexpr Method<proto::AllocateRequest, proto::AllocateReply> kAllocate{"/nam.proto.Memory/Allocate"};
 inline constexpr Method<proto::OpenExtentsRequest, proto::OpenExtentsReply> kOpenExtents{
     "/nam.proto.Memory/OpenExtents"};
+inline constexpr Method<proto::CloseExtentsRequest, proto::CloseExtentsReply> kCloseExtents{
+    "/nam.proto.Memory/CloseExtents"};
 inline constexpr Method<proto::FenceRequest, proto::FenceReply> kFence{"/nam.proto.Memory/Fence"};
 inline constexpr Method<proto::ReleaseRequest, proto::ReleaseReply> kRelease{"/nam.proto.Memory/Release"};
 inline constexpr Method<proto::ReleaseScratchRequest, proto::ReleaseReply> kReleaseScratch{

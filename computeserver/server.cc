@@ -323,10 +323,12 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
     inputs.pieces.push_back({piece.partition(), piece.first_block(), piece.blocks()});
   if (request.has_counter()) {
     const auto word = storage::RemotePtr<void>::FromRaw(request.counter().word());
-    const auto extent = storage::RemotePtr<void>::FromRaw(request.counter().extent());
-    if (word < extent || word.server() != extent.server() || word.offset() % sizeof(uint64_t) != 0)
-      return absl::InvalidArgumentError("not a work counter: its word lies outside of its extent");
-    inputs.counter = {word, extent, {request.counter().rkey()}, request.counter().base()};
+    if (word.offset() % sizeof(uint64_t) != 0)
+      return absl::InvalidArgumentError("not a work counter: its word is not aligned");
+    const AllocationId allocation(request.counter().allocation());
+    NAM_ASSIGN_OR_RETURN(std::shared_ptr<fabric::Grant> grant,
+                         attachment_->OpenAllocation(word.server(), allocation));
+    inputs.counter = {word, allocation, request.counter().base(), std::move(grant)};
   }
   inputs.load_dictionary = [this](const proto::Table& table, uint32_t column) {
     return cache_.Dictionary(table, column);

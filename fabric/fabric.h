@@ -395,13 +395,6 @@ class Fabric {
   /// RESOURCE_EXHAUSTED names what is short (shared memory, memlock) and how to raise it.
   virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
                                                                  const AllocateOptions& options) = 0;
-  /// A further key to [offset, offset + bytes) of a region of this fabric, with rights of its own, so that
-  /// they can be revoked by themselves. data() is there. Destroyed before `region`; offset is a multiple
-  /// of 8. FAILED_PRECONDITION for more rights than the region has, unless that is private (kNone): memory
-  /// handed out for reading may be sealed against ever being written.
-  virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion& region, size_t offset,
-                                                              size_t bytes, Access access) = 0;
-  /// `depth` bounds the sum of send and receive depths of the queue pairs attached.
   virtual absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) = 0;
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) = 0;
   /// UNAVAILABLE: nobody there, or it cannot find out now whether the member lives. UNAUTHENTICATED: the

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/strong_id.h"
 #include "fabric/fabric.h"
+#include "fabric/grants.h"
 
 namespace nam::fabric {
 
@@ -37,6 +38,8 @@ class RegionDirectory {
   virtual bool Buried(MemoryServerId, bool /*ask*/) { return false; }
   /// As which member this process connects to memory servers now. It is another one once it has joined again.
   virtual MemberProof Self() { return {}; }
+  /// What this process may change in memory servers.
+  Grants& grants() { return grants_; }
   /// How many burials have been heard of. Who is connected to servers looks, when it changes, whether they
   /// are among them.
   uint64_t burials() const { return burials_.load(std::memory_order_acquire); }
@@ -46,6 +49,7 @@ class RegionDirectory {
 
  private:
   std::atomic<uint64_t> burials_{0};
+  Grants grants_;
 };
 
 }  // namespace nam::fabric

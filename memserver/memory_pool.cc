@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -87,37 +88,40 @@ MemoryPool::MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options)
       allocator_(options.region_bytes, options.memory_bytes),
       slots_((options.memory_bytes + options.region_bytes - 1) / options.region_bytes) {}
 
-absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Allocate(AllocationId allocation, uint64_t bytes,
-                                                                    Pieces pieces, Use use,
-                                                                    uint64_t attempt) {
+absl::StatusOr<std::vector<Extent>> MemoryPool::Allocate(AllocationId allocation, uint64_t bytes,
+                                                         MemberId member, Pieces pieces, Use use,
+                                                         uint64_t attempt) {
   if (allocation == AllocationId())
     return absl::InvalidArgumentError("memory needs an allocation that it is for");
   if (bytes == 0) return absl::InvalidArgumentError("0 bytes cannot be allocated");
+  if (use == Use::kData) attempt = 0;
   const std::lock_guard growth(growth_mutex_);
-  ReleaseDraining();
-  NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents, Reserve(allocation, bytes, pieces, use));
+  NAM_ASSIGN_OR_RETURN(std::vector<Extent> extents, Reserve(allocation, bytes, pieces, use));
   absl::Status status = Back(extents);
   if (status.ok()) Zero(extents, use);
-  absl::StatusOr<std::vector<KeyedExtent>> keyed = status.ok() ? MakeKeys(extents, use) : status;
   const std::lock_guard lock(mutex_);
   Holding* holding = nullptr;
-  if (keyed.ok()) {
+  if (status.ok()) {
     holding = &held_[allocation];
     const auto& over = holding->over_attempts;
-    if (holding->over || std::find(over.begin(), over.end(), attempt) != over.end()) keyed = Over(allocation);
+    if (holding->over || std::find(over.begin(), over.end(), attempt) != over.end())
+      status = Over(allocation);
   }
-  if (!keyed.ok()) {
+  if (!status.ok()) {
     for (const Extent& extent : extents) Free(extent, use);
-    return keyed.status();
+    return status;
   }
-  std::vector<Grant> grants;
-  for (KeyedExtent& extent : *keyed) {
-    grants.push_back({extent.extent, extent.key->rkey()});
-    if (use == Use::kScratch) extent.attempt = attempt;
-    holding->extents.push_back(std::move(extent));
-  }
+  for (const Extent& extent : extents)
+    holding->extents.push_back({.extent = extent, .use = use, .attempt = attempt});
+  holding->open.emplace(attempt, member);
   scratch_highest_bytes_ = std::max(scratch_highest_bytes_, scratch_used_bytes_);
-  return grants;
+  return extents;
+}
+
+bool MemoryPool::WillHave(uint64_t bytes, Use use) const {
+  const std::lock_guard lock(mutex_);
+  const uint64_t leaving = LeavingBytes(use);
+  return leaving > 0 && bytes <= LeftBytes(use) + leaving;
 }
 
 uint64_t MemoryPool::LeftBytes(Use use) const {
@@ -183,16 +187,11 @@ absl::Status MemoryPool::Back(const std::vector<Extent>& extents) {
     const uint64_t bytes = std::min(options_.region_bytes, options_.memory_bytes - begin);
     absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> region = fabric_.Allocate(
         bytes,
-        {.access = fabric::Access::kNone, .huge_pages = options_.huge_pages, .populate = options_.populate});
+        {.access = fabric::Access::kAll, .huge_pages = options_.huge_pages, .populate = options_.populate});
     if (absl::IsResourceExhausted(region.status())) return OutOfMemoryError(region.status().message());
     NAM_RETURN_IF_ERROR(region.status());
-    NAM_ASSIGN_OR_RETURN(std::unique_ptr<fabric::MemoryRegion> readable,
-                         fabric_.Share(**region, 0, bytes, fabric::Access::kRead));
-    // Its own key is of no use, and where keys pin memory it would pin it once more.
-    (*region)->Revoke();
     const std::lock_guard lock(mutex_);
     slots_[index].region = *std::move(region);
-    slots_[index].readable = std::move(readable);
   }
   return absl::OkStatus();
 }
@@ -210,98 +209,98 @@ void MemoryPool::Zero(const std::vector<Extent>& extents, Use use) {
   }
 }
 
-// Nobody knows the keys before Allocate returns, so they may also just go.
-absl::StatusOr<std::vector<MemoryPool::KeyedExtent>> MemoryPool::MakeKeys(const std::vector<Extent>& extents,
-                                                                          Use use) {
-  std::vector<KeyedExtent> keyed;
-  for (const Extent& extent : extents) {
-    fabric::MemoryRegion& region = *slots_[extent.offset / options_.region_bytes].region;
-    NAM_ASSIGN_OR_RETURN(
-        std::unique_ptr<fabric::MemoryRegion> key,
-        fabric_.Share(region, extent.offset % options_.region_bytes, extent.bytes, fabric::Access::kAll));
-    keyed.push_back({.extent = extent, .use = use, .key = std::move(key)});
-  }
-  return keyed;
-}
-
-absl::StatusOr<std::vector<MemoryPool::Grant>> MemoryPool::Open(AllocationId allocation) const {
+absl::StatusOr<std::vector<Extent>> MemoryPool::Open(AllocationId allocation, MemberId member) {
   const std::lock_guard lock(mutex_);
   const auto found = held_.find(allocation);
   if (found == held_.end() || found->second.over) {
     return absl::NotFoundError(absl::StrFormat("nothing is held here for allocation %d", allocation.value()));
   }
-  std::vector<Grant> grants;
-  for (const KeyedExtent& extent : found->second.extents) {
-    if (!extent.over) grants.push_back({extent.extent, extent.key->rkey()});
+  found->second.open.emplace(0, member);
+  std::vector<Extent> extents;
+  for (const HeldExtent& extent : found->second.extents) {
+    if (!extent.over) extents.push_back(extent.extent);
   }
-  return grants;
+  return extents;
+}
+
+void MemoryPool::Close(AllocationId allocation, uint64_t attempt, MemberId member) {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(allocation);
+  if (found == held_.end()) return;
+  found->second.open.erase({attempt, member});
+  FreeWhatIsOver(found);
+}
+
+void MemoryPool::Fenced(MemberId member) {
+  const std::lock_guard lock(mutex_);
+  for (auto holding = held_.begin(); holding != held_.end();) {
+    const auto next = std::next(holding);
+    const size_t closed =
+        std::erase_if(holding->second.open, [&](const auto& open) { return open.second == member; });
+    if (closed > 0) FreeWhatIsOver(holding);
+    holding = next;
+  }
+}
+
+std::vector<MemberId> MemoryPool::Openers() const {
+  const std::lock_guard lock(mutex_);
+  std::set<MemberId> members;
+  for (const auto& [allocation, holding] : held_) {
+    for (const auto& [attempt, member] : holding.open) members.insert(member);
+  }
+  return {members.begin(), members.end()};
 }
 
 MemoryPool::Released MemoryPool::Release(AllocationId allocation) {
-  const std::lock_guard release(release_mutex_);
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = held_.find(allocation);
-    if (found == held_.end()) return {};
-    found->second.over = true;
-  }
-  return FreeWhatIsOver(allocation);
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(allocation);
+  if (found == held_.end()) return {};
+  found->second.over = true;
+  return FreeWhatIsOver(found);
 }
 
 MemoryPool::Released MemoryPool::ReleaseAttempt(AllocationId allocation, uint64_t attempt) {
   if (attempt == 0) return {};
-  const std::lock_guard release(release_mutex_);
-  {
-    const std::lock_guard lock(mutex_);
-    if (held_.size() >= kAllocationsMax && !held_.contains(allocation)) return {};
-    Holding& holding = held_[allocation];  // if it has nothing yet, it gets nothing
-    for (KeyedExtent& extent : holding.extents) extent.over |= extent.attempt == attempt;
-    holding.over_attempts.push_back(attempt);
-    if (holding.over_attempts.size() > kOverAttemptsMax) holding.over_attempts.pop_front();
-  }
-  return FreeWhatIsOver(allocation);
+  const std::lock_guard lock(mutex_);
+  if (held_.size() >= kAllocationsMax && !held_.contains(allocation)) return {};
+  const auto found = held_.try_emplace(allocation).first;  // if it has nothing yet, it gets nothing
+  Holding& holding = found->second;
+  for (HeldExtent& extent : holding.extents) extent.over |= extent.attempt == attempt;
+  holding.over_attempts.push_back(attempt);
+  if (holding.over_attempts.size() > kOverAttemptsMax) holding.over_attempts.pop_front();
+  return FreeWhatIsOver(found);
 }
 
-MemoryPool::Released MemoryPool::FreeWhatIsOver(AllocationId allocation) {
-  KeySet keys;
-  {
-    const std::lock_guard lock(mutex_);
-    const Holding& holding = held_.at(allocation);
-    for (const KeyedExtent& extent : holding.extents) {
-      if (holding.over || extent.over) keys.insert(extent.key.get());
-    }
-  }
-  // release_mutex_ keeps them; mutex_ is not held while the fabric may take its time.
-  const size_t draining = std::erase_if(keys, [](fabric::MemoryRegion* key) { return !key->Revoke(); });
+bool MemoryPool::Holding::IsOpen(uint64_t attempt) const {
+  const auto first = open.lower_bound({attempt, MemberId()});
+  return first != open.end() && first->first == attempt;
+}
+
+MemoryPool::Released MemoryPool::FreeWhatIsOver(Holdings::iterator found) {
+  Holding& holding = found->second;
   Released released;
-  const std::lock_guard lock(mutex_);
-  Holding& holding = held_.at(allocation);
-  std::erase_if(holding.extents, [&](KeyedExtent& extent) {
+  std::erase_if(holding.extents, [&](const HeldExtent& extent) {
     if (!holding.over && !extent.over) return false;
-    if (!keys.contains(extent.key.get())) {
-      released.draining_bytes += extent.extent.bytes;
+    if (holding.IsOpen(extent.attempt)) {
+      released.leaving_bytes += extent.extent.bytes;
       return false;
     }
-    extent.key.reset();
     Free(extent.extent, extent.use);
     released.freed_bytes += extent.extent.bytes;
     return true;
   });
-  holding.drains = draining > 0;
-  if (holding.over && holding.extents.empty()) held_.erase(allocation);
+  if (holding.over && holding.extents.empty()) held_.erase(found);
   return released;
 }
 
-void MemoryPool::ReleaseDraining() {
-  const std::lock_guard release(release_mutex_);
-  std::vector<AllocationId> draining;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [allocation, holding] : held_) {
-      if (holding.drains) draining.push_back(allocation);
+uint64_t MemoryPool::LeavingBytes(Use use) const {
+  uint64_t bytes = 0;
+  for (const auto& [allocation, holding] : held_) {
+    for (const HeldExtent& extent : holding.extents) {
+      if ((holding.over || extent.over) && extent.use == use) bytes += extent.extent.bytes;
     }
   }
-  for (const AllocationId allocation : draining) FreeWhatIsOver(allocation);
+  return bytes;
 }
 
 const std::byte* MemoryPool::Find(uint64_t offset, uint64_t bytes) const {
@@ -318,9 +317,9 @@ std::vector<MemoryPool::Region> MemoryPool::Regions() const {
   const std::lock_guard lock(mutex_);
   std::vector<Region> regions;
   for (size_t index = 0; index < slots_.size(); ++index) {
-    const fabric::MemoryRegion* readable = slots_[index].readable.get();
-    if (readable != nullptr)
-      regions.push_back({index * options_.region_bytes, readable->bytes(), readable->rkey()});
+    const fabric::MemoryRegion* region = slots_[index].region.get();
+    if (region != nullptr)
+      regions.push_back({index * options_.region_bytes, region->bytes(), region->rkey()});
   }
   return regions;
 }
@@ -341,6 +340,11 @@ uint64_t MemoryPool::scratch_used_bytes() const {
 uint64_t MemoryPool::scratch_highest_bytes() const {
   const std::lock_guard lock(mutex_);
   return scratch_highest_bytes_;
+}
+
+uint64_t MemoryPool::leaving_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return LeavingBytes(Use::kData);
 }
 
 uint64_t MemoryPool::used_bytes() const {

@@ -36,26 +36,22 @@ struct MemoryPoolOptions {
 /// stale ones. Extents are zero when handed out, but those of scratch memory, which has a share of its own:
 /// neither it nor the rest takes what is the other's. What the bytes mean is not known here. Thread-safe.
 ///
-/// Keys: one to each region for reading, and one to each extent for changing it, made when the extent is
-/// handed out. Both are the same for everybody; what a member may do is said by its connections.
+/// Each region has one key, for everything, so no key keeps a former user's late requests off memory that was
+/// freed. Memory is handed out again only when each member that had opened it has closed it, or is fenced:
 ///
-///     free ── Allocate ─▶ held ── Release: key revoked ─▶ free
-///                                      └── a peer stands still in the middle of a WRITE ─▶ draining
-///     draining ── Release again, or the next Allocate: the peer has finished or died ─▶ free
+///     free ── Allocate ─▶ held ── Release ─▶ leaving ── Close, or Fenced, of the last member ─▶ free
+///                          │                    (at once, if nobody has it open)
+///                          └─ Open: one more member
 ///
-/// What an attempt has written to scratch memory goes the same way by ReleaseAttempt, alone.
-///
-/// So nothing that was posted under a former allocation reaches the next one's bytes.
+/// What an attempt has written to scratch memory goes the same way by ReleaseAttempt, alone. Readers without
+/// a member are not waited for: what they READ may be another allocation's by then, and carries no allocation
+/// id of theirs.
 class MemoryPool {
  public:
   struct Region {
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    fabric::RemoteKey rkey;  // for reading
-  };
-  struct Grant {
-    Extent extent;
-    fabric::RemoteKey rkey;  // offsets through it count from the extent's start
+    fabric::RemoteKey rkey;
   };
 
   static absl::StatusOr<std::unique_ptr<MemoryPool>> Create(fabric::Fabric& fabric,
@@ -63,17 +59,28 @@ class MemoryPool {
 
   enum class Pieces : uint8_t { kAny, kOne };
   enum class Use : uint8_t { kData, kScratch };
-  /// All or nothing, in addition to what the allocation has. Scratch memory is `attempt`'s, 0: nobody's.
-  /// RESOURCE_EXHAUSTED says what is free, FAILED_PRECONDITION that the allocation is over, or the attempt.
-  absl::StatusOr<std::vector<Grant>> Allocate(AllocationId allocation, uint64_t bytes,
-                                              Pieces pieces = Pieces::kAny, Use use = Use::kData,
-                                              uint64_t attempt = 0);
-  /// All extents of the allocation. NOT_FOUND: nothing is held for it.
-  absl::StatusOr<std::vector<Grant>> Open(AllocationId allocation) const;
-  /// The allocation is over. What drains is tried again by the next call.
+  /// All or nothing, in addition to what the allocation has; `member` has it open. Scratch memory is
+  /// `attempt`'s, 0: nobody's. RESOURCE_EXHAUSTED says what is free, FAILED_PRECONDITION that the allocation
+  /// is over, or the attempt.
+  absl::StatusOr<std::vector<Extent>> Allocate(AllocationId allocation, uint64_t bytes, MemberId member,
+                                               Pieces pieces = Pieces::kAny, Use use = Use::kData,
+                                               uint64_t attempt = 0);
+  /// Whether it could be RESOURCE_EXHAUSTED only for memory that is leaving.
+  bool WillHave(uint64_t bytes, Use use) const;
+  /// All extents of the allocation, which the member has open from now on. NOT_FOUND: nothing is held for it.
+  absl::StatusOr<std::vector<Extent>> Open(AllocationId allocation, MemberId member);
+  /// The member has no request under way in what it has opened of the allocation for `attempt`, nor will
+  /// have.
+  void Close(AllocationId allocation, uint64_t attempt, MemberId member);
+  /// The member's connections are ended for good: it has closed everything.
+  void Fenced(MemberId member);
+  /// Those that have something open.
+  std::vector<MemberId> Openers() const;
+
+  /// The allocation is over.
   struct Released {
     uint64_t freed_bytes = 0;
-    uint64_t draining_bytes = 0;
+    uint64_t leaving_bytes = 0;  // now
   };
   Released Release(AllocationId allocation);
   /// Likewise of the attempt's scratch memory: it is over, and the allocation goes on.
@@ -83,10 +90,12 @@ class MemoryPool {
   /// as the pool lives, whatever becomes of the extents there.
   const std::byte* Find(uint64_t offset, uint64_t bytes) const;
   std::vector<Region> Regions() const;
-  /// Also those of which something drains.
+  /// Also those that are leaving.
   std::vector<AllocationId> Held() const;
-  /// Held and draining.
+  /// Held and leaving.
   uint64_t used_bytes() const;
+  /// Of used_bytes.
+  uint64_t leaving_bytes() const;
   uint64_t capacity_bytes() const { return capacity_bytes_; }
   /// Of it, what is not kept for scratch memory.
   uint64_t table_bytes() const { return capacity_bytes_ - std::min(options_.scratch_bytes, capacity_bytes_); }
@@ -99,24 +108,25 @@ class MemoryPool {
 
  private:
   struct Slot {
-    std::unique_ptr<fabric::MemoryRegion> region;    // its own key is revoked: all rights come with parts
-    std::unique_ptr<fabric::MemoryRegion> readable;  // a key to all of it
+    std::unique_ptr<fabric::MemoryRegion> region;
     uint64_t handed_out_bytes = 0;  // from here to its end the region is still as the fabric made it
   };
 
-  struct KeyedExtent {
+  struct HeldExtent {
     Extent extent;
     Use use = Use::kData;
     uint64_t attempt = 0;  // of scratch memory
     bool over = false;     // the attempt is
-    std::unique_ptr<fabric::MemoryRegion> key;
   };
   struct Holding {
-    std::vector<KeyedExtent> extents;
-    bool over = false;                   // what is left drains
-    bool drains = false;                 // something is over and not free
+    std::vector<HeldExtent> extents;
+    std::set<std::pair<uint64_t, MemberId>> open;  // by attempt: who may have requests under way there
+    bool over = false;
     std::deque<uint64_t> over_attempts;  // the last of them: they get no more
+
+    bool IsOpen(uint64_t attempt) const;
   };
+  using Holdings = std::map<AllocationId, Holding>;
 
   MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options);
   absl::StatusOr<std::vector<Extent>> Reserve(AllocationId allocation, uint64_t bytes, Pieces pieces,
@@ -127,11 +137,9 @@ class MemoryPool {
   absl::Status Back(const std::vector<Extent>& extents);
   /// Or, of scratch memory, notes that it is not zero any more.
   void Zero(const std::vector<Extent>& extents, Use use);
-  absl::StatusOr<std::vector<KeyedExtent>> MakeKeys(const std::vector<Extent>& extents, Use use);
-  using KeySet = std::set<fabric::MemoryRegion*>;
-  /// With release_mutex_: what is over of the allocation.
-  Released FreeWhatIsOver(AllocationId allocation);
-  void ReleaseDraining();
+  /// With mutex_: frees what is over of the allocation and nobody has open. Forgets it, if nothing is left.
+  Released FreeWhatIsOver(Holdings::iterator holding);
+  uint64_t LeavingBytes(Use use) const;
 
   fabric::Fabric& fabric_;
   const MemoryPoolOptions options_;
@@ -140,15 +148,12 @@ class MemoryPool {
   // Making regions and zeroing takes long: growth_mutex_ lets one Allocate do so at a time, while
   // mutex_ is held for moments only, so that renewals and listings never wait for it.
   std::mutex growth_mutex_;
-  // Held by those who destroy keys, and by those who revoke without mutex_ and need them to stay; after
-  // growth_mutex_.
-  std::mutex release_mutex_;
-  mutable std::mutex mutex_;  // after both
+  mutable std::mutex mutex_;  // after it
   ExtentAllocator allocator_;
   uint64_t scratch_used_bytes_ = 0;
   uint64_t scratch_highest_bytes_ = 0;
-  std::vector<Slot> slots_;               // by address; a slot's region changes once, under both mutexes
-  std::map<AllocationId, Holding> held_;  // its keys go before their regions
+  std::vector<Slot> slots_;  // by address; a slot's region changes once, under both mutexes
+  Holdings held_;
 };
 
 }  // namespace nam::memserver

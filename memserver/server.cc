@@ -42,6 +42,8 @@ struct CatalogQuestions {
   std::function<absl::StatusOr<bool>(MemberId member)> membership_over;
   /// Whether the member lives and the proof is its own.
   std::function<absl::StatusOr<bool>(MemberId member, const std::string& proof)> proven;
+  /// Asks what need not be kept any more, and acts on the answer. Nothing, if there is none.
+  std::function<void()> settle;
 };
 
 absl::Status CheckMember(uint32_t member) {
@@ -66,10 +68,14 @@ class MemoryService {
     handlers_.Add(catalog::kOpenExtents, [this](const proto::OpenExtentsRequest& request, const Call&) {
       return OpenExtents(request);
     });
+    handlers_.Add(catalog::kCloseExtents, [this](const proto::CloseExtentsRequest& request, const Call&) {
+      return CloseExtents(request);
+    });
     handlers_.Add(catalog::kFence,
                   [this](const proto::FenceRequest& request, const Call&) { return Fence(request); });
-    handlers_.Add(catalog::kListRegions,
-                  [this](const proto::ListRegionsRequest&, const Call&) { return ListRegions(); });
+    handlers_.Add(catalog::kListRegions, [this](const proto::ListRegionsRequest& request, const Call&) {
+      return ListRegions(request);
+    });
     handlers_.Add(catalog::kStartMulticast,
                   [&streams, self = std::move(self)](const proto::StartMulticastRequest& request,
                                                      const Call&) { return streams.Start(self(), request); });
@@ -88,27 +94,50 @@ class MemoryService {
         absl::StrFormat("no member with the id %d and this proof lives", member));
   }
 
+  // Memory that is over need not wait for the next renewal to be heard of.
   absl::StatusOr<proto::AllocateReply> Allocate(const proto::AllocateRequest& request) {
     NAM_RETURN_IF_ERROR(CheckProof(request.member(), request.proof()));
-    NAM_ASSIGN_OR_RETURN(
-        const std::vector<MemoryPool::Grant> grants,
-        pool_.Allocate(AllocationId(request.allocation()), request.bytes(),
-                       request.contiguous() ? MemoryPool::Pieces::kOne : MemoryPool::Pieces::kAny,
-                       request.scratch() ? MemoryPool::Use::kScratch : MemoryPool::Use::kData,
-                       request.attempt()));
+    const auto use = request.scratch() ? MemoryPool::Use::kScratch : MemoryPool::Use::kData;
+    const auto allocate = [&] {
+      return pool_.Allocate(AllocationId(request.allocation()), request.bytes(), MemberId(request.member()),
+                            request.contiguous() ? MemoryPool::Pieces::kOne : MemoryPool::Pieces::kAny, use,
+                            request.attempt());
+    };
+    absl::StatusOr<std::vector<Extent>> extents = allocate();
+    if (absl::IsResourceExhausted(extents.status())) {
+      catalog_.settle();
+      extents = allocate();
+    }
     proto::AllocateReply reply;
-    AddGrants(grants, *reply.mutable_extents());
+    if (absl::IsResourceExhausted(extents.status()) && pool_.WillHave(request.bytes(), use)) {
+      reply.set_leaving(true);
+      return reply;
+    }
+    NAM_RETURN_IF_ERROR(extents.status());
+    for (const Extent& extent : *extents) AddExtent(extent, *reply.mutable_extents());
     return reply;
   }
 
-  // Keys are no secret: what a connection may do with them depends on its member.
+  // Without a proof: who opens in another's name delays the end of what he could write to as well.
   absl::StatusOr<proto::OpenExtentsReply> OpenExtents(const proto::OpenExtentsRequest& request) {
+    NAM_RETURN_IF_ERROR(CheckMember(request.member()));
     proto::OpenExtentsReply reply;
     for (const uint64_t allocation : request.allocations()) {
-      NAM_ASSIGN_OR_RETURN(const std::vector<MemoryPool::Grant> grants, pool_.Open(AllocationId(allocation)));
-      AddGrants(grants, *reply.mutable_extents());
+      NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents,
+                           pool_.Open(AllocationId(allocation), MemberId(request.member())));
+      for (const Extent& extent : extents) {
+        AddExtent(extent, *reply.mutable_extents());
+        reply.add_allocations(allocation);
+      }
     }
     return reply;
+  }
+
+  absl::StatusOr<proto::CloseExtentsReply> CloseExtents(const proto::CloseExtentsRequest& request) {
+    NAM_RETURN_IF_ERROR(CheckProof(request.member(), request.proof()));
+    for (const proto::ClosedAllocation& closed : request.closed())
+      pool_.Close(AllocationId(closed.allocation()), closed.attempt(), MemberId(request.member()));
+    return proto::CloseExtentsReply();
   }
 
   absl::StatusOr<proto::FenceReply> Fence(const proto::FenceRequest& request) {
@@ -124,14 +153,10 @@ class MemoryService {
     return reply;
   }
 
-  static void AddGrants(const std::vector<MemoryPool::Grant>& grants,
-                        google::protobuf::RepeatedPtrField<proto::Extent>& extents) {
-    for (const MemoryPool::Grant& grant : grants) {
-      proto::Extent& added = *extents.Add();
-      added.set_offset(grant.extent.offset);
-      added.set_bytes(grant.extent.bytes);
-      added.set_rkey(grant.rkey.value);
-    }
+  static void AddExtent(const Extent& extent, google::protobuf::RepeatedPtrField<proto::Extent>& extents) {
+    proto::Extent& added = *extents.Add();
+    added.set_offset(extent.offset);
+    added.set_bytes(extent.bytes);
   }
 
   absl::StatusOr<proto::ReleaseReply> Release(const proto::ReleaseRequest& request) {
@@ -149,7 +174,8 @@ class MemoryService {
     return reply;
   }
 
-  absl::StatusOr<proto::ListRegionsReply> ListRegions() {
+  absl::StatusOr<proto::ListRegionsReply> ListRegions(const proto::ListRegionsRequest& request) {
+    if (request.settle()) catalog_.settle();
     proto::ListRegionsReply reply;
     for (const MemoryPool::Region& region : pool_.Regions()) {
       proto::Region& added = *reply.add_regions();
@@ -158,6 +184,7 @@ class MemoryService {
       added.set_rkey(region.rkey.value);
     }
     reply.set_used_bytes(pool_.used_bytes());
+    reply.set_leaving_bytes(pool_.leaving_bytes());
     reply.set_memory_bytes(pool_.capacity_bytes());
     reply.set_scratch_used_bytes(pool_.scratch_used_bytes());
     reply.set_scratch_highest_bytes(pool_.scratch_highest_bytes());
@@ -184,7 +211,8 @@ class MemoryServerImpl final : public MemoryServer, private fabric::MemberKeys {
             *pool_, streams_,
             {.may_release = [this](AllocationId allocation) { return MayRelease(allocation); },
              .membership_over = [this](MemberId member) { return MembershipOver(member); },
-             .proven = [this](MemberId member, const std::string& proof) { return Proven(member, proof); }},
+             .proven = [this](MemberId member, const std::string& proof) { return Proven(member, proof); },
+             .settle = [this] { Settle(); }},
             [this] { return id(); },
             [this](MemberId member, bool kill) { return listener_->Fence(member, kill); }) {}
   ~MemoryServerImpl() override { Shutdown(Deadline{0}); }
@@ -208,6 +236,8 @@ class MemoryServerImpl final : public MemoryServer, private fabric::MemberKeys {
   absl::StatusOr<bool> Proven(MemberId member, const std::string& proof);
   absl::StatusOr<std::vector<std::optional<fabric::MemberKey>>> KeysOf(
       std::span<const MemberId> members) override;
+  void Settle();
+  void AddHeld(proto::RenewRequest& request);
   void BeforeRenew(proto::RenewRequest& request);
   void AfterRenew(const proto::RenewReply& reply);
 
@@ -223,8 +253,9 @@ class MemoryServerImpl final : public MemoryServer, private fabric::MemberKeys {
   std::string fabric_address_;
   std::string proof_;                // written before member_
   std::atomic<uint32_t> member_{0};  // 0: not joined yet
-  std::set<uint32_t> undrained_;     // members that are not fenced yet; the renewing thread's
-  std::mutex shutdown_mutex_;        // of membership_, control_server_ and listener_ once started
+  std::mutex undrained_mutex_;
+  std::set<uint32_t> undrained_;  // members that are not fenced yet
+  std::mutex shutdown_mutex_;     // of membership_, control_server_ and listener_ once started
   std::unique_ptr<catalog::Membership> membership_;
 };
 
@@ -330,19 +361,37 @@ absl::StatusOr<std::vector<std::optional<fabric::MemberKey>>> MemoryServerImpl::
   return keys;
 }
 
+// All that it could free, or would have to fence for that.
+void MemoryServerImpl::AddHeld(proto::RenewRequest& request) {
+  for (const AllocationId allocation : pool_->Held()) request.add_held(allocation.value());
+  std::set<MemberId> watched;
+  for (const MemberId member : listener_->Members()) watched.insert(member);
+  for (const MemberId member : pool_->Openers()) watched.insert(member);
+  for (const MemberId member : watched) request.add_watched_members(member.value());
+}
+
+void MemoryServerImpl::Settle() {
+  proto::RenewRequest request;
+  AddHeld(request);
+  const absl::StatusOr<proto::RenewReply> reply = Ask(std::move(request));
+  if (reply.ok()) AfterRenew(*reply);
+}
+
 void MemoryServerImpl::BeforeRenew(proto::RenewRequest& request) {
   request.set_used_bytes(pool_->used_bytes());
-  for (const AllocationId allocation : pool_->Held()) request.add_held(allocation.value());
+  AddHeld(request);
   proto::CatalogHeader header;
   header.set_held_is_all(true);
   catalog::SetHeader(request, header);
-  for (const MemberId member : listener_->Members()) request.add_watched_members(member.value());
 }
 
+// A member that is fenced is refused from then on, so nobody opens memory in its name and then writes to it.
 void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
-  // Nobody may ever ask to fence them, and connections are not without number.
   for (const uint32_t member : reply.over()) {
-    if (listener_->Fence(MemberId(member), false)) {
+    const bool fenced = listener_->Fence(MemberId(member), false);
+    if (fenced) pool_->Fenced(MemberId(member));
+    const std::lock_guard lock(undrained_mutex_);
+    if (fenced) {
       undrained_.erase(member);
       LogInfo(absl::StrFormat("the membership of member %d is over: its connections are ended", member));
     } else if (undrained_.insert(member).second) {
@@ -352,7 +401,6 @@ void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
           member));
     }
   }
-  // What drains is still held: the next renewal lists it again, and so comes back to it.
   for (const uint64_t allocation : reply.release()) pool_->Release(AllocationId(allocation));
 }
 

@@ -189,7 +189,7 @@ absl::Status Loader::WriteDictionaries(proto::Table& table) {
     for (size_t at = 0; at < bytes.size(); at += kDictionarySegmentBytes) {
       const auto n = static_cast<uint32_t>(std::min<size_t>(kDictionarySegmentBytes, bytes.size() - at));
       const storage::RemotePtr<void> pointer = placement_.Next(n);
-      NAM_RETURN_IF_ERROR(Explain(channel->Write({bytes.data() + at, n}, pointer, placement_.keys())));
+      NAM_RETURN_IF_ERROR(Explain(channel->Write({bytes.data() + at, n}, pointer, placement_.grant())));
       dictionary.add_segments(pointer.raw());
     }
   }
@@ -226,7 +226,9 @@ absl::Status Loader::WritePartitions(storage::Channel& channel, std::atomic<uint
     if (staged_->schema().columns[c].name == staged_->schema().sort_column) sort_column = static_cast<int>(c);
   }
   PartitionEncoder encoder(*staged_, codes_, sort_column);
-  storage::BlockSink sink(channel, placement_.keys(), options_.block_bytes);
+  if (placement_.grant() == nullptr) return absl::OkStatus();  // no row, no memory
+  NAM_ASSIGN_OR_RETURN(fabric::Grant::Use use, storage::UseOf(placement_.grant()));
+  storage::BlockSink sink(channel, std::move(use), options_.block_bytes);
   while (!stop) {
     const uint32_t partition = next++;
     if (partition >= chains_.size()) break;

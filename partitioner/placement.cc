@@ -16,19 +16,28 @@ uint64_t Aligned(uint64_t bytes) {
 
 }  // namespace
 
+// What is leaving is free when it is asked for.
+absl::StatusOr<uint64_t> Placement::LeastFree(bool settle) {
+  uint64_t least_free = UINT64_MAX;
+  for (const MemoryServerId server : servers_) {
+    NAM_ASSIGN_OR_RETURN(const proto::ListRegionsReply usage, attachment_.MemoryUsage(server, settle));
+    const uint64_t used = usage.used_bytes() - std::min(usage.used_bytes(), usage.leaving_bytes());
+    least_free = std::min(least_free, usage.memory_bytes() - std::min(usage.memory_bytes(), used));
+  }
+  return least_free;
+}
+
 absl::Status Placement::Prepare(uint64_t bytes) {
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> members, attachment_.Members(proto::ROLE_MEMORY));
-  uint64_t least_free = UINT64_MAX;
   servers_.clear();
-  for (const proto::Member& member : members) {
-    const MemoryServerId server(static_cast<uint16_t>(member.id()));
-    NAM_ASSIGN_OR_RETURN(const proto::ListRegionsReply usage, attachment_.MemoryUsage(server));
-    least_free =
-        std::min(least_free, usage.memory_bytes() - std::min(usage.memory_bytes(), usage.used_bytes()));
-    servers_.push_back(server);
-  }
+  for (const proto::Member& member : members) servers_.emplace_back(static_cast<uint16_t>(member.id()));
   if (servers_.empty()) return absl::UnavailableError("the cluster has no living memory server");
   const uint64_t share = bytes / servers_.size();
+  NAM_ASSIGN_OR_RETURN(uint64_t least_free, LeastFree(/*settle=*/false));
+  // Servers may not have heard yet of tables that were dropped.
+  if (share > least_free) {
+    NAM_ASSIGN_OR_RETURN(least_free, LeastFree(/*settle=*/true));
+  }
   if (share > least_free) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("the memory servers are too small: the load needs about %.1f MiB on each of %d, and "
@@ -46,13 +55,13 @@ absl::Status Placement::ReserveOn(MemoryServerId server, const std::vector<uint3
   for (size_t placed = 0; placed < piece_bytes.size();) {
     uint64_t needed = 0;
     for (size_t i = placed; i < piece_bytes.size(); ++i) needed += Aligned(piece_bytes[i]);
-    NAM_ASSIGN_OR_RETURN(const std::vector<proto::Extent> extents,
+    NAM_ASSIGN_OR_RETURN(const std::vector<catalog::GrantedExtent> extents,
                          attachment_.Allocate(server, allocation_, needed));
     const size_t before = placed;
-    for (const proto::Extent& extent : extents) {
-      keys_.Add({server, extent.offset()}, extent.bytes(), fabric::RemoteKey{extent.rkey()});
-      uint64_t at = extent.offset();
-      const uint64_t end = extent.offset() + extent.bytes();
+    for (const catalog::GrantedExtent& extent : extents) {
+      grant_ = extent.grant;
+      uint64_t at = extent.offset;
+      const uint64_t end = extent.offset + extent.bytes;
       while (placed < piece_bytes.size() && at + piece_bytes[placed] <= end) {
         offsets.push_back(at);
         at += Aligned(piece_bytes[placed++]);

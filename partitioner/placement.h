@@ -3,13 +3,14 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
-#include "storage/allocation_keys.h"
+#include "fabric/grants.h"
 #include "storage/remote_ptr.h"
 
 namespace nam::partitioner {
@@ -31,19 +32,20 @@ class Placement {
   /// Gives everything back at once; also done by the catalog when the load is aborted.
   void ReleaseAll();
 
-  /// To what was reserved.
-  const storage::AllocationKeys& keys() const { return keys_; }
+  /// Of what was reserved.
+  const std::shared_ptr<fabric::Grant>& grant() const { return grant_; }
   /// Of the pieces taken.
   const std::map<MemoryServerId, uint64_t>& used_bytes() const { return used_bytes_; }
 
  private:
+  absl::StatusOr<uint64_t> LeastFree(bool settle);
   absl::Status ReserveOn(MemoryServerId server, const std::vector<uint32_t>& piece_bytes);
 
   catalog::Attachment& attachment_;
   const AllocationId allocation_;
   std::vector<MemoryServerId> servers_;
   std::map<MemoryServerId, std::deque<uint64_t>> offsets_;  // of the pieces reserved and not yet taken
-  storage::AllocationKeys keys_;
+  std::shared_ptr<fabric::Grant> grant_;
   std::map<MemoryServerId, uint64_t> used_bytes_;
   size_t turn_ = 0;
 };

@@ -120,8 +120,7 @@ void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool wit
   if (list.counter) {
     proto::WorkCounter& counter = *work->request.mutable_counter();
     counter.set_word(list.counter->word.raw());
-    counter.set_extent(list.counter->extent.raw());
-    counter.set_rkey(list.counter->rkey.value);
+    counter.set_allocation(list.counter->allocation.value());
     counter.set_base(list.counter->base + first);
   }
   ++list.running;

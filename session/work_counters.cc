@@ -27,8 +27,7 @@ absl::StatusOr<std::unique_ptr<WorkCounters>> WorkCounters::Open(catalog::Attach
     refused = extent.status();
     if (!extent.ok()) continue;
     counters->server_ = server;
-    counters->offset_ = extent->offset();
-    counters->rkey_ = {extent->rkey()};
+    counters->offset_ = extent->offset;
     NAM_ASSIGN_OR_RETURN(counters->channel_,
                          storage::Channel::Open(attachment.fabric(), attachment, {.buffer_bytes = 1 << 20}));
     return counters;
@@ -66,7 +65,7 @@ absl::StatusOr<std::vector<storage::WorkCounter>> WorkCounters::Next(size_t coun
   std::vector<storage::WorkCounter> counters;
   for (size_t i = 0; i < count; ++i) {
     const storage::RemotePtr<void> word(server_, offset_ + next_++ % (kBytes / kWordBytes) * kWordBytes);
-    counters.push_back({word, {server_, offset_}, rkey_, 0});
+    counters.push_back({.word = word, .allocation = allocation_});
   }
   NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> bases, Values(counters));
   for (size_t i = 0; i < count; ++i) counters[i].base = bases[i];

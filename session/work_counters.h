@@ -47,7 +47,6 @@ class WorkCounters {
   const AllocationId allocation_;
   MemoryServerId server_;
   uint64_t offset_ = 0;
-  fabric::RemoteKey rkey_;
   uint64_t next_ = 0;
   bool abandoned_ = false;
   std::unique_ptr<storage::Channel> channel_;

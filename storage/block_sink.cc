@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/check.h"
 #include "base/status_macros.h"
 
 namespace nam::storage {
 
-BlockSink::BlockSink(Channel& channel, const AllocationKeys& keys, uint32_t block_bytes_max)
-    : channel_(channel), keys_(keys), slot_bytes_((block_bytes_max + 63) / 64 * 64) {
+BlockSink::BlockSink(Channel& channel, fabric::Grant::Use use, uint32_t block_bytes_max)
+    : channel_(channel), use_(std::move(use)), slot_bytes_((block_bytes_max + 63) / 64 * 64) {
   const uint64_t slots =
       std::min<uint64_t>(channel.buffer().bytes() / slot_bytes_, channel.options().queue_depth);
   NAM_CHECK(slots >= 1, "block larger than the channel's buffer");
@@ -18,6 +19,7 @@ BlockSink::BlockSink(Channel& channel, const AllocationKeys& keys, uint32_t bloc
 
 BlockSink::~BlockSink() {
   if (!channel_.broken()) (void)Flush();
+  if (channel_.broken()) channel_.Abandon(std::move(use_));
 }
 
 absl::Status BlockSink::TakeCompletions() {
@@ -40,7 +42,7 @@ absl::StatusOr<std::byte*> BlockSink::Acquire() {
 
 absl::Status BlockSink::Write(RemotePtr<void> to, uint32_t bytes) {
   NAM_CHECK(bytes <= slot_bytes_);
-  NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(to, bytes, keys_));
+  NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(to, bytes));
   const auto request = fabric::WorkRequest::Write(
       current_, channel_.buffer().Slice(uint64_t{current_} * slot_bytes_, bytes), target.address);
   NAM_RETURN_IF_ERROR(target.queue_pair->Post({&request, 1}));

@@ -13,8 +13,8 @@ namespace nam::storage {
 /// Has the channel to itself from the first Acquire to Flush; one thread.
 class BlockSink {
  public:
-  /// `keys` are of the allocation that the blocks belong to, and outlive the sink.
-  BlockSink(Channel& channel, const AllocationKeys& keys, uint32_t block_bytes_max);
+  /// `use` is of the allocation that the blocks belong to.
+  BlockSink(Channel& channel, fabric::Grant::Use use, uint32_t block_bytes_max);
   ~BlockSink();
 
   /// A zeroed-by-nobody local block to fill; valid until the Write that follows.
@@ -27,7 +27,7 @@ class BlockSink {
  private:
   absl::Status TakeCompletions();
   Channel& channel_;
-  const AllocationKeys& keys_;
+  fabric::Grant::Use use_;
   const uint32_t slot_bytes_;
   std::vector<uint32_t> free_;
   uint32_t current_ = 0;

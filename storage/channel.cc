@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
+#include <optional>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
@@ -50,6 +52,14 @@ absl::StatusOr<std::unique_ptr<fabric::QueuePair>> Connect(fabric::Fabric& fabri
 }
 
 }  // namespace
+
+absl::StatusOr<fabric::Grant::Use> UseOf(const std::shared_ptr<fabric::Grant>& grant) {
+  std::optional<fabric::Grant::Use> use = fabric::Grant::Use::Of(grant);
+  if (use.has_value()) return *std::move(use);
+  return absl::PermissionDeniedError(
+      absl::StrFormat("allocation %d is over, and its memory is not this process's to change any more",
+                      grant->allocation().value()));
+}
 
 absl::StatusOr<std::unique_ptr<Channel>> Channel::Open(fabric::Fabric& fabric,
                                                        fabric::RegionDirectory& directory,
@@ -107,11 +117,13 @@ absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
   return endpoint.get();
 }
 
+// Another channel of the process may have met the region.
 absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64_t bytes) {
   NAM_ASSIGN_OR_RETURN(Endpoint * endpoint, EndpointOf(pointer.server()));
   const auto* region = RegionOf(*endpoint->regions, pointer.offset());
-  if (region == nullptr) {
-    NAM_ASSIGN_OR_RETURN(endpoint->regions, directory_.Lookup(pointer.server(), /*refresh=*/true));
+  for (const bool refresh : {false, true}) {
+    if (region != nullptr) break;
+    NAM_ASSIGN_OR_RETURN(endpoint->regions, directory_.Lookup(pointer.server(), refresh));
     region = RegionOf(*endpoint->regions, pointer.offset());
   }
   if (region == nullptr || bytes > region->bytes - (pointer.offset() - region->offset)) {
@@ -119,13 +131,6 @@ absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64
                                                  endpoint->regions->name, pointer.offset(), bytes));
   }
   return Target{endpoint->queue_pair.get(), {region->rkey, pointer.offset() - region->offset}, endpoint->now};
-}
-
-absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64_t bytes,
-                                                 const AllocationKeys& keys) {
-  NAM_ASSIGN_OR_RETURN(const fabric::RemoteAddress address, keys.Resolve(pointer, bytes));
-  NAM_ASSIGN_OR_RETURN(Endpoint * endpoint, EndpointOf(pointer.server()));
-  return Target{endpoint->queue_pair.get(), address, endpoint->now};
 }
 
 absl::StatusOr<Channel::Target> Channel::TargetOf(MemoryServerId server, fabric::RemoteAddress address) {
@@ -169,8 +174,7 @@ absl::Status Channel::TimedOut(const char* waiting_for) {
                                                 options_.operation_timeout_us / 1000, waiting_for, servers));
 }
 
-absl::Status Channel::Disconnect(Deadline deadline) {
-  NAM_CHECK(broken_, "somebody may still use it");
+absl::Status Channel::EndConnections(Deadline deadline) {
   absl::Status status;
   for (const auto& [server, endpoint] : endpoints_) {
     if (directory_.Buried(server, /*ask=*/false)) continue;
@@ -178,6 +182,75 @@ absl::Status Channel::Disconnect(Deadline deadline) {
     if (!ended.ok() && !directory_.Buried(server, /*ask=*/true)) status.Update(ended);
   }
   return status;
+}
+
+absl::Status Channel::Disconnect(Deadline deadline) {
+  NAM_CHECK(broken(), "somebody may still use it");
+  gate_->Enter();
+  const absl::Status ended = EndConnections(deadline);
+  if (!ended.ok()) {
+    ParkBroken();
+    return ended;
+  }
+  abandoned_.clear();
+  gate_->Leave();
+  return ended;
+}
+
+void Channel::Abandon(fabric::Grant::Use use) {
+  Break();
+  abandoned_.push_back(std::move(use));
+}
+
+void Channel::ParkBroken() {
+  gate_->Park([this] { return EndNow(); });
+}
+
+bool Channel::EndNow() {
+  return EndConnections(fabric_.clock().After(0)).ok();
+}
+
+class Channel::Remains final : public fabric::Unconfirmed {
+ public:
+  explicit Remains(Channel& channel)
+      : directory_(channel.directory_),
+        clock_(channel.fabric_.clock()),
+        buffers_(std::move(channel.buffers_)),
+        completions_(std::move(channel.completions_)),
+        endpoints_(std::move(channel.endpoints_)),
+        abandoned_(std::move(channel.abandoned_)),
+        gate_(std::move(channel.gate_)) {}
+
+  bool Confirmed() override {
+    for (auto at = endpoints_.begin(); at != endpoints_.end();) {
+      const bool ended = directory_.Buried(at->first, /*ask=*/false) ||
+                         at->second->queue_pair->Disconnect(clock_.After(0)).ok();
+      at = ended ? endpoints_.erase(at) : std::next(at);
+    }
+    if (!endpoints_.empty()) return false;
+    gate_->Leave();
+    return true;
+  }
+
+ private:
+  fabric::RegionDirectory& directory_;
+  Clock& clock_;
+  std::vector<std::unique_ptr<fabric::MemoryRegion>> buffers_;
+  std::unique_ptr<fabric::CompletionQueue> completions_;
+  std::map<MemoryServerId, std::unique_ptr<Endpoint>> endpoints_;
+  std::vector<fabric::Grant::Use> abandoned_;
+  std::shared_ptr<fabric::Gate> gate_;
+};
+
+Channel::~Channel() {
+  const bool idle = gate_->idle();
+  if (idle && abandoned_.empty()) return;
+  gate_->Enter();  // nobody else touches the connections from here on
+  if (EndNow()) {
+    gate_->Leave();
+    return;
+  }
+  directory_.grants().Leave(std::make_unique<Remains>(*this));
 }
 
 absl::Status Channel::LookForBurials() {
@@ -216,18 +289,22 @@ absl::StatusOr<size_t> Channel::WaitSome(std::span<fabric::Completion> completio
 }
 
 absl::Status Channel::Read(RemotePtr<void> from, std::span<std::byte> to, const std::atomic<bool>* cancel) {
-  return Transfer(nullptr, from, to.data(), to.size(), cancel);
+  return Transfer(fabric::Opcode::kRead, from, to.data(), to.size(), cancel);
 }
 
-absl::Status Channel::Write(std::span<const std::byte> from, RemotePtr<void> to, const AllocationKeys& keys) {
-  return Transfer(&keys, to, const_cast<std::byte*>(from.data()), from.size(), nullptr);
+absl::Status Channel::Write(std::span<const std::byte> from, RemotePtr<void> to,
+                            const std::shared_ptr<fabric::Grant>& grant) {
+  NAM_ASSIGN_OR_RETURN(fabric::Grant::Use use, UseOf(grant));
+  const absl::Status status =
+      Transfer(fabric::Opcode::kWrite, to, const_cast<std::byte*>(from.data()), from.size(), nullptr);
+  if (broken()) Abandon(std::move(use));
+  return status;
 }
 
-absl::Status Channel::Transfer(const AllocationKeys* keys, RemotePtr<void> remote, std::byte* local,
-                               size_t bytes, const std::atomic<bool>* cancel) {
-  const fabric::Opcode opcode = keys == nullptr ? fabric::Opcode::kRead : fabric::Opcode::kWrite;
+absl::Status Channel::Transfer(fabric::Opcode opcode, RemotePtr<void> remote, std::byte* local, size_t bytes,
+                               const std::atomic<bool>* cancel) {
   const size_t slots = std::min<size_t>(buffer().bytes() / kTransferBytes, options_.queue_depth);
-  NAM_CHECK(slots > 0 && !broken_);
+  NAM_CHECK(slots > 0 && !broken());
   broken_ = true;  // until nothing is in flight any more
   std::array<fabric::Completion, 64> done;
   for (size_t at = 0; at < bytes;) {
@@ -236,9 +313,7 @@ absl::Status Channel::Transfer(const AllocationKeys* keys, RemotePtr<void> remot
     for (; in_flight < slots && at < bytes; ++in_flight) {
       const fabric::LocalBuffer slot =
           buffer().Slice(in_flight * kTransferBytes, std::min(kTransferBytes, bytes - at));
-      NAM_ASSIGN_OR_RETURN(const Target target, keys == nullptr
-                                                    ? Resolve(remote.Plus(at), slot.bytes)
-                                                    : Resolve(remote.Plus(at), slot.bytes, *keys));
+      NAM_ASSIGN_OR_RETURN(const Target target, Resolve(remote.Plus(at), slot.bytes));
       if (opcode == fabric::Opcode::kWrite) std::memcpy(slot.data, local + at, slot.bytes);
       const fabric::WorkRequest request{
           .id = in_flight, .opcode = opcode, .local = slot, .remote = target.address};

@@ -4,14 +4,15 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
+#include "fabric/grants.h"
 #include "fabric/immediate.h"
 #include "fabric/region_directory.h"
-#include "storage/allocation_keys.h"
 #include "storage/remote_ptr.h"
 
 namespace nam::storage {
@@ -25,13 +26,18 @@ struct ChannelOptions {
   int64_t operation_timeout_us = 4'000'000;  // without any progress
 };
 
+/// PERMISSION_DENIED: the grant is over.
+absl::StatusOr<fabric::Grant::Use> UseOf(const std::shared_ptr<fabric::Grant>& grant);
+
 /// One thread's way to all memory servers: a completion queue, a queue pair to each server that it has
 /// met, and a registered buffer. All of them belong to one member: the one that the process was when the
 /// channel was opened. Memory servers end them when that member is fenced. Used by one thread at a time.
 /// After an error of an operation it is broken: drop it, since requests may still be in flight into its
-/// buffer.
+/// buffer. What may be under way when it is dropped is left to the process's Grants, until memory servers
+/// have confirmed that the connections have ended.
 class Channel {
  public:
+  ~Channel();
   static absl::StatusOr<std::unique_ptr<Channel>> Open(fabric::Fabric& fabric,
                                                        fabric::RegionDirectory& directory,
                                                        const ChannelOptions& options);
@@ -41,12 +47,11 @@ class Channel {
     fabric::QueuePair* queue_pair = nullptr;
     fabric::RemoteAddress address;
     fabric::ImmediateOperations* now = nullptr;  // the queue pair's, if it has some
+    const fabric::Grant* grant = nullptr;        // what the memory belongs to, where VerbBatch has to look
   };
-  /// For READs: [pointer, pointer + bytes) must lie in one region. Connects when needed. Errors name the
-  /// server.
+  /// [pointer, pointer + bytes) must lie in one region. Connects when needed. Errors name the server.
+  /// Requests that change memory need a Use of its grant, or a VerbBatch that knows the grant.
   absl::StatusOr<Target> Resolve(RemotePtr<void> pointer, uint64_t bytes);
-  /// For WRITEs and atomics too, with the keys of the allocation that the memory belongs to.
-  absl::StatusOr<Target> Resolve(RemotePtr<void> pointer, uint64_t bytes, const AllocationKeys& keys);
   /// The connection to a memory server.
   absl::StatusOr<fabric::QueuePair*> QueuePairOf(MemoryServerId server);
   /// What a memory server has registered besides its address space.
@@ -77,19 +82,29 @@ class Channel {
   absl::Status TimedOut(const char* waiting_for);
   /// An error of a queue pair itself, naming the memory server too.
   absl::Status Error(MemoryServerId server, const absl::Status& status);
-  bool broken() const { return broken_; }
+  bool broken() const { return broken_.load(std::memory_order_relaxed); }
   /// UNAVAILABLE once a memory server that the channel is connected to is buried: the channel is broken then.
   absl::Status CheckBurials() {
     if (directory_.burials() == burials_seen_) [[likely]]
       return absl::OkStatus();
     return LookForBurials();
   }
-  /// For who leaves requests in flight: their completions must not reach the next user.
+  /// Marks the channel broken. Required before abandoning requests in flight, whose completions would reach
+  /// the next user.
   void Break() { broken_ = true; }
+  /// Keeps a use whose requests may be under way until the connections have ended. Breaks the channel.
+  void Abandon(fabric::Grant::Use use);
   /// Of a broken channel: ends all connections. OK: nothing that was posted changes a byte any more of memory
   /// that is somebody's: a buried server's is nobody's. UNAVAILABLE: a memory server has not confirmed that
   /// by the deadline; ask again.
   absl::Status Disconnect(Deadline deadline);
+
+  /// The sections in which a VerbBatch has requests under way.
+  fabric::Gate& gate() { return *gate_; }
+  /// Leaves a section after an error: requests may be under way until the connections have ended.
+  void ParkBroken();
+  /// As Disconnect, without waiting. For the thread that settles the gate.
+  bool EndNow();
 
   /// Waits for one completion or more, at most operation_timeout_us without any; 0 completions never.
   /// CANCELLED soon after `cancel` is set; what is in flight then is still to be taken, or the channel
@@ -100,7 +115,9 @@ class Channel {
   /// Moves `bytes` between remote memory and the caller's through the channel's buffer, many requests in
   /// flight. Not while a stream uses the channel. A READ that was cancelled leaves it broken.
   absl::Status Read(RemotePtr<void> from, std::span<std::byte> to, const std::atomic<bool>* cancel = nullptr);
-  absl::Status Write(std::span<const std::byte> from, RemotePtr<void> to, const AllocationKeys& keys);
+  /// PERMISSION_DENIED: the grant is over.
+  absl::Status Write(std::span<const std::byte> from, RemotePtr<void> to,
+                     const std::shared_ptr<fabric::Grant>& grant);
 
  private:
   struct Endpoint {
@@ -108,20 +125,24 @@ class Channel {
     std::unique_ptr<fabric::QueuePair> queue_pair;
     fabric::ImmediateOperations* now = nullptr;  // of queue_pair
   };
+  /// What is left of a channel that is dropped with requests in flight.
+  class Remains;
+
   Channel(fabric::Fabric& fabric, fabric::RegionDirectory& directory, const ChannelOptions& options)
       : fabric_(fabric),
         directory_(directory),
         options_(options),
         self_(directory.Self()),
         in_place_(fabric.capabilities().in_place),
-        burials_seen_(directory.burials()) {}
+        burials_seen_(directory.burials()),
+        gate_(directory.grants().MakeGate(fabric.clock())) {}
   fabric::LocalKey KeyOfAdded(const std::byte* data) const;
   absl::StatusOr<Endpoint*> EndpointOf(MemoryServerId server);
   absl::Status LookForBurials();
   absl::Status Named(MemoryServerId server, const absl::Status& status) const;
-  /// A WRITE with `keys`, a READ without.
-  absl::Status Transfer(const AllocationKeys* keys, RemotePtr<void> remote, std::byte* local, size_t bytes,
+  absl::Status Transfer(fabric::Opcode opcode, RemotePtr<void> remote, std::byte* local, size_t bytes,
                         const std::atomic<bool>* cancel);
+  absl::Status EndConnections(Deadline deadline);
 
   fabric::Fabric& fabric_;
   fabric::RegionDirectory& directory_;
@@ -132,8 +153,10 @@ class Channel {
   std::vector<std::unique_ptr<fabric::MemoryRegion>> buffers_;
   std::unique_ptr<fabric::CompletionQueue> completions_;
   std::map<MemoryServerId, std::unique_ptr<Endpoint>> endpoints_;
-  bool broken_ = false;
+  std::atomic<bool> broken_ = false;
   uint64_t burials_seen_;  // the directory's number of burials, when it was last asked
+  std::shared_ptr<fabric::Gate> gate_;
+  std::vector<fabric::Grant::Use> abandoned_;
 };
 
 }  // namespace nam::storage

@@ -88,6 +88,7 @@ absl::StatusOr<ScratchSlab> ScratchSpace::Ask(const std::vector<MemoryServerId>&
   for (size_t i = 0; i < servers.size(); ++i) {
     if (cancel.load(std::memory_order_relaxed)) return absl::CancelledError("cancelled");
     const MemoryServerId server = servers[(first + i) % servers.size()];
+    asked_.store(true, std::memory_order_relaxed);
     absl::StatusOr<ScratchSlab> slab = allocate_(server, bytes, cancel);
     if (slab.ok() || !PassesOver(slab.status())) return slab;
     if (!absl::IsResourceExhausted(slab.status())) PassOver(server);
@@ -110,7 +111,7 @@ ScratchWriter::ScratchWriter(ScratchSpace& space, Channel& channel, uint32_t pag
 }
 
 ScratchWriter::~ScratchWriter() {
-  if (in_flight_ > 0) channel_.Break();
+  if (in_flight_ > 0 || channel_.broken()) channel_.Abandon(std::move(use_));
 }
 
 /// A new slab has no more bytes than were written before, but kFirstSlabBytes at least: of many short writers
@@ -122,8 +123,10 @@ absl::StatusOr<ScratchStretch> ScratchWriter::Reserve(uint32_t bytes) {
         std::clamp(std::bit_floor(bytes_), ScratchSpace::kFirstSlabBytes, ScratchSpace::kMostSlabBytes);
     NAM_ASSIGN_OR_RETURN(slab_, space_.NextSlab(bytes_wanted, bytes, cancel_));
     if (slab_.left() < bytes) return absl::InternalError("a slab is smaller than what was asked for");
+    NAM_ASSIGN_OR_RETURN(fabric::Grant::Use use, UseOf(slab_.grant));
+    use_ = std::move(use);  // slabs of a space have one grant
   }
-  const ScratchStretch stretch{{slab_.begin.Plus(slab_.used), 0}, bytes, {slab_.rkey, slab_.used}};
+  const ScratchStretch stretch{{slab_.begin.Plus(slab_.used), 0}, bytes};
   slab_.used += bytes;
   return stretch;
 }
@@ -143,8 +146,7 @@ absl::Status ScratchWriter::Append(std::span<const std::byte> page, ScratchStret
   const auto bytes = static_cast<uint32_t>(page.size());
   NAM_RETURN_IF_ERROR(channel_.CheckBurials());
   NAM_ASSIGN_OR_RETURN(const Channel::Target target,
-                       channel_.TargetOf(stretch.pages.at.server(),
-                                         {stretch.begin.rkey, stretch.begin.offset + stretch.pages.bytes}));
+                       channel_.Resolve(stretch.pages.at.Plus(stretch.pages.bytes), bytes));
   stretch.pages.bytes += bytes;
   ++pages_;
   bytes_ += bytes;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -18,7 +19,7 @@
 
 /// Scratch memory: pages that queries put into memory servers, for their own later stages. A session has an
 /// allocation for them; memory servers hand it out as slabs from a share of their memory that loads cannot
-/// take, with keys of the member that asks. Slabs are written once from their beginning on, and go back with
+/// take. Slabs are written once from their beginning on, and go back with
 /// the whole allocation: when the session releases it, or when its lease ends. Those of an attempt that does
 /// not count (its server is lost, or it is begun anew) go back as soon as the session knows.
 ///
@@ -37,8 +38,8 @@ struct ScratchPage {
 struct ScratchSlab {
   RemotePtr<void> begin;
   uint64_t bytes = 0;
-  fabric::RemoteKey rkey;  // offsets through it count from `begin`
-  uint64_t used = 0;       // bytes from its beginning on that have pages
+  std::shared_ptr<fabric::Grant> grant;
+  uint64_t used = 0;  // bytes from its beginning on that have pages
 
   uint64_t left() const { return bytes - used; }
 };
@@ -47,7 +48,6 @@ struct ScratchSlab {
 struct ScratchStretch {
   ScratchPage pages;  // that have been written so far
   uint32_t bytes = 0;
-  fabric::RemoteAddress begin;
 
   uint32_t left() const { return bytes - pages.bytes; }
 };
@@ -69,8 +69,17 @@ class ScratchSpace {
 
   /// Servers are asked in turn, beginning with the `first` modulo their number. Both functions may be called
   /// by several threads at once.
-  ScratchSpace(FindServers find_servers, uint32_t first, Allocate allocate)
-      : find_servers_(std::move(find_servers)), next_(first), allocate_(std::move(allocate)) {}
+  /// `close` runs behind the last slab, if there were any: writers have ended, or left their uses to their
+  /// channels.
+  ScratchSpace(
+      FindServers find_servers, uint32_t first, Allocate allocate, std::function<void()> close = [] {})
+      : find_servers_(std::move(find_servers)),
+        next_(first),
+        allocate_(std::move(allocate)),
+        close_(std::move(close)) {}
+  ~ScratchSpace() {
+    if (asked_.load(std::memory_order_relaxed)) close_();
+  }
 
   /// A slab that has `bytes_least` left at least: one that was given back, or a new one of about `bytes`; if
   /// no server has so much, of half as much, and so on, down to kLeastSlabBytes.
@@ -96,6 +105,8 @@ class ScratchSpace {
   const FindServers find_servers_;
   std::atomic<uint32_t> next_;
   const Allocate allocate_;
+  const std::function<void()> close_;
+  std::atomic<bool> asked_ = false;
   std::atomic<uint64_t> most_ = kMostSlabBytes;  // more was refused by all
   std::atomic<uint64_t> slab_bytes_ = 0;
   std::mutex mutex_;  // guards what follows
@@ -148,6 +159,7 @@ class ScratchWriter {
   const uint32_t slot_bytes_;
   const std::atomic<bool>& cancel_;
   ScratchSlab slab_;
+  fabric::Grant::Use use_;                     // as soon as there was a slab
   std::vector<uint32_t> free_;                 // slots of the buffer
   std::deque<Queue> queues_;                   // one a memory server
   std::vector<std::vector<uint32_t>> posted_;  // slots by batch in flight

@@ -74,7 +74,7 @@ size_t VerbBatch::AddQueue(fabric::QueuePair* queue_pair) {
 fabric::WorkRequest& VerbBatch::Add(const Channel::Target& at, fabric::Opcode opcode, const std::byte* local,
                                     size_t bytes) {
   if (unposted_ >= kUnpostedMax && refused_.ok()) [[unlikely]]
-    refused_.Update(Post());
+    refused_.Update(PostAll());
   fabric::WorkRequest& request = QueueOf(at).requests.emplace_back();
   ++unposted_;
   request.id = last_;
@@ -86,12 +86,15 @@ fabric::WorkRequest& VerbBatch::Add(const Channel::Target& at, fabric::Opcode op
 }
 
 void VerbBatch::Refuse(const Channel::Target& at, fabric::Opcode opcode, fabric::CompletionStatus status) {
+  if (!refused_.ok()) return;
   refused_ = channel_.Error({.queue_pair = at.queue_pair->id(), .status = status, .opcode = opcode});
 }
 
 // Behind an error nothing is executed, nor what follows on another queue pair.
 void VerbBatch::Read(const Channel::Target& from, std::byte* into, uint32_t bytes) {
   ++requests_added_;
+  if (!Enter(from)) [[unlikely]]
+    return Refuse(from, fabric::Opcode::kRead, fabric::CompletionStatus::kRemoteAccessError);
   if (from.now == nullptr) {
     Add(from, fabric::Opcode::kRead, into, bytes);
   } else if (refused_.ok()) [[likely]] {
@@ -101,6 +104,8 @@ void VerbBatch::Read(const Channel::Target& from, std::byte* into, uint32_t byte
 
 void VerbBatch::Write(const std::byte* from, uint32_t bytes, const Channel::Target& to) {
   ++requests_added_;
+  if (!Enter(to)) [[unlikely]]
+    return Refuse(to, fabric::Opcode::kWrite, fabric::CompletionStatus::kRemoteAccessError);
   if (to.now == nullptr) {
     Add(to, fabric::Opcode::kWrite, from, bytes);
   } else if (refused_.ok()) [[likely]] {
@@ -110,6 +115,8 @@ void VerbBatch::Write(const std::byte* from, uint32_t bytes, const Channel::Targ
 
 void VerbBatch::CompareAndSwap(const Channel::Target& at, uint64_t compare, uint64_t swap, uint64_t* old) {
   ++requests_added_;
+  if (!Enter(at)) [[unlikely]]
+    return Refuse(at, fabric::Opcode::kCompareAndSwap, fabric::CompletionStatus::kRemoteAccessError);
   if (at.now == nullptr) {
     fabric::WorkRequest& request =
         Add(at, fabric::Opcode::kCompareAndSwap, reinterpret_cast<std::byte*>(old), sizeof(*old));
@@ -122,6 +129,8 @@ void VerbBatch::CompareAndSwap(const Channel::Target& at, uint64_t compare, uint
 
 void VerbBatch::FetchAdd(const Channel::Target& at, uint64_t add, uint64_t* old) {
   ++requests_added_;
+  if (!Enter(at)) [[unlikely]]
+    return Refuse(at, fabric::Opcode::kFetchAdd, fabric::CompletionStatus::kRemoteAccessError);
   if (at.now == nullptr) {
     Add(at, fabric::Opcode::kFetchAdd, reinterpret_cast<std::byte*>(old), sizeof(*old)).swap_or_add = add;
   } else if (refused_.ok()) [[likely]] {
@@ -146,7 +155,7 @@ absl::Status VerbBatch::PostSome(Queue& queue) {
   return absl::OkStatus();
 }
 
-absl::Status VerbBatch::Post() {
+absl::Status VerbBatch::PostAll() {
   if (!refused_.ok()) [[unlikely]]
     return refused_;
   NAM_RETURN_IF_ERROR(channel_.CheckBurials());
@@ -164,15 +173,30 @@ absl::Status VerbBatch::Post() {
   return absl::OkStatus();
 }
 
+absl::Status VerbBatch::Post() {
+  if (parked_) [[unlikely]]
+    Resume();
+  const absl::Status posted = PostAll();
+  LeaveSection();
+  return posted;
+}
+
 absl::Status VerbBatch::Execute() {
-  NAM_RETURN_IF_ERROR(Post());
-  while (signaled_ > 0) NAM_RETURN_IF_ERROR(TakeCompletions());
-  return absl::OkStatus();
+  if (parked_) [[unlikely]]
+    Resume();
+  absl::Status status = PostAll();
+  while (status.ok() && signaled_ > 0) status = TakeCompletions();
+  LeaveSection();
+  return status;
 }
 
 absl::Status VerbBatch::TakeCompletions() {
   NAM_ASSIGN_OR_RETURN(const size_t count, channel_.WaitSome(done_));
-  for (const fabric::Completion& completion : std::span(done_).first(count)) {
+  return Account(count);
+}
+
+absl::Status VerbBatch::Account(size_t completions) {
+  for (const fabric::Completion& completion : std::span(done_).first(completions)) {
     if (!completion.ok()) return channel_.Error(completion);
     // An earlier posting of the queue may still be in flight if there were several; then the count drops late
     // rather than early.
@@ -181,6 +205,44 @@ absl::Status VerbBatch::TakeCompletions() {
     --signaled_;
   }
   return absl::OkStatus();
+}
+
+void VerbBatch::LeaveSection() {
+  fabric::Gate& gate = channel_.gate();
+  if (!gate.inside()) return;
+  if (channel_.broken()) [[unlikely]] {
+    channel_.ParkBroken();
+  } else if (signaled_ == 0) [[likely]] {
+    gate.Leave();
+  } else {
+    gate.Park([this] { return TakeParked(); });
+    parked_ = true;
+  }
+}
+
+// By another thread, which does not wait.
+bool VerbBatch::TakeParked() {
+  while (signaled_ > 0) {
+    const size_t count = channel_.completions().Poll(done_);
+    if (count == 0) return false;
+    refused_ = Account(count);
+    if (!refused_.ok()) return channel_.EndNow();
+  }
+  return true;
+}
+
+void VerbBatch::Resume() {
+  channel_.gate().Enter();
+  parked_ = false;
+  if (signaled_ == 0) channel_.gate().Leave();
+}
+
+// What is still in flight ends with the channel's connections.
+VerbBatch::~VerbBatch() {
+  if (parked_) Resume();
+  if (!channel_.gate().inside()) return;
+  if (signaled_ > 0) channel_.Break();
+  LeaveSection();
 }
 
 }  // namespace nam::storage

@@ -23,10 +23,14 @@ namespace nam::storage {
 /// Requests to one server take effect in the order in which they were added; where the fabric executes them
 /// in this thread (fabric/immediate.h), at once. Uses the channel's buffer as scratch memory, so it has the
 /// channel to itself. One thread.
+///
+/// Requests to memory whose grant is over fail as those to a region that is gone do (kRemoteAccessError), and
+/// break the channel. Requests that have not completed are in a section of the channel's gate.
 class VerbBatch {
  public:
   /// Its scratch memory grows up to about `scratch_bytes_max`; 0: stays as large as the channel's buffer.
   explicit VerbBatch(Channel& channel, uint64_t scratch_bytes_max = 0);
+  ~VerbBatch();
   Channel& channel() { return channel_; }
 
   /// Registered bytes, 64-byte aligned, valid until Reset. Callers bound what they collect by scratch_left().
@@ -60,10 +64,12 @@ class VerbBatch {
   uint64_t requests_added() const { return requests_added_; }
 
   /// Memory servers' bytes themselves, for Copy: where the fabric shows them (fabric/immediate.h) and a READ
-  /// would succeed, else nullptr: then READ.
+  /// would succeed, else nullptr: then READ. A copy counts only if Current says so behind it.
   const std::byte* InPlace(const Channel::Target& at, uint32_t bytes) {
-    return at.now == nullptr ? nullptr : at.now->ViewNow(at.address, bytes);
+    return at.now == nullptr || !Current(at) ? nullptr : at.now->ViewNow(at.address, bytes);
   }
+  /// Memory is handed to others only behind the end of its grant.
+  static bool Current(const Channel::Target& at) { return at.grant == nullptr || !at.grant->over(); }
   /// Like a READ: 8 aligned bytes are whole, and memory is no older than what the Copy before has seen.
   static void Copy(const std::byte* in_place, void* into, size_t bytes) {
     auto* const to = static_cast<std::byte*>(into);
@@ -93,7 +99,11 @@ class VerbBatch {
   /// Posts without waiting for it; completed by the next Execute.
   absl::Status Post();
   /// Nothing is in flight, so no scratch memory is in use by the network.
-  bool idle() const { return signaled_ == 0; }
+  bool idle() {
+    if (parked_) [[unlikely]]
+      Resume();
+    return signaled_ == 0;
+  }
   /// Scratch memory is free again, but for the first `kept` bytes (an earlier scratch_used()). Nothing may be
   /// in flight.
   void Reset(size_t kept = 0);
@@ -114,6 +124,17 @@ class VerbBatch {
   }
   fabric::WorkRequest& Add(const Channel::Target& at, fabric::Opcode opcode, const std::byte* local,
                            size_t bytes);
+  /// Whether a request may begin; it is in a section from here on.
+  bool Enter(const Channel::Target& at) {
+    channel_.gate().Enter();
+    parked_ = false;
+    return Current(at);
+  }
+  /// Goes on with what was parked, unless it is complete.
+  void Resume();
+  /// Ends the section, or parks what is in flight.
+  void LeaveSection();
+  bool TakeParked();
   std::byte* ScratchBeyond(size_t bytes);
   void UseBuffer(size_t number, size_t begin);
   void Conclude(const Channel::Target& at, fabric::Opcode opcode, fabric::CompletionStatus status) {
@@ -124,6 +145,8 @@ class VerbBatch {
   size_t AddQueue(fabric::QueuePair* queue_pair);
   absl::Status PostSome(Queue& queue);
   absl::Status TakeCompletions();
+  absl::Status Account(size_t completions);
+  absl::Status PostAll();
 
   Channel& channel_;
   const size_t scratch_bytes_max_;
@@ -139,6 +162,7 @@ class VerbBatch {
   size_t last_ = 0;      // index into queues_: the one that was added to last
   size_t signaled_ = 0;  // in flight
   size_t unposted_ = 0;  // requests in queues_
+  bool parked_ = false;  // what is in flight may be completed by another thread, which then writes to queues_
   std::array<fabric::Completion, 16> done_;
   uint64_t requests_added_ = 0;
   absl::Status refused_;  // the first error of requests that were executed at once

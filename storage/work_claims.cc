@@ -2,19 +2,21 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/status_macros.h"
 
 namespace nam::storage {
 
-WorkClaims::WorkClaims(Channel& channel, const WorkCounter& counter, const std::atomic<bool>& cancel)
-    : channel_(channel), counter_(counter), cancel_(cancel) {
-  keys_.Add(counter.extent, counter.word.offset() - counter.extent.offset() + sizeof(uint64_t), counter.rkey);
+absl::StatusOr<uint64_t> WorkClaims::Claim(uint64_t items) {
+  NAM_ASSIGN_OR_RETURN(fabric::Grant::Use use, UseOf(counter_.grant));
+  absl::StatusOr<uint64_t> claimed = Fetch(items);
+  if (channel_.broken()) channel_.Abandon(std::move(use));
+  return claimed;
 }
 
-absl::StatusOr<uint64_t> WorkClaims::Claim(uint64_t items) {
-  NAM_ASSIGN_OR_RETURN(const Channel::Target target,
-                       channel_.Resolve(counter_.word, sizeof(uint64_t), keys_));
+absl::StatusOr<uint64_t> WorkClaims::Fetch(uint64_t items) {
+  NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(counter_.word, sizeof(uint64_t)));
   const fabric::LocalBuffer old = channel_.buffer().Slice(0, sizeof(uint64_t));
   const auto request = fabric::WorkRequest::FetchAdd(0, old, target.address, items);
   if (const absl::Status posted = target.queue_pair->Post({&request, 1}); !posted.ok())

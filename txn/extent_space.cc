@@ -22,15 +22,19 @@ absl::Status ExtentSpace::Install(const std::vector<SpaceExtent>& extents) {
   targets_.reserve(extents.size());
   for (size_t i = 0; i < extents.size(); ++i) {
     if (extents[i].lost) {
-      if (i == targets_.size()) targets_.emplace_back();
+      if (i == targets_.size()) {
+        targets_.emplace_back();
+        grants_.emplace_back();
+      }
       targets_[i] = {};
       lost_.insert(extents[i].server);
     }
     if (i < targets_.size()) continue;
-    // The key is of this extent alone: offsets count from its start.
-    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target,
-                         channel_->TargetOf(extents[i].server, {extents[i].rkey, 0}));
+    NAM_ASSIGN_OR_RETURN(storage::Channel::Target target,
+                         channel_->Resolve({extents[i].server, extents[i].offset}, extent_bytes()));
+    target.grant = extents[i].grant.get();
     targets_.push_back(target);
+    grants_.push_back(extents[i].grant);
   }
   const auto lost = std::find_if(targets_.begin(), targets_.end(),
                                  [](const storage::Channel::Target& target) { return !target.queue_pair; });

@@ -11,24 +11,24 @@
 #include "absl/status/statusor.h"
 #include "base/strong_id.h"
 #include "fabric/fabric.h"
+#include "fabric/grants.h"
 #include "storage/channel.h"
 
 namespace nam::txn {
 
-/// One extent of a record table, an index, or the transaction state, with a key of this client's to change
-/// it.
+/// One extent of a record table, an index, or the transaction state, and the grant to change it.
 struct SpaceExtent {
   MemoryServerId server;
   uint64_t offset = 0;  // in the server's address space
-  fabric::RemoteKey rkey;
-  bool lost = false;  // the catalog has buried its memory server: there is no key, and no memory any more
+  std::shared_ptr<fabric::Grant> grant;
+  bool lost = false;  // the catalog has buried its memory server: there is no grant, and no memory any more
 };
 
 /// Where the extents of a space come from.
 class ExtentSource {
  public:
   virtual ~ExtentSource() = default;
-  /// All that there are now, in the order in which they were added, with keys. Extents of a memory server
+  /// All that there are now, in the order in which they were added, with grants. Extents of a memory server
   /// that the catalog has buried are lost; a server that is merely out of reach makes the call fail.
   virtual absl::StatusOr<std::vector<SpaceExtent>> Extents() = 0;
   /// Makes one more than `known`, unless somebody else has done so meanwhile; then as Extents.
@@ -88,7 +88,8 @@ class ExtentSpace {
   storage::Channel* channel_;
   std::shared_ptr<ExtentSource> source_;
   int shift_;
-  std::vector<storage::Channel::Target> targets_;  // by extent: offset 0 of it; no queue pair: lost
+  std::vector<storage::Channel::Target> targets_;       // by extent: offset 0 of it; no queue pair: lost
+  std::vector<std::shared_ptr<fabric::Grant>> grants_;  // of targets_
   size_t whole_ = 0;  // so many extents stand before the first lost one: one comparison on the way to each
   std::set<MemoryServerId> lost_;
 };

@@ -76,10 +76,10 @@ absl::Status AddExtent(catalog::Attachment& attachment, AllocationId allocation,
   NAM_ASSIGN_OR_RETURN(const std::vector<MemoryServerId> candidates, Candidates(attachment, table, part));
   absl::Status refused;
   for (const MemoryServerId server : candidates) {
-    const absl::StatusOr<proto::Extent> extent = attachment.AllocateContiguous(
+    const absl::StatusOr<catalog::GrantedExtent> extent = attachment.AllocateContiguous(
         server, allocation, catalog::ExtentBytesOf(table.record(), part.kind()));
     if (extent.ok()) {
-      *part.add_extents() = ExtentOf(server, allocation, extent->offset());
+      *part.add_extents() = ExtentOf(server, allocation, extent->offset);
       return absl::OkStatus();
     }
     refused = extent.status();
@@ -121,8 +121,7 @@ absl::StatusOr<std::set<MemoryServerId>> NotBuried(catalog::Attachment& attachme
   return servers;
 }
 
-/// Keys for extents[begin …), in one call to each memory server; for those of other servers than `there`
-/// none.
+/// Opens extents[begin …), in one call to each memory server; those of other servers than `there` are lost.
 absl::StatusOr<std::vector<SpaceExtent>> OpenFrom(catalog::Attachment& attachment, const Extents& extents,
                                                   size_t begin, const std::set<MemoryServerId>& there) {
   std::map<MemoryServerId, std::vector<AllocationId>> wanted;
@@ -134,26 +133,26 @@ absl::StatusOr<std::vector<SpaceExtent>> OpenFrom(catalog::Attachment& attachmen
     if (std::find(allocations.begin(), allocations.end(), allocation) == allocations.end())
       allocations.push_back(allocation);
   }
-  std::map<std::pair<MemoryServerId, uint64_t>, uint32_t> keys;  // by server and offset
+  std::map<std::pair<MemoryServerId, uint64_t>, std::shared_ptr<fabric::Grant>>
+      grants;  // by server and offset
   for (const auto& [server, allocations] : wanted) {
-    NAM_ASSIGN_OR_RETURN(const std::vector<proto::Extent> opened,
+    NAM_ASSIGN_OR_RETURN(const std::vector<catalog::GrantedExtent> opened,
                          attachment.OpenExtents(server, allocations));
-    for (const proto::Extent& extent : opened) keys[{server, extent.offset()}] = extent.rkey();
+    for (const catalog::GrantedExtent& extent : opened) grants[{server, extent.offset}] = extent.grant;
   }
   std::vector<SpaceExtent> result;
   for (int i = static_cast<int>(begin); i < extents.size(); ++i) {
     const MemoryServerId server(static_cast<uint16_t>(extents[i].server()));
     if (!there.contains(server)) {
-      result.push_back({.server = server, .offset = extents[i].offset(), .rkey = {}, .lost = true});
+      result.push_back({.server = server, .offset = extents[i].offset(), .grant = nullptr, .lost = true});
       continue;
     }
-    const auto key = keys.find({server, extents[i].offset()});
-    if (key == keys.end()) {
+    const auto grant = grants.find({server, extents[i].offset()});
+    if (grant == grants.end()) {
       return absl::DataLossError(absl::StrFormat("memory server %d does not hold the extent at offset %d",
                                                  server.value(), extents[i].offset()));
     }
-    result.push_back(
-        {.server = server, .offset = extents[i].offset(), .rkey = fabric::RemoteKey{key->second}});
+    result.push_back({.server = server, .offset = extents[i].offset(), .grant = grant->second});
   }
   return result;
 }
@@ -227,6 +226,10 @@ absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Extents() {
     const std::lock_guard lock(mutex_);
     all = opened_;
   }
+  // The process has joined again, and is to open them as the member that it is now.
+  const auto over = [](const SpaceExtent& extent) { return extent.grant != nullptr && extent.grant->over(); };
+  const bool anew = std::any_of(all.begin(), all.end(), over);
+  if (anew) all.clear();
   for (SpaceExtent& extent : all)
     extent.lost = extent.lost || attachment_.Buried(extent.server, /*ask=*/false);
   const auto& extents = FindPart(*table, part_)->extents();
@@ -237,7 +240,7 @@ absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Extents() {
     all.insert(all.end(), fresh.begin(), fresh.end());
   }
   const std::lock_guard lock(mutex_);
-  if (all.size() > opened_.size()) opened_ = all;
+  if (anew || all.size() > opened_.size()) opened_ = all;
   return all;
 }
 
@@ -245,7 +248,7 @@ absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Extents() {
 absl::Status TableExtents::TryGrow(MemoryServerId server, uint64_t extent_bytes, size_t known) {
   catalog::Client& catalog = attachment_.catalog();
   NAM_ASSIGN_OR_RETURN(const AllocationId allocation, catalog.BeginExtend(attachment_.member(), table_));
-  const absl::StatusOr<proto::Extent> extent =
+  const absl::StatusOr<catalog::GrantedExtent> extent =
       attachment_.AllocateContiguous(server, allocation, extent_bytes);
   if (!extent.ok()) {
     GiveUp(attachment_, allocation, {server});
@@ -255,7 +258,7 @@ absl::Status TableExtents::TryGrow(MemoryServerId server, uint64_t extent_bytes,
   request.set_allocation(allocation.value());
   request.set_part(part_);
   request.set_expected_extents(static_cast<uint32_t>(known));
-  *request.add_extents() = ExtentOf(server, allocation, extent->offset());
+  *request.add_extents() = ExtentOf(server, allocation, extent->offset);
   const absl::Status committed = catalog.CommitExtend(request).status();
   // Does nothing if it was committed and only the answer was lost; Grow's look at the table tells.
   if (!committed.ok()) GiveUp(attachment_, allocation, {server});

@@ -27,7 +27,7 @@ absl::Status CreateRecordTable(catalog::Attachment& attachment, proto::Table tab
 absl::StatusOr<AllocationId> AddPart(catalog::Attachment& attachment, const std::string& table,
                                      const proto::RecordPart& part);
 
-/// The extents of one part of a record table, with keys of the attachment's member.
+/// The extents of one part of a record table, opened by the attachment's member.
 ///
 ///     Grow:  BeginExtend ─▶ Allocate in one piece ─▶ CommitExtend(known) ─▶ one more extent
 ///               └─ no room there: AbortLoad, the next server  └─ ABORTED, another was faster: AbortLoad
@@ -64,7 +64,7 @@ class TableExtents final : public ExtentSource {
   const uint64_t part_allocation_;  // of its first extent, likewise
 
   std::mutex mutex_;
-  std::vector<SpaceExtent> opened_;  // a prefix of all that there are; only grows, and `lost` stays
+  std::vector<SpaceExtent> opened_;  // a prefix of all that there are; `lost` stays
 };
 
 }  // namespace nam::txn

@@ -17,16 +17,17 @@ namespace {
 constexpr int kTriesMax = 400;
 constexpr int64_t kAgainUs = 10'000;
 
-absl::StatusOr<proto::Extent> Ask(catalog::Attachment& attachment, MemoryServerId server,
-                                  AllocationId allocation, uint64_t attempt, uint64_t bytes,
-                                  const std::atomic<bool>& cancel) {
+absl::StatusOr<catalog::GrantedExtent> Ask(catalog::Attachment& attachment, MemoryServerId server,
+                                           AllocationId allocation, uint64_t attempt, uint64_t bytes,
+                                           const std::atomic<bool>& cancel) {
   const std::unique_ptr<fabric::Event> never = attachment.fabric().CreateEvent();
-  absl::StatusOr<proto::Extent> extent = attachment.AllocateScratch(server, allocation, attempt, bytes);
+  absl::StatusOr<catalog::GrantedExtent> extent =
+      attachment.AllocateScratch(server, allocation, attempt, bytes, cancel);
   for (int i = 0; i < kTriesMax; ++i) {
     if (!absl::IsResourceExhausted(extent.status()) || !catalog::Unanswered(extent.status())) return extent;
     if (cancel.load(std::memory_order_relaxed)) return absl::CancelledError("cancelled");
     never->Wait(attachment.fabric().clock().After(kAgainUs));
-    extent = attachment.AllocateScratch(server, allocation, attempt, bytes);
+    extent = attachment.AllocateScratch(server, allocation, attempt, bytes, cancel);
   }
   return absl::UnavailableError(extent.status().message());
 }
@@ -44,12 +45,14 @@ std::unique_ptr<storage::ScratchSpace> OpenScratch(catalog::Attachment& attachme
   const auto allocate = [&attachment, allocation, attempt](
                             MemoryServerId server, uint64_t bytes,
                             const std::atomic<bool>& cancel) -> absl::StatusOr<storage::ScratchSlab> {
-    NAM_ASSIGN_OR_RETURN(const proto::Extent extent,
+    NAM_ASSIGN_OR_RETURN(const catalog::GrantedExtent extent,
                          Ask(attachment, server, allocation, attempt, bytes, cancel));
-    if (extent.bytes() < bytes) return absl::InternalError("a memory server gave less than was asked for");
-    return storage::ScratchSlab{{server, extent.offset()}, extent.bytes(), {extent.rkey()}};
+    if (extent.bytes < bytes) return absl::InternalError("a memory server gave less than was asked for");
+    return storage::ScratchSlab{{server, extent.offset}, extent.bytes, extent.grant};
   };
-  return std::make_unique<storage::ScratchSpace>(find_servers, static_cast<uint32_t>(attempt), allocate);
+  const auto close = [&attachment, allocation, attempt] { attachment.CloseScratch(allocation, attempt); };
+  return std::make_unique<storage::ScratchSpace>(find_servers, static_cast<uint32_t>(attempt), allocate,
+                                                 close);
 }
 
 absl::Status ScratchError(const absl::Status& status) {

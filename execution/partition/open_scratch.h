@@ -9,8 +9,8 @@
 
 namespace nam::execution {
 
-/// Slabs for this allocation of a session, with keys of the attachment's own member, from all memory servers
-/// that live now; they are the attempt's, and ReleaseScratch frees them. The attachment outlives the space.
+/// Slabs for this allocation of a session, from all memory servers that live now; they are the attempt's, and
+/// ReleaseScratch frees them, once the space is gone. The attachment outlives the space.
 /// Attempts begin with different servers.
 std::unique_ptr<storage::ScratchSpace> OpenScratch(catalog::Attachment& attachment, AllocationId allocation,
                                                    uint64_t attempt);

@@ -142,32 +142,24 @@ absl::StatusOr<UniqueFd> DescriptorForPeer(int memfd, PeerAccess access) {
   return fd;
 }
 
-absl::StatusOr<MappedRange> MapRangeFromPeer(int memfd, size_t offset, size_t bytes, PeerAccess access) {
+absl::StatusOr<Mapping> MapFromPeer(int memfd, size_t bytes, PeerAccess access) {
   struct stat status;
   const int seals = fcntl(memfd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(memfd, &status) != 0 || bytes == 0 ||
-      bytes > static_cast<size_t>(status.st_size) || offset > static_cast<size_t>(status.st_size) - bytes) {
+      bytes > static_cast<size_t>(status.st_size)) {
     return absl::InvalidArgumentError("the peer handed out memory that is not sealed, or too short");
   }
-  // st_blksize of huge pages is theirs: a mapping of them begins and ends at such a page's ends.
+  // st_blksize of huge pages is theirs: a mapping of them ends at such a page's end.
   const size_t page_bytes =
       std::max(static_cast<size_t>(status.st_blksize), static_cast<size_t>(sysconf(_SC_PAGESIZE)));
-  const size_t begin = offset / page_bytes * page_bytes;
-  const size_t end = std::min(RoundUp(offset + bytes, page_bytes), static_cast<size_t>(status.st_size));
+  const size_t end = std::min(RoundUp(bytes, page_bytes), static_cast<size_t>(status.st_size));
   const int protection = access == PeerAccess::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* data = MapAligned(memfd, begin, end - begin, protection);
+  void* data = MapAligned(memfd, 0, end, protection);
   if (data == MAP_FAILED) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("cannot map %s of a peer: %s", Mebibytes(bytes), std::strerror(errno)));
   }
-  Mapping pages(static_cast<std::byte*>(data), end - begin);
-  std::byte* first = pages.data() + (offset - begin);
-  return MappedRange{std::move(pages), first};
-}
-
-absl::StatusOr<Mapping> MapFromPeer(int memfd, size_t bytes, PeerAccess access) {
-  NAM_ASSIGN_OR_RETURN(MappedRange range, MapRangeFromPeer(memfd, 0, bytes, access));
-  return std::move(range.pages);
+  return Mapping(static_cast<std::byte*>(data), end);
 }
 
 }  // namespace nam::fabric::shm

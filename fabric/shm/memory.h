@@ -54,11 +54,4 @@ absl::StatusOr<UniqueFd> DescriptorForPeer(int memfd, PeerAccess access);
 /// Maps the first `bytes` of a descriptor that a peer handed out, after checking that it cannot shrink.
 absl::StatusOr<Mapping> MapFromPeer(int memfd, size_t bytes, PeerAccess access);
 
-/// Any bytes of a peer's memory, and the whole pages around them that are mapped.
-struct MappedRange {
-  Mapping pages;
-  std::byte* data = nullptr;
-};
-absl::StatusOr<MappedRange> MapRangeFromPeer(int memfd, size_t offset, size_t bytes, PeerAccess access);
-
 }  // namespace nam::fabric::shm

@@ -16,14 +16,15 @@ std::shared_ptr<const RemoteRegion> PeerProcess::Find(uint32_t rkey, Access righ
 absl::StatusOr<std::shared_ptr<const RemoteRegion>> PeerProcess::Insert(uint32_t rkey, Access rights,
                                                                         const Packet& reply) {
   const auto access = static_cast<Access>(reply.message.access & static_cast<uint8_t>(Access::kAll));
-  NAM_ASSIGN_OR_RETURN(MappedRange range, MapRangeFromPeer(reply.descriptors[0].get(), reply.message.offset,
-                                                           reply.message.bytes, PeerAccessFor(access)));
+  NAM_ASSIGN_OR_RETURN(Mapping pages,
+                       MapFromPeer(reply.descriptors[0].get(), reply.message.bytes, PeerAccessFor(access)));
+  std::byte* const data = pages.data();
   std::lock_guard lock(mutex_);
   std::weak_ptr<const RemoteRegion>& entry = regions_[{rkey, rights}];
   // Another queue pair may have been faster.
   if (auto region = entry.lock()) return region;
-  auto region = std::make_shared<const RemoteRegion>(
-      RemoteRegion{std::move(range.pages), range.data, reply.message.bytes, access});
+  auto region =
+      std::make_shared<const RemoteRegion>(RemoteRegion{std::move(pages), data, reply.message.bytes, access});
   entry = region;
   std::erase_if(regions_, [](const auto& other) { return other.second.expired(); });
   return region;

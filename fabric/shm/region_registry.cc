@@ -26,8 +26,7 @@ RegionRegistry::RegionRegistry(SharedMemory table_memory, uint32_t first_generat
   table().runs_barriers.store(RunBarriers(), std::memory_order_relaxed);
 }
 
-absl::StatusOr<uint32_t> RegionRegistry::Add(const SharedMemory& memory, size_t offset, size_t bytes,
-                                             Access access) {
+absl::StatusOr<uint32_t> RegionRegistry::Add(const SharedMemory& memory, size_t bytes, Access access) {
   std::lock_guard lock(mutex_);
   uint32_t slot;
   if (!free_slots_.empty()) {
@@ -37,16 +36,14 @@ absl::StatusOr<uint32_t> RegionRegistry::Add(const SharedMemory& memory, size_t 
     slot = static_cast<uint32_t>(registered_.size());
     registered_.push_back({.generation = first_generation_});
   } else {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "a process has at most %d regions and keys to parts of them; allocate fewer, larger ones",
-        kRegionsMax));
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("a process has at most %d regions; allocate fewer, larger ones", kRegionsMax));
   }
   Registered& region = registered_[slot];
   region.descriptor = memory.descriptor.get();
-  region.offset = offset;
   region.access = access;
   const uint32_t key = MakeKey(region.generation, slot);
-  local_[slot].data.store(memory.mapping.data() + offset, std::memory_order_relaxed);
+  local_[slot].data.store(memory.mapping.data(), std::memory_order_relaxed);
   local_[slot].bytes.store(bytes, std::memory_order_relaxed);
   local_[slot].key.store(key, std::memory_order_release);
   table().rkeys[slot].store(key, std::memory_order_release);
@@ -74,8 +71,7 @@ absl::StatusOr<RegionGrant> RegionRegistry::Grant(uint32_t rkey, Access rights) 
     return absl::PermissionDeniedError("no region with this key");
   }
   const Registered& region = registered_[slot];
-  RegionGrant grant{.offset = region.offset,
-                    .bytes = local_[slot].bytes.load(std::memory_order_relaxed),
+  RegionGrant grant{.bytes = local_[slot].bytes.load(std::memory_order_relaxed),
                     .access = region.access & rights};
   NAM_ASSIGN_OR_RETURN(grant.descriptor, DescriptorForPeer(region.descriptor, PeerAccessFor(grant.access)));
   return grant;

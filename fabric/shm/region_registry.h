@@ -21,7 +21,6 @@ namespace nam::fabric::shm {
 /// What a peer learns about a region when it first uses it.
 struct RegionGrant {
   UniqueFd descriptor;
-  uint64_t offset = 0;  // in the descriptor's file
   uint64_t bytes = 0;
   Access access = Access::kNone;
 };
@@ -36,9 +35,9 @@ class RegionRegistry {
  public:
   static absl::StatusOr<std::unique_ptr<RegionRegistry>> Create();
 
-  /// The key of [offset, offset + bytes). The memory stays the caller's, until Remove. RESOURCE_EXHAUSTED
-  /// at kRegionsMax.
-  absl::StatusOr<uint32_t> Add(const SharedMemory& memory, size_t offset, size_t bytes, Access access);
+  /// The key of the first `bytes`. The memory stays the caller's, until Remove. RESOURCE_EXHAUSTED at
+  /// kRegionsMax.
+  absl::StatusOr<uint32_t> Add(const SharedMemory& memory, size_t bytes, Access access);
   void Remove(uint32_t key);
 
   /// True when `buffer` lies within the region that its lkey names.
@@ -67,7 +66,6 @@ class RegionRegistry {
   };
   struct Registered {
     int descriptor = -1;  // of the MemoryRegion
-    size_t offset = 0;
     Access access = Access::kNone;
     uint32_t generation = 0;
   };

@@ -330,7 +330,6 @@ absl::Status Service::AnswerRegionRequest(Link& link, uint32_t rkey) {
     return SendMessage(link.socket(), refusal);
   }
   reply.bytes = grant->bytes;
-  reply.offset = grant->offset;
   reply.access = static_cast<uint32_t>(grant->access);
   const int descriptors[] = {grant->descriptor.get()};
   return SendMessage(link.socket(), reply, descriptors);

@@ -13,7 +13,6 @@
 #include "base/status_macros.h"
 #include "fabric/admission.h"
 #include "fabric/request_rules.h"
-#include "fabric/share.h"
 #include "fabric/shm/completion_queue.h"
 #include "fabric/shm/datagram_directory.h"
 #include "fabric/shm/datagram_queue_pair.h"
@@ -35,7 +34,7 @@ constexpr uint32_t kCompletionQueueDepthMax = 1u << 20;
 constexpr int kHandshakesMax = 6;
 constexpr int64_t kHandshakePauseUs = 500;  // doubled each time
 
-/// A key: to all of its memory, or to a part of another region's.
+/// Memory, and the key to it.
 class ShmRegion final : public MemoryRegion {
  public:
   /// What it takes from its fabric, which outlives it.
@@ -48,16 +47,17 @@ class ShmRegion final : public MemoryRegion {
   static absl::StatusOr<std::unique_ptr<MemoryRegion>> Create(const Environment& environment,
                                                               std::shared_ptr<const SharedMemory> memory,
                                                               size_t bytes, Access access) {
-    return Register(environment, std::move(memory), nullptr, 0, bytes, access);
-  }
-  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(size_t offset, size_t bytes, Access access) {
-    NAM_RETURN_IF_ERROR(CheckShare(*this, offset, bytes, access));
-    return Register(environment_, memory_, this, offset_ + offset, bytes, access);
+    NAM_ASSIGN_OR_RETURN(const uint32_t key, environment.registry->Add(*memory, bytes, access));
+    std::unique_ptr<ShmRegion> region(new ShmRegion(environment, std::move(memory)));
+    region->data_ = region->memory_->mapping.data();
+    region->bytes_ = bytes;
+    region->access_ = access;
+    region->rkey_ = {key};
+    region->lkey_ = {key};
+    return region;
   }
   ~ShmRegion() override {
-    NAM_CHECK(parts_ == 0, "the keys to parts of a region are destroyed before it");
     Remove();
-    if (whole_ != nullptr) whole_->parts_.fetch_sub(1);
     environment_.live_objects->fetch_sub(1);
   }
 
@@ -68,23 +68,8 @@ class ShmRegion final : public MemoryRegion {
   }
 
  private:
-  static absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(const Environment& environment,
-                                                                std::shared_ptr<const SharedMemory> memory,
-                                                                ShmRegion* whole, size_t offset, size_t bytes,
-                                                                Access access) {
-    NAM_ASSIGN_OR_RETURN(const uint32_t key, environment.registry->Add(*memory, offset, bytes, access));
-    std::unique_ptr<ShmRegion> region(new ShmRegion(environment, std::move(memory), whole, offset));
-    region->data_ = region->memory_->mapping.data() + offset;
-    region->bytes_ = bytes;
-    region->access_ = access;
-    region->rkey_ = {key};
-    region->lkey_ = {key};
-    return region;
-  }
-  ShmRegion(const Environment& environment, std::shared_ptr<const SharedMemory> memory, ShmRegion* whole,
-            size_t offset)
-      : environment_(environment), memory_(std::move(memory)), whole_(whole), offset_(offset) {
-    if (whole_ != nullptr) whole_->parts_.fetch_add(1);
+  ShmRegion(const Environment& environment, std::shared_ptr<const SharedMemory> memory)
+      : environment_(environment), memory_(std::move(memory)) {
     environment_.live_objects->fetch_add(1);
   }
   /// A caller that comes second waits until the key is gone.
@@ -94,16 +79,8 @@ class ShmRegion final : public MemoryRegion {
 
   const Environment environment_;
   const std::shared_ptr<const SharedMemory> memory_;
-  ShmRegion* const whole_;  // nullptr: this is no part
-  const size_t offset_;     // in the memory
-  std::atomic<int> parts_ = 0;
   std::once_flag removed_;
 };
-
-/// What the memory's seal must leave open. A private region is handed to nobody, but its parts may be.
-PeerAccess SealFor(Access access) {
-  return access == Access::kNone ? PeerAccess::kReadWrite : PeerAccessFor(access);
-}
 
 class ShmListener final : public Listener {
  public:
@@ -185,15 +162,11 @@ class ShmFabric final : public Fabric {
 
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
                                                          const AllocateOptions& options) override {
-    NAM_ASSIGN_OR_RETURN(SharedMemory memory,
-                         CreateShared("nam-region", bytes, SealFor(options.access), options.huge_pages));
+    NAM_ASSIGN_OR_RETURN(SharedMemory memory, CreateShared("nam-region", bytes, PeerAccessFor(options.access),
+                                                           options.huge_pages));
     if (options.populate) NAM_RETURN_IF_ERROR(Populate(memory.mapping));
     return ShmRegion::Create({regions_.get(), &initiators_, &live_objects_},
                              std::make_shared<const SharedMemory>(std::move(memory)), bytes, options.access);
-  }
-  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion& region, size_t offset, size_t bytes,
-                                                      Access access) override {
-    return static_cast<ShmRegion&>(region).Share(offset, bytes, access);
   }
   absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
     if (depth == 0 || depth > kCompletionQueueDepthMax) {

@@ -24,7 +24,7 @@
 ///       Attach     table, doorbells         ──▶
 ///     ──────────────────────────── then, either way ────────────────────────────
 ///       RegionRequest  rkey                 ──▶
-///                                           ◀──    RegionReply  bytes, offset, access; the memory  (or code)
+///                                           ◀──    RegionReply  bytes, access; the memory          (or code)
 ///     ───────── or, to the socket of a fabric's datagrams, one request and nothing more ─────────
 ///       DatagramJoin   datagram_id (of a group), bell  ──▶
 ///                                           ◀──    DatagramReply  slots; the group's ring   (or Refused)
@@ -56,7 +56,7 @@ enum class MessageType : uint16_t {
 };
 
 inline constexpr uint32_t kWireMagic = 0x4d41'4e73;  // "sNAM"
-inline constexpr uint16_t kWireVersion = 3;
+inline constexpr uint16_t kWireVersion = 4;
 
 struct Message {
   uint32_t magic = kWireMagic;
@@ -64,8 +64,7 @@ struct Message {
   MessageType type = MessageType::kHello;
   std::array<uint8_t, 32> proof{};  // nonce or HMAC
   ProcessId process{};
-  uint64_t bytes = 0;   // of the region
-  uint64_t offset = 0;  // of the region, in the memory that it is a part of
+  uint64_t bytes = 0;  // of the region
   uint32_t rkey = 0;
   uint32_t access = 0;  // of the region; of Welcome: of the connection
   uint32_t code = 0;    // absl::StatusCode, 0: all is well
@@ -77,7 +76,7 @@ struct Message {
   uint32_t member = 0;
   uint32_t unused = 0;
 };
-static_assert(sizeof(Message) == 240);
+static_assert(sizeof(Message) == 232);
 
 inline constexpr size_t kDescriptorsMax = 3;
 

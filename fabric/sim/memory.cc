@@ -24,24 +24,14 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SimRegion::Allocate(Network& netwo
         bytes, strerror(errno)));
   }
   const std::shared_ptr<const void> memory(data, [data, bytes](const void*) { munmap(data, bytes); });
-  return Register(
-      network, process,
-      {static_cast<std::byte*>(data), bytes, access, memory, process.regions.TakeAddresses(bytes)});
-}
-
-absl::StatusOr<std::unique_ptr<MemoryRegion>> SimRegion::Share(Network& network, size_t offset, size_t bytes,
-                                                               Access access) const {
-  return Register(network, process_, {data_ + offset, bytes, access, memory_, begin_ + offset});
-}
-
-absl::StatusOr<std::unique_ptr<MemoryRegion>> SimRegion::Register(Network& network, Process& process,
-                                                                  const Regions::View& view) {
+  const Regions::View view{static_cast<std::byte*>(data), bytes, access, memory,
+                           process.regions.TakeAddresses(bytes)};
   NAM_ASSIGN_OR_RETURN(const uint32_t key, process.regions.Register(view, network.random()));
   return std::unique_ptr<MemoryRegion>(new SimRegion(process, view, key));
 }
 
 SimRegion::SimRegion(Process& process, const Regions::View& view, uint32_t key)
-    : process_(process), memory_(view.memory), begin_(view.begin) {
+    : process_(process), memory_(view.memory) {
   data_ = view.data;
   bytes_ = view.bytes;
   access_ = view.access;

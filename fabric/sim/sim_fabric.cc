@@ -10,7 +10,6 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "fabric/request_rules.h"
-#include "fabric/share.h"
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/datagrams.h"
 #include "fabric/sim/endpoint.h"
@@ -103,15 +102,6 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SimFabric::Allocate(size_t bytes,
                                                                   const AllocateOptions& options) {
   NAM_RETURN_IF_ERROR(CheckAlive());
   return SimRegion::Allocate(network_, process_, bytes, options.access);
-}
-
-absl::StatusOr<std::unique_ptr<MemoryRegion>> SimFabric::Share(MemoryRegion& region, size_t offset,
-                                                               size_t bytes, Access access) {
-  NAM_RETURN_IF_ERROR(CheckAlive());
-  NAM_RETURN_IF_ERROR(CheckShare(region, offset, bytes, access));
-  auto* simulated = dynamic_cast<SimRegion*>(&region);
-  NAM_CHECK(simulated != nullptr, "a region of another fabric");
-  return simulated->Share(network_, offset, bytes, access);
 }
 
 absl::StatusOr<std::unique_ptr<CompletionQueue>> SimFabric::CreateCompletionQueue(uint32_t depth) {

@@ -21,8 +21,6 @@ class SimFabric final : public Fabric {
 
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
                                                          const AllocateOptions& options) override;
-  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion& region, size_t offset, size_t bytes,
-                                                      Access access) override;
   absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) override;
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options) override;
   absl::StatusOr<std::unique_ptr<QueuePair>> Connect(const std::string& address, CompletionQueue& completions,

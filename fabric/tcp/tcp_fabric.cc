@@ -9,7 +9,6 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "fabric/request_rules.h"
-#include "fabric/share.h"
 #include "fabric/tcp/completion_queue.h"
 #include "fabric/tcp/core.h"
 #include "fabric/tcp/datagram_queue_pair.h"
@@ -26,25 +25,18 @@ namespace {
 
 constexpr int kNicThreadsMax = 256;
 
-/// A key: to memory of its own, or to a part of another region's.
+/// Memory, and the key to it.
 class TcpRegion final : public MemoryRegion {
  public:
   static absl::StatusOr<std::unique_ptr<MemoryRegion>> Create(std::shared_ptr<Core> core, size_t bytes,
                                                               const AllocateOptions& options) {
     NAM_ASSIGN_OR_RETURN(Mapping mapping, Mapping::Create(bytes, options.huge_pages, options.populate));
-    std::byte* data = mapping.data();
-    return Register(std::move(core), std::move(mapping), nullptr, {data, bytes, options.access});
-  }
-  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(size_t offset, size_t bytes, Access access) {
-    NAM_RETURN_IF_ERROR(CheckShare(*this, offset, bytes, access));
-    return Register(core_, std::nullopt, this, {data_ + offset, bytes, access});
+    const Regions::View view{mapping.data(), bytes, options.access};
+    NAM_ASSIGN_OR_RETURN(const uint32_t key, core->regions().Register(view));
+    return std::unique_ptr<MemoryRegion>(new TcpRegion(std::move(core), std::move(mapping), view, key));
   }
   // Before the memory goes, with mapping_.
-  ~TcpRegion() override {
-    NAM_CHECK(parts_ == 0, "the keys to parts of a region are destroyed before it");
-    Revoke();
-    if (whole_ != nullptr) whole_->parts_.fetch_sub(1);
-  }
+  ~TcpRegion() override { Revoke(); }
   /// The NIC threads let go of the memory, so no peer can delay it. A second caller waits for the first.
   bool Revoke() override {
     std::call_once(revoked_, [this] { core_->ReleaseRegion(rkey_.value); });
@@ -52,28 +44,17 @@ class TcpRegion final : public MemoryRegion {
   }
 
  private:
-  static absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(std::shared_ptr<Core> core,
-                                                                std::optional<Mapping> mapping,
-                                                                TcpRegion* whole, const Regions::View& view) {
-    NAM_ASSIGN_OR_RETURN(const uint32_t key, core->regions().Register(view));
-    return std::unique_ptr<MemoryRegion>(
-        new TcpRegion(std::move(core), std::move(mapping), whole, view, key));
-  }
-  TcpRegion(std::shared_ptr<Core> core, std::optional<Mapping> mapping, TcpRegion* whole,
-            const Regions::View& view, uint32_t key)
-      : core_(std::move(core)), mapping_(std::move(mapping)), whole_(whole) {
+  TcpRegion(std::shared_ptr<Core> core, Mapping mapping, const Regions::View& view, uint32_t key)
+      : core_(std::move(core)), mapping_(std::move(mapping)) {
     data_ = view.data;
     bytes_ = view.bytes;
     access_ = view.access;
     rkey_ = {key};
     lkey_ = {key};
-    if (whole_ != nullptr) whole_->parts_.fetch_add(1);
   }
 
   const std::shared_ptr<Core> core_;
-  const std::optional<Mapping> mapping_;  // none: a part of whole_
-  TcpRegion* const whole_;
-  std::atomic<int> parts_ = 0;
+  const Mapping mapping_;
   std::once_flag revoked_;
 };
 
@@ -90,10 +71,6 @@ class TcpFabric final : public Fabric {
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(size_t bytes,
                                                          const AllocateOptions& options) override {
     return TcpRegion::Create(core_, bytes, options);
-  }
-  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion& region, size_t offset, size_t bytes,
-                                                      Access access) override {
-    return static_cast<TcpRegion&>(region).Share(offset, bytes, access);
   }
   absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
     return TcpCompletionQueue::Create(depth);

@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "fabric/share.h"
 #include "fabric/verbs/memlock.h"
 
 namespace nam::fabric::verbs {
@@ -36,25 +35,14 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> VerbsRegion::Allocate(std::shared_
   NAM_ASSIGN_OR_RETURN(tcp::Mapping mapping,
                        tcp::Mapping::Create(bytes, options.huge_pages, options.populate));
   std::unique_ptr<VerbsRegion> region(
-      new VerbsRegion(std::move(core), mapping.data(), bytes, options.access));
-  region->mapping_ = std::make_unique<tcp::Mapping>(std::move(mapping));
+      new VerbsRegion(std::move(core), std::move(mapping), bytes, options.access));
   NAM_RETURN_IF_ERROR(region->Register());
   return region;
 }
 
-absl::StatusOr<std::unique_ptr<MemoryRegion>> VerbsRegion::Share(std::shared_ptr<Core> core,
-                                                                 MemoryRegion& region, size_t offset,
-                                                                 size_t bytes, Access access) {
-  NAM_RETURN_IF_ERROR(CheckShare(region, offset, bytes, access));
-  NAM_RETURN_IF_ERROR(CheckMemlock(ReadMemlockState(), bytes));
-  std::unique_ptr<VerbsRegion> part(new VerbsRegion(std::move(core), region.data() + offset, bytes, access));
-  NAM_RETURN_IF_ERROR(part->Register());
-  return part;
-}
-
-VerbsRegion::VerbsRegion(std::shared_ptr<Core> core, std::byte* data, size_t bytes, Access access)
-    : core_(std::move(core)) {
-  data_ = data;
+VerbsRegion::VerbsRegion(std::shared_ptr<Core> core, tcp::Mapping mapping, size_t bytes, Access access)
+    : core_(std::move(core)), mapping_(std::move(mapping)) {
+  data_ = mapping_.data();
   bytes_ = bytes;
   access_ = access;
 }

@@ -17,24 +17,21 @@ namespace nam::fabric::verbs {
 /// What is registered has pages of its own: a forked child does not get them (ibv_fork_init), and would miss
 /// whatever else lay on them, down to the arguments of its exec.
 ///
-/// Memory that is pinned and registered with the NIC: memory of its own, or a further registration of a part
-/// of another region's, which pins the same pages once more.
+/// Memory that is pinned and registered with the NIC, once.
 class VerbsRegion final : public MemoryRegion {
  public:
   static absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(std::shared_ptr<Core> core, size_t bytes,
                                                                 const AllocateOptions& options);
-  static absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(std::shared_ptr<Core> core, MemoryRegion& region,
-                                                             size_t offset, size_t bytes, Access access);
   /// Deregisters before the memory goes.
   ~VerbsRegion() override;
   bool Revoke() override;
 
  private:
-  VerbsRegion(std::shared_ptr<Core> core, std::byte* data, size_t bytes, Access access);
+  VerbsRegion(std::shared_ptr<Core> core, tcp::Mapping mapping, size_t bytes, Access access);
   absl::Status Register();
 
   const std::shared_ptr<Core> core_;
-  std::unique_ptr<tcp::Mapping> mapping_;  // before what the NIC reaches it by
+  const tcp::Mapping mapping_;  // before what the NIC reaches it by
   std::mutex mutex_;
   bool retired_ = false;       // under mutex_
   MemoryRegionHandle handle_;  // under mutex_ once registered

@@ -36,10 +36,6 @@ class VerbsFabric final : public Fabric {
                                                          const AllocateOptions& options) override {
     return VerbsRegion::Allocate(core_, bytes, options);
   }
-  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion& region, size_t offset, size_t bytes,
-                                                      Access access) override {
-    return VerbsRegion::Share(core_, region, offset, bytes, access);
-  }
   absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
     return VerbsCompletionQueue::Create(core_, depth);
   }

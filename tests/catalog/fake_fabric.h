@@ -24,7 +24,7 @@ class FakeFabric : public Fabric {
 
   /// Regions may be made until their bytes exceed this.
   std::atomic<uint64_t> memory_bytes_max{UINT64_MAX};
-  /// As if some peer stood still in the middle of a WRITE under each key, and over each connection.
+  /// As if some peer stood still in the middle of a WRITE over each connection.
   std::atomic<bool> peers_stand_still{false};
 
   Kind kind() const override { return kind_; }
@@ -45,10 +45,6 @@ class FakeFabric : public Fabric {
   absl::StatusOr<std::unique_ptr<QueuePair>> Connect(const std::string&, CompletionQueue&,
                                                      const QueuePairOptions&, Deadline) override {
     return None();
-  }
-  absl::StatusOr<std::unique_ptr<MemoryRegion>> Share(MemoryRegion& region, size_t offset, size_t bytes,
-                                                      Access access) override {
-    return std::make_unique<Part>(region.data() + offset, bytes, access, next_key_++, peers_stand_still);
   }
   absl::StatusOr<std::unique_ptr<DatagramQueuePair>> CreateDatagramQueuePair(
       CompletionQueue&, const DatagramOptions&) override {
@@ -77,22 +73,6 @@ class FakeFabric : public Fabric {
     }
     ~Region() override { ::munmap(data_, bytes_); }
     bool Revoke() override { return true; }
-  };
-
-  class Part final : public MemoryRegion {
-   public:
-    Part(std::byte* data, size_t bytes, Access access, uint32_t key, const std::atomic<bool>& in_use)
-        : in_use_(in_use) {
-      data_ = data;
-      bytes_ = bytes;
-      access_ = access;
-      rkey_ = {key};
-      lkey_ = {key};
-    }
-    bool Revoke() override { return access_ == Access::kRead || !in_use_; }
-
-   private:
-    const std::atomic<bool>& in_use_;
   };
 
   class PassiveListener final : public Listener {

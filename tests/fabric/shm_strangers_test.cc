@@ -188,7 +188,8 @@ TEST(ShmStrangersTest, AServerWithoutTheSecretIsNotBelieved) {
       pollfd end{fd.get(), POLLIN, 0};
       poll(&end, 1, kTimeoutMs);
     });
-    EXPECT_TRUE(absl::IsUnauthenticated(client->Connect(rogue.address(), *queue, {}, Soon()).status()));
+    const absl::Status refused = client->Connect(rogue.address(), *queue, {}, Soon()).status();
+    EXPECT_TRUE(absl::IsUnauthenticated(refused)) << refused;
   }
 }
 

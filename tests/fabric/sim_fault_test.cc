@@ -103,8 +103,13 @@ TEST(SimPause, WhatAStoppedCardHadPostedArrivesLateAndIsRefusedOnceItsKeyIsGone)
   World world({});
   MemoryServer server(world, "m0");
   Client client(world, "c0", server);
-  const auto own = Take(server.fabric->Share(*server.region, 4096, 4096, Access::kAll));
-  const auto kept = Take(server.fabric->Share(*server.region, 8192, 4096, Access::kAll));
+  const auto own = Take(server.fabric->Allocate(4096, {.huge_pages = false}));
+  const auto kept = Take(server.fabric->Allocate(4096, {.huge_pages = false}));
+  const auto word_at = [](const MemoryRegion& region, size_t offset) {
+    uint64_t value;
+    std::memcpy(&value, region.data() + offset, sizeof(value));
+    return value;
+  };
   SetWord(client.local->data(), 7);
   const LocalBuffer word = client.local->Slice(0, 8);
   const ProcessId process = world.ProcessOf(*client.fabric);
@@ -127,12 +132,12 @@ TEST(SimPause, WhatAStoppedCardHadPostedArrivesLateAndIsRefusedOnceItsKeyIsGone)
   world.Pause(process, true);
   Sleep(world, kMs);
   EXPECT_TRUE(own->Revoke());
-  EXPECT_EQ(server.Word(8200), 7u) << "those before it had left";
-  EXPECT_EQ(server.Word(8192), 0u) << "it has not left";
+  EXPECT_EQ(word_at(*kept, 8), 7u) << "those before it had left";
+  EXPECT_EQ(word_at(*kept, 0), 0u) << "it has not left";
   world.Resume(process);
   thread.reset();
-  EXPECT_EQ(server.Word(4096), 0u);
-  EXPECT_EQ(server.Word(8192), 7u);
+  EXPECT_EQ(word_at(*own, 0), 0u);
+  EXPECT_EQ(word_at(*kept, 0), 7u);
 }
 
 /// Every member lives, and all have the same key.
@@ -474,7 +479,7 @@ TEST(SimInPlace, AKeyThatIsRevokedInTheMiddleOfAWriteEndsIt) {
     World world({.seed = seed, .faults = plan, .in_place = true});
     MemoryServer server(world, "m0");
     Client client(world, "c0", server);
-    const auto own = Take(server.fabric->Share(*server.region, 0, 4096, Access::kAll));
+    const auto own = Take(server.fabric->Allocate(4096, {.huge_pages = false}));
     CompletionStatus status = CompletionStatus::kOk;
     auto writer = client.fabric->StartThread("writer", [&] {
       std::array<std::byte, 256> bytes;
@@ -484,9 +489,9 @@ TEST(SimInPlace, AKeyThatIsRevokedInTheMiddleOfAWriteEndsIt) {
     });
     Sleep(world, static_cast<int64_t>(200 * seed));
     EXPECT_TRUE(own->Revoke());
-    const std::vector<std::byte> frozen(server.region->data(), server.region->data() + 256);
+    const std::vector<std::byte> frozen(own->data(), own->data() + 256);
     writer.reset();
-    EXPECT_TRUE(std::equal(frozen.begin(), frozen.end(), server.region->data())) << "changed after the fence";
+    EXPECT_TRUE(std::equal(frozen.begin(), frozen.end(), own->data())) << "changed after the fence";
     const auto ones = std::count(frozen.begin(), frozen.end(), std::byte{1});
     EXPECT_EQ(status, ones < 256 ? CompletionStatus::kRemoteAccessError : CompletionStatus::kOk);
     ended_between += ones > 0 && ones < 256;

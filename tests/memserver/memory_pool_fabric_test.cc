@@ -37,8 +37,8 @@ class MemoryPoolFabricTest : public testing::TestWithParam<fabric::Kind> {
     EXPECT_EQ(completions_->Wait({&completion, 1}, soon), 1u);
     return completion.status;
   }
-  /// The address of an offset in the pool's address space, for READs.
-  fabric::RemoteAddress Readable(uint64_t offset) {
+  /// The address of an offset in the pool's address space.
+  fabric::RemoteAddress At(uint64_t offset) {
     const auto regions = pool_->Regions();
     const auto region = std::find_if(regions.begin(), regions.end(), [&](const MemoryPool::Region& r) {
       return offset >= r.offset && offset - r.offset < r.bytes;
@@ -57,30 +57,23 @@ class MemoryPoolFabricTest : public testing::TestWithParam<fabric::Kind> {
   std::unique_ptr<fabric::CompletionQueue> completions_ = Take(client_->CreateCompletionQueue(1024));
 };
 
-TEST_P(MemoryPoolFabricTest, WhoHasTheKeyWritesUntilTheAllocationIsOver) {
-  constexpr auto kOk = fabric::CompletionStatus::kOk, kRefused = fabric::CompletionStatus::kRemoteAccessError;
-  const auto grants = Take(pool_->Allocate(AllocationId(1), kRegionBytes));
-  ASSERT_FALSE(grants.empty());
-  const auto& [extent, rkey] = grants[0];
-  const fabric::RemoteAddress readable = Readable(extent.offset + 8);
+TEST_P(MemoryPoolFabricTest, ARegionsKeyIsGoodForAllOfIt) {
+  constexpr auto kOk = fabric::CompletionStatus::kOk;
+  constexpr MemberId kMember(1);
+  const auto extents = Take(pool_->Allocate(AllocationId(1), kRegionBytes, kMember));
+  ASSERT_FALSE(extents.empty());
+  const fabric::RemoteAddress at = At(extents[0].offset + 8);
   std::fill_n(local_->data(), 8, std::byte{7});
-  EXPECT_EQ(Run(fabric::Opcode::kWrite, {rkey, 8}), kOk);
-  EXPECT_EQ(Run(fabric::Opcode::kWrite, readable), kRefused);
-  EXPECT_EQ(Run(fabric::Opcode::kFetchAdd, readable), kRefused);
-  EXPECT_EQ(Run(fabric::Opcode::kFetchAdd, {rkey, extent.bytes}), kRefused) << "the next extent's";
+  EXPECT_EQ(Run(fabric::Opcode::kWrite, at), kOk);
   std::fill_n(local_->data(), 8, std::byte{0});
-  EXPECT_EQ(Run(fabric::Opcode::kRead, readable), kOk);
+  EXPECT_EQ(Run(fabric::Opcode::kRead, at), kOk);
   EXPECT_EQ(local_->data()[0], std::byte{7});
-
-  EXPECT_EQ(pool_->Release(AllocationId(1)).draining_bytes, 0u);
-  EXPECT_EQ(Run(fabric::Opcode::kWrite, {rkey, 8}), kRefused);
-  const auto next = Take(pool_->Allocate(AllocationId(2), kRegionBytes));
-  ASSERT_EQ(next.size(), grants.size());
-  EXPECT_EQ(next[0].extent, extent) << "the same memory";
-  EXPECT_EQ(Run(fabric::Opcode::kWrite, {rkey, 8}), kRefused);
-  EXPECT_EQ(Run(fabric::Opcode::kRead, readable), kOk) << "regions stay";
+  pool_->Close(AllocationId(1), /*attempt=*/0, kMember);
+  EXPECT_EQ(pool_->Release(AllocationId(1)).leaving_bytes, 0u);
+  const auto next = Take(pool_->Allocate(AllocationId(2), kRegionBytes, kMember));
+  ASSERT_EQ(next, extents) << "the same memory";
+  EXPECT_EQ(Run(fabric::Opcode::kRead, at), kOk) << "regions stay";
   EXPECT_EQ(local_->data()[0], std::byte{0});
-  EXPECT_EQ(Run(fabric::Opcode::kCompareAndSwap, {next[0].rkey, 8}), kOk);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, MemoryPoolFabricTest,

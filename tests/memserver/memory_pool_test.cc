@@ -23,29 +23,22 @@ constexpr uint64_t kRegionBytes = 64 * kKiB;
 // Keeps what keys name, to look at memory as the fabric's peers would.
 class RecordingFabric final : public fabric::FakeFabric {
  public:
-  struct Shared {
-    std::byte* data = nullptr;
-    size_t bytes = 0;
-    fabric::Access access = fabric::Access::kNone;
-  };
-  std::map<uint32_t, Shared> shared;  // by rkey
-  std::set<fabric::Access> rights_of_regions;
+  std::map<uint32_t, std::byte*> regions;  // by rkey
+  std::set<fabric::Access> rights;
+  int regions_left = 1'000'000;
 
   absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> Allocate(
       size_t bytes, const fabric::AllocateOptions& options) override {
-    rights_of_regions.insert(options.access);
-    return FakeFabric::Allocate(bytes, options);
+    if (regions_left == 0) return absl::ResourceExhaustedError("no more keys");
+    --regions_left;
+    rights.insert(options.access);
+    auto region = FakeFabric::Allocate(bytes, options);
+    if (region.ok()) regions[(*region)->rkey().value] = (*region)->data();
+    return region;
   }
-  absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> Share(fabric::MemoryRegion& region, size_t offset,
-                                                              size_t bytes, fabric::Access access) override {
-    if (shares_left == 0) return absl::ResourceExhaustedError("no more keys");
-    --shares_left;
-    auto part = FakeFabric::Share(region, offset, bytes, access);
-    if (part.ok()) shared[(*part)->rkey().value] = {(*part)->data(), bytes, access};
-    return part;
-  }
-  int shares_left = 1'000'000;
 };
+
+constexpr MemberId kMember(7), kOther(8);
 
 class MemoryPoolTest : public testing::Test {
  protected:
@@ -57,40 +50,108 @@ class MemoryPoolTest : public testing::Test {
   std::byte* At(uint64_t offset) {
     for (const MemoryPool::Region& listed : pool_->Regions()) {
       if (offset < listed.offset || offset >= listed.offset + listed.bytes) continue;
-      const auto region = fabric_.shared.find(listed.rkey.value);
-      if (region != fabric_.shared.end()) return region->second.data + (offset - listed.offset);
+      const auto region = fabric_.regions.find(listed.rkey.value);
+      if (region != fabric_.regions.end()) return region->second + (offset - listed.offset);
     }
     ADD_FAILURE() << "no region at " << offset;
     return nullptr;
+  }
+
+  /// For a member that has done with it at once.
+  absl::StatusOr<std::vector<Extent>> Allocate(AllocationId allocation, uint64_t bytes,
+                                               MemoryPool::Pieces pieces = MemoryPool::Pieces::kAny,
+                                               MemoryPool::Use use = MemoryPool::Use::kData,
+                                               uint64_t attempt = 0) {
+    auto extents = pool_->Allocate(allocation, bytes, kMember, pieces, use, attempt);
+    pool_->Close(allocation, attempt, kMember);
+    return extents;
   }
 
   RecordingFabric fabric_;
   std::unique_ptr<MemoryPool> pool_;
 };
 
-TEST_F(MemoryPoolTest, AnExtentHasOneKey) {
+TEST_F(MemoryPoolTest, ARegionHasOneKeyForEverything) {
+  Create(4 * kRegionBytes);
+  ASSERT_TRUE(Allocate(AllocationId(1), kKiB).ok());
+  ASSERT_TRUE(Allocate(AllocationId(2), kKiB).ok());
+  EXPECT_EQ(fabric_.regions.size(), 1u);
+  EXPECT_EQ(fabric_.rights, std::set{fabric::Access::kAll});
+}
+
+TEST_F(MemoryPoolTest, MemoryThatAMemberHasOpenIsNotHandedOutAgain) {
   Create(2 * kRegionBytes);
-  const auto first = pool_->Allocate(AllocationId(1), kKiB), second = pool_->Allocate(AllocationId(1), kKiB);
-  ASSERT_TRUE(first.ok() && second.ok());
-  const auto opened = pool_->Open(AllocationId(1));
-  ASSERT_TRUE(opened.ok());
-  ASSERT_EQ(opened->size(), 2u);
-  EXPECT_EQ((*opened)[0].rkey, (*first)[0].rkey);
-  EXPECT_EQ((*opened)[1].rkey, (*second)[0].rkey);
-  EXPECT_FALSE((*opened)[0].rkey == (*opened)[1].rkey);
-  EXPECT_TRUE(absl::IsNotFound(pool_->Open(AllocationId(2)).status()));
+  const uint64_t whole = pool_->capacity_bytes();
+  ASSERT_TRUE(pool_->Allocate(AllocationId(1), whole, kMember).ok());
+  ASSERT_EQ(pool_->Open(AllocationId(1), kOther)->size(), 2u);
+  EXPECT_EQ(pool_->Openers(), (std::vector{kMember, kOther}));
+  for (int i = 0; i < 2; ++i) {
+    const MemoryPool::Released released = pool_->Release(AllocationId(1));
+    EXPECT_EQ(released.freed_bytes, 0u);
+    EXPECT_EQ(released.leaving_bytes, whole);
+  }
+  const auto refused = [&] { return Allocate(AllocationId(2), kKiB).status().code(); };
+  EXPECT_EQ(refused(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(pool_->WillHave(kKiB, MemoryPool::Use::kData));
+  EXPECT_FALSE(pool_->WillHave(kKiB, MemoryPool::Use::kScratch));
+  EXPECT_FALSE(pool_->WillHave(whole + 1, MemoryPool::Use::kData));
+  EXPECT_EQ(pool_->used_bytes(), whole);
+  EXPECT_EQ(pool_->leaving_bytes(), whole);
+  EXPECT_EQ(pool_->Held(), std::vector<AllocationId>{AllocationId(1)}) << "so that renewals come back to it";
+  EXPECT_TRUE(absl::IsNotFound(pool_->Open(AllocationId(1), kMember).status()))
+      << "nobody opens what is over";
+
+  pool_->Close(AllocationId(1), /*attempt=*/0, kMember);
+  EXPECT_EQ(refused(), absl::StatusCode::kResourceExhausted) << "the other has not closed it";
+  pool_->Close(AllocationId(1), /*attempt=*/9, kOther);
+  EXPECT_EQ(refused(), absl::StatusCode::kResourceExhausted) << "what it has of an attempt is something else";
+  pool_->Close(AllocationId(1), /*attempt=*/0, kOther);
+  EXPECT_EQ(pool_->used_bytes(), 0u);
+  EXPECT_FALSE(pool_->WillHave(kKiB, MemoryPool::Use::kData));
+  EXPECT_TRUE(Allocate(AllocationId(2), kKiB).ok());
+  EXPECT_TRUE(pool_->Openers().empty());
+}
+
+TEST_F(MemoryPoolTest, AFencedMemberHasClosedEverything) {
+  Create(2 * kRegionBytes, 32 * kKiB);
+  ASSERT_TRUE(pool_->Allocate(AllocationId(1), 8 * kKiB, kMember).ok());
+  ASSERT_TRUE(pool_->Open(AllocationId(1), kOther).ok());
+  using Pieces = MemoryPool::Pieces;
+  using Use = MemoryPool::Use;
+  ASSERT_TRUE(pool_->Allocate(AllocationId(2), 8 * kKiB, kMember, Pieces::kOne, Use::kScratch, 5).ok());
+  EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(2), 5).leaving_bytes, 8 * kKiB);
   pool_->Release(AllocationId(1));
-  EXPECT_TRUE(absl::IsNotFound(pool_->Open(AllocationId(1)).status()));
+  pool_->Fenced(kMember);
+  EXPECT_EQ(pool_->scratch_used_bytes(), 0u);
+  EXPECT_EQ(pool_->used_bytes(), 8 * kKiB) << "the other lives";
+  pool_->Fenced(kOther);
+  EXPECT_EQ(pool_->used_bytes(), 0u);
+}
+
+TEST_F(MemoryPoolTest, WhatIsClosedBeforeItIsOverIsFreeAtOnce) {
+  Create(2 * kRegionBytes);
+  ASSERT_TRUE(pool_->Allocate(AllocationId(1), 8 * kKiB, kMember).ok());
+  pool_->Close(AllocationId(1), /*attempt=*/0, kMember);
+  EXPECT_EQ(pool_->used_bytes(), 8 * kKiB) << "it is a table";
+  EXPECT_EQ(pool_->Release(AllocationId(1)).freed_bytes, 8 * kKiB);
+}
+
+TEST_F(MemoryPoolTest, AnAllocationThatIsOverGetsNothingMore) {
+  Create(4 * kRegionBytes);
+  ASSERT_TRUE(pool_->Allocate(AllocationId(1), kKiB, kMember).ok());
+  pool_->Release(AllocationId(1));
+  EXPECT_EQ(Allocate(AllocationId(1), kKiB).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(pool_->used_bytes(), 0u) << "it has closed what it had, and what was refused is free again";
 }
 
 TEST_F(MemoryPoolTest, RegionsAreMadeWhenNeededAndKept) {
   Create(4 * kRegionBytes);
   EXPECT_TRUE(pool_->Regions().empty());
-  ASSERT_TRUE(pool_->Allocate(AllocationId(1), kKiB).ok());
+  ASSERT_TRUE(Allocate(AllocationId(1), kKiB).ok());
   EXPECT_EQ(pool_->Regions().size(), 1u);
-  const auto large = pool_->Allocate(AllocationId(2), 2 * kRegionBytes + kKiB);
+  const auto large = Allocate(AllocationId(2), 2 * kRegionBytes + kKiB);
   ASSERT_TRUE(large.ok());
-  for (const auto& [extent, rkey] : *large) {
+  for (const Extent& extent : *large) {
     EXPECT_EQ(extent.offset / kRegionBytes, (extent.offset + extent.bytes - 1) / kRegionBytes);
   }
   const auto regions = pool_->Regions();
@@ -105,8 +166,8 @@ TEST_F(MemoryPoolTest, RegionsAreMadeWhenNeededAndKept) {
 
 TEST_F(MemoryPoolTest, ExhaustionSaysWhatIsNeededAndFree) {
   Create(2 * kRegionBytes);
-  ASSERT_TRUE(pool_->Allocate(AllocationId(1), 100 * kKiB).ok());
-  const auto refused = pool_->Allocate(AllocationId(2), 30 * kKiB);
+  ASSERT_TRUE(Allocate(AllocationId(1), 100 * kKiB).ok());
+  const auto refused = Allocate(AllocationId(2), 30 * kKiB);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(std::string(refused.status().message()),
             "out of memory: 30.0 KiB are needed, 24.0 KiB of 124.0 KiB are free; drop tables or add memory "
@@ -114,14 +175,14 @@ TEST_F(MemoryPoolTest, ExhaustionSaysWhatIsNeededAndFree) {
   EXPECT_EQ(refused.status().GetPayload(kExhaustedPayload), "memory");  // what SQL makes 53200 of
   EXPECT_EQ(pool_->used_bytes(), 100 * kKiB);
   EXPECT_EQ(pool_->Held(), std::vector<AllocationId>{AllocationId(1)});
-  EXPECT_TRUE(pool_->Allocate(AllocationId(2), 24 * kKiB).ok());
+  EXPECT_TRUE(Allocate(AllocationId(2), 24 * kKiB).ok());
 }
 
 TEST_F(MemoryPoolTest, WhatIsNeededAndWhatIsFreeNeverReadAlike) {
   constexpr uint64_t kBytes = 64 * 1'024 * kKiB;
   Create(kBytes);
   EXPECT_EQ(
-      std::string(pool_->Allocate(AllocationId(1), kBytes).status().message()),
+      std::string(Allocate(AllocationId(1), kBytes).status().message()),
       "out of memory: 67108864 bytes are needed, 67104768 bytes of 64.0 MiB are free; drop tables or add "
       "memory servers");
 }
@@ -129,7 +190,7 @@ TEST_F(MemoryPoolTest, WhatIsNeededAndWhatIsFreeNeverReadAlike) {
 TEST_F(MemoryPoolTest, WithoutOnePieceTheLargestIsTold) {
   Create(2 * kRegionBytes);
   const auto one_piece = [&] {
-    return pool_->Allocate(AllocationId(1), 40 * kKiB, MemoryPool::Pieces::kOne).status();
+    return Allocate(AllocationId(1), 40 * kKiB, MemoryPool::Pieces::kOne).status();
   };
   ASSERT_TRUE(one_piece().ok());
   ASSERT_TRUE(one_piece().ok());
@@ -142,7 +203,7 @@ TEST_F(MemoryPoolTest, WithoutOnePieceTheLargestIsTold) {
 TEST_F(MemoryPoolTest, ScratchMemoryAndTheRestTakeNothingOfEachOther) {
   Create(2 * kRegionBytes, 32 * kKiB);
   const auto allocate = [&](uint64_t allocation, uint64_t kib, MemoryPool::Use use) {
-    return pool_->Allocate(AllocationId(allocation), kib * kKiB, MemoryPool::Pieces::kAny, use).status();
+    return Allocate(AllocationId(allocation), kib * kKiB, MemoryPool::Pieces::kAny, use).status();
   };
   using Use = MemoryPool::Use;
   EXPECT_EQ(std::string(allocate(1, 36, Use::kScratch).message()),
@@ -171,25 +232,24 @@ TEST_F(MemoryPoolTest, ScratchMemoryAndTheRestTakeNothingOfEachOther) {
 
 TEST_F(MemoryPoolTest, ScratchMemoryThatIsNotGivenCountsNowhere) {
   Create(2 * kRegionBytes, 32 * kKiB);
-  fabric_.shares_left = 0;
+  fabric_.regions_left = 0;
   const auto scratch = [&] {
-    return pool_->Allocate(AllocationId(1), 32 * kKiB, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch);
+    return Allocate(AllocationId(1), 32 * kKiB, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch);
   };
   EXPECT_FALSE(scratch().ok());
   EXPECT_EQ(pool_->scratch_used_bytes(), 0u);
   EXPECT_EQ(pool_->scratch_highest_bytes(), 0u);
-  fabric_.shares_left = 100;
+  fabric_.regions_left = 100;
   EXPECT_TRUE(scratch().ok());
 }
 
 TEST_F(MemoryPoolTest, AnAttemptsScratchMemoryComesBackAlone) {
   Create(2 * kRegionBytes, 32 * kKiB);
   const auto slab = [&](uint64_t attempt) {
-    return pool_
-        ->Allocate(AllocationId(1), 8 * kKiB, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch, attempt)
+    return Allocate(AllocationId(1), 8 * kKiB, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch, attempt)
         .status();
   };
-  ASSERT_TRUE(pool_->Allocate(AllocationId(1), 4 * kKiB).ok()) << "no scratch memory, of no attempt";
+  ASSERT_TRUE(Allocate(AllocationId(1), 4 * kKiB).ok()) << "no scratch memory, of no attempt";
   ASSERT_TRUE(slab(7).ok());
   ASSERT_TRUE(slab(7).ok());
   ASSERT_TRUE(slab(8).ok());
@@ -197,10 +257,7 @@ TEST_F(MemoryPoolTest, AnAttemptsScratchMemoryComesBackAlone) {
   EXPECT_EQ(slab(9).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 0).freed_bytes, 0u) << "of nobody's";
 
-  fabric_.peers_stand_still = true;
-  EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 7).draining_bytes, 16 * kKiB);
-  EXPECT_EQ(slab(9).code(), absl::StatusCode::kResourceExhausted) << "a peer may still write there";
-  fabric_.peers_stand_still = false;
+  EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 7).freed_bytes, 16 * kKiB);
   EXPECT_TRUE(slab(9).ok());
   EXPECT_EQ(pool_->scratch_used_bytes(), 24 * kKiB);
   EXPECT_EQ(slab(7).code(), absl::StatusCode::kFailedPrecondition) << "nobody waits for it";
@@ -219,40 +276,39 @@ TEST_F(MemoryPoolTest, AnAttemptsScratchMemoryComesBackAlone) {
 TEST_F(MemoryPoolTest, BytesAreZeroAfterTheyWereScratchMemory) {
   Create(2 * kRegionBytes, 40 * kKiB);
   const auto scratch =
-      pool_->Allocate(AllocationId(1), 40 * kKiB, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch);
+      Allocate(AllocationId(1), 40 * kKiB, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch);
   ASSERT_TRUE(scratch.ok());
-  const uint64_t offset = (*scratch)[0].extent.offset;
+  const uint64_t offset = (*scratch)[0].offset;
   std::memset(At(offset), 0xAB, 40 * kKiB);
   pool_->Release(AllocationId(1));
-  ASSERT_TRUE(
-      pool_->Allocate(AllocationId(2), 40 * kKiB, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch).ok());
+  ASSERT_TRUE(Allocate(AllocationId(2), 40 * kKiB, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch).ok());
   EXPECT_EQ(*At(offset), std::byte{0xAB}) << "scratch memory is not zeroed";
   pool_->Release(AllocationId(2));
-  const auto data = pool_->Allocate(AllocationId(3), 40 * kKiB);
+  const auto data = Allocate(AllocationId(3), 40 * kKiB);
   ASSERT_TRUE(data.ok());
-  ASSERT_EQ((*data)[0].extent.offset, offset) << "the same place";
+  ASSERT_EQ((*data)[0].offset, offset) << "the same place";
   EXPECT_TRUE(std::all_of(At(offset), At(offset) + 40 * kKiB, [](std::byte b) { return b == std::byte{0}; }));
 }
 
 TEST_F(MemoryPoolTest, AFabricThatHasNoMoreGivesNothingAway) {
   Create(4 * kRegionBytes);
   fabric_.memory_bytes_max = 2 * kRegionBytes;
-  const absl::Status refused = pool_->Allocate(AllocationId(1), 3 * kRegionBytes).status();
+  const absl::Status refused = Allocate(AllocationId(1), 3 * kRegionBytes).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(refused.GetPayload(kExhaustedPayload), "memory");
   EXPECT_EQ(pool_->used_bytes(), 0u);
   EXPECT_TRUE(pool_->Held().empty());
-  EXPECT_TRUE(pool_->Allocate(AllocationId(1), kRegionBytes).ok());
+  EXPECT_TRUE(Allocate(AllocationId(1), kRegionBytes).ok());
   fabric_.memory_bytes_max = UINT64_MAX;
-  EXPECT_TRUE(pool_->Allocate(AllocationId(1), 2 * kRegionBytes).ok());
+  EXPECT_TRUE(Allocate(AllocationId(1), 2 * kRegionBytes).ok());
 }
 
 TEST_F(MemoryPoolTest, BytesAreZeroWhenHandedOutAgain) {
   Create(2 * kRegionBytes);
   for (uint64_t round = 1; round <= 3; ++round) {
-    const auto extents = pool_->Allocate(AllocationId(round), (30 * round) * kKiB);
+    const auto extents = Allocate(AllocationId(round), (30 * round) * kKiB);
     ASSERT_TRUE(extents.ok());
-    for (const auto& [extent, rkey] : *extents) {
+    for (const Extent& extent : *extents) {
       const std::byte* begin = At(extent.offset);
       EXPECT_TRUE(std::all_of(begin, begin + extent.bytes, [](std::byte b) { return b == std::byte{0}; }));
       std::memset(At(extent.offset), 0xAB, extent.bytes);
@@ -266,11 +322,11 @@ TEST_F(MemoryPoolTest, BytesAreZeroAlsoBehindAShorterAllocation) {
   Create(2 * kRegionBytes);
   uint64_t round = 0;
   for (const uint64_t kib : {60, 8, 40}) {
-    const auto extents = pool_->Allocate(AllocationId(++round), kib * kKiB);
+    const auto extents = Allocate(AllocationId(++round), kib * kKiB);
     ASSERT_TRUE(extents.ok());
     ASSERT_EQ(extents->size(), 1u);
-    ASSERT_EQ((*extents)[0].extent.offset, 4 * kKiB) << "the same place";
-    std::byte* begin = At((*extents)[0].extent.offset);
+    ASSERT_EQ((*extents)[0].offset, 4 * kKiB) << "the same place";
+    std::byte* begin = At((*extents)[0].offset);
     EXPECT_TRUE(std::all_of(begin, begin + kib * kKiB, [](std::byte b) { return b == std::byte{0}; })) << kib;
     std::memset(begin, 0xAB, kib * kKiB);
     pool_->Release(AllocationId(round));
@@ -279,86 +335,17 @@ TEST_F(MemoryPoolTest, BytesAreZeroAlsoBehindAShorterAllocation) {
 
 TEST_F(MemoryPoolTest, AnAllocationGrowsAndIsReleasedWhole) {
   Create(4 * kRegionBytes);
-  ASSERT_TRUE(pool_->Allocate(AllocationId(7), 10 * kKiB).ok());
-  ASSERT_TRUE(pool_->Allocate(AllocationId(7), 100 * kKiB).ok());
+  ASSERT_TRUE(Allocate(AllocationId(7), 10 * kKiB).ok());
+  ASSERT_TRUE(Allocate(AllocationId(7), 100 * kKiB).ok());
   EXPECT_EQ(pool_->Release(AllocationId(7)).freed_bytes, 112 * kKiB);
   EXPECT_EQ(pool_->used_bytes(), 0u);
 }
 
-TEST_F(MemoryPoolTest, RegionsAreForReadingAndEachExtentHasAKeyForEverything) {
-  Create(4 * kRegionBytes);
-  const auto grants = pool_->Allocate(AllocationId(1), 2 * kRegionBytes);
-  ASSERT_TRUE(grants.ok());
-  ASSERT_GT(grants->size(), 1u);
-  EXPECT_EQ(fabric_.rights_of_regions, std::set{fabric::Access::kNone});
-  for (const MemoryPool::Region& region : pool_->Regions()) {
-    EXPECT_EQ(fabric_.shared[region.rkey.value].access, fabric::Access::kRead);
-    EXPECT_EQ(fabric_.shared[region.rkey.value].bytes, kRegionBytes);
-  }
-  for (const auto& [extent, rkey] : *grants) {
-    const RecordingFabric::Shared& part = fabric_.shared[rkey.value];
-    EXPECT_EQ(part.access, fabric::Access::kAll);
-    EXPECT_EQ(part.data, At(extent.offset));
-    EXPECT_EQ(part.bytes, extent.bytes);
-  }
-}
-
-TEST_F(MemoryPoolTest, MemoryThatAPeerMayStillWriteToDrains) {
-  Create(2 * kRegionBytes);
-  const uint64_t whole = pool_->capacity_bytes();
-  ASSERT_TRUE(pool_->Allocate(AllocationId(1), whole).ok());
-  fabric_.peers_stand_still = true;
-  for (int i = 0; i < 2; ++i) {
-    const MemoryPool::Released released = pool_->Release(AllocationId(1));
-    EXPECT_EQ(released.freed_bytes, 0u);
-    EXPECT_EQ(released.draining_bytes, whole);
-  }
-  EXPECT_EQ(pool_->used_bytes(), whole);
-  EXPECT_EQ(pool_->Held(), std::vector<AllocationId>{AllocationId(1)}) << "so that renewals come back to it";
-  EXPECT_EQ(pool_->Allocate(AllocationId(2), kKiB).status().code(), absl::StatusCode::kResourceExhausted);
-  fabric_.peers_stand_still = false;
-  EXPECT_EQ(pool_->Release(AllocationId(1)).freed_bytes, whole);
-  EXPECT_EQ(pool_->used_bytes(), 0u);
-  EXPECT_TRUE(pool_->Held().empty());
-}
-
-TEST_F(MemoryPoolTest, TheNextAllocateTriesDrainingMemoryAgain) {
-  Create(2 * kRegionBytes);
-  ASSERT_TRUE(pool_->Allocate(AllocationId(1), pool_->capacity_bytes()).ok());
-  fabric_.peers_stand_still = true;
-  EXPECT_GT(pool_->Release(AllocationId(1)).draining_bytes, 0u);
-  fabric_.peers_stand_still = false;
-  EXPECT_TRUE(pool_->Allocate(AllocationId(2), pool_->capacity_bytes()).ok());
-  EXPECT_EQ(pool_->Held(), std::vector<AllocationId>{AllocationId(2)});
-}
-
-TEST_F(MemoryPoolTest, AnAllocationThatIsOverGetsNothingMore) {
-  Create(4 * kRegionBytes);
-  ASSERT_TRUE(pool_->Allocate(AllocationId(1), kKiB).ok());
-  fabric_.peers_stand_still = true;
-  pool_->Release(AllocationId(1));
-  EXPECT_EQ(pool_->Allocate(AllocationId(1), kKiB).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(pool_->used_bytes(), 4 * kKiB) << "what was refused is free again";
-  fabric_.peers_stand_still = false;
-}
-
-TEST_F(MemoryPoolTest, AFabricWithoutKeysLeftGivesNothingAway) {
-  Create(4 * kRegionBytes);
-  fabric_.shares_left = 3;  // of two regions, and of one extent
-  EXPECT_EQ(pool_->Allocate(AllocationId(1), kRegionBytes + kRegionBytes / 2).status().code(),
-            absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(pool_->used_bytes(), 0u);
-  EXPECT_TRUE(pool_->Held().empty());
-  fabric_.shares_left = 1;
-  EXPECT_TRUE(pool_->Allocate(AllocationId(1), kKiB).ok());
-}
-
 TEST_F(MemoryPoolTest, BadRequestsAndOptionsAreRefused) {
   Create(2 * kRegionBytes);
-  EXPECT_EQ(pool_->Allocate(AllocationId(0), 1).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(pool_->Allocate(AllocationId(1), 0).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(pool_->Allocate(AllocationId(1), UINT64_MAX).status().code(),
-            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Allocate(AllocationId(0), 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Allocate(AllocationId(1), 0).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Allocate(AllocationId(1), UINT64_MAX).status().code(), absl::StatusCode::kResourceExhausted);
   const auto refused = [&](uint64_t memory, uint64_t region) {
     return MemoryPool::Create(fabric_, {memory, region}).status().code() ==
            absl::StatusCode::kInvalidArgument;
@@ -383,7 +370,7 @@ TEST_F(MemoryPoolTest, ThreadsNeverShareBytes) {
     threads.emplace_back([this, t] {
       for (uint64_t i = 1; i <= 50; ++i) {
         const AllocationId id(t * 1'000 + i);
-        const auto extents = pool_->Allocate(id, (i % 7 + 1) * 5 * kKiB);
+        const auto extents = Allocate(id, (i % 7 + 1) * 5 * kKiB);
         if (extents.ok() && i % 3 != 0) {
           EXPECT_GT(pool_->Release(id).freed_bytes, 0u);
         }

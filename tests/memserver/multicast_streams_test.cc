@@ -19,11 +19,11 @@ class MulticastStreamsTest : public testing::Test {
   void SetUp() override {
     fabric_ = *fabric::Open({.kind = fabric::Kind::kTcp, .secret = "s"});
     pool_ = *MemoryPool::Create(*fabric_, {1u << 20, 256u << 10, /*huge_pages=*/false});
-    grants_ = *pool_->Allocate(AllocationId(1), 64u << 10);
+    extents_ = *pool_->Allocate(AllocationId(1), 64u << 10, MemberId(1));
     streams_ = std::make_unique<MulticastStreams>(*fabric_, *pool_);
   }
   uint64_t Block(uint64_t offset) const {
-    return storage::RemotePtr<void>(kSelf, grants_[0].extent.offset + offset).raw();
+    return storage::RemotePtr<void>(kSelf, extents_[0].offset + offset).raw();
   }
   proto::StartMulticastRequest Request(uint32_t group, const std::vector<uint64_t>& blocks,
                                        uint32_t block_bytes = 2048) {
@@ -43,7 +43,7 @@ class MulticastStreamsTest : public testing::Test {
 
   std::unique_ptr<fabric::Fabric> fabric_;
   std::unique_ptr<MemoryPool> pool_;
-  std::vector<MemoryPool::Grant> grants_;
+  std::vector<Extent> extents_;
   std::unique_ptr<MulticastStreams> streams_;
 };
 

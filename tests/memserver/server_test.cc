@@ -4,6 +4,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,6 +26,7 @@ namespace nam::memserver {
 namespace {
 
 constexpr char kSecret[] = "correct horse battery staple";
+const std::atomic<bool> kGoesOn = false;
 constexpr uint64_t kMiB = 1 << 20;
 
 /// gRPC, but something happens between a memory server's answer to ListRegions and its arrival.
@@ -110,8 +112,11 @@ class MemoryServerTest : public testing::Test {
   static std::string Message(const absl::Status& status) { return std::string(status.message()); }
   // Asks until renewals have freed the memory: each question is a whole call, bounded by a deadline.
   static bool BecomesFree(catalog::Attachment& attachment, MemoryServerId server) {
+    return BecomesUsed(attachment, server, 0);
+  }
+  static bool BecomesUsed(catalog::Attachment& attachment, MemoryServerId server, uint64_t bytes) {
     const Deadline deadline = RealClock().After(20'000'000);
-    while (attachment.MemoryUsage(server)->used_bytes() != 0) {
+    while (attachment.MemoryUsage(server)->used_bytes() != bytes) {
       if (RealClock().Passed(deadline)) return false;
     }
     return true;
@@ -199,12 +204,12 @@ TEST_F(MemoryServerTest, AllocatesAndListsRegions) {
   EXPECT_EQ((*regions)->fabric_address, memory->fabric_address());
   EXPECT_EQ((*regions)->name,
             "memory server " + std::to_string(memory->id().value()) + " (" + memory->control_address() + ")");
-  for (const proto::Extent& extent : *extents) {
-    EXPECT_GE(extent.offset(), 4'096u);
+  for (const catalog::GrantedExtent& extent : *extents) {
+    EXPECT_GE(extent.offset, 4'096u);
     bool inside = false;
     for (const auto& region : (*regions)->regions) {
-      inside |= extent.offset() >= region.offset &&
-                extent.offset() + extent.bytes() <= region.offset + region.bytes;
+      inside |=
+          extent.offset >= region.offset && extent.offset + extent.bytes <= region.offset + region.bytes;
     }
     EXPECT_TRUE(inside);
   }
@@ -223,8 +228,10 @@ TEST_F(MemoryServerTest, TellsOfItsScratchMemory) {
   const auto attachment = Attach();
   const auto load = attachment->catalog().BeginLoad(attachment->member(), "date", false);
   for (const uint64_t attempt : {1, 2})
-    ASSERT_TRUE(attachment->AllocateScratch(memory->id(), *load, attempt, kMiB / 2).ok());
+    ASSERT_TRUE(attachment->AllocateScratch(memory->id(), *load, attempt, kMiB / 2, kGoesOn).ok());
   ASSERT_TRUE(attachment->ReleaseScratch(memory->id(), *load, 1).ok());
+  attachment->CloseScratch(*load, 1);
+  EXPECT_TRUE(BecomesUsed(*attachment, memory->id(), kMiB / 2));
   const auto usage = attachment->MemoryUsage(memory->id());
   ASSERT_TRUE(usage.ok()) << usage.status();
   EXPECT_EQ(usage->scratch_used_bytes(), kMiB / 2);
@@ -280,8 +287,8 @@ TEST_F(MemoryServerTest, MemoryIsFreedOnlyWhenItsAllocationIsOver) {
   EXPECT_EQ(attachment->Release(memory->id(), *first).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(memory->used_bytes(), kMiB);
   ASSERT_TRUE(catalog.AbortLoad(*first).ok());
-  EXPECT_TRUE(attachment->Release(memory->id(), *first).ok());  // at once, without waiting for a renewal
-  EXPECT_EQ(memory->used_bytes(), 0u);
+  EXPECT_TRUE(attachment->Release(memory->id(), *first).ok());  // without waiting for a renewal
+  EXPECT_TRUE(BecomesFree(*attachment, memory->id()));
 
   const auto second = catalog.BeginLoad(attachment->member(), "date", false);
   ASSERT_TRUE(attachment->Allocate(memory->id(), *second, kMiB).ok());
@@ -312,21 +319,22 @@ TEST_F(MemoryServerTest, ScratchMemoryThatIsAskedForTooLateIsReaped) {
   const std::string name = absl::StrCat("nam.scratch.", session->member().value());
   const auto allocation = session->catalog().BeginLoad(session->member(), name, false);
   ASSERT_TRUE(allocation.ok()) << allocation.status();
-  const auto slab = server->AllocateScratch(memory->id(), *allocation, /*attempt=*/1, kMiB / 2);
+  const auto slab = server->AllocateScratch(memory->id(), *allocation, /*attempt=*/1, kMiB / 2, kGoesOn);
   ASSERT_TRUE(slab.ok()) << slab.status();
-  EXPECT_EQ(slab->bytes(), kMiB / 2);
-  EXPECT_EQ(server->AllocateScratch(memory->id(), *allocation, /*attempt=*/1, 2 * kMiB).status().code(),
-            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(slab->bytes, kMiB / 2);
+  EXPECT_EQ(
+      server->AllocateScratch(memory->id(), *allocation, /*attempt=*/1, 2 * kMiB, kGoesOn).status().code(),
+      absl::StatusCode::kResourceExhausted);
   ASSERT_TRUE(session->catalog().AbortLoad(*allocation).ok());
   EXPECT_TRUE(session->Release(memory->id(), *allocation).ok());
-  EXPECT_EQ(memory->used_bytes(), 0u) << "of all members";
-  ASSERT_TRUE(server->AllocateScratch(memory->id(), *allocation, /*attempt=*/1, kMiB / 2).ok());
+  EXPECT_TRUE(BecomesFree(*session, memory->id())) << "the attempt's server hears of it, and closes it";
+  ASSERT_TRUE(server->AllocateScratch(memory->id(), *allocation, /*attempt=*/1, kMiB / 2, kGoesOn).ok());
   EXPECT_TRUE(BecomesFree(*session, memory->id())) << "the catalog knows no such allocation";
   // All of the share is there again.
   const auto next = session->catalog().BeginLoad(session->member(), name, false);
   ASSERT_TRUE(next.ok()) << next.status();
   for (int i = 0; i < 4; ++i)
-    EXPECT_TRUE(server->AllocateScratch(memory->id(), *next, /*attempt=*/1, kMiB / 2).ok()) << i;
+    EXPECT_TRUE(server->AllocateScratch(memory->id(), *next, /*attempt=*/1, kMiB / 2, kGoesOn).ok()) << i;
 }
 
 // Its client takes its server for lost, and others do its work.
@@ -339,12 +347,15 @@ TEST_F(MemoryServerTest, ScratchMemoryOfAnAttemptComesBackBeforeTheAllocationIsO
   const auto allocation = session->catalog().BeginLoad(session->member(), name, false);
   ASSERT_TRUE(allocation.ok()) << allocation.status();
   const auto slab = [&](uint64_t attempt) {
-    return server->AllocateScratch(memory->id(), *allocation, attempt, kMiB).status();
+    return server->AllocateScratch(memory->id(), *allocation, attempt, kMiB, kGoesOn).status();
   };
   ASSERT_TRUE(slab(1).ok());
   ASSERT_TRUE(slab(2).ok());
   EXPECT_EQ(slab(3).code(), absl::StatusCode::kResourceExhausted);
   ASSERT_TRUE(session->ReleaseScratch(memory->id(), *allocation, 1).ok());
+  EXPECT_EQ(memory->used_bytes(), 2 * kMiB) << "the attempt may have WRITEs under way";
+  server->CloseScratch(*allocation, 1);
+  EXPECT_TRUE(BecomesUsed(*session, memory->id(), kMiB));
   EXPECT_EQ(slab(1).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(slab(3).ok());
   // Without a membership there is no memory, and nothing to say about others'.
@@ -401,10 +412,11 @@ TEST_F(MemoryServerTest, MemoryGoesToLivingMembersThatProveWhoTheyAre) {
   const auto again = attachment->OpenExtents(memory->id(), {*load});
   ASSERT_TRUE(again.ok()) << again.status();
   ASSERT_EQ(again->size(), 1u);
-  EXPECT_EQ((*again)[0].rkey(), (*extents)[0].rkey());
+  EXPECT_EQ((*again)[0].offset, (*extents)[0].offset);
+  EXPECT_EQ((*again)[0].grant, (*extents)[0].grant);
 
   EXPECT_TRUE(AllocateAs(*peer, one, *load).ok());
-  EXPECT_EQ(Attach()->OpenExtents(memory->id(), {*load})->size(), 2u) << "keys are everybody's";
+  EXPECT_EQ(Attach()->OpenExtents(memory->id(), {*load})->size(), 2u) << "any member opens it";
 }
 
 TEST_F(MemoryServerTest, AFenceIsDoneWhenAllServersSaySo) {
@@ -436,19 +448,54 @@ TEST_F(MemoryServerTest, AFenceIsDoneWhenAllServersSaySo) {
   EXPECT_TRUE(attachment->Fence(member).ok());
 }
 
-TEST_F(MemoryServerTest, MemoryThatDrainsIsFreedByALaterRenewal) {
+TEST_F(MemoryServerTest, MemoryThatADeadMemberHadOpenIsFreeOnceItIsFenced) {
   const auto memory = StartMemory();
-  auto attachment = Attach();
+  auto attachment = Attach(), dead = Attach();
   catalog::Client& catalog = attachment->catalog();
   const auto load = catalog.BeginLoad(attachment->member(), "date", false);
-  const auto extents = attachment->Allocate(memory->id(), *load, kMiB);
-  ASSERT_TRUE(extents.ok());
-  for (const proto::Extent& extent : *extents) EXPECT_NE(extent.rkey(), 0u);
+  ASSERT_TRUE(attachment->Allocate(memory->id(), *load, kMiB).ok());
+  ASSERT_TRUE(dead->OpenExtents(memory->id(), {*load}).ok());
   memory_fabric_->peers_stand_still = true;
+  dead.reset();
   ASSERT_TRUE(catalog.AbortLoad(*load).ok());
   EXPECT_TRUE(attachment->Release(memory->id(), *load).ok());
-  EXPECT_EQ(memory->used_bytes(), kMiB);
+  // It has closed what it had; the dead member stands still in the middle of a WRITE.
+  while (!attachment->grants().Allocations().empty())
+    ASSERT_TRUE(attachment->MemoryUsage(memory->id(), true).ok());
+  EXPECT_EQ(attachment->MemoryUsage(memory->id(), true)->leaving_bytes(), kMiB);
   memory_fabric_->peers_stand_still = false;
+  EXPECT_EQ(attachment->MemoryUsage(memory->id(), true)->used_bytes(), 0u);
+}
+
+TEST_F(MemoryServerTest, AFullServerWaitsForWhatIsLeaving) {
+  const auto memory = StartMemory();
+  const auto attachment = Attach(), other = Attach();
+  catalog::Client& catalog = attachment->catalog();
+  for (int i = 0; i < 5; ++i) {
+    const auto load = catalog.BeginLoad(attachment->member(), "date", false);
+    ASSERT_TRUE(load.ok());
+    const auto extents = attachment->Allocate(memory->id(), *load, 8 * kMiB - 4'096);
+    ASSERT_TRUE(extents.ok()) << extents.status();
+    ASSERT_TRUE(other->OpenExtents(memory->id(), {*load}).ok());
+    ASSERT_TRUE(catalog.AbortLoad(*load).ok());
+  }
+}
+
+TEST_F(MemoryServerTest, ARequestUnderWayKeepsMemoryFromOthers) {
+  const auto memory = StartMemory();
+  const auto attachment = Attach(), other = Attach();
+  catalog::Client& catalog = attachment->catalog();
+  const auto load = catalog.BeginLoad(attachment->member(), "date", false);
+  ASSERT_TRUE(attachment->Allocate(memory->id(), *load, kMiB).ok());
+  const auto opened = other->OpenExtents(memory->id(), {*load});
+  ASSERT_TRUE(opened.ok());
+  auto use = fabric::Grant::Use::Of((*opened)[0].grant);
+  ASSERT_TRUE(use.has_value());
+  ASSERT_TRUE(catalog.AbortLoad(*load).ok());
+  EXPECT_TRUE(attachment->Release(memory->id(), *load).ok());
+  while (!(*opened)[0].grant->over()) ASSERT_TRUE(attachment->MemoryUsage(memory->id(), true).ok());
+  EXPECT_EQ(memory->used_bytes(), kMiB);
+  use.reset();
   EXPECT_TRUE(BecomesFree(*attachment, memory->id()));
 }
 

@@ -25,7 +25,7 @@ class BlockStreamTest : public ::testing::TestWithParam<Case>, protected Chains 
   TwoServers servers_{GetParam().kind};
   std::unique_ptr<fabric::Fabric> fabric_ = *fabric::Open({.kind = GetParam().kind, .secret = "s"});
   std::unique_ptr<Channel> channel_ = *Channel::Open(*fabric_, servers_, {});
-  const ChainStart chain_ = WriteChain(*channel_, servers_.keys(), GetParam().blocks, GetParam().group);
+  const ChainStart chain_ = WriteChain(*channel_, servers_, GetParam().blocks, GetParam().group);
 };
 class BlockStreamFaults : public ::testing::Test, protected Chains {};
 
@@ -257,7 +257,7 @@ TEST_F(BlockStreamFaults, DamageIsAnErrorAndNotAnAnswer) {
   TwoServers servers(fabric::Kind::kShm);
   auto fabric = *fabric::Open({.kind = fabric::Kind::kShm, .secret = "s"});
   auto channel = *Channel::Open(*fabric, servers, {});
-  const ChainStart chain = WriteChain(*channel, servers.keys(), 8, 4);
+  const ChainStart chain = WriteChain(*channel, servers, 8, 4);
   const BlockLayout layout(widths_, kRows, 4);
   servers.at(RemotePtr<void>::FromRaw(chain.head[2]))[layout.page_offset(3) + 5] ^= std::byte{1};
   bool first = true;
@@ -276,7 +276,7 @@ TEST_F(BlockStreamFaults, ACancelledStreamLeavesNothingBehind) {
   TwoServers servers(fabric::Kind::kTcp);
   auto fabric = *fabric::Open({.kind = fabric::Kind::kTcp, .secret = "s"});
   auto channel = *Channel::Open(*fabric, servers, {});
-  const ChainStart chain = WriteChain(*channel, servers.keys(), 101, 64);
+  const ChainStart chain = WriteChain(*channel, servers, 101, 64);
   for (int round = 0; round < 20; ++round) {
     std::atomic<bool> cancel = false;
     const auto run = [&](uint32_t column) -> absl::Status {
@@ -306,7 +306,7 @@ TEST_F(BlockStreamFaults, ALostServerIsNamed) {
     TwoServers servers(kind);
     auto fabric = *fabric::Open({.kind = kind, .secret = "s"});
     auto channel = *Channel::Open(*fabric, servers, {});
-    const ChainStart chain = WriteChain(*channel, servers.keys(), 8, 4);
+    const ChainStart chain = WriteChain(*channel, servers, 8, 4);
     servers.Kill(2);
     BlockStream stream(*channel, {9, 4, widths_, {0}}, {.window = 2},
                        [&]() -> std::optional<ChainStart> { return chain; });

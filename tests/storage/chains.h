@@ -52,13 +52,8 @@ class TwoServers final : public fabric::RegionDirectory {
   absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server, bool) override {
     return servers_[server.value() - 1u].regions;
   }
-  AllocationKeys keys() const {
-    AllocationKeys keys;
-    for (uint16_t id = 1; id <= 2; ++id)
-      keys.Add({MemoryServerId(id), 4096}, kBytes, servers_[id - 1].region->rkey());
-    return keys;
-  }
-  fabric::RemoteKey rkey(uint16_t id) const { return servers_[id - 1].region->rkey(); }
+  /// Of all memory.
+  const std::shared_ptr<fabric::Grant>& grant() const { return grant_; }
   /// From now on the catalog says so; its memory answers as before.
   void Bury(uint16_t id) {
     buried_ = MemoryServerId(id);
@@ -83,6 +78,8 @@ class TwoServers final : public fabric::RegionDirectory {
   };
   Server servers_[2];
   MemoryServerId buried_;
+  const std::shared_ptr<fabric::Grant> grant_ =
+      std::make_shared<fabric::Grant>(AllocationId(9), /*attempt=*/0);
 };
 
 class Chains {
@@ -91,7 +88,7 @@ class Chains {
   const std::vector<uint8_t> widths_{4, 1, 8, 2};
 
   /// Writes a chain whose column 0 counts rows on, over both servers in turn, from `offset` on.
-  ChainStart WriteChain(Channel& channel, const AllocationKeys& keys, uint32_t blocks, uint32_t group,
+  ChainStart WriteChain(Channel& channel, const TwoServers& servers, uint32_t blocks, uint32_t group,
                         uint32_t rows = kRows, uint32_t partition = 0, uint64_t offset = 4096) {
     const BlockLayout layout(widths_, rows, PointerSlots(blocks, group));
     const uint64_t step = (layout.bytes() + 2047) / 2048 * 2048;
@@ -100,7 +97,7 @@ class Chains {
       pointers.push_back(
           RemotePtr<void>(MemoryServerId(static_cast<uint16_t>(1 + i % 2)), offset + i / 2 * step).raw());
     }
-    BlockSink sink(channel, keys, layout.bytes());
+    BlockSink sink(channel, *UseOf(servers.grant()), layout.bytes());
     for (uint32_t i = 0; i < blocks; ++i) {
       std::byte* block = *sink.Acquire();
       std::fill_n(block, layout.bytes(), std::byte{0});

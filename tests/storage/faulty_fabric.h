@@ -87,10 +87,6 @@ class FaultyFabric final : public fabric::Fabric {
       size_t bytes, const fabric::AllocateOptions& options) override {
     return under_.Allocate(bytes, options);
   }
-  absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> Share(fabric::MemoryRegion& region, size_t offset,
-                                                              size_t bytes, fabric::Access access) override {
-    return under_.Share(region, offset, bytes, access);
-  }
   absl::StatusOr<std::unique_ptr<fabric::CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
     return under_.CreateCompletionQueue(2 * depth);  // room for duplicates
   }

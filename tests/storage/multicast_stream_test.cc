@@ -49,8 +49,8 @@ class MulticastTest : public ::testing::TestWithParam<Kind>, protected Chains {
     const uint64_t second = 4096 + (blocks + 1) / 2 * ((layout.bytes() + 2047) / 2048 * 2048);
     auto channel = *Channel::Open(*client_, *servers_, {});
     table_.table = {9, kGroup, widths_, {0, 3}};
-    for (const ChainStart& chain : {WriteChain(*channel, servers_->keys(), blocks, kGroup, rows),
-                                    WriteChain(*channel, servers_->keys(), 3, kGroup, rows, 1, second)}) {
+    for (const ChainStart& chain : {WriteChain(*channel, *servers_, blocks, kGroup, rows),
+                                    WriteChain(*channel, *servers_, 3, kGroup, rows, 1, second)}) {
       auto pointers = PointersOf(*channel, table_.table, chain);
       ASSERT_TRUE(pointers.ok()) << pointers.status();
       table_.chains.push_back({chain.partition, rows, *std::move(pointers)});

@@ -22,7 +22,7 @@ class VerbBatchTest : public ::testing::TestWithParam<fabric::Kind> {
     return {MemoryServerId(server), 4096 + offset};
   }
   Channel::Target At(uint16_t server, uint64_t offset) {
-    return *channel_->Resolve(Place(server, offset), 8, servers_.keys());
+    return *channel_->Resolve(Place(server, offset), 8);
   }
   uint64_t Remote(uint16_t server, uint64_t offset) {
     uint64_t word = 0;
@@ -136,7 +136,7 @@ TEST_P(VerbBatchTest, ABuriedServerIsRefusedThoughItsMemoryAnswers) {
   EXPECT_NE(std::string(refused.message()).find("memory server 2"), std::string::npos) << refused;
   EXPECT_TRUE(channel_->broken());
   // Who has nothing to do with it goes on.
-  of_other.Write(of_other.Scratch(8), 8, *other->Resolve(Place(1, 64), 8, servers_.keys()));
+  of_other.Write(of_other.Scratch(8), 8, *other->Resolve(Place(1, 64), 8));
   EXPECT_TRUE(of_other.Execute().ok());
 }
 

@@ -55,6 +55,7 @@ class RecordCluster {
       auto regions = std::make_shared<fabric::ServerRegions>();
       regions->fabric_address = server->listener->address();
       regions->name = "memory server " + std::to_string(id);
+      regions->regions.push_back({0, server->region->bytes(), server->region->rkey()});
       server->regions = regions;
       servers_.push_back(std::move(server));
     }
@@ -99,16 +100,16 @@ class RecordCluster {
     if (buried) buried_.insert(MemoryServerId(static_cast<uint16_t>(id)));
     if (server.listener == nullptr) return;
     server.listener.reset();
-    for (const auto& share : server.shares) EXPECT_TRUE(share->Revoke());
+    EXPECT_TRUE(server.region->Revoke());
   }
 
   /// Its memory is nobody's any more.
   void DropTable(const std::string& name) {
     const std::lock_guard lock(mutex_);
     const TableDescription& table = Described(name);
-    Revoke(*table.records);
-    Revoke(*table.index);
-    for (const IndexDescription& index : table.indexes) Revoke(*index.extents);
+    End(*table.records);
+    End(*table.index);
+    for (const IndexDescription& index : table.indexes) End(*index.extents);
     std::erase_if(tables_, [&](const TableDescription& known) { return known.name == name; });
   }
 
@@ -172,6 +173,11 @@ class RecordCluster {
    public:
     Member(RecordCluster& cluster, fabric::Fabric& fabric, uint32_t id)
         : cluster_(cluster), fabric_(fabric), id_(id) {}
+    /// With all connections, as a process ends.
+    ~Member() override {
+      lost_clients().TakeAll();
+      grants().DropConnections();
+    }
     fabric::Fabric& fabric() override { return fabric_; }
     fabric::RegionDirectory& directory() override { return *this; }
     MemberId member() override { return MemberId(id_); }
@@ -271,7 +277,6 @@ class RecordCluster {
     std::unique_ptr<fabric::Listener> listener;
     std::shared_ptr<const fabric::ServerRegions> regions;
     uint64_t used = 0;
-    std::vector<std::unique_ptr<fabric::MemoryRegion>> shares;
   };
   class Source final : public ExtentSource {
    public:
@@ -291,16 +296,18 @@ class RecordCluster {
       if (known >= most_ || server.used + bytes_ > cluster_.options_.memory_bytes) {
         return absl::ResourceExhaustedError("no memory server has room");
       }
-      auto share = server.fabric->Share(*server.region, server.used, bytes_, fabric::Access::kAll);
-      if (!share.ok()) return share.status();
-      extents_.push_back({MemoryServerId(static_cast<uint16_t>(number + 1)), server.used, (*share)->rkey()});
+      extents_.push_back({.server = MemoryServerId(static_cast<uint16_t>(number + 1)),
+                          .offset = server.used,
+                          .grant = cluster_.grants_.Open(AllocationId(++cluster_.allocations_), /*attempt=*/0,
+                                                         MemoryServerId(static_cast<uint16_t>(number + 1)))});
       server.used += bytes_;
-      shares_.push_back(share->get());
-      server.shares.push_back(*std::move(share));
       return extents_;
     }
-    void Revoke() {
-      for (fabric::MemoryRegion* share : shares_) EXPECT_TRUE(share->Revoke());
+    void End() {
+      for (const SpaceExtent& extent : extents_) {
+        const AllocationId allocation = extent.grant->allocation();
+        EXPECT_TRUE(cluster_.grants_.End({&allocation, 1}));
+      }
     }
 
    private:
@@ -309,11 +316,10 @@ class RecordCluster {
     const size_t most_;
     const size_t first_;
     std::vector<SpaceExtent> extents_;
-    std::vector<fabric::MemoryRegion*> shares_;
   };
 
   // Nobody has a source but of a cluster.
-  static void Revoke(ExtentSource& source) { static_cast<Source&>(source).Revoke(); }
+  static void End(ExtentSource& source) { static_cast<Source&>(source).End(); }
 
   static constexpr uint64_t kIndexExtentBytes = 64 << 10;
   TableDescription& Described(const std::string& name) {
@@ -328,6 +334,8 @@ class RecordCluster {
   std::mutex mutex_;
   std::set<MemberId> dead_;
   std::set<MemoryServerId> buried_;
+  fabric::Grants grants_;  // of all processes
+  uint64_t allocations_ = 0;
   std::vector<std::string> reports_;
   std::shared_ptr<Source> state_, logs_;
   std::vector<TableDescription> tables_;

@@ -45,6 +45,7 @@ class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
       auto regions = std::make_shared<fabric::ServerRegions>();
       regions->fabric_address = server.listener->address();
       regions->name = "memory server " + std::to_string(id);
+      regions->regions.push_back({0, server.region->bytes(), server.region->rkey()});
       server.regions = regions;
     }
     client_ = OpenFabric();
@@ -64,12 +65,9 @@ class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
     const std::lock_guard lock(mutex_);
     if (known < extents_.size()) return extents_;
     if (known >= options_.extents_max) return absl::ResourceExhaustedError("no memory server has room");
-    Server& server = servers_[known % 2];
-    auto share = server.fabric->Share(*server.region, known / 2 * options_.extent_bytes,
-                                      options_.extent_bytes, fabric::Access::kAll);
-    if (!share.ok()) return share.status();
-    extents_.push_back({MemoryServerId(static_cast<uint16_t>(known % 2 + 1)), 0, (*share)->rkey()});
-    shares_.push_back(*std::move(share));
+    extents_.push_back({.server = MemoryServerId(static_cast<uint16_t>(known % 2 + 1)),
+                        .offset = known / 2 * options_.extent_bytes,
+                        .grant = std::make_shared<fabric::Grant>(AllocationId(known + 1), /*attempt=*/0)});
     return extents_;
   }
 
@@ -91,7 +89,6 @@ class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
   Server servers_[2];
   std::mutex mutex_;
   std::vector<SpaceExtent> extents_;
-  std::vector<std::unique_ptr<fabric::MemoryRegion>> shares_;
   std::unique_ptr<fabric::Fabric> client_;
 };
 
@@ -107,7 +104,13 @@ struct SpaceClient {
     return *ExtentSpace::Open(*channel, {std::shared_ptr<void>(), &cluster}, cluster.extent_bytes());
   }
 
+  /// It dies with all its connections.
+  struct Connections {
+    ~Connections() { cluster.grants().DropConnections(); }
+    SpaceCluster& cluster;
+  };
   SpaceCluster& cluster;
+  const Connections connections{cluster};
   std::unique_ptr<storage::Channel> channel;
   storage::VerbBatch batch;
 };
@@ -165,10 +168,6 @@ class MortalFabric final : public fabric::Fabric {
   absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> Allocate(
       size_t bytes, const fabric::AllocateOptions& options) override {
     return under_.Allocate(bytes, options);
-  }
-  absl::StatusOr<std::unique_ptr<fabric::MemoryRegion>> Share(fabric::MemoryRegion& region, size_t offset,
-                                                              size_t bytes, fabric::Access access) override {
-    return under_.Share(region, offset, bytes, access);
   }
   absl::StatusOr<std::unique_ptr<fabric::CompletionQueue>> CreateCompletionQueue(uint32_t depth) override {
     return under_.CreateCompletionQueue(depth);

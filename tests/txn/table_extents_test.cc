@@ -64,6 +64,16 @@ class TableExtentsTest : public testing::TestWithParam<fabric::Kind> {
     for (const char* name : {"rows", "key"}) record.add_parts()->set_name(name);
     return table;
   }
+  static fabric::RemoteAddress AddressOf(catalog::Attachment& attachment, const SpaceExtent& extent,
+                                         uint64_t offset) {
+    const auto regions = Take(attachment.Lookup(extent.server, /*refresh=*/true));
+    for (const auto& region : regions->regions) {
+      if (extent.offset - region.offset < region.bytes)
+        return {region.rkey, extent.offset - region.offset + offset};
+    }
+    ADD_FAILURE() << "no region has the extent";
+    return {};
+  }
   uint64_t UsedBytes() const { return memory_[0]->used_bytes() + memory_[1]->used_bytes(); }
   /// Asks until renewals have freed the memory: each question is a whole call, bounded by a deadline.
   bool BecomesUsed(catalog::Attachment& attachment, uint64_t bytes) const {
@@ -132,35 +142,35 @@ TEST_P(TableExtentsTest, AFencedClientChangesNothing) {
   auto dead = Attach(), alive = Attach();
   const auto source = Take(TableExtents::Open(*alive, "stock", "rows"));
   const SpaceExtent extent = Take(source->Extents()).at(0);
-  EXPECT_EQ(Take(Take(TableExtents::Open(*creator, "stock", "rows"))->Extents()).at(0).rkey, extent.rkey);
+  const auto at = [&](uint64_t offset) { return AddressOf(*alive, extent, offset); };
   const auto& server = memory_[0]->id() == extent.server ? memory_[0] : memory_[1];
   Writer one(GetParam(), *server, *dead, std::byte{1}), other(GetParam(), *server, *alive, std::byte{2});
-  EXPECT_EQ(one.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kOk);
-  EXPECT_EQ(one.Run(fabric::Opcode::kCompareAndSwap, {extent.rkey, 16}), kOk);
+  EXPECT_EQ(one.Run(fabric::Opcode::kWrite, at(8)), kOk);
+  EXPECT_EQ(one.Run(fabric::Opcode::kCompareAndSwap, at(16)), kOk);
 
   const MemberId gone = dead->member();
   EXPECT_EQ(alive->Fence(gone).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(one.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kOk) << "and it goes on";
+  EXPECT_EQ(one.Run(fabric::Opcode::kWrite, at(8)), kOk) << "and it goes on";
   dead.reset();
   const absl::Status fenced = alive->Fence(gone);
   EXPECT_TRUE(fenced.ok()) << fenced;
   EXPECT_TRUE(alive->Fence(gone).ok()) << "once more does no harm";
-  EXPECT_NE(one.Run(fabric::Opcode::kWrite, {extent.rkey, 24}), kOk);
+  EXPECT_NE(one.Run(fabric::Opcode::kWrite, at(24)), kOk);
   EXPECT_TRUE(absl::IsPermissionDenied(one.Connect())) << "its membership is over";
-  EXPECT_EQ(other.Read({extent.rkey, 24}), std::byte{0});
-  EXPECT_EQ(other.Read({extent.rkey, 8}), std::byte{1}) << "what it wrote before stays";
-  EXPECT_EQ(other.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kOk);
+  EXPECT_EQ(other.Read(at(24)), std::byte{0});
+  EXPECT_EQ(other.Read(at(8)), std::byte{1}) << "what it wrote before stays";
+  EXPECT_EQ(other.Run(fabric::Opcode::kWrite, at(8)), kOk);
 
-  // The end of the memory's creator is no end of its key.
+  // The end of the memory's creator is not the memory's.
   const MemberId first = creator->member();
   creator.reset();
   EXPECT_TRUE(alive->Fence(first).ok());
-  EXPECT_EQ(other.Read({extent.rkey, 8}), std::byte{2});
-  EXPECT_EQ(other.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kOk);
+  EXPECT_EQ(other.Read(at(8)), std::byte{2});
+  EXPECT_EQ(other.Run(fabric::Opcode::kWrite, at(8)), kOk);
 
   ASSERT_TRUE(alive->catalog().DropTable("stock").ok());
   EXPECT_TRUE(BecomesUsed(*alive, 0));
-  EXPECT_EQ(other.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kRefused);
+  EXPECT_TRUE(extent.grant->over());
   EXPECT_EQ(source->Extents().status().code(), absl::StatusCode::kNotFound);
 }
 
@@ -168,13 +178,14 @@ TEST_P(TableExtentsTest, TheConnectionsOfTheDeadEndThoughNobodyFencesThem) {
   const auto creator = Attach();
   ASSERT_TRUE(CreateRecordTable(*creator, Stock(), {1, 1}).ok());
   const SpaceExtent extent = Take(Take(TableExtents::Open(*creator, "stock", "rows"))->Extents()).at(0);
+  const auto at = [&](uint64_t offset) { return AddressOf(*creator, extent, offset); };
   const auto& server = memory_[0]->id() == extent.server ? memory_[0] : memory_[1];
   auto dead = Attach();
   Writer writer(GetParam(), *server, *dead, std::byte{1});
   dead.reset();
   // Until the server's next renewal: each WRITE is waited for.
   const Deadline deadline = RealClock().After(20'000'000);
-  while (writer.Run(fabric::Opcode::kWrite, {extent.rkey, 8}) == kOk) {
+  while (writer.Run(fabric::Opcode::kWrite, at(8)) == kOk) {
     ASSERT_FALSE(RealClock().Passed(deadline));
   }
 }
@@ -183,32 +194,34 @@ TEST_P(TableExtentsTest, ConnectionsBelongToTheMembersThatProveThem) {
   const auto member = Attach(), another = Attach();
   ASSERT_TRUE(CreateRecordTable(*member, Stock(), {1, 1}).ok());
   const SpaceExtent extent = Take(Take(TableExtents::Open(*member, "stock", "rows"))->Extents()).at(0);
-  const size_t at = memory_[0]->id() == extent.server ? 0 : 1;
-  const memserver::MemoryServer &server = *memory_[at], &elsewhere = *memory_[1 - at];
+  const auto at = [&](uint64_t offset) { return AddressOf(*member, extent, offset); };
+  const size_t number = memory_[0]->id() == extent.server ? 0 : 1;
+  const memserver::MemoryServer &server = *memory_[number], &elsewhere = *memory_[1 - number];
   Writer writer(GetParam(), server, *member, std::byte{1});
-  EXPECT_EQ(writer.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kOk);
+  EXPECT_EQ(writer.Run(fabric::Opcode::kWrite, at(8)), kOk);
   // The right id with the key of another member, and with its own key of another memory server.
   for (const fabric::MemberCredentials& wrong : {fabric::CredentialsFor(another->Self(), server.id()),
                                                  fabric::CredentialsFor(member->Self(), elsewhere.id())}) {
     writer.SetKey(wrong.key);
     EXPECT_TRUE(absl::IsPermissionDenied(writer.Connect()));
   }
-  EXPECT_EQ(writer.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kOk) << "what there was goes on";
+  EXPECT_EQ(writer.Run(fabric::Opcode::kWrite, at(8)), kOk) << "what there was goes on";
 }
 
 TEST_P(TableExtentsTest, WithoutAMembershipMemoryIsOnlyRead) {
   const auto member = Attach();
   ASSERT_TRUE(CreateRecordTable(*member, Stock(), {1, 1}).ok());
   const SpaceExtent extent = Take(Take(TableExtents::Open(*member, "stock", "rows"))->Extents()).at(0);
+  const auto at = [&](uint64_t offset) { return AddressOf(*member, extent, offset); };
   const auto& server = memory_[0]->id() == extent.server ? memory_[0] : memory_[1];
   const auto onlooker = Take(catalog::Attachment::Attach({.catalog = Client(), .role = proto::ROLE_UNKNOWN}));
   Writer writer(GetParam(), *server, *onlooker, std::byte{1});
-  EXPECT_EQ(writer.Read({extent.rkey, 8}), std::byte{0});
-  EXPECT_EQ(writer.Run(fabric::Opcode::kFetchAdd, {extent.rkey, 8}), kRefused);
+  EXPECT_EQ(writer.Read(at(8)), std::byte{0});
+  EXPECT_EQ(writer.Run(fabric::Opcode::kFetchAdd, at(8)), kRefused);
   ASSERT_TRUE(writer.Connect().ok());
-  EXPECT_EQ(writer.Run(fabric::Opcode::kWrite, {extent.rkey, 8}), kRefused);
+  EXPECT_EQ(writer.Run(fabric::Opcode::kWrite, at(8)), kRefused);
   ASSERT_TRUE(writer.Connect().ok());
-  EXPECT_EQ(writer.Read({extent.rkey, 8}), std::byte{0});
+  EXPECT_EQ(writer.Read(at(8)), std::byte{0});
 }
 
 TEST_P(TableExtentsTest, OfManyThatGrowOneAdds) {

@@ -106,9 +106,7 @@ class ScratchCluster {
     uint64_t& used = used_[server];
     if (bytes > storage::TwoServers::kBytes - used || bytes > bytes_left_)
       return absl::ResourceExhaustedError("this server's share is full");
-    keys_.push_back(*servers_.fabric(server.value())
-                         .Share(servers_.region(server.value()), used, bytes, fabric::Access::kAll));
-    const storage::ScratchSlab slab{{server, 4096 + used}, bytes, keys_.back()->rkey()};
+    const storage::ScratchSlab slab{{server, 4096 + used}, bytes, servers_.grant()};
     used += bytes;
     bytes_left_ -= bytes;
     return slab;
@@ -119,7 +117,6 @@ class ScratchCluster {
   std::unique_ptr<fabric::Fabric> client_;
   std::vector<std::unique_ptr<storage::Channel>> channels_;
   std::mutex mutex_;  // guards what follows
-  std::vector<std::unique_ptr<fabric::MemoryRegion>> keys_;
   std::map<MemoryServerId, uint64_t> used_;
   uint64_t bytes_left_ = UINT64_MAX;
 };

@@ -147,8 +147,7 @@ void ScanTable::WriteChain(storage::Channel& channel, uint32_t partition, const 
     if (i % 2 == 1 || i + 1 == blocks) next_offset_ += (layout.bytes() + 2047) / 2048 * 2048;
   }
   NAM_CHECK(next_offset_ < storage::TwoServers::kBytes, "the test's table is too large");
-  const storage::AllocationKeys keys = servers_->keys();
-  storage::BlockSink sink(channel, keys, layout.bytes());
+  storage::BlockSink sink(channel, *storage::UseOf(servers_->grant()), layout.bytes());
   for (uint32_t i = 0; i < blocks; ++i) {
     std::byte* block = *sink.Acquire();
     std::fill_n(block, layout.bytes(), std::byte{0});
@@ -176,10 +175,10 @@ std::shared_ptr<storage::KnownBlocks> ScanTable::NewKnownBlocks() const {
 }
 
 storage::WorkCounter ScanTable::NewCounter() {
-  const storage::RemotePtr<void> extent(MemoryServerId(1), 4096), word(MemoryServerId(1), next_offset_);
+  const storage::RemotePtr<void> word(MemoryServerId(1), next_offset_);
   next_offset_ += 64;
   std::memset(servers_->at(word), 0, sizeof(uint64_t));
-  return {.word = word, .extent = extent, .rkey = servers_->rkey(1)};
+  return {.word = word, .grant = servers_->grant()};
 }
 
 BlockScan::Options ScanTable::ScanOf(const std::vector<uint32_t>& columns) const {

@@ -12,17 +12,14 @@
 #include "fabric/fabric.h"
 #include "tests/fabric/fixture.h"
 
-/// Keys to parts of a region: bounds and rights of their own, and an end of their own.
+/// The end of a region's key.
 namespace nam::fabric::conformance {
 namespace {
 
 constexpr Opcode kChanging[] = {Opcode::kWrite, Opcode::kCompareAndSwap, Opcode::kFetchAdd};
 
-class SharedKeyConformance : public Conformance {
+class RevokeConformance : public Conformance {
  protected:
-  std::unique_ptr<MemoryRegion> Share(size_t offset, size_t bytes, Access access = Access::kAll) {
-    return Take(server_->Share(*region_, offset, bytes, access));
-  }
   WorkRequest Make(Opcode opcode, RemoteAddress at) {
     const LocalBuffer local = local_->Slice(0, 8);
     if (opcode == Opcode::kRead) return WorkRequest::Read(1, local, at);
@@ -49,113 +46,9 @@ class SharedKeyConformance : public Conformance {
   }
 };
 
-TEST_F(SharedKeyConformance, OffsetsCountFromThePartsStart) {
-  for (const size_t offset : {size_t{8}, size_t{4096}, 3 * size_t{4096} + 1000, kRegionBytes - 104}) {
-    const auto part = Share(offset, 104);
-    ASSERT_NE(part, nullptr);
-    EXPECT_EQ(part->data(), region_->data() + offset);
-    EXPECT_EQ(part->bytes(), 104u);
-    EXPECT_FALSE(part->rkey() == region_->rkey());
-    FillPattern(local_->data(), 104, static_cast<uint32_t>(offset));
-    ExpectOk(WorkRequest::Write(1, local_->Slice(0, 104), {part->rkey(), 0}));
-    ExpectOk(WorkRequest::Read(1, local_->Slice(1024, 104), At(offset)));
-    EXPECT_TRUE(HasPattern(local_->data() + 1024, 104, static_cast<uint32_t>(offset)));
-    ExpectOk(WorkRequest::Read(1, local_->Slice(2048, 50), {part->rkey(), 54}));
-    EXPECT_EQ(std::memcmp(local_->data() + 2048, local_->data() + 54, 50), 0);
-  }
-}
-
-TEST_F(SharedKeyConformance, PartsHaveBoundsOfTheirOwn) {
-  constexpr size_t kOffset = 8192 + 8, kBytes = 100;
-  const auto part = Share(kOffset, kBytes);
-  ASSERT_NE(part, nullptr);
-  std::fill_n(local_->data(), 4096, std::byte{0xab});
-  for (const Opcode opcode : {Opcode::kRead, Opcode::kWrite, Opcode::kCompareAndSwap, Opcode::kFetchAdd}) {
-    for (const uint64_t offset : {uint64_t{96}, uint64_t{104}, uint64_t{4096}, ~uint64_t{0} - 7}) {
-      SCOPED_TRACE(testing::Message() << std::string(OpcodeName(opcode)) << " at " << offset);
-      ExpectRefused(Make(opcode, {part->rkey(), offset}));
-    }
-  }
-  ExpectRefused(WorkRequest::Write(1, local_->Slice(0, kBytes + 1), {part->rkey(), 0}));
-  ExpectOk(WorkRequest::Read(1, local_->Slice(4096, 16384), At(0)));
-  EXPECT_TRUE(std::all_of(local_->data() + 4096, local_->data() + 4096 + 16384, [](std::byte b) {
-    return b == std::byte{0};
-  })) << "what is refused changes nothing";
-  ExpectOk(WorkRequest::Write(1, local_->Slice(0, kBytes), {part->rkey(), 0}));
-  EXPECT_EQ(RemoteWord(kOffset - 8), 0u);
-  EXPECT_EQ(RemoteWord(kOffset + kBytes - 4) >> 32, 0u);
-}
-
-TEST_F(SharedKeyConformance, PartsHaveRightsOfTheirOwn) {
-  const auto hidden = Allocate(*server_, 8192, Access::kNone);
-  ASSERT_NE(hidden, nullptr);
-  for (MemoryRegion* region : {region_.get(), hidden.get()}) {
-    for (const Access access :
-         {Access::kNone, Access::kRead, Access::kWrite, Access::kAtomic, Access::kAll}) {
-      const auto part = Take(server_->Share(*region, 4096, 4096, access));
-      ASSERT_NE(part, nullptr);
-      for (const Opcode opcode :
-           {Opcode::kRead, Opcode::kWrite, Opcode::kCompareAndSwap, Opcode::kFetchAdd}) {
-        SCOPED_TRACE(testing::Message() << std::string(OpcodeName(opcode)) << " with " << int(access));
-        const Access wanted = opcode == Opcode::kRead    ? Access::kRead
-                              : opcode == Opcode::kWrite ? Access::kWrite
-                                                         : Access::kAtomic;
-        if (Allows(access, wanted)) {
-          ExpectOk(Make(opcode, {part->rkey(), 64}));
-        } else {
-          ExpectRefused(Make(opcode, {part->rkey(), 64}));
-        }
-      }
-    }
-  }
-  ExpectRefused(Make(Opcode::kRead, {hidden->rkey(), 4096}));
-}
-
-TEST_F(SharedKeyConformance, PartsThatAreNoneAreRefused) {
-  EXPECT_FALSE(server_->Share(*region_, 4, 8, Access::kAll).ok());
-  EXPECT_FALSE(server_->Share(*region_, 0, 0, Access::kAll).ok());
-  EXPECT_FALSE(server_->Share(*region_, 0, kRegionBytes + 1, Access::kAll).ok());
-  EXPECT_FALSE(server_->Share(*region_, kRegionBytes, 8, Access::kAll).ok());
-  EXPECT_FALSE(server_->Share(*region_, ~size_t{0} - 7, 16, Access::kAll).ok());
-}
-
-TEST_F(SharedKeyConformance, PartsGiveNoMoreThanTheirRegion) {
-  const auto read_only = Allocate(*server_, 8192, Access::kRead);
-  const auto no_atomics = Allocate(*server_, 8192, Access::kRead | Access::kWrite);
-  const auto hidden = Allocate(*server_, 8192, Access::kNone);
-  ASSERT_TRUE(read_only && no_atomics && hidden);
-  const auto share = [this](MemoryRegion& region, Access access) {
-    return server_->Share(region, 0, 4096, access).status();
-  };
-  for (const Access access :
-       {Access::kWrite, Access::kAtomic, Access::kRead | Access::kWrite, Access::kAll}) {
-    EXPECT_TRUE(absl::IsFailedPrecondition(share(*read_only, access))) << int(access);
-  }
-  EXPECT_TRUE(absl::IsFailedPrecondition(share(*no_atomics, Access::kAtomic)));
-  EXPECT_TRUE(absl::IsFailedPrecondition(share(*no_atomics, Access::kAll)));
-  for (const Access access : {Access::kNone, Access::kRead}) {
-    EXPECT_TRUE(share(*read_only, access).ok()) << int(access);
-    EXPECT_TRUE(share(*no_atomics, access | Access::kWrite).ok()) << int(access);
-    EXPECT_TRUE(share(*hidden, access | Access::kWrite | Access::kAtomic).ok()) << "of private memory all";
-  }
-}
-
-TEST_F(SharedKeyConformance, AWordIsTheSameThroughEveryKey) {
-  const auto one = Share(0, 4096);
-  const auto other = Share(64, 64);
-  for (uint64_t i = 0; i < 30; i += 3) {
-    ExpectOk(WorkRequest::FetchAdd(1, local_->Slice(0, 8), {one->rkey(), 72}, 1));
-    EXPECT_EQ(LocalWord(0), i);
-    ExpectOk(WorkRequest::FetchAdd(1, local_->Slice(0, 8), {other->rkey(), 8}, 1));
-    EXPECT_EQ(LocalWord(0), i + 1);
-    ExpectOk(WorkRequest::CompareAndSwap(1, local_->Slice(0, 8), At(72), i + 2, i + 3));
-    EXPECT_EQ(LocalWord(0), i + 2);
-  }
-}
-
-TEST_F(SharedKeyConformance, RevokingOneKeyLeavesTheOthers) {
-  auto revoked = Share(4096, 8192);
-  const auto other = Share(4096, 8192);
+TEST_F(RevokeConformance, RevokingOneKeyLeavesTheOthers) {
+  auto revoked = Allocate(*server_, 8192);
+  const auto other = Allocate(*server_, 8192);
   ExpectOk(Make(Opcode::kWrite, {revoked->rkey(), 0}));  // known to the queue pair
   ExpectOk(Make(Opcode::kWrite, {other->rkey(), 0}));
   EXPECT_TRUE(RevokeInTime(*revoked));
@@ -174,21 +67,11 @@ TEST_F(SharedKeyConformance, RevokingOneKeyLeavesTheOthers) {
   EXPECT_EQ(Run(Make(Opcode::kWrite, {former, 0})).status, CompletionStatus::kRemoteAccessError);
 }
 
-TEST_F(SharedKeyConformance, RevokingTheRegionsKeyLeavesItsParts) {
-  const auto part = Share(4096, 4096);
-  EXPECT_TRUE(RevokeInTime(*region_));
-  ExpectRefused(Make(Opcode::kWrite, At(4096)));
-  ExpectOk(Make(Opcode::kWrite, {part->rkey(), 0}));
-  const auto later = Share(4096, 4096);
-  ASSERT_NE(later, nullptr);
-  ExpectOk(Make(Opcode::kWrite, {later->rkey(), 0}));
-}
-
-TEST_F(SharedKeyConformance, KeysNeverReturn) {
+TEST_F(RevokeConformance, KeysNeverReturn) {
   std::set<uint32_t> seen = {region_->rkey().value};
   for (int i = 0; i < 300; ++i) {
-    const auto one = Share(0, 4096, Access::kRead);
-    const auto other = Share(8, 8, Access::kWrite);
+    const auto one = Allocate(*server_, 4096, Access::kRead);
+    const auto other = Allocate(*server_, 4096, Access::kWrite);
     ASSERT_TRUE(one && other);
     EXPECT_TRUE(seen.insert(one->rkey().value).second);
     EXPECT_TRUE(seen.insert(other->rkey().value).second);
@@ -196,8 +79,8 @@ TEST_F(SharedKeyConformance, KeysNeverReturn) {
   }
 }
 
-TEST_F(SharedKeyConformance, EveryThreadsRevokeWaitsForTheKeysEnd) {
-  const auto part = Share(0, 4096);
+TEST_F(RevokeConformance, EveryThreadsRevokeWaitsForTheKeysEnd) {
+  const auto part = Allocate(*server_, 4096);
   ExpectOk(Make(Opcode::kWrite, {part->rkey(), 0}));
   {
     std::vector<std::unique_ptr<Thread>> threads;
@@ -301,34 +184,35 @@ class Poster {
   std::unique_ptr<Thread> thread_;  // last: it uses everything above
 };
 
-class RevocationConformance : public SharedKeyConformance, public testing::WithParamInterface<Opcode> {
+class RevocationConformance : public RevokeConformance, public testing::WithParamInterface<Opcode> {
  protected:
-  std::vector<std::byte> Memory() {
-    ExpectOk(WorkRequest::Read(1, local_->Slice(0, Poster::kPartBytes), At(4096)));
-    return {local_->data(), local_->data() + Poster::kPartBytes};
+  /// As its owner sees it.
+  static std::vector<std::byte> Memory(const MemoryRegion& region) {
+    return {region.data(), region.data() + region.bytes()};
   }
 };
 
 TEST_P(RevocationConformance, WhatWasPostedBeforeChangesNothingAfterIt) {
-  auto part = Share(4096, Poster::kPartBytes);
+  const auto part = Allocate(*server_, Poster::kPartBytes);
   std::vector<std::unique_ptr<Poster>> posters;
   for (int i = 0; i < 2; ++i) {
     posters.push_back(std::make_unique<Poster>(*client_, listener_->address(), GetParam(), part->rkey()));
   }
   for (const auto& poster : posters) ASSERT_TRUE(poster->AwaitUnderWay(Soon()));
   ASSERT_TRUE(RevokeInTime(*part));
-  const std::vector<std::byte> at_once = Memory();
-  while (!posters[0]->done() || !posters[1]->done()) ASSERT_EQ(Memory(), at_once);
+  const std::vector<std::byte> at_once = Memory(*part);
+  while (!posters[0]->done() || !posters[1]->done()) {
+    RemoteWord(0);  // lets time pass
+    ASSERT_EQ(Memory(*part), at_once);
+  }
   for (const auto& poster : posters) poster->ExpectOneRefused();
-  EXPECT_EQ(Memory(), at_once) << "memory is whose the next key says, not the former one's";
+  EXPECT_EQ(Memory(*part), at_once) << "it is its owner's alone";
 }
 
 TEST_P(RevocationConformance, KeysAndMemoryMayGoUnderOperations) {
-  auto region = Allocate(*server_, 4096 + Poster::kPartBytes);
-  auto part = Take(server_->Share(*region, 4096, Poster::kPartBytes, Access::kAll));
-  Poster poster(*client_, listener_->address(), GetParam(), part->rkey());
+  auto region = Allocate(*server_, Poster::kPartBytes);
+  Poster poster(*client_, listener_->address(), GetParam(), region->rkey());
   ASSERT_TRUE(poster.AwaitUnderWay(Soon()));
-  part.reset();
   region.reset();
   poster.ExpectOneRefused();
 }

@@ -1,0 +1,63 @@
+#include "catalog/grant_closer.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+namespace nam::catalog {
+namespace {
+
+constexpr int64_t kPauseUs = 500;
+constexpr int64_t kPauseMaxUs = 100'000;
+
+}  // namespace
+
+GrantCloser::~GrantCloser() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  stop_->Set();
+  thread_.reset();
+}
+
+void GrantCloser::Wake() {
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  if (stopped_ || std::exchange(running_, true)) return;
+  thread_.reset();  // has ended
+  thread_ = fabric_.StartThread("nam-close", [this] { Run(); });
+}
+
+void GrantCloser::Run() {
+  for (int64_t pause_us = kPauseUs;; pause_us = std::min(2 * pause_us, kPauseMaxUs)) {
+    if (TellSome()) pause_us = kPauseUs;
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::exchange(woken_, false)) {
+        pause_us = kPauseUs;
+      } else if (stopped_ || !grants_.closing()) {
+        running_ = false;
+        return;
+      }
+    }
+    stop_->Wait(fabric_.clock().After(pause_us));
+  }
+}
+
+bool GrantCloser::TellSome() {
+  std::map<MemoryServerId, std::vector<std::shared_ptr<fabric::Grant>>> closed;
+  for (const fabric::Grants::Closed& one : grants_.Close()) {
+    for (const MemoryServerId server : one.servers) closed[server].push_back(one.grant);
+  }
+  bool told = false;
+  for (const auto& [server, grants] : closed) {
+    if (!tell_(server, grants).ok()) continue;
+    told = true;
+    for (const std::shared_ptr<fabric::Grant>& grant : grants) grants_.Forget(*grant, server);
+  }
+  return told;
+}
+
+}  // namespace nam::catalog

@@ -1,0 +1,226 @@
+#include "fabric/grants.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/check.h"
+
+namespace nam::fabric {
+namespace {
+
+constexpr int64_t kTakenPauseUs = 20;
+constexpr size_t kGatesLeast = 64;
+
+}  // namespace
+
+// ─── Uses
+
+// The count is raised before the look, and the closing thread looks at it behind the mark: one of them sees
+// the other.
+std::optional<Grant::Use> Grant::Use::Of(std::shared_ptr<Grant> grant) {
+  grant->uses_.fetch_add(1, std::memory_order_seq_cst);
+  Use use(std::move(grant));
+  if (use.grant_->over()) return std::nullopt;
+  return use;
+}
+
+Grant::Use::~Use() {
+  if (grant_ != nullptr) grant_->uses_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+// ─── Gates
+
+// The store is a full barrier: the owner looks at grants behind it, the closing thread marks them before it
+// looks here.
+void Gate::Enter() {
+  if (inside_) return;
+  inside_ = true;
+  while (true) {
+    uint64_t word = word_.load(std::memory_order_acquire);
+    const uint64_t section = word / kStates;
+    switch (word % kStates) {
+      case kIdle:
+        word_.exchange((section + 1) * kStates + kInside, std::memory_order_seq_cst);
+        return;
+      case kParked:
+        if (word_.compare_exchange_strong(word, section * kStates + kInside, std::memory_order_seq_cst))
+          return;
+        break;
+      default:
+        clock_.SleepUntil(clock_.After(kTakenPauseUs));
+    }
+  }
+}
+
+void Gate::Leave() {
+  if (!inside_) return;
+  inside_ = false;
+  const uint64_t word = word_.load(std::memory_order_relaxed);
+  word_.store(word / kStates * kStates + kIdle, std::memory_order_release);
+}
+
+void Gate::Park(std::function<bool()> settle) {
+  NAM_CHECK(inside_, "only what was begun can be parked");
+  inside_ = false;
+  settle_ = std::move(settle);
+  const uint64_t word = word_.load(std::memory_order_relaxed);
+  word_.store(word / kStates * kStates + kParked, std::memory_order_release);
+}
+
+bool Gate::Passed(uint64_t looked) const {
+  const uint64_t word = Look();
+  return word % kStates == kIdle || word / kStates != looked / kStates;
+}
+
+void Gate::Settle() {
+  uint64_t word = Look();
+  if (word % kStates != kParked) return;
+  const uint64_t section = word / kStates * kStates;
+  if (!word_.compare_exchange_strong(word, section + kTaken, std::memory_order_seq_cst)) return;
+  const bool settled = settle_();
+  word_.store(section + (settled ? kIdle : kParked), std::memory_order_seq_cst);
+}
+
+// ─── All of a process
+
+std::shared_ptr<Grant> Grants::Open(AllocationId allocation, uint64_t attempt, MemoryServerId server) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = entries_[{allocation, attempt}];
+  if (entry.grant == nullptr) entry.grant = std::make_shared<Grant>(allocation, attempt);
+  entry.servers.insert(server);
+  return entry.grant;
+}
+
+bool Grants::Confirm(const Grant& grant, MemoryServerId server) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = entries_[{grant.allocation(), grant.attempt()}];
+  if (entry.grant == nullptr) entry.grant = std::make_shared<Grant>(grant.allocation(), grant.attempt());
+  entry.servers.insert(server);
+  if (entry.grant.get() != &grant || grant.over()) return false;
+  entry.confirmed.insert(server);
+  return true;
+}
+
+std::shared_ptr<Grant> Grants::Find(AllocationId allocation, MemoryServerId server) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find({allocation, 0});
+  if (found == entries_.end() || !found->second.confirmed.contains(server)) return nullptr;
+  return found->second.grant;
+}
+
+std::vector<AllocationId> Grants::Allocations() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<AllocationId> allocations;
+  for (const auto& [key, entry] : entries_) {
+    if (allocations.empty() || allocations.back() != key.first) allocations.push_back(key.first);
+  }
+  return allocations;
+}
+
+bool Grants::End(std::span<const AllocationId> allocations) {
+  const std::lock_guard lock(mutex_);
+  bool any = false;
+  for (const AllocationId allocation : allocations) {
+    for (auto at = entries_.lower_bound({allocation, 0});
+         at != entries_.end() && at->first.first == allocation; ++at) {
+      at->second.grant->over_.store(true, std::memory_order_seq_cst);
+      any = true;
+    }
+  }
+  return any;
+}
+
+void Grants::EndAttempt(AllocationId allocation, uint64_t attempt) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find({allocation, attempt});
+  if (found != entries_.end()) found->second.grant->over_.store(true, std::memory_order_seq_cst);
+}
+
+void Grants::EndAll() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, entry] : entries_) entry.grant->over_.store(true, std::memory_order_seq_cst);
+  entries_.clear();
+}
+
+std::shared_ptr<Gate> Grants::MakeGate(Clock& clock) {
+  auto gate = std::make_shared<Gate>(clock);
+  const std::lock_guard lock(mutex_);
+  if (gates_.size() >= gates_max_) {
+    std::erase_if(gates_, [](const std::weak_ptr<Gate>& other) { return other.expired(); });
+    gates_max_ = 2 * gates_.size() + kGatesLeast;
+  }
+  gates_.push_back(gate);
+  return gate;
+}
+
+void Grants::Leave(std::unique_ptr<Unconfirmed> connections) {
+  const std::lock_guard lock(mutex_);
+  unconfirmed_.push_back(std::move(connections));
+}
+
+void Grants::DropConnections() {
+  std::vector<std::unique_ptr<Unconfirmed>> all;
+  const std::lock_guard lock(mutex_);
+  all.swap(unconfirmed_);
+}
+
+std::vector<std::shared_ptr<Gate>> Grants::Gates() const {
+  std::vector<std::shared_ptr<Gate>> gates;
+  for (const std::weak_ptr<Gate>& weak : gates_) {
+    if (std::shared_ptr<Gate> gate = weak.lock()) gates.push_back(std::move(gate));
+  }
+  return gates;
+}
+
+void Grants::ConfirmEnds() {
+  std::vector<std::unique_ptr<Unconfirmed>> some;
+  {
+    const std::lock_guard lock(mutex_);
+    some.swap(unconfirmed_);
+  }
+  std::erase_if(some, [](const std::unique_ptr<Unconfirmed>& one) { return one->Confirmed(); });
+  const std::lock_guard lock(mutex_);
+  std::move(some.begin(), some.end(), std::back_inserter(unconfirmed_));
+}
+
+// Nothing that may wait happens under the lock.
+std::vector<Grants::Closed> Grants::Close() {
+  ConfirmEnds();
+  std::vector<std::shared_ptr<Gate>> gates;
+  {
+    const std::lock_guard lock(mutex_);
+    gates = Gates();
+  }
+  for (const std::shared_ptr<Gate>& gate : gates) gate->Settle();
+  std::vector<Closed> closed;
+  const std::lock_guard lock(mutex_);
+  gates = Gates();
+  for (auto& [key, entry] : entries_) {
+    if (!entry.grant->over()) continue;
+    if (!entry.looked.has_value()) {
+      // Channels that are opened later see the mark.
+      entry.looked.emplace();
+      for (const std::shared_ptr<Gate>& gate : gates) entry.looked->emplace_back(gate, gate->Look());
+    }
+    std::erase_if(*entry.looked, [](const auto& look) { return look.first->Passed(look.second); });
+    if (!entry.looked->empty() || entry.grant->uses_.load(std::memory_order_seq_cst) > 0) continue;
+    closed.push_back({entry.grant, {entry.servers.begin(), entry.servers.end()}});
+  }
+  return closed;
+}
+
+void Grants::Forget(const Grant& grant, MemoryServerId server) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find({grant.allocation(), grant.attempt()});
+  if (found == entries_.end() || found->second.grant.get() != &grant) return;
+  found->second.servers.erase(server);
+  if (found->second.servers.empty()) entries_.erase(found);
+}
+
+bool Grants::closing() const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const auto& entry) { return entry.second.grant->over(); });
+}
+
+}  // namespace nam::fabric

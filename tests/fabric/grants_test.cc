@@ -1,0 +1,169 @@
+#include "fabric/grants.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace nam::fabric {
+namespace {
+
+constexpr AllocationId kAllocation(5), kOther(6);
+constexpr MemoryServerId kServer(1), kSecond(2);
+
+class GrantsTest : public testing::Test {
+ protected:
+  bool End(AllocationId allocation) { return grants_.End({&allocation, 1}); }
+  std::vector<AllocationId> Closed() {
+    std::vector<AllocationId> closed;
+    for (const Grants::Closed& one : grants_.Close()) closed.push_back(one.grant->allocation());
+    return closed;
+  }
+  std::vector<AllocationId> Only(AllocationId allocation) { return {allocation}; }
+
+  Grants grants_;
+};
+
+TEST_F(GrantsTest, WhatIsOverIsClosedOnEachServer) {
+  const auto grant = grants_.Open(kAllocation, 0, kServer);
+  EXPECT_EQ(grants_.Open(kAllocation, 0, kSecond), grant);
+  grants_.Open(kOther, 0, kServer);
+  EXPECT_EQ(grants_.Allocations(), (std::vector{kAllocation, kOther}));
+  EXPECT_TRUE(Closed().empty());
+  EXPECT_FALSE(grants_.closing());
+  EXPECT_TRUE(End(kAllocation));
+  EXPECT_FALSE(End(AllocationId(7))) << "nothing is open of it";
+  EXPECT_TRUE(grant->over());
+  EXPECT_TRUE(grants_.closing());
+  const auto closed = grants_.Close();
+  ASSERT_EQ(closed.size(), 1u);
+  EXPECT_EQ(closed[0].servers, (std::vector{kServer, kSecond}));
+  grants_.Forget(*grant, kServer);
+  EXPECT_EQ(grants_.Close()[0].servers, std::vector{kSecond}) << "until it is told, too";
+  grants_.Forget(*grant, kSecond);
+  EXPECT_FALSE(grants_.closing());
+  EXPECT_EQ(grants_.Allocations(), std::vector{kOther});
+}
+
+TEST_F(GrantsTest, AUseKeepsItOpen) {
+  auto use = Grant::Use::Of(grants_.Open(kAllocation, 0, kServer));
+  ASSERT_TRUE(use.has_value());
+  End(kAllocation);
+  EXPECT_TRUE(Closed().empty());
+  Grant::Use kept = *std::move(use);
+  use.reset();
+  EXPECT_TRUE(Closed().empty()) << "it has only moved";
+  kept = Grant::Use();
+  EXPECT_EQ(Closed(), Only(kAllocation));
+}
+
+TEST_F(GrantsTest, NoUseBeginsBehindTheEnd) {
+  const auto grant = grants_.Open(kAllocation, 0, kServer);
+  End(kAllocation);
+  EXPECT_FALSE(Grant::Use::Of(grant).has_value());
+  EXPECT_EQ(Closed(), Only(kAllocation)) << "the refused one counts no more";
+}
+
+TEST_F(GrantsTest, ASectionThatBeganBeforeTheEndKeepsItOpen) {
+  const auto gate = grants_.MakeGate(RealClock()), idle = grants_.MakeGate(RealClock());
+  grants_.Open(kAllocation, 0, kServer);
+  gate->Enter();
+  End(kAllocation);
+  EXPECT_TRUE(Closed().empty());
+  gate->Leave();
+  gate->Enter();  // of this one the owner has seen the end
+  EXPECT_EQ(Closed(), Only(kAllocation));
+  // A section that began behind the end of one keeps what ends later.
+  grants_.Open(kOther, 0, kServer);
+  End(kOther);
+  EXPECT_EQ(Closed(), Only(kAllocation));
+}
+
+TEST_F(GrantsTest, AParkedSectionEndsWhenItIsSettled) {
+  const auto gate = grants_.MakeGate(RealClock());
+  grants_.Open(kAllocation, 0, kServer);
+  bool complete = false;
+  gate->Enter();
+  gate->Park([&] { return complete; });
+  End(kAllocation);
+  EXPECT_TRUE(Closed().empty());
+  gate->Enter();  // goes on with the same section
+  EXPECT_TRUE(Closed().empty());
+  gate->Park([&] { return complete; });
+  complete = true;
+  EXPECT_EQ(Closed(), Only(kAllocation));
+  EXPECT_TRUE(gate->idle());
+  gate->Enter();
+  gate->Leave();
+}
+
+class Connections final : public Unconfirmed {
+ public:
+  Connections(std::shared_ptr<Gate> gate, const bool& confirmed)
+      : gate_(std::move(gate)), confirmed_(confirmed) {}
+  bool Confirmed() override {
+    if (confirmed_) gate_->Leave();
+    return confirmed_;
+  }
+
+ private:
+  const std::shared_ptr<Gate> gate_;
+  const bool& confirmed_;
+};
+
+TEST_F(GrantsTest, ConnectionsThatNobodyUsesKeepItOpenUntilTheirEndIsConfirmed) {
+  grants_.Open(kAllocation, 0, kServer);
+  bool confirmed = false;
+  {
+    const auto gate = grants_.MakeGate(RealClock());
+    gate->Enter();
+    grants_.Leave(std::make_unique<Connections>(gate, confirmed));
+  }
+  End(kAllocation);
+  EXPECT_TRUE(Closed().empty());
+  confirmed = true;
+  EXPECT_EQ(Closed(), Only(kAllocation));
+}
+
+TEST_F(GrantsTest, AnAttemptsPartEndsAlone) {
+  const auto one = grants_.Open(kAllocation, 1, kServer), other = grants_.Open(kAllocation, 2, kServer);
+  EXPECT_EQ(grants_.Allocations(), Only(kAllocation));
+  grants_.EndAttempt(kAllocation, 1);
+  EXPECT_TRUE(one->over());
+  EXPECT_FALSE(other->over());
+  const auto closed = grants_.Close();
+  ASSERT_EQ(closed.size(), 1u);
+  EXPECT_EQ(closed[0].grant->attempt(), 1u);
+  End(kAllocation);
+  EXPECT_EQ(grants_.Close().size(), 2u);
+}
+
+TEST_F(GrantsTest, WhatTheServerHasNotConfirmedIsNotFound) {
+  const auto grant = grants_.Open(kAllocation, 0, kServer);
+  EXPECT_EQ(grants_.Find(kAllocation, kServer), nullptr);
+  EXPECT_TRUE(grants_.Confirm(*grant, kServer));
+  EXPECT_EQ(grants_.Find(kAllocation, kServer), grant);
+  EXPECT_EQ(grants_.Find(kAllocation, kSecond), nullptr);
+  End(kAllocation);
+  EXPECT_FALSE(grants_.Confirm(*grant, kServer));
+}
+
+TEST_F(GrantsTest, ANewMemberHasNothingOpen) {
+  const auto grant = grants_.Open(kAllocation, 0, kServer);
+  grants_.EndAll();
+  EXPECT_TRUE(grant->over());
+  EXPECT_TRUE(grants_.Allocations().empty());
+  EXPECT_FALSE(grants_.Confirm(*grant, kServer)) << "the server has it open for the member of now";
+  EXPECT_EQ(grants_.Allocations(), Only(kAllocation)) << "so that the catalog says when it is over";
+  const auto again = grants_.Open(kAllocation, 0, kServer);
+  EXPECT_FALSE(again->over());
+  EXPECT_NE(again, grant);
+}
+
+}  // namespace
+}  // namespace nam::fabric
