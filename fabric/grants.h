@@ -36,7 +36,7 @@ class Grant {
   Grant(AllocationId allocation, uint64_t attempt) : allocation_(allocation), attempt_(attempt) {}
   AllocationId allocation() const { return allocation_; }
   uint64_t attempt() const { return attempt_; }
-  /// No request may begin there any more. What a READ brought counts only if this is false behind it.
+  /// No request may begin there any more.
   bool over() const { return over_.load(std::memory_order_seq_cst); }
 
   /// As long as one lives, requests of its owner may be under way there.

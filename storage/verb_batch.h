@@ -64,7 +64,7 @@ class VerbBatch {
   uint64_t requests_added() const { return requests_added_; }
 
   /// Memory servers' bytes themselves, for Copy: where the fabric shows them (fabric/immediate.h) and a READ
-  /// would succeed, else nullptr: then READ. A copy counts only if Current says so behind it.
+  /// would succeed, else nullptr: then READ.
   const std::byte* InPlace(const Channel::Target& at, uint32_t bytes) {
     return at.now == nullptr || !Current(at) ? nullptr : at.now->ViewNow(at.address, bytes);
   }
