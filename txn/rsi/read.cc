@@ -202,7 +202,8 @@ absl::Status RsiSession::ReadRound(std::span<SoughtRow> sought) {
       NAM_RETURN_IF_ERROR(from.AddReadAgain(reading.block));
     }
   }
-  for (const Reading& reading : readings_) table(sought[reading.sought].table).FetchWords(reading.block);
+  for (const Reading& reading : readings_)
+    table(sought[reading.sought].table).FetchWords(reading.block.in_place);
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (Reading& reading : readings_) table(sought[reading.sought].table).Take(reading.block);
   NAM_RETURN_IF_ERROR(ReadSlots(sought));
@@ -256,7 +257,8 @@ absl::Status RsiSession::ReadSlots(std::span<SoughtRow> sought) {
     any = true;
   }
   if (!any) return absl::OkStatus();
-  for (const Reading& reading : readings_) table(sought[reading.sought].table).FetchSlot(reading.block);
+  for (const Reading& reading : readings_)
+    table(sought[reading.sought].table).FetchSlot(reading.block.in_place, reading.block.slot);
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (Reading& reading : readings_) table(sought[reading.sought].table).TakeSlot(reading.block);
   return absl::OkStatus();

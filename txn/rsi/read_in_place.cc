@@ -59,11 +59,12 @@ bool RsiSession::LookAtBlocks(std::span<SoughtRow> sought) {
     sought[i].record = candidates.records[0];
     const absl::StatusOr<storage::Channel::Target> block = from.Block(sought[i].record);
     if (!block.ok()) return false;
-    BlockRead read{.in_place = batch_.InPlace(*block, from.geometry().block_bytes())};
-    if (read.in_place == nullptr) return false;
-    from.FetchWords(read);
-    look.at = read.in_place;
+    look.at = batch_.InPlace(*block, from.geometry().block_bytes());
+    if (look.at == nullptr) return false;
     bytes += from.geometry().slot_bytes() + 64;
+  }
+  for (size_t i = 0; i < sought.size(); ++i) {
+    if (looks_[i].at != nullptr) table(sought[i].table).FetchWords(looks_[i].at);
   }
   return CheckScratch(bytes).ok();
 }
@@ -87,6 +88,9 @@ bool RsiSession::TakeRows(std::span<SoughtRow> sought) {
     sought[i].version = choice.version;
     sought[i].victim = storage::VictimSlot(words, header.timestamp());
     look.slot = choice.slot;
+  }
+  for (size_t i = 0; i < sought.size(); ++i) {
+    if (looks_[i].at != nullptr) table(sought[i].table).FetchSlot(looks_[i].at, looks_[i].slot);
   }
   for (size_t i = 0; i < sought.size(); ++i) {
     const Look& look = looks_[i];
