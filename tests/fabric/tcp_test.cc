@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <array>
 #include <cstring>
@@ -582,6 +583,27 @@ TEST_F(TcpTest, ServerThatStopsAnsweringIsLost) {
   server.join();
   ASSERT_TRUE(pair.ok()) << pair.status();
   EXPECT_EQ(Run(**pair, WorkRequest::Read(1, local_->Slice(0, 8), At(0))), CompletionStatus::kPeerLost);
+}
+
+/// Of all threads of this process.
+int64_t ProcessorNs() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+/// Threads look for news for a while before they sleep, on both sides, but not for as long as they wait.
+TEST_F(TcpTest, WhoWaitsLongSleeps) {
+  Start(/*passive=*/true);
+  EXPECT_EQ(
+      Run(*pair_,
+          {.id = 1, .opcode = Opcode::kRead, .local = {local_->data(), 8, local_->lkey()}, .remote = At(0)}),
+      CompletionStatus::kOk);
+  constexpr int64_t kWaitUs = 300'000;
+  const int64_t before_ns = ProcessorNs();
+  Completion completion;
+  EXPECT_EQ(completions_->Wait({&completion, 1}, RealClock().After(kWaitUs)), 0u);
+  EXPECT_LT(ProcessorNs() - before_ns, kWaitUs * 1'000 / 3);
 }
 
 }  // namespace
