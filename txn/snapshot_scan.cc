@@ -40,7 +40,7 @@ absl::Status ReadVisibleSlots(const RecordBlocks& from, std::span<BlockRead* con
     any = true;
   }
   if (!any) return absl::OkStatus();
-  for (const BlockRead* block : blocks) from.FetchSlot(*block);
+  for (const BlockRead* block : blocks) from.FetchSlot(block->in_place, block->slot);
   NAM_RETURN_IF_ERROR(from.batch().Execute());
   for (BlockRead* block : blocks) from.TakeSlot(*block);
   return absl::OkStatus();
@@ -65,9 +65,7 @@ absl::Status AskHolders(storage::VerbBatch& batch, ExtentSpace& state, std::span
     block->holder = {.client = RecordHeader(*block->before).client()};
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at,
                          state.Resolve(StateGeometry::slot(block->holder.client) + kSlotWordOffset));
-    std::byte* const word = batch.Scratch(8);
-    batch.Read(at, word, 8);
-    words.push_back(reinterpret_cast<const uint64_t*>(word));
+    words.push_back(batch.ReadWord(at));
   }
   NAM_RETURN_IF_ERROR(batch.Execute());
   for (size_t i = 0; i < blocks.size(); ++i) {
@@ -101,7 +99,7 @@ absl::Status ReadVersions(const RecordBlocks& from, std::span<BlockRead> blocks,
     for (BlockRead* block : waiting) {
       NAM_RETURN_IF_ERROR(block->block == nullptr ? from.AddRead(*block) : from.AddReadAgain(*block));
     }
-    for (const BlockRead* block : waiting) from.FetchWords(*block);
+    for (const BlockRead* block : waiting) from.FetchWords(block->in_place);
     NAM_RETURN_IF_ERROR(from.batch().Execute());
     for (BlockRead* block : waiting) from.Take(*block);
     NAM_RETURN_IF_ERROR(ReadVisibleSlots(from, waiting, at));
