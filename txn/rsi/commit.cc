@@ -14,6 +14,7 @@
 ///                rows are written, locked
 ///     Install    payloads into victims; keys of new rows into the hash indexes
 ///     ClaimIndexEntries  new keys into the ordered indexes, if the tables have some
+///     CheckReferencedRows  whether foreign keys still need what is deleted, if the tables have some
 ///     Decide     the slot's word by CAS: from here on it has happened, and the caller is told
 ///     AddFlips   headers by CAS, of records that were only locked back to what they were; AddDone: the
 ///     ring's entry. Nobody waits for them: who meets a lock asks the
@@ -114,6 +115,7 @@ absl::Status RsiSession::Write() {
   NAM_RETURN_IF_ERROR(CheckIndexChanges());
   NAM_RETURN_IF_ERROR(Install());
   NAM_RETURN_IF_ERROR(ClaimIndexEntries());
+  NAM_RETURN_IF_ERROR(CheckReferencedRows());
   // What is not cleaned up stays, but for a broken channel that is no error of this commit's.
   const absl::Status cleaned = CleanIndexes();
   return channel_->broken() ? cleaned : absl::OkStatus();

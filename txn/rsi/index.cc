@@ -37,6 +37,7 @@ absl::Status RsiSession::RefreshIndexes() {
       continue;
     }
     NAM_RETURN_IF_ERROR(open.SetIndexes(now->indexes));
+    open.SetReferences(now->referenced_by);
   }
   index_changes_ = changes;
   indexes_stale_ = false;

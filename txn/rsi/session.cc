@@ -200,6 +200,7 @@ absl::Status RsiSession::BeginWith(std::span<const SoughtRow> early) {
   if (active_) return absl::FailedPreconditionError("a transaction is under way");
   phase_ = Phase::kUndecided;
   committed_ = false;
+  batch_.SetScratchMax(options_.transaction_bytes_max);
   AwaitLocks();
   absl::Status status = TakeSnapshot(early);
   // Unless End has found it.
@@ -302,7 +303,7 @@ absl::Status RsiSession::CheckScratch(uint64_t bytes) const {
     return absl::OkStatus();
   return TooLargeStatus(absl::StrFormat(
       "the transaction reads or writes more than fits into the %d MiB that a session takes for it",
-      options_.transaction_bytes_max >> 20));
+      batch_.scratch_bytes_max() >> 20));
 }
 
 absl::Status RsiSession::MayWrite(size_t rows) const {

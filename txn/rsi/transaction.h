@@ -61,6 +61,7 @@ class RsiSession final : public Session {
   absl::Status Delete(TableHandle table, std::span<const std::byte> key) override;
   absl::Status Lock(TableHandle table, std::span<const std::byte> key) override;
   void SetLockTimeout(int64_t us) override { lock_timeout_us_ = us; }
+  void SetTransactionBytesMax(uint64_t bytes) override { options_.transaction_bytes_max = bytes; }
   absl::StatusOr<uint64_t> Commit() override;
   void Abort() override;
   size_t Mark() const override { return writes_.Mark(); }
@@ -184,6 +185,13 @@ class RsiSession final : public Session {
   absl::Status JudgeIndexRival(const Entered& entered, uint64_t record);
   absl::Status RemoveEntered();
 
+  // referenced_rows.cc
+  struct Referencing;
+  absl::Status CheckReferencedRows();
+  absl::Status CheckReference(uint32_t parent, const ReferenceDescription& reference);
+  absl::StatusOr<std::optional<uint32_t>> ChildOf(const ReferenceDescription& reference);
+  absl::Status JudgeReferencing(const Referencing& referencing, std::span<const uint64_t> records);
+
   // index_clean.cc
   /// An entry that once led to a version of a record.
   struct Outlived {
@@ -248,7 +256,7 @@ class RsiSession final : public Session {
   absl::Status AwaitHeader(PendingWrite& write);
 
   Tables& tables_;
-  const RsiOptions options_;
+  RsiOptions options_;
   std::shared_ptr<storage::Channel> channel_;  // with LostClients, once the session is lost
   storage::VerbBatch batch_;
   ExtentSpace state_;
