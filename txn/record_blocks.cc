@@ -37,13 +37,6 @@ absl::Status RecordBlocks::AddReadAgain(BlockRead& read) const {
   return absl::OkStatus();
 }
 
-void RecordBlocks::FetchScatteredWords(const BlockRead& read) const {
-  if (read.in_place == nullptr) return;
-  for (uint32_t slot = 0; slot < geometry().slots; ++slot) {
-    storage::VerbBatch::Fetch<false>(read.in_place + geometry().word_offset(slot), 8);
-  }
-}
-
 void RecordBlocks::Take(BlockRead& read) const {
   if (read.in_place == nullptr) return;
   storage::VerbBatch::Copy(read.in_place, read.before, 8);

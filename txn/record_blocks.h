@@ -17,6 +17,7 @@ namespace nam::txn {
 /// Blocks up to this size are READ as a whole; of larger ones first the words of all slots, then the slot
 /// that is wanted.
 inline constexpr uint32_t kWholeBlockBytesMax = 4'096;
+inline constexpr uint32_t kFewLinesBytesMax = 512;
 
 /// A block on its way here: READ between two READs of its header. Where it can be looked at in place the same
 /// is done by copies, of the words and of the slot that is wanted.
@@ -62,31 +63,31 @@ class RecordBlocks {
   absl::Status AddRead(BlockRead& read) const;
   /// Into the same scratch memory.
   absl::Status AddReadAgain(BlockRead& read) const;
-  /// Of all blocks of a round, behind their AddReads; where memory is in place. What would be READ as a whole
-  /// is fetched so: which slot is wanted is known only when the words are there, and of few slots the others
-  /// are soon written to.
-  void FetchWords(const BlockRead& read) const {
-    if (IsSmall()) [[likely]] {
-      storage::VerbBatch::Fetch<false>(read.in_place, geometry().block_bytes());
+  /// Asks for what Take looks at, where memory is in place: of all blocks of a round in a row, behind their
+  /// AddReads, so that the processor translates their addresses at once. Of more than a few lines only those
+  /// with words: FetchSlot asks for the version that is wanted, once the words say which it is.
+  void FetchWords(const std::byte* in_place) const {
+    if (in_place == nullptr) return;
+    if (IsFewLines()) {
+      storage::VerbBatch::Fetch<false>(in_place, geometry().block_bytes());
     } else {
-      FetchScatteredWords(read);
+      for (uint32_t slot = 0; slot < geometry().slots; ++slot)
+        storage::VerbBatch::Fetch<false>(in_place + geometry().word_offset(slot), 8);
     }
   }
   void Take(BlockRead& read) const;
   /// The slot of a block of which only the words have come: its version word again, with the row, so that the
   /// two are judged together; and the header once more.
   absl::Status AddReadSlot(BlockRead& read, uint32_t slot) const;
-  void FetchSlot(const BlockRead& read) const {
-    if (IsSmall() || read.slot == BlockRead::kNoSlot) return;
-    if (read.in_place == nullptr) return;
-    storage::VerbBatch::Fetch<false>(read.in_place + geometry().word_offset(read.slot),
-                                     geometry().version_bytes());
+  void FetchSlot(const std::byte* in_place, uint32_t slot) const {
+    if (in_place == nullptr || slot == BlockRead::kNoSlot || IsFewLines()) return;
+    storage::VerbBatch::Fetch<false>(in_place + geometry().word_offset(slot), geometry().version_bytes());
   }
   void TakeSlot(BlockRead& read) const;
 
  private:
   bool IsSmall() const { return layout_.block_bytes <= kWholeBlockBytesMax; }
-  void FetchScatteredWords(const BlockRead& read) const;
+  bool IsFewLines() const { return layout_.block_bytes <= kFewLinesBytesMax; }
 
   ExtentSpace& space_;
   const RecordLayout layout_;

@@ -40,7 +40,7 @@ absl::Status ReadVisibleSlots(const RecordBlocks& from, std::span<BlockRead* con
     any = true;
   }
   if (!any) return absl::OkStatus();
-  for (const BlockRead* block : blocks) from.FetchSlot(*block);
+  for (const BlockRead* block : blocks) from.FetchSlot(block->in_place, block->slot);
   NAM_RETURN_IF_ERROR(from.batch().Execute());
   for (BlockRead* block : blocks) from.TakeSlot(*block);
   return absl::OkStatus();
@@ -101,7 +101,7 @@ absl::Status ReadVersions(const RecordBlocks& from, std::span<BlockRead> blocks,
     for (BlockRead* block : waiting) {
       NAM_RETURN_IF_ERROR(block->block == nullptr ? from.AddRead(*block) : from.AddReadAgain(*block));
     }
-    for (const BlockRead* block : waiting) from.FetchWords(*block);
+    for (const BlockRead* block : waiting) from.FetchWords(block->in_place);
     NAM_RETURN_IF_ERROR(from.batch().Execute());
     for (BlockRead* block : waiting) from.Take(*block);
     NAM_RETURN_IF_ERROR(ReadVisibleSlots(from, waiting, at));

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
-#include "txn/rsi/transaction.h"
+#include "txn/rsi/index_keeper.h"
 
 /// How entries go that lead to no version any more:
 ///
@@ -29,8 +29,8 @@ constexpr uint64_t kIndexScratchBytes = 64 * 1024;
 
 }  // namespace
 
-void RsiSession::NoteOutlived(uint32_t number, uint64_t record, const std::byte* before, const std::byte* row,
-                              uint64_t since) {
+void IndexKeeper::NoteOutlived(uint32_t number, uint64_t record, const std::byte* before,
+                               const std::byte* row, uint64_t since) {
   for (const std::unique_ptr<TableIndex>& index : table(number).indexes()) {
     const IndexKey key = index->KeyOf(before);
     if (row != nullptr && index->KeyOf(row) == key) continue;
@@ -42,7 +42,7 @@ void RsiSession::NoteOutlived(uint32_t number, uint64_t record, const std::byte*
   }
 }
 
-absl::Status RsiSession::CleanIndexes() {
+absl::Status IndexKeeper::Clean() {
   size_t left = kAtOnce;
   for (size_t i = 0; i < writes_.size() && left > 0; ++i) {
     const uint32_t number = writes_[i].table;
@@ -51,12 +51,12 @@ absl::Status RsiSession::CleanIndexes() {
     const auto same = [&](const PendingWrite& before) { return before.table == number; };
     const auto here = writes_.begin() + static_cast<ptrdiff_t>(i);
     if (std::find_if(writes_.begin(), here, same) != here) continue;
-    NAM_RETURN_IF_ERROR(CleanIndexesOf(number, left));
+    NAM_RETURN_IF_ERROR(CleanTable(number, left));
   }
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::CleanIndexesOf(uint32_t number, size_t& left) {
+absl::Status IndexKeeper::CleanTable(uint32_t number, size_t& left) {
   OutlivedEntries& outlived = outlived_[number];
   if (outlived.entries.front().since > horizon_) {
     if (outlived.noted < kAtOnce) return absl::OkStatus();
@@ -68,29 +68,29 @@ absl::Status RsiSession::CleanIndexesOf(uint32_t number, size_t& left) {
     const Outlived next = outlived.entries.front();
     outlived.entries.pop_front();
     const size_t kept = batch_.scratch_used();
-    NAM_RETURN_IF_ERROR(CleanIndex(number, next));
+    NAM_RETURN_IF_ERROR(CleanEntry(number, next));
     batch_.Reset(kept);
   }
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::CleanIndex(uint32_t number, const Outlived& outlived) {
+absl::Status IndexKeeper::CleanEntry(uint32_t number, const Outlived& outlived) {
   RecordTable& from = table(number);
   const auto index = std::find_if(from.indexes().begin(), from.indexes().end(), [&](const auto& open) {
     return open->description().allocation == outlived.index;
   });
   if (index == from.indexes().end()) return absl::OkStatus();
-  NAM_RETURN_IF_ERROR(CheckScratch(from.geometry().block_bytes() + kIndexScratchBytes));
+  NAM_RETURN_IF_ERROR(core_.CheckScratch(from.geometry().block_bytes() + kIndexScratchBytes));
   OrderedIndex& entries = (*index)->entries();
   std::vector<uint64_t> values;
   NAM_RETURN_IF_ERROR(entries.Lookup(outlived.key.view(), values));
   std::erase_if(values, [&](uint64_t value) { return IndexEntry(value).record() != outlived.record; });
   if (values.empty()) return absl::OkStatus();
   BlockRead block{.record = outlived.record};
-  NAM_RETURN_IF_ERROR(ReadBlocks(from, {&block, 1}, kNewest));
+  NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from, {&block, 1}, kNewest));
   const storage::RecordHeader header = block.header();
   if (header.locked() || header.timestamp() > horizon_) return absl::OkStatus();  // who commits remembers it
-  const storage::VersionChoice choice = Choose(from, block, kNewest);
+  const storage::VersionChoice choice = reader_.Choose(from, block, kNewest);
   if (choice.outcome == storage::VersionChoice::Outcome::kVersion &&
       (*index)->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == outlived.key) {
     return absl::OkStatus();

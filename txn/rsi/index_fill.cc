@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
-#include "txn/rsi/transaction.h"
+#include "txn/rsi/rsi_session.h"
 
 /// How an index comes and goes while others commit:
 ///
@@ -33,51 +33,10 @@ absl::Status MayGoOn() {
   return Interruption::requested() ? absl::CancelledError("cancelled") : absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<uint64_t> RsiSession::AwaitCommits() {
-  if (!broken_.ok()) return broken_;
-  if (active_) return absl::FailedPreconditionError("a transaction is under way");
-  NAM_RETURN_IF_ERROR(batch_.Execute());
-  batch_.Reset();
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target changes, state_.Resolve(kIndexChangesOffset));
-  batch_.FetchAdd(changes, 1, batch_.Word());
-  NAM_RETURN_IF_ERROR(batch_.Execute());
-  NAM_RETURN_IF_ERROR(AwaitSlots());
-  NAM_ASSIGN_OR_RETURN(const uint64_t newest, timestamps_->Newest(batch_));
-  last_commit_ = std::max(last_commit_, newest);  // what Begin waits for
-  indexes_stale_ = true;
-  NAM_RETURN_IF_ERROR(Begin());
-  const uint64_t snapshot = snapshot_;
-  NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
-  if (snapshot < last_commit_) return absl::UnavailableError("the session does not see its own commits");
-  return snapshot;
-}
-
-// A client that stands still is waited for until it is fenced: it may be writing to an index.
-absl::Status RsiSession::AwaitSlots() {
-  Clock& clock = tables_.fabric().clock();
-  const Deadline deadline = clock.After(options_.own_commit_timeout_us);
-  NAM_ASSIGN_OR_RETURN(std::vector<UnderWay> under_way, FindUnderWay(state_, geometry_, batch_));
-  for (int round = 1;; ++round) {
-    NAM_RETURN_IF_ERROR(RemoveOver(state_, batch_, under_way));
-    if (under_way.empty()) return absl::OkStatus();
-    NAM_RETURN_IF_ERROR(MayGoOn());
-    if (clock.Passed(deadline)) {
-      return absl::UnavailableError(absl::StrCat("the commit of client ", under_way[0].client, " hangs"));
-    }
-    if (round % kRoundsBeforeRecovery == 0) {
-      for (const UnderWay& other : under_way) recovery_->TryRecover(other.client).status().IgnoreError();
-      if (channel_->broken()) return Lose(absl::UnavailableError("a connection to a memory server broke"));
-    }
-    clock.SleepUntil(clock.After(kSlotsPauseUs));
-  }
-}
-
-class RsiSession::IndexFill {
+class IndexFill {
  public:
-  IndexFill(RsiSession& session, uint32_t number, TableIndex& index)
-      : session_(session), from_(session.table(number)), batch_(session.batch_), index_(index) {}
+  IndexFill(SessionCore& core, RowReader& reader, uint32_t number, TableIndex& index)
+      : core_(core), reader_(reader), from_(core.table(number)), batch_(core.batch), index_(index) {}
 
   absl::Status EnterRows() {
     NAM_RETURN_IF_ERROR(from_.space().FindNew());
@@ -123,11 +82,11 @@ class RsiSession::IndexFill {
     batch_.Reset();
     std::vector<BlockRead> blocks(kWindow);
     for (uint64_t i = 0; i < kWindow; ++i) blocks[i].record = first + i;
-    NAM_RETURN_IF_ERROR(session_.CheckScratch(kWindow * (from_.geometry().block_bytes() + 192)));
-    NAM_RETURN_IF_ERROR(session_.ReadBlocks(from_, blocks, kNewest));
+    NAM_RETURN_IF_ERROR(core_.CheckScratch(kWindow * (from_.geometry().block_bytes() + 192)));
+    NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from_, blocks, kNewest));
     std::vector<Row> rows;
     for (const BlockRead& block : blocks) {
-      const storage::VersionChoice choice = session_.Choose(from_, block, kNewest);
+      const storage::VersionChoice choice = reader_.Choose(from_, block, kNewest);
       if (choice.outcome != Outcome::kVersion || choice.version.deleted()) continue;
       rows.push_back({index_.KeyOf(block.block + from_.geometry().row_offset(choice.slot)),
                       IndexEntry(block.record, IndexEntry::kFirstTag).word()});
@@ -162,8 +121,8 @@ class RsiSession::IndexFill {
   absl::Status Count(uint64_t record) {
     const size_t kept = batch_.scratch_used();
     BlockRead block{.record = record};
-    NAM_RETURN_IF_ERROR(session_.ReadBlocks(from_, {&block, 1}, session_.snapshot_));
-    const storage::VersionChoice choice = session_.Choose(from_, block);
+    NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from_, {&block, 1}, core_.transaction.snapshot));
+    const storage::VersionChoice choice = reader_.Choose(from_, block);
     if (choice.outcome == Outcome::kVersion && !choice.version.deleted()) {
       const IndexKey key = index_.KeyOf(block.block + from_.geometry().row_offset(choice.slot));
       if (key == key_ && !key.any_null) ++holders_;
@@ -172,7 +131,8 @@ class RsiSession::IndexFill {
     return absl::OkStatus();
   }
 
-  RsiSession& session_;
+  SessionCore& core_;
+  RowReader& reader_;
   RecordTable& from_;
   storage::VerbBatch& batch_;
   TableIndex& index_;
@@ -184,20 +144,61 @@ class RsiSession::IndexFill {
   int holders_ = 0;       // rows that have it
 };
 
-absl::StatusOr<uint64_t> RsiSession::FillIndex(TableHandle handle, AllocationId wanted) {
-  if (handle.value >= tables_open_.size()) return NotOpen(handle);
-  NAM_RETURN_IF_ERROR(AwaitCommits().status());
-  NAM_ASSIGN_OR_RETURN(TableIndex* const index, IndexOf(handle.value, wanted));
+}  // namespace
+
+absl::StatusOr<uint64_t> RsiSession::AwaitCommits() {
+  if (!broken_.ok()) return broken_;
+  if (transaction_.active) return absl::FailedPreconditionError("a transaction is under way");
   NAM_RETURN_IF_ERROR(batch_.Execute());
   batch_.Reset();
-  NAM_RETURN_IF_ERROR(IndexFill(*this, handle.value, *index).EnterRows());
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target changes, core_->state.Resolve(kIndexChangesOffset));
+  batch_.FetchAdd(changes, 1, batch_.Word());
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  NAM_RETURN_IF_ERROR(AwaitSlots());
+  NAM_ASSIGN_OR_RETURN(const uint64_t newest, timestamps_->Newest(batch_));
+  last_commit_ = std::max(last_commit_, newest);  // what Begin waits for
+  indexes_.SetStale();
+  NAM_RETURN_IF_ERROR(Begin());
+  const uint64_t snapshot = transaction_.snapshot;
+  NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
+  if (snapshot < last_commit_) return absl::UnavailableError("the session does not see its own commits");
+  return snapshot;
+}
+
+// A client that stands still is waited for until it is fenced: it may be writing to an index.
+absl::Status RsiSession::AwaitSlots() {
+  Clock& clock = tables_.fabric().clock();
+  const Deadline deadline = clock.After(options_.own_commit_timeout_us);
+  NAM_ASSIGN_OR_RETURN(std::vector<UnderWay> under_way, FindUnderWay(core_->state, core_->geometry, batch_));
+  for (int round = 1;; ++round) {
+    NAM_RETURN_IF_ERROR(RemoveOver(core_->state, batch_, under_way));
+    if (under_way.empty()) return absl::OkStatus();
+    NAM_RETURN_IF_ERROR(MayGoOn());
+    if (clock.Passed(deadline)) {
+      return absl::UnavailableError(absl::StrCat("the commit of client ", under_way[0].client, " hangs"));
+    }
+    if (round % kRoundsBeforeRecovery == 0) {
+      for (const UnderWay& other : under_way) recovery_->TryRecover(other.client).status().IgnoreError();
+      if (channel_->broken()) return Lose(absl::UnavailableError("a connection to a memory server broke"));
+    }
+    clock.SleepUntil(clock.After(kSlotsPauseUs));
+  }
+}
+
+absl::StatusOr<uint64_t> RsiSession::FillIndex(TableHandle handle, AllocationId wanted) {
+  if (!IsOpen(handle)) return NotOpen(handle);
+  NAM_RETURN_IF_ERROR(AwaitCommits().status());
+  NAM_ASSIGN_OR_RETURN(TableIndex* const index, indexes_.IndexOf(handle.value, wanted));
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  batch_.Reset();
+  NAM_RETURN_IF_ERROR(IndexFill(*core_, reader_, handle.value, *index).EnterRows());
   batch_.Reset();
   NAM_ASSIGN_OR_RETURN(const uint64_t complete, AwaitCommits());
   const uint64_t usable_from = std::max<uint64_t>(complete, 1);  // 0 says that it is being filled
   if (!index->description().unique) return usable_from;
   for (int i = 0; i < kSnapshotsMax; ++i) {
     NAM_RETURN_IF_ERROR(Begin());
-    const absl::Status unique = IndexFill(*this, handle.value, *index).CheckUnique();
+    const absl::Status unique = IndexFill(*core_, reader_, handle.value, *index).CheckUnique();
     // Rows may be changed faster than they are read; then at a newer snapshot.
     const bool again = AbortReasonOf(unique) == AbortReason::kSnapshotTooOld;
     NAM_RETURN_IF_ERROR(End(absl::OkStatus()));

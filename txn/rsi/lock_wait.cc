@@ -1,19 +1,11 @@
+#include "txn/rsi/lock_wait.h"
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
-#include "txn/rsi/transaction.h"
 
-/// Waiting for records that other clients have locked (Session::SetLockTimeout).
-///
-///     try to commit ─▶ a lock is met ─▶ all is taken back ─▶ READ the header until it is not locked ─▶ try
-///     again
-///           ▲                                                                                          │
-///           └───────────────── its timestamp is the one that was expected ◀───────────────────────────┘
-///
-/// A client that waits holds no lock, no claim and no timestamp, so clients never wait for each other in a
-/// circle, and snapshots do not wait for a client that waits. docs/design/transactions.md.
 namespace nam::txn {
 namespace {
 
@@ -24,14 +16,14 @@ constexpr int64_t kPauseUsMax = 1'000;
 
 }  // namespace
 
-absl::Status RsiSession::LockTimeout(uint32_t number) {
+absl::Status LockWait::LockTimeout(uint32_t number) {
   return AbortStatus(AbortReason::kLockTimeout, absl::StrCat("a row of ", table(number).description().name));
 }
 
 /// Until the record is not locked. A holder that is gone is recovered.
-absl::StatusOr<RecordHeader> RsiSession::AwaitUnlocked(uint32_t number, uint64_t record) {
+absl::StatusOr<RecordHeader> LockWait::AwaitUnlocked(uint32_t number, uint64_t record) {
   Clock& clock = tables_.fabric().clock();
-  if (!lock_deadline_.has_value()) lock_deadline_ = clock.After(lock_timeout_us_);
+  if (!deadline_.has_value()) deadline_ = clock.After(timeout_us_);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, table(number).Block(record));
   const size_t kept = batch_.scratch_used();
   for (int64_t pause_us = kPauseUsMin;; pause_us = std::min(2 * pause_us, kPauseUsMax)) {
@@ -41,35 +33,34 @@ absl::StatusOr<RecordHeader> RsiSession::AwaitUnlocked(uint32_t number, uint64_t
     const RecordHeader header(*reinterpret_cast<const uint64_t*>(word));
     batch_.Reset(kept);
     if (!header.locked()) {
-      suspect_ = 0;
+      core_.conflicts.suspect = 0;
       return header;
     }
     if (Interruption::requested()) return absl::CancelledError("cancelled");
-    if (clock.Passed(*lock_deadline_)) return LockTimeout(number);
+    if (clock.Passed(*deadline_)) return LockTimeout(number);
     const absl::StatusOr<bool> recovered = recovery_->TryRecover(header.client());
     if (!recovered.ok() && channel_->broken()) return recovered.status();
     if (!recovered.value_or(false)) clock.SleepUntil(clock.After(pause_us));
   }
 }
 
-/// The header that the write's lock will expect, once it is not locked; a conflict if the row has changed.
-absl::Status RsiSession::AwaitHeader(PendingWrite& write) {
+absl::Status LockWait::AwaitHeader(PendingWrite& write) {
   NAM_ASSIGN_OR_RETURN(const RecordHeader header, AwaitUnlocked(write.table, write.record));
-  if (header.timestamp() != write.header.timestamp()) return Conflict(header, write.table, write.record);
+  if (header.timestamp() != write.header.timestamp())
+    return core_.Conflict(header, write.table, write.record);
   write.header = header;
   return absl::OkStatus();
 }
 
-/// The lock that a try to commit has met: of a row that is to be written, or of one that may be in the way.
-absl::Status RsiSession::AwaitMetLock(uint32_t tries) {
-  const auto [number, record] = *met_lock_;
-  const auto write = std::find_if(writes_.begin(), writes_.end(), [&](const PendingWrite& candidate) {
+absl::Status LockWait::AwaitMetLock(uint32_t tries) {
+  const auto [number, record] = *core_.conflicts.met_lock;
+  WriteSet& writes = core_.transaction.writes;
+  const auto write = std::find_if(writes.begin(), writes.end(), [&](const PendingWrite& candidate) {
     return !candidate.fresh && candidate.table == number && candidate.record == record;
   });
-  NAM_RETURN_IF_ERROR(write != writes_.end() ? AwaitHeader(*write) : AwaitUnlocked(number, record).status());
-  batch_.Reset(commit_scratch_);
+  NAM_RETURN_IF_ERROR(write != writes.end() ? AwaitHeader(*write) : AwaitUnlocked(number, record).status());
   Clock& clock = tables_.fabric().clock();
-  if (clock.Passed(*lock_deadline_)) return LockTimeout(number);
+  if (clock.Passed(*deadline_)) return LockTimeout(number);
   // Clients that take each other's locks must not do so in step.
   const int64_t pause_us = std::min(kPauseUsMin << std::min(tries - 1, 10u), kPauseUsMax);
   const auto drawn = static_cast<int64_t>(tables_.fabric().Random() % static_cast<uint64_t>(pause_us));

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "txn/rsi/transaction.h"
+#include "txn/rsi/rsi_session.h"
 
 /// What becomes of a session that cannot go on (lost_clients.h):
 ///
@@ -25,12 +25,12 @@ constexpr int64_t kSettleUs = 10'000'000;  // no further heir is tried
 }  // namespace
 
 absl::Status RsiSession::Lose(const absl::Status& status) {
-  const bool locks = locking_ || flipping_;
-  active_ = locking_ = flipping_ = false;
+  const bool locks = transaction_.locking || transaction_.flipping;
+  transaction_.active = transaction_.locking = transaction_.flipping = false;
   writes_.Clear();
   rows_.Clear();
-  entered_.clear();
-  suspect_ = holder_ = 0;
+  indexes_.ForgetEntered();
+  conflicts_.suspect = conflicts_.snapshot_holder = 0;
   channel_->Break();
   std::optional<bool> decided;
   absl::Status settled = absl::UnavailableError("there was nothing to settle");
@@ -39,9 +39,10 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
     settled = absl::IsCancelled(status) ? SettleLater(status, locks) : Settle(locks, decided);
   // Before the decision nothing has happened and nothing will, behind it all has; in between the slot tells.
   std::optional<bool> committed;
-  if (phase_ != Phase::kDeciding) committed = phase_ == Phase::kCommitted;
+  if (transaction_.phase != RsiTransaction::Phase::kDeciding)
+    committed = transaction_.phase == RsiTransaction::Phase::kCommitted;
   if (!committed.has_value()) committed = decided;
-  committed_ = committed.value_or(false);
+  transaction_.committed = committed.value_or(false);
   const char* const unknown =
       committed.has_value() ? "" : ", and whether its last commit took effect is unknown";
   if (absl::IsCancelled(status) && committed.has_value() && !*committed) return broken_ = status;
@@ -59,7 +60,8 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
 }
 
 LostClient RsiSession::LostSelf(bool locks) const {
-  const uint64_t deciding = phase_ == Phase::kDeciding ? timestamp_ : 0;
+  const uint64_t deciding =
+      transaction_.phase == RsiTransaction::Phase::kDeciding ? transaction_.timestamp : 0;
   return {.channel = channel_,
           .client = slot_.client,
           .owner = slot_.owner,

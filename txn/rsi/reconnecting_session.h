@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "txn/rsi/transaction.h"
+#include "txn/rsi/rsi_session.h"
 #include "txn/session.h"
 
 namespace nam::txn {

@@ -57,10 +57,10 @@ class RecordTable {
   /// As blocks() does.
   absl::Status AddRead(BlockRead& read) { return blocks_.AddRead(read); }
   absl::Status AddReadAgain(BlockRead& read) { return blocks_.AddReadAgain(read); }
-  void FetchWords(const BlockRead& read) const { blocks_.FetchWords(read); }
+  void FetchWords(const std::byte* in_place) const { blocks_.FetchWords(in_place); }
   void Take(BlockRead& read) const { blocks_.Take(read); }
   absl::Status AddReadSlot(BlockRead& read, uint32_t slot) { return blocks_.AddReadSlot(read, slot); }
-  void FetchSlot(const BlockRead& read) const { blocks_.FetchSlot(read); }
+  void FetchSlot(const std::byte* in_place, uint32_t slot) const { blocks_.FetchSlot(in_place, slot); }
   void TakeSlot(BlockRead& read) const { blocks_.TakeSlot(read); }
   absl::Status AddLock(uint64_t record, storage::RecordHeader from, storage::RecordHeader to, uint64_t* old);
   /// Makes the version words 0: of all slots, before the block becomes free; of one, before its lock goes.

@@ -1,3 +1,5 @@
+#include "txn/rsi/referenced_rows.h"
+
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -7,17 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "txn/rsi/transaction.h"
 
-/// What a commit asks before it deletes rows that foreign keys may reference, or gives them other keys: the
-/// children's indexes, for entries of the keys that go.
-///
-///     child    lock the parent ─▶ entry in the child's index ─▶ decide ─▶ give the parent's header back
-///     parent   lock the row    ─▶ look for entries           ─▶ decide
-///
-/// The two locks of the parent's row exclude each other. If the child's comes first, its entry is there
-/// before the other can lock the row, and the look finds it. If the deletion comes first, the header that the
-/// child expects never comes back. docs/design/transactions.md.
 namespace nam::txn {
 namespace {
 
@@ -76,7 +68,7 @@ std::set<std::string> KeysThatGo(const WriteSet& writes, uint32_t parent,
 }  // namespace
 
 /// Rows that may reference a key of a parent.
-struct RsiSession::Referencing {
+struct ReferencedRows::Referencing {
   const ReferenceDescription& reference;
   const std::string& parent;
   uint32_t child = 0;
@@ -95,9 +87,8 @@ struct RsiSession::Referencing {
   }
 };
 
-// Behind the locks of all rows, and behind the transaction's own entries.
-absl::Status RsiSession::CheckReferencedRows() {
-  const size_t open = tables_open_.size();  // children that are opened here have no writes
+absl::Status ReferencedRows::Check() {
+  const size_t open = core_.open.size();  // children that are opened here have no writes
   for (uint32_t number = 0; number < open; ++number) {
     for (const ReferenceDescription& reference : table(number).references())
       NAM_RETURN_IF_ERROR(CheckReference(number, reference));
@@ -105,7 +96,7 @@ absl::Status RsiSession::CheckReferencedRows() {
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::CheckReference(uint32_t parent, const ReferenceDescription& reference) {
+absl::Status ReferencedRows::CheckReference(uint32_t parent, const ReferenceDescription& reference) {
   const std::set<std::string> gone = KeysThatGo(writes_, parent, reference);
   if (gone.empty()) return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(const std::optional<uint32_t> child, ChildOf(reference));
@@ -132,34 +123,34 @@ absl::Status RsiSession::CheckReference(uint32_t parent, const ReferenceDescript
       records.clear();
       for (const uint64_t value : entries.values) records.push_back(IndexEntry(value).record());
       NAM_RETURN_IF_ERROR(
-          JudgeReferencing({reference, table(parent).description().name, *child, **index, prefix}, records));
+          Judge({reference, table(parent).description().name, *child, **index, prefix}, records));
     }
   }
   return absl::OkStatus();
 }
 
-/// The number of the open child; nothing if it was dropped.
-absl::StatusOr<std::optional<uint32_t>> RsiSession::ChildOf(const ReferenceDescription& reference) {
-  const auto open = [&]() -> std::optional<uint32_t> {
-    for (uint32_t number = 0; number < tables_open_.size(); ++number) {
-      if (table(number).description().allocation == reference.child_allocation) return number;
-    }
-    return std::nullopt;
-  };
-  if (const std::optional<uint32_t> known = open(); known.has_value()) return known;
-  const absl::StatusOr<TableDescription> child = tables_.Find(reference.child);
+std::optional<uint32_t> ReferencedRows::OpenChild(const ReferenceDescription& reference) {
+  for (uint32_t number = 0; number < core_.open.size(); ++number) {
+    if (table(number).description().allocation == reference.child_allocation) return number;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<uint32_t>> ReferencedRows::ChildOf(const ReferenceDescription& reference) {
+  if (const std::optional<uint32_t> known = OpenChild(reference); known.has_value()) return known;
+  const absl::StatusOr<TableDescription> child = core_.tables.Find(reference.child);
   if (absl::IsNotFound(child.status())) return std::nullopt;
   if (child.ok() && child->allocation != reference.child_allocation) return std::nullopt;
-  const absl::Status opened = child.ok() ? TableOf(*child).status() : child.status();
-  if (opened.ok()) return open();
-  if (channel_->broken()) return opened;
+  const absl::Status opened = child.ok() ? core_.TableOf(*child).status() : child.status();
+  if (opened.ok()) return OpenChild(reference);
+  if (core_.channel->broken()) return opened;
   return AbortStatus(AbortReason::kWriteWrite,
                      absl::StrFormat("table %s, whose rows may reference it, cannot be opened: %s",
                                      reference.child, std::string(opened.message())));
 }
 
 // Rows that have had the key, have it, or are about to.
-absl::Status RsiSession::JudgeReferencing(const Referencing& referencing, std::span<const uint64_t> records) {
+absl::Status ReferencedRows::Judge(const Referencing& referencing, std::span<const uint64_t> records) {
   RecordTable& child = table(referencing.child);
   std::vector<BlockRead> others;
   for (const uint64_t record : records) {
@@ -176,27 +167,30 @@ absl::Status RsiSession::JudgeReferencing(const Referencing& referencing, std::s
     const std::span<BlockRead> some =
         std::span(others).subspan(first, std::min(window, others.size() - first));
     const size_t kept = batch_.scratch_used();
-    NAM_RETURN_IF_ERROR(CheckScratch(some.size() * read_bytes));
-    NAM_RETURN_IF_ERROR(ReadBlocks(child, some, kNewest));
+    NAM_RETURN_IF_ERROR(core_.CheckScratch(some.size() * read_bytes));
+    NAM_RETURN_IF_ERROR(reader_.ReadBlocks(child, some, kNewest));
     absl::Status judged;
     for (const BlockRead& block : some) {
-      const RecordHeader header = block.header();
-      const storage::VersionChoice choice = Choose(child, block, kNewest);
-      const bool same = choice.outcome == Outcome::kVersion && !choice.version.deleted() &&
-                        referencing.HasKey(block.block + child.geometry().row_offset(choice.slot));
-      // A row that gave the key up only after this commit's timestamp has it still at that moment.
-      if (header.locked() || header.timestamp() > timestamp_) {
-        judged = Conflict(header, referencing.child, block.record);
-      } else if (same) {
-        conflict_ = std::max(conflict_, header.timestamp());  // the next snapshot shall see it
-        judged = referencing.Violation();
-      }
-      if (!judged.ok()) break;
+      if (judged.ok()) judged = Judge(referencing, block);
     }
     batch_.Reset(kept);
     NAM_RETURN_IF_ERROR(judged);
   }
   return absl::OkStatus();
+}
+
+absl::Status ReferencedRows::Judge(const Referencing& referencing, const BlockRead& block) {
+  RecordTable& child = table(referencing.child);
+  const RecordHeader header = block.header();
+  // A row that gave the key up only after this commit's timestamp has it still at that moment.
+  if (header.locked() || header.timestamp() > transaction_.timestamp)
+    return core_.Conflict(header, referencing.child, block.record);
+  const storage::VersionChoice choice = reader_.Choose(child, block, kNewest);
+  if (choice.outcome != Outcome::kVersion || choice.version.deleted()) return absl::OkStatus();
+  if (!referencing.HasKey(block.block + child.geometry().row_offset(choice.slot))) return absl::OkStatus();
+  uint64_t& newest = core_.conflicts.newest;
+  newest = std::max(newest, header.timestamp());  // the next snapshot shall see it
+  return referencing.Violation();
 }
 
 }  // namespace nam::txn

@@ -1,3 +1,5 @@
+#include "txn/rsi/committer.h"
+
 #include <algorithm>
 #include <new>
 
@@ -5,29 +7,15 @@
 #include "base/check.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
-#include "txn/rsi/transaction.h"
 
-/// The commit, one round trip after the other:
-///
-///     Announce   log entry; a timestamp is asked for; whether the keys of inserts are there already
-///     LockRecords  the slot's word and the ring's entry are claimed; every record that is there by CAS; new
-///                rows are written, locked
-///     Install    payloads into victims; keys of new rows into the hash indexes
-///     ClaimIndexEntries  new keys into the ordered indexes, if the tables have some
-///     CheckReferencedRows  whether foreign keys still need what is deleted, if the tables have some
-///     Decide     the slot's word by CAS: from here on it has happened, and the caller is told
-///     AddFlips   headers by CAS, of records that were only locked back to what they were; AddDone: the
-///     ring's entry. Nobody waits for them: who meets a lock asks the
-///                slot, and the next transaction's first round trip confirms them, before the log is written
-///                anew and the slot leaves the timestamp
-///
-/// Until Decide everything can be taken back, and RollBack does. docs/design/transactions.md.
 namespace nam::txn {
 namespace {
 
 using storage::RecordHeader;
 using storage::VersionWord;
 using Kind = PendingWrite::Kind;
+
+constexpr int kRivalRoundsMax = 100;
 
 bool FewClaims(std::span<const HashIndex::Claim> claims) {
   return claims.size() <= HashIndex::kClaimsMax;
@@ -40,45 +28,31 @@ storage::Channel::Target At(storage::Channel::Target block, uint64_t offset) {
 
 }  // namespace
 
-absl::StatusOr<uint64_t> RsiSession::Commit() {
-  NAM_RETURN_IF_ERROR(CheckActive());
-  writes_.DropWithdrawn();
-  if (writes_.empty()) {
-    NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
-    return 0;
-  }
-  absl::Status status = CommitWrites();
-  // Also if the session was lost behind it.
-  if (!committed_) return status;
-  last_commit_ = timestamp_;
-  return last_commit_;
-}
-
 // A try that has met another client's lock, or was passed over, has given back its locks, its claim and its
 // timestamp. So it may wait, and try again.
-absl::Status RsiSession::CommitWrites() {
+absl::Status Committer::Commit() {
   commit_scratch_ = batch_.scratch_used();
-  lock_deadline_.reset();
+  wait_.Restart();
   uint32_t skips = 0;
   for (uint32_t tries = 1;; ++tries) {
-    const absl::Status status = TryCommit();
-    if (status.ok() || locking_) return End(status);
+    const absl::Status status = Try();
+    if (status.ok() || transaction_.locking) return status;
     const bool skipped = AbortReasonOf(status) == AbortReason::kSkipped;
     absl::Status again = status;
     if (skipped && skips++ < options_.skips_retried && !Interruption::requested()) {
       again = batch_.Execute();
       if (again.ok()) batch_.Reset(commit_scratch_);
-    } else if (lock_timeout_us_ > 0 && met_lock_.has_value()) {
-      again = AwaitMetLock(tries);
+    } else if (wait_.waits() && core_.conflicts.met_lock.has_value()) {
+      again = wait_.AwaitMetLock(tries);
+      if (again.ok()) batch_.Reset(commit_scratch_);
     }
-    if (!again.ok()) return End(again);
+    if (!again.ok()) return again;
   }
 }
 
-// After an error: locking_ says whether something may be left for recovery.
-absl::Status RsiSession::TryCommit() {
-  timestamp_ = 0;
-  met_lock_.reset();
+absl::Status Committer::Try() {
+  transaction_.timestamp = 0;
+  core_.conflicts.met_lock.reset();
   NAM_RETURN_IF_ERROR(PlaceInserts());
   NAM_RETURN_IF_ERROR(Announce());
   if (timestamps_->taken() > storage::kTimestampMask)
@@ -87,7 +61,7 @@ absl::Status RsiSession::TryCommit() {
     NAM_RETURN_IF_ERROR(timestamps_->AddSkip(batch_));
     return status;
   }
-  locking_ = true;
+  transaction_.locking = true;
   installed_ = false;
   absl::Status status = Write();
   if (status.ok()) {
@@ -99,39 +73,40 @@ absl::Status RsiSession::TryCommit() {
   if (!status.ok()) {
     if (!AbortReasonOf(status).has_value() && !absl::IsResourceExhausted(status)) return status;
     NAM_RETURN_IF_ERROR(RollBack());
-    locking_ = false;
+    transaction_.locking = false;
     return status;
   }
   NAM_RETURN_IF_ERROR(AddFlips());
   NAM_RETURN_IF_ERROR(NoteWrites());
-  flipping_ = true;
-  locking_ = false;
+  transaction_.flipping = true;
+  transaction_.locking = false;
   return absl::OkStatus();
 }
 
 // All that comes before the decision.
-absl::Status RsiSession::Write() {
+absl::Status Committer::Write() {
   NAM_RETURN_IF_ERROR(LockRecords());
-  NAM_RETURN_IF_ERROR(CheckIndexChanges());
+  NAM_RETURN_IF_ERROR(indexes_.CheckChanges());
   NAM_RETURN_IF_ERROR(Install());
-  NAM_RETURN_IF_ERROR(ClaimIndexEntries());
-  NAM_RETURN_IF_ERROR(CheckReferencedRows());
+  NAM_RETURN_IF_ERROR(indexes_.ClaimEntries());
+  NAM_RETURN_IF_ERROR(references_.Check());
   // What is not cleaned up stays, but for a broken channel that is no error of this commit's.
-  const absl::Status cleaned = CleanIndexes();
+  const absl::Status cleaned = indexes_.Clean();
   return channel_->broken() ? cleaned : absl::OkStatus();
 }
 
-absl::StatusOr<bool> RsiSession::Decide() {
+absl::StatusOr<bool> Committer::Decide() {
   const Interruption none(nullptr);  // it cannot be taken back any more
-  phase_ = Phase::kDeciding;
-  NAM_ASSIGN_OR_RETURN(committed_, commit_point_->Commit(batch_));
-  phase_ = committed_ ? Phase::kCommitted : Phase::kUndecided;
-  if (committed_) lost_to_locks_ = 0;
-  return committed_;
+  transaction_.phase = RsiTransaction::Phase::kDeciding;
+  NAM_ASSIGN_OR_RETURN(transaction_.committed, commit_point_->Commit(batch_));
+  transaction_.phase =
+      transaction_.committed ? RsiTransaction::Phase::kCommitted : RsiTransaction::Phase::kUndecided;
+  if (transaction_.committed) core_.conflicts.lost_to_locks = 0;
+  return transaction_.committed;
 }
 
 // Blocks that may be free some day, and index entries that lead to what is replaced.
-absl::Status RsiSession::NoteWrites() {
+absl::Status Committer::NoteWrites() {
   for (const PendingWrite& write : writes_) {
     if (write.only_locks()) continue;
     if (write.kind == Kind::kDelete) {
@@ -139,13 +114,14 @@ absl::Status RsiSession::NoteWrites() {
       continue;
     }
     const std::byte* const before = write.before != nullptr ? write.before : write.buried;
-    if (before != nullptr) NoteOutlived(write.table, write.record, before, write.row, timestamp_);
+    if (before != nullptr)
+      indexes_.NoteOutlived(write.table, write.record, before, write.row, transaction_.timestamp);
   }
   return absl::OkStatus();
 }
 
 // A record of its own for every insert, as if no row had its key; whether one has is READ along.
-absl::Status RsiSession::PlaceInserts() {
+absl::Status Committer::PlaceInserts() {
   for (PendingWrite& write : writes_) {
     if (write.placed) continue;
     NAM_ASSIGN_OR_RETURN(write.record, table(write.table).allocator().Allocate(batch_));
@@ -157,9 +133,9 @@ absl::Status RsiSession::PlaceInserts() {
 
 // Of a few keys in the round trip that announces; of many at once. Statements have kept scratch memory for
 // it.
-absl::Status RsiSession::SeekKeys() {
+absl::Status Committer::SeekKeys() {
   sought_all_ = true;
-  claims_.resize(tables_open_.size());
+  claims_.resize(core_.open.size());
   for (std::vector<HashIndex::Claim>& claims : claims_) claims.clear();
   for (const PendingWrite& write : writes_) {
     if (!write.fresh) continue;
@@ -179,7 +155,7 @@ absl::Status RsiSession::SeekKeys() {
 
 // Nearly always nothing looks like the keys of the inserts. Else rows are looked up, and what was announced
 // is announced anew.
-absl::Status RsiSession::JudgeSought() {
+absl::Status Committer::JudgeSought() {
   bool clear = sought_all_;
   for (uint32_t number = 0; number < claims_.size(); ++number) {
     std::vector<HashIndex::Claim>& claims = claims_[number];
@@ -200,7 +176,7 @@ absl::Status RsiSession::JudgeSought() {
 }
 
 // A row with the key of an insert: one that was deleted gets a new version, any other is in the way.
-absl::Status RsiSession::TakeOverDeleted() {
+absl::Status Committer::TakeOverDeleted() {
   sought_.clear();
   for (const PendingWrite& write : writes_) {
     if (!write.fresh) continue;
@@ -208,7 +184,7 @@ absl::Status RsiSession::TakeOverDeleted() {
     sought_.push_back({.table = write.table, .key = {write.row, key_bytes}, .hash = write.hash});
   }
   const size_t kept = batch_.scratch_used();
-  NAM_RETURN_IF_ERROR(Find(sought_));
+  NAM_RETURN_IF_ERROR(reader_.Find(sought_));
   size_t next = 0;
   bool any_taken_over = false;
   for (PendingWrite& write : writes_) {
@@ -223,10 +199,10 @@ absl::Status RsiSession::TakeOverDeleted() {
       case SoughtRow::State::kTooOld:
       case SoughtRow::State::kInvisible:
       case SoughtRow::State::kInFlight:
-        return Conflict(found.header, write.table, found.record);
+        return core_.Conflict(found.header, write.table, found.record);
       case SoughtRow::State::kDeleted:
         if (found.header.locked() || found.header.timestamp() != found.version.timestamp()) {
-          return Conflict(found.header, write.table, found.record);
+          return core_.Conflict(found.header, write.table, found.record);
         }
         NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
         write.fresh = false;
@@ -246,13 +222,13 @@ absl::Status RsiSession::TakeOverDeleted() {
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::Announce() {
+absl::Status Committer::Announce() {
   NAM_RETURN_IF_ERROR(AddLog());
   NAM_RETURN_IF_ERROR(timestamps_->AddTake(batch_));
   return batch_.Execute();
 }
 
-absl::Status RsiSession::AddLog() {
+absl::Status Committer::AddLog() {
   NAM_ASSIGN_OR_RETURN(LogEncoder log, log_->Start(writes_.size() * LoggedBytes(0)));
   for (const PendingWrite& write : writes_) {
     const LogEntry entry{.allocation = table(write.table).description().allocation.value(),
@@ -266,10 +242,10 @@ absl::Status RsiSession::AddLog() {
 
 // The claim comes before the count of index changes is READ: who changes an index counts, and then looks for
 // claims.
-absl::Status RsiSession::LockRecords() {
+absl::Status Committer::LockRecords() {
   commit_point_->Expect(writes_.size());
   NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
-  NAM_RETURN_IF_ERROR(AddReadIndexChanges());
+  NAM_RETURN_IF_ERROR(indexes_.AddReadChanges());
   uint64_t* old = batch_.Words(writes_.size());
   for (PendingWrite& write : writes_) {
     write.old = old++;
@@ -294,21 +270,21 @@ absl::Status RsiSession::LockRecords() {
     const RecordHeader found(*write.old);
     // A lock was given back since the row was read: the row is the same, and may be locked by another try.
     if (!found.locked() && found.timestamp() == write.header.timestamp())
-      met_lock_ = {write.table, write.record};
-    return Conflict(found, write.table, write.record);
+      core_.conflicts.met_lock = {write.table, write.record};
+    return core_.Conflict(found, write.table, write.record);
   }
   return absl::OkStatus();
 }
 
 // If it became another one than they were written with, the new rows carry that.
-absl::Status RsiSession::ClaimTimestamp() {
+absl::Status Committer::ClaimTimestamp() {
   NAM_ASSIGN_OR_RETURN(const bool as_taken, timestamps_->Settle(batch_));
-  timestamp_ = timestamps_->taken();
+  transaction_.timestamp = timestamps_->taken();
   if (as_taken) return absl::OkStatus();
-  NAM_RETURN_IF_ERROR(AddReadIndexChanges());
+  NAM_RETURN_IF_ERROR(indexes_.AddReadChanges());
   for (const PendingWrite& write : writes_) {
     if (!write.fresh) continue;
-    *write.version() = VersionWord::Of(timestamp_, false, true).word();
+    *write.version() = VersionWord::Of(transaction_.timestamp, false, true).word();
     batch_.Write(reinterpret_cast<std::byte*>(write.version()), 8,
                  At(write.block, table(write.table).geometry().word_offset(0)));
   }
@@ -317,8 +293,8 @@ absl::Status RsiSession::ClaimTimestamp() {
 
 // Other records whose keys look alike. Looked up before, they were not there, so the same key is a
 // newcomer's.
-absl::Status RsiSession::JudgeRivals(uint32_t number, std::span<const HashIndex::Claim> claims) {
-  readings_.clear();
+absl::Status Committer::JudgeRivals(uint32_t number, std::span<const HashIndex::Claim> claims) {
+  candidates_.clear();
   sought_.clear();
   for (const HashIndex::Claim& claim : claims) {
     if (claim.rivals.count == 0) continue;
@@ -328,24 +304,22 @@ absl::Status RsiSession::JudgeRivals(uint32_t number, std::span<const HashIndex:
     for (const uint64_t rival : claim.rivals.view()) {
       if (const PendingWrite* const own = writes_.OfRecord(number, rival); own != nullptr && own->fresh)
         continue;
-      readings_.push_back({.sought = static_cast<uint32_t>(sought_.size() - 1), .block = {.record = rival}});
+      candidates_.push_back({.place = static_cast<uint32_t>(sought_.size() - 1), .record = rival});
     }
   }
-  for (int round = 0; !readings_.empty(); ++round) {
-    if (round == 100) return AbortStatus(AbortReason::kWriteWrite, "a row that never stands still");
-    NAM_RETURN_IF_ERROR(ReadRound(sought_));
-  }
+  NAM_ASSIGN_OR_RETURN(const bool stood_still, reader_.ReadCandidates(sought_, candidates_, kRivalRoundsMax));
+  if (!stood_still) return AbortStatus(AbortReason::kWriteWrite, "a row that never stands still");
   for (const SoughtRow& rival : sought_) {
     if (rival.state == SoughtRow::State::kNone) continue;
-    return Conflict(rival.header, number, rival.record);
+    return core_.Conflict(rival.header, number, rival.record);
   }
   return absl::OkStatus();
 }
 
 // Versions into their victims, keys of new rows into the indexes: both can be taken back.
-absl::Status RsiSession::Install() {
+absl::Status Committer::Install() {
   if (options_.broken.visible_early) {
-    NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, timestamp_));
+    NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, transaction_.timestamp));
     NAM_RETURN_IF_ERROR(batch_.Execute());
   }
   installed_ = true;
@@ -363,7 +337,7 @@ absl::Status RsiSession::Install() {
     if (write.fresh || write.only_locks()) continue;
     RecordTable& to = table(write.table);
     const bool deleted = write.kind == Kind::kDelete;
-    *write.version() = VersionWord::Of(timestamp_, deleted, false).word();
+    *write.version() = VersionWord::Of(transaction_.timestamp, deleted, false).word();
     batch_.Write(reinterpret_cast<std::byte*>(write.version()), to.geometry().version_bytes(),
                  At(write.block, to.geometry().word_offset(write.victim)));
   }
@@ -379,19 +353,21 @@ absl::Status RsiSession::Install() {
 // Another client that met a lock may have flipped it first, and the next writer may hold the record already.
 // A record that was only locked gets back the very header that it had: its slots are what they were, so no
 // reader need notice the lock, and no other transaction that has read the row loses to it once it is gone.
-absl::Status RsiSession::AddFlips() {
+absl::Status Committer::AddFlips() {
   for (const PendingWrite& write : writes_) {
-    const RecordHeader to = write.only_locks() ? write.header : RecordHeader::Unlocked(timestamp_);
+    const RecordHeader to =
+        write.only_locks() ? write.header : RecordHeader::Unlocked(transaction_.timestamp);
     batch_.CompareAndSwap(write.block, write.header.LockedBy(slot_.client).word(), to.word(), write.old);
   }
-  return options_.broken.visible_early ? absl::OkStatus() : timestamps_->AddDone(batch_, timestamp_);
+  return options_.broken.visible_early ? absl::OkStatus()
+                                       : timestamps_->AddDone(batch_, transaction_.timestamp);
 }
 
 // Keys first, then records, then the slot's word, and at last the ring's entry, which no row carries.
-absl::Status RsiSession::RollBack() {
-  NAM_RETURN_IF_ERROR(RemoveEntered());
+absl::Status Committer::RollBack() {
+  NAM_RETURN_IF_ERROR(indexes_.RemoveEntered());
   std::vector<HashIndex::Removal> removals;
-  for (uint32_t number = 0; number < tables_open_.size(); ++number) {
+  for (uint32_t number = 0; number < core_.open.size(); ++number) {
     removals.clear();
     for (const PendingWrite& write : writes_) {
       if (write.indexed && write.table == number) {
@@ -416,21 +392,12 @@ absl::Status RsiSession::RollBack() {
   NAM_RETURN_IF_ERROR(batch_.Execute());
   NAM_RETURN_IF_ERROR(commit_point_->GiveUp(batch_));
   const bool done_early = options_.broken.visible_early && installed_;
-  return timestamp_ == 0 || done_early ? absl::OkStatus() : timestamps_->AddDone(batch_, timestamp_);
-}
-
-// Somebody else was faster. If he is gone, End has him cleaned up after, so that the next try succeeds.
-absl::Status RsiSession::Conflict(RecordHeader found, uint32_t number, uint64_t record) {
-  const bool held = found.locked() && found.client() != slot_.client;
-  if (held) suspect_ = found.client();
-  if (held) met_lock_ = {number, record};
-  lost_to_locks_ = held ? lost_to_locks_ + 1 : 0;
-  conflict_ = std::max(conflict_, found.timestamp());
-  return AbortStatus(AbortReason::kWriteWrite, absl::StrCat("a row of ", table(number).description().name));
+  return transaction_.timestamp == 0 || done_early ? absl::OkStatus()
+                                                   : timestamps_->AddDone(batch_, transaction_.timestamp);
 }
 
 // For tests: whatever version is there is replaced.
-absl::Status RsiSession::LockBlindly() {
+absl::Status Committer::LockBlindly() {
   for (PendingWrite& write : writes_) {
     while (*write.old != write.header.word() && !RecordHeader(*write.old).locked() && !write.fresh) {
       RecordTable& to = table(write.table);

@@ -1,9 +1,10 @@
+#include "txn/rsi/index_keeper.h"
+
 #include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "txn/rsi/transaction.h"
 
 /// What a commit does for the ordered indexes of the tables that it writes to: an entry for each new key,
 /// while the records are locked and hold what the entries lead to (so that recovery can take them away
@@ -17,18 +18,57 @@ constexpr uint64_t kNewest = storage::kTimestampMask;
 
 }  // namespace
 
+absl::Status IndexKeeper::AddReadChanges() {
+  changes_seen_ = batch_.Word();
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target changes, state_.Resolve(kIndexChangesOffset));
+  batch_.Read(changes, reinterpret_cast<std::byte*>(changes_seen_), 8);
+  return absl::OkStatus();
+}
+
+// The count first: of what changes while the catalog is asked, it then tells.
+absl::Status IndexKeeper::Refresh() {
+  NAM_RETURN_IF_ERROR(AddReadChanges());
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  const uint64_t changes = *changes_seen_;
+  for (uint32_t number = 0; number < core_.open.size(); ++number) {
+    RecordTable& open = table(number);
+    const absl::StatusOr<TableDescription> now = tables_.Find(open.description().name);
+    if (!now.ok() && !absl::IsNotFound(now.status())) return now.status();
+    if (!now.ok() || now->allocation != open.description().allocation) {  // dropped
+      if (number < outlived_.size()) outlived_[number] = {};
+      continue;
+    }
+    NAM_RETURN_IF_ERROR(open.SetIndexes(now->indexes));
+    open.SetReferences(now->referenced_by);
+  }
+  changes_ = changes;
+  stale_ = false;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TableIndex*> IndexKeeper::IndexOf(uint32_t number, AllocationId wanted) {
+  for (const bool refreshed : {false, true}) {
+    for (const std::unique_ptr<TableIndex>& index : table(number).indexes()) {
+      if (index->description().allocation == wanted) return index.get();
+    }
+    if (!refreshed) NAM_RETURN_IF_ERROR(Refresh());
+  }
+  return AbortStatus(AbortReason::kWriteWrite,
+                     absl::StrCat("an index of ", table(number).description().name, " was dropped"));
+}
+
 // The count was READ behind the claim. Whoever changes an index counts first, and then waits for all claims
 // that the slots show; a later claim has seen the new count, and asks the catalog what has changed before it
 // makes its entries.
-absl::Status RsiSession::CheckIndexChanges() {
-  if (*index_changes_seen_ == index_changes_) return absl::OkStatus();
-  const absl::Status refreshed = RefreshIndexes();
+absl::Status IndexKeeper::CheckChanges() {
+  if (unchanged()) return absl::OkStatus();
+  const absl::Status refreshed = Refresh();
   if (refreshed.ok() || channel_->broken()) return refreshed;
-  indexes_stale_ = true;
+  stale_ = true;
   return AbortStatus(AbortReason::kWriteWrite, "indexes were made or dropped meanwhile");
 }
 
-absl::Status RsiSession::ClaimIndexEntries() {
+absl::Status IndexKeeper::ClaimEntries() {
   for (const PendingWrite& write : writes_) {
     if (write.kind == PendingWrite::Kind::kDelete || write.only_locks()) continue;
     for (const std::unique_ptr<TableIndex>& index : table(write.table).indexes())
@@ -37,15 +77,15 @@ absl::Status RsiSession::ClaimIndexEntries() {
   // All entries are there: of two clients that enter the same key at least one sees the other.
   for (const Entered& entered : entered_) {
     if (!entered.index->description().unique || entered.key.any_null) continue;
-    NAM_RETURN_IF_ERROR(JudgeIndexRivals(entered));
+    NAM_RETURN_IF_ERROR(JudgeRivals(entered));
   }
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::Enter(TableIndex& index, const PendingWrite& write) {
+absl::Status IndexKeeper::Enter(TableIndex& index, const PendingWrite& write) {
   Entered entered{.index = &index, .write = &write, .key = index.KeyOf(write.row)};
   if (write.before != nullptr && index.KeyOf(write.before) == entered.key) return absl::OkStatus();
-  entered.entry = IndexEntry(write.record, IndexEntry::TagOf(timestamp_)).word();
+  entered.entry = IndexEntry(write.record, IndexEntry::TagOf(transaction_.timestamp)).word();
   const absl::StatusOr<bool> inserted = index.entries().Insert(entered.key.view(), entered.entry);
   if (absl::IsAborted(inserted.status())) {
     return AbortStatus(AbortReason::kWriteWrite, std::string(inserted.status().message()));
@@ -58,7 +98,7 @@ absl::Status RsiSession::Enter(TableIndex& index, const PendingWrite& write) {
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::JudgeIndexRivals(const Entered& entered) {
+absl::Status IndexKeeper::JudgeRivals(const Entered& entered) {
   std::set<uint64_t> rivals;
   OrderedIndex::Entries entries;
   OrderedIndex& index = entered.index->entries();
@@ -67,12 +107,12 @@ absl::Status RsiSession::JudgeIndexRivals(const Entered& entered) {
     for (const uint64_t value : entries.values) rivals.insert(IndexEntry(value).record());
   }
   rivals.erase(entered.write->record);
-  for (const uint64_t rival : rivals) NAM_RETURN_IF_ERROR(JudgeIndexRival(entered, rival));
+  for (const uint64_t rival : rivals) NAM_RETURN_IF_ERROR(JudgeRival(entered, rival));
   return absl::OkStatus();
 }
 
 // A row that has had this key, has it, or is about to.
-absl::Status RsiSession::JudgeIndexRival(const Entered& entered, uint64_t record) {
+absl::Status IndexKeeper::JudgeRival(const Entered& entered, uint64_t record) {
   const uint32_t number = entered.write->table;
   RecordTable& from = table(number);
   const std::string& name = from.description().name;
@@ -88,22 +128,22 @@ absl::Status RsiSession::JudgeIndexRival(const Entered& entered, uint64_t record
   }
   const size_t kept = batch_.scratch_used();
   BlockRead block{.record = record};
-  NAM_RETURN_IF_ERROR(CheckScratch(from.geometry().block_bytes() + 192));
-  NAM_RETURN_IF_ERROR(ReadBlocks(from, {&block, 1}, kNewest));
+  NAM_RETURN_IF_ERROR(core_.CheckScratch(from.geometry().block_bytes() + 192));
+  NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from, {&block, 1}, kNewest));
   const RecordHeader header = block.header();
-  const storage::VersionChoice choice = Choose(from, block, kNewest);
+  const storage::VersionChoice choice = reader_.Choose(from, block, kNewest);
   const bool same =
       choice.outcome == storage::VersionChoice::Outcome::kVersion && !choice.version.deleted() &&
       entered.index->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == entered.key;
   batch_.Reset(kept);
-  if (header.locked()) return Conflict(header, number, record);
-  if (same && header.timestamp() <= snapshot_) return duplicate();
+  if (header.locked()) return core_.Conflict(header, number, record);
+  if (same && header.timestamp() <= transaction_.snapshot) return duplicate();
   // One that gave the key up only after this commit's timestamp has it still at that moment.
-  if (same || header.timestamp() > timestamp_) return Conflict(header, number, record);
+  if (same || header.timestamp() > transaction_.timestamp) return core_.Conflict(header, number, record);
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::RemoveEntered() {
+absl::Status IndexKeeper::RemoveEntered() {
   for (const Entered& entered : entered_) {
     NAM_RETURN_IF_ERROR(entered.index->entries().Remove(entered.key.view(), entered.entry).status());
   }

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "txn/rsi/transaction.h"
+#include "txn/rsi/row_scanner.h"
 
 namespace nam::txn {
 namespace {
@@ -16,47 +15,8 @@ constexpr uint64_t kIndexScratchBytes = 64 * 1024;  // of one operation of an or
 
 }  // namespace
 
-absl::Status RsiSession::AddReadIndexChanges() {
-  index_changes_seen_ = batch_.Word();
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target changes, state_.Resolve(kIndexChangesOffset));
-  batch_.Read(changes, reinterpret_cast<std::byte*>(index_changes_seen_), 8);
-  return absl::OkStatus();
-}
-
-// The count first: of what changes while the catalog is asked, it then tells.
-absl::Status RsiSession::RefreshIndexes() {
-  NAM_RETURN_IF_ERROR(AddReadIndexChanges());
-  NAM_RETURN_IF_ERROR(batch_.Execute());
-  const uint64_t changes = *index_changes_seen_;
-  for (uint32_t number = 0; number < tables_open_.size(); ++number) {
-    RecordTable& open = table(number);
-    const absl::StatusOr<TableDescription> now = tables_.Find(open.description().name);
-    if (!now.ok() && !absl::IsNotFound(now.status())) return now.status();
-    if (!now.ok() || now->allocation != open.description().allocation) {  // dropped
-      if (number < outlived_.size()) outlived_[number] = {};
-      continue;
-    }
-    NAM_RETURN_IF_ERROR(open.SetIndexes(now->indexes));
-    open.SetReferences(now->referenced_by);
-  }
-  index_changes_ = changes;
-  indexes_stale_ = false;
-  return absl::OkStatus();
-}
-
-absl::StatusOr<TableIndex*> RsiSession::IndexOf(uint32_t number, AllocationId wanted) {
-  for (const bool refreshed : {false, true}) {
-    for (const std::unique_ptr<TableIndex>& index : table(number).indexes()) {
-      if (index->description().allocation == wanted) return index.get();
-    }
-    if (!refreshed) NAM_RETURN_IF_ERROR(RefreshIndexes());
-  }
-  return AbortStatus(AbortReason::kWriteWrite,
-                     absl::StrCat("an index of ", table(number).description().name, " was dropped"));
-}
-
 // A statement over many rows scans once for each of them, between its writes or behind them all.
-std::span<const RsiSession::OwnRow> RsiSession::OwnRowsOf(uint32_t number, const TableIndex& index,
+std::span<const RowScanner::OwnRow> RowScanner::OwnRowsOf(uint32_t number, const TableIndex& index,
                                                           std::span<const std::byte> low,
                                                           std::span<const std::byte> high) {
   std::vector<OwnRow>& own = own_rows_.rows;
@@ -80,27 +40,27 @@ std::span<const RsiSession::OwnRow> RsiSession::OwnRowsOf(uint32_t number, const
 
 /// Entries by the window, the blocks that they lead to, and what the snapshot sees there; merged with what
 /// the transaction has written itself.
-class RsiSession::IndexScan {
+class RowScanner::IndexScan {
  public:
-  IndexScan(RsiSession& session, uint32_t number, TableIndex& index, std::span<const OwnRow> own,
+  IndexScan(RowScanner& scanner, uint32_t number, TableIndex& index, std::span<const OwnRow> own,
             const RowVisitor& visit)
-      : session_(session),
+      : scanner_(scanner),
         number_(number),
-        from_(session.table(number)),
+        from_(scanner.table(number)),
         index_(index),
         own_(own),
         visit_(visit) {}
 
   absl::Status Run(OrderedIndex::Cursor cursor) {
-    const size_t kept = session_.batch_.scratch_used();
+    const size_t kept = scanner_.batch_.scratch_used();
     for (size_t window = kWindowMin; more_ && !cursor.done(); window = std::min(2 * window, kWindowMax)) {
       NAM_RETURN_IF_ERROR(Collect(cursor, window));
-      NAM_RETURN_IF_ERROR(session_.AddReadIndexChanges());
-      NAM_RETURN_IF_ERROR(session_.ReadBlocks(from_, blocks_, session_.snapshot_));
-      NAM_RETURN_IF_ERROR(session_.batch_.Execute());
+      NAM_RETURN_IF_ERROR(scanner_.indexes_.AddReadChanges());
+      NAM_RETURN_IF_ERROR(scanner_.reader_.ReadBlocks(from_, blocks_, scanner_.transaction_.snapshot));
+      NAM_RETURN_IF_ERROR(scanner_.batch_.Execute());
       NAM_RETURN_IF_ERROR(CheckKept());
       for (size_t i = 0; i < blocks_.size() && more_; ++i) Visit(blocks_[i], keys_[i]);
-      session_.batch_.Reset(kept);
+      scanner_.batch_.Reset(kept);
     }
     while (more_ && own_next_ < own_.size()) VisitOwn();
     return absl::OkStatus();
@@ -109,8 +69,8 @@ class RsiSession::IndexScan {
  private:
   absl::Status Collect(OrderedIndex::Cursor& cursor, size_t window) {
     const uint64_t read_bytes = from_.geometry().block_bytes() + 192;
-    window = std::clamp<size_t>(session_.batch_.scratch_at_hand() / 2 / read_bytes, 1, window);
-    NAM_RETURN_IF_ERROR(session_.CheckScratch(kIndexScratchBytes + window * read_bytes));
+    window = std::clamp<size_t>(scanner_.batch_.scratch_at_hand() / 2 / read_bytes, 1, window);
+    NAM_RETURN_IF_ERROR(scanner_.core_.CheckScratch(kIndexScratchBytes + window * read_bytes));
     blocks_.clear();
     keys_.clear();
     while (blocks_.size() < window && !cursor.done()) {
@@ -135,21 +95,21 @@ class RsiSession::IndexScan {
 
   // Commits that the snapshot sees have kept the index in step, unless it was dropped before it was read.
   absl::Status CheckKept() {
-    if (*session_.index_changes_seen_ == session_.index_changes_) return absl::OkStatus();
+    if (scanner_.indexes_.unchanged()) return absl::OkStatus();
     const AllocationId self = index_.description().allocation;
-    NAM_RETURN_IF_ERROR(session_.RefreshIndexes());
-    return session_.IndexOf(number_, self).status();
+    NAM_RETURN_IF_ERROR(scanner_.indexes_.Refresh());
+    return scanner_.indexes_.IndexOf(number_, self).status();
   }
 
   void Visit(const BlockRead& block, const IndexKey& key) {
-    const storage::VersionChoice choice = session_.Choose(from_, block);
+    const storage::VersionChoice choice = scanner_.reader_.Choose(from_, block);
     if (choice.outcome != Outcome::kVersion || choice.version.deleted()) return;
     const std::span<const std::byte> row(block.block + from_.geometry().row_offset(choice.slot),
                                          from_.geometry().row_bytes);
     if (index_.KeyOf(row.data()) != key) return;
-    if (!session_.writes_.empty()) {
+    if (!scanner_.writes_.empty()) {
       const std::span<const std::byte> primary = row.first(from_.description().key_bytes);
-      if (session_.writes_.Find(number_, from_.HashOf(primary), primary) != nullptr) return;
+      if (scanner_.writes_.Find(number_, from_.HashOf(primary), primary) != nullptr) return;
     }
     while (more_ && own_next_ < own_.size() && own_[own_next_].key < key) VisitOwn();
     more_ = more_ && visit_(row);
@@ -157,7 +117,7 @@ class RsiSession::IndexScan {
 
   void VisitOwn() { more_ = visit_({own_[own_next_++].row, from_.geometry().row_bytes}); }
 
-  RsiSession& session_;
+  RowScanner& scanner_;
   const uint32_t number_;
   RecordTable& from_;
   TableIndex& index_;
@@ -173,15 +133,11 @@ class RsiSession::IndexScan {
   IndexKey last_key_;
 };
 
-absl::Status RsiSession::ScanIndex(TableHandle handle, AllocationId wanted, std::span<const std::byte> low,
+absl::Status RowScanner::ScanIndex(uint32_t number, AllocationId wanted, std::span<const std::byte> low,
                                    std::span<const std::byte> high, const RowVisitor& visit) {
-  NAM_RETURN_IF_ERROR(CheckActive());
-  if (handle.value >= tables_open_.size()) return NotOpen(handle);
-  const absl::StatusOr<TableIndex*> index = IndexOf(handle.value, wanted);
-  if (!index.ok()) return End(index.status());
-  IndexScan scan(*this, handle.value, **index, OwnRowsOf(handle.value, **index, low, high), visit);
-  if (absl::Status status = scan.Run((*index)->Range(low, high)); !status.ok()) return End(status);
-  return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(TableIndex* const index, indexes_.IndexOf(number, wanted));
+  IndexScan scan(*this, number, *index, OwnRowsOf(number, *index, low, high), visit);
+  return scan.Run(index->Range(low, high));
 }
 
 }  // namespace nam::txn

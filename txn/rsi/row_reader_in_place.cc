@@ -2,7 +2,7 @@
 #include <array>
 #include <cstring>
 
-#include "txn/rsi/transaction.h"
+#include "txn/rsi/row_reader.h"
 
 /// The short path of reads by key, where the memory servers' bytes can be looked at. Each pass goes over all
 /// keys and asks early for the lines that the next one looks at:
@@ -11,7 +11,7 @@
 ///
 /// It takes rows that stand still: one record may have the key, its header is the same before
 /// and behind all that was copied, and the snapshot sees a row. In any other case nothing of it counts, and
-/// the rounds of read.cc find out what there is.
+/// the rounds of row_reader.cc find out what there is.
 namespace nam::txn {
 namespace {
 
@@ -27,8 +27,8 @@ RecordHeader HeaderAt(const std::byte* block) {
 
 }  // namespace
 
-bool RsiSession::StartInPlace(std::span<const SoughtRow> sought) {
-  if (!channel_->in_place() || sought.size() > kKeysMax || options_.broken.torn_reads) return false;
+bool RowReader::StartInPlace(std::span<const SoughtRow> sought) {
+  if (!channel_->in_place() || sought.size() > kKeysMax || core_.options.broken.torn_reads) return false;
   looks_.resize(sought.size());
   for (size_t i = 0; i < sought.size(); ++i) {
     looks_[i].at = nullptr;
@@ -39,14 +39,14 @@ bool RsiSession::StartInPlace(std::span<const SoughtRow> sought) {
   return true;
 }
 
-bool RsiSession::ReadInPlace(std::span<SoughtRow> sought) {
+bool RowReader::ReadInPlace(std::span<SoughtRow> sought) {
   if (LookAtBlocks(sought) && TakeRows(sought)) [[likely]]
     return true;
   for (SoughtRow& row : sought) row.state = SoughtRow::State::kNone;
   return false;
 }
 
-bool RsiSession::LookAtBlocks(std::span<SoughtRow> sought) {
+bool RowReader::LookAtBlocks(std::span<SoughtRow> sought) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < sought.size(); ++i) {
     Look& look = looks_[i];
@@ -59,16 +59,17 @@ bool RsiSession::LookAtBlocks(std::span<SoughtRow> sought) {
     sought[i].record = candidates.records[0];
     const absl::StatusOr<storage::Channel::Target> block = from.Block(sought[i].record);
     if (!block.ok()) return false;
-    BlockRead read{.in_place = batch_.InPlace(*block, from.geometry().block_bytes())};
-    if (read.in_place == nullptr) return false;
-    from.FetchWords(read);
-    look.at = read.in_place;
+    look.at = batch_.InPlace(*block, from.geometry().block_bytes());
+    if (look.at == nullptr) return false;
     bytes += from.geometry().slot_bytes() + 64;
   }
-  return CheckScratch(bytes).ok();
+  for (size_t i = 0; i < sought.size(); ++i) {
+    if (looks_[i].at != nullptr) table(sought[i].table).FetchWords(looks_[i].at);
+  }
+  return core_.CheckScratch(bytes).ok();
 }
 
-bool RsiSession::TakeRows(std::span<SoughtRow> sought) {
+bool RowReader::TakeRows(std::span<SoughtRow> sought) {
   for (size_t i = 0; i < sought.size(); ++i) {
     Look& look = looks_[i];
     if (look.at == nullptr) continue;
@@ -79,7 +80,7 @@ bool RsiSession::TakeRows(std::span<SoughtRow> sought) {
       gathered[slot] = storage::VerbBatch::Load(look.at + geometry.word_offset(slot));
     const std::span<const uint64_t> all = gathered;
     const storage::VersionWords words(all.first(geometry.slots));
-    const auto choice = storage::ChooseVersion(header, words, HeaderAt(look.at), snapshot_);
+    const auto choice = storage::ChooseVersion(header, words, HeaderAt(look.at), transaction_.snapshot);
     if (choice.outcome != storage::VersionChoice::Outcome::kVersion || choice.version.deleted()) {
       return false;
     }
@@ -87,6 +88,9 @@ bool RsiSession::TakeRows(std::span<SoughtRow> sought) {
     sought[i].version = choice.version;
     sought[i].victim = storage::VictimSlot(words, header.timestamp());
     look.slot = choice.slot;
+  }
+  for (size_t i = 0; i < sought.size(); ++i) {
+    if (looks_[i].at != nullptr) table(sought[i].table).FetchSlot(looks_[i].at, looks_[i].slot);
   }
   for (size_t i = 0; i < sought.size(); ++i) {
     const Look& look = looks_[i];

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "txn/index/hash_index.h"
+#include "txn/rsi/index_keeper.h"
+#include "txn/rsi/lock_wait.h"
+#include "txn/rsi/referenced_rows.h"
+#include "txn/rsi/row_reader.h"
+#include "txn/rsi/session_core.h"
+
+namespace nam::txn {
+
+/// Commits the transaction's writes, one round trip after the other:
+///
+///     Announce   log entry; a timestamp is asked for; whether the keys of inserts are there already
+///     LockRecords  the slot's word and the ring's entry are claimed; every record that is there by CAS; new
+///                rows are written, locked
+///     Install    payloads into victims; keys of new rows into the hash indexes
+///     IndexKeeper::ClaimEntries  new keys into the ordered indexes, if the tables have some
+///     ReferencedRows::Check  whether foreign keys still need what is deleted, if the tables have some
+///     Decide     the slot's word by CAS: from here on it has happened, and the caller is told
+///     AddFlips   headers by CAS, of records that were only locked back to what they were; AddDone: the
+///     ring's entry. Nobody waits for them: who meets a lock asks the
+///                slot, and the next transaction's first round trip confirms them, before the log is written
+///                anew and the slot leaves the timestamp
+///
+/// Until Decide everything can be taken back, and RollBack does. docs/design/transactions.md.
+class Committer {
+ public:
+  Committer(SessionCore& core, RowReader& reader, IndexKeeper& indexes, ReferencedRows& references,
+            LockWait& wait)
+      : core_(core),
+        reader_(reader),
+        indexes_(indexes),
+        references_(references),
+        wait_(wait),
+        options_(core.options),
+        channel_(core.channel.get()),
+        batch_(core.batch),
+        slot_(core.slot),
+        log_(core.log.get()),
+        commit_point_(core.commit_point.get()),
+        timestamps_(core.timestamps.get()),
+        writes_(core.transaction.writes),
+        transaction_(core.transaction) {}
+
+  /// After an error transaction.locking says whether something may be left for recovery. Whether it has
+  /// happened says transaction.committed.
+  absl::Status Commit();
+
+ private:
+  RecordTable& table(uint32_t number) { return core_.table(number); }
+  absl::Status Try();
+  absl::Status PlaceInserts();
+  absl::Status SeekKeys();
+  absl::Status Announce();
+  absl::Status AddLog();
+  absl::Status JudgeSought();
+  absl::Status TakeOverDeleted();
+  absl::Status Write();
+  absl::Status LockRecords();
+  absl::Status ClaimTimestamp();
+  absl::Status Install();
+  absl::Status JudgeRivals(uint32_t table, std::span<const HashIndex::Claim> claims);
+  absl::StatusOr<bool> Decide();
+  absl::Status AddFlips();
+  absl::Status NoteWrites();
+  absl::Status RollBack();
+  absl::Status LockBlindly();
+
+  SessionCore& core_;
+  RowReader& reader_;
+  IndexKeeper& indexes_;
+  ReferencedRows& references_;
+  LockWait& wait_;
+  const RsiOptions& options_;
+  storage::Channel* const channel_;
+  storage::VerbBatch& batch_;
+  const ClientSlot& slot_;
+  ClientLog* const log_;
+  CommitPoint* const commit_point_;
+  Timestamps* const timestamps_;
+  WriteSet& writes_;
+  RsiTransaction& transaction_;
+
+  bool installed_ = false;     // versions are in their victims, or on their way there
+  size_t commit_scratch_ = 0;  // in use before a try
+  bool sought_all_ = true;     // no segment that SeekKeys has READ is being split
+  // Kept for their memory.
+  std::vector<std::vector<HashIndex::Claim>> claims_;  // by table: of the inserts under way
+  std::vector<SoughtRow> sought_;
+  std::vector<RowReader::Candidate> candidates_;
+};
+
+}  // namespace nam::txn

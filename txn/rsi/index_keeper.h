@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "txn/index/table_index.h"
+#include "txn/rsi/row_reader.h"
+#include "txn/rsi/session_core.h"
+
+namespace nam::txn {
+
+/// Keeps the ordered indexes of a session's tables as the catalog and its commits have them.
+///
+///     AddReadChanges ─Execute─▶ CheckChanges     what the catalog has changed, once the commit has its claim
+///     ClaimEntries ─▶ decided, or RemoveEntered   an entry for each new key
+///     NoteOutlived ─▶ Clean, in a later commit    entries that lead to no version any more
+class IndexKeeper {
+ public:
+  IndexKeeper(SessionCore& core, RowReader& reader)
+      : core_(core),
+        reader_(reader),
+        tables_(core.tables),
+        channel_(core.channel.get()),
+        batch_(core.batch),
+        state_(core.state),
+        timestamps_(core.timestamps.get()),
+        writes_(core.transaction.writes),
+        transaction_(core.transaction) {}
+
+  /// READs the count of index changes.
+  absl::Status AddReadChanges();
+  /// Behind the claim. Asks the catalog if there are some.
+  absl::Status CheckChanges();
+  /// The count that was READ is what the session knows.
+  bool unchanged() const { return *changes_seen_ == changes_; }
+  absl::Status Refresh();
+  /// The next transaction has to Refresh.
+  bool stale() const { return stale_; }
+  void SetStale() { stale_ = true; }
+  /// ABORTED: it was dropped.
+  absl::StatusOr<TableIndex*> IndexOf(uint32_t table, AllocationId index);
+
+  /// An entry for each new key of the transaction's writes.
+  absl::Status ClaimEntries();
+  absl::Status RemoveEntered();
+  void ForgetEntered() { entered_.clear(); }
+
+  /// `row`: what has replaced `before`; null: the record is free.
+  void NoteOutlived(uint32_t table, uint64_t record, const std::byte* before, const std::byte* row,
+                    uint64_t since);
+  absl::Status Clean();
+
+ private:
+  struct Entered {
+    TableIndex* index = nullptr;
+    const PendingWrite* write = nullptr;
+    IndexKey key;
+    uint64_t entry = 0;
+  };
+  /// An entry that once led to a version of a record.
+  struct Outlived {
+    AllocationId index;
+    uint64_t record = 0;
+    uint64_t since = 0;  // timestamp of the version that has another key
+    IndexKey key;
+  };
+  /// Those of one table.
+  struct OutlivedEntries {
+    std::deque<Outlived> entries;  // the oldest first
+    size_t noted = 0;              // of them since the horizon was raised
+  };
+
+  RecordTable& table(uint32_t number) { return core_.table(number); }
+  absl::Status Enter(TableIndex& index, const PendingWrite& write);
+  absl::Status JudgeRivals(const Entered& entered);
+  absl::Status JudgeRival(const Entered& entered, uint64_t record);
+
+  // index_clean.cc
+  absl::Status CleanTable(uint32_t table, size_t& left);
+  absl::Status CleanEntry(uint32_t table, const Outlived& outlived);
+
+  SessionCore& core_;
+  RowReader& reader_;
+  Tables& tables_;
+  storage::Channel* const channel_;
+  storage::VerbBatch& batch_;
+  ExtentSpace& state_;
+  Timestamps* const timestamps_;
+  WriteSet& writes_;
+  const RsiTransaction& transaction_;
+
+  uint64_t changes_ = 0;  // that the open tables know of
+  bool stale_ = false;
+  uint64_t* changes_seen_ = nullptr;  // scratch
+  std::vector<Entered> entered_;
+  std::vector<OutlivedEntries> outlived_;  // by table
+  uint64_t horizon_ = 0;                   // as last raised
+};
+
+}  // namespace nam::txn

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/record_block.h"
+#include "txn/record_blocks.h"
+#include "txn/rsi/session_core.h"
+#include "txn/snapshot_scan.h"
+
+namespace nam::txn {
+
+/// Finds rows by their keys at the transaction's snapshot: keys to records by the hash indexes, then the
+/// blocks of all of them at once, again and again those that move.
+///
+///     where memory is in place          StartInPlace ─▶ ReadInPlace ─▶ true
+///     otherwise, and if that is false   Find: LookUp ─▶ ReadRound*
+///     before the snapshot is known      AddLookUp ─▶ LookedUp ─▶ ReadLookedUp
+class RowReader {
+ public:
+  explicit RowReader(SessionCore& core)
+      : core_(core),
+        tables_(core.tables),
+        channel_(core.channel.get()),
+        batch_(core.batch),
+        recovery_(core.recovery.get()),
+        transaction_(core.transaction) {}
+
+  /// What there is of each key; rows stay until the transaction ends or scratch memory is reset.
+  absl::Status Find(std::span<SoughtRow> sought);
+  /// The same, not in place.
+  absl::Status FindInRounds(std::span<SoughtRow> sought);
+
+  /// Asks early for the index's entries of all keys. False: memory is not in place, or they are too many.
+  bool StartInPlace(std::span<const SoughtRow> sought);
+  /// False: nothing of it counts.
+  bool ReadInPlace(std::span<SoughtRow> sought);
+
+  /// The READs of a look-up go along with those of the batch; at most HashIndex::kClaimsMax keys.
+  absl::Status AddLookUp(std::span<const SoughtRow> sought);
+  /// False: not all records are known.
+  bool LookedUp();
+  /// The blocks of the records that were looked up.
+  absl::Status ReadLookedUp(std::span<SoughtRow> sought);
+
+  /// A record that may have the key of sought[place].
+  struct Candidate {
+    uint32_t place = 0;
+    uint64_t record = 0;
+  };
+  /// What there is of each key in just these records. False: one of them never stood still.
+  absl::StatusOr<bool> ReadCandidates(std::span<SoughtRow> sought, std::span<const Candidate> candidates,
+                                      int rounds_max);
+
+  /// Whole blocks, of which Choose then takes a version.
+  absl::Status ReadBlocks(RecordTable& from, std::span<BlockRead> blocks, uint64_t snapshot) {
+    return ReadVersions(from.blocks(), blocks, At(snapshot), tables_.fabric().clock());
+  }
+  storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block) {
+    return Choose(table, block, transaction_.snapshot);
+  }
+  storage::VersionChoice Choose(const RecordTable& table, const BlockRead& block, uint64_t snapshot) {
+    return ChooseVersion(table.blocks(), block, At(snapshot));
+  }
+  ReadAt At(uint64_t snapshot) {
+    return {.snapshot = snapshot, .state = &core_.state, .torn = core_.options.broken.torn_reads};
+  }
+
+ private:
+  struct Reading {
+    uint32_t sought = 0;
+    BlockRead block;
+  };
+  /// One key's way through ReadInPlace.
+  struct Look {
+    const std::byte* at = nullptr;  // its entries, then its block; null: there is no row
+    uint32_t slot = 0;
+  };
+
+  RecordTable& table(uint32_t number) { return core_.table(number); }
+  absl::Status LookUp(std::span<const SoughtRow> sought);
+  void TakeCandidates(std::span<const SoughtRow> sought, size_t first);
+  absl::Status ReadUntilStill(std::span<SoughtRow> sought);
+  absl::Status ReadRound(std::span<SoughtRow> sought);
+  absl::Status ReadSlots(std::span<SoughtRow> sought);
+  absl::Status HelpHolders(std::span<const SoughtRow> sought);
+  bool Settle(SoughtRow& sought, const BlockRead& block);
+
+  // row_reader_in_place.cc
+  bool LookAtBlocks(std::span<SoughtRow> sought);
+  bool TakeRows(std::span<SoughtRow> sought);
+
+  SessionCore& core_;
+  Tables& tables_;
+  storage::Channel* const channel_;
+  storage::VerbBatch& batch_;
+  Recovery* const recovery_;
+  const RsiTransaction& transaction_;
+
+  // Kept for their memory.
+  std::vector<Reading> readings_, again_;
+  std::vector<Look> looks_;
+  std::vector<std::vector<HashIndex::Probe>> probes_;  // by table: of the lookups under way
+  std::vector<uint32_t> probed_;                       // by table: how many of them have been taken
+};
+
+}  // namespace nam::txn

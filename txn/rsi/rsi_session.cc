@@ -1,0 +1,258 @@
+#include "txn/rsi/rsi_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/interruption.h"
+#include "base/status_macros.h"
+
+namespace nam::txn {
+namespace {
+
+constexpr int64_t kOwnCommitPauseUs = 20;
+constexpr int64_t kConflictPatienceUs = 5'000;
+/// Long enough to see that a commit is stalled, and to pass it over.
+constexpr int64_t kHeldPatienceUs = SlotWord::kPatienceUs + 5'000;
+/// A look times what is in the way, the next passes it over, one more sees what lies behind.
+constexpr uint32_t kLooksLeast = 4;
+constexpr uint64_t kTimedBegins = 16;  // one of so many
+constexpr uint32_t kLocksLostToAtOnce = 8;
+constexpr int64_t kLockPauseUs = 20;
+constexpr uint32_t kLockPauseDoubledMax = 6;
+constexpr int64_t kRarelyUs = 100'000;
+constexpr size_t kEarlyLookupsMax = 64;  // so that there is room beside what the last transaction left
+
+}  // namespace
+
+RsiSession::RsiSession(std::unique_ptr<SessionCore> core, bool is_heir)
+    : core_(std::move(core)),
+      reader_(*core_),
+      indexes_(*core_, reader_),
+      references_(*core_, reader_),
+      lock_wait_(*core_),
+      committer_(*core_, reader_, indexes_, references_, lock_wait_),
+      scanner_(*core_, reader_, indexes_),
+      tables_(core_->tables),
+      options_(core_->options),
+      channel_(core_->channel),
+      batch_(core_->batch),
+      slot_(core_->slot),
+      timestamps_(core_->timestamps.get()),
+      recovery_(core_->recovery.get()),
+      transaction_(core_->transaction),
+      conflicts_(core_->conflicts),
+      rows_(core_->transaction.rows),
+      writes_(core_->transaction.writes),
+      is_heir_(is_heir),
+      transaction_bytes_max_(options_.transaction_bytes_max) {
+  core_->on_buried = [this](uint32_t number, uint64_t record, const std::byte* row, uint64_t deleted_at) {
+    indexes_.NoteOutlived(number, record, row, nullptr, deleted_at);
+  };
+}
+
+absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, const RsiOptions& options,
+                                                             bool is_heir) {
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core, SessionCore::Open(tables, options));
+  const absl::Status claimed = core->ClaimSlot();
+  std::unique_ptr<RsiSession> session(new RsiSession(std::move(core), is_heir));
+  NAM_RETURN_IF_ERROR(claimed);
+  session->RetireOthers();
+  if (!is_heir) session->RecoverRetired();
+  if (session->lost())
+    return absl::UnavailableError("a connection to a memory server broke while the session was opened");
+  // Slots of clients that are gone, before there are none left.
+  if (session->slot_.nearly_all_used) NAM_RETURN_IF_ERROR(session->recovery_->RecoverAll().status());
+  session->batch_.Reset();
+  NAM_RETURN_IF_ERROR(session->indexes_.Refresh());
+  return session;
+}
+
+RsiSession::~RsiSession() {
+  Abort();
+  RecoverRetired();
+  if (slot_.client == 0) return;
+  const absl::Status left = lost() ? absl::UnavailableError("its connection broke") : Leave();
+  if (!left.ok()) Lose(left).IgnoreError();
+}
+
+absl::Status RsiSession::Leave() {
+  NAM_RETURN_IF_ERROR(batch_.Execute());
+  batch_.Reset();
+  for (const std::unique_ptr<RecordTable>& table : core_->open)
+    NAM_RETURN_IF_ERROR(table->allocator().Release(batch_));
+  NAM_RETURN_IF_ERROR(core_->log->Release());
+  NAM_RETURN_IF_ERROR(timestamps_->AddLeave(batch_));
+  return slot_.Release(core_->state, core_->geometry, batch_);
+}
+
+absl::Status RsiSession::CheckActive() const {
+  if (!broken_.ok()) return broken_;
+  if (!transaction_.active) return absl::FailedPreconditionError("no transaction has begun");
+  return absl::OkStatus();
+}
+
+// The transaction is over. What fails while its rows may be locked is left to recovery, with the session.
+absl::Status RsiSession::End(absl::Status status) {
+  if (transaction_.locking || channel_->broken()) return Lose(status);
+  transaction_.active = false;
+  for (const PendingWrite& write : writes_) {
+    if (status.ok() || !write.fresh || !write.placed) continue;
+    NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
+  }
+  for (const PendingWrite& write : writes_) {
+    if (write.fresh) NAM_RETURN_IF_ERROR(table(write.table).allocator().AddReleaseSpent(batch_));
+  }
+  writes_.Clear();
+  rows_.Clear();
+  scanner_.Forget();
+  indexes_.ForgetEntered();
+  absl::Status released = timestamps_->AddRelease(batch_);
+  if (released.ok()) released = batch_.Post();
+  if (!released.ok() && status.ok()) status = released;
+  // Whose snapshot keeps blocks from being reclaimed may be gone.
+  if (conflicts_.snapshot_holder != 0)
+    recovery_->TryRecover(std::exchange(conflicts_.snapshot_holder, 0)).status().IgnoreError();
+  bool recovered = false;
+  if (conflicts_.suspect != 0)
+    recovered = recovery_->TryRecover(std::exchange(conflicts_.suspect, 0)).value_or(false);
+  if (channel_->broken()) return Lose(status);
+  return recovered ? AbortStatus(AbortReason::kDeadLock, "its locks are released") : status;
+}
+
+absl::StatusOr<TableHandle> RsiSession::OpenTable(const std::string& name) {
+  if (!broken_.ok()) return broken_;
+  NAM_ASSIGN_OR_RETURN(const TableDescription description, tables_.Find(name));
+  const absl::StatusOr<RecordTable*> opened = core_->TableOf(description);
+  // What a transaction has begun is over with its connections: it is told so now, with the reason.
+  if (!opened.ok()) return transaction_.active && channel_->broken() ? End(opened.status()) : opened.status();
+  RecordTable* const table = *opened;
+  if (absl::Status whole = table->CheckWhole(); !whole.ok()) {
+    return absl::UnavailableError(absl::StrFormat("table %s: %s", name, std::string(whole.message())));
+  }
+  for (uint32_t i = 0; i < core_->open.size(); ++i) {
+    if (core_->open[i].get() == table) return TableHandle{i};
+  }
+  return absl::InternalError("the table is not among those that are open");
+}
+
+absl::Status RsiSession::Begin() {
+  return BeginWith({});
+}
+
+// `early` is looked up in the round trip of the snapshot, if it is not too much.
+absl::Status RsiSession::BeginWith(std::span<const SoughtRow> early) {
+  if (!broken_.ok()) return broken_;
+  if (transaction_.active) return absl::FailedPreconditionError("a transaction is under way");
+  transaction_.phase = RsiTransaction::Phase::kUndecided;
+  transaction_.committed = false;
+  batch_.SetScratchMax(transaction_bytes_max_);
+  AwaitLocks();
+  absl::Status status = TakeSnapshot(early);
+  // Unless End has found it.
+  if (channel_->broken() && broken_.ok()) return Lose(status);
+  return status;
+}
+
+// Locks are held for some round trips. Whoever holds one longer has been stopped, or is dead: until the
+// operating system goes on with it, or its lease is over, nothing is gained by trying without a pause.
+void RsiSession::AwaitLocks() {
+  if (conflicts_.lost_to_locks <= kLocksLostToAtOnce) return;
+  const uint32_t doubled = std::min(conflicts_.lost_to_locks - kLocksLostToAtOnce - 1, kLockPauseDoubledMax);
+  Clock& clock = tables_.fabric().clock();
+  clock.SleepUntil(clock.After(kLockPauseUs << doubled));
+}
+
+absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
+  // What the last one has left in flight need not be waited for, if there is room beside its scratch memory.
+  if (indexes_.stale() || !core_->CheckScratch(0).ok()) {
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    batch_.Reset();
+  }
+  transaction_.timestamp = 0;
+  if (indexes_.stale()) NAM_RETURN_IF_ERROR(indexes_.Refresh());
+  Clock& clock = tables_.fabric().clock();
+  // Who begins seldom waits rather than miss what was committed long ago. Who begins rarely has not seen what
+  // holds the snapshot back for how long it does: it may be a dead client, whom nobody else looks at.
+  const int64_t now_ns = clock.NowNs();
+  const bool seldom = now_ns - begun_ns_ > Timestamps::kPatienceUs * 1'000;
+  bool held = now_ns - begun_ns_ > kRarelyUs * 1'000;
+  uint64_t first_snapshot = 0;
+  bool looks_up = !early.empty() && early.size() <= kEarlyLookupsMax && reader_.AddLookUp(early).ok();
+  looked_up_early_ = false;
+  const uint64_t verbs = batch_.requests_added();
+  std::string hindrance;       // why a client that is gone cannot be recovered
+  int64_t waits_since_ns = 0;  // 0: has not waited, nor looked at the clock
+  const auto waited_us = [&] { return waits_since_ns == 0 ? 0 : (clock.NowNs() - waits_since_ns) / 1'000; };
+  // On a busy host the time may be over before a second look.
+  uint32_t looks = 0;
+  const auto patient = [&](int64_t us) { return looks < kLooksLeast || waited_us() < us; };
+  while (true) {
+    absl::StatusOr<uint64_t> snapshot = timestamps_->Snapshot(batch_);
+    if (!snapshot.ok()) return End(snapshot.status());
+    transaction_.snapshot = *snapshot;
+    ++looks;
+    transaction_.flipping = false;  // what was in flight is complete
+    if (std::exchange(looks_up, false)) looked_up_early_ = reader_.LookedUp();
+    if (const uint32_t suspect = timestamps_->Suspect(); suspect != 0) {
+      const absl::StatusOr<bool> recovered = recovery_->TryRecover(suspect);
+      if (!recovered.ok() && channel_->broken()) return End(recovered.status());
+      // Nobody can recover it now, but what was committed before it can be read.
+      if (!recovered.ok()) hindrance = std::string(recovered.status().message());
+      if (recovered.value_or(false)) {
+        batch_.Reset();
+        continue;
+      }
+    }
+    const bool own_missing = options_.sees_own_commits && transaction_.snapshot < last_commit_;
+    // Without the version that it lost to, the next try would lose again.
+    const bool conflict_missing = transaction_.snapshot < conflicts_.newest && patient(kConflictPatienceUs);
+    const bool stale = seldom && timestamps_->HeldByIdle() && patient(kConflictPatienceUs);
+    if (waits_since_ns == 0) first_snapshot = transaction_.snapshot;
+    held = held && timestamps_->Held() && transaction_.snapshot == first_snapshot && patient(kHeldPatienceUs);
+    if (!own_missing && !conflict_missing && !stale && !held && !timestamps_->Crowded()) break;
+    if (waits_since_ns == 0) waits_since_ns = clock.NowNs();
+    if (waited_us() >= options_.own_commit_timeout_us) {
+      return End(absl::UnavailableError(
+          absl::StrFormat("the session's last commit (%d) is not visible yet: a commit before it hangs%s%s",
+                          last_commit_, hindrance.empty() ? "" : ": ", hindrance)));
+    }
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    batch_.Reset();
+    if (Interruption::requested()) return End(absl::CancelledError("cancelled"));
+    clock.SleepUntil(clock.After(kOwnCommitPauseUs));
+  }
+  NAM_RETURN_IF_ERROR(batch_.Execute());  // what has come of it goes to scratch memory
+  batch_.Reset();
+  begun_ns_ = now_ns;
+  // A look at the clock costs a hundredth of a small transaction.
+  if (waits_since_ns != 0 || begin_costs_.begins % kTimedBegins == 0) begun_ns_ = clock.NowNs();
+  if (begin_costs_.begins++ % kTimedBegins == 0) {
+    ++begin_costs_.timed;
+    begin_costs_.ns += begun_ns_ - now_ns;
+  }
+  begin_costs_.verbs += batch_.requests_added() - verbs;
+  transaction_.active = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> RsiSession::Commit() {
+  NAM_RETURN_IF_ERROR(CheckActive());
+  writes_.DropWithdrawn();
+  if (writes_.empty()) {
+    NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
+    return 0;
+  }
+  const absl::Status status = End(committer_.Commit());
+  // Also if the session was lost behind it.
+  if (!transaction_.committed) return status;
+  last_commit_ = transaction_.timestamp;
+  return last_commit_;
+}
+
+void RsiSession::Abort() {
+  if (transaction_.active) End(absl::OkStatus()).IgnoreError();
+}
+
+}  // namespace nam::txn
