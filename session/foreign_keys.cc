@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "txn/session.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
@@ -132,7 +133,11 @@ absl::Status ForeignKeys::FindParents(const proto::ForeignKey& key, const proto:
     });
   }
   int number = 0;
-  if (IndexOf(parent, key.parent_index(), number) == nullptr) return absl::OkStatus();
+  const proto::RecordPart* const index = IndexOf(parent, key.parent_index(), number);
+  if (index == nullptr) return absl::OkStatus();
+  // What the snapshot sees may be missing in it.
+  if (index->usable_from() > access_.snapshot())
+    return txn::AbortStatus(txn::AbortReason::kSnapshotTooOld, absl::StrCat("for index ", index->name()));
   for (const std::string& bytes : wanted) {
     if (cancelled_) return absl::CancelledError("cancelled");
     const sql::KeyRange range{bytes, partitioner::SuccessorOfPrefix(bytes)};

@@ -128,6 +128,17 @@ TEST_F(ForeignKeyTest, ATableMayReferenceItself) {
   EXPECT_EQ(Run("delete from t"), "DELETE 1");
 }
 
+/// The parent's index is younger than the snapshot.
+TEST_F(ForeignKeyTest, AnIndexThatIsTooYoungIsAConflict) {
+  access_.usable_from = 11;
+  Create("y", "id int primary key, k int unique");
+  access_.usable_from = 1;
+  Create("d", "id int primary key, k int references y (k)");
+  EXPECT_EQ(Run("insert into y values (1, 1)"), "INSERT 0 1");
+  EXPECT_EQ(Run("insert into d values (1, 1)"), "40001");
+  EXPECT_EQ(Run("insert into d values (1, null)"), "INSERT 0 1");
+}
+
 /// What the commit finds.
 TEST_F(ForeignKeyTest, ACommitThatFindsAChildFails) {
   access_.commit_error = txn::AbortStatus(txn::AbortReason::kForeignKey,
