@@ -55,6 +55,12 @@ class VerbBatch {
   size_t scratch_used() const { return scratch_used_; }
 
   void Read(const Channel::Target& from, std::byte* into, uint32_t bytes);
+  /// The same of one word, which comes to scratch memory.
+  const uint64_t* ReadWord(const Channel::Target& from) {
+    uint64_t* const word = Word();
+    Read(from, reinterpret_cast<std::byte*>(word), sizeof(*word));
+    return word;
+  }
   /// `from` is scratch memory and stays as it is from now until Execute returns.
   void Write(const std::byte* from, uint32_t bytes, const Channel::Target& to);
   /// The word that was there comes to *old, 8 bytes of scratch memory.

@@ -65,9 +65,7 @@ absl::Status AskHolders(storage::VerbBatch& batch, ExtentSpace& state, std::span
     block->holder = {.client = RecordHeader(*block->before).client()};
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at,
                          state.Resolve(StateGeometry::slot(block->holder.client) + kSlotWordOffset));
-    std::byte* const word = batch.Scratch(8);
-    batch.Read(at, word, 8);
-    words.push_back(reinterpret_cast<const uint64_t*>(word));
+    words.push_back(batch.ReadWord(at));
   }
   NAM_RETURN_IF_ERROR(batch.Execute());
   for (size_t i = 0; i < blocks.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/tcp/busy_poll.h"
 #include "fabric/tcp/datagram_queue_pair.h"
 #include "fabric/tcp/queue_pair.h"
 
@@ -131,10 +132,13 @@ void TcpCompletionQueue::Progress() {
 
 size_t TcpCompletionQueue::Wait(std::span<Completion> completions, Deadline deadline) {
   while (true) {
-    if (const size_t taken = Poll(completions); taken > 0) return taken;
-    if (woken_.exchange(false) || completions.empty()) return 0;
-    const int64_t now_ns = RealClock().NowNs();
-    if (now_ns >= deadline.ns) return 0;
+    BusyPoll looks;
+    looks.Restart();
+    do {
+      if (const size_t taken = Poll(completions); taken > 0) return taken;
+      if (woken_.exchange(false) || completions.empty()) return 0;
+      if (RealClock().Passed(deadline)) return 0;
+    } while (looks.Again());
     doorbell_->Arm();
     // Whoever rings after this has its work seen here, or ends the sleep.
     bool news = woken_;

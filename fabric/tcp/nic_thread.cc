@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "fabric/tcp/busy_poll.h"
 #include "fabric/tcp/socket.h"
 #include "fabric/threads.h"
 
@@ -131,15 +132,17 @@ void NicThread::Run() {
   const int64_t sweep_ns = peer_timeout_us_ * 1000 / 2;
   int64_t next_sweep_ns = RealClock().NowNs() + sweep_ns;
   std::array<epoll_event, kEventsMax> events;
+  BusyPoll looks;
   while (running_) {
     doorbell_.Arm();
     int64_t timeout_ms = std::max<int64_t>(0, (next_sweep_ns - RealClock().NowNs()) / 1'000'000 + 1);
     if (served_.empty()) timeout_ms = -1;
-    if (!turns_.empty() || HasCommands()) timeout_ms = 0;
+    if (!turns_.empty() || HasCommands() || looks.Again()) timeout_ms = 0;
     const int count = epoll_wait(epoll_.get(), events.data(), kEventsMax,
                                  static_cast<int>(std::min<int64_t>(timeout_ms, 60'000)));
     doorbell_.Disarm();
     NAM_CHECK(count >= 0 || errno == EINTR);
+    if (count > 0) looks.Restart();
     for (int i = 0; i < count; ++i) OnEvent(events[i].data.u64, events[i].events);
     RunCommands();
     for (const uint64_t id : std::exchange(turns_, {})) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -10,6 +11,14 @@
 
 #include "fabric/tcp/tcp_fabric.h"
 #include "tests/fabric/raw_peer.h"
+
+std::atomic<uint64_t> yields = 0;
+
+/// Instead of the C library's.
+extern "C" int sched_yield() {
+  ++yields;
+  return 0;
+}
 
 namespace nam::fabric {
 namespace {
@@ -582,6 +591,20 @@ TEST_F(TcpTest, ServerThatStopsAnsweringIsLost) {
   server.join();
   ASSERT_TRUE(pair.ok()) << pair.status();
   EXPECT_EQ(Run(**pair, WorkRequest::Read(1, local_->Slice(0, 8), At(0))), CompletionStatus::kPeerLost);
+}
+
+/// Threads look for news for a while before they sleep, on both sides, but not for as long as they wait.
+TEST_F(TcpTest, WhoWaitsLongSleeps) {
+  Start(/*passive=*/true);
+  EXPECT_EQ(
+      Run(*pair_,
+          {.id = 1, .opcode = Opcode::kRead, .local = {local_->data(), 8, local_->lkey()}, .remote = At(0)}),
+      CompletionStatus::kOk);
+  const uint64_t before = yields;
+  Completion completion;
+  EXPECT_EQ(completions_->Wait({&completion, 1}, RealClock().After(300'000)), 0u);
+  EXPECT_LT(yields - before,
+            5'000u);  // each comes behind a look, which takes more than a tenth of a microsecond
 }
 
 }  // namespace

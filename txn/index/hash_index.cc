@@ -152,16 +152,6 @@ absl::Status HashIndex::Lookup(std::span<Probe> probes) {
 absl::Status HashIndex::Insert(std::span<Claim> claims) {
   return InPortions(claims, [this](std::span<Claim> some) { return InsertSome(some); });
 }
-absl::StatusOr<bool> HashIndex::Seek(std::span<Claim> claims) {
-  bool known = true;
-  NAM_RETURN_IF_ERROR(InPortions(claims, [&](std::span<Claim> some) {
-    NAM_RETURN_IF_ERROR(AddSeek(some));
-    NAM_RETURN_IF_ERROR(batch_.Execute());
-    known = Sought(some) && known;
-    return absl::OkStatus();
-  }));
-  return known;
-}
 absl::Status HashIndex::Remove(std::span<Removal> removals) {
   return InPortions(removals, [this](std::span<Removal> some) { return RemoveSome(some); });
 }
@@ -290,15 +280,40 @@ absl::Status HashIndex::FollowChildren(std::span<Probe> probes) {
 }
 
 absl::Status HashIndex::InsertSome(std::span<Claim> claims) {
-  NAM_RETURN_IF_ERROR(AddSeek(claims));
+  NAM_RETURN_IF_ERROR(AddSeekSome(claims));
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  Sought(claims);
-  NAM_RETURN_IF_ERROR(AddClaims(claims));
+  SoughtSome(claims);
+  NAM_RETURN_IF_ERROR(AddClaimsSome(claims));
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  return FinishClaims(claims);
+  return FinishClaimsSome(claims);
 }
 
-absl::Status HashIndex::AddSeek(std::span<const Claim> claims) {
+absl::Status HashIndex::AddSeek(std::span<Claim> claims) {
+  if (claims.size() <= kClaimsMax) return AddSeekSome(claims);
+  all_known_ = true;
+  return InPortions(claims, [this](std::span<Claim> some) {
+    NAM_RETURN_IF_ERROR(AddSeekSome(some));
+    NAM_RETURN_IF_ERROR(batch_.Execute());
+    all_known_ = SoughtSome(some) && all_known_;
+    return absl::OkStatus();
+  });
+}
+
+bool HashIndex::Sought(std::span<Claim> claims) {
+  return claims.size() <= kClaimsMax ? SoughtSome(claims) : all_known_;
+}
+
+absl::Status HashIndex::AddClaims(std::span<Claim> claims) {
+  if (claims.size() <= kClaimsMax) return AddClaimsSome(claims);
+  for (Claim& claim : claims) claim.rivals = {};  // they are sought once more
+  return Insert(claims);
+}
+
+absl::Status HashIndex::FinishClaims(std::span<Claim> claims) {
+  return claims.size() <= kClaimsMax ? FinishClaimsSome(claims) : absl::OkStatus();
+}
+
+absl::Status HashIndex::AddSeekSome(std::span<const Claim> claims) {
   NAM_CHECK(claims.size() <= kClaimsMax);
   Begin<Claim>(claims, claims_);
   for (Step& step : claims_) {
@@ -335,7 +350,7 @@ bool HashIndex::LookInPlace(const std::byte* in_place, uint64_t hash, Candidates
   return !AnyFrozen(words);
 }
 
-bool HashIndex::Sought(std::span<Claim> claims) {
+bool HashIndex::SoughtSome(std::span<Claim> claims) {
   bool known = true;
   for (Step& step : claims_) {
     Take(step);
@@ -345,7 +360,7 @@ bool HashIndex::Sought(std::span<Claim> claims) {
   return known;
 }
 
-absl::Status HashIndex::AddClaims(std::span<const Claim> claims) {
+absl::Status HashIndex::AddClaimsSome(std::span<const Claim> claims) {
   // All splits before the first request: a split executes what the batch holds.
   for (Step& step : claims_) {
     step.word = AnyFrozen(step.words) ? kNoWord : Find(step.words, 0);
@@ -359,7 +374,7 @@ absl::Status HashIndex::AddClaims(std::span<const Claim> claims) {
   return absl::OkStatus();
 }
 
-absl::Status HashIndex::FinishClaims(std::span<Claim> claims) {
+absl::Status HashIndex::FinishClaimsSome(std::span<Claim> claims) {
   for (int round = 0; round < kRoundsMax; ++round) {
     size_t left = 0;
     for (Step& step : claims_) {
@@ -374,7 +389,7 @@ absl::Status HashIndex::FinishClaims(std::span<Claim> claims) {
     }
     claims_.resize(left);
     if (left == 0) return absl::OkStatus();
-    NAM_RETURN_IF_ERROR(AddClaims(claims));
+    NAM_RETURN_IF_ERROR(AddClaimsSome(claims));
     NAM_RETURN_IF_ERROR(batch_.Execute());
   }
   return Contended();

@@ -94,11 +94,12 @@ class HashIndex {
   bool LookedUp(std::span<Probe> probes);
   /// RESOURCE_EXHAUSTED: no memory, or too many keys with one hash. Some may have been inserted then.
   absl::Status Insert(std::span<Claim> claims);
-  /// Insert for whoever has other requests for the same round trips; at most kClaimsMax at a time, one such
-  /// insert at a time, Lookup and Remove in between are fine. Scratch memory that it takes stays.
+  /// Insert for whoever has other requests for the same round trips; one such insert at a time, Lookup and
+  /// Remove in between are fine. Scratch memory that it takes stays. More than kClaimsMax take round trips of
+  /// their own, and what the batch holds is executed with the first.
   ///
   ///     AddSeek ─Execute─▶ Sought ─▶ AddClaims ─Execute─▶ FinishClaims
-  absl::Status AddSeek(std::span<const Claim> claims);
+  absl::Status AddSeek(std::span<Claim> claims);
   /// Of two keys that are counted up mostly true; of others hardly ever.
   bool SameRoot(uint64_t hash, uint64_t other) const { return ((hash ^ other) & root_mask_) == 0; }
   /// Asks early for what AddSeek will look at, where memory is in place.
@@ -109,11 +110,9 @@ class HashIndex {
   static bool LookInPlace(const std::byte* in_place, uint64_t hash, Candidates& candidates);
   /// What there was before the first claim comes to `rivals`. False: that cannot be said without a Lookup.
   bool Sought(std::span<Claim> claims);
-  absl::Status AddClaims(std::span<const Claim> claims);
+  absl::Status AddClaims(std::span<Claim> claims);
   /// Goes on until all are there, mostly without another round trip.
   absl::Status FinishClaims(std::span<Claim> claims);
-  /// AddSeek and Sought of any number; what has been sought so is then inserted by Insert.
-  absl::StatusOr<bool> Seek(std::span<Claim> claims);
   /// An entry that is not there is no error.
   absl::Status Remove(std::span<Removal> removals);
 
@@ -141,6 +140,10 @@ class HashIndex {
   void Begin(std::span<const Item> items, std::vector<Step>& steps);
   absl::Status LookupSome(std::span<Probe> probes);
   absl::Status InsertSome(std::span<Claim> claims);
+  absl::Status AddSeekSome(std::span<const Claim> claims);
+  bool SoughtSome(std::span<Claim> claims);
+  absl::Status AddClaimsSome(std::span<const Claim> claims);
+  absl::Status FinishClaimsSome(std::span<Claim> claims);
   absl::Status RemoveSome(std::span<Removal> removals);
 
   void Descend(Step& step) const;
@@ -165,6 +168,7 @@ class HashIndex {
   std::vector<Node> nodes_;   // the roots first
   std::vector<Step> steps_;   // kept for their memory
   std::vector<Step> claims_;  // of an insert under way
+  bool all_known_ = true;     // of more than kClaimsMax that were sought
 };
 
 }  // namespace nam::txn

@@ -89,10 +89,9 @@ absl::Status ClientLog::AddWrites(LogEncoder& encoder) {
 // The slot names the first segment of its former client's logs, unless it had none or the segment was lost
 // with its memory server.
 absl::Status ClientLog::FindFirst() {
-  uint64_t* const first = batch_.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at,
                        state_.Resolve(geometry_.slot(slot_.client) + kSlotLogOffset));
-  batch_.Read(at, reinterpret_cast<std::byte*>(first), 8);
+  const uint64_t* const first = batch_.ReadWord(at);
   NAM_RETURN_IF_ERROR(batch_.Execute());
   NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, space_.Open());
   if (*first != 0 && extents->Resolve(*first).ok()) {

@@ -17,10 +17,6 @@ using Kind = PendingWrite::Kind;
 
 constexpr int kRivalRoundsMax = 100;
 
-bool FewClaims(std::span<const HashIndex::Claim> claims) {
-  return claims.size() <= HashIndex::kClaimsMax;
-}
-
 storage::Channel::Target At(storage::Channel::Target block, uint64_t offset) {
   block.address.offset += offset;
   return block;
@@ -131,10 +127,8 @@ absl::Status Committer::PlaceInserts() {
   return SeekKeys();
 }
 
-// Of a few keys in the round trip that announces; of many at once. Statements have kept scratch memory for
-// it.
+// In the round trip that announces, unless they are many. Statements have kept scratch memory for it.
 absl::Status Committer::SeekKeys() {
-  sought_all_ = true;
   claims_.resize(core_.open.size());
   for (std::vector<HashIndex::Claim>& claims : claims_) claims.clear();
   for (const PendingWrite& write : writes_) {
@@ -142,13 +136,7 @@ absl::Status Committer::SeekKeys() {
     claims_[write.table].push_back({.hash = write.hash, .record = write.record});
   }
   for (uint32_t number = 0; number < claims_.size(); ++number) {
-    if (claims_[number].empty()) continue;
-    if (FewClaims(claims_[number])) {
-      NAM_RETURN_IF_ERROR(table(number).index().AddSeek(claims_[number]));
-      continue;
-    }
-    NAM_ASSIGN_OR_RETURN(const bool all, table(number).index().Seek(claims_[number]));
-    sought_all_ = sought_all_ && all;
+    if (!claims_[number].empty()) NAM_RETURN_IF_ERROR(table(number).index().AddSeek(claims_[number]));
   }
   return absl::OkStatus();
 }
@@ -156,11 +144,11 @@ absl::Status Committer::SeekKeys() {
 // Nearly always nothing looks like the keys of the inserts. Else rows are looked up, and what was announced
 // is announced anew.
 absl::Status Committer::JudgeSought() {
-  bool clear = sought_all_;
+  bool clear = true;
   for (uint32_t number = 0; number < claims_.size(); ++number) {
     std::vector<HashIndex::Claim>& claims = claims_[number];
     if (claims.empty()) continue;
-    if (FewClaims(claims)) clear = table(number).index().Sought(claims) && clear;
+    clear = table(number).index().Sought(claims) && clear;
     clear = clear && std::all_of(claims.begin(), claims.end(),
                                  [](const HashIndex::Claim& claim) { return claim.rivals.count == 0; });
   }
@@ -170,7 +158,7 @@ absl::Status Committer::JudgeSought() {
   NAM_RETURN_IF_ERROR(AddLog());
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (uint32_t number = 0; number < claims_.size(); ++number) {
-    if (!claims_[number].empty() && FewClaims(claims_[number])) table(number).index().Sought(claims_[number]);
+    if (!claims_[number].empty()) table(number).index().Sought(claims_[number]);
   }
   return absl::OkStatus();
 }
@@ -326,12 +314,7 @@ absl::Status Committer::Install() {
   for (PendingWrite& write : writes_) write.indexed = write.fresh;  // RollBack takes away what is there
   for (uint32_t number = 0; number < claims_.size(); ++number) {
     if (claims_[number].empty()) continue;
-    HashIndex& index = table(number).index();
-    if (!FewClaims(claims_[number])) {
-      for (HashIndex::Claim& claim : claims_[number]) claim.rivals = {};  // they are sought once more
-    }
-    NAM_RETURN_IF_ERROR(FewClaims(claims_[number]) ? index.AddClaims(claims_[number])
-                                                   : index.Insert(claims_[number]));
+    NAM_RETURN_IF_ERROR(table(number).index().AddClaims(claims_[number]));
   }
   for (PendingWrite& write : writes_) {
     if (write.fresh || write.only_locks()) continue;
@@ -344,7 +327,7 @@ absl::Status Committer::Install() {
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (uint32_t number = 0; number < claims_.size(); ++number) {
     if (claims_[number].empty()) continue;
-    if (FewClaims(claims_[number])) NAM_RETURN_IF_ERROR(table(number).index().FinishClaims(claims_[number]));
+    NAM_RETURN_IF_ERROR(table(number).index().FinishClaims(claims_[number]));
     NAM_RETURN_IF_ERROR(JudgeRivals(number, claims_[number]));
   }
   return absl::OkStatus();

@@ -90,7 +90,6 @@ class Committer {
 
   bool installed_ = false;     // versions are in their victims, or on their way there
   size_t commit_scratch_ = 0;  // in use before a try
-  bool sought_all_ = true;     // no segment that SeekKeys has READ is being split
   // Kept for their memory.
   std::vector<std::vector<HashIndex::Claim>> claims_;  // by table: of the inserts under way
   std::vector<SoughtRow> sought_;

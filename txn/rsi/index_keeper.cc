@@ -19,9 +19,8 @@ constexpr uint64_t kNewest = storage::kTimestampMask;
 }  // namespace
 
 absl::Status IndexKeeper::AddReadChanges() {
-  changes_seen_ = batch_.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target changes, state_.Resolve(kIndexChangesOffset));
-  batch_.Read(changes, reinterpret_cast<std::byte*>(changes_seen_), 8);
+  changes_seen_ = batch_.ReadWord(changes);
   return absl::OkStatus();
 }
 

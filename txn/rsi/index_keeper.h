@@ -94,7 +94,7 @@ class IndexKeeper {
 
   uint64_t changes_ = 0;  // that the open tables know of
   bool stale_ = false;
-  uint64_t* changes_seen_ = nullptr;  // scratch
+  const uint64_t* changes_seen_ = nullptr;  // scratch
   std::vector<Entered> entered_;
   std::vector<OutlivedEntries> outlived_;  // by table
   uint64_t horizon_ = 0;                   // as last raised

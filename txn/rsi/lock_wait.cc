@@ -27,10 +27,9 @@ absl::StatusOr<RecordHeader> LockWait::AwaitUnlocked(uint32_t number, uint64_t r
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, table(number).Block(record));
   const size_t kept = batch_.scratch_used();
   for (int64_t pause_us = kPauseUsMin;; pause_us = std::min(2 * pause_us, kPauseUsMax)) {
-    std::byte* const word = batch_.Scratch(8);
-    batch_.Read(block, word, 8);
+    const uint64_t* const word = batch_.ReadWord(block);
     NAM_RETURN_IF_ERROR(batch_.Execute());
-    const RecordHeader header(*reinterpret_cast<const uint64_t*>(word));
+    const RecordHeader header(*word);
     batch_.Reset(kept);
     if (!header.locked()) {
       core_.conflicts.suspect = 0;

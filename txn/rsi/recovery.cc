@@ -30,9 +30,8 @@ Recovery::Recovery(Tables& tables, ExtentSpace& state, LogSpace& logs, StateGeom
       table_of_(std::move(table_of)) {}
 
 absl::StatusOr<uint64_t> Recovery::ReadWord(uint64_t offset) {
-  uint64_t* const word = batch_.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, state_.Resolve(offset));
-  batch_.Read(target, reinterpret_cast<std::byte*>(word), 8);
+  const uint64_t* const word = batch_.ReadWord(target);
   NAM_RETURN_IF_ERROR(batch_.Execute());
   return *word;
 }

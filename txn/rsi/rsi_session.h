@@ -89,9 +89,18 @@ class RsiSession final : public Session {
   absl::Status NotOpen(TableHandle handle);
   absl::Status Seek(std::span<const Lookup> lookups);
   absl::Status Deliver(std::span<Lookup> lookups);
+  /// The row that a statement writes to.
+  struct Target {
+    uint32_t table = 0;
+    std::span<const std::byte> key;
+    uint64_t hash = 0;
+    PendingWrite* own = nullptr;  // what the transaction has written to it already
+  };
+  /// `bytes`: a row, or its key.
+  absl::Status Aim(TableHandle handle, std::span<const std::byte> bytes, bool whole_row, Target& target);
+  absl::Status EndWithKeyTaken(uint32_t table);
   /// A write to a row that was read. `row`: what it becomes; empty: it keeps its bytes.
-  absl::Status WriteKnown(PendingWrite::Kind kind, uint32_t table, uint64_t hash,
-                          std::span<const std::byte> key, std::span<const std::byte> row);
+  absl::Status WriteKnown(PendingWrite::Kind kind, const Target& target, std::span<const std::byte> row);
   void FetchForUpdate(const PendingWrite& update);
   void FetchForInsert(const PendingWrite& insert);
   /// Of a row that is to be written; an error if that is one too many.

@@ -165,33 +165,40 @@ absl::StatusOr<std::byte*> RsiSession::CopyRow(uint32_t number, std::span<const 
   return copy;
 }
 
-absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> row) {
+absl::Status RsiSession::Aim(TableHandle handle, std::span<const std::byte> bytes, bool whole_row,
+                             Target& target) {
   NAM_RETURN_IF_ERROR(CheckActive());
-  NAM_RETURN_IF_ERROR(CheckTable(handle, row.size(), true));
-  const uint32_t number = handle.value;
-  const std::span<const std::byte> key = row.first(table(number).description().key_bytes);
-  const uint64_t hash = table(number).HashOf(key);
-  if (PendingWrite* write = writes_.Find(number, hash, key); write != nullptr) {
-    if (write->kind != PendingWrite::Kind::kDelete) {
-      return End(AbortStatus(AbortReason::kUniqueKey,
-                             absl::StrCat("a row of ", table(number).description().name, " has this key")));
-    }
+  NAM_RETURN_IF_ERROR(CheckTable(handle, bytes.size(), whole_row));
+  target.table = handle.value;
+  target.key = bytes.first(table(target.table).description().key_bytes);
+  target.hash = table(target.table).HashOf(target.key);
+  target.own = writes_.Find(target.table, target.hash, target.key);
+  return absl::OkStatus();
+}
+
+absl::Status RsiSession::EndWithKeyTaken(uint32_t number) {
+  return End(AbortStatus(AbortReason::kUniqueKey,
+                         absl::StrCat("a row of ", table(number).description().name, " has this key")));
+}
+
+absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> row) {
+  Target target;
+  NAM_RETURN_IF_ERROR(Aim(handle, row, true, target));
+  if (PendingWrite* const write = target.own; write != nullptr) {
+    if (write->kind != PendingWrite::Kind::kDelete) return EndWithKeyTaken(target.table);
     writes_.NoteChange(*write, row.size());
     std::memcpy(write->row, row.data(), row.size());
     write->kind = write->fresh ? PendingWrite::Kind::kInsert : PendingWrite::Kind::kUpdate;
     write->withdrawn = false;
     return absl::OkStatus();
   }
-  if (rows_.Find(number, hash, key) != nullptr) {
-    return End(AbortStatus(AbortReason::kUniqueKey,
-                           absl::StrCat("a row of ", table(number).description().name, " has this key")));
-  }
-  absl::StatusOr<std::byte*> copy = CopyRow(number, row);
+  if (rows_.Find(target.table, target.hash, target.key) != nullptr) return EndWithKeyTaken(target.table);
+  absl::StatusOr<std::byte*> copy = CopyRow(target.table, row);
   if (!copy.ok()) return End(copy.status());
   // What lies beside the last one comes with it.
-  const bool beside = !writes_.empty() && writes_.back().fresh && writes_.back().table == number &&
-                      table(number).index().SameRoot(writes_.back().hash, hash);
-  PendingWrite& write = writes_.Add(PendingWrite::Kind::kInsert, number, hash, *copy);
+  const bool beside = !writes_.empty() && writes_.back().fresh && writes_.back().table == target.table &&
+                      table(target.table).index().SameRoot(writes_.back().hash, target.hash);
+  PendingWrite& write = writes_.Add(PendingWrite::Kind::kInsert, target.table, target.hash, *copy);
   write.fresh = true;
   if (channel_->in_place() && !beside && writes_.size() <= kFetchedInserts) FetchForInsert(write);
   return absl::OkStatus();
@@ -222,31 +229,29 @@ void RsiSession::FetchForInsert(const PendingWrite& insert) {
 }
 
 absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> row) {
-  NAM_RETURN_IF_ERROR(CheckActive());
-  NAM_RETURN_IF_ERROR(CheckTable(handle, row.size(), true));
-  const uint32_t number = handle.value;
-  const std::span<const std::byte> key = row.first(table(number).description().key_bytes);
-  const uint64_t hash = table(number).HashOf(key);
-  if (PendingWrite* write = writes_.Find(number, hash, key); write != nullptr) {
+  Target target;
+  NAM_RETURN_IF_ERROR(Aim(handle, row, true, target));
+  if (PendingWrite* const write = target.own; write != nullptr) {
     if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
     writes_.NoteChange(*write, row.size());
     std::memcpy(write->row, row.data(), row.size());
     if (write->only_locks()) write->kind = PendingWrite::Kind::kUpdate;
     return absl::OkStatus();
   }
-  return WriteKnown(PendingWrite::Kind::kUpdate, number, hash, key, row);
+  return WriteKnown(PendingWrite::Kind::kUpdate, target, row);
 }
 
-absl::Status RsiSession::WriteKnown(PendingWrite::Kind kind, uint32_t number, uint64_t hash,
-                                    std::span<const std::byte> key, std::span<const std::byte> row) {
-  const SoughtRow* const known = rows_.Find(number, hash, key);
+absl::Status RsiSession::WriteKnown(PendingWrite::Kind kind, const Target& target,
+                                    std::span<const std::byte> row) {
+  const uint32_t number = target.table;
+  const SoughtRow* const known = rows_.Find(number, target.hash, target.key);
   if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
   if (row.empty()) row = {known->row, table(number).geometry().row_bytes};
   absl::StatusOr<std::byte*> copy = CopyRow(number, row);
   if (!copy.ok()) return End(copy.status());
   const absl::StatusOr<storage::Channel::Target> block = table(number).Block(known->record);
   if (!block.ok()) return End(block.status());
-  PendingWrite& write = writes_.Add(kind, number, hash, *copy);
+  PendingWrite& write = writes_.Add(kind, number, target.hash, *copy);
   write.record = known->record;
   write.block = *block;
   write.header = known->header;
@@ -267,30 +272,26 @@ absl::Status RsiSession::WriteKnown(PendingWrite::Kind kind, uint32_t number, ui
 }
 
 absl::Status RsiSession::Delete(TableHandle handle, std::span<const std::byte> key) {
-  NAM_RETURN_IF_ERROR(CheckActive());
-  NAM_RETURN_IF_ERROR(CheckTable(handle, key.size(), false));
-  const uint32_t number = handle.value;
-  const uint64_t hash = table(number).HashOf(key);
-  if (PendingWrite* write = writes_.Find(number, hash, key); write != nullptr) {
+  Target target;
+  NAM_RETURN_IF_ERROR(Aim(handle, key, false, target));
+  if (PendingWrite* const write = target.own; write != nullptr) {
     if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
-    writes_.NoteChange(*write, table(number).geometry().row_bytes);
+    writes_.NoteChange(*write, table(target.table).geometry().row_bytes);
     write->withdrawn = write->kind == PendingWrite::Kind::kInsert;
     write->kind = PendingWrite::Kind::kDelete;
     return absl::OkStatus();
   }
-  return WriteKnown(PendingWrite::Kind::kDelete, number, hash, key, /*row=*/{});
+  return WriteKnown(PendingWrite::Kind::kDelete, target, /*row=*/{});
 }
 
 absl::Status RsiSession::Lock(TableHandle handle, std::span<const std::byte> key) {
-  NAM_RETURN_IF_ERROR(CheckActive());
-  NAM_RETURN_IF_ERROR(CheckTable(handle, key.size(), false));
-  const uint32_t number = handle.value;
-  const uint64_t hash = table(number).HashOf(key);
-  if (const PendingWrite* write = writes_.Find(number, hash, key); write != nullptr) {
+  Target target;
+  NAM_RETURN_IF_ERROR(Aim(handle, key, false, target));
+  if (const PendingWrite* const write = target.own; write != nullptr) {
     if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
     return absl::OkStatus();  // its commit locks the record anyway
   }
-  return WriteKnown(PendingWrite::Kind::kLock, number, hash, key, /*row=*/{});
+  return WriteKnown(PendingWrite::Kind::kLock, target, /*row=*/{});
 }
 
 }  // namespace nam::txn

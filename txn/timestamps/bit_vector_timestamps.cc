@@ -244,9 +244,8 @@ absl::StatusOr<std::bitset<kBitRows>> BitVectorTimestamps::OwnBits(storage::Verb
   std::byte* const vector = batch.Scratch(kBitRows * kBitRowBytes);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target rows, At(geometry_.bit_row(1)));
   batch.Read(rows, vector, kBitRows * kBitRowBytes);
-  uint64_t* const lane = batch.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word, At(geometry_.lane(client_)));
-  batch.Read(word, reinterpret_cast<std::byte*>(lane), 8);
+  const uint64_t* const lane = batch.ReadWord(word);
   NAM_RETURN_IF_ERROR(batch.Execute());
   std::bitset<kBitRows> bits;
   for (uint64_t place = 0; place < kBitRows; ++place) {
@@ -296,9 +295,8 @@ absl::StatusOr<uint64_t> BitVectorTimestamps::Floor(storage::VerbBatch& batch) {
 
 // Its lane may have claimed a row that the slot's word does not know of yet: absent it is passed over.
 absl::Status BitVectorTimestamps::Finish(storage::VerbBatch& batch, uint32_t client, uint64_t) {
-  uint64_t* const lane = batch.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target lane_at, At(geometry_.lane(client)));
-  batch.Read(lane_at, reinterpret_cast<std::byte*>(lane), 8);
+  const uint64_t* const lane = batch.ReadWord(lane_at);
   NAM_RETURN_IF_ERROR(batch.Execute());
   const LaneWord word(*lane);
   if (!word.present()) return absl::OkStatus();

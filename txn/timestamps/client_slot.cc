@@ -69,11 +69,10 @@ absl::Status RaiseSlotsUsed(ExtentSpace& state, storage::VerbBatch& batch, uint3
 absl::Status VisitSlots(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
                         const std::function<void(uint32_t client, const SlotWords& slot)>& visit) {
   const size_t kept = batch.scratch_used();
-  uint64_t* const used = batch.Word();
   auto* const slots = reinterpret_cast<SlotWords*>(batch.Scratch(kPieceSlots * sizeof(SlotWords)));
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target used_at, state.Resolve(kSlotsUsedOffset));
   // How many there are first: what is used later is later than this call.
-  batch.Read(used_at, reinterpret_cast<std::byte*>(used), 8);
+  const uint64_t* const used = batch.ReadWord(used_at);
   uint64_t last = geometry.clients_max();
   for (uint32_t first = 0; first <= last; first += kPieceSlots) {
     const uint32_t count = std::min(kPieceSlots, geometry.clients_max() + 1 - first);

@@ -17,14 +17,6 @@ absl::StatusOr<storage::Channel::Target> WordOf(ExtentSpace& state, uint32_t cli
   return state.Resolve(StateGeometry::slot(client) + kSlotWordOffset);
 }
 
-/// Scratch memory, filled when the batch is executed.
-absl::StatusOr<const uint64_t*> AddReadWord(ExtentSpace& state, storage::VerbBatch& batch, uint32_t client) {
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, WordOf(state, client));
-  std::byte* const word = batch.Scratch(8);
-  batch.Read(at, word, 8);
-  return reinterpret_cast<const uint64_t*>(word);
-}
-
 }  // namespace
 
 void CommitPoint::Expect(size_t writes) {
@@ -106,7 +98,8 @@ absl::Status RemoveOver(ExtentSpace& state, storage::VerbBatch& batch, std::vect
     const size_t kept = batch.scratch_used();
     std::vector<const uint64_t*> words(some.size());
     for (size_t i = 0; i < some.size(); ++i) {
-      NAM_ASSIGN_OR_RETURN(words[i], AddReadWord(state, batch, some[i].client));
+      NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, WordOf(state, some[i].client));
+      words[i] = batch.ReadWord(at);
     }
     NAM_RETURN_IF_ERROR(batch.Execute());
     for (size_t i = 0; i < some.size(); ++i) {

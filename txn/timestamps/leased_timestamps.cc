@@ -132,10 +132,8 @@ absl::Status LeasedTimestamps::PassOver(storage::VerbBatch& batch) {
   };
   for (Waiting& waiting : waiting_now_) {
     if (!is_claim(waiting)) continue;
-    uint64_t* const word = batch.Word();
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, slot_of(waiting));
-    batch.Read(at, reinterpret_cast<std::byte*>(word), 8);
-    waiting.slot = word;
+    waiting.slot = batch.ReadWord(at);
   }
   NAM_RETURN_IF_ERROR(batch.Execute());
   for (Waiting& waiting : waiting_now_) {
