@@ -37,6 +37,7 @@ class RemoteClient final : public Client {
   absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table) override;
   absl::Status AbortLoad(AllocationId allocation) override;
   absl::Status DropTable(const std::string& name) override;
+  absl::Status LeaveParents(const std::string& child) override;
   absl::StatusOr<AllocationId> BeginExtend(MemberId member, const std::string& table) override;
   absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest& request) override;
   absl::StatusOr<uint64_t> ChangePart(const proto::ChangePartRequest& request) override;
@@ -223,6 +224,13 @@ absl::Status RemoteClient::AbortLoad(AllocationId allocation) {
 absl::Status RemoteClient::DropTable(const std::string& name) {
   proto::DropTableRequest request;
   request.set_name(name);
+  return Call(kDropTable, request).status();
+}
+
+absl::Status RemoteClient::LeaveParents(const std::string& child) {
+  proto::DropTableRequest request;
+  request.set_name(child);
+  request.set_leaving(true);
   return Call(kDropTable, request).status();
 }
 

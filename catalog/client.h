@@ -45,7 +45,10 @@ class Client {
   virtual absl::StatusOr<AllocationId> BeginLoad(MemberId member, const std::string& table, bool replace) = 0;
   virtual absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table) = 0;
   virtual absl::Status AbortLoad(AllocationId allocation) = 0;
+  /// FAILED_PRECONDITION while another table has a foreign key to it.
   virtual absl::Status DropTable(const std::string& name) = 0;
+  /// The first half of the drop of a table with foreign keys: their parents do not ask it any more.
+  virtual absl::Status LeaveParents(const std::string& child) = 0;
   /// Record tables: an allocation that CommitExtend makes the table's, AbortLoad ends.
   virtual absl::StatusOr<AllocationId> BeginExtend(MemberId member, const std::string& table) = 0;
   /// The new version. ABORTED when the part does not have expected_extents any more.

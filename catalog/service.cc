@@ -239,7 +239,7 @@ absl::Status Service::CheckStateLost() const {
 absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableRequest& request) {
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
-  NAM_RETURN_IF_ERROR(FindTable(request.name()).status());
+  NAM_ASSIGN_OR_RETURN(const TableState* const found, FindTable(request.name()));
   // The transaction state goes once it is lost.
   NAM_RETURN_IF_ERROR(CheckNotSystem(request.name(), /*may=*/request.name() == kTransactionsTable));
   Mutation mutation = NewMutation();
@@ -249,7 +249,12 @@ absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableR
     for (const auto& [name, state] : tables_) {
       if (state.table->has_record()) mutation.delete_tables.push_back(name);
     }
+  } else if (request.leaving()) {
+    NAM_RETURN_IF_ERROR(CheckNotReferenced(*found->table));
+    LeaveParents(request.name(), mutation);
   } else {
+    NAM_RETURN_IF_ERROR(CheckNotReferenced(*found->table));
+    RemoveReferences(*found->table, mutation);
     mutation.delete_tables.push_back(request.name());
   }
   NAM_RETURN_IF_ERROR(Apply(mutation));

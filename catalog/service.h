@@ -149,6 +149,17 @@ class Service {
                                         const proto::CommitExtendRequest& request) const;
   absl::Status CheckNewPart(const proto::Table& table, const proto::RecordPart& part) const;
   absl::Status CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const;
+
+  // service_references.cc: foreign keys
+  proto::Table& Changed(const std::string& name, Mutation& mutation) const;
+  absl::Status CheckParent(const proto::ForeignKey& key) const;
+  /// Of a new table that the mutation has.
+  absl::Status AddReferences(const std::string& child, Mutation& mutation) const;
+  void RemoveReferences(const proto::Table& child, Mutation& mutation) const;
+  void LeaveParents(const std::string& child, Mutation& mutation) const;
+  absl::Status CheckNotReferenced(const proto::Table& parent) const;
+  absl::Status CheckNoKeyNeeds(const proto::Table& table, const std::string& index) const;
+
   /// Whether tables have blocks there, once the mutation is applied.
   bool HoldsBlocks(uint32_t server, const Mutation& mutation = {}) const;
   void EndMembership(const MemberState& member, Mutation& mutation) const;

@@ -104,6 +104,11 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   CountUsage(mutation.put_tables.back());
   NAM_RETURN_IF_ERROR(CheckServers(table, ServersOf(mutation.put_tables.back())));
   mutation.delete_loads.push_back(table.allocation());
+  if (existing != tables_.end()) {
+    NAM_RETURN_IF_ERROR(CheckNotReferenced(*existing->second.table));
+    RemoveReferences(*existing->second.table, mutation);
+  }
+  if (table.has_record()) NAM_RETURN_IF_ERROR(AddReferences(table.name(), mutation));
   NAM_RETURN_IF_ERROR(Apply(mutation));
   reply.set_version(mutation.version);
   SetMark(reply, Mark());
@@ -242,6 +247,7 @@ absl::StatusOr<proto::ChangePartReply> Service::ChangePart(const proto::ChangePa
       part->set_usable_from(request.usable_from());
       break;
     case proto::ChangePartRequest::kLeaving:
+      NAM_RETURN_IF_ERROR(CheckNoKeyNeeds(table, request.part()));
       part->set_leaving(request.leaving());
       break;
     case proto::ChangePartRequest::kRemove:

@@ -211,6 +211,33 @@ ResultSet ChecksReport(const proto::Table& table) {
   return result;
 }
 
+ResultSet ForeignKeysReport(const proto::Table& table, const FindTable& find) {
+  ResultSet result;
+  result.columns = {{"foreign_key", Type::String()},
+                    {"table", Type::String()},
+                    {"columns", Type::String()},
+                    {"references", Type::String()}};
+  const auto names = [&](const std::string& of, const auto& columns) {
+    const std::shared_ptr<const proto::Table> other = of == table.name() ? nullptr : find(of);
+    return absl::StrJoin(columns, ", ", [&](std::string* out, uint32_t column) {
+      const proto::Table& its = other == nullptr ? table : *other;
+      const bool known =
+          (other != nullptr || of == table.name()) && static_cast<int>(column) < its.columns_size();
+      absl::StrAppend(out, known ? its.columns(static_cast<int>(column)).name() : "?");
+    });
+  };
+  const auto add = [&](const std::string& child, const proto::ForeignKey& key) {
+    result.rows.push_back(
+        {Value::String(key.name()), Value::String(child), Value::String(names(child, key.columns())),
+         Value::String(absl::StrCat(key.parent(), " (", names(key.parent(), key.parent_columns()), ")"))});
+  };
+  for (const proto::ForeignKey& key : table.record().foreign_keys()) add(table.name(), key);
+  for (const proto::ReferencingKey& reference : table.record().referenced_by()) {
+    if (reference.child() != table.name()) add(reference.child(), reference.key());
+  }
+  return result;
+}
+
 ResultSet PlacementReport(const std::vector<proto::Table>& tables) {
   ResultSet result;
   result.columns = {{"table", Type::String()},

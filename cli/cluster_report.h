@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,10 @@ session::ResultSet ColumnsReport(const proto::Table& table);
 /// One row an index, and a CHECK, of a record table.
 session::ResultSet IndexesReport(const proto::Table& table);
 session::ResultSet ChecksReport(const proto::Table& table);
+/// One row a foreign key: those of the table, then those that other tables have to it. `find`: a table by its
+/// name; null if there is none.
+using FindTable = std::function<std::shared_ptr<const proto::Table>(const std::string& name)>;
+session::ResultSet ForeignKeysReport(const proto::Table& table, const FindTable& find);
 /// Where a table's blocks lie: one row for each memory server of each table.
 session::ResultSet PlacementReport(const std::vector<proto::Table>& tables);
 

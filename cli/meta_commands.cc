@@ -89,7 +89,11 @@ int Shell::Describe(const std::string& name) {
   if (!table.ok()) return ReportMetaError(table.status());
   PrintReport(ColumnsReport(**table));
   if (options_.print.format == OutputFormat::kTable) {
-    for (const auto& more : {IndexesReport(**table), ChecksReport(**table)}) {
+    const FindTable find = [&](const std::string& other) {
+      return catalog_.GetTable(other).value_or(nullptr);
+    };
+    for (const auto& more :
+         {IndexesReport(**table), ChecksReport(**table), ForeignKeysReport(**table, find)}) {
       if (!more.rows.empty()) PrintReport(more);
     }
     PrintReport(TablesReport({**table}, true));

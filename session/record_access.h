@@ -64,6 +64,8 @@ class RecordAccess {
   virtual absl::Status Lock(const proto::Table& table, std::span<const std::string> keys, bool waits) = 0;
   /// As txn::Session::SetLockTimeout, from the next call on.
   virtual void SetLockTimeout(int64_t us) = 0;
+  /// As txn::Session::SetTransactionBytesMax.
+  virtual void SetTransactionBytesMax(uint64_t bytes) = 0;
 
   /// A number that no other call for this column has got or will get, counted up from 0 with gaps; it is
   /// taken for good, whatever becomes of the transaction.
@@ -73,6 +75,8 @@ class RecordAccess {
   /// describes it; memory, parts and version are for the engine to fill in. `indexes`, without extents, are
   /// made with it: on any error nothing stays.
   virtual absl::Status CreateTable(const proto::Table& table, std::span<const proto::RecordPart> indexes) = 0;
+  /// Any table. NOT_FOUND: there is none of this name; 2BP01: another one has a foreign key to it.
+  virtual absl::Status DropTable(const std::string& name) = 0;
   /// Fills it with the rows that are there, while others write. The index has no extents yet. ALREADY_EXISTS:
   /// its name is taken, FAILED_PRECONDITION: it is unique and two rows have the same key, or it cannot be
   /// made at present.

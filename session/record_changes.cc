@@ -176,6 +176,11 @@ class RecordChanges::Inserting {
   absl::StatusOr<ResultSet> Finish() {
     NAM_RETURN_IF_ERROR(
         changes_.CheckUnique(table_, std::views::values(written_), [](uint32_t) { return true; }));
+    if (HasReferences(statement_.table)) {
+      std::vector<RowChange> rows;
+      for (auto& [key, row] : written_) rows.push_back({std::move(replaced_[key]), std::move(row)});
+      NAM_RETURN_IF_ERROR(changes_.CheckReferences(statement_.table, rows));
+    }
     return returned_.Take(absl::StrCat("INSERT 0 ", rows_));
   }
 
@@ -217,6 +222,7 @@ class RecordChanges::Inserting {
     }
     NAM_RETURN_IF_ERROR(sql::Check(table_, statement_.checks, row));
     std::string encoded = layout_.Encode(row);
+    if (HasReferences(statement_.table)) replaced_[encoded.substr(0, layout_.key_bytes())] = there;
     if (encoded.compare(0, layout_.key_bytes(), key) == 0) {
       NAM_RETURN_IF_ERROR(access_.Update(table_, {&encoded, 1}));
     } else {
@@ -235,7 +241,8 @@ class RecordChanges::Inserting {
   const proto::Table& table_;
   const RecordLayout layout_;
   Returned returned_;
-  std::map<std::string, std::string> written_;
+  std::map<std::string, std::string> written_;   // by primary key
+  std::map<std::string, std::string> replaced_;  // what ON CONFLICT has changed, by the key that it got
   uint64_t rows_ = 0;
 };
 
@@ -326,8 +333,10 @@ absl::StatusOr<ResultSet> RecordChanges::Update(const sql::UpdateStatement& stat
   const proto::Table& table = *statement.table.table;
   const RecordLayout layout(table);
   Returned returned(statement.returning);
+  const bool references = HasReferences(statement.table);
   std::vector<std::string> before;  // keys
   std::vector<std::string> rows;
+  std::vector<RowChange> changes;
   bool moved = false;
   NAM_RETURN_IF_ERROR(
       FindAll(statement.table, statement.conjuncts, statement.source, [&](Found one) -> absl::Status {
@@ -335,6 +344,7 @@ absl::StatusOr<ResultSet> RecordChanges::Update(const sql::UpdateStatement& stat
         NAM_ASSIGN_OR_RETURN(const Row row, ChangedRow(statement, one, rest));
         NAM_RETURN_IF_ERROR(returned.Add(row, rest));
         rows.push_back(layout.Encode(row));
+        if (references) changes.push_back({layout.Encode(one.row), rows.back()});
         moved = moved || rows.back().compare(0, layout.key_bytes(), one.key) != 0;
         before.push_back(std::move(one.key));
         return absl::OkStatus();
@@ -345,7 +355,14 @@ absl::StatusOr<ResultSet> RecordChanges::Update(const sql::UpdateStatement& stat
     return std::any_of(statement.assignments.begin(), statement.assignments.end(),
                        [&](const ColumnAssignment& to) { return to.column == static_cast<int>(column); });
   }));
+  NAM_RETURN_IF_ERROR(CheckReferences(statement.table, changes));
   return returned.Take(absl::StrCat("UPDATE ", count));
+}
+
+absl::Status RecordChanges::CheckReferences(const sql::BoundTable& table,
+                                            std::span<const RowChange> changes) {
+  if (changes.empty()) return absl::OkStatus();
+  return ForeignKeys(access_, cancelled_, table).Check(changes);
 }
 
 /// Rows get other keys, perhaps those that other rows of the statement had.
@@ -377,14 +394,19 @@ absl::Status RecordChanges::MoveRows(const proto::Table& table, std::vector<std:
 }
 
 absl::StatusOr<ResultSet> RecordChanges::Delete(const sql::DeleteStatement& statement) {
+  const RecordLayout layout(*statement.table.table);
+  const bool references = HasReferences(statement.table);
   Returned returned(statement.returning);
   std::vector<std::string> keys;
+  std::vector<RowChange> changes;
   NAM_RETURN_IF_ERROR(
       FindAll(statement.table, statement.conjuncts, statement.source, [&](Found one) -> absl::Status {
         keys.push_back(std::move(one.key));
+        if (references) changes.push_back({layout.Encode(one.row), {}});
         return returned.Add(one.row, one.rest);
       }));
   NAM_RETURN_IF_ERROR(access_.Delete(*statement.table.table, keys));
+  NAM_RETURN_IF_ERROR(CheckReferences(statement.table, changes));
   return returned.Take(absl::StrCat("DELETE ", keys.size()));
 }
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "partitioner/record_row.h"
 #include "plan/logical.h"
+#include "session/foreign_keys.h"
 #include "session/record_access.h"
 #include "session/record_finder.h"
 #include "session/session.h"
@@ -23,8 +24,8 @@ namespace nam::session {
 using RunQuery = std::function<absl::StatusOr<ResultSet>(plan::logical::Query query)>;
 
 /// INSERT, UPDATE and DELETE in the transaction that is open. A statement finds all of its rows before it
-/// changes one, so it never meets its own; the keys of unique indexes are judged when all are changed. After
-/// an error some of the changes are made: the transaction must end. Of the session's thread.
+/// changes one, so it never meets its own; unique indexes and foreign keys are judged when all are changed.
+/// After an error some of the changes are made: the transaction must end. Of the session's thread.
 class RecordChanges {
  public:
   /// Borrows the first three.
@@ -57,6 +58,7 @@ class RecordChanges {
   template <typename Rows>
   absl::Status CheckUnique(const proto::Table& table, const Rows& rows,
                            const std::function<bool(uint32_t column)>& written);
+  absl::Status CheckReferences(const sql::BoundTable& table, std::span<const RowChange> changes);
   /// A row whose key (ConflictAction::keys) is that of `row`; nothing if there is none, or the key has NULL
   /// in it. `but_itself`: another than the one with the primary key of `row`.
   absl::StatusOr<std::optional<std::string>> FindKey(const proto::Table& table, int key,

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "catalog/record_extents.h"
+#include "sql/assignment.h"
 #include "txn/cluster_tables.h"
 #include "txn/column_numbers.h"
 #include "txn/rsi/session.h"
@@ -117,6 +118,10 @@ class RecordEngine final : public RecordAccess {
     lock_timeout_us_ = us;
     if (session_ != nullptr) session_->SetLockTimeout(us);
   }
+  void SetTransactionBytesMax(uint64_t bytes) override {
+    transaction_bytes_max_ = bytes;
+    if (session_ != nullptr) session_->SetTransactionBytesMax(bytes);
+  }
 
   absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
     std::unique_ptr<txn::ColumnNumbers>& numbers = numbers_[table.allocation()];
@@ -144,13 +149,24 @@ class RecordEngine final : public RecordAccess {
     for (const proto::RecordPart& index : indexes) {
       const absl::Status made = Lost(txn::CreateIndex(attachment_, *session_, table.name(), index));
       if (made.ok()) continue;
-      attachment_.catalog().DropTable(table.name()).IgnoreError();  // the error is what matters
+      // The error is what matters.
+      if (session_ != nullptr) txn::DropTable(attachment_, *session_, table.name()).IgnoreError();
       if (!absl::IsAlreadyExists(made)) return made;
       return UserError(sqlstate::kDuplicateTable,
                        absl::StrCat("relation ", Quote(index.name()), " already exists"), -1,
                        "give the constraint another name");
     }
     return absl::OkStatus();
+  }
+  absl::Status DropTable(const std::string& name) override {
+    NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table,
+                         attachment_.catalog().GetTable(name));
+    for (const proto::ReferencingKey& reference : table->record().referenced_by()) {
+      if (reference.child() != name) return sql::StillReferenced(name, reference);
+    }
+    if (table->record().foreign_keys().empty()) return attachment_.catalog().DropTable(name);
+    NAM_RETURN_IF_ERROR(OpenSession());
+    return Lost(txn::DropTable(attachment_, *session_, name));
   }
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) override {
     NAM_RETURN_IF_ERROR(OpenSession());
@@ -166,6 +182,7 @@ class RecordEngine final : public RecordAccess {
     if (session_ != nullptr) return absl::OkStatus();
     NAM_ASSIGN_OR_RETURN(session_, txn::OpenRsiSession(tables_, {}));
     session_->SetLockTimeout(lock_timeout_us_);
+    session_->SetTransactionBytesMax(transaction_bytes_max_);
     handles_.clear();
     return absl::OkStatus();
   }
@@ -226,6 +243,7 @@ class RecordEngine final : public RecordAccess {
   txn::ClusterTables tables_;
   std::unique_ptr<txn::Session> session_;
   int64_t lock_timeout_us_ = 0;
+  uint64_t transaction_bytes_max_ = txn::RsiOptions().transaction_bytes_max;
   absl::flat_hash_map<uint64_t, txn::TableHandle> handles_;                     // by allocation
   absl::flat_hash_map<uint64_t, std::unique_ptr<txn::ColumnNumbers>> numbers_;  // likewise
 };

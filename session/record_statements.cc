@@ -43,6 +43,7 @@ std::string WithoutReason(const absl::Status& status) {
 }
 
 constexpr char kLockNotAvailable[] = "55P03";
+constexpr char kForeignKeyViolation[] = "23503";
 
 /// The engine's errors as SQL's. `failed` says what a conflict has ended.
 absl::Status InSql(const absl::Status& status, const char* failed = "the statement failed") {
@@ -69,10 +70,17 @@ absl::Status InSql(const absl::Status& status, const char* failed = "the stateme
                      .hint = "a primary key, and a key of a unique index, is there once",
                      .sqlstate = sqlstate::kUniqueViolation});
   }
+  if (txn::AbortReasonOf(status) == txn::AbortReason::kForeignKey) {
+    return ToStatus({.message = WithoutReason(status),
+                     .hint = "another transaction has inserted a row that references it; nothing of this one "
+                             "has happened",
+                     .sqlstate = kForeignKeyViolation});
+  }
   if (txn::IsTooLarge(status)) {
     return ToStatus(
         {.message = std::string(status.message()),
-         .hint = "nothing of it has happened; make several transactions of it, each over fewer rows",
+         .hint = "nothing of it has happened; make several transactions of it, each over fewer rows, or set "
+                 "nam.transaction_mib_max higher",
          .sqlstate = sqlstate::kLimitExceeded});
   }
   return WithSqlState(status);
@@ -346,7 +354,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DropIndexStatement& s
   if (absl::IsFailedPrecondition(dropped)) {
     return ToStatus({.message = std::string(dropped.message()),
                      .position = statement.position,
-                     .hint = "drop the table instead",
+                     .hint = "drop the constraint's table instead",
                      .sqlstate = "2BP01"});
   }
   if (!dropped.ok() && !absl::IsNotFound(dropped)) return InSql(dropped);

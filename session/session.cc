@@ -121,7 +121,10 @@ class SessionImpl final : public Session {
     Delivery delivery(receiver);
     receiver_ = &delivery;
     StatementTimer timer(attachment_.fabric(), settings_.now().statement_timeout_ms, cancel_);
-    if (record_access_ != nullptr) record_access_->SetLockTimeout(settings_.now().lock_timeout_ms * 1'000);
+    if (record_access_ != nullptr) {
+      record_access_->SetLockTimeout(settings_.now().lock_timeout_ms * 1'000);
+      record_access_->SetTransactionBytesMax(settings_.now().transaction_bytes_max());
+    }
     const bool was_open = InTransaction();
     absl::StatusOr<ResultSet> result = ExecuteNow(statement, delivery);
     const bool timed_out = timer.Stop();
@@ -514,7 +517,8 @@ class SessionImpl final : public Session {
 
   absl::StatusOr<ResultSet> Run(const sql::DropTableStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun("DROP TABLE"));
-    const absl::Status status = attachment_.catalog().DropTable(statement.table);
+    const absl::Status status = record_access_ != nullptr ? record_access_->DropTable(statement.table)
+                                                          : attachment_.catalog().DropTable(statement.table);
     if (absl::IsNotFound(status) && !statement.if_exists) {
       return ToStatus({.message = absl::StrFormat("table \"%s\" does not exist", statement.table),
                        .hint = "\\dt lists the tables",

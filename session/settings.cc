@@ -54,6 +54,8 @@ constexpr Setting kSettings[] = {
      "memory of a query's result on each compute server, and of what its client holds for it"},
     {"nam.sorts_by_runs", Enumeration<&S::sorts_by_runs>("auto", "off", "on"),
      "whether rows that are sorted go to scratch memory as sorted runs"},
+    {"nam.transaction_mib_max", IntegerSetting{&S::transaction_mib_max, 4, kMebibytesMax, Unit::kMebibytes},
+     "memory of the client for what one transaction reads and writes"},
     {"nam.verify_checksums", SwitchSetting{&S::verify_checksums}, "whether blocks are checked as they come"},
     {"nam.whole_tuples", SwitchSetting{&S::whole_tuples},
      "whether all columns of the table that is streamed are moved, needed or not"},

@@ -144,6 +144,13 @@ absl::Status Check(const proto::Table& table, const std::vector<BoundCheck>& che
   return absl::OkStatus();
 }
 
+absl::Status StillReferenced(const std::string& table, const proto::ReferencingKey& reference) {
+  return UserError("2BP01",
+                   absl::StrCat("cannot drop table ", table, " because constraint ", reference.key().name(),
+                                " on table ", reference.child(), " depends on it"),
+                   -1, absl::StrCat("DROP TABLE ", reference.child(), " first"));
+}
+
 std::string ConstraintName(const proto::Table& table, int key) {
   if (key != ConflictAction::kPrimaryKey) return table.record().parts(key).name();
   const std::string& name = table.record().primary_key_name();

@@ -24,6 +24,9 @@ std::string ConstraintName(const proto::Table& table, int key);
 /// 23505: a row with the key of these columns is there already. Of values of the whole row.
 absl::Status DuplicateKey(const proto::Table& table, int key, const std::vector<Value>& row);
 
+/// 2BP01: the table cannot be dropped, as another one has a foreign key to it.
+absl::Status StillReferenced(const std::string& table, const proto::ReferencingKey& reference);
+
 /// The columns of table 0 are the row's values.
 inline plan::Resolver RowResolver(const std::vector<Value>& row) {
   return [&row](const plan::Expr& e) { return row[static_cast<size_t>(e.column.column)]; };

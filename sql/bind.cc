@@ -99,7 +99,7 @@ absl::StatusOr<Statement> BindDrop(const Node& node) {
   }
   if (node.Text("behavior") == "DROP_CASCADE") {
     return Refusal("DROP … CASCADE is not supported", text.Find({"cascade"}),
-                   "nothing depends on a table or an index here");
+                   "drop the tables that reference it first");
   }
   if (node.Flag("concurrent")) {
     return Refusal("CONCURRENTLY is not supported", text.Find({"concurrently"}),
@@ -146,7 +146,7 @@ absl::StatusOr<Statement> BindStatement(const Node& root, TableSource& tables) {
   if (root.Is("DropStmt")) return BindDrop(root);
   if (root.Is("VariableSetStmt")) return BindSet(root);
   if (root.Is("VariableShowStmt")) return BindShow(root);
-  if (root.Is("CreateStmt")) return BindCreateTable(root);
+  if (root.Is("CreateStmt")) return BindCreateTable(root, tables);
   if (root.Is("IndexStmt")) return BindCreateIndex(root, tables);
   if (root.Is("InsertStmt")) return BindInsert(root, tables);
   if (root.Is("UpdateStmt")) return BindUpdate(root, tables);

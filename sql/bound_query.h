@@ -20,6 +20,9 @@ namespace nam::sql {
 struct BoundTable {
   std::string alias;  // as the query calls it
   std::shared_ptr<const proto::Table> table;
+  // Of a table that is changed:
+  std::vector<std::shared_ptr<const proto::Table>> parents;   // of record.foreign_keys
+  std::vector<std::shared_ptr<const proto::Table>> children;  // of record.referenced_by; null: dropped since
 };
 
 struct OutputColumn {
@@ -63,7 +66,7 @@ struct ShowStatement {
 /// CREATE TABLE … WITH (storage = record).
 struct CreateTableStatement {
   proto::Table table;  // name, columns, primary key, checks, record: as the catalog takes them
-  std::vector<proto::RecordPart> indexes;  // of its UNIQUE constraints; without extents
+  std::vector<proto::RecordPart> indexes;  // of UNIQUE constraints and foreign keys; without extents
   bool if_not_exists = false;
   int position = -1;  // of the name
 };

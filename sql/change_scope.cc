@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "sql/expression_binder.h"
+#include "sql/foreign_key_binder.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
@@ -45,18 +46,26 @@ class ReturnedColumns {
   Project& project_;
 };
 
-/// Until a new table has the indexes of its constraints, two rows could have the same key.
+/// Until a new table has the indexes of its constraints, two rows could have the same key, and commits that
+/// delete a row's parent may not know of the table yet. Once it is being dropped they know of it no more.
 absl::Status CheckConstraints(const proto::Table& table, int position) {
-  for (const std::string& name : table.record().unique_constraints()) {
+  const auto check = [&](const std::string& constraint, const std::string& index) {
     const auto& parts = table.record().parts();
     const bool there = std::any_of(parts.begin(), parts.end(), [&](const proto::RecordPart& part) {
-      return part.name() == name && part.kind() == proto::ORDERED_INDEX && part.usable_from() != 0;
+      return part.name() == index && part.kind() == proto::ORDERED_INDEX && part.usable_from() != 0;
     });
-    if (there) continue;
-    return UserError(
-        sqlstate::kWrongState,
-        absl::StrCat("table ", Quote(table.name()), " is being created: it lacks constraint ", Quote(name)),
-        position, "try again; if its creator has died, drop the table");
+    if (there) return absl::OkStatus();
+    return UserError(sqlstate::kWrongState,
+                     absl::StrCat("table ", Quote(table.name()), " is being created: it lacks constraint ",
+                                  Quote(constraint)),
+                     position, "try again; if its creator has died, drop the table");
+  };
+  for (const std::string& name : table.record().unique_constraints()) NAM_RETURN_IF_ERROR(check(name, name));
+  for (const proto::ForeignKey& key : table.record().foreign_keys()) {
+    NAM_RETURN_IF_ERROR(check(key.name(), key.index()));
+    if (!key.leaving()) continue;
+    return UserError(sqlstate::kWrongState, absl::StrCat("table ", Quote(table.name()), " is being dropped"),
+                     position, "if that has failed, drop it again");
   }
   return absl::OkStatus();
 }
@@ -88,8 +97,8 @@ absl::Status ChangeScope::BindFrom(const Node& relation, const Node& with, const
     NAM_ASSIGN_OR_RETURN(root_, sql::BindFrom(select_, others, scope_, std::move(root_)));
   }
   joined_ = !others.empty();
-  table_ = {scope_.relations[0].alias, context_.scanned[kTarget]};
-  return absl::OkStatus();
+  table_ = {scope_.relations[0].alias, context_.scanned[kTarget], {}, {}};
+  return BindReferences(context_.source, table_);
 }
 
 absl::Status ChangeScope::BindWhere(const Node& where) {

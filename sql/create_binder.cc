@@ -10,6 +10,7 @@
 #include "sql/column_type.h"
 #include "sql/column_values.h"
 #include "sql/expression_binder.h"
+#include "sql/foreign_key_binder.h"
 #include "sql/index_columns.h"
 #include "sql/logical_scope.h"
 #include "sql/record_binder.h"
@@ -64,7 +65,8 @@ void ForgetPositions(Expr& expr) {
 
 class TableBinder {
  public:
-  explicit TableBinder(const Node& node) : node_(node), text_(node.text()), table_(statement_.table) {}
+  TableBinder(const Node& node, TableSource& tables)
+      : node_(node), text_(node.text()), tables_(tables), table_(statement_.table) {}
 
   absl::StatusOr<Statement> Bind() {
     NAM_RETURN_IF_ERROR(RefuseClauses());
@@ -75,6 +77,8 @@ class TableBinder {
     NAM_RETURN_IF_ERROR(BindCheckConstraints());
     NAM_RETURN_IF_ERROR(LayOut());
     for (const Constraint& unique : uniques_) NAM_RETURN_IF_ERROR(BindUnique(unique));
+    ForeignKeyBinder keys(statement_, tables_, unique_names_, check_names_);
+    for (const Constraint& key : foreign_keys_) NAM_RETURN_IF_ERROR(keys.Bind(key.node, key.column));
     return Statement(std::move(statement_));
   }
 
@@ -323,12 +327,19 @@ class TableBinder {
       uniques_.push_back(std::move(constraint));
       return absl::OkStatus();
     }
+    if (kind == "CONSTR_FOREIGN") {
+      foreign_keys_.push_back(std::move(constraint));
+      return absl::OkStatus();
+    }
+    if (kind == "CONSTR_ATTR_NOT_DEFERRABLE" || kind == "CONSTR_ATTR_IMMEDIATE") return absl::OkStatus();
     struct {
       const char *kind, *name, *hint;
     } constexpr kRefused[] = {
         {"CONSTR_GENERATED", "GENERATED", "compute it in the query"},
         {"CONSTR_EXCLUSION", "EXCLUDE", "leave it out"},
-        {"CONSTR_FOREIGN", "FOREIGN KEY", "check the other table in the same transaction"},
+        {"CONSTR_ATTR_DEFERRABLE", "DEFERRABLE", "constraints are checked at the end of each statement"},
+        {"CONSTR_ATTR_DEFERRED", "INITIALLY DEFERRED",
+         "constraints are checked at the end of each statement"},
     };
     for (const auto& refused : kRefused) {
       if (kind == refused.kind) {
@@ -472,18 +483,20 @@ class TableBinder {
 
   const Node& node_;
   const SqlText& text_;
+  TableSource& tables_;
   CreateTableStatement statement_;
   proto::Table& table_;
   std::optional<Constraint> key_;
   std::vector<Constraint> checks_;
   std::vector<Constraint> uniques_;
+  std::vector<Constraint> foreign_keys_;
   std::set<std::string> check_names_, unique_names_;
 };
 
 }  // namespace
 
-absl::StatusOr<Statement> BindCreateTable(const Node& node) {
-  return TableBinder(node).Bind();
+absl::StatusOr<Statement> BindCreateTable(const Node& node, TableSource& tables) {
+  return TableBinder(node, tables).Bind();
 }
 
 absl::StatusOr<std::vector<BoundCheck>> BindChecks(const std::shared_ptr<const proto::Table>& table,

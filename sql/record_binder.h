@@ -10,7 +10,7 @@
 /// refused by name.
 namespace nam::sql {
 
-absl::StatusOr<Statement> BindCreateTable(const Node& node);
+absl::StatusOr<Statement> BindCreateTable(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindInsert(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables);

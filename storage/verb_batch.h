@@ -47,6 +47,11 @@ class VerbBatch {
   /// Scratch memory for words that requests bring.
   uint64_t* Words(size_t count) { return reinterpret_cast<uint64_t*>(Scratch(8 * count)); }
   uint64_t* Word() { return Words(1); }
+  /// From now on; memory that it has grown to beyond that stays until Reset.
+  void SetScratchMax(uint64_t bytes) {
+    scratch_bytes_max_ = std::max<uint64_t>(bytes, channel_.buffer().bytes());
+  }
+  size_t scratch_bytes_max() const { return scratch_bytes_max_; }
   size_t scratch_left() const { return scratch_bytes_max_ - std::min(scratch_used_, scratch_bytes_max_); }
   /// Of it, what is registered already.
   size_t scratch_at_hand() const { return buffer_end_ - scratch_used_; }
@@ -155,7 +160,7 @@ class VerbBatch {
   absl::Status PostAll();
 
   Channel& channel_;
-  const size_t scratch_bytes_max_;
+  size_t scratch_bytes_max_;
   // Scratch memory is the channel's buffers one behind the other; in the last bytes of one there may be
   // nothing.
   size_t buffer_number_ = 0;     // the one in use:

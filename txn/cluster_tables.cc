@@ -64,11 +64,36 @@ absl::Status Check(const RecordTableOptions& options) {
   return absl::OkStatus();
 }
 
+std::vector<IndexDescription::Piece> PiecesOf(
+    const google::protobuf::RepeatedPtrField<proto::KeyPiece>& from) {
+  std::vector<IndexDescription::Piece> pieces;
+  for (const proto::KeyPiece& piece : from)
+    pieces.push_back({piece.offset(), piece.bytes(), piece.nullable(), piece.null_bit()});
+  return pieces;
+}
+
 const proto::RecordPart* FindIndex(const proto::Table& table, const std::string& name) {
   for (const proto::RecordPart& part : table.record().parts()) {
     if (part.kind() == proto::ORDERED_INDEX && part.name() == name) return &part;
   }
   return nullptr;
+}
+
+absl::Status CheckNoConstraintNeeds(const proto::Table& table, const std::string& index) {
+  const auto refuse = [&](const std::string& constraint, const std::string& of) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "cannot drop index %s because constraint %s on table %s requires it", index, constraint, of));
+  };
+  for (const std::string& unique : table.record().unique_constraints()) {
+    if (unique == index) return refuse(unique, table.name());
+  }
+  for (const proto::ForeignKey& key : table.record().foreign_keys()) {
+    if (key.index() == index) return refuse(key.name(), table.name());
+  }
+  for (const proto::ReferencingKey& reference : table.record().referenced_by()) {
+    if (reference.key().parent_index() == index) return refuse(reference.key().name(), reference.child());
+  }
+  return absl::OkStatus();
 }
 
 // Its memory goes only when no commit can change it any more.
@@ -143,11 +168,7 @@ absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const 
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> tables, attachment.catalog().ListTables());
   for (const proto::Table& listed : tables) {
     if (FindIndex(listed, name) == nullptr) continue;
-    const auto& constraints = listed.record().unique_constraints();
-    if (std::find(constraints.begin(), constraints.end(), name) != constraints.end()) {
-      return absl::FailedPreconditionError(absl::StrFormat(
-          "cannot drop index %s because constraint %s on table %s requires it", name, name, listed.name()));
-    }
+    NAM_RETURN_IF_ERROR(CheckNoConstraintNeeds(listed, name));
     // With its extents, which a list leaves out.
     NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table,
                          attachment.catalog().GetTable(listed.name()));
@@ -162,6 +183,16 @@ absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const 
   return absl::NotFoundError(absl::StrFormat("there is no index `%s`", name));
 }
 
+absl::Status DropTable(catalog::Attachment& attachment, Session& session, const std::string& name) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table, attachment.catalog().GetTable(name));
+  if (!table->record().foreign_keys().empty()) {
+    const Interruption none(nullptr);  // once it leaves, nobody can change it any more
+    NAM_RETURN_IF_ERROR(attachment.catalog().LeaveParents(name));
+    NAM_RETURN_IF_ERROR(session.AwaitCommits().status());
+  }
+  return attachment.catalog().DropTable(name);
+}
+
 absl::StatusOr<TableDescription> ClusterTables::Find(const std::string& name) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table, attachment_.catalog().GetTable(name));
   if (!table->has_record() || name == kStateTable) {
@@ -173,6 +204,8 @@ absl::StatusOr<TableDescription> ClusterTables::Find(const std::string& name) {
     NAM_ASSIGN_OR_RETURN(IndexDescription index, DescribeIndex(*table, part));
     description.indexes.push_back(std::move(index));
   }
+  for (const proto::ReferencingKey& reference : table->record().referenced_by())
+    description.referenced_by.push_back(DescribeReference(reference));
   return description;
 }
 
@@ -219,6 +252,14 @@ absl::StatusOr<TableDescription> ClusterTables::Describe(const proto::Table& tab
   return described_.emplace(table.allocation(), std::move(description)).first->second;
 }
 
+ReferenceDescription ClusterTables::DescribeReference(const proto::ReferencingKey& reference) {
+  return {.name = reference.key().name(),
+          .child = reference.child(),
+          .child_allocation = AllocationId(reference.child_allocation()),
+          .index = reference.key().index(),
+          .pieces = PiecesOf(reference.key().parent_pieces())};
+}
+
 absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table& table,
                                                               const proto::RecordPart& part) {
   const uint64_t allocation = part.extents(0).allocation();
@@ -228,9 +269,7 @@ absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table
                                .unique = part.unique(),
                                .usable_from = part.usable_from(),
                                .extent_bytes = catalog::ExtentBytesOf(table.record(), part.kind())};
-  for (const proto::KeyPiece& piece : part.pieces()) {
-    description.pieces.push_back({piece.offset(), piece.bytes(), piece.nullable(), piece.null_bit()});
-  }
+  description.pieces = PiecesOf(part.pieces());
   {
     const std::lock_guard lock(mutex_);
     const auto found = index_extents_.find(allocation);

@@ -46,6 +46,10 @@ absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, cons
 /// meanwhile is told to try again.
 absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const std::string& name);
 
+/// NOT_FOUND: there is no such table. A table with foreign keys leaves its parents first, so that no commit
+/// reads it when its memory goes; the session has no transaction under way.
+absl::Status DropTable(catalog::Attachment& attachment, Session& session, const std::string& name);
+
 /// txn::Tables of a real cluster. The attachment outlives it.
 class ClusterTables final : public Tables {
  public:
@@ -68,6 +72,7 @@ class ClusterTables final : public Tables {
  private:
   absl::Status MakeState();
   absl::StatusOr<TableDescription> Describe(const proto::Table& table);
+  static ReferenceDescription DescribeReference(const proto::ReferencingKey& reference);
   absl::StatusOr<IndexDescription> DescribeIndex(const proto::Table& table, const proto::RecordPart& part);
 
   catalog::Attachment& attachment_;

@@ -28,13 +28,16 @@ std::string_view AbortReasonName(AbortReason reason) {
       return "commit passed over";
     case AbortReason::kLockTimeout:
       return "lock timeout";
+    case AbortReason::kForeignKey:
+      return "foreign key";
   }
   return "unknown";
 }
 
 absl::Status AbortStatus(AbortReason reason, std::string_view what) {
-  const absl::StatusCode code =
-      reason == AbortReason::kUniqueKey ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kAborted;
+  const absl::StatusCode code = reason == AbortReason::kUniqueKey    ? absl::StatusCode::kAlreadyExists
+                                : reason == AbortReason::kForeignKey ? absl::StatusCode::kFailedPrecondition
+                                                                     : absl::StatusCode::kAborted;
   absl::Status status(code, std::string(AbortReasonName(reason)) + ": " + std::string(what));
   status.SetPayload(kReasonPayload, absl::Cord(absl::StrCat(static_cast<int>(reason))));
   return status;

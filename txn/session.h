@@ -32,10 +32,11 @@ enum class AbortReason : uint8_t {
   kConnectionLost,  // to a memory server; what the transaction had done was taken back
   kSkipped,         // it stood still for longer than others wait; what it had done was taken back
   kLockTimeout,     // it has waited for another client's lock for as long as SetLockTimeout allows
+  kForeignKey,      // rows of another table reference a row that it deletes, or gives another key
 };
-inline constexpr size_t kAbortReasons = 7;
+inline constexpr size_t kAbortReasons = 8;
 std::string_view AbortReasonName(AbortReason reason);
-/// ABORTED, or ALREADY_EXISTS for kUniqueKey.
+/// ABORTED, or ALREADY_EXISTS for kUniqueKey, FAILED_PRECONDITION for kForeignKey.
 absl::Status AbortStatus(AbortReason reason, std::string_view what);
 std::optional<AbortReason> AbortReasonOf(const absl::Status& status);
 
@@ -109,6 +110,9 @@ class Session {
   /// How long one call of Update, Delete, Lock or Commit waits in all for records that other clients have
   /// locked, and goes on if these give them back unchanged. 0, the default: it conflicts at once.
   virtual void SetLockTimeout(int64_t /*us*/) {}
+  /// What one transaction may take of the client's memory for what it reads and writes; from the next Begin
+  /// on.
+  virtual void SetTransactionBytesMax(uint64_t) {}
   /// A place behind all that the transaction has written so far. It holds until one before it is rolled back
   /// to, or the transaction ends.
   virtual size_t Mark() const;

@@ -37,6 +37,16 @@ struct IndexDescription {
   std::shared_ptr<ExtentSource> extents;
 };
 
+/// A foreign key to a table, the parent, as the catalog describes it. `pieces` lie in the parent's row; the
+/// key of the child's index begins with them, in their order.
+struct ReferenceDescription {
+  std::string name;
+  std::string child;
+  AllocationId child_allocation;
+  std::string index;
+  std::vector<IndexDescription::Piece> pieces;
+};
+
 /// A record table, as the catalog describes it. Sources are shared by the sessions of a process.
 struct TableDescription {
   std::string name;
@@ -49,7 +59,8 @@ struct TableDescription {
   uint64_t index_extent_bytes = 0;
   int index_root_bits = 0;
   std::shared_ptr<ExtentSource> index;
-  std::vector<IndexDescription> indexes;  // those that commits keep in step with the rows
+  std::vector<IndexDescription> indexes;            // those that commits keep in step with the rows
+  std::vector<ReferenceDescription> referenced_by;  // what commits ask before they delete one of its rows
 };
 
 /// txn/transaction_state.h; and the extents of clients' logs, txn/rsi/client_log.h.

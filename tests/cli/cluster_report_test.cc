@@ -78,6 +78,33 @@ TEST(ClusterReportTest, IndexesOfRecordTables) {
   EXPECT_THAT(Column(indexes, 3), ElementsAre("used", "being filled", "being dropped"));
 }
 
+TEST(ClusterReportTest, ForeignKeysOfATableAndToIt) {
+  proto::Table p = TableOf("CREATE TABLE p (a int, b int, PRIMARY KEY (b, a)) WITH (storage = record)");
+  proto::Table c = TableOf("CREATE TABLE c (x int PRIMARY KEY, y int) WITH (storage = record)");
+  proto::ForeignKey& key = *c.mutable_record()->add_foreign_keys();
+  key.set_name("c_y_x_fkey");
+  key.set_parent("p");
+  for (const uint32_t column : {1, 0}) {
+    key.add_columns(column);
+    key.add_parent_columns(column);
+  }
+  proto::ReferencingKey& reference = *p.mutable_record()->add_referenced_by();
+  reference.set_child("c");
+  *reference.mutable_key() = key;
+  const FindTable find = [&](const std::string& name) {
+    return name == "p" || name == "c" ? std::make_shared<proto::Table>(name == "p" ? p : c) : nullptr;
+  };
+  for (const proto::Table& table : {c, p}) {
+    const auto keys = ForeignKeysReport(table, find);
+    EXPECT_THAT(Column(keys, 0), ElementsAre("c_y_x_fkey"));
+    EXPECT_THAT(Column(keys, 1), ElementsAre("c"));
+    EXPECT_THAT(Column(keys, 2), ElementsAre("y, x"));
+    EXPECT_THAT(Column(keys, 3), ElementsAre("p (b, a)"));
+  }
+  EXPECT_THAT(Column(ForeignKeysReport(c, [](const std::string&) { return nullptr; }), 3),
+              ElementsAre("p (?, ?)"));
+}
+
 /// Of two memory servers one has told of its scratch memory.
 TEST(ClusterReportTest, MembersTellOfTheirScratchMemory) {
   proto::Cluster cluster;

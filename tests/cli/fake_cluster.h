@@ -90,6 +90,7 @@ class FakeCatalog final : public catalog::Client {
   absl::StatusOr<uint64_t> CommitLoad(const proto::Table&) override { return Refuse(); }
   absl::Status AbortLoad(AllocationId) override { return Refuse(); }
   absl::Status DropTable(const std::string&) override { return Refuse(); }
+  absl::Status LeaveParents(const std::string&) override { return Refuse(); }
   absl::StatusOr<AllocationId> BeginExtend(MemberId, const std::string&) override { return Refuse(); }
   absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest&) override { return Refuse(); }
   absl::StatusOr<uint64_t> ChangePart(const proto::ChangePartRequest&) override { return Refuse(); }

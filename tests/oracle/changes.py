@@ -22,6 +22,10 @@ PREPARED_SHARE = 0.12
 SAVEPOINT_SHARE = 0.3  # of the statements of a transaction
 BACK_SHARE = 0.7       # of transactions that have failed behind a savepoint go on from one
 SMALL_COLUMNS = "id bigint primary key, a bytea, o uuid, y timestamptz default timestamptz '1996-02-03 04:05+00', w time default '12:30'"
+PARENTS = 12            # keys of parents, about as many as there are
+PARENT_COLUMNS = "id int primary key, u int, w varchar(3), n int, unique (w, u)"
+CHILD_COLUMNS = "id int primary key, r int references fp, u int, w varchar(3) default 'a', up int references fc, n int, foreign key (u, w) references fp (u, w)"
+REFERENCE_SHARE = 0.12
 CHECKS = {"k": "check (k > -50)", "w": "check (w <> '12:34:56')", "i": "check (i < interval '1000 years')"}
 
 
@@ -74,6 +78,13 @@ class Changes:
             statement = self.insert_small(i + 1)
             self.world.postgres.must(statement)
             self.world.nam.must(statement)
+        self.prepare_references()
+
+    def prepare_references(self):
+        """A parent and its child, both small, so that their rows meet."""
+        self.world.postgres.must("drop table if exists fc, fp; create table fp (%s); create table fc (%s)" % (PARENT_COLUMNS, CHILD_COLUMNS))
+        for name, columns in (("fp", PARENT_COLUMNS), ("fc", CHILD_COLUMNS)):
+            self.world.nam.must("create table %s (%s) with (storage = record)" % (name, columns))
 
     # ─── Statements
 
@@ -97,6 +108,29 @@ class Changes:
                          "update g set a = %s, y = %s where %s returning *" % (a, y, where),
                          "delete from g where %s and id > 20 returning id, encode(a, 'hex')" % where,
                          "select * from g where %s" % where, "select o, count(*), max(y), min(w) from g group by o")
+
+    def reference(self):
+        """A change of the parent or of its child."""
+        p, q, c, d = (self.r.randint(1, PARENTS) for _ in range(4))
+        w = self.pick("'a'", "'a'", "'b'", "null")
+        r, u, up = (self.pick(str(self.r.randint(1, PARENTS)), "null") for _ in range(3))
+        where = self.pick("id = %d" % p, "id in (%d, %d)" % (p, q), "u = %d" % q, "id between %d and %d" % (p, p + 2), "n is null")
+        of_child = self.pick("id = %d" % c, "r = %d" % p, "up = %d" % d, "id in (%d, %d)" % (c, d), "u = %d and w = %s" % (q, w))
+        return self.pick("insert into fp values (%d, %d, %s, %s) on conflict (id) do nothing" % (p, p, w, u),
+                         "insert into fp values (%d, %d, %s, 1) on conflict (id) do update set u = excluded.u, n = fp.n" % (p, q + 20, w),
+                         "insert into fp (id, u, w) select g, g, 'a' from generate_series(%d, %d) g on conflict do nothing" % (p, p + 2),
+                         "insert into fc values (%d, %s, %s, %s, %s)" % (c, r, u, w, up), "insert into fc (id, r, up) values (%d, %s, %d)" % (c, r, c),
+                         "insert into fc (id, r, u) values (%d, %s, %s), (%d, %d, null)" % (c, r, u, d + 20, q),
+                         "insert into fc (id, r, up) values (%d, %s, %s) on conflict (id) do update set r = excluded.r, n = 1" % (c, r, up),
+                         "insert into fc (id, r) select id + 30, id from fp where %s on conflict do nothing returning id, r" % where,
+                         "update fc set r = %s, n = 5 where %s" % (r, of_child), "update fc set up = %s where %s returning id" % (up, of_child),
+                         "update fc set u = %s, w = %s where %s" % (u, w, of_child), "update fc set id = %d where id = %d" % (d + 50, c),
+                         "update fc set n = fp.n from fp where fp.id = fc.r and " + "fc.id = %d" % c,
+                         "update fp set id = %d where id = %d" % (q + 70, p), "update fp set u = u + 40, n = 2 where %s" % where,
+                         "update fp set n = 3 where %s" % where, "update fp set w = %s where id = %d" % (w, p),
+                         "delete from fp where %s" % where, "delete from fp where %s returning id, u" % where,
+                         "delete from fp where id not in (select r from fc where r is not null) and id = %d" % p,
+                         "delete from fc where %s" % of_child, "delete from fc where id = %d returning *" % c)
 
     def prepared(self):
         """A change with parameters, prepared, executed and forgotten: three statements."""
@@ -279,7 +313,7 @@ class Changes:
         elif not self.in_transaction and self.r.random() < 0.35:
             difference, self.in_transaction = self.both("begin"), 1
         else:
-            statements = self.prepared() if self.r.random() < PREPARED_SHARE else [self.small() if self.r.random() < 0.1 else self.statement()]
+            statements = self.prepared() if self.r.random() < PREPARED_SHARE else [self.reference() if self.r.random() < REFERENCE_SHARE else self.small() if self.r.random() < 0.1 else self.statement()]
             difference = ""
             for statement in statements:
                 difference = difference or self.both(statement)
@@ -289,7 +323,8 @@ class Changes:
         sums = "count(*), sum(id), sum(k), sum(n), count(s), min(s), max(s), max(d), sum(u), count(b), max(r), min(w), max(y), " \
                "sum(justify_interval(i)), count(distinct o), max(o::text)"
         near = "id between %d and %d" % (self.touched - 100, self.touched + 100)
-        return self.check("select %s from c" % sums) or self.check("select * from c where " + near) or self.check("select * from g")
+        return self.check("select %s from c" % sums) or self.check("select * from c where " + near) or self.check("select * from g") or \
+            self.check("select * from fp") or self.check("select * from fc")
 
     def run(self, count):
         if count <= 0:
@@ -319,6 +354,10 @@ class Changes:
     def same_again(self):
         """NAM's tables become PostgreSQL's."""
         self.forget_prepared()
+        if self.check("select * from fp") or self.check("select * from fc"):
+            self.world.nam.must("drop table fc")
+            self.world.nam.must("drop table fp")
+            self.prepare_references()
         if not (self.check("select * from c") or self.check("select * from g")):
             return
         for name, columns in (("c", definition()), ("g", SMALL_COLUMNS)):

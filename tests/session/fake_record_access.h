@@ -153,6 +153,7 @@ class FakeRecordAccess final : public RecordAccess {
     return absl::OkStatus();
   }
   void SetLockTimeout(int64_t) override {}
+  void SetTransactionBytesMax(uint64_t) override {}
 
   absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
     NAM_RETURN_IF_ERROR(Failure("NextNumber"));
@@ -162,8 +163,17 @@ class FakeRecordAccess final : public RecordAccess {
   absl::Status CreateTable(const proto::Table& table, std::span<const proto::RecordPart> indexes) override {
     NAM_RETURN_IF_ERROR(Failure("CreateTable"));
     if (!tables.emplace(table.name(), table).second) return absl::AlreadyExistsError(table.name());
+    for (const proto::ForeignKey& key : table.record().foreign_keys()) {
+      proto::ReferencingKey& reference = *tables[key.parent()].mutable_record()->add_referenced_by();
+      reference.set_child(table.name());
+      *reference.mutable_key() = key;
+    }
     for (const proto::RecordPart& index : indexes) NAM_RETURN_IF_ERROR(CreateIndex(table, index));
     return absl::OkStatus();
+  }
+  absl::Status DropTable(const std::string& name) override {
+    NAM_RETURN_IF_ERROR(Failure("DropTable"));
+    return tables.erase(name) == 0 ? absl::NotFoundError(name) : absl::OkStatus();
   }
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) override {
     NAM_RETURN_IF_ERROR(Failure("CreateIndex"));

@@ -68,6 +68,10 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
     if (const auto* s = std::get_if<sql::UpdateStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::CreateTableStatement>(&bound)) return statements_.Run(*s);
+    if (const auto* s = std::get_if<sql::DropTableStatement>(&bound)) {
+      NAM_RETURN_IF_ERROR(access_.DropTable(s->table));
+      return ResultSet{.command = "DROP TABLE"};
+    }
     if (const auto* s = std::get_if<sql::CreateIndexStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::DropIndexStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::ExplainStatement>(&bound)) {

@@ -460,8 +460,6 @@ TEST(RecordBindTest, RefusedClauses) {
     return "create table x (" + columns + ") with (storage = record)";
   };
   CheckAll({
-      {create("id int primary key ^references y (a)"), "0A000", "FOREIGN KEY is"},
-      {create("id int primary key, ^foreign key (id) references y (a)"), "0A000", "FOREIGN KEY is"},
       {create("id int primary key, b int ^generated always as (id + 1) stored"), "0A000", "GENERATED is"},
       {create("id int generated always as identity (^cache 5)"), "0A000", "sequence option \"cache\""},
       {create("id int default (^id + 1)"), "0A000", "column reference in DEFAULT"},

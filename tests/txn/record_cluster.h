@@ -135,6 +135,17 @@ class RecordCluster {
     std::erase_if(Described(table).indexes,
                   [&](const IndexDescription& known) { return known.allocation == index; });
   }
+  /// What the catalog says of a foreign key to `parent` from now on; `reference` without the child's
+  /// allocation.
+  void AddReference(const std::string& parent, ReferenceDescription reference) {
+    const std::lock_guard lock(mutex_);
+    reference.child_allocation = Described(reference.child).allocation;
+    Described(parent).referenced_by.push_back(std::move(reference));
+  }
+  void RemoveReferences(const std::string& parent) {
+    const std::lock_guard lock(mutex_);
+    Described(parent).referenced_by.clear();
+  }
   std::vector<IndexDescription> IndexesOf(const std::string& table) {
     const std::lock_guard lock(mutex_);
     return Described(table).indexes;

@@ -85,6 +85,7 @@ absl::Status Committer::Write() {
   NAM_RETURN_IF_ERROR(indexes_.CheckChanges());
   NAM_RETURN_IF_ERROR(Install());
   NAM_RETURN_IF_ERROR(indexes_.ClaimEntries());
+  NAM_RETURN_IF_ERROR(references_.Check());
   // What is not cleaned up stays, but for a broken channel that is no error of this commit's.
   const absl::Status cleaned = indexes_.Clean();
   return channel_->broken() ? cleaned : absl::OkStatus();

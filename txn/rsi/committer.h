@@ -9,6 +9,7 @@
 #include "txn/index/hash_index.h"
 #include "txn/rsi/index_keeper.h"
 #include "txn/rsi/lock_wait.h"
+#include "txn/rsi/referenced_rows.h"
 #include "txn/rsi/row_reader.h"
 #include "txn/rsi/session_core.h"
 
@@ -21,6 +22,7 @@ namespace nam::txn {
 ///                rows are written, locked
 ///     Install    payloads into victims; keys of new rows into the hash indexes
 ///     IndexKeeper::ClaimEntries  new keys into the ordered indexes, if the tables have some
+///     ReferencedRows::Check  whether foreign keys still need what is deleted, if the tables have some
 ///     Decide     the slot's word by CAS: from here on it has happened, and the caller is told
 ///     AddFlips   headers by CAS, of records that were only locked back to what they were; AddDone: the
 ///     ring's entry. Nobody waits for them: who meets a lock asks the
@@ -30,10 +32,12 @@ namespace nam::txn {
 /// Until Decide everything can be taken back, and RollBack does. docs/design/transactions.md.
 class Committer {
  public:
-  Committer(SessionCore& core, RowReader& reader, IndexKeeper& indexes, LockWait& wait)
+  Committer(SessionCore& core, RowReader& reader, IndexKeeper& indexes, ReferencedRows& references,
+            LockWait& wait)
       : core_(core),
         reader_(reader),
         indexes_(indexes),
+        references_(references),
         wait_(wait),
         options_(core.options),
         channel_(core.channel.get()),
@@ -72,6 +76,7 @@ class Committer {
   SessionCore& core_;
   RowReader& reader_;
   IndexKeeper& indexes_;
+  ReferencedRows& references_;
   LockWait& wait_;
   const RsiOptions& options_;
   storage::Channel* const channel_;

@@ -38,6 +38,7 @@ absl::Status IndexKeeper::Refresh() {
       continue;
     }
     NAM_RETURN_IF_ERROR(open.SetIndexes(now->indexes));
+    open.SetReferences(now->referenced_by);
   }
   changes_ = changes;
   stale_ = false;

@@ -58,6 +58,7 @@ absl::Status ReconnectingSession::ReplaceLost() {
   now_ = same ? std::vector<TableHandle>() : std::move(now);
   costs_ = begin_costs();
   next->SetLockTimeout(lock_timeout_us_);
+  if (transaction_bytes_max_.has_value()) next->SetTransactionBytesMax(*transaction_bytes_max_);
   session_ = std::move(next);
   return absl::OkStatus();
 }

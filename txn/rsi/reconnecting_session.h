@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,10 @@ class ReconnectingSession final : public Session {
     lock_timeout_us_ = us;
     session_->SetLockTimeout(us);
   }
+  void SetTransactionBytesMax(uint64_t bytes) override {
+    transaction_bytes_max_ = bytes;
+    session_->SetTransactionBytesMax(bytes);
+  }
   absl::StatusOr<uint64_t> Commit() override { return session_->Commit(); }
   void Abort() override { session_->Abort(); }
   size_t Mark() const override { return session_->Mark(); }
@@ -78,6 +83,7 @@ class ReconnectingSession final : public Session {
   std::vector<TableHandle> now_;  // likewise: the session's handle; empty: the same
   BeginCosts costs_;              // of former sessions
   int64_t lock_timeout_us_ = 0;
+  std::optional<uint64_t> transaction_bytes_max_;
 };
 
 }  // namespace nam::txn

@@ -19,6 +19,7 @@ absl::StatusOr<std::unique_ptr<RecordTable>> RecordTable::Open(const TableDescri
   std::unique_ptr<RecordTable> table(new RecordTable(description, batch, std::move(records), std::move(index),
                                                      slot, std::move(confirm_gone)));
   NAM_RETURN_IF_ERROR(table->SetIndexes(description.indexes));
+  table->SetReferences(description.referenced_by);
   return table;
 }
 

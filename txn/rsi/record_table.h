@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,7 +30,10 @@ class RecordTable {
   /// As the catalog says now: those that are new are opened, those that are gone are closed.
   absl::Status SetIndexes(std::span<const IndexDescription> indexes);
 
-  /// But for its indexes, which are indexes().
+  /// As the catalog says now.
+  void SetReferences(std::vector<ReferenceDescription> references) { references_ = std::move(references); }
+
+  /// But for its indexes and references, which are indexes() and references().
   const TableDescription& description() const { return description_; }
   const RecordLayout& layout() const { return layout_; }
   const storage::RecordGeometry& geometry() const { return layout_.geometry; }
@@ -39,6 +43,8 @@ class RecordTable {
   const RecordBlocks& blocks() const { return blocks_; }
   HashIndex& index() { return index_; }
   std::span<const std::unique_ptr<TableIndex>> indexes() const { return indexes_; }
+  /// Foreign keys to this table.
+  std::span<const ReferenceDescription> references() const { return references_; }
   RecordAllocator& allocator() { return allocator_; }
 
   absl::StatusOr<storage::Channel::Target> Block(uint64_t record) { return blocks_.Block(record); }
@@ -77,6 +83,7 @@ class RecordTable {
   const uint32_t index_owner_;  // in locks of nodes
   const TableIndex::ConfirmGone confirm_gone_;
   std::vector<std::unique_ptr<TableIndex>> indexes_;
+  std::vector<ReferenceDescription> references_;
 };
 
 }  // namespace nam::txn

@@ -30,8 +30,9 @@ RsiSession::RsiSession(std::unique_ptr<SessionCore> core, bool is_heir)
     : core_(std::move(core)),
       reader_(*core_),
       indexes_(*core_, reader_),
+      references_(*core_, reader_),
       lock_wait_(*core_),
-      committer_(*core_, reader_, indexes_, lock_wait_),
+      committer_(*core_, reader_, indexes_, references_, lock_wait_),
       scanner_(*core_, reader_, indexes_),
       tables_(core_->tables),
       options_(core_->options),
@@ -44,7 +45,8 @@ RsiSession::RsiSession(std::unique_ptr<SessionCore> core, bool is_heir)
       conflicts_(core_->conflicts),
       rows_(core_->transaction.rows),
       writes_(core_->transaction.writes),
-      is_heir_(is_heir) {
+      is_heir_(is_heir),
+      transaction_bytes_max_(options_.transaction_bytes_max) {
   core_->on_buried = [this](uint32_t number, uint64_t record, const std::byte* row, uint64_t deleted_at) {
     indexes_.NoteOutlived(number, record, row, nullptr, deleted_at);
   };
@@ -145,6 +147,7 @@ absl::Status RsiSession::BeginWith(std::span<const SoughtRow> early) {
   if (transaction_.active) return absl::FailedPreconditionError("a transaction is under way");
   transaction_.phase = RsiTransaction::Phase::kUndecided;
   transaction_.committed = false;
+  batch_.SetScratchMax(transaction_bytes_max_);
   AwaitLocks();
   absl::Status status = TakeSnapshot(early);
   // Unless End has found it.

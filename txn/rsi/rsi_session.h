@@ -12,6 +12,7 @@
 #include "txn/rsi/committer.h"
 #include "txn/rsi/index_keeper.h"
 #include "txn/rsi/lock_wait.h"
+#include "txn/rsi/referenced_rows.h"
 #include "txn/rsi/row_reader.h"
 #include "txn/rsi/row_scanner.h"
 #include "txn/rsi/session.h"
@@ -51,6 +52,7 @@ class RsiSession final : public Session {
   absl::Status Delete(TableHandle table, std::span<const std::byte> key) override;
   absl::Status Lock(TableHandle table, std::span<const std::byte> key) override;
   void SetLockTimeout(int64_t us) override { lock_wait_.SetTimeout(us); }
+  void SetTransactionBytesMax(uint64_t bytes) override { transaction_bytes_max_ = bytes; }
   absl::StatusOr<uint64_t> Commit() override;
   void Abort() override;
   size_t Mark() const override { return writes_.Mark(); }
@@ -122,6 +124,7 @@ class RsiSession final : public Session {
   const std::unique_ptr<SessionCore> core_;
   RowReader reader_;
   IndexKeeper indexes_;
+  ReferencedRows references_;
   LockWait lock_wait_;
   Committer committer_;
   RowScanner scanner_;
@@ -144,6 +147,7 @@ class RsiSession final : public Session {
   std::unique_ptr<RsiSession> heir_;  // of a lost one that was settled
   std::vector<LostClient> retired_;   // by this session, and not recovered yet
   std::vector<absl::Status> closed_;  // CloseTable's
+  uint64_t transaction_bytes_max_;    // of the next transaction
   bool looked_up_early_ = false;      // keys were looked up as the transaction began
   uint64_t last_commit_ = 0;
   int64_t begun_ns_ = 0;

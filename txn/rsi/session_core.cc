@@ -108,7 +108,7 @@ absl::Status SessionCore::CheckScratch(uint64_t bytes) const {
     return absl::OkStatus();
   return TooLargeStatus(absl::StrFormat(
       "the transaction reads or writes more than fits into the %d MiB that a session takes for it",
-      options.transaction_bytes_max >> 20));
+      batch.scratch_bytes_max() >> 20));
 }
 
 absl::Status SessionCore::Conflict(RecordHeader found, uint32_t number, uint64_t record) {

@@ -58,10 +58,10 @@ struct Conflicts {
 /// What the parts of a session share: its connections, its slot with what that is used for, the tables that
 /// are open, and the transaction under way. One thread. Every part holds references into it.
 ///
-///     RsiSession ──┬─▶ Committer ──┬─▶ IndexKeeper ──┐
-///                  ├─▶ LockWait ◀──┤                 │
-///                  ├─▶ RowReader ◀─┴─────────────────┤
-///                  └─▶ SessionCore ◀─────────────────┘ (all of them)
+///     RsiSession ──┬─▶ Committer ──┬─▶ IndexKeeper, ReferencedRows ──┐
+///                  ├─▶ LockWait ◀──┤                                 │
+///                  ├─▶ RowReader ◀─┴─────────────────────────────────┤
+///                  └─▶ SessionCore ◀─────────────────────────────────┘ (all of them)
 struct SessionCore {
   /// Scratch memory that a commit takes for each write besides its row: log entry, words, and of an insert
   /// buckets of its key.

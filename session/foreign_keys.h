@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "partitioner/record_row.h"
+#include "session/record_access.h"
+#include "sql/bound_query.h"
+
+namespace nam::session {
+
+/// A row that a statement has changed, as bytes.
+struct RowChange {
+  std::string before;  // empty: it was inserted
+  std::string after;   // empty: it was deleted
+};
+
+/// Whether a table has anything to do with foreign keys.
+inline bool HasReferences(const sql::BoundTable& table) {
+  return !table.parents.empty() || !table.children.empty();
+}
+
+/// Judges the foreign keys of the rows that a statement has changed, once all are changed: new keys have
+/// their parents, which are then locked, and keys that went have no children. What other transactions commit
+/// meanwhile, the commit judges: by the locks, and by a look of its own for children
+/// (docs/design/transactions.md). Borrows all; of the session's thread.
+class ForeignKeys {
+ public:
+  ForeignKeys(RecordAccess& access, const std::atomic<bool>& cancelled, const sql::BoundTable& table)
+      : access_(access), cancelled_(cancelled), table_(table), layout_(*table.table) {}
+
+  /// 23503 if one is violated.
+  absl::Status Check(std::span<const RowChange> changes);
+
+ private:
+  /// Bytes of a key, with a row that has it.
+  using Keys = std::vector<std::pair<std::string, const std::string*>>;
+
+  absl::Status LockParents(const proto::ForeignKey& key, const proto::Table& parent,
+                           std::span<const RowChange> changes);
+  Keys NewKeys(const proto::ForeignKey& key, const proto::Table& parent,
+               std::span<const RowChange> changes) const;
+  absl::Status FindParents(const proto::ForeignKey& key, const proto::Table& parent, const Keys& keys,
+                           std::set<std::string>& found, std::vector<std::string>& primary_keys);
+  absl::Status CheckChildren(const proto::ForeignKey& key, const proto::Table& child,
+                             std::span<const RowChange> changes);
+  /// `(a, b)=(1, x)`: columns of the table and a row's values.
+  std::string KeyText(const google::protobuf::RepeatedField<uint32_t>& columns, const std::string& row) const;
+
+  RecordAccess& access_;
+  const std::atomic<bool>& cancelled_;
+  const sql::BoundTable& table_;
+  const partitioner::RecordLayout layout_;
+};
+
+}  // namespace nam::session
