@@ -32,7 +32,7 @@ TEST_P(CalibrationTest, MeasuresTheRunningClusterAndLeavesNothingBehind) {
         &FabricConstants::slab_ps})
     EXPECT_NE((*measured).*constant, defaults.*constant) << "is not measured";
   EXPECT_LE(measured->l2_access_ps, measured->memory_access_ps);
-  EXPECT_EQ(cluster.UsedBytes(), used) << "scratch memory is left behind";
+  EXPECT_LE(cluster.AwaitUsedBytes(used), used) << "scratch memory is left behind";
 
   ASSERT_EQ(
       attachment.catalog().Calibrate(catalog::ToProto(std::string(fabric::KindName(GetParam())), *measured)),
@@ -51,7 +51,7 @@ TEST_P(CalibrationTest, EndsWhereItIsTold) {
   const auto measured = MeasureFabricConstants(
       cluster.attachment(), {}, {.rounds = 1, .proceed = [&](const std::string&) { return ++steps < 3; }});
   EXPECT_EQ(measured.status().code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(cluster.UsedBytes(), used);
+  EXPECT_LE(cluster.AwaitUsedBytes(used), used);
 }
 
 /// By real queries, whose tables are gone behind them.

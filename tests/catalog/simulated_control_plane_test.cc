@@ -59,6 +59,11 @@ class SimulatedControlPlaneTest : public testing::Test {
         [](const proto::OpenExtentsRequest&, const IncomingCall&) -> absl::StatusOr<proto::OpenExtentsReply> {
           return absl::UnimplementedError("unused");
         });
+    handlers_->Add(kCloseExtents,
+                   [](const proto::CloseExtentsRequest&,
+                      const IncomingCall&) -> absl::StatusOr<proto::CloseExtentsReply> {
+                     return absl::UnimplementedError("unused");
+                   });
     handlers_->Add(kFence,
                    [](const proto::FenceRequest&, const IncomingCall&) -> absl::StatusOr<proto::FenceReply> {
                      return absl::UnimplementedError("unused");

@@ -104,6 +104,14 @@ class InProcessCluster {
     for (const auto& server : memory_) used += server->used_bytes();
     return used;
   }
+  /// Memory that is given back counts as used until all that had opened it have closed it, within a part of
+  /// their leases. How much is used once it is no more than `most`, or some seconds have passed.
+  uint64_t AwaitUsedBytes(uint64_t most) const {
+    Clock& clock = attachment_->fabric().clock();
+    const Deadline deadline = clock.After(20'000'000);
+    while (UsedBytes() > most && !clock.Passed(deadline)) clock.SleepUntil(clock.After(20'000));
+    return UsedBytes();
+  }
 
  private:
   static inline int counter_ = 0;

@@ -574,10 +574,7 @@ TEST_F(QueryTest, DropGivesEverythingBack) {
   EXPECT_GT(cluster_->UsedBytes(), before);
   EXPECT_FALSE(Load(cluster_->attachment(), extra, {}).ok()) << "a second table of the same name";
   Rows("drop table extra");
-  Clock& clock = cluster_->attachment().fabric().clock();
-  const Deadline deadline = clock.After(10'000'000);
-  while (cluster_->UsedBytes() > before && !clock.Passed(deadline)) clock.SleepUntil(clock.After(20'000));
-  EXPECT_EQ(cluster_->UsedBytes(), before);
+  EXPECT_LE(cluster_->AwaitUsedBytes(before), before);
   EXPECT_EQ(Error("select k from extra").sqlstate, "42P01");
 }
 

@@ -363,7 +363,8 @@ TEST_F(LostServerTest, WhatItLeftInScratchMemoryIsGivenBack) {
     const auto members = joined_->Members(proto::ROLE_MEMORY);
     EXPECT_TRUE(members.ok());
     const MemoryServerId server(static_cast<uint16_t>(members->front().id()));
-    left += joined_->AllocateScratch(server, scratch, request.attempt(), 1 << 20).ok();
+    const std::atomic<bool> never{false};
+    left += joined_->AllocateScratch(server, scratch, request.attempt(), 1 << 20, never).ok();
     proto::AttemptReply reply;
     reply.set_bytes(1 << 16);
     return reply;

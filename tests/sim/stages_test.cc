@@ -247,6 +247,7 @@ class Glutton {
   uint64_t bytes() const { return bytes_; }
 
  private:
+  const std::atomic<bool> never_{false};
   void TakeAll(const proto::AttemptRequest& request) {
     const auto servers = attachment_->Members(proto::ROLE_MEMORY);
     ASSERT_TRUE(servers.ok()) << servers.status();
@@ -254,7 +255,7 @@ class Glutton {
       const MemoryServerId id(static_cast<uint16_t>(server.id()));
       const AllocationId allocation(request.scratch());
       for (uint64_t bytes = uint64_t{1} << 20; bytes >= 4096;) {
-        if (attachment_->AllocateScratch(id, allocation, request.attempt(), bytes).ok()) {
+        if (attachment_->AllocateScratch(id, allocation, request.attempt(), bytes, never_).ok()) {
           bytes_ += bytes;
         } else {
           bytes /= 2;
