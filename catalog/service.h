@@ -153,7 +153,7 @@ class Service {
   // service_references.cc: foreign keys
   proto::Table& Changed(const std::string& name, Mutation& mutation) const;
   absl::Status CheckParent(const proto::ForeignKey& key) const;
-  /// Of a new table that the mutation has.
+  /// `child` is a new table that the mutation has: its parents learn of its foreign keys.
   absl::Status AddReferences(const std::string& child, Mutation& mutation) const;
   void RemoveReferences(const proto::Table& child, Mutation& mutation) const;
   void LeaveParents(const std::string& child, Mutation& mutation) const;

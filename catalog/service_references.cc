@@ -84,7 +84,7 @@ absl::Status Service::AddReferences(const std::string& child, Mutation& mutation
   return absl::OkStatus();
 }
 
-// Of all parents but itself.
+// A table that references itself goes with its own references.
 void Service::RemoveReferences(const proto::Table& child, Mutation& mutation) const {
   for (const proto::ForeignKey& key : child.record().foreign_keys()) {
     const auto parent = tables_.find(key.parent());
