@@ -28,6 +28,11 @@ constexpr bool IsAtomic(Opcode opcode) {
   return opcode == Opcode::kCompareAndSwap || opcode == Opcode::kFetchAdd;
 }
 
+/// The peer's process takes no part in it.
+constexpr bool IsOneSided(Opcode opcode) {
+  return opcode <= Opcode::kFetchAdd && opcode != Opcode::kWriteWithImmediate;
+}
+
 /// INVALID_ARGUMENT: of the wrong size, too long, or inlined though it must not be.
 absl::Status CheckWorkRequest(const WorkRequest& request, uint32_t inline_bytes_max);
 /// Nearly every request: one that CheckWorkRequest need not be asked about.

@@ -92,8 +92,7 @@ absl::Status ShmQueuePair::Post(std::span<const WorkRequest> batch) {
     if (i + kFetchedAhead < batch.size()) [[unlikely]]
       fetch(batch[i + kFetchedAhead]);
     const WorkRequest& request = batch[i];
-    if (request.opcode <= Opcode::kFetchAdd && request.opcode != Opcode::kWriteWithImmediate &&
-        pending_count_ == 0 && !failed_) [[likely]] {
+    if (IsOneSided(request.opcode) && pending_count_ == 0 && !failed_) [[likely]] {
       Finish(request, Execute(request));
     } else {
       Enqueue(request);

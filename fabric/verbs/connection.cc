@@ -174,12 +174,18 @@ absl::StatusOr<Offer> ReceiveOffer(int fd, const std::string& peer_name, Deadlin
         "%s is not a verbs fabric of this release: check the address, and run the same release everywhere",
         peer_name));
   }
-  if (offer->refused != 0) {
-    return absl::UnavailableError(absl::StrFormat(
-        "%s could not make a queue pair: it is out of them, or may pin no more memory (`ulimit -l`)",
-        peer_name));
+  switch (offer->refused) {
+    case Refusal::kNone:
+      return *offer;
+    case Refusal::kNoQueuePair:
+      return absl::UnavailableError(absl::StrFormat(
+          "%s could not make a queue pair: it is out of them, or may pin no more memory (`ulimit -l`)",
+          peer_name));
+    case Refusal::kNoSuchMember:
+      break;
   }
-  return *offer;
+  return absl::PermissionDeniedError(
+      absl::StrFormat("%s has fenced this member meanwhile: the membership has ended", peer_name));
 }
 
 absl::Status SendReady(int fd, Deadline deadline) {

@@ -73,7 +73,7 @@ void VerbsListener::Admit(tcp::AuthenticatedSocket authenticated, const tcp::Cli
                           tcp::Grant grant, std::span<const std::byte> first) {
   UniqueFd socket = std::move(authenticated.fd);
   const auto offer = DecodeOffer(first.first<sizeof(Offer)>());
-  if (!offer || offer->refused != 0) return;
+  if (!offer || offer->refused != Refusal::kNone) return;
   std::string peer = tcp::PeerName(socket.get());
   if (passive_) {
     // A peer that cannot be served learns it by the refusal, and tries elsewhere or again.
@@ -91,7 +91,7 @@ absl::Status VerbsListener::Serve(UniqueFd socket, const Offer& offer, tcp::Gran
   absl::Status ready = made.status();
   if (ready.ok()) ready = BringUp(*core_, *made, offer, peer);
   if (!ready.ok()) {
-    (void)SendOffer(fd, {.refused = 1}, soon);
+    (void)SendOffer(fd, {.refused = Refusal::kNoQueuePair}, soon);
     return ready;
   }
   const Offer answer = made->offer;
@@ -101,7 +101,7 @@ absl::Status VerbsListener::Serve(UniqueFd socket, const Offer& offer, tcp::Gran
       std::make_shared<ControlChannel>(std::move(socket), core_->registry(), std::move(made->handle), place);
   // Before the peer knows the queue pair's number.
   if (members && !place->Serve(grant.key, std::make_shared<ServedByNic>(channel))) {
-    (void)SendOffer(fd, {.refused = 1}, soon);
+    (void)SendOffer(fd, {.refused = Refusal::kNoSuchMember}, soon);
     return absl::PermissionDeniedError("the member was fenced meanwhile");
   }
   // The answer first: from then on the control thread is the one that writes.
@@ -133,7 +133,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> VerbsListener::Accept(CompletionQueue
     absl::Status ready = pair.status();
     if (ready.ok()) ready = (*pair)->BringUp(next->offer);
     if (!ready.ok()) {
-      (void)SendOffer(fd, {.refused = 1}, soon);
+      (void)SendOffer(fd, {.refused = Refusal::kNoQueuePair}, soon);
       return ready;
     }
     // Who is gone meanwhile is not worth an error: the next one may wait.

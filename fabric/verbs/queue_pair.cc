@@ -378,7 +378,12 @@ CompletionStatus VerbsQueuePair::SendStatus(const ibv_wc& completion, const Send
   const bool failed_before = state_ == QueuePairState::kError;
   if (failed_before && place.status != CompletionStatus::kOk) return place.status;
   if (failed_before && position >= posted_at_error_) return CompletionStatus::kFlushed;
-  if (const auto cause = OwnCause(completion.status)) return *cause;
+  if (const auto cause = OwnCause(completion.status)) {
+    // What is malformed of one-sided requests was found before they were posted. Cards differ in the answer
+    // to one that the peer's end of the connection has no right to.
+    const bool forbidden = *cause == CompletionStatus::kRemoteInvalidRequest && IsOneSided(place.opcode);
+    return forbidden ? CompletionStatus::kRemoteAccessError : *cause;
+  }
   if (failed_before) {
     return lost_ ? CompletionStatus::kPeerLost : std::exchange(oldest_pending_, CompletionStatus::kFlushed);
   }

@@ -15,11 +15,14 @@ uint8_t ByteAt(std::span<const std::byte> bytes, size_t offset) {
 }  // namespace
 
 std::optional<Offer> DecodeOffer(std::span<const std::byte, sizeof(Offer)> bytes) {
+  // Enums are checked as bytes, before any value of their types exists.
+  if (ByteAt(bytes, offsetof(Offer, refused)) > static_cast<uint8_t>(Refusal::kNoSuchMember))
+    return std::nullopt;
   Offer offer;
   std::memcpy(&offer, bytes.data(), sizeof(offer));
   if (offer.magic != kOfferMagic || offer.version != kWireVersion || offer.zero != 0) return std::nullopt;
-  if (offer.refused == 1) return offer;
-  if (offer.refused != 0 || offer.mtu < kMtuMin || offer.mtu > kMtuMax || offer.queue_pair == 0 ||
+  if (offer.refused != Refusal::kNone) return offer;
+  if (offer.mtu < kMtuMin || offer.mtu > kMtuMax || offer.queue_pair == 0 ||
       offer.queue_pair > kQueuePairNumberMax || offer.psn > kPsnMax) {
     return std::nullopt;
   }
@@ -27,7 +30,6 @@ std::optional<Offer> DecodeOffer(std::span<const std::byte, sizeof(Offer)> bytes
 }
 
 std::optional<Frame> DecodeFrame(std::span<const std::byte, sizeof(Frame)> bytes) {
-  // Enums are checked as bytes, before any value of their types exists.
   const uint8_t kind = ByteAt(bytes, offsetof(Frame, kind));
   if (kind < static_cast<uint8_t>(FrameKind::kReady) || kind > static_cast<uint8_t>(FrameKind::kEnded) ||
       ByteAt(bytes, offsetof(Frame, status)) > static_cast<uint8_t>(CompletionStatus::kFlushed) ||

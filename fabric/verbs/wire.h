@@ -42,11 +42,17 @@ inline constexpr uint16_t kWireVersion = 1;
 inline constexpr uint32_t kQueuePairNumberMax = 0xff'ffff;
 inline constexpr uint32_t kPsnMax = 0xff'ffff;
 
+enum class Refusal : uint8_t {
+  kNone,
+  kNoQueuePair,  // none could be made
+  kNoSuchMember  // the membership has ended
+};
+
 struct Offer {
   uint32_t magic = kOfferMagic;
   uint16_t version = kWireVersion;
-  uint8_t mtu = 0;      // ibv_mtu: 1 (256 bytes) … 5 (4096)
-  uint8_t refused = 0;  // 1: no queue pair could be made
+  uint8_t mtu = 0;  // ibv_mtu: 1 (256 bytes) … 5 (4096)
+  Refusal refused = Refusal::kNone;
   uint32_t queue_pair = 0;
   uint32_t psn = 0;
   uint16_t lid = 0;

@@ -57,13 +57,14 @@ TEST(MemlockTest, NamesNeedLimitAndCommand) {
 TEST(VerbsWireTest, OffersAreCheckedInEveryField) {
   const Offer good{.mtu = 5, .queue_pair = kQueuePairNumberMax, .psn = kPsnMax, .reads_max = 16};
   ASSERT_TRUE(DecodeOffer(BytesOf(good)).has_value());
-  EXPECT_TRUE(DecodeOffer(BytesOf(Offer{.refused = 1})).has_value());
+  for (const Refusal refused : {Refusal::kNoQueuePair, Refusal::kNoSuchMember})
+    EXPECT_EQ(DecodeOffer(BytesOf(Offer{.refused = refused}))->refused, refused);
   std::vector<Offer> bad(9, good);
   bad[0].magic ^= 1;
   bad[1].version += 1;
   bad[2].mtu = 0;
   bad[3].mtu = 6;
-  bad[4].refused = 2;
+  bad[4].refused = static_cast<Refusal>(3);
   bad[5].queue_pair = 0;
   bad[6].queue_pair = kQueuePairNumberMax + 1;
   bad[7].psn = kPsnMax + 1;

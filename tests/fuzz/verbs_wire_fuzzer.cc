@@ -34,7 +34,7 @@ void DecodeOneOffer(Input& input) {
   const auto offer = DecodeOffer(input.Take<Raw<Offer>>());
   if (!offer) return;
   NAM_CHECK(DecodeOffer(BytesOf(*offer)).has_value());
-  if (offer->refused != 0) return;
+  if (offer->refused != Refusal::kNone) return;
   NAM_CHECK(offer->queue_pair > 0 && offer->queue_pair <= kQueuePairNumberMax && offer->psn <= kPsnMax);
   NAM_CHECK(offer->mtu >= IBV_MTU_256 && offer->mtu <= IBV_MTU_4096);
 }
@@ -91,7 +91,7 @@ std::vector<std::string> Seeds() {
   plain.raw[15] = 1;
   const auto text = [](char decoder, const std::string& rest) { return std::string(1, decoder) + rest; };
   return {Seed('\0', Offer{.mtu = 5, .queue_pair = 17, .psn = kPsnMax, .reads_max = 16, .gid = {0xfe, 0x80}}),
-          Seed('\0', Offer{.refused = 1}),
+          Seed('\0', Offer{.refused = Refusal::kNoSuchMember}),
           Seed('\1', Frame{}),
           Seed('\1', Frame{.kind = FrameKind::kRegion,
                            .key = 7,
