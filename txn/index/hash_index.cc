@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <ranges>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -54,8 +55,11 @@ uint64_t HashBit(uint64_t hash, uint32_t level) {
 uint64_t EntryBit(uint64_t word, uint32_t level) {
   return word >> (kRecordBits + kFingerprintBits - 1 - level) & 1;
 }
+uint64_t HomeBucketOf(uint64_t hash) {
+  return (hash >> kBucketShift) % kBuckets;
+}
 uint64_t OffsetOf(uint64_t hash) {
-  return (kHeaderWords * sizeof(uint64_t)) + (hash >> kBucketShift) % kBuckets * kBucketBytes;
+  return kHeaderWords * sizeof(uint64_t) + HomeBucketOf(hash) * kBucketBytes;
 }
 
 bool AnyFrozen(const uint64_t* words) {
@@ -182,6 +186,7 @@ void HashIndex::Begin(std::span<const Item> items, std::vector<Step>& steps) {
             .item = i,
             .node = static_cast<uint32_t>(items[i].hash & root_mask_),
             .word = kNoWord,
+            .read_words = kWordsRead,
             .words = words + i * kWordsRead,
             .old = old + i};
     Descend(step);
@@ -197,31 +202,73 @@ void HashIndex::Descend(Step& step) const {
 
 absl::Status HashIndex::AddRead(Step& step) {
   NAM_ASSIGN_OR_RETURN(step.buckets, blocks_.Resolve(PositionOf(step) + OffsetOf(step.hash)));
-  step.in_place =
-      batch_.InPlace(step.buckets, kWordsRead * sizeof(uint64_t));  // until the step goes elsewhere
-  if (step.in_place == nullptr)
-    batch_.Read(step.buckets, reinterpret_cast<std::byte*>(step.words), kWordsRead * sizeof(uint64_t));
+  const auto bytes = static_cast<uint32_t>(step.read_words * sizeof(uint64_t));
+  step.in_place = batch_.InPlace(step.buckets, bytes);  // until the step goes elsewhere
+  if (step.in_place == nullptr) batch_.Read(step.buckets, reinterpret_cast<std::byte*>(step.words), bytes);
   return absl::OkStatus();
 }
 
 void HashIndex::Take(Step& step) {
   if (step.in_place == nullptr) return;
-  storage::VerbBatch::Copy(step.in_place, step.words, kWordsRead * sizeof(uint64_t));
+  storage::VerbBatch::Copy(step.in_place, step.words, step.read_words * sizeof(uint64_t));
+}
+
+// Neighbours by their order as well as by their buckets: what the group reads then fits into the words of its
+// steps, and Ungroup moves each step's words upwards, over none that it has still to move.
+void HashIndex::Group(std::span<Step> steps) const {
+  Step* leader = nullptr;
+  for (Step& step : steps) {
+    const uint64_t home = HomeBucketOf(step.hash);
+    const uint64_t first = leader == nullptr ? 0 : HomeBucketOf(leader->hash);
+    if (leader == nullptr || step.node != leader->node || home < first ||
+        home - first > 2 * (step.item - leader->item)) {
+      leader = &step;
+      continue;
+    }
+    step.words = leader->words + (home - first) * kBucketWords;
+    step.read_words = 0;
+    leader->read_words = std::max<uint32_t>(leader->read_words, (home - first) * kBucketWords + kWordsRead);
+  }
+}
+
+void HashIndex::Ungroup(std::span<Step> steps) {
+  for (Step& step : std::views::reverse(steps)) {
+    uint64_t* const own = claim_words_ + step.item * kWordsRead;
+    std::memmove(own, step.words, kWordsRead * sizeof(uint64_t));
+    step.words = own;
+    step.read_words = kWordsRead;
+  }
+}
+
+absl::Status HashIndex::AddGroupedReads() {
+  const Step* leader = nullptr;
+  for (Step& step : claims_) {
+    if (step.read_words > 0) leader = &step;
+    if (step.in_place != nullptr) continue;
+    if (leader == &step) {
+      NAM_RETURN_IF_ERROR(AddRead(step));
+      continue;
+    }
+    const auto behind = static_cast<uint64_t>(step.words - leader->words) * sizeof(uint64_t);
+    step.buckets = leader->buckets;
+    step.buckets.address.offset += behind;
+    step.in_place = leader->in_place == nullptr ? nullptr : leader->in_place + behind;
+  }
+  return absl::OkStatus();
 }
 
 template <bool kForChange>
 void HashIndex::Fetch(std::span<const Step> steps) {
   for (const Step& step : steps)
-    storage::VerbBatch::Fetch<kForChange>(step.in_place, kWordsRead * sizeof(uint64_t));
+    storage::VerbBatch::Fetch<kForChange>(step.in_place, step.read_words * sizeof(uint64_t));
 }
 
-/// The READ behind the CAS tells what has come of it, and what others have done.
-absl::Status HashIndex::AddSwap(Step& step, uint32_t word, uint64_t to) {
+/// A READ has to follow: it tells what has come of it, and what others have done.
+void HashIndex::AddSwap(Step& step, uint32_t word, uint64_t from, uint64_t to) {
   storage::Channel::Target at = step.buckets;
   at.address.offset += word * sizeof(uint64_t);
-  batch_.CompareAndSwap(at, step.words[word], to, step.old);
+  batch_.CompareAndSwap(at, from, to, step.old);
   step.word = word;
-  return step.in_place != nullptr ? absl::OkStatus() : AddRead(step);
 }
 
 absl::Status HashIndex::LookupSome(std::span<Probe> probes) {
@@ -316,10 +363,10 @@ absl::Status HashIndex::FinishClaims(std::span<Claim> claims) {
 absl::Status HashIndex::AddSeekSome(std::span<const Claim> claims) {
   NAM_CHECK(claims.size() <= kClaimsMax);
   Begin<Claim>(claims, claims_);
-  for (Step& step : claims_) {
-    NAM_CHECK(claims[step.item].record <= kRecordMax);
-    NAM_RETURN_IF_ERROR(AddRead(step));
-  }
+  claim_words_ = claims_.empty() ? nullptr : claims_.front().words;
+  for (const Claim& claim : claims) NAM_CHECK(claim.record <= kRecordMax);
+  Group(claims_);
+  NAM_RETURN_IF_ERROR(AddGroupedReads());
   Fetch<true>(claims_);
   return absl::OkStatus();
 }
@@ -361,17 +408,24 @@ bool HashIndex::SoughtSome(std::span<Claim> claims) {
 }
 
 absl::Status HashIndex::AddClaimsSome(std::span<const Claim> claims) {
-  // All splits before the first request: a split executes what the batch holds.
+  bool all_fit = true;
   for (Step& step : claims_) {
     step.word = AnyFrozen(step.words) ? kNoWord : Find(step.words, 0);
-    if (step.word == kNoWord) NAM_RETURN_IF_ERROR(MakeWay(step));
+    all_fit = all_fit && step.word != kNoWord;
+    // Another of its group that sees this word looks for the next.
+    if (step.word != kNoWord) step.words[step.word] = EntryOf(step.hash, claims[step.item].record);
+  }
+  // All splits before the first request: a split executes what the batch holds.
+  if (!all_fit) {
+    Ungroup(claims_);
+    for (Step& step : claims_) {
+      if (step.word == kNoWord) NAM_RETURN_IF_ERROR(MakeWay(step));
+    }
   }
   for (Step& step : claims_) {
-    NAM_RETURN_IF_ERROR(step.word == kNoWord
-                            ? AddRead(step)
-                            : AddSwap(step, step.word, EntryOf(step.hash, claims[step.item].record)));
+    if (step.word != kNoWord) AddSwap(step, step.word, 0, EntryOf(step.hash, claims[step.item].record));
   }
-  return absl::OkStatus();
+  return AddGroupedReads();
 }
 
 absl::Status HashIndex::FinishClaimsSome(std::span<Claim> claims) {
@@ -389,6 +443,7 @@ absl::Status HashIndex::FinishClaimsSome(std::span<Claim> claims) {
     }
     claims_.resize(left);
     if (left == 0) return absl::OkStatus();
+    Ungroup(claims_);
     NAM_RETURN_IF_ERROR(AddClaimsSome(claims));
     NAM_RETURN_IF_ERROR(batch_.Execute());
   }
@@ -420,7 +475,8 @@ absl::Status HashIndex::RemoveSome(std::span<Removal> removals) {
       NAM_RETURN_IF_ERROR(MakeWay(step));
     }
     for (Step& step : steps_) {
-      NAM_RETURN_IF_ERROR(step.word == kNoWord ? AddRead(step) : AddSwap(step, step.word, 0));
+      if (step.word != kNoWord) AddSwap(step, step.word, step.words[step.word], 0);
+      if (step.in_place == nullptr) NAM_RETURN_IF_ERROR(AddRead(step));
     }
   }
   return Contended();
@@ -430,6 +486,7 @@ absl::Status HashIndex::RemoveSome(std::span<Removal> removals) {
 absl::Status HashIndex::MakeWay(Step& step) {
   if (nodes_[step.node].children == 0) NAM_RETURN_IF_ERROR(Split(step));
   Descend(step);
+  step.in_place = nullptr;
   return absl::OkStatus();
 }
 

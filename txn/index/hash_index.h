@@ -21,7 +21,13 @@ namespace nam::txn {
 ///     hash      fingerprint (23) │ – (2) │ home bucket (6) │ – (5) │ root segment (≤ 28)
 ///
 /// Keys that are counted up lie side by side: 16 that follow each other have one segment and 16 home buckets
-/// in a row, so whoever inserts an order and its lines waits for one place in memory, not for four.
+/// in a row, so whoever inserts an order and its lines waits for one place in memory, not for four. An insert
+/// READs the buckets of such keys at once:
+///
+///     home bucket of    a │ b │ c │ –        one READ of the group, from a's words on; each key's two
+///     buckets
+///                       └───┘                are a part of it, until the group falls apart: a claim has to
+///                           └───┘            be repeated, or a segment to be split
 ///
 /// Each of the 2^root_bits first segments is the root of a trie. A segment without room for a key is split by
 /// the fingerprint bit of its level, the highest first:
@@ -128,6 +134,7 @@ class HashIndex {
     uint32_t node = 0;                    // in nodes_
     uint32_t level = 0;                   // of the node
     uint32_t word = 0;                    // index of the word that a CAS is under way for; or kNoWord
+    uint32_t read_words = 0;              // of the READ from its home bucket on; 0: one before brings them
     storage::Channel::Target buckets;     // since AddRead
     uint64_t* words = nullptr;            // scratch: the two buckets as last READ
     const std::byte* in_place = nullptr;  // the buckets, where they need not be READ
@@ -151,11 +158,14 @@ class HashIndex {
   uint64_t PositionOf(const Step& step) const { return blocks_.PositionOf(nodes_[step.node].segment); }
   absl::Status AddRead(Step& step);
   absl::Status AddReads();
+  void Group(std::span<Step> steps) const;
+  void Ungroup(std::span<Step> steps);
+  absl::Status AddGroupedReads();
   template <bool kForChange>
   static void Fetch(std::span<const Step> steps);
   /// After Execute: `words` are there.
   static void Take(Step& step);
-  absl::Status AddSwap(Step& step, uint32_t word, uint64_t to);
+  void AddSwap(Step& step, uint32_t word, uint64_t from, uint64_t to);
   absl::Status FollowChildren(std::span<Probe> probes);
   absl::Status MakeWay(Step& step);
   absl::Status Split(const Step& step);
@@ -165,10 +175,11 @@ class HashIndex {
   storage::VerbBatch& batch_;
   NumberedBlocks blocks_;
   uint64_t root_mask_;
-  std::vector<Node> nodes_;   // the roots first
-  std::vector<Step> steps_;   // kept for their memory
-  std::vector<Step> claims_;  // of an insert under way
-  bool all_known_ = true;     // of more than kClaimsMax that were sought
+  std::vector<Node> nodes_;          // the roots first
+  std::vector<Step> steps_;          // kept for their memory
+  std::vector<Step> claims_;         // of an insert under way
+  uint64_t* claim_words_ = nullptr;  // scratch: of each of them, by its item
+  bool all_known_ = true;            // of more than kClaimsMax that were sought
 };
 
 }  // namespace nam::txn

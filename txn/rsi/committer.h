@@ -64,6 +64,7 @@ class Committer {
   absl::Status TakeOverDeleted();
   absl::Status Write();
   absl::Status LockRecords();
+  void AddNewRows();
   absl::Status ClaimTimestamp();
   absl::Status Install();
   absl::Status JudgeRivals(uint32_t table, std::span<const HashIndex::Claim> claims);

@@ -19,6 +19,11 @@ uint64_t ChecksumOf(const std::byte* segment, uint32_t piece_bytes) {
 }  // namespace
 
 void LogEncoder::Append(const void* from, size_t bytes) {
+  if (bytes_ + bytes <= kLogPieceBytesMax) [[likely]] {
+    std::memcpy(to_ + sizeof(LogSegmentHeader) + bytes_, from, bytes);
+    bytes_ += bytes;
+    return;
+  }
   const auto* at = static_cast<const std::byte*>(from);
   while (bytes > 0) {
     const size_t place = bytes_ / kLogPieceBytesMax, used = bytes_ % kLogPieceBytesMax;

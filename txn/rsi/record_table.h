@@ -37,6 +37,11 @@ class RecordTable {
   const TableDescription& description() const { return description_; }
   const RecordLayout& layout() const { return layout_; }
   const storage::RecordGeometry& geometry() const { return layout_.geometry; }
+  /// Of a new row the whole block, so that those side by side need one WRITE: if it is little more than the
+  /// row.
+  bool WritesWholeBlocks() const {
+    return geometry().block_bytes() - geometry().row_offset(0) - geometry().row_bytes <= kLittleBytes;
+  }
   /// Otherwise only its words have come, and AddReadSlot brings a slot.
   bool IsWhole(const BlockRead& read) const { return blocks_.IsWhole(read); }
   ExtentSpace& space() { return space_; }
@@ -70,6 +75,8 @@ class RecordTable {
   uint64_t HashOf(std::span<const std::byte> key) const;
 
  private:
+  static constexpr uint32_t kLittleBytes = 256;
+
   RecordTable(const TableDescription& description, storage::VerbBatch& batch, ExtentSpace records,
               ExtentSpace index, const ClientSlot& slot, TableIndex::ConfirmGone confirm_gone);
 

@@ -104,7 +104,7 @@ class RsiSession final : public Session {
   void FetchForUpdate(const PendingWrite& update);
   void FetchForInsert(const PendingWrite& insert);
   /// Of a row that is to be written; an error if that is one too many.
-  absl::StatusOr<std::byte*> CopyRow(uint32_t table, std::span<const std::byte> row);
+  absl::StatusOr<std::byte*> CopyRow(PendingWrite::Kind kind, uint32_t table, std::span<const std::byte> row);
 
   // index_fill.cc
   absl::Status AwaitSlots();

@@ -155,13 +155,17 @@ absl::Status RsiSession::TableError(TableHandle handle, size_t bytes, bool whole
       "%s of table %s has %d bytes, not %d", whole_row ? "a row" : "a key", description.name, wanted, bytes));
 }
 
-absl::StatusOr<std::byte*> RsiSession::CopyRow(uint32_t number, std::span<const std::byte> row) {
+absl::StatusOr<std::byte*> RsiSession::CopyRow(PendingWrite::Kind kind, uint32_t number,
+                                               std::span<const std::byte> row) {
   const storage::RecordGeometry& geometry = table(number).geometry();
   NAM_RETURN_IF_ERROR(
       core_->CheckScratch(geometry.block_bytes() + sizeof(PendingWrite) + SessionCore::kInsertBytes));
-  std::byte* const copy =
-      batch_.Scratch(geometry.row_offset(0) + geometry.row_bytes) + geometry.row_offset(0);
+  const uint32_t bytes = geometry.row_offset(0) + geometry.row_bytes;
+  const bool whole = kind == PendingWrite::Kind::kInsert && table(number).WritesWholeBlocks();
+  std::byte* const block = batch_.Scratch(whole ? geometry.block_bytes() : bytes);
+  std::byte* const copy = block + geometry.row_offset(0);
   std::memcpy(copy, row.data(), row.size());
+  if (whole) std::memset(block + bytes, 0, geometry.block_bytes() - bytes);
   return copy;
 }
 
@@ -193,7 +197,7 @@ absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> r
     return absl::OkStatus();
   }
   if (rows_.Find(target.table, target.hash, target.key) != nullptr) return EndWithKeyTaken(target.table);
-  absl::StatusOr<std::byte*> copy = CopyRow(target.table, row);
+  absl::StatusOr<std::byte*> copy = CopyRow(PendingWrite::Kind::kInsert, target.table, row);
   if (!copy.ok()) return End(copy.status());
   // What lies beside the last one comes with it.
   const bool beside = !writes_.empty() && writes_.back().fresh && writes_.back().table == target.table &&
@@ -247,7 +251,7 @@ absl::Status RsiSession::WriteKnown(PendingWrite::Kind kind, const Target& targe
   const SoughtRow* const known = rows_.Find(number, target.hash, target.key);
   if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
   if (row.empty()) row = {known->row, table(number).geometry().row_bytes};
-  absl::StatusOr<std::byte*> copy = CopyRow(number, row);
+  absl::StatusOr<std::byte*> copy = CopyRow(kind, number, row);
   if (!copy.ok()) return End(copy.status());
   const absl::StatusOr<storage::Channel::Target> block = table(number).Block(known->record);
   if (!block.ok()) return End(block.status());

@@ -49,7 +49,7 @@ struct PendingWrite {
   uint32_t victim = 0;
   uint64_t hash = 0;
   // Scratch: row_bytes, beginning with the key; before them room for a header and the version word, as in a
-  // block's slot 0.
+  // block's slot 0. Behind those of an insert there may be the rest of the block, zeroes.
   std::byte* row = nullptr;
   const std::byte* before = nullptr;  // the row that it replaces; null: none
   const std::byte* buried = nullptr;  // scratch: the deleted row whose record it takes over; null: none

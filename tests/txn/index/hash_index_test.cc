@@ -218,6 +218,78 @@ TEST_P(HashIndexTest, OneOfTwoSeesTheOther) {
   }
 }
 
+/// Keys that are counted up, four home buckets for all of them: groups fill up, fall apart, and are split.
+uint64_t CountedHashOf(uint64_t key) {
+  return (HashOf(key) & ~(uint64_t{63} << 33)) | (key % 4) << 33;
+}
+
+TEST_P(HashIndexTest, KeysSideBySideAreReadAtOnce) {
+  SpaceCluster cluster(Options(1));
+  IndexClient client(cluster, 0);
+  ASSERT_TRUE(client.index.Create().ok());
+  ASSERT_TRUE(client.Insert(CountedHashOf(4), 4).ok());  // and know the index
+  std::vector<HashIndex::Claim> claims;
+  for (uint64_t key = 8; key < 12; ++key) claims.push_back({.hash = CountedHashOf(key), .record = key});
+  const uint64_t before = client.batch.requests_added();
+  ASSERT_TRUE(client.index.Insert(claims).ok());
+  const uint64_t reads = client.channel->in_place() ? 0 : 2;
+  EXPECT_EQ(client.batch.requests_added() - before, claims.size() + reads);
+  for (uint64_t key = 8; key < 12; ++key) EXPECT_EQ(client.Lookup(CountedHashOf(key)), std::set{key});
+}
+
+/// Nobody else is there: each key of a full bucket's group gets a word of its own at once.
+TEST_P(HashIndexTest, AGroupTakesAWordOnce) {
+  SpaceCluster cluster(Options(1));
+  IndexClient client(cluster, 0);
+  ASSERT_TRUE(client.index.Create().ok());
+  for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(client.Insert(CountedHashOf(4 * i), i).ok());
+  std::vector<HashIndex::Claim> claims;
+  for (uint64_t key = 100; key < 102; ++key) claims.push_back({.hash = CountedHashOf(key), .record = key});
+  const uint64_t before = client.batch.requests_added();
+  ASSERT_TRUE(client.index.Insert(claims).ok());
+  const uint64_t reads = client.channel->in_place() ? 0 : 2;
+  EXPECT_EQ(client.batch.requests_added() - before, claims.size() + reads);
+}
+
+TEST_P(HashIndexTest, OneOfTwoGroupsSeesTheOther) {
+  constexpr uint64_t kClients = 3, kGroups = 80, kGroup = 4;
+  for (const uint64_t seed : Seeds(GetParam(), 30)) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SpaceCluster cluster(Options(seed));
+    ASSERT_TRUE(IndexClient(cluster, 0).index.Create().ok());
+    std::vector<std::atomic<int>> unrivalled(kGroups * kGroup);
+    RunThreads(cluster, kClients, [&](int self) {
+      IndexClient client(cluster, 0);
+      for (uint64_t group = 0; group < kGroups; ++group) {
+        std::vector<HashIndex::Claim> claims;
+        for (uint64_t key = group * kGroup; key < (group + 1) * kGroup; ++key) {
+          claims.push_back({.hash = CountedHashOf(key), .record = key * kClients + uint64_t(self)});
+        }
+        const absl::Status status = client.index.Insert(claims);
+        ASSERT_TRUE(status.ok()) << status;
+        std::vector<HashIndex::Removal> removals;
+        for (const HashIndex::Claim& claim : claims) {
+          const uint64_t key = claim.record / kClients;
+          bool rival = false;
+          for (const uint64_t other : claim.rivals.view()) rival |= other / kClients == key;
+          if (rival) {
+            removals.push_back({.hash = claim.hash, .record = claim.record});
+          } else {
+            ++unrivalled[key];
+          }
+        }
+        ASSERT_TRUE(client.index.Remove(removals).ok());
+        for (const HashIndex::Removal& removal : removals) EXPECT_TRUE(removal.removed);
+      }
+    });
+    IndexClient client(cluster, 0);
+    for (uint64_t key = 0; key < kGroups * kGroup; ++key) {
+      ASSERT_LE(unrivalled[key], 1) << "key " << key;
+      ASSERT_EQ(client.Lookup(CountedHashOf(key)).size(), static_cast<size_t>(unrivalled[key]));
+    }
+  }
+}
+
 TEST_P(HashIndexTest, WhatStaysIsFoundWhileOthersInsertAndRemove) {
   constexpr uint64_t kKeys = 400;
   for (const uint64_t seed : Seeds(GetParam(), 10)) {
