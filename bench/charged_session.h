@@ -47,20 +47,12 @@ class ChargedSession final : public txn::Session {
     ChargeRead(lookups);
     return session_->BeginAndRead(lookups);
   }
-  absl::Status Insert(txn::TableHandle table, std::span<const std::byte> row) override {
-    ++writes_;
-    Charge(session_cost::kWriteNs, row.size());
-    return session_->Insert(table, row);
-  }
-  absl::Status Update(txn::TableHandle table, std::span<const std::byte> row) override {
-    ++writes_;
-    Charge(session_cost::kWriteNs, row.size());
-    return session_->Update(table, row);
-  }
-  absl::Status Delete(txn::TableHandle table, std::span<const std::byte> key) override {
-    ++writes_;
-    Charge(session_cost::kWriteNs, 0);
-    return session_->Delete(table, key);
+  absl::Status Write(std::span<const txn::RowWrite> writes) override {
+    for (const txn::RowWrite& write : writes) {
+      ++writes_;
+      Charge(session_cost::kWriteNs, write.kind == txn::RowWrite::Kind::kDelete ? 0 : write.row.size());
+    }
+    return session_->Write(writes);
   }
   absl::StatusOr<uint64_t> Commit() override {
     clock_.Charge(session_cost::kCommitRowNs * writes_);

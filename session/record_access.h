@@ -54,9 +54,11 @@ class RecordAccess {
   /// As txn::Session::MayWrite: a statement that finds more rows than that need not find them all.
   virtual absl::Status MayWrite(size_t rows) const = 0;
 
-  /// Never from within a Lookup or Scan. Insert: of a key that is not there, or that this transaction has
-  /// deleted. Update, Delete: of rows that this transaction has got by Lookup or Scan.
-  virtual absl::Status Insert(const proto::Table& table, std::string_view row) = 0;
+  /// Never from within a Lookup or Scan. Insert: of rows with different keys, none of which is there, or that
+  /// this transaction has deleted. ALREADY_EXISTS: that of rows[*taken] is; rows before it may have been
+  /// inserted. Update, Delete: of rows that this transaction has got by Lookup or Scan.
+  virtual absl::Status Insert(const proto::Table& table, std::span<const std::string> rows,
+                              size_t* taken) = 0;
   virtual absl::Status Update(const proto::Table& table, std::span<const std::string> rows) = 0;
   virtual absl::Status Delete(const proto::Table& table, std::span<const std::string> keys) = 0;
   /// As txn::Session::Lock, of rows that the transaction sees. `waits`: for locks of other clients, within

@@ -139,8 +139,31 @@ class RecordChanges::Inserting {
         layout_(table_),
         returned_(statement.returning) {}
 
-  /// `values`: of the statement's columns; nothing where the default is to stand.
+  /// `values`: of the statement's columns; nothing where the default is to stand. The first row that cannot
+  /// be inserted is the error.
   absl::Status Add(std::vector<std::optional<Value>> values, const std::vector<int>& positions) {
+    const absl::Status added = AddRow(std::move(values), positions);
+    if (added.ok() && waiting_.size() < kRowsAtOnce && !statement_.conflict.has_value()) return added;
+    NAM_RETURN_IF_ERROR(InsertWaiting());
+    return added;
+  }
+
+  absl::StatusOr<ResultSet> Finish() {
+    NAM_RETURN_IF_ERROR(InsertWaiting());
+    NAM_RETURN_IF_ERROR(
+        changes_.CheckUnique(table_, std::views::values(written_), [](uint32_t) { return true; }));
+    if (HasReferences(statement_.table)) {
+      std::vector<RowChange> rows;
+      for (auto& [key, row] : written_) rows.push_back({std::move(replaced_[key]), std::move(row)});
+      NAM_RETURN_IF_ERROR(changes_.CheckReferences(statement_.table, rows));
+    }
+    return returned_.Take(absl::StrCat("INSERT 0 ", rows_));
+  }
+
+ private:
+  static constexpr size_t kRowsAtOnce = 256;
+
+  absl::Status AddRow(std::vector<std::optional<Value>> values, const std::vector<int>& positions) {
     if (changes_.cancelled_) return absl::CancelledError("cancelled");
     Row row(static_cast<size_t>(table_.columns_size()));
     std::vector<bool> given(row.size());
@@ -166,25 +189,18 @@ class RecordChanges::Inserting {
         if (there.has_value()) return Meet(*there, row);
       }
     }
-    const absl::Status inserted = access_.Insert(table_, encoded);
-    if (absl::IsAlreadyExists(inserted))
+    if (written_.contains(encoded.substr(0, layout_.key_bytes())))
       return sql::DuplicateKey(table_, sql::ConflictAction::kPrimaryKey, row);
-    NAM_RETURN_IF_ERROR(inserted);
+    waiting_.push_back(encoded);
     return Wrote(std::move(encoded), row);
   }
 
-  absl::StatusOr<ResultSet> Finish() {
-    NAM_RETURN_IF_ERROR(
-        changes_.CheckUnique(table_, std::views::values(written_), [](uint32_t) { return true; }));
-    if (HasReferences(statement_.table)) {
-      std::vector<RowChange> rows;
-      for (auto& [key, row] : written_) rows.push_back({std::move(replaced_[key]), std::move(row)});
-      NAM_RETURN_IF_ERROR(changes_.CheckReferences(statement_.table, rows));
-    }
-    return returned_.Take(absl::StrCat("INSERT 0 ", rows_));
+  absl::Status InsertWaiting() {
+    NAM_RETURN_IF_ERROR(changes_.InsertRows(table_, waiting_));
+    waiting_.clear();
+    return absl::OkStatus();
   }
 
- private:
   absl::Status Wrote(std::string encoded, const Row& row) {
     ++rows_;
     std::string key = encoded.substr(0, layout_.key_bytes());
@@ -227,10 +243,7 @@ class RecordChanges::Inserting {
       NAM_RETURN_IF_ERROR(access_.Update(table_, {&encoded, 1}));
     } else {
       NAM_RETURN_IF_ERROR(access_.Delete(table_, {&key, 1}));
-      const absl::Status inserted = access_.Insert(table_, encoded);
-      if (absl::IsAlreadyExists(inserted))
-        return sql::DuplicateKey(table_, sql::ConflictAction::kPrimaryKey, row);
-      NAM_RETURN_IF_ERROR(inserted);
+      NAM_RETURN_IF_ERROR(changes_.InsertRows(table_, {&encoded, 1}));
     }
     return Wrote(std::move(encoded), row);
   }
@@ -241,10 +254,19 @@ class RecordChanges::Inserting {
   const proto::Table& table_;
   const RecordLayout layout_;
   Returned returned_;
-  std::map<std::string, std::string> written_;   // by primary key
+  std::vector<std::string> waiting_;             // rows that are inserted next
+  std::map<std::string, std::string> written_;   // by primary key, with those that wait
   std::map<std::string, std::string> replaced_;  // what ON CONFLICT has changed, by the key that it got
   uint64_t rows_ = 0;
 };
+
+absl::Status RecordChanges::InsertRows(const proto::Table& table, std::span<const std::string> rows) {
+  size_t taken = 0;
+  const absl::Status inserted = access_.Insert(table, rows, &taken);
+  if (!absl::IsAlreadyExists(inserted)) return inserted;
+  return sql::DuplicateKey(table, sql::ConflictAction::kPrimaryKey,
+                           RecordLayout(table).Decode(BytesOf(rows[taken])));
+}
 
 absl::StatusOr<ResultSet> RecordChanges::Insert(const sql::InsertStatement& statement) {
   Inserting inserting(*this, statement);
@@ -375,21 +397,15 @@ absl::Status RecordChanges::MoveRows(const proto::Table& table, std::vector<std:
     if (!change.emplace(std::string_view(row).substr(0, layout.key_bytes()), &row).second)
       return sql::DuplicateKey(table, sql::ConflictAction::kPrimaryKey, layout.Decode(BytesOf(row)));
   }
-  std::vector<std::string> left, stay;
+  std::vector<std::string> left, stay, come;
   for (const std::string& key : before) {
     if (!change.contains(key)) left.push_back(key);
   }
   NAM_RETURN_IF_ERROR(access_.Delete(table, left));
   for (const auto& [key, row] : change) {
-    if (std::binary_search(before.begin(), before.end(), key)) {
-      stay.push_back(*row);
-      continue;
-    }
-    const absl::Status inserted = access_.Insert(table, *row);
-    if (absl::IsAlreadyExists(inserted))
-      return sql::DuplicateKey(table, sql::ConflictAction::kPrimaryKey, layout.Decode(BytesOf(*row)));
-    NAM_RETURN_IF_ERROR(inserted);
+    (std::binary_search(before.begin(), before.end(), key) ? stay : come).push_back(*row);
   }
+  NAM_RETURN_IF_ERROR(InsertRows(table, come));
   return access_.Update(table, stay);
 }
 

@@ -51,6 +51,8 @@ class RecordChanges {
   /// Each row once.
   absl::Status FindAll(const sql::BoundTable& table, const std::vector<plan::Expr>& conjuncts,
                        const sql::ChangeSource& source, const OnFound& on_found);
+  /// Their keys differ.
+  absl::Status InsertRows(const proto::Table& table, std::span<const std::string> rows);
   absl::Status MoveRows(const proto::Table& table, std::vector<std::string> before,
                         std::span<const std::string> rows);
   absl::StatusOr<Row> ChangedRow(const sql::UpdateStatement& statement, const Found& found, Row& returned);

@@ -1,5 +1,6 @@
 #include "session/record_engine.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -95,22 +96,26 @@ class RecordEngine final : public RecordAccess {
     return session_ == nullptr ? absl::OkStatus() : session_->MayWrite(rows);
   }
 
-  absl::Status Insert(const proto::Table& table, std::string_view row) override {
-    NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
-    NAM_ASSIGN_OR_RETURN(const bool there, ReadKey(table, handle, row));
-    if (there) return txn::AbortStatus(txn::AbortReason::kUniqueKey, table.name());
-    return Lost(session_->Insert(handle, Bytes(row)));
+  absl::Status Insert(const proto::Table& table, std::span<const std::string> rows, size_t* taken) override {
+    return InPortions(table, rows, [&](txn::TableHandle handle, size_t first, auto some, auto lookups) {
+      const auto there = std::ranges::find_if(lookups, &txn::Lookup::found);
+      if (there != lookups.end()) {
+        *taken = first + static_cast<size_t>(there - lookups.begin());
+        return txn::AbortStatus(txn::AbortReason::kUniqueKey, table.name());
+      }
+      return Write(txn::RowWrite::Kind::kInsert, handle, some, lookups);
+    });
   }
   absl::Status Update(const proto::Table& table, std::span<const std::string> rows) override {
-    return Change(table, rows, &txn::Session::Update);
+    return Change(table, rows, txn::RowWrite::Kind::kUpdate);
   }
   absl::Status Delete(const proto::Table& table, std::span<const std::string> keys) override {
-    return Change(table, keys, &txn::Session::Delete);
+    return Change(table, keys, txn::RowWrite::Kind::kDelete);
   }
 
   absl::Status Lock(const proto::Table& table, std::span<const std::string> keys, bool waits) override {
     if (!waits && session_ != nullptr) session_->SetLockTimeout(0);
-    const absl::Status locked = Change(table, keys, &txn::Session::Lock);
+    const absl::Status locked = Change(table, keys, txn::RowWrite::Kind::kLock);
     if (session_ != nullptr) session_->SetLockTimeout(lock_timeout_us_);
     return locked;
   }
@@ -211,27 +216,34 @@ class RecordEngine final : public RecordAccess {
     }
     return lookups;
   }
-  /// What the transaction has scanned it must read, too, before it may change it. `changes` are rows, or
-  /// keys.
-  absl::Status Change(const proto::Table& table, std::span<const std::string> changes,
-                      absl::Status (txn::Session::*change)(txn::TableHandle, std::span<const std::byte>)) {
+  /// Looks up what begins with the keys that `changes` begin with, some at a time, and calls
+  /// each(handle, number of the first, changes, lookups).
+  template <typename Each>
+  absl::Status InPortions(const proto::Table& table, std::span<const std::string> changes, const Each& each) {
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
     std::vector<std::byte> rows(std::min(kLookupsAtOnce, changes.size()) * table.record().row_bytes());
     for (size_t first = 0; first < changes.size(); first += kLookupsAtOnce) {
       const auto some = changes.subspan(first, std::min(kLookupsAtOnce, changes.size() - first));
       std::vector<txn::Lookup> lookups = LookupsOf(table, handle, some, rows);
       NAM_RETURN_IF_ERROR(Lost(session_->Read(lookups)));
-      for (const std::string& one : some)
-        NAM_RETURN_IF_ERROR(Lost(((*session_).*change)(handle, Bytes(one))));
+      NAM_RETURN_IF_ERROR(each(handle, first, some, std::span<const txn::Lookup>(lookups)));
     }
     return absl::OkStatus();
   }
-  /// Likewise whether there is a row with the key that `row` begins with.
-  absl::StatusOr<bool> ReadKey(const proto::Table& table, txn::TableHandle handle, std::string_view row) {
-    std::vector<std::byte> found(table.record().row_bytes());
-    txn::Lookup lookup{handle, Bytes(row.substr(0, table.record().key_bytes())), found};
-    NAM_RETURN_IF_ERROR(Lost(session_->Read({&lookup, 1})));
-    return lookup.found;
+  absl::Status Write(txn::RowWrite::Kind kind, txn::TableHandle handle, std::span<const std::string> changes,
+                     std::span<const txn::Lookup> lookups) {
+    std::vector<txn::RowWrite> writes;
+    for (size_t i = 0; i < changes.size(); ++i)
+      writes.push_back({.kind = kind, .table = handle, .row = Bytes(changes[i]), .met = lookups[i].met});
+    return Lost(session_->Write(writes));
+  }
+  /// What the transaction has scanned it must read, too, before it may change it. `changes` are rows, or
+  /// keys.
+  absl::Status Change(const proto::Table& table, std::span<const std::string> changes,
+                      txn::RowWrite::Kind kind) {
+    return InPortions(table, changes, [&](txn::TableHandle handle, size_t, auto some, auto lookups) {
+      return Write(kind, handle, some, lookups);
+    });
   }
   /// A session that is of no use any more is replaced by the next Begin.
   absl::Status Lost(absl::Status status) {

@@ -254,7 +254,7 @@ CheckoutClient::CheckoutClient(const CheckoutOptions& options, const ProductChoi
       recorder_(recorder),
       product_rows_(kLinesPerOrder * options.product_bytes),
       order_row_(options.order_bytes),
-      line_row_(options.line_bytes) {}
+      line_rows_(kLinesPerOrder * options.line_bytes) {}
 
 absl::StatusOr<std::unique_ptr<CheckoutClient>> CheckoutClient::Open(const CheckoutOptions& options,
                                                                      const ProductChoice& choice,
@@ -298,6 +298,7 @@ absl::Status CheckoutClient::BeginAndReadProducts() {
       Record(OperationKind::kRead, kProductsHistory, product, txn::kNoValue);
       return absl::DataLossError("checkout: a product is not there");
     }
+    products_met_[i] = lookups[i].met;
     const bool sound = purchase_.Take(i, lookups[i].row);
     Record(OperationKind::kRead, kProductsHistory, product, ValueOfRow(lookups[i].row, sound));
     all_sound &= sound;
@@ -306,32 +307,30 @@ absl::Status CheckoutClient::BeginAndReadProducts() {
   return all_sound ? absl::OkStatus() : absl::DataLossError("checkout: a row is torn");
 }
 
-absl::Status CheckoutClient::InsertOrder() {
+// The order, its lines, and what is left of the products.
+absl::Status CheckoutClient::Write() {
+  using Kind = txn::RowWrite::Kind;
+  std::array<txn::RowWrite, 1 + 2 * kLinesPerOrder> writes;
   const uint64_t order = OrderId(client_, orders_.size() - 1);
+  writes[0] = {.kind = Kind::kInsert, .table = orders_table_, .row = order_row_};
   Record(OperationKind::kInsert, kOrdersHistory, order, purchase_.FillOrder(order, order_row_));
-  NAM_RETURN_IF_ERROR(session_.Insert(orders_table_, order_row_));
   for (size_t i = 0; i < kLinesPerOrder; ++i) {
-    const uint64_t write = purchase_.FillLine(order, i, line_row_);
-    Record(OperationKind::kInsert, kOrderLinesHistory, LineId(order, i), write);
-    NAM_RETURN_IF_ERROR(session_.Insert(lines_, line_row_));
+    const auto row = std::span(line_rows_).subspan(i * options_.line_bytes, options_.line_bytes);
+    writes[1 + i] = {.kind = Kind::kInsert, .table = lines_, .row = row};
+    Record(OperationKind::kInsert, kOrderLinesHistory, LineId(order, i), purchase_.FillLine(order, i, row));
   }
-  return absl::OkStatus();
-}
-
-absl::Status CheckoutClient::UpdateStocks() {
   for (size_t i = 0; i < kLinesPerOrder; ++i) {
-    const auto row = std::span<std::byte>(product_rows_).first(options_.product_bytes);
-    const uint64_t write = purchase_.FillProduct(i, row);
-    Record(OperationKind::kUpdate, kProductsHistory, purchase_.product(i), write);
-    NAM_RETURN_IF_ERROR(session_.Update(products_, row));
+    const auto row = std::span(product_rows_).subspan(i * options_.product_bytes, options_.product_bytes);
+    writes[1 + kLinesPerOrder + i] = {
+        .kind = Kind::kUpdate, .table = products_, .row = row, .met = products_met_[i]};
+    Record(OperationKind::kUpdate, kProductsHistory, purchase_.product(i), purchase_.FillProduct(i, row));
   }
-  return absl::OkStatus();
+  return session_.Write(writes);
 }
 
 absl::Status CheckoutClient::Work() {
   NAM_RETURN_IF_ERROR(BeginAndReadProducts());
-  NAM_RETURN_IF_ERROR(InsertOrder());
-  return UpdateStocks();
+  return Write();
 }
 
 absl::StatusOr<std::optional<txn::AbortReason>> CheckoutClient::Try() {

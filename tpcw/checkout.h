@@ -190,8 +190,7 @@ class CheckoutClient {
   CheckoutClient(const CheckoutOptions& options, const ProductChoice& choice, uint32_t client, uint64_t seed,
                  txn::Session& session, txn::HistoryRecorder* recorder);
   absl::Status BeginAndReadProducts();
-  absl::Status InsertOrder();
-  absl::Status UpdateStocks();
+  absl::Status Write();
   absl::Status Work();
   void Record(txn::OperationKind kind, HistoryTable table, uint64_t key, uint64_t value);
 
@@ -204,7 +203,8 @@ class CheckoutClient {
 
   std::vector<OrderState> orders_;
   uint64_t torn_rows_ = 0;
-  std::vector<std::byte> product_rows_, order_row_, line_row_;
+  std::vector<std::byte> product_rows_, order_row_, line_rows_;
+  std::array<uint32_t, kLinesPerOrder> products_met_ = {};  // Lookup::met
 };
 
 }  // namespace nam::tpcw

@@ -81,10 +81,6 @@ absl::Status Session::ScanIndex(TableHandle, AllocationId, std::span<const std::
   return absl::UnimplementedError("this protocol has no ordered indexes");
 }
 
-absl::Status Session::Lock(TableHandle, std::span<const std::byte>) {
-  return absl::UnimplementedError("this protocol locks no rows");
-}
-
 size_t Session::Mark() const {
   return 0;
 }

@@ -54,10 +54,28 @@ using WriteVisitor = std::function<bool(std::span<const std::byte> key, std::spa
 
 /// What one Read looks up. A row begins with its key.
 struct Lookup {
+  static constexpr uint32_t kNotMet = ~uint32_t{0};
   TableHandle table;
   std::span<const std::byte> key;
   std::span<std::byte> row;  // of the table's row_bytes; filled if found
   bool found = false;
+  uint32_t met = kNotMet;  // the row's number among those that the transaction has met, if there is one
+};
+
+/// What a transaction does to one row.
+struct RowWrite {
+  enum class Kind : uint8_t {
+    kInsert,  // of a row whose key the snapshot does not hold
+    kUpdate,  // of a row that the transaction has read; NOT_FOUND otherwise
+    kDelete,  // likewise
+    /// Likewise. Commit succeeds only if no other transaction changes the row between the snapshot and the
+    /// commit. The row stays as it is. Counts as a write.
+    kLock,
+  };
+  Kind kind = Kind::kInsert;
+  TableHandle table;
+  std::span<const std::byte> row;  // of kDelete and kLock its key alone
+  uint32_t met = Lookup::kNotMet;  // as Read has said, if it is at hand: then the row is not looked for
 };
 
 /// What it has cost a session to begin transactions: to take their snapshots.
@@ -89,8 +107,21 @@ class Session {
   /// Begin, and the transaction's first Read: for whoever knows by then what it reads. RSI saves a round trip
   /// by it.
   virtual absl::Status BeginAndRead(std::span<Lookup> lookups);
-  /// Of a row whose key the snapshot does not hold.
-  virtual absl::Status Insert(TableHandle table, std::span<const std::byte> row) = 0;
+  /// In their order, as if each had a call of its own; but if one names a table that is not open, or has
+  /// another size than its table's, none is done. Many in one call cost less than as many calls.
+  virtual absl::Status Write(std::span<const RowWrite> writes) = 0;
+  absl::Status Insert(TableHandle table, std::span<const std::byte> row) {
+    return WriteOne({.kind = RowWrite::Kind::kInsert, .table = table, .row = row});
+  }
+  absl::Status Update(TableHandle table, std::span<const std::byte> row) {
+    return WriteOne({.kind = RowWrite::Kind::kUpdate, .table = table, .row = row});
+  }
+  absl::Status Delete(TableHandle table, std::span<const std::byte> key) {
+    return WriteOne({.kind = RowWrite::Kind::kDelete, .table = table, .row = key});
+  }
+  absl::Status Lock(TableHandle table, std::span<const std::byte> key) {
+    return WriteOne({.kind = RowWrite::Kind::kLock, .table = table, .row = key});
+  }
   /// Every row that the transaction sees, in no order. A row that is then to be changed must be read.
   virtual absl::Status Scan(TableHandle table, const RowVisitor& visit);
   /// The transaction's own writes to a table so far, each key once: what a scan of the snapshot by somebody
@@ -101,14 +132,8 @@ class Session {
   /// extent. ABORTED: it was dropped.
   virtual absl::Status ScanIndex(TableHandle table, AllocationId index, std::span<const std::byte> low,
                                  std::span<const std::byte> high, const RowVisitor& visit);
-  /// Of a row that this transaction has read; NOT_FOUND otherwise.
-  virtual absl::Status Update(TableHandle table, std::span<const std::byte> row) = 0;
-  virtual absl::Status Delete(TableHandle table, std::span<const std::byte> key) = 0;
-  /// Of a row that this transaction has read: Commit succeeds only if no other transaction changes the row
-  /// between the snapshot and the commit. The row stays as it is. Counts as a write.
-  virtual absl::Status Lock(TableHandle table, std::span<const std::byte> key);
-  /// How long one call of Update, Delete, Lock or Commit waits in all for records that other clients have
-  /// locked, and goes on if these give them back unchanged. 0, the default: it conflicts at once.
+  /// How long Write waits for one row, or Commit in all, for records that other clients have locked, and goes
+  /// on if these give them back unchanged. 0, the default: it conflicts at once.
   virtual void SetLockTimeout(int64_t /*us*/) {}
   /// What one transaction may take of the client's memory for what it reads and writes; from the next Begin
   /// on.
@@ -135,6 +160,9 @@ class Session {
   /// Between transactions: entries of all rows for an index that commits keep in step. The first snapshot
   /// that may use it. ALREADY_EXISTS: it is unique, and a key is there twice.
   virtual absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index);
+
+ private:
+  absl::Status WriteOne(const RowWrite& write) { return Write({&write, 1}); }
 };
 
 }  // namespace nam::txn

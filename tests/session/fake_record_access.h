@@ -110,13 +110,16 @@ class FakeRecordAccess final : public RecordAccess {
     }
     return absl::OkStatus();
   }
-  absl::Status Insert(const proto::Table& table, std::string_view row) override {
+  absl::Status Insert(const proto::Table& table, std::span<const std::string> rows, size_t* taken) override {
     NAM_RETURN_IF_ERROR(Failure("Insert"));
-    const std::string key(row.substr(0, table.record().key_bytes()));
     if (!open_) return absl::InternalError("no transaction");
-    if (!insert_error.ok()) return insert_error;
-    if (!now_[table.name()].emplace(key, row).second) return absl::AlreadyExistsError("key");
-    undo_.push_back({table.name(), key, std::nullopt});
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const std::string key = rows[i].substr(0, table.record().key_bytes());
+      *taken = i;
+      if (!insert_error.ok()) return insert_error;
+      if (!now_[table.name()].emplace(key, rows[i]).second) return absl::AlreadyExistsError("key");
+      undo_.push_back({table.name(), key, std::nullopt});
+    }
     return absl::OkStatus();
   }
   absl::Status Update(const proto::Table& table, std::span<const std::string> rows) override {

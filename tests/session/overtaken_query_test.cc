@@ -50,8 +50,8 @@ class OvertakenAccess final : public session::RecordAccess {
   absl::Status MayWrite(size_t rows) const override { return access_->MayWrite(rows); }
   size_t Mark() const override { return access_->Mark(); }
   absl::Status RollBackTo(size_t mark) override { return access_->RollBackTo(mark); }
-  absl::Status Insert(const proto::Table& table, std::string_view row) override {
-    return access_->Insert(table, row);
+  absl::Status Insert(const proto::Table& table, std::span<const std::string> rows, size_t* taken) override {
+    return access_->Insert(table, rows, taken);
   }
   absl::Status Update(const proto::Table& table, std::span<const std::string> rows) override {
     return access_->Update(table, rows);

@@ -566,16 +566,19 @@ TEST_F(QueryTest, ACancelBeforeTheStatementCounts) {
   EXPECT_TRUE(next.ok()) << next.status();
 }
 
-TEST_F(QueryTest, DropGivesEverythingBack) {
+// A cluster of its own: nothing else is on its way back.
+TEST(SessionTest, DropGivesEverythingBack) {
+  InProcessCluster cluster({});
   SmallTable extra{{"extra", {{"k", Type::Integer()}}, {{"k", 2}}, ""}, {}};
   for (int i = 0; i < 100; ++i) extra.rows.push_back({Value::Integer(i)});
-  const uint64_t before = cluster_->UsedBytes();
-  ASSERT_TRUE(Load(cluster_->attachment(), extra, {}).ok());
-  EXPECT_GT(cluster_->UsedBytes(), before);
-  EXPECT_FALSE(Load(cluster_->attachment(), extra, {}).ok()) << "a second table of the same name";
-  Rows("drop table extra");
-  EXPECT_LE(cluster_->AwaitUsedBytes(before), before);
-  EXPECT_EQ(Error("select k from extra").sqlstate, "42P01");
+  const uint64_t before = cluster.UsedBytes();
+  ASSERT_TRUE(Load(cluster.attachment(), extra, {}).ok());
+  EXPECT_GT(cluster.UsedBytes(), before);
+  EXPECT_FALSE(Load(cluster.attachment(), extra, {}).ok()) << "a second table of the same name";
+  ASSERT_TRUE(cluster.session().Execute("drop table extra").ok());
+  EXPECT_LE(cluster.AwaitUsedBytes(before), before);
+  const auto gone = cluster.session().Execute("select k from extra");
+  EXPECT_EQ(SqlErrorOf(gone.status()).value_or(SqlError{}).sqlstate, "42P01");
 }
 
 TEST_F(QueryTest, ARecordTableOfManyColumnsJoins) {

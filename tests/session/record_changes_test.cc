@@ -74,6 +74,36 @@ TEST_F(RecordChangesTest, AnErrorInTheMiddleLeavesNothing) {
             "23505");
 }
 
+// Rows are inserted some hundred at a time; the error is that of the first row that cannot be.
+TEST_F(RecordChangesTest, TheFirstRowThatFailsIsTheError) {
+  ASSERT_EQ(Run("create table w (id int primary key, n int check (n < 1000)) with (storage = record)"),
+            "CREATE TABLE");
+  std::string rows = "(0, 0)";
+  for (int i = 1; i < 700; ++i) rows += absl::StrCat(", (", i, ", ", i, ")");
+  EXPECT_EQ(Run("insert into w values " + rows), "INSERT 0 700");
+  EXPECT_EQ(Run("select count(*), sum(n), min(id), max(id) from w"), "SELECT 1 | 700,244650,0,699");
+  const std::string there =
+      "23505: duplicate key value violates unique constraint \"w_pkey\" (key (id)=(5) already exists)";
+  EXPECT_EQ(Why("insert into w values (701, 1), (5, 1), (702, 1000)"), there);
+  EXPECT_EQ(Run("insert into w values (701, 1), (702, 1000), (5, 1)"), "23514");
+  const std::string twice =
+      "23505: duplicate key value violates unique constraint \"w_pkey\" (key (id)=(703) already exists)";
+  EXPECT_EQ(Why("insert into w values (703, 1), (704, 1), (703, 2), (705, 1000)"), twice);
+  EXPECT_EQ(
+      Why("insert into w select id + 690, n from w"),
+      "23505: duplicate key value violates unique constraint \"w_pkey\" (key (id)=(690) already exists)");
+  EXPECT_EQ(Run("begin"), "BEGIN");
+  EXPECT_EQ(Run("insert into w values (800, 1)"), "INSERT 0 1");
+  EXPECT_EQ(Run("savepoint s"), "SAVEPOINT");
+  EXPECT_EQ(
+      Run("insert into w select id + 801, 1 from w where id < 300 union all select 699, 1 order by 1 desc"),
+      "23505");
+  EXPECT_EQ(Run("rollback to s"), "ROLLBACK");
+  EXPECT_EQ(Run("insert into w select id + 801, 1 from w where id < 300"), "INSERT 0 300");
+  EXPECT_EQ(Run("commit"), "COMMIT");
+  EXPECT_EQ(Run("select count(*) from w"), "SELECT 1 | 1001");
+}
+
 TEST_F(RecordChangesTest, Defaults) {
   ASSERT_EQ(Run("create table d (id int primary key, n int default 1 + 2 not null, s varchar(20) default "
                 "'a, (b)' /* c */, at timestamp default now(), day date default current_date, x numeric(5,2) "

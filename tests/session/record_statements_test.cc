@@ -476,7 +476,9 @@ class Many : public RecordSessionTest {
     ASSERT_TRUE(access_.Begin().ok());
     for (int i = 0; i < kRows; ++i) {
       const std::vector<Value> row = {Value::Integer(i), Value::Integer(i * 7919 % kRows)};
-      ASSERT_TRUE(access_.Insert(table, layout.Encode(row)).ok());
+      const std::string encoded = layout.Encode(row);
+      size_t taken = 0;
+      ASSERT_TRUE(access_.Insert(table, {&encoded, 1}, &taken).ok());
     }
     ASSERT_TRUE(access_.Commit().ok());
   }

@@ -30,15 +30,7 @@ class InterruptedSession final : public txn::Session {
   }
   absl::Status Begin() override { return session_->Begin(); }
   absl::Status Read(std::span<txn::Lookup> lookups) override { return session_->Read(lookups); }
-  absl::Status Insert(txn::TableHandle table, std::span<const std::byte> row) override {
-    return session_->Insert(table, row);
-  }
-  absl::Status Update(txn::TableHandle table, std::span<const std::byte> row) override {
-    return session_->Update(table, row);
-  }
-  absl::Status Delete(txn::TableHandle table, std::span<const std::byte> key) override {
-    return session_->Delete(table, key);
-  }
+  absl::Status Write(std::span<const txn::RowWrite> writes) override { return session_->Write(writes); }
   absl::StatusOr<uint64_t> Commit() override {
     if (before_commit_) before_commit_();
     if (refuses_ == nullptr || !*refuses_) return session_->Commit();

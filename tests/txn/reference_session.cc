@@ -41,24 +41,18 @@ class ReferenceSession final : public Session {
     return absl::OkStatus();
   }
 
-  absl::Status Insert(TableHandle table, std::span<const std::byte> row) override {
+  absl::Status Write(std::span<const RowWrite> writes) override {
     const std::lock_guard lock(database_.mutex_);
-    if (Find(table, KeyOf(table, row)) != nullptr) return AbortStatus(AbortReason::kUniqueKey, "insert");
-    Put(table, KeyOf(table, row), Text(row), true);
-    return absl::OkStatus();
-  }
-
-  absl::Status Update(TableHandle table, std::span<const std::byte> row) override {
-    const std::lock_guard lock(database_.mutex_);
-    if (Find(table, KeyOf(table, row)) == nullptr) return absl::NotFoundError("update");
-    Put(table, KeyOf(table, row), Text(row), false);
-    return absl::OkStatus();
-  }
-
-  absl::Status Delete(TableHandle table, std::span<const std::byte> key) override {
-    const std::lock_guard lock(database_.mutex_);
-    if (Find(table, Text(key)) == nullptr) return absl::NotFoundError("delete");
-    Put(table, Text(key), std::nullopt, false);
+    for (const RowWrite& write : writes) {
+      const std::string key = KeyOf(write.table, write.row);
+      const bool found = Find(write.table, key) != nullptr;
+      const bool inserts = write.kind == RowWrite::Kind::kInsert;
+      if (inserts && found) return AbortStatus(AbortReason::kUniqueKey, "insert");
+      if (!inserts && !found) return absl::NotFoundError("a row that is not there");
+      if (write.kind == RowWrite::Kind::kLock) return absl::UnimplementedError("it locks no rows");
+      const bool deletes = write.kind == RowWrite::Kind::kDelete;
+      Put(write.table, key, deletes ? std::nullopt : std::optional(Text(write.row)), inserts);
+    }
     return absl::OkStatus();
   }
 
@@ -90,7 +84,7 @@ class ReferenceSession final : public Session {
   uint64_t snapshot() const override { return snapshot_; }
 
  private:
-  struct Write {
+  struct Written {
     std::optional<std::string> row;
     bool insert;
   };
@@ -100,7 +94,7 @@ class ReferenceSession final : public Session {
   }
   ReferenceDatabase::Table& TableOf(TableHandle table) { return *database_.tables_.at(table.value); }
   std::string KeyOf(TableHandle table, std::span<const std::byte> row) {
-    NAM_CHECK(row.size() == TableOf(table).row_bytes);
+    NAM_CHECK(row.size() == TableOf(table).row_bytes || row.size() == TableOf(table).key_bytes);
     return Text(row.first(TableOf(table).key_bytes));
   }
 
@@ -118,7 +112,7 @@ class ReferenceSession final : public Session {
   }
 
   void Put(TableHandle table, std::string key, std::optional<std::string> row, bool insert) {
-    const auto [write, added] = writes_.try_emplace({table.value, std::move(key)}, Write{{}, insert});
+    const auto [write, added] = writes_.try_emplace({table.value, std::move(key)}, Written{{}, insert});
     undo_.emplace_back(write->first, added ? std::nullopt : std::optional(write->second));
     write->second.row = std::move(row);
   }
@@ -145,8 +139,8 @@ class ReferenceSession final : public Session {
   ReferenceDatabase& database_;
   uint64_t snapshot_ = 0;
   using Place = std::pair<uint32_t, std::string>;
-  std::map<Place, Write> writes_;
-  std::vector<std::pair<Place, std::optional<Write>>> undo_;  // what each write has replaced
+  std::map<Place, Written> writes_;
+  std::vector<std::pair<Place, std::optional<Written>>> undo_;  // what each write has replaced
 };
 
 void ReferenceDatabase::CreateTable(const std::string& name, size_t key_bytes, size_t row_bytes) {

@@ -109,6 +109,14 @@ absl::Status ReconnectingSession::WithOwnHandles(std::span<Lookup> lookups,
   return status;
 }
 
+absl::Status ReconnectingSession::Write(std::span<const RowWrite> writes) {
+  if (now_.empty()) [[likely]]
+    return session_->Write(writes);
+  std::vector<RowWrite> translated(writes.begin(), writes.end());
+  for (RowWrite& write : translated) write.table = Now(write.table);
+  return session_->Write(translated);
+}
+
 BeginCosts ReconnectingSession::begin_costs() const {
   return costs_ + session_->begin_costs();
 }

@@ -22,9 +22,7 @@ class ReconnectingSession final : public Session {
   absl::Status Begin() override;
   absl::Status Read(std::span<Lookup> lookups) override;
   absl::Status BeginAndRead(std::span<Lookup> lookups) override;
-  absl::Status Insert(TableHandle table, std::span<const std::byte> row) override {
-    return session_->Insert(Now(table), row);
-  }
+  absl::Status Write(std::span<const RowWrite> writes) override;
   absl::Status Scan(TableHandle table, const RowVisitor& visit) override {
     return session_->Scan(Now(table), visit);
   }
@@ -34,15 +32,6 @@ class ReconnectingSession final : public Session {
   absl::Status ScanIndex(TableHandle table, AllocationId index, std::span<const std::byte> low,
                          std::span<const std::byte> high, const RowVisitor& visit) override {
     return session_->ScanIndex(Now(table), index, low, high, visit);
-  }
-  absl::Status Update(TableHandle table, std::span<const std::byte> row) override {
-    return session_->Update(Now(table), row);
-  }
-  absl::Status Delete(TableHandle table, std::span<const std::byte> key) override {
-    return session_->Delete(Now(table), key);
-  }
-  absl::Status Lock(TableHandle table, std::span<const std::byte> key) override {
-    return session_->Lock(Now(table), key);
   }
   void SetLockTimeout(int64_t us) override {
     lock_timeout_us_ = us;

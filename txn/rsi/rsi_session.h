@@ -47,10 +47,7 @@ class RsiSession final : public Session {
   absl::Status VisitWrites(TableHandle table, const WriteVisitor& visit) override;
   absl::Status ScanIndex(TableHandle table, AllocationId index, std::span<const std::byte> low,
                          std::span<const std::byte> high, const RowVisitor& visit) override;
-  absl::Status Insert(TableHandle table, std::span<const std::byte> row) override;
-  absl::Status Update(TableHandle table, std::span<const std::byte> row) override;
-  absl::Status Delete(TableHandle table, std::span<const std::byte> key) override;
-  absl::Status Lock(TableHandle table, std::span<const std::byte> key) override;
+  absl::Status Write(std::span<const RowWrite> writes) override;
   void SetLockTimeout(int64_t us) override { lock_wait_.SetTimeout(us); }
   void SetTransactionBytesMax(uint64_t bytes) override { transaction_bytes_max_ = bytes; }
   absl::StatusOr<uint64_t> Commit() override;
@@ -89,22 +86,15 @@ class RsiSession final : public Session {
   absl::Status NotOpen(TableHandle handle);
   absl::Status Seek(std::span<const Lookup> lookups);
   absl::Status Deliver(std::span<Lookup> lookups);
-  /// The row that a statement writes to.
-  struct Target {
-    uint32_t table = 0;
-    std::span<const std::byte> key;
-    uint64_t hash = 0;
-    PendingWrite* own = nullptr;  // what the transaction has written to it already
-  };
-  /// `bytes`: a row, or its key.
-  absl::Status Aim(TableHandle handle, std::span<const std::byte> bytes, bool whole_row, Target& target);
+  absl::Status WriteOne(const RowWrite& write);
+  absl::Status WriteOwn(const RowWrite& write, PendingWrite& own);
+  absl::Status WriteKnown(const RowWrite& by, const SoughtRow& known);
+  void AddInsert(uint32_t table, uint64_t hash, std::span<const std::byte> row);
   absl::Status EndWithKeyTaken(uint32_t table);
-  /// A write to a row that was read. `row`: what it becomes; empty: it keeps its bytes.
-  absl::Status WriteKnown(PendingWrite::Kind kind, const Target& target, std::span<const std::byte> row);
   void FetchForUpdate(const PendingWrite& update);
   void FetchForInsert(const PendingWrite& insert);
-  /// Of a row that is to be written; an error if that is one too many.
-  absl::StatusOr<std::byte*> CopyRow(PendingWrite::Kind kind, uint32_t table, std::span<const std::byte> row);
+  /// Scratch memory as PendingWrite::row, of which there is enough.
+  std::byte* CopyRow(uint32_t table, const std::byte* row, bool whole_block);
 
   // index_fill.cc
   absl::Status AwaitSlots();

@@ -88,7 +88,8 @@ absl::Status RsiSession::Deliver(std::span<Lookup> lookups) {
     }
     if (!lookups[i].found) continue;
     std::memcpy(lookups[i].row.data(), row.row, lookups[i].row.size());
-    if (rows_.Find(row.table, row.hash, row.key) == nullptr) rows_.Add(row);
+    const SoughtRow* const met = rows_.Find(row.table, row.hash, row.key);
+    lookups[i].met = rows_.NumberOf(met != nullptr ? *met : rows_.Add(row));
   }
   return absl::OkStatus();
 }
@@ -155,29 +156,64 @@ absl::Status RsiSession::TableError(TableHandle handle, size_t bytes, bool whole
       "%s of table %s has %d bytes, not %d", whole_row ? "a row" : "a key", description.name, wanted, bytes));
 }
 
-absl::StatusOr<std::byte*> RsiSession::CopyRow(PendingWrite::Kind kind, uint32_t number,
-                                               std::span<const std::byte> row) {
-  const storage::RecordGeometry& geometry = table(number).geometry();
-  NAM_RETURN_IF_ERROR(
-      core_->CheckScratch(geometry.block_bytes() + sizeof(PendingWrite) + SessionCore::kInsertBytes));
-  const uint32_t bytes = geometry.row_offset(0) + geometry.row_bytes;
-  const bool whole = kind == PendingWrite::Kind::kInsert && table(number).WritesWholeBlocks();
-  std::byte* const block = batch_.Scratch(whole ? geometry.block_bytes() : bytes);
-  std::byte* const copy = block + geometry.row_offset(0);
-  std::memcpy(copy, row.data(), row.size());
-  if (whole) std::memset(block + bytes, 0, geometry.block_bytes() - bytes);
-  return copy;
+absl::Status RsiSession::Write(std::span<const RowWrite> writes) {
+  NAM_RETURN_IF_ERROR(CheckActive());
+  uint64_t bytes = 0;
+  for (const RowWrite& write : writes) {
+    const bool whole_row = write.kind == RowWrite::Kind::kInsert || write.kind == RowWrite::Kind::kUpdate;
+    NAM_RETURN_IF_ERROR(CheckTable(write.table, write.row.size(), whole_row));
+    bytes += table(write.table.value).geometry().block_bytes();
+  }
+  bytes += writes.size() * (sizeof(PendingWrite) + SessionCore::kInsertBytes);
+  if (absl::Status fits = core_->CheckScratch(bytes); !fits.ok()) return End(fits);
+  for (const RowWrite& write : writes) NAM_RETURN_IF_ERROR(WriteOne(write));
+  return absl::OkStatus();
 }
 
-absl::Status RsiSession::Aim(TableHandle handle, std::span<const std::byte> bytes, bool whole_row,
-                             Target& target) {
-  NAM_RETURN_IF_ERROR(CheckActive());
-  NAM_RETURN_IF_ERROR(CheckTable(handle, bytes.size(), whole_row));
-  target.table = handle.value;
-  target.key = bytes.first(table(target.table).description().key_bytes);
-  target.hash = table(target.table).HashOf(target.key);
-  target.own = writes_.Find(target.table, target.hash, target.key);
+absl::Status RsiSession::WriteOne(const RowWrite& write) {
+  const uint32_t number = write.table.value;
+  const std::span<const std::byte> key = write.row.first(table(number).description().key_bytes);
+  const SoughtRow* known = rows_.Find(write.met, number, key);
+  const uint64_t hash = known != nullptr ? known->hash : table(number).HashOf(key);
+  if (PendingWrite* const own = writes_.Find(number, hash, key); own != nullptr) return WriteOwn(write, *own);
+  if (known == nullptr) known = rows_.Find(number, hash, key);
+  if (write.kind == RowWrite::Kind::kInsert) {
+    if (known != nullptr) return EndWithKeyTaken(number);
+    AddInsert(number, hash, write.row);
+    return absl::OkStatus();
+  }
+  if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
+  return WriteKnown(write, *known);
+}
+
+// A row that the transaction has written already.
+absl::Status RsiSession::WriteOwn(const RowWrite& write, PendingWrite& own) {
+  const bool deleted = own.kind == PendingWrite::Kind::kDelete;
+  if (write.kind == RowWrite::Kind::kInsert && !deleted) return EndWithKeyTaken(own.table);
+  if (write.kind != RowWrite::Kind::kInsert && deleted)
+    return End(absl::NotFoundError("the row was deleted"));
+  if (write.kind == RowWrite::Kind::kLock) return absl::OkStatus();  // its commit locks the record anyway
+  writes_.NoteChange(own, table(own.table).geometry().row_bytes);
+  if (write.kind == RowWrite::Kind::kDelete) {
+    own.withdrawn = own.kind == PendingWrite::Kind::kInsert;
+    own.kind = PendingWrite::Kind::kDelete;
+    return absl::OkStatus();
+  }
+  std::memcpy(own.row, write.row.data(), write.row.size());
+  own.withdrawn = false;
+  if (own.only_locks()) own.kind = PendingWrite::Kind::kUpdate;
+  if (deleted) own.kind = own.fresh ? PendingWrite::Kind::kInsert : PendingWrite::Kind::kUpdate;
   return absl::OkStatus();
+}
+
+std::byte* RsiSession::CopyRow(uint32_t number, const std::byte* row, bool whole_block) {
+  const storage::RecordGeometry& geometry = table(number).geometry();
+  const uint32_t bytes = geometry.row_offset(0) + geometry.row_bytes;
+  std::byte* const block = batch_.Scratch(whole_block ? geometry.block_bytes() : bytes);
+  std::byte* const copy = block + geometry.row_offset(0);
+  std::memcpy(copy, row, geometry.row_bytes);
+  if (whole_block) std::memset(block + bytes, 0, geometry.block_bytes() - bytes);
+  return copy;
 }
 
 absl::Status RsiSession::EndWithKeyTaken(uint32_t number) {
@@ -185,27 +221,14 @@ absl::Status RsiSession::EndWithKeyTaken(uint32_t number) {
                          absl::StrCat("a row of ", table(number).description().name, " has this key")));
 }
 
-absl::Status RsiSession::Insert(TableHandle handle, std::span<const std::byte> row) {
-  Target target;
-  NAM_RETURN_IF_ERROR(Aim(handle, row, true, target));
-  if (PendingWrite* const write = target.own; write != nullptr) {
-    if (write->kind != PendingWrite::Kind::kDelete) return EndWithKeyTaken(target.table);
-    writes_.NoteChange(*write, row.size());
-    std::memcpy(write->row, row.data(), row.size());
-    write->kind = write->fresh ? PendingWrite::Kind::kInsert : PendingWrite::Kind::kUpdate;
-    write->withdrawn = false;
-    return absl::OkStatus();
-  }
-  if (rows_.Find(target.table, target.hash, target.key) != nullptr) return EndWithKeyTaken(target.table);
-  absl::StatusOr<std::byte*> copy = CopyRow(PendingWrite::Kind::kInsert, target.table, row);
-  if (!copy.ok()) return End(copy.status());
+void RsiSession::AddInsert(uint32_t number, uint64_t hash, std::span<const std::byte> row) {
   // What lies beside the last one comes with it.
-  const bool beside = !writes_.empty() && writes_.back().fresh && writes_.back().table == target.table &&
-                      table(target.table).index().SameRoot(writes_.back().hash, target.hash);
-  PendingWrite& write = writes_.Add(PendingWrite::Kind::kInsert, target.table, target.hash, *copy);
+  const bool beside = !writes_.empty() && writes_.back().fresh && writes_.back().table == number &&
+                      table(number).index().SameRoot(writes_.back().hash, hash);
+  std::byte* const copy = CopyRow(number, row.data(), table(number).WritesWholeBlocks());
+  PendingWrite& write = writes_.Add(PendingWrite::Kind::kInsert, number, hash, copy);
   write.fresh = true;
   if (channel_->in_place() && !beside && writes_.size() <= kFetchedInserts) FetchForInsert(write);
-  return absl::OkStatus();
 }
 
 // The transaction goes on while the lines come that its commit will look at, and write to: of an update the
@@ -232,70 +255,31 @@ void RsiSession::FetchForInsert(const PendingWrite& insert) {
   storage::VerbBatch::Fetch<true>(batch_.InPlace(*block, bytes), bytes);
 }
 
-absl::Status RsiSession::Update(TableHandle handle, std::span<const std::byte> row) {
-  Target target;
-  NAM_RETURN_IF_ERROR(Aim(handle, row, true, target));
-  if (PendingWrite* const write = target.own; write != nullptr) {
-    if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
-    writes_.NoteChange(*write, row.size());
-    std::memcpy(write->row, row.data(), row.size());
-    if (write->only_locks()) write->kind = PendingWrite::Kind::kUpdate;
-    return absl::OkStatus();
-  }
-  return WriteKnown(PendingWrite::Kind::kUpdate, target, row);
-}
-
-absl::Status RsiSession::WriteKnown(PendingWrite::Kind kind, const Target& target,
-                                    std::span<const std::byte> row) {
-  const uint32_t number = target.table;
-  const SoughtRow* const known = rows_.Find(number, target.hash, target.key);
-  if (known == nullptr) return End(absl::NotFoundError("a row that this transaction has not read"));
-  if (row.empty()) row = {known->row, table(number).geometry().row_bytes};
-  absl::StatusOr<std::byte*> copy = CopyRow(kind, number, row);
-  if (!copy.ok()) return End(copy.status());
-  const absl::StatusOr<storage::Channel::Target> block = table(number).Block(known->record);
+// A row that the transaction has read, and not written yet.
+absl::Status RsiSession::WriteKnown(const RowWrite& by, const SoughtRow& known) {
+  const uint32_t number = known.table;
+  const absl::StatusOr<storage::Channel::Target> block = table(number).Block(known.record);
   if (!block.ok()) return End(block.status());
-  PendingWrite& write = writes_.Add(kind, number, target.hash, *copy);
-  write.record = known->record;
+  const bool keeps_row = by.kind == RowWrite::Kind::kDelete || by.kind == RowWrite::Kind::kLock;
+  std::byte* const copy = CopyRow(number, keeps_row ? known.row : by.row.data(), /*whole_block=*/false);
+  PendingWrite& write = writes_.Add(by.kind, number, known.hash, copy);
+  write.record = known.record;
   write.block = *block;
-  write.header = known->header;
-  write.victim = known->victim;
-  write.before = known->row;
+  write.header = known.header;
+  write.victim = known.victim;
+  write.before = known.row;
   write.placed = true;
   if (channel_->in_place()) FetchForUpdate(write);
   // Another client is faster: no need to try.
-  const bool newer = known->header.timestamp() != known->version.timestamp();
-  const bool waits = known->header.locked() && lock_wait_.waits();
-  if ((known->header.locked() && !waits) || (newer && !options_.broken.blind_locks)) {
-    return End(core_->Conflict(known->header, number, known->record));
+  const bool newer = known.header.timestamp() != known.version.timestamp();
+  const bool waits = known.header.locked() && lock_wait_.waits();
+  if ((known.header.locked() && !waits) || (newer && !options_.broken.blind_locks)) {
+    return End(core_->Conflict(known.header, number, known.record));
   }
   if (!waits) return absl::OkStatus();
   lock_wait_.Restart();
   const absl::Status awaited = lock_wait_.AwaitHeader(write);
   return awaited.ok() ? awaited : End(awaited);
-}
-
-absl::Status RsiSession::Delete(TableHandle handle, std::span<const std::byte> key) {
-  Target target;
-  NAM_RETURN_IF_ERROR(Aim(handle, key, false, target));
-  if (PendingWrite* const write = target.own; write != nullptr) {
-    if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
-    writes_.NoteChange(*write, table(target.table).geometry().row_bytes);
-    write->withdrawn = write->kind == PendingWrite::Kind::kInsert;
-    write->kind = PendingWrite::Kind::kDelete;
-    return absl::OkStatus();
-  }
-  return WriteKnown(PendingWrite::Kind::kDelete, target, /*row=*/{});
-}
-
-absl::Status RsiSession::Lock(TableHandle handle, std::span<const std::byte> key) {
-  Target target;
-  NAM_RETURN_IF_ERROR(Aim(handle, key, false, target));
-  if (const PendingWrite* const write = target.own; write != nullptr) {
-    if (write->kind == PendingWrite::Kind::kDelete) return End(absl::NotFoundError("the row was deleted"));
-    return absl::OkStatus();  // its commit locks the record anyway
-  }
-  return WriteKnown(PendingWrite::Kind::kLock, target, /*row=*/{});
 }
 
 }  // namespace nam::txn

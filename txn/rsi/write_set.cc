@@ -86,11 +86,18 @@ const SoughtRow* MetRows::Find(uint32_t table, uint64_t hash, std::span<const st
   return nullptr;
 }
 
-void MetRows::Add(const SoughtRow& row) {
+const SoughtRow* MetRows::Find(uint32_t number, uint32_t table, std::span<const std::byte> key) const {
+  if (number >= rows_.size()) return nullptr;
+  const SoughtRow& row = rows_[number];
+  return row.table == table && SameKey(row.row, key) ? &row : nullptr;
+}
+
+const SoughtRow& MetRows::Add(const SoughtRow& row) {
   rows_.push_back(row);
-  if (rows_.size() <= kFewRows) return;
+  if (rows_.size() <= kFewRows) return rows_.back();
   const size_t first = rows_.size() == kFewRows + 1 ? 0 : rows_.size() - 1;
   for (size_t i = first; i < rows_.size(); ++i) by_key_.Add(rows_[i].hash, i);
+  return rows_.back();
 }
 
 void MetRows::Clear() {

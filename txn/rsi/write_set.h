@@ -8,6 +8,7 @@
 
 #include "storage/channel.h"
 #include "storage/record_block.h"
+#include "txn/session.h"
 
 /// What a transaction has met and what it has written, until it ends. Rows are found by their keys in
 /// constant time however many there are; a transaction of a few rows has no table for that, as going through
@@ -40,7 +41,7 @@ struct SoughtRow {
 
 /// One write of a transaction, on its way through the commit.
 struct PendingWrite {
-  enum class Kind : uint8_t { kInsert, kUpdate, kDelete, kLock };  // kLock: the row stays as it is
+  using Kind = RowWrite::Kind;
   Kind kind = Kind::kUpdate;
   uint32_t table = 0;
   uint64_t record = 0;
@@ -113,7 +114,10 @@ class MetRows {
  public:
   size_t size() const { return rows_.size(); }
   const SoughtRow* Find(uint32_t table, uint64_t hash, std::span<const std::byte> key) const;
-  void Add(const SoughtRow& row);
+  /// The row with this number, if it has the key.
+  const SoughtRow* Find(uint32_t number, uint32_t table, std::span<const std::byte> key) const;
+  uint32_t NumberOf(const SoughtRow& met) const { return static_cast<uint32_t>(&met - rows_.data()); }
+  const SoughtRow& Add(const SoughtRow& row);
   /// Rows from `first` on, of `row_bytes` by table, leave the memory that they were READ into.
   template <typename RowBytes>
   void MoveToArena(size_t first, const RowBytes& row_bytes) {

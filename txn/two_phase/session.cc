@@ -26,9 +26,7 @@ class ClientSession final : public Session, private FrameSink {
   absl::StatusOr<TableHandle> OpenTable(const std::string& name) override;
   absl::Status Begin() override;
   absl::Status Read(std::span<Lookup> lookups) override;
-  absl::Status Insert(TableHandle table, std::span<const std::byte> row) override;
-  absl::Status Update(TableHandle table, std::span<const std::byte> row) override;
-  absl::Status Delete(TableHandle table, std::span<const std::byte> key) override;
+  absl::Status Write(std::span<const RowWrite> writes) override;
   absl::StatusOr<uint64_t> Commit() override;
   void Abort() override { active_ = false; }
   uint64_t snapshot() const override { return snapshot_; }
@@ -36,7 +34,7 @@ class ClientSession final : public Session, private FrameSink {
  private:
   /// Table and key.
   using RowName = std::string;
-  struct Write {
+  struct Pending {
     uint32_t table;
     WriteKind kind;
     size_t at;               // of the row in written_
@@ -51,8 +49,10 @@ class ClientSession final : public Session, private FrameSink {
   absl::Status CheckActive() const;
   absl::Status CheckTable(TableHandle handle, size_t bytes, bool whole_row) const;
   RowName NameOf(uint32_t table, std::span<const std::byte> row) const;
-  Write* WriteOf(const RowName& name);
-  void AddWrite(const RowName& name, uint32_t table, WriteKind kind, std::span<const std::byte> row);
+  Pending* PendingOf(const RowName& name);
+  absl::Status WriteOwn(const RowWrite& write, Pending& own);
+  absl::Status WriteNew(const RowWrite& write, const RowName& name);
+  void AddPending(const RowName& name, uint32_t table, WriteKind kind, std::span<const std::byte> row);
   absl::Status End(absl::Status status);
   absl::Status Conflict(AbortReason reason, uint32_t table);
   /// Until `awaited_` answers are there.
@@ -77,7 +77,7 @@ class ClientSession final : public Session, private FrameSink {
   std::optional<uint64_t> last_answer_;       // the snapshot that came with it
   absl::flat_hash_map<RowName, bool> known_;  // rows that were read and found; whether they are out of date
   absl::flat_hash_map<RowName, size_t> names_;
-  std::vector<Write> writes_;
+  std::vector<Pending> writes_;
   std::vector<std::byte> written_;
 
   // The request at hand.
@@ -226,7 +226,7 @@ ClientSession::RowName ClientSession::NameOf(uint32_t table, std::span<const std
   return name;
 }
 
-ClientSession::Write* ClientSession::WriteOf(const RowName& name) {
+ClientSession::Pending* ClientSession::PendingOf(const RowName& name) {
   const auto found = names_.find(name);
   return found == names_.end() ? nullptr : &writes_[found->second];
 }
@@ -243,7 +243,7 @@ absl::Status ClientSession::Read(std::span<Lookup> lookups) {
   const auto participants = static_cast<uint32_t>(participants_.size());
   for (uint32_t i = 0; i < lookups.size(); ++i) {
     Lookup& lookup = lookups[i];
-    const Write* const write = WriteOf(NameOf(lookup.table.value, lookup.key));
+    const Pending* const write = PendingOf(NameOf(lookup.table.value, lookup.key));
     if (write == nullptr) {
       asked_of_[PartitionOf(lookup.key, participants)].push_back(i);
       continue;
@@ -301,8 +301,8 @@ absl::Status ClientSession::TakeLookup(Lookup& lookup, uint8_t state) {
 
 // -- Writes.
 
-void ClientSession::AddWrite(const RowName& name, uint32_t table, WriteKind kind,
-                             std::span<const std::byte> row) {
+void ClientSession::AddPending(const RowName& name, uint32_t table, WriteKind kind,
+                               std::span<const std::byte> row) {
   names_.emplace(name, writes_.size());
   writes_.push_back(
       {.table = table, .kind = kind, .at = written_.size(), .fresh = kind == WriteKind::kInsert});
@@ -311,53 +311,50 @@ void ClientSession::AddWrite(const RowName& name, uint32_t table, WriteKind kind
   written_.resize(writes_.back().at + tables_[table].row_bytes);
 }
 
-absl::Status ClientSession::Insert(TableHandle handle, std::span<const std::byte> row) {
+absl::Status ClientSession::Write(std::span<const RowWrite> writes) {
   NAM_RETURN_IF_ERROR(CheckActive());
-  NAM_RETURN_IF_ERROR(CheckTable(handle, row.size(), true));
-  const RowName name = NameOf(handle.value, row);
-  if (Write* const write = WriteOf(name); write != nullptr) {
-    if (write->kind != WriteKind::kDelete) return Conflict(AbortReason::kUniqueKey, handle.value);
-    std::memcpy(written_.data() + write->at, row.data(), row.size());
-    write->kind = write->fresh ? WriteKind::kInsert : WriteKind::kUpdate;
-    write->withdrawn = false;
-    return absl::OkStatus();
+  for (const RowWrite& write : writes) {
+    if (write.kind == RowWrite::Kind::kLock) return absl::UnimplementedError("this protocol locks no rows");
+    NAM_RETURN_IF_ERROR(CheckTable(write.table, write.row.size(), write.kind != RowWrite::Kind::kDelete));
   }
-  if (known_.contains(name)) return Conflict(AbortReason::kUniqueKey, handle.value);
-  AddWrite(name, handle.value, WriteKind::kInsert, row);
+  for (const RowWrite& write : writes) {
+    const RowName name = NameOf(write.table.value, write.row);
+    Pending* const own = PendingOf(name);
+    NAM_RETURN_IF_ERROR(own != nullptr ? WriteOwn(write, *own) : WriteNew(write, name));
+  }
   return absl::OkStatus();
 }
 
-absl::Status ClientSession::Update(TableHandle handle, std::span<const std::byte> row) {
-  NAM_RETURN_IF_ERROR(CheckActive());
-  NAM_RETURN_IF_ERROR(CheckTable(handle, row.size(), true));
-  const RowName name = NameOf(handle.value, row);
-  if (Write* const write = WriteOf(name); write != nullptr) {
-    if (write->kind == WriteKind::kDelete) return End(absl::NotFoundError("the row was deleted"));
-    std::memcpy(written_.data() + write->at, row.data(), row.size());
+// A row that the transaction has written already.
+absl::Status ClientSession::WriteOwn(const RowWrite& write, Pending& own) {
+  const bool deleted = own.kind == WriteKind::kDelete;
+  if (write.kind == RowWrite::Kind::kInsert && !deleted)
+    return Conflict(AbortReason::kUniqueKey, write.table.value);
+  if (write.kind != RowWrite::Kind::kInsert && deleted)
+    return End(absl::NotFoundError("the row was deleted"));
+  if (write.kind == RowWrite::Kind::kDelete) {
+    own.withdrawn = own.fresh;
+    own.kind = WriteKind::kDelete;
     return absl::OkStatus();
   }
+  std::memcpy(written_.data() + own.at, write.row.data(), write.row.size());
+  own.withdrawn = false;
+  if (deleted) own.kind = own.fresh ? WriteKind::kInsert : WriteKind::kUpdate;
+  return absl::OkStatus();
+}
+
+absl::Status ClientSession::WriteNew(const RowWrite& write, const RowName& name) {
   const auto known = known_.find(name);
+  if (write.kind == RowWrite::Kind::kInsert) {
+    if (known != known_.end()) return Conflict(AbortReason::kUniqueKey, write.table.value);
+    AddPending(name, write.table.value, WriteKind::kInsert, write.row);
+    return absl::OkStatus();
+  }
   if (known == known_.end()) return End(absl::NotFoundError("a row that this transaction has not read"));
   // Somebody is faster: no need to try.
-  if (known->second) return Conflict(AbortReason::kWriteWrite, handle.value);
-  AddWrite(name, handle.value, WriteKind::kUpdate, row);
-  return absl::OkStatus();
-}
-
-absl::Status ClientSession::Delete(TableHandle handle, std::span<const std::byte> key) {
-  NAM_RETURN_IF_ERROR(CheckActive());
-  NAM_RETURN_IF_ERROR(CheckTable(handle, key.size(), false));
-  const RowName name = NameOf(handle.value, key);
-  if (Write* const write = WriteOf(name); write != nullptr) {
-    if (write->kind == WriteKind::kDelete) return End(absl::NotFoundError("the row was deleted"));
-    write->withdrawn = write->fresh;
-    write->kind = WriteKind::kDelete;
-    return absl::OkStatus();
-  }
-  const auto known = known_.find(name);
-  if (known == known_.end()) return End(absl::NotFoundError("a row that this transaction has not read"));
-  if (known->second) return Conflict(AbortReason::kWriteWrite, handle.value);
-  AddWrite(name, handle.value, WriteKind::kDelete, key);
+  if (known->second) return Conflict(AbortReason::kWriteWrite, write.table.value);
+  AddPending(name, write.table.value,
+             write.kind == RowWrite::Kind::kDelete ? WriteKind::kDelete : WriteKind::kUpdate, write.row);
   return absl::OkStatus();
 }
 
@@ -384,11 +381,11 @@ absl::StatusOr<uint64_t> ClientSession::Commit() {
 }
 
 absl::Status ClientSession::SendCommit(uint64_t* parts) {
-  std::vector<std::vector<const Write*>> by_participant(participants_.size());
+  std::vector<std::vector<const Pending*>> by_participant(participants_.size());
   std::vector<uint32_t> bytes(participants_.size());
   uint64_t whole_bytes = sizeof(MessageHead);
   const auto participants = static_cast<uint32_t>(participants_.size());
-  for (const Write& write : writes_) {
+  for (const Pending& write : writes_) {
     if (write.withdrawn) continue;
     const TableLayout& table = tables_[write.table];
     const uint32_t owner = PartitionOf({written_.data() + write.at, table.key_bytes}, participants);
@@ -414,7 +411,7 @@ absl::Status ClientSession::SendCommit(uint64_t* parts) {
     if (bytes[participant] == 0) continue;
     writer.Put(static_cast<uint16_t>(participant));
     writer.Put(bytes[participant]);
-    for (const Write* write : by_participant[participant]) {
+    for (const Pending* write : by_participant[participant]) {
       const TableLayout& table = tables_[write->table];
       writer.Put(static_cast<uint16_t>(write->table));
       writer.Put(write->kind);
