@@ -9,6 +9,7 @@ namespace {
 
 constexpr char kReasonPayload[] = "nam/abort-reason";
 constexpr char kTooLargePayload[] = "nam/transaction-too-large";
+constexpr char kTooManyPayload[] = "nam/transactions-at-once";
 
 }  // namespace
 
@@ -61,6 +62,16 @@ absl::Status TooLargeStatus(std::string_view what) {
 
 bool IsTooLarge(const absl::Status& status) {
   return status.GetPayload(kTooLargePayload).has_value();
+}
+
+absl::Status TooManyAtOnceStatus(std::string_view what) {
+  absl::Status status = absl::ResourceExhaustedError(std::string(what));
+  status.SetPayload(kTooManyPayload, absl::Cord("1"));
+  return status;
+}
+
+bool IsTooManyAtOnce(const absl::Status& status) {
+  return status.GetPayload(kTooManyPayload).has_value();
 }
 
 absl::Status Session::BeginAndRead(std::span<Lookup> lookups) {

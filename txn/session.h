@@ -45,6 +45,11 @@ std::optional<AbortReason> AbortReasonOf(const absl::Status& status);
 absl::Status TooLargeStatus(std::string_view what);
 bool IsTooLarge(const absl::Status& status);
 
+/// RESOURCE_EXHAUSTED of Begin: the process has as many transactions under way as it may, and none of them
+/// ended in time. Nothing has begun.
+absl::Status TooManyAtOnceStatus(std::string_view what);
+bool IsTooManyAtOnce(const absl::Status& status);
+
 /// Gets a row's bytes, valid during the call; false: no more of them. Does not use the session.
 using RowVisitor = std::function<bool(std::span<const std::byte> row)>;
 

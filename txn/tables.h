@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,12 @@
 #include "txn/extent_space.h"
 #include "txn/failed_fences.h"
 #include "txn/lost_clients.h"
+#include "txn/table_numbers.h"
 #include "txn/transaction_state.h"
 
 namespace nam::txn {
+
+class ClientPool;
 
 /// An ordered index of a record table, as the catalog describes it. Its key is pieces of the row, one behind
 /// the other.
@@ -99,10 +103,22 @@ class Tables {
 
   LostClients& lost_clients() { return lost_clients_; }
   FailedFences& failed_fences() { return failed_fences_; }
+  TableNumbers& table_numbers() { return table_numbers_; }
+  /// The clients that the process's sessions share; those sessions keep them. Nothing was shared: what `make`
+  /// returns is.
+  std::shared_ptr<ClientPool> SharedClients(const std::function<std::shared_ptr<ClientPool>()>& make) {
+    const std::lock_guard lock(clients_mutex_);
+    std::shared_ptr<ClientPool> clients = clients_.lock();
+    if (clients == nullptr) clients_ = clients = make();
+    return clients;
+  }
 
  private:
   LostClients lost_clients_;
   FailedFences failed_fences_;
+  TableNumbers table_numbers_;
+  std::mutex clients_mutex_;
+  std::weak_ptr<ClientPool> clients_;
 };
 
 }  // namespace nam::txn

@@ -76,7 +76,7 @@ class RecordCluster {
   };
   void AddTable(const std::string& name, const TableOptions& options) {
     TableDescription table{.name = name,
-                           .allocation = AllocationId(100 + tables_.size()),
+                           .allocation = AllocationId(100 + tables_added_++),
                            .row_bytes = options.row_bytes,
                            .key_bytes = options.key_bytes,
                            .versions = options.versions,
@@ -350,6 +350,7 @@ class RecordCluster {
   std::vector<std::string> reports_;
   std::shared_ptr<Source> state_, logs_;
   std::vector<TableDescription> tables_;
+  uint64_t tables_added_ = 0;
   uint64_t indexes_ = 0;
   uint32_t joined_again_ = 0;
   std::unique_ptr<fabric::Fabric> client_;

@@ -161,6 +161,7 @@ class MortalFabric final : public fabric::Fabric {
   void SetDisconnects(bool confirmed) { confirmed_ = confirmed; }
   int breaks() const { return breaks_; }
   int connections() const { return connections_; }
+  int open_connections() const { return open_connections_; }
 
   fabric::Kind kind() const override { return under_.kind(); }
   fabric::Capabilities capabilities() const override { return under_.capabilities(); }
@@ -201,7 +202,10 @@ class MortalFabric final : public fabric::Fabric {
   class MortalQueuePair final : public fabric::QueuePair {
    public:
     MortalQueuePair(MortalFabric& fabric, std::unique_ptr<fabric::QueuePair> under)
-        : fabric_(fabric), under_(std::move(under)) {}
+        : fabric_(fabric), under_(std::move(under)) {
+      ++fabric_.open_connections_;
+    }
+    ~MortalQueuePair() override { --fabric_.open_connections_; }
     uint64_t id() const override { return under_->id(); }
     fabric::QueuePairState state() const override { return under_->state(); }
     std::string peer() const override { return under_->peer(); }
@@ -272,6 +276,7 @@ class MortalFabric final : public fabric::Fabric {
   bool breaks_unheard_ = false;
   int breaks_ = 0;
   int connections_ = 0;
+  int open_connections_ = 0;
 };
 
 }  // namespace nam::txn

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
-#include "txn/rsi/rsi_session.h"
+#include "txn/rsi/rsi_client.h"
 
 /// How an index comes and goes while others commit:
 ///
@@ -146,7 +146,7 @@ class IndexFill {
 
 }  // namespace
 
-absl::StatusOr<uint64_t> RsiSession::AwaitCommits() {
+absl::StatusOr<uint64_t> RsiClient::AwaitCommits() {
   if (!broken_.ok()) return broken_;
   if (transaction_.active) return absl::FailedPreconditionError("a transaction is under way");
   NAM_RETURN_IF_ERROR(batch_.Execute());
@@ -166,7 +166,7 @@ absl::StatusOr<uint64_t> RsiSession::AwaitCommits() {
 }
 
 // A client that stands still is waited for until it is fenced: it may be writing to an index.
-absl::Status RsiSession::AwaitSlots() {
+absl::Status RsiClient::AwaitSlots() {
   Clock& clock = tables_.fabric().clock();
   const Deadline deadline = clock.After(options_.own_commit_timeout_us);
   NAM_ASSIGN_OR_RETURN(std::vector<UnderWay> under_way, FindUnderWay(core_->state, core_->geometry, batch_));
@@ -185,8 +185,8 @@ absl::Status RsiSession::AwaitSlots() {
   }
 }
 
-absl::StatusOr<uint64_t> RsiSession::FillIndex(TableHandle handle, AllocationId wanted) {
-  if (!IsOpen(handle)) return NotOpen(handle);
+absl::StatusOr<uint64_t> RsiClient::FillIndex(TableHandle handle, AllocationId wanted) {
+  NAM_RETURN_IF_ERROR(EnsureOpen(handle));
   NAM_RETURN_IF_ERROR(AwaitCommits().status());
   NAM_ASSIGN_OR_RETURN(TableIndex* const index, indexes_.IndexOf(handle.value, wanted));
   NAM_RETURN_IF_ERROR(batch_.Execute());

@@ -30,6 +30,7 @@ absl::Status IndexKeeper::Refresh() {
   NAM_RETURN_IF_ERROR(batch_.Execute());
   const uint64_t changes = *changes_seen_;
   for (uint32_t number = 0; number < core_.open.size(); ++number) {
+    if (!core_.IsOpen(number)) continue;
     RecordTable& open = table(number);
     const absl::StatusOr<TableDescription> now = tables_.Find(open.description().name);
     if (!now.ok() && !absl::IsNotFound(now.status())) return now.status();

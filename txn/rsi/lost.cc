@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "txn/rsi/rsi_session.h"
+#include "txn/rsi/rsi_client.h"
 
 /// What becomes of a session that cannot go on (lost_clients.h):
 ///
@@ -24,7 +24,7 @@ constexpr int64_t kSettleUs = 10'000'000;  // no further heir is tried
 
 }  // namespace
 
-absl::Status RsiSession::Lose(const absl::Status& status) {
+absl::Status RsiClient::Lose(const absl::Status& status) {
   const bool locks = transaction_.locking || transaction_.flipping;
   transaction_.active = transaction_.locking = transaction_.flipping = false;
   writes_.Clear();
@@ -59,7 +59,7 @@ absl::Status RsiSession::Lose(const absl::Status& status) {
   return status.ok() || absl::IsPermissionDenied(status) ? broken_ : status;
 }
 
-LostClient RsiSession::LostSelf(bool locks) const {
+LostClient RsiClient::LostSelf(bool locks) const {
   const uint64_t deciding =
       transaction_.phase == RsiTransaction::Phase::kDeciding ? transaction_.timestamp : 0;
   return {.channel = channel_,
@@ -69,13 +69,13 @@ LostClient RsiSession::LostSelf(bool locks) const {
           .locks = locks};
 }
 
-absl::Status RsiSession::SettleLater(const absl::Status& status, bool locks) {
+absl::Status RsiClient::SettleLater(const absl::Status& status, bool locks) {
   PutBack(LostSelf(locks));
   slot_ = {};
   return status;
 }
 
-absl::Status RsiSession::Settle(bool locks, std::optional<bool>& decided) {
+absl::Status RsiClient::Settle(bool locks, std::optional<bool>& decided) {
   LostClient lost = LostSelf(locks);
   slot_ = {};
   // The next one's, if this process stood still for longer than its lease.
@@ -86,7 +86,7 @@ absl::Status RsiSession::Settle(bool locks, std::optional<bool>& decided) {
   for (int i = 0; kept.ok() && i < kHeirsMax && !is_heir_ && !clock.Passed(deadline); ++i) {
     status = channel_->Disconnect(clock.After(kDisconnectUs));
     if (!status.ok()) break;
-    absl::StatusOr<std::unique_ptr<RsiSession>> heir = Open(tables_, options_, /*is_heir=*/true);
+    absl::StatusOr<std::unique_ptr<RsiClient>> heir = Open(tables_, options_, /*is_heir=*/true);
     status = heir.status();
     if (!status.ok()) continue;
     status = (*heir)->recovery_->RecoverLost(lost);
@@ -101,7 +101,7 @@ absl::Status RsiSession::Settle(bool locks, std::optional<bool>& decided) {
 }
 
 // A session that is opened settles what it can, and recovers it when it ends.
-void RsiSession::PutBack(LostClient lost) {
+void RsiClient::PutBack(LostClient lost) {
   tables_.lost_clients().Add(std::move(lost));
   tables_.SettleLater([&tables = tables_, options = options_] {
     if (tables.KeepMembership().ok()) Open(tables, options, /*is_heir=*/false).status().IgnoreError();
@@ -109,7 +109,7 @@ void RsiSession::PutBack(LostClient lost) {
 }
 
 // All of them before the first is recovered: one may have been about to recover another.
-void RsiSession::RetireOthers() {
+void RsiClient::RetireOthers() {
   const Deadline deadline = tables_.fabric().clock().After(kDisconnectUs);
   for (LostClient& lost : tables_.lost_clients().TakeAll()) {
     const bool ended = !channel_->broken() && lost.channel->Disconnect(deadline).ok();
@@ -123,25 +123,25 @@ void RsiSession::RetireOthers() {
 }
 
 // Anybody can; but perhaps nobody needs what they hold, and looks.
-void RsiSession::RecoverRetired() {
+void RsiClient::RecoverRetired() {
   for (LostClient& lost : std::exchange(retired_, {})) {
     const bool recovered = !channel_->broken() && recovery_->TryRecover(lost.client).value_or(false);
     if (!recovered) PutBack(std::move(lost));
   }
 }
 
-absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Succeed() {
+absl::StatusOr<std::unique_ptr<RsiClient>> RsiClient::Succeed() {
   if (broken_.ok()) Lose(absl::UnavailableError("its connection broke")).IgnoreError();
   NAM_RETURN_IF_ERROR(tables_.KeepMembership());
-  std::unique_ptr<RsiSession> next = std::move(heir_);
+  std::unique_ptr<RsiClient> next = std::move(heir_);
   if (next == nullptr || next->slot_.owner.member != tables_.member().value()) {
-    absl::StatusOr<std::unique_ptr<RsiSession>> opened = Open(tables_, options_, /*is_heir=*/false);
+    absl::StatusOr<std::unique_ptr<RsiClient>> opened = Open(tables_, options_, /*is_heir=*/false);
     if (absl::IsPermissionDenied(opened.status())) return absl::UnavailableError(opened.status().message());
     if (!opened.ok()) return opened.status();
     next = *std::move(opened);
   }
   next->is_heir_ = false;
-  next->last_commit_ = last_commit_;
+  next->SetState(TakeState());
   return next;
 }
 

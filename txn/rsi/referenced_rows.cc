@@ -90,6 +90,7 @@ struct ReferencedRows::Referencing {
 absl::Status ReferencedRows::Check() {
   const size_t open = core_.open.size();  // children that are opened here have no writes
   for (uint32_t number = 0; number < open; ++number) {
+    if (!core_.IsOpen(number)) continue;
     for (const ReferenceDescription& reference : table(number).references())
       NAM_RETURN_IF_ERROR(CheckReference(number, reference));
   }
@@ -131,7 +132,8 @@ absl::Status ReferencedRows::CheckReference(uint32_t parent, const ReferenceDesc
 
 std::optional<uint32_t> ReferencedRows::OpenChild(const ReferenceDescription& reference) {
   for (uint32_t number = 0; number < core_.open.size(); ++number) {
-    if (table(number).description().allocation == reference.child_allocation) return number;
+    if (core_.IsOpen(number) && table(number).description().allocation == reference.child_allocation)
+      return number;
   }
   return std::nullopt;
 }

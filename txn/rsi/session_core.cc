@@ -65,9 +65,8 @@ absl::Status SessionCore::ClaimSlot() {
 }
 
 absl::StatusOr<RecordTable*> SessionCore::TableOf(const TableDescription& description) {
-  for (const std::unique_ptr<RecordTable>& known : open) {
-    if (known->description().allocation == description.allocation) return known.get();
-  }
+  const uint32_t number = tables.table_numbers().NumberOf(description.name, description.allocation);
+  if (IsOpen(number)) return open[number].get();
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<RecordTable> table,
                        RecordTable::Open(description, *channel, batch, slot,
                                          [this](uint32_t owner) { return recovery->ConfirmGone(owner); }));
@@ -77,7 +76,8 @@ absl::StatusOr<RecordTable*> SessionCore::TableOf(const TableDescription& descri
         return Reclaim(*opened, records, freed);
       },
       [this] { return recovery->RecoverAll(); });
-  open.push_back(std::move(table));
+  if (number >= open.size()) open.resize(number + 1);
+  open[number] = std::move(table);
   return opened;
 }
 

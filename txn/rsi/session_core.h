@@ -58,7 +58,7 @@ struct Conflicts {
 /// What the parts of a session share: its connections, its slot with what that is used for, the tables that
 /// are open, and the transaction under way. One thread. Every part holds references into it.
 ///
-///     RsiSession ──┬─▶ Committer ──┬─▶ IndexKeeper, ReferencedRows ──┐
+///     RsiClient ──┬─▶ Committer ──┬─▶ IndexKeeper, ReferencedRows ──┐
 ///                  ├─▶ LockWait ◀──┤                                 │
 ///                  ├─▶ RowReader ◀─┴─────────────────────────────────┤
 ///                  └─▶ SessionCore ◀─────────────────────────────────┘ (all of them)
@@ -74,6 +74,8 @@ struct SessionCore {
   /// this session's, and is to be settled like that of one that is lost.
   absl::Status ClaimSlot();
 
+  /// That this client has opened it.
+  bool IsOpen(uint32_t number) const { return number < open.size() && open[number] != nullptr; }
   RecordTable& table(uint32_t number) { return *open[number]; }
   /// Opens it unless it is open.
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
@@ -97,6 +99,7 @@ struct SessionCore {
   std::unique_ptr<Timestamps> timestamps;
   std::unique_ptr<Reclaimer> reclaimer;
   std::unique_ptr<Recovery> recovery;
+  /// By the process's number of the table (TableNumbers); null where this client has not opened it.
   std::vector<std::unique_ptr<RecordTable>> open;
   /// Gets every row of an indexed table whose block was freed, and the table's number. The session sets it.
   std::function<void(uint32_t table, uint64_t record, const std::byte* row, uint64_t deleted_at)> on_buried;

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "txn/rsi/rsi_session.h"
+#include "txn/rsi/rsi_client.h"
 
 /// The statements of a transaction: what they READ comes to rows_, what they write to writes_, until Commit.
 namespace nam::txn {
@@ -15,7 +15,7 @@ constexpr size_t kFetchedInserts = 32;  // more come faster than their lines
 
 }  // namespace
 
-absl::Status RsiSession::Read(std::span<Lookup> lookups) {
+absl::Status RsiClient::Read(std::span<Lookup> lookups) {
   NAM_RETURN_IF_ERROR(CheckActive());
   const size_t kept = batch_.scratch_used(), rows_before = rows_.size();
   NAM_RETURN_IF_ERROR(Seek(lookups));
@@ -32,7 +32,7 @@ absl::Status RsiSession::Read(std::span<Lookup> lookups) {
 // Where memory is in place, entries are only asked for before the snapshot is taken. Of keys that were looked
 // up before the snapshot was known only those count whose rows it sees: a row says itself since when it is
 // there, an index does not.
-absl::Status RsiSession::BeginAndRead(std::span<Lookup> lookups) {
+absl::Status RsiClient::BeginAndRead(std::span<Lookup> lookups) {
   NAM_RETURN_IF_ERROR(Seek(lookups));
   if (reader_.StartInPlace(sought_)) {
     NAM_RETURN_IF_ERROR(BeginWith({}));
@@ -56,7 +56,7 @@ absl::Status RsiSession::BeginAndRead(std::span<Lookup> lookups) {
 }
 
 // sought_: of what this transaction has written itself nothing is sought.
-absl::Status RsiSession::Seek(std::span<const Lookup> lookups) {
+absl::Status RsiClient::Seek(std::span<const Lookup> lookups) {
   sought_.clear();
   for (const Lookup& lookup : lookups) {
     NAM_RETURN_IF_ERROR(CheckTable(lookup.table, lookup.key.size(), false));
@@ -72,7 +72,7 @@ absl::Status RsiSession::Seek(std::span<const Lookup> lookups) {
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::Deliver(std::span<Lookup> lookups) {
+absl::Status RsiClient::Deliver(std::span<Lookup> lookups) {
   for (size_t i = 0; i < lookups.size(); ++i) {
     const SoughtRow& row = sought_[i];
     if (row.table == SoughtRow::kNoTable) {
@@ -94,24 +94,24 @@ absl::Status RsiSession::Deliver(std::span<Lookup> lookups) {
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::Scan(TableHandle handle, const RowVisitor& visit) {
+absl::Status RsiClient::Scan(TableHandle handle, const RowVisitor& visit) {
   NAM_RETURN_IF_ERROR(CheckActive());
-  if (!IsOpen(handle)) return NotOpen(handle);
+  NAM_RETURN_IF_ERROR(EnsureOpen(handle));
   const absl::Status status = scanner_.Scan(handle.value, visit);
   return status.ok() ? status : End(status);
 }
 
-absl::Status RsiSession::ScanIndex(TableHandle handle, AllocationId wanted, std::span<const std::byte> low,
-                                   std::span<const std::byte> high, const RowVisitor& visit) {
+absl::Status RsiClient::ScanIndex(TableHandle handle, AllocationId wanted, std::span<const std::byte> low,
+                                  std::span<const std::byte> high, const RowVisitor& visit) {
   NAM_RETURN_IF_ERROR(CheckActive());
-  if (!IsOpen(handle)) return NotOpen(handle);
+  NAM_RETURN_IF_ERROR(EnsureOpen(handle));
   const absl::Status status = scanner_.ScanIndex(handle.value, wanted, low, high, visit);
   return status.ok() ? status : End(status);
 }
 
-absl::Status RsiSession::VisitWrites(TableHandle handle, const WriteVisitor& visit) {
+absl::Status RsiClient::VisitWrites(TableHandle handle, const WriteVisitor& visit) {
   NAM_RETURN_IF_ERROR(CheckActive());
-  if (!IsOpen(handle)) return NotOpen(handle);
+  NAM_RETURN_IF_ERROR(EnsureOpen(handle));
   const RecordTable& of = table(handle.value);
   for (const PendingWrite& write : writes_) {
     if (write.table != handle.value || write.only_locks()) continue;
@@ -122,41 +122,27 @@ absl::Status RsiSession::VisitWrites(TableHandle handle, const WriteVisitor& vis
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::MayWrite(size_t rows) const {
+absl::Status RsiClient::MayWrite(size_t rows) const {
   const uint64_t more = rows - std::min(rows, writes_.size());
   return core_->CheckScratch(more * (sizeof(PendingWrite) + SessionCore::kCommitBytes));
 }
 
-absl::Status RsiSession::RollBackTo(size_t mark) {
+absl::Status RsiClient::RollBackTo(size_t mark) {
   NAM_RETURN_IF_ERROR(CheckActive());
   writes_.RollBackTo(mark);
   return absl::OkStatus();
 }
 
-// Handles are counted down from that of a table that is gone.
-TableHandle RsiSession::CloseTable(const absl::Status& why) {
-  const auto known = std::find(closed_.begin(), closed_.end(), why);
-  const auto number = static_cast<uint32_t>(known - closed_.begin());
-  if (known == closed_.end()) closed_.push_back(why);
-  return {~(number + 1)};
-}
-
-absl::Status RsiSession::NotOpen(TableHandle handle) {
-  const uint32_t closed = ~handle.value;
-  if (closed == 0 || closed > closed_.size()) return absl::InvalidArgumentError("a table that is not open");
-  const absl::Status& why = closed_[closed - 1];
-  return transaction_.active ? End(why) : why;
-}
-
-absl::Status RsiSession::TableError(TableHandle handle, size_t bytes, bool whole_row) {
-  if (!IsOpen(handle)) return NotOpen(handle);
+absl::Status RsiClient::TableError(TableHandle handle, size_t bytes, bool whole_row) {
+  NAM_RETURN_IF_ERROR(EnsureOpen(handle));
   const TableDescription& description = core_->open[handle.value]->description();
   const uint32_t wanted = whole_row ? description.row_bytes : description.key_bytes;
+  if (bytes == wanted) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
       "%s of table %s has %d bytes, not %d", whole_row ? "a row" : "a key", description.name, wanted, bytes));
 }
 
-absl::Status RsiSession::Write(std::span<const RowWrite> writes) {
+absl::Status RsiClient::Write(std::span<const RowWrite> writes) {
   NAM_RETURN_IF_ERROR(CheckActive());
   uint64_t bytes = 0;
   for (const RowWrite& write : writes) {
@@ -170,7 +156,7 @@ absl::Status RsiSession::Write(std::span<const RowWrite> writes) {
   return absl::OkStatus();
 }
 
-absl::Status RsiSession::WriteOne(const RowWrite& write) {
+absl::Status RsiClient::WriteOne(const RowWrite& write) {
   const uint32_t number = write.table.value;
   const std::span<const std::byte> key = write.row.first(table(number).description().key_bytes);
   const SoughtRow* known = rows_.Find(write.met, number, key);
@@ -187,7 +173,7 @@ absl::Status RsiSession::WriteOne(const RowWrite& write) {
 }
 
 // A row that the transaction has written already.
-absl::Status RsiSession::WriteOwn(const RowWrite& write, PendingWrite& own) {
+absl::Status RsiClient::WriteOwn(const RowWrite& write, PendingWrite& own) {
   const bool deleted = own.kind == PendingWrite::Kind::kDelete;
   if (write.kind == RowWrite::Kind::kInsert && !deleted) return EndWithKeyTaken(own.table);
   if (write.kind != RowWrite::Kind::kInsert && deleted)
@@ -206,7 +192,7 @@ absl::Status RsiSession::WriteOwn(const RowWrite& write, PendingWrite& own) {
   return absl::OkStatus();
 }
 
-std::byte* RsiSession::CopyRow(uint32_t number, const std::byte* row, bool whole_block) {
+std::byte* RsiClient::CopyRow(uint32_t number, const std::byte* row, bool whole_block) {
   const storage::RecordGeometry& geometry = table(number).geometry();
   const uint32_t bytes = geometry.row_offset(0) + geometry.row_bytes;
   std::byte* const block = batch_.Scratch(whole_block ? geometry.block_bytes() : bytes);
@@ -216,12 +202,12 @@ std::byte* RsiSession::CopyRow(uint32_t number, const std::byte* row, bool whole
   return copy;
 }
 
-absl::Status RsiSession::EndWithKeyTaken(uint32_t number) {
+absl::Status RsiClient::EndWithKeyTaken(uint32_t number) {
   return End(AbortStatus(AbortReason::kUniqueKey,
                          absl::StrCat("a row of ", table(number).description().name, " has this key")));
 }
 
-void RsiSession::AddInsert(uint32_t number, uint64_t hash, std::span<const std::byte> row) {
+void RsiClient::AddInsert(uint32_t number, uint64_t hash, std::span<const std::byte> row) {
   // What lies beside the last one comes with it.
   const bool beside = !writes_.empty() && writes_.back().fresh && writes_.back().table == number &&
                       table(number).index().SameRoot(writes_.back().hash, hash);
@@ -233,7 +219,7 @@ void RsiSession::AddInsert(uint32_t number, uint64_t hash, std::span<const std::
 
 // The transaction goes on while the lines come that its commit will look at, and write to: of an update the
 // header, which was read, and the victim; of an insert the key's place in the index and the record.
-void RsiSession::FetchForUpdate(const PendingWrite& update) {
+void RsiClient::FetchForUpdate(const PendingWrite& update) {
   const storage::RecordGeometry& geometry = table(update.table).geometry();
   const std::byte* const block = batch_.InPlace(update.block, geometry.block_bytes());
   if (block == nullptr) return;
@@ -241,7 +227,7 @@ void RsiSession::FetchForUpdate(const PendingWrite& update) {
   storage::VerbBatch::Fetch<true>(block + geometry.word_offset(update.victim), geometry.version_bytes());
 }
 
-void RsiSession::FetchForInsert(const PendingWrite& insert) {
+void RsiClient::FetchForInsert(const PendingWrite& insert) {
   RecordTable& to = table(insert.table);
   to.index().FetchFor(insert.hash);
   size_t ahead = 0;
@@ -256,7 +242,7 @@ void RsiSession::FetchForInsert(const PendingWrite& insert) {
 }
 
 // A row that the transaction has read, and not written yet.
-absl::Status RsiSession::WriteKnown(const RowWrite& by, const SoughtRow& known) {
+absl::Status RsiClient::WriteKnown(const RowWrite& by, const SoughtRow& known) {
   const uint32_t number = known.table;
   const absl::StatusOr<storage::Channel::Target> block = table(number).Block(known.record);
   if (!block.ok()) return End(block.status());

@@ -21,47 +21,60 @@
 
 namespace nam::txn {
 
-/// A session for as long as its connections last; ReconnectingSession is what others get.
-class RsiSession final : public Session {
+/// What a session takes along from one client to the next.
+struct SessionState {
+  uint64_t last_commit = 0;     // its next snapshot holds it
+  uint64_t newest_lost_to = 0;  // Conflicts
+  uint32_t lost_to_locks = 0;   // likewise
+  BeginCosts begin_costs;
+};
+
+/// A client of the transaction state: a channel to all memory servers with its scratch memory, a slot, a log,
+/// and the tables that are open over them. The sessions of a process take turns with its clients
+/// (client_pool.h). Calls are those of Session. One thread at a time.
+class RsiClient final {
  public:
   /// A heir is what a lost session opens to be settled by. It does not have one itself.
-  static absl::StatusOr<std::unique_ptr<RsiSession>> Open(Tables& tables, const RsiOptions& options,
-                                                          bool is_heir);
-  ~RsiSession() override;
+  static absl::StatusOr<std::unique_ptr<RsiClient>> Open(Tables& tables, const RsiOptions& options,
+                                                         bool is_heir);
+  ~RsiClient();
 
   /// Of no more use than to be succeeded by another.
   bool lost() const { return !broken_.ok() || channel_->broken(); }
-  absl::StatusOr<std::unique_ptr<RsiSession>> Succeed();
-  /// A handle of a table that cannot be opened now: whatever uses it fails with `why`.
-  TableHandle CloseTable(const absl::Status& why);
-  bool IsOpen(TableHandle handle) const { return handle.value < core_->open.size(); }
-  AllocationId AllocationOf(TableHandle open) const {
-    return core_->open[open.value]->description().allocation;
-  }
+  absl::StatusOr<std::unique_ptr<RsiClient>> Succeed();
+  /// What it was lost for; OK as long as nothing has noticed that it is.
+  const absl::Status& broken() const { return broken_; }
+  /// A transaction is under way.
+  bool active() const { return transaction_.active; }
+  /// Whose connections it has.
+  MemberId member() const { return channel_->member(); }
+  /// Between transactions: of the session that uses the client.
+  SessionState TakeState();
+  void SetState(const SessionState& state);
 
-  absl::StatusOr<TableHandle> OpenTable(const std::string& name) override;
-  absl::Status Begin() override;
-  absl::Status Read(std::span<Lookup> lookups) override;
-  absl::Status BeginAndRead(std::span<Lookup> lookups) override;
-  absl::Status Scan(TableHandle table, const RowVisitor& visit) override;
-  absl::Status VisitWrites(TableHandle table, const WriteVisitor& visit) override;
+  absl::StatusOr<TableHandle> OpenTable(const std::string& name);
+  absl::Status Begin();
+  absl::Status Read(std::span<Lookup> lookups);
+  absl::Status BeginAndRead(std::span<Lookup> lookups);
+  absl::Status Scan(TableHandle table, const RowVisitor& visit);
+  absl::Status VisitWrites(TableHandle table, const WriteVisitor& visit);
   absl::Status ScanIndex(TableHandle table, AllocationId index, std::span<const std::byte> low,
-                         std::span<const std::byte> high, const RowVisitor& visit) override;
-  absl::Status Write(std::span<const RowWrite> writes) override;
-  void SetLockTimeout(int64_t us) override { lock_wait_.SetTimeout(us); }
-  void SetTransactionBytesMax(uint64_t bytes) override { transaction_bytes_max_ = bytes; }
-  absl::StatusOr<uint64_t> Commit() override;
-  void Abort() override;
-  size_t Mark() const override { return writes_.Mark(); }
-  absl::Status RollBackTo(size_t mark) override;
-  absl::Status MayWrite(size_t rows) const override;
-  uint64_t snapshot() const override { return transaction_.snapshot; }
-  BeginCosts begin_costs() const override { return begin_costs_; }
-  absl::StatusOr<uint64_t> AwaitCommits() override;
-  absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index) override;
+                         std::span<const std::byte> high, const RowVisitor& visit);
+  absl::Status Write(std::span<const RowWrite> writes);
+  void SetLockTimeout(int64_t us) { lock_wait_.SetTimeout(us); }
+  void SetTransactionBytesMax(uint64_t bytes) { transaction_bytes_max_ = bytes; }
+  absl::StatusOr<uint64_t> Commit();
+  void Abort();
+  size_t Mark() const { return writes_.Mark(); }
+  absl::Status RollBackTo(size_t mark);
+  absl::Status MayWrite(size_t rows) const;
+  uint64_t snapshot() const { return transaction_.snapshot; }
+  BeginCosts begin_costs() const { return begin_costs_; }
+  absl::StatusOr<uint64_t> AwaitCommits();
+  absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index);
 
  private:
-  RsiSession(std::unique_ptr<SessionCore> core, bool is_heir);
+  RsiClient(std::unique_ptr<SessionCore> core, bool is_heir);
 
   RecordTable& table(uint32_t number) { return core_->table(number); }
   absl::Status CheckActive() const;
@@ -82,8 +95,15 @@ class RsiSession final : public Session {
     return TableError(handle, bytes, whole_row);
   }
   absl::Status TableError(TableHandle handle, size_t bytes, bool whole_row);
-  /// Of a handle beyond those that are open. Ends the transaction if that table was closed.
-  absl::Status NotOpen(TableHandle handle);
+  /// Recovery opens tables, too, also those that have lost memory.
+  bool IsOpen(TableHandle handle) const { return handle.value < whole_.size() && whole_[handle.value] != 0; }
+  /// Opens it unless it is open. An error ends the transaction, unless the handle is nobody's.
+  absl::Status EnsureOpen(TableHandle handle) {
+    if (IsOpen(handle)) [[likely]]
+      return absl::OkStatus();
+    return OpenNumbered(handle);
+  }
+  absl::Status OpenNumbered(TableHandle handle);
   absl::Status Seek(std::span<const Lookup> lookups);
   absl::Status Deliver(std::span<Lookup> lookups);
   absl::Status WriteOne(const RowWrite& write);
@@ -132,13 +152,13 @@ class RsiSession final : public Session {
   MetRows& rows_;
   WriteSet& writes_;
 
-  absl::Status broken_;               // what ended the session
-  bool is_heir_ = false;              // nobody uses it yet but to settle a lost one
-  std::unique_ptr<RsiSession> heir_;  // of a lost one that was settled
-  std::vector<LostClient> retired_;   // by this session, and not recovered yet
-  std::vector<absl::Status> closed_;  // CloseTable's
-  uint64_t transaction_bytes_max_;    // of the next transaction
-  bool looked_up_early_ = false;      // keys were looked up as the transaction began
+  absl::Status broken_;              // what ended the session
+  bool is_heir_ = false;             // nobody uses it yet but to settle a lost one
+  std::unique_ptr<RsiClient> heir_;  // of a lost one that was settled
+  std::vector<LostClient> retired_;  // by this session, and not recovered yet
+  std::vector<uint8_t> whole_;       // by table number: OpenTable has opened it
+  uint64_t transaction_bytes_max_;   // of the next transaction
+  bool looked_up_early_ = false;     // keys were looked up as the transaction began
   uint64_t last_commit_ = 0;
   int64_t begun_ns_ = 0;
   BeginCosts begin_costs_;

@@ -1,4 +1,4 @@
-#include "txn/rsi/rsi_session.h"
+#include "txn/rsi/rsi_client.h"
 
 #include <algorithm>
 #include <utility>
@@ -26,7 +26,7 @@ constexpr size_t kEarlyLookupsMax = 64;  // so that there is room beside what th
 
 }  // namespace
 
-RsiSession::RsiSession(std::unique_ptr<SessionCore> core, bool is_heir)
+RsiClient::RsiClient(std::unique_ptr<SessionCore> core, bool is_heir)
     : core_(std::move(core)),
       reader_(*core_),
       indexes_(*core_, reader_),
@@ -52,11 +52,11 @@ RsiSession::RsiSession(std::unique_ptr<SessionCore> core, bool is_heir)
   };
 }
 
-absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, const RsiOptions& options,
-                                                             bool is_heir) {
+absl::StatusOr<std::unique_ptr<RsiClient>> RsiClient::Open(Tables& tables, const RsiOptions& options,
+                                                           bool is_heir) {
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core, SessionCore::Open(tables, options));
   const absl::Status claimed = core->ClaimSlot();
-  std::unique_ptr<RsiSession> session(new RsiSession(std::move(core), is_heir));
+  std::unique_ptr<RsiClient> session(new RsiClient(std::move(core), is_heir));
   NAM_RETURN_IF_ERROR(claimed);
   session->RetireOthers();
   if (!is_heir) session->RecoverRetired();
@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<RsiSession>> RsiSession::Open(Tables& tables, con
   return session;
 }
 
-RsiSession::~RsiSession() {
+RsiClient::~RsiClient() {
   Abort();
   RecoverRetired();
   if (slot_.client == 0) return;
@@ -77,24 +77,25 @@ RsiSession::~RsiSession() {
   if (!left.ok()) Lose(left).IgnoreError();
 }
 
-absl::Status RsiSession::Leave() {
+absl::Status RsiClient::Leave() {
   NAM_RETURN_IF_ERROR(batch_.Execute());
   batch_.Reset();
-  for (const std::unique_ptr<RecordTable>& table : core_->open)
-    NAM_RETURN_IF_ERROR(table->allocator().Release(batch_));
+  for (const std::unique_ptr<RecordTable>& table : core_->open) {
+    if (table != nullptr) NAM_RETURN_IF_ERROR(table->allocator().Release(batch_));
+  }
   NAM_RETURN_IF_ERROR(core_->log->Release());
   NAM_RETURN_IF_ERROR(timestamps_->AddLeave(batch_));
   return slot_.Release(core_->state, core_->geometry, batch_);
 }
 
-absl::Status RsiSession::CheckActive() const {
+absl::Status RsiClient::CheckActive() const {
   if (!broken_.ok()) return broken_;
   if (!transaction_.active) return absl::FailedPreconditionError("no transaction has begun");
   return absl::OkStatus();
 }
 
 // The transaction is over. What fails while its rows may be locked is left to recovery, with the session.
-absl::Status RsiSession::End(absl::Status status) {
+absl::Status RsiClient::End(absl::Status status) {
   if (transaction_.locking || channel_->broken()) return Lose(status);
   transaction_.active = false;
   for (const PendingWrite& write : writes_) {
@@ -121,7 +122,7 @@ absl::Status RsiSession::End(absl::Status status) {
   return recovered ? AbortStatus(AbortReason::kDeadLock, "its locks are released") : status;
 }
 
-absl::StatusOr<TableHandle> RsiSession::OpenTable(const std::string& name) {
+absl::StatusOr<TableHandle> RsiClient::OpenTable(const std::string& name) {
   if (!broken_.ok()) return broken_;
   NAM_ASSIGN_OR_RETURN(const TableDescription description, tables_.Find(name));
   const absl::StatusOr<RecordTable*> opened = core_->TableOf(description);
@@ -131,18 +132,43 @@ absl::StatusOr<TableHandle> RsiSession::OpenTable(const std::string& name) {
   if (absl::Status whole = table->CheckWhole(); !whole.ok()) {
     return absl::UnavailableError(absl::StrFormat("table %s: %s", name, std::string(whole.message())));
   }
-  for (uint32_t i = 0; i < core_->open.size(); ++i) {
-    if (core_->open[i].get() == table) return TableHandle{i};
-  }
-  return absl::InternalError("the table is not among those that are open");
+  const uint32_t number = tables_.table_numbers().NumberOf(description.name, description.allocation);
+  if (number >= whole_.size()) whole_.resize(number + 1);
+  whole_[number] = 1;
+  return TableHandle{number};
 }
 
-absl::Status RsiSession::Begin() {
+// Another client of the process has opened it.
+absl::Status RsiClient::OpenNumbered(TableHandle handle) {
+  const std::optional<TableNumbers::Table> known = tables_.table_numbers().At(handle.value);
+  if (!known.has_value()) return absl::InvalidArgumentError("a table that is not open");
+  const absl::StatusOr<TableHandle> opened = OpenTable(known->name);
+  absl::Status status = opened.status();
+  if (absl::IsNotFound(status) || (opened.ok() && opened->value != handle.value))
+    status = AbortStatus(AbortReason::kWriteWrite, absl::StrCat("table ", known->name, " was dropped"));
+  return !status.ok() && transaction_.active ? End(status) : status;
+}
+
+SessionState RsiClient::TakeState() {
+  return {.last_commit = std::exchange(last_commit_, 0),
+          .newest_lost_to = std::exchange(conflicts_.newest, 0),
+          .lost_to_locks = std::exchange(conflicts_.lost_to_locks, 0),
+          .begin_costs = std::exchange(begin_costs_, {})};
+}
+
+void RsiClient::SetState(const SessionState& state) {
+  last_commit_ = state.last_commit;
+  conflicts_.newest = state.newest_lost_to;
+  conflicts_.lost_to_locks = state.lost_to_locks;
+  begin_costs_ = state.begin_costs;
+}
+
+absl::Status RsiClient::Begin() {
   return BeginWith({});
 }
 
 // `early` is looked up in the round trip of the snapshot, if it is not too much.
-absl::Status RsiSession::BeginWith(std::span<const SoughtRow> early) {
+absl::Status RsiClient::BeginWith(std::span<const SoughtRow> early) {
   if (!broken_.ok()) return broken_;
   if (transaction_.active) return absl::FailedPreconditionError("a transaction is under way");
   transaction_.phase = RsiTransaction::Phase::kUndecided;
@@ -157,14 +183,14 @@ absl::Status RsiSession::BeginWith(std::span<const SoughtRow> early) {
 
 // Locks are held for some round trips. Whoever holds one longer has been stopped, or is dead: until the
 // operating system goes on with it, or its lease is over, nothing is gained by trying without a pause.
-void RsiSession::AwaitLocks() {
+void RsiClient::AwaitLocks() {
   if (conflicts_.lost_to_locks <= kLocksLostToAtOnce) return;
   const uint32_t doubled = std::min(conflicts_.lost_to_locks - kLocksLostToAtOnce - 1, kLockPauseDoubledMax);
   Clock& clock = tables_.fabric().clock();
   clock.SleepUntil(clock.After(kLockPauseUs << doubled));
 }
 
-absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
+absl::Status RsiClient::TakeSnapshot(std::span<const SoughtRow> early) {
   // What the last one has left in flight need not be waited for, if there is room beside its scratch memory.
   if (indexes_.stale() || !core_->CheckScratch(0).ok()) {
     NAM_RETURN_IF_ERROR(batch_.Execute());
@@ -237,7 +263,7 @@ absl::Status RsiSession::TakeSnapshot(std::span<const SoughtRow> early) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> RsiSession::Commit() {
+absl::StatusOr<uint64_t> RsiClient::Commit() {
   NAM_RETURN_IF_ERROR(CheckActive());
   writes_.DropWithdrawn();
   if (writes_.empty()) {
@@ -251,7 +277,7 @@ absl::StatusOr<uint64_t> RsiSession::Commit() {
   return last_commit_;
 }
 
-void RsiSession::Abort() {
+void RsiClient::Abort() {
   if (transaction_.active) End(absl::OkStatus()).IgnoreError();
 }
 

@@ -1,0 +1,263 @@
+#include "txn/rsi/client_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/interruption.h"
+#include "base/status_macros.h"
+
+namespace nam::txn {
+namespace {
+
+constexpr int kOpensMax = 3;
+constexpr int64_t kInterruptionLookUs = 50'000;
+constexpr int64_t kRefusedUs = 1'000'000;
+
+}  // namespace
+
+ClientPool::ClientPool(Tables& tables, const RsiOptions& options)
+    : tables_(tables), options_(options), places_(std::max(options.clients_max, 1u)) {}
+
+ClientPool::~ClientPool() = default;
+
+absl::Status ClientPool::Enter(User& user) {
+  const int64_t now_ns = tables_.fabric().clock().NowNs();
+  {
+    const std::lock_guard lock(mutex_);
+    user.number = ++users_;
+    ++sessions_;
+    user.place = waiting_.empty() ? TakeFree(&user, now_ns) : nullptr;
+  }
+  if (user.place == nullptr) return absl::OkStatus();
+  const absl::Status ready = Prepare(user);
+  if (ready.ok()) {
+    GiveBack(user);
+    return ready;
+  }
+  if (absl::IsResourceExhausted(ready) && HasClients()) return absl::OkStatus();
+  Leave(user);
+  return ready;
+}
+
+void ClientPool::Leave(User& user) {
+  Place* closing = nullptr;
+  std::shared_ptr<Waiter> served;
+  {
+    const std::lock_guard lock(mutex_);
+    --sessions_;
+    const auto had =
+        std::find_if(places_.begin(), places_.end(), [&](const Place& place) { return place.last == &user; });
+    Place* const own = had == places_.end() ? nullptr : &*had;
+    if (own != nullptr) own->last = nullptr;
+    if (clients_ > sessions_) {
+      closing = own;
+      if (closing != nullptr) closing->word = kNobody << 1 | kInUse;
+      if (closing == nullptr) closing = TakeFree(nullptr, 0);
+      if (closing == nullptr) closing = TakeIdle(nullptr);
+    } else if (own != nullptr && !waiting_.empty()) {
+      served = ServeFirst(*own);
+    } else if (own != nullptr) {
+      own->word = kNobody << 1;
+    }
+  }
+  if (served != nullptr) served->served->Set();
+  if (closing == nullptr) return;
+  closing->client.reset();
+  Vacate(*closing, /*refused=*/false);
+}
+
+ClientPool::Place* ClientPool::TakeFree(User* user, int64_t now_ns) {
+  const uint64_t taken = (user == nullptr ? kNobody : user->number) << 1 | kInUse;
+  for (Place& place : places_) {
+    uint64_t idle = kNobody << 1;
+    if (!place.word.compare_exchange_strong(idle, taken)) continue;
+    Assign(place, user);
+    return &place;
+  }
+  if (user == nullptr || (clients_ > 0 && now_ns < refused_until_ns_)) return nullptr;
+  for (Place& place : places_) {
+    if (place.word != 0) continue;
+    place.word = taken;
+    place.last = user;
+    ++clients_;
+    return &place;
+  }
+  return nullptr;
+}
+
+// Those that were lost come last: to replace one takes time.
+ClientPool::Place* ClientPool::TakeIdle(User* user) {
+  const uint64_t taken = (user == nullptr ? kNobody : user->number) << 1 | kInUse;
+  for (const bool lost : {false, true}) {
+    for (size_t i = 0; i < places_.size(); ++i) {
+      const size_t at = (hand_ + i) % places_.size();
+      Place& place = places_[at];
+      uint64_t word = place.word;
+      if (word == 0 || (word & kInUse) != 0 || place.lost != lost) continue;
+      if (!place.word.compare_exchange_strong(word, taken)) continue;
+      hand_ = at + 1;
+      Assign(place, user);
+      return &place;
+    }
+  }
+  return nullptr;
+}
+
+void ClientPool::Assign(Place& place, User* user) {
+  if (place.last == user) return;
+  if (place.client != nullptr && place.last != nullptr) place.last->state = place.client->TakeState();
+  place.last = user;
+  if (place.client != nullptr && user != nullptr) place.client->SetState(user->state);
+}
+
+std::shared_ptr<ClientPool::Waiter> ClientPool::ServeFirst(Place& place) {
+  std::shared_ptr<Waiter> first = std::move(waiting_.front());
+  waiting_.pop_front();
+  CountWaiting();
+  place.word = first->user->number << 1 | kInUse;
+  Assign(place, first->user);
+  first->place = &place;
+  return first;
+}
+
+void ClientPool::PassOn(Place& place, uint64_t idle_word) {
+  std::shared_ptr<Waiter> served;
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty() || !place.word.compare_exchange_strong(idle_word, kNobody << 1 | kInUse)) return;
+    served = ServeFirst(place);
+  }
+  served->served->Set();
+}
+
+bool ClientPool::HasClients() {
+  const std::lock_guard lock(mutex_);
+  return clients_ > 0;
+}
+
+absl::Status ClientPool::Take(User& user) {
+  const Deadline deadline = tables_.fabric().clock().After(options_.client_timeout_us);
+  while (true) {
+    NAM_ASSIGN_OR_RETURN(user.place, TakePlace(user, deadline));
+    const absl::Status ready = Prepare(user);
+    // There is no room for another client, but one of those that are open comes free.
+    if (!absl::IsResourceExhausted(ready) || !HasClients()) return ready;
+  }
+}
+
+absl::StatusOr<ClientPool::Place*> ClientPool::TakePlace(User& user, Deadline deadline) {
+  const int64_t now_ns = tables_.fabric().clock().NowNs();
+  const auto take = [&] {
+    Place* const free = TakeFree(&user, now_ns);
+    return free != nullptr ? free : TakeIdle(&user);
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) {
+      if (Place* const place = take(); place != nullptr) return place;
+    }
+  }
+  const auto waiter = std::make_shared<Waiter>();
+  waiter->user = &user;
+  waiter->served = tables_.fabric().CreateEvent();
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(waiter);
+    CountWaiting();
+    if (waiting_.front() == waiter) {
+      if (Place* const place = take(); place != nullptr) {
+        waiting_.pop_front();
+        CountWaiting();
+        return place;
+      }
+    }
+  }
+  return AwaitPlace(waiter, deadline);
+}
+
+absl::StatusOr<ClientPool::Place*> ClientPool::AwaitPlace(const std::shared_ptr<Waiter>& waiter,
+                                                          Deadline deadline) {
+  Clock& clock = tables_.fabric().clock();
+  while (true) {
+    Deadline look = deadline;
+    if (Interruption::flag() != nullptr) look.ns = std::min(look.ns, clock.After(kInterruptionLookUs).ns);
+    waiter->served->Wait(look);
+    const bool gives_up = Interruption::requested() || clock.Passed(deadline);
+    const std::lock_guard lock(mutex_);
+    if (waiter->place != nullptr) return waiter->place;
+    if (!gives_up) continue;
+    std::erase(waiting_, waiter);
+    CountWaiting();
+    if (Interruption::requested()) return absl::CancelledError("cancelled");
+    return TooManyAtOnceStatus(
+        absl::StrFormat("this process has %d transactions under way, as many as it may, and none has ended "
+                        "within %.1f s",
+                        clients_, static_cast<double>(options_.client_timeout_us) / 1e6));
+  }
+}
+
+absl::Status ClientPool::Prepare(User& user) {
+  const std::unique_ptr<RsiClient>& client = user.place->client;
+  if (client == nullptr) return OpenClient(user);
+  // One of a former member serves the transactions of the session that had it before.
+  if (client->lost() || client->member() != tables_.member()) return Replace(user);
+  return absl::OkStatus();
+}
+
+absl::Status ClientPool::OpenClient(User& user) {
+  absl::Status status;
+  for (int i = 0; i < kOpensMax; ++i) {
+    absl::StatusOr<std::unique_ptr<RsiClient>> opened = RsiClient::Open(tables_, options_, /*is_heir=*/false);
+    if (opened.ok()) {
+      user.place->client = *std::move(opened);
+      user.place->client->SetState(user.state);
+      return absl::OkStatus();
+    }
+    status = opened.status();
+    if (!absl::IsUnavailable(status)) break;
+  }
+  Vacate(*user.place, absl::IsResourceExhausted(status));
+  return status;
+}
+
+absl::Status ClientPool::Replace(User& user) {
+  Place& place = *user.place;
+  absl::StatusOr<std::unique_ptr<RsiClient>> next = place.client->Succeed();
+  place.lost = !next.ok();
+  if (!next.ok()) {
+    GiveBack(user);
+    return next.status();
+  }
+  place.client = *std::move(next);
+  return absl::OkStatus();
+}
+
+void ClientPool::Vacate(Place& place, bool refused) {
+  const int64_t now_ns = tables_.fabric().clock().NowNs();
+  std::shared_ptr<Waiter> served;
+  {
+    const std::lock_guard lock(mutex_);
+    place.last = nullptr;
+    place.lost = false;
+    --clients_;
+    if (refused && clients_ > 0) {
+      refused_until_ns_ = now_ns + kRefusedUs * 1'000;
+      place.word = 0;
+    } else if (waiting_.empty()) {
+      place.word = 0;
+    } else {
+      ++clients_;  // the first that waits opens one
+      served = ServeFirst(place);
+    }
+  }
+  if (served != nullptr) served->served->Set();
+}
+
+BeginCosts ClientPool::BeginCostsOf(User& user) {
+  const std::lock_guard lock(mutex_);
+  const bool has = user.place != nullptr && user.place->last == &user && user.place->client != nullptr;
+  return has ? user.place->client->begin_costs() : user.state.begin_costs;
+}
+
+}  // namespace nam::txn

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/strong_id.h"
+
+namespace nam::txn {
+
+/// Numbers the record tables that a process uses, so that a handle means the same table with every client of
+/// the process. A table that was dropped and made anew has another allocation, so it gets another number.
+/// Thread-safe.
+class TableNumbers {
+ public:
+  struct Table {
+    std::string name;
+    AllocationId allocation;
+  };
+
+  uint32_t NumberOf(const std::string& name, AllocationId allocation) {
+    const std::lock_guard lock(mutex_);
+    const auto [found, fresh] = numbers_.emplace(allocation, static_cast<uint32_t>(tables_.size()));
+    if (fresh) tables_.push_back({name, allocation});
+    return found->second;
+  }
+  /// Nothing if no table has this number.
+  std::optional<Table> At(uint32_t number) const {
+    const std::lock_guard lock(mutex_);
+    if (number >= tables_.size()) return std::nullopt;
+    return tables_[number];
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<AllocationId, uint32_t> numbers_;
+  std::vector<Table> tables_;  // by number
+};
+
+}  // namespace nam::txn
