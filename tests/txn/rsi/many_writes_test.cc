@@ -144,6 +144,19 @@ TEST_P(ManyWritesTest, NewRowsAreWhatWasInserted) {
   }
 }
 
+// Their records lie side by side; the rows, here, have what was read between them.
+TEST_P(ManyWritesTest, NewRowsOfTwoStatementsAreWhatWasInserted) {
+  Teller teller(cluster_, 2), other(cluster_, 3);
+  std::vector<Account> rows(1);
+  BeginAndRead(teller, rows, 0);
+  for (uint64_t key = 200; key < 210; ++key) {
+    ASSERT_TRUE(teller.Insert(key, int64_t(key)).ok());
+    ASSERT_TRUE(teller.Read(key % kAccounts + 1).ok());
+  }
+  ASSERT_TRUE(teller.session->Commit().ok());
+  for (uint64_t key = 200; key < 210; ++key) EXPECT_EQ(other.BalanceOf(key), int64_t(key));
+}
+
 INSTANTIATE_TEST_SUITE_P(Fabrics, ManyWritesTest,
                          ::testing::Values(fabric::Kind::kShm, fabric::Kind::kTcp, fabric::Kind::kSim),
                          [](const auto& info) { return std::string(fabric::KindName(info.param)); });
