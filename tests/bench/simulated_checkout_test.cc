@@ -44,6 +44,12 @@ TEST(SimulatedCheckout, RsiGrowsWithItsClientsAndIsTheSameEveryTime) {
   // Three rows of products are read and written at least.
   EXPECT_GT(rates[0].bytes_per_commit, 6 * 256);
   EXPECT_GT(rates[1].busiest.fraction, rates[0].busiest.fraction);
+  // The state server's card is looked at beside those that hold rows, and its busiest word has a name.
+  ASSERT_EQ(rates[1].cards.size(), 3u + 1 + 4);
+  const CardUse& state = rates[1].cards[3];
+  EXPECT_EQ(state.card.role, CardRole::kState);
+  EXPECT_EQ(state.word_name, "the timestamp counter");
+  EXPECT_GT(state.word, 0.9 * rates[1].committed_per_s * Small().nic.atomic_ns / 1e9);
   const auto again = RunAll(&SimulatedCheckout::Rsi, Small(), {1, 4});
   EXPECT_EQ(again[1].committed_per_s, rates[1].committed_per_s);
 }
