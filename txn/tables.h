@@ -14,6 +14,7 @@
 #include "txn/extent_space.h"
 #include "txn/failed_fences.h"
 #include "txn/lost_clients.h"
+#include "txn/spare_timestamps.h"
 #include "txn/transaction_state.h"
 
 namespace nam::txn {
@@ -99,10 +100,12 @@ class Tables {
 
   LostClients& lost_clients() { return lost_clients_; }
   FailedFences& failed_fences() { return failed_fences_; }
+  SpareTimestamps& spare_timestamps() { return spare_timestamps_; }
 
  private:
   LostClients lost_clients_;
   FailedFences failed_fences_;
+  SpareTimestamps spare_timestamps_;
 };
 
 }  // namespace nam::txn

@@ -13,6 +13,7 @@ namespace {
 constexpr uint64_t kFirstReadMin = 16;
 constexpr uint64_t kReadsMax = 256;  // entries at once: from the watermark on few more are under way
 constexpr uint64_t kWatermarkStep = 64;
+constexpr uint64_t kWatermarkLagMax = 1'024;
 constexpr uint64_t kRoundsMax = 2 * kRingEntries / kReadsMax;
 constexpr int kClaimsMax = 16;
 constexpr int64_t kNotYet = -1;  // the wait was not seen to last
@@ -45,8 +46,16 @@ absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHea
   const uint64_t under_way = next_ > snapshot_ ? next_ - snapshot_ : 0;
   first_read_ = std::clamp((snapshot_ - last) * 3 / 2 + under_way, kFirstReadMin, kReadsMax);
   NAM_RETURN_IF_ERROR(LookAhead(batch));
-  if (snapshot_ < watermark_ + kWatermarkStep) return absl::OkStatus();
-  return AddRaiseWatermark(batch);
+  return RaisesWatermark() ? AddRaiseWatermark(batch) : absl::OkStatus();
+}
+
+// All sessions see that it lags, and their CASes would take turns at its word, all but one for nothing. So it
+// is one session's turn: the one that took the last timestamp of a step. If that one is gone, any session's
+// once it lags far.
+bool LeasedTimestamps::RaisesWatermark() const {
+  const uint64_t ahead = snapshot_ - watermark_;
+  const bool in_turn = taken_ != 0 && taken_ % kWatermarkStep == 0;
+  return ahead >= (in_turn ? kWatermarkStep : kWatermarkLagMax);
 }
 
 absl::Status LeasedTimestamps::AddReadEntries(storage::VerbBatch& batch, uint64_t count) {
@@ -158,14 +167,59 @@ absl::Status LeasedTimestamps::PassOver(storage::VerbBatch& batch) {
   return batch.Execute();
 }
 
-absl::Status LeasedTimestamps::AddTake(storage::VerbBatch& batch) {
-  taken_ = batch.Word();
+absl::Status LeasedTimestamps::AddFetch(storage::VerbBatch& batch, uint32_t spares) {
+  uint64_t* const fetched = batch.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target next, At(kNextOffset));
-  batch.FetchAdd(next, 1, taken_);
+  batch.FetchAdd(next, 1 + uint64_t{spares}, fetched);
+  fetched_ = fetched;
+  taken_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status LeasedTimestamps::AddTake(storage::VerbBatch& batch) {
+  Withdraw();
+  given_up_ = 0;
+  if (spares_ == nullptr) return AddFetch(batch, 0);
+  place_ = spares_->Take(fabric_);
+  if (place_.number == 0) return AddFetch(batch, place_.offer->spares);
+  fetched_ = nullptr;
+  taken_ = 0;
+  return absl::OkStatus();
+}
+
+void LeasedTimestamps::Withdraw() {
+  if (place_.offer != nullptr && place_.number == 0) spares_->Arrive(*place_.offer, 0, clock_.NowNs());
+  place_ = {};
+}
+
+uint64_t LeasedTimestamps::taken() {
+  if (taken_ != 0 || fetched_ == nullptr) return taken_;
+  taken_ = *fetched_ + 1;
+  if (place_.offer != nullptr) given_up_ = spares_->Arrive(*place_.offer, taken_, clock_.NowNs());
+  if (given_up_ > 0) given_up_from_ = taken_ + 1 + place_.offer->spares - given_up_;
+  place_ = {};
+  return taken_;
+}
+
+absl::Status LeasedTimestamps::Receive(storage::VerbBatch& batch) {
+  if (taken() == 0) {
+    taken_ = spares_->Await(place_, clock_).value_or(0);
+    place_ = {};
+  }
+  if (taken_ == 0) {
+    NAM_RETURN_IF_ERROR(AddFetch(batch, 0));
+    NAM_RETURN_IF_ERROR(batch.Execute());
+  }
+  for (; given_up_ > 0; --given_up_, ++given_up_from_) {
+    NAM_RETURN_IF_ERROR(AddEntrySwap(batch, given_up_from_, RingEntry::Before(given_up_from_).word()));
+  }
+  if (taken() > storage::kTimestampMask)
+    return absl::ResourceExhaustedError("the cluster has no timestamps left: they have 48 bits");
   return absl::OkStatus();
 }
 
 absl::Status LeasedTimestamps::AddClaim(storage::VerbBatch& batch) {
+  NAM_RETURN_IF_ERROR(Receive(batch));
   NAM_RETURN_IF_ERROR(commit_point_.AddClaim(batch, taken()));
   claim_ = batch.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(taken())));
@@ -179,7 +233,7 @@ absl::StatusOr<bool> LeasedTimestamps::Settle(storage::VerbBatch& batch) {
   NAM_RETURN_IF_ERROR(commit_point_.Claimed());
   if (claimed()) return true;
   for (int i = 0; i < kClaimsMax; ++i) {
-    NAM_RETURN_IF_ERROR(AddTake(batch));
+    NAM_RETURN_IF_ERROR(AddFetch(batch, 0));
     NAM_RETURN_IF_ERROR(batch.Execute());
     NAM_RETURN_IF_ERROR(AddClaim(batch));
     NAM_RETURN_IF_ERROR(batch.Execute());
@@ -190,6 +244,7 @@ absl::StatusOr<bool> LeasedTimestamps::Settle(storage::VerbBatch& batch) {
 }
 
 absl::Status LeasedTimestamps::AddSkip(storage::VerbBatch& batch) {
+  NAM_RETURN_IF_ERROR(Receive(batch));
   return AddEntrySwap(batch, taken(), RingEntry::Before(taken()).word());
 }
 
