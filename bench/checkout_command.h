@@ -20,7 +20,10 @@ struct CheckoutBenchOptions {
 
   // In sim alone.
   std::string generation = "fdr";
-  int participants = 6;  // threads of two-phase commit's servers, over 3 machines
+  std::vector<std::string> protocols;  // none: all
+  int row_servers = 3;                 // beside the one for timestamps, or the transaction manager
+  int client_machines = 4;
+  int participants = 6;  // threads of two-phase commit's servers, over the row servers
   int coordinators = 6;  // of its transaction manager's machine
   std::string html;      // a page with the plot
 };

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <functional>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -29,12 +28,15 @@ namespace {
 constexpr char kRsi[] = "rsi";
 constexpr char kSend[] = "2pc-send";
 constexpr char kTcp[] = "2pc-tcp";
-constexpr std::array kProtocols = {kRsi, kSend, kTcp};
+constexpr std::array<const char*, 3> kProtocols = {kRsi, kSend, kTcp};
 constexpr uint64_t kProducts = 200'000;
 constexpr int64_t kRsiRunUs = 3'000;
 constexpr int64_t kSendRunUs = 6'000;
 constexpr int64_t kTcpRunUs = 60'000;
-constexpr uint32_t kClientsMost = 250;
+constexpr uint32_t kClientsMost = 2'000;
+constexpr uint32_t kTwoPhaseClientsMost = 250;
+constexpr int kRowServersMost = 60;
+constexpr int kClientMachinesMost = 256;
 constexpr uint32_t kPaperClients = 70;  // as far as the paper's figure goes
 
 /// Figures 2 and 3 of the redesign paper, whose processors have 2.2 GHz: an RDMA message takes 450 cycles of
@@ -57,7 +59,7 @@ struct Curve {
   }
 };
 
-/// The rate at which the card's way that is busiest would be full.
+/// The rate at which the unit of a card that is busiest would never be idle.
 double LimitOf(const SimulatedRates& rates) {
   return rates.busiest.fraction <= 0 ? 0 : rates.committed_per_s / rates.busiest.fraction;
 }
@@ -73,12 +75,15 @@ class CheckoutFigure {
     world_.checkout.products = options.products != 0 ? options.products : kProducts;
     world_.checkout.product_bytes = options.product_bytes;
     world_.checkout.zipf_theta = options.zipf;
+    world_.row_servers = options.row_servers;
+    world_.client_machines = options.client_machines;
     world_.participants = options.participants;
     world_.coordinators = options.coordinators;
   }
 
   absl::Status Run(const std::function<bool(const std::string& doing)>& proceed) {
     for (const char* protocol : kProtocols) {
+      if (!Wanted(protocol)) continue;
       Curve& curve = curves_.emplace_back(Curve{.protocol = protocol});
       if (!proceed(absl::StrCat(protocol, ", loading"))) return absl::CancelledError("interrupted");
       NAM_ASSIGN_OR_RETURN(const std::unique_ptr<SimulatedCheckout> checkout, Open(protocol));
@@ -99,6 +104,8 @@ class CheckoutFigure {
 
   bool adds_up() const { return adds_up_; }
   Json Rows() const;
+  /// How busy cards were in the run of RSI with the most clients, or of the first protocol.
+  Json Cards() const;
   Json Summary() const;
   Json Config() const;
   std::string Remarks() const;
@@ -115,15 +122,21 @@ class CheckoutFigure {
     world.message = protocol == kSend ? kRdmaMessage : kTcpMessage;
     return SimulatedCheckout::TwoPhase(world);
   }
-  const Curve& CurveOf(const char* protocol) const {
-    return *std::find_if(curves_.begin(), curves_.end(),
-                         [&](const Curve& curve) { return curve.protocol == protocol; });
+  bool Wanted(const std::string& protocol) const {
+    const std::vector<std::string>& wanted = options_.protocols;
+    return wanted.empty() || std::find(wanted.begin(), wanted.end(), protocol) != wanted.end();
   }
-  double RsiIdeal(uint32_t clients) const {
-    const Curve& rsi = CurveOf(kRsi);
-    const SimulatedRates& first = rsi.rates.front();
-    return std::min(first.committed_per_s / first.clients * clients, LimitOf(rsi.rates.back()));
+  /// Null: it was not run.
+  const Curve* CurveOf(const std::string& protocol) const {
+    const auto found = std::find_if(curves_.begin(), curves_.end(),
+                                    [&](const Curve& curve) { return curve.protocol == protocol; });
+    return found == curves_.end() ? nullptr : &*found;
   }
+  static double Ideal(const Curve& curve, uint32_t clients) {
+    const SimulatedRates& first = curve.rates.front();
+    return std::min(first.committed_per_s / first.clients * clients, LimitOf(curve.rates.back()));
+  }
+  void SummarizeRsi(const Curve& rsi, Json& summary) const;
 
   const CheckoutBenchOptions& options_;
   std::vector<uint32_t> clients_;
@@ -151,38 +164,73 @@ Json CheckoutFigure::Rows() const {
   return rows;
 }
 
-Json CheckoutFigure::Summary() const {
-  const Curve& rsi = CurveOf(kRsi);
+/// Of each role the card whose busiest unit was busiest, and the one whose was least busy.
+Json CheckoutFigure::Cards() const {
+  const Curve* const rsi = CurveOf(kRsi);
+  const SimulatedRates& most = (rsi != nullptr ? *rsi : curves_.front()).rates.back();
+  Json rows = Json::array();
+  const auto add = [&](const CardUse& use) {
+    rows.push_back({{"card", use.card.host},
+                    {"holds", NameOf(use.card.role)},
+                    {"bytes_out", Rounded(use.bytes_out)},
+                    {"bytes_in", Rounded(use.bytes_in)},
+                    {"messages_out", Rounded(use.messages_out)},
+                    {"messages_in", Rounded(use.messages_in)},
+                    {"busiest_word", Rounded(use.word)},
+                    {"word", use.word_name}});
+  };
+  for (const CardRole role : {CardRole::kRows, CardRole::kState, CardRole::kClients}) {
+    std::vector<CardUse> cards;
+    for (const CardUse& use : most.cards) {
+      if (use.card.role == role) cards.push_back(use);
+    }
+    std::stable_sort(cards.begin(), cards.end(), [](const CardUse& a, const CardUse& b) {
+      return a.Busiest().fraction > b.Busiest().fraction;
+    });
+    if (!cards.empty()) add(cards.front());
+    if (cards.size() > 1) add(cards.back());
+  }
+  return rows;
+}
+
+void CheckoutFigure::SummarizeRsi(const Curve& rsi, Json& summary) const {
   const SimulatedRates& most = rsi.rates.back();
   const double limit = LimitOf(most);
   double linearity = 1, over_ideal = 1;
   for (const SimulatedRates& each : rsi.rates) {
     const double linear = rsi.rates.front().committed_per_s / rsi.rates.front().clients * each.clients;
     if (linear <= limit) linearity = std::min(linearity, each.committed_per_s / linear);
-    over_ideal = std::min(over_ideal, each.committed_per_s / RsiIdeal(each.clients));
+    over_ideal = std::min(over_ideal, each.committed_per_s / Ideal(rsi, each.clients));
   }
-  const auto best = [&](const char* protocol) {
-    double rate = 0;
-    for (const SimulatedRates& each : CurveOf(protocol).rates) rate = std::max(rate, each.committed_per_s);
-    return rate;
-  };
-  const auto over = [&](const char* protocol) {
-    return Rounded(most.committed_per_s / std::max(1e-9, CurveOf(protocol).At(most.clients)));
-  };
-  Json summary = {{"rsi_committed_per_s", std::llround(most.committed_per_s)},
-                  {"rsi_limit_per_s", std::llround(limit)},
-                  {"rsi_limited_by", most.busiest.what},
-                  {"rsi_linearity", Rounded(linearity)},
-                  {"rsi_over_ideal", Rounded(over_ideal)},
-                  {"rsi_over_2pc_send", over(kSend)},
-                  {"rsi_over_2pc_tcp", over(kTcp)},
-                  {"rsi_best_over_2pc_send_best", Rounded(best(kRsi) / best(kSend))},
-                  {"rsi_best_over_2pc_tcp_best", Rounded(best(kRsi) / best(kTcp))},
-                  {"adds_up", adds_up_}};
+  summary["rsi_committed_per_s"] = std::llround(most.committed_per_s);
+  summary["rsi_limit_per_s"] = std::llround(limit);
+  summary["rsi_first_bottleneck"] = most.busiest.what;
+  summary["rsi_linearity"] = Rounded(linearity);
+  summary["rsi_over_ideal"] = Rounded(over_ideal);
   for (const SimulatedRates& each : rsi.rates) {
     if (each.clients != kPaperClients && each.clients != most.clients) continue;
     summary[absl::StrCat("rsi_over_limit_at_", each.clients)] = Rounded(each.busiest.fraction);
   }
+}
+
+Json CheckoutFigure::Summary() const {
+  Json summary = Json::object();
+  const Curve* const rsi = CurveOf(kRsi);
+  if (rsi != nullptr) SummarizeRsi(*rsi, summary);
+  const auto best = [](const Curve& curve) {
+    double rate = 0;
+    for (const SimulatedRates& each : curve.rates) rate = std::max(rate, each.committed_per_s);
+    return rate;
+  };
+  for (const auto& [protocol, name] : {std::pair(kSend, "2pc_send"), std::pair(kTcp, "2pc_tcp")}) {
+    const Curve* const other = CurveOf(protocol);
+    if (rsi == nullptr || other == nullptr) continue;
+    const SimulatedRates& most = rsi->rates.back();
+    summary[absl::StrCat("rsi_over_", name)] =
+        Rounded(most.committed_per_s / std::max(1e-9, other->At(most.clients)));
+    summary[absl::StrCat("rsi_best_over_", name, "_best")] = Rounded(best(*rsi) / best(*other));
+  }
+  summary["adds_up"] = adds_up_;
   return summary;
 }
 
@@ -190,8 +238,8 @@ Json CheckoutFigure::Config() const {
   return {{"fabric", "sim"},
           {"generation", options_.generation},
           {"ports", world_.nic.ports},
-          {"row_servers", kRowServers},
-          {"client_machines", kClientMachines},
+          {"row_servers", world_.row_servers},
+          {"client_machines", world_.client_machines},
           {"clients", clients_},
           {"products", world_.checkout.products},
           {"product_bytes", world_.checkout.product_bytes},
@@ -207,10 +255,10 @@ std::string CheckoutFigure::Remarks() const {
   return absl::StrFormat(
       "Virtual time, %s network, %d ports a card: %d servers with %d products of %d bytes, 1 for timestamps "
       "or as transaction manager (%d threads, and %d participants), clients on %d machines. rsi_limit is "
-      "where "
-      "the card that is busiest would be full.",
-      world_.nic.name, world_.nic.ports, kRowServers, world_.checkout.products, world_.checkout.product_bytes,
-      world_.coordinators, world_.participants, kClientMachines);
+      "the rate at which the busiest unit of all cards would never be idle. The cards are those that were "
+      "busiest and least busy of their kind, with the most clients: fractions of the time.",
+      world_.nic.name, world_.nic.ports, world_.row_servers, world_.checkout.products,
+      world_.checkout.product_bytes, world_.coordinators, world_.participants, world_.client_machines);
 }
 
 PlotPage CheckoutFigure::Page() const {
@@ -223,11 +271,13 @@ PlotPage CheckoutFigure::Page() const {
                  .x_label = "clients",
                  .y_label = "committed/s"});
     lines.log_y = log_y;
+    const Curve* const rsi = CurveOf(kRsi);
+    if (rsi == nullptr) return SvgOf(lines);
     LinePlot::Series& ideal =
         lines.series.emplace_back(LinePlot::Series{.name = "linear, up to the limit", .dashed = true});
-    const uint32_t most = CurveOf(kRsi).rates.back().clients;
+    const uint32_t most = rsi->rates.back().clients;
     for (uint32_t clients = 1; clients <= most; ++clients) {
-      ideal.points.emplace_back(clients, RsiIdeal(clients));
+      ideal.points.emplace_back(clients, Ideal(*rsi, clients));
     }
     return SvgOf(lines);
   };
@@ -250,13 +300,15 @@ absl::Status Measure(CheckoutFigure& figure) {
 
 void Print(const CheckoutFigure& figure, bool json) {
   if (json) {
-    std::cout << JsonReport{.command = "bench checkout",
-                            .config = figure.Config(),
-                            .rows = figure.Rows(),
-                            .summary = figure.Summary()}
-                     .ToString();
+    JsonReport report{.command = "bench checkout",
+                      .config = figure.Config(),
+                      .rows = figure.Rows(),
+                      .summary = figure.Summary()};
+    report.summary["cards"] = figure.Cards();
+    std::cout << report.ToString();
   } else {
     std::cout << Render(TableOf(figure.Rows()), {.footer = false});
+    std::cout << Render(TableOf(figure.Cards()), {.footer = false});
     const Json summary = figure.Summary();
     for (const auto& [name, value] : summary.items()) std::cout << name << ": " << value << "\n";
     std::cout << figure.Remarks() << "\n";
@@ -267,10 +319,25 @@ void Print(const CheckoutFigure& figure, bool json) {
 }  // namespace
 
 absl::Status CheckFigureOptions(const CheckoutBenchOptions& options) {
-  for (const uint32_t clients : options.clients) {
-    if (clients < 1 || clients > kClientsMost) {
-      return absl::InvalidArgumentError(absl::StrCat("--clients is 1 to ", kClientsMost));
+  const std::vector<std::string>& protocols = options.protocols;
+  for (const std::string& protocol : protocols) {
+    if (std::find(kProtocols.begin(), kProtocols.end(), protocol) == kProtocols.end()) {
+      return absl::InvalidArgumentError("--protocols are rsi, 2pc-send and 2pc-tcp");
     }
+  }
+  const bool rsi_alone = !protocols.empty() && std::all_of(protocols.begin(), protocols.end(),
+                                                           [](const auto& name) { return name == kRsi; });
+  const uint32_t clients_most = rsi_alone ? kClientsMost : kTwoPhaseClientsMost;
+  for (const uint32_t clients : options.clients) {
+    if (clients < 1 || clients > clients_most) {
+      return absl::InvalidArgumentError(absl::StrCat("--clients is 1 to ", kTwoPhaseClientsMost,
+                                                     "; with --protocols=rsi to ", kClientsMost));
+    }
+  }
+  if (options.row_servers < 1 || options.row_servers > kRowServersMost || options.client_machines < 1 ||
+      options.client_machines > kClientMachinesMost) {
+    return absl::InvalidArgumentError(absl::StrCat("--row-servers is 1 to ", kRowServersMost,
+                                                   ", --client-machines 1 to ", kClientMachinesMost));
   }
   if (options.participants < 1 || options.participants > 60 || options.coordinators < 1 ||
       options.coordinators > 20) {

@@ -51,8 +51,13 @@ class BenchCommandLine final : public CommandLine {
     AddFormat(checkout, checkout_bench_.format, "table or json");
     Add(checkout, "--generation", checkout_bench_.generation,
         "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
+    checkout->add_option("--protocols", checkout_bench_.protocols, "sim: which of rsi,2pc-send,2pc-tcp (all)")
+        ->delimiter(',');
+    Add(checkout, "--row-servers", checkout_bench_.row_servers,
+        "sim: servers that hold rows, beside the one that holds the transaction state (3)");
+    Add(checkout, "--client-machines", checkout_bench_.client_machines, "sim: machines of clients (4)");
     Add(checkout, "--participants", checkout_bench_.participants,
-        "sim: threads of two-phase commit's 3 servers");
+        "sim: threads of two-phase commit's servers");
     Add(checkout, "--coordinators", checkout_bench_.coordinators,
         "sim: of its transaction manager's machine");
     Add(checkout, "--html", checkout_bench_.html, "sim: write a page with the plot", "FILE");

@@ -1,12 +1,16 @@
 #include "bench/simulated_checkout.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "bench/charged_session.h"
 #include "simulation/cluster.h"
+#include "storage/channel.h"
+#include "txn/cluster_tables.h"
+#include "txn/extent_space.h"
 #include "txn/transaction_state.h"
 #include "txn/two_phase/cluster.h"
 #include "workload/checkout_backend.h"
@@ -15,7 +19,6 @@ namespace nam::bench {
 namespace {
 
 using fabric::sim::NicModel;
-using fabric::sim::NicTraffic;
 
 constexpr char kSecret[] = "simulated";
 /// Room for the state and for no extent of a table.
@@ -35,6 +38,25 @@ fabric::sim::WorldOptions WorldFor(const SimulatedCheckoutOptions& options) {
   return world;
 }
 
+/// What lies at a position of the transaction state.
+std::string NameOfStateWord(uint64_t position) {
+  using Geometry = txn::StateGeometry;
+  switch (position) {
+    case txn::kNextOffset:
+      return "the timestamp counter";
+    case txn::kWatermarkOffset:
+      return "the watermark";
+    case txn::kHorizonOffset:
+      return "the horizon";
+    case txn::kSlotsUsedOffset:
+      return "the count of slots";
+    default:
+      break;
+  }
+  if (position >= Geometry::ring()) return "an entry of the ring";
+  return position >= Geometry::slot(0) ? "a client's slot" : "one word";
+}
+
 /// The cluster as it is, with one memory server that has room for the transaction state alone, so that rows
 /// go to the others.
 class RsiCheckout final : public SimulatedCheckout {
@@ -51,17 +73,18 @@ class RsiCheckout final : public SimulatedCheckout {
                                 options_.expected_orders * 4'096;
     const uint64_t memory_bytes = rows_bytes + (uint64_t{512} << 20);
     NAM_ASSIGN_OR_RETURN(cluster_,
-                         simulation::Cluster::Start(world_, {.memory_servers = kRowServers + 1,
+                         simulation::Cluster::Start(world_, {.memory_servers = options_.row_servers + 1,
                                                              .compute_servers = 0,
                                                              .memory_bytes = memory_bytes / 4096 * 4096,
                                                              .first_memory_bytes = kStateMemoryBytes,
                                                              .region_bytes = uint64_t{64} << 20}));
-    for (int i = 0; i < kClientMachines; ++i) {
+    for (int i = 0; i < options_.client_machines; ++i) {
       NAM_ASSIGN_OR_RETURN(clients_.emplace_back(), cluster_->NewClient(absl::StrCat("client-", i)));
       backends_.push_back(std::make_unique<RsiBackend>(clients_.back()->attachment()));
     }
     // Takes its place before there are rows.
     NAM_RETURN_IF_ERROR(backends_[0]->OpenSession().status());
+    NAM_RETURN_IF_ERROR(FindState());
     NAM_RETURN_IF_ERROR(
         backends_[0]->MakeTables(options_.checkout, {.expected_orders = options_.expected_orders}));
     return Load();
@@ -76,14 +99,34 @@ class RsiCheckout final : public SimulatedCheckout {
   absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession(size_t machine) override {
     return backends_[machine]->OpenSession();
   }
-  std::vector<std::string> hosts() const override {
-    std::vector<std::string> hosts;
-    for (int i = 1; i <= kRowServers; ++i) hosts.push_back(absl::StrCat("memory-", i));
-    hosts.push_back("memory-0");
-    for (int i = 0; i < kClientMachines; ++i) hosts.push_back(absl::StrCat("client-", i));
-    return hosts;
+  std::vector<Card> cards() const override {
+    std::vector<Card> cards;
+    for (int i = 1; i <= options_.row_servers; ++i) {
+      cards.push_back({absl::StrCat("memory-", i), CardRole::kRows});
+    }
+    cards.push_back({"memory-0", CardRole::kState});
+    for (int i = 0; i < options_.client_machines; ++i) {
+      cards.push_back({absl::StrCat("client-", i), CardRole::kClients});
+    }
+    return cards;
+  }
+  std::string NameOfWord(const Card& card, fabric::RemoteAddress where) const override {
+    if (card.role == CardRole::kRows) return "a word of rows, indexes or logs";
+    if (where.rkey != state_.rkey || where.offset < state_.offset) return "one word";
+    return NameOfStateWord(where.offset - state_.offset);
+  }
+  absl::Status FindState() {
+    catalog::Attachment& attachment = clients_[0]->attachment();
+    NAM_ASSIGN_OR_RETURN(const auto channel, storage::Channel::Open(attachment.fabric(), attachment, {}));
+    NAM_ASSIGN_OR_RETURN(const txn::TransactionState state, txn::ClusterTables(attachment).State());
+    NAM_ASSIGN_OR_RETURN(txn::ExtentSpace space,
+                         txn::ExtentSpace::Open(*channel, state.extents, txn::kStateBytes));
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target start, space.Resolve(0));
+    state_ = start.address;
+    return absl::OkStatus();
   }
 
+  fabric::RemoteAddress state_;  // where it begins
   std::unique_ptr<simulation::Cluster> cluster_;
   std::vector<std::unique_ptr<simulation::Client>> clients_;
   std::vector<std::unique_ptr<RsiBackend>> backends_;
@@ -100,19 +143,19 @@ class TwoPhaseCheckout final : public SimulatedCheckout {
   absl::Status Start() {
     txn::two_phase::Cluster::Options cluster;
     cluster.transport = Transport();
-    for (int i = 0; i < kRowServers; ++i) {
-      NAM_RETURN_IF_ERROR(OpenFabric(absl::StrCat("rows-", i)));
+    for (int i = 0; i < options_.row_servers; ++i) {
+      NAM_RETURN_IF_ERROR(OpenFabric(absl::StrCat("rows-", i), CardRole::kRows));
       rows_.push_back(fabrics_.back().get());
     }
     for (int i = 0; i < options_.participants; ++i) {
       cluster.participants.push_back(rows_[static_cast<size_t>(i) % rows_.size()]);
     }
-    NAM_RETURN_IF_ERROR(OpenFabric("manager"));
+    NAM_RETURN_IF_ERROR(OpenFabric("manager", CardRole::kState));
     cluster.coordinators.assign(static_cast<size_t>(options_.coordinators), fabrics_.back().get());
     cluster.tables = TwoPhaseTables(options_.checkout, 1);
     NAM_ASSIGN_OR_RETURN(cluster_, txn::two_phase::Cluster::Start(cluster));
-    for (int i = 0; i < kClientMachines; ++i) {
-      NAM_RETURN_IF_ERROR(OpenFabric(absl::StrCat("client-", i)));
+    for (int i = 0; i < options_.client_machines; ++i) {
+      NAM_RETURN_IF_ERROR(OpenFabric(absl::StrCat("client-", i), CardRole::kClients));
       clients_.push_back(fabrics_.back().get());
     }
     return Load();
@@ -134,9 +177,9 @@ class TwoPhaseCheckout final : public SimulatedCheckout {
     }
     return transport;
   }
-  absl::Status OpenFabric(const std::string& host) {
+  absl::Status OpenFabric(const std::string& host, CardRole role) {
     NAM_ASSIGN_OR_RETURN(fabrics_.emplace_back(), world_.OpenFabric(host, {.secret = kSecret}));
-    hosts_.push_back(host);
+    cards_.push_back({host, role});
     return absl::OkStatus();
   }
   std::vector<fabric::Fabric*> clients() override { return clients_; }
@@ -145,10 +188,10 @@ class TwoPhaseCheckout final : public SimulatedCheckout {
     session.coordinator = sessions_++;
     return cluster_->OpenSession(*clients_[machine], session);
   }
-  std::vector<std::string> hosts() const override { return hosts_; }
+  std::vector<Card> cards() const override { return cards_; }
 
   std::vector<std::unique_ptr<fabric::Fabric>> fabrics_;
-  std::vector<std::string> hosts_;
+  std::vector<Card> cards_;
   std::vector<fabric::Fabric*> rows_, clients_;
   std::unique_ptr<txn::two_phase::Cluster> cluster_;
   uint32_t sessions_ = 0;
@@ -198,58 +241,42 @@ absl::StatusOr<SimulatedRates> SimulatedCheckout::Run(uint32_t clients_wanted) {
   };
   drivers_.push_back(std::make_unique<tpcw::CheckoutDriver>(fabrics, options_.checkout, run, open));
   SimulatedRates rates{.clients = clients_wanted};
-  Moment from, to;
+  std::optional<CardWatch> watch;
+  int64_t measured_ns = 0;
   uint64_t committed = 0, aborted = 0;
   int lines = 0;
   const auto line = [&](const tpcw::CheckoutRates& interval) {
     if (warm < clients_wanted || lines > kIntervals + 1) return;
-    if (++lines == 2) from = Now();
+    if (++lines == 2) watch.emplace(world_, WorldFor(options_).nic, cards());
     if (lines <= 2) return;
-    to = Now();
+    measured_ns = watch->elapsed_ns();
     committed += interval.committed;
     for (const uint64_t aborts : interval.aborts) aborted += aborts;
     rates.p50_us += interval.p50_us / kIntervals;
     rates.p99_us += interval.p99_us / kIntervals;
-    if (lines == kIntervals + 2) drivers_.back()->Stop();
+    if (lines < kIntervals + 2) return;
+    LookAtCards(*watch, rates);
+    drivers_.back()->Stop();
   };
   NAM_RETURN_IF_ERROR(drivers_.back()->Run(line).status());
   if (committed == 0) return absl::DeadlineExceededError("nothing was committed while it was measured");
   const double commits = static_cast<double>(committed);
-  rates.committed_per_s = commits * 1e9 / static_cast<double>(to.at_ns - from.at_ns);
+  rates.committed_per_s = commits * 1e9 / static_cast<double>(measured_ns);
   rates.aborts_per_commit = static_cast<double>(aborted) / commits;
-  LookAtCards(from, to, rates);
   rates.bytes_per_commit /= commits;
   rates.messages_per_commit /= commits;
   return rates;
 }
 
-SimulatedCheckout::Moment SimulatedCheckout::Now() const {
-  Moment moment{.at_ns = const_cast<fabric::sim::World&>(world_).NowNs()};
-  for (const std::string& host : hosts()) moment.cards.push_back(world_.TrafficOf(host));
-  return moment;
-}
-
-void SimulatedCheckout::LookAtCards(const Moment& from, const Moment& to, SimulatedRates& rates) const {
-  const NicModel nic = WorldFor(options_).nic;
-  const double us = static_cast<double>(to.at_ns - from.at_ns) / 1e3;
-  const double bytes_max = us * static_cast<double>(nic.port_bytes_per_us) * nic.ports;
-  const double messages_max = us * static_cast<double>(nic.messages_per_us);
-  const std::vector<std::string> names = hosts();
-  for (size_t i = 0; i < names.size(); ++i) {
-    const NicTraffic &before = from.cards[i], &after = to.cards[i];
-    const auto look = [&](const char* what, int64_t NicTraffic::*count, double max) {
-      const auto passed = static_cast<double>(after.*count - before.*count);
-      if (passed / max > rates.busiest.fraction) rates.busiest = {names[i] + ", " + what, passed / max};
-      return passed;
-    };
-    const double bytes = look("bytes out", &NicTraffic::bytes_out, bytes_max) +
-                         look("bytes in", &NicTraffic::bytes_in, bytes_max);
-    const double messages = look("messages out", &NicTraffic::messages_out, messages_max) +
-                            look("messages in", &NicTraffic::messages_in, messages_max);
-    if (i >= kRowServers) continue;
-    rates.bytes_per_commit += bytes;
-    rates.messages_per_commit += messages;
+void SimulatedCheckout::LookAtCards(const CardWatch& watch, SimulatedRates& rates) const {
+  rates.cards = watch.Uses();
+  for (CardUse& use : rates.cards) {
+    use.word_name = NameOfWord(use.card, use.where);
+    if (use.card.role != CardRole::kRows) continue;
+    rates.bytes_per_commit += static_cast<double>(use.bytes);
+    rates.messages_per_commit += static_cast<double>(use.messages);
   }
+  rates.busiest = BusiestOf(rates.cards)->Busiest();
 }
 
 absl::StatusOr<tpcw::CheckoutInvariants> SimulatedCheckout::Check() {

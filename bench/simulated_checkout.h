@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "bench/card_use.h"
 #include "fabric/sim/nic_model.h"
 #include "fabric/sim/world.h"
 #include "tpcw/checkout.h"
@@ -15,12 +15,9 @@
 #include "tpcw/checkout_invariants.h"
 
 /// Figure 6 of the redesign paper in virtual time: the real sessions and tpcw's transactions over the sim
-/// fabric, with 3 servers that hold the rows, one for timestamps (or for the transaction manager), and the
-/// clients on 4 machines.
+/// fabric, with servers that hold the rows, one for timestamps (or for the transaction manager), and the
+/// clients on machines of their own.
 namespace nam::bench {
-
-inline constexpr int kRowServers = 3;
-inline constexpr int kClientMachines = 4;
 
 /// What carries messages of two-phase commit: how it differs from the RDMA network of the model.
 struct MessageCost {
@@ -33,20 +30,16 @@ struct SimulatedCheckoutOptions {
   fabric::sim::NicModel nic;
   tpcw::CheckoutOptions checkout;
   uint64_t seed = 1;
+  int row_servers = 3;
+  int client_machines = 4;
   /// Measured in virtual time, once all clients are there.
   int64_t measured_us = 4'000;
   /// Memory is ready for so many: no index is split while it is measured.
   uint64_t expected_orders = 1'000'000;
   // For two-phase commit:
   MessageCost message;
-  int participants = kRowServers;  // threads, shared out over the servers
-  int coordinators = 1;            // threads of the transaction manager's machine
-};
-
-/// How busy a way of a card was, as a fraction of what the model gives it.
-struct Busiest {
-  std::string what;  // `memory-1, out, bytes`
-  double fraction = 0;
+  int participants = 3;  // threads, shared out over the servers
+  int coordinators = 1;  // threads of the transaction manager's machine
 };
 
 struct SimulatedRates {
@@ -56,7 +49,8 @@ struct SimulatedRates {
   double aborts_per_commit = 0;
   /// Through the cards of the servers that hold rows, both ways, by the simulator's counters.
   double bytes_per_commit = 0, messages_per_commit = 0;
-  Busiest busiest;  // of all cards
+  UnitUse busiest;             // of all cards
+  std::vector<CardUse> cards;  // those that hold rows first
 };
 
 /// One protocol in a world of its own, loaded once. The thread that makes it drives the world.
@@ -75,19 +69,18 @@ class SimulatedCheckout {
   absl::Status Load();
   virtual std::vector<fabric::Fabric*> clients() = 0;
   virtual absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession(size_t machine) = 0;
-  /// Hosts whose cards are looked at, those that hold rows first.
-  virtual std::vector<std::string> hosts() const = 0;
+  /// Cards that are looked at, those of servers that hold rows first.
+  virtual std::vector<Card> cards() const = 0;
+  /// What lies at an address of a card's host.
+  virtual std::string NameOfWord(const Card& /*card*/, fabric::RemoteAddress /*where*/) const {
+    return "one word";
+  }
 
   const SimulatedCheckoutOptions options_;
   fabric::sim::World world_;
 
  private:
-  struct Moment {
-    int64_t at_ns = 0;
-    std::vector<fabric::sim::NicTraffic> cards;  // by host
-  };
-  Moment Now() const;
-  void LookAtCards(const Moment& from, const Moment& to, SimulatedRates& rates) const;
+  void LookAtCards(const CardWatch& watch, SimulatedRates& rates) const;
 
   uint32_t clients_so_far_ = 0;
   std::vector<std::unique_ptr<tpcw::CheckoutDriver>> drivers_;

@@ -339,9 +339,15 @@ absl::StatusOr<TransactionState> ClusterTables::State() {
   NAM_ASSIGN_OR_RETURN(state.timestamps, ParseTimestampKind((*table)->record().timestamps()));
   NAM_ASSIGN_OR_RETURN(state.extents, TableExtents::Open(attachment_, kStateTable, kRecordsPart));
   NAM_ASSIGN_OR_RETURN(state.logs, TableExtents::Open(attachment_, kStateTable, kLogsPart));
+  state.shared = std::make_shared<SharedTimestamps>();
   const std::lock_guard lock(mutex_);
   if (state_.extents == nullptr) state_ = std::move(state);
   return state_;
+}
+
+void ClusterTables::ForgetState(const TransactionState& lost) {
+  const std::lock_guard lock(mutex_);
+  if (state_.extents == lost.extents) state_ = {};
 }
 
 }  // namespace nam::txn

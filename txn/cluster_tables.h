@@ -63,6 +63,7 @@ class ClusterTables final : public Tables {
   absl::StatusOr<TableDescription> Find(const std::string& name) override;
   absl::StatusOr<std::vector<TableDescription>> All() override;
   absl::StatusOr<TransactionState> State() override;
+  void ForgetState(const TransactionState& lost) override;
   absl::Status Fence(MemberId member) override { return attachment_.Fence(member); }
   absl::Status KeepMembership() override { return attachment_.Rejoin(); }
   void SettleLater(std::function<void()> attempt) override;

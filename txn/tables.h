@@ -15,6 +15,7 @@
 #include "txn/extent_space.h"
 #include "txn/failed_fences.h"
 #include "txn/lost_clients.h"
+#include "txn/shared_timestamps.h"
 #include "txn/table_numbers.h"
 #include "txn/transaction_state.h"
 
@@ -72,6 +73,7 @@ struct TransactionState {
   std::shared_ptr<ExtentSource> extents;
   std::shared_ptr<ExtentSource> logs;
   TimestampKind timestamps = TimestampKind::kLeased;
+  std::shared_ptr<SharedTimestamps> shared;  // by the process's sessions
 };
 
 /// What transactions need to know of the cluster, outside the data path. Thread-safe, one per process.
@@ -88,6 +90,8 @@ class Tables {
   virtual absl::StatusOr<std::vector<TableDescription>> All() = 0;
   /// The cluster's transaction state, made by whoever asks first.
   virtual absl::StatusOr<TransactionState> State() = 0;
+  /// That state went with its memory server. If there is another by now, State finds it.
+  virtual void ForgetState(const TransactionState& /*lost*/) {}
   /// OK when nothing that this member has posted, or posts, changes a record any more. FAILED_PRECONDITION:
   /// it is alive.
   virtual absl::Status Fence(MemberId member) = 0;

@@ -321,8 +321,8 @@ bool Endpoint::HasTurn(Operation& operation, const Endpoint& responder) {
   if (!operation.has_turn) {
     const uint64_t word = responder.process_.regions.NumberOf(operation.request.remote);
     operation.has_turn = true;
-    operation.turn_ns =
-        responder.process_.host.nic.TakeTurn(uint64_t{responder.process_.id.value()} << 48 | word, now_ns);
+    operation.turn_ns = responder.process_.host.nic.TakeTurn(
+        uint64_t{responder.process_.id.value()} << 48 | word, operation.request.remote, now_ns);
     if (operation.turn_ns > now_ns) Schedule(operation.turn_ns, &Endpoint::EndArrival, Held(operation));
   }
   return now_ns >= operation.turn_ns;

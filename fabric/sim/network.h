@@ -103,6 +103,10 @@ class Network {
 
   Host& HostNamed(const std::string& name);
   const Host* FindHost(const std::string& name) const;
+  /// On the cards of all hosts that there are.
+  void CountWords() {
+    for (const auto& host : hosts_) host->nic.CountWords();
+  }
   absl::StatusOr<Process*> AddProcess(const std::string& host, FabricOptions options);
   Process& At(ProcessId process);
   const Process& At(ProcessId process) const;

@@ -38,7 +38,7 @@ int64_t Nic::Receive(int64_t now_ps, int64_t wire_bytes, int64_t small_wire_byte
          SerializationPs(std::max<int64_t>(0, wire_bytes - small_wire_bytes));
 }
 
-int64_t Nic::TakeTurn(uint64_t word, int64_t now_ns) {
+int64_t Nic::TakeTurn(uint64_t word, RemoteAddress address, int64_t now_ns) {
   if (atomic_ns_ == 0) return now_ns;
   if (word_free_ns_.size() >= kBusyWordsMax) {
     std::erase_if(word_free_ns_, [now_ns](const auto& entry) { return entry.second <= now_ns; });
@@ -46,7 +46,27 @@ int64_t Nic::TakeTurn(uint64_t word, int64_t now_ns) {
   int64_t& free_ns = word_free_ns_[word];
   const int64_t at_ns = std::max(now_ns, free_ns);
   free_ns = at_ns + Slowed(atomic_ns_);
+  if (counted_.has_value()) {
+    WordTraffic& counted = counted_->try_emplace(word, WordTraffic{.address = address}).first->second;
+    ++counted.atomics;
+    counted.busy_ns += free_ns - at_ns;
+  }
   return at_ns;
+}
+
+// Words that were busy for equally long are told apart by their numbers: the order of the map
+// differs between runs.
+WordTraffic Nic::BusiestWord() const {
+  WordTraffic busiest;
+  uint64_t word_of_busiest = 0;
+  if (!counted_.has_value()) return busiest;
+  for (const auto& [word, counted] : *counted_) {
+    if (counted.busy_ns < busiest.busy_ns) continue;
+    if (counted.busy_ns == busiest.busy_ns && word > word_of_busiest) continue;
+    busiest = counted;
+    word_of_busiest = word;
+  }
+  return busiest;
 }
 
 int64_t WireBytes(const NicModel& model, uint32_t payload_bytes) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -22,11 +23,15 @@ class Nic {
   /// their own here: the model's latencies contain it.
   int64_t Receive(int64_t now_ps, int64_t wire_bytes, int64_t small_wire_bytes);
   /// An atomic on a word (by a number that is the word's own in this host) arrives: when it takes effect.
-  int64_t TakeTurn(uint64_t word, int64_t now_ns);
+  int64_t TakeTurn(uint64_t word, RemoteAddress address, int64_t now_ns);
   /// Everything takes so many times as long from now on.
   void SlowDown(int64_t times) { times_ = times; }
   int64_t Slowed(int64_t ns) const { return ns * times_; }
   NicTraffic traffic() const { return {out_.bytes, out_.messages, in_.bytes, in_.messages}; }
+  /// Counts atomics by their word from now on, beginning with none.
+  void CountWords() { counted_.emplace(); }
+  /// The counted word that was busy for the longest.
+  WordTraffic BusiestWord() const;
 
  private:
   struct Way {
@@ -46,7 +51,8 @@ class Nic {
   int64_t times_ = 1;
   Way out_;
   Way in_;
-  std::unordered_map<uint64_t, int64_t> word_free_ns_;  // of words that were busy lately
+  std::unordered_map<uint64_t, int64_t> word_free_ns_;                // of words that were busy lately
+  std::optional<std::unordered_map<uint64_t, WordTraffic>> counted_;  // by word
 };
 
 /// Payload and the headers of its packets.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "fabric/fabric.h"
 
 namespace nam::fabric::sim {
 
@@ -11,6 +12,13 @@ namespace nam::fabric::sim {
 struct NicTraffic {
   int64_t bytes_out = 0, messages_out = 0;
   int64_t bytes_in = 0, messages_in = 0;
+};
+
+/// One word whose atomics a card has executed.
+struct WordTraffic {
+  RemoteAddress address;  // as the first of them named it
+  int64_t atomics = 0;
+  int64_t busy_ns = 0;  // the card kept the word for so long
 };
 
 /// A network card and its link to a full-bisection switch, as `sim` computes with it. What every parameter

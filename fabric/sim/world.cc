@@ -220,6 +220,16 @@ NicTraffic World::TrafficOf(const std::string& host) const {
   return found->nic.traffic();
 }
 
+void World::CountWords() {
+  impl_->network.CountWords();
+}
+
+WordTraffic World::BusiestWordOf(const std::string& host) const {
+  const Host* const found = impl_->network.FindHost(host);
+  NAM_CHECK(found != nullptr, "a host that is there");
+  return found->nic.BusiestWord();
+}
+
 uint64_t World::TraceHash() const {
   return impl_->trace.Hash();
 }

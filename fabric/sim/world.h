@@ -132,6 +132,12 @@ class World {
 
   /// Of a host that has been named.
   NicTraffic TrafficOf(const std::string& host) const;
+  /// Cards of hosts that have been named count atomics by word from now on, beginning with none; a few dozen
+  /// bytes of memory a word.
+  void CountWords();
+  /// The word whose atomics have kept the host's card busy for the longest since CountWords, one after the
+  /// other: its busy_ns is 0 if there were none.
+  WordTraffic BusiestWordOf(const std::string& host) const;
 
   /// Of every scheduling decision, operation, completion and fault so far: equal for equal seeds.
   uint64_t TraceHash() const;

@@ -44,8 +44,36 @@ TEST(SimulatedCheckout, RsiGrowsWithItsClientsAndIsTheSameEveryTime) {
   // Three rows of products are read and written at least.
   EXPECT_GT(rates[0].bytes_per_commit, 6 * 256);
   EXPECT_GT(rates[1].busiest.fraction, rates[0].busiest.fraction);
+  // The state server's card is looked at beside those that hold rows, and its busiest word has a name.
+  ASSERT_EQ(rates[1].cards.size(), 3u + 1 + 4);
+  const CardUse& state = rates[1].cards[3];
+  EXPECT_EQ(state.card.role, CardRole::kState);
+  EXPECT_EQ(state.word_name, "the timestamp counter");
+  EXPECT_GT(state.word, 0.9 * rates[1].committed_per_s * Small().nic.atomic_ns / 1e9);
   const auto again = RunAll(&SimulatedCheckout::Rsi, Small(), {1, 4});
   EXPECT_EQ(again[1].committed_per_s, rates[1].committed_per_s);
+}
+
+TEST(SimulatedCheckout, SessionsOfAMachineShareFetchAdds) {
+  SimulatedCheckoutOptions options = Small();
+  options.row_servers = 4;
+  options.client_machines = 1;
+  const auto rates = RunAll(&SimulatedCheckout::Rsi, options, {24});
+  ASSERT_EQ(rates.size(), 1u);
+  ASSERT_EQ(rates[0].cards.size(), 4u + 1 + 1);
+  const double one_each = rates[0].committed_per_s * static_cast<double>(options.nic.atomic_ns) / 1e9;
+  EXPECT_LT(rates[0].cards[4].word, 0.7 * one_each);
+}
+
+TEST(SimulatedCheckout, ManyClientsOpenAtOnce) {
+  SimulatedCheckoutOptions options = Small();
+  options.checkout.products = 20'000;
+  options.measured_us = 400;
+  const auto rates = RunAll(&SimulatedCheckout::Rsi, options, {96});
+  ASSERT_EQ(rates.size(), 1u);
+  ASSERT_EQ(rates[0].clients, 96u) << "more than look at the same vacancies";
+  const CardUse& state = rates[0].cards[3];
+  EXPECT_EQ(state.word_name, "the timestamp counter");
 }
 
 TEST(SimulatedCheckout, ASlowMessageMakesTwoPhaseCommitSlow) {

@@ -210,7 +210,7 @@ class RecordCluster {
       return cluster_.tables_;
     }
     absl::StatusOr<TransactionState> State() override {
-      return TransactionState{cluster_.state_, cluster_.logs_, cluster_.options_.timestamps};
+      return TransactionState{cluster_.state_, cluster_.logs_, cluster_.options_.timestamps, shared_};
     }
     void Report(const std::string& what) override {
       const std::lock_guard lock(cluster_.mutex_);
@@ -248,6 +248,7 @@ class RecordCluster {
     std::atomic<uint32_t> id_;
     std::function<void()> attempt_;
     std::function<absl::Status()> before_all_, before_fence_, before_find_;
+    const std::shared_ptr<SharedTimestamps> shared_ = std::make_shared<SharedTimestamps>();
   };
 
  private:

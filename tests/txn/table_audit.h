@@ -48,10 +48,15 @@ class Auditor {
         client_(slot_.client),
         commit_point_(state_, geometry_, slot_),
         timestamps_(
-            Timestamps::Make(kind, state_, geometry_, client_, commit_point_, tables.fabric().clock())),
+            Timestamps::Make(kind, state_, geometry_, client_, commit_point_, tables.fabric(), nullptr)),
         recovery_(tables, state_, logs_, geometry_, batch_, *timestamps_, slot_,
                   [this](const TableDescription& description) { return TableOf(description); }) {}
 
+  uint64_t Watermark() {
+    const uint64_t* const watermark = batch_.ReadWord(*state_.Resolve(kWatermarkOffset));
+    EXPECT_TRUE(batch_.Execute().ok());
+    return *watermark;
+  }
   int RecoverAll() { return *recovery_.RecoverAll(); }
   bool Recover(uint32_t client) { return *recovery_.TryRecover(client); }
   /// 0: the member has no slot.

@@ -22,6 +22,7 @@ SessionCore::SessionCore(Tables& with, const RsiOptions& as, std::shared_ptr<sto
       batch(*channel, options.transaction_bytes_max),
       state(std::move(at)),
       logs(described.logs, *channel),
+      shared_timestamps(described.shared),
       timestamp_kind(described.timestamps),
       geometry(described.timestamps) {}
 
@@ -33,6 +34,7 @@ absl::StatusOr<std::unique_ptr<SessionCore>> SessionCore::Open(Tables& tables, c
   NAM_ASSIGN_OR_RETURN(const TransactionState described, tables.State());
   NAM_ASSIGN_OR_RETURN(ExtentSpace state, ExtentSpace::Open(*channel, described.extents, kStateBytes));
   if (!state.CheckWhole().ok()) {
+    tables.ForgetState(described);
     return absl::UnavailableError(
         "the memory server with the state of all transactions is gone: `nam reset-transactions` drops all "
         "record "
@@ -51,8 +53,8 @@ absl::Status SessionCore::ClaimSlot() {
   NAM_RETURN_IF_ERROR(
       ClientSlot::Claim(state, geometry, batch, owner, first ? 0 : tables.fabric().Random(), &slot));
   commit_point = std::make_unique<CommitPoint>(state, geometry, slot);
-  timestamps =
-      Timestamps::Make(timestamp_kind, state, geometry, slot.client, *commit_point, tables.fabric().clock());
+  timestamps = Timestamps::Make(timestamp_kind, state, geometry, slot.client, *commit_point, tables.fabric(),
+                                channel->in_place() ? nullptr : shared_timestamps.get());
   log = std::make_unique<ClientLog>(logs, state, geometry, batch, slot, tables.fabric().Random());
   reclaimer =
       std::make_unique<Reclaimer>(*log, batch, *timestamps, slot.client,

@@ -91,6 +91,7 @@ struct SessionCore {
   storage::VerbBatch batch;
   ExtentSpace state;
   LogSpace logs;
+  const std::shared_ptr<SharedTimestamps> shared_timestamps;  // of the process
   const TimestampKind timestamp_kind;
   const StateGeometry geometry;
   ClientSlot slot;

@@ -64,34 +64,9 @@ absl::Status RaiseSlotsUsed(ExtentSpace& state, storage::VerbBatch& batch, uint3
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status VisitSlots(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
-                        const std::function<void(uint32_t client, const SlotWords& slot)>& visit) {
-  const size_t kept = batch.scratch_used();
-  auto* const slots = reinterpret_cast<SlotWords*>(batch.Scratch(kPieceSlots * sizeof(SlotWords)));
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target used_at, state.Resolve(kSlotsUsedOffset));
-  // How many there are first: what is used later is later than this call.
-  const uint64_t* const used = batch.ReadWord(used_at);
-  uint64_t last = geometry.clients_max();
-  for (uint32_t first = 0; first <= last; first += kPieceSlots) {
-    const uint32_t count = std::min(kPieceSlots, geometry.clients_max() + 1 - first);
-    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, state.Resolve(geometry.slot(first)));
-    batch.Read(at, reinterpret_cast<std::byte*>(slots), static_cast<uint32_t>(count * sizeof(SlotWords)));
-    NAM_RETURN_IF_ERROR(batch.Execute());
-    last = std::min<uint64_t>(*used, geometry.clients_max());
-    for (uint32_t i = 0; i < count && first + i <= last; ++i) {
-      if (first + i != 0) visit(first + i, slots[i]);
-    }
-  }
-  batch.Reset(kept);
-  return absl::OkStatus();
-}
-
-absl::Status ClientSlot::Claim(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
-                               SlotOwner owner, uint64_t start, ClientSlot* slot) {
-  owner.state = SlotState::kUsed;
-  NAM_ASSIGN_OR_RETURN(const Vacancies vacancies, FindVacancies(state, geometry, batch, start));
+/// The first of the vacancies that nobody else claims; no client: others have claimed them all.
+absl::Status ClaimOneOf(const Vacancies& vacancies, ExtentSpace& state, StateGeometry geometry,
+                        storage::VerbBatch& batch, SlotOwner owner, ClientSlot* slot) {
   const bool nearly_all = vacancies.used > geometry.clients_max() / 4 * 3;
   const size_t kept = batch.scratch_used();
   uint64_t* const old = batch.Word();
@@ -118,9 +93,49 @@ absl::Status ClientSlot::Claim(ExtentSpace& state, StateGeometry geometry, stora
     batch.Reset(kept);
     return absl::OkStatus();
   }
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("all %d client slots of the cluster's transactions are used; end some sessions",
-                      geometry.clients_max()));
+  batch.Reset(kept);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status VisitSlots(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
+                        const std::function<void(uint32_t client, const SlotWords& slot)>& visit) {
+  const size_t kept = batch.scratch_used();
+  auto* const slots = reinterpret_cast<SlotWords*>(batch.Scratch(kPieceSlots * sizeof(SlotWords)));
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target used_at, state.Resolve(kSlotsUsedOffset));
+  // How many there are first: what is used later is later than this call.
+  const uint64_t* const used = batch.ReadWord(used_at);
+  uint64_t last = geometry.clients_max();
+  for (uint32_t first = 0; first <= last; first += kPieceSlots) {
+    const uint32_t count = std::min(kPieceSlots, geometry.clients_max() + 1 - first);
+    NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, state.Resolve(geometry.slot(first)));
+    batch.Read(at, reinterpret_cast<std::byte*>(slots), static_cast<uint32_t>(count * sizeof(SlotWords)));
+    NAM_RETURN_IF_ERROR(batch.Execute());
+    last = std::min<uint64_t>(*used, geometry.clients_max());
+    for (uint32_t i = 0; i < count && first + i <= last; ++i) {
+      if (first + i != 0) visit(first + i, slots[i]);
+    }
+  }
+  batch.Reset(kept);
+  return absl::OkStatus();
+}
+
+// Sessions that open at once look at the same few vacancies. Losing all of them does not mean that no other
+// is left.
+absl::Status ClientSlot::Claim(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
+                               SlotOwner owner, uint64_t start, ClientSlot* slot) {
+  owner.state = SlotState::kUsed;
+  while (true) {
+    NAM_ASSIGN_OR_RETURN(const Vacancies vacancies, FindVacancies(state, geometry, batch, start));
+    if (vacancies.slots.empty()) {
+      return absl::ResourceExhaustedError(
+          absl::StrFormat("all %d client slots of the cluster's transactions are used; end some sessions",
+                          geometry.clients_max()));
+    }
+    NAM_RETURN_IF_ERROR(ClaimOneOf(vacancies, state, geometry, batch, owner, slot));
+    if (slot->client != 0) return absl::OkStatus();
+  }
 }
 
 absl::Status ClientSlot::Release(ExtentSpace& state, StateGeometry geometry,

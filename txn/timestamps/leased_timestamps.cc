@@ -13,6 +13,8 @@ namespace {
 constexpr uint64_t kFirstReadMin = 16;
 constexpr uint64_t kReadsMax = 256;  // entries at once: from the watermark on few more are under way
 constexpr uint64_t kWatermarkStep = 64;
+constexpr uint64_t kWatermarkLagMax = 1'024;
+constexpr uint64_t kWatermarkTurns = 32;
 constexpr uint64_t kRoundsMax = 2 * kRingEntries / kReadsMax;
 constexpr int kClaimsMax = 16;
 constexpr int64_t kNotYet = -1;  // the wait was not seen to last
@@ -21,6 +23,8 @@ constexpr size_t kPassedOverAtOnce = 64;
 }  // namespace
 
 absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHead& head) {
+  // What is done up to another session's watermark need not be READ.
+  if (shared_ != nullptr) snapshot_ = std::max(snapshot_, shared_->watermark());
   const uint64_t last = snapshot_;
   const StateHead* now = &head;
   uint64_t count = first_read_;
@@ -42,11 +46,20 @@ absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHea
   }
   // As many have become done since the last time, probably, until the next: one READ for all of them. And
   // what is under way is to be timed.
+  if (shared_ != nullptr) shared_->SawWatermark(watermark_);
   const uint64_t under_way = next_ > snapshot_ ? next_ - snapshot_ : 0;
   first_read_ = std::clamp((snapshot_ - last) * 3 / 2 + under_way, kFirstReadMin, kReadsMax);
   NAM_RETURN_IF_ERROR(LookAhead(batch));
-  if (snapshot_ < watermark_ + kWatermarkStep) return absl::OkStatus();
-  return AddRaiseWatermark(batch);
+  return RaisesWatermark() ? AddRaiseWatermark(batch) : absl::OkStatus();
+}
+
+// All sessions see that it lags, and their CASes would take turns at its word, all but one for nothing. So of
+// those that take a snapshot now few do it: by the snapshot and their own number, as both are another each
+// time.
+bool LeasedTimestamps::RaisesWatermark() const {
+  const uint64_t ahead = snapshot_ - watermark_;
+  const bool in_turn = (snapshot_ + client_) % kWatermarkTurns == 0;
+  return ahead >= (in_turn ? kWatermarkStep : kWatermarkLagMax);
 }
 
 absl::Status LeasedTimestamps::AddReadEntries(storage::VerbBatch& batch, uint64_t count) {
@@ -158,14 +171,60 @@ absl::Status LeasedTimestamps::PassOver(storage::VerbBatch& batch) {
   return batch.Execute();
 }
 
-absl::Status LeasedTimestamps::AddTake(storage::VerbBatch& batch) {
-  taken_ = batch.Word();
+absl::Status LeasedTimestamps::AddFetch(storage::VerbBatch& batch, uint32_t spares) {
+  uint64_t* const fetched = batch.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target next, At(kNextOffset));
-  batch.FetchAdd(next, 1, taken_);
+  batch.FetchAdd(next, 1 + uint64_t{spares}, fetched);
+  fetched_ = fetched;
+  taken_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status LeasedTimestamps::AddTake(storage::VerbBatch& batch) {
+  Withdraw();
+  given_up_ = 0;
+  if (shared_ == nullptr) return AddFetch(batch, 0);
+  place_ = shared_->spares().Take(fabric_);
+  if (place_.number == 0) return AddFetch(batch, place_.offer->spares);
+  fetched_ = nullptr;
+  taken_ = 0;
+  return absl::OkStatus();
+}
+
+void LeasedTimestamps::Withdraw() {
+  if (place_.offer != nullptr && place_.number == 0)
+    shared_->spares().Arrive(*place_.offer, 0, clock_.NowNs());
+  place_ = {};
+}
+
+uint64_t LeasedTimestamps::taken() {
+  if (taken_ != 0 || fetched_ == nullptr) return taken_;
+  taken_ = *fetched_ + 1;
+  if (place_.offer != nullptr) given_up_ = shared_->spares().Arrive(*place_.offer, taken_, clock_.NowNs());
+  if (given_up_ > 0) given_up_from_ = taken_ + 1 + place_.offer->spares - given_up_;
+  place_ = {};
+  return taken_;
+}
+
+absl::Status LeasedTimestamps::Receive(storage::VerbBatch& batch) {
+  if (taken() == 0) {
+    taken_ = shared_->spares().Await(place_, clock_).value_or(0);
+    place_ = {};
+  }
+  if (taken_ == 0) {
+    NAM_RETURN_IF_ERROR(AddFetch(batch, 0));
+    NAM_RETURN_IF_ERROR(batch.Execute());
+  }
+  for (; given_up_ > 0; --given_up_, ++given_up_from_) {
+    NAM_RETURN_IF_ERROR(AddEntrySwap(batch, given_up_from_, RingEntry::Before(given_up_from_).word()));
+  }
+  if (taken() > storage::kTimestampMask)
+    return absl::ResourceExhaustedError("the cluster has no timestamps left: they have 48 bits");
   return absl::OkStatus();
 }
 
 absl::Status LeasedTimestamps::AddClaim(storage::VerbBatch& batch) {
+  NAM_RETURN_IF_ERROR(Receive(batch));
   NAM_RETURN_IF_ERROR(commit_point_.AddClaim(batch, taken()));
   claim_ = batch.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(taken())));
@@ -179,7 +238,7 @@ absl::StatusOr<bool> LeasedTimestamps::Settle(storage::VerbBatch& batch) {
   NAM_RETURN_IF_ERROR(commit_point_.Claimed());
   if (claimed()) return true;
   for (int i = 0; i < kClaimsMax; ++i) {
-    NAM_RETURN_IF_ERROR(AddTake(batch));
+    NAM_RETURN_IF_ERROR(AddFetch(batch, 0));
     NAM_RETURN_IF_ERROR(batch.Execute());
     NAM_RETURN_IF_ERROR(AddClaim(batch));
     NAM_RETURN_IF_ERROR(batch.Execute());
@@ -190,6 +249,7 @@ absl::StatusOr<bool> LeasedTimestamps::Settle(storage::VerbBatch& batch) {
 }
 
 absl::Status LeasedTimestamps::AddSkip(storage::VerbBatch& batch) {
+  NAM_RETURN_IF_ERROR(Receive(batch));
   return AddEntrySwap(batch, taken(), RingEntry::Before(taken()).word());
 }
 

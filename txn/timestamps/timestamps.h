@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "storage/verb_batch.h"
 #include "txn/extent_space.h"
+#include "txn/shared_timestamps.h"
 #include "txn/timestamps/commit_point.h"
 #include "txn/transaction_state.h"
 
@@ -26,9 +27,10 @@ class Timestamps {
   /// Somebody who is waited for this long is looked at, or passed over.
   static constexpr int64_t kPatienceUs = 1'000;
 
-  /// `commit_point` is the client's. All outlive it.
+  /// `commit_point` is the client's; `shared` is the process's, null: nothing is shared. All outlive it.
   static std::unique_ptr<Timestamps> Make(TimestampKind kind, ExtentSpace& state, StateGeometry geometry,
-                                          uint32_t client, CommitPoint& commit_point, Clock& clock);
+                                          uint32_t client, CommitPoint& commit_point, fabric::Fabric& fabric,
+                                          SharedTimestamps* shared);
   virtual ~Timestamps() = default;
 
   /// Takes the snapshot, or a newer one. From then to Release no row that it sees is reclaimed.
@@ -48,7 +50,8 @@ class Timestamps {
   /// The first round trip of a commit asks for a timestamp, its second claims it, and the slot's word first.
   virtual absl::Status AddTake(storage::VerbBatch& batch) = 0;
   virtual absl::Status AddClaim(storage::VerbBatch& batch) = 0;
-  virtual uint64_t taken() const = 0;
+  /// What was taken; between AddTake's round trip and AddClaim 0 if it is still to come.
+  virtual uint64_t taken() = 0;
   /// Instead of AddClaim: what was taken is not used.
   virtual absl::Status AddSkip(storage::VerbBatch& batch) = 0;
   /// After both: taken() is ours. False: it is another than before. Aborts for a retry if there is none.
