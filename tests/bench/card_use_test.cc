@@ -66,7 +66,7 @@ TEST_F(CardUseTest, AReadFillsTheServersWayOutAndTheClientsWayIn) {
 
 TEST_F(CardUseTest, AtomicsKeepTheirWordAndItIsNamed) {
   const CardWatch before(world_, model_, {{"m0", CardRole::kState}});
-  for (int i = 0; i < kOperations; ++i) EXPECT_TRUE(client_.Add(8).ok());
+  for (int i = 0; i < 3 * kOperations; ++i) EXPECT_TRUE(client_.Add(8).ok());
   const CardWatch watch(world_, model_, {{"m0", CardRole::kState}, {"c0", CardRole::kClients}});
   for (int i = 0; i < kOperations; ++i) {
     EXPECT_TRUE(client_.Add(16).ok());
