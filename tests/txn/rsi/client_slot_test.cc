@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "tests/txn/record_cluster.h"
-#include "tests/txn/space_cluster.h"
 #include "tests/txn/teller.h"
 
 namespace nam::txn {
@@ -21,13 +20,17 @@ TEST(ClientSlotTest, ManyThatOpenAtOnceAllGetOne) {
     members.push_back(std::make_unique<RecordCluster::Member>(cluster, cluster.client(), uint32_t(i + 1)));
   std::vector<std::unique_ptr<Session>> sessions(kClients);
   std::atomic<int> opened{0};
-  RunThreads(cluster, kClients, [&](int self) {
-    auto session = OpenRsiSession(*members[self], {});
-    ASSERT_TRUE(session.ok()) << session.status();
-    sessions[self] = *std::move(session);
-    ASSERT_TRUE(sessions[self]->Begin().ok());
-    ++opened;
-  });
+  std::vector<std::unique_ptr<fabric::Thread>> threads;
+  for (int i = 0; i < kClients; ++i) {
+    threads.push_back(cluster.client().StartThread("opens", [&, i] {
+      auto session = OpenRsiSession(*members[i], {});
+      ASSERT_TRUE(session.ok()) << session.status();
+      sessions[i] = *std::move(session);
+      ASSERT_TRUE(sessions[i]->Begin().ok());
+      ++opened;
+    }));
+  }
+  threads.clear();
   EXPECT_EQ(opened, kClients);
   for (const auto& session : sessions) session->Abort();
 }
