@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/shared_objects.h"
 #include "base/strong_id.h"
 #include "catalog/client.h"
 #include "catalog/control_plane.h"
@@ -108,6 +109,12 @@ class Attachment : public fabric::RegionDirectory {
   /// used_bytes and memory_bytes as of now; with `settle`, once the server has asked the catalog what it need
   /// not keep.
   virtual absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server, bool settle = false) = 0;
+
+  /// What other parts of the process have once for the cluster. None of it is used once this is destroyed.
+  SharedObjects& shared() { return shared_; }
+
+ private:
+  SharedObjects shared_;
 };
 
 }  // namespace nam::catalog

@@ -2,6 +2,7 @@
 
 #include "catalog/control_plane.h"
 #include "proto/compute.pb.h"
+#include "types/sql_error.h"
 
 /// The methods of proto/compute.proto.
 namespace nam::execution {
@@ -14,7 +15,7 @@ inline constexpr catalog::Method<proto::ReleaseResultRequest, proto::ReleaseResu
     "/nam.proto.Compute/ReleaseResult"};
 
 /// SQLSTATE of an attempt that a server has not begun, since too many wait there: another server may take it.
-inline constexpr const char* kTooManyQueries = "53300";
+inline constexpr const char* kTooManyQueries = sqlstate::kTooManyConnections;
 /// The payload of an attempt's error on a server that has stood still for longer than its lease: it is no
 /// member any more, and what it has done is lost as if it had died.
 inline constexpr char kServerOver[] = "nam/server-over";

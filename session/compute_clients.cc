@@ -28,12 +28,13 @@ constexpr int64_t kAttemptTimeoutUs = int64_t{24} * 3600 * 1'000'000;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ComputeClients>> ComputeClients::Open(catalog::Attachment& attachment) {
-  std::unique_ptr<ComputeClients> clients(new ComputeClients(attachment));
-  NAM_ASSIGN_OR_RETURN(clients->buffer_,
-                       attachment.fabric().Allocate(kBufferBytes, {.access = fabric::Access::kNone}));
-  NAM_ASSIGN_OR_RETURN(clients->completions_, attachment.fabric().CreateCompletionQueue(2 * kMostServers));
-  return clients;
+// A session whose queries leave nothing at servers, or that runs none, goes without.
+absl::Status ComputeClients::PrepareReads() {
+  if (completions_ != nullptr) return absl::OkStatus();
+  fabric::Fabric& fabric = attachment_.fabric();
+  NAM_ASSIGN_OR_RETURN(buffer_, fabric.Allocate(kBufferBytes, {.access = fabric::Access::kNone}));
+  NAM_ASSIGN_OR_RETURN(completions_, fabric.CreateCompletionQueue(2 * kMostServers));
+  return absl::OkStatus();
 }
 
 ComputeClients::~ComputeClients() {
@@ -221,6 +222,7 @@ void ComputeClients::EndAll() {
 absl::Status ComputeClients::ReadPartial(Server& server, const proto::AttemptReply& reply, std::string& out,
                                          const std::atomic<bool>& cancel) {
   Clock& clock = attachment_.fabric().clock();
+  NAM_RETURN_IF_ERROR(PrepareReads());
   if (!server.queue_pair || server.queue_pair->state() != fabric::QueuePairState::kReady) {
     NAM_ASSIGN_OR_RETURN(
         server.queue_pair,

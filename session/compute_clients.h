@@ -28,7 +28,7 @@ namespace nam::session {
 /// So a server fills a window while its coordinator works on the one before. One thread.
 class ComputeClients {
  public:
-  static absl::StatusOr<std::unique_ptr<ComputeClients>> Open(catalog::Attachment& attachment);
+  explicit ComputeClients(catalog::Attachment& attachment) : attachment_(attachment) {}
   ~ComputeClients();
 
   /// One attempt on one server, or a window of its result.
@@ -91,7 +91,6 @@ class ComputeClients {
     std::vector<uint64_t> unreleased;               // attempts whose small results have been read
   };
 
-  explicit ComputeClients(catalog::Attachment& attachment) : attachment_(attachment) {}
   Server& ServerOf(const proto::Member& member);
   void Run(const std::shared_ptr<Calls>& calls);
   /// A call has ended. False: there is no next one.
@@ -101,6 +100,7 @@ class ComputeClients {
   static void Release(catalog::Peer& peer, MemberId client, uint64_t attempt);
   /// By a thread: a server that is silent holds nobody up.
   void ReleaseLater(const std::shared_ptr<catalog::Peer>& peer, uint64_t attempt);
+  absl::Status PrepareReads();
   absl::Status ReadPartial(Server& server, const proto::AttemptReply& reply, std::string& out,
                            const std::atomic<bool>& cancel);
   /// After an error the READ is still in flight.
@@ -108,9 +108,9 @@ class ComputeClients {
 
   catalog::Attachment& attachment_;
   // Destroyed in reverse: queue pairs, their completion queue, the memory they write to.
-  std::unique_ptr<fabric::MemoryRegion> buffer_;
-  std::unique_ptr<fabric::CompletionQueue> completions_;
-  std::map<uint32_t, std::unique_ptr<Server>> servers_;  // by member id
+  std::unique_ptr<fabric::MemoryRegion> buffer_;          // made at the first result
+  std::unique_ptr<fabric::CompletionQueue> completions_;  // likewise
+  std::map<uint32_t, std::unique_ptr<Server>> servers_;   // by member id
   std::vector<Thread> threads_;  // those that have ended are joined when the next one starts
   struct Releasing {
     std::shared_ptr<fabric::Event> ended;

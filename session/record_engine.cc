@@ -24,9 +24,20 @@ std::span<const std::byte> Bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
+/// What the sessions of a process share.
+struct SharedRecords {
+  explicit SharedRecords(catalog::Attachment& attachment)
+      : tables(attachment), numbers(attachment.fabric(), attachment) {}
+  txn::ClusterTables tables;
+  txn::ColumnNumbers numbers;
+};
+
 class RecordEngine final : public RecordAccess {
  public:
-  explicit RecordEngine(catalog::Attachment& attachment) : attachment_(attachment), tables_(attachment) {}
+  explicit RecordEngine(catalog::Attachment& attachment)
+      : attachment_(attachment), shared_(attachment.shared().Get<SharedRecords>([&] {
+          return std::make_shared<SharedRecords>(attachment);
+        })) {}
 
   absl::Status Begin() override {
     NAM_RETURN_IF_ERROR(OpenSession());
@@ -45,7 +56,6 @@ class RecordEngine final : public RecordAccess {
   void BeginAnew() override {
     session_.reset();
     handles_.clear();
-    numbers_.clear();
   }
 
   absl::Status Lookup(const proto::Table& table, std::span<const std::string> keys,
@@ -129,17 +139,11 @@ class RecordEngine final : public RecordAccess {
   }
 
   absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
-    std::unique_ptr<txn::ColumnNumbers>& numbers = numbers_[table.allocation()];
-    if (numbers == nullptr) {
-      NAM_ASSIGN_OR_RETURN(auto source,
-                           txn::TableExtents::Open(attachment_, table.name(), txn::kNumbersPart));
-      NAM_ASSIGN_OR_RETURN(
-          numbers, txn::ColumnNumbers::Open(attachment_.fabric(), attachment_, std::move(source),
-                                            catalog::ExtentBytesOf(table.record(), proto::COLUMN_NUMBERS)));
-    }
-    absl::StatusOr<uint64_t> next = numbers->Next(static_cast<uint32_t>(column));
-    if (!next.ok()) numbers.reset();
-    return next;
+    const txn::ColumnNumbers::Table numbered{
+        .allocation = AllocationId(table.allocation()),
+        .extent_bytes = catalog::ExtentBytesOf(table.record(), proto::COLUMN_NUMBERS),
+        .open = [&] { return txn::TableExtents::Open(attachment_, table.name(), txn::kNumbersPart); }};
+    return shared_->numbers.Next(numbered, static_cast<uint32_t>(column));
   }
 
   absl::Status CreateTable(const proto::Table& table, std::span<const proto::RecordPart> indexes) override {
@@ -185,7 +189,7 @@ class RecordEngine final : public RecordAccess {
  private:
   absl::Status OpenSession() {
     if (session_ != nullptr) return absl::OkStatus();
-    NAM_ASSIGN_OR_RETURN(session_, txn::OpenRsiSession(tables_, {}));
+    NAM_ASSIGN_OR_RETURN(session_, txn::OpenRsiSession(shared_->tables, {}));
     session_->SetLockTimeout(lock_timeout_us_);
     session_->SetTransactionBytesMax(transaction_bytes_max_);
     handles_.clear();
@@ -252,12 +256,11 @@ class RecordEngine final : public RecordAccess {
   }
 
   catalog::Attachment& attachment_;
-  txn::ClusterTables tables_;
+  const std::shared_ptr<SharedRecords> shared_;
   std::unique_ptr<txn::Session> session_;
   int64_t lock_timeout_us_ = 0;
   uint64_t transaction_bytes_max_ = txn::RsiOptions().transaction_bytes_max;
-  absl::flat_hash_map<uint64_t, txn::TableHandle> handles_;                     // by allocation
-  absl::flat_hash_map<uint64_t, std::unique_ptr<txn::ColumnNumbers>> numbers_;  // likewise
+  absl::flat_hash_map<uint64_t, txn::TableHandle> handles_;  // by allocation
 };
 
 }  // namespace

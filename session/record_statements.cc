@@ -76,6 +76,12 @@ absl::Status InSql(const absl::Status& status, const char* failed = "the stateme
                              "has happened",
                      .sqlstate = kForeignKeyViolation});
   }
+  if (txn::IsTooManyAtOnce(status)) {
+    return ToStatus({.message = std::string(status.message()),
+                     .hint = "nothing of it has happened; run it again, end transactions that are idle, or "
+                             "spread sessions over more processes",
+                     .sqlstate = sqlstate::kTooManyConnections});
+  }
   if (txn::IsTooLarge(status)) {
     return ToStatus(
         {.message = std::string(status.message()),

@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<StageRunner>> StageRunner::Open(catalog::Attachme
                                                                CatalogTables& tables,
                                                                const SessionSettings& settings,
                                                                const std::atomic<bool>& cancel) {
-  NAM_ASSIGN_OR_RETURN(auto clients, ComputeClients::Open(attachment));
+  auto clients = std::make_unique<ComputeClients>(attachment);
   return std::unique_ptr<StageRunner>(
       new StageRunner(attachment, std::move(clients), tables, settings, cancel));
 }
@@ -123,7 +123,7 @@ absl::Status StageRunner::BeginAnew() {
   counters_.reset();
   scratch_.Forget();
   multicast_.emplace(attachment_);
-  NAM_ASSIGN_OR_RETURN(clients_, ComputeClients::Open(attachment_));
+  clients_ = std::make_unique<ComputeClients>(attachment_);
   return absl::OkStatus();
 }
 

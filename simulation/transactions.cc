@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "txn/rsi/client_log.h"
-#include "txn/rsi/reconnecting_session.h"
 #include "txn/transaction_state.h"
 
 namespace nam::simulation {

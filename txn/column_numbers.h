@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/strong_id.h"
 #include "fabric/fabric.h"
 #include "fabric/region_directory.h"
 #include "storage/channel.h"
@@ -14,36 +17,50 @@
 
 namespace nam::txn {
 
-/// Numbers for the columns of one record table, each handed out once: words in a memory server count them, by
-/// FETCH_ADD. A client takes several at a time, so that what it leaves behind, dying or not, is a gap.
+/// Numbers for the columns of record tables, each handed out once: words in a memory server count them, by
+/// FETCH_ADD. A process takes several at a time, so that what it leaves behind, dying or not, is a gap.
 ///
 ///     the table's part      │ column 0 │ column 1 │ column 2 │ …      8 bytes each
-///                                          ▲ + 32: this client has 32 more
+///                                          ▲ + 32: this process has 32 more
 ///
-/// One thread.
+/// The sessions of a process share it, and with it one channel. Thread-safe.
 class ColumnNumbers {
  public:
   static constexpr uint64_t kTakenAtOnce = 32;
+  struct Table {
+    AllocationId allocation;
+    uint64_t extent_bytes = 0;
+    std::function<absl::StatusOr<std::shared_ptr<ExtentSource>>()> open;  // of the part with its words
+  };
 
-  static absl::StatusOr<std::unique_ptr<ColumnNumbers>> Open(fabric::Fabric& fabric,
-                                                             fabric::RegionDirectory& directory,
-                                                             std::shared_ptr<ExtentSource> source,
-                                                             uint64_t extent_bytes);
-  /// After an error open others.
-  absl::StatusOr<uint64_t> Next(uint32_t column);
+  ColumnNumbers(fabric::Fabric& fabric, fabric::RegionDirectory& directory)
+      : fabric_(fabric), directory_(directory) {}
+
+  /// CANCELLED: the thread was interrupted while another one took numbers.
+  absl::StatusOr<uint64_t> Next(const Table& table, uint32_t column);
 
  private:
-  ColumnNumbers(std::unique_ptr<storage::Channel> channel, ExtentSpace space)
-      : channel_(std::move(channel)), space_(std::move(space)), batch_(*channel_) {}
-
   struct Taken {
     uint64_t next = 0;
     uint64_t end = 0;
   };
-  const std::unique_ptr<storage::Channel> channel_;
-  ExtentSpace space_;
-  storage::VerbBatch batch_;
-  std::map<uint32_t, Taken> taken_;  // by column
+  /// The way to the words, of the thread that takes numbers.
+  struct Access {
+    std::unique_ptr<storage::Channel> channel;
+    std::unique_ptr<storage::VerbBatch> batch;
+    std::map<AllocationId, ExtentSpace> spaces;
+  };
+
+  absl::Status AwaitTurn(fabric::Event& over) const;
+  absl::StatusOr<uint64_t> Take(const Table& table, uint32_t column);
+  absl::StatusOr<ExtentSpace*> SpaceOf(const Table& table);
+
+  fabric::Fabric& fabric_;
+  fabric::RegionDirectory& directory_;
+  std::mutex mutex_;  // not held during calls
+  std::map<std::pair<AllocationId, uint32_t>, Taken> taken_;
+  std::shared_ptr<fabric::Event> taking_;  // a thread takes numbers: until it has
+  std::unique_ptr<Access> access_;         // that thread's; none before it is needed, and after an error
 };
 
 }  // namespace nam::txn

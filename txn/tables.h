@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/shared_objects.h"
 #include "base/strong_id.h"
 #include "fabric/fabric.h"
 #include "fabric/region_directory.h"
@@ -20,8 +20,6 @@
 #include "txn/transaction_state.h"
 
 namespace nam::txn {
-
-class ClientPool;
 
 /// An ordered index of a record table, as the catalog describes it. Its key is pieces of the row, one behind
 /// the other.
@@ -108,21 +106,14 @@ class Tables {
   LostClients& lost_clients() { return lost_clients_; }
   FailedFences& failed_fences() { return failed_fences_; }
   TableNumbers& table_numbers() { return table_numbers_; }
-  /// The clients that the process's sessions share; those sessions keep them. Nothing was shared: what `make`
-  /// returns is.
-  std::shared_ptr<ClientPool> SharedClients(const std::function<std::shared_ptr<ClientPool>()>& make) {
-    const std::lock_guard lock(clients_mutex_);
-    std::shared_ptr<ClientPool> clients = clients_.lock();
-    if (clients == nullptr) clients_ = clients = make();
-    return clients;
-  }
+  /// What the process's sessions share. None of it is used once this is destroyed.
+  SharedObjects& shared() { return shared_; }
 
  private:
   LostClients lost_clients_;
   FailedFences failed_fences_;
   TableNumbers table_numbers_;
-  std::mutex clients_mutex_;
-  std::weak_ptr<ClientPool> clients_;
+  SharedObjects shared_;
 };
 
 }  // namespace nam::txn

@@ -70,6 +70,7 @@ inline constexpr const char* kNoPrivilege = "42501";
 inline constexpr const char* kInsufficientResources = "53000";
 inline constexpr const char* kDiskFull = "53100";
 inline constexpr const char* kOutOfMemory = "53200";
+inline constexpr const char* kTooManyConnections = "53300";
 inline constexpr const char* kWrongState = "55000";
 inline constexpr const char* kCannotBeChanged = "55P02";  // a setting
 inline constexpr const char* kCancelled = "57014";

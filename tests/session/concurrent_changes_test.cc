@@ -85,6 +85,49 @@ TEST_F(ConcurrentChangesTest, OneOfTwoTransactionsGetsAUniqueKey) {
   EXPECT_GT(both, 0) << "no two statements went through before a commit";
 }
 
+/// A process runs 64 transactions at once. The session that begins one more waits until one of them ends, or
+/// as long as its statement may take.
+TEST_F(ConcurrentChangesTest, OneTransactionTooManyWaits) {
+  ASSERT_EQ(Run(cluster_.session(), "create table c (id int primary key, n int) with (storage = record)"),
+            "CREATE TABLE");
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int i = 0; i < 65; ++i) {
+    sessions.push_back(cluster_.NewSession());
+    if (i == 64) break;
+    ASSERT_EQ(Run(*sessions[i], "begin"), "BEGIN");
+    ASSERT_EQ(Run(*sessions[i], absl::StrCat("insert into c values (", i, ", 1)")), "INSERT 0 1");
+  }
+  Session& last = *sessions.back();
+  ASSERT_EQ(Run(last, "set statement_timeout = 300"), "SET");
+  EXPECT_EQ(Run(last, "insert into c values (64, 1)"), "57014");
+  ASSERT_EQ(Run(last, "set statement_timeout = 0"), "SET");
+  std::string waited;
+  std::thread waiter([&] { waited = Run(last, "insert into c values (64, 1)"); });
+  ASSERT_EQ(Run(*sessions[7], "commit"), "COMMIT");
+  waiter.join();
+  EXPECT_EQ(waited, "INSERT 0 1");
+  for (int i = 0; i < 64; ++i) {
+    if (i != 7) {
+      ASSERT_EQ(Run(*sessions[i], "commit"), "COMMIT") << i;
+    }
+  }
+  EXPECT_EQ(Column("select count(*) from c"), TextRow{"65"});
+}
+
+/// Sessions of a process take numbers for columns together, so that they leave no gaps.
+TEST_F(ConcurrentChangesTest, NumbersOfColumnsAreTheProcesss) {
+  ASSERT_EQ(
+      Run(cluster_.session(),
+          "create table s (id int generated always as identity primary key, n int) with (storage = record)"),
+      "CREATE TABLE");
+  for (int i = 0; i < 5; ++i) {
+    const std::unique_ptr<Session> session = cluster_.NewSession();
+    ASSERT_EQ(Run(*session, "insert into s (n) values (1), (2)"), "INSERT 0 2");
+    ASSERT_EQ(Run(cluster_.session(), "insert into s (n) values (3)"), "INSERT 0 1");
+  }
+  EXPECT_EQ(Column("select max(id) from s"), TextRow{"15"});
+}
+
 /// Two doctors are on call, each leaves if another is. Their statements in any order: both leave, unless they
 /// lock the rows that they have read.
 TEST_F(ConcurrentChangesTest, RowsThatAreLockedForbidWriteSkew) {

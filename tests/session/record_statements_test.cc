@@ -176,6 +176,13 @@ TEST_F(Stock, BeginAndCommitWithoutEffectWarn) {
   EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
 }
 
+TEST_F(Stock, OneTransactionTooManyIsToldSo) {
+  access_.begin_error = txn::TooManyAtOnceStatus("this process has 64 transactions under way");
+  EXPECT_EQ(Run("insert into stock values (4, 'd', 1, 1, null)"), "53300");
+  access_.begin_error = absl::OkStatus();
+  EXPECT_EQ(Run("insert into stock values (4, 'd', 1, 1, null)"), "INSERT 0 1");
+}
+
 TEST_F(Stock, NothingRunsAfterABeginThatFailed) {
   for (const char* begin :
        {"begin", "begin isolation level serializable", "/* a */ BEGIN now", "start transaction read only"}) {

@@ -140,9 +140,10 @@ absl::Status ClientPool::Take(User& user) {
   const Deadline deadline = tables_.fabric().clock().After(options_.client_timeout_us);
   while (true) {
     NAM_ASSIGN_OR_RETURN(user.place, TakePlace(user, deadline));
+    const bool opens = user.place->client == nullptr;
     const absl::Status ready = Prepare(user);
     // There is no room for another client, but one of those that are open comes free.
-    if (!absl::IsResourceExhausted(ready) || !HasClients()) return ready;
+    if (!opens || !absl::IsResourceExhausted(ready) || !HasClients()) return ready;
   }
 }
 

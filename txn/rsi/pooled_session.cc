@@ -8,7 +8,7 @@ namespace nam::txn {
 
 absl::StatusOr<std::unique_ptr<Session>> OpenRsiSession(Tables& tables, const RsiOptions& options) {
   std::shared_ptr<ClientPool> pool =
-      tables.SharedClients([&] { return std::make_shared<ClientPool>(tables, options); });
+      tables.shared().Get<ClientPool>([&] { return std::make_shared<ClientPool>(tables, options); });
   if (pool->options() != options)
     return absl::InvalidArgumentError("the sessions of a process have the same options");
   auto session = std::make_unique<PooledSession>(std::move(pool));

@@ -19,9 +19,11 @@ namespace {
 class Scenario {
  public:
   enum class Fetches { kAsDrawn, kOvertaking };  // the latter: all READs, and no other fault of operations
+  enum class Sessions { kAlone, kSharing };      // the latter: several of each process, with fewer clients
   Scenario(TimestampKind timestamps, uint64_t seed, const RsiOptions& options = {}, uint64_t keys = 8,
-           Fetches fetches = Fetches::kAsDrawn)
+           Fetches fetches = Fetches::kAsDrawn, Sessions sessions = Sessions::kAlone)
       : random_(seed),
+        sessions_(sessions),
         options_(options),
         transactions_({.keys = keys}),
         timestamps_(timestamps),
@@ -94,16 +96,14 @@ class Scenario {
                           static_cast<int64_t>(random() % 2 * random() % 200));
         mortal.SetBreaksUnheard(random() % 2 == 0);
       }
-      int of_session = churn ? 1 + static_cast<int>(random() % 15) : left;
+      const int of_session = std::min(left, churn ? 1 + static_cast<int>(random() % 15) : left);
       RecordCluster::Member tables(cluster_, mortal, member);
-      auto session = OpenRsiSession(tables, options_);
-      if (session.ok()) {
-        const auto table = (*session)->OpenTable("rows");
-        while (table.ok() && left > 0 && of_session-- > 0 &&
-               (left--, transactions_.Run(**session, *table, recorder, random))) {
-        }
+      if (sessions_ == Sessions::kSharing) {
+        RunSharers(tables, of_session, random);
+        left -= of_session;
+      } else {
+        left -= RunSession(tables, of_session, recorder, random);
       }
-      if (session.ok()) session->reset();  // which it may not survive
       breaks_ += mortal.breaks();
       // What it could not clean up after itself the end of its process leaves to others.
       if (mortal.dead() || !tables.lost_clients().TakeAll().empty()) {
@@ -111,6 +111,28 @@ class Scenario {
         cluster_.world().KillProcess(cluster_.world().ProcessOf(*fabric));
         cluster_.SetDead(MemberId(member));
       }
+    }
+  }
+
+  // How many transactions it has begun.
+  int RunSession(Tables& tables, int transactions, HistoryRecorder& recorder, std::mt19937_64& random) {
+    auto session = OpenRsiSession(tables, options_);
+    const auto table = session.ok() ? (*session)->OpenTable("rows") : session.status();
+    int begun = 0;
+    while (table.ok() && begun < transactions &&
+           (++begun, transactions_.Run(**session, *table, recorder, random))) {
+    }
+    return begun;  // the end of the session it may not survive
+  }
+  void RunSharers(Tables& tables, int transactions, std::mt19937_64& random) {
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    for (uint32_t i = 0; i <= options_.clients_max + random() % 3; ++i) {
+      threads.push_back(cluster_.client().StartThread("sharer", [&, seed = random()] {
+        std::mt19937_64 own_random(seed);
+        histories_.push_back(SessionHistory::InMemory());
+        HistoryRecorder recorder(static_cast<uint32_t>(histories_.size()), *histories_.back());
+        RunSession(tables, transactions, recorder, own_random);
+      }));
     }
   }
 
@@ -177,6 +199,7 @@ class Scenario {
   }
 
   std::mt19937_64 random_;
+  const Sessions sessions_;
   const RsiOptions options_;
   RandomTransactions transactions_;
   const TimestampKind timestamps_;
@@ -227,6 +250,30 @@ TEST_P(RsiSim, NoAnomalyWhateverDies) {
             << deaths << " clients died, " << breaks << " connections broke, " << deleted
             << " deleted rows were left\n";
   EXPECT_GT(committed, count * 20);
+}
+
+/// Sessions of a process take turns with fewer clients, of which some are lost, until the process dies.
+TEST_P(RsiSim, NoAnomalyOfSessionsThatShareClients) {
+  const uint64_t first = FromEnvironment("NAM_SEED", 1);
+  const uint64_t count = FromEnvironment("NAM_SEEDS", std::getenv("NAM_SEED") != nullptr ? 1 : 60);
+  size_t committed = 0;
+  int breaks = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
+    const RsiOptions options{.clients_max = 1 + static_cast<uint32_t>(seed % 2)};
+    Scenario scenario(GetParam(), seed, options, /*keys=*/8, Scenario::Fetches::kAsDrawn,
+                      Scenario::Sessions::kSharing);
+    scenario.Run();
+    for (const bool dependencies : {false, true}) {
+      const CheckReport report = scenario.Check(dependencies);
+      ASSERT_TRUE(report.ok()) << report.ToString();
+      if (!dependencies) committed += report.committed;
+    }
+    breaks += scenario.breaks();
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(committed, count * 20);
+  if (count > 20) EXPECT_GT(breaks, 0);
 }
 
 /// Header, block, header, each by a READ of its own: whatever the order in which the words of the block come,

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <typeindex>
+
+namespace nam {
+
+/// What the users of one owner share: one object of each type. The first user makes it, and the last one that
+/// lets go of it destroys it. Thread-safe.
+class SharedObjects {
+ public:
+  template <typename T>
+  std::shared_ptr<T> Get(const std::function<std::shared_ptr<T>()>& make) {
+    const std::lock_guard lock(mutex_);
+    std::weak_ptr<void>& known = objects_[typeid(T)];
+    auto object = std::static_pointer_cast<T>(known.lock());
+    if (object == nullptr) known = object = make();
+    return object;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::type_index, std::weak_ptr<void>> objects_;
+};
+
+}  // namespace nam
