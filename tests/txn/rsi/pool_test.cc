@@ -116,9 +116,10 @@ TEST_P(RsiPool, SessionsBeyondTheBoundCommit) {
 /// A session that nobody disturbs stays with its client: it opens no table again, and its slot is the same.
 TEST_P(RsiPool, ASessionKeepsItsClient) {
   Process process(cluster_, 1);
-  Sharer one(process, Options(2)), two(process, Options(2));
+  Sharer one(process, Options(2));
+  AccountSession two(OpenRsiSession(process.tables, Options(2)));  // its client knows no other table
   ASSERT_TRUE(one.Put(one.others, 1, 1).ok());
-  ASSERT_TRUE(two.Put(two.accounts, 1, 1).ok());
+  two.Create(1, 1);
   int asked = 0;
   process.tables.BeforeFind([&] {
     ++asked;
@@ -126,7 +127,8 @@ TEST_P(RsiPool, ASessionKeepsItsClient) {
   });
   for (int64_t i = 0; i < 5; ++i) {
     EXPECT_TRUE(one.Put(one.others, 1, i).ok());
-    EXPECT_TRUE(two.Put(two.accounts, 1, i).ok());
+    EXPECT_TRUE(one.Put(one.others, 1, -i).ok());
+    two.Set(1, i);
   }
   EXPECT_EQ(asked, 0);
 }
