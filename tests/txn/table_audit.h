@@ -47,8 +47,8 @@ class Auditor {
         slot_(ClaimSlot()),
         client_(slot_.client),
         commit_point_(state_, geometry_, slot_),
-        timestamps_(
-            Timestamps::Make(kind, state_, geometry_, client_, commit_point_, tables.fabric(), nullptr)),
+        timestamps_(Timestamps::Make(kind, state_, geometry_, client_, commit_point_, tables.fabric().clock(),
+                                     nullptr)),
         recovery_(tables, state_, logs_, geometry_, batch_, *timestamps_, slot_,
                   [this](const TableDescription& description) { return TableOf(description); }) {}
 

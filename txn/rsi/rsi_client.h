@@ -24,6 +24,7 @@ namespace nam::txn {
 /// What a session takes along from one client to the next.
 struct SessionState {
   uint64_t last_commit = 0;     // its next snapshot holds it
+  uint64_t last_snapshot = 0;   // its next one is not older
   uint64_t newest_lost_to = 0;  // Conflicts
   uint32_t lost_to_locks = 0;   // likewise
   BeginCosts begin_costs;
@@ -160,6 +161,7 @@ class RsiClient final {
   uint64_t transaction_bytes_max_;   // of the next transaction
   bool looked_up_early_ = false;     // keys were looked up as the transaction began
   uint64_t last_commit_ = 0;
+  uint64_t last_snapshot_ = 0;  // of the session, perhaps with another client, which had READ more
   int64_t begun_ns_ = 0;
   BeginCosts begin_costs_;
   std::vector<SoughtRow> sought_;  // kept for its memory

@@ -53,8 +53,9 @@ absl::Status SessionCore::ClaimSlot() {
   NAM_RETURN_IF_ERROR(
       ClientSlot::Claim(state, geometry, batch, owner, first ? 0 : tables.fabric().Random(), &slot));
   commit_point = std::make_unique<CommitPoint>(state, geometry, slot);
-  timestamps = Timestamps::Make(timestamp_kind, state, geometry, slot.client, *commit_point, tables.fabric(),
-                                channel->in_place() ? nullptr : shared_timestamps.get());
+  timestamps =
+      Timestamps::Make(timestamp_kind, state, geometry, slot.client, *commit_point, tables.fabric().clock(),
+                       channel->in_place() ? nullptr : shared_timestamps.get());
   log = std::make_unique<ClientLog>(logs, state, geometry, batch, slot, tables.fabric().Random());
   reclaimer =
       std::make_unique<Reclaimer>(*log, batch, *timestamps, slot.client,

@@ -40,7 +40,7 @@ class BitVectorTimestamps final : public Timestamps {
   bool HeldByIdle() const override { return held_by_idle_; }
   absl::Status AddTake(storage::VerbBatch& batch) override;
   absl::Status AddClaim(storage::VerbBatch& batch) override { return commit_point_.AddClaim(batch, taken()); }
-  uint64_t taken() override { return BitRow::TimestampOf(claims_, client_); }
+  uint64_t taken() const override { return BitRow::TimestampOf(claims_, client_); }
   absl::Status AddSkip(storage::VerbBatch& batch) override;
   absl::StatusOr<bool> Settle(storage::VerbBatch& batch) override;
   absl::StatusOr<uint64_t> Newest(storage::VerbBatch& batch) override;

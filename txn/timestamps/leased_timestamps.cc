@@ -171,60 +171,14 @@ absl::Status LeasedTimestamps::PassOver(storage::VerbBatch& batch) {
   return batch.Execute();
 }
 
-absl::Status LeasedTimestamps::AddFetch(storage::VerbBatch& batch, uint32_t spares) {
-  uint64_t* const fetched = batch.Word();
-  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target next, At(kNextOffset));
-  batch.FetchAdd(next, 1 + uint64_t{spares}, fetched);
-  fetched_ = fetched;
-  taken_ = 0;
-  return absl::OkStatus();
-}
-
 absl::Status LeasedTimestamps::AddTake(storage::VerbBatch& batch) {
-  Withdraw();
-  given_up_ = 0;
-  if (shared_ == nullptr) return AddFetch(batch, 0);
-  place_ = shared_->spares().Take(fabric_);
-  if (place_.number == 0) return AddFetch(batch, place_.offer->spares);
-  fetched_ = nullptr;
-  taken_ = 0;
-  return absl::OkStatus();
-}
-
-void LeasedTimestamps::Withdraw() {
-  if (place_.offer != nullptr && place_.number == 0)
-    shared_->spares().Arrive(*place_.offer, 0, clock_.NowNs());
-  place_ = {};
-}
-
-uint64_t LeasedTimestamps::taken() {
-  if (taken_ != 0 || fetched_ == nullptr) return taken_;
-  taken_ = *fetched_ + 1;
-  if (place_.offer != nullptr) given_up_ = shared_->spares().Arrive(*place_.offer, taken_, clock_.NowNs());
-  if (given_up_ > 0) given_up_from_ = taken_ + 1 + place_.offer->spares - given_up_;
-  place_ = {};
-  return taken_;
-}
-
-absl::Status LeasedTimestamps::Receive(storage::VerbBatch& batch) {
-  if (taken() == 0) {
-    taken_ = shared_->spares().Await(place_, clock_).value_or(0);
-    place_ = {};
-  }
-  if (taken_ == 0) {
-    NAM_RETURN_IF_ERROR(AddFetch(batch, 0));
-    NAM_RETURN_IF_ERROR(batch.Execute());
-  }
-  for (; given_up_ > 0; --given_up_, ++given_up_from_) {
-    NAM_RETURN_IF_ERROR(AddEntrySwap(batch, given_up_from_, RingEntry::Before(given_up_from_).word()));
-  }
-  if (taken() > storage::kTimestampMask)
-    return absl::ResourceExhaustedError("the cluster has no timestamps left: they have 48 bits");
+  taken_ = batch.Word();
+  NAM_ASSIGN_OR_RETURN(const storage::Channel::Target next, At(kNextOffset));
+  batch.FetchAdd(next, 1, taken_);
   return absl::OkStatus();
 }
 
 absl::Status LeasedTimestamps::AddClaim(storage::VerbBatch& batch) {
-  NAM_RETURN_IF_ERROR(Receive(batch));
   NAM_RETURN_IF_ERROR(commit_point_.AddClaim(batch, taken()));
   claim_ = batch.Word();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target entry, At(geometry_.entry(taken())));
@@ -238,7 +192,7 @@ absl::StatusOr<bool> LeasedTimestamps::Settle(storage::VerbBatch& batch) {
   NAM_RETURN_IF_ERROR(commit_point_.Claimed());
   if (claimed()) return true;
   for (int i = 0; i < kClaimsMax; ++i) {
-    NAM_RETURN_IF_ERROR(AddFetch(batch, 0));
+    NAM_RETURN_IF_ERROR(AddTake(batch));
     NAM_RETURN_IF_ERROR(batch.Execute());
     NAM_RETURN_IF_ERROR(AddClaim(batch));
     NAM_RETURN_IF_ERROR(batch.Execute());
@@ -249,7 +203,6 @@ absl::StatusOr<bool> LeasedTimestamps::Settle(storage::VerbBatch& batch) {
 }
 
 absl::Status LeasedTimestamps::AddSkip(storage::VerbBatch& batch) {
-  NAM_RETURN_IF_ERROR(Receive(batch));
   return AddEntrySwap(batch, taken(), RingEntry::Before(taken()).word());
 }
 

@@ -21,15 +21,11 @@ namespace nam::txn {
 ///     claimed, and the slot has left t             CAS of the entry to done: it is decided
 ///
 /// So a client that stands still hides nobody's commits for longer than its patience.
-///
-/// A FETCH_ADD may take timestamps for other sessions of the process, which then post none (SpareTimestamps).
-/// Taking is not claiming: a timestamp is its session's only once the claim's CAS has found it unclaimed.
 class LeasedTimestamps final : public Timestamps {
  public:
   LeasedTimestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, CommitPoint& commit_point,
-                   fabric::Fabric& fabric, SharedTimestamps* shared)
-      : Timestamps(state, geometry, client, commit_point, fabric.clock()), fabric_(fabric), shared_(shared) {}
-  ~LeasedTimestamps() override { Withdraw(); }
+                   Clock& clock)
+      : Timestamps(state, geometry, client, commit_point, clock) {}
 
   /// Nobody: what a client that is gone has locked is recovered by whoever needs it.
   uint32_t Suspect() const override { return 0; }
@@ -38,7 +34,7 @@ class LeasedTimestamps final : public Timestamps {
   bool HeldByIdle() const override { return false; }
   absl::Status AddTake(storage::VerbBatch& batch) override;
   absl::Status AddClaim(storage::VerbBatch& batch) override;
-  uint64_t taken() override;
+  uint64_t taken() const override { return *taken_ + 1; }
   absl::Status AddSkip(storage::VerbBatch& batch) override;
   absl::StatusOr<bool> Settle(storage::VerbBatch& batch) override;
   absl::StatusOr<uint64_t> Newest(storage::VerbBatch& batch) override;
@@ -61,21 +57,14 @@ class LeasedTimestamps final : public Timestamps {
   absl::Status Advance(storage::VerbBatch& batch, const StateHead& head) override;
   absl::Status AddReadEntries(storage::VerbBatch& batch, uint64_t count);
   void TakeEntries();
-  bool RaisesWatermark() const;
   absl::Status AddRaiseWatermark(storage::VerbBatch& batch);
   absl::Status LookAhead(storage::VerbBatch& batch);
   bool TimeEntries();
   absl::Status PassOver(storage::VerbBatch& batch);
-  /// A FETCH_ADD of the counter for this session, and for so many others.
-  absl::Status AddFetch(storage::VerbBatch& batch, uint32_t spares);
-  /// Waits for a spare, or takes another; nobody has reserved the last of ours: they are given up.
-  absl::Status Receive(storage::VerbBatch& batch);
-  /// Nobody waits for our FETCH_ADD any more.
-  void Withdraw();
   absl::Status AddEntrySwap(storage::VerbBatch& batch, uint64_t timestamp, uint64_t from) {
     return AddSwap(batch, geometry_.entry(timestamp), from, RingEntry::Done(timestamp).word(), batch.Word());
   }
-  bool claimed() { return *claim_ == RingEntry::Before(taken()).word(); }
+  bool claimed() const { return *claim_ == RingEntry::Before(taken()).word(); }
 
   uint64_t next_ = 0;                  // the last that was given out, as last seen
   uint64_t watermark_ = 0;             // likewise
@@ -84,15 +73,7 @@ class LeasedTimestamps final : public Timestamps {
   std::span<const uint64_t> entries_;  // just READ; behind TakeEntries those from snapshot_ + 1 on
   std::vector<Waiting> waiting_;       // rising
   std::vector<Waiting> waiting_now_;   // kept for its memory
-  // The timestamp of a commit.
-  fabric::Fabric& fabric_;
-  SharedTimestamps* const shared_;  // of the process; null: nothing is shared
-  SpareTimestamps::Place place_;    // no offer: there is none, or it has arrived
-  const uint64_t* fetched_ =
-      nullptr;                  // scratch: the last that was given out before; null: a spare is to come
-  uint64_t taken_ = 0;          // 0: not known yet
-  uint32_t given_up_ = 0;       // spares that are to be given up
-  uint64_t given_up_from_ = 0;  // the first of them
+  uint64_t* taken_ = nullptr;
   uint64_t* claim_ = nullptr;
 };
 

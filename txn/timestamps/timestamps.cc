@@ -9,12 +9,12 @@
 namespace nam::txn {
 
 std::unique_ptr<Timestamps> Timestamps::Make(TimestampKind kind, ExtentSpace& state, StateGeometry geometry,
-                                             uint32_t client, CommitPoint& commit_point,
-                                             fabric::Fabric& fabric, SharedTimestamps* shared) {
+                                             uint32_t client, CommitPoint& commit_point, Clock& clock,
+                                             SharedTimestamps* shared) {
   if (kind == TimestampKind::kBitVector) {
-    return std::make_unique<BitVectorTimestamps>(state, geometry, client, commit_point, fabric.clock());
+    return std::make_unique<BitVectorTimestamps>(state, geometry, client, commit_point, clock);
   }
-  return std::make_unique<LeasedTimestamps>(state, geometry, client, commit_point, fabric, shared);
+  return std::make_unique<LeasedTimestamps>(state, geometry, client, commit_point, clock, shared);
 }
 
 absl::StatusOr<const StateHead*> Timestamps::AddReadHead(storage::VerbBatch& batch) {

@@ -29,7 +29,7 @@ class Timestamps {
 
   /// `commit_point` is the client's; `shared` is the process's, null: nothing is shared. All outlive it.
   static std::unique_ptr<Timestamps> Make(TimestampKind kind, ExtentSpace& state, StateGeometry geometry,
-                                          uint32_t client, CommitPoint& commit_point, fabric::Fabric& fabric,
+                                          uint32_t client, CommitPoint& commit_point, Clock& clock,
                                           SharedTimestamps* shared);
   virtual ~Timestamps() = default;
 
@@ -50,8 +50,7 @@ class Timestamps {
   /// The first round trip of a commit asks for a timestamp, its second claims it, and the slot's word first.
   virtual absl::Status AddTake(storage::VerbBatch& batch) = 0;
   virtual absl::Status AddClaim(storage::VerbBatch& batch) = 0;
-  /// What was taken; between AddTake's round trip and AddClaim 0 if it is still to come.
-  virtual uint64_t taken() = 0;
+  virtual uint64_t taken() const = 0;
   /// Instead of AddClaim: what was taken is not used.
   virtual absl::Status AddSkip(storage::VerbBatch& batch) = 0;
   /// After both: taken() is ours. False: it is another than before. Aborts for a retry if there is none.
