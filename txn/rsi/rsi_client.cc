@@ -151,6 +151,7 @@ absl::Status RsiClient::OpenNumbered(TableHandle handle) {
 
 SessionState RsiClient::TakeState() {
   return {.last_commit = std::exchange(last_commit_, 0),
+          .last_snapshot = std::exchange(last_snapshot_, 0),
           .newest_lost_to = std::exchange(conflicts_.newest, 0),
           .lost_to_locks = std::exchange(conflicts_.lost_to_locks, 0),
           .begin_costs = std::exchange(begin_costs_, {})};
@@ -158,6 +159,7 @@ SessionState RsiClient::TakeState() {
 
 void RsiClient::SetState(const SessionState& state) {
   last_commit_ = state.last_commit;
+  last_snapshot_ = state.last_snapshot;
   conflicts_.newest = state.newest_lost_to;
   conflicts_.lost_to_locks = state.lost_to_locks;
   begin_costs_ = state.begin_costs;
@@ -231,7 +233,8 @@ absl::Status RsiClient::TakeSnapshot(std::span<const SoughtRow> early) {
         continue;
       }
     }
-    const bool own_missing = options_.sees_own_commits && transaction_.snapshot < last_commit_;
+    const bool own_missing = (options_.sees_own_commits && transaction_.snapshot < last_commit_) ||
+                             transaction_.snapshot < last_snapshot_;
     // Without the version that it lost to, the next try would lose again.
     const bool conflict_missing = transaction_.snapshot < conflicts_.newest && patient(kConflictPatienceUs);
     const bool stale = seldom && timestamps_->HeldByIdle() && patient(kConflictPatienceUs);
@@ -252,6 +255,7 @@ absl::Status RsiClient::TakeSnapshot(std::span<const SoughtRow> early) {
   NAM_RETURN_IF_ERROR(batch_.Execute());  // what has come of it goes to scratch memory
   batch_.Reset();
   begun_ns_ = now_ns;
+  last_snapshot_ = transaction_.snapshot;
   // A look at the clock costs a hundredth of a small transaction.
   if (waits_since_ns != 0 || begin_costs_.begins % kTimedBegins == 0) begun_ns_ = clock.NowNs();
   if (begin_costs_.begins++ % kTimedBegins == 0) {

@@ -24,8 +24,8 @@ namespace nam::txn {
 class LeasedTimestamps final : public Timestamps {
  public:
   LeasedTimestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, CommitPoint& commit_point,
-                   Clock& clock)
-      : Timestamps(state, geometry, client, commit_point, clock) {}
+                   Clock& clock, SharedTimestamps* shared)
+      : Timestamps(state, geometry, client, commit_point, clock), shared_(shared) {}
 
   /// Nobody: what a client that is gone has locked is recovered by whoever needs it.
   uint32_t Suspect() const override { return 0; }
@@ -57,6 +57,7 @@ class LeasedTimestamps final : public Timestamps {
   absl::Status Advance(storage::VerbBatch& batch, const StateHead& head) override;
   absl::Status AddReadEntries(storage::VerbBatch& batch, uint64_t count);
   void TakeEntries();
+  bool RaisesWatermark() const;
   absl::Status AddRaiseWatermark(storage::VerbBatch& batch);
   absl::Status LookAhead(storage::VerbBatch& batch);
   bool TimeEntries();
@@ -66,6 +67,7 @@ class LeasedTimestamps final : public Timestamps {
   }
   bool claimed() const { return *claim_ == RingEntry::Before(taken()).word(); }
 
+  SharedTimestamps* const shared_;     // of the process; null: nothing is shared
   uint64_t next_ = 0;                  // the last that was given out, as last seen
   uint64_t watermark_ = 0;             // likewise
   uint64_t first_read_ = 64;           // entries that the next Advance begins with
