@@ -54,17 +54,6 @@ TEST(SimulatedCheckout, RsiGrowsWithItsClientsAndIsTheSameEveryTime) {
   EXPECT_EQ(again[1].committed_per_s, rates[1].committed_per_s);
 }
 
-TEST(SimulatedCheckout, SessionsOfAMachineShareFetchAdds) {
-  SimulatedCheckoutOptions options = Small();
-  options.row_servers = 4;
-  options.client_machines = 1;
-  const auto rates = RunAll(&SimulatedCheckout::Rsi, options, {24});
-  ASSERT_EQ(rates.size(), 1u);
-  ASSERT_EQ(rates[0].cards.size(), 4u + 1 + 1);
-  const double one_each = rates[0].committed_per_s * static_cast<double>(options.nic.atomic_ns) / 1e9;
-  EXPECT_LT(rates[0].cards[4].word, 0.7 * one_each);
-}
-
 TEST(SimulatedCheckout, ManyClientsOpenAtOnce) {
   SimulatedCheckoutOptions options = Small();
   options.checkout.products = 20'000;
