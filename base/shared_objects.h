@@ -8,8 +8,8 @@
 
 namespace nam {
 
-/// What the users of one owner share: one object of each type. The first user makes it, and the last one that
-/// lets go of it destroys it. Thread-safe.
+/// Keeps what the users of one owner share: one object of each type. The first user makes it, and the last
+/// one that lets go of it destroys it. Thread-safe.
 class SharedObjects {
  public:
   template <typename T>

@@ -24,7 +24,7 @@ struct Card {
 /// A unit of a card.
 struct UnitUse {
   std::string what;     // `memory-1, bytes out`
-  double fraction = 0;  // of the time
+  double fraction = 0;  // the share of the time in which it was busy
 };
 
 /// One card. Fractions of the time that its units were busy.
@@ -32,10 +32,10 @@ struct CardUse {
   Card card;
   double bytes_out = 0, bytes_in = 0;
   double messages_out = 0, messages_in = 0;
-  double word = 0;              // of the word whose atomics took longest
+  double word = 0;              // the share that atomics on the busiest word took
   fabric::RemoteAddress where;  // that word
   std::string word_name = "one word";
-  // What passed, both ways.
+  // These count what passed the card, both ways.
   int64_t bytes = 0, messages = 0;
 
   UnitUse Busiest() const;

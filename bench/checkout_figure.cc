@@ -164,7 +164,7 @@ Json CheckoutFigure::Rows() const {
   return rows;
 }
 
-/// Of each role the card whose busiest unit was busiest, and the one whose was least busy.
+/// Keeps two cards of each role: the one whose busiest unit was busiest, and the one whose was least busy.
 Json CheckoutFigure::Cards() const {
   const Curve* const rsi = CurveOf(kRsi);
   const SimulatedRates& most = (rsi != nullptr ? *rsi : curves_.front()).rates.back();

@@ -38,7 +38,7 @@ fabric::sim::WorldOptions WorldFor(const SimulatedCheckoutOptions& options) {
   return world;
 }
 
-/// What lies at a position of the transaction state.
+/// Names what lies at a position of the transaction state.
 std::string NameOfStateWord(uint64_t position) {
   using Geometry = txn::StateGeometry;
   switch (position) {

@@ -49,7 +49,7 @@ struct SimulatedRates {
   double aborts_per_commit = 0;
   /// Through the cards of the servers that hold rows, both ways, by the simulator's counters.
   double bytes_per_commit = 0, messages_per_commit = 0;
-  UnitUse busiest;             // of all cards
+  UnitUse busiest;             // the busiest unit of all cards
   std::vector<CardUse> cards;  // those that hold rows first
 };
 
@@ -71,7 +71,7 @@ class SimulatedCheckout {
   virtual absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession(size_t machine) = 0;
   /// Cards that are looked at, those of servers that hold rows first.
   virtual std::vector<Card> cards() const = 0;
-  /// What lies at an address of a card's host.
+  /// Names what lies at an address of a card's host.
   virtual std::string NameOfWord(const Card& /*card*/, fabric::RemoteAddress /*where*/) const {
     return "one word";
   }
