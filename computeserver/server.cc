@@ -100,17 +100,17 @@ class ComputeServerImpl final : public ComputeServer {
   }
   void Shutdown(Deadline deadline) override {
     const std::lock_guard lock(shutdown_mutex_);
-    EndMembership();
     stopping_ = true;
     exchanges_.End();  // they have turns, which are waited for
-    Drain(deadline);
+    Drain(deadline);   // with the keys of a member: memory servers accept no connection of a former one
+    EndMembership();
     if (control_server_) control_server_->Shutdown(deadline);
     open_.EndAll();
     listener_.reset();
   }
 
  private:
-  /// Null before Join, and once the server shuts down: attempts run on then.
+  /// Null before Join, and once the server has shut down.
   std::shared_ptr<catalog::Membership> Now() const {
     const std::lock_guard lock(membership_mutex_);
     return membership_;

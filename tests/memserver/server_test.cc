@@ -328,7 +328,9 @@ TEST_F(MemoryServerTest, ScratchMemoryThatIsAskedForTooLateIsReaped) {
   ASSERT_TRUE(session->catalog().AbortLoad(*allocation).ok());
   EXPECT_TRUE(session->Release(memory->id(), *allocation).ok());
   EXPECT_TRUE(BecomesFree(*session, memory->id())) << "the attempt's server hears of it, and closes it";
-  ASSERT_TRUE(server->AllocateScratch(memory->id(), *allocation, /*attempt=*/1, kMiB / 2, kGoesOn).ok());
+  // Granted, or refused if a renewal has told the attempt's server of the end meanwhile.
+  const auto late = server->AllocateScratch(memory->id(), *allocation, /*attempt=*/1, kMiB / 2, kGoesOn);
+  EXPECT_TRUE(late.ok() || absl::IsUnavailable(late.status())) << late.status();
   EXPECT_TRUE(BecomesFree(*session, memory->id())) << "the catalog knows no such allocation";
   // All of the share is there again.
   const auto next = session->catalog().BeginLoad(session->member(), name, false);

@@ -135,6 +135,25 @@ TEST(ElasticTest, ASmallQueryIsDoneByAnotherServer) {
   }
 }
 
+/// It has connected to no memory server yet when it is told to leave.
+TEST(ElasticTest, AServerThatLeavesFinishesWhatItHasBegun) {
+  const auto& query = Answers().queries()[3];
+  int left_in_time = 0;
+  for (int64_t after_us = 100; after_us <= 3'000; after_us += 100) {
+    SCOPED_TRACE(absl::StrCat("left after ", after_us, " us"));
+    Elastic elastic(1, 2, 20'000);
+    bool done = false;
+    const auto result = elastic.Execute(query.sql, [&] {
+      elastic.Pause(after_us);
+      left_in_time += !done;
+      elastic.cluster().Leave(1);
+    });
+    done = true;
+    EXPECT_TRUE(SameRows(result.rows, query.rows)) << query.id;
+  }
+  EXPECT_GT(left_in_time, 20);
+}
+
 /// One server at first, three more in mid-query, then two leave.
 template <typename Check>
 void ComeAndGo(const std::string& sql, Check&& check) {
