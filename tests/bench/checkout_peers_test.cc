@@ -22,7 +22,9 @@ TEST(CheckoutLoop, DoesBothKindsOfWorkInTurnOnSeveralThreads) {
       const CheckoutLoop::Outcome outcome = (*loop)->Run(work);
       EXPECT_GT(outcome.per_s, 1'000);
       // A thread alone finds every row as it has filled it, or as it was before.
-      if (threads == 1) EXPECT_EQ(outcome.torn_rows, 0u);
+      if (threads == 1) {
+        EXPECT_EQ(outcome.torn_rows, 0u);
+      }
     }
   }
   EXPECT_FALSE(CheckoutLoop::Load(**fabric, {.threads = 0}).ok());

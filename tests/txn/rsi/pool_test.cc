@@ -151,6 +151,35 @@ TEST_P(RsiPool, OwnCommitsAreSeenThroughAnotherClient) {
   }
 }
 
+/// Sessions that change clients go forward, whatever those clients knew: a snapshot is no older than the
+/// session's last one, and holds the session's last commit. Another process's client holds timestamps open
+/// meanwhile.
+TEST_P(RsiPool, SessionsThatChangeClientsGoForward) {
+  constexpr int kSessions = 3, kRounds = 60;
+  Process process(cluster_, 1), other(cluster_, 2);
+  const auto run = [&](Process& of, uint64_t key, uint32_t clients_max) {
+    return of.fabric.StartThread("session", [&, key, clients_max] {
+      Sharer sharer(of, Options(clients_max));
+      uint64_t last = 0;
+      for (int64_t round = 1; round <= kRounds; ++round) {
+        const TableHandle table = round % 2 == 0 ? sharer.others : sharer.accounts;
+        const absl::Status put = sharer.Put(table, key, round);
+        ASSERT_TRUE(put.ok()) << put;
+        EXPECT_GE(sharer.session->snapshot(), last) << "at a write";
+        last = sharer.session->snapshot();
+        const auto seen = sharer.Get(table, key);
+        ASSERT_TRUE(seen.ok()) << seen.status();
+        EXPECT_EQ(*seen, round);
+        EXPECT_GE(sharer.session->snapshot(), last) << "at a read";
+        last = sharer.session->snapshot();
+      }
+    });
+  };
+  std::vector<std::unique_ptr<fabric::Thread>> threads;
+  for (uint64_t key = 1; key <= kSessions; ++key) threads.push_back(run(process, key, 2));
+  threads.push_back(run(other, 100, 1));
+}
+
 /// What a begin has cost is the session's own, not that of those that had the client before.
 TEST_P(RsiPool, BeginsAreCountedBySession) {
   Process process(cluster_, 1);
@@ -174,8 +203,16 @@ TEST_P(RsiPool, OneTooManyIsToldSo) {
   ASSERT_TRUE(two.session->Begin().ok());
   Clock& clock = process.fabric.clock();
   const int64_t began_ns = clock.NowNs();
-  const absl::Status refused = three.session->Begin();
-  EXPECT_TRUE(IsTooManyAtOnce(refused)) << refused;
+  std::atomic<bool> cancelled = false;
+  {
+    const auto limit = process.fabric.StartThread("limit", [&] {  // or the test would wait for ever
+      clock.SleepUntil(clock.After(10 * kWaitUs));
+      cancelled = true;
+    });
+    const Interruption interruption(&cancelled);
+    const absl::Status refused = three.session->Begin();
+    EXPECT_TRUE(IsTooManyAtOnce(refused)) << refused;
+  }
   EXPECT_GE(clock.NowNs() - began_ns, kWaitUs * 1'000);
   EXPECT_TRUE(absl::IsFailedPrecondition(three.Insert(1, 1))) << "nothing has begun";
   one.session->Abort();
