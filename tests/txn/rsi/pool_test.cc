@@ -152,8 +152,8 @@ TEST_P(RsiPool, OwnCommitsAreSeenThroughAnotherClient) {
 }
 
 /// Sessions that change clients go forward, whatever those clients knew: a snapshot is no older than the
-/// session's last one, and holds the session's last commit. Another process's client holds timestamps open
-/// meanwhile.
+/// session's last one, and holds the session's last commit. Clients of another process come and go meanwhile:
+/// a lane of the bit vector that becomes present holds back those that have not looked beyond it yet.
 TEST_P(RsiPool, SessionsThatChangeClientsGoForward) {
   constexpr int64_t kRounds = 60;
   Process process(cluster_, 1), other(cluster_, 2);
@@ -179,7 +179,15 @@ TEST_P(RsiPool, SessionsThatChangeClientsGoForward) {
     }));
   };
   for (const bool writes : {true, false, true, false}) start(process, 2, writes);
-  start(other, 1, /*writes=*/true);
+  for (const uint64_t key : {100, 101}) {
+    threads.push_back(other.fabric.StartThread("comes and goes", [&, key] {
+      for (int64_t round = 1; round <= kRounds; ++round) {
+        Sharer sharer(other, Options(2));
+        const absl::Status put = sharer.Put(sharer.accounts, key, round);
+        EXPECT_TRUE(put.ok()) << put;
+      }
+    }));
+  }
 }
 
 /// What a begin has cost is the session's own, not that of those that had the client before.
