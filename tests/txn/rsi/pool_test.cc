@@ -77,11 +77,11 @@ class RsiPool : public ::testing::TestWithParam<TimestampKind> {
   RecordCluster::Member onlooker_{cluster_, cluster_.client(), 99};
   std::optional<Auditor> auditor_;
 };
-INSTANTIATE_TEST_SUITE_P(Timestamps, RsiPool,
-                         ::testing::Values(TimestampKind::kLeased, TimestampKind::kBitVector),
-                         [](const auto& info) {
-                           return info.param == TimestampKind::kLeased ? "leased" : "bitvector";
-                         });
+std::string KindName(const ::testing::TestParamInfo<TimestampKind>& info) {
+  return info.param == TimestampKind::kLeased ? "leased" : "bitvector";
+}
+const auto kKinds = ::testing::Values(TimestampKind::kLeased, TimestampKind::kBitVector);
+INSTANTIATE_TEST_SUITE_P(Timestamps, RsiPool, kKinds, KindName);
 
 /// Many sessions of two processes commit in turn. Each process has as many clients as it may, each of which
 /// has one connection to either memory server and one slot.
@@ -148,73 +148,6 @@ TEST_P(RsiPool, OwnCommitsAreSeenThroughAnotherClient) {
     EXPECT_EQ(*one.Get(one.accounts, 1), i);
     two.session->Abort();
     three.session->Abort();
-  }
-}
-
-/// Sessions of a process whose clients are fewer, while clients of another process come and go: a lane of the
-/// bit vector that becomes present holds back those that have not looked beyond it yet.
-class SessionsThatChangeClients {
- public:
-  SessionsThatChangeClients(TimestampKind timestamps, uint64_t seed)
-      : cluster_({.kind = fabric::Kind::kSim,
-                  .seed = seed,
-                  .memory_bytes = uint64_t{20} << 20,
-                  .timestamps = timestamps}) {
-    cluster_.AddTable("accounts", {.row_bytes = sizeof(Account)});
-    cluster_.AddTable("others", {.first_server = 2, .row_bytes = sizeof(Account)});
-  }
-  void Run() {
-    Process process(cluster_, 1), other(cluster_, 2);
-    std::vector<std::unique_ptr<fabric::Thread>> threads;
-    const auto start = [&](Process& of, auto run) {
-      threads.push_back(of.fabric.StartThread("session", [&of, run, key = threads.size()] { run(of, key); }));
-    };
-    for (int i = 0; i < 2; ++i) {
-      start(process, [](Process& of, uint64_t key) { GoesForward(of, key, /*writes=*/true); });
-      start(process, [](Process& of, uint64_t key) { GoesForward(of, key, /*writes=*/false); });
-      start(other, ComeAndGo);
-    }
-  }
-
- private:
-  static constexpr int64_t kRounds = 30;
-  static RsiOptions Two() { return {.clients_max = 2}; }
-
-  static void GoesForward(Process& process, uint64_t key, bool writes) {
-    Sharer sharer(process, Two());
-    uint64_t last = 0;
-    for (int64_t round = 1; round <= kRounds; ++round) {
-      const TableHandle table = round % 2 == 0 ? sharer.others : sharer.accounts;
-      if (writes) {
-        const absl::Status put = sharer.Put(table, key, round);
-        ASSERT_TRUE(put.ok()) << put;
-        ASSERT_GE(sharer.session->snapshot(), last) << "round " << round;
-        last = sharer.session->snapshot();
-      }
-      const auto seen = sharer.Get(table, key);
-      ASSERT_TRUE(seen.ok()) << seen.status();
-      ASSERT_EQ(*seen, writes ? std::optional(round) : std::nullopt);
-      ASSERT_GE(sharer.session->snapshot(), last) << "round " << round;
-      last = sharer.session->snapshot();
-    }
-  }
-  static void ComeAndGo(Process& process, uint64_t key) {
-    for (int64_t round = 1; round <= kRounds; ++round) {
-      Sharer sharer(process, Two());
-      const absl::Status put = sharer.Put(sharer.accounts, key, round);
-      ASSERT_TRUE(put.ok()) << put;
-    }
-  }
-
-  RecordCluster cluster_;
-};
-
-/// A snapshot is no older than the session's last one, and holds the session's last commit, whatever the
-/// client knew that the session has now.
-TEST_P(RsiPool, SessionsThatChangeClientsGoForward) {
-  for (uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
-    SCOPED_TRACE(absl::StrCat("seed ", seed));
-    SessionsThatChangeClients(GetParam(), seed).Run();
   }
 }
 
@@ -466,6 +399,76 @@ TEST_P(RsiPool, OptionsAreTheProcesss) {
   Process process(cluster_, 1);
   Sharer one(process, Options(2));
   EXPECT_TRUE(absl::IsInvalidArgument(OpenRsiSession(process.tables, Options(3)).status()));
+}
+
+/// Sessions of a process whose clients are fewer, while clients of another process come and go: a lane of the
+/// bit vector that becomes present holds back those that have not looked beyond it yet.
+class SessionsThatChangeClients {
+ public:
+  SessionsThatChangeClients(TimestampKind timestamps, uint64_t seed)
+      : cluster_({.kind = fabric::Kind::kSim,
+                  .seed = seed,
+                  .memory_bytes = uint64_t{20} << 20,
+                  .timestamps = timestamps}) {
+    cluster_.AddTable("accounts", {.row_bytes = sizeof(Account)});
+    cluster_.AddTable("others", {.first_server = 2, .row_bytes = sizeof(Account)});
+  }
+  void Run() {
+    Process process(cluster_, 1), other(cluster_, 2);
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    const auto start = [&](Process& of, auto run) {
+      threads.push_back(of.fabric.StartThread("session", [&of, run, key = threads.size()] { run(of, key); }));
+    };
+    for (int i = 0; i < 2; ++i) {
+      start(process, [](Process& of, uint64_t key) { GoesForward(of, key, /*writes=*/true); });
+      start(process, [](Process& of, uint64_t key) { GoesForward(of, key, /*writes=*/false); });
+      start(other, ComeAndGo);
+    }
+  }
+
+ private:
+  static constexpr int64_t kRounds = 30;
+  static RsiOptions Two() { return {.clients_max = 2}; }
+
+  static void GoesForward(Process& process, uint64_t key, bool writes) {
+    Sharer sharer(process, Two());
+    uint64_t last = 0;
+    for (int64_t round = 1; round <= kRounds; ++round) {
+      const TableHandle table = round % 2 == 0 ? sharer.others : sharer.accounts;
+      if (writes) {
+        const absl::Status put = sharer.Put(table, key, round);
+        ASSERT_TRUE(put.ok()) << put;
+        ASSERT_GE(sharer.session->snapshot(), last) << "round " << round;
+        last = sharer.session->snapshot();
+      }
+      const auto seen = sharer.Get(table, key);
+      ASSERT_TRUE(seen.ok()) << seen.status();
+      ASSERT_EQ(*seen, writes ? std::optional(round) : std::nullopt);
+      ASSERT_GE(sharer.session->snapshot(), last) << "round " << round;
+      last = sharer.session->snapshot();
+    }
+  }
+  static void ComeAndGo(Process& process, uint64_t key) {
+    for (int64_t round = 1; round <= kRounds; ++round) {
+      Sharer sharer(process, Two());
+      const absl::Status put = sharer.Put(sharer.accounts, key, round);
+      ASSERT_TRUE(put.ok()) << put;
+    }
+  }
+
+  RecordCluster cluster_;
+};
+
+class RsiPoolSim : public ::testing::TestWithParam<TimestampKind> {};
+INSTANTIATE_TEST_SUITE_P(Timestamps, RsiPoolSim, kKinds, KindName);
+
+/// A snapshot is no older than the session's last one, and holds the session's last commit, whatever the
+/// client knew that the session has now.
+TEST_P(RsiPoolSim, SessionsThatChangeClientsGoForward) {
+  for (uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    SessionsThatChangeClients(GetParam(), seed).Run();
+  }
 }
 
 }  // namespace
