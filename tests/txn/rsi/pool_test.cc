@@ -408,6 +408,7 @@ class SessionsThatChangeClients {
   SessionsThatChangeClients(TimestampKind timestamps, uint64_t seed)
       : cluster_({.kind = fabric::Kind::kSim,
                   .seed = seed,
+                  .faults = {.delay_probability = 0.1, .delay_ns_max = 200'000, .wake_delay_ns_max = 5'000},
                   .memory_bytes = uint64_t{20} << 20,
                   .timestamps = timestamps}) {
     cluster_.AddTable("accounts", {.row_bytes = sizeof(Account)});
