@@ -450,9 +450,9 @@ class SessionsThatChangeClients {
     }
   }
   static void ComeAndGo(Process& process, uint64_t key) {
-    for (int64_t round = 1; round <= kRounds; ++round) {
+    for (uint64_t round = 1; round <= kRounds; ++round) {
       Sharer sharer(process, Two());
-      const absl::Status put = sharer.Put(sharer.accounts, key, round);
+      const absl::Status put = sharer.Put(sharer.accounts, 100 * key + round, round);
       ASSERT_TRUE(put.ok()) << put;
     }
   }
