@@ -18,6 +18,7 @@
 namespace nam::cli {
 namespace {
 
+constexpr int kClientsMax = 10'000;  // each is a thread
 constexpr uint64_t kExpectedPerSecond = 200'000;  // orders of a client, for which memory is made ready
 constexpr uint64_t kExpectedMax = 2'000'000;
 constexpr uint64_t kUnknownHostBytes = uint64_t{64} << 30;
@@ -29,7 +30,8 @@ absl::StatusOr<CheckoutRunOptions> RunOptionsOf(const CheckoutCommandOptions& op
   }
   if (options.fabric != "shm" && options.fabric != "tcp") return refuse("--fabric is shm or tcp");
   if (options.participants < 1 || options.participants > 64) return refuse("--participants is 1 to 64");
-  if (options.clients < 1 || options.clients > 400) return refuse("--clients is 1 to 400");
+  if (options.clients < 1 || options.clients > kClientsMax)
+    return refuse(absl::StrCat("--clients is 1 to ", kClientsMax));
   if (options.seconds <= 0 && options.transactions == 0) return refuse("--seconds is more than 0");
   if (options.versions < 1 || options.versions > 16) return refuse("--versions is 1 to 16");
   CheckoutRunOptions run;
