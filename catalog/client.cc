@@ -34,7 +34,7 @@ class RemoteClient final : public Client {
   absl::Status Leave(MemberId member) override;
   absl::Status Bury(MemoryServerId server) override;
   absl::StatusOr<AllocationId> BeginLoad(MemberId member, const std::string& table, bool replace) override;
-  absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table) override;
+  absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table, AllocationId replaces) override;
   absl::Status AbortLoad(AllocationId allocation) override;
   absl::Status DropTable(const std::string& name) override;
   absl::Status LeaveParents(const std::string& child) override;
@@ -207,9 +207,10 @@ absl::StatusOr<AllocationId> RemoteClient::BeginLoad(MemberId member, const std:
   return AllocationId(reply.allocation());
 }
 
-absl::StatusOr<uint64_t> RemoteClient::CommitLoad(const proto::Table& table) {
+absl::StatusOr<uint64_t> RemoteClient::CommitLoad(const proto::Table& table, AllocationId replaces) {
   proto::CommitLoadRequest request;
   *request.mutable_table() = table;
+  request.set_replaces(replaces.value());
   NAM_ASSIGN_OR_RETURN(const proto::CommitLoadReply reply,
                        Call(peer_, kCommitLoad, std::move(request), timeout_us_));
   return reply.version();

@@ -43,7 +43,9 @@ class Client {
   virtual absl::Status Bury(MemoryServerId server) = 0;
 
   virtual absl::StatusOr<AllocationId> BeginLoad(MemberId member, const std::string& table, bool replace) = 0;
-  virtual absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table) = 0;
+  /// `replaces`: the allocation of the one table that it may replace; ABORTED when another one, or none, has
+  /// its name by now.
+  virtual absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table, AllocationId replaces = {}) = 0;
   virtual absl::Status AbortLoad(AllocationId allocation) = 0;
   /// FAILED_PRECONDITION while another table has a foreign key to it.
   virtual absl::Status DropTable(const std::string& name) = 0;

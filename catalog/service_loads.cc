@@ -97,6 +97,11 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
     return absl::InvalidArgumentError(absl::StrFormat("load %d was begun for table `%s`, not `%s`",
                                                       table.allocation(), load->second.table, table.name()));
   }
+  const bool same = existing != tables_.end() && existing->second.table->allocation() == request.replaces();
+  if (request.replaces() != 0 && !same) {
+    return absl::AbortedError(absl::StrFormat(
+        "table `%s` is another one by now: it was loaded, or dropped, meanwhile", table.name()));
+  }
   if (existing != tables_.end() && !load->second.replace) return TableExists(table.name());
   Mutation mutation = NewMutation();
   mutation.put_tables.push_back(table);

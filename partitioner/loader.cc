@@ -335,7 +335,7 @@ absl::StatusOr<proto::Table> Loader::Commit() {
     out.set_blocks(blocks[server]);
     out.set_bytes(used_bytes);
   }
-  NAM_ASSIGN_OR_RETURN(const uint64_t version, attachment_.catalog().CommitLoad(table));
+  NAM_ASSIGN_OR_RETURN(const uint64_t version, attachment_.catalog().CommitLoad(table, options_.replaces));
   committed_ = true;
   table.set_version(version);
   staged_.reset();

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/strong_id.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/table_schema.h"
 #include "proto/catalog.pb.h"
@@ -20,6 +21,7 @@ struct LoadOptions {
   uint32_t block_bytes = 64 * 1024;
   uint32_t pointer_group = 32;  // G: pointers held by every G-th block
   bool replace = false;         // replace a table of the same name; otherwise ALREADY_EXISTS
+  AllocationId replaces;        // the one table that it may replace; Commit is ABORTED if it has gone
   uint64_t expected_rows = 0;   // if known: memory is checked before the first row is kept
   int threads = 2;
 };

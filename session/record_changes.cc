@@ -268,18 +268,28 @@ absl::Status RecordChanges::InsertRows(const proto::Table& table, std::span<cons
                            RecordLayout(table).Decode(BytesOf(rows[taken])));
 }
 
-absl::StatusOr<ResultSet> RecordChanges::Insert(const sql::InsertStatement& statement) {
+absl::StatusOr<ResultSet> RecordChanges::Insert(const sql::InsertStatement& statement, const NextRow& next) {
   Inserting inserting(*this, statement);
+  const std::vector<int> positions(statement.columns.size(), -1);
+  while (true) {
+    NAM_ASSIGN_OR_RETURN(std::optional<Row> row, next());
+    if (!row.has_value()) return inserting.Finish();
+    std::vector<std::optional<Value>> values(std::make_move_iterator(row->begin()),
+                                             std::make_move_iterator(row->end()));
+    NAM_RETURN_IF_ERROR(inserting.Add(std::move(values), positions));
+  }
+}
+
+absl::StatusOr<ResultSet> RecordChanges::Insert(const sql::InsertStatement& statement) {
   if (statement.source != nullptr) {
     NAM_ASSIGN_OR_RETURN(ResultSet source, run_query_(std::move(*statement.source)));
-    const std::vector<int> positions(statement.columns.size(), -1);
-    for (Row& row : source.rows) {
-      std::vector<std::optional<Value>> values(std::make_move_iterator(row.begin()),
-                                               std::make_move_iterator(row.end()));
-      NAM_RETURN_IF_ERROR(inserting.Add(std::move(values), positions));
-    }
-    return inserting.Finish();
+    size_t taken = 0;
+    return Insert(statement, [&]() -> absl::StatusOr<std::optional<Row>> {
+      if (taken == source.rows.size()) return std::nullopt;
+      return std::move(source.rows[taken++]);
+    });
   }
+  Inserting inserting(*this, statement);
   for (const std::vector<ChangeValue>& row : statement.rows) {
     std::vector<std::optional<Value>> values;
     std::vector<int> positions;

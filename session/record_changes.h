@@ -34,6 +34,9 @@ class RecordChanges {
       : access_(access), finder_(finder), cancelled_(cancelled), run_query_(std::move(run_query)) {}
 
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement);
+  /// The rows that `next` gives, each a value for each of the statement's columns, until it gives none.
+  using NextRow = std::function<absl::StatusOr<std::optional<std::vector<Value>>>()>;
+  absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const NextRow& next);
   absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement);
   absl::StatusOr<ResultSet> Delete(const sql::DeleteStatement& statement);
 

@@ -56,6 +56,8 @@ class RecordStatements {
   RecordStatements& operator=(const RecordStatements&) = delete;
 
   absl::StatusOr<ResultSet> Run(const sql::InsertStatement& statement);
+  /// Into a record table: one transaction, or a part of the one that is open.
+  absl::StatusOr<ResultSet> Run(const sql::CopyStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::UpdateStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::DeleteStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::TransactionStatement& statement);

@@ -13,6 +13,7 @@
 #include "base/wall_time.h"
 #include "catalog/attachment.h"
 #include "session/catalog_tables.h"
+#include "session/columnar_tables.h"
 #include "session/explain.h"
 #include "session/locked_rows.h"
 #include "session/missing_server_errors.h"
@@ -140,6 +141,7 @@ class SessionImpl final : public Session {
   }
   void Cancel() override { cancel_ = true; }
   void OnProgress(std::function<void(const QueryProgress&)> report) override {
+    progress_ = report;
     stages_->OnProgress(std::move(report));
   }
   std::map<std::string, std::string> Settings() const override {
@@ -393,6 +395,21 @@ class SessionImpl final : public Session {
     return result;
   }
 
+  absl::StatusOr<ResultSet> Run(const sql::CreateTableStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun("CREATE TABLE"));
+    if (!sql::IsRecordTable(statement.table)) return columnar_.Create(statement);
+    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    return records_->Run(statement);
+  }
+  absl::StatusOr<ResultSet> Run(const sql::CopyStatement& statement) {
+    if (!sql::IsRecordTable(*statement.insert.table.table)) {
+      NAM_RETURN_IF_ERROR(MayRun("COPY into a columnar table"));
+      return columnar_.Copy(statement, progress_);
+    }
+    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    return records_->Run(statement);
+  }
+
   absl::StatusOr<ResultSet> Run(const sql::TreeStatement& statement) {
     runs_query_ = true;
     if (!statement.locks.empty()) return RunAndLock(statement);
@@ -581,6 +598,8 @@ class SessionImpl final : public Session {
   PreparedStatements prepared_;
   std::unique_ptr<RecordAccess> record_access_;  // null: none
   std::optional<RecordStatements> records_;      // over it
+  ColumnarTables columnar_{attachment_, cancel_};
+  std::function<void(const QueryProgress&)> progress_;  // may be empty
 };
 
 }  // namespace

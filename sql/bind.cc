@@ -149,6 +149,7 @@ absl::StatusOr<Statement> BindStatement(const Node& root, TableSource& tables) {
   if (root.Is("CreateStmt")) return BindCreateTable(root, tables);
   if (root.Is("IndexStmt")) return BindCreateIndex(root, tables);
   if (root.Is("InsertStmt")) return BindInsert(root, tables);
+  if (root.Is("CopyStmt")) return BindCopy(root, tables);
   if (root.Is("UpdateStmt")) return BindUpdate(root, tables);
   if (root.Is("DeleteStmt")) return BindDelete(root, tables);
   if (root.Is("TransactionStmt")) return BindTransaction(root);

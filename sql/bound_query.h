@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "csv/dialect.h"
 #include "plan/aggregate.h"
 #include "plan/expression.h"
 #include "plan/logical.h"
@@ -63,7 +64,8 @@ struct ShowStatement {
   int position = -1;
 };
 
-/// CREATE TABLE … WITH (storage = record).
+/// CREATE TABLE. Without `table.record` it is columnar: an empty one has its partitions, its order and the
+/// size of its blocks.
 struct CreateTableStatement {
   proto::Table table;  // name, columns, primary key, checks, record: as the catalog takes them
   std::vector<proto::RecordPart> indexes;  // of UNIQUE constraints and foreign keys; without extents
@@ -118,6 +120,17 @@ struct InsertStatement {
   std::optional<ConflictAction> conflict;
   std::vector<OutputColumn> returning;  // over the new row as table 0
 };
+/// COPY … FROM: rows of files, or of standard input, become rows of a table.
+struct CopyStatement {
+  /// Without rows. Of a columnar table it has the table and the columns only.
+  InsertStatement insert;
+  std::vector<plan::Expr> values;  // of insert.columns, over the row's texts as columns of table 0
+  std::string path;                // or a pattern; empty: standard input
+  csv::Dialect dialect;
+  bool match_header = false;  // the names of the first row are those of the columns
+  bool skip_errors = false;   // rows that cannot be read are left out
+  int position = -1;          // of the table's name
+};
 struct UpdateStatement {
   BoundTable table;
   std::vector<plan::Expr> conjuncts;  // over columns of table 0; all must be true
@@ -168,8 +181,8 @@ struct ExplainStatement {
 
 using Statement = std::variant<TreeStatement, ExplainStatement, DropTableStatement, SetStatement,
                                ShowStatement, CreateTableStatement, CreateIndexStatement, DropIndexStatement,
-                               InsertStatement, UpdateStatement, DeleteStatement, TransactionStatement,
-                               PrepareStatement, ExecuteStatement, DeallocateStatement>;
+                               InsertStatement, UpdateStatement, DeleteStatement, CopyStatement,
+                               TransactionStatement, PrepareStatement, ExecuteStatement, DeallocateStatement>;
 
 /// Whether transactions change it; other tables are loaded and then read.
 inline bool IsRecordTable(const proto::Table& table) {

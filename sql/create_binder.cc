@@ -14,6 +14,7 @@
 #include "sql/index_columns.h"
 #include "sql/logical_scope.h"
 #include "sql/record_binder.h"
+#include "sql/storage_options.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
@@ -27,8 +28,6 @@ using plan::Expr;
 constexpr int kMostColumns = 1600;  // PostgreSQL's own bound
 constexpr uint32_t kMostRowBytes = 64 << 10;
 constexpr uint32_t kMostKeyBytes = 1024;
-constexpr int64_t kMostVersions = 16;
-constexpr int64_t kDefaultVersions = 1;
 
 constexpr char kRowIds[] = "nam.row";  // the hidden column of a table without a primary key
 
@@ -73,6 +72,11 @@ class TableBinder {
     NAM_RETURN_IF_ERROR(BindName());
     NAM_RETURN_IF_ERROR(BindOptions());
     for (const Node& element : node_.List("tableElts")) NAM_RETURN_IF_ERROR(BindElement(element));
+    if (columnar()) {
+      NAM_RETURN_IF_ERROR(RefuseConstraints());
+      NAM_RETURN_IF_ERROR(LayOutColumnar(options_, statement_.position, table_));
+      return Statement(std::move(statement_));
+    }
     NAM_RETURN_IF_ERROR(BindKey());
     NAM_RETURN_IF_ERROR(BindCheckConstraints());
     NAM_RETURN_IF_ERROR(LayOut());
@@ -126,40 +130,22 @@ class TableBinder {
     return CheckNotSystem(table_.name(), relation.position());
   }
 
-  /// WITH (storage = record [, versions = n]).
   absl::Status BindOptions() {
-    bool record = false;
-    int64_t versions = kDefaultVersions;
-    for (const Node& option : node_.List("options")) {
-      NAM_RETURN_IF_ERROR(option.Only({"defname", "arg", "defaction"}));
-      const std::string name = option.Text("defname");
-      const Node value = option.Field("arg");
-      if (name == "storage") {
-        const std::vector<std::string> words = value.Names("names");
-        const std::string word = words.empty() ? value.Text("sval") : words.back();
-        if (word != "record") {
-          return UserError(sqlstate::kBadParameter, absl::StrCat("storage ", Quote(word), " does not exist"),
-                           option.position(), "write storage = record");
-        }
-        record = true;
-      } else if (name == "versions") {
-        versions = value.Is("Integer") ? value.Integer("ival") : 0;
-        if (versions < 1 || versions > kMostVersions) {
-          return UserError(sqlstate::kBadParameter,
-                           absl::StrCat("versions must be a whole number from 1 to ", kMostVersions),
-                           option.position(), "it is how many versions a record keeps for older snapshots");
-        }
-      } else {
-        return Refusal(absl::StrCat("table option ", Quote(name), " is not supported"), option.position(),
-                       "options are storage and versions");
-      }
-    }
-    if (!record) {
-      return Refusal("CREATE TABLE without WITH (storage = record) is not supported", text_.Start(),
-                     "append WITH (storage = record); analytical tables are created by loading them");
-    }
-    table_.mutable_record()->set_versions(static_cast<uint32_t>(versions));
+    NAM_ASSIGN_OR_RETURN(options_, StorageOptions::From(node_.List("options")));
+    if (!columnar()) table_.mutable_record()->set_versions(options_.versions);
     return absl::OkStatus();
+  }
+  bool columnar() const { return options_.storage == StorageOptions::Storage::kColumnar; }
+
+  /// Of a columnar table, after its columns.
+  absl::Status RefuseConstraints() const {
+    const Constraint* found = key_.has_value() ? &*key_ : nullptr;
+    for (const auto* constraints : {&uniques_, &foreign_keys_, &checks_}) {
+      if (found == nullptr && !constraints->empty()) found = &constraints->front();
+    }
+    if (found == nullptr) return absl::OkStatus();
+    return Refusal("constraints of a columnar table other than NOT NULL are not supported",
+                   found->node.position(), "WITH (storage = record) makes a table that has them");
   }
 
   absl::Status BindElement(const Node& element) {
@@ -486,6 +472,7 @@ class TableBinder {
   TableSource& tables_;
   CreateTableStatement statement_;
   proto::Table& table_;
+  StorageOptions options_;
   std::optional<Constraint> key_;
   std::vector<Constraint> checks_;
   std::vector<Constraint> uniques_;

@@ -13,6 +13,7 @@ namespace nam::sql {
 absl::StatusOr<Statement> BindCreateTable(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindInsert(const Node& node, TableSource& tables);
+absl::StatusOr<Statement> BindCopy(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindDelete(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindTransaction(const Node& node);

@@ -38,7 +38,6 @@ constexpr Named kStatements[] = {
     {"TruncateStmt", "TRUNCATE", "DELETE the rows of a record table; DROP another table and load it again"},
     {"CreateTableAsStmt", "CREATE TABLE AS", nullptr},
     {"ViewStmt", "CREATE VIEW", nullptr},
-    {"CopyStmt", "COPY", nullptr},
     {"VacuumStmt", "VACUUM or ANALYZE", "statistics are taken when a table is loaded"},
     {"AlterTableStmt", "ALTER TABLE", nullptr},
     {"RenameStmt", "ALTER … RENAME", nullptr},

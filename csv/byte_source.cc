@@ -1,0 +1,84 @@
+#include "csv/byte_source.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/unique_fd.h"
+#include "types/sql_error.h"
+
+namespace nam::csv {
+namespace {
+
+constexpr char kNoSuchFile[] = "58P01", kReadFailed[] = "58030";
+
+absl::Status FileError(const std::string& path, int error) {
+  const char* const state = error == ENOENT || error == ENOTDIR ? kNoSuchFile
+                            : error == EACCES                   ? sqlstate::kNoPrivilege
+                            : error == EISDIR                   ? sqlstate::kWrongObjectType
+                                                                : kReadFailed;
+  return UserError(state, absl::StrCat("cannot read ", Quote(path), ": ", strerror(error)), -1,
+                   error == ENOENT ? "paths are of the host where this client runs, from its folder on" : "");
+}
+
+class FileSource final : public ByteSource {
+ public:
+  /// `owned`: closes it.
+  FileSource(int fd, UniqueFd owned, std::string name, uint64_t bytes)
+      : fd_(fd), owned_(std::move(owned)), name_(std::move(name)), bytes_(bytes) {}
+
+  absl::StatusOr<size_t> Read(char* into, size_t bytes) override {
+    ssize_t n = 0;
+    do {
+      n = read(fd_, into, bytes);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) return FileError(name_, errno);
+    return static_cast<size_t>(n);
+  }
+  const std::string& name() const override { return name_; }
+  uint64_t bytes() const override { return bytes_; }
+
+ private:
+  const int fd_;
+  const UniqueFd owned_;
+  const std::string name_;
+  const uint64_t bytes_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return FileError(path, errno);
+  struct stat about {};
+  if (fstat(fd.get(), &about) != 0) return FileError(path, errno);
+  if (S_ISDIR(about.st_mode)) return FileError(path, EISDIR);
+  const uint64_t bytes = S_ISREG(about.st_mode) ? static_cast<uint64_t>(about.st_size) : 0;
+  const int raw = fd.get();
+  return std::make_unique<FileSource>(raw, std::move(fd), path.substr(path.rfind('/') + 1), bytes);
+}
+
+std::unique_ptr<ByteSource> StandardInput() {
+  return std::make_unique<FileSource>(STDIN_FILENO, UniqueFd(), "standard input", 0);
+}
+
+absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& pattern) {
+  if (pattern.find_first_of("*?[") == std::string::npos) return std::vector<std::string>{pattern};
+  glob_t found = {};
+  const int result = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  std::vector<std::string> files(found.gl_pathv, found.gl_pathv + (result == 0 ? found.gl_pathc : 0));
+  globfree(&found);
+  // A file may have such a name.
+  if (files.empty() && access(pattern.c_str(), F_OK) == 0) files.push_back(pattern);
+  if (files.empty()) return FileError(pattern, ENOENT);
+  return files;
+}
+
+}  // namespace nam::csv

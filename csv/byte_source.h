@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace nam::csv {
+
+/// Bytes of a file, or of a pipe, from the first to the last. Belongs to one thread at a time.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  /// At most so many; 0 at the end.
+  virtual absl::StatusOr<size_t> Read(char* into, size_t bytes) = 0;
+  /// As messages name it: a file's name without its folder, or `standard input`.
+  virtual const std::string& name() const = 0;
+  /// Of all that Read will give; 0 if nobody knows.
+  virtual uint64_t bytes() const = 0;
+};
+
+/// 58P01 if there is no such file, 42809 if it is a folder.
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path);
+/// Of the process.
+std::unique_ptr<ByteSource> StandardInput();
+
+/// The files that a pattern with `*`, `?` or `[…]` names, by name; a path without them as it is. 58P01 if it
+/// names none.
+absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& pattern);
+
+}  // namespace nam::csv

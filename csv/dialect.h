@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace nam::csv {
+
+/// How a file writes rows: PostgreSQL's two formats of COPY.
+struct Dialect {
+  enum class Format {
+    kCsv,   // quotes; a row ends at a line end outside of quotes
+    kText,  // backslashes instead of quotes: \N is NULL, \t a tab, \. the end
+  };
+
+  Format format = Format::kCsv;
+  char delimiter = ',';
+  char quote = '"';       // CSV
+  char escape = '"';      // CSV: stands before a quote within quotes
+  std::string null_text;  // a field that is this, without quotes, is NULL
+  bool header = false;    // the first row has names
+
+  static Dialect Csv() { return {}; }
+  static Dialect Text() { return {.format = Format::kText, .delimiter = '\t', .null_text = "\\N"}; }
+};
+
+/// Both end a line, `\r` only before `\n`.
+inline std::string_view WithoutReturn(std::string_view line) {
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  return line;
+}
+
+}  // namespace nam::csv

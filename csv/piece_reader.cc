@@ -1,0 +1,104 @@
+#include "csv/piece_reader.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "csv/row_end.h"
+#include "types/sql_error.h"
+
+namespace nam::csv {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+}  // namespace
+
+PieceReader::PieceReader(std::vector<std::string> paths, const Dialect& dialect, size_t piece_bytes)
+    : paths_(std::move(paths)), dialect_(dialect), piece_bytes_(piece_bytes) {
+  for (const std::string& path : paths_) {
+    struct stat about {};
+    if (stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) {
+      bytes_ = 0;
+      return;
+    }
+    bytes_ += static_cast<uint64_t>(about.st_size);
+  }
+}
+PieceReader::~PieceReader() = default;
+
+absl::StatusOr<bool> PieceReader::Next(Piece& piece) {
+  const std::lock_guard lock(mutex_);
+  if (failed_) return false;
+  failed_ = true;  // unless all goes well
+  while (source_ == nullptr || (ended_ && rest_.empty())) {
+    NAM_ASSIGN_OR_RETURN(const bool opened, OpenNext());
+    if (!opened) return false;
+    NAM_RETURN_IF_ERROR(Fill(piece_bytes_));
+    if (rest_.starts_with(kByteOrderMark)) rest_.erase(0, kByteOrderMark.size());
+  }
+  NAM_RETURN_IF_ERROR(Cut(piece));
+  failed_ = false;
+  return true;
+}
+
+absl::StatusOr<bool> PieceReader::OpenNext() {
+  const size_t sources = std::max<size_t>(paths_.size(), 1);
+  if (next_path_ == sources) return false;
+  if (paths_.empty()) {
+    source_ = StandardInput();
+  } else {
+    NAM_ASSIGN_OR_RETURN(source_, OpenFile(paths_[next_path_]));
+  }
+  ++next_path_;
+  ended_ = false;
+  rest_.clear();
+  line_ = 1;
+  at_header_ = dialect_.header;
+  return true;
+}
+
+/// So many bytes more, or until the source has ended.
+absl::Status PieceReader::Fill(size_t bytes) {
+  const size_t wanted = rest_.size() + bytes;
+  while (!ended_ && rest_.size() < wanted) {
+    const size_t before = rest_.size();
+    rest_.resize(wanted);
+    const absl::StatusOr<size_t> n = source_->Read(rest_.data() + before, wanted - before);
+    rest_.resize(before + (n.ok() ? *n : 0));
+    NAM_RETURN_IF_ERROR(n.status());
+    ended_ = *n == 0;
+    bytes_read_ += *n;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PieceReader::Cut(Piece& piece) {
+  size_t end = 0;
+  while (true) {
+    end = EndOfLastRow(rest_, dialect_);
+    if (ended_) end = rest_.size();
+    if (end > 0) break;
+    if (rest_.size() > kRowBytesMax) {
+      return UserError(
+          sqlstate::kLimitExceeded,
+          absl::StrCat(source_->name(), ":", line_, ": a row of more than ", kRowBytesMax >> 20, " MiB"), -1,
+          "is a quote missing in it?");
+    }
+    NAM_RETURN_IF_ERROR(Fill(std::max(piece_bytes_, rest_.size())));
+  }
+  piece.number = pieces_++;
+  piece.source = source_->name();
+  piece.first_line = line_;
+  piece.header = std::exchange(at_header_, false);
+  piece.text.assign(rest_, 0, end);
+  rest_.erase(0, end);
+  line_ += static_cast<uint64_t>(std::count(piece.text.begin(), piece.text.end(), '\n'));
+  if (rest_.size() < piece_bytes_) return Fill(piece_bytes_);
+  return absl::OkStatus();
+}
+
+}  // namespace nam::csv

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "csv/byte_source.h"
+#include "csv/dialect.h"
+
+namespace nam::csv {
+
+/// Some whole rows of a file.
+struct Piece {
+  uint64_t number = 0;      // in the order of the files and their rows
+  std::string source;       // as messages name the file
+  uint64_t first_line = 1;  // of the file, where the piece begins
+  std::string text;
+  bool header = false;  // its first row is the file's
+};
+
+/// Reads files one after the other, by pieces that end where rows do. Any number of threads.
+class PieceReader {
+ public:
+  static constexpr size_t kPieceBytes = 1 << 20;
+  /// A longer row is taken for one whose quote is missing.
+  static constexpr size_t kRowBytesMax = 64 << 20;
+
+  /// Empty paths: standard input.
+  PieceReader(std::vector<std::string> paths, const Dialect& dialect, size_t piece_bytes = kPieceBytes);
+  ~PieceReader();
+
+  /// False when all is read. After an error no piece comes any more.
+  absl::StatusOr<bool> Next(Piece& piece);
+
+  /// Of all files, as far as they can be told before they are read; 0 if they cannot.
+  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  absl::StatusOr<bool> OpenNext();
+  absl::Status Fill(size_t bytes);
+  absl::Status Cut(Piece& piece);
+
+  const std::vector<std::string> paths_;
+  const Dialect dialect_;
+  const size_t piece_bytes_;
+  uint64_t bytes_ = 0;
+  std::atomic<uint64_t> bytes_read_ = 0;
+
+  std::mutex mutex_;  // guards:
+  std::unique_ptr<ByteSource> source_;
+  size_t next_path_ = 0;
+  bool ended_ = false;  // source_ has given all
+  bool failed_ = false;
+  bool at_header_ = false;
+  std::string rest_;  // of source_, behind the last piece
+  uint64_t line_ = 1;
+  uint64_t pieces_ = 0;
+};
+
+}  // namespace nam::csv

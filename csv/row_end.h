@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "csv/dialect.h"
+
+namespace nam::csv {
+
+/// Where the last row ends that `text` holds whole: behind its line end; 0 if it holds none. `text` begins
+/// with a row.
+///
+///     1,"a          2,b           3,"c
+///     b",x ⏎        …    ⏎        d
+///                         └ here     the quote is open: this line end is a field's
+size_t EndOfLastRow(std::string_view text, const Dialect& dialect);
+
+}  // namespace nam::csv

@@ -1,0 +1,172 @@
+#include "csv/row_splitter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "base/status_macros.h"
+#include "types/sql_error.h"
+
+namespace nam::csv {
+namespace {
+
+constexpr char kBadFormat[] = "22P04";  // bad_copy_file_format
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char lower = absl::ascii_tolower(static_cast<unsigned char>(c));
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+/// The byte that is written as a number behind a backslash, of up to `digits_max` digits of the base.
+char NumberedByte(std::string_view text, size_t& at, int base, int digits_max) {
+  int value = 0;
+  for (int digits = 0; digits < digits_max && at < text.size(); ++digits, ++at) {
+    const int digit = HexDigit(text[at]);
+    if (digit < 0 || digit >= base) break;
+    value = value * base + digit;
+  }
+  return static_cast<char>(value & 0xff);
+}
+
+}  // namespace
+
+void RowSplitter::Begin(std::string_view piece) {
+  piece_ = piece;
+  at_ = 0;
+  lines_ = 0;
+  kept_.clear();
+}
+
+absl::StatusOr<bool> RowSplitter::Next(std::vector<Field>& fields) {
+  fields.clear();
+  if (at_ == piece_.size()) return false;
+  const size_t begin = at_;
+  lines_before_ = lines_;
+  const absl::Status split = dialect_.format == Dialect::Format::kCsv ? NextCsv(fields) : NextText(fields);
+  row_ = piece_.substr(begin, at_ - begin);
+  NAM_RETURN_IF_ERROR(split);
+  lines_ += static_cast<uint64_t>(std::count(row_.begin(), row_.end(), '\n'));
+  return !fields.empty();
+}
+
+std::string_view RowSplitter::Keep(std::string text) {
+  return kept_.emplace_back(std::move(text));
+}
+
+absl::Status RowSplitter::NextCsv(std::vector<Field>& fields) {
+  const char delimiter = dialect_.delimiter, quote = dialect_.quote;
+  while (true) {
+    const size_t begin = at_;
+    while (at_ < piece_.size() && piece_[at_] != delimiter && piece_[at_] != '\n' && piece_[at_] != quote)
+      ++at_;
+    if (at_ < piece_.size() && piece_[at_] == quote) {
+      NAM_RETURN_IF_ERROR(QuotedField(begin, fields));
+    } else {
+      std::string_view text = piece_.substr(begin, at_ - begin);
+      if (at_ == piece_.size() || piece_[at_] == '\n') text = WithoutReturn(text);
+      fields.push_back({text, text == dialect_.null_text});
+    }
+    if (at_ == piece_.size()) return absl::OkStatus();
+    if (piece_[at_++] == '\n') return absl::OkStatus();
+  }
+}
+
+absl::Status RowSplitter::QuotedField(size_t begin, std::vector<Field>& fields) {
+  std::string text(piece_.substr(begin, at_ - begin));
+  const bool at_once = at_ == begin;
+  bool open = false;
+  size_t pieces = 0;  // that were appended; a field of one is a view
+  std::string_view whole;
+  while (at_ < piece_.size()) {
+    const char c = piece_[at_];
+    if (!open && (c == dialect_.delimiter || c == '\n')) break;
+    if (!open && c != dialect_.quote) {
+      if (c == '\r' && (at_ + 1 == piece_.size() || piece_[at_ + 1] == '\n')) {
+        ++at_;
+        continue;
+      }
+      text += c;
+      ++at_;
+      pieces = 2;
+      continue;
+    }
+    ++at_;
+    if (!open) {
+      open = true;
+    } else {
+      // Within quotes, at a quote or an escape.
+      const bool escapes = c == dialect_.escape && at_ < piece_.size() &&
+                           (piece_[at_] == dialect_.quote || piece_[at_] == dialect_.escape);
+      if (escapes) {
+        text += piece_[at_++];
+        pieces = 2;
+      } else if (c == dialect_.quote) {
+        open = false;
+        continue;
+      } else {
+        text += c;
+        pieces = 2;
+      }
+    }
+    const size_t from = at_;
+    while (at_ < piece_.size() && piece_[at_] != dialect_.quote && piece_[at_] != dialect_.escape) ++at_;
+    whole = piece_.substr(from, at_ - from);
+    text += whole;
+    ++pieces;
+  }
+  if (open) return UserError(kBadFormat, "unterminated CSV quoted field", -1, "a quote is never closed");
+  fields.push_back({at_once && pieces == 1 ? whole : Keep(std::move(text)), false});
+  return absl::OkStatus();
+}
+
+absl::Status RowSplitter::NextText(std::vector<Field>& fields) {
+  size_t end = at_;
+  while (end < piece_.size() && piece_[end] != '\n') end += piece_[end] == '\\' ? 2 : 1;
+  end = std::min(end, piece_.size());
+  const std::string_view line = WithoutReturn(piece_.substr(at_, end - at_));
+  at_ = std::min(end + 1, piece_.size());
+  if (line == "\\.") {
+    if (at_ == piece_.size()) return absl::OkStatus();
+    return UserError(kBadFormat, "rows stand behind the end-of-copy marker \\.", -1, "remove the marker");
+  }
+  for (size_t from = 0; from <= line.size();) {
+    size_t to = from;
+    bool plain = true;
+    while (to < line.size() && line[to] != dialect_.delimiter) {
+      plain = plain && line[to] != '\\';
+      to += line[to] == '\\' ? 2 : 1;
+    }
+    to = std::min(to, line.size());
+    const std::string_view field = line.substr(from, to - from);
+    fields.push_back({plain ? field : Unescaped(field), field == dialect_.null_text});
+    from = to + 1;
+  }
+  return absl::OkStatus();
+}
+
+std::string_view RowSplitter::Unescaped(std::string_view field) {
+  constexpr std::string_view kLetters = "bfnrtv", kBytes = "\b\f\n\r\t\v";
+  std::string out;
+  for (size_t at = 0; at < field.size();) {
+    if (field[at] != '\\' || at + 1 == field.size()) {
+      out += field[at++];
+      continue;
+    }
+    const char c = field[++at];
+    if (c >= '0' && c <= '7') {
+      out += NumberedByte(field, at, 8, 3);
+    } else if (c == 'x' && at + 1 < field.size() && HexDigit(field[at + 1]) >= 0) {
+      ++at;
+      out += NumberedByte(field, at, 16, 2);
+    } else {
+      const size_t letter = kLetters.find(c);
+      out += letter == std::string_view::npos ? c : kBytes[letter];
+      ++at;
+    }
+  }
+  return Keep(std::move(out));
+}
+
+}  // namespace nam::csv

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "csv/dialect.h"
+
+namespace nam::csv {
+
+struct Field {
+  std::string_view text;
+  bool null = false;
+};
+
+/// Takes rows apart. Belongs to one thread; reused for one piece of a file after the other.
+class RowSplitter {
+ public:
+  explicit RowSplitter(const Dialect& dialect) : dialect_(dialect) {}
+
+  /// `piece`: whole rows, but for the line end of a file's last one. It stays as long as fields are used.
+  void Begin(std::string_view piece);
+  /// The next row's fields, which are views into the piece, or into memory that lasts until the next Begin.
+  /// False when there is none. 22P04 if the row has no end, or a field none.
+  absl::StatusOr<bool> Next(std::vector<Field>& fields);
+  /// Of the row that Next gave last: how many lines of the piece stand before it, and its text.
+  uint64_t lines_before() const { return lines_before_; }
+  std::string_view row() const { return row_; }
+
+ private:
+  absl::Status NextCsv(std::vector<Field>& fields);
+  /// A field with a quote at `at_`, which may stand anywhere in it. `begin`: where the field begins.
+  absl::Status QuotedField(size_t begin, std::vector<Field>& fields);
+  absl::Status NextText(std::vector<Field>& fields);
+  std::string_view Unescaped(std::string_view field);
+  std::string_view Keep(std::string text);
+
+  const Dialect dialect_;
+  std::string_view piece_;
+  size_t at_ = 0;
+  uint64_t lines_ = 0;  // that end before at_
+  uint64_t lines_before_ = 0;
+  std::string_view row_;
+  std::deque<std::string> kept_;
+};
+
+}  // namespace nam::csv

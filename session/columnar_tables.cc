@@ -1,0 +1,191 @@
+#include "session/columnar_tables.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "csv/piece_reader.h"
+#include "partitioner/loader.h"
+#include "session/copied_columns.h"
+#include "session/copied_rows.h"
+#include "types/sql_error.h"
+#include "types/wire.h"
+
+namespace nam::session {
+namespace {
+
+constexpr int64_t kReportNs = 200'000'000;
+constexpr int kThreads = 2;
+
+absl::StatusOr<partitioner::TableSchema> SchemaOf(const proto::Table& table) {
+  partitioner::TableSchema schema;
+  schema.name = table.name();
+  for (const proto::Column& column : table.columns()) {
+    NAM_ASSIGN_OR_RETURN(const Type type, TypeOf(column.type()));
+    schema.columns.push_back({column.name(), type, column.nullable()});
+  }
+  for (const proto::PartitionKey& key : table.partitioning())
+    schema.partitioning.push_back({key.column(), key.parts()});
+  schema.sort_column = table.sort_column();
+  return schema;
+}
+
+absl::Status ChangedMeanwhile(const std::string& table) {
+  return ToStatus(
+      {.message = absl::StrCat("table ", Quote(table), " was loaded, or dropped, by another session"),
+       .hint = "nothing of this COPY has happened",
+       .sqlstate = sqlstate::kSerializationFailure});
+}
+
+/// One COPY: threads take pieces of the files, and give their rows to the loader.
+class ParallelCopy {
+ public:
+  ParallelCopy(const sql::CopyStatement& statement, csv::PieceReader& reader,
+               partitioner::TableLoader& loader, fabric::Fabric& fabric, const std::atomic<bool>& cancelled,
+               const ColumnarTables::Report& report)
+      : statement_(statement),
+        reader_(reader),
+        loader_(loader),
+        fabric_(fabric),
+        cancelled_(cancelled),
+        report_(report),
+        began_ns_(fabric.clock().NowNs()),
+        next_report_ns_(began_ns_ + kReportNs) {}
+
+  /// The error of the first row that has one, whichever thread meets it.
+  absl::Status Run() {
+    {
+      std::vector<std::unique_ptr<fabric::Thread>> threads;
+      for (int t = 0; t < kThreads; ++t)
+        threads.push_back(fabric_.StartThread(absl::StrCat("nam-copy-", t), [this] { Work(); }));
+    }
+    if (failed_piece_ != kNone) return error_;
+    return cancelled_ ? absl::CancelledError("cancelled") : absl::OkStatus();
+  }
+  uint64_t rows() const { return rows_; }
+  SkippedRows& skipped() { return skipped_; }
+
+ private:
+  static constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
+
+  void Work() {
+    CopiedRows rows(statement_, reader_);
+    CopiedColumns columns(statement_, rows);
+    partitioner::ColumnBatch batch(static_cast<size_t>(statement_.insert.table.table->columns_size()));
+    while (!cancelled_ && failed_piece_ == kNone) {
+      const absl::StatusOr<bool> more = rows.NextPiece();
+      // A file that cannot be read: behind all rows that were.
+      if (!more.ok()) Fail(kNone - 1, more.status());
+      if (!more.ok() || !*more) return;
+      if (const absl::Status status = TakePiece(rows, columns, batch); !status.ok())
+        Fail(rows.piece().number, status);
+      batch.Clear();
+    }
+  }
+
+  absl::Status TakePiece(CopiedRows& rows, CopiedColumns& columns, partitioner::ColumnBatch& batch) {
+    std::vector<csv::Field> fields;
+    while (true) {
+      const absl::StatusOr<bool> more = rows.Next(fields);
+      absl::Status status = more.ok() && *more ? columns.Add(fields, batch) : more.status();
+      if (!status.ok() && statement_.skip_errors && rows.of_one_row()) {
+        skipped_.Add(status);
+        continue;
+      }
+      NAM_RETURN_IF_ERROR(status);
+      if (!*more) break;
+    }
+    if (batch.rows() == 0) return absl::OkStatus();
+    NAM_RETURN_IF_ERROR(loader_.Append(batch));
+    rows_ += batch.rows();
+    Tell();
+    return absl::OkStatus();
+  }
+
+  void Fail(uint64_t piece, absl::Status status) {
+    const std::lock_guard lock(mutex_);
+    if (piece >= failed_piece_) return;
+    error_ = std::move(status);
+    failed_piece_ = piece;
+  }
+
+  void Tell() {
+    if (!report_) return;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    const int64_t now_ns = fabric_.clock().NowNs();
+    if (!lock.owns_lock() || now_ns < next_report_ns_) return;
+    next_report_ns_ = now_ns + kReportNs;
+    QueryProgress progress;
+    progress.table = statement_.insert.table.table->name();
+    progress.rows_done = rows_;
+    const double share = static_cast<double>(reader_.bytes_read()) /
+                         static_cast<double>(std::max<uint64_t>(reader_.bytes(), 1));
+    progress.rows = reader_.bytes() == 0 ? 0 : static_cast<uint64_t>(static_cast<double>(rows_) / share);
+    progress.elapsed_ms = static_cast<double>(now_ns - began_ns_) / 1e6;
+    report_(progress);
+  }
+
+  const sql::CopyStatement& statement_;
+  csv::PieceReader& reader_;
+  partitioner::TableLoader& loader_;
+  fabric::Fabric& fabric_;
+  const std::atomic<bool>& cancelled_;
+  const ColumnarTables::Report& report_;
+  const int64_t began_ns_;
+  std::atomic<uint64_t> rows_ = 0;
+  SkippedRows skipped_;
+  std::atomic<uint64_t> failed_piece_ = kNone;  // the first; written under the mutex
+  std::mutex mutex_;                            // guards:
+  absl::Status error_;                          // of failed_piece_
+  int64_t next_report_ns_;
+};
+
+}  // namespace
+
+absl::StatusOr<ResultSet> ColumnarTables::Create(const sql::CreateTableStatement& statement) {
+  ResultSet result;
+  result.command = "CREATE TABLE";
+  NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema, SchemaOf(statement.table));
+  const auto loader =
+      partitioner::BeginLoad(attachment_, schema, {.block_bytes = statement.table.block_bytes()});
+  const absl::Status created = loader.ok() ? (*loader)->Commit().status() : loader.status();
+  if (!absl::IsAlreadyExists(created)) {
+    NAM_RETURN_IF_ERROR(created);
+    return result;
+  }
+  if (statement.if_not_exists) return result;
+  return ToStatus({.message = absl::StrCat("relation ", Quote(schema.name), " already exists"),
+                   .position = statement.position,
+                   .hint = "DROP TABLE first, or write IF NOT EXISTS",
+                   .sqlstate = sqlstate::kDuplicateTable});
+}
+
+absl::StatusOr<ResultSet> ColumnarTables::Copy(const sql::CopyStatement& statement, const Report& report) {
+  const proto::Table& table = *statement.insert.table.table;
+  NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
+  NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema, SchemaOf(table));
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<partitioner::TableLoader> loader,
+                       partitioner::BeginLoad(attachment_, schema,
+                                              {.block_bytes = table.block_bytes(),
+                                               .replace = true,
+                                               .replaces = AllocationId(table.allocation()),
+                                               .threads = kThreads}));
+  csv::PieceReader reader(std::move(files), statement.dialect);
+  ParallelCopy copy(statement, reader, *loader, attachment_.fabric(), cancelled_, report);
+  NAM_RETURN_IF_ERROR(copy.Run());
+  const absl::Status committed = loader->Commit().status();
+  if (absl::IsAborted(committed)) return ChangedMeanwhile(table.name());
+  NAM_RETURN_IF_ERROR(committed);
+  ResultSet result;
+  result.command = absl::StrCat("COPY ", copy.rows());
+  copy.skipped().AddTo(result);
+  return result;
+}
+
+}  // namespace nam::session

@@ -1,0 +1,186 @@
+#include "session/copied_columns.h"
+
+#include <limits>
+
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "sql/assignment.h"
+#include "types/date.h"
+#include "types/wire.h"
+
+namespace nam::session {
+namespace {
+
+using partitioner::ColumnBatch;
+
+/// No sum of so many digits overflows.
+constexpr size_t kSafeDigits = 18;
+
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// `[-]digits[.digits]`, with at most `scale` of the latter; as n / 10^scale.
+bool ReadNumber(std::string_view text, int scale, int64_t& number) {
+  const bool negative = !text.empty() && text[0] == '-';
+  if (negative) text.remove_prefix(1);
+  if (text.empty() || text.size() > kSafeDigits || !IsDigit(text[0])) return false;
+  int64_t n = 0;
+  size_t at = 0;
+  for (; at < text.size() && IsDigit(text[at]); ++at) n = 10 * n + (text[at] - '0');
+  int decimals = 0;
+  if (at < text.size() && text[at] == '.') {
+    for (++at; at < text.size() && IsDigit(text[at]); ++at, ++decimals) n = 10 * n + (text[at] - '0');
+  }
+  if (at != text.size() || decimals > scale) return false;
+  // With the zeroes behind it, it has as many digits as `text` and `scale` together.
+  if (text.size() + static_cast<size_t>(scale - decimals) > kSafeDigits) return false;
+  for (; decimals < scale; ++decimals) n *= 10;
+  number = negative ? -n : n;
+  return true;
+}
+
+/// `YYYY-MM-DD`.
+bool ReadDate(std::string_view text, int64_t& days) {
+  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
+  for (const size_t at : {0, 1, 2, 3, 5, 6, 8, 9}) {
+    if (!IsDigit(text[at])) return false;
+  }
+  const auto digit = [&](size_t at) { return text[at] - '0'; };
+  const CivilDate date{1000 * digit(0) + 100 * digit(1) + 10 * digit(2) + digit(3), 10 * digit(5) + digit(6),
+                       10 * digit(8) + digit(9)};
+  if (date.year < 1 || date.month < 1 || date.month > 12 || date.day < 1 ||
+      date.day > DaysInMonth(date.year, date.month))
+    return false;
+  days = DaysFromCivil(date);
+  return true;
+}
+
+}  // namespace
+
+CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& rows)
+    : statement_(statement), rows_(rows) {
+  const proto::Table& table = *statement.insert.table.table;
+  for (int i = 0; i < table.columns_size(); ++i) {
+    const proto::Type& type = table.columns(i).type();
+    Column& column = columns_.emplace_back();
+    column.field = kNoField;
+    for (size_t f = 0; f < statement.insert.columns.size(); ++f) {
+      if (statement.insert.columns[f] == i) column.field = f;
+    }
+    switch (ColumnTypeOf(type).kind) {
+      case TypeKind::kInteger:
+        column.fast = Fast::kInteger;
+        column.most = type.precision() == 2   ? std::numeric_limits<int16_t>::max()
+                      : type.precision() == 4 ? std::numeric_limits<int32_t>::max()
+                                              : std::numeric_limits<int64_t>::max();
+        column.least = -column.most - 1;
+        break;
+      case TypeKind::kDecimal:
+        column.fast = Fast::kDecimal;
+        column.scale = static_cast<int>(type.scale());
+        column.most = static_cast<int64_t>(PowerOfTen(static_cast<int>(type.precision()))) - 1;
+        column.least = -column.most;
+        break;
+      case TypeKind::kDate:
+        column.fast = Fast::kDate;
+        column.least = kLeastDay;
+        column.most = kGreatestDay;
+        break;
+      case TypeKind::kString:
+        column.fast = Fast::kText;
+        column.text = true;
+        column.characters = type.length() == Type::kAnyLength ? 0 : type.length();
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+bool CopiedColumns::ReadFast(const Column& column, std::string_view text, int64_t& number) {
+  int bad = 0;
+  switch (column.fast) {
+    case Fast::kInteger:
+      return ReadNumber(text, 0, number) && text.back() != '.' && number >= column.least &&
+             number <= column.most;
+    case Fast::kDecimal:
+      return ReadNumber(text, column.scale, number) && number >= column.least && number <= column.most;
+    case Fast::kDate:
+      return ReadDate(text, number);
+    case Fast::kText:
+      // Bytes are at least as many as characters.
+      return (column.characters == 0 || text.size() <= column.characters) && IsCleanUtf8(text, &bad);
+    case Fast::kNone:
+      return false;
+  }
+  return false;
+}
+
+void CopiedColumns::AddNull(const Column& column, size_t row, ColumnBatch::Column& out) {
+  out.nulls.resize(row);
+  out.nulls.push_back(1);
+  if (column.text) {
+    out.strings.emplace_back();
+  } else {
+    out.numbers.push_back(0);
+  }
+}
+
+absl::Status CopiedColumns::AddField(size_t c, const csv::Field& field, ColumnBatch& batch) {
+  const Column& column = columns_[c];
+  ColumnBatch::Column& out = batch.column(c);
+  int64_t number = 0;
+  std::string_view text = field.text;
+  if (field.null || !ReadFast(column, field.text, number)) {
+    const absl::StatusOr<Value> value = rows_.ValueOf(column.field, field);
+    if (!value.ok()) return rows_.AtField(column.field, value.status());
+    if (value->null) {
+      AddNull(column, batch.rows(), out);
+      return absl::OkStatus();
+    }
+    number = static_cast<int64_t>(value->number);
+    if (column.text) text = batch.Keep(value->text);
+  }
+  if (column.text) {
+    out.strings.push_back(text);
+  } else {
+    out.numbers.push_back(number);
+  }
+  if (!out.nulls.empty()) out.nulls.push_back(0);
+  return absl::OkStatus();
+}
+
+absl::Status CopiedColumns::Add(const std::vector<csv::Field>& fields, ColumnBatch& batch) {
+  const proto::Table& table = *statement_.insert.table.table;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    absl::Status added;
+    if (columns_[c].field != kNoField) {
+      added = AddField(c, fields[columns_[c].field], batch);
+    } else {
+      const absl::StatusOr<Value> null = sql::Assign(table, static_cast<int>(c), Value::Null(), -1);
+      added = null.ok() ? absl::OkStatus() : rows_.AtRow(null.status());
+      if (added.ok()) AddNull(columns_[c], batch.rows(), batch.column(c));
+    }
+    if (!added.ok()) {
+      TakeBack(batch);
+      return added;
+    }
+  }
+  batch.set_rows(batch.rows() + 1);
+  return absl::OkStatus();
+}
+
+void CopiedColumns::TakeBack(ColumnBatch& batch) const {
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    ColumnBatch::Column& column = batch.column(c);
+    if (columns_[c].text) {
+      column.strings.resize(batch.rows());
+    } else {
+      column.numbers.resize(batch.rows());
+    }
+    if (column.nulls.size() > batch.rows()) column.nulls.resize(batch.rows());
+  }
+}
+
+}  // namespace nam::session

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "partitioner/column_batch.h"
+#include "session/copied_rows.h"
+
+namespace nam::session {
+
+/// Puts rows of a COPY into batches of a columnar table's columns. What is written as nearly all numbers,
+/// dates and texts are is read here, at a few nanoseconds a field; everything else, and every error, is
+/// CopiedRows::ValueOf's. Belongs to one thread.
+class CopiedColumns {
+ public:
+  /// Borrows both.
+  CopiedColumns(const sql::CopyStatement& statement, CopiedRows& rows);
+
+  /// Adds a row, whose texts the batch refers to. After an error, which says where, the batch is as before.
+  absl::Status Add(const std::vector<csv::Field>& fields, partitioner::ColumnBatch& batch);
+
+ private:
+  enum class Fast : uint8_t { kInteger, kDecimal, kDate, kText, kNone };
+  struct Column {
+    size_t field = 0;  // of the statement's; kNoField: its values are NULL
+    Fast fast = Fast::kNone;
+    bool text = false;
+    int64_t least = 0, most = 0;  // numbers
+    int scale = 0;                // decimals
+    uint32_t characters = 0;      // of text, at most; 0: any
+  };
+  static constexpr size_t kNoField = SIZE_MAX;
+
+  static bool ReadFast(const Column& column, std::string_view text, int64_t& number);
+  absl::Status AddField(size_t c, const csv::Field& field, partitioner::ColumnBatch& batch);
+  static void AddNull(const Column& column, size_t row, partitioner::ColumnBatch::Column& out);
+  void TakeBack(partitioner::ColumnBatch& batch) const;
+
+  const sql::CopyStatement& statement_;
+  CopiedRows& rows_;
+  std::vector<Column> columns_;  // of the table
+};
+
+}  // namespace nam::session

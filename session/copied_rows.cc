@@ -1,0 +1,133 @@
+#include "session/copied_rows.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "sql/assignment.h"
+#include "types/sql_error.h"
+
+namespace nam::session {
+namespace {
+
+constexpr char kBadFormat[] = "22P04";  // bad_copy_file_format
+
+/// An error of the file, not of the statement's text.
+absl::Status Prefixed(const std::string& place, const absl::Status& error) {
+  SqlError out = SqlErrorOf(error).value_or(
+      SqlError{.message = std::string(error.message()), .hint = {}, .sqlstate = sqlstate::kInternalError});
+  out.message = absl::StrCat(place, ": ", out.message);
+  out.position = -1;
+  return ToStatus(out);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> FilesOf(const sql::CopyStatement& statement) {
+  if (statement.path.empty()) return std::vector<std::string>();
+  return csv::FilesOf(statement.path);
+}
+
+const proto::Column& CopiedRows::ColumnOf(size_t field) const {
+  return statement_.insert.table.table->columns(statement_.insert.columns[field]);
+}
+
+absl::StatusOr<bool> CopiedRows::NextPiece() {
+  NAM_ASSIGN_OR_RETURN(const bool more, reader_.Next(piece_));
+  if (more) splitter_.Begin(piece_.text);
+  return more;
+}
+
+absl::StatusOr<bool> CopiedRows::Next(std::vector<csv::Field>& fields) {
+  while (true) {
+    const absl::StatusOr<bool> more = splitter_.Next(fields);
+    of_one_row_ = false;
+    if (!more.ok()) return AtRow(more.status());
+    if (!*more) return false;
+    if (std::exchange(piece_.header, false)) {
+      NAM_RETURN_IF_ERROR(CheckHeader(fields));
+      continue;
+    }
+    const bool blank = fields.size() == 1 && fields[0].text.empty();
+    if (blank && statement_.insert.columns.size() > 1) continue;
+    of_one_row_ = true;
+    NAM_RETURN_IF_ERROR(CheckWidth(fields));
+    return true;
+  }
+}
+
+absl::Status CopiedRows::CheckHeader(const std::vector<csv::Field>& fields) const {
+  if (!statement_.match_header) return absl::OkStatus();
+  const size_t columns = statement_.insert.columns.size();
+  if (fields.size() != columns) {
+    return AtRow(UserError(
+        kBadFormat,
+        absl::StrCat("wrong number of fields in header line: got ", fields.size(), ", expected ", columns),
+        -1));
+  }
+  for (size_t i = 0; i < columns; ++i) {
+    if (!fields[i].null && fields[i].text == ColumnOf(i).name()) continue;
+    return AtRow(UserError(kBadFormat,
+                           absl::StrCat("column name mismatch in header line field ", i + 1, ": got ",
+                                        Quote(fields[i].text), ", expected ", Quote(ColumnOf(i).name())),
+                           -1, "name the columns in the file's order: COPY t (a, b) FROM …"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CopiedRows::CheckWidth(std::vector<csv::Field>& fields) const {
+  const size_t columns = statement_.insert.columns.size();
+  // dbgen closes its lines with a delimiter.
+  if (fields.size() == columns + 1 && statement_.dialect.delimiter == '|' && fields.back().text.empty())
+    fields.pop_back();
+  if (fields.size() == columns) return absl::OkStatus();
+  const bool fewer = fields.size() < columns;
+  return AtRow(UserError(kBadFormat,
+                         fewer
+                             ? absl::StrCat("missing data for column ", Quote(ColumnOf(fields.size()).name()))
+                             : "extra data after last expected column",
+                         -1, absl::StrCat("the row has ", fields.size(), " fields instead of ", columns)));
+}
+
+absl::StatusOr<Value> CopiedRows::ValueOf(size_t field, const csv::Field& text) {
+  const proto::Table& table = *statement_.insert.table.table;
+  const int column = statement_.insert.columns[field];
+  Value value = Value::Null(statement_.values[field].type);
+  if (!text.null) {
+    if (int bad = 0; !IsCleanUtf8(text.text, &bad)) {
+      return UserError(sqlstate::kBadEncoding, "invalid byte sequence for encoding \"UTF8\"", -1,
+                       "convert the file to UTF-8, with iconv");
+    }
+    texts_.resize(statement_.values.size());
+    texts_[field] = Value::String(std::string(text.text));
+    NAM_ASSIGN_OR_RETURN(value, plan::Evaluate(statement_.values[field], sql::RowResolver(texts_)));
+  }
+  return sql::Assign(table, column, std::move(value), -1);
+}
+
+absl::Status CopiedRows::AtRow(const absl::Status& error) const {
+  return Prefixed(absl::StrCat(piece_.source, ":", piece_.first_line + splitter_.lines_before()), error);
+}
+
+absl::Status CopiedRows::AtField(size_t field, const absl::Status& error) const {
+  return Prefixed(absl::StrCat(piece_.source, ":", piece_.first_line + splitter_.lines_before(), ": column ",
+                               ColumnOf(field).name()),
+                  error);
+}
+
+void SkippedRows::Add(const absl::Status& error) {
+  const std::lock_guard lock(mutex_);
+  if (++count_ <= kShown) first_.push_back(SqlErrorOf(error)->message);
+}
+
+void SkippedRows::AddTo(ResultSet& result) {
+  const std::lock_guard lock(mutex_);
+  if (count_ == 0) return;
+  std::string message = absl::StrCat(count_, count_ == 1 ? " row was" : " rows were", " left out: ");
+  absl::StrAppend(&message, absl::StrJoin(first_, "; "), count_ > kShown ? "; …" : "");
+  result.warnings.push_back({std::move(message), "01000"});
+}
+
+}  // namespace nam::session

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "csv/piece_reader.h"
+#include "csv/row_splitter.h"
+#include "session/session.h"
+#include "sql/bound_query.h"
+
+namespace nam::session {
+
+/// The files of a COPY, in their order; standard input if it names none. 58P01 if a pattern names none.
+absl::StatusOr<std::vector<std::string>> FilesOf(const sql::CopyStatement& statement);
+
+/// Rows of a COPY, piece by piece, as fields and as values. Belongs to one thread; a reader may have several.
+class CopiedRows {
+ public:
+  /// Borrows both.
+  CopiedRows(const sql::CopyStatement& statement, csv::PieceReader& reader)
+      : statement_(statement), reader_(reader), splitter_(statement.dialect) {}
+
+  /// Goes on to the next piece of the files. False if there is none.
+  absl::StatusOr<bool> NextPiece();
+  const csv::Piece& piece() const { return piece_; }
+
+  /// The next row of the piece, with a field for each column of the statement. False if there is none. Lines
+  /// without a character are no rows, unless there is one column only. Errors say where the row is: 22P04 if
+  /// it has fewer or more fields.
+  absl::StatusOr<bool> Next(std::vector<csv::Field>& fields);
+  /// Whether the last error was of one row alone, so that the next one may be asked for.
+  bool of_one_row() const { return of_one_row_; }
+
+  /// What a field is as a value of its column (`field`: of the statement's): as `'text'` is in an INSERT.
+  absl::StatusOr<Value> ValueOf(size_t field, const csv::Field& text);
+  /// The error, with the place of the row that Next gave: `people.csv:17: column age: …`.
+  absl::Status AtField(size_t field, const absl::Status& error) const;
+  absl::Status AtRow(const absl::Status& error) const;
+
+ private:
+  absl::Status CheckHeader(const std::vector<csv::Field>& fields) const;
+  absl::Status CheckWidth(std::vector<csv::Field>& fields) const;
+  const proto::Column& ColumnOf(size_t field) const;
+
+  const sql::CopyStatement& statement_;
+  csv::PieceReader& reader_;
+  csv::RowSplitter splitter_;
+  csv::Piece piece_;
+  bool of_one_row_ = true;
+  std::vector<Value> texts_;  // of the field that ValueOf looks at
+};
+
+/// Rows that ON_ERROR ignore has left out. Thread-safe.
+class SkippedRows {
+ public:
+  void Add(const absl::Status& error);
+  /// Warns of them.
+  void AddTo(ResultSet& result);
+
+ private:
+  static constexpr size_t kShown = 10;
+  std::mutex mutex_;  // guards:
+  uint64_t count_ = 0;
+  std::vector<std::string> first_;  // the errors of some of them
+};
+
+}  // namespace nam::session

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/catalog.pb.h"
+#include "sql/parse_tree.h"
+
+namespace nam::sql {
+
+/// WITH (…) of CREATE TABLE: how its rows lie in memory.
+struct StorageOptions {
+  enum class Storage : uint8_t {
+    kRecord,    // rows, which transactions change; WITH (versions = n)
+    kColumnar,  // columns in blocks, loaded as a whole; WITH (partition_by, sort_by, block_bytes)
+  };
+  Storage storage = Storage::kRecord;
+  uint32_t versions = 1;     // of a record that are kept for older snapshots
+  std::string partition_by;  // `a:8,b:8`: columns, and the parts that each divides rows into
+  std::string sort_by;       // the column that rows of a partition are in the order of
+  uint32_t block_bytes = 64 << 10;
+  int partition_position = -1, sort_position = -1;
+
+  /// `options`: the DefElem nodes. Without `storage`, options of columnar tables make one.
+  static absl::StatusOr<StorageOptions> From(const std::vector<Node>& options);
+};
+
+/// Gives a columnar table, whose columns are bound, its partitions, order and blocks. 0A000 if it has a
+/// column or a default that only record tables have.
+absl::Status LayOutColumnar(const StorageOptions& options, int position, proto::Table& table);
+
+}  // namespace nam::sql

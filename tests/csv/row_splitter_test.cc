@@ -1,0 +1,177 @@
+#include "csv/row_splitter.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "csv/row_end.h"
+#include "types/sql_error.h"
+
+namespace nam::csv {
+namespace {
+
+/// A field's text; NULL is `<null>`.
+using Rows = std::vector<std::vector<std::string>>;
+
+absl::StatusOr<Rows> Split(const std::string& piece, const Dialect& dialect) {
+  RowSplitter splitter(dialect);
+  splitter.Begin(piece);
+  Rows rows;
+  std::vector<Field> fields;
+  while (true) {
+    const absl::StatusOr<bool> more = splitter.Next(fields);
+    if (!more.ok()) return more.status();
+    if (!*more) return rows;
+    std::vector<std::string>& row = rows.emplace_back();
+    for (const Field& field : fields) row.push_back(field.null ? "<null>" : std::string(field.text));
+  }
+}
+Rows Csv(const std::string& piece, const Dialect& dialect = Dialect::Csv()) {
+  const absl::StatusOr<Rows> rows = Split(piece, dialect);
+  EXPECT_TRUE(rows.ok()) << rows.status();
+  return rows.value_or(Rows());
+}
+Rows Text(const std::string& piece) {
+  return Csv(piece, Dialect::Text());
+}
+
+TEST(RowSplitterTest, PlainRows) {
+  EXPECT_EQ(Csv("a,b\nc,d\n"), (Rows{{"a", "b"}, {"c", "d"}}));
+  EXPECT_EQ(Csv("a,b\r\nc,d\r\n"), (Rows{{"a", "b"}, {"c", "d"}}));
+  EXPECT_EQ(Csv("a,b\nc,d"), (Rows{{"a", "b"}, {"c", "d"}})) << "the last line need not end";
+  EXPECT_EQ(Csv(""), Rows());
+  EXPECT_EQ(Csv("a,,\n,\n"), (Rows{{"a", "<null>", "<null>"}, {"<null>", "<null>"}}));
+  EXPECT_EQ(Csv("\n"), (Rows{{"<null>"}}));
+}
+
+TEST(RowSplitterTest, Quotes) {
+  EXPECT_EQ(Csv("\"a,b\",c\n"), (Rows{{"a,b", "c"}}));
+  EXPECT_EQ(Csv("\"a\nb\"\n"), (Rows{{"a\nb"}}));
+  EXPECT_EQ(Csv("\"say \"\"hi\"\"\"\n"), (Rows{{"say \"hi\""}}));
+  EXPECT_EQ(Csv("\"\",x\n"), (Rows{{"", "x"}})) << "an empty text, not NULL";
+  EXPECT_EQ(Csv("a\"b,c\"d\n"), (Rows{{"ab,cd"}})) << "a quote may stand anywhere, as in PostgreSQL";
+  EXPECT_EQ(Csv("\"a\"b\"c\"\r\n"), (Rows{{"abc"}}));
+  EXPECT_EQ(Csv("\"a\r\nb\"\r\n"), (Rows{{"a\r\nb"}}));
+}
+
+TEST(RowSplitterTest, OtherCharacters) {
+  Dialect dialect{.delimiter = '|', .quote = '\'', .escape = '\\', .null_text = "NA"};
+  EXPECT_EQ(Csv("a|'it\\'s|\\\\ \\n'|NA|'NA'\n", dialect), (Rows{{"a", "it's|\\ \\n", "<null>", "NA"}}));
+}
+
+TEST(RowSplitterTest, AnOpenQuoteIsAnError) {
+  const absl::Status open = Split("a,\"b\n", Dialect::Csv()).status();
+  ASSERT_TRUE(SqlErrorOf(open).has_value());
+  EXPECT_EQ(SqlErrorOf(open)->sqlstate, "22P04");
+}
+
+TEST(RowSplitterTest, TheTextFormat) {
+  EXPECT_EQ(Text("a\tb\n\\N\t\n"), (Rows{{"a", "b"}, {"<null>", ""}}));
+  EXPECT_EQ(Text("a\\tb\\\\\\n\\x41\\101\\q\n"), (Rows{{"a\tb\\\nAAq"}}));
+  EXPECT_EQ(Text("a\\\nb\tc\n"), (Rows{{"a\nb", "c"}})) << "a line end behind a backslash is data";
+  EXPECT_EQ(Text("a\n\\.\n"), (Rows{{"a"}}));
+  EXPECT_FALSE(Split("a\n\\.\nb\n", Dialect::Text()).ok());
+}
+
+TEST(RowSplitterTest, LinesAreCounted) {
+  RowSplitter splitter(Dialect::Csv());
+  splitter.Begin("a\n\"b\nb\"\nc\n");
+  std::vector<Field> fields;
+  std::vector<uint64_t> lines;
+  while (*splitter.Next(fields)) lines.push_back(splitter.lines_before());
+  EXPECT_EQ(lines, (std::vector<uint64_t>{0, 1, 3}));
+}
+
+class RandomRows {
+ public:
+  explicit RandomRows(uint64_t seed) : random_(seed) {}
+
+  Rows Make() {
+    Rows rows(1 + random_() % 20);
+    const size_t width = 1 + random_() % 4;
+    for (auto& row : rows) {
+      for (size_t i = 0; i < width; ++i) row.push_back(random_() % 8 == 0 ? "<null>" : Field());
+    }
+    return rows;
+  }
+  std::string Write(const Rows& rows, const Dialect& dialect) {
+    std::string out;
+    for (const auto& row : rows) {
+      for (size_t i = 0; i < row.size(); ++i) {
+        if (i > 0) out += dialect.delimiter;
+        if (row[i] != "<null>") out += Written(row[i], dialect);
+      }
+      out += random_() % 4 == 0 ? "\r\n" : "\n";
+    }
+    return out;
+  }
+  size_t Below(size_t n) { return random_() % n; }
+
+ private:
+  std::string Field() {
+    constexpr std::string_view kCharacters = "ab,\"\n\r\\ |'";
+    std::string field;
+    for (size_t n = random_() % 6; n > 0; --n) field += kCharacters[random_() % kCharacters.size()];
+    return field;
+  }
+  std::string Written(const std::string& field, const Dialect& dialect) {
+    const bool plain =
+        field.find_first_of(std::string("\n\r") + dialect.delimiter + dialect.quote) == std::string::npos &&
+        !field.empty();
+    if (plain && random_() % 2 == 0) return field;
+    std::string out(1, dialect.quote);
+    for (const char c : field) {
+      if (c == dialect.quote || c == dialect.escape) out += dialect.escape;
+      out += c;
+    }
+    return out + dialect.quote;
+  }
+
+  std::mt19937_64 random_;
+};
+
+TEST(RowSplitterTest, WhatIsWrittenIsRead) {
+  for (uint64_t seed = 1; seed <= 5'000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomRows random(seed);
+    Dialect dialect;
+    if (seed % 3 == 1) dialect.escape = '\\';
+    if (seed % 5 == 1) dialect.delimiter = '|';
+    const Rows rows = random.Make();
+    const std::string text = random.Write(rows, dialect);
+    ASSERT_EQ(Csv(text, dialect), rows) << text;
+  }
+}
+
+/// Wherever the text is cut off, the rows before are whole: as many as when it is read from its start.
+TEST(RowEndTest, PiecesEndWithRows) {
+  for (uint64_t seed = 1; seed <= 2'000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomRows random(seed);
+    Dialect dialect;
+    if (seed % 3 == 1) dialect.escape = '\\';
+    const Rows rows = random.Make();
+    const std::string text = random.Write(rows, dialect);
+    Rows pieces;
+    for (size_t at = 0; at < text.size();) {
+      size_t end = 0;
+      for (size_t bytes = 1 + random.Below(20); end == 0; bytes += 5)
+        end = EndOfLastRow(std::string_view(text).substr(at, bytes), dialect);
+      for (auto& row : Csv(text.substr(at, end), dialect)) pieces.push_back(std::move(row));
+      at += end;
+    }
+    ASSERT_EQ(pieces, rows) << text;
+  }
+}
+
+TEST(RowEndTest, BackslashesBeforeLineEnds) {
+  EXPECT_EQ(EndOfLastRow("a\nb\\\nc", Dialect::Text()), 2u);
+  EXPECT_EQ(EndOfLastRow("a\nb\\\\\nc", Dialect::Text()), 6u);
+  EXPECT_EQ(EndOfLastRow("\n", Dialect::Text()), 1u);
+  EXPECT_EQ(EndOfLastRow("\\\n", Dialect::Text()), 0u);
+}
+
+}  // namespace
+}  // namespace nam::csv
