@@ -1,0 +1,257 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "session/session.h"
+#include "tests/catalog/temp_folder.h"
+#include "tests/cluster/in_process_cluster.h"
+#include "tests/cluster/oracle.h"
+#include "types/sql_error.h"
+
+/// CREATE TABLE of columnar tables, and COPY … FROM into both kinds.
+namespace nam::testing {
+namespace {
+
+class CopyTest : public ::testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = folder_.File(name);
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  absl::StatusOr<session::ResultSet> Run(const std::string& sql) { return cluster_.session().Execute(sql); }
+  std::string Command(const std::string& sql) {
+    const auto result = Run(sql);
+    EXPECT_TRUE(result.ok()) << sql << ": " << result.status();
+    return result.ok() ? result->command : "";
+  }
+  TextRows Rows(const std::string& sql) {
+    const auto result = Run(sql);
+    EXPECT_TRUE(result.ok()) << sql << ": " << result.status();
+    return result.ok() ? ToText(*result) : TextRows();
+  }
+  SqlError ErrorOf(const std::string& sql) {
+    const auto result = Run(sql);
+    EXPECT_FALSE(result.ok()) << sql;
+    return SqlErrorOf(result.status()).value_or(SqlError{});
+  }
+  std::string Copy(const std::string& table, const std::string& path, const std::string& options = "") {
+    return absl::StrCat("copy ", table, " from '", path, "'", options.empty() ? "" : " with (", options,
+                        options.empty() ? "" : ")");
+  }
+
+  const TempFolder folder_;
+  InProcessCluster cluster_{{.fabric = fabric::Kind::kShm, .memory_servers = 2, .compute_servers = 2}};
+};
+
+constexpr char kPeople[] =
+    "id,name,born,balance\n"
+    "1,Ada,1815-12-10,12.50\n"
+    "2,\"Grace, Hopper\",1906-12-09,-0.05\n"
+    "3,,,\n"
+    "4,\"say \"\"hi\"\"\",2024-02-29,7\n";
+
+/// The same statements on either kind of table.
+class EitherStorage : public CopyTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  std::string Create(const std::string& columns) {
+    return absl::StrCat("create table people (", columns, ") with (storage = ", GetParam(), ")");
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Storage, EitherStorage, ::testing::Values("columnar", "record"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(EitherStorage, ACsvFileBecomesRows) {
+  Command(Create("id int, name text, born date, balance decimal(9,2)"));
+  EXPECT_EQ(Command(Copy("people", Write("people.csv", kPeople), "header")), "COPY 4");
+  EXPECT_EQ(Rows("select * from people order by id"), (TextRows{{"1", "Ada", "1815-12-10", "12.50"},
+                                                                {"2", "Grace, Hopper", "1906-12-09", "-0.05"},
+                                                                {"3", "NULL", "NULL", "NULL"},
+                                                                {"4", "say \"hi\"", "2024-02-29", "7.00"}}));
+  EXPECT_EQ(Rows("select count(*), count(name), min(born), sum(balance) from people"),
+            (TextRows{{"4", "3", "1815-12-10", "19.45"}}));
+}
+
+TEST_P(EitherStorage, ColumnsMayBeNamed) {
+  Command(Create("id int, name text, age smallint"));
+  EXPECT_EQ(Command(Copy("people (age, id)", Write("a.csv", "30,1\n40,2\n"))), "COPY 2");
+  EXPECT_EQ(Rows("select id, name, age from people order by id"),
+            (TextRows{{"1", "NULL", "30"}, {"2", "NULL", "40"}}));
+  EXPECT_EQ(ErrorOf(Copy("people (ide)", Write("b.csv", "1\n"))).sqlstate, "42703");
+}
+
+TEST_P(EitherStorage, TextAndTblFilesAreRead) {
+  Command(Create("id int, name text"));
+  EXPECT_EQ(Command(Copy("people", Write("a.txt", "1\ta\\tb\n2\t\\N\n"))), "COPY 2");
+  EXPECT_EQ(Rows("select id, name from people order by id"), (TextRows{{"1", "a\tb"}, {"2", "NULL"}}));
+  Command("drop table people");
+  Command(Create("id int, name text"));
+  EXPECT_EQ(Command(Copy("people", Write("a.tbl", "1|it\"s|\n2|b|\n"))), "COPY 2");
+  EXPECT_EQ(Rows("select id, name from people order by id"), (TextRows{{"1", "it\"s"}, {"2", "b"}}));
+}
+
+TEST_P(EitherStorage, TheFirstBadLineIsNamedAndNothingIsLoaded) {
+  Command(Create("id int not null, name varchar(3), born date"));
+  struct {
+    const char *text, *state, *message;
+  } constexpr kBad[] = {
+      {"1,a,2020-01-01\nx,b,2020-01-01\ny,c,\n", "22P02", "bad.csv:2: column id: invalid integer: \"x\""},
+      {"1,a,2020-01-01\n2,b\n", "22P04", "bad.csv:2: missing data for column \"born\""},
+      {"1,a,2020-01-01,\n", "22P04", "bad.csv:1: extra data after last expected column"},
+      {"1,\"a\nb\",\n2,abcd,\n", "22001", "bad.csv:3: column name: "},
+      {"1,a,2020-02-30\n", "22008", "bad.csv:1: column born: "},
+      {"1,a,\n,b,\n", "23502", "bad.csv:2: column id: "},
+      {"99999999999,a,\n", "22003", "bad.csv:1: column id: "},
+      {"1,\"a,\n", "22P04", "bad.csv:1: unterminated CSV quoted field"},
+      {"1,\xff,\n", "22021", "bad.csv:1: column name: "},
+  };
+  for (const auto& bad : kBad) {
+    const SqlError error = ErrorOf(Copy("people", Write("bad.csv", bad.text)));
+    EXPECT_EQ(error.sqlstate, bad.state) << bad.text << error.message;
+    EXPECT_TRUE(absl::StartsWith(error.message, bad.message)) << error.message;
+    EXPECT_EQ(Rows("select count(*) from people"), (TextRows{{"0"}}));
+  }
+  EXPECT_EQ(ErrorOf(Copy("people", folder_.File("none.csv"))).sqlstate, "58P01");
+  EXPECT_EQ(ErrorOf(Copy("nobody", folder_.File("none.csv"))).sqlstate, "42P01");
+}
+
+TEST_P(EitherStorage, BadRowsMayBeLeftOut) {
+  Command(Create("id int, name text"));
+  const auto result = Run(Copy("people", Write("a.csv", "1,a\nx,b\n3\n4,d\n"), "on_error ignore"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->command, "COPY 2");
+  ASSERT_EQ(result->warnings.size(), 1u);
+  EXPECT_TRUE(absl::StrContains(result->warnings[0].message, "2 rows were left out: a.csv:2: column id"))
+      << result->warnings[0].message;
+  EXPECT_EQ(Rows("select id, name from people order by id"), (TextRows{{"1", "a"}, {"4", "d"}}));
+}
+
+TEST_P(EitherStorage, HeadersMayBeMatched) {
+  Command(Create("id int, name text"));
+  const SqlError error = ErrorOf(Copy("people", Write("a.csv", "name,id\na,1\n"), "header match"));
+  EXPECT_EQ(error.sqlstate, "22P04");
+  EXPECT_TRUE(absl::StartsWith(error.message, "a.csv:1: column name mismatch")) << error.message;
+  EXPECT_EQ(Command(Copy("people (name, id)", Write("a.csv", "name,id\na,1\n"), "header match")), "COPY 1");
+}
+
+TEST_P(EitherStorage, ManyRowsOfManyFiles) {
+  constexpr int kFiles = 3, kRows = 20'000;
+  Command(Create("id int, name text, amount decimal(12,2)"));
+  for (int f = 0; f < kFiles; ++f) {
+    std::string text = "id,name,amount\n";
+    for (int i = 0; i < kRows; ++i) {
+      const int id = f * kRows + i;
+      absl::StrAppend(&text, id, ",\"n", id % 100, "\n,\",", id % 1000, ".25\n");
+    }
+    Write(absl::StrCat("part-", f, ".csv"), text);
+  }
+  EXPECT_EQ(Command(Copy("people", folder_.File("part-*.csv"), "format csv, header")), "COPY 60000");
+  EXPECT_EQ(Rows("select count(*), count(distinct id), count(distinct name), sum(amount) from people"),
+            (TextRows{{"60000", "60000", "100", "29985000.00"}}));
+}
+
+// ─── Columnar tables alone
+
+TEST_F(CopyTest, AColumnarTableHasThePartitionsThatWereAskedFor) {
+  Command("create table t (a int, b text, d date) with (partition_by = 'a:4,b:2', sort_by = 'd')");
+  const auto table = cluster_.attachment().catalog().GetTable("t");
+  ASSERT_TRUE(table.ok());
+  EXPECT_FALSE((*table)->has_record());
+  EXPECT_EQ((*table)->partitions_size(), 8);
+  EXPECT_EQ((*table)->sort_column(), "d");
+  std::string text;
+  for (int i = 0; i < 1000; ++i) absl::StrAppend(&text, i, ",x", i % 7, ",2024-01-", i % 9 + 10, "\n");
+  EXPECT_EQ(Command(Copy("t", Write("t.csv", text))), "COPY 1000");
+  EXPECT_EQ(Rows("select count(*), count(distinct b), min(d), max(d) from t where a < 500"),
+            (TextRows{{"500", "7", "2024-01-10", "2024-01-18"}}));
+  EXPECT_EQ((*cluster_.attachment().catalog().GetTable("t"))->partitions_size(), 8);
+}
+
+TEST_F(CopyTest, WhatColumnarTablesLackIsRefusedByName) {
+  for (const char* columns : {"a int primary key", "a int unique", "a int default 1", "a serial", "a uuid",
+                              "a int check (a > 0)", "a char(3)", "a decimal(38,2)"}) {
+    const SqlError error = ErrorOf(absl::StrCat("create table t (", columns, ") with (storage = columnar)"));
+    EXPECT_EQ(error.sqlstate, "0A000") << columns << ": " << error.message;
+    EXPECT_TRUE(absl::StrContains(error.hint, "storage = record")) << error.hint;
+  }
+  EXPECT_EQ(ErrorOf("create table t (a int) with (partition_by = 'b:8')").sqlstate, "42703");
+  EXPECT_EQ(ErrorOf("create table t (a int) with (partition_by = 'a')").sqlstate, "22023");
+  EXPECT_EQ(ErrorOf("create table t (a int) with (storage = columnar, versions = 2)").sqlstate, "22023");
+  Command("create table t (a int) with (storage = columnar)");
+  EXPECT_EQ(ErrorOf("create table t (a int) with (storage = columnar)").sqlstate, "42P07");
+  EXPECT_EQ(Command("create table if not exists t (a int) with (storage = columnar)"), "CREATE TABLE");
+  EXPECT_EQ(ErrorOf("insert into t values (1)").sqlstate, "0A000");
+}
+
+TEST_F(CopyTest, AColumnarTableIsLoadedOnce) {
+  Command("create table t (a int) with (storage = columnar)");
+  const std::string path = Write("t.csv", "1\n2\n");
+  EXPECT_EQ(Command(Copy("t", path)), "COPY 2");
+  EXPECT_EQ(ErrorOf(Copy("t", path)).sqlstate, "0A000");
+  Command("begin");
+  EXPECT_EQ(ErrorOf(Copy("t", path)).sqlstate, "0A000");
+  Command("rollback");
+}
+
+TEST_F(CopyTest, OfTwoCopiesIntoAnEmptyTableOneIsTold) {
+  Command("create table t (a int) with (storage = columnar)");
+  const auto first = cluster_.NewSession(), second = cluster_.NewSession();
+  ASSERT_TRUE(second->Execute("select count(*) from t").ok());
+  // A pipe holds the first one up until the second is done.
+  const std::string pipe = folder_.File("pipe.csv");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  absl::Status waiting;
+  std::thread thread([&] { waiting = first->Execute(Copy("t", pipe)).status(); });
+  std::ofstream into(pipe);
+  EXPECT_TRUE(second->Execute(Copy("t", Write("t.csv", "1\n2\n"))).ok());
+  into << "3\n";
+  into.close();
+  thread.join();
+  ASSERT_TRUE(SqlErrorOf(waiting).has_value()) << waiting;
+  EXPECT_EQ(SqlErrorOf(waiting)->sqlstate, "40001");
+  EXPECT_EQ(Rows("select sum(a) from t"), (TextRows{{"3"}}));
+}
+
+// ─── Record tables alone
+
+TEST_F(CopyTest, IntoARecordTableItIsOneTransaction) {
+  Command("create table t (a int primary key, b int default 7 check (b < 100)) with (storage = record)");
+  Command("begin");
+  EXPECT_EQ(Command(Copy("t (a)", Write("a.csv", "1\n2\n"))), "COPY 2");
+  Command("rollback");
+  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"0"}}));
+  EXPECT_EQ(Command(Copy("t (a)", Write("a.csv", "1\n2\n"))), "COPY 2");
+  EXPECT_EQ(ErrorOf(Copy("t", Write("b.csv", "3,1\n2,1\n"))).sqlstate, "23505");
+  EXPECT_EQ(ErrorOf(Copy("t", Write("b.csv", "3,1\n4,100\n"))).sqlstate, "23514");
+  EXPECT_EQ(Rows("select a, b from t order by a"), (TextRows{{"1", "7"}, {"2", "7"}}));
+}
+
+TEST_F(CopyTest, EveryTypeIsWrittenAsInAnInsert) {
+  Command(
+      "create table t (a bool, b real, c double precision, d timestamp, e timestamptz, f time, g interval, "
+      "h uuid, i bytea, j char(3), k decimal(38,5)) with (storage = record)");
+  const std::string row =
+      "true,1.5,-2.5e10,2024-01-02 03:04:05,2024-01-02 03:04:05+01,03:04:05.5,1 day 2 hours,"
+      "00000000-0000-0000-0000-000000000001,\\x0aff,ab,123456789012345678901234567890.12345";
+  Command("set time zone 'Europe/Berlin'");
+  EXPECT_EQ(Command(Copy("t", Write("t.csv", row + "\n"))), "COPY 1");
+  Command(
+      "insert into t values ('true','1.5','-2.5e10','2024-01-02 03:04:05','2024-01-02 "
+      "03:04:05+01','03:04:05.5',"
+      "'1 day 2 hours','00000000-0000-0000-0000-000000000001','\\x0aff','ab',"
+      "'123456789012345678901234567890.12345')");
+  const TextRows rows = Rows("select * from t");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0], rows[1]);
+}
+
+}  // namespace
+}  // namespace nam::testing
