@@ -109,10 +109,11 @@ class ServiceTest : public testing::Test {
     return reply->allocation();
   }
   absl::StatusOr<uint64_t> Commit(uint64_t allocation, const std::string& name,
-                                  std::vector<uint32_t> servers = {}) {
+                                  std::vector<uint32_t> servers = {}, uint64_t replaces = 0) {
     proto::CommitLoadRequest request;
     request.mutable_table()->set_name(name);
     request.mutable_table()->set_allocation(allocation);
+    request.set_replaces(replaces);
     for (const uint32_t server : servers) {
       proto::ServerUsage& usage = *request.mutable_table()->add_usage();
       usage.set_server(server);

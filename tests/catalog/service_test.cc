@@ -102,6 +102,19 @@ TEST_F(ServiceTest, MulticastGroupsAreUniqueAndUsedAgain) {
   EXPECT_EQ(calls, 63);  // 65,535 in all
 }
 
+/// Of two loads that replace the same table one is told.
+TEST_F(ServiceTest, ALoadMayReplaceOneTableAlone) {
+  const uint32_t client = Join(proto::ROLE_CLIENT);
+  const uint64_t empty = *Begin(client, "t");
+  ASSERT_TRUE(Commit(empty, "t").ok());
+  const uint64_t first = *Begin(client, "t", true), second = *Begin(client, "t", true);
+  ASSERT_TRUE(Commit(first, "t", {}, empty).ok());
+  EXPECT_TRUE(Commit(first, "t", {}, empty).ok()) << "asked again because the answer was lost";
+  EXPECT_EQ(Commit(second, "t", {}, empty).status().code(), absl::StatusCode::kAborted);
+  const uint64_t third = *Begin(client, "gone", true);
+  EXPECT_EQ(Commit(third, "gone", {}, empty).status().code(), absl::StatusCode::kAborted);
+}
+
 TEST_F(ServiceTest, BadInputIsRefused) {
   const uint32_t client = Join(proto::ROLE_CLIENT);
   EXPECT_EQ(Begin(client, "").status().code(), absl::StatusCode::kInvalidArgument);
