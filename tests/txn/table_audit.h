@@ -67,24 +67,9 @@ class Auditor {
     });
     return found;
   }
-  /// For good: who comes next has to take one that was recovered.
-  void TakeFreeSlots() {
-    constexpr uint32_t kAtOnce = 1'024;
-    const SlotOwner taken{.member = tables_.member().value(), .state = SlotState::kUsed};
-    for (uint32_t client = 1; client <= geometry_.clients_max(); ++client) {
-      auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
-      batch_.CompareAndSwap(*state_.Resolve(geometry_.slot(client) + kSlotOwnerOffset), SlotOwner{}.word(),
-                            taken.word(), old);
-      if (client % kAtOnce != 0 && client != geometry_.clients_max()) continue;
-      EXPECT_TRUE(batch_.Execute().ok());
-      batch_.Reset();
-    }
-    auto* const used = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
-    *used = geometry_.clients_max();
-    batch_.Write(reinterpret_cast<const std::byte*>(used), 8, *state_.Resolve(kSlotsUsedOffset));
-    EXPECT_TRUE(batch_.Execute().ok());
-    batch_.Reset();
-  }
+  /// Who comes next has to take one that was recovered.
+  void TakeFreeSlots() { ChangeOwners(SlotOwner{}, Taken()); }
+  void FreeTakenSlots() { ChangeOwners(Taken(), SlotOwner{}); }
   std::set<uint32_t> LivingClients() {
     std::set<uint32_t> living;
     VisitOwners([&](uint32_t client, SlotOwner owner) {
@@ -157,6 +142,23 @@ class Auditor {
   }
 
  private:
+  SlotOwner Taken() const { return {.member = tables_.member().value(), .state = SlotState::kUsed}; }
+  void ChangeOwners(SlotOwner from, SlotOwner to) {
+    constexpr uint32_t kAtOnce = 1'024;
+    for (uint32_t client = 1; client <= geometry_.clients_max(); ++client) {
+      auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+      batch_.CompareAndSwap(*state_.Resolve(geometry_.slot(client) + kSlotOwnerOffset), from.word(),
+                            to.word(), old);
+      if (client % kAtOnce != 0 && client != geometry_.clients_max()) continue;
+      EXPECT_TRUE(batch_.Execute().ok());
+      batch_.Reset();
+    }
+    auto* const used = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+    *used = geometry_.clients_max();
+    batch_.Write(reinterpret_cast<const std::byte*>(used), 8, *state_.Resolve(kSlotsUsedOffset));
+    EXPECT_TRUE(batch_.Execute().ok());
+    batch_.Reset();
+  }
   void VisitOwners(const std::function<void(uint32_t client, SlotOwner owner)>& visit) {
     EXPECT_TRUE(VisitSlots(state_, geometry_, batch_, [&](uint32_t client, const SlotWords& slot) {
                   visit(client, SlotOwner::FromWord(slot.owner));
