@@ -223,6 +223,9 @@ class RecordCluster {
       return cluster_.Fence(member);
     }
     absl::Status KeepMembership() override {
+      if (before_keep_ != nullptr) {
+        if (absl::Status status = before_keep_(); !status.ok()) return status;
+      }
       const std::lock_guard lock(cluster_.mutex_);
       if (cluster_.dead_.contains(member())) id_ = kJoinedAgain + ++cluster_.joined_again_;
       return absl::OkStatus();
@@ -234,6 +237,7 @@ class RecordCluster {
     /// They run first, and may fail the call.
     void BeforeAll(std::function<absl::Status()> hook) { before_all_ = std::move(hook); }
     void BeforeFence(std::function<absl::Status()> hook) { before_fence_ = std::move(hook); }
+    void BeforeKeep(std::function<absl::Status()> hook) { before_keep_ = std::move(hook); }
     void BeforeFind(std::function<absl::Status()> hook) { before_find_ = std::move(hook); }
 
    private:
@@ -247,7 +251,7 @@ class RecordCluster {
     fabric::Fabric& fabric_;
     std::atomic<uint32_t> id_;
     std::function<void()> attempt_;
-    std::function<absl::Status()> before_all_, before_fence_, before_find_;
+    std::function<absl::Status()> before_all_, before_fence_, before_find_, before_keep_;
     const std::shared_ptr<SharedTimestamps> shared_ = std::make_shared<SharedTimestamps>();
   };
 
