@@ -418,23 +418,26 @@ TEST_P(RsiPool, AClientThatCannotBeReplacedServesNobody) {
     ++tries;
     return absl::UnavailableError("the catalog is out of reach");
   });
-  process.fabric.BreakAfter(3);
-  EXPECT_FALSE(one.Put(one.accounts, 1, 2).ok());
-  EXPECT_FALSE(one.session->Begin().ok());
-  EXPECT_EQ(tries, 2) << "as it was lost, and as it was to be replaced";
+  ASSERT_TRUE(one.session->Begin().ok());
   Clock& clock = process.fabric.clock();
+  int failed = 0;
   {
     std::vector<std::unique_ptr<fabric::Thread>> threads;
     for (const auto& sharer : others) {
       threads.push_back(process.fabric.StartThread("waits", [&] {
-        EXPECT_TRUE(sharer->session->Begin().ok());
+        failed += !sharer->session->Begin().ok();
         sharer->session->Abort();
       }));
     }
+    clock.SleepUntil(clock.After(100'000));  // until they wait
+    process.fabric.BreakAfter(0);
+    EXPECT_FALSE(one.Read(one.accounts, 1).ok());
     clock.SleepUntil(clock.After(100'000));
     two.session->Abort();
   }
-  EXPECT_TRUE(one.Put(one.accounts, 1, 3).ok()) << "it does not insist on the client that it had";
+  EXPECT_EQ(failed, 1) << "the first has tried to replace the client";
+  EXPECT_EQ(tries, 2) << "as it was lost, and as it was to be replaced";
+  EXPECT_TRUE(one.Put(one.accounts, 1, 3).ok()) << "nor does the session that had it insist";
   EXPECT_EQ(tries, 2);
   // After a time it is worth another try.
   process.tables.BeforeKeep(nullptr);
