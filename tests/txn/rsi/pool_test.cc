@@ -437,7 +437,16 @@ TEST_P(RsiPool, AClientThatCannotBeReplacedServesNobody) {
   }
   EXPECT_EQ(failed, 1) << "the first has tried to replace the client";
   EXPECT_EQ(tries, 2) << "as it was lost, and as it was to be replaced";
-  EXPECT_TRUE(one.Put(one.accounts, 1, 3).ok()) << "nor does the session that had it insist";
+  // Nor is it tried again at once, by the session that had it.
+  ASSERT_TRUE(two.session->Begin().ok());
+  {
+    const auto waits = process.fabric.StartThread("waits", [&] {
+      EXPECT_TRUE(one.session->Begin().ok());
+      one.session->Abort();
+    });
+    clock.SleepUntil(clock.After(100'000));
+    two.session->Abort();
+  }
   EXPECT_EQ(tries, 2);
   // After a time it is worth another try.
   process.tables.BeforeKeep(nullptr);
