@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/record_extents.h"
 #include "sql/assignment.h"
@@ -227,6 +228,8 @@ class RecordEngine final : public RecordAccess {
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
     std::vector<std::byte> rows(std::min(kLookupsAtOnce, changes.size()) * table.record().row_bytes());
     for (size_t first = 0; first < changes.size(); first += kLookupsAtOnce) {
+      // Where memory is in its place nothing waits, and so nothing else looks.
+      if (Interruption::requested()) return absl::CancelledError("cancelled");
       const auto some = changes.subspan(first, std::min(kLookupsAtOnce, changes.size() - first));
       std::vector<txn::Lookup> lookups = LookupsOf(table, handle, some, rows);
       NAM_RETURN_IF_ERROR(Lost(session_->Read(lookups)));
