@@ -150,7 +150,8 @@ absl::Status RsiClient::OpenNumbered(TableHandle handle) {
 }
 
 SessionState RsiClient::TakeState() {
-  return {.last_commit = std::exchange(last_commit_, 0),
+  return {.of = core_->shared_timestamps,
+          .last_commit = std::exchange(last_commit_, 0),
           .last_snapshot = std::exchange(last_snapshot_, 0),
           .newest_lost_to = std::exchange(conflicts_.newest, 0),
           .lost_to_locks = std::exchange(conflicts_.lost_to_locks, 0),
@@ -158,9 +159,11 @@ SessionState RsiClient::TakeState() {
 }
 
 void RsiClient::SetState(const SessionState& state) {
-  last_commit_ = state.last_commit;
-  last_snapshot_ = state.last_snapshot;
-  conflicts_.newest = state.newest_lost_to;
+  // Timestamps of a state that was lost, and made anew, say nothing of this one.
+  const bool same = state.of == core_->shared_timestamps;
+  last_commit_ = same ? state.last_commit : 0;
+  last_snapshot_ = same ? state.last_snapshot : 0;
+  conflicts_.newest = same ? state.newest_lost_to : 0;
   conflicts_.lost_to_locks = state.lost_to_locks;
   begin_costs_ = state.begin_costs;
 }

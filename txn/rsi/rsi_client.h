@@ -23,10 +23,11 @@ namespace nam::txn {
 
 /// What a session takes along from one client to the next.
 struct SessionState {
-  uint64_t last_commit = 0;     // its next snapshot holds it
-  uint64_t last_snapshot = 0;   // its next one is not older
-  uint64_t newest_lost_to = 0;  // Conflicts
-  uint32_t lost_to_locks = 0;   // likewise
+  std::shared_ptr<const SharedTimestamps> of;  // the transaction state whose timestamps follow; null: none
+  uint64_t last_commit = 0;                    // its next snapshot holds it
+  uint64_t last_snapshot = 0;                  // its next one is not older
+  uint64_t newest_lost_to = 0;                 // Conflicts
+  uint32_t lost_to_locks = 0;                  // likewise
   BeginCosts begin_costs;
 };
 
