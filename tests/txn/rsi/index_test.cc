@@ -275,6 +275,24 @@ TEST(RsiIndex, WhoHasTheSlotOfADeadOwnerDoesNotHoldItsNodes) {
   }
 }
 
+/// By a session that does not wait for those who fill it.
+TEST_P(RsiIndexTest, AnIndexThatIsDroppedWhileItIsFilledIsNotUsedAnyMore) {
+  Clerk clerk(cluster_, 1);
+  ASSERT_TRUE(clerk.Put(ItemOf(1, 1, "aa")).ok());
+  for (const IndexDescription& index : {ByGroup(), ByName()}) {
+    const AllocationId allocation = cluster_.AddIndex("items", index);
+    int asked = 0;
+    clerk.member.BeforeFind([&] {
+      if (++asked == 2) cluster_.RemoveIndex("items", allocation);  // behind its rows
+      return absl::OkStatus();
+    });
+    const absl::Status filled = clerk.session->FillIndex(clerk.items, allocation).status();
+    EXPECT_EQ(AbortReasonOf(filled), AbortReason::kWriteWrite) << index.name << ": " << filled;
+    clerk.member.BeforeFind(nullptr);
+    EXPECT_TRUE(clerk.session->AwaitCommits().ok());
+  }
+}
+
 TEST_P(RsiIndexTest, FillingWhileOthersWrite) {
   constexpr int kWriters = 3;
   constexpr uint64_t kKeys = 400;
