@@ -109,13 +109,16 @@ class RecordCluster {
     buried_.insert(MemoryServerId(static_cast<uint16_t>(id)));
   }
 
-  /// Its memory is nobody's any more.
-  void DropTable(const std::string& name) {
+  /// Its memory is nobody's any more; or zeroed at once, for somebody else.
+  void DropTable(const std::string& name, bool zeroed = false) {
     const std::lock_guard lock(mutex_);
     const TableDescription& table = Described(name);
     End(*table.records);
     End(*table.index);
     for (const IndexDescription& index : table.indexes) End(*index.extents);
+    for (ExtentSource* const source : {table.records.get(), table.index.get()}) {
+      if (zeroed) static_cast<Source*>(source)->Zero();
+    }
     std::erase_if(tables_, [&](const TableDescription& known) { return known.name == name; });
   }
 
@@ -318,6 +321,13 @@ class RecordCluster {
                                                          MemoryServerId(static_cast<uint16_t>(number + 1)))});
       server.used += bytes_;
       return Now();
+    }
+    void Zero() {
+      for (const SpaceExtent& extent : extents_) {
+        std::byte* const bytes =
+            cluster_.servers_[extent.server.value() - 1u]->region->data() + extent.offset;
+        std::memset(bytes, 0, bytes_);
+      }
     }
     void End() {
       for (const SpaceExtent& extent : extents_) {
