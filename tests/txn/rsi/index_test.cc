@@ -243,6 +243,33 @@ TEST_P(RsiIndexTest, ATableThatWasDroppedIsNotRead) {
   EXPECT_EQ(fabric.connections(), connections) << "something failed, and the session was replaced";
 }
 
+/// A change of indexes costs one question for each table that is there.
+TEST_P(RsiIndexTest, ATableThatWasDroppedIsAskedForOnce) {
+  cluster_.AddTable("others", {.row_bytes = sizeof(Item)});
+  Clerk clerk(cluster_, 1);
+  ASSERT_TRUE(clerk.session->OpenTable("others").ok());
+  int asked = 0;
+  clerk.member.BeforeFind([&] {
+    ++asked;
+    return absl::OkStatus();
+  });
+  const auto questions = [&] {
+    asked = 0;
+    EXPECT_TRUE(clerk.session->AwaitCommits().ok());
+    return asked;
+  };
+  EXPECT_EQ(questions(), 2);
+  EXPECT_EQ(questions(), 2);
+  cluster_.DropTable("others");
+  EXPECT_EQ(questions(), 2);
+  EXPECT_EQ(questions(), 1);
+  // Another of its name is another table.
+  cluster_.AddTable("others", {.row_bytes = sizeof(Item)});
+  EXPECT_EQ(questions(), 1);
+  ASSERT_TRUE(clerk.session->OpenTable("others").ok());
+  EXPECT_EQ(questions(), 2);
+}
+
 /// A client dies in mid-commit, at every verb in turn, and has perhaps locked a node of the index. Somebody
 /// else has its slot, and lives, when the node is wanted.
 TEST(RsiIndex, WhoHasTheSlotOfADeadOwnerDoesNotHoldItsNodes) {
