@@ -159,8 +159,8 @@ class RecordEngine final : public RecordAccess {
     for (const proto::RecordPart& index : indexes) {
       const absl::Status made = Lost(txn::CreateIndex(attachment_, *session_, table.name(), index));
       if (made.ok()) continue;
-      // The error is what matters.
-      if (session_ != nullptr) txn::DropTable(attachment_, *session_, table.name()).IgnoreError();
+      // By another session, if this one is lost. The error is what matters.
+      DropTable(table.name()).IgnoreError();
       if (!absl::IsAlreadyExists(made)) return made;
       return UserError(sqlstate::kDuplicateTable,
                        absl::StrCat("relation ", Quote(index.name()), " already exists"), -1,

@@ -103,13 +103,22 @@ class RecordCluster {
     EXPECT_TRUE(server.region->Revoke());
   }
 
-  /// Its memory is nobody's any more.
-  void DropTable(const std::string& name) {
+  /// The catalog says that a memory server is dead, which can still be reached.
+  void BuryServer(int id) {
+    const std::lock_guard lock(mutex_);
+    buried_.insert(MemoryServerId(static_cast<uint16_t>(id)));
+  }
+
+  /// Its memory is nobody's any more; or zeroed at once, for somebody else.
+  void DropTable(const std::string& name, bool zeroed = false) {
     const std::lock_guard lock(mutex_);
     const TableDescription& table = Described(name);
     End(*table.records);
     End(*table.index);
     for (const IndexDescription& index : table.indexes) End(*index.extents);
+    for (ExtentSource* const source : {table.records.get(), table.index.get()}) {
+      if (zeroed) static_cast<Source*>(source)->Zero();
+    }
     std::erase_if(tables_, [&](const TableDescription& known) { return known.name == name; });
   }
 
@@ -300,13 +309,11 @@ class RecordCluster {
         : cluster_(cluster), bytes_(bytes), most_(most), first_(static_cast<size_t>(first_server) - 1) {}
     absl::StatusOr<std::vector<SpaceExtent>> Extents() override {
       const std::lock_guard lock(cluster_.mutex_);
-      std::vector<SpaceExtent> extents = extents_;
-      for (SpaceExtent& extent : extents) extent.lost = cluster_.buried_.contains(extent.server);
-      return extents;
+      return Now();
     }
     absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) override {
       const std::lock_guard lock(cluster_.mutex_);
-      if (known < extents_.size()) return extents_;
+      if (known < extents_.size()) return Now();
       const size_t number = (known + first_) % cluster_.servers_.size();
       Server& server = *cluster_.servers_[number];
       if (known >= most_ || server.used + bytes_ > cluster_.options_.memory_bytes) {
@@ -317,7 +324,14 @@ class RecordCluster {
                           .grant = cluster_.grants_.Open(AllocationId(++cluster_.allocations_), /*attempt=*/0,
                                                          MemoryServerId(static_cast<uint16_t>(number + 1)))});
       server.used += bytes_;
-      return extents_;
+      return Now();
+    }
+    void Zero() {
+      for (const SpaceExtent& extent : extents_) {
+        std::byte* const bytes =
+            cluster_.servers_[extent.server.value() - 1u]->region->data() + extent.offset;
+        std::memset(bytes, 0, bytes_);
+      }
     }
     void End() {
       for (const SpaceExtent& extent : extents_) {
@@ -327,6 +341,12 @@ class RecordCluster {
     }
 
    private:
+    /// With the cluster's mutex.
+    std::vector<SpaceExtent> Now() const {
+      std::vector<SpaceExtent> extents = extents_;
+      for (SpaceExtent& extent : extents) extent.lost = cluster_.buried_.contains(extent.server);
+      return extents;
+    }
     RecordCluster& cluster_;
     const uint64_t bytes_;
     const size_t most_;

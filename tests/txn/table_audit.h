@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,15 @@ class Auditor {
     }
     batch_.Reset();
     return strays;
+  }
+
+  /// How many entries of the table's first ordered index have this key.
+  size_t EntriesOf(const std::string& name, std::span<const std::byte> key) {
+    std::vector<uint64_t> values;
+    RecordTable& table = **TableOf(*tables_.Find(name));
+    EXPECT_TRUE(table.indexes()[0]->entries().Lookup(key, values).ok());
+    batch_.Reset();
+    return values.size();
   }
 
   /// `keys` may be in the index.

@@ -208,9 +208,10 @@ absl::Status HashIndex::AddRead(Step& step) {
   return absl::OkStatus();
 }
 
-void HashIndex::Take(Step& step) {
-  if (step.in_place == nullptr) return;
+bool HashIndex::Take(Step& step) {
+  if (step.in_place == nullptr) return true;
   storage::VerbBatch::Copy(step.in_place, step.words, step.read_words * sizeof(uint64_t));
+  return storage::VerbBatch::Current(step.buckets);
 }
 
 // Neighbours by their order as well as by their buckets: what the group reads then fits into the words of its
@@ -295,13 +296,13 @@ absl::Status HashIndex::AddReads() {
   return absl::OkStatus();
 }
 
-/// steps_ is then what was frozen.
+/// steps_ is then what was frozen, or copied of memory that may have been handed on.
 bool HashIndex::LookedUp(std::span<Probe> probes) {
   size_t left = 0;
   for (Step& step : steps_) {
-    Take(step);
+    const bool current = Take(step);
     Collect(step.words, step.hash, kNoWord, probes[step.item].candidates);
-    if (AnyFrozen(step.words)) steps_[left++] = step;
+    if (AnyFrozen(step.words) || !current) steps_[left++] = step;
   }
   steps_.resize(left);
   return left == 0;
@@ -371,20 +372,22 @@ absl::Status HashIndex::AddSeekSome(std::span<const Claim> claims) {
   return absl::OkStatus();
 }
 
-const std::byte* HashIndex::FindInPlace(uint64_t hash) {
+const std::byte* HashIndex::FindInPlace(uint64_t hash, const fabric::Grant*& grant) {
   Step step = {.hash = hash, .node = static_cast<uint32_t>(hash & root_mask_)};
   Descend(step);
   const absl::StatusOr<storage::Channel::Target> target = blocks_.Resolve(PositionOf(step) + OffsetOf(hash));
-  // Why there is none is said to those who then READ.
-  return target.ok() ? batch_.InPlace(*target, kWordsRead * sizeof(uint64_t)) : nullptr;
+  if (!target.ok()) return nullptr;  // the READ that follows says why
+  grant = target->grant;
+  return batch_.InPlace(*target, kWordsRead * sizeof(uint64_t));
 }
 
 void HashIndex::FetchFor(uint64_t hash) {
-  storage::VerbBatch::Fetch<true>(FindInPlace(hash), kWordsRead * sizeof(uint64_t));
+  const fabric::Grant* grant = nullptr;
+  storage::VerbBatch::Fetch<true>(FindInPlace(hash, grant), kWordsRead * sizeof(uint64_t));
 }
 
-const std::byte* HashIndex::InPlace(uint64_t hash) {
-  const std::byte* const in_place = FindInPlace(hash);
+const std::byte* HashIndex::InPlace(uint64_t hash, const fabric::Grant*& grant) {
+  const std::byte* const in_place = FindInPlace(hash, grant);
   storage::VerbBatch::Fetch<false>(in_place, kWordsRead * sizeof(uint64_t));
   return in_place;
 }
@@ -400,7 +403,7 @@ bool HashIndex::LookInPlace(const std::byte* in_place, uint64_t hash, Candidates
 bool HashIndex::SoughtSome(std::span<Claim> claims) {
   bool known = true;
   for (Step& step : claims_) {
-    Take(step);
+    known = Take(step) && known;
     Collect(step.words, step.hash, kNoWord, claims[step.item].rivals);
     known = known && !AnyFrozen(step.words);
   }

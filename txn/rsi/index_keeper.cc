@@ -24,17 +24,20 @@ absl::Status IndexKeeper::AddReadChanges() {
   return absl::OkStatus();
 }
 
-// The count first: of what changes while the catalog is asked, it then tells.
+// The count first: of what changes while the catalog is asked, it then tells. A commit that asks has its
+// claim, and perhaps locks, so tables that were dropped are not asked for again.
 absl::Status IndexKeeper::Refresh() {
   NAM_RETURN_IF_ERROR(AddReadChanges());
   NAM_RETURN_IF_ERROR(batch_.Execute());
   const uint64_t changes = *changes_seen_;
+  dropped_.resize(core_.open.size());
   for (uint32_t number = 0; number < core_.open.size(); ++number) {
-    if (!core_.IsOpen(number)) continue;
+    if (!core_.IsOpen(number) || dropped_[number] != 0) continue;
     RecordTable& open = table(number);
     const absl::StatusOr<TableDescription> now = tables_.Find(open.description().name);
     if (!now.ok() && !absl::IsNotFound(now.status())) return now.status();
-    if (!now.ok() || now->allocation != open.description().allocation) {  // dropped
+    if (!now.ok() || now->allocation != open.description().allocation) {
+      dropped_[number] = 1;
       if (number < outlived_.size()) outlived_[number] = {};
       continue;
     }

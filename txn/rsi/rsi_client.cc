@@ -94,17 +94,22 @@ absl::Status RsiClient::CheckActive() const {
   return absl::OkStatus();
 }
 
-// The transaction is over. What fails while its rows may be locked is left to recovery, with the session.
+// The transaction is over. What fails while its rows may be locked is left to recovery, with the session. So
+// are blocks that cannot be given back.
 absl::Status RsiClient::End(absl::Status status) {
   if (transaction_.locking || channel_->broken()) return Lose(status);
   transaction_.active = false;
-  for (const PendingWrite& write : writes_) {
-    if (status.ok() || !write.fresh || !write.placed) continue;
-    NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
-  }
-  for (const PendingWrite& write : writes_) {
-    if (write.fresh) NAM_RETURN_IF_ERROR(table(write.table).allocator().AddReleaseSpent(batch_));
-  }
+  const auto give_back = [&]() -> absl::Status {
+    for (const PendingWrite& write : writes_) {
+      if (status.ok() || !write.fresh || !write.placed) continue;
+      NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
+    }
+    for (const PendingWrite& write : writes_) {
+      if (write.fresh) NAM_RETURN_IF_ERROR(table(write.table).allocator().AddReleaseSpent(batch_));
+    }
+    return absl::OkStatus();
+  };
+  if (const absl::Status given = give_back(); !given.ok()) return Lose(status.ok() ? given : status);
   writes_.Clear();
   rows_.Clear();
   scanner_.Forget();
