@@ -20,8 +20,9 @@ namespace nam::fabric::tcp {
 class BusyPoll {
  public:
   static constexpr int64_t kNs = 50'000;
-  static constexpr int64_t kSliceNs = 500'000;  // less than the least slice of a program that computes
-  static constexpr int64_t kContendedNs = 100'000'000;  // 20 slices and more: what it costs to find out again
+  /// A program that computes has the processor for so long, at least. Threads that yield by themselves do not.
+  static constexpr int64_t kSliceNs = 2'500'000;
+  static constexpr int64_t kContended = 10;  // times what the yield has taken
 
   /// Something has come: more may follow.
   void Restart() { until_ns_ = RealClock().NowNs() + kNs; }
@@ -31,7 +32,7 @@ class BusyPoll {
     if (now_ns >= until_ns_ || now_ns < contended_until_ns) return false;
     sched_yield();
     const int64_t back_ns = RealClock().NowNs();
-    if (back_ns - now_ns > kSliceNs) contended_until_ns = back_ns + kContendedNs;
+    if (back_ns - now_ns > kSliceNs) contended_until_ns = back_ns + kContended * (back_ns - now_ns);
     return true;
   }
 
