@@ -25,7 +25,7 @@ std::span<const std::byte> Bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// What the sessions of a process share.
+/// Shared by the sessions of a process.
 struct SharedRecords {
   explicit SharedRecords(catalog::Attachment& attachment)
       : tables(attachment), numbers(attachment.fabric(), attachment) {}
@@ -210,7 +210,7 @@ class RecordEngine final : public RecordAccess {
     handles_[table.allocation()] = handle;
     return handle;
   }
-  /// What begins with these keys, to be read into `rows`.
+  /// Look-ups of rows that begin with these keys, into `rows`.
   static std::vector<txn::Lookup> LookupsOf(const proto::Table& table, txn::TableHandle handle,
                                             std::span<const std::string> keys, std::span<std::byte> rows) {
     const size_t row_bytes = table.record().row_bytes();

@@ -73,8 +73,8 @@ uint32_t Find(const uint64_t* words, uint64_t wanted) {
 }
 /// All with the fingerprint, but for the one at `own`.
 void Collect(const uint64_t* words, uint64_t hash, uint32_t own, HashIndex::Candidates& to) {
-  // Of every four words the upper halves, which hold the fingerprint, at once. Which do is seldom, and not to
-  // be guessed: without a branch for each.
+  // Compares the upper halves, which hold the fingerprint, of four words at once. Matches are rare and cannot
+  // be predicted: so there is no branch for each.
   using Four = uint32_t __attribute__((vector_size(16)));
   constexpr auto kMask = static_cast<uint32_t>(~(kFrozen | kRecordMask) >> 32);
   const uint32_t wanted = static_cast<uint32_t>(EntryOf(hash, 0) >> 32) & kMask;
@@ -308,7 +308,7 @@ bool HashIndex::LookedUp(std::span<Probe> probes) {
   return left == 0;
 }
 
-/// Of frozen segments. What was read of one that is not yet split was valid all the time.
+/// Follows `children` of frozen segments. A READ of one without children was valid.
 absl::Status HashIndex::FollowChildren(std::span<Probe> probes) {
   for (const Step& step : steps_) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, blocks_.Resolve(PositionOf(step)));

@@ -107,7 +107,7 @@ class HashIndex {
   ///
   ///     AddSeek ─Execute─▶ Sought ─▶ AddClaims ─Execute─▶ FinishClaims
   absl::Status AddSeek(std::span<Claim> claims);
-  /// Of two keys that are counted up mostly true; of others hardly ever.
+  /// True if both keys share a root segment: likely for consecutive keys, unlikely otherwise.
   bool SameRoot(uint64_t hash, uint64_t other) const { return ((hash ^ other) & root_mask_) == 0; }
   /// Asks early for what AddSeek will look at, where memory is in place.
   void FetchFor(uint64_t hash);
@@ -117,7 +117,7 @@ class HashIndex {
   /// As a Lookup that looks once. False: they are being moved. They are no entries if the grant is over
   /// behind the look.
   static bool LookInPlace(const std::byte* in_place, uint64_t hash, Candidates& candidates);
-  /// What there was before the first claim comes to `rivals`. False: that cannot be said without a Lookup.
+  /// `rivals` gets the entries that were there before the first claim. False: that cannot be said without a Lookup.
   bool Sought(std::span<Claim> claims);
   absl::Status AddClaims(std::span<Claim> claims);
   /// Goes on until all are there, mostly without another round trip.

@@ -82,7 +82,7 @@ class ClientPool {
   }
 
   const RsiOptions& options() const { return options_; }
-  /// What it has cost the user to begin; between its transactions.
+  /// The user's begin costs; between its transactions.
   BeginCosts BeginCostsOf(User& user);
 
  private:

@@ -41,10 +41,10 @@ class RsiClient final {
                                                          bool is_heir);
   ~RsiClient();
 
-  /// Of no more use than to be succeeded by another.
+  /// It can only be succeeded by another.
   bool lost() const { return !broken_.ok() || channel_->broken(); }
   absl::StatusOr<std::unique_ptr<RsiClient>> Succeed();
-  /// What it was lost for; OK as long as nothing has noticed that it is.
+  /// Why it was lost; OK as long as nothing has noticed that it is.
   const absl::Status& broken() const { return broken_; }
   /// A transaction is under way.
   bool active() const { return transaction_.active; }
