@@ -117,7 +117,8 @@ class HashIndex {
   /// As a Lookup that looks once. False: they are being moved. They are no entries if the grant is over
   /// behind the look.
   static bool LookInPlace(const std::byte* in_place, uint64_t hash, Candidates& candidates);
-  /// `rivals` gets the entries that were there before the first claim. False: that cannot be said without a Lookup.
+  /// `rivals` gets the entries that were there before the first claim. False: that cannot be said without a
+  /// Lookup.
   bool Sought(std::span<Claim> claims);
   absl::Status AddClaims(std::span<Claim> claims);
   /// Goes on until all are there, mostly without another round trip.
