@@ -67,6 +67,19 @@ void Gate::Park(std::function<bool()> settle) {
   word_.store(word / kStates * kStates + kParked, std::memory_order_release);
 }
 
+Gate::Pause::Pause(Gate& gate) : gate_(gate), before_(kTaken) {
+  while (!gate_.inside_) {
+    before_ = gate_.word_.load(std::memory_order_acquire);
+    const uint64_t taken = before_ / kStates * kStates + kTaken;
+    if (before_ % kStates != kTaken && gate_.word_.compare_exchange_strong(before_, taken)) return;
+    gate_.clock_.SleepUntil(gate_.clock_.After(kTakenPauseUs));
+  }
+}
+
+Gate::Pause::~Pause() {
+  if (before_ != kTaken) gate_.word_.store(before_, std::memory_order_release);
+}
+
 bool Gate::Passed(uint64_t looked) const {
   const uint64_t word = Look();
   return word % kStates == kIdle || word / kStates != looked / kStates;

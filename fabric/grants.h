@@ -87,6 +87,20 @@ class Gate {
   /// which does not wait, and says whether they have completed, or cannot take effect any more.
   void Park(std::function<bool()> settle);
 
+  /// While one lives nobody settles what is parked: the owner changes what a settling thread uses.
+  class Pause {
+   public:
+    explicit Pause(Gate& gate);
+    ~Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    Gate& gate_;
+    uint64_t before_ =
+        0;  // the word; kTaken instead of it if the gate was entered, and nothing is to be done
+  };
+
   /// What the gate shows now.
   uint64_t Look() const { return word_.load(std::memory_order_seq_cst); }
   /// Nothing is under way of the section that `looked` was in.

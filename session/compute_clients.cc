@@ -14,14 +14,14 @@ namespace {
 
 constexpr uint64_t kBufferBytes = 1u << 20;
 constexpr uint32_t kMostServers = 64;
-/// What has been read of a result of this size does not wait at its server for the session's next query.
+/// A result of this size or more is released as soon as it is read.
 constexpr uint64_t kReleaseAtOnceBytes = 1u << 20;
 constexpr int64_t kConnectTimeoutUs = 3'000'000;
 constexpr int64_t kReadTimeoutUs = 4'000'000;
 /// How long a wait for a READ lasts before it is looked whether the statement was cancelled.
 constexpr int64_t kCancelCheckUs = 20'000;
 constexpr int64_t kReleaseTimeoutUs = 1'000'000;
-/// Those that are not silent have heard of it by then.
+/// Servers that are not silent have heard by then.
 constexpr int64_t kReleasePatienceUs = 200'000;
 /// A statement's bound; Cancel ends it sooner.
 constexpr int64_t kAttemptTimeoutUs = int64_t{24} * 3600 * 1'000'000;

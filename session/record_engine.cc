@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/record_extents.h"
 #include "sql/assignment.h"
@@ -24,7 +25,7 @@ std::span<const std::byte> Bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// What the sessions of a process share.
+/// Shared by the sessions of a process.
 struct SharedRecords {
   explicit SharedRecords(catalog::Attachment& attachment)
       : tables(attachment), numbers(attachment.fabric(), attachment) {}
@@ -158,8 +159,8 @@ class RecordEngine final : public RecordAccess {
     for (const proto::RecordPart& index : indexes) {
       const absl::Status made = Lost(txn::CreateIndex(attachment_, *session_, table.name(), index));
       if (made.ok()) continue;
-      // The error is what matters.
-      if (session_ != nullptr) txn::DropTable(attachment_, *session_, table.name()).IgnoreError();
+      // By another session, if this one is lost. The error is what matters.
+      DropTable(table.name()).IgnoreError();
       if (!absl::IsAlreadyExists(made)) return made;
       return UserError(sqlstate::kDuplicateTable,
                        absl::StrCat("relation ", Quote(index.name()), " already exists"), -1,
@@ -209,7 +210,7 @@ class RecordEngine final : public RecordAccess {
     handles_[table.allocation()] = handle;
     return handle;
   }
-  /// What begins with these keys, to be read into `rows`.
+  /// Look-ups of rows that begin with these keys, into `rows`.
   static std::vector<txn::Lookup> LookupsOf(const proto::Table& table, txn::TableHandle handle,
                                             std::span<const std::string> keys, std::span<std::byte> rows) {
     const size_t row_bytes = table.record().row_bytes();
@@ -227,6 +228,8 @@ class RecordEngine final : public RecordAccess {
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
     std::vector<std::byte> rows(std::min(kLookupsAtOnce, changes.size()) * table.record().row_bytes());
     for (size_t first = 0; first < changes.size(); first += kLookupsAtOnce) {
+      // Where memory is in its place nothing waits, and so nothing else looks.
+      if (Interruption::requested()) return absl::CancelledError("cancelled");
       const auto some = changes.subspan(first, std::min(kLookupsAtOnce, changes.size() - first));
       std::vector<txn::Lookup> lookups = LookupsOf(table, handle, some, rows);
       NAM_RETURN_IF_ERROR(Lost(session_->Read(lookups)));

@@ -86,8 +86,9 @@ fabric::LocalKey Channel::KeyOfAdded(const std::byte* data) const {
 }
 
 absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
+  if (const auto found = endpoints_.find(server); found != endpoints_.end()) return found->second.get();
+  const fabric::Gate::Pause pause(*gate_);
   auto& endpoint = endpoints_[server];
-  if (endpoint) return endpoint.get();
   auto fresh = std::make_unique<Endpoint>();
   auto regions = directory_.Lookup(server, /*refresh=*/false);
   if (!regions.ok()) {
@@ -123,6 +124,7 @@ absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64
   const auto* region = RegionOf(*endpoint->regions, pointer.offset());
   for (const bool refresh : {false, true}) {
     if (region != nullptr) break;
+    const fabric::Gate::Pause pause(*gate_);
     NAM_ASSIGN_OR_RETURN(endpoint->regions, directory_.Lookup(pointer.server(), refresh));
     region = RegionOf(*endpoint->regions, pointer.offset());
   }

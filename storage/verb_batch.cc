@@ -237,12 +237,17 @@ void VerbBatch::Resume() {
   if (signaled_ == 0) channel_.gate().Leave();
 }
 
-// What is still in flight ends with the channel's connections.
-VerbBatch::~VerbBatch() {
+void VerbBatch::GiveUp() {
+  if (std::exchange(given_up_, true)) return;
   if (parked_) Resume();
   if (!channel_.gate().inside()) return;
   if (signaled_ > 0) channel_.Break();
   LeaveSection();
+}
+
+// What is still in flight ends with the channel's connections.
+VerbBatch::~VerbBatch() {
+  GiveUp();
 }
 
 }  // namespace nam::storage

@@ -109,6 +109,9 @@ class VerbBatch {
   absl::Status Execute();
   /// Posts without waiting for it; completed by the next Execute.
   absl::Status Post();
+  /// The channel is broken, and another thread may end its connections from here on: what is in flight is the
+  /// channel's. Nothing but the destructor may follow.
+  void GiveUp();
   /// Nothing is in flight, so no scratch memory is in use by the network.
   bool idle() {
     if (parked_) [[unlikely]]
@@ -173,6 +176,7 @@ class VerbBatch {
   size_t last_ = 0;      // index into queues_: the one that was added to last
   size_t signaled_ = 0;  // in flight
   size_t unposted_ = 0;  // requests in queues_
+  bool given_up_ = false;
   bool parked_ = false;  // what is in flight may be completed by another thread, which then writes to queues_
   std::array<fabric::Completion, 16> done_;
   uint64_t requests_added_ = 0;

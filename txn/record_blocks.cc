@@ -23,6 +23,7 @@ absl::Status RecordBlocks::AddReadAgain(BlockRead& read) const {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target block, Block(read.record));
   read.slot = BlockRead::kNoSlot;
   read.in_place = batch_.InPlace(block, geometry().block_bytes());
+  read.grant = block.grant;
   if (read.in_place != nullptr) return absl::OkStatus();
   batch_.Read(block, reinterpret_cast<std::byte*>(read.before), 8);
   if (IsSmall()) {
@@ -37,6 +38,15 @@ absl::Status RecordBlocks::AddReadAgain(BlockRead& read) const {
   return absl::OkStatus();
 }
 
+// What was copied may be of whatever is there by now, unless the grant goes on: no header is believed then.
+// The READs that follow are refused.
+void RecordBlocks::JudgeCopy(BlockRead& read) {
+  if (read.grant == nullptr || !read.grant->over()) [[likely]]
+    return;
+  *read.before = storage::RecordHeader::Unlocked(1).word();
+  *read.after = storage::RecordHeader().word();
+}
+
 void RecordBlocks::Take(BlockRead& read) const {
   if (read.in_place == nullptr) return;
   storage::VerbBatch::Copy(read.in_place, read.before, 8);
@@ -45,6 +55,7 @@ void RecordBlocks::Take(BlockRead& read) const {
     storage::VerbBatch::Copy(read.in_place + offset, read.block + offset, 8);
   }
   storage::VerbBatch::Copy(read.in_place, read.after, 8);
+  JudgeCopy(read);
 }
 
 void RecordBlocks::TakeSlot(BlockRead& read) const {
@@ -52,6 +63,7 @@ void RecordBlocks::TakeSlot(BlockRead& read) const {
   const uint32_t offset = geometry().word_offset(read.slot);
   storage::VerbBatch::Copy(read.in_place + offset, read.block + offset, geometry().slot_bytes());
   storage::VerbBatch::Copy(read.in_place, read.after, 8);
+  JudgeCopy(read);
 }
 
 absl::Status RecordBlocks::AddReadSlot(BlockRead& read, uint32_t slot) const {

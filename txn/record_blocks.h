@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "fabric/grants.h"
 #include "storage/record_block.h"
 #include "storage/verb_batch.h"
 #include "txn/extent_space.h"
@@ -20,10 +21,12 @@ inline constexpr uint32_t kWholeBlockBytesMax = 4'096;
 inline constexpr uint32_t kFewLinesBytesMax = 512;
 
 /// A block on its way here: READ between two READs of its header. Where it can be looked at in place the same
-/// is done by copies, of the words and of the slot that is wanted.
+/// is done by copies, of the words and of the slot that is wanted; of memory whose grant is over behind a
+/// copy it is a block that has moved.
 struct BlockRead {
   uint64_t record = 0;
   const std::byte* in_place = nullptr;
+  const fabric::Grant* grant = nullptr;  // of the memory in place
   static constexpr uint32_t kNoSlot = ~uint32_t{0};
   uint32_t slot = kNoSlot;     // whose version has come, if not all of them have
   uint64_t* before = nullptr;  // scratch, as all here
@@ -86,6 +89,7 @@ class RecordBlocks {
   void TakeSlot(BlockRead& read) const;
 
  private:
+  static void JudgeCopy(BlockRead& read);
   bool IsSmall() const { return layout_.block_bytes <= kWholeBlockBytesMax; }
   bool IsFewLines() const { return layout_.block_bytes <= kFewLinesBytesMax; }
 

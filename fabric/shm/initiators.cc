@@ -11,6 +11,8 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_format.h"
+#include "base/log.h"
 #include "fabric/shm/barrier.h"
 #include "fabric/shm/channel_end.h"
 
@@ -73,6 +75,10 @@ void Initiators::Kill(pid_t pid, const ChannelSide& side) {
   if (process == nullptr || pid == getpid() || !Changes(side)) return;
   const int descriptor = process->descriptor.get();
   if (descriptor < 0 || syscall(SYS_pidfd_send_signal, descriptor, SIGKILL, nullptr, 0) != 0) return;
+  LogWarning(
+      absl::StrFormat("process %d is killed: its membership is over, and it may go on with what it was "
+                      "writing when it stood still",
+                      pid));
   pollfd ended{descriptor, POLLIN, 0};
   poll(&ended, 1, kEndOfKilledMs);
 }

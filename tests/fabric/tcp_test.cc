@@ -13,10 +13,13 @@
 #include "tests/fabric/raw_peer.h"
 
 std::atomic<uint64_t> yields = 0;
+std::atomic<int64_t> slice_us = 0;  // how long others have the processor that is yielded
 
 /// Instead of the C library's.
 extern "C" int sched_yield() {
   ++yields;
+  const nam::Deadline back = nam::RealClock().After(slice_us);
+  while (slice_us > 0 && !nam::RealClock().Passed(back)) continue;
   return 0;
 }
 
@@ -605,6 +608,22 @@ TEST_F(TcpTest, WhoWaitsLongSleeps) {
   EXPECT_EQ(completions_->Wait({&completion, 1}, RealClock().After(300'000)), 0u);
   EXPECT_LT(yields - before,
             5'000u);  // each comes behind a look, which takes more than a tenth of a microsecond
+}
+
+/// Another program computes: the thread that waits sleeps, and is the first when it is woken.
+TEST_F(TcpTest, WhoGetsTheProcessorBackLateSleeps) {
+  Start(/*passive=*/true);
+  slice_us = 2'000;
+  const uint64_t before = yields;
+  for (uint64_t id = 1; id <= 50; ++id) {
+    EXPECT_EQ(Run(*pair_, {.id = id,
+                           .opcode = Opcode::kRead,
+                           .local = {local_->data(), 8, local_->lkey()},
+                           .remote = At(0)}),
+              CompletionStatus::kOk);
+  }
+  slice_us = 0;
+  EXPECT_LT(yields - before, 20u) << "of two threads, each once in a time";
 }
 
 }  // namespace

@@ -162,5 +162,31 @@ TEST(ChannelBurialTest, APowerlessServerNeedNotConfirmTheEndOnceItIsBuried) {
   EXPECT_TRUE(disconnect().ok());
 }
 
+/// A thread ends the connections of a client that was lost, and waits for a server that is silent; the client
+/// is destroyed meanwhile. In flight: 0 nothing, 1 what waits in its section, 2 what was parked.
+TEST(ChannelSharedTest, ABatchThatWasGivenUpLeavesTheGateToOthers) {
+  for (const int in_flight : {0, 1, 2}) {
+    SCOPED_TRACE(in_flight);
+    TwoServers servers(fabric::Kind::kSim);
+    const auto client = OpenFabric(fabric::Kind::kSim);
+    const std::shared_ptr<Channel> channel = *Channel::Open(*client, servers, {.buffer_bytes = 64 << 10});
+    auto batch = std::make_unique<VerbBatch>(*channel);
+    const Channel::Target target = *channel->Resolve({MemoryServerId(2), 4096}, 8);
+    fabric::sim::World& world = SimulatedWorld();
+    world.KillHost(world.HostOf(world.ProcessOf(servers.fabric(2))));
+    if (in_flight > 0) batch->FetchAdd(target, 1, batch->Word());
+    if (in_flight == 2) ASSERT_TRUE(batch->Post().ok());
+    channel->Break();
+    batch->GiveUp();
+    Clock& clock = client->clock();
+    const auto settler =
+        client->StartThread("settler", [&] { EXPECT_FALSE(channel->Disconnect(clock.After(500'000)).ok()); });
+    clock.SleepUntil(clock.After(10'000));
+    EXPECT_TRUE(channel->gate().inside()) << "it waits";
+    batch.reset();
+    EXPECT_TRUE(channel->gate().inside());
+  }
+}
+
 }  // namespace
 }  // namespace nam::storage

@@ -103,13 +103,22 @@ class RecordCluster {
     EXPECT_TRUE(server.region->Revoke());
   }
 
-  /// Its memory is nobody's any more.
-  void DropTable(const std::string& name) {
+  /// The catalog says that a memory server is dead, which can still be reached.
+  void BuryServer(int id) {
+    const std::lock_guard lock(mutex_);
+    buried_.insert(MemoryServerId(static_cast<uint16_t>(id)));
+  }
+
+  /// Its memory is nobody's any more; or zeroed at once, for somebody else.
+  void DropTable(const std::string& name, bool zeroed = false) {
     const std::lock_guard lock(mutex_);
     const TableDescription& table = Described(name);
     End(*table.records);
     End(*table.index);
     for (const IndexDescription& index : table.indexes) End(*index.extents);
+    for (ExtentSource* const source : {table.records.get(), table.index.get()}) {
+      if (zeroed) static_cast<Source*>(source)->Zero();
+    }
     std::erase_if(tables_, [&](const TableDescription& known) { return known.name == name; });
   }
 
@@ -223,6 +232,9 @@ class RecordCluster {
       return cluster_.Fence(member);
     }
     absl::Status KeepMembership() override {
+      if (before_keep_ != nullptr) {
+        if (absl::Status status = before_keep_(); !status.ok()) return status;
+      }
       const std::lock_guard lock(cluster_.mutex_);
       if (cluster_.dead_.contains(member())) id_ = kJoinedAgain + ++cluster_.joined_again_;
       return absl::OkStatus();
@@ -234,6 +246,7 @@ class RecordCluster {
     /// They run first, and may fail the call.
     void BeforeAll(std::function<absl::Status()> hook) { before_all_ = std::move(hook); }
     void BeforeFence(std::function<absl::Status()> hook) { before_fence_ = std::move(hook); }
+    void BeforeKeep(std::function<absl::Status()> hook) { before_keep_ = std::move(hook); }
     void BeforeFind(std::function<absl::Status()> hook) { before_find_ = std::move(hook); }
 
    private:
@@ -247,7 +260,7 @@ class RecordCluster {
     fabric::Fabric& fabric_;
     std::atomic<uint32_t> id_;
     std::function<void()> attempt_;
-    std::function<absl::Status()> before_all_, before_fence_, before_find_;
+    std::function<absl::Status()> before_all_, before_fence_, before_find_, before_keep_;
     const std::shared_ptr<SharedTimestamps> shared_ = std::make_shared<SharedTimestamps>();
   };
 
@@ -296,13 +309,11 @@ class RecordCluster {
         : cluster_(cluster), bytes_(bytes), most_(most), first_(static_cast<size_t>(first_server) - 1) {}
     absl::StatusOr<std::vector<SpaceExtent>> Extents() override {
       const std::lock_guard lock(cluster_.mutex_);
-      std::vector<SpaceExtent> extents = extents_;
-      for (SpaceExtent& extent : extents) extent.lost = cluster_.buried_.contains(extent.server);
-      return extents;
+      return Now();
     }
     absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) override {
       const std::lock_guard lock(cluster_.mutex_);
-      if (known < extents_.size()) return extents_;
+      if (known < extents_.size()) return Now();
       const size_t number = (known + first_) % cluster_.servers_.size();
       Server& server = *cluster_.servers_[number];
       if (known >= most_ || server.used + bytes_ > cluster_.options_.memory_bytes) {
@@ -313,7 +324,14 @@ class RecordCluster {
                           .grant = cluster_.grants_.Open(AllocationId(++cluster_.allocations_), /*attempt=*/0,
                                                          MemoryServerId(static_cast<uint16_t>(number + 1)))});
       server.used += bytes_;
-      return extents_;
+      return Now();
+    }
+    void Zero() {
+      for (const SpaceExtent& extent : extents_) {
+        std::byte* const bytes =
+            cluster_.servers_[extent.server.value() - 1u]->region->data() + extent.offset;
+        std::memset(bytes, 0, bytes_);
+      }
     }
     void End() {
       for (const SpaceExtent& extent : extents_) {
@@ -323,6 +341,12 @@ class RecordCluster {
     }
 
    private:
+    /// With the cluster's mutex.
+    std::vector<SpaceExtent> Now() const {
+      std::vector<SpaceExtent> extents = extents_;
+      for (SpaceExtent& extent : extents) extent.lost = cluster_.buried_.contains(extent.server);
+      return extents;
+    }
     RecordCluster& cluster_;
     const uint64_t bytes_;
     const size_t most_;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -67,24 +68,9 @@ class Auditor {
     });
     return found;
   }
-  /// For good: who comes next has to take one that was recovered.
-  void TakeFreeSlots() {
-    constexpr uint32_t kAtOnce = 1'024;
-    const SlotOwner taken{.member = tables_.member().value(), .state = SlotState::kUsed};
-    for (uint32_t client = 1; client <= geometry_.clients_max(); ++client) {
-      auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
-      batch_.CompareAndSwap(*state_.Resolve(geometry_.slot(client) + kSlotOwnerOffset), SlotOwner{}.word(),
-                            taken.word(), old);
-      if (client % kAtOnce != 0 && client != geometry_.clients_max()) continue;
-      EXPECT_TRUE(batch_.Execute().ok());
-      batch_.Reset();
-    }
-    auto* const used = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
-    *used = geometry_.clients_max();
-    batch_.Write(reinterpret_cast<const std::byte*>(used), 8, *state_.Resolve(kSlotsUsedOffset));
-    EXPECT_TRUE(batch_.Execute().ok());
-    batch_.Reset();
-  }
+  /// Who comes next has to take one that was recovered.
+  void TakeFreeSlots() { ChangeOwners(SlotOwner{}, Taken()); }
+  void FreeTakenSlots() { ChangeOwners(Taken(), SlotOwner{}); }
   std::set<uint32_t> LivingClients() {
     std::set<uint32_t> living;
     VisitOwners([&](uint32_t client, SlotOwner owner) {
@@ -127,6 +113,15 @@ class Auditor {
     return strays;
   }
 
+  /// How many entries of the table's first ordered index have this key.
+  size_t EntriesOf(const std::string& name, std::span<const std::byte> key) {
+    std::vector<uint64_t> values;
+    RecordTable& table = **TableOf(*tables_.Find(name));
+    EXPECT_TRUE(table.indexes()[0]->entries().Lookup(key, values).ok());
+    batch_.Reset();
+    return values.size();
+  }
+
   /// `keys` may be in the index.
   TableAudit Audit(const std::string& name, const std::vector<std::vector<std::byte>>& keys) {
     TableAudit audit;
@@ -157,6 +152,23 @@ class Auditor {
   }
 
  private:
+  SlotOwner Taken() const { return {.member = tables_.member().value(), .state = SlotState::kUsed}; }
+  void ChangeOwners(SlotOwner from, SlotOwner to) {
+    constexpr uint32_t kAtOnce = 1'024;
+    for (uint32_t client = 1; client <= geometry_.clients_max(); ++client) {
+      auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+      batch_.CompareAndSwap(*state_.Resolve(geometry_.slot(client) + kSlotOwnerOffset), from.word(),
+                            to.word(), old);
+      if (client % kAtOnce != 0 && client != geometry_.clients_max()) continue;
+      EXPECT_TRUE(batch_.Execute().ok());
+      batch_.Reset();
+    }
+    auto* const used = reinterpret_cast<uint64_t*>(batch_.Scratch(8));
+    *used = geometry_.clients_max();
+    batch_.Write(reinterpret_cast<const std::byte*>(used), 8, *state_.Resolve(kSlotsUsedOffset));
+    EXPECT_TRUE(batch_.Execute().ok());
+    batch_.Reset();
+  }
   void VisitOwners(const std::function<void(uint32_t client, SlotOwner owner)>& visit) {
     EXPECT_TRUE(VisitSlots(state_, geometry_, batch_, [&](uint32_t client, const SlotWords& slot) {
                   visit(client, SlotOwner::FromWord(slot.owner));

@@ -73,8 +73,8 @@ uint32_t Find(const uint64_t* words, uint64_t wanted) {
 }
 /// All with the fingerprint, but for the one at `own`.
 void Collect(const uint64_t* words, uint64_t hash, uint32_t own, HashIndex::Candidates& to) {
-  // Of every four words the upper halves, which hold the fingerprint, at once. Which do is seldom, and not to
-  // be guessed: without a branch for each.
+  // Compares the upper halves, which hold the fingerprint, of four words at once. Matches are rare and cannot
+  // be predicted: so there is no branch for each.
   using Four = uint32_t __attribute__((vector_size(16)));
   constexpr auto kMask = static_cast<uint32_t>(~(kFrozen | kRecordMask) >> 32);
   const uint32_t wanted = static_cast<uint32_t>(EntryOf(hash, 0) >> 32) & kMask;
@@ -208,9 +208,10 @@ absl::Status HashIndex::AddRead(Step& step) {
   return absl::OkStatus();
 }
 
-void HashIndex::Take(Step& step) {
-  if (step.in_place == nullptr) return;
+bool HashIndex::Take(Step& step) {
+  if (step.in_place == nullptr) return true;
   storage::VerbBatch::Copy(step.in_place, step.words, step.read_words * sizeof(uint64_t));
+  return storage::VerbBatch::Current(step.buckets);
 }
 
 // Neighbours by their order as well as by their buckets: what the group reads then fits into the words of its
@@ -295,19 +296,19 @@ absl::Status HashIndex::AddReads() {
   return absl::OkStatus();
 }
 
-/// steps_ is then what was frozen.
+/// steps_ is then what was frozen, or copied of memory that may have been handed on.
 bool HashIndex::LookedUp(std::span<Probe> probes) {
   size_t left = 0;
   for (Step& step : steps_) {
-    Take(step);
+    const bool current = Take(step);
     Collect(step.words, step.hash, kNoWord, probes[step.item].candidates);
-    if (AnyFrozen(step.words)) steps_[left++] = step;
+    if (AnyFrozen(step.words) || !current) steps_[left++] = step;
   }
   steps_.resize(left);
   return left == 0;
 }
 
-/// Of frozen segments. What was read of one that is not yet split was valid all the time.
+/// Follows `children` of frozen segments. A READ of one without children was valid.
 absl::Status HashIndex::FollowChildren(std::span<Probe> probes) {
   for (const Step& step : steps_) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, blocks_.Resolve(PositionOf(step)));
@@ -371,20 +372,22 @@ absl::Status HashIndex::AddSeekSome(std::span<const Claim> claims) {
   return absl::OkStatus();
 }
 
-const std::byte* HashIndex::FindInPlace(uint64_t hash) {
+const std::byte* HashIndex::FindInPlace(uint64_t hash, const fabric::Grant*& grant) {
   Step step = {.hash = hash, .node = static_cast<uint32_t>(hash & root_mask_)};
   Descend(step);
   const absl::StatusOr<storage::Channel::Target> target = blocks_.Resolve(PositionOf(step) + OffsetOf(hash));
-  // Why there is none is said to those who then READ.
-  return target.ok() ? batch_.InPlace(*target, kWordsRead * sizeof(uint64_t)) : nullptr;
+  if (!target.ok()) return nullptr;  // the READ that follows says why
+  grant = target->grant;
+  return batch_.InPlace(*target, kWordsRead * sizeof(uint64_t));
 }
 
 void HashIndex::FetchFor(uint64_t hash) {
-  storage::VerbBatch::Fetch<true>(FindInPlace(hash), kWordsRead * sizeof(uint64_t));
+  const fabric::Grant* grant = nullptr;
+  storage::VerbBatch::Fetch<true>(FindInPlace(hash, grant), kWordsRead * sizeof(uint64_t));
 }
 
-const std::byte* HashIndex::InPlace(uint64_t hash) {
-  const std::byte* const in_place = FindInPlace(hash);
+const std::byte* HashIndex::InPlace(uint64_t hash, const fabric::Grant*& grant) {
+  const std::byte* const in_place = FindInPlace(hash, grant);
   storage::VerbBatch::Fetch<false>(in_place, kWordsRead * sizeof(uint64_t));
   return in_place;
 }
@@ -400,7 +403,7 @@ bool HashIndex::LookInPlace(const std::byte* in_place, uint64_t hash, Candidates
 bool HashIndex::SoughtSome(std::span<Claim> claims) {
   bool known = true;
   for (Step& step : claims_) {
-    Take(step);
+    known = Take(step) && known;
     Collect(step.words, step.hash, kNoWord, claims[step.item].rivals);
     known = known && !AnyFrozen(step.words);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "fabric/grants.h"
 #include "storage/verb_batch.h"
 #include "txn/extent_space.h"
 #include "txn/index/numbered_blocks.h"
@@ -106,15 +107,18 @@ class HashIndex {
   ///
   ///     AddSeek ─Execute─▶ Sought ─▶ AddClaims ─Execute─▶ FinishClaims
   absl::Status AddSeek(std::span<Claim> claims);
-  /// Of two keys that are counted up mostly true; of others hardly ever.
+  /// True if both keys share a root segment: likely for consecutive keys, unlikely otherwise.
   bool SameRoot(uint64_t hash, uint64_t other) const { return ((hash ^ other) & root_mask_) == 0; }
   /// Asks early for what AddSeek will look at, where memory is in place.
   void FetchFor(uint64_t hash);
-  /// Where memory is in place: the entries that a key's may be among, asked for early; else nullptr.
-  const std::byte* InPlace(uint64_t hash);
-  /// As a Lookup that looks once. False: they are being moved.
+  /// Where memory is in place: the entries that a key's may be among, asked for early, and the grant of their
+  /// memory; else nullptr.
+  const std::byte* InPlace(uint64_t hash, const fabric::Grant*& grant);
+  /// As a Lookup that looks once. False: they are being moved. They are no entries if the grant is over
+  /// behind the look.
   static bool LookInPlace(const std::byte* in_place, uint64_t hash, Candidates& candidates);
-  /// What there was before the first claim comes to `rivals`. False: that cannot be said without a Lookup.
+  /// `rivals` gets the entries that were there before the first claim. False: that cannot be said without a
+  /// Lookup.
   bool Sought(std::span<Claim> claims);
   absl::Status AddClaims(std::span<Claim> claims);
   /// Goes on until all are there, mostly without another round trip.
@@ -154,7 +158,7 @@ class HashIndex {
   absl::Status RemoveSome(std::span<Removal> removals);
 
   void Descend(Step& step) const;
-  const std::byte* FindInPlace(uint64_t hash);
+  const std::byte* FindInPlace(uint64_t hash, const fabric::Grant*& grant);
   uint64_t PositionOf(const Step& step) const { return blocks_.PositionOf(nodes_[step.node].segment); }
   absl::Status AddRead(Step& step);
   absl::Status AddReads();
@@ -163,8 +167,9 @@ class HashIndex {
   absl::Status AddGroupedReads();
   template <bool kForChange>
   static void Fetch(std::span<const Step> steps);
-  /// After Execute: `words` are there.
-  static void Take(Step& step);
+  /// After Execute: `words` are there. False: they may be of memory that was handed on, where what an insert
+  /// or a removal finds does not matter any more.
+  static bool Take(Step& step);
   void AddSwap(Step& step, uint32_t word, uint64_t from, uint64_t to);
   absl::Status FollowChildren(std::span<Probe> probes);
   absl::Status MakeWay(Step& step);

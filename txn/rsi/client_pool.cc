@@ -27,7 +27,8 @@ absl::Status ClientPool::Enter(User& user) {
     const std::lock_guard lock(mutex_);
     user.number = ++users_;
     ++sessions_;
-    user.place = waiting_.empty() ? TakeFree(&user, now_ns) : nullptr;
+    user.place = waiting_.empty() ? TakeNobodys(&user, /*lost=*/false, now_ns) : nullptr;
+    if (user.place == nullptr && waiting_.empty()) user.place = TakeVacant(user, now_ns);
   }
   if (user.place == nullptr) return absl::OkStatus();
   const absl::Status ready = Prepare(user);
@@ -53,12 +54,14 @@ void ClientPool::Leave(User& user) {
     if (clients_ > sessions_) {
       closing = own;
       if (closing != nullptr) closing->word = kNobody << 1 | kInUse;
-      if (closing == nullptr) closing = TakeFree(nullptr, 0);
-      if (closing == nullptr) closing = TakeIdle(nullptr);
-    } else if (own != nullptr && !waiting_.empty()) {
-      served = ServeFirst(*own);
+      for (const bool lost : {true, false}) {
+        if (closing == nullptr) closing = TakeNobodys(nullptr, lost, INT64_MAX);
+      }
+      for (const bool lost : {true, false}) {
+        if (closing == nullptr) closing = TakeIdle(nullptr, lost, INT64_MAX);
+      }
     } else if (own != nullptr) {
-      own->word = kNobody << 1;
+      served = PassToFirst(*own);
     }
   }
   if (served != nullptr) served->served->Set();
@@ -67,41 +70,60 @@ void ClientPool::Leave(User& user) {
   Vacate(*closing, /*refused=*/false);
 }
 
-ClientPool::Place* ClientPool::TakeFree(User* user, int64_t now_ns) {
+ClientPool::Place* ClientPool::TakeNobodys(User* user, bool lost, int64_t now_ns) {
   const uint64_t taken = (user == nullptr ? kNobody : user->number) << 1 | kInUse;
   for (Place& place : places_) {
     uint64_t idle = kNobody << 1;
-    if (!place.word.compare_exchange_strong(idle, taken)) continue;
+    if (!MayTake(place, lost, now_ns) || !place.word.compare_exchange_strong(idle, taken)) continue;
     Assign(place, user);
     return &place;
   }
-  if (user == nullptr || (clients_ > 0 && now_ns < refused_until_ns_)) return nullptr;
+  return nullptr;
+}
+
+ClientPool::Place* ClientPool::TakeVacant(User& user, int64_t now_ns) {
+  if (clients_ > 0 && now_ns < refused_until_ns_) return nullptr;
   for (Place& place : places_) {
     if (place.word != 0) continue;
-    place.word = taken;
-    place.last = user;
+    place.word = user.number << 1 | kInUse;
+    place.last = &user;
     ++clients_;
     return &place;
   }
   return nullptr;
 }
 
-// Those that were lost come last: to replace one takes time.
-ClientPool::Place* ClientPool::TakeIdle(User* user) {
+ClientPool::Place* ClientPool::TakeIdle(User* user, bool lost, int64_t now_ns) {
   const uint64_t taken = (user == nullptr ? kNobody : user->number) << 1 | kInUse;
-  for (const bool lost : {false, true}) {
-    for (size_t i = 0; i < places_.size(); ++i) {
-      const size_t at = (hand_ + i) % places_.size();
-      Place& place = places_[at];
-      uint64_t word = place.word;
-      if (word == 0 || (word & kInUse) != 0 || place.lost != lost) continue;
-      if (!place.word.compare_exchange_strong(word, taken)) continue;
-      hand_ = at + 1;
-      Assign(place, user);
-      return &place;
-    }
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const size_t at = (hand_ + i) % places_.size();
+    Place& place = places_[at];
+    uint64_t word = place.word;
+    if (word == 0 || (word & kInUse) != 0 || !MayTake(place, lost, now_ns)) continue;
+    if (!place.word.compare_exchange_strong(word, taken)) continue;
+    hand_ = at + 1;
+    Assign(place, user);
+    return &place;
   }
   return nullptr;
+}
+
+bool ClientPool::HasNobodysLost() const {
+  return std::any_of(places_.begin(), places_.end(),
+                     [](const Place& place) { return place.word == kNobody << 1 && place.lost; });
+}
+
+bool ClientPool::HasWholeBeside(const Place& place) const {
+  return std::any_of(places_.begin(), places_.end(),
+                     [&](const Place& other) { return &other != &place && other.word != 0 && !other.lost; });
+}
+
+ClientPool::Place* ClientPool::TakeAny(User& user, int64_t now_ns) {
+  Place* place = TakeNobodys(&user, /*lost=*/false, now_ns);
+  if (place == nullptr && !HasNobodysLost()) place = TakeVacant(user, now_ns);
+  if (place == nullptr) place = TakeIdle(&user, /*lost=*/false, now_ns);
+  if (place == nullptr) place = TakeIdle(&user, /*lost=*/true, now_ns);
+  return place != nullptr ? place : TakeVacant(user, now_ns);
 }
 
 void ClientPool::Assign(Place& place, User* user) {
@@ -119,6 +141,12 @@ std::shared_ptr<ClientPool::Waiter> ClientPool::ServeFirst(Place& place) {
   Assign(place, first->user);
   first->place = &place;
   return first;
+}
+
+std::shared_ptr<ClientPool::Waiter> ClientPool::PassToFirst(Place& place) {
+  if (!waiting_.empty() && !(place.lost && HasWholeBeside(place))) return ServeFirst(place);
+  place.word = kNobody << 1;
+  return nullptr;
 }
 
 void ClientPool::PassOn(Place& place, uint64_t idle_word) {
@@ -148,15 +176,11 @@ absl::Status ClientPool::Take(User& user) {
 }
 
 absl::StatusOr<ClientPool::Place*> ClientPool::TakePlace(User& user, Deadline deadline) {
-  const int64_t now_ns = tables_.fabric().clock().NowNs();
-  const auto take = [&] {
-    Place* const free = TakeFree(&user, now_ns);
-    return free != nullptr ? free : TakeIdle(&user);
-  };
+  const Clock& clock = tables_.fabric().clock();
   {
     const std::lock_guard lock(mutex_);
     if (waiting_.empty()) {
-      if (Place* const place = take(); place != nullptr) return place;
+      if (Place* const place = TakeAny(user, clock.NowNs()); place != nullptr) return place;
     }
   }
   const auto waiter = std::make_shared<Waiter>();
@@ -167,7 +191,7 @@ absl::StatusOr<ClientPool::Place*> ClientPool::TakePlace(User& user, Deadline de
     waiting_.push_back(waiter);
     CountWaiting();
     if (waiting_.front() == waiter) {
-      if (Place* const place = take(); place != nullptr) {
+      if (Place* const place = TakeAny(user, clock.NowNs()); place != nullptr) {
         waiting_.pop_front();
         CountWaiting();
         return place;
@@ -181,15 +205,18 @@ absl::StatusOr<ClientPool::Place*> ClientPool::AwaitPlace(const std::shared_ptr<
                                                           Deadline deadline) {
   Clock& clock = tables_.fabric().clock();
   while (true) {
-    Deadline look = deadline;
+    Deadline look{std::min(deadline.ns, clock.After(kRefusedUs).ns)};
     if (Interruption::flag() != nullptr) look.ns = std::min(look.ns, clock.After(kInterruptionLookUs).ns);
     waiter->served->Wait(look);
     const bool gives_up = Interruption::requested() || clock.Passed(deadline);
     const std::lock_guard lock(mutex_);
     if (waiter->place != nullptr) return waiter->place;
-    if (!gives_up) continue;
+    // There may be room for another client by now, or a lost one can be replaced.
+    Place* const place = waiting_.front() == waiter ? TakeAny(*waiter->user, clock.NowNs()) : nullptr;
+    if (place == nullptr && !gives_up) continue;
     std::erase(waiting_, waiter);
     CountWaiting();
+    if (place != nullptr) return place;
     if (Interruption::requested()) return absl::CancelledError("cancelled");
     return TooManyAtOnceStatus(
         absl::StrFormat("this process has %d transactions under way, as many as it may, and none has ended "
@@ -225,13 +252,22 @@ absl::Status ClientPool::OpenClient(User& user) {
 absl::Status ClientPool::Replace(User& user) {
   Place& place = *user.place;
   absl::StatusOr<std::unique_ptr<RsiClient>> next = place.client->Succeed();
-  place.lost = !next.ok();
-  if (!next.ok()) {
-    GiveBack(user);
-    return next.status();
+  if (next.ok()) {
+    place.lost = false;
+    place.client = *std::move(next);
+    return absl::OkStatus();
   }
-  place.client = *std::move(next);
-  return absl::OkStatus();
+  std::shared_ptr<Waiter> served;
+  {
+    const std::lock_guard lock(mutex_);
+    place.lost = true;
+    place.retry_ns = tables_.fabric().clock().NowNs() + kRefusedUs * 1'000;
+    user.place = nullptr;
+    Assign(place, nullptr);
+    served = PassToFirst(place);
+  }
+  if (served != nullptr) served->served->Set();
+  return next.status();
 }
 
 void ClientPool::Vacate(Place& place, bool refused) {

@@ -42,7 +42,9 @@ class ClientPool {
     std::atomic<uint64_t> word{0};
     std::atomic<bool> lost{false};      // the client was lost when its last transaction ended
     std::unique_ptr<RsiClient> client;  // of the user whose turn it is
-    User* last = nullptr;               // whose state the client has; under the pool's mutex
+    // Under the pool's mutex:
+    User* last = nullptr;  // whose state the client has
+    int64_t retry_ns = 0;  // of a lost client that could not be replaced: when it is worth another try
   };
 
   ClientPool(Tables& tables, const RsiOptions& options);
@@ -67,7 +69,8 @@ class ClientPool {
   /// Any client, for a user that TakeAgain has not helped: waits for one if all are in use, first come, first
   /// served.
   absl::Status Take(User& user);
-  /// Instead of the client that the user has, which is lost, another one. After an error it has none.
+  /// Instead of the client that the user has, which is lost, another one. After an error it has none, and the
+  /// lost one is nobody's.
   absl::Status Replace(User& user);
   /// The user's transaction is over.
   void GiveBack(User& user) {
@@ -79,7 +82,7 @@ class ClientPool {
   }
 
   const RsiOptions& options() const { return options_; }
-  /// What it has cost the user to begin; between its transactions.
+  /// The user's begin costs; between its transactions.
   BeginCosts BeginCostsOf(User& user);
 
  private:
@@ -92,10 +95,25 @@ class ClientPool {
   };
 
   // Under the mutex. `user`: null for a client that is to be closed.
-  /// A client that no session has had last, or a place for another one.
-  Place* TakeFree(User* user, int64_t now_ns);
+  /// What the user gets if it need not wait: a whole client that no session has had last; a place for another
+  /// client; an idle one of another session. One that was lost comes last, since to replace it takes time and
+  /// may fail, but before there are more clients.
+  Place* TakeAny(User& user, int64_t now_ns);
+  /// A client that no session has had last.
+  Place* TakeNobodys(User* user, bool lost, int64_t now_ns);
+  Place* TakeVacant(User& user, int64_t now_ns);
   /// An idle client of another session.
-  Place* TakeIdle(User* user);
+  Place* TakeIdle(User* user, bool lost, int64_t now_ns);
+  bool HasNobodysLost() const;
+  /// A client that is not lost, idle or in use, in another place than this.
+  bool HasWholeBeside(const Place& place) const;
+  /// Whether a client may be taken: `lost` or not, and then if a try to replace it is due, or all are lost.
+  bool MayTake(const Place& place, bool lost, int64_t now_ns) const {
+    return place.lost == lost && (!lost || place.retry_ns <= now_ns || !HasWholeBeside(place));
+  }
+  /// Serves who waits first, if anybody does, and it is not a client that was lost while a whole one will
+  /// come free. Otherwise the client is nobody's.
+  std::shared_ptr<Waiter> PassToFirst(Place& place);
   void Assign(Place& place, User* user);
   /// The place is in use by nobody.
   std::shared_ptr<Waiter> ServeFirst(Place& place);

@@ -164,7 +164,9 @@ absl::Status Committer::JudgeSought() {
   return absl::OkStatus();
 }
 
-// A row with the key of an insert: one that was deleted gets a new version, any other is in the way.
+// A row with the key of an insert: one that was deleted gets a new version, any other is in the way. All are
+// judged before the first record is taken over: a commit that meets a lock here forgets what it has READ, and
+// tries again with all of its inserts.
 absl::Status Committer::TakeOverDeleted() {
   sought_.clear();
   for (const PendingWrite& write : writes_) {
@@ -174,40 +176,37 @@ absl::Status Committer::TakeOverDeleted() {
   }
   const size_t kept = batch_.scratch_used();
   NAM_RETURN_IF_ERROR(reader_.Find(sought_));
+  bool any_deleted = false;
+  for (const SoughtRow& found : sought_) {
+    if (found.state == SoughtRow::State::kNone) continue;
+    if (found.state == SoughtRow::State::kVisible) {
+      return AbortStatus(AbortReason::kUniqueKey,
+                         absl::StrCat("a row of ", table(found.table).description().name, " has this key"));
+    }
+    const bool deleted = found.state == SoughtRow::State::kDeleted && !found.header.locked() &&
+                         found.header.timestamp() == found.version.timestamp();
+    if (!deleted) return core_.Conflict(found.header, found.table, found.record);
+    any_deleted = true;
+  }
+  if (!any_deleted) {
+    batch_.Reset(kept);
+    return absl::OkStatus();
+  }
   size_t next = 0;
-  bool any_taken_over = false;
   for (PendingWrite& write : writes_) {
     if (!write.fresh) continue;
     const SoughtRow& found = sought_[next++];
-    switch (found.state) {
-      case SoughtRow::State::kNone:
-        break;
-      case SoughtRow::State::kVisible:
-        return AbortStatus(AbortReason::kUniqueKey,
-                           absl::StrCat("a row of ", table(write.table).description().name, " has this key"));
-      case SoughtRow::State::kTooOld:
-      case SoughtRow::State::kInvisible:
-      case SoughtRow::State::kInFlight:
-        return core_.Conflict(found.header, write.table, found.record);
-      case SoughtRow::State::kDeleted:
-        if (found.header.locked() || found.header.timestamp() != found.version.timestamp()) {
-          return core_.Conflict(found.header, write.table, found.record);
-        }
-        NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
-        write.fresh = false;
-        write.record = found.record;
-        NAM_ASSIGN_OR_RETURN(write.block, table(write.table).Block(write.record));
-        write.header = found.header;
-        write.victim = found.victim;
-        write.buried = found.row;
-        any_taken_over = true;
-    }
+    if (found.state == SoughtRow::State::kNone) continue;
+    NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
+    write.fresh = false;
+    write.record = found.record;
+    NAM_ASSIGN_OR_RETURN(write.block, table(write.table).Block(write.record));
+    write.header = found.header;
+    write.victim = found.victim;
+    write.buried = found.row;
   }
-  if (!any_taken_over) batch_.Reset(kept);
-  if (any_taken_over) {
-    writes_.ForgetRecords();
-    commit_scratch_ = batch_.scratch_used();  // with the rows that are buried
-  }
+  writes_.ForgetRecords();
+  commit_scratch_ = batch_.scratch_used();  // with the rows that are buried
   return absl::OkStatus();
 }
 

@@ -188,13 +188,15 @@ absl::Status RsiClient::AwaitSlots() {
 absl::StatusOr<uint64_t> RsiClient::FillIndex(TableHandle handle, AllocationId wanted) {
   NAM_RETURN_IF_ERROR(EnsureOpen(handle));
   NAM_RETURN_IF_ERROR(AwaitCommits().status());
-  NAM_ASSIGN_OR_RETURN(TableIndex* const index, indexes_.IndexOf(handle.value, wanted));
+  NAM_ASSIGN_OR_RETURN(TableIndex* const filled, indexes_.IndexOf(handle.value, wanted));
   NAM_RETURN_IF_ERROR(batch_.Execute());
   batch_.Reset();
-  NAM_RETURN_IF_ERROR(IndexFill(*core_, reader_, handle.value, *index).EnterRows());
+  NAM_RETURN_IF_ERROR(IndexFill(*core_, reader_, handle.value, *filled).EnterRows());
   batch_.Reset();
   NAM_ASSIGN_OR_RETURN(const uint64_t complete, AwaitCommits());
   const uint64_t usable_from = std::max<uint64_t>(complete, 1);  // 0 says that it is being filled
+  // AwaitCommits has asked the catalog: an index that another session has dropped meanwhile is closed.
+  NAM_ASSIGN_OR_RETURN(TableIndex* const index, indexes_.IndexOf(handle.value, wanted));
   if (!index->description().unique) return usable_from;
   for (int i = 0; i < kSnapshotsMax; ++i) {
     NAM_RETURN_IF_ERROR(Begin());

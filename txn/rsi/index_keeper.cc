@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-/// What a commit does for the ordered indexes of the tables that it writes to: an entry for each new key,
+/// The part of a commit that keeps the ordered indexes of the tables that it writes to: an entry for each new key,
 /// while the records are locked and hold what the entries lead to (so that recovery can take them away
 /// again), and before the commit is decided. docs/design/transactions.md.
 namespace nam::txn {
@@ -24,17 +24,20 @@ absl::Status IndexKeeper::AddReadChanges() {
   return absl::OkStatus();
 }
 
-// The count first: of what changes while the catalog is asked, it then tells.
+// The count first: of what changes while the catalog is asked, it then tells. A commit that asks has its
+// claim, and perhaps locks, so tables that were dropped are not asked for again.
 absl::Status IndexKeeper::Refresh() {
   NAM_RETURN_IF_ERROR(AddReadChanges());
   NAM_RETURN_IF_ERROR(batch_.Execute());
   const uint64_t changes = *changes_seen_;
+  dropped_.resize(core_.open.size());
   for (uint32_t number = 0; number < core_.open.size(); ++number) {
-    if (!core_.IsOpen(number)) continue;
+    if (!core_.IsOpen(number) || dropped_[number] != 0) continue;
     RecordTable& open = table(number);
     const absl::StatusOr<TableDescription> now = tables_.Find(open.description().name);
     if (!now.ok() && !absl::IsNotFound(now.status())) return now.status();
-    if (!now.ok() || now->allocation != open.description().allocation) {  // dropped
+    if (!now.ok() || now->allocation != open.description().allocation) {
+      dropped_[number] = 1;
       if (number < outlived_.size()) outlived_[number] = {};
       continue;
     }

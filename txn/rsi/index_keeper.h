@@ -97,6 +97,7 @@ class IndexKeeper {
   const uint64_t* changes_seen_ = nullptr;  // scratch
   std::vector<Entered> entered_;
   std::vector<OutlivedEntries> outlived_;  // by table
+  std::vector<uint8_t> dropped_;           // by table: 1 if the catalog has said so, which is for good
   uint64_t horizon_ = 0;                   // as last raised
 };
 

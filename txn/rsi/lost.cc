@@ -32,6 +32,7 @@ absl::Status RsiClient::Lose(const absl::Status& status) {
   indexes_.ForgetEntered();
   conflicts_.suspect = conflicts_.snapshot_holder = 0;
   channel_->Break();
+  batch_.GiveUp();
   std::optional<bool> decided;
   absl::Status settled = absl::UnavailableError("there was nothing to settle");
   // Who cancels does not wait for servers that are silent.

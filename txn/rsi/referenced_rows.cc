@@ -34,8 +34,7 @@ std::string ParentKey(const ReferenceDescription& reference, const std::byte* ro
   return key;
 }
 
-/// What keys of the child's index begin with: there a byte tells for columns that may be NULL that they are
-/// not.
+/// The prefix of the child's index keys: in it a byte tells for columns that may be NULL that they are not.
 std::string ChildPrefix(const ReferenceDescription& reference, const IndexDescription& index,
                         const std::string& key) {
   std::string prefix;

@@ -76,7 +76,8 @@ class RowReader {
   };
   /// One key's way through ReadInPlace.
   struct Look {
-    const std::byte* at = nullptr;  // its entries, then its block; null: there is no row
+    const std::byte* at = nullptr;         // its entries, then its block; null: there is no row
+    const fabric::Grant* grant = nullptr;  // of the memory there; its table has it as long as it is open
     uint32_t slot = 0;
   };
 

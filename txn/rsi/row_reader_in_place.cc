@@ -9,9 +9,11 @@
 ///
 ///     the index's entries ─▶ header, version words, header ─▶ the row with its word, header
 ///
-/// It takes rows that stand still: one record may have the key, its header is the same before
-/// and behind all that was copied, and the snapshot sees a row. In any other case nothing of it counts, and
-/// the rounds of row_reader.cc find out what there is.
+/// It takes rows that stand still: one record may have the key, its header is the same before and behind all
+/// that was copied, and the snapshot sees a row. Memory is handed on only behind the end of its grant, so
+/// what was loaded is of the table if the grant goes on behind that, however long the thread, or the begin of
+/// its transaction, has stood still. In any other case nothing of it counts, and the rounds of row_reader.cc
+/// find out what there is.
 namespace nam::txn {
 namespace {
 
@@ -20,6 +22,10 @@ using storage::VersionWord;
 
 /// More keys than that have left the first ones' lines behind when the next pass comes to them.
 constexpr size_t kKeysMax = 64;
+
+bool GoesOn(const fabric::Grant* grant) {
+  return grant == nullptr || !grant->over();
+}
 
 RecordHeader HeaderAt(const std::byte* block) {
   return RecordHeader(storage::VerbBatch::Load(block));
@@ -33,7 +39,7 @@ bool RowReader::StartInPlace(std::span<const SoughtRow> sought) {
   for (size_t i = 0; i < sought.size(); ++i) {
     looks_[i].at = nullptr;
     if (sought[i].table == SoughtRow::kNoTable) continue;
-    looks_[i].at = table(sought[i].table).index().InPlace(sought[i].hash);
+    looks_[i].at = table(sought[i].table).index().InPlace(sought[i].hash, looks_[i].grant);
     if (looks_[i].at == nullptr) return false;
   }
   return true;
@@ -53,6 +59,7 @@ bool RowReader::LookAtBlocks(std::span<SoughtRow> sought) {
     if (look.at == nullptr) continue;
     HashIndex::Candidates candidates;
     if (!HashIndex::LookInPlace(look.at, sought[i].hash, candidates) || candidates.count > 1) return false;
+    if (!GoesOn(look.grant)) return false;
     look.at = nullptr;
     if (candidates.count == 0) continue;
     RecordTable& from = table(sought[i].table);
@@ -60,6 +67,7 @@ bool RowReader::LookAtBlocks(std::span<SoughtRow> sought) {
     const absl::StatusOr<storage::Channel::Target> block = from.Block(sought[i].record);
     if (!block.ok()) return false;
     look.at = batch_.InPlace(*block, from.geometry().block_bytes());
+    look.grant = block->grant;
     if (look.at == nullptr) return false;
     bytes += from.geometry().slot_bytes() + 64;
   }
@@ -102,6 +110,7 @@ bool RowReader::TakeRows(std::span<SoughtRow> sought) {
     uint64_t word = 0;
     std::memcpy(&word, copy, sizeof(word));
     if (HeaderAt(look.at) != row.header || word != row.version.word()) return false;
+    if (!GoesOn(look.grant)) return false;
     row.row = copy + sizeof(word);
     if (std::memcmp(row.row, row.key.data(), row.key.size()) == 0) row.state = SoughtRow::State::kVisible;
   }

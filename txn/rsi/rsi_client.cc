@@ -94,17 +94,22 @@ absl::Status RsiClient::CheckActive() const {
   return absl::OkStatus();
 }
 
-// The transaction is over. What fails while its rows may be locked is left to recovery, with the session.
+// The transaction is over. What fails while its rows may be locked is left to recovery, with the session. So
+// are blocks that cannot be given back.
 absl::Status RsiClient::End(absl::Status status) {
   if (transaction_.locking || channel_->broken()) return Lose(status);
   transaction_.active = false;
-  for (const PendingWrite& write : writes_) {
-    if (status.ok() || !write.fresh || !write.placed) continue;
-    NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
-  }
-  for (const PendingWrite& write : writes_) {
-    if (write.fresh) NAM_RETURN_IF_ERROR(table(write.table).allocator().AddReleaseSpent(batch_));
-  }
+  const auto give_back = [&]() -> absl::Status {
+    for (const PendingWrite& write : writes_) {
+      if (status.ok() || !write.fresh || !write.placed) continue;
+      NAM_RETURN_IF_ERROR(table(write.table).allocator().AddFree(batch_, write.record));
+    }
+    for (const PendingWrite& write : writes_) {
+      if (write.fresh) NAM_RETURN_IF_ERROR(table(write.table).allocator().AddReleaseSpent(batch_));
+    }
+    return absl::OkStatus();
+  };
+  if (const absl::Status given = give_back(); !given.ok()) return Lose(status.ok() ? given : status);
   writes_.Clear();
   rows_.Clear();
   scanner_.Forget();
@@ -150,7 +155,8 @@ absl::Status RsiClient::OpenNumbered(TableHandle handle) {
 }
 
 SessionState RsiClient::TakeState() {
-  return {.last_commit = std::exchange(last_commit_, 0),
+  return {.of = core_->shared_timestamps,
+          .last_commit = std::exchange(last_commit_, 0),
           .last_snapshot = std::exchange(last_snapshot_, 0),
           .newest_lost_to = std::exchange(conflicts_.newest, 0),
           .lost_to_locks = std::exchange(conflicts_.lost_to_locks, 0),
@@ -158,9 +164,11 @@ SessionState RsiClient::TakeState() {
 }
 
 void RsiClient::SetState(const SessionState& state) {
-  last_commit_ = state.last_commit;
-  last_snapshot_ = state.last_snapshot;
-  conflicts_.newest = state.newest_lost_to;
+  // Timestamps of a state that was lost, and made anew, say nothing of this one.
+  const bool same = state.of == core_->shared_timestamps;
+  last_commit_ = same ? state.last_commit : 0;
+  last_snapshot_ = same ? state.last_snapshot : 0;
+  conflicts_.newest = same ? state.newest_lost_to : 0;
   conflicts_.lost_to_locks = state.lost_to_locks;
   begin_costs_ = state.begin_costs;
 }

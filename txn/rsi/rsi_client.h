@@ -23,10 +23,11 @@ namespace nam::txn {
 
 /// What a session takes along from one client to the next.
 struct SessionState {
-  uint64_t last_commit = 0;     // its next snapshot holds it
-  uint64_t last_snapshot = 0;   // its next one is not older
-  uint64_t newest_lost_to = 0;  // Conflicts
-  uint32_t lost_to_locks = 0;   // likewise
+  std::shared_ptr<const SharedTimestamps> of;  // the transaction state whose timestamps follow; null: none
+  uint64_t last_commit = 0;                    // its next snapshot holds it
+  uint64_t last_snapshot = 0;                  // its next one is not older
+  uint64_t newest_lost_to = 0;                 // Conflicts
+  uint32_t lost_to_locks = 0;                  // likewise
   BeginCosts begin_costs;
 };
 
@@ -40,10 +41,10 @@ class RsiClient final {
                                                          bool is_heir);
   ~RsiClient();
 
-  /// Of no more use than to be succeeded by another.
+  /// It can only be succeeded by another.
   bool lost() const { return !broken_.ok() || channel_->broken(); }
   absl::StatusOr<std::unique_ptr<RsiClient>> Succeed();
-  /// What it was lost for; OK as long as nothing has noticed that it is.
+  /// Why it was lost; OK as long as nothing has noticed that it is.
   const absl::Status& broken() const { return broken_; }
   /// A transaction is under way.
   bool active() const { return transaction_.active; }

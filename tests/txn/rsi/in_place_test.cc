@@ -4,13 +4,17 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/txn/record_cluster.h"
 #include "tests/txn/teller.h"
+#include "txn/rsi/record_table.h"
 #include "txn/rsi/session.h"
+#include "txn/snapshot_scan.h"
 
 /// Rows that are read where they lie while other threads write to them.
 namespace nam::txn {
@@ -98,6 +102,83 @@ TEST(InPlaceTest, RowsAreWholeWhileOthersWrite) {
   EXPECT_GT(reads, 1'000u);
   EXPECT_EQ(torn, 0u);
   EXPECT_EQ(mixed, 0u);
+}
+
+/// A table of large rows in memory that is in place.
+class HandedOnTest : public ::testing::Test {
+ protected:
+  HandedOnTest() : cluster_({.kind = fabric::Kind::kShm, .memory_bytes = uint64_t{64} << 20}) {
+    cluster_.AddTable("large", {.row_bytes = sizeof(Large), .extent_bytes = 8 << 20});
+    client_.emplace(cluster_, 1);
+    EXPECT_TRUE(client_->session->Begin().ok());
+    for (uint64_t key = 0; key < kRows; ++key)
+      EXPECT_TRUE(client_->session->Insert(client_->table, Bytes(Large{.key = key})).ok());
+    EXPECT_TRUE(client_->session->Commit().ok());
+  }
+  /// Another has its memory.
+  void HandOn() { cluster_.DropTable("large", /*zeroed=*/true); }
+
+  RecordCluster cluster_;
+  std::optional<Client> client_;
+};
+
+/// A transaction asks for its rows, and has to wait before it begins. What it then finds is nobody's answer.
+TEST_F(HandedOnTest, ATransactionThatWaitedForItsBeginIsToldSo) {
+  std::vector<Large> rows(kRows);
+  std::array<Lookup, kRows> lookups;
+  ASSERT_TRUE(client_->ReadAll(rows, lookups).ok());
+  for (const Lookup& lookup : lookups) EXPECT_TRUE(lookup.found);
+  // A change of indexes that its commit cannot ask for: its next transaction asks as it begins.
+  Client other(cluster_, 2);
+  ASSERT_TRUE(other.session->AwaitCommits().ok());
+  client_->member.BeforeFind([] { return absl::UnavailableError("no catalog"); });
+  ASSERT_TRUE(client_->session->Update(client_->table, Bytes(rows[0])).ok());
+  ASSERT_FALSE(client_->session->Commit().ok());
+  bool handed_on = false;
+  client_->member.BeforeFind([&] {
+    if (!std::exchange(handed_on, true)) HandOn();
+    return absl::OkStatus();
+  });
+  const absl::Status read = client_->ReadAll(rows, lookups);
+  EXPECT_TRUE(handed_on);
+  EXPECT_FALSE(read.ok()) << "rows were there";
+  client_->member.BeforeFind(nullptr);
+}
+
+/// A thread stands still between a look at memory in place and the copy.
+TEST_F(HandedOnTest, WhatIsCopiedLaterDoesNotCount) {
+  RecordCluster::Member member(cluster_, cluster_.client(), 2);
+  const auto channel = *storage::Channel::Open(member.fabric(), member.directory(), {});
+  storage::VerbBatch batch(*channel);
+  const auto table = *RecordTable::Open(*member.Find("large"), *channel, batch, ClientSlot(), [](uint32_t) {
+    return absl::UnavailableError("nobody takes nodes here");
+  });
+  const uint64_t key = 1;
+  const uint64_t hash = table->HashOf(Bytes(key));
+  HashIndex::Probe probe{.hash = hash};
+  ASSERT_TRUE(table->index().Lookup({&probe, 1}).ok());
+  ASSERT_EQ(probe.candidates.count, 1u);
+  HashIndex::Claim claim{.hash = hash, .record = 1'000};
+  BlockRead words{.record = probe.candidates.records[0]}, slot = words;
+  const auto outcome = [&](const BlockRead& block) {
+    return ChooseVersion(table->blocks(), block, {.snapshot = storage::kTimestampMask}).outcome;
+  };
+  ASSERT_TRUE(table->index().AddLookup({&probe, 1}).ok());
+  ASSERT_TRUE(table->index().AddSeek({&claim, 1}).ok());
+  ASSERT_TRUE(table->AddRead(words).ok() && table->AddRead(slot).ok());
+  ASSERT_TRUE(batch.Execute().ok());
+  table->Take(slot);
+  EXPECT_EQ(outcome(slot), storage::VersionChoice::Outcome::kVersion);
+  ASSERT_TRUE(table->AddReadSlot(slot, 0).ok());
+  HandOn();
+  EXPECT_FALSE(table->index().LookedUp({&probe, 1}));
+  EXPECT_FALSE(table->index().Sought({&claim, 1}));
+  table->Take(words);
+  EXPECT_EQ(outcome(words), storage::VersionChoice::Outcome::kMoved);
+  table->TakeSlot(slot);
+  EXPECT_EQ(outcome(slot), storage::VersionChoice::Outcome::kMoved);
+  // What follows says why.
+  EXPECT_FALSE(table->index().Lookup({&probe, 1}).ok());
 }
 
 }  // namespace

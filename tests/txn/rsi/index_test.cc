@@ -243,6 +243,33 @@ TEST_P(RsiIndexTest, ATableThatWasDroppedIsNotRead) {
   EXPECT_EQ(fabric.connections(), connections) << "something failed, and the session was replaced";
 }
 
+/// A change of indexes costs one question for each table that is there.
+TEST_P(RsiIndexTest, ATableThatWasDroppedIsAskedForOnce) {
+  cluster_.AddTable("others", {.row_bytes = sizeof(Item)});
+  Clerk clerk(cluster_, 1);
+  ASSERT_TRUE(clerk.session->OpenTable("others").ok());
+  int asked = 0;
+  clerk.member.BeforeFind([&] {
+    ++asked;
+    return absl::OkStatus();
+  });
+  const auto questions = [&] {
+    asked = 0;
+    EXPECT_TRUE(clerk.session->AwaitCommits().ok());
+    return asked;
+  };
+  EXPECT_EQ(questions(), 2);
+  EXPECT_EQ(questions(), 2);
+  cluster_.DropTable("others");
+  EXPECT_EQ(questions(), 2);
+  EXPECT_EQ(questions(), 1);
+  // Another of its name is another table.
+  cluster_.AddTable("others", {.row_bytes = sizeof(Item)});
+  EXPECT_EQ(questions(), 1);
+  ASSERT_TRUE(clerk.session->OpenTable("others").ok());
+  EXPECT_EQ(questions(), 2);
+}
+
 /// A client dies in mid-commit, at every verb in turn, and has perhaps locked a node of the index. Somebody
 /// else has its slot, and lives, when the node is wanted.
 TEST(RsiIndex, WhoHasTheSlotOfADeadOwnerDoesNotHoldItsNodes) {
@@ -272,6 +299,24 @@ TEST(RsiIndex, WhoHasTheSlotOfADeadOwnerDoesNotHoldItsNodes) {
     ASSERT_EQ(auditor.ClientOf(MemberId(kSuccessor)), slot);
     EXPECT_TRUE(successor.Put(ItemOf(2, 4, nullptr)).ok());
     if (HasFailure()) return;
+  }
+}
+
+/// By a session that does not wait for those who fill it.
+TEST_P(RsiIndexTest, AnIndexThatIsDroppedWhileItIsFilledIsNotUsedAnyMore) {
+  Clerk clerk(cluster_, 1);
+  ASSERT_TRUE(clerk.Put(ItemOf(1, 1, "aa")).ok());
+  for (const IndexDescription& index : {ByGroup(), ByName()}) {
+    const AllocationId allocation = cluster_.AddIndex("items", index);
+    int asked = 0;
+    clerk.member.BeforeFind([&] {
+      if (++asked == 2) cluster_.RemoveIndex("items", allocation);  // behind its rows
+      return absl::OkStatus();
+    });
+    const absl::Status filled = clerk.session->FillIndex(clerk.items, allocation).status();
+    EXPECT_EQ(AbortReasonOf(filled), AbortReason::kWriteWrite) << index.name << ": " << filled;
+    clerk.member.BeforeFind(nullptr);
+    EXPECT_TRUE(clerk.session->AwaitCommits().ok());
   }
 }
 

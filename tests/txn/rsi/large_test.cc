@@ -131,6 +131,25 @@ TEST_P(LargeTest, ATransactionOfManyRows) {
   EXPECT_EQ(sum(), std::pair(int64_t{0}, int64_t{0}));
 }
 
+/// A client learns in its commit that an extent is lost, and so cannot give back the blocks that it has spent
+/// there. The transaction's writes end with it all the same.
+TEST_P(LargeTest, ATransactionEndsThoughItsBlocksCannotBeGivenBack) {
+  constexpr uint64_t kRows = 2'000;  // for two extents
+  cluster_.AddTable("many", {.first_server = 2});
+  Teller teller(cluster_, 1);
+  const TableHandle table = *teller.session->OpenTable("many");
+  ASSERT_TRUE(teller.session->Begin().ok());
+  for (uint64_t key = 0; key < kRows; ++key)
+    ASSERT_TRUE(teller.session->Insert(table, Bytes(Account{.key = key, .balance = 1})).ok());
+  cluster_.BuryServer(2);
+  const auto committed = teller.session->Commit();
+  EXPECT_TRUE(committed.ok()) << committed.status();
+  ASSERT_TRUE(teller.session->Begin().ok());
+  const auto nothing = teller.session->Commit();
+  ASSERT_TRUE(nothing.ok()) << nothing.status();
+  EXPECT_EQ(*nothing, 0u) << "it has written what the one before wrote";
+}
+
 /// So many keys are sought in portions: one that is there is found among them, and one that was deleted is
 /// taken over.
 TEST_P(LargeTest, ManyInsertsMeetARow) {

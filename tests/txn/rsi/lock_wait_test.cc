@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -8,6 +9,8 @@
 #include <vector>
 
 #include "base/interruption.h"
+#include "tests/txn/clerk.h"
+#include "tests/txn/indexed_rows.h"
 #include "tests/txn/record_cluster.h"
 #include "tests/txn/space_cluster.h"
 #include "tests/txn/table_audit.h"
@@ -285,6 +288,63 @@ TEST_F(LockWaitTest, AnInsertWaitsForAnother) {
     EXPECT_EQ(waiter.BalanceOf(key), first_commits ? 8 : 7);
   }
   Audit();
+}
+
+/// The waiter inserts keys whose rows were deleted. It could take over all of their records but the last,
+/// which is locked by a holder that takes back its insert. In the end all are taken over, and the index
+/// entries of the deleted rows go. The holder stands still at each of its verbs in turn.
+TEST_F(LockWaitTest, RowsAreTakenOverBehindTheLockOfAnother) {
+  constexpr uint8_t kOther = 250;  // a group
+  constexpr uint64_t kKeys = 4;
+  cluster_.AddTable("items", {.row_bytes = sizeof(Item)});
+  cluster_.SetUsable("items", cluster_.AddIndex("items", ByGroup()), 1);
+  MortalFabric fabric(cluster_.client(), MortalFabric::kNever);
+  Clerk holder(cluster_, 3, fabric), waiter(cluster_, 4);
+  waiter.session->SetLockTimeout(kLongUs);
+  ASSERT_TRUE(waiter.Put(ItemOf(0, kOther, nullptr)).ok());
+  const auto update = [&](Clerk& clerk, uint8_t group) {
+    const absl::Status begun = clerk.session->Begin();
+    return begun.ok() ? clerk.Update(ItemOf(0, group, nullptr)) : begun;
+  };
+  uint8_t tries = 0;
+  for (bool paused = true; paused; ++tries) {
+    SCOPED_TRACE(tries);
+    ASSERT_LT(tries, kOther);
+    const uint64_t first = 1 + kKeys * tries, last = first + kKeys - 1;
+    for (uint64_t key = first; key <= last; ++key)
+      ASSERT_TRUE(waiter.Put(ItemOf(key, key == last ? kOther : tries, nullptr)).ok());
+    ASSERT_TRUE(waiter.session->Begin().ok());
+    for (uint64_t key = first; key <= last; ++key) ASSERT_TRUE(waiter.Delete(key).ok());
+    ASSERT_TRUE(waiter.session->Commit().ok());
+    ASSERT_TRUE(update(holder, kOther + 1).ok());
+    ASSERT_TRUE(holder.Insert(ItemOf(last, kOther, nullptr)).ok());
+    ASSERT_TRUE(update(waiter, kOther + 2).ok() && waiter.session->Commit().ok());
+    ASSERT_TRUE(waiter.session->Begin().ok());
+    for (uint64_t key = first; key <= last; ++key)
+      ASSERT_TRUE(waiter.Insert(ItemOf(key, kOther, nullptr)).ok());
+    absl::Status waited;
+    std::unique_ptr<fabric::Thread> thread;
+    fabric.PauseAfter(tries, [&] {
+      thread = cluster_.client().StartThread("waiter", [&] { waited = waiter.session->Commit().status(); });
+      clock().SleepUntil(clock().After(10 * kPauseUs));
+    });
+    const absl::Status held = holder.session->Commit().status();
+    paused = fabric.paused();
+    if (!paused) fabric.PauseAfter(MortalFabric::kNever, [] {});
+    thread.reset();
+    if (!paused) waited = waiter.session->Commit().status();
+    EXPECT_EQ(AbortReasonOf(held), AbortReason::kWriteWrite) << held;
+    EXPECT_TRUE(waited.ok()) << waited;
+  }
+  // These commits clean up.
+  for (int i = 0; i < 300; ++i)
+    ASSERT_TRUE(update(waiter, i % 2 == 0 ? kOther : kOther + 1).ok() && waiter.session->Commit().ok());
+  RecordCluster::Member member(cluster_, cluster_.client(), 9);
+  Auditor auditor(member, TimestampKind::kLeased);
+  for (uint8_t group = 0; group < tries; ++group)
+    EXPECT_EQ(auditor.EntriesOf("items", std::array{std::byte{group}}), 0u) << int{group};
+  const TableAudit audit = auditor.Audit("items", {});
+  EXPECT_TRUE(audit.faults.empty()) << audit.ToString();
 }
 
 /// The holder has died: it is recovered, and the waiter's commit goes on.

@@ -374,6 +374,87 @@ TEST_P(RsiPool, WithoutASlotASessionShares) {
   EXPECT_TRUE(IsTooManyAtOnce(two.session->Begin()));
 }
 
+/// When there are slots again, sessions that wait in a queue which never empties get more clients.
+TEST_P(RsiPool, ThePoolGrowsWhenThereAreSlotsAgain) {
+  RsiOptions options = Options(2);
+  options.client_timeout_us = 10'000'000;
+  Process process(cluster_, 1);
+  Sharer one(process, options);
+  RecordCluster::Member tables(cluster_, cluster_.client(), 99);
+  Auditor auditor(tables, GetParam());
+  auditor.TakeFreeSlots();
+  Sharer two(process, options), three(process, options);
+  ASSERT_TRUE(one.session->Begin().ok());
+  Clock& clock = process.fabric.clock();
+  {
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    for (Sharer* const sharer : {&two, &three}) {
+      threads.push_back(process.fabric.StartThread("waits", [sharer] {
+        const absl::Status begun = sharer->session->Begin();
+        EXPECT_TRUE(begun.ok()) << begun;
+        sharer->session->Abort();
+      }));
+    }
+    clock.SleepUntil(clock.After(1'000'000));
+    auditor.FreeTakenSlots();
+  }
+  one.session->Abort();
+  EXPECT_GT(process.fabric.open_connections(), 2) << "those of one client";
+}
+
+/// A client that was lost, and cannot be replaced, costs one session an error. Sessions that wait get the
+/// whole one.
+TEST_P(RsiPool, AClientThatCannotBeReplacedServesNobody) {
+  RsiOptions options = Options(2);
+  options.client_timeout_us = 100'000'000;
+  Process process(cluster_, 1);
+  Sharer one(process, options), two(process, options);
+  std::vector<std::unique_ptr<Sharer>> others;
+  for (int i = 0; i < 4; ++i) others.push_back(std::make_unique<Sharer>(process, options));
+  ASSERT_TRUE(one.Put(one.accounts, 1, 1).ok());
+  ASSERT_TRUE(two.session->Begin().ok());
+  int tries = 0;
+  process.tables.BeforeKeep([&] {
+    ++tries;
+    return absl::UnavailableError("the catalog is out of reach");
+  });
+  ASSERT_TRUE(one.session->Begin().ok());
+  Clock& clock = process.fabric.clock();
+  int failed = 0;
+  {
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    for (const auto& sharer : others) {
+      threads.push_back(process.fabric.StartThread("waits", [&] {
+        failed += !sharer->session->Begin().ok();
+        sharer->session->Abort();
+      }));
+    }
+    clock.SleepUntil(clock.After(100'000));  // until they wait
+    process.fabric.BreakAfter(0);
+    EXPECT_FALSE(one.Read(one.accounts, 1).ok());
+    clock.SleepUntil(clock.After(100'000));
+    two.session->Abort();
+  }
+  EXPECT_EQ(failed, 1) << "the first has tried to replace the client";
+  EXPECT_EQ(tries, 2) << "as it was lost, and as it was to be replaced";
+  // Nor is it tried again at once, by the session that had it.
+  ASSERT_TRUE(two.session->Begin().ok());
+  {
+    const auto waits = process.fabric.StartThread("waits", [&] {
+      EXPECT_TRUE(one.session->Begin().ok());
+      one.session->Abort();
+    });
+    clock.SleepUntil(clock.After(100'000));
+    two.session->Abort();
+  }
+  EXPECT_EQ(tries, 2);
+  // After a time it is worth another try.
+  process.tables.BeforeKeep(nullptr);
+  clock.SleepUntil(clock.After(2'000'000));
+  ASSERT_TRUE(two.session->Begin().ok());
+  EXPECT_TRUE(one.session->Begin().ok());
+}
+
 /// After the process has joined anew, a client of the former member serves no session but its own: another
 /// session that takes it over replaces it.
 TEST_P(RsiPool, AFormerMembersClientIsReplacedByOthers) {
