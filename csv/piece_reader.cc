@@ -80,14 +80,14 @@ absl::Status PieceReader::Cut(Piece& piece) {
   size_t end = 0;
   while (true) {
     end = EndOfLastRow(rest_, dialect_);
-    if (ended_) end = rest_.size();
-    if (end > 0) break;
-    if (rest_.size() > kRowBytesMax) {
+    if (end == 0 && rest_.size() > kRowBytesMax) {
       return UserError(
           sqlstate::kLimitExceeded,
           absl::StrCat(source_->name(), ":", line_, ": a row of more than ", kRowBytesMax >> 20, " MiB"), -1,
           "is a quote missing in it?");
     }
+    if (ended_) end = rest_.size();
+    if (end > 0) break;
     NAM_RETURN_IF_ERROR(Fill(std::max(piece_bytes_, rest_.size())));
   }
   piece.number = pieces_++;
