@@ -20,7 +20,8 @@ namespace nam::fabric::tcp {
 class BusyPoll {
  public:
   static constexpr int64_t kNs = 50'000;
-  /// A program that computes has the processor for so long, at least. Threads that yield by themselves do not.
+  /// A program that computes has the processor for so long, at least. Threads that yield by themselves do
+  /// not.
   static constexpr int64_t kSliceNs = 2'500'000;
   static constexpr int64_t kContended = 10;  // times what the yield has taken
 

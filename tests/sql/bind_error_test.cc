@@ -363,7 +363,7 @@ TEST(BindErrorTest, StatusesAreReadable) {
   absl::Status status = Bind("select nme from t", tables).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "column \"nme\" does not exist (did you mean \"name\"?)");
-  status = Bind("copy t from 'x'", tables).status();
+  status = Bind("copy t to 'x'", tables).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
 }
 

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-/// The part of a commit that keeps the ordered indexes of the tables that it writes to: an entry for each new key,
-/// while the records are locked and hold what the entries lead to (so that recovery can take them away
+/// The part of a commit that keeps the ordered indexes of the tables that it writes to: an entry for each new
+/// key, while the records are locked and hold what the entries lead to (so that recovery can take them away
 /// again), and before the commit is decided. docs/design/transactions.md.
 namespace nam::txn {
 namespace {

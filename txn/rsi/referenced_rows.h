@@ -13,8 +13,8 @@
 
 namespace nam::txn {
 
-/// The part of a commit that looks for children before it deletes rows that foreign keys may reference, or gives them other keys: it
-/// asks the children's indexes for entries of the keys that go.
+/// The part of a commit that looks for children before it deletes rows that foreign keys may reference, or
+/// gives them other keys: it asks the children's indexes for entries of the keys that go.
 ///
 ///     child    lock the parent ─▶ entry in the child's index ─▶ decide ─▶ give the parent's header back
 ///     parent   lock the row    ─▶ look for entries           ─▶ decide
