@@ -1,6 +1,7 @@
 #include "cli/shell.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -11,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "cli/session_cancel.h"
 #include "sql/bound_query.h"
@@ -25,6 +28,16 @@ namespace {
 
 constexpr char kPrompt[] = "nam=> ";
 constexpr char kContinuationPrompt[] = "nam-> ";
+
+/// COPY … FROM STDIN, which would take the rest of a script for rows.
+bool ReadsStandardInput(const std::string& statement) {
+  const std::vector<std::string> words =
+      absl::StrSplit(absl::AsciiStrToLower(statement), absl::ByAnyChar(" \t\r\n;"), absl::SkipEmpty());
+  const std::array<std::string, 2> wanted = {"from", "stdin"};
+  return !words.empty() && words[0] == "copy" &&
+         std::search(words.begin(), words.end(), wanted.begin(), wanted.end()) != words.end();
+}
+
 constexpr std::string_view kBlanks = " \t\r\n\f\v";
 
 std::string_view TrimLeft(std::string_view text) {
@@ -86,6 +99,7 @@ struct Shell::Cursor {
   std::string buffer;      // lines of a statement that is not complete yet
   size_t buffer_line = 1;  // the first of them
   size_t lines = 0;        // read so far
+  bool standard_input = false;
 };
 
 Shell::Shell(session::Session& session, catalog::Client& catalog, Interrupts& interrupts, std::ostream& out,
@@ -105,7 +119,7 @@ int Shell::RunScript(std::string_view script, const std::string& name) {
 }
 
 int Shell::RunStream(std::istream& input, const std::string& name) {
-  Cursor at{.name = name};
+  Cursor at{.name = name, .standard_input = &input == &std::cin};
   int result = kExitOk;
   std::string line;
   while (!quit_ && !interrupts_.Seen() && std::getline(input, line)) {
@@ -246,6 +260,12 @@ class Shell::Rows final : public session::RowReceiver {
 };
 
 int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) {
+  if (at.standard_input && ReadsStandardInput(statement)) {
+    return ReportError(statement,
+                       Refusal("COPY … FROM STDIN in a script from standard input is not supported", -1,
+                               "give the statement by -c or -f, and the rows by standard input"),
+                       at, line);
+  }
   const std::unique_ptr<RowPrinter> printer = RowPrinter::Make(options_.print, out_);
   absl::StatusOr<session::ResultSet> result = CancelledByUser(/*done=*/false);
   if (!interrupts_.Seen()) {

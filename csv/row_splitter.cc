@@ -32,8 +32,8 @@ char NumberedByte(std::string_view text, size_t& at, int base, int digits_max) {
 
 }  // namespace
 
-void RowSplitter::Begin(std::string_view piece) {
-  piece_ = piece;
+void RowSplitter::Begin(std::string_view portion) {
+  portion_ = portion;
   at_ = 0;
   lines_ = 0;
   kept_.clear();
@@ -41,11 +41,11 @@ void RowSplitter::Begin(std::string_view piece) {
 
 absl::StatusOr<bool> RowSplitter::Next(std::vector<Field>& fields) {
   fields.clear();
-  if (at_ == piece_.size()) return false;
+  if (at_ == portion_.size()) return false;
   const size_t begin = at_;
   lines_before_ = lines_;
   const absl::Status split = dialect_.format == Dialect::Format::kCsv ? NextCsv(fields) : NextText(fields);
-  row_ = piece_.substr(begin, at_ - begin);
+  row_ = portion_.substr(begin, at_ - begin);
   NAM_RETURN_IF_ERROR(split);
   lines_ += static_cast<uint64_t>(std::count(row_.begin(), row_.end(), '\n'));
   return !fields.empty();
@@ -59,37 +59,38 @@ absl::Status RowSplitter::NextCsv(std::vector<Field>& fields) {
   const char delimiter = dialect_.delimiter, quote = dialect_.quote;
   while (true) {
     const size_t begin = at_;
-    while (at_ < piece_.size() && piece_[at_] != delimiter && piece_[at_] != '\n' && piece_[at_] != quote)
+    while (at_ < portion_.size() && portion_[at_] != delimiter && portion_[at_] != '\n' &&
+           portion_[at_] != quote)
       ++at_;
-    if (at_ < piece_.size() && piece_[at_] == quote) {
+    if (at_ < portion_.size() && portion_[at_] == quote) {
       NAM_RETURN_IF_ERROR(QuotedField(begin, fields));
     } else {
-      std::string_view text = piece_.substr(begin, at_ - begin);
-      if (at_ == piece_.size() || piece_[at_] == '\n') text = WithoutReturn(text);
+      std::string_view text = portion_.substr(begin, at_ - begin);
+      if (at_ == portion_.size() || portion_[at_] == '\n') text = WithoutReturn(text);
       fields.push_back({text, text == dialect_.null_text});
     }
-    if (at_ == piece_.size()) return absl::OkStatus();
-    if (piece_[at_++] == '\n') return absl::OkStatus();
+    if (at_ == portion_.size()) return absl::OkStatus();
+    if (portion_[at_++] == '\n') return absl::OkStatus();
   }
 }
 
 absl::Status RowSplitter::QuotedField(size_t begin, std::vector<Field>& fields) {
-  std::string text(piece_.substr(begin, at_ - begin));
+  std::string text(portion_.substr(begin, at_ - begin));
   const bool at_once = at_ == begin;
   bool open = false;
-  size_t pieces = 0;  // that were appended; a field of one is a view
+  size_t runs = 0;  // that were appended; a field of one is a view
   std::string_view whole;
-  while (at_ < piece_.size()) {
-    const char c = piece_[at_];
+  while (at_ < portion_.size()) {
+    const char c = portion_[at_];
     if (!open && (c == dialect_.delimiter || c == '\n')) break;
     if (!open && c != dialect_.quote) {
-      if (c == '\r' && (at_ + 1 == piece_.size() || piece_[at_ + 1] == '\n')) {
+      if (c == '\r' && (at_ + 1 == portion_.size() || portion_[at_ + 1] == '\n')) {
         ++at_;
         continue;
       }
       text += c;
       ++at_;
-      pieces = 2;
+      runs = 2;
       continue;
     }
     ++at_;
@@ -97,38 +98,39 @@ absl::Status RowSplitter::QuotedField(size_t begin, std::vector<Field>& fields) 
       open = true;
     } else {
       // Within quotes, at a quote or an escape.
-      const bool escapes = c == dialect_.escape && at_ < piece_.size() &&
-                           (piece_[at_] == dialect_.quote || piece_[at_] == dialect_.escape);
+      const bool escapes = c == dialect_.escape && at_ < portion_.size() &&
+                           (portion_[at_] == dialect_.quote || portion_[at_] == dialect_.escape);
       if (escapes) {
-        text += piece_[at_++];
-        pieces = 2;
+        text += portion_[at_++];
+        runs = 2;
       } else if (c == dialect_.quote) {
         open = false;
         continue;
       } else {
         text += c;
-        pieces = 2;
+        runs = 2;
       }
     }
     const size_t from = at_;
-    while (at_ < piece_.size() && piece_[at_] != dialect_.quote && piece_[at_] != dialect_.escape) ++at_;
-    whole = piece_.substr(from, at_ - from);
+    while (at_ < portion_.size() && portion_[at_] != dialect_.quote && portion_[at_] != dialect_.escape)
+      ++at_;
+    whole = portion_.substr(from, at_ - from);
     text += whole;
-    ++pieces;
+    ++runs;
   }
   if (open) return UserError(kBadFormat, "unterminated CSV quoted field", -1, "a quote is never closed");
-  fields.push_back({at_once && pieces == 1 ? whole : Keep(std::move(text)), false});
+  fields.push_back({at_once && runs == 1 ? whole : Keep(std::move(text)), false});
   return absl::OkStatus();
 }
 
 absl::Status RowSplitter::NextText(std::vector<Field>& fields) {
   size_t end = at_;
-  while (end < piece_.size() && piece_[end] != '\n') end += piece_[end] == '\\' ? 2 : 1;
-  end = std::min(end, piece_.size());
-  const std::string_view line = WithoutReturn(piece_.substr(at_, end - at_));
-  at_ = std::min(end + 1, piece_.size());
+  while (end < portion_.size() && portion_[end] != '\n') end += portion_[end] == '\\' ? 2 : 1;
+  end = std::min(end, portion_.size());
+  const std::string_view line = WithoutReturn(portion_.substr(at_, end - at_));
+  at_ = std::min(end + 1, portion_.size());
   if (line == "\\.") {
-    if (at_ == piece_.size()) return absl::OkStatus();
+    if (at_ == portion_.size()) return absl::OkStatus();
     return UserError(kBadFormat, "rows stand behind the end-of-copy marker \\.", -1, "remove the marker");
   }
   for (size_t from = 0; from <= line.size();) {

@@ -16,17 +16,17 @@ struct Field {
   bool null = false;
 };
 
-/// Takes rows apart. Belongs to one thread; reused for one piece of a file after the other.
+/// Takes rows apart. Belongs to one thread; reused for one portion of a file after the other.
 class RowSplitter {
  public:
   explicit RowSplitter(const Dialect& dialect) : dialect_(dialect) {}
 
-  /// `piece`: whole rows, but for the line end of a file's last one. It stays as long as fields are used.
-  void Begin(std::string_view piece);
-  /// The next row's fields, which are views into the piece, or into memory that lasts until the next Begin.
+  /// `portion`: whole rows, but for the line end of a file's last one. It stays as long as fields are used.
+  void Begin(std::string_view portion);
+  /// The next row's fields, which are views into the portion, or into memory that lasts until the next Begin.
   /// False when there is none. 22P04 if the row has no end, or a field none.
   absl::StatusOr<bool> Next(std::vector<Field>& fields);
-  /// Of the row that Next gave last: how many lines of the piece stand before it, and its text.
+  /// Of the row that Next gave last: how many lines of the portion stand before it, and its text.
   uint64_t lines_before() const { return lines_before_; }
   std::string_view row() const { return row_; }
 
@@ -39,7 +39,7 @@ class RowSplitter {
   std::string_view Keep(std::string text);
 
   const Dialect dialect_;
-  std::string_view piece_;
+  std::string_view portion_;
   size_t at_ = 0;
   uint64_t lines_ = 0;  // that end before at_
   uint64_t lines_before_ = 0;

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "csv/piece_reader.h"
+#include "csv/portion_reader.h"
 #include "partitioner/loader.h"
 #include "session/copied_columns.h"
 #include "session/copied_rows.h"
@@ -43,10 +43,10 @@ absl::Status ChangedMeanwhile(const std::string& table) {
        .sqlstate = sqlstate::kSerializationFailure});
 }
 
-/// One COPY: threads take pieces of the files, and give their rows to the loader.
+/// One COPY: threads take portions of the files, and give their rows to the loader.
 class ParallelCopy {
  public:
-  ParallelCopy(const sql::CopyStatement& statement, csv::PieceReader& reader,
+  ParallelCopy(const sql::CopyStatement& statement, csv::PortionReader& reader,
                partitioner::TableLoader& loader, fabric::Fabric& fabric, const std::atomic<bool>& cancelled,
                const ColumnarTables::Report& report)
       : statement_(statement),
@@ -65,7 +65,7 @@ class ParallelCopy {
       for (int t = 0; t < kThreads; ++t)
         threads.push_back(fabric_.StartThread(absl::StrCat("nam-copy-", t), [this] { Work(); }));
     }
-    if (failed_piece_ != kNone) return error_;
+    if (failed_portion_ != kNone) return error_;
     return cancelled_ ? absl::CancelledError("cancelled") : absl::OkStatus();
   }
   uint64_t rows() const { return rows_; }
@@ -78,18 +78,18 @@ class ParallelCopy {
     CopiedRows rows(statement_, reader_);
     CopiedColumns columns(statement_, rows);
     partitioner::ColumnBatch batch(static_cast<size_t>(statement_.insert.table.table->columns_size()));
-    while (!cancelled_ && failed_piece_ == kNone) {
-      const absl::StatusOr<bool> more = rows.NextPiece();
+    while (!cancelled_ && failed_portion_ == kNone) {
+      const absl::StatusOr<bool> more = rows.NextPortion();
       // A file that cannot be read: behind all rows that were.
       if (!more.ok()) Fail(kNone - 1, more.status());
       if (!more.ok() || !*more) return;
-      if (const absl::Status status = TakePiece(rows, columns, batch); !status.ok())
-        Fail(rows.piece().number, status);
+      if (const absl::Status status = TakePortion(rows, columns, batch); !status.ok())
+        Fail(rows.portion().number, status);
       batch.Clear();
     }
   }
 
-  absl::Status TakePiece(CopiedRows& rows, CopiedColumns& columns, partitioner::ColumnBatch& batch) {
+  absl::Status TakePortion(CopiedRows& rows, CopiedColumns& columns, partitioner::ColumnBatch& batch) {
     std::vector<csv::Field> fields;
     while (true) {
       const absl::StatusOr<bool> more = rows.Next(fields);
@@ -108,11 +108,11 @@ class ParallelCopy {
     return absl::OkStatus();
   }
 
-  void Fail(uint64_t piece, absl::Status status) {
+  void Fail(uint64_t portion, absl::Status status) {
     const std::lock_guard lock(mutex_);
-    if (piece >= failed_piece_) return;
+    if (portion >= failed_portion_) return;
     error_ = std::move(status);
-    failed_piece_ = piece;
+    failed_portion_ = portion;
   }
 
   void Tell() {
@@ -132,7 +132,7 @@ class ParallelCopy {
   }
 
   const sql::CopyStatement& statement_;
-  csv::PieceReader& reader_;
+  csv::PortionReader& reader_;
   partitioner::TableLoader& loader_;
   fabric::Fabric& fabric_;
   const std::atomic<bool>& cancelled_;
@@ -140,9 +140,9 @@ class ParallelCopy {
   const int64_t began_ns_;
   std::atomic<uint64_t> rows_ = 0;
   SkippedRows skipped_;
-  std::atomic<uint64_t> failed_piece_ = kNone;  // the first; written under the mutex
-  std::mutex mutex_;                            // guards:
-  absl::Status error_;                          // of failed_piece_
+  std::atomic<uint64_t> failed_portion_ = kNone;  // the first; written under the mutex
+  std::mutex mutex_;                              // guards:
+  absl::Status error_;                            // of failed_portion_
   int64_t next_report_ns_;
 };
 
@@ -176,7 +176,7 @@ absl::StatusOr<ResultSet> ColumnarTables::Copy(const sql::CopyStatement& stateme
                                                .replace = true,
                                                .replaces = AllocationId(table.allocation()),
                                                .threads = kThreads}));
-  csv::PieceReader reader(std::move(files), statement.dialect);
+  csv::PortionReader reader(std::move(files), statement.dialect);
   ParallelCopy copy(statement, reader, *loader, attachment_.fabric(), cancelled_, report);
   NAM_RETURN_IF_ERROR(copy.Run());
   const absl::Status committed = loader->Commit().status();

@@ -15,7 +15,7 @@ namespace nam::session {
 class CopiedRecords {
  public:
   /// Borrows both.
-  CopiedRecords(const sql::CopyStatement& statement, csv::PieceReader& reader)
+  CopiedRecords(const sql::CopyStatement& statement, csv::PortionReader& reader)
       : statement_(statement), rows_(statement, reader) {}
 
   /// Nothing when all were given.
@@ -44,8 +44,8 @@ class CopiedRecords {
     while (true) {
       NAM_ASSIGN_OR_RETURN(const bool row, rows_.Next(fields_));
       if (row) break;
-      NAM_ASSIGN_OR_RETURN(const bool piece, rows_.NextPiece());
-      if (!piece) return std::vector<Value>();
+      NAM_ASSIGN_OR_RETURN(const bool portion, rows_.NextPortion());
+      if (!portion) return std::vector<Value>();
     }
     std::vector<Value> values;
     for (size_t i = 0; i < fields_.size(); ++i) {

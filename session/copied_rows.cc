@@ -34,9 +34,9 @@ const proto::Column& CopiedRows::ColumnOf(size_t field) const {
   return statement_.insert.table.table->columns(statement_.insert.columns[field]);
 }
 
-absl::StatusOr<bool> CopiedRows::NextPiece() {
-  NAM_ASSIGN_OR_RETURN(const bool more, reader_.Next(piece_));
-  if (more) splitter_.Begin(piece_.text);
+absl::StatusOr<bool> CopiedRows::NextPortion() {
+  NAM_ASSIGN_OR_RETURN(const bool more, reader_.Next(portion_));
+  if (more) splitter_.Begin(portion_.text);
   return more;
 }
 
@@ -46,7 +46,7 @@ absl::StatusOr<bool> CopiedRows::Next(std::vector<csv::Field>& fields) {
     of_one_row_ = false;
     if (!more.ok()) return AtRow(more.status());
     if (!*more) return false;
-    if (std::exchange(piece_.header, false)) {
+    if (std::exchange(portion_.header, false)) {
       NAM_RETURN_IF_ERROR(CheckHeader(fields));
       continue;
     }
@@ -108,12 +108,12 @@ absl::StatusOr<Value> CopiedRows::ValueOf(size_t field, const csv::Field& text) 
 }
 
 absl::Status CopiedRows::AtRow(const absl::Status& error) const {
-  return Prefixed(absl::StrCat(piece_.source, ":", piece_.first_line + splitter_.lines_before()), error);
+  return Prefixed(absl::StrCat(portion_.source, ":", portion_.first_line + splitter_.lines_before()), error);
 }
 
 absl::Status CopiedRows::AtField(size_t field, const absl::Status& error) const {
-  return Prefixed(absl::StrCat(piece_.source, ":", piece_.first_line + splitter_.lines_before(), ": column ",
-                               ColumnOf(field).name()),
+  return Prefixed(absl::StrCat(portion_.source, ":", portion_.first_line + splitter_.lines_before(),
+                               ": column ", ColumnOf(field).name()),
                   error);
 }
 

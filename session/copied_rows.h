@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "csv/piece_reader.h"
+#include "csv/portion_reader.h"
 #include "csv/row_splitter.h"
 #include "session/session.h"
 #include "sql/bound_query.h"
@@ -17,20 +17,21 @@ namespace nam::session {
 /// The files of a COPY, in their order; standard input if it names none. 58P01 if a pattern names none.
 absl::StatusOr<std::vector<std::string>> FilesOf(const sql::CopyStatement& statement);
 
-/// Rows of a COPY, piece by piece, as fields and as values. Belongs to one thread; a reader may have several.
+/// Rows of a COPY, portion by portion, as fields and as values. Belongs to one thread; a reader may have
+/// several.
 class CopiedRows {
  public:
   /// Borrows both.
-  CopiedRows(const sql::CopyStatement& statement, csv::PieceReader& reader)
+  CopiedRows(const sql::CopyStatement& statement, csv::PortionReader& reader)
       : statement_(statement), reader_(reader), splitter_(statement.dialect) {}
 
-  /// Goes on to the next piece of the files. False if there is none.
-  absl::StatusOr<bool> NextPiece();
-  const csv::Piece& piece() const { return piece_; }
+  /// Goes on to the next portion of the files. False if there is none.
+  absl::StatusOr<bool> NextPortion();
+  const csv::Portion& portion() const { return portion_; }
 
-  /// The next row of the piece, with a field for each column of the statement. False if there is none. Lines
-  /// without a character are no rows, unless there is one column only. Errors say where the row is: 22P04 if
-  /// it has fewer or more fields.
+  /// The next row of the portion, with a field for each column of the statement. False if there is none.
+  /// Lines without a character are no rows, unless there is one column only. Errors say where the row is:
+  /// 22P04 if it has fewer or more fields.
   absl::StatusOr<bool> Next(std::vector<csv::Field>& fields);
   /// Whether the last error was of one row alone, so that the next one may be asked for.
   bool of_one_row() const { return of_one_row_; }
@@ -47,9 +48,9 @@ class CopiedRows {
   const proto::Column& ColumnOf(size_t field) const;
 
   const sql::CopyStatement& statement_;
-  csv::PieceReader& reader_;
+  csv::PortionReader& reader_;
   csv::RowSplitter splitter_;
-  csv::Piece piece_;
+  csv::Portion portion_;
   bool of_one_row_ = true;
   std::vector<Value> texts_;  // of the field that ValueOf looks at
 };

@@ -394,7 +394,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CopyStatement& statem
   NAM_RETURN_IF_ERROR(MayRun(""));
   return InTransaction([&]() -> absl::StatusOr<ResultSet> {
     NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
-    csv::PieceReader reader(std::move(files), statement.dialect);
+    csv::PortionReader reader(std::move(files), statement.dialect);
     CopiedRecords rows(statement, reader);
     NAM_ASSIGN_OR_RETURN(ResultSet result, changes_.Insert(statement.insert, [&] { return rows.Next(); }));
     return rows.Finish(std::move(result));

@@ -78,7 +78,7 @@ absl::Status CheckTarget(LogicalContext& context, const Node& relation, const ch
   if (IsRecordTable(*table)) return CheckConstraints(*table, relation.position());
   return Refusal(absl::StrCat(statement, " of ", Quote(table->name()), " is not supported"),
                  relation.position(),
-                 "it is an analytical table, which is loaded and then read; CREATE TABLE … WITH (storage = "
+                 "it is a columnar table, which is loaded and then read; CREATE TABLE … WITH (storage = "
                  "record) makes one that transactions change");
 }
 

@@ -136,7 +136,7 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> ForeignKeyBinder::ParentOf(c
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<const proto::Table> parent, context.Find(name, position));
   if (IsRecordTable(*parent)) return parent;
   return Refusal(absl::StrCat("a foreign key to ", Quote(name), " is not supported"), position,
-                 "it is an analytical table, which is loaded as a whole");
+                 "it is a columnar table, which is loaded as a whole");
 }
 
 /// Those that are named, or the primary key's.

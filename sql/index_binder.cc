@@ -123,7 +123,7 @@ absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables)
   if (!IsRecordTable(table)) {
     return Refusal(absl::StrCat("an index on ", Quote(table.name()), " is not supported"),
                    relation.position(),
-                   "it is an analytical table, which is partitioned by its join keys when loaded");
+                   "it is a columnar table, which is partitioned by its join keys when loaded");
   }
   // The columns have no location: they stand behind the table's name.
   int position = node.text().Find({"("}, relation.position());

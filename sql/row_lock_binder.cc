@@ -132,7 +132,7 @@ class RowLocks {
     const proto::Table& table = *context_.scanned.at(item.relation);
     if (!IsRecordTable(table)) {
       return Refusal(absl::StrCat(words.words, " of ", Quote(table.name()), " is not supported"), position,
-                     "it is an analytical table, whose rows do not change");
+                     "it is a columnar table, whose rows do not change");
     }
     if (item.nullable) {
       return Refusal(absl::StrCat(words.words, " cannot be applied to the nullable side of an outer join"),

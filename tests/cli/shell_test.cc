@@ -5,6 +5,7 @@
 #include <deque>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <sstream>
 #include <streambuf>
 
@@ -80,6 +81,17 @@ TEST_F(ShellTest, RunsEveryStatementOfAScript) {
   EXPECT_THAT(session_.executed, ElementsAre("select 1", "select\n  2", HasSubstr("';'")));
   EXPECT_THAT(session_.executed[2], HasSubstr(", 3"));
   EXPECT_EQ(err_.str(), "");
+}
+
+/// The rest of the script would be its rows.
+TEST_F(ShellTest, AScriptFromStandardInputIsNotCopiedFrom) {
+  std::istringstream script("select 1;\nCopy t (a)\n  FROM stdin;\nselect 2;\n");
+  std::streambuf* const before = std::cin.rdbuf(script.rdbuf());
+  Shell shell(session_, catalog_, interrupts_, out_, err_, {});
+  EXPECT_EQ(shell.RunStream(std::cin, ""), kExitFailed);
+  std::cin.rdbuf(before);
+  EXPECT_THAT(session_.executed, ElementsAre("select 1"));
+  EXPECT_THAT(err_.str(), HasSubstr("0A000"));
 }
 
 TEST_F(ShellTest, PrintsResultsAndTags) {

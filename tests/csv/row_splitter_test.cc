@@ -15,9 +15,9 @@ namespace {
 /// A field's text; NULL is `<null>`.
 using Rows = std::vector<std::vector<std::string>>;
 
-absl::StatusOr<Rows> Split(const std::string& piece, const Dialect& dialect) {
+absl::StatusOr<Rows> Split(const std::string& portion, const Dialect& dialect) {
   RowSplitter splitter(dialect);
-  splitter.Begin(piece);
+  splitter.Begin(portion);
   Rows rows;
   std::vector<Field> fields;
   while (true) {
@@ -28,13 +28,13 @@ absl::StatusOr<Rows> Split(const std::string& piece, const Dialect& dialect) {
     for (const Field& field : fields) row.push_back(field.null ? "<null>" : std::string(field.text));
   }
 }
-Rows Csv(const std::string& piece, const Dialect& dialect = Dialect::Csv()) {
-  const absl::StatusOr<Rows> rows = Split(piece, dialect);
+Rows Csv(const std::string& portion, const Dialect& dialect = Dialect::Csv()) {
+  const absl::StatusOr<Rows> rows = Split(portion, dialect);
   EXPECT_TRUE(rows.ok()) << rows.status();
   return rows.value_or(Rows());
 }
-Rows Text(const std::string& piece) {
-  return Csv(piece, Dialect::Text());
+Rows Text(const std::string& portion) {
+  return Csv(portion, Dialect::Text());
 }
 
 TEST(RowSplitterTest, PlainRows) {
@@ -146,7 +146,7 @@ TEST(RowSplitterTest, WhatIsWrittenIsRead) {
 }
 
 /// Wherever the text is cut off, the rows before are whole: as many as when it is read from its start.
-TEST(RowEndTest, PiecesEndWithRows) {
+TEST(RowEndTest, PortionsEndWithRows) {
   for (uint64_t seed = 1; seed <= 2'000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomRows random(seed);
@@ -154,15 +154,15 @@ TEST(RowEndTest, PiecesEndWithRows) {
     if (seed % 3 == 1) dialect.escape = '\\';
     const Rows rows = random.Make();
     const std::string text = random.Write(rows, dialect);
-    Rows pieces;
+    Rows portions;
     for (size_t at = 0; at < text.size();) {
       size_t end = 0;
       for (size_t bytes = 1 + random.Below(20); end == 0; bytes += 5)
         end = EndOfLastRow(std::string_view(text).substr(at, bytes), dialect);
-      for (auto& row : Csv(text.substr(at, end), dialect)) pieces.push_back(std::move(row));
+      for (auto& row : Csv(text.substr(at, end), dialect)) portions.push_back(std::move(row));
       at += end;
     }
-    ASSERT_EQ(pieces, rows) << text;
+    ASSERT_EQ(portions, rows) << text;
   }
 }
 

@@ -1,4 +1,4 @@
-#include "csv/piece_reader.h"
+#include "csv/portion_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -12,21 +12,21 @@
 namespace nam::csv {
 namespace {
 
-class PieceReaderTest : public ::testing::Test {
+class PortionReaderTest : public ::testing::Test {
  protected:
   std::string Write(const std::string& name, const std::string& text) {
     const std::string path = folder_.File(name);
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }
-  static std::vector<Piece> All(PieceReader& reader) {
-    std::vector<Piece> pieces;
-    Piece piece;
+  static std::vector<Portion> All(PortionReader& reader) {
+    std::vector<Portion> portions;
+    Portion portion;
     while (true) {
-      const absl::StatusOr<bool> more = reader.Next(piece);
+      const absl::StatusOr<bool> more = reader.Next(portion);
       EXPECT_TRUE(more.ok()) << more.status();
-      if (!more.ok() || !*more) return pieces;
-      pieces.push_back(piece);
+      if (!more.ok() || !*more) return portions;
+      portions.push_back(portion);
     }
   }
   static std::string StateOf(const absl::Status& status) {
@@ -36,21 +36,21 @@ class PieceReaderTest : public ::testing::Test {
   const TempFolder folder_;
 };
 
-TEST_F(PieceReaderTest, FilesComeOneAfterTheOther) {
+TEST_F(PortionReaderTest, FilesComeOneAfterTheOther) {
   const std::vector<std::string> paths = {Write("a.csv", "x,y\n1,2\n3,\"4\n4\"\n5,6"), Write("b.csv", ""),
                                           Write("c.csv", "\xef\xbb\xbfx,y\n7,8\n")};
   Dialect dialect;
   dialect.header = true;
-  PieceReader reader(paths, dialect, /*piece_bytes=*/4);
+  PortionReader reader(paths, dialect, /*portion_bytes=*/4);
   std::string text;
   std::vector<uint64_t> lines;
   int headers = 0;
-  for (const Piece& piece : All(reader)) {
-    EXPECT_EQ(piece.number, lines.size());
-    text += piece.text + "|";
-    lines.push_back(piece.first_line);
-    headers += piece.header;
-    EXPECT_EQ(piece.source, lines.size() <= 4 ? "a.csv" : "c.csv");
+  for (const Portion& portion : All(reader)) {
+    EXPECT_EQ(portion.number, lines.size());
+    text += portion.text + "|";
+    lines.push_back(portion.first_line);
+    headers += portion.header;
+    EXPECT_EQ(portion.source, lines.size() <= 4 ? "a.csv" : "c.csv");
   }
   EXPECT_EQ(text, "x,y\n|1,2\n|3,\"4\n4\"\n|5,6|x,y\n|7,8\n|");
   EXPECT_EQ(lines, (std::vector<uint64_t>{1, 2, 3, 5, 1, 2}));
@@ -58,7 +58,7 @@ TEST_F(PieceReaderTest, FilesComeOneAfterTheOther) {
   EXPECT_EQ(reader.bytes(), reader.bytes_read());
 }
 
-TEST_F(PieceReaderTest, PatternsNameFiles) {
+TEST_F(PortionReaderTest, PatternsNameFiles) {
   const std::string second = Write("part-2.csv", "2\n"), first = Write("part-1.csv", "1\n");
   EXPECT_EQ(*FilesOf(folder_.File("part-*.csv")), (std::vector<std::string>{first, second}));
   EXPECT_EQ(*FilesOf(first), std::vector<std::string>{first});
@@ -67,19 +67,20 @@ TEST_F(PieceReaderTest, PatternsNameFiles) {
   EXPECT_EQ(*FilesOf(odd), std::vector<std::string>{odd});
 }
 
-TEST_F(PieceReaderTest, AMissingFileIsNamed) {
-  PieceReader reader({folder_.File("none.csv")}, {});
-  Piece piece;
-  EXPECT_EQ(StateOf(reader.Next(piece).status()), "58P01");
-  EXPECT_FALSE(*reader.Next(piece)) << "nothing comes behind an error";
-  PieceReader folder({folder_.File("")}, {});
-  EXPECT_EQ(StateOf(folder.Next(piece).status()), "42809");
+TEST_F(PortionReaderTest, AMissingFileIsNamed) {
+  PortionReader reader({folder_.File("none.csv")}, {});
+  Portion portion;
+  EXPECT_EQ(StateOf(reader.Next(portion).status()), "58P01");
+  EXPECT_FALSE(*reader.Next(portion)) << "nothing comes behind an error";
+  PortionReader folder({folder_.File("")}, {});
+  EXPECT_EQ(StateOf(folder.Next(portion).status()), "42809");
 }
 
-TEST_F(PieceReaderTest, ARowWithoutEndIsRefused) {
-  PieceReader reader({Write("a.csv", "\"" + std::string(PieceReader::kRowBytesMax + (4 << 20), '\n'))}, {});
-  Piece piece;
-  const absl::Status refused = reader.Next(piece).status();
+TEST_F(PortionReaderTest, ARowWithoutEndIsRefused) {
+  PortionReader reader({Write("a.csv", "\"" + std::string(PortionReader::kRowBytesMax + (4 << 20), '\n'))},
+                       {});
+  Portion portion;
+  const absl::Status refused = reader.Next(portion).status();
   EXPECT_EQ(StateOf(refused), "54000") << refused;
 }
 

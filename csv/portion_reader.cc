@@ -1,4 +1,4 @@
-#include "csv/piece_reader.h"
+#include "csv/portion_reader.h"
 
 #include <sys/stat.h>
 
@@ -17,8 +17,8 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 }  // namespace
 
-PieceReader::PieceReader(std::vector<std::string> paths, const Dialect& dialect, size_t piece_bytes)
-    : paths_(std::move(paths)), dialect_(dialect), piece_bytes_(piece_bytes) {
+PortionReader::PortionReader(std::vector<std::string> paths, const Dialect& dialect, size_t portion_bytes)
+    : paths_(std::move(paths)), dialect_(dialect), portion_bytes_(portion_bytes) {
   for (const std::string& path : paths_) {
     struct stat about {};
     if (stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) {
@@ -28,24 +28,24 @@ PieceReader::PieceReader(std::vector<std::string> paths, const Dialect& dialect,
     bytes_ += static_cast<uint64_t>(about.st_size);
   }
 }
-PieceReader::~PieceReader() = default;
+PortionReader::~PortionReader() = default;
 
-absl::StatusOr<bool> PieceReader::Next(Piece& piece) {
+absl::StatusOr<bool> PortionReader::Next(Portion& portion) {
   const std::lock_guard lock(mutex_);
   if (failed_) return false;
   failed_ = true;  // unless all goes well
   while (source_ == nullptr || (ended_ && rest_.empty())) {
     NAM_ASSIGN_OR_RETURN(const bool opened, OpenNext());
     if (!opened) return false;
-    NAM_RETURN_IF_ERROR(Fill(piece_bytes_));
+    NAM_RETURN_IF_ERROR(Fill(portion_bytes_));
     if (rest_.starts_with(kByteOrderMark)) rest_.erase(0, kByteOrderMark.size());
   }
-  NAM_RETURN_IF_ERROR(Cut(piece));
+  NAM_RETURN_IF_ERROR(Cut(portion));
   failed_ = false;
   return true;
 }
 
-absl::StatusOr<bool> PieceReader::OpenNext() {
+absl::StatusOr<bool> PortionReader::OpenNext() {
   const size_t sources = std::max<size_t>(paths_.size(), 1);
   if (next_path_ == sources) return false;
   if (paths_.empty()) {
@@ -62,7 +62,7 @@ absl::StatusOr<bool> PieceReader::OpenNext() {
 }
 
 /// So many bytes more, or until the source has ended.
-absl::Status PieceReader::Fill(size_t bytes) {
+absl::Status PortionReader::Fill(size_t bytes) {
   const size_t wanted = rest_.size() + bytes;
   while (!ended_ && rest_.size() < wanted) {
     const size_t before = rest_.size();
@@ -76,7 +76,7 @@ absl::Status PieceReader::Fill(size_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status PieceReader::Cut(Piece& piece) {
+absl::Status PortionReader::Cut(Portion& portion) {
   size_t end = 0;
   while (true) {
     end = EndOfLastRow(rest_, dialect_);
@@ -88,16 +88,16 @@ absl::Status PieceReader::Cut(Piece& piece) {
     }
     if (ended_) end = rest_.size();
     if (end > 0) break;
-    NAM_RETURN_IF_ERROR(Fill(std::max(piece_bytes_, rest_.size())));
+    NAM_RETURN_IF_ERROR(Fill(std::max(portion_bytes_, rest_.size())));
   }
-  piece.number = pieces_++;
-  piece.source = source_->name();
-  piece.first_line = line_;
-  piece.header = std::exchange(at_header_, false);
-  piece.text.assign(rest_, 0, end);
+  portion.number = portions_++;
+  portion.source = source_->name();
+  portion.first_line = line_;
+  portion.header = std::exchange(at_header_, false);
+  portion.text.assign(rest_, 0, end);
   rest_.erase(0, end);
-  line_ += static_cast<uint64_t>(std::count(piece.text.begin(), piece.text.end(), '\n'));
-  if (rest_.size() < piece_bytes_) return Fill(piece_bytes_);
+  line_ += static_cast<uint64_t>(std::count(portion.text.begin(), portion.text.end(), '\n'));
+  if (rest_.size() < portion_bytes_) return Fill(portion_bytes_);
   return absl::OkStatus();
 }
 

@@ -14,27 +14,27 @@
 namespace nam::csv {
 
 /// Some whole rows of a file.
-struct Piece {
+struct Portion {
   uint64_t number = 0;      // in the order of the files and their rows
   std::string source;       // as messages name the file
-  uint64_t first_line = 1;  // of the file, where the piece begins
+  uint64_t first_line = 1;  // of the file, where the portion begins
   std::string text;
   bool header = false;  // its first row is the file's
 };
 
-/// Reads files one after the other, by pieces that end where rows do. Any number of threads.
-class PieceReader {
+/// Reads files one after the other, by portions that end where rows do. Any number of threads.
+class PortionReader {
  public:
-  static constexpr size_t kPieceBytes = 1 << 20;
+  static constexpr size_t kPortionBytes = 1 << 20;
   /// A longer row is taken for one whose quote is missing.
   static constexpr size_t kRowBytesMax = 64 << 20;
 
   /// Empty paths: standard input.
-  PieceReader(std::vector<std::string> paths, const Dialect& dialect, size_t piece_bytes = kPieceBytes);
-  ~PieceReader();
+  PortionReader(std::vector<std::string> paths, const Dialect& dialect, size_t portion_bytes = kPortionBytes);
+  ~PortionReader();
 
-  /// False when all is read. After an error no piece comes any more.
-  absl::StatusOr<bool> Next(Piece& piece);
+  /// False when all is read. After an error no portion comes any more.
+  absl::StatusOr<bool> Next(Portion& portion);
 
   /// Of all files, as far as they can be told before they are read; 0 if they cannot.
   uint64_t bytes() const { return bytes_; }
@@ -43,11 +43,11 @@ class PieceReader {
  private:
   absl::StatusOr<bool> OpenNext();
   absl::Status Fill(size_t bytes);
-  absl::Status Cut(Piece& piece);
+  absl::Status Cut(Portion& portion);
 
   const std::vector<std::string> paths_;
   const Dialect dialect_;
-  const size_t piece_bytes_;
+  const size_t portion_bytes_;
   uint64_t bytes_ = 0;
   std::atomic<uint64_t> bytes_read_ = 0;
 
@@ -57,9 +57,9 @@ class PieceReader {
   bool ended_ = false;  // source_ has given all
   bool failed_ = false;
   bool at_header_ = false;
-  std::string rest_;  // of source_, behind the last piece
+  std::string rest_;  // of source_, behind the last portion
   uint64_t line_ = 1;
-  uint64_t pieces_ = 0;
+  uint64_t portions_ = 0;
 };
 
 }  // namespace nam::csv
