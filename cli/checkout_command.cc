@@ -18,7 +18,7 @@
 namespace nam::cli {
 namespace {
 
-constexpr int kClientsMax = 10'000;  // each is a thread
+constexpr int kClientsMax = 10'000;               // each is a thread
 constexpr uint64_t kExpectedPerSecond = 200'000;  // orders of a client, for which memory is made ready
 constexpr uint64_t kExpectedMax = 2'000'000;
 constexpr uint64_t kUnknownHostBytes = uint64_t{64} << 30;
