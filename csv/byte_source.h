@@ -18,13 +18,13 @@ class ByteSource {
   virtual absl::StatusOr<size_t> Read(char* into, size_t bytes) = 0;
   /// As messages name it: a file's name without its folder, or `standard input`.
   virtual const std::string& name() const = 0;
-  /// Of all that Read will give; 0 if nobody knows.
+  /// How many bytes Read will give in all; 0 if that is not known.
   virtual uint64_t bytes() const = 0;
 };
 
 /// 58P01 if there is no such file, 42809 if it is a folder.
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path);
-/// Of the process.
+/// The standard input of the process.
 std::unique_ptr<ByteSource> StandardInput();
 
 /// The files that a pattern with `*`, `?` or `[…]` names, by name; a path without them as it is. 58P01 if it

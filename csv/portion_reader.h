@@ -17,7 +17,7 @@ namespace nam::csv {
 struct Portion {
   uint64_t number = 0;      // in the order of the files and their rows
   std::string source;       // as messages name the file
-  uint64_t first_line = 1;  // of the file, where the portion begins
+  uint64_t first_line = 1;  // the file's line where the portion begins
   std::string text;
   bool header = false;  // its first row is the file's
 };
@@ -36,7 +36,7 @@ class PortionReader {
   /// False when all is read. After an error no portion comes any more.
   absl::StatusOr<bool> Next(Portion& portion);
 
-  /// Of all files, as far as they can be told before they are read; 0 if they cannot.
+  /// The size of all files together; 0 if one of them has none before it is read.
   uint64_t bytes() const { return bytes_; }
   uint64_t bytes_read() const { return bytes_read_; }
 
@@ -57,7 +57,7 @@ class PortionReader {
   bool ended_ = false;  // source_ has given all
   bool failed_ = false;
   bool at_header_ = false;
-  std::string rest_;  // of source_, behind the last portion
+  std::string rest_;  // what source_ has given behind the last portion
   uint64_t line_ = 1;
   uint64_t portions_ = 0;
 };

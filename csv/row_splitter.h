@@ -26,7 +26,7 @@ class RowSplitter {
   /// The next row's fields, which are views into the portion, or into memory that lasts until the next Begin.
   /// False when there is none. 22P04 if the row has no end, or a field none.
   absl::StatusOr<bool> Next(std::vector<Field>& fields);
-  /// Of the row that Next gave last: how many lines of the portion stand before it, and its text.
+  /// The row that Next gave last: how many lines of the portion stand before it, and its text.
   uint64_t lines_before() const { return lines_before_; }
   std::string_view row() const { return row_; }
 
