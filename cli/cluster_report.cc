@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "catalog/missing_servers.h"
 #include "partitioner/record_row.h"
+#include "partitioner/table_metadata.h"
 #include "terminal/units.h"
 #include "types/wire.h"
 
@@ -177,7 +178,7 @@ ResultSet ColumnsReport(const proto::Table& table) {
     result.rows.push_back(
         {Value::String(column.name()), Value::String(TypeText(column.type())), Value::Bool(column.nullable()),
          CountIf(!record, column.distinct()),
-         Count(record ? partitioner::BytesOfColumn(column.type()) : column.encoding().width()),
+         Count(record ? partitioner::BytesOfColumn(column.type()) : partitioner::StoredBytesOf(column)),
          Value::String(role)});
   }
   return result;

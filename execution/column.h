@@ -22,6 +22,9 @@ inline constexpr uint32_t kNullRow = UINT32_MAX;
 struct CodeMeaning {
   Type type;
   uint8_t width = 1;  // bytes of a code: 1, 2, 4 or 8
+  /// The column has no codes, but texts or numbers of 128 bits (storage/block.h). Only scans meet it: behind
+  /// them it is an array of values.
+  bool plain = false;
   /// Code 0 is NULL. Tests of codes and loads read it; nobody behind a load meets it.
   bool null_code = false;
   int64_t base = 0;    // number, or dictionary entry, = base + code

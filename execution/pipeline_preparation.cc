@@ -53,6 +53,11 @@ absl::StatusOr<CodeMeaning> MeaningOf(const proto::Table& table, uint32_t column
   out.null_code = in.nullable();
   out.base = in.encoding().base();
   out.width = static_cast<uint8_t>(in.encoding().width());
+  out.plain = in.encoding().plain();
+  if (out.plain) {
+    out.codes = 0;
+    return out;
+  }
   out.min = in.min();
   out.max = std::max(in.min(), in.max());
   const uint64_t spread = static_cast<uint64_t>(out.max) - static_cast<uint64_t>(out.min);
@@ -155,7 +160,12 @@ absl::Status PipelinePreparation::MakeScan() {
   std::vector<uint8_t> direct;
   for (const PreparedPipeline& before : stage_.pipelines_) direct.push_back(before.direct_build != nullptr);
   direct.resize(stage_.plan().pipelines.size());
-  out_.absorbed = Absorb(plan_, direct);
+  const auto& scanned = std::get<plan::BlockScan>(plan_.source);
+  std::vector<uint8_t> plain;
+  for (const uint32_t column : scanned.columns)
+    plain.push_back(
+        stage_.inputs().tables[scanned.table]->columns(static_cast<int>(column)).encoding().plain());
+  out_.absorbed = Absorb(plan_, direct, plain);
   const auto& scan = std::get<plan::BlockScan>(out_.absorbed.pipeline.source);
   out_.table = scan.table;
   const StageInputs& inputs = stage_.inputs();
@@ -178,7 +188,8 @@ absl::Status PipelinePreparation::MakeScan() {
   NAM_ASSIGN_OR_RETURN(options.probes, AbsorbedProbes(scan));
   for (const ScanOutput& output : out_.absorbed.outputs) {
     if (output.probe == ScanOutput::kScanned) {
-      meanings_.push_back(&out_.meanings[output.column]);
+      const CodeMeaning& meaning = out_.meanings[output.column];
+      meanings_.push_back(meaning.plain ? nullptr : &meaning);
       continue;
     }
     const uint32_t build = out_.absorbed.probes[static_cast<size_t>(output.probe)].build;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "partitioner/table_metadata.h"
 
 namespace nam::optimizer {
 namespace {
@@ -19,7 +20,7 @@ using partitioner::RowsOf;
 
 uint64_t RowBytes(const proto::Table& table, const std::vector<uint32_t>& columns) {
   uint64_t bytes = 0;
-  for (uint32_t c : columns) bytes += table.columns(static_cast<int>(c)).encoding().width();
+  for (uint32_t c : columns) bytes += partitioner::StoredBytesOf(table.columns(static_cast<int>(c)));
   return bytes;
 }
 

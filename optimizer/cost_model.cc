@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "partitioner/table_metadata.h"
 #include "plan/aggregate.h"
 #include "plan/work_cost.h"
 
@@ -14,7 +15,7 @@ namespace work_cost = plan::work_cost;
 constexpr double kPsPerMs = 1e9;
 
 double Width(const TableRefs& tables, plan::ColumnRef ref) {
-  return tables[static_cast<size_t>(ref.table)]->columns(ref.column).encoding().width();
+  return partitioner::StoredBytesOf(tables[static_cast<size_t>(ref.table)]->columns(ref.column));
 }
 
 double RowBytes(const Plan& plan, const TableRefs& tables, int table) {

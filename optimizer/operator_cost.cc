@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "optimizer/cost_model.h"
+#include "partitioner/table_metadata.h"
 #include "plan/work_cost.h"
 
 namespace nam::optimizer {
@@ -46,7 +47,7 @@ class PipelineCosts {
     const auto rows = static_cast<double>(table.rows());
     double width = 0;
     for (const uint32_t column : scan.columns)
-      width += table.columns(static_cast<int>(column)).encoding().width();
+      width += partitioner::StoredBytesOf(table.columns(static_cast<int>(column)));
     Cost cost = OfRows(rows, work_cost::kFirstFilterRowPs);
     cost.bytes = rows * width;
     cost.ps += cost.bytes * work_cost::kChecksumBytePs;

@@ -9,13 +9,14 @@
 
 namespace nam::partitioner {
 
-/// A run of rows on its way into a table, by columns in the table's order. Numbers are what storage
-/// holds: integers, unscaled decimals, days since 1970-01-01. Filled and owned by one thread.
+/// A run of rows on its way into a table, by columns in the table's order. Numbers are those of Value:
+/// integers, unscaled decimals, days since 1970-01-01. Filled and owned by one thread.
 class ColumnBatch {
  public:
   struct Column {
-    std::vector<int64_t> numbers;           // integer, decimal, date columns
-    std::vector<std::string_view> strings;  // string columns; see Keep
+    std::vector<int64_t> numbers;           // of the form kNumber (partitioner/table_schema.h)
+    std::vector<__int128> wide;             // kWide
+    std::vector<std::string_view> strings;  // kText; see Keep
     std::vector<uint8_t> nulls;             // 1 where NULL; empty if there are none
   };
 
@@ -39,6 +40,7 @@ class ColumnBatch {
   void Clear() {
     for (Column& c : columns_) {
       c.numbers.clear();
+      c.wide.clear();
       c.strings.clear();
       c.nulls.clear();
     }

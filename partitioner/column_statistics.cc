@@ -4,9 +4,12 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "storage/checksum.h"
 
 namespace nam::partitioner {
 namespace {
@@ -54,25 +57,41 @@ class DistinctSketch {
   std::array<uint8_t, 1 << kBits> most_{};
 };
 
-uint64_t DistinctOf(const StagedTable& staged, size_t column) {
-  const uint64_t most = staged.Distinct(column);
+/// Of plain values a number that is the same for equal ones.
+int64_t NumberOf(const StagedChunk::Column& values, const ColumnCode& code, uint32_t row) {
+  if (code.text)
+    return static_cast<int64_t>(storage::Checksum(std::as_bytes(std::span(code.TextOf(values, row)))));
+  return static_cast<int64_t>(storage::Checksum(std::as_bytes(std::span(&values.plain[row], 1))));
+}
+
+uint64_t DistinctOf(const StagedTable& staged, size_t column, const ColumnCode& code) {
   const StagedTable::ColumnRange range = staged.RangeOf(column);
-  const uint64_t spread = static_cast<uint64_t>(range.max) - static_cast<uint64_t>(range.min);
-  if (StagedTable::Counts(spread)) return most;
+  if (range.values == 0) return 0;
+  uint64_t most = range.values;
+  if (!code.plain) {
+    most = staged.Distinct(column);
+    if (StagedTable::Counts(static_cast<uint64_t>(range.max) - static_cast<uint64_t>(range.min))) return most;
+  }
   DistinctSketch sketch;
   for (const auto& chunk : staged.chunks()) {
     const StagedChunk::Column& values = chunk->columns[column];
     for (uint32_t row = 0; row < chunk->partition_start.back(); ++row) {
-      if (values.nulls.empty() || !values.nulls[row]) sketch.Add(values.at(row));
+      if (!values.IsNull(row)) sketch.Add(code.plain ? NumberOf(values, code, row) : values.at(row));
     }
   }
   return std::clamp<uint64_t>(static_cast<uint64_t>(std::llround(sketch.Estimate())), 1, most);
 }
 
-/// Values of some rows, sorted; texts by their places in the dictionary.
-std::vector<int64_t> SampleOf(const StagedTable& staged, size_t column, const ColumnCode& code) {
+/// Values of some rows, sorted; texts by their places in `texts`, which are in order.
+struct Sample {
+  std::vector<int64_t> values;
+  std::vector<std::string_view> texts;
+};
+
+/// Calls `take` with a column of a chunk and a row, for each row of the sample that is not NULL.
+template <typename Take>
+void ForSample(const StagedTable& staged, size_t column, Take take) {
   const uint64_t stride = std::max<uint64_t>(staged.rows() / kSampleRows, 1);
-  std::vector<int64_t> sample;
   uint64_t first = 0, step = 0;  // rows of the chunks before; of the sample
   uint64_t next = Mix(1) % stride;
   for (const auto& chunk : staged.chunks()) {
@@ -83,13 +102,32 @@ std::vector<int64_t> SampleOf(const StagedTable& staged, size_t column, const Co
       // Not every stride-th row exactly: tables repeat themselves in strides of their own.
       ++step;
       next = step * stride + Mix(step + 1) % stride;
-      if (!values.nulls.empty() && values.nulls[row]) continue;
-      const int64_t value = values.at(row);
-      sample.push_back(code.place_of.empty() ? value : code.place_of[static_cast<size_t>(value)]);
+      if (!values.IsNull(row)) take(values, row);
     }
     first = end;
   }
-  std::sort(sample.begin(), sample.end());
+}
+
+Sample SampleOf(const StagedTable& staged, size_t column, const ColumnCode& code) {
+  Sample sample;
+  if (code.plain_text()) {
+    std::vector<std::string_view> all;
+    ForSample(staged, column, [&](const StagedChunk::Column& values, uint32_t row) {
+      all.push_back(code.TextOf(values, row));
+    });
+    std::sort(all.begin(), all.end());
+    for (const std::string_view text : all) {
+      if (sample.texts.empty() || sample.texts.back() != text) sample.texts.push_back(text);
+      sample.values.push_back(static_cast<int64_t>(sample.texts.size()) - 1);
+    }
+    return sample;
+  }
+  ForSample(staged, column, [&](const StagedChunk::Column& values, uint32_t row) {
+    const int64_t value = values.at(row);
+    sample.values.push_back(code.place_of.empty() ? value : code.place_of[static_cast<size_t>(value)]);
+  });
+  std::sort(sample.values.begin(), sample.values.end());
+  sample.texts = code.sorted;
   return sample;
 }
 
@@ -142,26 +180,27 @@ std::vector<int64_t> BoundsOf(std::vector<int64_t> sample, const std::vector<Run
 
 void DescribeValues(const StagedTable& staged, size_t column, const ColumnCode& code, proto::Column& out) {
   const StagedTable::ColumnRange range = staged.RangeOf(column);
-  const bool text = staged.schema().columns[column].type.kind == TypeKind::kString;
-  out.set_distinct(text ? code.sorted.size() : DistinctOf(staged, column));
-  if (range.values == 0) return;
-  const std::vector<int64_t> sample = SampleOf(staged, column, code);
-  const std::vector<Run> common = CommonOf(sample, out.distinct());
+  const bool text = code.text;
+  out.set_distinct(text && !code.plain ? code.sorted.size() : DistinctOf(staged, column, code));
+  // Planning knows no values of 128 bits.
+  if (range.values == 0 || (code.plain && !text)) return;
+  const Sample sample = SampleOf(staged, column, code);
+  const std::vector<Run> common = CommonOf(sample.values, out.distinct());
   const auto entry = [&](int64_t place, size_t bytes) {
-    return std::string(code.sorted[static_cast<size_t>(place)].substr(0, bytes));
+    return std::string(sample.texts[static_cast<size_t>(place)].substr(0, bytes));
   };
   for (const Run& run : common) {
-    if (text && code.sorted[static_cast<size_t>(run.value)].size() > kCommonTextBytes) continue;
+    if (text && sample.texts[static_cast<size_t>(run.value)].size() > kCommonTextBytes) continue;
     proto::CommonValue& value = *out.add_common();
     if (text) {
       value.set_text(entry(run.value, kCommonTextBytes));
     } else {
       value.set_value(run.value);
     }
-    value.set_rows(run.rows * range.values / sample.size());
+    value.set_rows(run.rows * range.values / sample.values.size());
   }
   if (out.distinct() <= 2 * kRanges) return;  // as even as can be told, but for the common ones
-  const std::vector<int64_t> bounds = BoundsOf(sample, common);
+  const std::vector<int64_t> bounds = BoundsOf(sample.values, common);
   if (bounds.empty() || (!text && Unevenness(bounds) < kEvenly)) return;
   for (const int64_t bound : bounds) {
     if (text) {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "partitioner/chain_plan.h"
 #include "partitioner/column_statistics.h"
 #include "partitioner/encoder.h"
 #include "partitioner/placement.h"
@@ -30,13 +32,14 @@ absl::Status CheckSchema(const TableSchema& schema, const LoadOptions& options) 
   }
   uint64_t partitions = 1;
   for (const PartitionSchema& key : schema.partitioning) {
-    const bool known = std::any_of(schema.columns.begin(), schema.columns.end(),
-                                   [&](const ColumnSchema& c) { return c.name == key.column; });
+    const bool known = std::any_of(schema.columns.begin(), schema.columns.end(), [&](const ColumnSchema& c) {
+      return c.name == key.column && FormOf(c.type) != Form::kWide;
+    });
     partitions *= key.parts;
     if (!known || key.parts == 0 || partitions > 1 << 16) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "table %s cannot be split by %s into %d parts: %s", schema.name, key.column, key.parts,
-          known ? "it must have 1 to 65,536 partitions in all" : "it has no such column"));
+          known ? "it must have 1 to 65,536 partitions in all" : "it has no such column that could be"));
     }
   }
   const uint32_t bytes = options.block_bytes;
@@ -49,15 +52,6 @@ absl::Status CheckSchema(const TableSchema& schema, const LoadOptions& options) 
   }
   return absl::OkStatus();
 }
-
-/// A chain's blocks as they will be.
-struct ChainPlan {
-  uint64_t rows = 0;
-  uint32_t blocks = 0;
-  uint32_t block_rows = 0;
-  uint32_t block_bytes = 0;
-  std::vector<uint64_t> pointers;
-};
 
 class Loader final : public TableLoader {
  public:
@@ -89,9 +83,15 @@ class Loader final : public TableLoader {
   absl::Status PlanChains();
   absl::Status WriteDictionaries(proto::Table& table);
   absl::Status WriteBlocks();
+  absl::Status PlanOne(uint32_t partition, PartitionEncoder& encoder);
   absl::Status WriteChain(uint32_t partition, PartitionEncoder& encoder, storage::BlockSink& sink);
-  absl::Status WritePartitions(storage::Channel& channel, std::atomic<uint32_t>& next,
-                               std::atomic<bool>& stop);
+  absl::Status WritePartitions(std::atomic<uint32_t>& next, std::atomic<bool>& stop);
+  PartitionEncoder NewEncoder() const;
+  bool HasDictionary(size_t column) const { return codes_[column].text && !codes_[column].plain; }
+  /// `work` on all threads, each with the counter of the partitions that are taken and a flag to stop by.
+  using Work = std::function<absl::Status(std::atomic<uint32_t>& next, std::atomic<bool>& stop)>;
+  absl::Status OnThreads(const Work& work);
+  uint32_t AverageTextBytes(size_t column) const;
   void Describe(proto::Table& table) const;
   absl::StatusOr<std::unique_ptr<storage::Channel>> OpenChannel();
   absl::Status Explain(const absl::Status& failed);
@@ -103,7 +103,7 @@ class Loader final : public TableLoader {
   Placement placement_;
   std::vector<ColumnCode> codes_;
   std::vector<uint8_t> widths_;
-  std::vector<ChainPlan> chains_;
+  std::vector<ChainPlan> chains_;  // by partition
   std::atomic<bool> estimated_ = false;
   bool committed_ = false;
 };
@@ -115,7 +115,7 @@ absl::Status Loader::CheckRoom(const ColumnBatch& rows) {
   for (size_t c = 0; c < rows.column_count(); ++c) {
     const auto& numbers = rows.column(c).numbers;
     if (numbers.empty()) {
-      row_bytes += 1;
+      row_bytes += rows.column(c).wide.empty() ? 1 : sizeof(__int128);
       continue;
     }
     const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
@@ -146,36 +146,64 @@ absl::Status Loader::PlanColumns() {
   return absl::OkStatus();
 }
 
-absl::Status Loader::PlanChains() {
-  const uint32_t without = storage::BlockLayout::RowsThatFit(widths_, options_.block_bytes, 0);
-  const uint32_t with =
-      storage::BlockLayout::RowsThatFit(widths_, options_.block_bytes, options_.pointer_group);
-  if (with == 0) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "a block of %d bytes is too small for one row of %s with %d columns and a pointer group of %d",
-        options_.block_bytes, staged_->schema().name, widths_.size(), options_.pointer_group));
+PartitionEncoder Loader::NewEncoder() const {
+  int sort_column = -1;
+  for (size_t c = 0; c < staged_->schema().columns.size(); ++c) {
+    if (staged_->schema().columns[c].name == staged_->schema().sort_column) sort_column = static_cast<int>(c);
   }
-  chains_.resize(staged_->partitions());
-  for (uint32_t p = 0; p < chains_.size(); ++p) {
-    ChainPlan& chain = chains_[p];
-    chain.rows = staged_->RowsOf(p);
-    if (chain.rows == 0) continue;
-    const auto blocks_of = [&](uint32_t fit) { return static_cast<uint32_t>((chain.rows + fit - 1) / fit); };
-    chain.blocks = blocks_of(without) <= options_.pointer_group ? blocks_of(without) : blocks_of(with);
-    // Equal blocks instead of full ones and a remainder: nothing is wasted in a short chain.
-    chain.block_rows = static_cast<uint32_t>((chain.rows + chain.blocks - 1) / chain.blocks);
-    chain.blocks = blocks_of(chain.block_rows);
-    chain.block_bytes = storage::BlockLayout(widths_, chain.block_rows,
-                                             storage::PointerSlots(chain.blocks, options_.pointer_group))
-                            .bytes();
+  return {*staged_, codes_, sort_column};
+}
+
+absl::Status Loader::OnThreads(const Work& work) {
+  std::atomic<uint32_t> next = 0;
+  std::atomic<bool> stop = false;
+  std::mutex mutex;
+  absl::Status first_error;
+  {
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    for (int t = 0; t < std::max(1, options_.threads); ++t) {
+      threads.push_back(attachment_.fabric().StartThread(absl::StrFormat("nam-load-%d", t), [&] {
+        const absl::Status status = work(next, stop);
+        if (status.ok()) return;
+        stop = true;
+        std::scoped_lock lock(mutex);
+        first_error.Update(status);
+      }));
+    }
   }
+  return first_error;
+}
+
+absl::Status Loader::PlanOne(uint32_t partition, PartitionEncoder& encoder) {
+  ChainContents contents{.rows = staged_->RowsOf(partition), .widths = widths_, .text_bytes = {}};
+  contents.text_bytes.resize(codes_.size());
+  if (std::any_of(codes_.begin(), codes_.end(), [](const ColumnCode& c) { return c.plain_text(); })) {
+    encoder.Order(partition);
+    for (size_t c = 0; c < codes_.size(); ++c) {
+      if (codes_[c].plain_text()) contents.text_bytes[c] = encoder.TextBytes(c);
+    }
+  }
+  NAM_ASSIGN_OR_RETURN(chains_[partition], PlanChain(contents, options_.block_bytes, options_.pointer_group));
   return absl::OkStatus();
+}
+
+absl::Status Loader::PlanChains() {
+  chains_.resize(staged_->partitions());
+  return OnThreads([this](std::atomic<uint32_t>& next, std::atomic<bool>& stop) -> absl::Status {
+    PartitionEncoder encoder = NewEncoder();
+    while (!stop) {
+      const uint32_t partition = next++;
+      if (partition >= chains_.size()) break;
+      NAM_RETURN_IF_ERROR(PlanOne(partition, encoder));
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::Status Loader::WriteDictionaries(proto::Table& table) {
   std::unique_ptr<storage::Channel> channel;
   for (size_t c = 0; c < codes_.size(); ++c) {
-    if (staged_->schema().columns[c].type.kind != TypeKind::kString) continue;
+    if (!HasDictionary(c)) continue;
     if (!channel) {
       NAM_ASSIGN_OR_RETURN(channel, OpenChannel());
     }
@@ -199,13 +227,13 @@ absl::Status Loader::WriteDictionaries(proto::Table& table) {
 absl::Status Loader::WriteChain(uint32_t partition, PartitionEncoder& encoder, storage::BlockSink& sink) {
   const ChainPlan& chain = chains_[partition];
   const uint32_t group = options_.pointer_group;
-  const storage::BlockLayout layout(widths_, chain.block_rows, storage::PointerSlots(chain.blocks, group));
+  const storage::BlockLayout layout(widths_, chain.block_rows, chain.pointer_slots, chain.text_bytes);
   encoder.Start(partition);
-  for (uint32_t index = 0; index < chain.blocks; ++index) {
-    const uint64_t first = uint64_t{index} * chain.block_rows;
-    const auto rows = static_cast<uint32_t>(std::min<uint64_t>(chain.block_rows, chain.rows - first));
+  uint64_t first = 0;
+  for (uint32_t index = 0; index < chain.blocks(); ++index) {
+    const auto rows = static_cast<uint32_t>(chain.ends[index] - first);
     std::span<const uint64_t> pointers;
-    if (index % group == 0 && index + group < chain.blocks) {
+    if (index % group == 0 && index + group < chain.blocks()) {
       pointers = std::span(chain.pointers).subspan(index + group);
       pointers = pointers.first(std::min<size_t>(group, pointers.size()));
     }
@@ -213,49 +241,38 @@ absl::Status Loader::WriteChain(uint32_t partition, PartitionEncoder& encoder, s
     std::fill_n(block, layout.bytes(), std::byte{0});
     storage::BlockWriter writer(layout, block);
     encoder.Encode(first, rows, writer);
+    first = chain.ends[index];
     writer.Seal(allocation_.value(), partition, index, rows, pointers);
     NAM_RETURN_IF_ERROR(sink.Write(storage::RemotePtr<void>::FromRaw(chain.pointers[index]), layout.bytes()));
   }
   return absl::OkStatus();
 }
 
-absl::Status Loader::WritePartitions(storage::Channel& channel, std::atomic<uint32_t>& next,
-                                     std::atomic<bool>& stop) {
-  int sort_column = -1;
-  for (size_t c = 0; c < staged_->schema().columns.size(); ++c) {
-    if (staged_->schema().columns[c].name == staged_->schema().sort_column) sort_column = static_cast<int>(c);
-  }
-  PartitionEncoder encoder(*staged_, codes_, sort_column);
+absl::Status Loader::WritePartitions(std::atomic<uint32_t>& next, std::atomic<bool>& stop) {
+  PartitionEncoder encoder = NewEncoder();
   if (placement_.grant() == nullptr) return absl::OkStatus();  // no row, no memory
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Channel> channel, OpenChannel());
   NAM_ASSIGN_OR_RETURN(fabric::Grant::Use use, storage::UseOf(placement_.grant()));
-  storage::BlockSink sink(channel, std::move(use), options_.block_bytes);
+  storage::BlockSink sink(*channel, std::move(use), options_.block_bytes);
   while (!stop) {
     const uint32_t partition = next++;
     if (partition >= chains_.size()) break;
-    if (chains_[partition].blocks > 0) NAM_RETURN_IF_ERROR(WriteChain(partition, encoder, sink));
+    if (chains_[partition].blocks() > 0) NAM_RETURN_IF_ERROR(WriteChain(partition, encoder, sink));
   }
   return sink.Flush();
 }
 
 absl::Status Loader::WriteBlocks() {
-  std::atomic<uint32_t> next = 0;
-  std::atomic<bool> stop = false;
-  std::mutex mutex;
-  absl::Status first_error;
-  {
-    std::vector<std::unique_ptr<fabric::Thread>> threads;
-    for (int t = 0; t < std::max(1, options_.threads); ++t) {
-      threads.push_back(attachment_.fabric().StartThread(absl::StrFormat("nam-load-%d", t), [&] {
-        auto channel = OpenChannel();
-        absl::Status status = channel.ok() ? WritePartitions(**channel, next, stop) : channel.status();
-        if (status.ok()) return;
-        stop = true;
-        std::scoped_lock lock(mutex);
-        first_error.Update(status);
-      }));
-    }
+  return Explain(OnThreads([this](auto& next, auto& stop) { return WritePartitions(next, stop); }));
+}
+
+uint32_t Loader::AverageTextBytes(size_t column) const {
+  uint64_t bytes = 0, rows = 0;
+  for (const ChainPlan& chain : chains_) {
+    rows += chain.rows();
+    bytes += chain.blocks() == 0 ? 0 : uint64_t{chain.text_bytes[column]} * chain.blocks();
   }
-  return Explain(first_error);
+  return static_cast<uint32_t>(rows == 0 ? 0 : bytes / rows);
 }
 
 void Loader::Describe(proto::Table& table) const {
@@ -268,18 +285,21 @@ void Loader::Describe(proto::Table& table) const {
   table.set_pointer_group(options_.pointer_group);
   for (size_t c = 0; c < schema.columns.size(); ++c) {
     const StagedTable::ColumnRange range = staged_->RangeOf(c);
-    const bool text = schema.columns[c].type.kind == TypeKind::kString;
+    const bool text = HasDictionary(c);
     proto::Column& column = *table.add_columns();
     column.set_name(schema.columns[c].name);
     *column.mutable_type() = ToProto(schema.columns[c].type);
     column.set_nullable(schema.columns[c].nullable);
     column.mutable_encoding()->set_width(codes_[c].width);
     column.mutable_encoding()->set_base(codes_[c].base);
+    column.mutable_encoding()->set_plain(codes_[c].plain);
+    if (codes_[c].plain_text()) column.mutable_encoding()->set_average_text_bytes(AverageTextBytes(c));
     column.set_nulls(range.nulls);
     const uint64_t strings = codes_[c].sorted.size();
+    DescribeValues(*staged_, c, codes_[c], column);
+    if (codes_[c].plain) continue;
     column.set_min(text ? 0 : range.min);
     column.set_max(text ? static_cast<int64_t>(strings) - 1 : range.max);
-    DescribeValues(*staged_, c, codes_[c], column);
     column.set_unique(text ? strings == table.rows() && range.nulls == 0 : staged_->Unique(c));
   }
   for (const PartitionSchema& key : schema.partitioning) {
@@ -302,26 +322,27 @@ absl::StatusOr<proto::Table> Loader::Commit() {
   std::vector<uint32_t> pieces;
   uint64_t bytes = 0;
   for (size_t c = 0; c < codes_.size(); ++c) {
-    if (staged_->schema().columns[c].type.kind != TypeKind::kString) continue;
+    if (!HasDictionary(c)) continue;
     uint64_t left = 8 + 4 * (codes_[c].sorted.size() + 1);
     for (std::string_view entry : codes_[c].sorted) left += entry.size();
     for (; left > 0; left -= pieces.back()) {
       pieces.push_back(static_cast<uint32_t>(std::min<uint64_t>(left, kDictionarySegmentBytes)));
     }
   }
-  for (const ChainPlan& chain : chains_) pieces.insert(pieces.end(), chain.blocks, chain.block_bytes);
+  for (const ChainPlan& chain : chains_) pieces.insert(pieces.end(), chain.blocks(), chain.block_bytes);
   for (uint32_t piece : pieces) bytes += piece;
   NAM_RETURN_IF_ERROR(placement_.Prepare(bytes));
   NAM_RETURN_IF_ERROR(placement_.Reserve(pieces));
   NAM_RETURN_IF_ERROR(WriteDictionaries(table));
   for (ChainPlan& chain : chains_) {
-    for (uint32_t i = 0; i < chain.blocks; ++i)
+    for (uint32_t i = 0; i < chain.blocks(); ++i)
       chain.pointers.push_back(placement_.Next(chain.block_bytes).raw());
     proto::Chain& out = *table.add_partitions();
-    out.set_rows(chain.rows);
-    out.set_blocks(chain.blocks);
+    out.set_rows(chain.rows());
+    out.set_blocks(chain.blocks());
     out.set_block_rows(chain.block_rows);
-    for (uint32_t i = 0; i < std::min(chain.blocks, options_.pointer_group); ++i)
+    for (const uint32_t bytes : chain.text_bytes) out.add_text_bytes(bytes);
+    for (uint32_t i = 0; i < std::min(chain.blocks(), options_.pointer_group); ++i)
       out.add_head(chain.pointers[i]);
   }
   NAM_RETURN_IF_ERROR(WriteBlocks());

@@ -28,7 +28,7 @@ uint64_t RowsOf(const proto::Table& table, const Piece& piece) {
   if (table.has_record()) return uint64_t{piece.blocks} * (piece.partition == kOwnRows ? 1 : kRecordsOfChunk);
   const proto::Chain& chain = table.partitions(static_cast<int>(piece.partition));
   if (piece.blocks == chain.blocks()) return chain.rows();
-  const auto before = [&](uint64_t block) { return std::min(chain.rows(), block * chain.block_rows()); };
+  const auto before = [&](uint64_t block) { return chain.rows() * block / chain.blocks(); };
   return before(uint64_t{piece.first_block} + piece.blocks) - before(piece.first_block);
 }
 

@@ -15,8 +15,9 @@ namespace nam::partitioner {
 
 StringCollector::StringCollector() = default;
 
-void StringCollector::Number(const std::vector<std::string_view>& strings, const std::vector<uint8_t>& nulls,
+bool StringCollector::Number(const std::vector<std::string_view>& strings, const std::vector<uint8_t>& nulls,
                              std::vector<uint32_t>& numbers) {
+  if (many_) return false;
   // Batches repeat few strings, often the very same bytes: a small cache by address, then a map of the
   // batch's own, and the column's map under the lock only for strings that are new to the batch.
   struct Recent {
@@ -46,14 +47,26 @@ void StringCollector::Number(const std::vector<std::string_view>& strings, const
     std::scoped_lock lock(mutex_);
     for (size_t i = 0; i < distinct.size(); ++i) {
       auto it = numbers_.find(absl::string_view(distinct[i].data(), distinct[i].size()));
-      if (it == numbers_.end())
+      if (it == numbers_.end()) {
         it = numbers_.emplace(std::string(distinct[i]), static_cast<uint32_t>(count_++)).first;
+        bytes_ += distinct[i].size();
+      }
       global[i] = it->second;
     }
+    rows_ += strings.size();
+    if (count_ > kFew && (count_ > rows_ / kRowsPerString || count_ > kMost)) many_ = true;
+    if (bytes_ > kMostBytes) many_ = true;
   }
   for (size_t i = 0; i < strings.size(); ++i) {
     if (nulls.empty() || !nulls[i]) numbers[i] = global[numbers[i]];
   }
+  return true;
+}
+
+std::vector<std::string_view> StringCollector::ByNumber() const {
+  std::vector<std::string_view> texts(count_);
+  for (const auto& [text, number] : numbers_) texts[number] = text;
+  return texts;
 }
 
 void StringCollector::Sort(std::vector<std::string_view>& sorted, std::vector<uint32_t>& place_of) const {
@@ -71,7 +84,7 @@ void StringCollector::Sort(std::vector<std::string_view>& sorted, std::vector<ui
 
 StagedTable::StagedTable(const TableSchema& schema) : schema_(schema), ranges_(schema.columns.size()) {
   for (const ColumnSchema& column : schema.columns) {
-    strings_.push_back(column.type.kind == TypeKind::kString ? std::make_unique<StringCollector>() : nullptr);
+    strings_.push_back(FormOf(column.type) == Form::kText ? std::make_unique<StringCollector>() : nullptr);
   }
   for (const PartitionSchema& key : schema.partitioning) {
     for (size_t c = 0; c < schema.columns.size(); ++c) {
@@ -87,15 +100,17 @@ absl::Status StagedTable::Check(const ColumnBatch& batch) const {
   for (size_t c = 0; c < batch.column_count(); ++c) {
     const auto& column = batch.column(c);
     const ColumnSchema& schema = schema_.columns[c];
-    const bool text = schema.type.kind == TypeKind::kString;
-    NAM_CHECK((text ? column.strings.size() : column.numbers.size()) == batch.rows());
+    const Form form = FormOf(schema.type);
+    NAM_CHECK((form == Form::kText   ? column.strings.size()
+               : form == Form::kWide ? column.wide.size()
+                                     : column.numbers.size()) == batch.rows());
     NAM_CHECK(column.nulls.empty() || column.nulls.size() == batch.rows());
     if (!schema.nullable &&
         std::any_of(column.nulls.begin(), column.nulls.end(), [](uint8_t n) { return n != 0; })) {
       return absl::InvalidArgumentError(
           absl::StrFormat("column %s of %s takes no NULL", schema.name, schema_.name));
     }
-    if (!text || schema.type.length == 0) continue;
+    if (schema.type.kind != TypeKind::kString || schema.type.length == 0) continue;
     for (std::string_view value : column.strings) {
       if (value.size() <= schema.type.length) continue;
       // Lengths are in characters: count those only when the bytes are too many.
@@ -111,14 +126,14 @@ void StagedTable::PartitionRows(const ColumnBatch& batch, std::vector<uint32_t>&
   partition_of.assign(batch.rows(), 0);
   for (size_t k = 0; k < key_columns_.size(); ++k) {
     const auto& column = batch.column(static_cast<size_t>(key_columns_[k]));
-    const TypeKind kind = schema_.columns[static_cast<size_t>(key_columns_[k])].type.kind;
+    const Type& type = schema_.columns[static_cast<size_t>(key_columns_[k])].type;
     const uint32_t parts = schema_.partitioning[k].parts;
     for (size_t i = 0; i < batch.rows(); ++i) {
       uint32_t part = 0;  // NULL
       if (column.nulls.empty() || !column.nulls[i]) {
-        part = kind == TypeKind::kString    ? PartitionOfString(column.strings[i], parts)
-               : kind == TypeKind::kInteger ? PartitionOfInteger(column.numbers[i], parts)
-                                            : PartitionOfNumber(column.numbers[i], parts);
+        part = FormOf(type) == Form::kText       ? PartitionOfString(column.strings[i], parts)
+               : type.kind == TypeKind::kInteger ? PartitionOfInteger(column.numbers[i], parts)
+                                                 : PartitionOfNumber(column.numbers[i], parts);
       }
       partition_of[i] = partition_of[i] * parts + part;
     }
@@ -136,6 +151,39 @@ void OrderByPartition(const std::vector<uint32_t>& partition_of, uint32_t partit
   std::vector<uint32_t> next(start.begin(), start.end() - 1);
   order.resize(partition_of.size());
   for (uint32_t i = 0; i < partition_of.size(); ++i) order[next[partition_of[i]]++] = i;
+}
+
+/// NULLs in the rows' final order, if there are any; what is told of columns without numbers.
+StagedTable::ColumnRange StageNulls(size_t rows, const std::vector<uint8_t>& nulls,
+                                    const std::vector<uint32_t>& order, StagedChunk::Column& out) {
+  StagedTable::ColumnRange range;
+  for (const uint8_t null : nulls) range.nulls += null != 0;
+  range.values = rows - range.nulls;
+  if (range.nulls == 0) return range;
+  out.nulls.resize(rows);
+  for (size_t i = 0; i < order.size(); ++i) out.nulls[i] = nulls[order[i]];
+  return range;
+}
+
+StagedTable::ColumnRange StageTexts(const std::vector<std::string_view>& values,
+                                    const std::vector<uint8_t>& nulls, const std::vector<uint32_t>& order,
+                                    StagedChunk::Column& out) {
+  size_t bytes = 0;
+  for (const std::string_view value : values) bytes += value.size();
+  out.text.reserve(bytes);
+  out.ends.reserve(values.size());
+  for (const uint32_t row : order) {
+    out.text.append(values[row]);
+    out.ends.push_back(out.text.size());
+  }
+  return StageNulls(values.size(), nulls, order, out);
+}
+
+StagedTable::ColumnRange StageWide(const std::vector<__int128>& values, const std::vector<uint8_t>& nulls,
+                                   const std::vector<uint32_t>& order, StagedChunk::Column& out) {
+  out.plain.reserve(values.size());
+  for (const uint32_t row : order) out.plain.push_back(values[row]);
+  return StageNulls(values.size(), nulls, order, out);
 }
 
 StagedTable::ColumnRange Stage(const std::vector<int64_t>& values, const std::vector<uint8_t>& nulls,
@@ -185,11 +233,19 @@ absl::Status StagedTable::Append(const ColumnBatch& batch) {
   std::vector<int64_t> widened;
   for (size_t c = 0; c < batch.column_count(); ++c) {
     const auto& column = batch.column(c);
-    if (strings_[c] == nullptr) {
+    const Form form = FormOf(schema_.columns[c].type);
+    if (form == Form::kNumber) {
       ranges[c] = Stage(column.numbers, column.nulls, order, chunk->columns[c]);
       continue;
     }
-    strings_[c]->Number(column.strings, column.nulls, numbers);
+    if (form == Form::kWide) {
+      ranges[c] = StageWide(column.wide, column.nulls, order, chunk->columns[c]);
+      continue;
+    }
+    if (!strings_[c]->Number(column.strings, column.nulls, numbers)) {
+      ranges[c] = StageTexts(column.strings, column.nulls, order, chunk->columns[c]);
+      continue;
+    }
     widened.assign(numbers.begin(), numbers.end());
     ranges[c] = Stage(widened, column.nulls, order, chunk->columns[c]);
   }

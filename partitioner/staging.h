@@ -15,34 +15,57 @@
 
 namespace nam::partitioner {
 
-/// The distinct strings of one column as they come in, numbered in that order. Thread-safe.
+/// The distinct strings of one column as they come in, numbered in that order, as long as they are few: a
+/// column of which most strings are new gets no dictionary. Thread-safe.
 class StringCollector {
  public:
+  /// So many strings are few in any column, and a dictionary of so many is not too large.
+  static constexpr size_t kFew = 1 << 16;
+  static constexpr size_t kMost = 1 << 22;
+  static constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+  /// Beyond kFew, a string comes so often on average.
+  static constexpr uint64_t kRowsPerString = 8;
+
   StringCollector();
-  /// Replaces each of `strings` by its number.
-  void Number(const std::vector<std::string_view>& strings, const std::vector<uint8_t>& nulls,
+  /// Replaces each of `strings` by its number. False: the column's strings are too many, and get none.
+  bool Number(const std::vector<std::string_view>& strings, const std::vector<uint8_t>& nulls,
               std::vector<uint32_t>& numbers);
-  /// After the last Number: the strings in byte order, and for each number its place in that order.
+  // After the last Number:
+  bool few() const { return !many_; }
+  /// The strings in byte order, and for each number its place in that order.
   void Sort(std::vector<std::string_view>& sorted, std::vector<uint32_t>& place_of) const;
-  size_t size() const { return count_; }
+  std::vector<std::string_view> ByNumber() const;
 
  private:
-  std::mutex mutex_;
+  std::atomic<bool> many_ = false;
+  std::mutex mutex_;  // guards:
   absl::flat_hash_map<std::string, uint32_t> numbers_;
   size_t count_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t rows_ = 0;
 };
 
 /// A batch after partitioning: rows grouped by partition, columns as small as they fit.
 struct StagedChunk {
   struct Column {
     int64_t base = 0;              // narrow values are offsets from it
-    std::vector<uint32_t> narrow;  // one of the two is used
+    std::vector<uint32_t> narrow;  // one of these is used
     std::vector<int64_t> wide;
+    std::vector<__int128> plain;
+    std::vector<uint64_t> ends;  // of the rows' texts in `text`
+    std::string text;
     std::vector<uint8_t> nulls;  // empty if there are none
     int64_t at(uint32_t row) const { return wide.empty() ? base + narrow[row] : wide[row]; }
+    /// Of a column whose strings are numbered; others have texts.
+    bool numbered() const { return ends.empty(); }
+    std::string_view text_at(uint32_t row) const {
+      const uint64_t begin = row == 0 ? 0 : ends[row - 1];
+      return {text.data() + begin, ends[row] - begin};
+    }
+    bool IsNull(uint32_t row) const { return !nulls.empty() && nulls[row] != 0; }
   };
   std::vector<uint32_t> partition_start;  // partitions + 1
-  std::vector<Column> columns;            // strings: numbers of the StringCollector
+  std::vector<Column> columns;            // few strings: numbers of the StringCollector
 };
 
 /// All rows of a table on their way in, until Commit lays them out. Append by any number of threads.
@@ -53,7 +76,7 @@ class StagedTable {
   absl::Status Append(const ColumnBatch& batch);
 
   struct ColumnRange {
-    int64_t min = 0;
+    int64_t min = 0;  // of numbers; of few strings: of their numbers
     int64_t max = 0;
     uint64_t nulls = 0;
     uint64_t values = 0;  // that are not null
@@ -81,7 +104,7 @@ class StagedTable {
   const TableSchema schema_;
   uint32_t partitions_ = 1;
   std::vector<int> key_columns_;
-  std::vector<std::unique_ptr<StringCollector>> strings_;  // null for other types
+  std::vector<std::unique_ptr<StringCollector>> strings_;  // null for other forms
 
   std::mutex mutex_;  // guards what follows during Append
   std::vector<std::unique_ptr<StagedChunk>> chunks_;

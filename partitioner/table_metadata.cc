@@ -20,14 +20,26 @@ storage::StreamTable StreamTableOf(const proto::Table& table, std::span<const ui
 
 storage::ChainStart ChainStartOf(const proto::Table& table, uint32_t partition) {
   const proto::Chain& chain = table.partitions(static_cast<int>(partition));
-  return {partition, chain.blocks(), chain.block_rows(), {chain.head().begin(), chain.head().end()}};
+  return {.partition = partition,
+          .blocks = chain.blocks(),
+          .block_rows = chain.block_rows(),
+          .text_bytes = {chain.text_bytes().begin(), chain.text_bytes().end()},
+          .head = {chain.head().begin(), chain.head().end()}};
+}
+
+uint32_t StoredBytesOf(const proto::Column& column) {
+  return column.encoding().width() + column.encoding().average_text_bytes();
+}
+
+storage::BlockLayout LayoutOf(const proto::Table& table, uint32_t partition) {
+  const proto::Chain& chain = table.partitions(static_cast<int>(partition));
+  const std::vector<uint32_t> text_bytes(chain.text_bytes().begin(), chain.text_bytes().end());
+  return {WidthsOf(table), chain.block_rows(), storage::PointerSlots(chain.blocks(), table.pointer_group()),
+          text_bytes};
 }
 
 uint32_t BlockBytesOf(const proto::Table& table, uint32_t partition) {
-  const proto::Chain& chain = table.partitions(static_cast<int>(partition));
-  return storage::BlockLayout(WidthsOf(table), chain.block_rows(),
-                              storage::PointerSlots(chain.blocks(), table.pointer_group()))
-      .bytes();
+  return LayoutOf(table, partition).bytes();
 }
 
 absl::StatusOr<std::shared_ptr<const storage::Dictionary>> ReadDictionary(

@@ -14,8 +14,11 @@
 namespace nam::partitioner {
 
 std::vector<uint8_t> WidthsOf(const proto::Table& table);
+/// What a value of the column takes in a block; of plain texts on average.
+uint32_t StoredBytesOf(const proto::Column& column);
 storage::StreamTable StreamTableOf(const proto::Table& table, std::span<const uint32_t> columns);
 storage::ChainStart ChainStartOf(const proto::Table& table, uint32_t partition);
+storage::BlockLayout LayoutOf(const proto::Table& table, uint32_t partition);
 /// Bytes of one block of the partition's chain.
 uint32_t BlockBytesOf(const proto::Table& table, uint32_t partition);
 

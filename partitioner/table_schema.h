@@ -8,6 +8,31 @@
 
 namespace nam::partitioner {
 
+/// How loaders are given a column's values.
+enum class Form : uint8_t {
+  kNumber,  // of 64 bits: booleans, integers, decimals of up to 18 digits, dates, times, real numbers
+  kWide,    // of 128 bits: longer decimals, intervals, uuids
+  kText,    // texts and bytea
+};
+
+/// Decimals of so many digits are numbers of 64 bits.
+inline constexpr int kNumberDigits = 18;
+
+inline Form FormOf(const Type& type) {
+  switch (PhysicalOf(type)) {
+    case Physical::kTruth:
+    case Physical::kInt64:
+      return Form::kNumber;
+    case Physical::kInt128:
+      return type.kind == TypeKind::kDecimal && type.precision > 0 && type.precision <= kNumberDigits
+                 ? Form::kNumber
+                 : Form::kWide;
+    case Physical::kText:
+      return Form::kText;
+  }
+  return Form::kNumber;
+}
+
 struct ColumnSchema {
   std::string name;
   Type type;

@@ -65,6 +65,7 @@ CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& ro
     const proto::Type& type = table.columns(i).type();
     Column& column = columns_.emplace_back();
     column.field = kNoField;
+    column.form = partitioner::FormOf(ColumnTypeOf(type));
     for (size_t f = 0; f < statement.insert.columns.size(); ++f) {
       if (statement.insert.columns[f] == i) column.field = f;
     }
@@ -77,6 +78,7 @@ CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& ro
         column.least = -column.most - 1;
         break;
       case TypeKind::kDecimal:
+        if (column.form == partitioner::Form::kWide) break;
         column.fast = Fast::kDecimal;
         column.scale = static_cast<int>(type.scale());
         column.most = static_cast<int64_t>(PowerOfTen(static_cast<int>(type.precision()))) - 1;
@@ -88,8 +90,8 @@ CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& ro
         column.most = kGreatestDay;
         break;
       case TypeKind::kString:
+        if (type.blank_padded()) break;
         column.fast = Fast::kText;
-        column.text = true;
         column.characters = type.length() == Type::kAnyLength ? 0 : type.length();
         break;
       default:
@@ -120,32 +122,37 @@ bool CopiedColumns::ReadFast(const Column& column, std::string_view text, int64_
 void CopiedColumns::AddNull(const Column& column, size_t row, ColumnBatch::Column& out) {
   out.nulls.resize(row);
   out.nulls.push_back(1);
-  if (column.text) {
-    out.strings.emplace_back();
-  } else {
-    out.numbers.push_back(0);
+  Push(column.form, 0, {}, out);
+}
+
+void CopiedColumns::Push(partitioner::Form form, __int128 number, std::string_view text,
+                         ColumnBatch::Column& out) {
+  switch (form) {
+    case partitioner::Form::kNumber:
+      return out.numbers.push_back(static_cast<int64_t>(number));
+    case partitioner::Form::kWide:
+      return out.wide.push_back(number);
+    case partitioner::Form::kText:
+      return out.strings.push_back(text);
   }
 }
 
 absl::Status CopiedColumns::AddField(size_t c, const csv::Field& field, ColumnBatch& batch) {
   const Column& column = columns_[c];
   ColumnBatch::Column& out = batch.column(c);
-  int64_t number = 0;
+  int64_t fast = 0;
   std::string_view text = field.text;
-  if (field.null || !ReadFast(column, field.text, number)) {
+  if (!field.null && ReadFast(column, field.text, fast)) {
+    Push(column.form, fast, text, out);
+  } else {
     const absl::StatusOr<Value> value = rows_.ValueOf(column.field, field);
     if (!value.ok()) return rows_.AtField(column.field, value.status());
     if (value->null) {
       AddNull(column, batch.rows(), out);
       return absl::OkStatus();
     }
-    number = static_cast<int64_t>(value->number);
-    if (column.text) text = batch.Keep(value->text);
-  }
-  if (column.text) {
-    out.strings.push_back(text);
-  } else {
-    out.numbers.push_back(number);
+    if (column.form == partitioner::Form::kText) text = batch.Keep(value->text);
+    Push(column.form, value->number, text, out);
   }
   if (!out.nulls.empty()) out.nulls.push_back(0);
   return absl::OkStatus();
@@ -174,11 +181,9 @@ absl::Status CopiedColumns::Add(const std::vector<csv::Field>& fields, ColumnBat
 void CopiedColumns::TakeBack(ColumnBatch& batch) const {
   for (size_t c = 0; c < columns_.size(); ++c) {
     ColumnBatch::Column& column = batch.column(c);
-    if (columns_[c].text) {
-      column.strings.resize(batch.rows());
-    } else {
-      column.numbers.resize(batch.rows());
-    }
+    if (column.strings.size() > batch.rows()) column.strings.resize(batch.rows());
+    if (column.numbers.size() > batch.rows()) column.numbers.resize(batch.rows());
+    if (column.wide.size() > batch.rows()) column.wide.resize(batch.rows());
     if (column.nulls.size() > batch.rows()) column.nulls.resize(batch.rows());
   }
 }

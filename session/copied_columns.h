@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "partitioner/column_batch.h"
+#include "partitioner/table_schema.h"
 #include "session/copied_rows.h"
 
 namespace nam::session {
@@ -25,7 +27,7 @@ class CopiedColumns {
   struct Column {
     size_t field = 0;  // of the statement's; kNoField: its values are NULL
     Fast fast = Fast::kNone;
-    bool text = false;
+    partitioner::Form form = partitioner::Form::kNumber;
     int64_t least = 0, most = 0;  // numbers
     int scale = 0;                // decimals
     uint32_t characters = 0;      // of text, at most; 0: any
@@ -34,6 +36,9 @@ class CopiedColumns {
 
   static bool ReadFast(const Column& column, std::string_view text, int64_t& number);
   absl::Status AddField(size_t c, const csv::Field& field, partitioner::ColumnBatch& batch);
+  /// A value of the form; `nulls` are the caller's.
+  static void Push(partitioner::Form form, __int128 number, std::string_view text,
+                   partitioner::ColumnBatch::Column& out);
   static void AddNull(const Column& column, size_t row, partitioner::ColumnBatch::Column& out);
   void TakeBack(partitioner::ColumnBatch& batch) const;
 

@@ -42,7 +42,8 @@ uint64_t DatagramsOf(const proto::Table& table) {
 
 uint64_t BytesOf(const proto::Table& table, const std::vector<uint32_t>& columns) {
   uint64_t row_bytes = 0;
-  for (uint32_t column : columns) row_bytes += table.columns(static_cast<int>(column)).encoding().width();
+  for (uint32_t column : columns)
+    row_bytes += partitioner::StoredBytesOf(table.columns(static_cast<int>(column)));
   return row_bytes * table.rows();
 }
 
@@ -219,7 +220,10 @@ absl::StatusOr<storage::MulticastTable> MulticastCoordinator::Describe(const Que
     const proto::Chain& chain = table.partitions(static_cast<int>(partition));
     if (chain.blocks() == 0) continue;
     NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t>* pointers, Pointers(table, partition));
-    out.chains.push_back({partition, chain.block_rows(), *pointers});
+    out.chains.push_back({.partition = partition,
+                          .block_rows = chain.block_rows(),
+                          .pointers = *pointers,
+                          .text_bytes = {chain.text_bytes().begin(), chain.text_bytes().end()}});
   }
   return out;
 }

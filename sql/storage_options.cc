@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "partitioner/table_schema.h"
 #include "sql/assignment.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
@@ -18,7 +19,6 @@ namespace {
 constexpr int64_t kMostVersions = 16;
 constexpr uint64_t kMostPartitions = 1 << 16;
 constexpr int64_t kLeastBlockBytes = 2 << 10, kMostBlockBytes = 1 << 20;
-constexpr int kMostInt64Digits = 18;
 constexpr char kUseRecords[] = "WITH (storage = record) makes a table that has it";
 
 std::string WordOf(const Node& option) {
@@ -62,6 +62,10 @@ absl::Status AddPartitions(const StorageOptions& options, proto::Table& table) {
     }
     const proto::Column* const column = FindColumn(table, words[0]);
     if (column == nullptr) return NoSuchColumn(words[0], "partition_by", options.partition_position);
+    if (partitioner::FormOf(ColumnTypeOf(column->type())) == partitioner::Form::kWide) {
+      return Refusal(absl::StrCat("partition_by a ", ColumnTypeName(column->type()), " is not supported"),
+                     options.partition_position, "numbers of up to 18 digits, dates, times and texts can be");
+    }
     partitions *= parts;
     if (partitions > kMostPartitions) {
       return UserError(sqlstate::kBadParameter,
@@ -76,27 +80,11 @@ absl::Status AddPartitions(const StorageOptions& options, proto::Table& table) {
   return absl::OkStatus();
 }
 
-/// Values that 64 bits hold, and text.
-bool HasColumnarForm(const proto::Type& type) {
-  switch (ColumnTypeOf(type).kind) {
-    case TypeKind::kInteger:
-    case TypeKind::kDate:
-      return true;
-    case TypeKind::kDecimal:
-      return type.precision() <= kMostInt64Digits;
-    case TypeKind::kString:
-      return !type.blank_padded();
-    default:
-      return false;
-  }
-}
-
 absl::Status CheckColumn(const proto::Column& column, int position) {
   const auto refuse = [&](const std::string& what) {
     return Refusal(absl::StrCat(what, " of a columnar table is not supported: column ", Quote(column.name())),
                    position, kUseRecords);
   };
-  if (!HasColumnarForm(column.type())) return refuse(absl::StrCat("a ", ColumnTypeName(column.type())));
   if (column.numbering() != proto::NOT_NUMBERED) return refuse("numbering");
   if (!column.default_expression().empty()) return refuse("DEFAULT");
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
@@ -40,15 +41,79 @@ void MinMax(const std::byte* page, uint32_t rows, ColumnZone& zone) {
   zone.max = high;
 }
 
+/// The first bytes of a text as a number that is in the order of texts.
+uint64_t PrefixOf(std::string_view text) {
+  unsigned char bytes[8] = {};
+  std::memcpy(bytes, text.data(), std::min<size_t>(text.size(), sizeof(bytes)));
+  uint64_t prefix = 0;
+  for (const unsigned char byte : bytes) prefix = prefix << 8 | byte;
+  return prefix;
+}
+
+/// The zone of the values that are not NULL; `value` is a number of each row, or nothing.
+template <typename ValueOf>
+void ZoneOfPlain(uint32_t rows, ColumnZone& zone, ValueOf value_of) {
+  zone.min = UINT64_MAX;
+  zone.max = 0;
+  for (uint32_t i = 0; i < rows; ++i) {
+    const std::optional<uint64_t> value = value_of(i);
+    if (!value) continue;
+    zone.min = std::min(zone.min, *value);
+    zone.max = std::max(zone.max, *value);
+  }
+}
+
+void ZoneOfTexts(const TextPage& texts, uint32_t rows, ColumnZone& zone) {
+  ZoneOfPlain(rows, zone, [&](uint32_t i) -> std::optional<uint64_t> {
+    if (texts.IsNull(i)) return std::nullopt;
+    return PrefixOf(texts[i]);
+  });
+}
+
+void ZoneOfNumbers(const std::byte* page, uint32_t rows, ColumnZone& zone) {
+  ZoneOfPlain(rows, zone, [page](uint32_t i) -> std::optional<uint64_t> {
+    __int128 value = 0;
+    std::memcpy(&value, page + size_t{i} * sizeof(value), sizeof(value));
+    if (value == kPlainNull) return std::nullopt;
+    return static_cast<uint64_t>(value >> 64) ^ uint64_t { 1 } << 63;
+  });
+}
+
+/// Of the bytes of a page that hold values of `rows` rows.
+uint32_t PageChecksum(const BlockLayout& layout, uint32_t column, const std::byte* page, uint32_t rows) {
+  const uint64_t fixed = Checksum({page, size_t{rows} * layout.width(column)});
+  if (!layout.is_text(column)) return Low32(fixed);
+  const uint32_t text_bytes = TextPage(page, layout.block_rows()).end(rows - 1);
+  return Low32(fixed ^
+               Checksum({page + size_t{layout.block_rows()} * 4, text_bytes}) * 0x9E3779B97F4A7C15ull);
+}
+
+/// Whether the ends ascend within the page.
+bool EndsAreWhole(const BlockLayout& layout, uint32_t column, const std::byte* page, uint32_t rows) {
+  const TextPage texts(page, layout.block_rows());
+  uint32_t before = 0;
+  bool ascend = true;
+  for (uint32_t i = 0; i < rows; ++i) {
+    ascend &= texts.end(i) >= before;
+    before = texts.end(i);
+  }
+  return ascend && before <= layout.text_bytes(column);
+}
+
 }  // namespace
 
-BlockLayout::BlockLayout(std::span<const uint8_t> widths, uint32_t block_rows, uint32_t pointer_slots)
-    : widths_(widths.begin(), widths.end()), block_rows_(block_rows), pointer_slots_(pointer_slots) {
+BlockLayout::BlockLayout(std::span<const uint8_t> widths, uint32_t block_rows, uint32_t pointer_slots,
+                         std::span<const uint32_t> text_bytes)
+    : widths_(widths.begin(), widths.end()),
+      text_bytes_(text_bytes.begin(), text_bytes.end()),
+      block_rows_(block_rows),
+      pointer_slots_(pointer_slots) {
+  NAM_CHECK(text_bytes.empty() || text_bytes.size() == widths.size());
   prefix_bytes_ = pointers_offset() + pointer_slots * 8;
   uint32_t at = prefix_bytes_;
-  for (uint8_t width : widths_) {
+  for (uint32_t c = 0; c < columns(); ++c) {
     page_offsets_.push_back(at);
-    at = AlignUp8(at + block_rows * width);
+    at = AlignUp8(at + page_bytes(c));
   }
   bytes_ = at;
 }
@@ -80,6 +145,12 @@ void BlockWriter::Seal(uint64_t allocation, uint32_t partition, uint32_t index, 
   for (uint32_t c = 0; c < layout_.columns(); ++c) {
     ColumnZone& zone = zones[c];
     const std::byte* data = page(c);
+    zone.page_offset = layout_.page_offset(c);
+    zone.checksum = PageChecksum(layout_, c, data, rows);
+    if (layout_.is_text(c)) {
+      ZoneOfTexts({data, layout_.block_rows()}, rows, zone);
+      continue;
+    }
     switch (layout_.width(c)) {
       case 1:
         MinMax<uint8_t>(data, rows, zone);
@@ -90,12 +161,13 @@ void BlockWriter::Seal(uint64_t allocation, uint32_t partition, uint32_t index, 
       case 4:
         MinMax<uint32_t>(data, rows, zone);
         break;
+      case kPlainNumberBytes:
+        ZoneOfNumbers(data, rows, zone);
+        break;
       default:
         MinMax<uint64_t>(data, rows, zone);
         break;
     }
-    zone.checksum = Low32(Checksum({data, size_t{rows} * layout_.width(c)}));
-    zone.page_offset = layout_.page_offset(c);
   }
   std::byte* pointers = block_ + layout_.pointers_offset();
   std::memset(pointers, 0, layout_.pointer_slots() * 8);
@@ -120,8 +192,9 @@ absl::Status BlockView::CheckPrefix(uint64_t allocation, uint32_t partition, uin
 }
 
 absl::Status BlockView::CheckPage(uint32_t column) const {
-  const std::span<const std::byte> data(page(column), size_t{rows()} * width(column));
-  if (Low32(Checksum(data)) == zone(column).checksum) return absl::OkStatus();
+  const std::byte* const data = page(column);
+  const bool whole = !layout_->is_text(column) || EndsAreWhole(*layout_, column, data, rows());
+  if (whole && PageChecksum(*layout_, column, data, rows()) == zone(column).checksum) return absl::OkStatus();
   return absl::DataLossError(absl::StrFormat(
       "block %d of partition %d: the checksum of column %d does not match", index(), partition(), column));
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,7 +19,11 @@ namespace nam::storage {
 ///
 /// All blocks of a chain have one layout, sized for the same number of rows, so a stream knows where
 /// each mini-page lies before it has read anything (I-Store, section 3). Values are codes: unsigned
-/// little-endian integers of the column's width; the catalog says what they stand for.
+/// little-endian integers of the column's width; the catalog says what they stand for. Columns whose values
+/// are too many, or too wide, for codes are plain: numbers of 16 bytes, and texts, whose pages have a size of
+/// their own in each chain. A block closes when any of its pages is full.
+///
+///     ├ end[0 … block_rows - 1], 4 bytes each ┼ the texts, one after the other ┤      page of plain text
 ///
 /// Pointer groups: block i with i % G = 0 holds the pointers of blocks i + G … i + 2G - 1; those of
 /// blocks 0 … G - 1 are in the catalog. A chain of at most G blocks has no pointer slots at all.
@@ -35,7 +40,8 @@ struct BlockHeader {
 };
 static_assert(sizeof(BlockHeader) == 32 && offsetof(BlockHeader, checksum) == 28);
 
-/// What a mini-page holds, in codes.
+/// What a mini-page holds: codes; of plain texts the first 8 bytes, of plain numbers the upper 8 with the
+/// sign turned, so that zones are in the order of the values. min > max: NULLs alone.
 struct ColumnZone {
   uint64_t min;
   uint64_t max;
@@ -43,6 +49,32 @@ struct ColumnZone {
   uint32_t page_offset;
 };
 static_assert(sizeof(ColumnZone) == 24);
+
+/// Bytes of plain values that are no text. NULL is the least number of 128 bits, which no type has.
+inline constexpr uint8_t kPlainNumberBytes = 16;
+inline constexpr __int128 kPlainNull = static_cast<__int128>(static_cast<unsigned __int128>(1) << 127);
+
+/// The texts of one mini-page. Borrows its bytes.
+class TextPage {
+ public:
+  /// Of an end: the value is NULL.
+  static constexpr uint32_t kNull = uint32_t{1} << 31;
+
+  TextPage(const std::byte* page, uint32_t block_rows)
+      : ends_(reinterpret_cast<const uint32_t*>(page)),
+        texts_(reinterpret_cast<const char*>(page) + size_t{block_rows} * 4) {}
+  bool IsNull(uint32_t row) const { return (ends_[row] & kNull) != 0; }
+  /// Where the text ends; it begins where the one before it does.
+  uint32_t end(uint32_t row) const { return ends_[row] & ~kNull; }
+  std::string_view operator[](uint32_t row) const {
+    const uint32_t begin = row == 0 ? 0 : end(row - 1);
+    return {texts_ + begin, end(row) - begin};
+  }
+
+ private:
+  const uint32_t* ends_;
+  const char* texts_;
+};
 
 struct Block;  // the bytes behind RemotePtr<Block>
 
@@ -53,8 +85,11 @@ inline constexpr uint32_t kMaxColumns = 1024;
 /// Where everything lies in the blocks of one chain. A value.
 class BlockLayout {
  public:
-  BlockLayout(std::span<const uint8_t> widths, uint32_t block_rows, uint32_t pointer_slots);
-  /// The most rows that fit `block_bytes`; 0 if not even one does.
+  /// `text_bytes`: by column, the room for texts in its page; 0 for columns that are no plain text, empty if
+  /// none is. Their width is that of an end.
+  BlockLayout(std::span<const uint8_t> widths, uint32_t block_rows, uint32_t pointer_slots,
+              std::span<const uint32_t> text_bytes = {});
+  /// The most rows that fit `block_bytes`, without plain texts; 0 if not even one does.
   static uint32_t RowsThatFit(std::span<const uint8_t> widths, uint32_t block_bytes, uint32_t pointer_slots);
 
   uint32_t columns() const { return static_cast<uint32_t>(widths_.size()); }
@@ -64,13 +99,16 @@ class BlockLayout {
   uint32_t bytes() const { return bytes_; }
   uint8_t width(uint32_t column) const { return widths_[column]; }
   uint32_t page_offset(uint32_t column) const { return page_offsets_[column]; }
-  uint32_t page_bytes(uint32_t column) const { return block_rows_ * widths_[column]; }
+  bool is_text(uint32_t column) const { return text_bytes(column) > 0; }
+  uint32_t text_bytes(uint32_t column) const { return text_bytes_.empty() ? 0 : text_bytes_[column]; }
+  uint32_t page_bytes(uint32_t column) const { return block_rows_ * widths_[column] + text_bytes(column); }
   uint32_t pointers_offset() const {
     return static_cast<uint32_t>(sizeof(BlockHeader) + columns() * sizeof(ColumnZone));
   }
 
  private:
   std::vector<uint8_t> widths_;
+  std::vector<uint32_t> text_bytes_;
   std::vector<uint32_t> page_offsets_;
   uint32_t block_rows_;
   uint32_t pointer_slots_;
@@ -88,6 +126,7 @@ class BlockWriter {
  public:
   /// `block` has layout.bytes() bytes and outlives the writer.
   BlockWriter(const BlockLayout& layout, std::byte* block) : layout_(layout), block_(block) {}
+  const BlockLayout& layout() const { return layout_; }
   std::byte* page(uint32_t column) { return block_ + layout_.page_offset(column); }
   /// Computes zones and checksums of `rows` rows. `group` is empty unless the block leads a group.
   void Seal(uint64_t allocation, uint32_t partition, uint32_t index, uint32_t rows,
@@ -114,6 +153,7 @@ class BlockView {
   uint32_t index() const { return header().index; }
   uint8_t width(uint32_t column) const { return layout_->width(column); }
   const std::byte* page(uint32_t column) const { return block_ + layout_->page_offset(column); }
+  TextPage texts(uint32_t column) const { return {page(column), layout_->block_rows()}; }
   const ColumnZone& zone(uint32_t column) const {
     return reinterpret_cast<const ColumnZone*>(block_ + sizeof(BlockHeader))[column];
   }

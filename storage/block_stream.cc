@@ -86,7 +86,8 @@ absl::StatusOr<bool> BlockStream::Claim() {
     ++claimed_;
     start->end = std::min(start->end, start->blocks);
     if (start->first >= start->end) continue;
-    BlockLayout layout(table_.widths, start->block_rows, PointerSlots(start->blocks, table_.pointer_group));
+    BlockLayout layout(table_.widths, start->block_rows, PointerSlots(start->blocks, table_.pointer_group),
+                       start->text_bytes);
     if (!in_place_ && uint64_t{layout.bytes()} * slots_.size() > channel_.buffer().bytes()) {
       return absl::ResourceExhaustedError(absl::StrFormat(
           "%d blocks of %d bytes do not fit the stream's buffer of %d bytes: take a smaller window",

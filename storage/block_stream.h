@@ -26,9 +26,10 @@ struct ChainStart {
   uint32_t partition = 0;
   uint32_t blocks = 0;
   uint32_t block_rows = 0;
-  std::vector<uint64_t> head;      // pointers of blocks 0 … G - 1
-  uint32_t first = 0;              // wanted: from this one
-  uint32_t end = UINT32_MAX;       // to before this one, or all that are left
+  std::vector<uint32_t> text_bytes;  // as in BlockLayout
+  std::vector<uint64_t> head;        // pointers of blocks 0 … G - 1
+  uint32_t first = 0;                // wanted: from this one
+  uint32_t end = UINT32_MAX;         // to before this one, or all that are left
   uint32_t group = 0;              // of chains whose columns were encoded together: their codes mean the same
   uint64_t sort_min = 0;           // blocks without a code from sort_min to sort_max in the sort column may
   uint64_t sort_max = UINT64_MAX;  // be left out

@@ -9,7 +9,8 @@ namespace nam::storage {
 absl::StatusOr<std::vector<uint64_t>> PointersOf(Channel& channel, const StreamTable& table,
                                                  const ChainStart& chain) {
   std::vector<uint64_t> pointers = chain.head;
-  const BlockLayout layout(table.widths, chain.block_rows, PointerSlots(chain.blocks, table.pointer_group));
+  const BlockLayout layout(table.widths, chain.block_rows, PointerSlots(chain.blocks, table.pointer_group),
+                           chain.text_bytes);
   std::vector<std::byte> prefix(layout.prefix_bytes());
   for (uint32_t leader = 0; pointers.size() < chain.blocks; leader += table.pointer_group) {
     if (leader >= pointers.size()) return absl::DataLossError("a pointer group ends before its chain");

@@ -20,7 +20,8 @@ absl::StatusOr<MulticastBlocks> MulticastBlocks::Number(const std::vector<Multic
     const StreamTable& table = tables[t].table;
     for (const MulticastTable::Chain& from : tables[t].chains) {
       const auto count = static_cast<uint32_t>(from.pointers.size());
-      BlockLayout layout(table.widths, from.block_rows, PointerSlots(count, table.pointer_group));
+      BlockLayout layout(table.widths, from.block_rows, PointerSlots(count, table.pointer_group),
+                         from.text_bytes);
       std::vector<ByteRange> runs = RunsOf(layout, table.columns);
       const uint32_t bytes = TotalBytes(runs);
       const auto chain = static_cast<uint32_t>(blocks.chains_.size());

@@ -17,7 +17,8 @@ struct MulticastTable {
   struct Chain {
     uint32_t partition = 0;
     uint32_t block_rows = 0;
-    std::vector<uint64_t> pointers;  // of all its blocks
+    std::vector<uint64_t> pointers;         // of all its blocks
+    std::vector<uint32_t> text_bytes = {};  // as in BlockLayout
   };
   StreamTable table;
   std::vector<Chain> chains;

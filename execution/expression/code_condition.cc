@@ -326,7 +326,7 @@ uint64_t CodeCondition::Passing() const {
 }
 
 std::optional<CodeCondition> CodesOf(const Expr& condition, const CodeMeaning& meaning) {
-  if (plan::ColumnsOf(condition).size() != 1) return std::nullopt;
+  if (meaning.plain || plan::ColumnsOf(condition).size() != 1) return std::nullopt;
   const RangeFinder finder(meaning);
   std::optional<Ranges> yes;
   if (std::optional<Truths> truths = finder.Find(condition)) yes = std::move(truths->yes);

@@ -68,8 +68,8 @@ bool FetchFlowsOn(JoinKind kind) {
 
 class Absorption {
  public:
-  Absorption(const plan::Pipeline& in, std::span<const uint8_t> direct)
-      : in_(in), direct_(direct), scan_(std::get<plan::BlockScan>(in.source)) {}
+  Absorption(const plan::Pipeline& in, std::span<const uint8_t> direct, std::span<const uint8_t> plain)
+      : in_(in), direct_(direct), plain_(plain), scan_(std::get<plan::BlockScan>(in.source)) {}
 
   AbsorbedPipeline Run() {
     Trace();
@@ -107,8 +107,9 @@ class Absorption {
     if (probe.kind != JoinKind::kInner && probe.kind != JoinKind::kSemi) return false;
     if (direct_[probe.build] == 0 || !probe.residuals.empty() || probe.keys.size() != 1) return false;
     const Expr& key = probe.keys[0];
-    return key.op == plan::Op::kColumn && PhysicalOf(key.type) != Physical::kText &&
-           input[static_cast<size_t>(key.column.column)].step == Origin::kScan;
+    if (key.op != plan::Op::kColumn || PhysicalOf(key.type) == Physical::kText) return false;
+    const Origin& origin = input[static_cast<size_t>(key.column.column)];
+    return origin.step == Origin::kScan && (plain_.empty() || plain_[origin.number] == 0);
   }
 
   Origins OutputOf(size_t i, const Origins& input) {
@@ -331,7 +332,7 @@ class Absorption {
   }
 
   const plan::Pipeline& in_;
-  const std::span<const uint8_t> direct_;
+  const std::span<const uint8_t> direct_, plain_;
   const plan::BlockScan& scan_;
   bool may_absorb_ = true;
   std::vector<int32_t> probe_of_;  // of each old step: the number of the absorbed probe, -1 if it stays
@@ -343,9 +344,10 @@ class Absorption {
 
 }  // namespace
 
-AbsorbedPipeline Absorb(const plan::Pipeline& pipeline, std::span<const uint8_t> direct) {
+AbsorbedPipeline Absorb(const plan::Pipeline& pipeline, std::span<const uint8_t> direct,
+                        std::span<const uint8_t> plain) {
   if (!std::holds_alternative<plan::BlockScan>(pipeline.source)) return {.pipeline = pipeline};
-  return Absorption(pipeline, direct).Run();
+  return Absorption(pipeline, direct, plain).Run();
 }
 
 KeyLookup LookupOf(const DirectTable& table, uint32_t slot, uint32_t key, int32_t co_partitioned_key,

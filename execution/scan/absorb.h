@@ -34,11 +34,13 @@ struct AbsorbedPipeline {
 
 /// A pure function from pipeline to pipeline. `direct` says of each pipeline of the plan whether its build is
 /// a unique DirectTable on this server. A probe is absorbed if its build is one, it is an inner or a semi
-/// join without residual conditions, and its key is a column of the scan as it is, and no text; also past
+/// join without residual conditions, and its key is a column of the scan as it is, and no text, nor among the
+/// `plain` slots, which have no codes to look up; also past
 /// earlier steps that stay, unless these would make another result of fewer rows (LIMIT) or add rows (right
 /// and full joins), or compute columns. The pipeline is as `plan::Check` wants it; a pipeline over another
 /// source comes back as it is.
-AbsorbedPipeline Absorb(const plan::Pipeline& pipeline, std::span<const uint8_t> direct);
+AbsorbedPipeline Absorb(const plan::Pipeline& pipeline, std::span<const uint8_t> direct,
+                        std::span<const uint8_t> plain = {});
 
 /// How the keys in column `key` of `scanned` are looked up in `table`, whose partitions are those that
 /// partitions of `scanned` need by its partition key `co_partitioned_key`; -1: all are there.

@@ -88,6 +88,7 @@ absl::Status BlockScan::CheckPieces() const {
 /// A filter is a test of codes if it is one in all groups.
 absl::Status BlockScan::SplitFilters() {
   conditions_.resize(options_.groups.size());
+  filtered_.resize(options_.columns.size());
   for (const plan::Expr& filter : options_.filters) {
     const std::vector<plan::ColumnRef> refs = plan::ColumnsOf(filter);
     for (const plan::ColumnRef ref : refs) {
@@ -105,6 +106,7 @@ absl::Status BlockScan::SplitFilters() {
       for (size_t g = 0; g < tests.size(); ++g) conditions_[g].push_back(std::move(tests[g]));
       continue;
     }
+    for (const plan::ColumnRef ref : refs) filtered_[static_cast<size_t>(ref.column)] = 1;
     NAM_ASSIGN_OR_RETURN(programs_.emplace_back(),
                          Program::Compile({&filter, 1}, options_.schema, options_.memos));
   }
@@ -114,7 +116,9 @@ absl::Status BlockScan::SplitFilters() {
 int BlockScan::SortColumn() const {
   const proto::Table& table = *options_.table;
   for (int c = 0; c < table.columns_size(); ++c) {
-    if (!table.sort_column().empty() && table.columns(c).name() == table.sort_column()) return c;
+    const proto::Column& column = table.columns(c);
+    if (!table.sort_column().empty() && column.name() == table.sort_column())
+      return column.encoding().plain() ? -1 : c;  // plain values are sorted, but not cut by codes
   }
   return -1;
 }

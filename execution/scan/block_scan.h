@@ -98,6 +98,7 @@ class BlockScan final : public Source {
   std::vector<std::vector<ScanColumn>> columns_;          // by group, then slot
   std::vector<std::vector<SlotCondition>> conditions_;    // by group
   std::vector<std::unique_ptr<const Program>> programs_;  // the other filters, one each
+  std::vector<uint8_t> filtered_;                         // by slot: a program reads it
   std::vector<KeyLookup> lookups_;                        // of the probes
   /// The row set of each probe's partners; 0: nothing is fetched from them.
   std::vector<uint32_t> row_set_of_;

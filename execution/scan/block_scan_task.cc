@@ -1,6 +1,7 @@
 #include "execution/scan/block_scan_task.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -192,14 +193,37 @@ uint32_t BlockScanTask::GroupOfBlock() const {
   return group_of.empty() ? 0 : group_of[block_.partition()];
 }
 
+/// Makes room for the column's values.
+Column BlockScanTask::PlainColumnOf(const CodeMeaning& meaning, PlainColumn& values) {
+  const bool text = PhysicalOf(meaning.type) == Physical::kText;
+  if (text) {
+    values.texts.resize(kChunkRows);
+  } else {
+    values.numbers.resize(kChunkRows);
+  }
+  if (meaning.null_code) values.nulls.resize(kChunkRows);
+  const auto* const base = text ? reinterpret_cast<const std::byte*>(values.texts.data())
+                                : reinterpret_cast<const std::byte*>(values.numbers.data());
+  return {.kind = Column::Kind::kValues,
+          .width = WidthOf(PhysicalOf(meaning.type)),
+          .physical = PhysicalOf(meaning.type),
+          .base = base,
+          .nulls = meaning.null_code ? values.nulls.data() : nullptr};
+}
+
 void BlockScanTask::EnterGroup(uint32_t group) {
   group_ = group;
   selector_ = selectors_[group].get();
   const std::vector<ScanColumn>& columns = scan_.columns_[group];
   row_bytes_ = 0;
   for (const ScanColumn& column : columns) row_bytes_ += column.meaning->width;
+  plain_.resize(columns.size());
   for (const PageColumn& page : pages_) {
     const CodeMeaning& meaning = *columns[page.slot].meaning;
+    if (meaning.plain) {
+      *page.column = PlainColumnOf(meaning, plain_[page.slot]);
+      continue;
+    }
     *page.column = {.kind = Column::Kind::kCodes,
                     .width = meaning.width,
                     .physical = PhysicalOf(meaning.type),
@@ -210,9 +234,11 @@ void BlockScanTask::EnterGroup(uint32_t group) {
 
 /// Rows ascend: those of which none is left out are said by where the first one lies.
 void BlockScanTask::SetBases(uint32_t rows) {
+  const std::vector<ScanColumn>& columns = scan_.columns_[group_];
   const bool all = rows_[rows - 1] - rows_[0] == rows - 1;
   if (bases_set_ && !all && !all_rows_) return;
   for (const PageColumn& page : pages_) {
+    if (columns[page.slot].meaning->plain) continue;
     page.column->base = block_.page(page.number) + (all ? size_t{rows_[0]} * page.column->width : 0);
     page.column->rows = all ? nullptr : rows_;
   }
@@ -222,7 +248,15 @@ void BlockScanTask::SetBases(uint32_t rows) {
 
 Step BlockScanTask::Complete(TaskContext& context, uint32_t rows) {
   SetBases(rows);
+  const std::vector<ScanColumn>& columns = scan_.columns_[group_];
+  const auto take_plain = [&](bool filtered, Selection selection) {
+    for (uint32_t slot = 0; slot < columns.size(); ++slot) {
+      if (columns[slot].meaning->plain && (scan_.filtered_[slot] != 0) == filtered)
+        TakePlain(slot, selection);
+    }
+  };
   Selection selection{nullptr, rows};
+  take_plain(/*filtered=*/true, selection);
   if (!frames_.empty()) read_.SelectAll(rows);
   for (size_t i = 0; i < frames_.size(); ++i) {
     context.Charge(selection.count, work_cost::kFilterRowPs);
@@ -232,9 +266,28 @@ Step BlockScanTask::Complete(TaskContext& context, uint32_t rows) {
     if (*kept == 0) return Step::kNeedInput;
     if (*kept < selection.count) selection = {positions_, *kept};
   }
+  take_plain(/*filtered=*/false, selection);
   if (!partners_.empty()) FetchPartners(context, selection);
   out_->Reset(rows, selection);
   return Step::kHaveMore;
+}
+
+void BlockScanTask::TakePlain(uint32_t slot, Selection selection) {
+  const uint32_t number = scan_.options_.columns[slot];
+  const uint32_t* const rows = rows_;
+  PlainColumn& to = plain_[slot];
+  if (!to.texts.empty()) {
+    const storage::TextPage texts = block_.texts(number);
+    ForEach(selection, [&](uint32_t p) { to.texts[p] = texts[rows[p]]; });
+    if (!to.nulls.empty()) ForEach(selection, [&](uint32_t p) { to.nulls[p] = texts.IsNull(rows[p]); });
+    return;
+  }
+  const std::byte* const page = block_.page(number);
+  ForEach(selection, [&](uint32_t p) {
+    std::memcpy(&to.numbers[p], page + size_t{rows[p]} * sizeof(__int128), sizeof(__int128));
+  });
+  if (!to.nulls.empty())
+    ForEach(selection, [&](uint32_t p) { to.nulls[p] = to.numbers[p] == storage::kPlainNull; });
 }
 
 void BlockScanTask::FetchPartners(TaskContext& context, Selection selection) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "execution/scan/block_scan.h"
@@ -41,6 +42,8 @@ class BlockScanTask final : public SourceTask {
   uint32_t GroupOfBlock() const;
   void EnterGroup(uint32_t group);
   void SetBases(uint32_t rows);
+  /// The plain values of a slot at these positions of the chunk.
+  void TakePlain(uint32_t slot, Selection selection);
   /// Of `rows` gathered ones those that pass the general filters, with their partners. kNeedInput: none.
   Step Complete(TaskContext& context, uint32_t rows);
   void FetchPartners(TaskContext& context, Selection selection);
@@ -51,6 +54,13 @@ class BlockScanTask final : public SourceTask {
     uint32_t slot;
     uint32_t number;  // in the block
   };
+  /// The values of a plain column at the positions of the chunk.
+  struct PlainColumn {
+    std::vector<std::string_view> texts;  // of kChunkRows, as are the others; one of these two is used
+    std::vector<__int128> numbers;
+    std::vector<uint8_t> nulls;  // empty: the column has none
+  };
+  static Column PlainColumnOf(const CodeMeaning& meaning, PlainColumn& values);
   /// A lookup whose partners' rows are needed.
   struct Partners {
     const DirectTable* table;
@@ -70,7 +80,8 @@ class BlockScanTask final : public SourceTask {
 
   Chunk* out_ = nullptr;  // from Begin on
   Chunk read_;            // all columns that are read, for the general filters; its rows are those of out_
-  std::vector<PageColumn> pages_;  // the columns of out_ and, with general filters, of read_
+  std::vector<PageColumn> pages_;   // the columns of out_ and, with general filters, of read_
+  std::vector<PlainColumn> plain_;  // by slot; those of slots with codes are empty
   std::vector<Partners> partners_;
   uint32_t* rows_ = nullptr;        // row set 0 of out_
   uint32_t positions_[kChunkRows];  // that general filters left

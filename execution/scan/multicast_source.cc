@@ -41,8 +41,10 @@ absl::StatusOr<storage::MulticastTable::Chain> ChainOf(const proto::MulticastCha
   const proto::Chain& known = table.partitions(static_cast<int>(chain.partition()));
   if (chain.pointers_size() == 0 || static_cast<uint32_t>(chain.pointers_size()) != known.blocks())
     return Bad("not as many blocks as the chain has");
-  return storage::MulticastTable::Chain{
-      chain.partition(), known.block_rows(), {chain.pointers().begin(), chain.pointers().end()}};
+  return storage::MulticastTable::Chain{.partition = chain.partition(),
+                                        .block_rows = known.block_rows(),
+                                        .pointers = {chain.pointers().begin(), chain.pointers().end()},
+                                        .text_bytes = {known.text_bytes().begin(), known.text_bytes().end()}};
 }
 
 /// Whether the chains are those of all needed partitions that have blocks, in order.

@@ -20,6 +20,19 @@ namespace {
 using nam::testing::InProcessCluster;
 using nam::testing::SmallTable;
 
+Value PlainValue(const storage::BlockView& block, uint32_t column, uint32_t row, const Type& type) {
+  Value value = Value::Null(type);
+  if (FormOf(type) == Form::kText) {
+    value.null = block.texts(column).IsNull(row);
+    value.text = std::string(block.texts(column)[row]);
+    return value;
+  }
+  std::memcpy(&value.number, block.page(column) + size_t{row} * sizeof(__int128), sizeof(__int128));
+  value.null = value.number == storage::kPlainNull;
+  if (value.null) value.number = 0;
+  return value;
+}
+
 /// All rows of a table as they lie in the memory servers, by partition and in order, decoded.
 std::map<uint32_t, std::vector<std::vector<Value>>> ReadBack(catalog::Attachment& attachment,
                                                              const proto::Table& table) {
@@ -49,6 +62,10 @@ std::map<uint32_t, std::vector<std::vector<Value>>> ReadBack(catalog::Attachment
       auto& row = rows[block.partition()].emplace_back();
       for (uint32_t c = 0; c < columns.size(); ++c) {
         const proto::Column& column = table.columns(static_cast<int>(c));
+        if (column.encoding().plain()) {
+          row.push_back(PlainValue(block, c, r, ColumnTypeOf(column.type())));
+          continue;
+        }
         uint64_t code = 0;
         std::memcpy(&code, block.page(c) + size_t{r} * block.width(c), block.width(c));
         Value value = Value::Null(ColumnTypeOf(column.type()));
@@ -115,6 +132,46 @@ TEST(Loader, EveryRowLiesOnceInItsPartitionAndInOrder) {
     }
     RC_ASSERT(Texts(all) == Texts(table.rows));
   }));
+}
+
+TEST(Loader, ManyDifferentTextsLieAsTheyAre) {
+  InProcessCluster cluster({.memory_servers = 2, .compute_servers = 0});
+  // The first of them are numbered before they turn out to be many.
+  constexpr int kRows = 90'000;
+  SmallTable table{{"t",
+                    {{"k", Type::Integer()},
+                     {"many", Type::String(), true},
+                     {"few", Type::String()},
+                     {"wide", {.kind = TypeKind::kDecimal, .scale = 2, .precision = 38}, true}},
+                    {{"k", 3}},
+                    "many"},
+                   {}};
+  for (int i = 0; i < kRows; ++i) {
+    Value wide = Value::Decimal(static_cast<__int128>(i) * i * i * i * 1'000'003 * (i % 2 == 0 ? 1 : -1), 2);
+    if (i % 11 == 0) wide = Value::Null(Type::Decimal(2));
+    table.rows.push_back({Value::Integer(i),
+                          i % 7 == 0
+                              ? Value::Null(Type::String())
+                              : Value::String(i % 13 == 0 ? "" : "text " + std::to_string(i * 7919 % kRows)),
+                          Value::String("s" + std::to_string(i % 13)), std::move(wide)});
+  }
+  ASSERT_TRUE(nam::testing::Load(cluster.attachment(), table, {.block_bytes = 4096}).ok());
+  const auto meta = *cluster.attachment().catalog().GetTable("t");
+  EXPECT_TRUE(meta->columns(1).encoding().plain());
+  EXPECT_FALSE(meta->columns(2).encoding().plain());
+  EXPECT_TRUE(meta->columns(3).encoding().plain());
+  EXPECT_NEAR(static_cast<double>(meta->columns(1).distinct()), kRows * 6 / 7 * 12 / 13, kRows / 20);
+  EXPECT_EQ(meta->columns(1).nulls(), (kRows + 6) / 7);
+  EXPECT_GT(meta->columns(1).text_histogram_size(), 2);
+  std::vector<std::vector<Value>> all;
+  for (const auto& [partition, rows] : ReadBack(cluster.attachment(), *meta)) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      EXPECT_EQ(static_cast<uint32_t>(rows[i][0].number % 3), partition);
+      if (i > 0) EXPECT_LE(rows[i - 1][1].text, rows[i][1].text);
+      all.push_back(rows[i]);
+    }
+  }
+  EXPECT_EQ(Texts(all), Texts(table.rows));
 }
 
 TEST(Loader, BlocksAreSpreadEvenly) {

@@ -88,6 +88,92 @@ TEST_P(EitherStorage, ColumnsMayBeNamed) {
             (TextRows{{"1", "NULL", "30"}, {"2", "NULL", "40"}}));
 }
 
+TEST_P(EitherStorage, EveryTypeIsStored) {
+  Command(
+      Create("id int, a boolean, b double precision, c timestamp, d interval, e uuid, f bytea, g char(3), "
+             "h decimal(38,5), i real, j time, k timestamptz, l smallint"));
+  EXPECT_EQ(Command(Copy("people", Write("all.csv",
+                                         "1,t,1.5,2020-01-02 03:04:05.5,1 day 02:00:00,"
+                                         "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11,\\x00ff,ab,"
+                                         "123456789012345678901234567890.12345,0.25,12:00:00,"
+                                         "2020-01-02 03:04:05+00,-7\n"
+                                         "2,,,,,,,,,,,,\n"
+                                         "3,f,NaN,infinity,-1 mons,00000000-0000-0000-0000-000000000000,,"
+                                         "\"\",-0.00001,-1e30,00:00:00,1969-12-31 23:59:59+00,7\n"))),
+            "COPY 3");
+  EXPECT_EQ(
+      Rows("select a, b, c, d, e, f, g, h, i, j, l from people order by id"),
+      (TextRows{
+          {"t", "1.5", "2020-01-02 03:04:05.5", "1 day 02:00:00", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+           "\\x00ff", "ab ", "123456789012345678901234567890.12345", "0.25", "12:00:00", "-7"},
+          {"NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL"},
+          {"f", "NaN", "infinity", "-1 mons", "00000000-0000-0000-0000-000000000000", "NULL", "   ",
+           "-0.00001", "-1e+30", "00:00:00", "7"}}));
+  const auto ids = [&](const std::string& condition) {
+    std::string all;
+    for (const auto& row : Rows(absl::StrCat("select id from people where ", condition, " order by id")))
+      absl::StrAppend(&all, row[0]);
+    return all;
+  };
+  EXPECT_EQ(ids("a"), "1");
+  EXPECT_EQ(ids("not a"), "3");
+  EXPECT_EQ(ids("a is null"), "2");
+  EXPECT_EQ(ids("b > 1e300"), "3");
+  EXPECT_EQ(ids("b = 1.5"), "1");
+  EXPECT_EQ(ids("c < timestamp '2021-01-01'"), "1");
+  EXPECT_EQ(ids("d < interval '0'"), "3");
+  EXPECT_EQ(ids("e = '00000000-0000-0000-0000-000000000000'"), "3");
+  EXPECT_EQ(ids("f = '\\x00ff'"), "1");
+  EXPECT_EQ(ids("g = 'ab'"), "1");
+  EXPECT_EQ(ids("g = ''"), "3");
+  EXPECT_EQ(ids("h > 100000000000000000000"), "1");
+  EXPECT_EQ(ids("h in (-0.00001, 3)"), "3");
+  EXPECT_EQ(ids("h is null"), "2");
+  EXPECT_EQ(ids("i < 0"), "3");
+  EXPECT_EQ(ids("j >= '11:00'"), "1");
+  EXPECT_EQ(ids("k < timestamptz '1970-01-01 00:00:00+00'"), "3");
+  EXPECT_EQ(Rows("select count(distinct e), max(h), min(b), max(d), max(k) > min(k), bool_or(a) from people"),
+            (TextRows{{"2", "123456789012345678901234567890.12345", "1.5", "1 day 02:00:00", "t", "t"}}));
+  for (const char* const column : {"a", "b", "c", "d", "e", "g", "h", "i", "j", "k", "l"}) {
+    EXPECT_EQ(
+        Rows(absl::StrCat("select count(*) from (select ", column, " from people group by ", column, ") x")),
+        (TextRows{{"3"}}))
+        << column;
+    EXPECT_EQ(Rows(absl::StrCat("select x.id from people x join people y on x.", column, " = y.", column,
+                                " order by 1")),
+              (TextRows{{"1"}, {"3"}}))
+        << column;
+  }
+}
+
+/// So many different texts that they get no dictionary.
+TEST_P(EitherStorage, ManyDifferentTextsAreQueried) {
+  constexpr int kRows = 70'000;
+  std::string text;
+  for (int i = 0; i < kRows; ++i)
+    absl::StrAppend(&text, i, ",", i % 10 == 0 ? "" : absl::StrCat("name ", i * 7919 % kRows), ",", i % 3,
+                    "\n");
+  Command(Create("id int, name text, three int"));
+  EXPECT_EQ(Command(Copy("people", Write("many.csv", text))), absl::StrCat("COPY ", kRows));
+  EXPECT_EQ(Rows("select count(*), count(name), count(distinct name), min(name), max(name) from people"),
+            (TextRows{{"70000", "63000", "63000", "name 1", "name 9999"}}));
+  EXPECT_EQ(Rows("select id from people where name = 'name 7919'"), (TextRows{{"1"}}));
+  EXPECT_EQ(Rows("select count(*) from people where name is null"), (TextRows{{"7000"}}));
+  EXPECT_EQ(Rows("select count(*) from people where name like '%99%' and three = 1"),
+            Rows("select count(*) from people where three = 1 and position('99' in name) > 0"));
+  EXPECT_EQ(Rows("select name from people where name < 'name 10005' order by name desc limit 2"),
+            (TextRows{{"name 10004"}, {"name 10003"}}));
+  EXPECT_EQ(Rows("select substr(name, 1, 6), count(*) from people group by 1 order by 1 nulls first limit 2"),
+            (TextRows{{"NULL", "7000"}, {"name 1", "9999"}}));
+  EXPECT_EQ(Rows("select count(*), sum(x.id - y.id) from people x join people y on x.name = y.name"),
+            (TextRows{{"63000", "0"}}));
+  EXPECT_EQ(Rows("select x.name, y.name from people x left join people y on y.id = x.id and y.three = 2 "
+                 "where x.id between 7 and 9 order by x.id"),
+            (TextRows{{"name 55433", "NULL"}, {"name 63352", "name 63352"}, {"name 1271", "NULL"}}));
+  EXPECT_EQ(Rows("select name, three from people where id in (10, 11) order by id"),
+            (TextRows{{"NULL", "1"}, {"name 17109", "2"}}));
+}
+
 TEST_P(EitherStorage, TextAndTblFilesAreRead) {
   Command(Create("id int, name text"));
   EXPECT_EQ(Command(Copy("people", Write("a.txt", "1\ta\\tb\n2\t\\N\n"))), "COPY 2");

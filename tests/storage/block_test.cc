@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
+#include <string>
 
 namespace nam::storage {
 namespace {
@@ -79,6 +81,93 @@ TEST(Block, EveryFlippedBitIsFound) {
     for (uint32_t c = 0; intact && c < 3; ++c) intact = view.CheckPage(c).ok();
     EXPECT_FALSE(intact) << "bit " << bit;
   }
+}
+
+/// A block of a plain number, a plain text and a code; a text or number that is nothing is NULL.
+struct PlainBlock {
+  PlainBlock(const std::vector<std::optional<std::string>>& texts, uint32_t block_rows, uint32_t text_bytes)
+      : layout(std::vector<uint8_t>{kPlainNumberBytes, 4, 2}, block_rows, 0,
+               std::vector<uint32_t>{0, text_bytes, 0}) {
+    bytes.resize(layout.bytes());
+    BlockWriter writer(layout, bytes.data());
+    uint32_t end = 0;
+    for (uint32_t r = 0; r < texts.size(); ++r) {
+      const __int128 number = texts[r] ? static_cast<__int128>(r) << 100 : kPlainNull;
+      std::memcpy(writer.page(0) + r * sizeof(number), &number, sizeof(number));
+      if (texts[r])
+        std::memcpy(writer.page(1) + size_t{block_rows} * 4 + end, texts[r]->data(), texts[r]->size());
+      end += texts[r] ? static_cast<uint32_t>(texts[r]->size()) : 0;
+      PutCode(writer.page(1), 4, r, end | (texts[r] ? 0 : TextPage::kNull));
+      PutCode(writer.page(2), 2, r, r);
+    }
+    writer.Seal(7, 3, 5, static_cast<uint32_t>(texts.size()), {});
+  }
+  BlockView view() const { return {layout, bytes.data()}; }
+
+  BlockLayout layout;
+  std::vector<std::byte> bytes;
+};
+
+TEST(Block, PlainTextsAreReadBack) {
+  EXPECT_TRUE(rc::check("texts round trip", [] {
+    std::vector<std::optional<std::string>> texts;
+    const auto rows = *rc::gen::inRange<size_t>(1, 60);
+    uint32_t text_bytes = 8;
+    for (size_t r = 0; r < rows; ++r) {
+      texts.push_back(*rc::gen::arbitrary<bool>() ? std::optional(*rc::gen::string<std::string>())
+                                                  : std::nullopt);
+      if (texts.back()) text_bytes += static_cast<uint32_t>(texts.back()->size());
+    }
+    const PlainBlock block(texts, static_cast<uint32_t>(rows) + 3, text_bytes);
+    const BlockView view = block.view();
+    RC_ASSERT(view.CheckPrefix(7, 3, 5, true).ok());
+    const TextPage page = view.texts(1);
+    std::vector<std::string> present;
+    for (uint32_t r = 0; r < rows; ++r) {
+      RC_ASSERT(page.IsNull(r) == !texts[r].has_value());
+      RC_ASSERT(page[r] == texts[r].value_or(""));
+      if (texts[r]) present.push_back(*texts[r]);
+    }
+    for (uint32_t c = 0; c < 3; ++c) RC_ASSERT(view.CheckPage(c).ok());
+    // Each text is within the zone, as far as it says.
+    for (const std::string& text : present) {
+      uint64_t prefix = 0;
+      for (size_t i = 0; i < 8; ++i)
+        prefix = prefix << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0u);
+      RC_ASSERT(view.zone(1).min <= prefix);
+      RC_ASSERT(prefix <= view.zone(1).max);
+    }
+    RC_ASSERT((view.zone(1).min > view.zone(1).max) == present.empty());
+    RC_ASSERT((view.zone(0).min > view.zone(0).max) == present.empty());
+  }));
+}
+
+TEST(Block, EveryFlippedBitOfPlainPagesIsFound) {
+  const PlainBlock whole({"some", std::nullopt, "", "texts"}, 4, 9);
+  ASSERT_EQ(whole.layout.bytes() % 8, 0u);
+  const size_t used = whole.layout.page_offset(1) + 4 * 4 + 9;  // padding behind it is no one's
+  for (size_t bit = 0; bit < used * 8; ++bit) {
+    PlainBlock damaged = whole;
+    damaged.bytes[bit / 8] ^= std::byte(1 << (bit % 8));
+    bool intact = damaged.view().CheckPrefix(7, 3, 5, true).ok();
+    for (uint32_t c = 0; intact && c < 2; ++c) intact = damaged.view().CheckPage(c).ok();
+    EXPECT_FALSE(intact) << "bit " << bit;
+  }
+}
+
+TEST(Block, EndsThatLeadOutOfTheirPageAreDamage) {
+  for (const uint32_t end : {10u, 1u << 30}) {
+    PlainBlock block({"some", "texts"}, 2, 9);
+    PutCode(block.bytes.data() + block.layout.page_offset(1), 4, 1, end);
+    EXPECT_FALSE(block.view().CheckPage(1).ok()) << end;
+  }
+  PlainBlock block({"some", "texts"}, 2, 9);
+  PutCode(block.bytes.data() + block.layout.page_offset(1), 4, 0, 9);
+  BlockWriter(block.layout, block.bytes.data()).Seal(7, 3, 5, 2, {});
+  EXPECT_TRUE(block.view().CheckPage(1).ok());
+  PutCode(block.bytes.data() + block.layout.page_offset(1), 4, 1, 8);
+  BlockWriter(block.layout, block.bytes.data()).Seal(7, 3, 5, 2, {});
+  EXPECT_FALSE(block.view().CheckPage(1).ok()) << "ends descend";
 }
 
 TEST(Block, AnotherBlockIsNotTakenForThisOne) {

@@ -116,7 +116,7 @@ class Chains {
     }
     EXPECT_TRUE(sink.Flush().ok());
     pointers.resize(std::min(blocks, group));
-    return {partition, blocks, rows, pointers};
+    return {.partition = partition, .blocks = blocks, .block_rows = rows, .head = pointers};
   }
 };
 
