@@ -76,6 +76,7 @@ absl::StatusOr<ChainSet> WriteChains(storage::Channel& channel, const ServerAddr
       NAM_RETURN_IF_ERROR(sink.Write(storage::RemotePtr<void>::FromRaw(pointers[index]), layout.bytes()));
     }
     set.chains.push_back({.partition = chain,
+                          .number = chain,
                           .blocks = kBlocksPerChain,
                           .block_rows = rows,
                           .head = {pointers.begin(), pointers.begin() + kPointerGroup}});

@@ -105,7 +105,7 @@ absl::Status ShuffleBench::Bind() {
   NAM_ASSIGN_OR_RETURN(channel_,
                        storage::Channel::Open(cluster_.attachment->fabric(), *cluster_.attachment, {}));
   Tables tables(cluster_.attachment->catalog());
-  const auto load = [this](const proto::Table& table, uint32_t column) {
+  const auto load = [this](const proto::Table& table, uint32_t column, uint32_t /*group*/) {
     return DictionaryOf(table, column);
   };
   for (const uint32_t count : options_.tables) {
@@ -141,7 +141,7 @@ absl::Status ShuffleBench::KeepRows() {
   }
   const ssb::Generator generator({.scale_factor = options_.scale_factor, .seed = options_.seed});
   lineorder_rows_ = generator.Rows(ssb::Table::kLineorder);
-  const auto load = [this](const proto::Table& table, uint32_t column) {
+  const auto load = [this](const proto::Table& table, uint32_t column, uint32_t /*group*/) {
     return DictionaryOf(table, column);
   };
   for (const ssb::Table table : kTables) {

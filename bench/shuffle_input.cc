@@ -19,13 +19,13 @@ absl::StatusOr<std::unique_ptr<ShuffleTable>> ShuffleTable::Make(std::shared_ptr
                                                                  std::vector<uint32_t> columns,
                                                                  const execution::DictionaryLoader& load) {
   auto made = std::make_unique<ShuffleTable>();
-  made->widths_ = partitioner::WidthsOf(*table);
+  made->widths_ = partitioner::WidthsOf(*table, 0);
   made->texts_.resize(static_cast<size_t>(table->columns_size()));
   for (const uint32_t column : columns) {
     const proto::Column& of = table->columns(static_cast<int>(column));
     if (of.nullable()) return absl::InvalidArgumentError(absl::StrCat(of.name(), " may be NULL"));
     if (!of.encoding().has_dictionary()) continue;
-    NAM_ASSIGN_OR_RETURN(made->texts_[column].dictionary, load(*table, column));
+    NAM_ASSIGN_OR_RETURN(made->texts_[column].dictionary, load(*table, column, /*group=*/0));
   }
   made->table_ = std::move(table);
   made->columns_ = std::move(columns);

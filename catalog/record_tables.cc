@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/system_names.h"
+#include "catalog/chain_groups.h"
 #include "catalog/record_extents.h"
 
 namespace nam::catalog {
@@ -17,14 +18,11 @@ namespace {
 constexpr uint32_t kVersionsMax = 16;
 constexpr uint64_t kExtentBytesMin = 4'096;
 
-uint32_t ServerOf(uint64_t remote_pointer) {
-  return static_cast<uint32_t>(remote_pointer >> 48);
-}
-
 }  // namespace
 
 std::set<uint64_t> AllocationsOf(const proto::Table& table) {
   std::set<uint64_t> allocations{table.allocation()};
+  for (const proto::ChainGroup& group : table.groups()) allocations.insert(group.allocation());
   for (const proto::RecordPart& part : table.record().parts()) {
     for (const proto::RecordExtent& extent : part.extents()) allocations.insert(extent.allocation());
   }
@@ -36,13 +34,7 @@ std::set<uint32_t> ServersOf(const proto::Table& table) {
   for (const proto::ServerUsage& usage : table.usage()) {
     if (usage.blocks() != 0 || usage.bytes() != 0) servers.insert(usage.server());
   }
-  for (const proto::Chain& chain : table.partitions()) {
-    for (const uint64_t pointer : chain.head()) servers.insert(ServerOf(pointer));
-  }
-  for (const proto::Column& column : table.columns()) {
-    for (const uint64_t pointer : column.encoding().dictionary().segments())
-      servers.insert(ServerOf(pointer));
-  }
+  for (uint32_t g = 0; g < GroupCount(table); ++g) servers.merge(GroupServers(table, g));
   servers.erase(0);  // null pointers
   return servers;
 }

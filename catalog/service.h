@@ -48,7 +48,7 @@ struct ServiceOptions {
 ///     load:    BeginLoad ─▶ under way ──CommitLoad──▶ table ──DropTable, replaced──▶ over
 ///                               └────────AbortLoad, owner dead────────────────────▶ over
 ///
-///     extend:  BeginExtend ─▶ under way ──CommitExtend──▶ a record table's, one of several
+///     extend:  BeginExtend ─▶ under way ──CommitExtend──▶ its table's, one of several
 ///                               └────────AbortLoad, owner dead───────────────────▶ over
 ///
 ///     group:   AllocateGroups ─▶ a member's ──ReleaseGroups, owner dead──▶ free, given out again

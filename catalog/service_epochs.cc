@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "catalog/chain_groups.h"
 #include "catalog/service.h"
 
 /// Whether the store is the newest: epochs, marks, and what is given up when an operator accepts an older
@@ -22,7 +23,12 @@ constexpr uint64_t kAllocationIdsGivenUp = uint64_t{1} << 20;
 
 /// Whether the server still has all memory that the table has there.
 bool HasMemoryOf(const proto::Table& table, uint32_t server, const std::set<uint64_t>& held) {
-  if (!table.has_record()) return held.contains(table.allocation());
+  if (!table.has_record()) {
+    for (uint32_t g = 0; g < GroupCount(table); ++g) {
+      if (!held.contains(GroupAllocation(table, g)) && GroupServers(table, g).contains(server)) return false;
+    }
+    return true;
+  }
   for (const proto::RecordPart& part : table.record().parts()) {
     for (const proto::RecordExtent& extent : part.extents()) {
       if (extent.server() == server && !held.contains(extent.allocation())) return false;

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/system_names.h"
+#include "catalog/chain_groups.h"
 #include "catalog/record_tables.h"
 #include "catalog/service.h"
 
@@ -24,6 +25,30 @@ absl::Status CheckTableName(const std::string& name) {
     return absl::InvalidArgumentError("a table's name holds control characters");
   }
   return absl::OkStatus();
+}
+
+/// The table that a group was added to is still the one that it was added to, and is otherwise as it was.
+absl::Status CheckAppended(const proto::Table& table, const proto::CommitExtendRequest& request) {
+  const proto::Table& appended = request.appended();
+  if (table.version() != request.expected_version()) {
+    return absl::AbortedError(
+        absl::StrFormat("table `%s` was changed while it was appended to", table.name()));
+  }
+  const int groups = appended.groups_size();
+  const auto chains = static_cast<int>(PartitionCount(table));
+  const bool whole = !table.has_record() && !appended.has_record() && appended.name() == table.name() &&
+                     groups == static_cast<int>(GroupCount(table)) + 1 &&
+                     appended.allocation() == request.allocation() &&
+                     GroupAllocation(appended, GroupCount(table)) == request.allocation() &&
+                     appended.partitions_size() == table.partitions_size() + chains &&
+                     appended.columns_size() == table.columns_size() &&
+                     appended.partitioning_size() == table.partitioning_size();
+  bool same = whole;
+  for (uint32_t g = 0; same && g < GroupCount(table); ++g)
+    same = GroupAllocation(appended, g) == GroupAllocation(table, g);
+  if (same) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("what is to be appended to table `%s` is not one group more", table.name()));
 }
 
 absl::Status TableExists(const std::string& name) {
@@ -126,10 +151,6 @@ absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginE
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
   NAM_ASSIGN_OR_RETURN(const TableState* table, FindTable(request.table()));
-  if (!table->table->has_record()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("table `%s` is no record table: it is loaded as a whole", request.table()));
-  }
   NAM_RETURN_IF_ERROR(CheckRoomForLoad());
   Mutation mutation = NewMutation();
   const uint64_t allocation = mutation.next_allocation++;
@@ -147,11 +168,17 @@ absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginE
 absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
                                                const proto::CommitExtendRequest& request) const {
   const auto found = tables_.find(load.table);
-  if (found == tables_.end() || found->second.table->allocation() != load.extends.value()) {
+  if (found == tables_.end() || !AllocationsOf(*found->second.table).contains(load.extends.value())) {
     return absl::FailedPreconditionError(
         absl::StrFormat("table `%s` was dropped while it was extended", load.table));
   }
+  if (request.has_appended()) {
+    NAM_RETURN_IF_ERROR(CheckAppended(*found->second.table, request));
+    return request.appended();
+  }
   proto::Table table = *found->second.table;
+  if (!table.has_record())
+    return absl::InvalidArgumentError(absl::StrFormat("table `%s` is no record table", load.table));
   proto::RecordPart* part = nullptr;
   if (request.has_new_part()) {
     NAM_RETURN_IF_ERROR(CheckNewPart(table, request.new_part()));
@@ -196,7 +223,8 @@ absl::Status Service::CheckNewPart(const proto::Table& table, const proto::Recor
 }
 
 absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::CommitExtendRequest& request) {
-  if (request.extents().empty()) return absl::InvalidArgumentError("nothing to extend a table by");
+  if (request.extents().empty() && !request.has_appended())
+    return absl::InvalidArgumentError("nothing to extend a table by");
   NAM_RETURN_IF_ERROR(CheckExtents(request.extents(), AllocationId(request.allocation())));
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
@@ -221,6 +249,7 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
   NAM_ASSIGN_OR_RETURN(proto::Table table, Extended(load->second, request));
   std::set<uint32_t> servers;
   for (const proto::RecordExtent& extent : request.extents()) servers.insert(extent.server());
+  if (request.has_appended()) servers = GroupServers(table, GroupCount(table) - 1);
   NAM_RETURN_IF_ERROR(CheckServers(table, servers));
   Mutation mutation = NewMutation();
   table.set_version(mutation.version);

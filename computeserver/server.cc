@@ -330,8 +330,8 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
                          attachment_->OpenAllocation(word.server(), allocation));
     inputs.counter = {word, allocation, request.counter().base(), std::move(grant)};
   }
-  inputs.load_dictionary = [this](const proto::Table& table, uint32_t column) {
-    return cache_.Dictionary(table, column);
+  inputs.load_dictionary = [this](const proto::Table& table, uint32_t column, uint32_t group) {
+    return cache_.Dictionary(table, column, group);
   };
   inputs.records = &records_;
   inputs.window_bytes = request.window_bytes();

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "catalog/chain_groups.h"
 #include "partitioner/table_metadata.h"
 
 namespace nam::computeserver {
@@ -15,8 +16,12 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> TableCache::Table(const std:
   }
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<const proto::Table> table, catalog_.GetTable(name));
   if (table->allocation() != allocation) {
-    return absl::AbortedError(
-        absl::StrFormat("table %s was replaced while the query was being planned: run it again", name));
+    auto older = std::make_shared<proto::Table>(*table);
+    if (!catalog::CutBackTo(allocation, *older)) {
+      return absl::AbortedError(
+          absl::StrFormat("table %s was replaced while the query was being planned: run it again", name));
+    }
+    table = std::move(older);
   }
   std::scoped_lock lock(mutex_);
   if (tables_.size() >= kMostTables) {
@@ -41,14 +46,15 @@ std::shared_ptr<storage::KnownBlocks> TableCache::Known(const proto::Table& tabl
 }
 
 absl::StatusOr<std::shared_ptr<const storage::Dictionary>> TableCache::Dictionary(const proto::Table& table,
-                                                                                  uint32_t column) {
-  const std::pair<uint64_t, uint32_t> key{table.allocation(), column};
+                                                                                  uint32_t column,
+                                                                                  uint32_t group) {
+  const std::pair<uint64_t, uint32_t> key{catalog::GroupAllocation(table, group), column};
   {
     std::scoped_lock lock(mutex_);
     const auto found = dictionaries_.find(key);
     if (found != dictionaries_.end()) return found->second;
   }
-  const proto::Dictionary& description = table.columns(static_cast<int>(column)).encoding().dictionary();
+  const proto::Dictionary description = catalog::GroupColumnOf(table, group, column).encoding().dictionary();
   NAM_ASSIGN_OR_RETURN(execution::ChannelPool::Lease channel, channels_.Take());
   NAM_ASSIGN_OR_RETURN(auto dictionary, partitioner::ReadDictionary(*channel, description));
   std::scoped_lock lock(mutex_);

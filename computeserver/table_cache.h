@@ -23,10 +23,10 @@ class TableCache {
   TableCache(catalog::Client& catalog, execution::ChannelPool& channels)
       : catalog_(catalog), channels_(channels) {}
 
-  /// ABORTED if the table is not any more what the plan was made for.
+  /// The table as it was when `allocation` was its last load or append. ABORTED if it has been replaced.
   absl::StatusOr<std::shared_ptr<const proto::Table>> Table(const std::string& name, uint64_t allocation);
   absl::StatusOr<std::shared_ptr<const storage::Dictionary>> Dictionary(const proto::Table& table,
-                                                                        uint32_t column);
+                                                                        uint32_t column, uint32_t group);
   /// What queries have learned of this version's blocks.
   std::shared_ptr<storage::KnownBlocks> Known(const proto::Table& table);
 

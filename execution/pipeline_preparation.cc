@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "catalog/chain_groups.h"
 #include "execution/join/probe.h"
 #include "execution/limit_step.h"
 #include "execution/partition/parts.h"
@@ -16,6 +17,7 @@
 #include "execution/series_step.h"
 #include "execution/steps.h"
 #include "execution/window/window_source.h"
+#include "partitioner/table_metadata.h"
 #include "plan/flow.h"
 #include "plan/slot_of.h"
 #include "txn/session.h"
@@ -41,16 +43,17 @@ absl::StatusOr<T> UnlessDropped(absl::StatusOr<T> found, const std::string& tabl
 }
 
 /// Unique among the columns of all versions of tables; never 0.
-uint64_t DictionaryId(const proto::Table& table, uint32_t column) {
-  return (table.allocation() << 16) + column + 1;
+uint64_t DictionaryId(const proto::Table& table, uint32_t group, uint32_t column) {
+  return (catalog::GroupAllocation(table, group) << 16) + column + 1;
 }
 
-absl::StatusOr<CodeMeaning> MeaningOf(const proto::Table& table, uint32_t column,
+absl::StatusOr<CodeMeaning> MeaningOf(const proto::Table& table, uint32_t group, uint32_t column,
                                       const DictionaryLoader& load) {
-  const proto::Column& in = table.columns(static_cast<int>(column));
+  const proto::Column& described = table.columns(static_cast<int>(column));
+  const proto::GroupColumn in = catalog::GroupColumnOf(table, group, column);
   CodeMeaning out;
-  out.type = ColumnTypeOf(in.type());
-  out.null_code = in.nullable();
+  out.type = ColumnTypeOf(described.type());
+  out.null_code = described.nullable();
   out.base = in.encoding().base();
   out.width = static_cast<uint8_t>(in.encoding().width());
   out.plain = in.encoding().plain();
@@ -63,9 +66,9 @@ absl::StatusOr<CodeMeaning> MeaningOf(const proto::Table& table, uint32_t column
   const uint64_t spread = static_cast<uint64_t>(out.max) - static_cast<uint64_t>(out.min);
   out.codes = spread >= UINT64_MAX - 1 ? 0 : spread + 1 + out.null_code;
   if (PhysicalOf(out.type) != Physical::kText) return out;
-  NAM_ASSIGN_OR_RETURN(out.dictionary, load(table, column));
+  NAM_ASSIGN_OR_RETURN(out.dictionary, load(table, column, group));
   out.codes = std::max<uint64_t>(out.dictionary->size() + out.null_code, 1);
-  out.dictionary_id = DictionaryId(table, column);
+  out.dictionary_id = DictionaryId(table, group, column);
   return out;
 }
 
@@ -163,8 +166,7 @@ absl::Status PipelinePreparation::MakeScan() {
   const auto& scanned = std::get<plan::BlockScan>(plan_.source);
   std::vector<uint8_t> plain;
   for (const uint32_t column : scanned.columns)
-    plain.push_back(
-        stage_.inputs().tables[scanned.table]->columns(static_cast<int>(column)).encoding().plain());
+    plain.push_back(partitioner::IsPlain(*stage_.inputs().tables[scanned.table], column));
   out_.absorbed = Absorb(plan_, direct, plain);
   const auto& scan = std::get<plan::BlockScan>(out_.absorbed.pipeline.source);
   out_.table = scan.table;
@@ -183,13 +185,20 @@ absl::Status PipelinePreparation::MakeScan() {
                              .verify = inputs.settings.verify(),
                              .slow_start = !claimed_ && !sends(),
                              .memos = &stage_.memos_};
-  BlockScan::Group& group = options.groups.emplace_back();
-  for (const CodeMeaning& meaning : out_.meanings) group.meanings.push_back(&meaning);
+  const proto::Table& table = *options.table;
+  for (uint32_t g = 0; g < catalog::GroupCount(table); ++g) {
+    BlockScan::Group& group = options.groups.emplace_back();
+    for (size_t slot = 0; slot < scan.columns.size(); ++slot)
+      group.meanings.push_back(&out_.meanings[g * scan.columns.size() + slot]);
+  }
+  for (uint32_t c = 0; options.groups.size() > 1 && c < static_cast<uint32_t>(table.partitions_size()); ++c)
+    options.group_of.push_back(partitioner::GroupOfChain(table, c));
   NAM_ASSIGN_OR_RETURN(options.probes, AbsorbedProbes(scan));
   for (const ScanOutput& output : out_.absorbed.outputs) {
     if (output.probe == ScanOutput::kScanned) {
+      // Of a table that was appended to, codes mean something else in each group.
       const CodeMeaning& meaning = out_.meanings[output.column];
-      meanings_.push_back(meaning.plain ? nullptr : &meaning);
+      meanings_.push_back(meaning.plain || catalog::GroupCount(table) > 1 ? nullptr : &meaning);
       continue;
     }
     const uint32_t build = out_.absorbed.probes[static_cast<size_t>(output.probe)].build;
@@ -204,9 +213,11 @@ absl::Status PipelinePreparation::MakeScan() {
 
 absl::Status PipelinePreparation::LoadMeanings(const plan::BlockScan& scan) {
   const proto::Table& table = *stage_.inputs().tables[scan.table];
-  for (const uint32_t column : scan.columns) {
-    NAM_ASSIGN_OR_RETURN(CodeMeaning meaning, MeaningOf(table, column, stage_.inputs().load_dictionary));
-    out_.meanings.push_back(std::move(meaning));
+  for (uint32_t g = 0; g < catalog::GroupCount(table); ++g) {
+    for (const uint32_t column : scan.columns) {
+      NAM_ASSIGN_OR_RETURN(CodeMeaning meaning, MeaningOf(table, g, column, stage_.inputs().load_dictionary));
+      out_.meanings.push_back(std::move(meaning));
+    }
   }
   return FindPartitions(scan);
 }

@@ -103,7 +103,11 @@ std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const pla
   if (by.function() != proto::MODULO || by.column() != column || !std::has_single_bit(by.parts()))
     return options;
   options.parts = by.parts();
-  if (out_.partitions.size() < by.parts()) options.here = out_.partitions;
+  std::vector<uint32_t> here;
+  for (const uint32_t chain : out_.partitions) here.push_back(chain % by.parts());
+  std::sort(here.begin(), here.end());
+  here.erase(std::unique(here.begin(), here.end()), here.end());
+  if (here.size() < by.parts()) options.here = std::move(here);
   return options;
 }
 

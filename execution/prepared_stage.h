@@ -39,9 +39,9 @@
 
 namespace nam::execution {
 
-/// The dictionary of a table's text column.
+/// The dictionary of a table's text column, in one group of chains.
 using DictionaryLoader = std::function<absl::StatusOr<std::shared_ptr<const storage::Dictionary>>(
-    const proto::Table& table, uint32_t column)>;
+    const proto::Table& table, uint32_t column, uint32_t group)>;
 
 /// The sink of a result, for rows of this schema. The budget outlives it.
 using ClientSink =
@@ -100,7 +100,7 @@ struct PreparedPipeline {
   ExchangeSource* received = nullptr;         // likewise
   const plan::PageSource* foreign = nullptr;  // if there is no source: one of these two
   std::optional<RecordSelect> records;        // of a transaction's rows, which who runs the stage feeds
-  std::deque<CodeMeaning> meanings;           // of the scan's columns, by slot
+  std::deque<CodeMeaning> meanings;           // of the scan's columns, by group of chains, then slot
   std::deque<std::unique_ptr<const Program>> programs;  // of probes and builds
   std::unique_ptr<const AggregatePlan> merge_plan;      // of a source that merges states
   std::vector<StepAndChunk> steps;

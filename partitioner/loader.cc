@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "partitioner/appended_table.h"
 #include "partitioner/chain_plan.h"
 #include "partitioner/column_statistics.h"
 #include "partitioner/encoder.h"
@@ -24,6 +25,8 @@ namespace nam::partitioner {
 namespace {
 
 constexpr uint32_t kDictionarySegmentBytes = 1 << 20;
+/// Each time somebody else has appended: with so many at once something is wrong.
+constexpr int kAppendTries = 1'000;
 
 absl::Status CheckSchema(const TableSchema& schema, const LoadOptions& options) {
   if (schema.columns.empty() || schema.columns.size() > storage::kMaxColumns) {
@@ -91,6 +94,7 @@ class Loader final : public TableLoader {
   /// `work` on all threads, each with the counter of the partitions that are taken and a flag to stop by.
   using Work = std::function<absl::Status(std::atomic<uint32_t>& next, std::atomic<bool>& stop)>;
   absl::Status OnThreads(const Work& work);
+  absl::StatusOr<proto::Table> CommitAppended(const proto::Table& group);
   uint32_t AverageTextBytes(size_t column) const;
   void Describe(proto::Table& table) const;
   absl::StatusOr<std::unique_ptr<storage::Channel>> OpenChannel();
@@ -356,11 +360,33 @@ absl::StatusOr<proto::Table> Loader::Commit() {
     out.set_blocks(blocks[server]);
     out.set_bytes(used_bytes);
   }
-  NAM_ASSIGN_OR_RETURN(const uint64_t version, attachment_.catalog().CommitLoad(table, options_.replaces));
+  if (options_.append) {
+    NAM_ASSIGN_OR_RETURN(table, CommitAppended(table));
+  } else {
+    NAM_ASSIGN_OR_RETURN(const uint64_t version, attachment_.catalog().CommitLoad(table, options_.replaces));
+    table.set_version(version);
+  }
   committed_ = true;
-  table.set_version(version);
   staged_.reset();
   return table;
+}
+
+/// Others may append meanwhile: then once more, behind theirs.
+absl::StatusOr<proto::Table> Loader::CommitAppended(const proto::Table& group) {
+  for (int tries = 1;; ++tries) {
+    NAM_ASSIGN_OR_RETURN(const auto table, attachment_.catalog().GetTable(group.name()));
+    if (group.rows() == 0) return *table;
+    proto::CommitExtendRequest request;
+    request.set_allocation(allocation_.value());
+    request.set_expected_version(table->version());
+    NAM_ASSIGN_OR_RETURN(*request.mutable_appended(), AppendedTable(*table, group));
+    const auto version = attachment_.catalog().CommitExtend(request);
+    if (absl::IsAborted(version.status()) && tries < kAppendTries) continue;
+    NAM_RETURN_IF_ERROR(version.status());
+    proto::Table appended = std::move(*request.mutable_appended());
+    appended.set_version(*version);
+    return appended;
+  }
 }
 
 }  // namespace
@@ -369,8 +395,10 @@ absl::StatusOr<std::unique_ptr<TableLoader>> BeginLoad(catalog::Attachment& atta
                                                        const TableSchema& schema,
                                                        const LoadOptions& options) {
   NAM_RETURN_IF_ERROR(CheckSchema(schema, options));
-  NAM_ASSIGN_OR_RETURN(const AllocationId allocation,
-                       attachment.catalog().BeginLoad(attachment.member(), schema.name, options.replace));
+  NAM_ASSIGN_OR_RETURN(
+      const AllocationId allocation,
+      options.append ? attachment.catalog().BeginExtend(attachment.member(), schema.name)
+                     : attachment.catalog().BeginLoad(attachment.member(), schema.name, options.replace));
   return std::make_unique<Loader>(attachment, schema, options, allocation);
 }
 

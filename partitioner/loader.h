@@ -22,6 +22,7 @@ struct LoadOptions {
   uint32_t pointer_group = 32;  // G: pointers held by every G-th block
   bool replace = false;         // replace a table of the same name; otherwise ALREADY_EXISTS
   AllocationId replaces;        // the one table that it may replace; Commit is ABORTED if it has gone
+  bool append = false;          // to the table of this name: one more group of chains
   uint64_t expected_rows = 0;   // if known: memory is checked before the first row is kept
   int threads = 2;
 };
@@ -34,7 +35,7 @@ class TableLoader {
   /// Takes a run of rows; any number of threads. RESOURCE_EXHAUSTED if the memory servers cannot hold
   /// the table, INVALID_ARGUMENT if a value does not fit its column's type.
   virtual absl::Status Append(const ColumnBatch& rows) = 0;
-  /// Encodes, allocates, writes every block and commits the table to the catalog.
+  /// Encodes, allocates, writes every block and commits the table to the catalog; tells it as it is then.
   virtual absl::StatusOr<proto::Table> Commit() = 0;
 };
 

@@ -18,8 +18,8 @@ std::vector<uint32_t> NeededPartitions(const proto::Table& driving, const proto:
     for (const uint32_t p : partitions) is_needed[PartOf(driving, p, *key)] = true;
   }
   std::vector<uint32_t> needed;
-  for (uint32_t p = 0; p < is_needed.size(); ++p) {
-    if (is_needed[p]) needed.push_back(p);
+  for (uint32_t chain = 0; chain < static_cast<uint32_t>(build.partitions_size()); ++chain) {
+    if (is_needed[chain % parts]) needed.push_back(chain);
   }
   return needed;
 }

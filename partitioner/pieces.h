@@ -10,9 +10,11 @@
 /// The parts that a table's rows are shared out in.
 namespace nam::partitioner {
 
-/// What is claimed at once of the driving table: a partition, or neighbouring blocks of one that is large. Of
-/// a record table: neighbouring chunks (`blocks`) of an extent (`partition`), or the transaction's own rows.
-/// Of a stage over parts: share `first_block` of `blocks` shares of the part `partition`.
+/// What is claimed at once of the driving table: a chain (`partition` is its number: catalog/chain_groups.h;
+/// it is in the partition of the number modulo how many partitions there are), or neighbouring blocks of one
+/// that is large. Of a record table: neighbouring chunks (`blocks`) of an extent (`partition`), or the
+/// transaction's own rows. Of a stage over parts: share `first_block` of `blocks` shares of the part
+/// `partition`.
 struct Piece {
   uint32_t partition = 0;
   uint32_t first_block = 0;
@@ -41,8 +43,9 @@ std::vector<Piece> CutPieces(const proto::Table& table, const std::vector<Piece>
 /// The number of the part by key `key` that partition `partition` of a table lies in (row-major order).
 uint32_t PartOf(const proto::Table& table, uint32_t partition, int key);
 
-/// The build side's partitions that the driving table's `partitions` need, ascending. `key`: which of the
-/// driving table's partition keys the build side is split like, too; none: all of the build side is needed.
+/// The build side's chains that the driving table's `partitions`, chains too, need, ascending. `key`: which
+/// of the driving table's partition keys the build side is split like, too; none: all of the build side is
+/// needed.
 std::vector<uint32_t> NeededPartitions(const proto::Table& driving, const proto::Table& build,
                                        std::optional<int> key, const std::vector<uint32_t>& partitions);
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
+#include "catalog/chain_groups.h"
 #include "catalog/control_plane.h"
 #include "optimizer/cost_model.h"
 #include "partitioner/pieces.h"
@@ -76,6 +77,7 @@ std::string MulticastCoordinator::WhyRead(const Query& query, size_t join, Choic
   const proto::Table& table = BuildSide(query, join);
   if (mode == Choice::kOff) return "nam.multicast is off";
   if (table.has_record()) return "its rows are records";
+  if (catalog::GroupCount(table) > 1) return "it was appended to";
   if (mode == Choice::kAuto && in_place) return "blocks are looked at in place";
   if (query.partitions.size() < 2) return "one compute server needs it";
   const std::vector<uint32_t> first = NeededOf(query, join, query.partitions[0]);

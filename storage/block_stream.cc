@@ -86,8 +86,8 @@ absl::StatusOr<bool> BlockStream::Claim() {
     ++claimed_;
     start->end = std::min(start->end, start->blocks);
     if (start->first >= start->end) continue;
-    BlockLayout layout(table_.widths, start->block_rows, PointerSlots(start->blocks, table_.pointer_group),
-                       start->text_bytes);
+    BlockLayout layout(table_.WidthsOf(*start), start->block_rows,
+                       PointerSlots(start->blocks, table_.pointer_group), start->text_bytes);
     if (!in_place_ && uint64_t{layout.bytes()} * slots_.size() > channel_.buffer().bytes()) {
       return absl::ResourceExhaustedError(absl::StrFormat(
           "%d blocks of %d bytes do not fit the stream's buffer of %d bytes: take a smaller window",
@@ -104,10 +104,10 @@ absl::StatusOr<bool> BlockStream::Claim() {
 
 /// Nothing of the block is wanted, and what it says of the blocks after it is known.
 bool BlockStream::CanSkip(const Chain& chain, uint32_t index) const {
-  const uint32_t partition = chain.start.partition, group = table_.pointer_group;
+  const uint32_t number = chain.start.number, group = table_.pointer_group;
   if (index >= chain.start.first) {
     if (options_.known == nullptr || options_.sort_column < 0) return false;
-    const auto zone = options_.known->SortZone(partition, index);
+    const auto zone = options_.known->SortZone(number, index);
     const uint64_t least = std::max(options_.sort_min, chain.start.sort_min);
     const uint64_t most = std::min(options_.sort_max, chain.start.sort_max);
     if (!zone || (zone->max >= least && zone->min <= most)) return false;
@@ -118,7 +118,7 @@ bool BlockStream::CanSkip(const Chain& chain, uint32_t index) const {
   if (chain.pointers.size() < std::min<uint64_t>(uint64_t{index} + group, chain.start.blocks)) return false;
   for (uint64_t i = uint64_t{index} + group; i < std::min<uint64_t>(index + 2 * group, chain.start.blocks);
        ++i) {
-    if (options_.known->Pointer(partition, static_cast<uint32_t>(i)) == 0) return false;
+    if (options_.known->Pointer(number, static_cast<uint32_t>(i)) == 0) return false;
   }
   return true;
 }
@@ -129,7 +129,7 @@ void BlockStream::SkipBlocks(Chain& chain) {
     if (chain.posted % group == 0) {
       const uint64_t first = uint64_t{chain.posted} + group;
       for (uint64_t i = first; i < std::min<uint64_t>(first + group, chain.start.blocks); ++i)
-        chain.pointers.push_back(options_.known->Pointer(chain.start.partition, static_cast<uint32_t>(i)));
+        chain.pointers.push_back(options_.known->Pointer(chain.start.number, static_cast<uint32_t>(i)));
     }
     counters_.skipped_blocks += chain.posted >= chain.start.first;
     ++chain.posted;
@@ -212,13 +212,12 @@ absl::Status BlockStream::LearnPointers(const Slot& slot) {
   if (slot.index % table_.pointer_group != 0 || chain.layout.pointer_slots() == 0) return absl::OkStatus();
   const BlockView view(chain.layout, slot.block);
   NAM_RETURN_IF_ERROR(
-      view.CheckPrefix(table_.allocation, chain.start.partition, slot.index, options_.verify));
+      view.CheckPrefix(table_.AllocationOf(chain.start), chain.start.partition, slot.index, options_.verify));
   for (uint64_t pointer : view.pointers()) {
     if (chain.pointers.size() >= chain.start.blocks) break;
     if (pointer == 0) return absl::DataLossError("a pointer group ends before its chain");
     if (options_.known != nullptr)
-      options_.known->LearnPointer(chain.start.partition, static_cast<uint32_t>(chain.pointers.size()),
-                                   pointer);
+      options_.known->LearnPointer(chain.start.number, static_cast<uint32_t>(chain.pointers.size()), pointer);
     chain.pointers.push_back(pointer);
   }
   return absl::OkStatus();
@@ -261,23 +260,24 @@ absl::Status BlockStream::AwaitHead() {
 absl::Status BlockStream::Deliver(Slot& slot, BlockView& block) {
   Chain& chain = *slot.chain;
   block = BlockView(chain.layout, slot.block);
-  const uint32_t partition = chain.start.partition;
+  const uint32_t number = chain.start.number;
   KnownBlocks* const known = options_.known;
   // A copy is checked whenever it is made; memory that is looked at in place, once.
-  const uint64_t whole = in_place_ && known != nullptr ? known->Verified(partition, slot.index) : 0;
+  const uint64_t whole = in_place_ && known != nullptr ? known->Verified(number, slot.index) : 0;
   const bool verify_prefix = options_.verify && (whole & KnownBlocks::kPrefix) == 0;
-  NAM_RETURN_IF_ERROR(block.CheckPrefix(table_.allocation, partition, slot.index, verify_prefix));
+  NAM_RETURN_IF_ERROR(
+      block.CheckPrefix(table_.AllocationOf(chain.start), chain.start.partition, slot.index, verify_prefix));
   uint64_t checked = verify_prefix ? KnownBlocks::kPrefix : 0;
   for (uint32_t column : table_.columns) {
     if (!options_.verify || (whole & KnownBlocks::Column(column)) != 0) continue;
     NAM_RETURN_IF_ERROR(block.CheckPage(column));
     checked |= KnownBlocks::Column(column);
   }
-  if (in_place_ && known != nullptr && checked != 0) known->SetVerified(partition, slot.index, checked);
+  if (in_place_ && known != nullptr && checked != 0) known->SetVerified(number, slot.index, checked);
   if (known != nullptr && options_.sort_column >= 0 && ((checked | whole) & KnownBlocks::kPrefix) != 0 &&
-      !known->SortZone(partition, slot.index)) {
+      !known->SortZone(number, slot.index)) {
     const ColumnZone& zone = block.zone(static_cast<uint32_t>(options_.sort_column));
-    known->LearnSortZone(partition, slot.index, {zone.min, zone.max});
+    known->LearnSortZone(number, slot.index, {zone.min, zone.max});
   }
   ++counters_.blocks;
   counters_.rows += block.rows();

@@ -20,27 +20,42 @@
 
 namespace nam::storage {
 
+/// What blocks of chains that were appended to a table have of their own.
+struct AppendedGroup {
+  uint64_t allocation = 0;
+  std::vector<uint8_t> widths;  // of all columns
+};
+
 /// Where a chain starts and how it is cut into blocks, from the catalog; and which of them are wanted. Of
 /// those before them a stream READs what leads to where they lie, if that is not known.
 struct ChainStart {
-  uint32_t partition = 0;
+  uint32_t partition = 0;  // as its blocks say
+  uint32_t number = 0;     // among the table's chains
   uint32_t blocks = 0;
   uint32_t block_rows = 0;
   std::vector<uint32_t> text_bytes;  // as in BlockLayout
   std::vector<uint64_t> head;        // pointers of blocks 0 … G - 1
   uint32_t first = 0;                // wanted: from this one
   uint32_t end = UINT32_MAX;         // to before this one, or all that are left
-  uint32_t group = 0;              // of chains whose columns were encoded together: their codes mean the same
+  uint32_t group = 0;  // of chains whose columns were encoded together: their codes mean the same
+  std::shared_ptr<const AppendedGroup> appended;  // null: the group is the table's first
   uint64_t sort_min = 0;           // blocks without a code from sort_min to sort_max in the sort column may
   uint64_t sort_max = UINT64_MAX;  // be left out
 };
 
 /// What all chains of one table share, and which columns a stream wants.
 struct StreamTable {
-  uint64_t allocation = 0;
+  uint64_t allocation = 0;  // of the first group, as are the widths
   uint32_t pointer_group = 0;
   std::vector<uint8_t> widths;    // of all columns
   std::vector<uint32_t> columns;  // to be read; ascending
+
+  uint64_t AllocationOf(const ChainStart& chain) const {
+    return chain.appended == nullptr ? allocation : chain.appended->allocation;
+  }
+  const std::vector<uint8_t>& WidthsOf(const ChainStart& chain) const {
+    return chain.appended == nullptr ? widths : chain.appended->widths;
+  }
 };
 
 /// Blocks in flight for a stream of which nothing else was asked.

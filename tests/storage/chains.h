@@ -116,7 +116,8 @@ class Chains {
     }
     EXPECT_TRUE(sink.Flush().ok());
     pointers.resize(std::min(blocks, group));
-    return {.partition = partition, .blocks = blocks, .block_rows = rows, .head = pointers};
+    return {
+        .partition = partition, .number = partition, .blocks = blocks, .block_rows = rows, .head = pointers};
   }
 };
 

@@ -1,0 +1,65 @@
+#include "catalog/chain_groups.h"
+
+#include <algorithm>
+
+namespace nam::catalog {
+
+uint32_t PartitionCount(const proto::Table& table) {
+  uint32_t partitions = 1;
+  for (const proto::PartitionKey& key : table.partitioning()) partitions *= key.parts();
+  return partitions;
+}
+
+uint32_t GroupCount(const proto::Table& table) {
+  return table.groups().empty() ? 1 : static_cast<uint32_t>(table.groups_size());
+}
+
+uint64_t GroupAllocation(const proto::Table& table, uint32_t group) {
+  return table.groups().empty() ? table.allocation() : table.groups(static_cast<int>(group)).allocation();
+}
+
+std::set<uint32_t> GroupServers(const proto::Table& table, uint32_t group) {
+  std::set<uint32_t> servers;
+  const auto add = [&](uint64_t remote_pointer) {
+    servers.insert(static_cast<uint32_t>(remote_pointer >> 48));
+  };
+  const auto partitions = static_cast<int>(PartitionCount(table)),
+             first = static_cast<int>(group) * partitions;
+  for (int c = first; c < std::min(first + partitions, table.partitions_size()); ++c) {
+    for (const uint64_t pointer : table.partitions(c).head()) add(pointer);
+  }
+  for (uint32_t c = 0; c < static_cast<uint32_t>(table.columns_size()); ++c) {
+    const proto::GroupColumn column = GroupColumnOf(table, group, c);
+    for (const uint64_t pointer : column.encoding().dictionary().segments()) add(pointer);
+  }
+  servers.erase(0);  // null pointers
+  return servers;
+}
+
+proto::GroupColumn GroupColumnOf(const proto::Table& table, uint32_t group, uint32_t column) {
+  if (!table.groups().empty()) return table.groups(static_cast<int>(group)).columns(static_cast<int>(column));
+  const proto::Column& from = table.columns(static_cast<int>(column));
+  proto::GroupColumn out;
+  *out.mutable_encoding() = from.encoding();
+  out.set_min(from.min());
+  out.set_max(from.max());
+  return out;
+}
+
+bool CutBackTo(uint64_t allocation, proto::Table& table) {
+  for (uint32_t g = 0; g < GroupCount(table); ++g) {
+    if (GroupAllocation(table, g) != allocation) continue;
+    const auto groups = static_cast<int>(g) + 1;
+    const int chains = groups * static_cast<int>(PartitionCount(table));
+    if (!table.groups().empty()) table.mutable_groups()->DeleteSubrange(groups, table.groups_size() - groups);
+    table.mutable_partitions()->DeleteSubrange(chains, table.partitions_size() - chains);
+    table.set_allocation(allocation);
+    uint64_t rows = 0;
+    for (const proto::Chain& chain : table.partitions()) rows += chain.rows();
+    table.set_rows(rows);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace nam::catalog

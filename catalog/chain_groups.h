@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+#include "proto/catalog.pb.h"
+
+/// A columnar table's chains by groups of those that were loaded or appended at once. Chain g · P + p holds
+/// the rows of group g that are in partition p of P.
+namespace nam::catalog {
+
+/// How many partitions the table has: P.
+uint32_t PartitionCount(const proto::Table& table);
+/// At least one.
+uint32_t GroupCount(const proto::Table& table);
+uint64_t GroupAllocation(const proto::Table& table, uint32_t group);
+/// The memory servers that blocks and dictionaries of the group lie on.
+std::set<uint32_t> GroupServers(const proto::Table& table, uint32_t group);
+/// How the group's chains hold the column, with the least and the greatest value of its rows.
+proto::GroupColumn GroupColumnOf(const proto::Table& table, uint32_t group, uint32_t column);
+/// The table as it was when `allocation` was its last load or append; nothing of later groups is left.
+/// Estimates stay as they are. False if the table has no such group.
+bool CutBackTo(uint64_t allocation, proto::Table& table);
+
+}  // namespace nam::catalog

@@ -1,0 +1,126 @@
+#include "partitioner/appended_table.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "catalog/chain_groups.h"
+
+namespace nam::partitioner {
+namespace {
+
+constexpr int kCommonMost = 32;
+/// Of a column of which so large a share of the values differ, rows that come bring new values.
+constexpr double kMostlyNew = 0.5;
+
+proto::ChainGroup GroupOf(const proto::Table& table, uint32_t group) {
+  proto::ChainGroup out;
+  out.set_allocation(catalog::GroupAllocation(table, group));
+  for (uint32_t c = 0; c < static_cast<uint32_t>(table.columns_size()); ++c)
+    *out.add_columns() = catalog::GroupColumnOf(table, group, c);
+  return out;
+}
+
+bool SameColumns(const proto::Table& a, const proto::Table& b) {
+  if (a.columns_size() != b.columns_size() || a.partitioning_size() != b.partitioning_size()) return false;
+  for (int c = 0; c < a.columns_size(); ++c) {
+    const proto::Column &x = a.columns(c), &y = b.columns(c);
+    if (x.name() != y.name() || x.nullable() != y.nullable() ||
+        x.type().SerializeAsString() != y.type().SerializeAsString())
+      return false;
+  }
+  return a.pointer_group() == b.pointer_group();
+}
+
+/// Numbers that are no codes' meanings have no bounds, and texts have those of a dictionary.
+bool HasBounds(const proto::Column& column) {
+  return !column.encoding().plain() && !column.encoding().has_dictionary();
+}
+
+void MergeCommon(const proto::Column& more, proto::Column& into) {
+  std::map<std::pair<int64_t, std::string>, uint64_t> rows;
+  for (const proto::Column* column : {&more, static_cast<const proto::Column*>(&into)}) {
+    for (const proto::CommonValue& common : column->common())
+      rows[{common.value(), common.text()}] += common.rows();
+  }
+  std::vector<std::pair<uint64_t, std::pair<int64_t, std::string>>> order;
+  for (const auto& [value, count] : rows) order.emplace_back(count, value);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  into.clear_common();
+  for (const auto& [count, value] : order) {
+    if (into.common_size() == kCommonMost) break;
+    proto::CommonValue& common = *into.add_common();
+    common.set_value(value.first);
+    common.set_text(value.second);
+    common.set_rows(count);
+  }
+}
+
+/// `rows_before` and `rows_more`: rows of either side.
+void MergeColumn(uint64_t rows_before, uint64_t rows_more, const proto::Column& more, proto::Column& into) {
+  const uint64_t before = rows_before - into.nulls(), added = rows_more - more.nulls();
+  const bool bounded = HasBounds(into) && HasBounds(more);
+  const bool apart = bounded && (more.min() > into.max() || more.max() < into.min());
+  if (added > 0) {
+    const double new_share = static_cast<double>(more.distinct()) / static_cast<double>(added);
+    const uint64_t sum = into.distinct() + more.distinct();
+    const uint64_t distinct =
+        apart || new_share > kMostlyNew ? sum : std::max(into.distinct(), more.distinct());
+    into.set_unique(before == 0 ? more.unique() : into.unique() && more.unique() && apart);
+    into.set_distinct(before == 0 ? more.distinct() : std::min(distinct, before + added));
+    if (bounded) {
+      into.set_min(before == 0 ? more.min() : std::min(into.min(), more.min()));
+      into.set_max(before == 0 ? more.max() : std::max(into.max(), more.max()));
+    }
+    MergeCommon(more, into);
+    if (added > before) {  // the larger side's ranges are the better ones
+      *into.mutable_histogram() = more.histogram();
+      *into.mutable_text_histogram() = more.text_histogram();
+    }
+  } else {
+    into.set_unique(into.unique() && more.nulls() == 0);
+  }
+  into.set_nulls(into.nulls() + more.nulls());
+}
+
+void MergeUsage(const proto::Table& group, proto::Table& table) {
+  for (const proto::ServerUsage& more : group.usage()) {
+    auto& usage = *table.mutable_usage();
+    auto found = std::find_if(usage.begin(), usage.end(),
+                              [&](const proto::ServerUsage& one) { return one.server() == more.server(); });
+    proto::ServerUsage& into = found == usage.end() ? *table.add_usage() : *found;
+    into.set_server(more.server());
+    into.set_blocks(into.blocks() + more.blocks());
+    into.set_bytes(into.bytes() + more.bytes());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<proto::Table> AppendedTable(const proto::Table& table, const proto::Table& group) {
+  if (!SameColumns(table, group)) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("table %s has other columns, or partitions, by now", table.name()));
+  }
+  if (catalog::GroupCount(table) >= kGroupsMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("table %s was appended to %d times", table.name(), kGroupsMax));
+  }
+  proto::Table out = table;
+  if (out.groups().empty()) *out.add_groups() = GroupOf(table, 0);
+  *out.add_groups() = GroupOf(group, 0);
+  out.set_allocation(group.allocation());
+  out.mutable_partitions()->MergeFrom(group.partitions());
+  for (int c = 0; c < out.columns_size(); ++c)
+    MergeColumn(table.rows(), group.rows(), group.columns(c), *out.mutable_columns(c));
+  out.set_rows(table.rows() + group.rows());
+  out.set_block_bytes(std::max(table.block_bytes(), group.block_bytes()));
+  MergeUsage(group, out);
+  return out;
+}
+
+}  // namespace nam::partitioner
