@@ -34,17 +34,15 @@ absl::Status CheckAppended(const proto::Table& table, const proto::CommitExtendR
     return absl::AbortedError(
         absl::StrFormat("table `%s` was changed while it was appended to", table.name()));
   }
-  const int groups = appended.groups_size();
-  const auto chains = static_cast<int>(PartitionCount(table));
-  const bool whole = !table.has_record() && !appended.has_record() && appended.name() == table.name() &&
-                     groups == static_cast<int>(GroupCount(table)) + 1 &&
-                     appended.allocation() == request.allocation() &&
-                     GroupAllocation(appended, GroupCount(table)) == request.allocation() &&
-                     appended.partitions_size() == table.partitions_size() + chains &&
-                     appended.columns_size() == table.columns_size() &&
-                     appended.partitioning_size() == table.partitioning_size();
-  bool same = whole;
-  for (uint32_t g = 0; same && g < GroupCount(table); ++g)
+  // Of an empty table nothing is kept.
+  const uint32_t kept = table.rows() == 0 ? 0 : GroupCount(table);
+  const auto chains = static_cast<int>((kept + 1) * PartitionCount(table));
+  bool same = !table.has_record() && !appended.has_record() && appended.name() == table.name() &&
+              GroupCount(appended) == kept + 1 && appended.allocation() == request.allocation() &&
+              GroupAllocation(appended, kept) == request.allocation() &&
+              appended.partitions_size() == chains && appended.columns_size() == table.columns_size() &&
+              appended.partitioning_size() == table.partitioning_size();
+  for (uint32_t g = 0; same && g < kept; ++g)
     same = GroupAllocation(appended, g) == GroupAllocation(table, g);
   if (same) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "catalog/chain_groups.h"
+#include "types/sql_error.h"
 
 namespace nam::partitioner {
 namespace {
@@ -106,9 +107,12 @@ absl::StatusOr<proto::Table> AppendedTable(const proto::Table& table, const prot
     return absl::FailedPreconditionError(
         absl::StrFormat("table %s has other columns, or partitions, by now", table.name()));
   }
+  if (table.rows() == 0) return group;
   if (catalog::GroupCount(table) >= kGroupsMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("table %s was appended to %d times", table.name(), kGroupsMax));
+    return ToStatus(
+        {.message = absl::StrFormat("table \"%s\" was appended to %d times", table.name(), kGroupsMax),
+         .hint = absl::StrFormat("VACUUM %s makes one load of them", table.name()),
+         .sqlstate = sqlstate::kLimitExceeded});
   }
   proto::Table out = table;
   if (out.groups().empty()) *out.add_groups() = GroupOf(table, 0);

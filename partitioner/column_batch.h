@@ -7,17 +7,51 @@
 #include <string_view>
 #include <vector>
 
+#include "partitioner/table_schema.h"
+
 namespace nam::partitioner {
 
 /// A run of rows on its way into a table, by columns in the table's order. Numbers are those of Value:
 /// integers, unscaled decimals, days since 1970-01-01. Filled and owned by one thread.
 class ColumnBatch {
  public:
-  struct Column {
+  class Column {
+   public:
     std::vector<int64_t> numbers;           // of the form kNumber (partitioner/table_schema.h)
     std::vector<__int128> wide;             // kWide
     std::vector<std::string_view> strings;  // kText; see Keep
     std::vector<uint8_t> nulls;             // 1 where NULL; empty if there are none
+
+    /// A value of the form; its text must outlive the batch's rows.
+    void Push(Form form, __int128 number, std::string_view text) {
+      PushValue(form, number, text);
+      if (!nulls.empty()) nulls.push_back(0);
+    }
+    /// NULL in row `row`, the next one.
+    void PushNull(Form form, size_t row) {
+      nulls.resize(row);
+      nulls.push_back(1);
+      PushValue(form, 0, {});
+    }
+    /// Leaves the first `rows` rows.
+    void Resize(size_t rows) {
+      if (numbers.size() > rows) numbers.resize(rows);
+      if (wide.size() > rows) wide.resize(rows);
+      if (strings.size() > rows) strings.resize(rows);
+      if (nulls.size() > rows) nulls.resize(rows);
+    }
+
+   private:
+    void PushValue(Form form, __int128 number, std::string_view text) {
+      switch (form) {
+        case Form::kNumber:
+          return numbers.push_back(static_cast<int64_t>(number));
+        case Form::kWide:
+          return wide.push_back(number);
+        case Form::kText:
+          return strings.push_back(text);
+      }
+    }
   };
 
   explicit ColumnBatch(size_t columns) : columns_(columns) {}

@@ -61,7 +61,8 @@ class DistinctSketch {
 int64_t NumberOf(const StagedChunk::Column& values, const ColumnCode& code, uint32_t row) {
   if (code.text)
     return static_cast<int64_t>(storage::Checksum(std::as_bytes(std::span(code.TextOf(values, row)))));
-  return static_cast<int64_t>(storage::Checksum(std::as_bytes(std::span(&values.plain[row], 1))));
+  const __int128 value = values.wide_at(row);
+  return static_cast<int64_t>(storage::Checksum(std::as_bytes(std::span(&value, 1))));
 }
 
 uint64_t DistinctOf(const StagedTable& staged, size_t column, const ColumnCode& code) {

@@ -36,7 +36,7 @@ absl::StatusOr<ColumnCode> PlanColumn(const StagedTable& staged, size_t column) 
   ColumnCode code;
   code.nullable = schema.nullable;
   code.text = form == Form::kText;
-  code.plain = form == Form::kWide || (code.text && !staged.strings(column).few());
+  code.plain = (form == Form::kWide && staged.wide(column)) || (code.text && !staged.strings(column).few());
   if (code.plain) {
     code.width = code.text ? 4 : storage::kPlainNumberBytes;
     if (code.text) code.numbered = staged.strings(column).ByNumber();
@@ -96,7 +96,7 @@ void PartitionEncoder::GatherWide(size_t column, std::vector<__int128>& out) {
   Gather(column, out, [&](const StagedChunk::Column& source, const Run& run, __int128* to) {
     for (uint32_t i = 0; i < run.rows; ++i) {
       const uint32_t row = run.first + i;
-      to[i] = source.IsNull(row) ? storage::kPlainNull : source.plain[row];
+      to[i] = source.IsNull(row) ? storage::kPlainNull : source.wide_at(row);
     }
   });
 }

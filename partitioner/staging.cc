@@ -82,7 +82,8 @@ void StringCollector::Sort(std::vector<std::string_view>& sorted, std::vector<ui
   }
 }
 
-StagedTable::StagedTable(const TableSchema& schema) : schema_(schema), ranges_(schema.columns.size()) {
+StagedTable::StagedTable(const TableSchema& schema)
+    : schema_(schema), ranges_(schema.columns.size()), wide_(schema.columns.size()) {
   for (const ColumnSchema& column : schema.columns) {
     strings_.push_back(FormOf(column.type) == Form::kText ? std::make_unique<StringCollector>() : nullptr);
   }
@@ -179,6 +180,13 @@ StagedTable::ColumnRange StageTexts(const std::vector<std::string_view>& values,
   return StageNulls(values.size(), nulls, order, out);
 }
 
+bool FitNumbers(const std::vector<__int128>& values) {
+  // One less than 64 bits: codes and their base, which are differences, fit too.
+  constexpr __int128 kBound = __int128{1} << 62;
+  return std::all_of(values.begin(), values.end(),
+                     [](__int128 value) { return value > -kBound && value < kBound; });
+}
+
 StagedTable::ColumnRange StageWide(const std::vector<__int128>& values, const std::vector<uint8_t>& nulls,
                                    const std::vector<uint32_t>& order, StagedChunk::Column& out) {
   out.plain.reserve(values.size());
@@ -231,6 +239,7 @@ absl::Status StagedTable::Append(const ColumnBatch& batch) {
   chunk->columns.resize(batch.column_count());
   std::vector<ColumnRange> ranges(batch.column_count());
   std::vector<int64_t> widened;
+  std::vector<uint8_t> wide(batch.column_count());
   for (size_t c = 0; c < batch.column_count(); ++c) {
     const auto& column = batch.column(c);
     const Form form = FormOf(schema_.columns[c].type);
@@ -238,7 +247,14 @@ absl::Status StagedTable::Append(const ColumnBatch& batch) {
       ranges[c] = Stage(column.numbers, column.nulls, order, chunk->columns[c]);
       continue;
     }
+    if (form == Form::kWide && schema_.columns[c].type.kind == TypeKind::kDecimal &&
+        FitNumbers(column.wide)) {
+      widened.assign(column.wide.begin(), column.wide.end());
+      ranges[c] = Stage(widened, column.nulls, order, chunk->columns[c]);
+      continue;
+    }
     if (form == Form::kWide) {
+      wide[c] = 1;
       ranges[c] = StageWide(column.wide, column.nulls, order, chunk->columns[c]);
       continue;
     }
@@ -256,6 +272,7 @@ absl::Status StagedTable::Append(const ColumnBatch& batch) {
       all.min = all.values == 0 ? ranges[c].min : std::min(all.min, ranges[c].min);
       all.max = all.values == 0 ? ranges[c].max : std::max(all.max, ranges[c].max);
     }
+    wide_[c] |= wide[c];
     all.nulls += ranges[c].nulls;
     all.values += ranges[c].values;
   }

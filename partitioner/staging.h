@@ -56,6 +56,7 @@ struct StagedChunk {
     std::string text;
     std::vector<uint8_t> nulls;  // empty if there are none
     int64_t at(uint32_t row) const { return wide.empty() ? base + narrow[row] : wide[row]; }
+    __int128 wide_at(uint32_t row) const { return plain.empty() ? at(row) : plain[row]; }
     /// Of a column whose strings are numbered; others have texts.
     bool numbered() const { return ends.empty(); }
     std::string_view text_at(uint32_t row) const {
@@ -96,6 +97,9 @@ class StagedTable {
   bool Unique(size_t column) const;
   const std::vector<std::unique_ptr<StagedChunk>>& chunks() const { return chunks_; }
   const StringCollector& strings(size_t column) const { return *strings_[column]; }
+  /// Whether a column of the form kWide has a value that 64 bits do not hold. Of other types than decimals:
+  /// yes.
+  bool wide(size_t column) const { return wide_[column] != 0; }
 
  private:
   absl::Status Check(const ColumnBatch& batch) const;
@@ -109,6 +113,7 @@ class StagedTable {
   std::mutex mutex_;  // guards what follows during Append
   std::vector<std::unique_ptr<StagedChunk>> chunks_;
   std::vector<ColumnRange> ranges_;
+  std::vector<uint8_t> wide_;  // by column
   uint64_t rows_ = 0;
 };
 

@@ -15,7 +15,7 @@ enum class Form : uint8_t {
   kText,    // texts and bytea
 };
 
-/// Decimals of so many digits are numbers of 64 bits.
+/// Decimals of so many digits are numbers of 64 bits; and those of which nothing is said.
 inline constexpr int kNumberDigits = 18;
 
 inline Form FormOf(const Type& type) {
@@ -24,9 +24,7 @@ inline Form FormOf(const Type& type) {
     case Physical::kInt64:
       return Form::kNumber;
     case Physical::kInt128:
-      return type.kind == TypeKind::kDecimal && type.precision > 0 && type.precision <= kNumberDigits
-                 ? Form::kNumber
-                 : Form::kWide;
+      return type.kind == TypeKind::kDecimal && type.precision <= kNumberDigits ? Form::kNumber : Form::kWide;
     case Physical::kText:
       return Form::kText;
   }

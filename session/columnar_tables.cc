@@ -4,16 +4,19 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "catalog/chain_groups.h"
 #include "csv/portion_reader.h"
 #include "partitioner/loader.h"
 #include "session/copied_columns.h"
 #include "session/copied_rows.h"
+#include "sql/assignment.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
@@ -38,9 +41,48 @@ absl::StatusOr<partitioner::TableSchema> SchemaOf(const proto::Table& table) {
 
 absl::Status ChangedMeanwhile(const std::string& table) {
   return ToStatus(
-      {.message = absl::StrCat("table ", Quote(table), " was loaded, or dropped, by another session"),
-       .hint = "nothing of this COPY has happened",
+      {.message = absl::StrCat("table ", Quote(table), " was dropped or replaced by another session"),
+       .hint = "nothing of this statement has happened",
        .sqlstate = sqlstate::kSerializationFailure});
+}
+
+absl::Status AlreadyExists(const sql::CreateTableStatement& statement) {
+  return ToStatus({.message = absl::StrCat("relation ", Quote(statement.table.name()), " already exists"),
+                   .position = statement.position,
+                   .hint = "DROP TABLE first, or write IF NOT EXISTS",
+                   .sqlstate = sqlstate::kDuplicateTable});
+}
+
+/// What the catalog says of a table that was appended to, and has gone.
+bool HasGone(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsFailedPrecondition(status) || absl::IsNotFound(status);
+}
+
+partitioner::LoadOptions AppendTo(const proto::Table& table) {
+  return {.block_bytes = table.block_bytes(),
+          .pointer_group = table.pointer_group(),
+          .append = true,
+          .threads = kThreads};
+}
+
+partitioner::LoadOptions InsteadOf(const proto::Table& table) {
+  return {.block_bytes = table.block_bytes(),
+          .pointer_group = table.pointer_group(),
+          .replace = true,
+          .replaces = AllocationId(table.allocation()),
+          .threads = kThreads};
+}
+
+std::vector<int> AllColumns(const proto::Table& table) {
+  std::vector<int> columns(static_cast<size_t>(table.columns_size()));
+  std::iota(columns.begin(), columns.end(), 0);
+  return columns;
+}
+
+ResultSet Command(std::string command) {
+  ResultSet result;
+  result.command = std::move(command);
+  return result;
 }
 
 /// One COPY: threads take portions of the files, and give their rows to the loader.
@@ -149,21 +191,95 @@ class ParallelCopy {
 }  // namespace
 
 absl::StatusOr<ResultSet> ColumnarTables::Create(const sql::CreateTableStatement& statement) {
-  ResultSet result;
-  result.command = "CREATE TABLE";
-  NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema, SchemaOf(statement.table));
-  const auto loader =
-      partitioner::BeginLoad(attachment_, schema, {.block_bytes = statement.table.block_bytes()});
-  const absl::Status created = loader.ok() ? (*loader)->Commit().status() : loader.status();
-  if (!absl::IsAlreadyExists(created)) {
-    NAM_RETURN_IF_ERROR(created);
-    return result;
+  const partitioner::LoadOptions options{.block_bytes = statement.table.block_bytes()};
+  const absl::Status created =
+      Load(statement.table, options, {}, [](LoadedRows&) { return absl::OkStatus(); }).status();
+  if (absl::IsAlreadyExists(created)) {
+    if (statement.if_not_exists) return Command("CREATE TABLE");
+    return AlreadyExists(statement);
   }
-  if (statement.if_not_exists) return result;
-  return ToStatus({.message = absl::StrCat("relation ", Quote(schema.name), " already exists"),
-                   .position = statement.position,
-                   .hint = "DROP TABLE first, or write IF NOT EXISTS",
-                   .sqlstate = sqlstate::kDuplicateTable});
+  NAM_RETURN_IF_ERROR(created);
+  return Command("CREATE TABLE");
+}
+
+absl::StatusOr<ResultSet> ColumnarTables::CreateAs(const sql::CreateTableAsStatement& statement,
+                                                   const RunSource& run) {
+  const proto::Table& table = statement.create.table;
+  const partitioner::LoadOptions options{.block_bytes = table.block_bytes(), .threads = kThreads};
+  const absl::StatusOr<uint64_t> rows =
+      Load(table, options, AllColumns(table), [&](LoadedRows& rows) -> absl::Status {
+        return statement.with_data ? run(rows).status() : absl::OkStatus();
+      });
+  if (absl::IsAlreadyExists(rows.status())) {
+    if (statement.create.if_not_exists) return Command("CREATE TABLE AS");
+    return AlreadyExists(statement.create);
+  }
+  NAM_RETURN_IF_ERROR(rows.status());
+  return Command(statement.with_data ? absl::StrCat("SELECT ", *rows) : "CREATE TABLE AS");
+}
+
+absl::StatusOr<uint64_t> ColumnarTables::Load(const proto::Table& table,
+                                              const partitioner::LoadOptions& options,
+                                              const std::vector<int>& columns,
+                                              const std::function<absl::Status(LoadedRows& rows)>& fill) {
+  NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema, SchemaOf(table));
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<partitioner::TableLoader> loader,
+                       partitioner::BeginLoad(attachment_, schema, options));
+  LoadedRows rows(table, columns, *loader);
+  NAM_RETURN_IF_ERROR(fill(rows));
+  NAM_RETURN_IF_ERROR(rows.End());
+  if (cancelled_) return absl::CancelledError("cancelled");
+  NAM_RETURN_IF_ERROR(loader->Commit().status());
+  return rows.rows();
+}
+
+absl::StatusOr<ResultSet> ColumnarTables::Insert(const sql::InsertStatement& statement,
+                                                 const RunSource& run) {
+  const proto::Table& table = *statement.table.table;
+  const auto fill = [&](LoadedRows& rows) -> absl::Status {
+    if (statement.source != nullptr) return run(rows).status();
+    for (const std::vector<sql::ChangeValue>& given : statement.rows) {
+      std::vector<Value> row;
+      for (size_t i = 0; i < given.size(); ++i) {
+        const Type type = ColumnTypeOf(table.columns(statement.columns[i]).type());
+        row.push_back(Value::Null(type));  // DEFAULT
+        if (!given[i].has_value()) continue;
+        NAM_ASSIGN_OR_RETURN(row.back(), plan::Evaluate(*given[i], sql::ValueResolver()));
+      }
+      NAM_RETURN_IF_ERROR(rows.Add(row));
+    }
+    return absl::OkStatus();
+  };
+  const absl::StatusOr<uint64_t> rows = Load(table, AppendTo(table), statement.columns, fill);
+  if (HasGone(rows.status())) return ChangedMeanwhile(table.name());
+  NAM_RETURN_IF_ERROR(rows.status());
+  return Command(absl::StrCat("INSERT 0 ", *rows));
+}
+
+absl::StatusOr<ResultSet> ColumnarTables::Truncate(const sql::TruncateStatement& statement) {
+  constexpr int kTries = 100;  // somebody else appends
+  std::shared_ptr<const proto::Table> table = statement.table.table;
+  for (int tries = 1;; ++tries) {
+    const absl::Status emptied =
+        Load(*table, InsteadOf(*table), {}, [](LoadedRows&) { return absl::OkStatus(); }).status();
+    if (emptied.ok()) return Command("TRUNCATE TABLE");
+    if (!absl::IsAborted(emptied)) return emptied;
+    const auto now = attachment_.catalog().GetTable(table->name());
+    if (!now.ok() || tries == kTries) return ChangedMeanwhile(table->name());
+    table = *now;
+  }
+}
+
+absl::StatusOr<ResultSet> ColumnarTables::Vacuum(const sql::VacuumStatement& statement,
+                                                 const RunSource& run) {
+  const proto::Table& table = *statement.table;
+  if (catalog::GroupCount(table) == 1) return Command("VACUUM");
+  const absl::Status rewritten = Load(table, InsteadOf(table), AllColumns(table), [&](LoadedRows& rows) {
+                                   return run(rows).status();
+                                 }).status();
+  if (absl::IsAborted(rewritten)) return ChangedMeanwhile(table.name());
+  NAM_RETURN_IF_ERROR(rewritten);
+  return Command("VACUUM");
 }
 
 absl::StatusOr<ResultSet> ColumnarTables::Copy(const sql::CopyStatement& statement, const Report& report) {
@@ -171,19 +287,14 @@ absl::StatusOr<ResultSet> ColumnarTables::Copy(const sql::CopyStatement& stateme
   NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
   NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema, SchemaOf(table));
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<partitioner::TableLoader> loader,
-                       partitioner::BeginLoad(attachment_, schema,
-                                              {.block_bytes = table.block_bytes(),
-                                               .replace = true,
-                                               .replaces = AllocationId(table.allocation()),
-                                               .threads = kThreads}));
+                       partitioner::BeginLoad(attachment_, schema, AppendTo(table)));
   csv::PortionReader reader(std::move(files), statement.dialect);
   ParallelCopy copy(statement, reader, *loader, attachment_.fabric(), cancelled_, report);
   NAM_RETURN_IF_ERROR(copy.Run());
   const absl::Status committed = loader->Commit().status();
-  if (absl::IsAborted(committed)) return ChangedMeanwhile(table.name());
+  if (HasGone(committed)) return ChangedMeanwhile(table.name());
   NAM_RETURN_IF_ERROR(committed);
-  ResultSet result;
-  result.command = absl::StrCat("COPY ", copy.rows());
+  ResultSet result = Command(absl::StrCat("COPY ", copy.rows()));
   copy.skipped().AddTo(result);
   return result;
 }

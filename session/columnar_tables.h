@@ -3,30 +3,45 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
+#include "partitioner/loader.h"
+#include "session/loaded_rows.h"
 #include "session/session.h"
 #include "sql/bound_query.h"
 
 namespace nam::session {
 
-/// CREATE TABLE and COPY of columnar tables. A table is loaded as a whole: COPY makes a table with the rows
-/// and puts it in the place of the empty one, all at once or not at all.
+/// What makes and fills columnar tables. The rows of a statement become visible at once or not at all, behind
+/// those that are there (catalog/chain_groups.h); statements that append at the same time do not meet.
 class ColumnarTables {
  public:
   using Report = std::function<void(const QueryProgress&)>;
+  /// Runs the statement's query; its rows go to the receiver.
+  using RunSource = std::function<absl::StatusOr<ResultSet>(RowReceiver& rows)>;
   /// Borrows both; `cancelled` ends a COPY.
   ColumnarTables(catalog::Attachment& attachment, const std::atomic<bool>& cancelled)
       : attachment_(attachment), cancelled_(cancelled) {}
 
   /// 42P07 if there is one of its name.
   absl::StatusOr<ResultSet> Create(const sql::CreateTableStatement& statement);
-  /// 40001 if the table has been loaded, or dropped, meanwhile. `report`: on a thread of its own; may be
+  /// 42P07 likewise. Without data the query does not run.
+  absl::StatusOr<ResultSet> CreateAs(const sql::CreateTableAsStatement& statement, const RunSource& run);
+  /// 40001 if the table has been dropped meanwhile, or replaced. `report`: on a thread of its own; may be
   /// empty.
   absl::StatusOr<ResultSet> Copy(const sql::CopyStatement& statement, const Report& report);
+  absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const RunSource& run);
+  absl::StatusOr<ResultSet> Truncate(const sql::TruncateStatement& statement);
+  /// 40001 if the table has been changed meanwhile.
+  absl::StatusOr<ResultSet> Vacuum(const sql::VacuumStatement& statement, const RunSource& run);
 
  private:
+  /// The rows of `fill` become the table's; `options` say how.
+  absl::StatusOr<uint64_t> Load(const proto::Table& table, const partitioner::LoadOptions& options,
+                                const std::vector<int>& columns,
+                                const std::function<absl::Status(LoadedRows& rows)>& fill);
   catalog::Attachment& attachment_;
   const std::atomic<bool>& cancelled_;
 };

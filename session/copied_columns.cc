@@ -65,7 +65,7 @@ CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& ro
     const proto::Type& type = table.columns(i).type();
     Column& column = columns_.emplace_back();
     column.field = kNoField;
-    column.form = partitioner::FormOf(ColumnTypeOf(type));
+    column.form = partitioner::FormOf(TypeOf(type).value_or(Type::Null()));
     for (size_t f = 0; f < statement.insert.columns.size(); ++f) {
       if (statement.insert.columns[f] == i) column.field = f;
     }
@@ -119,42 +119,23 @@ bool CopiedColumns::ReadFast(const Column& column, std::string_view text, int64_
   return false;
 }
 
-void CopiedColumns::AddNull(const Column& column, size_t row, ColumnBatch::Column& out) {
-  out.nulls.resize(row);
-  out.nulls.push_back(1);
-  Push(column.form, 0, {}, out);
-}
-
-void CopiedColumns::Push(partitioner::Form form, __int128 number, std::string_view text,
-                         ColumnBatch::Column& out) {
-  switch (form) {
-    case partitioner::Form::kNumber:
-      return out.numbers.push_back(static_cast<int64_t>(number));
-    case partitioner::Form::kWide:
-      return out.wide.push_back(number);
-    case partitioner::Form::kText:
-      return out.strings.push_back(text);
-  }
-}
-
 absl::Status CopiedColumns::AddField(size_t c, const csv::Field& field, ColumnBatch& batch) {
   const Column& column = columns_[c];
   ColumnBatch::Column& out = batch.column(c);
   int64_t fast = 0;
   std::string_view text = field.text;
   if (!field.null && ReadFast(column, field.text, fast)) {
-    Push(column.form, fast, text, out);
+    out.Push(column.form, fast, text);
   } else {
     const absl::StatusOr<Value> value = rows_.ValueOf(column.field, field);
     if (!value.ok()) return rows_.AtField(column.field, value.status());
     if (value->null) {
-      AddNull(column, batch.rows(), out);
+      out.PushNull(column.form, batch.rows());
       return absl::OkStatus();
     }
     if (column.form == partitioner::Form::kText) text = batch.Keep(value->text);
-    Push(column.form, value->number, text, out);
+    out.Push(column.form, value->number, text);
   }
-  if (!out.nulls.empty()) out.nulls.push_back(0);
   return absl::OkStatus();
 }
 
@@ -167,7 +148,7 @@ absl::Status CopiedColumns::Add(const std::vector<csv::Field>& fields, ColumnBat
     } else {
       const absl::StatusOr<Value> null = sql::Assign(table, static_cast<int>(c), Value::Null(), -1);
       added = null.ok() ? absl::OkStatus() : rows_.AtRow(null.status());
-      if (added.ok()) AddNull(columns_[c], batch.rows(), batch.column(c));
+      if (added.ok()) batch.column(c).PushNull(columns_[c].form, batch.rows());
     }
     if (!added.ok()) {
       TakeBack(batch);
@@ -179,13 +160,7 @@ absl::Status CopiedColumns::Add(const std::vector<csv::Field>& fields, ColumnBat
 }
 
 void CopiedColumns::TakeBack(ColumnBatch& batch) const {
-  for (size_t c = 0; c < columns_.size(); ++c) {
-    ColumnBatch::Column& column = batch.column(c);
-    if (column.strings.size() > batch.rows()) column.strings.resize(batch.rows());
-    if (column.numbers.size() > batch.rows()) column.numbers.resize(batch.rows());
-    if (column.wide.size() > batch.rows()) column.wide.resize(batch.rows());
-    if (column.nulls.size() > batch.rows()) column.nulls.resize(batch.rows());
-  }
+  for (size_t c = 0; c < columns_.size(); ++c) batch.column(c).Resize(batch.rows());
 }
 
 }  // namespace nam::session

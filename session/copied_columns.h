@@ -36,10 +36,6 @@ class CopiedColumns {
 
   static bool ReadFast(const Column& column, std::string_view text, int64_t& number);
   absl::Status AddField(size_t c, const csv::Field& field, partitioner::ColumnBatch& batch);
-  /// A value of the form; `nulls` are the caller's.
-  static void Push(partitioner::Form form, __int128 number, std::string_view text,
-                   partitioner::ColumnBatch::Column& out);
-  static void AddNull(const Column& column, size_t row, partitioner::ColumnBatch::Column& out);
   void TakeBack(partitioner::ColumnBatch& batch) const;
 
   const sql::CopyStatement& statement_;

@@ -73,6 +73,7 @@ bool NeedsTables(const sql::Statement& statement) {
   return !std::holds_alternative<sql::DropTableStatement>(statement) &&
          !std::holds_alternative<sql::DropIndexStatement>(statement) &&
          !std::holds_alternative<sql::CreateTableStatement>(statement) &&
+         !std::holds_alternative<sql::TruncateStatement>(statement) &&
          !std::holds_alternative<sql::TransactionStatement>(statement);
 }
 
@@ -401,6 +402,38 @@ class SessionImpl final : public Session {
     if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
     return records_->Run(statement);
   }
+  absl::StatusOr<ResultSet> Run(const sql::CreateTableAsStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun("CREATE TABLE AS"));
+    return columnar_.CreateAs(statement, RunnerOf(statement.source));
+  }
+  absl::StatusOr<ResultSet> Run(const sql::InsertStatement& statement) {
+    if (!sql::IsRecordTable(*statement.table.table)) {
+      NAM_RETURN_IF_ERROR(MayRun("INSERT into a columnar table"));
+      return columnar_.Insert(statement, RunnerOf(statement.source));
+    }
+    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    return records_->Run(statement);
+  }
+  absl::StatusOr<ResultSet> Run(const sql::TruncateStatement& statement) {
+    if (!sql::IsRecordTable(*statement.table.table)) {
+      NAM_RETURN_IF_ERROR(MayRun("TRUNCATE of a columnar table"));
+      return columnar_.Truncate(statement);
+    }
+    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    NAM_ASSIGN_OR_RETURN(ResultSet result, records_->Run(sql::DeleteStatement{.table = statement.table}));
+    result.command = "TRUNCATE TABLE";
+    return result;
+  }
+  absl::StatusOr<ResultSet> Run(const sql::VacuumStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun("VACUUM"));
+    return columnar_.Vacuum(statement, RunnerOf(statement.source));
+  }
+  /// Of a query whose rows a columnar table takes.
+  ColumnarTables::RunSource RunnerOf(const std::shared_ptr<plan::logical::Query>& source) {
+    return [this, source](RowReceiver& rows) {
+      return WithTree(*source, [&rows](TreeRun& query) { return query.Run(rows); });
+    };
+  }
   absl::StatusOr<ResultSet> Run(const sql::CopyStatement& statement) {
     if (!sql::IsRecordTable(*statement.insert.table.table)) {
       NAM_RETURN_IF_ERROR(MayRun("COPY into a columnar table"));
@@ -501,6 +534,8 @@ class SessionImpl final : public Session {
   template <typename Change>
   absl::StatusOr<ResultSet> Explain(const sql::ExplainStatement& how, const Change& change) {
     if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
+    if (!sql::IsRecordTable(*change.table.table))
+      return NotSupported("EXPLAIN of INSERT into a columnar table is not supported", "explain its SELECT");
     NAM_ASSIGN_OR_RETURN(ExplainedChange explained, records_->Explain(change));
     std::vector<std::string> query;
     if (how.analyze) {

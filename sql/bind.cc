@@ -147,6 +147,9 @@ absl::StatusOr<Statement> BindStatement(const Node& root, TableSource& tables) {
   if (root.Is("VariableSetStmt")) return BindSet(root);
   if (root.Is("VariableShowStmt")) return BindShow(root);
   if (root.Is("CreateStmt")) return BindCreateTable(root, tables);
+  if (root.Is("CreateTableAsStmt")) return BindCreateTableAs(root, tables);
+  if (root.Is("TruncateStmt")) return BindTruncate(root, tables);
+  if (root.Is("VacuumStmt")) return BindVacuum(root, tables);
   if (root.Is("IndexStmt")) return BindCreateIndex(root, tables);
   if (root.Is("InsertStmt")) return BindInsert(root, tables);
   if (root.Is("CopyStmt")) return BindCopy(root, tables);

@@ -72,6 +72,21 @@ struct CreateTableStatement {
   bool if_not_exists = false;
   int position = -1;  // of the name
 };
+/// CREATE TABLE … AS: a columnar table of a query's rows.
+struct CreateTableAsStatement {
+  CreateTableStatement create;
+  std::shared_ptr<plan::logical::Query> source;  // its columns are those of the table; a session takes it
+  bool with_data = true;
+};
+/// TRUNCATE
+struct TruncateStatement {
+  BoundTable table;
+};
+/// VACUUM of a columnar table: its chains become as few as one load makes.
+struct VacuumStatement {
+  std::shared_ptr<const proto::Table> table;
+  std::shared_ptr<plan::logical::Query> source;  // all of its rows
+};
 struct CreateIndexStatement {
   std::shared_ptr<const proto::Table> table;
   proto::RecordPart index;  // without extents
@@ -110,6 +125,7 @@ struct ConflictAction {
   std::vector<ColumnAssignment> assignments;
   std::vector<plan::Expr> conjuncts;
 };
+/// Into a columnar table: without checks, conflict and returning.
 struct InsertStatement {
   BoundTable table;
   std::vector<int> columns;                    // that values are given for
@@ -180,11 +196,12 @@ struct ExplainStatement {
 };
 
 using Statement = std::variant<TreeStatement, ExplainStatement, DropTableStatement, SetStatement,
-                               ShowStatement, CreateTableStatement, CreateIndexStatement, DropIndexStatement,
-                               InsertStatement, UpdateStatement, DeleteStatement, CopyStatement,
-                               TransactionStatement, PrepareStatement, ExecuteStatement, DeallocateStatement>;
+                               ShowStatement, CreateTableStatement, CreateTableAsStatement, TruncateStatement,
+                               VacuumStatement, CreateIndexStatement, DropIndexStatement, InsertStatement,
+                               UpdateStatement, DeleteStatement, CopyStatement, TransactionStatement,
+                               PrepareStatement, ExecuteStatement, DeallocateStatement>;
 
-/// Whether transactions change it; other tables are loaded and then read.
+/// Whether transactions change it; others are loaded and appended to, and then read.
 inline bool IsRecordTable(const proto::Table& table) {
   return table.has_record();
 }

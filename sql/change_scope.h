@@ -17,7 +17,7 @@
 namespace nam::sql {
 
 /// 42P01 if there is no such table, 42501 if it is the system's, 0A000 unless it is a record table.
-/// `statement` names what would change it.
+/// `statement` names what would change it: INSERT adds rows to columnar tables, too.
 absl::Status CheckTarget(LogicalContext& context, const Node& relation, const char* statement);
 
 /// The rows that UPDATE and DELETE are about: of the target, and of what FROM or USING join to it, with the

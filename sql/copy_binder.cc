@@ -193,11 +193,7 @@ class CopyBinder {
       return absl::OkStatus();
     }
     statement_.insert.table = {table->name(), table, {}, {}};
-    if (table->rows() == 0) return absl::OkStatus();
-    return Refusal(absl::StrCat("COPY into ", Quote(table->name()), ", which has rows, is not supported"),
-                   relation.position(),
-                   "it is a columnar table, which is loaded once; DROP and CREATE it, or use one WITH "
-                   "(storage = record)");
+    return absl::OkStatus();
   }
 
   absl::Status BindColumns() {

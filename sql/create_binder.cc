@@ -131,7 +131,8 @@ class TableBinder {
   }
 
   absl::Status BindOptions() {
-    NAM_ASSIGN_OR_RETURN(options_, StorageOptions::From(node_.List("options")));
+    NAM_ASSIGN_OR_RETURN(options_,
+                         StorageOptions::From(node_.List("options"), StorageOptions::Storage::kRecord));
     if (!columnar()) table_.mutable_record()->set_versions(options_.versions);
     return absl::OkStatus();
   }

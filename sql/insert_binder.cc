@@ -44,6 +44,7 @@ class InsertBinder {
     if (node_.Has("withClause")) NAM_RETURN_IF_ERROR(with_.Bind(node_.Field("withClause")));
     NAM_RETURN_IF_ERROR(found);
     statement_.table = target.bound_table();
+    NAM_RETURN_IF_ERROR(RefuseOfColumnar());
     NAM_RETURN_IF_ERROR(BindColumns());
     NAM_RETURN_IF_ERROR(BindValues());
     NAM_RETURN_IF_ERROR(LeaveOutNumbers());
@@ -66,6 +67,17 @@ class InsertBinder {
 
  private:
   const proto::Table& table() const { return *statement_.table.table; }
+
+  absl::Status RefuseOfColumnar() const {
+    if (IsRecordTable(table())) return absl::OkStatus();
+    const bool conflict = node_.Has("onConflictClause");
+    if (!conflict && !node_.Has("returningList")) return absl::OkStatus();
+    const SqlText& text = node_.text();
+    return Refusal(
+        absl::StrCat(conflict ? "ON CONFLICT" : "RETURNING", " of a columnar table is not supported"),
+        conflict ? text.Find({"on", "conflict"}) : text.Find({"returning"}),
+        "CREATE TABLE … WITH (storage = record) makes a table that has it");
+  }
 
   /// The columns that values are for, in their order.
   absl::Status BindColumns() {

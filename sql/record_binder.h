@@ -6,11 +6,14 @@
 #include "sql/bound_query.h"
 #include "sql/parse_tree.h"
 
-/// Binds statements on record tables. What PostgreSQL's grammar knows beyond bound_query.h's statements is
-/// refused by name.
+/// Binds statements that make and change tables. What PostgreSQL's grammar knows beyond bound_query.h's
+/// statements is refused by name.
 namespace nam::sql {
 
 absl::StatusOr<Statement> BindCreateTable(const Node& node, TableSource& tables);
+absl::StatusOr<Statement> BindCreateTableAs(const Node& node, TableSource& tables);
+absl::StatusOr<Statement> BindTruncate(const Node& node, TableSource& tables);
+absl::StatusOr<Statement> BindVacuum(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindInsert(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindCopy(const Node& node, TableSource& tables);

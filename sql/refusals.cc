@@ -35,10 +35,7 @@ constexpr Named kExpressions[] = {
 
 constexpr Named kStatements[] = {
     {"MergeStmt", "MERGE", nullptr},
-    {"TruncateStmt", "TRUNCATE", "DELETE the rows of a record table; DROP another table and load it again"},
-    {"CreateTableAsStmt", "CREATE TABLE AS", nullptr},
     {"ViewStmt", "CREATE VIEW", nullptr},
-    {"VacuumStmt", "VACUUM or ANALYZE", "statistics are taken when a table is loaded"},
     {"AlterTableStmt", "ALTER TABLE", nullptr},
     {"RenameStmt", "ALTER … RENAME", nullptr},
     {"PrepareStmt", "PREPARE", "run the query itself"},

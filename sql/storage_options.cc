@@ -62,7 +62,7 @@ absl::Status AddPartitions(const StorageOptions& options, proto::Table& table) {
     }
     const proto::Column* const column = FindColumn(table, words[0]);
     if (column == nullptr) return NoSuchColumn(words[0], "partition_by", options.partition_position);
-    if (partitioner::FormOf(ColumnTypeOf(column->type())) == partitioner::Form::kWide) {
+    if (partitioner::FormOf(TypeOf(column->type()).value_or(Type::Null())) == partitioner::Form::kWide) {
       return Refusal(absl::StrCat("partition_by a ", ColumnTypeName(column->type()), " is not supported"),
                      options.partition_position, "numbers of up to 18 digits, dates, times and texts can be");
     }
@@ -92,7 +92,7 @@ absl::Status CheckColumn(const proto::Column& column, int position) {
 
 }  // namespace
 
-absl::StatusOr<StorageOptions> StorageOptions::From(const std::vector<Node>& options) {
+absl::StatusOr<StorageOptions> StorageOptions::From(const std::vector<Node>& options, Storage otherwise) {
   StorageOptions out;
   std::string storage, record_option, columnar_option;
   int storage_position = -1;
@@ -126,7 +126,9 @@ absl::StatusOr<StorageOptions> StorageOptions::From(const std::vector<Node>& opt
     return UserError(sqlstate::kBadParameter, absl::StrCat("storage ", Quote(storage), " does not exist"),
                      storage_position, "write storage = record or storage = columnar");
   }
-  const bool columnar = storage == "columnar" || (storage.empty() && !columnar_option.empty());
+  const bool columnar = storage == "columnar" ||
+                        (storage.empty() && (!columnar_option.empty() ||
+                                             (otherwise == Storage::kColumnar && record_option.empty())));
   const std::string& foreign = columnar ? record_option : columnar_option;
   if (!foreign.empty()) {
     return UserError(sqlstate::kBadParameter,

@@ -14,7 +14,7 @@ namespace nam::sql {
 struct StorageOptions {
   enum class Storage : uint8_t {
     kRecord,    // rows, which transactions change; WITH (versions = n)
-    kColumnar,  // columns in blocks, loaded as a whole; WITH (partition_by, sort_by, block_bytes)
+    kColumnar,  // columns in blocks, loaded and appended to; WITH (partition_by, sort_by, block_bytes)
   };
   Storage storage = Storage::kRecord;
   uint32_t versions = 1;     // of a record that are kept for older snapshots
@@ -23,8 +23,9 @@ struct StorageOptions {
   uint32_t block_bytes = 64 << 10;
   int partition_position = -1, sort_position = -1;
 
-  /// `options`: the DefElem nodes. Without `storage`, options of columnar tables make one.
-  static absl::StatusOr<StorageOptions> From(const std::vector<Node>& options);
+  /// `options`: the DefElem nodes. Without `storage`, options of columnar tables make one; without these it
+  /// is `otherwise`.
+  static absl::StatusOr<StorageOptions> From(const std::vector<Node>& options, Storage otherwise);
 };
 
 /// Gives a columnar table, whose columns are bound, its partitions, order and blocks. 0A000 if it has a

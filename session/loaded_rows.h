@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "partitioner/column_batch.h"
+#include "partitioner/loader.h"
+#include "proto/catalog.pb.h"
+#include "session/session.h"
+
+namespace nam::session {
+
+/// The rows of a query on their way into a columnar table. What must be converted, and every error, is as in
+/// an INSERT (sql/assignment.h). One thread.
+class LoadedRows final : public RowReceiver {
+ public:
+  /// `columns`: the table's columns that the query's are for; the others become NULL. Borrows the table and
+  /// the loader.
+  LoadedRows(const proto::Table& table, std::vector<int> columns, partitioner::TableLoader& loader);
+
+  absl::Status Begin(const std::vector<ResultSet::Column>& columns) override;
+  absl::Status Add(const ResultBatch& rows) override;
+  /// One row, a value for each of the columns.
+  absl::Status Add(const std::vector<Value>& row);
+  /// Hands the last rows to the loader.
+  absl::Status End();
+  uint64_t rows() const { return rows_; }
+
+ private:
+  static constexpr size_t kBatchRows = 16 << 10;
+
+  struct Target {
+    int source = -1;  // which of the query's columns; -1: NULL
+    partitioner::Form form = partitioner::Form::kNumber;
+    Type type;
+    __int128 least = 0, most = 0;  // of integers and decimals
+  };
+  /// Whether the value needs no conversion and fits: the loader takes it as it is.
+  static bool FitsAsItIs(const Target& target, const ResultBatch& rows, size_t row);
+  absl::Status AddValue(size_t column, const ResultBatch& rows, size_t row);
+  absl::Status Flush();
+
+  const proto::Table& table_;
+  partitioner::TableLoader& loader_;
+  std::vector<Target> targets_;  // of the table's columns
+  partitioner::ColumnBatch batch_;
+  uint64_t rows_ = 0;
+};
+
+}  // namespace nam::session

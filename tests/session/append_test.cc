@@ -1,0 +1,242 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "catalog/chain_groups.h"
+#include "session/session.h"
+#include "tests/catalog/temp_folder.h"
+#include "tests/cluster/in_process_cluster.h"
+#include "tests/cluster/oracle.h"
+#include "types/sql_error.h"
+
+/// CREATE TABLE AS, INSERT into columnar tables, COPY behind rows that are there, TRUNCATE and VACUUM.
+namespace nam::testing {
+namespace {
+
+class AppendTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<session::ResultSet> Run(const std::string& sql) { return cluster_.session().Execute(sql); }
+  std::string Command(const std::string& sql) {
+    const auto result = Run(sql);
+    EXPECT_TRUE(result.ok()) << sql << ": " << result.status();
+    return result.ok() ? result->command : "";
+  }
+  TextRows Rows(const std::string& sql) {
+    const auto result = Run(sql);
+    EXPECT_TRUE(result.ok()) << sql << ": " << result.status();
+    return result.ok() ? ToText(*result) : TextRows();
+  }
+  std::string StateOf(const std::string& sql) {
+    const auto result = Run(sql);
+    EXPECT_FALSE(result.ok()) << sql;
+    return SqlErrorOf(result.status()).value_or(SqlError{}).sqlstate;
+  }
+  std::shared_ptr<const proto::Table> Table(const std::string& name) {
+    return *cluster_.attachment().catalog().GetTable(name);
+  }
+
+  InProcessCluster cluster_{{.fabric = fabric::Kind::kShm, .memory_servers = 2, .compute_servers = 2}};
+};
+
+TEST_F(AppendTest, RowsAreAddedInGroupsOfTheirOwn) {
+  Command("create table t (a int, b text, c decimal(9,2)) with (storage = columnar, partition_by = 'a:4')");
+  EXPECT_EQ(Command("insert into t values (1, 'one', 1.5), (2, null, -2), (3, 'three', 0.01)"), "INSERT 0 3");
+  EXPECT_EQ(catalog::GroupCount(*Table("t")), 1u) << "an empty table has no group to keep";
+  EXPECT_EQ(Command("insert into t (c, a) values (100000, 1000000), (7, -1000000)"), "INSERT 0 2");
+  EXPECT_EQ(Command("insert into t values (4, 'a new text', 0)"), "INSERT 0 1");
+  EXPECT_EQ(catalog::GroupCount(*Table("t")), 3u);
+  EXPECT_EQ(Table("t")->partitions_size(), 12);
+  EXPECT_EQ(Table("t")->rows(), 6u);
+  EXPECT_EQ(Rows("select a, b, c from t order by a"), (TextRows{{"-1000000", "NULL", "7.00"},
+                                                                {"1", "one", "1.50"},
+                                                                {"2", "NULL", "-2.00"},
+                                                                {"3", "three", "0.01"},
+                                                                {"4", "a new text", "0.00"},
+                                                                {"1000000", "NULL", "100000.00"}}));
+  EXPECT_EQ(Rows("select count(*), count(b), min(a), max(a), sum(c), min(b), max(b) from t"),
+            (TextRows{{"6", "3", "-1000000", "1000000", "100006.51", "a new text", "three"}}));
+  EXPECT_EQ(Rows("select a from t where b = 'a new text' or a = 1000000 order by a"),
+            (TextRows{{"4"}, {"1000000"}}));
+  EXPECT_EQ(Rows("select b, count(*) from t group by b order by b"),
+            (TextRows{{"a new text", "1"}, {"one", "1"}, {"three", "1"}, {"NULL", "3"}}));
+  EXPECT_EQ(Rows("select x.a, y.a from t x join t y on x.b = y.b order by 1"),
+            (TextRows{{"1", "1"}, {"3", "3"}, {"4", "4"}}));
+  EXPECT_EQ(Rows("select x.a, y.b from t x join t y on x.a = y.a and x.c < 1 order by 1"),
+            (TextRows{{"2", "NULL"}, {"3", "three"}, {"4", "a new text"}}));
+}
+
+/// Groups whose numbers have other widths, and whose texts have a dictionary in one and none in the other.
+TEST_F(AppendTest, GroupsMayBeEncodedEachInItsWay) {
+  constexpr int kRows = 70'000;
+  Command("create table t (id int, name text, n bigint) with (partition_by = 'id:8', sort_by = 'n')");
+  EXPECT_EQ(Command("insert into t select i, 'few ' || i % 5, i from generate_series(1, 1000) g (i)"),
+            "INSERT 0 1000");
+  EXPECT_EQ(Command(absl::StrCat("insert into t select i + 1000, 'name ' || i, i * 5000000000 from "
+                                 "generate_series(1, ",
+                                 kRows, ") g (i)")),
+            absl::StrCat("INSERT 0 ", kRows));
+  const auto table = Table("t");
+  EXPECT_FALSE(catalog::GroupColumnOf(*table, 0, 1).encoding().plain());
+  EXPECT_TRUE(catalog::GroupColumnOf(*table, 1, 1).encoding().plain());
+  EXPECT_NE(catalog::GroupColumnOf(*table, 0, 2).encoding().width(),
+            catalog::GroupColumnOf(*table, 1, 2).encoding().width());
+  EXPECT_EQ(Rows("select count(*), count(distinct name), max(n), sum(id) from t"),
+            (TextRows{{"71000", "70005", "350000000000000", "2520535500"}}));
+  EXPECT_EQ(Rows("select id from t where n between 999 and 5000000000 order by n"),
+            (TextRows{{"999"}, {"1000"}, {"1001"}}));
+  EXPECT_EQ(Rows("select id, n from t where name = 'name 69999'"), (TextRows{{"70999", "349995000000000"}}));
+  EXPECT_EQ(
+      Rows("select name, count(*) from t where name like 'few%' or id > 70999 group by name order by 1"),
+      (TextRows{{"few 0", "200"},
+                {"few 1", "200"},
+                {"few 2", "200"},
+                {"few 3", "200"},
+                {"few 4", "200"},
+                {"name 70000", "1"}}));
+  EXPECT_EQ(Rows("select count(*) from t x join t y on x.id = y.id and x.name = y.name"),
+            (TextRows{{"71000"}}));
+  EXPECT_EQ(Rows("select count(*) from t x join t y on x.id = y.n"), (TextRows{{"1000"}}));
+  EXPECT_EQ(Command("vacuum t"), "VACUUM");
+  EXPECT_EQ(catalog::GroupCount(*Table("t")), 1u);
+  EXPECT_EQ(Rows("select count(*), count(distinct name), max(n), sum(id) from t"),
+            (TextRows{{"71000", "70005", "350000000000000", "2520535500"}}));
+  EXPECT_EQ(Command("vacuum t"), "VACUUM") << "nothing is left to do";
+}
+
+TEST_F(AppendTest, StatisticsAreThoseOfAllGroups) {
+  Command("create table t (a int not null, b int) with (storage = columnar)");
+  Command("insert into t select i, i % 10 from generate_series(1, 1000) g (i)");
+  EXPECT_TRUE(Table("t")->columns(0).unique());
+  Command("insert into t select i, null from generate_series(2001, 3000) g (i)");
+  auto a = Table("t")->columns(0), b = Table("t")->columns(1);
+  EXPECT_TRUE(a.unique()) << "their ranges lie apart";
+  EXPECT_EQ(a.min(), 1);
+  EXPECT_EQ(a.max(), 3000);
+  EXPECT_EQ(a.distinct(), 2000u);
+  EXPECT_EQ(b.distinct(), 10u);
+  EXPECT_EQ(b.nulls(), 1000u);
+  Command("insert into t values (5, 77)");
+  a = Table("t")->columns(0);
+  EXPECT_FALSE(a.unique());
+  EXPECT_EQ(Table("t")->columns(1).max(), 77);
+  EXPECT_EQ(Rows("select count(*) from t x join t y on x.a = y.a"), (TextRows{{"2003"}}))
+      << "a join that took 5 for unique would lose rows";
+}
+
+TEST_F(AppendTest, NothingIsAddedByAStatementThatFails) {
+  Command("create table t (a smallint not null, b varchar(3)) with (storage = columnar)");
+  Command("insert into t values (1, 'a')");
+  EXPECT_EQ(StateOf("insert into t values (2, 'b'), (40000, 'c')"), "22003");
+  EXPECT_EQ(StateOf("insert into t values (2, 'b'), (3, 'abcd')"), "22001");
+  EXPECT_EQ(StateOf("insert into t values (2, 'b'), (null, 'c')"), "23502");
+  EXPECT_EQ(StateOf("insert into t (b) values ('b')"), "23502");
+  EXPECT_EQ(StateOf("insert into t select 1 / (i - 3), 'x' from generate_series(1, 5) g (i)"), "22012");
+  EXPECT_EQ(StateOf("insert into t values (1, 'a') returning a"), "0A000");
+  EXPECT_EQ(StateOf("insert into t values (1, 'a') on conflict do nothing"), "0A000");
+  EXPECT_EQ(StateOf("explain insert into t values (1, 'a')"), "0A000");
+  EXPECT_EQ(StateOf("delete from t"), "0A000");
+  EXPECT_EQ(StateOf("update t set a = 2"), "0A000");
+  EXPECT_EQ(Rows("select a, b from t"), (TextRows{{"1", "a"}}));
+  EXPECT_EQ(catalog::GroupCount(*Table("t")), 1u);
+  EXPECT_EQ(Command("insert into t select a, b from t where false"), "INSERT 0 0");
+  EXPECT_EQ(catalog::GroupCount(*Table("t")), 1u);
+  Command("begin");
+  EXPECT_EQ(StateOf("insert into t values (2, 'b')"), "0A000") << "it would not be rolled back";
+  Command("rollback");
+}
+
+TEST_F(AppendTest, ATableMayBeMadeOfAQuery) {
+  Command("create table r (id int primary key, name text, at timestamp) with (storage = record)");
+  Command("insert into r values (1, 'a', '2020-01-01'), (2, null, null), (3, 'c', '2021-01-01 10:00')");
+  EXPECT_EQ(Command("create table t as select id, name, at, id * 1.5 as more from r"), "SELECT 3");
+  EXPECT_FALSE(Table("t")->has_record());
+  EXPECT_EQ(Rows("select * from t order by id"), (TextRows{{"1", "a", "2020-01-01 00:00:00", "1.5"},
+                                                           {"2", "NULL", "NULL", "3.0"},
+                                                           {"3", "c", "2021-01-01 10:00:00", "4.5"}}));
+  EXPECT_EQ(
+      Command("create table u (x, y) with (partition_by = 'x:2') as select id, sum(more) from t group by id"),
+      "SELECT 3");
+  EXPECT_EQ(Rows("select x, y from u order by x"), (TextRows{{"1", "1.5"}, {"2", "3.0"}, {"3", "4.5"}}));
+  EXPECT_EQ(StateOf("create table u as select 1 as a"), "42P07");
+  EXPECT_EQ(Command("create table if not exists u as select 1 as a"), "CREATE TABLE AS");
+  EXPECT_EQ(Command("create table v as select id, name from t with no data"), "CREATE TABLE AS");
+  EXPECT_EQ(Rows("select count(*) from v"), (TextRows{{"0"}}));
+  EXPECT_EQ(StateOf("create table w as select id, id from t"), "42701");
+  EXPECT_EQ(StateOf("create table w (a, b) as select 1 as x"), "42601");
+  EXPECT_EQ(StateOf("create table w with (storage = record) as select 1 as x"), "0A000");
+  EXPECT_EQ(StateOf("create table w as select 1 / (id - 2) as x from t"), "22012");
+  EXPECT_EQ(StateOf("select * from w"), "42P01") << "half a table";
+  EXPECT_EQ(Command("create table w as select true as a, 'x' as b, null as c, 1.5::double precision as d, "
+                    "interval '1 day' as e, 123456789012345678901234567890 as f"),
+            "SELECT 1");
+  EXPECT_EQ(Rows("select a, b, c, d, e, f from w"),
+            (TextRows{{"t", "x", "NULL", "1.5", "1 day", "123456789012345678901234567890"}}));
+}
+
+TEST_F(AppendTest, CopyAppends) {
+  const TempFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(folder.File(name)) << text;
+    return folder.File(name);
+  };
+  Command("create table t (a int, b text) with (storage = columnar)");
+  EXPECT_EQ(Command(absl::StrCat("copy t from '", write("a.csv", "1,a\n2,b\n"), "'")), "COPY 2");
+  EXPECT_EQ(Command(absl::StrCat("copy t from '", write("b.csv", "3,c\n"), "'")), "COPY 1");
+  EXPECT_EQ(StateOf(absl::StrCat("copy t from '", write("c.csv", "4,d\nx,e\n"), "'")), "22P02");
+  EXPECT_EQ(Rows("select a, b from t order by a"), (TextRows{{"1", "a"}, {"2", "b"}, {"3", "c"}}));
+}
+
+TEST_F(AppendTest, TruncateLeavesAnEmptyTable) {
+  Command("create table t (a int, b text) with (partition_by = 'a:2')");
+  Command("insert into t values (1, 'a')");
+  Command("insert into t values (2, 'b')");
+  EXPECT_EQ(Command("truncate table t"), "TRUNCATE TABLE");
+  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"0"}}));
+  EXPECT_EQ(Table("t")->partitions_size(), 2);
+  Command("insert into t values (3, 'c')");
+  EXPECT_EQ(Rows("select a, b from t"), (TextRows{{"3", "c"}}));
+  Command("create table r (id int primary key) with (storage = record)");
+  Command("insert into r values (1), (2)");
+  EXPECT_EQ(Command("truncate r"), "TRUNCATE TABLE");
+  EXPECT_EQ(Rows("select count(*) from r"), (TextRows{{"0"}}));
+  EXPECT_EQ(StateOf("truncate t, r"), "0A000");
+  EXPECT_EQ(StateOf("truncate nothing"), "42P01");
+}
+
+/// Sessions that append at the same time do not meet, and a reader sees each append whole.
+TEST_F(AppendTest, ManySessionsAppendAtOnce) {
+  constexpr int kSessions = 3, kAppends = 8, kRows = 50;
+  Command("create table t (session int, turn int, n int) with (partition_by = 'n:4')");
+  std::atomic<int> left = kSessions;
+  std::vector<std::thread> threads;
+  for (int s = 0; s < kSessions; ++s) {
+    threads.emplace_back([&, s] {
+      const auto session = cluster_.NewSession();
+      for (int turn = 0; turn < kAppends; ++turn) {
+        const auto done = session->Execute(absl::StrCat("insert into t select ", s, ", ", turn,
+                                                        ", i from generate_series(1, ", kRows, ") g (i)"));
+        EXPECT_TRUE(done.ok()) << done.status();
+      }
+      --left;
+    });
+  }
+  while (left > 0) {
+    const TextRows odd =
+        Rows(absl::StrCat("select session, turn from t group by session, turn having count(*) <> ", kRows));
+    EXPECT_EQ(odd, TextRows());
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Rows("select count(*), sum(n) from t"),
+            (TextRows{{absl::StrCat(kSessions * kAppends * kRows),
+                       absl::StrCat(kSessions * kAppends * kRows * (kRows + 1) / 2)}}));
+}
+
+}  // namespace
+}  // namespace nam::testing
