@@ -165,6 +165,21 @@ class ServiceTest : public testing::Test {
     AddExtent(server, allocation, *request.mutable_extents());
     return service_->CommitExtend(request).status();
   }
+  /// The table as it is, or was at `before`, with one group more.
+  absl::StatusOr<uint64_t> Append(uint64_t allocation, const proto::Table& before, uint32_t server) {
+    proto::CommitExtendRequest request;
+    request.set_allocation(allocation);
+    request.set_expected_version(before.version());
+    proto::Table& table = *request.mutable_appended();
+    table = before;
+    if (table.groups().empty()) table.add_groups()->set_allocation(before.allocation());
+    table.add_groups()->set_allocation(allocation);
+    table.set_allocation(allocation);
+    table.add_partitions()->add_head(uint64_t{server} << 48 | 4'096);
+    const auto reply = service_->CommitExtend(request);
+    if (!reply.ok()) return reply.status();
+    return reply->version();
+  }
   absl::Status AddIndex(uint64_t allocation, uint32_t server, const std::string& name) {
     proto::CommitExtendRequest request;
     request.set_allocation(allocation);

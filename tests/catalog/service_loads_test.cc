@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,66 @@ TEST_F(ServiceTest, LeavingAbortsLoads) {
   leave.set_id(client);
   ASSERT_TRUE(service_->Leave(leave).ok());
   EXPECT_EQ(*Renew(memory, {allocation}), std::vector<uint64_t>{allocation});
+}
+
+TEST_F(ServiceTest, AnAppendIsOneGroupMore) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
+  const uint64_t base = *Begin(client, "t");
+  proto::CommitLoadRequest load;
+  load.mutable_table()->set_name("t");
+  load.mutable_table()->set_allocation(base);
+  load.mutable_table()->set_rows(5);
+  load.mutable_table()->add_partitions()->set_rows(5);
+  ASSERT_TRUE(service_->CommitLoad(load).ok());
+  const proto::Table first = Get("t")->table();
+  const uint64_t a = *BeginExtend(client, "t"), b = *BeginExtend(client, "t"), c = *BeginExtend(client, "t");
+  const auto version = Append(a, first, memory);
+  ASSERT_TRUE(version.ok()) << version.status();
+  EXPECT_EQ(*Append(a, first, memory), *version) << "asked again because the answer was lost";
+  EXPECT_EQ(Append(b, first, memory).status().code(), absl::StatusCode::kAborted) << "it would lose group a";
+  const proto::Table second = Get("t")->table();
+  EXPECT_EQ(second.version(), *version);
+  EXPECT_EQ(second.groups_size(), 2);
+  ASSERT_TRUE(Append(b, second, memory).ok());
+  ASSERT_TRUE(Abort(c).ok());
+  Restart();
+  EXPECT_EQ(Get("t")->table().groups_size(), 3);
+  EXPECT_EQ(*Renew(memory, {base, a, b, c}), std::vector<uint64_t>{c});
+  ASSERT_TRUE(Drop("t").ok());
+  EXPECT_EQ(Renew(memory, {base, a, b})->size(), 3u);
+}
+
+TEST_F(ServiceTest, AnAppendChangesNothingElse) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
+  proto::CommitLoadRequest load;
+  load.mutable_table()->set_name("t");
+  load.mutable_table()->set_allocation(*Begin(client, "t"));
+  load.mutable_table()->set_rows(5);
+  load.mutable_table()->add_partitions()->set_rows(5);
+  load.mutable_table()->add_columns()->set_name("a");
+  ASSERT_TRUE(service_->CommitLoad(load).ok());
+  const proto::Table whole = Get("t")->table();
+  const uint64_t allocation = *BeginExtend(client, "t");
+  const auto refused = [&](const std::function<void(proto::Table&)>& change) {
+    proto::Table table = whole;
+    change(table);
+    return Append(allocation, table, memory).status().code() == absl::StatusCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused([](proto::Table& t) { t.set_name("other"); }));
+  EXPECT_TRUE(refused([](proto::Table& t) { t.clear_columns(); }));
+  EXPECT_TRUE(refused([](proto::Table& t) { t.clear_partitions(); }));
+  EXPECT_TRUE(refused([](proto::Table& t) { t.set_allocation(77); }));
+  EXPECT_TRUE(refused([](proto::Table& t) { t.add_groups()->set_allocation(77); }));
+  EXPECT_TRUE(refused([](proto::Table& t) { t.mutable_record()->set_versions(1); }));
+  ASSERT_TRUE(Append(allocation, whole, memory).ok());
+  const uint64_t late = *BeginExtend(client, "t");
+  ASSERT_TRUE(Drop("t").ok());
+  EXPECT_EQ(Append(late, whole, memory).status().code(), absl::StatusCode::kFailedPrecondition);
+  const uint64_t again = *Begin(client, "t");
+  load.mutable_table()->set_allocation(again);
+  ASSERT_TRUE(service_->CommitLoad(load).ok());
+  EXPECT_EQ(Append(late, Get("t")->table(), memory).status().code(), absl::StatusCode::kFailedPrecondition)
+      << "another table of its name";
 }
 
 TEST_F(ServiceTest, ReplacingSwapsAtOnceAndRetiresTheOldMemory) {
