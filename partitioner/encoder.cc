@@ -11,6 +11,8 @@
 namespace nam::partitioner {
 namespace {
 
+constexpr uint64_t kRowsAtOnce = 1 << 16;
+
 /// Codes from 0 to the greatest one, which `greatest` is without NULL.
 absl::Status ChooseWidth(const StagedTable& staged, size_t column, uint64_t greatest, ColumnCode& code) {
   if (code.nullable) {
@@ -63,125 +65,108 @@ uint64_t PartitionEncoder::CodeOf(const ColumnCode& code, const StagedChunk::Col
   return static_cast<uint64_t>(value) - static_cast<uint64_t>(code.base);
 }
 
-template <typename T, typename Of>
-void PartitionEncoder::Gather(size_t column, std::vector<T>& out, Of of) {
-  std::vector<T> concatenated;
-  for (const Run& run : runs_) {
-    const StagedChunk::Column& source = run.chunk->columns[column];
-    const size_t at = concatenated.size();
-    concatenated.resize(at + run.rows);
-    of(source, run, concatenated.data() + at);
-  }
-  if (order_.empty()) {
-    out = std::move(concatenated);
+template <typename Take>
+void PartitionEncoder::ForRows(size_t column, uint64_t first, uint64_t rows, Take take) const {
+  if (!places_.empty()) {
+    for (uint64_t i = 0; i < rows; ++i) {
+      const Place& place = places_[first + i];
+      take(runs_[place.run].chunk->columns[column], place.row, i);
+    }
     return;
   }
-  out.resize(concatenated.size());
-  for (size_t i = 0; i < out.size(); ++i) out[i] = concatenated[order_[i]];
+  auto run = std::upper_bound(runs_.begin(), runs_.end(), first,
+                              [](uint64_t row, const Run& r) { return row < r.before; });
+  for (uint64_t done = 0; done < rows; ++run) {
+    const Run& of = run[-1];
+    const auto from = static_cast<uint32_t>(first + done - of.before);
+    const uint64_t count = std::min<uint64_t>(rows - done, of.rows - from);
+    const StagedChunk::Column& source = of.chunk->columns[column];
+    for (uint32_t i = 0; i < count; ++i) take(source, of.first + from + i, done + i);
+    done += count;
+  }
 }
 
-void PartitionEncoder::GatherCodes(size_t column, std::vector<uint64_t>& out) {
+void PartitionEncoder::Codes(size_t column, uint64_t first, uint32_t rows, uint64_t* out) const {
   const ColumnCode& code = codes_[column];
-  Gather(column, out, [&](const StagedChunk::Column& source, const Run& run, uint64_t* to) {
-    if (source.nulls.empty() && !source.narrow.empty() && code.place_of.empty()) {
-      const uint64_t shift = static_cast<uint64_t>(source.base) - static_cast<uint64_t>(code.base);
-      for (uint32_t i = 0; i < run.rows; ++i) to[i] = source.narrow[run.first + i] + shift;
-      return;
-    }
-    for (uint32_t i = 0; i < run.rows; ++i) to[i] = CodeOf(code, source, run.first + i);
+  ForRows(column, first, rows, [&](const StagedChunk::Column& source, uint32_t row, uint64_t i) {
+    out[i] = CodeOf(code, source, row);
   });
 }
 
-void PartitionEncoder::GatherWide(size_t column, std::vector<__int128>& out) {
-  Gather(column, out, [&](const StagedChunk::Column& source, const Run& run, __int128* to) {
-    for (uint32_t i = 0; i < run.rows; ++i) {
-      const uint32_t row = run.first + i;
-      to[i] = source.IsNull(row) ? storage::kPlainNull : source.wide_at(row);
-    }
-  });
-}
-
-void PartitionEncoder::GatherTexts(size_t column, std::vector<std::string_view>& out) {
+std::vector<uint32_t> PartitionEncoder::TextBytes(size_t column) const {
   const ColumnCode& code = codes_[column];
-  Gather(column, out, [&](const StagedChunk::Column& source, const Run& run, std::string_view* to) {
-    for (uint32_t i = 0; i < run.rows; ++i) {
-      const uint32_t row = run.first + i;
-      to[i] = source.IsNull(row) ? std::string_view() : code.TextOf(source, row);
-    }
-  });
-}
-
-std::vector<uint32_t> PartitionEncoder::TextBytes(size_t column) {
-  const ColumnCode& code = codes_[column];
-  std::vector<uint32_t> bytes;
-  Gather(column, bytes, [&](const StagedChunk::Column& source, const Run& run, uint32_t* to) {
-    for (uint32_t i = 0; i < run.rows; ++i) {
-      const uint32_t row = run.first + i;
-      to[i] = source.IsNull(row) ? 0 : static_cast<uint32_t>(code.TextOf(source, row).size());
-    }
+  std::vector<uint32_t> bytes(rows_);
+  ForRows(column, 0, rows_, [&](const StagedChunk::Column& source, uint32_t row, uint64_t i) {
+    bytes[i] = source.IsNull(row) ? 0 : static_cast<uint32_t>(code.TextOf(source, row).size());
   });
   return bytes;
 }
 
-void PartitionEncoder::OrderByCodes() {
-  std::vector<uint64_t> codes;
-  GatherCodes(static_cast<size_t>(sort_column_), codes);
-  const size_t n = codes.size();
-  order_.resize(n);
-  const uint64_t max = n == 0 ? 0 : *std::max_element(codes.begin(), codes.end());
-  if (std::bit_width(max) <= 32) {  // code and position in one word sort without a look-up
-    sort_keys_.resize(n);
-    for (size_t i = 0; i < n; ++i) sort_keys_[i] = codes[i] << 32 | i;
-    std::sort(sort_keys_.begin(), sort_keys_.end());
-    for (size_t i = 0; i < n; ++i) order_[i] = static_cast<uint32_t>(sort_keys_[i]);
-    return;
-  }
-  std::iota(order_.begin(), order_.end(), 0);
-  std::stable_sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) { return codes[a] < codes[b]; });
+/// `less` of two columns and rows in them.
+template <typename Less>
+void PartitionEncoder::OrderBy(Less less) {
+  const auto column = static_cast<size_t>(sort_column_);
+  std::stable_sort(places_.begin(), places_.end(), [&](const Place& a, const Place& b) {
+    return less(runs_[a.run].chunk->columns[column], a.row, runs_[b.run].chunk->columns[column], b.row);
+  });
 }
 
-void PartitionEncoder::Order(uint32_t partition) {
-  runs_.clear();
-  for (const auto& chunk : staged_.chunks()) {
-    const uint32_t first = chunk->partition_start[partition];
-    const uint32_t rows = chunk->partition_start[partition + 1] - first;
-    if (rows > 0) runs_.push_back({chunk.get(), first, rows});
+void PartitionEncoder::Order() {
+  const auto column = static_cast<size_t>(sort_column_);
+  const ColumnCode& code = codes_[column];
+  std::vector<uint64_t> keys;
+  if (!code.plain) {
+    keys.resize(rows_);
+    for (uint64_t done = 0; done < rows_; done += kRowsAtOnce) {
+      const auto rows = static_cast<uint32_t>(std::min<uint64_t>(kRowsAtOnce, rows_ - done));
+      Codes(column, done, rows, keys.data() + done);
+    }
   }
-  order_.clear();
-  if (sort_column_ < 0) return;
-  const ColumnCode& code = codes_[static_cast<size_t>(sort_column_)];
-  if (!code.plain) return OrderByCodes();
-  // Sorted after all is gathered: the values come in the order of runs_, as order_ is still empty.
-  const auto sort_by = [this](const auto& values) {
-    std::vector<uint32_t> order(values.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return values[a] < values[b]; });
-    order_ = std::move(order);
-  };
-  if (code.text) {
-    std::vector<std::string_view> texts;
-    GatherTexts(static_cast<size_t>(sort_column_), texts);
-    sort_by(texts);
+  places_.reserve(rows_);
+  for (uint32_t r = 0; r < runs_.size(); ++r) {
+    for (uint32_t i = 0; i < runs_[r].rows; ++i) places_.push_back({r, runs_[r].first + i});
+  }
+  using Column = StagedChunk::Column;
+  if (code.plain_text()) {
+    return OrderBy([&](const Column& a, uint32_t x, const Column& b, uint32_t y) {
+      const bool null = a.IsNull(x);
+      if (null || b.IsNull(y)) return null && !b.IsNull(y);
+      return code.TextOf(a, x) < code.TextOf(b, y);
+    });
+  }
+  if (code.plain) {
+    return OrderBy([](const Column& a, uint32_t x, const Column& b, uint32_t y) {
+      const bool null = a.IsNull(x);
+      if (null || b.IsNull(y)) return null && !b.IsNull(y);
+      return a.wide_at(x) < b.wide_at(y);
+    });
+  }
+  const uint64_t max = keys.empty() ? 0 : *std::max_element(keys.begin(), keys.end());
+  std::vector<uint32_t> order(rows_);
+  if (std::bit_width(max) <= 32) {  // code and position in one word sort without a look-up
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = keys[i] << 32 | i;
+    std::sort(keys.begin(), keys.end());
+    for (size_t i = 0; i < keys.size(); ++i) order[i] = static_cast<uint32_t>(keys[i]);
   } else {
-    std::vector<__int128> wide;
-    GatherWide(static_cast<size_t>(sort_column_), wide);
-    sort_by(wide);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return keys[a] < keys[b]; });
   }
+  std::vector<Place> ordered(rows_);
+  for (size_t i = 0; i < ordered.size(); ++i) ordered[i] = places_[order[i]];
+  places_ = std::move(ordered);
 }
 
 void PartitionEncoder::Start(uint32_t partition) {
-  Order(partition);
-  columns_.resize(codes_.size());
-  for (size_t c = 0; c < codes_.size(); ++c) {
-    if (codes_[c].plain_text()) {
-      GatherTexts(c, columns_[c].texts);
-    } else if (codes_[c].plain) {
-      GatherWide(c, columns_[c].wide);
-    } else {
-      GatherCodes(c, columns_[c].codes);
-    }
+  runs_.clear();
+  places_.clear();
+  rows_ = 0;
+  for (const auto& chunk : staged_.chunks()) {
+    const uint32_t first = chunk->partition_start[partition];
+    const uint32_t rows = chunk->partition_start[partition + 1] - first;
+    if (rows > 0) runs_.push_back({chunk.get(), first, rows, rows_});
+    rows_ += rows;
   }
+  if (sort_column_ >= 0) Order();
 }
 
 namespace {
@@ -192,42 +177,48 @@ void Narrow(const uint64_t* from, uint32_t rows, std::byte* to) {
   for (uint32_t i = 0; i < rows; ++i) out[i] = static_cast<T>(from[i]);
 }
 
-void WriteTexts(const std::string_view* from, uint32_t rows, uint32_t block_rows, std::byte* page) {
-  auto* const ends = reinterpret_cast<uint32_t*>(page);
-  std::byte* const texts = page + size_t{block_rows} * 4;
-  uint32_t end = 0;
-  for (uint32_t i = 0; i < rows; ++i) {
-    if (!from[i].empty()) std::memcpy(texts + end, from[i].data(), from[i].size());
-    end += static_cast<uint32_t>(from[i].size());
-    ends[i] = end | (from[i].data() == nullptr ? storage::TextPage::kNull : 0);
-  }
-}
-
 }  // namespace
 
 void PartitionEncoder::Encode(uint64_t first, uint32_t rows, storage::BlockWriter& block) {
+  codes_of_block_.resize(rows);
   for (uint32_t c = 0; c < codes_.size(); ++c) {
-    if (codes_[c].plain_text()) {
-      WriteTexts(columns_[c].texts.data() + first, rows, block.layout().block_rows(), block.page(c));
+    const ColumnCode& code = codes_[c];
+    std::byte* const page = block.page(c);
+    if (code.plain_text()) {
+      auto* const ends = reinterpret_cast<uint32_t*>(page);
+      std::byte* const texts = page + size_t{block.layout().block_rows()} * 4;
+      uint32_t end = 0;
+      ForRows(c, first, rows, [&](const StagedChunk::Column& source, uint32_t row, uint64_t i) {
+        ends[i] = end | storage::TextPage::kNull;
+        if (source.IsNull(row)) return;
+        const std::string_view text = code.TextOf(source, row);
+        std::copy_n(reinterpret_cast<const std::byte*>(text.data()), text.size(), texts + end);
+        end += static_cast<uint32_t>(text.size());
+        ends[i] = end;
+      });
       continue;
     }
-    if (codes_[c].plain) {
-      std::memcpy(block.page(c), columns_[c].wide.data() + first, size_t{rows} * sizeof(__int128));
+    if (code.plain) {
+      ForRows(c, first, rows, [&](const StagedChunk::Column& source, uint32_t row, uint64_t i) {
+        const __int128 number = source.IsNull(row) ? storage::kPlainNull : source.wide_at(row);
+        std::memcpy(page + i * sizeof(number), &number, sizeof(number));
+      });
       continue;
     }
-    const uint64_t* from = columns_[c].codes.data() + first;
-    switch (codes_[c].width) {
+    Codes(c, first, rows, codes_of_block_.data());
+    const uint64_t* const from = codes_of_block_.data();
+    switch (code.width) {
       case 1:
-        Narrow<uint8_t>(from, rows, block.page(c));
+        Narrow<uint8_t>(from, rows, page);
         break;
       case 2:
-        Narrow<uint16_t>(from, rows, block.page(c));
+        Narrow<uint16_t>(from, rows, page);
         break;
       case 4:
-        Narrow<uint32_t>(from, rows, block.page(c));
+        Narrow<uint32_t>(from, rows, page);
         break;
       default:
-        Narrow<uint64_t>(from, rows, block.page(c));
+        Narrow<uint64_t>(from, rows, page);
         break;
     }
   }

@@ -30,18 +30,17 @@ struct ColumnCode {
 
 absl::StatusOr<ColumnCode> PlanColumn(const StagedTable& staged, size_t column);
 
-/// The rows of one partition in their final order, column by column. One thread; reused.
+/// The rows of one partition in their final order: what takes them from the staged chunks, a block at a time.
+/// One thread; reused.
 class PartitionEncoder {
  public:
   PartitionEncoder(const StagedTable& staged, const std::vector<ColumnCode>& codes, int sort_column)
       : staged_(staged), codes_(codes), sort_column_(sort_column) {}
 
-  /// Orders the partition's rows, of all chunks, by the sort column.
-  void Order(uint32_t partition);
-  /// Of the rows' texts in a plain column.
-  std::vector<uint32_t> TextBytes(size_t column);
-  /// Orders the rows and gathers what Encode takes.
+  /// Finds the partition's rows in all chunks, and orders them by the sort column.
   void Start(uint32_t partition);
+  /// Of the rows' texts in a plain column.
+  std::vector<uint32_t> TextBytes(size_t column) const;
   /// Writes rows [first, first + rows) of every column into the block's mini-pages.
   void Encode(uint64_t first, uint32_t rows, storage::BlockWriter& block);
 
@@ -50,29 +49,30 @@ class PartitionEncoder {
     const StagedChunk* chunk;
     uint32_t first;
     uint32_t rows;
+    uint64_t before;  // rows of the runs before it
   };
-  /// A column in final order; one of these is used.
-  struct Gathered {
-    std::vector<uint64_t> codes;
-    std::vector<__int128> wide;
-    std::vector<std::string_view> texts;  // data() == nullptr: NULL
-  };
+  /// Calls `take` for each of the rows [first, first + rows), in order, with the chunk's column, the row in
+  /// it and the row's place from `first` on.
+  template <typename Take>
+  void ForRows(size_t column, uint64_t first, uint64_t rows, Take take) const;
   uint64_t CodeOf(const ColumnCode& code, const StagedChunk::Column& column, uint32_t row) const;
-  /// `of` each row, in the order of runs_ and then that of order_.
-  template <typename T, typename Of>
-  void Gather(size_t column, std::vector<T>& out, Of of);
-  void GatherCodes(size_t column, std::vector<uint64_t>& out);
-  void GatherWide(size_t column, std::vector<__int128>& out);
-  void GatherTexts(size_t column, std::vector<std::string_view>& out);
-  void OrderByCodes();
+  void Codes(size_t column, uint64_t first, uint32_t rows, uint64_t* out) const;
+  template <typename Less>
+  void OrderBy(Less less);
+  void Order();
 
   const StagedTable& staged_;
   const std::vector<ColumnCode>& codes_;
   const int sort_column_;
   std::vector<Run> runs_;
-  std::vector<uint32_t> order_;  // final order: positions in the concatenated runs; empty if unsorted
-  std::vector<uint64_t> sort_keys_;
-  std::vector<Gathered> columns_;
+  uint64_t rows_ = 0;  // of all runs
+  /// In final order, where a row is: its run and its row in the chunk. Empty: as the runs are.
+  struct Place {
+    uint32_t run;
+    uint32_t row;
+  };
+  std::vector<Place> places_;
+  std::vector<uint64_t> codes_of_block_;
 };
 
 }  // namespace nam::partitioner

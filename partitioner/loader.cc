@@ -25,6 +25,7 @@ namespace nam::partitioner {
 namespace {
 
 constexpr uint32_t kDictionarySegmentBytes = 1 << 20;
+constexpr uint32_t kBlocksOfShare = 64;
 /// Each time somebody else has appended: with so many at once something is wrong.
 constexpr int kAppendTries = 1'000;
 
@@ -85,10 +86,18 @@ class Loader final : public TableLoader {
   absl::Status PlanColumns();
   absl::Status PlanChains();
   absl::Status WriteDictionaries(proto::Table& table);
-  absl::Status WriteBlocks();
+  absl::Status WriteAllBlocks();
   absl::Status PlanOne(uint32_t partition, PartitionEncoder& encoder);
-  absl::Status WriteChain(uint32_t partition, PartitionEncoder& encoder, storage::BlockSink& sink);
-  absl::Status WritePartitions(std::atomic<uint32_t>& next, std::atomic<bool>& stop);
+  /// What a thread writes at once: neighbouring blocks of a chain.
+  struct Share {
+    uint32_t partition;
+    uint32_t first_block;
+    uint32_t end_block;
+  };
+  std::vector<Share> SharesOfWork() const;
+  absl::Status WriteBlocks(const Share& share, PartitionEncoder& encoder, storage::BlockSink& sink);
+  absl::Status WriteShares(const std::vector<Share>& shares, std::atomic<uint32_t>& next,
+                           std::atomic<bool>& stop);
   PartitionEncoder NewEncoder() const;
   bool HasDictionary(size_t column) const { return codes_[column].text && !codes_[column].plain; }
   /// `work` on all threads, each with the counter of the partitions that are taken and a flag to stop by.
@@ -96,7 +105,8 @@ class Loader final : public TableLoader {
   absl::Status OnThreads(const Work& work);
   absl::StatusOr<proto::Table> CommitAppended(const proto::Table& group);
   uint32_t AverageTextBytes(size_t column) const;
-  void Describe(proto::Table& table) const;
+  absl::Status Describe(proto::Table& table);
+  void DescribeColumn(size_t c, proto::Column& column) const;
   absl::StatusOr<std::unique_ptr<storage::Channel>> OpenChannel();
   absl::Status Explain(const absl::Status& failed);
 
@@ -182,7 +192,7 @@ absl::Status Loader::PlanOne(uint32_t partition, PartitionEncoder& encoder) {
   ChainContents contents{.rows = staged_->RowsOf(partition), .widths = widths_, .text_bytes = {}};
   contents.text_bytes.resize(codes_.size());
   if (std::any_of(codes_.begin(), codes_.end(), [](const ColumnCode& c) { return c.plain_text(); })) {
-    encoder.Order(partition);
+    encoder.Start(partition);
     for (size_t c = 0; c < codes_.size(); ++c) {
       if (codes_[c].plain_text()) contents.text_bytes[c] = encoder.TextBytes(c);
     }
@@ -228,13 +238,13 @@ absl::Status Loader::WriteDictionaries(proto::Table& table) {
   return absl::OkStatus();
 }
 
-absl::Status Loader::WriteChain(uint32_t partition, PartitionEncoder& encoder, storage::BlockSink& sink) {
-  const ChainPlan& chain = chains_[partition];
+absl::Status Loader::WriteBlocks(const Share& share, PartitionEncoder& encoder, storage::BlockSink& sink) {
+  const ChainPlan& chain = chains_[share.partition];
   const uint32_t group = options_.pointer_group;
   const storage::BlockLayout layout(widths_, chain.block_rows, chain.pointer_slots, chain.text_bytes);
-  encoder.Start(partition);
-  uint64_t first = 0;
-  for (uint32_t index = 0; index < chain.blocks(); ++index) {
+  encoder.Start(share.partition);
+  uint64_t first = share.first_block == 0 ? 0 : chain.ends[share.first_block - 1];
+  for (uint32_t index = share.first_block; index < share.end_block; ++index) {
     const auto rows = static_cast<uint32_t>(chain.ends[index] - first);
     std::span<const uint64_t> pointers;
     if (index % group == 0 && index + group < chain.blocks()) {
@@ -246,28 +256,42 @@ absl::Status Loader::WriteChain(uint32_t partition, PartitionEncoder& encoder, s
     storage::BlockWriter writer(layout, block);
     encoder.Encode(first, rows, writer);
     first = chain.ends[index];
-    writer.Seal(allocation_.value(), partition, index, rows, pointers);
+    writer.Seal(allocation_.value(), share.partition, index, rows, pointers);
     NAM_RETURN_IF_ERROR(sink.Write(storage::RemotePtr<void>::FromRaw(chain.pointers[index]), layout.bytes()));
   }
   return absl::OkStatus();
 }
 
-absl::Status Loader::WritePartitions(std::atomic<uint32_t>& next, std::atomic<bool>& stop) {
+std::vector<Loader::Share> Loader::SharesOfWork() const {
+  // Rows that are sorted are sorted once, by the thread that writes all of them.
+  const uint32_t most = staged_->schema().sort_column.empty() ? kBlocksOfShare : UINT32_MAX;
+  std::vector<Share> shares;
+  for (uint32_t p = 0; p < chains_.size(); ++p) {
+    const uint32_t blocks = chains_[p].blocks();
+    for (uint32_t first = 0; first < blocks; first += std::min(most, blocks - first))
+      shares.push_back({p, first, first + std::min(most, blocks - first)});
+  }
+  return shares;
+}
+
+absl::Status Loader::WriteShares(const std::vector<Share>& shares, std::atomic<uint32_t>& next,
+                                 std::atomic<bool>& stop) {
   PartitionEncoder encoder = NewEncoder();
   if (placement_.grant() == nullptr) return absl::OkStatus();  // no row, no memory
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Channel> channel, OpenChannel());
   NAM_ASSIGN_OR_RETURN(fabric::Grant::Use use, storage::UseOf(placement_.grant()));
   storage::BlockSink sink(*channel, std::move(use), options_.block_bytes);
   while (!stop) {
-    const uint32_t partition = next++;
-    if (partition >= chains_.size()) break;
-    if (chains_[partition].blocks() > 0) NAM_RETURN_IF_ERROR(WriteChain(partition, encoder, sink));
+    const uint32_t share = next++;
+    if (share >= shares.size()) break;
+    NAM_RETURN_IF_ERROR(WriteBlocks(shares[share], encoder, sink));
   }
   return sink.Flush();
 }
 
-absl::Status Loader::WriteBlocks() {
-  return Explain(OnThreads([this](auto& next, auto& stop) { return WritePartitions(next, stop); }));
+absl::Status Loader::WriteAllBlocks() {
+  const std::vector<Share> shares = SharesOfWork();
+  return Explain(OnThreads([&](auto& next, auto& stop) { return WriteShares(shares, next, stop); }));
 }
 
 uint32_t Loader::AverageTextBytes(size_t column) const {
@@ -279,7 +303,28 @@ uint32_t Loader::AverageTextBytes(size_t column) const {
   return static_cast<uint32_t>(rows == 0 ? 0 : bytes / rows);
 }
 
-void Loader::Describe(proto::Table& table) const {
+void Loader::DescribeColumn(size_t c, proto::Column& column) const {
+  const ColumnSchema& schema = staged_->schema().columns[c];
+  const StagedTable::ColumnRange range = staged_->RangeOf(c);
+  const ColumnCode& code = codes_[c];
+  column.set_name(schema.name);
+  *column.mutable_type() = ToProto(schema.type);
+  column.set_nullable(schema.nullable);
+  column.mutable_encoding()->set_width(code.width);
+  column.mutable_encoding()->set_base(code.base);
+  column.mutable_encoding()->set_plain(code.plain);
+  if (code.plain_text()) column.mutable_encoding()->set_average_text_bytes(AverageTextBytes(c));
+  column.set_nulls(range.nulls);
+  DescribeValues(*staged_, c, code, column);
+  if (code.plain) return;
+  const bool text = HasDictionary(c);
+  const uint64_t strings = code.sorted.size();
+  column.set_min(text ? 0 : range.min);
+  column.set_max(text ? static_cast<int64_t>(strings) - 1 : range.max);
+  column.set_unique(text ? strings == staged_->rows() && range.nulls == 0 : staged_->Unique(c));
+}
+
+absl::Status Loader::Describe(proto::Table& table) {
   const TableSchema& schema = staged_->schema();
   table.set_name(schema.name);
   table.set_allocation(allocation_.value());
@@ -287,25 +332,12 @@ void Loader::Describe(proto::Table& table) const {
   table.set_sort_column(schema.sort_column);
   table.set_block_bytes(options_.block_bytes);
   table.set_pointer_group(options_.pointer_group);
-  for (size_t c = 0; c < schema.columns.size(); ++c) {
-    const StagedTable::ColumnRange range = staged_->RangeOf(c);
-    const bool text = HasDictionary(c);
-    proto::Column& column = *table.add_columns();
-    column.set_name(schema.columns[c].name);
-    *column.mutable_type() = ToProto(schema.columns[c].type);
-    column.set_nullable(schema.columns[c].nullable);
-    column.mutable_encoding()->set_width(codes_[c].width);
-    column.mutable_encoding()->set_base(codes_[c].base);
-    column.mutable_encoding()->set_plain(codes_[c].plain);
-    if (codes_[c].plain_text()) column.mutable_encoding()->set_average_text_bytes(AverageTextBytes(c));
-    column.set_nulls(range.nulls);
-    const uint64_t strings = codes_[c].sorted.size();
-    DescribeValues(*staged_, c, codes_[c], column);
-    if (codes_[c].plain) continue;
-    column.set_min(text ? 0 : range.min);
-    column.set_max(text ? static_cast<int64_t>(strings) - 1 : range.max);
-    column.set_unique(text ? strings == table.rows() && range.nulls == 0 : staged_->Unique(c));
-  }
+  for (size_t c = 0; c < schema.columns.size(); ++c) table.add_columns();
+  NAM_RETURN_IF_ERROR(OnThreads([&](std::atomic<uint32_t>& next, std::atomic<bool>&) -> absl::Status {
+    for (uint32_t c = next++; c < schema.columns.size(); c = next++)
+      DescribeColumn(c, *table.mutable_columns(static_cast<int>(c)));
+    return absl::OkStatus();
+  }));
   for (const PartitionSchema& key : schema.partitioning) {
     proto::PartitionKey& out = *table.add_partitioning();
     out.set_column(key.column);
@@ -315,13 +347,14 @@ void Loader::Describe(proto::Table& table) const {
       out.set_function(column.type.kind == TypeKind::kInteger ? proto::MODULO : proto::XXH3);
     }
   }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<proto::Table> Loader::Commit() {
   proto::Table table;
   NAM_RETURN_IF_ERROR(PlanColumns());
   NAM_RETURN_IF_ERROR(PlanChains());
-  Describe(table);
+  NAM_RETURN_IF_ERROR(Describe(table));
   // Everything that will be written, in the order in which it takes its place below.
   std::vector<uint32_t> pieces;
   uint64_t bytes = 0;
@@ -349,7 +382,7 @@ absl::StatusOr<proto::Table> Loader::Commit() {
     for (uint32_t i = 0; i < std::min(chain.blocks(), options_.pointer_group); ++i)
       out.add_head(chain.pointers[i]);
   }
-  NAM_RETURN_IF_ERROR(WriteBlocks());
+  NAM_RETURN_IF_ERROR(WriteAllBlocks());
   std::map<MemoryServerId, uint64_t> blocks;
   for (const ChainPlan& chain : chains_) {
     for (uint64_t pointer : chain.pointers) ++blocks[storage::RemotePtr<void>::FromRaw(pointer).server()];
