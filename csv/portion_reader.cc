@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "csv/inflated_source.h"
 #include "csv/row_end.h"
 #include "types/sql_error.h"
 
@@ -21,7 +22,8 @@ PortionReader::PortionReader(std::vector<std::string> paths, const Dialect& dial
     : paths_(std::move(paths)), dialect_(dialect), portion_bytes_(portion_bytes) {
   for (const std::string& path : paths_) {
     struct stat about {};
-    if (stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) {
+    if (stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode) ||
+        CompressionOf(path) != Compression::kNone) {
       bytes_ = 0;
       return;
     }
@@ -51,7 +53,9 @@ absl::StatusOr<bool> PortionReader::OpenNext() {
   if (paths_.empty()) {
     source_ = StandardInput();
   } else {
-    NAM_ASSIGN_OR_RETURN(source_, OpenFile(paths_[next_path_]));
+    const std::string& path = paths_[next_path_];
+    NAM_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> file, OpenFile(path));
+    source_ = Inflate(std::move(file), CompressionOf(path));
   }
   ++next_path_;
   ended_ = false;

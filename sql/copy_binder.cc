@@ -109,7 +109,10 @@ class CopyBinder {
   }
 
   /// A file that says by its name what it is needs no FORMAT.
-  static csv::Dialect FormatOfPath(const std::string& path) {
+  static csv::Dialect FormatOfPath(std::string_view path) {
+    for (const std::string_view compressed : {".gz", ".zst"}) {
+      if (absl::EndsWithIgnoreCase(path, compressed)) path.remove_suffix(compressed.size());
+    }
     if (absl::EndsWithIgnoreCase(path, ".csv")) return csv::Dialect::Csv();
     if (!absl::EndsWithIgnoreCase(path, ".tbl")) return csv::Dialect::Text();
     csv::Dialect tbl = csv::Dialect::Csv();

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "csv/byte_source.h"
+
+namespace nam::csv {
+
+enum class Compression { kNone, kGzip, kZstd };
+
+/// By the end of a file's name: `.gz`, `.zst`.
+Compression CompressionOf(std::string_view path);
+/// `a.csv` of `a.csv.gz`.
+std::string_view WithoutCompression(std::string_view path);
+
+/// The bytes that a compressed file unpacks to: of all gzip members, or zstd frames, one after the other.
+/// 22P04 where it is none, is damaged, or ends too early. Bounded: no more memory than the format's window,
+/// 128 MiB at most.
+std::unique_ptr<ByteSource> Inflate(std::unique_ptr<ByteSource> compressed, Compression compression);
+
+}  // namespace nam::csv
