@@ -50,6 +50,10 @@ class CatalogTables final : public sql::TableSource {
   absl::StatusOr<const proto::Cluster*> Cluster();
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override;
   std::vector<std::string> Names() override;
+  /// By the first of the files.
+  absl::StatusOr<std::vector<csv::SniffedColumn>> Sniff(const std::string& pattern,
+                                                        const csv::SniffOptions& options,
+                                                        csv::Dialect& dialect) override;
 
  private:
   void Ask();

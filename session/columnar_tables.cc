@@ -203,19 +203,23 @@ absl::StatusOr<ResultSet> ColumnarTables::Create(const sql::CreateTableStatement
 }
 
 absl::StatusOr<ResultSet> ColumnarTables::CreateAs(const sql::CreateTableAsStatement& statement,
-                                                   const RunSource& run) {
+                                                   const RunSource& run, const Report& report) {
   const proto::Table& table = statement.create.table;
   const partitioner::LoadOptions options{.block_bytes = table.block_bytes(), .threads = kThreads};
-  const absl::StatusOr<uint64_t> rows =
-      Load(table, options, AllColumns(table), [&](LoadedRows& rows) -> absl::Status {
-        return statement.with_data ? run(rows).status() : absl::OkStatus();
-      });
+  ResultSet result;
+  const auto fill = [&](LoadedRows& rows) -> absl::Status {
+    return statement.with_data ? run(rows).status() : absl::OkStatus();
+  };
+  const absl::StatusOr<uint64_t> rows = statement.file != nullptr
+                                            ? LoadFiles(*statement.file, options, report, result)
+                                            : Load(table, options, AllColumns(table), fill);
   if (absl::IsAlreadyExists(rows.status())) {
     if (statement.create.if_not_exists) return Command("CREATE TABLE AS");
     return AlreadyExists(statement.create);
   }
   NAM_RETURN_IF_ERROR(rows.status());
-  return Command(statement.with_data ? absl::StrCat("SELECT ", *rows) : "CREATE TABLE AS");
+  result.command = statement.with_data ? absl::StrCat("SELECT ", *rows) : "CREATE TABLE AS";
+  return result;
 }
 
 absl::StatusOr<uint64_t> ColumnarTables::Load(const proto::Table& table,
@@ -284,19 +288,27 @@ absl::StatusOr<ResultSet> ColumnarTables::Vacuum(const sql::VacuumStatement& sta
 
 absl::StatusOr<ResultSet> ColumnarTables::Copy(const sql::CopyStatement& statement, const Report& report) {
   const proto::Table& table = *statement.insert.table.table;
+  ResultSet result;
+  const absl::StatusOr<uint64_t> rows = LoadFiles(statement, AppendTo(table), report, result);
+  if (HasGone(rows.status())) return ChangedMeanwhile(table.name());
+  NAM_RETURN_IF_ERROR(rows.status());
+  result.command = absl::StrCat("COPY ", *rows);
+  return result;
+}
+
+absl::StatusOr<uint64_t> ColumnarTables::LoadFiles(const sql::CopyStatement& statement,
+                                                   const partitioner::LoadOptions& options,
+                                                   const Report& report, ResultSet& result) {
   NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
-  NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema, SchemaOf(table));
+  NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema, SchemaOf(*statement.insert.table.table));
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<partitioner::TableLoader> loader,
-                       partitioner::BeginLoad(attachment_, schema, AppendTo(table)));
+                       partitioner::BeginLoad(attachment_, schema, options));
   csv::PortionReader reader(std::move(files), statement.dialect);
   ParallelCopy copy(statement, reader, *loader, attachment_.fabric(), cancelled_, report);
   NAM_RETURN_IF_ERROR(copy.Run());
-  const absl::Status committed = loader->Commit().status();
-  if (HasGone(committed)) return ChangedMeanwhile(table.name());
-  NAM_RETURN_IF_ERROR(committed);
-  ResultSet result = Command(absl::StrCat("COPY ", copy.rows()));
+  NAM_RETURN_IF_ERROR(loader->Commit().status());
   copy.skipped().AddTo(result);
-  return result;
+  return copy.rows();
 }
 
 }  // namespace nam::session

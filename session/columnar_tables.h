@@ -28,7 +28,8 @@ class ColumnarTables {
   /// 42P07 if there is one of its name.
   absl::StatusOr<ResultSet> Create(const sql::CreateTableStatement& statement);
   /// 42P07 likewise. Without data the query does not run.
-  absl::StatusOr<ResultSet> CreateAs(const sql::CreateTableAsStatement& statement, const RunSource& run);
+  absl::StatusOr<ResultSet> CreateAs(const sql::CreateTableAsStatement& statement, const RunSource& run,
+                                     const Report& report);
   /// 40001 if the table has been dropped meanwhile, or replaced. `report`: on a thread of its own; may be
   /// empty.
   absl::StatusOr<ResultSet> Copy(const sql::CopyStatement& statement, const Report& report);
@@ -38,6 +39,10 @@ class ColumnarTables {
   absl::StatusOr<ResultSet> Vacuum(const sql::VacuumStatement& statement, const RunSource& run);
 
  private:
+  /// The rows of the statement's files, likewise; warns in the result of those that were left out.
+  absl::StatusOr<uint64_t> LoadFiles(const sql::CopyStatement& statement,
+                                     const partitioner::LoadOptions& options, const Report& report,
+                                     ResultSet& result);
   /// The rows of `fill` become the table's; `options` say how.
   absl::StatusOr<uint64_t> Load(const proto::Table& table, const partitioner::LoadOptions& options,
                                 const std::vector<int>& columns,

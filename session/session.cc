@@ -404,7 +404,7 @@ class SessionImpl final : public Session {
   }
   absl::StatusOr<ResultSet> Run(const sql::CreateTableAsStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun("CREATE TABLE AS"));
-    return columnar_.CreateAs(statement, RunnerOf(statement.source));
+    return columnar_.CreateAs(statement, RunnerOf(statement.source), progress_);
   }
   absl::StatusOr<ResultSet> Run(const sql::InsertStatement& statement) {
     if (!sql::IsRecordTable(*statement.table.table)) {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "csv/dialect.h"
+#include "csv/sniffer.h"
 #include "plan/aggregate.h"
 #include "plan/expression.h"
 #include "plan/logical.h"
@@ -72,10 +73,12 @@ struct CreateTableStatement {
   bool if_not_exists = false;
   int position = -1;  // of the name
 };
+struct CopyStatement;
 /// CREATE TABLE … AS: a columnar table of a query's rows.
 struct CreateTableAsStatement {
   CreateTableStatement create;
   std::shared_ptr<plan::logical::Query> source;  // its columns are those of the table; a session takes it
+  std::shared_ptr<CopyStatement> file;  // instead, of SELECT * FROM read_csv(…): files whose rows it gets
   bool with_data = true;
 };
 /// TRUNCATE
@@ -219,6 +222,12 @@ class TableSource {
   virtual absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) = 0;
   /// For "did you mean".
   virtual std::vector<std::string> Names() = 0;
+  /// What is in the files that a pattern names: csv/sniffer.h. UNIMPLEMENTED where no file may be read.
+  virtual absl::StatusOr<std::vector<csv::SniffedColumn>> Sniff(const std::string& /*pattern*/,
+                                                                const csv::SniffOptions& /*options*/,
+                                                                csv::Dialect& /*dialect*/) {
+    return absl::UnimplementedError("no file is read here");
+  }
 };
 
 /// Splits a script at its top-level semicolons (by the parser's own scanner: strings, quoted names,

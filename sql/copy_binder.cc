@@ -16,6 +16,23 @@ namespace {
 
 using plan::Expr;
 
+/// As 'text' in an INSERT becomes the column's value.
+absl::Status AddValues(const StatementTime& time, CopyStatement& statement) {
+  ExpressionBuilder builder;
+  builder.UseZone(time.zone);
+  const InsertStatement& insert = statement.insert;
+  for (size_t i = 0; i < insert.columns.size(); ++i) {
+    Expr text;
+    text.op = plan::Op::kColumn;
+    text.type = Type::String();
+    text.column = {0, static_cast<int>(i)};
+    const Type type = TypeOfColumn(insert.table.table->columns(insert.columns[i]));
+    NAM_ASSIGN_OR_RETURN(Expr value, builder.Cast(std::move(text), type, -1));
+    statement.values.push_back(std::move(value));
+  }
+  return absl::OkStatus();
+}
+
 class CopyBinder {
  public:
   CopyBinder(const Node& node, TableSource& tables) : node_(node), tables_(tables), context_(tables) {}
@@ -78,7 +95,7 @@ class CopyBinder {
     for (const Node& option : options) {
       if (option.Text("defname") == "format") NAM_RETURN_IF_ERROR(BindFormat(option));
     }
-    if (!format_given_) statement_.dialect = FormatOfPath(statement_.path);
+    if (!format_given_) statement_.dialect = DialectOfPath(statement_.path);
     std::set<std::string> seen;
     for (const Node& option : options) {
       NAM_RETURN_IF_ERROR(option.Only({"defname", "arg", "defaction"}));
@@ -106,19 +123,6 @@ class CopyBinder {
                        "formats are csv and text");
     }
     return absl::OkStatus();
-  }
-
-  /// A file that says by its name what it is needs no FORMAT.
-  static csv::Dialect FormatOfPath(std::string_view path) {
-    for (const std::string_view compressed : {".gz", ".zst"}) {
-      if (absl::EndsWithIgnoreCase(path, compressed)) path.remove_suffix(compressed.size());
-    }
-    if (absl::EndsWithIgnoreCase(path, ".csv")) return csv::Dialect::Csv();
-    if (!absl::EndsWithIgnoreCase(path, ".tbl")) return csv::Dialect::Text();
-    csv::Dialect tbl = csv::Dialect::Csv();
-    tbl.delimiter = '|';
-    tbl.quote = tbl.escape = '\0';
-    return tbl;
   }
 
   absl::Status BindOption(const Node& option, const std::string& name) {
@@ -231,24 +235,13 @@ class CopyBinder {
     return names;
   }
 
-  /// As 'text' in an INSERT becomes the column's value.
   absl::Status BindValues() {
-    ExpressionBuilder builder;
-    builder.UseZone(node_.text().time().zone);
+    NAM_RETURN_IF_ERROR(AddValues(node_.text().time(), statement_));
+    if (!IsRecordTable(table())) return absl::OkStatus();
+    InsertStatement& insert = statement_.insert;
     std::set<int> others;
     for (int i = 0; i < table().columns_size(); ++i) others.insert(i);
-    InsertStatement& insert = statement_.insert;
-    for (size_t i = 0; i < insert.columns.size(); ++i) {
-      others.erase(insert.columns[i]);
-      const Type type = TypeOfColumn(table().columns(insert.columns[i]));
-      Expr text;
-      text.op = plan::Op::kColumn;
-      text.type = Type::String();
-      text.column = {0, static_cast<int>(i)};
-      NAM_ASSIGN_OR_RETURN(Expr value, builder.Cast(std::move(text), type, -1));
-      statement_.values.push_back(std::move(value));
-    }
-    if (!IsRecordTable(table())) return absl::OkStatus();
+    for (const int column : insert.columns) others.erase(column);
     NAM_ASSIGN_OR_RETURN(insert.defaults, BindDefaults(table(), others, node_.text().time()));
     NAM_ASSIGN_OR_RETURN(insert.checks, BindChecks(insert.table.table, node_.text().time()));
     return absl::OkStatus();
@@ -262,6 +255,29 @@ class CopyBinder {
 };
 
 }  // namespace
+
+csv::Dialect DialectOfPath(std::string_view path) {
+  for (const std::string_view compressed : {".gz", ".zst"}) {
+    if (absl::EndsWithIgnoreCase(path, compressed)) path.remove_suffix(compressed.size());
+  }
+  if (absl::EndsWithIgnoreCase(path, ".csv")) return csv::Dialect::Csv();
+  if (!absl::EndsWithIgnoreCase(path, ".tbl")) return csv::Dialect::Text();
+  csv::Dialect tbl = csv::Dialect::Csv();
+  tbl.delimiter = '|';
+  tbl.quote = tbl.escape = '\0';
+  return tbl;
+}
+
+absl::StatusOr<CopyStatement> CopyOfFiles(std::shared_ptr<const proto::Table> table, std::string pattern,
+                                          const csv::Dialect& dialect, const StatementTime& time) {
+  CopyStatement statement;
+  statement.path = std::move(pattern);
+  statement.dialect = dialect;
+  for (int c = 0; c < table->columns_size(); ++c) statement.insert.columns.push_back(c);
+  statement.insert.table = {table->name(), std::move(table), {}, {}};
+  NAM_RETURN_IF_ERROR(AddValues(time, statement));
+  return statement;
+}
 
 absl::StatusOr<Statement> BindCopy(const Node& node, TableSource& tables) {
   return CopyBinder(node, tables).Bind();

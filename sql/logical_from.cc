@@ -209,6 +209,10 @@ class FromTree {
     NAM_RETURN_IF_ERROR(node.Only({"lateral", "functions", "alias"}));
     const std::vector<std::string> names =
         items.empty() || !items[0].Is("FuncCall") ? std::vector<std::string>() : items[0].Names("funcname");
+    if (!names.empty() && names.back() == "read_csv") {
+      return Refusal("read_csv is not supported but in CREATE TABLE … AS SELECT * FROM read_csv('…')",
+                     position, "make a table of the file, and query that");
+    }
     if (names.empty() || names.size() > 2 || names.back() != "generate_series" ||
         (names.size() == 2 && names[0] != "pg_catalog")) {
       return Refusal("functions in FROM but generate_series are not supported", position,

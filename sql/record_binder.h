@@ -1,5 +1,8 @@
 #pragma once
 
+#include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +20,11 @@ absl::StatusOr<Statement> BindVacuum(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindInsert(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindCopy(const Node& node, TableSource& tables);
+/// All columns of the table, which need not exist yet, from the fields of such files.
+absl::StatusOr<CopyStatement> CopyOfFiles(std::shared_ptr<const proto::Table> table, std::string pattern,
+                                          const csv::Dialect& dialect, const StatementTime& time);
+/// What a file says by its name of how it is written: `.csv`, `.tbl`, else text; perhaps compressed.
+csv::Dialect DialectOfPath(std::string_view path);
 absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindDelete(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindTransaction(const Node& node);

@@ -1,0 +1,202 @@
+#include "csv/sniffer.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "csv/portion_reader.h"
+#include "csv/row_splitter.h"
+#include "types/sql_error.h"
+
+namespace nam::csv {
+namespace {
+
+constexpr char kBadFormat[] = "22P04";
+constexpr size_t kRowsToChooseBy = 100;
+
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool IsWhole(std::string_view text) {
+  int64_t number = 0;
+  return !text.empty() && (IsDigit(text[0]) || text[0] == '-') && absl::SimpleAtoi(text, &number);
+}
+
+bool IsNumber(std::string_view text) {
+  double number = 0;
+  const bool digits = std::any_of(text.begin(), text.end(), IsDigit);
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return IsDigit(c) || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+  });
+  return digits && plain && absl::SimpleAtod(text, &number);
+}
+
+/// The pattern's 9 are digits; other characters stand for themselves.
+bool Matches(std::string_view text, std::string_view pattern) {
+  if (text.size() != pattern.size()) return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (pattern[i] == '9' ? !IsDigit(text[i]) : text[i] != pattern[i]) return false;
+  }
+  return true;
+}
+
+bool IsDate(std::string_view text) {
+  return Matches(text, "9999-99-99");
+}
+
+bool IsTimestamp(std::string_view text) {
+  if (text.size() < 16 || !IsDate(text.substr(0, 10)) || (text[10] != ' ' && text[10] != 'T')) return false;
+  std::string_view time = text.substr(11);
+  if (time.size() > 9 && time[8] == '.' && std::all_of(time.begin() + 9, time.end(), IsDigit))
+    time = time.substr(0, 8);
+  return Matches(time, "99:99") || Matches(time, "99:99:99");
+}
+
+FieldKind KindOf(std::string_view text) {
+  if (absl::EqualsIgnoreCase(text, "true") || absl::EqualsIgnoreCase(text, "false"))
+    return FieldKind::kBoolean;
+  if (IsWhole(text)) return FieldKind::kWhole;
+  if (IsNumber(text)) return FieldKind::kNumber;
+  if (IsDate(text)) return FieldKind::kDate;
+  if (IsTimestamp(text)) return FieldKind::kTimestamp;
+  return FieldKind::kText;
+}
+
+FieldKind Common(FieldKind a, FieldKind b) {
+  if (a == b || b == FieldKind::kNone) return a;
+  if (a == FieldKind::kNone) return b;
+  const auto both = std::minmax(a, b);
+  if (both == std::minmax(FieldKind::kWhole, FieldKind::kNumber)) return FieldKind::kNumber;
+  if (both == std::minmax(FieldKind::kDate, FieldKind::kTimestamp)) return FieldKind::kTimestamp;
+  return FieldKind::kText;
+}
+
+using Rows = std::vector<std::vector<std::optional<std::string>>>;
+
+/// Rows of the portion, at most so many; without blank lines.
+absl::StatusOr<Rows> RowsOf(const std::string& portion, const Dialect& dialect, size_t most) {
+  Rows rows;
+  RowSplitter splitter(dialect);
+  splitter.Begin(portion);
+  std::vector<Field> fields;
+  while (rows.size() < most) {
+    NAM_ASSIGN_OR_RETURN(const bool more, splitter.Next(fields));
+    if (!more) break;
+    if (fields.size() == 1 && fields[0].text.empty()) continue;
+    auto& row = rows.emplace_back();
+    for (const Field& field : fields)
+      row.push_back(field.null ? std::nullopt : std::optional(std::string(field.text)));
+  }
+  return rows;
+}
+
+/// How many fields all of the rows have; 0 if they differ, or cannot be told apart.
+size_t WidthBy(const std::string& portion, Dialect dialect, char delimiter) {
+  dialect.delimiter = delimiter;
+  const absl::StatusOr<Rows> rows = RowsOf(portion, dialect, kRowsToChooseBy);
+  if (!rows.ok() || rows->empty()) return 0;
+  const size_t width = rows->front().size();
+  return std::all_of(rows->begin(), rows->end(), [&](const auto& row) { return row.size() == width; }) ? width
+                                                                                                       : 0;
+}
+
+void ChooseDelimiter(const std::string& portion, Dialect& dialect) {
+  size_t most = WidthBy(portion, dialect, dialect.delimiter);
+  for (const char delimiter : {',', ';', '|', '\t'}) {
+    const size_t width = WidthBy(portion, dialect, delimiter);
+    if (width <= most) continue;
+    most = width;
+    dialect.delimiter = delimiter;
+  }
+}
+
+std::vector<FieldKind> KindsOf(const Rows& rows, size_t first, size_t width) {
+  std::vector<FieldKind> kinds(width, FieldKind::kNone);
+  for (size_t r = first; r < rows.size(); ++r) {
+    for (size_t c = 0; c < width; ++c) {
+      if (rows[r][c].has_value()) kinds[c] = Common(kinds[c], KindOf(*rows[r][c]));
+    }
+  }
+  return kinds;
+}
+
+/// The first row has text in all columns, and others have something else below; or all is text, and it has
+/// names that do not come again.
+bool IsHeader(const Rows& rows, const std::vector<FieldKind>& below) {
+  std::set<std::string> names;
+  for (const auto& name : rows[0]) {
+    if (!name.has_value() || KindOf(*name) != FieldKind::kText || !names.insert(*name).second) return false;
+  }
+  const bool typed = std::any_of(below.begin(), below.end(), [](FieldKind kind) {
+    return kind != FieldKind::kText && kind != FieldKind::kNone;
+  });
+  if (typed || rows.size() == 1) return typed;
+  for (size_t c = 0; c < rows[0].size(); ++c) {
+    for (size_t r = 1; r < rows.size(); ++r) {
+      if (rows[r][c] == rows[0][c]) return false;
+    }
+  }
+  return true;
+}
+
+/// Names as the shell's user writes them, each once.
+std::vector<std::string> NamesOf(const Rows& rows, bool header, size_t width) {
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  for (size_t c = 0; c < width; ++c) {
+    std::string name = header ? absl::AsciiStrToLower(rows[0][c].value_or("")) : "";
+    if (name.empty()) name = absl::StrCat("column", c + 1);
+    std::string unique = name;
+    for (int n = 2; !taken.insert(unique).second; ++n) unique = absl::StrCat(name, "_", n);
+    names.push_back(std::move(unique));
+  }
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<SniffedColumn>> Sniff(const std::string& path, const SniffOptions& options,
+                                                 Dialect& dialect) {
+  Dialect plain = dialect;
+  plain.header = false;
+  PortionReader reader({path}, plain);
+  Portion portion;
+  NAM_ASSIGN_OR_RETURN(const bool any, reader.Next(portion));
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (!any) {
+    return UserError(kBadFormat, absl::StrCat(name, " is empty: its columns cannot be told"), -1,
+                     "CREATE the TABLE with its columns, then COPY");
+  }
+  if (!options.delimiter_given) ChooseDelimiter(portion.text, plain);
+  dialect.delimiter = plain.delimiter;
+  NAM_ASSIGN_OR_RETURN(const Rows rows, RowsOf(portion.text, plain, SIZE_MAX));
+  if (rows.empty()) return UserError(kBadFormat, absl::StrCat(name, " has no row"), -1);
+  size_t width = rows[0].size();
+  for (const auto& row : rows) {
+    if (row.size() == width) continue;
+    return UserError(kBadFormat,
+                     absl::StrCat(name, ": its first row has ", width, " fields, another one ", row.size()),
+                     -1, "say delimiter => '…', or CREATE the TABLE with its columns, then COPY");
+  }
+  // Rows of `.tbl` files have one delimiter more than needed, at the end of the line.
+  const bool closed =
+      dialect.quote == '\0' && width > 1 &&
+      std::all_of(rows.begin(), rows.end(), [](const auto& row) { return !row.back().has_value(); });
+  width -= closed ? 1 : 0;
+  std::vector<FieldKind> kinds = KindsOf(rows, 1, width);
+  dialect.header = options.header.value_or(IsHeader(rows, kinds));
+  if (!dialect.header) kinds = KindsOf(rows, 0, width);
+  std::vector<std::string> names = NamesOf(rows, dialect.header, width);
+  std::vector<SniffedColumn> columns;
+  for (size_t c = 0; c < width; ++c) columns.push_back({std::move(names[c]), kinds[c]});
+  return columns;
+}
+
+}  // namespace nam::csv
