@@ -180,6 +180,47 @@ TEST_F(AppendTest, ATableMayBeMadeOfAQuery) {
             (TextRows{{"t", "x", "NULL", "1.5", "1 day", "123456789012345678901234567890"}}));
 }
 
+TEST_F(AppendTest, ATableMayBeMadeOfAFile) {
+  const TempFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(folder.File(name)) << text;
+    return folder.File(name);
+  };
+  const std::string people = write("people.csv", "ID;Name;born;balance\n1;Ada;1815-12-10;1.5\n2;;;\n");
+  EXPECT_EQ(Command(absl::StrCat("create table people as select * from read_csv('", people, "')")),
+            "SELECT 2");
+  EXPECT_EQ(Rows("select id, name, born, balance from people order by id"),
+            (TextRows{{"1", "Ada", "1815-12-10", "1.5"}, {"2", "NULL", "NULL", "NULL"}}));
+  EXPECT_EQ(Rows("select id + 1 from people where born < date '1900-01-01'"), (TextRows{{"2"}}));
+  write("part-1.csv", "1,a\n");
+  write("part-2.csv", "2,b\n");
+  EXPECT_EQ(Command(absl::StrCat(
+                "create table parts (x, y) with (partition_by = 'x:2') as select * from read_csv('",
+                folder.File("part-*.csv"), "', header => false, delimiter => ',')")),
+            "SELECT 2");
+  EXPECT_EQ(Rows("select x, y from parts order by x"), (TextRows{{"1", "a"}, {"2", "b"}}));
+  const auto later =
+      Run(absl::StrCat("create table bad as select * from read_csv('",
+                       write("bad.csv", absl::StrCat("a,b\n", std::string(), "1,2\n3,x\n")), "')"));
+  EXPECT_TRUE(later.ok()) << "x makes a text of the column";
+  EXPECT_EQ(StateOf("create table t as select * from read_csv('/nowhere/a.csv')"), "58P01");
+  EXPECT_EQ(StateOf("create table t as select * from read_csv()"), "22023");
+  EXPECT_EQ(StateOf(absl::StrCat("create table t as select * from read_csv('", people, "', speed => 'x')")),
+            "22023");
+  EXPECT_EQ(StateOf(absl::StrCat("create table t as select name from read_csv('", people, "')")), "0A000");
+  EXPECT_EQ(StateOf(absl::StrCat("select * from read_csv('", people, "')")), "0A000");
+  // Beyond what was looked at: the row is named, and there is no table.
+  std::string text = "a\n";
+  for (int i = 0; i < 400'000; ++i) absl::StrAppend(&text, i, "\n");
+  const auto failed =
+      Run(absl::StrCat("create table t as select * from read_csv('", write("late.csv", text + "x\n"), "')"));
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(SqlErrorOf(failed.status())->sqlstate, "22P02");
+  EXPECT_TRUE(absl::StrContains(SqlErrorOf(failed.status())->message, "late.csv:400002: column a"))
+      << SqlErrorOf(failed.status())->message;
+  EXPECT_EQ(StateOf("select * from t"), "42P01");
+}
+
 TEST_F(AppendTest, CopyAppends) {
   const TempFolder folder;
   const auto write = [&](const std::string& name, const std::string& text) {
