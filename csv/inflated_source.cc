@@ -46,7 +46,7 @@ class InflatedSource : public ByteSource {
  protected:
   /// Takes some of the input; how many bytes came of it, perhaps none.
   virtual absl::StatusOr<size_t> Unpack(char* into, size_t bytes) = 0;
-  absl::Status Bad(std::string_view what) const {
+  absl::Status Bad(const std::string& what) const {
     return UserError(kBadFormat, absl::StrCat(name(), ": the compressed file ", what), -1,
                      "unpack it by itself to see what is wrong");
   }
@@ -110,8 +110,9 @@ class ZstdSource final : public InflatedSource {
 }  // namespace
 
 Compression CompressionOf(std::string_view path) {
-  if (absl::EndsWithIgnoreCase(path, ".gz")) return Compression::kGzip;
-  if (absl::EndsWithIgnoreCase(path, ".zst")) return Compression::kZstd;
+  const absl::string_view name(path.data(), path.size());
+  if (absl::EndsWithIgnoreCase(name, ".gz")) return Compression::kGzip;
+  if (absl::EndsWithIgnoreCase(name, ".zst")) return Compression::kZstd;
   return Compression::kNone;
 }
 

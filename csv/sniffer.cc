@@ -24,9 +24,14 @@ bool IsDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
+/// Abseil's own string_view is another type here.
+absl::string_view Abseil(std::string_view text) {
+  return {text.data(), text.size()};
+}
+
 bool IsWhole(std::string_view text) {
   int64_t number = 0;
-  return !text.empty() && (IsDigit(text[0]) || text[0] == '-') && absl::SimpleAtoi(text, &number);
+  return !text.empty() && (IsDigit(text[0]) || text[0] == '-') && absl::SimpleAtoi(Abseil(text), &number);
 }
 
 bool IsNumber(std::string_view text) {
@@ -35,7 +40,7 @@ bool IsNumber(std::string_view text) {
   const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
     return IsDigit(c) || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
   });
-  return digits && plain && absl::SimpleAtod(text, &number);
+  return digits && plain && absl::SimpleAtod(Abseil(text), &number);
 }
 
 /// The pattern's 9 are digits; other characters stand for themselves.
@@ -60,7 +65,7 @@ bool IsTimestamp(std::string_view text) {
 }
 
 FieldKind KindOf(std::string_view text) {
-  if (absl::EqualsIgnoreCase(text, "true") || absl::EqualsIgnoreCase(text, "false"))
+  if (absl::EqualsIgnoreCase(Abseil(text), "true") || absl::EqualsIgnoreCase(Abseil(text), "false"))
     return FieldKind::kBoolean;
   if (IsWhole(text)) return FieldKind::kWhole;
   if (IsNumber(text)) return FieldKind::kNumber;

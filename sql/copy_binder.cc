@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "csv/inflated_source.h"
 #include "sql/change_scope.h"
 #include "sql/record_binder.h"
 #include "sql/system_names.h"
@@ -257,11 +258,9 @@ class CopyBinder {
 }  // namespace
 
 csv::Dialect DialectOfPath(std::string_view path) {
-  for (const std::string_view compressed : {".gz", ".zst"}) {
-    if (absl::EndsWithIgnoreCase(path, compressed)) path.remove_suffix(compressed.size());
-  }
-  if (absl::EndsWithIgnoreCase(path, ".csv")) return csv::Dialect::Csv();
-  if (!absl::EndsWithIgnoreCase(path, ".tbl")) return csv::Dialect::Text();
+  const std::string name(csv::WithoutCompression(path));
+  if (absl::EndsWithIgnoreCase(name, ".csv")) return csv::Dialect::Csv();
+  if (!absl::EndsWithIgnoreCase(name, ".tbl")) return csv::Dialect::Text();
   csv::Dialect tbl = csv::Dialect::Csv();
   tbl.delimiter = '|';
   tbl.quote = tbl.escape = '\0';
