@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "csv/byte_source.h"
 
 namespace nam::session {
 
