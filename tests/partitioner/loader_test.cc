@@ -167,7 +167,7 @@ TEST(Loader, ManyDifferentTextsLieAsTheyAre) {
   for (const auto& [partition, rows] : ReadBack(cluster.attachment(), *meta)) {
     for (size_t i = 0; i < rows.size(); ++i) {
       EXPECT_EQ(static_cast<uint32_t>(rows[i][0].number % 3), partition);
-      if (i > 0) EXPECT_LE(rows[i - 1][1].text, rows[i][1].text);
+      EXPECT_LE(i == 0 ? "" : rows[i - 1][1].text, rows[i][1].text);
       all.push_back(rows[i]);
     }
   }
