@@ -14,6 +14,10 @@ uint32_t GroupCount(const proto::Table& table) {
   return table.groups().empty() ? 1 : static_cast<uint32_t>(table.groups_size());
 }
 
+uint64_t CreationOf(const proto::Table& table) {
+  return table.creation() == 0 ? table.allocation() : table.creation();
+}
+
 uint64_t GroupAllocation(const proto::Table& table, uint32_t group) {
   return table.groups().empty() ? table.allocation() : table.groups(static_cast<int>(group)).allocation();
 }
@@ -46,6 +50,24 @@ proto::GroupColumn GroupColumnOf(const proto::Table& table, uint32_t group, uint
   return out;
 }
 
+namespace {
+
+/// Least and greatest values are those of the groups' together.
+void SetBounds(proto::Table& table) {
+  for (int c = 0; c < table.columns_size(); ++c) {
+    if (table.columns(c).encoding().plain() || table.columns(c).encoding().has_dictionary()) continue;
+    int64_t min = INT64_MAX, max = INT64_MIN;
+    for (const proto::ChainGroup& group : table.groups()) {
+      min = std::min<int64_t>(min, group.columns(c).min());
+      max = std::max<int64_t>(max, group.columns(c).max());
+    }
+    table.mutable_columns(c)->set_min(min);
+    table.mutable_columns(c)->set_max(max);
+  }
+}
+
+}  // namespace
+
 bool CutBackTo(uint64_t allocation, proto::Table& table) {
   for (uint32_t g = 0; g < GroupCount(table); ++g) {
     if (GroupAllocation(table, g) != allocation) continue;
@@ -57,6 +79,7 @@ bool CutBackTo(uint64_t allocation, proto::Table& table) {
     uint64_t rows = 0;
     for (const proto::Chain& chain : table.partitions()) rows += chain.rows();
     table.set_rows(rows);
+    if (!table.groups().empty()) SetBounds(table);
     return true;
   }
   return false;

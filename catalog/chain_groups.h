@@ -13,6 +13,8 @@ namespace nam::catalog {
 uint32_t PartitionCount(const proto::Table& table);
 /// At least one.
 uint32_t GroupCount(const proto::Table& table);
+/// What tells the table from others of its name, whatever has been appended to it.
+uint64_t CreationOf(const proto::Table& table);
 uint64_t GroupAllocation(const proto::Table& table, uint32_t group);
 /// The memory servers that blocks and dictionaries of the group lie on.
 std::set<uint32_t> GroupServers(const proto::Table& table, uint32_t group);

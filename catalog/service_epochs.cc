@@ -24,6 +24,7 @@ constexpr uint64_t kAllocationIdsGivenUp = uint64_t{1} << 20;
 /// Whether the server still has all memory that the table has there.
 bool HasMemoryOf(const proto::Table& table, uint32_t server, const std::set<uint64_t>& held) {
   if (!table.has_record()) {
+    if (GroupCount(table) == 1) return held.contains(GroupAllocation(table, 0));
     for (uint32_t g = 0; g < GroupCount(table); ++g) {
       if (!held.contains(GroupAllocation(table, g)) && GroupServers(table, g).contains(server)) return false;
     }

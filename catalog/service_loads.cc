@@ -41,7 +41,10 @@ absl::Status CheckAppended(const proto::Table& table, const proto::CommitExtendR
               GroupCount(appended) == kept + 1 && appended.allocation() == request.allocation() &&
               GroupAllocation(appended, kept) == request.allocation() &&
               appended.partitions_size() == chains && appended.columns_size() == table.columns_size() &&
-              appended.partitioning_size() == table.partitioning_size();
+              appended.partitioning_size() == table.partitioning_size() &&
+              CreationOf(appended) == CreationOf(table);
+  for (const proto::ChainGroup& group : appended.groups())
+    same = same && group.columns_size() == table.columns_size();
   for (uint32_t g = 0; same && g < kept; ++g)
     same = GroupAllocation(appended, g) == GroupAllocation(table, g);
   if (same) return absl::OkStatus();
@@ -129,6 +132,7 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   Mutation mutation = NewMutation();
   mutation.put_tables.push_back(table);
   mutation.put_tables.back().set_version(mutation.version);
+  mutation.put_tables.back().set_creation(table.allocation());
   CountUsage(mutation.put_tables.back());
   NAM_RETURN_IF_ERROR(CheckServers(table, ServersOf(mutation.put_tables.back())));
   mutation.delete_loads.push_back(table.allocation());
@@ -155,7 +159,7 @@ absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginE
   mutation.put_loads.push_back({.allocation = AllocationId(allocation),
                                 .owner = MemberId(request.member()),
                                 .table = request.table(),
-                                .extends = AllocationId(table->table->allocation())});
+                                .extends = AllocationId(CreationOf(*table->table))});
   NAM_RETURN_IF_ERROR(Apply(mutation));
   proto::BeginExtendReply reply;
   reply.set_allocation(allocation);
@@ -166,7 +170,7 @@ absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginE
 absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
                                                const proto::CommitExtendRequest& request) const {
   const auto found = tables_.find(load.table);
-  if (found == tables_.end() || !AllocationsOf(*found->second.table).contains(load.extends.value())) {
+  if (found == tables_.end() || CreationOf(*found->second.table) != load.extends.value()) {
     return absl::FailedPreconditionError(
         absl::StrFormat("table `%s` was dropped while it was extended", load.table));
   }

@@ -24,7 +24,8 @@ struct LoadRecord {
   MemberId owner;
   std::string table;
   bool replace = false;
-  AllocationId extends;  // of the table that it is to extend, at its last load or append; 0: it is a load
+  AllocationId
+      extends;  // of the table that it is to extend: its creation (proto/catalog.proto); 0: it is a load
 };
 
 /// The number of a multicast group that a member has.

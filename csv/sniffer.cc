@@ -113,7 +113,7 @@ size_t WidthBy(const std::string& portion, Dialect dialect, char delimiter) {
 }
 
 void ChooseDelimiter(const std::string& portion, Dialect& dialect) {
-  size_t most = WidthBy(portion, dialect, dialect.delimiter);
+  size_t most = std::max<size_t>(WidthBy(portion, dialect, dialect.delimiter), 1);
   for (const char delimiter : {',', ';', '|', '\t'}) {
     const size_t width = WidthBy(portion, dialect, delimiter);
     if (width <= most) continue;

@@ -107,7 +107,11 @@ absl::StatusOr<proto::Table> AppendedTable(const proto::Table& table, const prot
     return absl::FailedPreconditionError(
         absl::StrFormat("table %s has other columns, or partitions, by now", table.name()));
   }
-  if (table.rows() == 0) return group;
+  if (table.rows() == 0) {
+    proto::Table out = group;
+    out.set_creation(table.creation());
+    return out;
+  }
   if (catalog::GroupCount(table) >= kGroupsMax) {
     return ToStatus(
         {.message = absl::StrFormat("table \"%s\" was appended to %d times", table.name(), kGroupsMax),

@@ -44,6 +44,15 @@ Bounds BoundsOfRecords(const proto::Type& type) {
   }
 }
 
+/// Whether values of the column lie as they are somewhere: of these nobody knows the least and the greatest.
+bool HoldsPlain(const proto::Table& table, uint32_t column) {
+  const auto place = static_cast<int>(column);
+  bool plain = table.columns(place).encoding().plain();
+  for (const proto::ChainGroup& group : table.groups())
+    plain = plain || (place < group.columns_size() && group.columns(place).encoding().plain());
+  return plain;
+}
+
 /// The partition key that has the column, if there is one.
 std::optional<int32_t> KeyOf(const proto::Table& table, uint32_t column) {
   for (int k = 0; k < table.partitioning_size(); ++k) {
@@ -100,6 +109,8 @@ absl::StatusOr<Slot> SlotOfColumn(const proto::Table& table, uint32_t column) {
   if (!IsValueType(out.type))
     return absl::InvalidArgumentError(absl::StrCat("column ", in.name(), " has a type without values"));
   if (table.has_record()) {
+    out.bounds = BoundsOfRecords(in.type());
+  } else if (HoldsPlain(table, column)) {
     out.bounds = BoundsOfRecords(in.type());
   } else if (HasBounds(out.type)) {
     out.bounds = {in.min(), std::max(in.min(), in.max()), true};

@@ -107,7 +107,10 @@ absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value,
     if (!Fits(type, value.number)) return OutOfRange(type, position);
     return value;
   }
+  // Texts of columnar tables may have any number of bytes.
+  const bool bounded = table.has_record();
   if (type.length() == 0) {
+    if (!bounded) return value;
     const uint32_t most = MostTextBytesOf(type);
     if (value.text.size() <= most) return value;
     return UserError(
@@ -119,7 +122,8 @@ absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value,
   }
   if (type.blank_padded()) value.text.erase(value.text.find_last_not_of(' ') + 1);
   // A table that was made with as many bytes as characters keeps them.
-  const size_t end = std::min<size_t>(EndOfCharacters(value.text, type.length()), BytesOfColumn(type));
+  size_t end = EndOfCharacters(value.text, type.length());
+  if (bounded) end = std::min<size_t>(end, BytesOfColumn(type));
   if (end < value.text.size()) {
     if (value.text.find_first_not_of(' ', end) != std::string::npos) {
       return UserError(

@@ -170,8 +170,8 @@ class TableAsBinder {
   absl::Status BindQuery() {
     const Node query = node_.Field("query");
     if (!query.Is("SelectStmt")) {
-      return Refusal("CREATE TABLE … AS of anything but SELECT and VALUES is not supported", query.Leftmost(),
-                     "write the query itself");
+      return Refusal("CREATE TABLE … AS of anything but SELECT and VALUES is not supported",
+                     statement_.create.position, "write the query itself");
     }
     NAM_ASSIGN_OR_RETURN(lg::Query tree, BindLogical(query, tables_, /*locks=*/nullptr));
     std::vector<std::pair<std::string, Type>> columns;

@@ -174,6 +174,9 @@ class ServiceTest : public testing::Test {
     table = before;
     if (table.groups().empty()) table.add_groups()->set_allocation(before.allocation());
     table.add_groups()->set_allocation(allocation);
+    for (proto::ChainGroup& group : *table.mutable_groups()) {
+      while (group.columns_size() < table.columns_size()) group.add_columns();
+    }
     table.set_allocation(allocation);
     table.add_partitions()->add_head(uint64_t{server} << 48 | 4'096);
     const auto reply = service_->CommitExtend(request);

@@ -124,7 +124,7 @@ TEST_F(ServiceTest, AnAppendChangesNothingElse) {
   EXPECT_TRUE(refused([](proto::Table& t) { t.set_name("other"); }));
   EXPECT_TRUE(refused([](proto::Table& t) { t.clear_columns(); }));
   EXPECT_TRUE(refused([](proto::Table& t) { t.clear_partitions(); }));
-  EXPECT_TRUE(refused([](proto::Table& t) { t.set_allocation(77); }));
+  EXPECT_TRUE(refused([](proto::Table& t) { t.set_creation(77); }));
   EXPECT_TRUE(refused([](proto::Table& t) { t.add_groups()->set_allocation(77); }));
   EXPECT_TRUE(refused([](proto::Table& t) { t.mutable_record()->set_versions(1); }));
   ASSERT_TRUE(Append(allocation, whole, memory).ok());

@@ -37,11 +37,11 @@ absl::Status Load(catalog::Attachment& attachment, const SmallTable& table,
       auto& column = batch.column(c);
       for (size_t r = first; r < first + rows; ++r) {
         const Value& value = table.rows[r][c];
-        column.nulls.push_back(value.null);
-        if (table.schema.columns[c].type.kind == TypeKind::kString) {
-          column.strings.push_back(batch.Keep(value.text));
+        const partitioner::Form form = partitioner::FormOf(table.schema.columns[c].type);
+        if (value.null) {
+          column.PushNull(form, r - first);
         } else {
-          column.numbers.push_back(static_cast<int64_t>(value.number));
+          column.Push(form, value.number, batch.Keep(value.text));
         }
       }
     }

@@ -61,8 +61,10 @@ TEST(AppendedTable, ValuesOfRangesThatLieApartStayUnique) {
 }
 
 TEST(AppendedTable, AnEmptyTableIsReplaced) {
-  const proto::Table group = TableOf(8, 4, -5, 10, 4);
-  const proto::Table both = *AppendedTable(TableOf(7, 0, 0, 0, 0), group);
+  proto::Table group = TableOf(8, 4, -5, 10, 4), empty = TableOf(7, 0, 0, 0, 0);
+  empty.set_creation(5);
+  const proto::Table both = *AppendedTable(empty, group);
+  group.set_creation(5);
   EXPECT_EQ(both.SerializeAsString(), group.SerializeAsString());
 }
 
@@ -87,13 +89,16 @@ TEST(AppendedTable, GroupsAreBounded) {
 TEST(AppendedTable, ItMayBeCutBackToAnEarlierVersion) {
   const proto::Table first = TableOf(7, 10, 100, 120, 10);
   const proto::Table two = *AppendedTable(first, TableOf(8, 4, -5, 110, 4));
-  proto::Table table = *AppendedTable(two, TableOf(9, 6, 1, 2, 2));
+  proto::Table table = *AppendedTable(two, TableOf(9, 6, 1000, 2000, 6));
   ASSERT_TRUE(catalog::CutBackTo(8, table));
   EXPECT_EQ(table.rows(), 14u);
   EXPECT_EQ(table.partitions_size(), 4);
   EXPECT_EQ(catalog::GroupCount(table), 2u);
   EXPECT_EQ(table.allocation(), 8u);
+  EXPECT_EQ(table.columns(0).min(), two.columns(0).min()) << "plans compare bounds";
+  EXPECT_EQ(table.columns(0).max(), two.columns(0).max());
   ASSERT_TRUE(catalog::CutBackTo(7, table));
+  EXPECT_EQ(table.columns(0).min(), 100);
   EXPECT_EQ(table.rows(), 10u);
   EXPECT_EQ(catalog::GroupAllocation(table, 0), 7u);
   EXPECT_FALSE(catalog::CutBackTo(8, table));

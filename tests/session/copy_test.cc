@@ -281,7 +281,7 @@ TEST_F(CopyTest, ACopyIntoAColumnarTableIsOfNoTransaction) {
   Command("create table t (a int) with (storage = columnar)");
   const std::string path = Write("t.csv", "1\n2\n");
   Command("begin");
-  EXPECT_EQ(ErrorOf(Copy("t", path)).sqlstate, "0A000");
+  EXPECT_EQ(ErrorOf(Copy("t", path)).sqlstate, "25001");
   Command("rollback");
 }
 

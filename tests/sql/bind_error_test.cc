@@ -69,7 +69,7 @@ TEST(BindErrorTest, StatementKinds) {
       {"create table ^x with (storage = record) as select id from t",
        "CREATE TABLE … AS of a record table is"},
       {"^create materialized view x as select id from t", "materialized views are"},
-      {"create table x as ^execute y", "CREATE TABLE … AS of anything but SELECT"},
+      {"create table ^x as execute y", "CREATE TABLE … AS of anything but SELECT"},
       {"^create view v as select id from t", "CREATE VIEW is"},
       {"create index i on ^t (id)", "an index on \"t\" is"},
       {"^create role x", "CREATE ROLE is"},

@@ -284,11 +284,11 @@ TEST_P(MulticastTest, AMemberThatLeavesReleasesTheSender) {
   // The channel is as good as before.
   ASSERT_FALSE(channel->broken());
   bool first = true;
-  const ChainStart chain{0,
-                         blocks_ - 3,
-                         rows_,
-                         {table_.chains[0].pointers[0], table_.chains[0].pointers[1],
-                          table_.chains[0].pointers[2], table_.chains[0].pointers[3]}};
+  const ChainStart chain{.partition = 0,
+                         .blocks = blocks_ - 3,
+                         .block_rows = rows_,
+                         .head = {table_.chains[0].pointers[0], table_.chains[0].pointers[1],
+                                  table_.chains[0].pointers[2], table_.chains[0].pointers[3]}};
   BlockStream stream(*channel, table_.table, {.window = 16}, [&]() -> std::optional<ChainStart> {
     return std::exchange(first, false) ? std::optional(chain) : std::nullopt;
   });
