@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "bench/ssb_report.h"
-#include "bench/ssb_work.h"
+#include "bench/query_report.h"
+#include "bench/query_work.h"
 #include "fabric/fabric.h"
 #include "localcluster/cluster_work.h"
 #include "localcluster/local_cluster.h"
@@ -24,8 +24,8 @@
 #include "terminal/json_report.h"
 #include "terminal/table_printer.h"
 #include "terminal/units.h"
+#include "workload/benchmark_queries.h"
 #include "workload/sqlite_oracle.h"
-#include "workload/ssb_queries.h"
 
 namespace nam::bench {
 namespace {
@@ -37,15 +37,15 @@ constexpr Contender kOurs[] = {Contender::kInPlace, Contender::kCopy};
 struct Plan {
   OutputFormat format = OutputFormat::kTable;
   std::vector<uint64_t> sizes;
-  std::vector<const ssb::Query*> queries;
-  SsbSource source;
+  std::vector<BenchmarkQuery> queries;
+  DataSource source;
   int threads_per_server = 1;
 };
 
 absl::StatusOr<Plan> MakePlan(const BlockSizeBenchOptions& options) {
   Plan plan;
   NAM_ASSIGN_OR_RETURN(plan.format, ParseOutputFormat(options.format));
-  NAM_ASSIGN_OR_RETURN(plan.queries, SelectQueries(options.queries));
+  NAM_ASSIGN_OR_RETURN(plan.queries, SelectQueries(SsbBenchmark(), options.queries, {}));
   NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
   if (options.rounds < 1 || options.rounds > kTurnsMax || options.repeat < 1 || options.repeat > kTurnsMax)
     return absl::InvalidArgumentError(absl::StrCat("--rounds and --repeat are 1 to ", kTurnsMax));
@@ -105,18 +105,19 @@ class BlockSizeWork final : public ClusterWork {
 
  private:
   absl::Status Take(SizeTimes& times) {
-    SsbWork turn({.cluster = cluster_,
-                  .source = plan_.source,
-                  .queries = plan_.queries,
-                  .repeat = options_.repeat,
-                  .block_bytes = times.block_bytes,
-                  .replace = true,
-                  .loop = false});
+    QueryWork turn({.benchmark = &SsbBenchmark(),
+                    .cluster = cluster_,
+                    .source = plan_.source,
+                    .queries = plan_.queries,
+                    .repeat = options_.repeat,
+                    .block_bytes = times.block_bytes,
+                    .replace = true,
+                    .loop = false});
     if (!SetTurn(&turn)) return absl::CancelledError("interrupted");
     const absl::Status status = turn.Run();
     SetTurn(nullptr);
     NAM_RETURN_IF_ERROR(status);
-    times.load_rows_per_s.push_back(turn.load_lineorder_rows_per_second());
+    times.load_rows_per_s.push_back(turn.load_rows_per_second());
     if (times.queries.empty()) times.queries.resize(turn.times().size());
     if (answers_.empty()) answers_ = turn.answers();
     for (size_t q = 0; q < turn.times().size(); ++q) {
@@ -133,7 +134,7 @@ class BlockSizeWork final : public ClusterWork {
       all.times_ms[c].insert(all.times_ms[c].end(), turn.times_ms[c].begin(), turn.times_ms[c].end());
   }
 
-  bool SetTurn(SsbWork* turn) {
+  bool SetTurn(QueryWork* turn) {
     const std::lock_guard lock(mutex_);
     turn_ = turn;
     return !cancelled_;
@@ -143,10 +144,10 @@ class BlockSizeWork final : public ClusterWork {
   const Plan& plan_;
   const ClusterOptions cluster_;
   std::vector<SizeTimes> times_;
-  std::vector<SsbWork::Rows> answers_;  // of each query, in the first turn
+  std::vector<QueryWork::Rows> answers_;  // of each query, in the first turn
   bool same_rows_ = true;
   std::mutex mutex_;
-  SsbWork* turn_ = nullptr;  // under way
+  QueryWork* turn_ = nullptr;  // under way
   bool cancelled_ = false;
 };
 
@@ -235,16 +236,17 @@ int Conclude(const BlockSizeBenchOptions& options, const Plan& plan, const Block
 
 int RunIn(const std::string& directory, const BlockSizeBenchOptions& options, const Plan& plan) {
   StopSignals stop;
-  const auto cluster =
-      LocalCluster::Start({.directory = directory,
-                           .name = "bench",
-                           .fabric = options.fabric,
-                           .memory_servers = options.memory_servers,
-                           .compute_servers = options.compute_servers,
-                           // A table is replaced when the new one is there.
-                           .memory_bytes = 2 * MemoryForSsb(options.scale_factor, options.memory_servers),
-                           .threads = plan.threads_per_server},
-                          stop.fd());
+  const auto cluster = LocalCluster::Start(
+      {.directory = directory,
+       .name = "bench",
+       .fabric = options.fabric,
+       .memory_servers = options.memory_servers,
+       .compute_servers = options.compute_servers,
+       // A table is replaced when the new one is there.
+       .memory_bytes = 2 * MemoryForTables(SsbBenchmark().bytes_per_scale_factor * options.scale_factor,
+                                           options.memory_servers),
+       .threads = plan.threads_per_server},
+      stop.fd());
   if (!cluster.ok()) return ReportFailure(cluster.status());
   BlockSizeWork work(options, plan,
                      {.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()});

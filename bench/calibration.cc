@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "bench/fabric_lane.h"
+#include "bench/query_report.h"
 #include "bench/server_end.h"
 #include "bench/socket_peer.h"
-#include "bench/ssb_report.h"
 #include "storage/channel.h"
 
 namespace nam::bench {

@@ -16,6 +16,7 @@ struct DuckDbOptions {
   std::string peer_dir;  // with peer.mjs and its node_modules
   std::string log_file;
   int threads = 2;
+  uint64_t memory_bytes = 0;  // 0: what DuckDB takes by itself
 };
 
 /// DuckDB, in memory, in a process of its own. Start on the main thread; then used by one thread, but for

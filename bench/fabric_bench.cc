@@ -8,8 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "bench/query_report.h"
 #include "bench/rate_report.h"
-#include "bench/ssb_report.h"
 #include "terminal/units.h"
 
 namespace nam::bench {

@@ -14,10 +14,11 @@
 #include "bench/figure7.h"
 #include "bench/join_command.h"
 #include "bench/prefetch_command.h"
+#include "bench/query_command.h"
 #include "bench/server_end.h"
 #include "bench/shuffle_command.h"
-#include "bench/ssb_command.h"
 #include "terminal/command_line.h"
+#include "workload/benchmark.h"
 
 namespace nam::bench {
 namespace {
@@ -62,18 +63,14 @@ class BenchCommandLine final : public CommandLine {
         "sim: of its transaction manager's machine");
     Add(checkout, "--html", checkout_bench_.html, "sim: write a page with the plot", "FILE");
 
-    CLI::App* ssb = Command(
-        "ssb", "the Star Schema Benchmark's queries, taking turns with a peer and a hand-written loop",
-        [this] { return RunSsbBench(ssb_bench_); });
-    Add(ssb, "--peer", ssb_bench_.peer, "none or duckdb (none)");
-    Add(ssb, "--peer-dir", ssb_bench_.peer_dir, "DuckDB's process (bench/duckdb_peer)", "DIR");
-    ssb->add_flag("--peer-sorted", ssb_bench_.peer_sorted, "lineorder by order date in the peer too");
-    Add(ssb, "--repeat", ssb_bench_.repeat, "runs of each query, after one to warm up");
-    AddSsbCluster(ssb, ssb_bench_);
-    AddBytes(ssb, "--memory", ssb_bench_.memory_bytes, "of each memory server; without it, enough");
-    AddBytes(ssb, "--block-bytes", ssb_bench_.block_bytes, "the most bytes of a block");
+    CLI::App* ssb = AddQueryBench(
+        SsbBenchmark(), ssb_bench_,
+        "the Star Schema Benchmark's queries, taking turns with a peer and a hand-written loop");
     ssb->add_flag("--no-loop", ssb_bench_.no_loop, "leave the hand-written loop out");
-    Add(ssb, "--compare", ssb_bench_.compare, "an older report of --format=json", "FILE");
+    CLI::App* tpch =
+        AddQueryBench(TpchBenchmark(), tpch_bench_, "TPC-H's 22 queries, taking turns with a peer");
+    Add(tpch, "--parameters-seed", tpch_bench_.parameters_seed,
+        "of random parameters of the queries; without it, those of the specification's example answers");
     AddBlockSizeBench();
     AddFabricBench();
     AddStreamBenches();
@@ -88,6 +85,21 @@ class BenchCommandLine final : public CommandLine {
     AddChoiceBench();
     // Not in the help: the benchmarks start it.
     Command("bench-server", "", [] { return RunBenchServer(); })->group("");
+  }
+
+  CLI::App* AddQueryBench(const Benchmark& benchmark, QueryBenchOptions& options, const char* description) {
+    CLI::App* bench = Command(benchmark.name, description, [&] { return RunQueryBench(benchmark, options); });
+    Add(bench, "--peer", options.peer, "none or duckdb (none)");
+    Add(bench, "--peer-dir", options.peer_dir, "DuckDB's process (bench/duckdb_peer)", "DIR");
+    AddBytes(bench, "--peer-memory", options.peer_memory_bytes, "that it may take; without it, as it likes");
+    bench->add_flag("--peer-sorted", options.peer_sorted,
+                    "tables in the order by which ours are clustered in the peer too");
+    Add(bench, "--repeat", options.repeat, "runs of each query, after one to warm up");
+    AddQueryCluster(bench, options);
+    AddBytes(bench, "--memory", options.memory_bytes, "of each memory server; without it, enough");
+    AddBytes(bench, "--block-bytes", options.block_bytes, "the most bytes of a block");
+    Add(bench, "--compare", options.compare, "an older report of --format=json", "FILE");
+    return bench;
   }
 
   void AddCalibrate() {
@@ -116,13 +128,13 @@ class BenchCommandLine final : public CommandLine {
     blocks->add_option("--sizes", block_size_bench_.sizes, "only these: 16KiB to 1MiB")->delimiter(',');
     Add(blocks, "--rounds", block_size_bench_.rounds, "in which all sizes take turns");
     Add(blocks, "--repeat", block_size_bench_.repeat, "runs of each query in a round, after one to warm up");
-    AddSsbCluster(blocks, block_size_bench_);
+    AddQueryCluster(blocks, block_size_bench_);
   }
 
-  /// What benchmarks that run SSB's queries in a cluster of their own have in common.
+  /// What benchmarks that run queries in a cluster of their own have in common.
   template <typename Options>
-  static void AddSsbCluster(CLI::App* bench, Options& options) {
-    Add(bench, "--scale-factor", options.scale_factor, "1 is six million lineorder rows");
+  static void AddQueryCluster(CLI::App* bench, Options& options) {
+    Add(bench, "--scale-factor", options.scale_factor, "1 is six million rows of the largest table");
     Add(bench, "--seed", options.seed, "other data of the same size");
     bench->add_option("--queries", options.queries, "only these: Q1.1,Q2.3")->delimiter(',');
     Add(bench, "--fabric", options.fabric, "shm, tcp or verbs (shm)");
@@ -280,7 +292,8 @@ class BenchCommandLine final : public CommandLine {
 
   CalibrateOptions calibrate_;
   CheckoutBenchOptions checkout_bench_;
-  SsbBenchOptions ssb_bench_;
+  QueryBenchOptions ssb_bench_;
+  QueryBenchOptions tpch_bench_;
   BlockSizeBenchOptions block_size_bench_;
   FabricBenchOptions fabric_bench_;
   Figure7Options figure7_;

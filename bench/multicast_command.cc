@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "bench/prefetch_command.h"
-#include "bench/ssb_report.h"
+#include "bench/query_report.h"
 #include "bench/stream_bench.h"
 #include "storage/multicast_blocks.h"
 #include "storage/multicast_stream.h"

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "bench/ssb_report.h"
+#include "bench/query_report.h"
 #include "bench/stream_bench.h"
 #include "terminal/units.h"
 

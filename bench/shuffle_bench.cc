@@ -5,12 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "bench/ssb_report.h"
+#include "bench/query_report.h"
+#include "dataset/load.h"
 #include "partitioner/loader.h"
 #include "partitioner/table_metadata.h"
 #include "plan/flow.h"
 #include "ssb/generator.h"
-#include "ssb/load.h"
 #include "ssb/schema.h"
 #include "workload/sqlite_oracle.h"
 
@@ -89,9 +89,9 @@ absl::Status ShuffleBench::Load(const Proceed& proceed) {
         const auto loader,
         partitioner::BeginLoad(*cluster_.attachment, ssb::Schema(table, options_.fan_out), load));
     const auto sink = [&](const partitioner::ColumnBatch& batch) { return loader->Append(batch); };
-    NAM_RETURN_IF_ERROR(
-        ssb::LoadGenerated(cluster_.attachment->fabric(), generator, table, sink, {.threads = kLoaderThreads})
-            .status());
+    NAM_RETURN_IF_ERROR(dataset::LoadGenerated(cluster_.attachment->fabric(), generator, table, sink,
+                                               {.threads = kLoaderThreads})
+                            .status());
     NAM_RETURN_IF_ERROR(loader->Commit().status());
   }
   NAM_RETURN_IF_ERROR(Bind());

@@ -25,6 +25,7 @@
 #include "terminal/json_report.h"
 #include "terminal/progress_line.h"
 #include "terminal/table_printer.h"
+#include "workload/benchmark.h"
 
 namespace nam::bench {
 namespace {
@@ -102,7 +103,7 @@ absl::StatusOr<Plan> MakePlan(const ShuffleBenchOptions& options) {
                   : plan.simulated     ? kSimulatedThreads
                                        : std::clamp(processors / bench.servers[0], 1u, kThreadsMost);
   bench.scale_factor = options.scale_factor == 0 ? 1 : options.scale_factor;
-  NAM_RETURN_IF_ERROR(ssb::Validate(ssb::GeneratorOptions{.scale_factor = bench.scale_factor}));
+  NAM_RETURN_IF_ERROR(dataset::Validate(dataset::GeneratorOptions{.scale_factor = bench.scale_factor}));
   bench.seed = options.seed;
   bench.fan_out = options.fan_out != 0 ? options.fan_out : plan.servers_most() > 8 ? 16 : 8;
   bench.repeat = plan.simulated ? 1 : options.repeat;
@@ -222,15 +223,16 @@ class ShuffleOnProcesses final : public ClusterWork {
 
 int RunOnProcesses(const ShuffleBenchOptions& options, const Plan& plan, const std::string& directory) {
   StopSignals stop;
-  const auto cluster =
-      LocalCluster::Start({.directory = directory,
-                           .name = "bench",
-                           .fabric = options.fabric,
-                           .memory_servers = plan.memory_servers,
-                           .compute_servers = static_cast<int>(plan.servers_most()),
-                           .memory_bytes = MemoryForSsb(plan.bench.scale_factor, plan.memory_servers),
-                           .threads = static_cast<int>(plan.bench.threads)},
-                          stop.fd());
+  const auto cluster = LocalCluster::Start(
+      {.directory = directory,
+       .name = "bench",
+       .fabric = options.fabric,
+       .memory_servers = plan.memory_servers,
+       .compute_servers = static_cast<int>(plan.servers_most()),
+       .memory_bytes = MemoryForTables(SsbBenchmark().bytes_per_scale_factor * plan.bench.scale_factor,
+                                       plan.memory_servers),
+       .threads = static_cast<int>(plan.bench.threads)},
+      stop.fd());
   if (!cluster.ok()) return ReportFailure(cluster.status());
   ShuffleOnProcesses work(
       plan, {.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()});
@@ -246,7 +248,8 @@ absl::Status MeasureInSim(const Plan& plan, const ShuffleBench::Proceed& proceed
   options.nic = plan.nic;
   options.replay = absl::StrCat("nam ", kCommand, " --fabric=sim");
   fabric::sim::World world(options);
-  const uint64_t memory_bytes = MemoryForSsb(plan.bench.scale_factor, plan.memory_servers);
+  const uint64_t memory_bytes =
+      MemoryForTables(SsbBenchmark().bytes_per_scale_factor * plan.bench.scale_factor, plan.memory_servers);
   NAM_ASSIGN_OR_RETURN(
       const auto cluster,
       simulation::Cluster::Start(world,

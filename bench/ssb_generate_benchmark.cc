@@ -10,7 +10,7 @@ void GenerateRows(benchmark::State& state, Table table) {
   const Generator generator({.scale_factor = 1, .seed = 1});
   const uint64_t units =
       std::min<uint64_t>(generator.Units(table), table == Table::kLineorder ? 4096 : 16384);
-  partitioner::ColumnBatch batch(Tables()[static_cast<size_t>(table)].columns.size());
+  partitioner::ColumnBatch batch(Tables()[table].schema.columns.size());
   uint64_t first = 0;
   uint64_t rows = 0;
   for (auto _ : state) {

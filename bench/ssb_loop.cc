@@ -8,7 +8,8 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "ssb/load.h"
+#include "dataset/load.h"
+#include "dataset/vocabulary.h"
 #include "ssb/vocabulary.h"
 
 namespace nam::bench {
@@ -30,14 +31,14 @@ Codes Enumerate(const Words& words) {
 const Codes& NationCodes() {
   static const Codes codes = [] {
     std::vector<std::string_view> names;
-    for (const ssb::Nation& nation : ssb::Nations()) names.push_back(nation.name);
+    for (const dataset::Nation& nation : dataset::Nations()) names.push_back(nation.name);
     return Enumerate(names);
   }();
   return codes;
 }
 
 const Codes& RegionCodes() {
-  static const Codes codes = Enumerate(ssb::Regions());
+  static const Codes codes = Enumerate(dataset::Regions());
   return codes;
 }
 
@@ -59,7 +60,7 @@ const Codes& BrandCodes() {
 /// A column of a batch by its name.
 const partitioner::ColumnBatch::Column& Column(const partitioner::ColumnBatch& batch, ssb::Table table,
                                                std::string_view name) {
-  const auto& columns = ssb::Tables()[static_cast<size_t>(table)].columns;
+  const auto& columns = ssb::Tables()[table].schema.columns;
   for (size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].name == name) return batch.column(i);
   }
@@ -86,7 +87,7 @@ Value Year(size_t year) {
 }
 
 Value NationName(size_t nation) {
-  return Value::String(std::string(ssb::Nations()[nation].name));
+  return Value::String(std::string(dataset::Nations()[nation].name));
 }
 
 // The compiler's own SIMD, for the processor at hand; what is resolved at load time disturbs sanitizers.
@@ -117,8 +118,8 @@ bool SsbLoop::Has(std::string_view query) {
 }
 
 absl::StatusOr<std::unique_ptr<SsbLoop>> SsbLoop::Load(fabric::Fabric& fabric,
-                                                       const ssb::Generator& generator,
-                                                       const ssb::WorkOptions& work) {
+                                                       const dataset::Generator& generator,
+                                                       const dataset::WorkOptions& work) {
   NAM_CHECK(Fits(generator.options().scale_factor));
   std::unique_ptr<SsbLoop> loop(new SsbLoop(fabric));
   const auto by_key = [&](ssb::Table table) { return static_cast<size_t>(generator.Rows(table)) + 1; };
@@ -143,13 +144,13 @@ absl::StatusOr<std::unique_ptr<SsbLoop>> SsbLoop::Load(fabric::Fabric& fabric,
   return loop;
 }
 
-absl::Status SsbLoop::LoadTable(const ssb::Generator& generator, ssb::Table table,
-                                const ssb::WorkOptions& work) {
-  ssb::WorkOptions options = work;
+absl::Status SsbLoop::LoadTable(const dataset::Generator& generator, ssb::Table table,
+                                const dataset::WorkOptions& work) {
+  dataset::WorkOptions options = work;
   // Days are numbered as they come. Of the other dimensions, every row has its own place.
   if (table == ssb::Table::kDate) options.threads = 1;
   const auto sink = [&](const Batch& batch) { return Take(table, batch); };
-  return ssb::LoadGenerated(fabric_, generator, table, sink, options).status();
+  return dataset::LoadGenerated(fabric_, generator, table, sink, options).status();
 }
 
 absl::Status SsbLoop::Take(ssb::Table table, const Batch& batch) {

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "dataset/chunk_run.h"
+#include "dataset/generator.h"
 #include "fabric/fabric.h"
-#include "ssb/chunk_run.h"
-#include "ssb/generator.h"
+#include "ssb/schema.h"
 #include "types/value.h"
 
 namespace nam::bench {
@@ -35,8 +36,8 @@ class SsbLoop {
   static bool Fits(double scale_factor) { return scale_factor <= 32; }
 
   static absl::StatusOr<std::unique_ptr<SsbLoop>> Load(fabric::Fabric& fabric,
-                                                       const ssb::Generator& generator,
-                                                       const ssb::WorkOptions& work);
+                                                       const dataset::Generator& generator,
+                                                       const dataset::WorkOptions& work);
   /// One that it Has.
   Answer Run(std::string_view query, int threads) const;
 
@@ -45,7 +46,8 @@ class SsbLoop {
   using Batch = partitioner::ColumnBatch;
 
   explicit SsbLoop(fabric::Fabric& fabric) : fabric_(fabric) {}
-  absl::Status LoadTable(const ssb::Generator& generator, ssb::Table table, const ssb::WorkOptions& work);
+  absl::Status LoadTable(const dataset::Generator& generator, ssb::Table table,
+                         const dataset::WorkOptions& work);
   absl::Status Take(ssb::Table table, const Batch& batch);
   void TakeCustomer(const Batch& batch);
   void TakeSupplier(const Batch& batch);

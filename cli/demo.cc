@@ -19,9 +19,9 @@
 #include "terminal/exit_codes.h"
 #include "terminal/table_printer.h"
 #include "terminal/units.h"
+#include "workload/benchmark_data.h"
+#include "workload/benchmark_queries.h"
 #include "workload/checkout_run.h"
-#include "workload/ssb_data.h"
-#include "workload/ssb_queries.h"
 
 namespace nam::cli {
 namespace {
@@ -70,7 +70,8 @@ class DemoWork final : public ClusterWork {
     const Clock& clock = attachment.fabric().clock();
     const int64_t start_ns = clock.NowNs();
     partitioner::LoadOptions load{.threads = source_.threads};
-    NAM_ASSIGN_OR_RETURN(const auto loaded, LoadSsb(attachment, source_, load, progress_, cancelled_));
+    NAM_ASSIGN_OR_RETURN(const auto loaded,
+                         LoadBenchmark(attachment, SsbBenchmark(), source_, load, progress_, cancelled_));
     uint64_t rows = 0, bytes = 0;
     for (const LoadedTable& table : loaded) {
       rows += table.rows;
@@ -85,7 +86,7 @@ class DemoWork final : public ClusterWork {
   absl::StatusOr<std::vector<QueryOutcome>> RunAll(catalog::Attachment& attachment) {
     NAM_ASSIGN_OR_RETURN(const auto session, session::Session::Open(attachment));
     SetSession(session.get());
-    NAM_ASSIGN_OR_RETURN(const auto queries, SelectQueries({}));
+    NAM_ASSIGN_OR_RETURN(const auto queries, SelectQueries(SsbBenchmark(), {}, {}));
     auto outcomes =
         RunQueries(*session, queries, options_.repeat, progress_, [this] { return cancelled_.load(); });
     SetSession(nullptr);
@@ -94,11 +95,9 @@ class DemoWork final : public ClusterWork {
 
   absl::Status Check(catalog::Attachment& attachment, std::vector<QueryOutcome>& outcomes) {
     Say("Ran the 13 queries; checking every answer against SQLite.");
-    std::vector<std::string> texts;
-    for (const ssb::Query& query : ssb::Queries()) texts.emplace_back(query.sql);
-    NAM_ASSIGN_OR_RETURN(const auto oracle,
-                         LoadSsbOracle(attachment.fabric(), source_, texts, progress_, cancelled_));
-    return CheckQueries(*oracle, progress_, outcomes);
+    NAM_ASSIGN_OR_RETURN(const auto oracle, LoadOracle(attachment.fabric(), SsbBenchmark(), source_,
+                                                       SsbBenchmark().queries({}), progress_, cancelled_));
+    return CheckQueries(*oracle, SsbBenchmark(), progress_, outcomes);
   }
 
   /// Transactions on record tables of the same cluster.
@@ -139,7 +138,7 @@ class DemoWork final : public ClusterWork {
 
   const DemoOptions& options_;
   const ClusterOptions cluster_;
-  SsbSource source_;
+  DataSource source_;
   ProgressLine progress_;
   std::vector<QueryOutcome> outcomes_;
   std::atomic<bool> cancelled_ = false;
@@ -155,7 +154,7 @@ int Conclude(const DemoWork& work) {
   std::cout << Render(QueriesReport(outcomes), {.footer = false})
             << Render(CheckoutTable(work.checkout_lines()), {.footer = false})
             << CheckoutSummary(work.checkout());
-  const size_t correct = CorrectQueries(outcomes), all = ssb::Queries().size();
+  const size_t correct = CorrectQueries(outcomes), all = SsbBenchmark().queries({}).size();
   std::cout << correct << " of " << all << " queries correct" << std::endl;
   return correct == all && work.checkout().ok() ? kExitOk : kExitCheckFailed;
 }
@@ -171,7 +170,7 @@ int WorkOn(LocalCluster& cluster, const DemoOptions& options, StopSignals& stop,
 absl::Status Validate(const DemoOptions& options) {
   if (options.repeat < 1) return absl::InvalidArgumentError("--repeat is at least 1");
   NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
-  return nam::Validate(SsbSource{.scale_factor = options.scale_factor, .seed = options.seed});
+  return nam::Validate(DataSource{.scale_factor = options.scale_factor, .seed = options.seed});
 }
 
 int RunIn(const std::string& directory, const DemoOptions& options, StopSignals& stop) {
@@ -181,8 +180,10 @@ int RunIn(const std::string& directory, const DemoOptions& options, StopSignals&
       .fabric = options.fabric,
       .memory_servers = options.memory_servers,
       .compute_servers = options.compute_servers,
-      .memory_bytes = options.memory_bytes != 0 ? options.memory_bytes
-                                                : MemoryForSsb(options.scale_factor, options.memory_servers),
+      .memory_bytes = options.memory_bytes != 0
+                          ? options.memory_bytes
+                          : MemoryForTables(SsbBenchmark().bytes_per_scale_factor * options.scale_factor,
+                                            options.memory_servers),
       .scratch_bytes = options.scratch_bytes,
       .threads = options.threads,
       .timestamps = options.timestamps};

@@ -8,8 +8,10 @@
 #include <iostream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "cli/bench_command.h"
+#include "cli/benchmark_commands.h"
 #include "cli/bury_command.h"
 #include "cli/check_history_command.h"
 #include "cli/checkout_command.h"
@@ -21,9 +23,9 @@
 #include "cli/server_commands.h"
 #include "cli/sim_command.h"
 #include "cli/sql_command.h"
-#include "cli/ssb_commands.h"
 #include "cli/version.h"
 #include "terminal/command_line.h"
+#include "workload/benchmark.h"
 
 namespace nam::cli {
 namespace {
@@ -36,7 +38,8 @@ class NamCommandLine final : public CommandLine {
     AddScale();
     AddServers();
     AddSql();
-    AddSsb();
+    AddBenchmark(SsbBenchmark(), ssb_);
+    AddTpch();
     AddCheckout();
     AddSim();
     AddBench();
@@ -46,6 +49,12 @@ class NamCommandLine final : public CommandLine {
   }
 
  private:
+  struct BenchmarkOptions {
+    BenchmarkGenerateOptions generate;
+    BenchmarkLoadOptions load;
+    BenchmarkRunOptions run;
+  };
+
   static void AddClusterOptions(CLI::App* command, ClusterOptions& cluster) {
     Add(command, "--catalog", cluster.catalog, "the cluster's catalog; without it, the local cluster",
         "HOST:PORT");
@@ -106,7 +115,7 @@ class NamCommandLine final : public CommandLine {
     command->add_flag("--encrypt", encrypt, "what members move over the network (tcp)");
   }
 
-  static void AddSource(CLI::App* command, SsbSource& source) {
+  static void AddSource(CLI::App* command, DataSource& source) {
     Add(command, "--scale-factor", source.scale_factor,
         "1 is six million lineorder rows; fractions are fine");
     Add(command, "--seed", source.seed, "other data of the same size");
@@ -270,35 +279,49 @@ class NamCommandLine final : public CommandLine {
     sql->add_flag("--keep-going", sql_.keep_going, "run a script on past its first error");
   }
 
-  void AddSsb() {
-    CLI::App* ssb = app_.add_subcommand("ssb", "the Star Schema Benchmark");
-    ssb->require_subcommand(1);
+  void AddBenchmark(const Benchmark& benchmark, BenchmarkOptions& options) {
+    CLI::App* parent = app_.add_subcommand(benchmark.name, benchmark.title);
+    parent->require_subcommand(1);
     CLI::App* generate = Command(
-        "generate", "write its tables as dbgen's .tbl files", [this] { return RunSsbGenerate(generate_); },
-        ssb);
-    AddSource(generate, generate_.source);
-    Add(generate, "--out", generate_.out, "directory, made if it is not there", "DIR");
-    generate->add_option("--tables", generate_.tables, "only these")->delimiter(',');
-    generate->add_flag("--replace", generate_.replace, "files that are there already");
+        "generate", "write its tables as dbgen's .tbl files",
+        [&] { return RunBenchmarkGenerate(benchmark, options.generate); }, parent);
+    AddSource(generate, options.generate.source);
+    Add(generate, "--out", options.generate.out, "directory, made if it is not there", "DIR");
+    generate->add_option("--tables", options.generate.tables, "only these")->delimiter(',');
+    generate->add_flag("--replace", options.generate.replace, "files that are there already");
 
     CLI::App* load = Command(
-        "load", "load its tables into a cluster", [this] { return RunSsbLoad(load_); }, ssb);
-    AddClusterOptions(load, load_.cluster);
-    AddSource(load, load_.source);
-    Add(load, "--from", load_.source.from, "dbgen's .tbl files instead of the generator", "DIR");
-    AddBytes(load, "--block-bytes", load_.block_bytes, "the most bytes of a block");
-    load->add_flag("--replace", load_.replace, "tables that are there already");
+        "load", "load its tables into a cluster", [&] { return RunBenchmarkLoad(benchmark, options.load); },
+        parent);
+    AddClusterOptions(load, options.load.cluster);
+    AddSource(load, options.load.source);
+    Add(load, "--from", options.load.source.from, "dbgen's .tbl files instead of the generator", "DIR");
+    AddBytes(load, "--block-bytes", options.load.block_bytes, "the most bytes of a block");
+    load->add_flag("--replace", options.load.replace, "tables that are there already");
+    AddBenchmarkRun(benchmark, options.run, parent);
+  }
 
+  void AddTpch() {
+    AddBenchmark(TpchBenchmark(), tpch_);
+    CLI::App* tpch = app_.get_subcommand(TpchBenchmark().name);
+    Add(tpch->get_subcommand("generate"), "--refresh", tpch_.generate.refresh,
+        "write the data of so many pairs of refresh functions instead");
+    Add(tpch->get_subcommand("run"), "--parameters-seed", tpch_.run.parameters_seed,
+        "of random parameters of the queries; without it, those of the specification's example answers");
+  }
+
+  void AddBenchmarkRun(const Benchmark& benchmark, BenchmarkRunOptions& options, CLI::App* parent) {
     CLI::App* run = Command(
-        "run", "run its queries", [this] { return RunSsbRun(run_); }, ssb);
-    AddClusterOptions(run, run_.cluster);
-    AddSource(run, run_.source);
-    Add(run, "--from", run_.source.from, "with --check: what was loaded", "DIR");
-    Add(run, "--repeat", run_.repeat, "runs of each query");
-    run->add_option("--queries", run_.queries, "only these: Q1.1,Q2.3")->delimiter(',');
-    AddFormat(run, run_.format, "table, json, csv or markdown");
-    Add(run, "--html", run_.html, "write a page with plots of times, rows moved and waiting", "FILE");
-    run->add_flag("--check", run_.check, "compare every answer with SQLite's on the data that was loaded");
+        "run", "run its queries", [&] { return RunBenchmarkRun(benchmark, options); }, parent);
+    AddClusterOptions(run, options.cluster);
+    AddSource(run, options.source);
+    Add(run, "--from", options.source.from, "with --check: what was loaded", "DIR");
+    Add(run, "--repeat", options.repeat, "runs of each query");
+    run->add_option("--queries", options.queries, absl::StrCat("only these: ", benchmark.query_names))
+        ->delimiter(',');
+    AddFormat(run, options.format, "table, json, csv or markdown");
+    Add(run, "--html", options.html, "write a page with plots of times, rows moved and waiting", "FILE");
+    run->add_flag("--check", options.check, "compare every answer with SQLite's on the data that was loaded");
   }
 
   void AddCheckout() {
@@ -386,9 +409,8 @@ class NamCommandLine final : public CommandLine {
   MemoryServerCommandOptions memory_;
   ComputeServerCommandOptions compute_;
   SqlOptions sql_;
-  SsbGenerateOptions generate_;
-  SsbLoadOptions load_;
-  SsbRunOptions run_;
+  BenchmarkOptions ssb_;
+  BenchmarkOptions tpch_;
   SimOptions sim_;
   CheckoutCommandOptions checkout_;
   CheckHistoryOptions check_history_;

@@ -262,10 +262,8 @@ std::string IdOf(const Process& server) {
   return id == server.ready()->values.end() ? server.name() : id->second;
 }
 
-uint64_t MemoryForSsb(double scale_factor, int memory_servers) {
-  constexpr double kBytesPerScaleFactor = 700.0 * (1 << 20);
-  return (1ULL << 30) +
-         static_cast<uint64_t>(kBytesPerScaleFactor * scale_factor / std::max(1, memory_servers));
+uint64_t MemoryForTables(double bytes, int memory_servers) {
+  return (1ULL << 30) + static_cast<uint64_t>(bytes / std::max(1, memory_servers));
 }
 
 }  // namespace nam

@@ -103,7 +103,7 @@ class LocalCluster {
 /// The id that a server's READY line told.
 std::string IdOf(const Process& server);
 
-/// Memory for SSB at `scale_factor`, spread over `memory_servers`.
-uint64_t MemoryForSsb(double scale_factor, int memory_servers);
+/// Memory of each of `memory_servers` for tables of so many bytes and what queries keep beside them.
+uint64_t MemoryForTables(double bytes, int memory_servers);
 
 }  // namespace nam

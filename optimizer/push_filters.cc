@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/alternatives.h"
 #include "plan/expression_tree.h"
 
 namespace nam::optimizer {
@@ -38,13 +39,6 @@ std::vector<Expr> TakeThoseOf(const lg::Node& node, std::vector<Expr>& condition
   }
   conditions = std::move(left);
   return taken;
-}
-
-/// Of some rows it is an error. Sums and products leave 38 digits too rarely to count.
-bool MayFail(const Expr& expr) {
-  if (expr.op == Op::kDivide || expr.op == Op::kModulo || expr.op == Op::kCast || expr.op == Op::kFunction)
-    return true;
-  return std::any_of(expr.children.begin(), expr.children.end(), MayFail);
 }
 
 /// Takes those that `below` makes conditions on the input of. One that may fail does not pass one that stays:
@@ -99,17 +93,40 @@ std::optional<Expr> Below(const Meanings& meanings, const Expr& condition) {
 
 void Push(lg::NodePtr& node, std::vector<Expr> conditions);
 
+/// Whether the node or one below it filters by this condition.
+bool Filters(const lg::Node& node, const Expr& condition) {
+  const auto has = [&](const std::vector<Expr>& conditions) {
+    return std::any_of(conditions.begin(), conditions.end(),
+                       [&](const Expr& other) { return plan::SameExpr(other, condition); });
+  };
+  if (const auto* filter = node.As<lg::Filter>(); filter != nullptr && has(filter->conditions)) return true;
+  if (const auto* join = node.As<lg::Join>(); join != nullptr && has(join->conditions)) return true;
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](const lg::NodePtr& input) { return Filters(*input, condition); });
+}
+
+/// Adds what the conditions of a join say of one input alone.
+void AddImplied(const lg::Node& input, const std::vector<Expr>& conditions, std::vector<Expr>& of_input) {
+  for (const Expr& condition : conditions) {
+    std::optional<Expr> implied = ImpliedOn(input.columns, condition);
+    if (implied.has_value() && !Filters(input, *implied)) of_input.push_back(*std::move(implied));
+  }
+}
+
 void PushIntoJoin(lg::Node& node, std::vector<Expr>& conditions) {
   auto& join = *node.As<lg::Join>();
   const bool inner = join.kind == JoinKind::kInner;
   if (inner) {
     conditions.insert(conditions.begin(), std::make_move_iterator(join.conditions.begin()),
                       std::make_move_iterator(join.conditions.end()));
+    FactorAlternatives(conditions);
   }
   std::vector<Expr> left, right;
   if (FiltersLeft(join.kind)) left = TakeThoseOf(node.input(0), conditions);
   if (inner) {
     right = TakeThoseOf(node.input(1), conditions);
+    AddImplied(node.input(0), conditions, left);
+    AddImplied(node.input(1), conditions, right);
     join.conditions = std::exchange(conditions, {});
   } else if (FiltersLeft(join.kind)) {
     // Rows that match nothing.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -224,6 +225,19 @@ absl::StatusOr<Value> Evaluate(const Expr& expr, const Resolver& resolve) {
   return Evaluator(resolve).Eval(expr);
 }
 
+namespace {
+
+/// Where, from `at` on, what follows a % may begin: at its first characters if these stand for themselves, of
+/// which text is searched many bytes at a time. The end of the text if nowhere.
+size_t NextStart(std::string_view text, size_t at, std::string_view pattern) {
+  const std::string_view literal = pattern.substr(0, pattern.find_first_of("%_\\"));
+  if (literal.empty() || at >= text.size()) return std::min(at, text.size());
+  const void* found = memmem(text.data() + at, text.size() - at, literal.data(), literal.size());
+  return found == nullptr ? text.size() : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+}
+
+}  // namespace
+
 bool MatchesLike(std::string_view text, std::string_view pattern) {
   constexpr size_t kNone = std::string_view::npos;
   size_t t = 0, p = 0;
@@ -231,7 +245,7 @@ bool MatchesLike(std::string_view text, std::string_view pattern) {
   while (t < text.size() || p < pattern.size()) {
     if (p < pattern.size() && pattern[p] == '%') {
       retry_pattern = ++p;
-      retry_text = t;
+      t = retry_text = NextStart(text, t, pattern.substr(p));
       continue;
     }
     if (p < pattern.size() && t < text.size()) {
@@ -248,7 +262,7 @@ bool MatchesLike(std::string_view text, std::string_view pattern) {
     // Let the last % take one character more; an earlier one cannot do better.
     if (retry_pattern == kNone || retry_text >= text.size()) return false;
     p = retry_pattern;
-    t = retry_text += CharacterBytes(text, retry_text);
+    t = retry_text = NextStart(text, retry_text + CharacterBytes(text, retry_text), pattern.substr(p));
   }
   return true;
 }

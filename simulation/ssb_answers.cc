@@ -7,8 +7,8 @@
 namespace nam::simulation {
 
 absl::StatusOr<std::unique_ptr<SsbAnswers>> SsbAnswers::Make(double scale_factor) {
-  const ssb::GeneratorOptions generated{.scale_factor = scale_factor};
-  NAM_RETURN_IF_ERROR(ssb::Validate(generated));
+  const dataset::GeneratorOptions generated{.scale_factor = scale_factor};
+  NAM_RETURN_IF_ERROR(dataset::Validate(generated));
   const ssb::Generator generator(generated);
   std::vector<std::string> sql;
   for (const ssb::Query& query : ssb::Queries()) sql.emplace_back(query.sql);

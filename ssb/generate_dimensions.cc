@@ -1,9 +1,12 @@
 #include <array>
 #include <cstring>
+#include <span>
 #include <string_view>
 
+#include "dataset/counter_random.h"
+#include "dataset/row_text.h"
+#include "dataset/vocabulary.h"
 #include "ssb/calendar.h"
-#include "ssb/counter_random.h"
 #include "ssb/generator.h"
 #include "ssb/vocabulary.h"
 
@@ -12,46 +15,17 @@ namespace {
 
 using partitioner::ColumnBatch;
 
-constexpr std::string_view kAddressLetters =
-    "0123456789abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ,";
-static_assert(kAddressLetters.size() == 64);
+using dataset::Colors;
+using dataset::KeepAddress;
+using dataset::KeepName;
+using dataset::KeepPhone;
+using dataset::MarketSegments;
+using dataset::Nations;
+using dataset::RandomDigits;
+using dataset::RowRandom;
 
-char* WriteDigits(char* at, uint64_t number, int digits) {
-  for (int i = digits - 1; i >= 0; --i, number /= 10) at[i] = static_cast<char>('0' + number % 10);
-  return at + digits;
-}
-
-/// `Customer#000000017`
-std::string_view KeepName(ColumnBatch& batch, std::string_view prefix, uint64_t key) {
-  std::array<char, 25> text;
-  std::memcpy(text.data(), prefix.data(), prefix.size());
-  const char* end = WriteDigits(text.data() + prefix.size(), key, 9);
-  return batch.Keep({text.data(), static_cast<size_t>(end - text.data())});
-}
-
-/// 6 … 24 letters, as dbgen makes for an average of 15. Takes five words from `word` on.
-std::string_view KeepAddress(ColumnBatch& batch, const RowRandom& random, uint64_t word) {
-  std::array<char, 24> text;
-  const uint32_t length = random.Word(word).Between(6, 24);
-  for (uint32_t i = 0; i < length; i += 8) {
-    RandomDigits digits = random.Word(word + 1 + i / 8);
-    for (uint32_t j = i; j < std::min(length, i + 8); ++j) text[j] = kAddressLetters[digits.Below(64)];
-  }
-  return batch.Keep({text.data(), length});
-}
-
-/// `25-989-741-2988`: ten more than the nation's number, then three random groups.
-std::string_view KeepPhone(ColumnBatch& batch, uint32_t nation, RandomDigits digits) {
-  std::array<char, 15> text;
-  char* at = WriteDigits(text.data(), 10 + nation, 2);
-  *at++ = '-';
-  at = WriteDigits(at, digits.Between(100, 999), 3);
-  *at++ = '-';
-  at = WriteDigits(at, digits.Between(100, 999), 3);
-  *at++ = '-';
-  WriteDigits(at, digits.Between(1000, 9999), 4);
-  return batch.Keep({text.data(), text.size()});
-}
+// As dbgen makes for an average of 15.
+constexpr uint32_t kAddressLengthMin = 6, kAddressLengthMax = 24;
 
 enum Word : uint64_t { kPlace = 0, kPhone = 1, kAddress = 2 };
 
@@ -63,7 +37,8 @@ RandomDigits AddPlace(ColumnBatch& batch, std::string_view prefix, uint64_t key,
   const uint32_t nation = city / kCitiesPerNation;
   batch.column(0).numbers.push_back(static_cast<int64_t>(key));
   batch.column(1).strings.push_back(KeepName(batch, prefix, key));
-  batch.column(2).strings.push_back(KeepAddress(batch, random, kAddress));
+  batch.column(2).strings.push_back(
+      KeepAddress(batch, random, kAddress, kAddressLengthMin, kAddressLengthMax));
   batch.column(3).strings.push_back(Cities()[city]);
   batch.column(4).strings.push_back(Nations()[nation].name);
   batch.column(5).strings.push_back(Nations()[nation].region);
@@ -121,9 +96,9 @@ void Generator::FillPart(uint64_t first, uint64_t count, ColumnBatch& batch) con
     batch.column(3).strings.push_back(Categories()[brand / 40]);
     batch.column(4).strings.push_back(Brands()[brand]);
     batch.column(5).strings.push_back(colors[color]);
-    batch.column(6).strings.push_back(pick(digits, PartTypes()));
+    batch.column(6).strings.push_back(pick(digits, dataset::PartTypes()));
     batch.column(7).numbers.push_back(digits.Between(1, 50));
-    batch.column(8).strings.push_back(pick(digits, Containers()));
+    batch.column(8).strings.push_back(pick(digits, dataset::Containers()));
   }
   batch.set_rows(count);
 }

@@ -2,15 +2,25 @@
 #include <array>
 #include <string_view>
 
+#include "dataset/counter_random.h"
+#include "dataset/line_counts.h"
+#include "dataset/order_keys.h"
+#include "dataset/vocabulary.h"
 #include "ssb/calendar.h"
-#include "ssb/counter_random.h"
 #include "ssb/generator.h"
-#include "ssb/line_counts.h"
-#include "ssb/vocabulary.h"
 
 namespace nam::ssb {
 namespace {
 
+using dataset::CountLines;
+using dataset::LineCounts;
+using dataset::OrderingCustomer;
+using dataset::OrderPriorities;
+using dataset::PartPrice;
+using dataset::RandomDigits;
+using dataset::RowRandom;
+using dataset::ShipModes;
+using dataset::SparseKey;
 using partitioner::ColumnBatch;
 
 /// Where the rows of a batch go, column by column, in the schema's order.
@@ -59,23 +69,6 @@ const std::array<int32_t, kCalendarDays>& DateKeys() {
     return result;
   }();
   return keys;
-}
-
-/// Only the first 8 of every 32 keys are used, as in TPC-H. `number` counts from 1.
-constexpr uint64_t SparseKey(uint64_t number) {
-  return ((number >> 3) << 5) | (number & 7);
-}
-static_assert(SparseKey(7) == 7 && SparseKey(8) == 32);
-
-/// A part's price in cents.
-constexpr int64_t PartPrice(uint32_t part_key) {
-  return 90'000 + part_key / 10 % 20'001 + int64_t{100} * (part_key % 1'000);
-}
-
-/// Every third customer never orders; one who would is replaced by a neighbour.
-constexpr uint32_t OrderingCustomer(uint32_t key, uint32_t last_key) {
-  if (key % 3 != 0) return key;
-  return key < last_key ? key + 1 : key - 1;
 }
 
 /// What the lines of one order share.

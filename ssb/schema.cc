@@ -92,13 +92,6 @@ std::string_view TableName(Table table) {
   return "unknown";
 }
 
-std::optional<Table> FindTable(std::string_view name) {
-  for (Table table : kAllTables) {
-    if (TableName(table) == name) return table;
-  }
-  return std::nullopt;
-}
-
 TableSchema Schema(Table table, uint32_t fan_out) {
   NAM_CHECK(fan_out > 0, "a table has at least one partition");
   TableSchema schema{.name = std::string(TableName(table))};
@@ -127,14 +120,15 @@ TableSchema Schema(Table table, uint32_t fan_out) {
   return schema;
 }
 
-std::vector<TableSchema> Tables(uint32_t fan_out) {
-  std::vector<TableSchema> tables;
-  for (Table table : kAllTables) tables.push_back(Schema(table, fan_out));
-  return tables;
-}
-
-const std::vector<TableSchema>& Tables() {
-  static const std::vector<TableSchema> tables = Tables(kDefaultFanOut);
+const std::vector<dataset::Table>& Tables() {
+  static const std::vector<dataset::Table> tables = [] {
+    std::vector<dataset::Table> made;
+    for (const Table table : kAllTables) made.push_back(dataset::MakeTable(Schema(table)));
+    made[kDate].file_names.push_back("dates.tbl");
+    made[kDate].date_keys = {"d_datekey"};
+    made[kLineorder].date_keys = {"lo_orderdate", "lo_commitdate"};
+    return made;
+  }();
   return tables;
 }
 

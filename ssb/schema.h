@@ -2,11 +2,11 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "dataset/table.h"
 #include "partitioner/table_schema.h"
 
 /// The Star Schema Benchmark (O'Neil, O'Neil, Chen; revision 3): one fact table and four dimensions.
@@ -17,13 +17,11 @@
 ///     date     (replicated) ────────────────────┘
 namespace nam::ssb {
 
-/// In the order in which they are loaded: dimensions first.
-enum class Table : uint8_t { kCustomer = 0, kSupplier = 1, kPart = 2, kDate = 3, kLineorder = 4 };
-inline constexpr std::array kAllTables = {Table::kCustomer, Table::kSupplier, Table::kPart, Table::kDate,
-                                          Table::kLineorder};
+/// The places of tables in Tables(), in the order in which they are loaded: dimensions first.
+enum Table : size_t { kCustomer = 0, kSupplier = 1, kPart = 2, kDate = 3, kLineorder = 4 };
+inline constexpr std::array kAllTables = {kCustomer, kSupplier, kPart, kDate, kLineorder};
 
 std::string_view TableName(Table table);
-std::optional<Table> FindTable(std::string_view name);
 
 /// Parts per join key when nobody asks for another number.
 inline constexpr uint32_t kDefaultFanOut = 8;
@@ -31,7 +29,6 @@ inline constexpr uint32_t kDefaultFanOut = 8;
 /// One table: the specification's columns. Keys, dates (yyyymmdd) and money (cents) are integers.
 partitioner::TableSchema Schema(Table table, uint32_t fan_out = kDefaultFanOut);
 /// All five, in the order of kAllTables, with the default fan-out.
-const std::vector<partitioner::TableSchema>& Tables();
-std::vector<partitioner::TableSchema> Tables(uint32_t fan_out);
+const std::vector<dataset::Table>& Tables();
 
 }  // namespace nam::ssb

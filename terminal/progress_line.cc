@@ -28,17 +28,17 @@ void ProgressLine::Clear() {
   dirty_ = false;
 }
 
-std::function<void(const ssb::Progress&)> ProgressLine::For(const std::string& doing) {
+std::function<void(const dataset::Progress&)> ProgressLine::For(const std::string& doing) {
   if (!shown_) return {};
-  return [this, doing](const ssb::Progress& progress) { Show(ProgressText(doing, progress)); };
+  return [this, doing](const dataset::Progress& progress) { Show(ProgressText(doing, progress)); };
 }
 
-std::string ProgressText(const std::string& doing, const ssb::Progress& progress) {
+std::string ProgressText(const std::string& doing, const dataset::Progress& progress) {
   const uint64_t expected = std::max(progress.rows_expected, progress.rows_done);
   const uint64_t percent = expected == 0 ? 100 : progress.rows_done * 100 / expected;
-  return absl::StrCat(doing, " ", std::string(ssb::TableName(progress.table)), ": ",
-                      FormatCount(progress.rows_done), " of ", FormatCount(expected), " rows (", percent,
-                      " %), ", FormatCount(static_cast<uint64_t>(std::max(progress.rows_per_second, 0.0))),
+  return absl::StrCat(doing, " ", std::string(progress.table), ": ", FormatCount(progress.rows_done), " of ",
+                      FormatCount(expected), " rows (", percent, " %), ",
+                      FormatCount(static_cast<uint64_t>(std::max(progress.rows_per_second, 0.0))),
                       " rows/s, ", FormatDuration(std::lround(progress.seconds_left)), " left");
 }
 

@@ -3,8 +3,8 @@
 #include <functional>
 #include <string>
 
+#include "dataset/chunk_run.h"
 #include "session/session.h"
-#include "ssb/chunk_run.h"
 
 namespace nam {
 
@@ -20,16 +20,16 @@ class ProgressLine {
   bool shown() const { return shown_; }
   void Show(const std::string& text);
   void Clear();
-  /// For ssb::WorkOptions: `loading lineorder: 1,200,000 of 6,001,215 rows (20 %), 812,000 rows/s, 0:06
+  /// For dataset::WorkOptions: `loading lineorder: 1,200,000 of 6,001,215 rows (20 %), 812,000 rows/s, 0:06
   /// left`.
-  std::function<void(const ssb::Progress&)> For(const std::string& doing);
+  std::function<void(const dataset::Progress&)> For(const std::string& doing);
 
  private:
   const bool shown_;
   bool dirty_ = false;
 };
 
-std::string ProgressText(const std::string& doing, const ssb::Progress& progress);
+std::string ProgressText(const std::string& doing, const dataset::Progress& progress);
 /// `lineorder: 1,200,000 of 6,001,215 rows (20 %), 0:06 left`.
 std::string ProgressText(const session::QueryProgress& progress);
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -36,8 +39,9 @@ Value ColumnValue(sqlite3_stmt* statement, int column) {
       return Value::Null();
     case SQLITE_INTEGER:
       return Value::Integer(sqlite3_column_int64(statement, column));
+    case SQLITE_FLOAT:
+      return Value::Double(sqlite3_column_double(statement, column));
     default: {
-      // A real number would differ as text from any value of ours, and so be seen.
       const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
       return Value::String(std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement, column))));
     }
@@ -66,6 +70,7 @@ absl::StatusOr<std::unique_ptr<SqliteOracle>> SqliteOracle::Open(const std::atom
     sqlite3_progress_handler(database, kInstructionsBetweenChecks, &IsCancelled,
                              const_cast<std::atomic<bool>*>(cancelled));
   }
+  NAM_RETURN_IF_ERROR(oracle->Execute("PRAGMA case_sensitive_like = ON"));
   NAM_RETURN_IF_ERROR(oracle->Execute("BEGIN"));
   return oracle;
 }
@@ -97,12 +102,13 @@ absl::Status SqliteOracle::CreateTable(const partitioner::TableSchema& schema,
                                     [&](const std::string& q) { return Mentions(q, column.name); });
     if (!wanted) continue;
     if (column.type.kind != TypeKind::kInteger && column.type.kind != TypeKind::kString &&
-        column.type.kind != TypeKind::kDate) {
+        column.type.kind != TypeKind::kDate && column.type.kind != TypeKind::kDecimal) {
       return absl::UnimplementedError(
           absl::StrCat(column.name, " is a ", TypeName(column.type), ", which SQLite has not"));
     }
     table.columns.push_back(i);
-    table.dates.push_back(column.type.kind == TypeKind::kDate);
+    table.types.push_back(column.type);
+    table.names.push_back(column.name);
     absl::StrAppend(&names, names.empty() ? "\"" : ", \"", column.name,
                     column.name == key ? "\" INTEGER PRIMARY KEY" : "\"");
     marks += marks.empty() ? "?" : ", ?";
@@ -124,7 +130,10 @@ void SqliteOracle::Bind(const Table& table, const partitioner::ColumnBatch& batc
     } else if (!column.strings.empty()) {
       const std::string_view text = column.strings[row];
       sqlite3_bind_text(table.insert, at, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
-    } else if (table.dates[i]) {
+    } else if (table.types[i].kind == TypeKind::kDecimal) {
+      sqlite3_bind_double(table.insert, at,
+                          static_cast<double>(column.numbers[row]) / std::pow(10.0, table.types[i].scale));
+    } else if (table.types[i].kind == TypeKind::kDate) {
       const std::string text = Value::Date(column.numbers[row]).ToString();
       sqlite3_bind_text(table.insert, at, text.c_str(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
     } else {
@@ -148,6 +157,15 @@ absl::Status SqliteOracle::Append(const std::string& name, const partitioner::Co
   return absl::OkStatus();
 }
 
+absl::Status SqliteOracle::CreateIndex(const std::string& name, const std::string& column) {
+  const std::lock_guard lock(mutex_);
+  const auto found = tables_.find(name);
+  NAM_CHECK(found != tables_.end());
+  if (std::find(found->second.names.begin(), found->second.names.end(), column) == found->second.names.end())
+    return absl::OkStatus();
+  return Execute(absl::StrCat("CREATE INDEX \"by_", column, "\" ON \"", name, "\" (\"", column, "\")"));
+}
+
 absl::Status SqliteOracle::Commit() {
   return Execute("COMMIT");
 }
@@ -169,6 +187,78 @@ absl::StatusOr<SqliteOracle::Rows> SqliteOracle::Run(const std::string& sql) {
 
 bool SameRows(const SqliteOracle::Rows& a, const SqliteOracle::Rows& b) {
   return a.size() == b.size() && SortedText(a) == SortedText(b);
+}
+
+namespace {
+
+struct Cell {
+  std::string text;
+  std::optional<double> number;
+  int decimals = 0;
+};
+
+/// Digits behind the point; none of 1.5e-7.
+int DecimalsOf(const std::string& text) {
+  const size_t point = text.find('.');
+  if (point == std::string::npos || text.find_first_of("eE") != std::string::npos) return 0;
+  return static_cast<int>(text.size() - point - 1);
+}
+
+/// A number if all of the text is one, as other systems write them.
+Cell CellOf(const Value& value) {
+  if (value.null) return {.text = std::string("\0", 1)};
+  Cell cell{.text = value.ToString()};
+  char* end = nullptr;
+  const double number = std::strtod(cell.text.c_str(), &end);
+  if (!cell.text.empty() && end == cell.text.c_str() + cell.text.size() && std::isfinite(number))
+    cell.number = number;
+  cell.decimals = DecimalsOf(cell.text);
+  return cell;
+}
+
+using Cells = std::vector<Cell>;
+
+/// By texts first: numbers that are nearly the same may come in either order.
+bool Before(const Cells& a, const Cells& b) {
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    if (!a[i].number && !b[i].number && a[i].text != b[i].text) return a[i].text < b[i].text;
+  }
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    if (a[i].number && b[i].number && *a[i].number != *b[i].number) return *a[i].number < *b[i].number;
+  }
+  return a.size() < b.size();
+}
+
+std::vector<Cells> SortedCells(const SqliteOracle::Rows& rows) {
+  std::vector<Cells> sorted;
+  for (const std::vector<Value>& row : rows) {
+    Cells& cells = sorted.emplace_back();
+    for (const Value& value : row) cells.push_back(CellOf(value));
+  }
+  std::sort(sorted.begin(), sorted.end(), &Before);
+  return sorted;
+}
+
+bool SameCell(double tolerance, const Cell& a, const Cell& b) {
+  if (!a.number || !b.number) return a.text == b.text;
+  constexpr int kRoundedDecimalsMin = 6;
+  const double difference = std::abs(*a.number - *b.number);
+  if (difference <= tolerance * std::max(std::abs(*a.number), std::abs(*b.number))) return true;
+  const int decimals = std::min(a.decimals, b.decimals);
+  return decimals >= kRoundedDecimalsMin && difference < std::pow(10.0, -decimals);
+}
+
+}  // namespace
+
+bool SameRowsTo(int digits, const SqliteOracle::Rows& a, const SqliteOracle::Rows& b) {
+  if (a.size() != b.size()) return false;
+  const double tolerance = std::pow(10.0, -digits);
+  const std::vector<Cells> ours = SortedCells(a), theirs = SortedCells(b);
+  return std::equal(ours.begin(), ours.end(), theirs.begin(), [&](const Cells& x, const Cells& y) {
+    return x.size() == y.size() &&
+           std::equal(x.begin(), x.end(), y.begin(),
+                      [&](const Cell& p, const Cell& q) { return SameCell(tolerance, p, q); });
+  });
 }
 
 }  // namespace nam

@@ -20,7 +20,7 @@ struct sqlite3_stmt;
 namespace nam {
 
 /// A second opinion: the same rows in an SQLite database in memory. Tables have the columns that are
-/// asked for; integers and strings only, dates as ISO text.
+/// asked for; dates are ISO text, decimals real numbers.
 class SqliteOracle {
  public:
   using Rows = std::vector<std::vector<Value>>;
@@ -35,6 +35,8 @@ class SqliteOracle {
   /// column without duplicates; SQLite joins by it many times as fast.
   absl::Status CreateTable(const partitioner::TableSchema& schema, const std::vector<std::string>& queries,
                            const std::string& key);
+  /// One more index, if some query asks for the column. Before Commit.
+  absl::Status CreateIndex(const std::string& table, const std::string& column);
   /// A batch with all columns of the schema. Any number of threads, one after the other.
   absl::Status Append(const std::string& table, const partitioner::ColumnBatch& batch);
   /// Ends loading, and gathers the statistics that make SQLite choose well.
@@ -44,7 +46,8 @@ class SqliteOracle {
  private:
   struct Table {
     std::vector<size_t> columns;  // of the schema
-    std::vector<bool> dates;      // of them
+    std::vector<Type> types;      // of them
+    std::vector<std::string> names;
     sqlite3_stmt* insert = nullptr;
   };
   explicit SqliteOracle(sqlite3* database) : database_(database) {}
@@ -59,5 +62,9 @@ class SqliteOracle {
 
 /// The same rows, in any order?
 bool SameRows(const SqliteOracle::Rows& a, const SqliteOracle::Rows& b);
+/// As SameRows, but numbers count as the same if they differ by less than one in their first `digits` digits,
+/// whatever their types, or by less than one in the last digit of the shorter one if that has six decimals or
+/// more: systems round quotients and averages to different scales.
+bool SameRowsTo(int digits, const SqliteOracle::Rows& a, const SqliteOracle::Rows& b);
 
 }  // namespace nam

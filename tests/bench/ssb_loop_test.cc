@@ -6,9 +6,10 @@
 #include <string>
 
 #include "fabric/fabric.h"
+#include "ssb/generator.h"
 #include "ssb/queries.h"
+#include "workload/benchmark_data.h"
 #include "workload/sqlite_oracle.h"
-#include "workload/ssb_data.h"
 
 namespace nam::bench {
 namespace {
@@ -21,12 +22,11 @@ class SsbLoopTest : public testing::Test {
     fabric_ = std::move(fabric).value();
   }
 
-  void Compare(const SsbSource& source) {
-    std::vector<std::string> texts;
-    for (const ssb::Query& query : ssb::Queries()) texts.emplace_back(query.sql);
+  void Compare(const DataSource& source) {
     const std::atomic<bool> cancelled = false;
     ProgressLine progress;
-    const auto oracle = LoadSsbOracle(*fabric_, source, texts, progress, cancelled);
+    const auto oracle =
+        LoadOracle(*fabric_, SsbBenchmark(), source, SsbBenchmark().queries({}), progress, cancelled);
     ASSERT_TRUE(oracle.ok()) << oracle.status();
     const ssb::Generator generator({.scale_factor = source.scale_factor, .seed = source.seed});
     const auto loop = SsbLoop::Load(*fabric_, generator, {.threads = source.threads});

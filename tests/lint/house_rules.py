@@ -30,18 +30,22 @@ MAY_INCLUDE = {
     # Coordinators know compute servers by their methods alone.
     "session": {"sql", "optimizer", "execution", "plan", "types", "partitioner", "txn", "storage", "catalog", "fabric",
                 "base"},
-    "ssb": {"partitioner", "types", "catalog", "fabric", "base"},
+    # What benchmarks share.
+    "dataset": {"partitioner", "types", "catalog", "fabric", "base"},
+    "ssb": {"dataset", "partitioner", "types", "base"},
+    "tpch": {"dataset", "partitioner", "types", "base"},
     "tpcw": {"txn", "partitioner", "types", "storage", "catalog", "fabric", "base"},
-    "terminal": {"session", "ssb", "types", "catalog", "base"},
+    "terminal": {"session", "dataset", "types", "catalog", "base"},
     "localcluster": {"terminal", "catalog", "base"},
-    "workload": {"terminal", "ssb", "tpcw", "session", "txn", "partitioner", "types", "catalog", "fabric", "base"},
-    "simulation": {"workload", "ssb", "tpcw", "session", "computeserver", "memserver", "txn", "partitioner", "sql",
-                   "storage", "catalog", "fabric", "base"},
+    "workload": {"terminal", "dataset", "ssb", "tpch", "tpcw", "session", "txn", "partitioner", "types", "catalog",
+                 "fabric", "base"},
+    "simulation": {"workload", "dataset", "ssb", "tpcw", "session", "computeserver", "memserver", "txn", "partitioner",
+                   "sql", "storage", "catalog", "fabric", "base"},
     # The programs. Neither includes the other: what both need lies below both.
-    "cli": {"terminal", "localcluster", "workload", "simulation", "ssb", "tpcw", "session", "computeserver",
+    "cli": {"terminal", "localcluster", "workload", "simulation", "dataset", "ssb", "tpcw", "session", "computeserver",
             "memserver", "txn", "partitioner", "sql", "types", "catalog", "fabric", "base"},
-    "bench": {"terminal", "localcluster", "workload", "simulation", "ssb", "tpcw", "session", "computeserver",
-              "memserver", "txn", "execution", "optimizer", "partitioner", "sql", "plan", "types", "storage", "catalog",
+    "bench": {"terminal", "localcluster", "workload", "simulation", "dataset", "ssb", "tpcw", "session",
+              "computeserver", "memserver", "txn", "execution", "optimizer", "partitioner", "sql", "plan", "types", "storage", "catalog",
               "fabric", "base"},
 }
 FOLDERS = set(MAY_INCLUDE) | {"tests"}

@@ -92,5 +92,45 @@ TEST(PushFiltersTest, ConditionsDoNotGrowWithoutEnd) {
   EXPECT_EQ(BelowFilters("select n from " + from + " where n > 5"), Texts{"Project"});
 }
 
+/// The conditions of the first join of the tree.
+std::string JoinConditions(const std::string& text) {
+  sql::FakeTables tables;
+  auto query = sql::BindLogical(text, tables);
+  EXPECT_TRUE(query.ok()) << text << "\n" << query.status();
+  if (!query.ok()) return {};
+  EXPECT_EQ(Unnest(*query), absl::OkStatus());
+  PushFilters(*query);
+  for (const absl::string_view line : absl::StrSplit(ToString(*query->root), '\n')) {
+    const size_t join = line.find("Join");
+    if (join != absl::string_view::npos) return std::string(line.substr(join));
+  }
+  return {};
+}
+
+TEST(PushFiltersTest, WhatAlternativesHaveInCommonIsTheKeyOfAJoin) {
+  const std::string joined = JoinConditions(
+      "select 1 from t, u where (t.id = u.t_id and t.n = 1 and u.id = 2) or (t.id = u.t_id and t.n = 3 and "
+      "u.id = 4)");
+  const std::string apart = JoinConditions(
+      "select 1 from t, u where t.id = u.t_id and (t.n = 1 and u.id = 2 or t.n = 3 and u.id = 4)");
+  EXPECT_EQ(joined, apart);
+  // One alternative that says nothing else makes the rest true.
+  EXPECT_EQ(JoinConditions("select 1 from t, u where t.id = u.t_id or (t.id = u.t_id and t.n = u.id)"),
+            JoinConditions("select 1 from t, u where t.id = u.t_id"));
+}
+
+TEST(PushFiltersTest, WhatAlternativesSayOfOneTableFiltersIt) {
+  EXPECT_EQ(BelowFilters(
+                "select 1 from t, u where t.id = u.t_id and (t.n = 1 and u.id = 2 or t.n = 3 and u.id = 4)"),
+            (Texts{"Scan", "Scan"}));
+  // One alternative says nothing of u.
+  EXPECT_EQ(BelowFilters("select 1 from t, u where t.id = u.t_id and (t.n = 1 and u.id = 2 or t.n = 3)"),
+            Texts{"Scan"});
+  // One that may fail is not checked before what keeps it from failing.
+  EXPECT_EQ(BelowFilters("select 1 from t, u where t.id = u.t_id and "
+                         "(u.id <> 0 and 100 / t.n = 1 or u.id = 2 and 100 / t.n = 1)"),
+            Texts{"Scan"});
+}
+
 }  // namespace
 }  // namespace nam::optimizer

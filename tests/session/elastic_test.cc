@@ -4,9 +4,9 @@
 #include <string>
 #include <thread>
 
+#include "dataset/load.h"
 #include "execution/methods.h"
 #include "ssb/generator.h"
-#include "ssb/load.h"
 #include "ssb/queries.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
@@ -26,7 +26,7 @@ class ElasticQueryTest : public ::testing::TestWithParam<fabric::Kind> {
       auto loader =
           partitioner::BeginLoad(cluster_->attachment(), ssb::Schema(table, 4), {.block_bytes = 8192});
       ASSERT_TRUE(loader.ok()) << loader.status();
-      const auto rows = ssb::LoadGenerated(
+      const auto rows = dataset::LoadGenerated(
           cluster_->attachment().fabric(), generator, table,
           [&](const partitioner::ColumnBatch& batch) { return (*loader)->Append(batch); }, {.threads = 1});
       ASSERT_TRUE(rows.ok()) << rows.status();

@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
+#include "dataset/load.h"
 #include "ssb/generator.h"
-#include "ssb/load.h"
 #include "ssb/queries.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
@@ -25,7 +25,7 @@ class MulticastQueryTest : public ::testing::TestWithParam<fabric::Kind> {
       auto loader = partitioner::BeginLoad(cluster_->attachment(), ssb::Schema(table, kFanOut),
                                            {.block_bytes = 4096, .pointer_group = 4});
       ASSERT_TRUE(loader.ok()) << loader.status();
-      const auto rows = ssb::LoadGenerated(
+      const auto rows = dataset::LoadGenerated(
           cluster_->attachment().fabric(), generator, table,
           [&](const partitioner::ColumnBatch& batch) { return (*loader)->Append(batch); }, {.threads = 1});
       ASSERT_TRUE(rows.ok()) << rows.status();

@@ -5,25 +5,27 @@
 #include <numeric>
 #include <set>
 
+#include "dataset/vocabulary.h"
 #include "gtest/gtest.h"
 #include "ssb/calendar.h"
-#include "ssb/line_counts.h"
 #include "ssb/vocabulary.h"
-#include "tests/ssb/rows.h"
+#include "tests/dataset/rows.h"
 
 namespace nam::ssb {
 namespace {
 
+using dataset::GeneratedText;
+using dataset::Lines;
 using partitioner::ColumnBatch;
 
 ColumnBatch FillAll(const Generator& generator, Table table) {
-  ColumnBatch batch(Tables()[static_cast<size_t>(table)].columns.size());
+  ColumnBatch batch(Tables()[table].schema.columns.size());
   generator.Fill(table, 0, generator.Units(table), batch);
   return batch;
 }
 
 size_t ColumnOf(Table table, std::string_view name) {
-  const auto& columns = Tables()[static_cast<size_t>(table)].columns;
+  const auto& columns = Tables()[table].schema.columns;
   for (size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].name == name) return i;
   }
@@ -73,19 +75,6 @@ TEST(GeneratorTest, RowCounts) {
   }
 }
 
-TEST(GeneratorTest, LineCountsFromAnywhere) {
-  LineCounts all(0);
-  std::vector<uint32_t> counts;
-  for (int i = 0; i < 1000; ++i) counts.push_back(all.Next());
-  for (int first : {0, 1, 2, 63, 999}) {
-    LineCounts some(first);
-    for (int i = first; i < 1000; ++i) ASSERT_EQ(some.Next(), counts[i]) << first << " " << i;
-  }
-  for (int orders : {0, 1, 3, 4, 5, 18}) {
-    EXPECT_EQ(CountLines(7, orders), std::accumulate(counts.begin() + 7, counts.begin() + 7 + orders, 0u));
-  }
-}
-
 TEST(GeneratorTest, OptionsAreChecked) {
   EXPECT_TRUE(Validate(GeneratorOptions{.scale_factor = 0.5}).ok());
   for (double bad :
@@ -98,9 +87,9 @@ TEST(GeneratorTest, OptionsAreChecked) {
 TEST(GeneratorTest, PlacesAndTheirHierarchy) {
   const Generator generator({.scale_factor = 0.1});
   std::map<std::string_view, std::string_view> region_of;
-  for (const Nation& nation : Nations()) region_of[nation.name] = nation.region;
+  for (const dataset::Nation& nation : dataset::Nations()) region_of[nation.name] = nation.region;
   EXPECT_EQ(region_of.size(), 25u);
-  EXPECT_EQ(Regions().size(), 5u);
+  EXPECT_EQ(dataset::Regions().size(), 5u);
   for (const auto& [table, prefix] : {std::pair(Table::kCustomer, "c_"), std::pair(Table::kSupplier, "s_")}) {
     const ColumnBatch batch = FillAll(generator, table);
     const auto& cities = Strings(batch, table, std::string(prefix) + "city");
@@ -120,7 +109,7 @@ TEST(GeneratorTest, PlacesAndTheirHierarchy) {
     if (table == Table::kCustomer) {
       EXPECT_EQ(SetOf(cities), SetOf(Cities()));
       EXPECT_EQ(Cities().size(), 250u);
-      EXPECT_EQ(SetOf(Strings(batch, table, "c_mktsegment")), SetOf(MarketSegments()));
+      EXPECT_EQ(SetOf(Strings(batch, table, "c_mktsegment")), SetOf(dataset::MarketSegments()));
       EXPECT_EQ(Strings(batch, table, "c_name")[16], "Customer#000000017");
     } else {
       EXPECT_EQ(Strings(batch, table, "s_name")[0], "Supplier#000000001");
@@ -139,7 +128,7 @@ TEST(GeneratorTest, PartsAndTheirHierarchy) {
   const auto& brands = Strings(batch, kPart, "p_brand1");
   const auto& names = Strings(batch, kPart, "p_name");
   const auto& colors = Strings(batch, kPart, "p_color");
-  const std::set<std::string_view> all_colors = SetOf(Colors());
+  const std::set<std::string_view> all_colors = SetOf(dataset::Colors());
   for (size_t row = 0; row < batch.rows(); ++row) {
     ASSERT_TRUE(categories[row].starts_with(manufacturers[row]) && categories[row].size() == 7);
     ASSERT_TRUE(brands[row].starts_with(categories[row]));
@@ -155,10 +144,10 @@ TEST(GeneratorTest, PartsAndTheirHierarchy) {
   EXPECT_EQ(SetOf(brands), SetOf(Brands()));
   EXPECT_EQ(Brands().size(), 1000u);
   EXPECT_EQ(SetOf(colors), all_colors);
-  EXPECT_EQ(SetOf(Strings(batch, kPart, "p_type")), SetOf(PartTypes()));
-  EXPECT_EQ(PartTypes().size(), 150u);
-  EXPECT_EQ(SetOf(Strings(batch, kPart, "p_container")), SetOf(Containers()));
-  EXPECT_EQ(Containers().size(), 40u);
+  EXPECT_EQ(SetOf(Strings(batch, kPart, "p_type")), SetOf(dataset::PartTypes()));
+  EXPECT_EQ(dataset::PartTypes().size(), 150u);
+  EXPECT_EQ(SetOf(Strings(batch, kPart, "p_container")), SetOf(dataset::Containers()));
+  EXPECT_EQ(dataset::Containers().size(), 40u);
   ExpectRange(Numbers(batch, kPart, "p_size"), 1, 50);
 }
 
@@ -172,9 +161,9 @@ TEST(GeneratorTest, LineorderDomains) {
   ExpectRange(Numbers(batch, kLines, "lo_discount"), 0, 10);
   ExpectRange(Numbers(batch, kLines, "lo_tax"), 0, 8);
   ExpectRange(Numbers(batch, kLines, "lo_orderdate"), 19920101, 19980802);
-  EXPECT_EQ(SetOf(Strings(batch, kLines, "lo_orderpriority")), SetOf(OrderPriorities()));
+  EXPECT_EQ(SetOf(Strings(batch, kLines, "lo_orderpriority")), SetOf(dataset::OrderPriorities()));
   EXPECT_EQ(SetOf(Strings(batch, kLines, "lo_shippriority")), (std::set<std::string_view>{"0"}));
-  EXPECT_EQ(SetOf(Strings(batch, kLines, "lo_shipmode")), SetOf(ShipModes()));
+  EXPECT_EQ(SetOf(Strings(batch, kLines, "lo_shipmode")), SetOf(dataset::ShipModes()));
 }
 
 TEST(GeneratorTest, LineorderFormulas) {
@@ -238,7 +227,7 @@ TEST(GeneratorTest, TextFitsItsColumn) {
   const Generator generator({.scale_factor = 0.02});
   for (Table table : kAllTables) {
     const ColumnBatch batch = FillAll(generator, table);
-    const auto& columns = Tables()[static_cast<size_t>(table)].columns;
+    const auto& columns = Tables()[table].schema.columns;
     for (size_t i = 0; i < columns.size(); ++i) {
       const bool text = columns[i].type.kind == TypeKind::kString;
       ASSERT_EQ(batch.column(i).strings.size(), text ? batch.rows() : 0) << columns[i].name;
@@ -253,11 +242,11 @@ TEST(GeneratorTest, RowsDoNotDependOnTheBatchTheyAreIn) {
   for (Table table : kAllTables) {
     const std::string whole = GeneratedText(generator, table);
     for (uint64_t step : {1u, 7u, 1000u}) {
-      ColumnBatch batch(Tables()[static_cast<size_t>(table)].columns.size());
+      ColumnBatch batch(Tables()[table].schema.columns.size());
       std::string pieces;
       for (uint64_t first = 0; first < generator.Units(table); first += step) {
         generator.Fill(table, first, std::min(step, generator.Units(table) - first), batch);
-        AppendTbl(table, batch, pieces);
+        dataset::AppendTbl(Tables()[table], batch, pieces);
       }
       ASSERT_TRUE(pieces == whole) << TableName(table) << " in steps of " << step;
     }

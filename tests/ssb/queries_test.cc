@@ -34,7 +34,7 @@ class QueriesTest : public ::testing::Test {
   }
 
   static void Insert(const Generator& generator, Table table) {
-    const partitioner::TableSchema& schema = Tables()[static_cast<size_t>(table)];
+    const partitioner::TableSchema& schema = Tables()[table].schema;
     std::string create = "create table " + schema.name + " (",
                 insert = "insert into " + schema.name + " values (";
     for (const auto& column : schema.columns) {

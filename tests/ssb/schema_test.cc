@@ -12,17 +12,15 @@ TEST(SchemaTest, FiveTablesWithTheSpecifiedColumns) {
   const size_t columns[] = {8, 7, 9, 17, 17};
   std::set<std::string> names;
   for (Table table : kAllTables) {
-    const partitioner::TableSchema& schema = Tables()[static_cast<size_t>(table)];
+    const partitioner::TableSchema& schema = Tables()[table].schema;
     EXPECT_EQ(schema.name, TableName(table));
-    EXPECT_EQ(FindTable(schema.name), table);
-    EXPECT_EQ(schema.columns.size(), columns[static_cast<size_t>(table)]) << schema.name;
+    EXPECT_EQ(schema.columns.size(), columns[table]) << schema.name;
     for (const auto& column : schema.columns) {
       EXPECT_TRUE(names.insert(column.name).second) << column.name;
       EXPECT_FALSE(column.nullable);
       EXPECT_TRUE(column.type == Type::Integer() || column.type.length > 0) << column.name;
     }
   }
-  EXPECT_EQ(FindTable("orders"), std::nullopt);
 }
 
 TEST(SchemaTest, Partitioning) {
@@ -35,8 +33,8 @@ TEST(SchemaTest, Partitioning) {
   EXPECT_EQ(lineorder.sort_column, "lo_orderdate");
   EXPECT_TRUE(Schema(Table::kDate).partitioning.empty());
   EXPECT_EQ(Schema(Table::kPart).partitioning[0].parts, 8u);
-  EXPECT_EQ(Tables(2)[0].partitioning[0].column, "c_custkey");
-  EXPECT_EQ(Tables(2)[1].partitioning[0].parts, 2u);
+  EXPECT_EQ(Schema(kCustomer, 2).partitioning[0].column, "c_custkey");
+  EXPECT_EQ(Schema(kSupplier, 2).partitioning[0].parts, 2u);
 }
 
 }  // namespace

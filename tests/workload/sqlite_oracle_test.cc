@@ -65,5 +65,37 @@ TEST(SameRowsTest, InAnyOrderButExactly) {
   EXPECT_TRUE(SameRows({}, {}));
 }
 
+TEST(SqliteOracleTest, DecimalsAreRealNumbersAndLikeMindsCase) {
+  const partitioner::TableSchema schema = {
+      .name = "t", .columns = {{"price", Type::Decimal(2)}, {"name", Type::String()}}};
+  partitioner::ColumnBatch batch(2);
+  batch.column(0).numbers = {150, -25};
+  batch.column(1).strings = {"abc", "ABC"};
+  batch.set_rows(2);
+  auto oracle = SqliteOracle::Open().value();
+  ASSERT_TRUE(oracle->CreateTable(schema, {"price name"}, "").ok());
+  ASSERT_TRUE(oracle->Append("t", batch).ok());
+  ASSERT_TRUE(oracle->CreateIndex("t", "price").ok());
+  ASSERT_TRUE(oracle->CreateIndex("t", "unused").ok());
+  ASSERT_TRUE(oracle->Commit().ok());
+  EXPECT_EQ(oracle->Run("SELECT sum(price) FROM t").value()[0][0].ToString(), "1.25");
+  EXPECT_EQ(oracle->Run("SELECT name FROM t WHERE name LIKE 'a%'").value().size(), 1u);
+}
+
+TEST(SameRowsToTest, NumbersToSoManyDigitsAndTextsExactly) {
+  const auto row = [](const char* text, const char* number) {
+    return std::vector<Value>{Value::String(text), Value::String(number)};
+  };
+  EXPECT_TRUE(SameRowsTo(9, {row("a", "1.00"), row("b", "2")}, {row("b", "2.0000000001"), row("a", "1")}));
+  EXPECT_FALSE(SameRowsTo(9, {row("a", "1")}, {row("a", "1.0000001")}));
+  EXPECT_FALSE(SameRowsTo(9, {row("a", "1")}, {row("A", "1")}));
+  EXPECT_FALSE(SameRowsTo(9, {row("a", "1")}, {row("a", "1"), row("a", "1")}));
+  EXPECT_FALSE(SameRowsTo(9, {{Value::Null()}}, {{Value::Integer(0)}}));
+  // A quotient of six decimals, and the same with more of them.
+  EXPECT_TRUE(SameRowsTo(13, {row("a", "15.686750")}, {row("a", "15.6867497")}));
+  EXPECT_FALSE(SameRowsTo(13, {row("a", "15.686750")}, {row("a", "15.6867477")}));
+  EXPECT_FALSE(SameRowsTo(13, {row("a", "15.68")}, {row("a", "15.684")}));
+}
+
 }  // namespace
 }  // namespace nam

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+/// The closed value sets that TPC-H has and SSB took over. All text lives forever, so batches refer to it
+/// without a copy.
+namespace nam::dataset {
+
+struct Nation {
+  std::string_view name;
+  std::string_view region;
+};
+
+std::span<const std::string_view> Regions();          // 5, in the order of their keys
+std::span<const Nation> Nations();                    // 25, in the order of their keys
+std::span<const std::string_view> MarketSegments();   // 5
+std::span<const std::string_view> Colors();           // 92, the words of part names; SSB's text says 94
+std::span<const std::string_view> PartTypes();        // 150
+std::span<const std::string_view> Containers();       // 40
+std::span<const std::string_view> OrderPriorities();  // 5
+std::span<const std::string_view> ShipModes();        // 7
+
+}  // namespace nam::dataset

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+namespace nam::tpch {
+
+inline constexpr uint32_t kSuppliersPerPart = 4;
+
+/// The key of a part's i-th supplier, i being below kSuppliersPerPart, of so many suppliers (4.2.3): what
+/// partsupp holds and lines refer to.
+constexpr uint64_t SupplierOf(uint64_t part_key, uint32_t i, uint64_t suppliers) {
+  return (part_key + i * (suppliers / 4 + (part_key - 1) / suppliers)) % suppliers + 1;
+}
+
+}  // namespace nam::tpch

@@ -1,0 +1,132 @@
+#include "workload/benchmark_data.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "catalog/missing_servers.h"
+#include "dataset/load.h"
+
+namespace nam {
+namespace {
+
+dataset::GeneratorOptions GeneratorOf(const DataSource& source) {
+  return {.scale_factor = source.scale_factor, .seed = source.seed};
+}
+
+dataset::WorkOptions WorkOf(const DataSource& source, const std::string& doing, ProgressLine& progress,
+                            const std::atomic<bool>& cancelled) {
+  return {.threads = source.threads, .progress = progress.For(doing), .cancelled = &cancelled};
+}
+
+/// The tables of a source, one after the other.
+class SourceRows {
+ public:
+  SourceRows(const Benchmark& benchmark, const DataSource& source) : benchmark_(benchmark), source_(source) {
+    if (source.from.empty()) generator_ = benchmark.make_generator(GeneratorOf(source));
+  }
+
+  const std::vector<dataset::Table>& tables() const { return benchmark_.tables(); }
+  absl::StatusOr<uint64_t> Expected(size_t table) const {
+    if (generator_ != nullptr) return generator_->Rows(table);
+    NAM_ASSIGN_OR_RETURN(const auto file, dataset::TblFile::Open(source_.from, tables()[table]));
+    return file.estimated_rows();
+  }
+  absl::StatusOr<uint64_t> Drive(fabric::Fabric& fabric, size_t table, const dataset::Sink& sink,
+                                 const dataset::WorkOptions& work) const {
+    if (generator_ != nullptr) return dataset::LoadGenerated(fabric, *generator_, table, sink, work);
+    return dataset::LoadTbl(fabric, source_.from, tables()[table], sink, work);
+  }
+
+ private:
+  const Benchmark& benchmark_;
+  const DataSource& source_;
+  std::unique_ptr<dataset::Generator> generator_;
+};
+
+const char kNoColumn[] = "";
+
+/// The column of the table that `columns` names.
+std::string ColumnOf(const std::vector<Benchmark::Index>& columns, const std::string& table) {
+  for (const Benchmark::Index& column : columns) {
+    if (column.table == table) return column.column;
+  }
+  return kNoColumn;
+}
+
+/// A memory server that goes while the last table is loaded takes blocks of the first ones with it.
+absl::Status CheckWhole(catalog::Client& catalog, const std::vector<LoadedTable>& loaded) {
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, catalog.GetCluster());
+  for (const LoadedTable& table : loaded) {
+    for (const catalog::MissingServer& server : catalog::MissingServersOf(table.table, cluster)) {
+      if (!server.buried()) continue;
+      return absl::UnavailableError(absl::StrFormat(
+          "table %s has lost %d blocks (%d bytes) with memory server %d, which went during the "
+          "load; load again",
+          table.name, server.blocks, server.bytes, server.member.id()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Validate(const DataSource& source) {
+  NAM_RETURN_IF_ERROR(dataset::Validate(dataset::WorkOptions{.threads = source.threads}));
+  return source.from.empty() ? dataset::Validate(GeneratorOf(source)) : absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<LoadedTable>> LoadBenchmark(catalog::Attachment& attachment,
+                                                       const Benchmark& benchmark, const DataSource& source,
+                                                       const partitioner::LoadOptions& options,
+                                                       ProgressLine& progress,
+                                                       const std::atomic<bool>& cancelled) {
+  Clock& clock = attachment.fabric().clock();
+  const SourceRows rows_of(benchmark, source);
+  std::vector<LoadedTable> loaded;
+  for (size_t table = 0; table < rows_of.tables().size(); ++table) {
+    const partitioner::TableSchema& schema = rows_of.tables()[table].schema;
+    const int64_t start_ns = clock.NowNs();
+    partitioner::LoadOptions load = options;
+    NAM_ASSIGN_OR_RETURN(load.expected_rows, rows_of.Expected(table));
+    NAM_ASSIGN_OR_RETURN(const auto loader, partitioner::BeginLoad(attachment, schema, load));
+    const auto sink = [&](const partitioner::ColumnBatch& batch) { return loader->Append(batch); };
+    NAM_ASSIGN_OR_RETURN(const uint64_t rows, rows_of.Drive(attachment.fabric(), table, sink,
+                                                            WorkOf(source, "loading", progress, cancelled)));
+    if (cancelled) return absl::CancelledError("interrupted");
+    progress.Show(absl::StrCat("writing ", schema.name, " to the memory servers"));
+    NAM_ASSIGN_OR_RETURN(proto::Table committed, loader->Commit());
+    loaded.push_back(
+        {schema.name, rows, static_cast<double>(clock.NowNs() - start_ns) / 1e9, std::move(committed)});
+  }
+  progress.Clear();
+  NAM_RETURN_IF_ERROR(CheckWhole(attachment.catalog(), loaded));
+  return loaded;
+}
+
+absl::StatusOr<std::unique_ptr<SqliteOracle>> LoadOracle(fabric::Fabric& fabric, const Benchmark& benchmark,
+                                                         const DataSource& source,
+                                                         const std::vector<BenchmarkQuery>& queries,
+                                                         ProgressLine& progress,
+                                                         const std::atomic<bool>& cancelled) {
+  NAM_ASSIGN_OR_RETURN(auto oracle, SqliteOracle::Open(&cancelled));
+  const SourceRows rows_of(benchmark, source);
+  std::vector<std::string> texts;
+  for (const BenchmarkQuery& query : queries) texts.push_back(query.sql);
+  for (size_t table = 0; table < rows_of.tables().size(); ++table) {
+    const partitioner::TableSchema& schema = rows_of.tables()[table].schema;
+    NAM_RETURN_IF_ERROR(oracle->CreateTable(schema, texts, ColumnOf(benchmark.sqlite_keys, schema.name)));
+    const auto sink = [&](const partitioner::ColumnBatch& batch) {
+      return oracle->Append(schema.name, batch);
+    };
+    NAM_RETURN_IF_ERROR(
+        rows_of.Drive(fabric, table, sink, WorkOf(source, "loading into SQLite", progress, cancelled))
+            .status());
+  }
+  for (const Benchmark::Index& index : benchmark.sqlite_indexes)
+    NAM_RETURN_IF_ERROR(oracle->CreateIndex(index.table, index.column));
+  NAM_RETURN_IF_ERROR(oracle->Commit());
+  progress.Clear();
+  return oracle;
+}
+
+}  // namespace nam
