@@ -17,8 +17,10 @@
 #include "base/status_macros.h"
 #include "cli/cluster_report.h"
 #include "cli/foreground.h"
+#include "cli/lost_record_tables.h"
 #include "cli/scale_requests.h"
 #include "fabric/fabric.h"
+#include "localcluster/data_layout.h"
 #include "localcluster/local_cluster.h"
 #include "localcluster/memory_room.h"
 #include "localcluster/state_directory.h"
@@ -37,8 +39,20 @@ constexpr unsigned kOrderlyEndSeconds = 40;
 constexpr size_t kEventsMax = 8;
 constexpr int64_t kPollMsMax = 3'600'000;
 
+constexpr char kOwnData[] = "data";
+constexpr char kNoData[] = "none";
+
 std::string Directory(const std::string& state_dir) {
   return state_dir.empty() ? DefaultStateDirectory() : state_dir;
+}
+
+/// Where data outlive the cluster, as this process and as its servers name it; empty: nowhere.
+std::string DataDirectoryOf(const std::string& directory, const UpOptions& options) {
+  if (options.data_directory == kNoData) return "";
+  const std::filesystem::path path = options.data_directory.empty()
+                                         ? std::filesystem::path(directory) / kOwnData
+                                         : std::filesystem::path(options.data_directory);
+  return std::filesystem::absolute(path).lexically_normal().string();
 }
 
 /// Ends what a killed supervisor may have left; the number of processes that were still there.
@@ -139,6 +153,7 @@ std::vector<std::string> SuperviseArguments(const std::string& directory, const 
   std::vector<std::string> arguments = {
       "supervise",
       absl::StrCat("--state-dir=", std::string(std::filesystem::absolute(directory))),
+      absl::StrCat("--data-dir=", options.data_directory),
       absl::StrCat("--fabric=", options.fabric),
       absl::StrCat("--memory-servers=", options.memory_servers),
       absl::StrCat("--compute-servers=", options.compute_servers),
@@ -155,6 +170,7 @@ std::vector<std::string> SuperviseArguments(const std::string& directory, const 
 
 LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptions& options) {
   return {.directory = directory,
+          .data_directory = options.data_directory == kNoData ? "" : options.data_directory,
           .fabric = options.fabric,
           .memory_servers = options.memory_servers,
           .compute_servers = options.compute_servers,
@@ -171,8 +187,11 @@ LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptio
 
 int RunUp(const UpOptions& given) {
   UpOptions options = given;
-  if (options.memory_bytes == 0) options.memory_bytes = DefaultMemory(options.memory_servers);
   const std::string path = Directory(options.state_dir);
+  const std::string data = DataDirectoryOf(path, options);
+  options.data_directory = data.empty() ? kNoData : data;
+  options.memory_servers = std::max(options.memory_servers, data.empty() ? 0 : MemoryDirectoriesIn(data));
+  if (options.memory_bytes == 0) options.memory_bytes = DefaultMemory(options.memory_servers);
   const auto fabric = fabric::ParseRealKind(options.fabric);
   if (!fabric.ok()) return Refuse(fabric.status());
   if (const absl::Status status = Validate(ClusterOptionsOf(path, options)); !status.ok())
@@ -190,6 +209,9 @@ int RunUp(const UpOptions& given) {
     }
     if (!lock.ok()) return ReportFailure(lock.status());
     EndLeftovers(*directory);
+  }
+  if (!data.empty()) {
+    if (const absl::Status made = MakeDataDirectory(data); !made.ok()) return ReportFailure(made);
   }
   const StopSignals stop;
   const auto supervisor = Process::Start({.name = "the cluster's supervisor",
@@ -210,9 +232,43 @@ int RunUp(const UpOptions& given) {
               FormatBytes(options.memory_bytes).c_str(), options.memory_servers == 1 ? "" : " each",
               CountOf(static_cast<uint64_t>(options.compute_servers), "compute server").c_str(), path.c_str(),
               (*supervisor)->ready()->values.at("catalog").c_str());
+  if (data.empty()) {
+    std::printf("All data end with it.\n");
+  } else {
+    std::printf("Columnar tables outlive it in %s%s.\n", data.c_str(),
+                EndsWithHost(data)
+                    ? ", which is in memory (tmpfs) and ends with this host: --data-dir=DIR names another"
+                    : "");
+  }
+  if (const auto state = directory->LoadState(); state.ok()) {
+    for (const std::string& event : state->events) std::printf("%s\n", event.c_str());
+  }
   std::printf("Next: nam ssb load, nam sql, nam status, nam down.\n");
   return kExitOk;
 }
+
+namespace {
+
+/// Record tables live in memory alone: of a cluster that ran before they are gone. They go by name.
+absl::Status GiveUpRecordTables(Supervision& supervision) {
+  NAM_ASSIGN_OR_RETURN(const std::string secret, supervision.directory.ReadSecret());
+  NAM_ASSIGN_OR_RETURN(
+      const auto catalog,
+      catalog::Client::Connect({.address = supervision.cluster.catalog_address(), .secret = secret}));
+  const absl::StatusOr<std::vector<std::string>> lost = FindLostRecordTables(*catalog);
+  if (absl::IsNotFound(lost.status())) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(lost.status());
+  NAM_RETURN_IF_ERROR(DropLostRecordTables(*catalog));
+  if (lost->empty()) return absl::OkStatus();
+  supervision.events.push_back(
+      absl::StrCat("These record tables were in memory alone, and are lost with the cluster "
+                   "that ran before: ",
+                   absl::StrJoin(*lost, ", "), "."));
+  LogWarning(supervision.events.back());
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 int RunSupervise(const UpOptions& options) {
   StopSignals stop;
@@ -231,7 +287,8 @@ int RunSupervise(const UpOptions& options) {
   if (status.ok()) status = (requests = ScaleListener::Listen(*directory)).status();
   if (status.ok()) {
     Supervision supervision{**cluster, *directory, options.fabric};
-    status = supervision.Save();
+    if (options.data_directory != kNoData) status = GiveUpRecordTables(supervision);
+    if (status.ok()) status = supervision.Save();
     if (status.ok()) status = OpenLogFile({.directory = ".", .name = "supervisor"});
     if (status.ok()) {
       const ReadyLine ready{"supervisor", {{"catalog", (*cluster)->catalog_address()}}};

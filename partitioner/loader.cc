@@ -189,7 +189,8 @@ absl::Status Loader::WriteDictionaries(proto::Table& table) {
     for (size_t at = 0; at < bytes.size(); at += kDictionarySegmentBytes) {
       const auto n = static_cast<uint32_t>(std::min<size_t>(kDictionarySegmentBytes, bytes.size() - at));
       const storage::RemotePtr<void> pointer = placement_.Next(n);
-      NAM_RETURN_IF_ERROR(Explain(channel->Write({bytes.data() + at, n}, pointer, placement_.grant())));
+      NAM_RETURN_IF_ERROR(
+          Explain(channel->Write({bytes.data() + at, n}, placement_.ToWrite(pointer), placement_.grant())));
       dictionary.add_segments(pointer.raw());
     }
   }
@@ -214,7 +215,8 @@ absl::Status Loader::WriteChain(uint32_t partition, PartitionEncoder& encoder, s
     storage::BlockWriter writer(layout, block);
     encoder.Encode(first, rows, writer);
     writer.Seal(allocation_.value(), partition, index, rows, pointers);
-    NAM_RETURN_IF_ERROR(sink.Write(storage::RemotePtr<void>::FromRaw(chain.pointers[index]), layout.bytes()));
+    const auto pointer = storage::RemotePtr<void>::FromRaw(chain.pointers[index]);
+    NAM_RETURN_IF_ERROR(sink.Write(placement_.ToWrite(pointer), layout.bytes()));
   }
   return absl::OkStatus();
 }
@@ -325,6 +327,8 @@ absl::StatusOr<proto::Table> Loader::Commit() {
       out.add_head(chain.pointers[i]);
   }
   NAM_RETURN_IF_ERROR(WriteBlocks());
+  // Before the catalog takes the table: what was told done must outlive all processes.
+  NAM_RETURN_IF_ERROR(placement_.Seal());
   std::map<MemoryServerId, uint64_t> blocks;
   for (const ChainPlan& chain : chains_) {
     for (uint64_t pointer : chain.pointers) ++blocks[storage::RemotePtr<void>::FromRaw(pointer).server()];
