@@ -17,7 +17,7 @@
 #include "base/status_macros.h"
 #include "cli/cluster_report.h"
 #include "cli/foreground.h"
-#include "cli/lost_record_tables.h"
+#include "cli/kept_records.h"
 #include "cli/scale_requests.h"
 #include "fabric/fabric.h"
 #include "localcluster/data_layout.h"
@@ -36,6 +36,8 @@ namespace {
 constexpr int64_t kStartTimeoutMs = 150'000;
 constexpr int64_t kStopTimeoutMs = 45'000;  // three kinds of servers, one after the other
 constexpr unsigned kOrderlyEndSeconds = 40;
+/// Of each call of what saves record tables: a catalog that does not answer is no reason to go on.
+constexpr int64_t kKeepTimeoutUs = 3'000'000;
 constexpr size_t kEventsMax = 8;
 constexpr int64_t kPollMsMax = 3'600'000;
 
@@ -76,11 +78,13 @@ struct Supervision {
   LocalCluster& cluster;
   const StateDirectory& directory;
   const std::string fabric;
+  const std::string data_directory;     // empty: none
   std::deque<std::string> events = {};  // the latest, for `nam status`
 
   absl::Status Save() const {
     ClusterState state{.catalog_address = cluster.catalog_address(),
                        .fabric = fabric,
+                       .data_directory = data_directory,
                        .supervisor = Describe("supervisor", getpid()),
                        .events = {events.begin(), events.end()}};
     for (const Process* process : cluster.processes())
@@ -249,22 +253,16 @@ int RunUp(const UpOptions& given) {
 
 namespace {
 
-/// Record tables live in memory alone: of a cluster that ran before they are gone. They go by name.
-absl::Status GiveUpRecordTables(Supervision& supervision) {
+/// What a former run has left of record tables.
+absl::Status BringBack(Supervision& supervision) {
   NAM_ASSIGN_OR_RETURN(const std::string secret, supervision.directory.ReadSecret());
-  NAM_ASSIGN_OR_RETURN(
-      const auto catalog,
-      catalog::Client::Connect({.address = supervision.cluster.catalog_address(), .secret = secret}));
-  const absl::StatusOr<std::vector<std::string>> lost = FindLostRecordTables(*catalog);
-  if (absl::IsNotFound(lost.status())) return absl::OkStatus();
-  NAM_RETURN_IF_ERROR(lost.status());
-  NAM_RETURN_IF_ERROR(DropLostRecordTables(*catalog));
-  if (lost->empty()) return absl::OkStatus();
-  supervision.events.push_back(
-      absl::StrCat("These record tables were in memory alone, and are lost with the cluster "
-                   "that ran before: ",
-                   absl::StrJoin(*lost, ", "), "."));
-  LogWarning(supervision.events.back());
+  NAM_ASSIGN_OR_RETURN(const std::vector<std::string> said,
+                       BringBackRecords({.address = supervision.cluster.catalog_address(), .secret = secret},
+                                        supervision.data_directory));
+  for (const std::string& what : said) {
+    supervision.events.push_back(what);
+    LogWarning(what);
+  }
   return absl::OkStatus();
 }
 
@@ -286,8 +284,9 @@ int RunSupervise(const UpOptions& options) {
   absl::StatusOr<std::unique_ptr<ScaleListener>> requests;
   if (status.ok()) status = (requests = ScaleListener::Listen(*directory)).status();
   if (status.ok()) {
-    Supervision supervision{**cluster, *directory, options.fabric};
-    if (options.data_directory != kNoData) status = GiveUpRecordTables(supervision);
+    Supervision supervision{**cluster, *directory, options.fabric,
+                            options.data_directory == kNoData ? "" : options.data_directory};
+    if (!supervision.data_directory.empty()) status = BringBack(supervision);
     if (status.ok()) status = supervision.Save();
     if (status.ok()) status = OpenLogFile({.directory = ".", .name = "supervisor"});
     if (status.ok()) {
@@ -305,6 +304,28 @@ int RunSupervise(const UpOptions& options) {
   return status.ok() ? kExitOk : ReportFailure(status);
 }
 
+namespace {
+
+/// A cluster that does not answer any more has nothing to be saved.
+absl::Status KeepBeforeTheEnd(const StateDirectory& directory, const ClusterState& state) {
+  const absl::StatusOr<std::string> secret = directory.ReadSecret();
+  if (!secret.ok()) return absl::OkStatus();
+  const auto said =
+      KeepRecords({.address = state.catalog_address, .secret = *secret, .timeout_us = kKeepTimeoutUs},
+                  state.data_directory);
+  if (absl::IsUnavailable(said.status())) return absl::OkStatus();
+  if (!said.ok()) {
+    return absl::Status(said.status().code(),
+                        absl::StrCat("record tables cannot be saved, so the cluster still runs: ",
+                                     std::string(said.status().message()),
+                                     "; `nam down --discard-records` stops it without"));
+  }
+  for (const std::string& what : *said) std::printf("%s\n", what.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 int RunDown(const DownOptions& options) {
   const std::string path = Directory(options.state_dir);
   const auto directory = StateDirectory::Open(path);
@@ -314,6 +335,10 @@ int RunDown(const DownOptions& options) {
     return kExitOk;
   }
   if (!directory.ok()) return Refuse(directory.status());
+  if (state.ok() && !state->data_directory.empty() && !options.discard_records) {
+    if (const absl::Status kept = KeepBeforeTheEnd(*directory, *state); !kept.ok())
+      return ReportFailure(kept);
+  }
   const bool ran = state.ok() && EndForeignProcess(state->supervisor.process, kStopTimeoutMs);
   const auto lock = directory->Lock();
   if (absl::IsAlreadyExists(lock.status())) {

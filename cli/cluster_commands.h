@@ -25,6 +25,7 @@ struct UpOptions {
 
 struct DownOptions {
   std::string state_dir;
+  bool discard_records = false;  // stop, though record tables are not saved
 };
 
 struct StatusOptions {

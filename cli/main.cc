@@ -155,6 +155,8 @@ class NamCommandLine final : public CommandLine {
     CLI::App* down =
         Command("down", "stop the local cluster, or clean up after it", [this] { return RunDown(down_); });
     Add(down, "--state-dir", down_.state_dir, "the cluster's directory", "DIR");
+    down->add_flag("--discard-records", down_.discard_records, "do not save record tables")
+        ->configurable(false);
     CLI::App* status =
         Command("status", "members and tables of a cluster", [this] { return RunStatus(status_); });
     AddClusterOptions(status, status_.cluster);

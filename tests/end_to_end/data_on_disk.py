@@ -2,6 +2,7 @@
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -113,6 +114,38 @@ class Restart(Local):
         wait_until(lambda: re.search(r"memory server \d+ is replaced by memory server \d+, which has its columnar tables",
                                      open(os.path.join(self.state, "supervisor.log")).read()), 30, "it is replaced")
         wait_until(lambda: self.tables() == {"t": expected}, 20, lambda: "the table is there: %s" % self.tables())
+        self.nam("down")
+
+    def test_record_tables_stay_at_a_clean_stop(self):
+        """With their rows, keys and numbers; but not a second time after a kill."""
+        self.up()
+        self.sql("CREATE TABLE accounts (a serial PRIMARY KEY, b int UNIQUE) WITH (storage = record); "
+                 "INSERT INTO accounts (b) SELECT g FROM generate_series(1, 5000) g")
+        expected = self.tables()
+        self.assertIn("Saved 5000 rows of the record tables accounts.", self.nam("down").out)
+        said = self.up()
+        self.assertIn("Record tables that are there again, with 5000 rows: accounts.", said)
+        self.assertEqual(self.tables(), expected)
+        self.assertIn("23505", self.sql("INSERT INTO accounts (b) VALUES (1)", code=1).err)
+        self.sql("INSERT INTO accounts (b) VALUES (5001)")
+        self.kill_all()
+        self.assertRegex(self.up(), r"record tables.*lost.*: accounts\.")
+        self.assertEqual(self.tables(), {})
+        self.nam("down")
+
+    def test_record_tables_that_cannot_be_saved(self):
+        """The cluster goes on, unless they are to be discarded."""
+        self.up()
+        self.sql("CREATE TABLE accounts (a int PRIMARY KEY) WITH (storage = record); INSERT INTO accounts VALUES (1)")
+        in_the_way = os.path.join(self.state, "data", "records.saved")
+        os.makedirs(os.path.join(in_the_way, "folder"))
+        refused = self.nam("down", code=1)
+        self.say(refused.err.strip())
+        self.assertIn("--discard-records", refused.err)
+        self.assertEqual(self.sql("SELECT a FROM accounts").out, "a\n1\n")
+        self.assertIn("has stopped", self.nam("down", "--discard-records").out)
+        shutil.rmtree(in_the_way)
+        self.assertRegex(self.up(), r"record tables.*lost.*: accounts\.")
         self.nam("down")
 
     def test_record_tables_are_lost_by_name(self):
