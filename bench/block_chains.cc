@@ -40,7 +40,8 @@ void Fill(storage::BlockWriter& writer, const storage::BlockLayout& layout, uint
 
 OneServer::OneServer(const ServerAddress& server)
     : regions_(std::make_shared<fabric::ServerRegions>(
-          fabric::ServerRegions{.fabric_address = server.one_sided,
+          fabric::ServerRegions{.member = kBenchServer,
+                                .fabric_address = server.one_sided,
                                 .name = "the benchmark's server",
                                 .regions = {{0, server.region_bytes, server.rkey}}})) {}
 

@@ -18,12 +18,16 @@
 #include "catalog/attach_over_fabric.h"
 #include "catalog/grant_closer.h"
 #include "catalog/methods.h"
+#include "catalog/server_ids.h"
 
 namespace nam::catalog {
 namespace {
 
 // Memory is zeroed, and pages are touched, before Allocate answers; no server is slower than this.
 constexpr int64_t kAllocateBytesPerUs = 128;
+/// A disk is no slower, and other loads may be written before this one.
+constexpr int64_t kSealBytesPerUs = 4;
+constexpr int64_t kSealTimeoutUs = 120'000'000;
 /// Of calls that only hasten what comes soon after by itself.
 constexpr int64_t kHastenTimeoutUs = 1'000'000;
 constexpr int64_t kJoinPauseUs = 10'000;
@@ -33,8 +37,9 @@ constexpr int64_t kLeavingPauseMaxUs = 50'000;
 /// So long members may have memory open that is over: one that says nothing has lost its lease by then.
 constexpr int64_t kLeavingLeases = 3;
 
-// One memory server's control plane. Its addresses never change: ids are not used again.
+// One memory server's control plane. Its addresses never change: member ids are not used again.
 struct MemoryPeer {
+  MemoryServerId member;
   std::string fabric_address;
   std::unique_ptr<Peer> peer;
 };
@@ -110,6 +115,7 @@ class ClusterAttachment final : public Attachment {
   absl::StatusOr<std::shared_ptr<fabric::Grant>> OpenAllocation(MemoryServerId server,
                                                                 AllocationId allocation) override;
   absl::Status Fence(MemberId member) override;
+  absl::Status Seal(MemoryServerId server, AllocationId allocation, uint64_t bytes) override;
   absl::Status Release(MemoryServerId server, AllocationId allocation) override;
   absl::StatusOr<proto::StartMulticastReply> StartMulticast(
       MemoryServerId server, const proto::StartMulticastRequest& request) override;
@@ -188,7 +194,9 @@ Membership::Hooks ClusterAttachment::HooksOfMembership() {
   Membership::Hooks hooks;
   hooks.before_renew = [this](proto::RenewRequest& request) {
     const std::lock_guard lock(mutex_);
-    for (const auto& [server, peer] : peers_) request.add_watched_members(server.value());
+    std::set<MemoryServerId> watched;
+    for (const auto& [server, peer] : peers_) watched.insert(peer->member);
+    for (const MemoryServerId member : watched) request.add_watched_members(member.value());
     for (const AllocationId allocation : grants().Allocations()) request.add_held(allocation.value());
   };
   hooks.after_renew = [this](const proto::RenewReply& reply) {
@@ -225,12 +233,13 @@ absl::Status ClusterAttachment::Rejoin() {
   return joined;
 }
 
+// Its storage id may come back with another member.
 void ClusterAttachment::Bury(MemoryServerId server) {
   {
     const std::lock_guard lock(mutex_);
     if (!buried_.insert(server).second) return;
-    peers_.erase(server);
-    regions_.erase(server);
+    std::erase_if(peers_, [&](const auto& peer) { return peer.second->member == server; });
+    std::erase_if(regions_, [&](const auto& regions) { return regions.second->member == server; });
   }
   CountBurial();
   LogWarning(absl::StrFormat("memory server %d is buried; it is not used any more", server.value()));
@@ -313,17 +322,20 @@ absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemorySe
     if (found != peers_.end()) return found->second;
   }
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, client_->GetCluster());
-  for (const proto::Member& member : cluster.members()) {
-    if (member.id() != server.value() || member.role() != proto::ROLE_MEMORY) continue;
-    const std::string name = absl::StrFormat("memory server %d (%s)", member.id(), member.control_address());
-    if (!member.alive()) {
-      Bury(server);
-      return BuriedError(name);
+  if (const proto::Member* const member = FindServer(cluster, server.value()); member != nullptr) {
+    const std::string name =
+        absl::StrFormat("memory server %d (%s)", member->id(), member->control_address());
+    if (!member->alive()) {
+      Bury(MemberServerId(*member));
+      if (member->id() == server.value()) return BuriedError(name);
+      return absl::UnavailableError(absl::StrFormat(
+          "storage %d is missing: no memory server runs on its data directory `%s` of host %s",
+          server.value(), member->data_directory(), member->host()));
     }
-    auto peer = std::make_shared<MemoryPeer>(
-        MemoryPeer{member.fabric_address(), OpenPeer(name, member.control_address())});
+    auto peer = std::make_shared<MemoryPeer>(MemoryPeer{MemberServerId(*member), member->fabric_address(),
+                                                        OpenPeer(name, member->control_address())});
     const std::lock_guard lock(mutex_);
-    if (!buried_.contains(server)) return peers_.emplace(server, std::move(peer)).first->second;
+    if (!buried_.contains(peer->member)) return peers_.emplace(server, std::move(peer)).first->second;
   }
   // Ids come from the catalog and are never used again: it was there.
   return absl::UnavailableError(absl::StrFormat(
@@ -473,6 +485,15 @@ absl::Status ClusterAttachment::Fence(MemberId member) {
   return outcome;
 }
 
+absl::Status ClusterAttachment::Seal(MemoryServerId server, AllocationId allocation, uint64_t bytes) {
+  NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
+  proto::SealRequest request;
+  request.set_allocation(allocation.value());
+  Sign(request);
+  const int64_t timeout_us = kSealTimeoutUs + static_cast<int64_t>(bytes / kSealBytesPerUs);
+  return memory->peer->Call(kSeal, request, timeout_us).status();
+}
+
 absl::Status ClusterAttachment::Release(MemoryServerId server, AllocationId allocation) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::ReleaseRequest request;
@@ -514,16 +535,19 @@ absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> ClusterAttachment::
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   NAM_ASSIGN_OR_RETURN(const proto::ListRegionsReply reply, MemoryUsage(server, /*settle=*/false));
   auto regions = std::make_shared<fabric::ServerRegions>();
+  regions->member = memory->member;
   regions->fabric_address = memory->fabric_address;
   regions->name = memory->peer->name();
   for (const proto::Region& region : reply.regions()) {
     regions->regions.push_back({region.offset(), region.bytes(), fabric::RemoteKey{region.rkey()}});
   }
   const std::lock_guard lock(mutex_);
-  if (buried_.contains(server)) return BuriedError(memory->peer->name());  // while it was asked
+  if (buried_.contains(memory->member)) return BuriedError(memory->peer->name());  // while it was asked
   // Servers only add regions, so of two answers that cross the longer one is the newer.
   std::shared_ptr<const fabric::ServerRegions>& entry = regions_[server];
-  if (entry == nullptr || entry->regions.size() <= regions->regions.size()) entry = std::move(regions);
+  if (entry == nullptr || entry->member != regions->member ||
+      entry->regions.size() <= regions->regions.size())
+    entry = std::move(regions);
   return entry;
 }
 

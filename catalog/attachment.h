@@ -43,6 +43,9 @@ struct AttachOptions {
   std::function<void(absl::Status)> on_lost;
 };
 
+/// Servers here are members: what they give ends with them. Remote pointers to columnar tables go by storage
+/// ids (catalog/server_ids.h), for which Lookup finds the member that has adopted them.
+///
 /// What a process needs to work with a cluster: the catalog's client, the cluster's fabric, its own
 /// membership (a client's lease keeps its loads alive), and the memory servers' control plane.
 /// Thread-safe. One per process, by convention owned by main().
@@ -101,6 +104,10 @@ class Attachment : public fabric::RegionDirectory {
   /// OK: from now on nothing that the member has posted, or posts, changes a byte in any memory server.
   /// FAILED_PRECONDITION: it is alive. UNAVAILABLE: some memory server cannot say so now; try again.
   virtual absl::Status Fence(MemberId member) = 0;
+  /// What the load, which is this member's, has there is as durable as the server's data directory; OK
+  /// without doing anything if it has none. The allocation gets no more memory there. RESOURCE_EXHAUSTED: the
+  /// disk is full.
+  virtual absl::Status Seal(MemoryServerId server, AllocationId allocation, uint64_t bytes) = 0;
   virtual absl::Status Release(MemoryServerId server, AllocationId allocation) = 0;
   /// A memory server's multicast streams. Errors name the server.
   virtual absl::StatusOr<proto::StartMulticastReply> StartMulticast(

@@ -84,8 +84,10 @@ class Membership {
                                                           const proto::Member& member, Hooks hooks);
   ~Membership();
   MemberId id() const { return id_; }
+  /// What the catalog said.
+  const proto::JoinReply& joined() const { return joined_; }
   /// To be shown to memory servers for keys, and to nobody else.
-  const std::string& proof() const { return proof_; }
+  const std::string& proof() const { return joined_.proof(); }
   /// OK as long as nobody can have been given what this member holds: by its own clock the lease runs, or
   /// the catalog says so now. For who was refused something and wants to know why. Any thread.
   absl::Status Confirm();
@@ -101,7 +103,7 @@ class Membership {
   Client& client_;
   fabric::Fabric& fabric_;
   const MemberId id_;
-  const std::string proof_;
+  const proto::JoinReply joined_;
   const int64_t lease_us_;
   Hooks hooks_;
   std::atomic<int64_t> lease_end_ns_;  // counted from when the catalog was asked: never later than its own

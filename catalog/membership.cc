@@ -18,7 +18,7 @@ Membership::Membership(Client& client, fabric::Fabric& fabric, const proto::Join
     : client_(client),
       fabric_(fabric),
       id_(reply.id()),
-      proof_(reply.proof()),
+      joined_(reply),
       lease_us_(int64_t{reply.lease_ms()} * 1'000),
       hooks_(std::move(hooks)),
       lease_end_ns_(asked_ns + lease_us_ * 1'000),

@@ -47,6 +47,7 @@ inline constexpr Method<proto::OpenExtentsRequest, proto::OpenExtentsReply> kOpe
     "/nam.proto.Memory/OpenExtents"};
 inline constexpr Method<proto::CloseExtentsRequest, proto::CloseExtentsReply> kCloseExtents{
     "/nam.proto.Memory/CloseExtents"};
+inline constexpr Method<proto::SealRequest, proto::SealReply> kSeal{"/nam.proto.Memory/Seal"};
 inline constexpr Method<proto::FenceRequest, proto::FenceReply> kFence{"/nam.proto.Memory/Fence"};
 inline constexpr Method<proto::ReleaseRequest, proto::ReleaseReply> kRelease{"/nam.proto.Memory/Release"};
 inline constexpr Method<proto::ReleaseScratchRequest, proto::ReleaseReply> kReleaseScratch{

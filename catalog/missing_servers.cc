@@ -1,8 +1,18 @@
 #include "catalog/missing_servers.h"
 
-#include <algorithm>
+#include "catalog/server_ids.h"
 
 namespace nam::catalog {
+namespace {
+
+std::string WhyLost(const proto::Member& member, uint64_t allocation) {
+  for (const proto::LostAllocation& lost : member.lost()) {
+    if (lost.allocation() == allocation) return lost.why();
+  }
+  return "";
+}
+
+}  // namespace
 
 std::string StateOf(const proto::Member& member) {
   return !member.alive() ? "buried" : member.suspect() ? "suspect" : "alive";
@@ -12,15 +22,19 @@ std::vector<MissingServer> MissingServersOf(const proto::Table& table, const pro
   std::vector<MissingServer> missing;
   for (const proto::ServerUsage& usage : table.usage()) {
     if (usage.blocks() == 0 && usage.bytes() == 0) continue;
-    const auto& members = cluster.members();
-    const auto member = std::find_if(members.begin(), members.end(),
-                                     [&](const proto::Member& one) { return one.id() == usage.server(); });
-    const bool listed = member != members.end();
-    if (listed && member->alive() && !member->suspect()) continue;
-    MissingServer& server =
-        missing.emplace_back(MissingServer{.blocks = usage.blocks(), .bytes = usage.bytes()});
-    if (listed) server.member = *member;
-    server.member.set_id(usage.server());
+    const proto::Member* const member = FindServer(cluster, usage.server());
+    const auto lost = member == nullptr ? std::string() : WhyLost(*member, table.allocation());
+    if (member != nullptr && member->alive() && !member->suspect() && lost.empty()) continue;
+    MissingServer& server = missing.emplace_back(MissingServer{.member = {},
+                                                               .blocks = usage.blocks(),
+                                                               .bytes = usage.bytes(),
+                                                               .server = usage.server(),
+                                                               .lost = lost});
+    if (member != nullptr) {
+      server.member = *member;
+    } else {
+      server.member.set_id(usage.server());
+    }
   }
   return missing;
 }

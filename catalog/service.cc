@@ -147,6 +147,7 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
   cluster.set_bury_after_ms(bury_after_ms_);
   cluster.set_timestamps(options_.timestamps);
   cluster.set_encrypt(options_.encrypt);
+  cluster.set_store(identity_.store);
   SetMark(cluster, Mark());
   for (const auto& [name, state] : tables_) {
     const std::string& made_with = state.table->record().timestamps();
@@ -156,7 +157,7 @@ absl::StatusOr<proto::Cluster> Service::GetCluster(const proto::GetClusterReques
     *cluster.mutable_constants() = found->second;
   for (const auto& [id, state] : members_) {
     const bool living = Living(state);
-    if (!living && !HoldsBlocks(id)) continue;
+    if (!living && !Remembered(state.member, Mutation())) continue;
     proto::Member& member = *cluster.add_members();
     member = state.member;
     member.set_alive(living);

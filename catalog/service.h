@@ -45,6 +45,10 @@ struct ServiceOptions {
 ///                              ▲ ▲─────Renew────────┘ (alive to those who ask, with all that it holds)
 ///                              └─Renew  ProcessEnded and Leave bury it from here, too. Buried, it stays
 ///                                       listed, not alive, while blocks of a table lie there.
+///     storage id of a data directory:  its first Join ─▶ a member's ──the member's end──▶ absent: its tables
+///     wait
+///                                                         ▲──────Join with the directory────┘
+///
 ///     load:    BeginLoad ─▶ under way ──CommitLoad──▶ table ──DropTable, replaced──▶ over
 ///                               └────────AbortLoad, owner dead────────────────────▶ over
 ///
@@ -148,6 +152,16 @@ class Service {
   absl::StatusOr<proto::Table> Extended(const LoadRecord& load,
                                         const proto::CommitExtendRequest& request) const;
   absl::Status CheckNewPart(const proto::Table& table, const proto::RecordPart& part) const;
+
+  // service_storage.cc
+  static bool HasBlocksOf(const proto::Member& server, const TableState& table);
+  /// The living memory server that remote pointers of this server id lead to.
+  const MemberState* FindServing(uint32_t server) const;
+  bool AdoptedSince(const proto::Member& server, const Mutation& mutation) const;
+  bool Remembered(const proto::Member& dead, const Mutation& mutation) const;
+  absl::Status CheckDirectory(const proto::Member& member);
+  absl::Status BuryFormer(const proto::Member& member);
+  void FindLost(const proto::Member& joining, proto::Member& member, std::vector<std::string>& tables) const;
   absl::Status CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const;
 
   // service_references.cc: foreign keys
@@ -160,13 +174,13 @@ class Service {
   absl::Status CheckNotReferenced(const proto::Table& parent) const;
   absl::Status CheckNoKeyNeeds(const proto::Table& table, const std::string& index) const;
 
-  /// Whether tables have blocks there, once the mutation is applied.
+  /// Whether tables have blocks under this server id, once the mutation is applied.
   bool HoldsBlocks(uint32_t server, const Mutation& mutation = {}) const;
   void EndMembership(const MemberState& member, Mutation& mutation) const;
   absl::Status BuryNow(const MemberState& server, const std::string& why);
   void BuryAtAddress(const std::string& control_address);
   void NoteSuspicion(MemberState& member);
-  std::vector<LostBlocks> BlocksAt(uint32_t server) const;
+  std::vector<LostBlocks> BlocksAt(const proto::Member& server) const;
   size_t LoadsOf(uint32_t member) const;
   std::string EndText(const MemberState& member, const std::string& why) const;
   void ForgetDeadServers(Mutation& mutation) const;

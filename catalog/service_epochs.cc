@@ -231,7 +231,8 @@ absl::Status Service::GiveUpLostTables(const proto::RenewRequest& request) {
   });
   Mutation mutation = NewMutation();
   for (const auto& [name, state] : tables_) {
-    const bool lost = state.servers.contains(server) && !HasMemoryOf(*state.table, server, held);
+    const bool lost =
+        HasBlocksOf(members_.at(server).member, state) && !HasMemoryOf(*state.table, server, held);
     if (lost || (holds_unknown && state.table->has_record())) mutation.delete_tables.push_back(name);
   }
   if (!mutation.delete_tables.empty()) {

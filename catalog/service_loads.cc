@@ -90,17 +90,6 @@ absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadR
   return reply;
 }
 
-absl::Status Service::CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const {
-  for (const uint32_t id : servers) {
-    const MemberState* server = FindLiving(id);
-    if (server == nullptr || server->member.role() != proto::ROLE_MEMORY) {
-      return absl::FailedPreconditionError(absl::StrFormat(
-          "table `%s` has blocks on memory server %d, which is gone; load it again", table.name(), id));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLoadRequest& request) {
   const proto::Table& table = request.table();
   NAM_RETURN_IF_ERROR(CheckNewRecordTable(table));

@@ -28,10 +28,16 @@ absl::Status CheckMember(const proto::Member& member) {
       (member.control_address().empty() || member.fabric_address().empty())) {
     return absl::InvalidArgumentError("a memory server needs a control and a fabric address");
   }
-  if (member.ByteSizeLong() > kMemberTextBytesMax) {
+  const size_t text_bytes = member.host().size() + member.control_address().size() +
+                            member.fabric_address().size() + member.data_directory().size();
+  if (text_bytes > kMemberTextBytesMax) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a member's addresses are longer than %d bytes", kMemberTextBytesMax));
   }
+  const bool adopts = member.storage() != 0 || !member.files().empty() || !member.lost().empty();
+  if (adopts && (member.role() != proto::ROLE_MEMORY || member.data_directory().empty()))
+    return absl::InvalidArgumentError(
+        "only memory servers with a data directory have a storage id of their own");
   return absl::OkStatus();
 }
 
@@ -85,12 +91,12 @@ void Service::EndMembership(const MemberState& member, Mutation& mutation) const
 // Of every mutation: the dead are kept only for the tables that have blocks there.
 void Service::ForgetDeadServers(Mutation& mutation) const {
   std::erase_if(mutation.put_members, [&](const proto::Member& member) {
-    const bool forgotten = !member.alive() && !HoldsBlocks(member.id(), mutation);
+    const bool forgotten = !member.alive() && !Remembered(member, mutation);
     if (forgotten) mutation.delete_members.push_back(member.id());
     return forgotten;
   });
   for (const auto& [id, state] : members_) {
-    if (!state.member.alive() && !HoldsBlocks(id, mutation)) mutation.delete_members.push_back(id);
+    if (!state.member.alive() && !Remembered(state.member, mutation)) mutation.delete_members.push_back(id);
   }
 }
 
@@ -136,28 +142,44 @@ absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request
   NAM_RETURN_IF_ERROR(CheckMember(request.member()));
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
-  if (request.member().role() == proto::ROLE_MEMORY) BuryAtAddress(request.member().control_address());
+  const bool memory = request.member().role() == proto::ROLE_MEMORY;
+  if (memory) BuryAtAddress(request.member().control_address());
+  if (memory && request.member().storage() != 0) {
+    NAM_RETURN_IF_ERROR(CheckDirectory(request.member()));
+    NAM_RETURN_IF_ERROR(BuryFormer(request.member()));
+  }
   if (members_.size() >= kMembersMax) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("the cluster is full: it has %d members", members_.size()));
   }
   const uint32_t id = next_member_;
-  if (id == UINT32_MAX || (request.member().role() == proto::ROLE_MEMORY && id > kMemoryServerIdMax)) {
+  const bool new_storage = !request.member().data_directory().empty() && request.member().storage() == 0;
+  const uint32_t last_id = id + (new_storage ? 1 : 0);
+  if (id >= UINT32_MAX - 1 || (memory && last_id > kMemoryServerIdMax)) {
     return absl::ResourceExhaustedError(
         "this cluster has given out all ids for memory servers; start a new catalog store and load again");
   }
   Mutation mutation = NewMutation();
-  mutation.next_member = id + 1;
+  mutation.next_member = last_id + 1;
   proto::Member member = request.member();
   member.set_id(id);
   member.set_alive(true);
   member.set_used_bytes(0);
   member.set_proof(MakeMemberProof());
+  member.clear_files();
+  member.clear_lost();
+  proto::JoinReply reply;
+  if (memory) {
+    if (member.storage() == 0) member.set_storage(last_id);
+    std::vector<std::string> missing;
+    if (request.member().storage() != 0) FindLost(request.member(), member, missing);
+    reply.mutable_missing()->Assign(missing.begin(), missing.end());
+    reply.set_storage(member.storage());
+  }
   std::string joined = NameOf(member) + " joined";
   mutation.put_members.push_back(member);
   NAM_RETURN_IF_ERROR(Apply(mutation));
   events_.Add(LogLevel::kInfo, std::move(joined));
-  proto::JoinReply reply;
   reply.set_id(id);
   reply.set_lease_ms(lease_ms_);
   reply.set_proof(member.proof());
@@ -169,7 +191,11 @@ absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request
 bool Service::Proven(const proto::MemberClaim& claim) const {
   const MemberState* member = FindLiving(claim.member());
   if (member == nullptr || member->member.proof().empty()) return false;
-  return SameProof(member->member.proof(), claim.proof());
+  if (!SameProof(member->member.proof(), claim.proof())) return false;
+  if (claim.load() == 0) return true;
+  const auto load = loads_.find(claim.load());
+  return load != loads_.end() && load->second.owner.value() == claim.member() &&
+         load->second.extends == AllocationId();
 }
 
 // Ids are no secret, so a memory server shows its proof: others must not learn by which key a member proves

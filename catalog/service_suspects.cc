@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "catalog/server_ids.h"
 #include "catalog/service.h"
 
 // Memory servers whose leases have ended, and their burial (docs/design/catalog-and-leases.md).
@@ -18,13 +19,13 @@ bool Service::Late(const MemberState& member) const {
   return clock_.NowNs() >= member.lease_end_ns - LeaseNs() / 2;
 }
 
-std::vector<LostBlocks> Service::BlocksAt(uint32_t server) const {
+std::vector<LostBlocks> Service::BlocksAt(const proto::Member& server) const {
   std::vector<LostBlocks> blocks;
   for (const auto& [name, state] : tables_) {
-    if (!state.servers.contains(server)) continue;
+    if (!HasBlocksOf(server, state)) continue;
     LostBlocks& lost = blocks.emplace_back(LostBlocks{.table = name});
     for (const proto::ServerUsage& usage : state.table->usage()) {
-      if (usage.server() == server) lost.blocks = usage.blocks(), lost.bytes = usage.bytes();
+      if (GoesBy(server, usage.server())) lost.blocks += usage.blocks(), lost.bytes += usage.bytes();
     }
   }
   return blocks;
@@ -40,7 +41,13 @@ size_t Service::LoadsOf(uint32_t member) const {
 std::string Service::EndText(const MemberState& member, const std::string& why) const {
   const uint32_t id = member.member.id();
   if (member.member.role() == proto::ROLE_MEMORY) {
-    const std::vector<LostBlocks> lost = BlocksAt(id);
+    const std::vector<LostBlocks> lost = BlocksAt(member.member);
+    if (const std::string& directory = member.member.data_directory(); !directory.empty()) {
+      return absl::StrCat(NameOf(member.member), " is buried: ", why, "; ",
+                          lost.empty() ? "no table waits for" : TextOf(lost) + " wait for",
+                          " a memory server on its data directory `", directory,
+                          "`, except record tables, which are lost");
+    }
     return absl::StrCat(NameOf(member.member), " is buried: ", why, "; ",
                         lost.empty() ? "no table has lost anything" : "lost: " + TextOf(lost));
   }
@@ -52,7 +59,7 @@ std::string Service::EndText(const MemberState& member, const std::string& why) 
 void Service::NoteSuspicion(MemberState& member) {
   if (member.told_suspect || !Suspect(member)) return;
   member.told_suspect = true;
-  const std::vector<LostBlocks> waits = BlocksAt(member.member.id());
+  const std::vector<LostBlocks> waits = BlocksAt(member.member);
   events_.Add(
       LogLevel::kWarning,
       absl::StrFormat(

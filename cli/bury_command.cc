@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "catalog/server_ids.h"
 #include "cli/confirm.h"
 #include "terminal/exit_codes.h"
 #include "terminal/units.h"
@@ -27,13 +28,18 @@ void SayWhatIsLost(const proto::Member& server, const std::vector<proto::Table>&
   bool any = false;
   for (const proto::Table& table : tables) {
     for (const proto::ServerUsage& usage : table.usage()) {
-      if (usage.server() != server.id()) continue;
+      if (!catalog::GoesBy(server, usage.server())) continue;
       std::printf("  %s: %llu blocks, %s\n", table.name().c_str(),
                   static_cast<unsigned long long>(usage.blocks()), FormatBytes(usage.bytes()).c_str());
       any = true;
     }
   }
   if (!any) std::printf("  no table has blocks there\n");
+  if (!server.data_directory().empty()) {
+    std::printf(
+        "Columnar tables are there again with a memory server on its data directory `%s` of host %s.\n",
+        server.data_directory().c_str(), server.host().c_str());
+  }
   std::fflush(stdout);
 }
 

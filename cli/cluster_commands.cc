@@ -17,8 +17,10 @@
 #include "base/status_macros.h"
 #include "cli/cluster_report.h"
 #include "cli/foreground.h"
+#include "cli/kept_records.h"
 #include "cli/scale_requests.h"
 #include "fabric/fabric.h"
+#include "localcluster/data_layout.h"
 #include "localcluster/local_cluster.h"
 #include "localcluster/memory_room.h"
 #include "localcluster/state_directory.h"
@@ -34,11 +36,25 @@ namespace {
 constexpr int64_t kStartTimeoutMs = 150'000;
 constexpr int64_t kStopTimeoutMs = 45'000;  // three kinds of servers, one after the other
 constexpr unsigned kOrderlyEndSeconds = 40;
+/// Of each call of what saves record tables: a catalog that does not answer is no reason to go on.
+constexpr int64_t kKeepTimeoutUs = 3'000'000;
 constexpr size_t kEventsMax = 8;
 constexpr int64_t kPollMsMax = 3'600'000;
 
+constexpr char kOwnData[] = "data";
+constexpr char kNoData[] = "none";
+
 std::string Directory(const std::string& state_dir) {
   return state_dir.empty() ? DefaultStateDirectory() : state_dir;
+}
+
+/// Where data outlive the cluster, as this process and as its servers name it; empty: nowhere.
+std::string DataDirectoryOf(const std::string& directory, const UpOptions& options) {
+  if (options.data_directory == kNoData) return "";
+  const std::filesystem::path path = options.data_directory.empty()
+                                         ? std::filesystem::path(directory) / kOwnData
+                                         : std::filesystem::path(options.data_directory);
+  return std::filesystem::absolute(path).lexically_normal().string();
 }
 
 /// Ends what a killed supervisor may have left; the number of processes that were still there.
@@ -62,11 +78,13 @@ struct Supervision {
   LocalCluster& cluster;
   const StateDirectory& directory;
   const std::string fabric;
+  const std::string data_directory;     // empty: none
   std::deque<std::string> events = {};  // the latest, for `nam status`
 
   absl::Status Save() const {
     ClusterState state{.catalog_address = cluster.catalog_address(),
                        .fabric = fabric,
+                       .data_directory = data_directory,
                        .supervisor = Describe("supervisor", getpid()),
                        .events = {events.begin(), events.end()}};
     for (const Process* process : cluster.processes())
@@ -139,6 +157,7 @@ std::vector<std::string> SuperviseArguments(const std::string& directory, const 
   std::vector<std::string> arguments = {
       "supervise",
       absl::StrCat("--state-dir=", std::string(std::filesystem::absolute(directory))),
+      absl::StrCat("--data-dir=", options.data_directory),
       absl::StrCat("--fabric=", options.fabric),
       absl::StrCat("--memory-servers=", options.memory_servers),
       absl::StrCat("--compute-servers=", options.compute_servers),
@@ -155,6 +174,7 @@ std::vector<std::string> SuperviseArguments(const std::string& directory, const 
 
 LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptions& options) {
   return {.directory = directory,
+          .data_directory = options.data_directory == kNoData ? "" : options.data_directory,
           .fabric = options.fabric,
           .memory_servers = options.memory_servers,
           .compute_servers = options.compute_servers,
@@ -171,8 +191,11 @@ LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptio
 
 int RunUp(const UpOptions& given) {
   UpOptions options = given;
-  if (options.memory_bytes == 0) options.memory_bytes = DefaultMemory(options.memory_servers);
   const std::string path = Directory(options.state_dir);
+  const std::string data = DataDirectoryOf(path, options);
+  options.data_directory = data.empty() ? kNoData : data;
+  options.memory_servers = std::max(options.memory_servers, data.empty() ? 0 : MemoryDirectoriesIn(data));
+  if (options.memory_bytes == 0) options.memory_bytes = DefaultMemory(options.memory_servers);
   const auto fabric = fabric::ParseRealKind(options.fabric);
   if (!fabric.ok()) return Refuse(fabric.status());
   if (const absl::Status status = Validate(ClusterOptionsOf(path, options)); !status.ok())
@@ -190,6 +213,9 @@ int RunUp(const UpOptions& given) {
     }
     if (!lock.ok()) return ReportFailure(lock.status());
     EndLeftovers(*directory);
+  }
+  if (!data.empty()) {
+    if (const absl::Status made = MakeDataDirectory(data); !made.ok()) return ReportFailure(made);
   }
   const StopSignals stop;
   const auto supervisor = Process::Start({.name = "the cluster's supervisor",
@@ -210,9 +236,37 @@ int RunUp(const UpOptions& given) {
               FormatBytes(options.memory_bytes).c_str(), options.memory_servers == 1 ? "" : " each",
               CountOf(static_cast<uint64_t>(options.compute_servers), "compute server").c_str(), path.c_str(),
               (*supervisor)->ready()->values.at("catalog").c_str());
+  if (data.empty()) {
+    std::printf("All data end with it.\n");
+  } else {
+    std::printf("Columnar tables outlive it in %s%s.\n", data.c_str(),
+                EndsWithHost(data)
+                    ? ", which is in memory (tmpfs) and ends with this host: --data-dir=DIR names another"
+                    : "");
+  }
+  if (const auto state = directory->LoadState(); state.ok()) {
+    for (const std::string& event : state->events) std::printf("%s\n", event.c_str());
+  }
   std::printf("Next: nam ssb load, nam sql, nam status, nam down.\n");
   return kExitOk;
 }
+
+namespace {
+
+/// What a former run has left of record tables.
+absl::Status BringBack(Supervision& supervision) {
+  NAM_ASSIGN_OR_RETURN(const std::string secret, supervision.directory.ReadSecret());
+  NAM_ASSIGN_OR_RETURN(const std::vector<std::string> said,
+                       BringBackRecords({.address = supervision.cluster.catalog_address(), .secret = secret},
+                                        supervision.data_directory));
+  for (const std::string& what : said) {
+    supervision.events.push_back(what);
+    LogWarning(what);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 int RunSupervise(const UpOptions& options) {
   StopSignals stop;
@@ -230,8 +284,10 @@ int RunSupervise(const UpOptions& options) {
   absl::StatusOr<std::unique_ptr<ScaleListener>> requests;
   if (status.ok()) status = (requests = ScaleListener::Listen(*directory)).status();
   if (status.ok()) {
-    Supervision supervision{**cluster, *directory, options.fabric};
-    status = supervision.Save();
+    Supervision supervision{**cluster, *directory, options.fabric,
+                            options.data_directory == kNoData ? "" : options.data_directory};
+    if (!supervision.data_directory.empty()) status = BringBack(supervision);
+    if (status.ok()) status = supervision.Save();
     if (status.ok()) status = OpenLogFile({.directory = ".", .name = "supervisor"});
     if (status.ok()) {
       const ReadyLine ready{"supervisor", {{"catalog", (*cluster)->catalog_address()}}};
@@ -248,6 +304,28 @@ int RunSupervise(const UpOptions& options) {
   return status.ok() ? kExitOk : ReportFailure(status);
 }
 
+namespace {
+
+/// A cluster that does not answer any more has nothing to be saved.
+absl::Status KeepBeforeTheEnd(const StateDirectory& directory, const ClusterState& state) {
+  const absl::StatusOr<std::string> secret = directory.ReadSecret();
+  if (!secret.ok()) return absl::OkStatus();
+  const auto said =
+      KeepRecords({.address = state.catalog_address, .secret = *secret, .timeout_us = kKeepTimeoutUs},
+                  state.data_directory);
+  if (absl::IsUnavailable(said.status())) return absl::OkStatus();
+  if (!said.ok()) {
+    return absl::Status(said.status().code(),
+                        absl::StrCat("record tables cannot be saved, so the cluster still runs: ",
+                                     std::string(said.status().message()),
+                                     "; `nam down --discard-records` stops it without"));
+  }
+  for (const std::string& what : *said) std::printf("%s\n", what.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 int RunDown(const DownOptions& options) {
   const std::string path = Directory(options.state_dir);
   const auto directory = StateDirectory::Open(path);
@@ -257,6 +335,10 @@ int RunDown(const DownOptions& options) {
     return kExitOk;
   }
   if (!directory.ok()) return Refuse(directory.status());
+  if (state.ok() && !state->data_directory.empty() && !options.discard_records) {
+    if (const absl::Status kept = KeepBeforeTheEnd(*directory, *state); !kept.ok())
+      return ReportFailure(kept);
+  }
   const bool ran = state.ok() && EndForeignProcess(state->supervisor.process, kStopTimeoutMs);
   const auto lock = directory->Lock();
   if (absl::IsAlreadyExists(lock.status())) {

@@ -9,7 +9,8 @@
 namespace nam::cli {
 
 struct UpOptions {
-  std::string state_dir;  // empty: DefaultStateDirectory()
+  std::string state_dir;       // empty: DefaultStateDirectory()
+  std::string data_directory;  // empty: kOwnData in the state directory; `none`: all ends with the cluster
   std::string fabric = "shm";
   int memory_servers = 2;
   int compute_servers = 2;
@@ -24,6 +25,7 @@ struct UpOptions {
 
 struct DownOptions {
   std::string state_dir;
+  bool discard_records = false;  // stop, though record tables are not saved
 };
 
 struct StatusOptions {

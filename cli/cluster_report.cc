@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "catalog/missing_servers.h"
+#include "catalog/server_ids.h"
 #include "partitioner/record_row.h"
 #include "partitioner/table_metadata.h"
 #include "terminal/units.h"
@@ -48,6 +49,10 @@ uint64_t Partitions(const proto::Table& table) {
 std::string TableState(const proto::Table& table, const proto::Cluster& cluster) {
   std::string text;
   for (const catalog::MissingServer& server : catalog::MissingServersOf(table, cluster)) {
+    if (const std::string directory = server.directory(); !directory.empty()) {
+      absl::StrAppend(&text, text.empty() ? "" : "; ", "waits for a memory server on `", directory, "`");
+      continue;
+    }
     absl::StrAppend(&text, text.empty() ? "" : "; ",
                     server.buried() ? absl::StrCat("lost ", server.blocks, " blocks with") : "waits for",
                     " memory server ", server.member.id());
@@ -144,7 +149,8 @@ ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,
     for (const proto::ServerUsage& usage : table.usage()) {
       blocks += usage.blocks();
       bytes += usage.bytes();
-      absl::StrAppend(&servers, servers.empty() ? "" : ", ", usage.server(), ": ",
+      absl::StrAppend(&servers, servers.empty() ? "" : ", ",
+                      cluster == nullptr ? usage.server() : catalog::ShownId(*cluster, usage.server()), ": ",
                       FormatBytes(usage.bytes()));
     }
     auto& row = result.rows.emplace_back();

@@ -145,8 +145,11 @@ class NamCommandLine final : public CommandLine {
           Command("supervise", "", [this] { return RunSupervise(up_); })}) {
       if (up->get_name() == "supervise") up->group("");  // not in the help: `nam up` starts it
       Add(up, "--state-dir", up_.state_dir, "the cluster's directory", "DIR");
+      Add(up, "--data-dir", up_.data_directory,
+          "where data outlive the cluster; none: nowhere; without it, `data` in the cluster's directory",
+          "DIR");
       Add(up, "--fabric", up_.fabric, "shm, tcp or verbs (shm)");
-      Add(up, "--memory-servers", up_.memory_servers, "how many");
+      Add(up, "--memory-servers", up_.memory_servers, "how many; more, if the data directory has more");
       Add(up, "--compute-servers", up_.compute_servers, "how many");
       AddBytes(up, "--memory", up_.memory_bytes,
                "of each memory server; without it, a third of the host's in all");
@@ -161,6 +164,8 @@ class NamCommandLine final : public CommandLine {
     CLI::App* down =
         Command("down", "stop the local cluster, or clean up after it", [this] { return RunDown(down_); });
     Add(down, "--state-dir", down_.state_dir, "the cluster's directory", "DIR");
+    down->add_flag("--discard-records", down_.discard_records, "do not save record tables")
+        ->configurable(false);
     CLI::App* status =
         Command("status", "members and tables of a cluster", [this] { return RunStatus(status_); });
     AddClusterOptions(status, status_.cluster);
@@ -230,6 +235,9 @@ class NamCommandLine final : public CommandLine {
     AddBytes(memory, "--memory", memory_.memory_bytes, "the most that it hands out");
     AddBytes(memory, "--scratch", memory_.scratch_bytes,
              "of it for queries' scratch memory, which loads cannot take; without it, a quarter");
+    Add(memory, "--data-dir", memory_.data_directory,
+        "where columnar tables are kept, and read from at the start; none, as without it: in memory alone",
+        "DIR");
     Add(memory, "--control-listen", memory_.control_listen, "where to listen for gRPC (127.0.0.1:0)",
         "HOST:PORT");
     Add(memory, "--fabric-listen", memory_.fabric_listen,

@@ -57,7 +57,8 @@ class MemoryServerProcess final : public RunningServer {
             {{"id", Number(server_->id().value())},
              {"control", server_->control_address()},
              {"fabric", server_->fabric_address()},
-             {"memory_bytes", Number(server_->capacity_bytes())}}};
+             {"memory_bytes", Number(server_->capacity_bytes())},
+             {"storage", Number(server_->storage().value())}}};
   }
 
  private:
@@ -164,19 +165,22 @@ int RunMemoryServer(const MemoryServerCommandOptions& options) {
   if (!room.ok()) return Refuse(room);
   return ServeInForeground(
       "memserver", options.log, [&](const OnLost& on_lost) -> absl::StatusOr<std::unique_ptr<RunningServer>> {
-        NAM_ASSIGN_OR_RETURN(auto server, memserver::MemoryServer::Start(
-                                              {.catalog = catalog,
-                                               .memory_bytes = options.memory_bytes / kPageBytes * kPageBytes,
-                                               .scratch_bytes = WholePages(options.scratch_bytes),
-                                               .control_listen_address = options.control_listen,
-                                               .fabric_listen_address = options.fabric_listen,
-                                               .advertised_host = options.advertised_host,
-                                               .populate = options.populate,
-                                               .nic_threads = options.nic_threads,
-                                               .rdma = options.rdma,
-                                               .multicast_interface = options.multicast_interface,
-                                               .multicast_ttl = options.multicast_ttl,
-                                               .on_lost = on_lost}));
+        NAM_ASSIGN_OR_RETURN(
+            auto server,
+            memserver::MemoryServer::Start(
+                {.catalog = catalog,
+                 .memory_bytes = options.memory_bytes / kPageBytes * kPageBytes,
+                 .scratch_bytes = WholePages(options.scratch_bytes),
+                 .control_listen_address = options.control_listen,
+                 .fabric_listen_address = options.fabric_listen,
+                 .advertised_host = options.advertised_host,
+                 .data_directory = options.data_directory == "none" ? "" : options.data_directory,
+                 .populate = options.populate,
+                 .nic_threads = options.nic_threads,
+                 .rdma = options.rdma,
+                 .multicast_interface = options.multicast_interface,
+                 .multicast_ttl = options.multicast_ttl,
+                 .on_lost = on_lost}));
         return std::make_unique<MemoryServerProcess>(std::move(server));
       });
 }

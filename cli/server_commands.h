@@ -31,6 +31,7 @@ struct MemoryServerCommandOptions {
   catalog::TlsFiles tls;
   uint64_t memory_bytes = 1ULL << 30;
   std::optional<uint64_t> scratch_bytes;
+  std::string data_directory;  // empty, or `none`: what it holds ends with it
   std::string control_listen = "127.0.0.1:0";
   std::string fabric_listen;
   std::string advertised_host;

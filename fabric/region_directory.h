@@ -20,6 +20,9 @@ struct ServerRegions {
     uint64_t bytes = 0;
     RemoteKey rkey;
   };
+  /// The memory server that has them, by its member id. It is the server id that was looked up, or has its
+  /// storage.
+  MemoryServerId member;
   std::string fabric_address;
   std::string name;             // for messages: `memory server 2 (127.0.0.1:4711)`
   std::vector<Region> regions;  // by offset, without overlaps
@@ -33,8 +36,8 @@ class RegionDirectory {
   /// newer than the copy. UNAVAILABLE names a server that is gone, NOT_FOUND one that never was.
   virtual absl::StatusOr<std::shared_ptr<const ServerRegions>> Lookup(MemoryServerId server,
                                                                       bool refresh) = 0;
-  /// Whether the catalog has buried the server, so that its memory is nobody's, even if it answers. With
-  /// `ask` the catalog is asked, else only what has been heard counts.
+  /// Whether the catalog has buried the server of this member id, so that its memory is nobody's, even if it
+  /// answers. With `ask` the catalog is asked, else only what has been heard counts.
   virtual bool Buried(MemoryServerId, bool /*ask*/) { return false; }
   /// As which member this process connects to memory servers now. It is another one once it has joined again.
   virtual MemberProof Self() { return {}; }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "localcluster/data_layout.h"
 #include "localcluster/memory_room.h"
 
 namespace nam {
@@ -68,7 +69,7 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClu
 absl::StatusOr<std::unique_ptr<ServerSlot>> LocalCluster::Launch(const std::string& name,
                                                                  std::vector<std::string> arguments,
                                                                  const RestartPolicy& restart,
-                                                                 bool holds_data) const {
+                                                                 ServerSlot::Holds holds) const {
   arguments.push_back(absl::StrCat("--secret-file=", SecretFile(".")));
   arguments.push_back("--log-dir=.");
   arguments.push_back(absl::StrCat("--log-level=", options_.log_level));
@@ -79,7 +80,7 @@ absl::StatusOr<std::unique_ptr<ServerSlot>> LocalCluster::Launch(const std::stri
                             .drop_prefix = "NAM_",
                             .quote_stderr = true,
                             .directory_fd = directory_.fd()},
-                           restart, holds_data);
+                           restart, holds);
 }
 
 absl::Status LocalCluster::StartAll(int interrupt_fd) {
@@ -87,13 +88,15 @@ absl::Status LocalCluster::StartAll(int interrupt_fd) {
   ever.failures_max = 0;
   NAM_ASSIGN_OR_RETURN(
       catalog_,
-      Launch("catalog",
-             {"catalog", "--listen=127.0.0.1:0", "--lease-port=0", "--store=./catalog.db",
-              absl::StrCat("--cluster-name=", options_.name), absl::StrCat("--fabric=", options_.fabric),
-              absl::StrCat("--timestamps=", options_.timestamps),
-              absl::StrCat("--encrypt=", options_.encrypt ? "true" : "false"),
-              absl::StrCat("--bury-after=", options_.bury_after_s)},
-             ever, /*holds_data=*/false));
+      Launch(
+          "catalog",
+          {"catalog", "--listen=127.0.0.1:0", "--lease-port=0",
+           absl::StrCat("--store=", StoreIn(options_.data_directory.empty() ? "." : options_.data_directory)),
+           absl::StrCat("--cluster-name=", options_.name), absl::StrCat("--fabric=", options_.fabric),
+           absl::StrCat("--timestamps=", options_.timestamps),
+           absl::StrCat("--encrypt=", options_.encrypt ? "true" : "false"),
+           absl::StrCat("--bury-after=", options_.bury_after_s)},
+          ever, ServerSlot::Holds::kNothing));
   NAM_RETURN_IF_ERROR(AwaitStarted({catalog_.get()}, interrupt_fd));
   catalog_address_ = catalog_->ReadyValue("address");
   if (catalog_address_.empty()) return absl::InternalError("the catalog did not tell its address");
@@ -121,8 +124,11 @@ absl::StatusOr<std::unique_ptr<ServerSlot>> LocalCluster::LaunchMemoryServer(int
                                         absl::StrCat("--memory=", options_.memory_bytes)};
   if (options_.scratch_bytes.has_value())
     arguments.push_back(absl::StrCat("--scratch=", *options_.scratch_bytes));
+  const bool durable = !options_.data_directory.empty();
+  if (durable)
+    arguments.push_back(absl::StrCat("--data-dir=", MemoryDirectoryIn(options_.data_directory, number)));
   return Launch(absl::StrCat("memory server ", number), std::move(arguments), options_.restart,
-                /*holds_data=*/true);
+                durable ? ServerSlot::Holds::kDataDirectory : ServerSlot::Holds::kMemory);
 }
 
 absl::Status LocalCluster::AwaitStarted(const std::vector<ServerSlot*>& started, int interrupt_fd) {
@@ -140,7 +146,7 @@ absl::Status LocalCluster::LaunchComputeServers(int count) {
                                 {"compute", absl::StrCat("--catalog=", catalog_address_),
                                  "--control-listen=127.0.0.1:0", absl::StrCat("--threads=", compute_threads_),
                                  absl::StrCat("--memory=", compute_memory_bytes_)},
-                                options_.restart, /*holds_data=*/false));
+                                options_.restart, ServerSlot::Holds::kNothing));
     compute_servers_.push_back(std::move(server));
   }
   return absl::OkStatus();

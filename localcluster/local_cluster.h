@@ -19,6 +19,8 @@ namespace nam {
 struct LocalClusterOptions {
   std::string executable;  // that servers run; empty: FindExecutable("nam")
   std::string directory;   // see state_directory.h; made by the caller
+  /// See data_layout.h; for the servers, which work in `directory`. Empty: all ends with the cluster.
+  std::string data_directory;
   std::string name = "local";
   std::string fabric = "shm";
   int memory_servers = 2;
@@ -41,6 +43,8 @@ absl::Status Validate(const LocalClusterOptions& options);
 /// One catalog, memory servers and compute servers on this host, as child processes that end with the
 /// thread that started them. Used by that thread alone.
 ///
+/// With a data directory all columnar tables that were there are there again.
+///
 ///     secret ─▶ catalog ─▶ READY address ─▶ all memory and compute servers at once ─▶ READY each
 class LocalCluster {
  public:
@@ -57,8 +61,9 @@ class LocalCluster {
   std::vector<Process*> processes() const;
   /// Looks after the servers: one that has ended is started again (RestartPolicy), the catalog on its store
   /// and its address, and as often as it takes, since without it all that memory servers hold would be lost;
-  /// a memory server empty, under a new id. What has happened, for the log. To be called when one of
-  /// wait_fds() is readable, and at wake(). Without it a server that has ended stays away.
+  /// a memory server under a new id, with what its data directory has, if it has one. What has happened, for
+  /// the log. To be called when one of wait_fds() is readable, and at wake(). Without it a server that has
+  /// ended stays away.
   std::vector<std::string> Tend();
   std::vector<int> wait_fds() const;
   Deadline wake() const;
@@ -79,7 +84,8 @@ class LocalCluster {
   absl::Status StartAll(int interrupt_fd);
   absl::StatusOr<std::unique_ptr<ServerSlot>> Launch(const std::string& name,
                                                      std::vector<std::string> arguments,
-                                                     const RestartPolicy& restart, bool holds_data) const;
+                                                     const RestartPolicy& restart,
+                                                     ServerSlot::Holds holds) const;
   absl::StatusOr<std::unique_ptr<ServerSlot>> LaunchMemoryServer(int number) const;
   absl::Status LaunchComputeServers(int count);
   /// Of compute servers: their places are free for others.

@@ -18,11 +18,33 @@ Deadline In(int64_t ms) {
   return RealClock().After(ms * 1000);
 }
 
+const char* WhatIsLost(ServerSlot::Holds holds) {
+  switch (holds) {
+    case ServerSlot::Holds::kMemory:
+      return ", and what it held is lost";
+    case ServerSlot::Holds::kDataDirectory:
+      return ", and what it held of record tables is lost";
+    default:
+      return "";
+  }
+}
+
+const char* WhatIsThere(ServerSlot::Holds holds) {
+  switch (holds) {
+    case ServerSlot::Holds::kMemory:
+      return ", which is empty";
+    case ServerSlot::Holds::kDataDirectory:
+      return ", which has its columnar tables";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ServerSlot>> ServerSlot::Start(ProcessOptions options,
-                                                              const RestartPolicy& policy, bool holds_data) {
-  std::unique_ptr<ServerSlot> slot(new ServerSlot(std::move(options), policy, holds_data));
+                                                              const RestartPolicy& policy, Holds holds) {
+  std::unique_ptr<ServerSlot> slot(new ServerSlot(std::move(options), policy, holds));
   NAM_RETURN_IF_ERROR(slot->Launch());
   return slot;
 }
@@ -78,8 +100,7 @@ std::optional<std::string> ServerSlot::Tend() {
       if (process_->running()) return std::nullopt;
       if (RealClock().Passed(steady_)) failures_ = 0;
       former_ = Called();
-      return Fail(absl::StrCat(former_, " ended with ", process_->Outcome(),
-                               holds_data_ ? ", and what it held is lost" : ""));
+      return Fail(absl::StrCat(former_, " ended with ", process_->Outcome(), WhatIsLost(holds_)));
     case State::kWaiting: {
       if (!RealClock().Passed(wake_)) return std::nullopt;
       const absl::Status launched = Launch();
@@ -97,7 +118,7 @@ std::string ServerSlot::TakeReady() {
   wake_ = Deadline::Never();
   if (former_.empty()) return absl::StrCat(Called(), " is ready");
   if (former_ == Called()) return absl::StrCat(former_, " is started again");
-  return absl::StrCat(former_, " is replaced by ", Called(), holds_data_ ? ", which is empty" : "");
+  return absl::StrCat(former_, " is replaced by ", Called(), WhatIsThere(holds_));
 }
 
 /// Ends what is left of the process, and says when the next one comes.

@@ -30,9 +30,10 @@ struct RestartPolicy {
 /// processes.
 class ServerSlot {
  public:
-  /// `holds_data`: its end loses what it held, and the next one is empty.
+  /// What ends with a process, and what the next one has of it.
+  enum class Holds : uint8_t { kNothing, kMemory, kDataDirectory };
   static absl::StatusOr<std::unique_ptr<ServerSlot>> Start(ProcessOptions options,
-                                                           const RestartPolicy& policy, bool holds_data);
+                                                           const RestartPolicy& policy, Holds holds);
 
   /// The latest process; it may have ended.
   Process& process() { return *process_; }
@@ -57,8 +58,8 @@ class ServerSlot {
  private:
   enum class State : uint8_t { kStarting, kRunning, kWaiting, kGivenUp };
 
-  ServerSlot(ProcessOptions options, const RestartPolicy& policy, bool holds_data)
-      : options_(std::move(options)), policy_(policy), holds_data_(holds_data) {}
+  ServerSlot(ProcessOptions options, const RestartPolicy& policy, Holds holds)
+      : options_(std::move(options)), policy_(policy), holds_(holds) {}
   absl::Status Launch();
   std::string TakeReady();
   std::string Fail(const std::string& how);
@@ -66,7 +67,7 @@ class ServerSlot {
 
   ProcessOptions options_;
   const RestartPolicy policy_;
-  const bool holds_data_;
+  const Holds holds_;
   std::unique_ptr<Process> process_;
   State state_ = State::kStarting;
   int failures_ = 0;  // since it last ran for steady_ms

@@ -197,9 +197,13 @@ absl::StatusOr<std::string> StateDirectory::ReadSecret() const {
 absl::Status StateDirectory::SaveState(const ClusterState& state) const {
   json servers = json::array();
   for (const ClusterState::Server& server : state.servers) servers.push_back(ToJson(server));
-  const json file = {{"version", kStateVersion}, {"catalog", state.catalog_address},
-                     {"fabric", state.fabric},   {"supervisor", ToJson(state.supervisor)},
-                     {"servers", servers},       {"events", state.events}};
+  const json file = {{"version", kStateVersion},
+                     {"catalog", state.catalog_address},
+                     {"fabric", state.fabric},
+                     {"data_directory", state.data_directory},
+                     {"supervisor", ToJson(state.supervisor)},
+                     {"servers", servers},
+                     {"events", state.events}};
   return ReplaceFile(kState, file.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
@@ -215,7 +219,9 @@ absl::StatusOr<ClusterState> StateDirectory::LoadState() const {
       !file["servers"].is_array()) {
     return damaged();
   }
-  ClusterState state{.catalog_address = file["catalog"], .fabric = file["fabric"]};
+  if (!file.contains("data_directory") || !file["data_directory"].is_string()) return damaged();
+  ClusterState state{
+      .catalog_address = file["catalog"], .fabric = file["fabric"], .data_directory = file["data_directory"]};
   if (!FromJson(file["supervisor"], state.supervisor)) return damaged();
   for (const json& server : file["servers"]) {
     if (!FromJson(server, state.servers.emplace_back())) return damaged();

@@ -41,6 +41,7 @@ struct ClusterState {
   };
   std::string catalog_address;
   std::string fabric;
+  std::string data_directory;  // localcluster/data_layout.h; empty: none
   Server supervisor;
   std::vector<Server> servers;
   std::vector<std::string> events = {};  // what the supervisor did of late, the last one last

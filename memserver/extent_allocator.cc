@@ -71,6 +71,21 @@ std::optional<std::vector<Extent>> ExtentAllocator::Allocate(uint64_t bytes) {
   return extents;
 }
 
+bool ExtentAllocator::Take(const Extent& extent) {
+  if (extent.bytes == 0 || extent.bytes % kExtentAlignment != 0 || extent.offset % kExtentAlignment != 0)
+    return false;
+  auto gap = by_offset_.upper_bound(extent.offset);
+  if (gap == by_offset_.begin()) return false;
+  --gap;
+  const auto [offset, bytes] = *gap;
+  const uint64_t before = extent.offset - offset;
+  if (before >= bytes || extent.bytes > bytes - before) return false;
+  RemoveGap(gap);
+  if (before > 0) AddGap(offset, before);
+  if (before + extent.bytes < bytes) AddGap(extent.offset + extent.bytes, bytes - before - extent.bytes);
+  return true;
+}
+
 void ExtentAllocator::Free(const Extent& extent) {
   NAM_CHECK(extent.bytes > 0 && extent.bytes % kExtentAlignment == 0 &&
             extent.offset % kExtentAlignment == 0);

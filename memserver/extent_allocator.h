@@ -36,6 +36,8 @@ class ExtentAllocator {
   std::optional<std::vector<Extent>> Allocate(uint64_t bytes);
   /// One extent, or nothing.
   std::optional<Extent> AllocateContiguous(uint64_t bytes);
+  /// Takes exactly this extent. False: it is not free as a whole, or not in one region.
+  bool Take(const Extent& extent);
   /// Checked: must have been handed out, as a whole or in part, and not be free already.
   void Free(const Extent& extent);
 

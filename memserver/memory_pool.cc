@@ -106,6 +106,9 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Allocate(AllocationId allocation
     const auto& over = holding->over_attempts;
     if (holding->over || std::find(over.begin(), over.end(), attempt) != over.end())
       status = Over(allocation);
+    else if (holding->sealed && use == Use::kData)
+      status = absl::FailedPreconditionError(
+          absl::StrFormat("allocation %d is sealed, and gets no more memory", allocation.value()));
   }
   if (!status.ok()) {
     for (const Extent& extent : extents) Free(extent, use);
@@ -116,6 +119,68 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Allocate(AllocationId allocation
   holding->open.emplace(attempt, member);
   scratch_highest_bytes_ = std::max(scratch_highest_bytes_, scratch_used_bytes_);
   return extents;
+}
+
+absl::Status MemoryPool::Adopt(AllocationId allocation, const std::vector<Extent>& extents) {
+  const std::lock_guard growth(growth_mutex_);
+  std::vector<Extent> taken;
+  absl::Status status;
+  {
+    const std::lock_guard lock(mutex_);
+    if (held_.size() >= kAllocationsMax || held_.contains(allocation)) {
+      return absl::AlreadyExistsError(absl::StrFormat("allocation %d is here already, or %d others are",
+                                                      allocation.value(), held_.size()));
+    }
+    for (const Extent& extent : extents) {
+      const uint64_t end = extent.offset + extent.bytes;
+      if (end < extent.offset || end > options_.memory_bytes ||
+          extent.offset / options_.region_bytes != (end - 1) / options_.region_bytes) {
+        status = absl::OutOfRangeError(absl::StrFormat(
+            "%d bytes at offset %d do not fit a memory of %s in regions of %s", extent.bytes, extent.offset,
+            ReadableBytes(options_.memory_bytes), ReadableBytes(options_.region_bytes)));
+        break;
+      }
+      if (!allocator_.Take(extent)) {
+        status = absl::AlreadyExistsError(
+            absl::StrFormat("%d bytes at offset %d are another allocation's", extent.bytes, extent.offset));
+        break;
+      }
+      taken.push_back(extent);
+    }
+  }
+  if (status.ok()) status = Back(taken);
+  if (status.ok()) Zero(taken, Use::kScratch);  // only notes that they are not as the fabric made them
+  const std::lock_guard lock(mutex_);
+  if (!status.ok()) {
+    for (const Extent& extent : taken) Free(extent, Use::kData);
+    return status;
+  }
+  Holding& holding = held_[allocation];
+  for (const Extent& extent : taken) holding.extents.push_back({.extent = extent});
+  holding.sealed = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Extent>> MemoryPool::Seal(AllocationId allocation) {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(allocation);
+  if (found == held_.end() || found->second.over) {
+    return absl::NotFoundError(absl::StrFormat("nothing is held here for allocation %d", allocation.value()));
+  }
+  found->second.sealed = true;
+  std::vector<Extent> extents;
+  for (const HeldExtent& extent : found->second.extents) {
+    if (extent.use == Use::kData) extents.push_back(extent.extent);
+  }
+  std::sort(extents.begin(), extents.end(),
+            [](const Extent& a, const Extent& b) { return a.offset < b.offset; });
+  return extents;
+}
+
+bool MemoryPool::Lives(AllocationId allocation) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(allocation);
+  return found != held_.end() && !found->second.over;
 }
 
 bool MemoryPool::WillHave(uint64_t bytes, Use use) const {
@@ -303,14 +368,24 @@ uint64_t MemoryPool::LeavingBytes(Use use) const {
   return bytes;
 }
 
-const std::byte* MemoryPool::Find(uint64_t offset, uint64_t bytes) const {
+fabric::MemoryRegion* MemoryPool::RegionOf(uint64_t offset, uint64_t bytes) const {
   const uint64_t index = offset / options_.region_bytes;
   const uint64_t begin = offset % options_.region_bytes;
-  const std::lock_guard lock(mutex_);
   if (index >= slots_.size() || slots_[index].region == nullptr) return nullptr;
-  const fabric::MemoryRegion& region = *slots_[index].region;
-  if (begin >= region.bytes() || bytes > region.bytes() - begin) return nullptr;
-  return region.data() + begin;
+  fabric::MemoryRegion* const region = slots_[index].region.get();
+  return begin >= region->bytes() || bytes > region->bytes() - begin ? nullptr : region;
+}
+
+const std::byte* MemoryPool::Find(uint64_t offset, uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  const fabric::MemoryRegion* const region = RegionOf(offset, bytes);
+  return region == nullptr ? nullptr : region->data() + offset % options_.region_bytes;
+}
+
+std::byte* MemoryPool::FindToFill(uint64_t offset, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  fabric::MemoryRegion* const region = RegionOf(offset, bytes);
+  return region == nullptr ? nullptr : region->data() + offset % options_.region_bytes;
 }
 
 std::vector<MemoryPool::Region> MemoryPool::Regions() const {

@@ -65,6 +65,15 @@ class MemoryPool {
   absl::StatusOr<std::vector<Extent>> Allocate(AllocationId allocation, uint64_t bytes, MemberId member,
                                                Pieces pieces = Pieces::kAny, Use use = Use::kData,
                                                uint64_t attempt = 0);
+  /// Gives the allocation exactly these extents, with any bytes, which nobody has open: it is as one that was
+  /// sealed. ALREADY_EXISTS: they are not free. OUT_OF_RANGE: the address space ends before them, or is cut
+  /// elsewhere.
+  absl::Status Adopt(AllocationId allocation, const std::vector<Extent>& extents);
+  /// The allocation's extents, in the order of their offsets, which get no more by Allocate. Scratch memory
+  /// is not among them. NOT_FOUND: nothing is held for it, or it is over.
+  absl::StatusOr<std::vector<Extent>> Seal(AllocationId allocation);
+  /// Whether the allocation is held, and not over.
+  bool Lives(AllocationId allocation) const;
   /// Whether it could be RESOURCE_EXHAUSTED only for memory that is leaving.
   bool WillHave(uint64_t bytes, Use use) const;
   /// All extents of the allocation, which the member has open from now on. NOT_FOUND: nothing is held for it.
@@ -89,6 +98,8 @@ class MemoryPool {
   /// [offset, offset + bytes) of the address space if it lies in one region, else nullptr. Readable as long
   /// as the pool lives, whatever becomes of the extents there.
   const std::byte* Find(uint64_t offset, uint64_t bytes) const;
+  /// The same, of an extent that was adopted and that nobody knows of yet.
+  std::byte* FindToFill(uint64_t offset, uint64_t bytes);
   std::vector<Region> Regions() const;
   /// Also those that are leaving.
   std::vector<AllocationId> Held() const;
@@ -122,6 +133,7 @@ class MemoryPool {
     std::vector<HeldExtent> extents;
     std::set<std::pair<uint64_t, MemberId>> open;  // by attempt: who may have requests under way there
     bool over = false;
+    bool sealed = false;
     std::deque<uint64_t> over_attempts;  // the last of them: they get no more
 
     bool IsOpen(uint64_t attempt) const;
@@ -134,6 +146,8 @@ class MemoryPool {
   /// With mutex_: what is left of the share; nothing of what Reserve gave is handed out, or has come back.
   uint64_t LeftBytes(Use use) const;
   void Free(const Extent& extent, Use use);
+  /// With mutex_.
+  fabric::MemoryRegion* RegionOf(uint64_t offset, uint64_t bytes) const;
   absl::Status Back(const std::vector<Extent>& extents);
   /// Or, of scratch memory, notes that it is not zero any more.
   void Zero(const std::vector<Extent>& extents, Use use);

@@ -19,6 +19,7 @@
 #include "catalog/address.h"
 #include "catalog/header.h"
 #include "catalog/methods.h"
+#include "memserver/data_directory.h"
 #include "memserver/memory_pool.h"
 #include "memserver/multicast_streams.h"
 #include "memserver/start_over_fabric.h"
@@ -27,6 +28,10 @@ namespace nam::memserver {
 namespace {
 
 constexpr int kRequestBytesMax = 4 << 20;
+/// Between two tries to join while the former member of the data directory has its lease.
+constexpr int64_t kJoinPauseUs = 50'000;
+/// As long as those tries go on, beside two leases.
+constexpr int64_t kJoinTimeoutUs = 10'000'000;
 /// A smaller server has no scratch memory unless it is told.
 constexpr uint64_t kScratchMemoryMin = uint64_t{16} << 20;
 
@@ -40,8 +45,9 @@ struct CatalogQuestions {
   /// OK when the allocation is over, so that its memory may be freed.
   std::function<absl::Status(AllocationId allocation)> may_release;
   std::function<absl::StatusOr<bool>(MemberId member)> membership_over;
-  /// Whether the member lives and the proof is its own.
-  std::function<absl::StatusOr<bool>(MemberId member, const std::string& proof)> proven;
+  /// Whether the member lives and the proof is its own; and, if one is named, so is the load, which is under
+  /// way.
+  std::function<absl::StatusOr<bool>(MemberId member, const std::string& proof, AllocationId load)> proven;
   /// Asks what need not be kept any more, and acts on the answer. Nothing, if there is none.
   std::function<void()> settle;
 };
@@ -51,12 +57,24 @@ absl::Status CheckMember(uint32_t member) {
   return absl::InvalidArgumentError("0 is no member: join the cluster first");
 }
 
+/// It is over; the bytes that are free at once. The file goes first: memory that another allocation has, and
+/// seals, is in no older file then.
+uint64_t EndAllocation(MemoryPool& pool, DataDirectory* directory, AllocationId allocation) {
+  if (directory != nullptr) directory->Remove(allocation);
+  return pool.Release(allocation).freed_bytes;
+}
+
 class MemoryService {
  public:
-  /// `self` is known once this server has joined. `fence` is Listener::Fence.
-  MemoryService(MemoryPool& pool, MulticastStreams& streams, CatalogQuestions catalog,
-                std::function<MemoryServerId()> self, std::function<bool(MemberId, bool)> fence)
-      : pool_(pool), catalog_(std::move(catalog)), fence_(std::move(fence)), handlers_("nam.proto.Memory") {
+  /// `storage` is known once this server has joined. `fence` is Listener::Fence.
+  MemoryService(MemoryPool& pool, DataDirectory* directory, MulticastStreams& streams,
+                CatalogQuestions catalog, std::function<MemoryServerId()> storage,
+                std::function<bool(MemberId, bool)> fence)
+      : pool_(pool),
+        directory_(directory),
+        catalog_(std::move(catalog)),
+        fence_(std::move(fence)),
+        handlers_("nam.proto.Memory") {
     using Call = catalog::IncomingCall;
     handlers_.Add(catalog::kAllocate,
                   [this](const proto::AllocateRequest& request, const Call&) { return Allocate(request); });
@@ -71,14 +89,18 @@ class MemoryService {
     handlers_.Add(catalog::kCloseExtents, [this](const proto::CloseExtentsRequest& request, const Call&) {
       return CloseExtents(request);
     });
+    handlers_.Add(catalog::kSeal, [this](const proto::SealRequest& request, const Call& call) {
+      return Seal(request, call);
+    });
     handlers_.Add(catalog::kFence,
                   [this](const proto::FenceRequest& request, const Call&) { return Fence(request); });
     handlers_.Add(catalog::kListRegions, [this](const proto::ListRegionsRequest& request, const Call&) {
       return ListRegions(request);
     });
-    handlers_.Add(catalog::kStartMulticast,
-                  [&streams, self = std::move(self)](const proto::StartMulticastRequest& request,
-                                                     const Call&) { return streams.Start(self(), request); });
+    handlers_.Add(catalog::kStartMulticast, [&streams, storage = std::move(storage)](
+                                                const proto::StartMulticastRequest& request, const Call&) {
+      return streams.Start(storage(), request);
+    });
     handlers_.Add(catalog::kEndMulticast, [&streams](const proto::EndMulticastRequest& request, const Call&) {
       return streams.End(request);
     });
@@ -86,10 +108,15 @@ class MemoryService {
   const catalog::Handlers& handlers() const { return handlers_; }
 
  private:
-  absl::Status CheckProof(uint32_t member, const std::string& proof) {
+  absl::Status CheckProof(uint32_t member, const std::string& proof, AllocationId load = {}) {
     NAM_RETURN_IF_ERROR(CheckMember(member));
-    NAM_ASSIGN_OR_RETURN(const bool proven, catalog_.proven(MemberId(member), proof));
+    NAM_ASSIGN_OR_RETURN(const bool proven, catalog_.proven(MemberId(member), proof, load));
     if (proven) return absl::OkStatus();
+    if (load != AllocationId()) {
+      return absl::FailedPreconditionError(
+          absl::StrFormat("allocation %d is no load under way of a member with the id %d and this proof",
+                          load.value(), member));
+    }
     return absl::FailedPreconditionError(
         absl::StrFormat("no member with the id %d and this proof lives", member));
   }
@@ -140,6 +167,20 @@ class MemoryService {
     return proto::CloseExtentsReply();
   }
 
+  // Once the proof is known to be the owner's: nobody else costs this server a byte on its disk.
+  absl::StatusOr<proto::SealReply> Seal(const proto::SealRequest& request,
+                                        const catalog::IncomingCall& call) {
+    const AllocationId allocation(request.allocation());
+    if (allocation == AllocationId()) return absl::InvalidArgumentError("0 is no allocation");
+    NAM_RETURN_IF_ERROR(CheckProof(request.member(), request.proof(), allocation));
+    proto::SealReply reply;
+    if (directory_ == nullptr) return reply;
+    NAM_ASSIGN_OR_RETURN(const uint64_t bytes,
+                         directory_->Seal(allocation, pool_, [&] { return call.Cancelled(); }));
+    reply.set_bytes(bytes);
+    return reply;
+  }
+
   absl::StatusOr<proto::FenceReply> Fence(const proto::FenceRequest& request) {
     NAM_RETURN_IF_ERROR(CheckMember(request.member()));
     const MemberId member(request.member());
@@ -162,7 +203,7 @@ class MemoryService {
   absl::StatusOr<proto::ReleaseReply> Release(const proto::ReleaseRequest& request) {
     NAM_RETURN_IF_ERROR(catalog_.may_release(AllocationId(request.allocation())));
     proto::ReleaseReply reply;
-    reply.set_bytes(pool_.Release(AllocationId(request.allocation())).freed_bytes);
+    reply.set_bytes(EndAllocation(pool_, directory_, AllocationId(request.allocation())));
     return reply;
   }
 
@@ -193,6 +234,7 @@ class MemoryService {
   }
 
   MemoryPool& pool_;
+  DataDirectory* const directory_;  // or nullptr
   const CatalogQuestions catalog_;
   const std::function<bool(MemberId, bool)> fence_;
   catalog::Handlers handlers_;
@@ -201,26 +243,31 @@ class MemoryService {
 class MemoryServerImpl final : public MemoryServer, private fabric::MemberKeys {
  public:
   MemoryServerImpl(const MemoryServerOptions& options, std::unique_ptr<catalog::Client> client,
-                   std::unique_ptr<fabric::Fabric> fabric, std::unique_ptr<MemoryPool> pool)
+                   std::unique_ptr<fabric::Fabric> fabric, std::unique_ptr<MemoryPool> pool,
+                   std::unique_ptr<DataDirectory> directory, DataDirectory::Contents contents)
       : options_(options),
         client_(std::move(client)),
         fabric_(std::move(fabric)),
         pool_(std::move(pool)),
+        directory_(std::move(directory)),
+        contents_(std::move(contents)),
         streams_(*fabric_, *pool_),
         service_(
-            *pool_, streams_,
+            *pool_, directory_.get(), streams_,
             {.may_release = [this](AllocationId allocation) { return MayRelease(allocation); },
              .membership_over = [this](MemberId member) { return MembershipOver(member); },
-             .proven = [this](MemberId member, const std::string& proof) { return Proven(member, proof); },
+             .proven = [this](MemberId member, const std::string& proof,
+                              AllocationId load) { return Proven(member, proof, load); },
              .settle = [this] { Settle(); }},
-            [this] { return id(); },
+            [this] { return storage(); },
             [this](MemberId member, bool kill) { return listener_->Fence(member, kill); }) {}
   ~MemoryServerImpl() override { Shutdown(Deadline{0}); }
 
   absl::Status Listen();
-  absl::Status Join();
+  absl::Status Join(int64_t lease_us);
 
   MemoryServerId id() const override { return MemoryServerId(static_cast<uint16_t>(member_.load())); }
+  MemoryServerId storage() const override { return MemoryServerId(static_cast<uint16_t>(storage_.load())); }
   std::string control_address() const override { return control_address_; }
   std::string fabric_address() const override { return fabric_address_; }
   uint64_t used_bytes() const override { return pool_->used_bytes(); }
@@ -233,7 +280,9 @@ class MemoryServerImpl final : public MemoryServer, private fabric::MemberKeys {
   absl::StatusOr<proto::RenewReply> Ask(proto::RenewRequest about);
   absl::Status MayRelease(AllocationId allocation);
   absl::StatusOr<bool> MembershipOver(MemberId member);
-  absl::StatusOr<bool> Proven(MemberId member, const std::string& proof);
+  absl::StatusOr<bool> Proven(MemberId member, const std::string& proof, AllocationId load);
+  proto::Member Self() const;
+  absl::Status AdoptStorage(const proto::JoinReply& joined);
   absl::StatusOr<std::vector<std::optional<fabric::MemberKey>>> KeysOf(
       std::span<const MemberId> members) override;
   void Settle();
@@ -245,14 +294,17 @@ class MemoryServerImpl final : public MemoryServer, private fabric::MemberKeys {
   const std::unique_ptr<catalog::Client> client_;
   const std::unique_ptr<fabric::Fabric> fabric_;
   const std::unique_ptr<MemoryPool> pool_;
+  const std::unique_ptr<DataDirectory> directory_;  // nullptr: none
+  const DataDirectory::Contents contents_;          // as it was read
   MulticastStreams streams_;
   MemoryService service_;
   std::unique_ptr<catalog::ControlServer> control_server_;
   std::unique_ptr<fabric::Listener> listener_;
   std::string control_address_;
   std::string fabric_address_;
-  std::string proof_;                // written before member_
-  std::atomic<uint32_t> member_{0};  // 0: not joined yet
+  std::string proof_;                 // written before member_
+  std::atomic<uint32_t> storage_{0};  // so is this
+  std::atomic<uint32_t> member_{0};   // 0: not joined yet
   std::mutex undrained_mutex_;
   std::set<uint32_t> undrained_;  // members that are not fenced yet
   std::mutex shutdown_mutex_;     // of membership_, control_server_ and listener_ once started
@@ -283,7 +335,7 @@ absl::Status MemoryServerImpl::Listen() {
   return catalog::CheckAdvertised(options_.catalog.address, {control_address_, fabric_address_});
 }
 
-absl::Status MemoryServerImpl::Join() {
+proto::Member MemoryServerImpl::Self() const {
   proto::Member self;
   self.set_role(proto::ROLE_MEMORY);
   self.set_host(options_.catalog.control_plane->host_name());
@@ -291,6 +343,21 @@ absl::Status MemoryServerImpl::Join() {
   self.set_control_address(control_address_);
   self.set_fabric_address(fabric_address_);
   self.set_memory_bytes(pool_->table_bytes());
+  if (directory_ == nullptr) return self;
+  self.set_data_directory(directory_->path());
+  self.set_storage(directory_->storage());
+  for (const AllocationId allocation : contents_.whole) self.add_files(allocation.value());
+  for (const DataDirectory::DamagedFile& file : contents_.damaged) {
+    proto::LostAllocation& lost = *self.add_lost();
+    lost.set_allocation(file.allocation.value());
+    lost.set_why(file.why);
+  }
+  return self;
+}
+
+// The lock on the directory says that the former member's process has ended. The catalog believes that once
+// it has not heard of it for half a lease: two copies of a directory have two locks.
+absl::Status MemoryServerImpl::Join(int64_t lease_us) {
   catalog::Membership::Hooks hooks;
   hooks.before_renew = [this](proto::RenewRequest& request) { BeforeRenew(request); };
   hooks.after_renew = [this](const proto::RenewReply& reply) { AfterRenew(reply); };
@@ -299,10 +366,35 @@ absl::Status MemoryServerImpl::Join() {
                              pool_->used_bytes(), std::string(why.message())));
     if (options_.on_lost) options_.on_lost(why);
   };
-  NAM_ASSIGN_OR_RETURN(membership_, catalog::Membership::Join(*client_, *fabric_, self, std::move(hooks)));
+  Clock& clock = fabric_->clock();
+  const Deadline deadline = clock.After(2 * lease_us + kJoinTimeoutUs);
+  absl::StatusOr<std::unique_ptr<catalog::Membership>> joined;
+  while (true) {
+    joined = catalog::Membership::Join(*client_, *fabric_, Self(), hooks);
+    const bool again =
+        directory_ != nullptr && directory_->storage() != 0 && absl::IsUnavailable(joined.status());
+    if (!again || clock.Passed(deadline)) break;
+    clock.SleepUntil(clock.After(kJoinPauseUs));
+  }
+  NAM_RETURN_IF_ERROR(joined.status());
+  membership_ = *std::move(joined);
+  NAM_RETURN_IF_ERROR(AdoptStorage(membership_->joined()));
   proof_ = membership_->proof();
   member_ = membership_->id().value();
   LogInfo(absl::StrFormat("joined the cluster as memory server %d", member_.load()));
+  return absl::OkStatus();
+}
+
+absl::Status MemoryServerImpl::AdoptStorage(const proto::JoinReply& joined) {
+  storage_ = joined.storage();
+  if (directory_ == nullptr) return absl::OkStatus();
+  if (directory_->storage() == 0) NAM_RETURN_IF_ERROR(directory_->SetStorage(joined.storage()));
+  LogInfo(absl::StrFormat("has storage %d in `%s`: %d allocations, %s", joined.storage(), directory_->path(),
+                          contents_.whole.size(), ReadableBytes(contents_.bytes)));
+  for (const std::string& table : joined.missing()) {
+    LogError(absl::StrFormat("table %s has memory in storage %d, and `%s` has no whole file of it", table,
+                             joined.storage(), directory_->path()));
+  }
   return absl::OkStatus();
 }
 
@@ -331,11 +423,12 @@ absl::StatusOr<bool> MemoryServerImpl::MembershipOver(MemberId member) {
   return reply.over_size() == 1;
 }
 
-absl::StatusOr<bool> MemoryServerImpl::Proven(MemberId member, const std::string& proof) {
+absl::StatusOr<bool> MemoryServerImpl::Proven(MemberId member, const std::string& proof, AllocationId load) {
   proto::RenewRequest request;
   proto::MemberClaim& claim = *request.add_claims();
   claim.set_member(member.value());
   claim.set_proof(proof);
+  claim.set_load(load.value());
   NAM_ASSIGN_OR_RETURN(const proto::RenewReply reply, Ask(std::move(request)));
   return reply.proven_size() == 1;
 }
@@ -364,6 +457,9 @@ absl::StatusOr<std::vector<std::optional<fabric::MemberKey>>> MemoryServerImpl::
 // All that it could free, or would have to fence for that.
 void MemoryServerImpl::AddHeld(proto::RenewRequest& request) {
   for (const AllocationId allocation : pool_->Held()) request.add_held(allocation.value());
+  if (directory_ != nullptr) {
+    for (const AllocationId allocation : directory_->Damaged()) request.add_held(allocation.value());
+  }
   std::set<MemberId> watched;
   for (const MemberId member : listener_->Members()) watched.insert(member);
   for (const MemberId member : pool_->Openers()) watched.insert(member);
@@ -401,7 +497,8 @@ void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
           member));
     }
   }
-  for (const uint64_t allocation : reply.release()) pool_->Release(AllocationId(allocation));
+  for (const uint64_t allocation : reply.release())
+    EndAllocation(*pool_, directory_.get(), AllocationId(allocation));
 }
 
 void MemoryServerImpl::Shutdown(Deadline deadline) {
@@ -435,10 +532,19 @@ absl::StatusOr<std::unique_ptr<MemoryServer>> StartOverFabric(const MemoryServer
   pool_options.huge_pages = options.huge_pages;
   pool_options.populate = options.populate;
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<MemoryPool> pool, MemoryPool::Create(*fabric, pool_options));
+  std::unique_ptr<DataDirectory> directory;
+  DataDirectory::Contents contents;
+  if (!options.data_directory.empty()) {
+    NAM_ASSIGN_OR_RETURN(directory,
+                         DataDirectory::Open(options.data_directory, cluster.store(), cluster.name()));
+    // Before anybody can connect: with the former one's address, peers would read what is not there yet.
+    NAM_ASSIGN_OR_RETURN(contents, directory->ReadInto(*pool, *fabric));
+  }
   auto server =
-      std::make_unique<MemoryServerImpl>(options, std::move(client), std::move(fabric), std::move(pool));
+      std::make_unique<MemoryServerImpl>(options, std::move(client), std::move(fabric), std::move(pool),
+                                         std::move(directory), std::move(contents));
   NAM_RETURN_IF_ERROR(server->Listen());
-  NAM_RETURN_IF_ERROR(server->Join());
+  NAM_RETURN_IF_ERROR(server->Join(int64_t{cluster.lease_ms()} * 1'000));
   return server;
 }
 

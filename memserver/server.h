@@ -28,6 +28,8 @@ struct MemoryServerOptions {
   /// Host that peers shall use instead of the one listened on. Empty: the same, or this host's name
   /// when listening on every address.
   std::string advertised_host;
+  /// Where what is sealed is kept (memserver/data_directory.h), and read from at the start. Empty: nowhere.
+  std::string data_directory;
   bool huge_pages = true;
   bool populate = false;  // touch pages when a region is made, not at first use
   int nic_threads = 1;
@@ -42,7 +44,9 @@ struct MemoryServerOptions {
 
 /// The memory-server process: regions and extents, served passively by the fabric and handed out by
 /// calls; it never looks at the data. Memory is freed only when the catalog says that its allocation is
-/// neither a load under way nor a table, and no peer can write to it any more. Owned by main(); thread-safe.
+/// neither a load under way nor a table, and no peer can write to it any more. With a data directory it is a
+/// new member each time it starts, and adopts the directory's storage id and what is in its files
+/// (docs/design/data-on-disk.md). Owned by main(); thread-safe.
 ///
 ///     loader ── Allocate ─▶ extents, keys ── WRITE (fabric) ─▶ regions ◀─ READ (fabric) ── compute servers
 ///     catalog ◀── renewal: used, held ────────────┘        ──▶ release: freed, used again
@@ -52,6 +56,9 @@ class MemoryServer {
   virtual ~MemoryServer() = default;
 
   virtual MemoryServerId id() const = 0;
+  /// The server id of remote pointers to what is sealed here: that of the data directory, or id() without
+  /// one.
+  virtual MemoryServerId storage() const = 0;
   virtual std::string control_address() const = 0;
   virtual std::string fabric_address() const = 0;
   /// Also what drains.

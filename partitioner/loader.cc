@@ -231,7 +231,8 @@ absl::Status Loader::WriteDictionaries(proto::Table& table) {
     for (size_t at = 0; at < bytes.size(); at += kDictionarySegmentBytes) {
       const auto n = static_cast<uint32_t>(std::min<size_t>(kDictionarySegmentBytes, bytes.size() - at));
       const storage::RemotePtr<void> pointer = placement_.Next(n);
-      NAM_RETURN_IF_ERROR(Explain(channel->Write({bytes.data() + at, n}, pointer, placement_.grant())));
+      NAM_RETURN_IF_ERROR(
+          Explain(channel->Write({bytes.data() + at, n}, placement_.ToWrite(pointer), placement_.grant())));
       dictionary.add_segments(pointer.raw());
     }
   }
@@ -257,7 +258,8 @@ absl::Status Loader::WriteBlocks(const Share& share, PartitionEncoder& encoder, 
     encoder.Encode(first, rows, writer);
     first = chain.ends[index];
     writer.Seal(allocation_.value(), share.partition, index, rows, pointers);
-    NAM_RETURN_IF_ERROR(sink.Write(storage::RemotePtr<void>::FromRaw(chain.pointers[index]), layout.bytes()));
+    const auto pointer = storage::RemotePtr<void>::FromRaw(chain.pointers[index]);
+    NAM_RETURN_IF_ERROR(sink.Write(placement_.ToWrite(pointer), layout.bytes()));
   }
   return absl::OkStatus();
 }
@@ -383,6 +385,8 @@ absl::StatusOr<proto::Table> Loader::Commit() {
       out.add_head(chain.pointers[i]);
   }
   NAM_RETURN_IF_ERROR(WriteAllBlocks());
+  // Before the catalog takes the table: what was told done must outlive all processes.
+  NAM_RETURN_IF_ERROR(placement_.Seal());
   std::map<MemoryServerId, uint64_t> blocks;
   for (const ChainPlan& chain : chains_) {
     for (uint64_t pointer : chain.pointers) ++blocks[storage::RemotePtr<void>::FromRaw(pointer).server()];

@@ -1,10 +1,13 @@
 #include "partitioner/placement.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "catalog/server_ids.h"
+#include "fabric/fabric.h"
 
 namespace nam::partitioner {
 namespace {
@@ -19,8 +22,8 @@ uint64_t Aligned(uint64_t bytes) {
 // What is leaving is free when it is asked for.
 absl::StatusOr<uint64_t> Placement::LeastFree(bool settle) {
   uint64_t least_free = UINT64_MAX;
-  for (const MemoryServerId server : servers_) {
-    NAM_ASSIGN_OR_RETURN(const proto::ListRegionsReply usage, attachment_.MemoryUsage(server, settle));
+  for (const Server& server : servers_) {
+    NAM_ASSIGN_OR_RETURN(const proto::ListRegionsReply usage, attachment_.MemoryUsage(server.member, settle));
     const uint64_t used = usage.used_bytes() - std::min(usage.used_bytes(), usage.leaving_bytes());
     least_free = std::min(least_free, usage.memory_bytes() - std::min(usage.memory_bytes(), used));
   }
@@ -30,7 +33,8 @@ absl::StatusOr<uint64_t> Placement::LeastFree(bool settle) {
 absl::Status Placement::Prepare(uint64_t bytes) {
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> members, attachment_.Members(proto::ROLE_MEMORY));
   servers_.clear();
-  for (const proto::Member& member : members) servers_.emplace_back(static_cast<uint16_t>(member.id()));
+  for (const proto::Member& member : members)
+    servers_.push_back({catalog::MemberServerId(member), catalog::StorageServerId(member)});
   if (servers_.empty()) return absl::UnavailableError("the cluster has no living memory server");
   const uint64_t share = bytes / servers_.size();
   NAM_ASSIGN_OR_RETURN(uint64_t least_free, LeastFree(/*settle=*/false));
@@ -81,23 +85,49 @@ absl::Status Placement::Reserve(std::span<const uint32_t> piece_bytes) {
   for (size_t i = 0; i < piece_bytes.size(); ++i)
     of_server[(turn_ + i) % servers_.size()].push_back(piece_bytes[i]);
   for (size_t s = 0; s < servers_.size(); ++s) {
-    if (!of_server[s].empty()) NAM_RETURN_IF_ERROR(ReserveOn(servers_[s], of_server[s]));
+    if (!of_server[s].empty()) NAM_RETURN_IF_ERROR(ReserveOn(servers_[s].member, of_server[s]));
   }
   return absl::OkStatus();
 }
 
 storage::RemotePtr<void> Placement::Next(uint32_t bytes) {
-  const MemoryServerId server = servers_[turn_++ % servers_.size()];
-  std::deque<uint64_t>& offsets = offsets_[server];
+  const Server& server = servers_[turn_++ % servers_.size()];
+  std::deque<uint64_t>& offsets = offsets_[server.member];
   NAM_CHECK(!offsets.empty(), "more pieces than were reserved");
   const uint64_t offset = offsets.front();
   offsets.pop_front();
-  used_bytes_[server] += bytes;
-  return {server, offset};
+  used_bytes_[server.storage] += bytes;
+  return {server.storage, offset};
+}
+
+storage::RemotePtr<void> Placement::ToWrite(storage::RemotePtr<void> piece) const {
+  const auto found = std::find_if(servers_.begin(), servers_.end(),
+                                  [&](const Server& server) { return server.storage == piece.server(); });
+  NAM_CHECK(found != servers_.end(), "no piece of this load");
+  return {found->member, piece.offset()};
+}
+
+// All servers at once: each has a disk of its own, or should have.
+absl::Status Placement::Seal() {
+  std::mutex mutex;
+  absl::Status first_error;
+  {
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    for (const Server& server : servers_) {
+      const auto used = used_bytes_.find(server.storage);
+      if (used == used_bytes_.end()) continue;
+      threads.push_back(attachment_.fabric().StartThread("nam-seal", [&, bytes = used->second] {
+        const absl::Status sealed = attachment_.Seal(server.member, allocation_, bytes);
+        const std::lock_guard lock(mutex);
+        first_error.Update(sealed);
+      }));
+    }
+  }
+  return first_error;
 }
 
 void Placement::ReleaseAll() {
-  for (MemoryServerId server : servers_) (void)attachment_.Release(server, allocation_);
+  for (const Server& server : servers_) (void)attachment_.Release(server.member, allocation_);
 }
 
 }  // namespace nam::partitioner

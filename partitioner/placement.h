@@ -27,14 +27,19 @@ class Placement {
   absl::Status Prepare(uint64_t bytes);
   /// Asks the servers for room for these pieces, in turn: piece i goes to server i modulo their number.
   absl::Status Reserve(std::span<const uint32_t> piece_bytes);
-  /// The next piece, in the order of Reserve.
+  /// The next piece, in the order of Reserve, as remote pointers name it for good: by the storage id.
   storage::RemotePtr<void> Next(uint32_t bytes);
+  /// Where the load writes such a piece: to the member that gave the memory. A later one that has adopted the
+  /// storage id is never written to.
+  storage::RemotePtr<void> ToWrite(storage::RemotePtr<void> piece) const;
+  /// What was written is as durable as the servers' data directories.
+  absl::Status Seal();
   /// Gives everything back at once; also done by the catalog when the load is aborted.
   void ReleaseAll();
 
   /// Of what was reserved.
   const std::shared_ptr<fabric::Grant>& grant() const { return grant_; }
-  /// Of the pieces taken.
+  /// Of the pieces taken, by storage id.
   const std::map<MemoryServerId, uint64_t>& used_bytes() const { return used_bytes_; }
 
  private:
@@ -43,8 +48,13 @@ class Placement {
 
   catalog::Attachment& attachment_;
   const AllocationId allocation_;
-  std::vector<MemoryServerId> servers_;
-  std::map<MemoryServerId, std::deque<uint64_t>> offsets_;  // of the pieces reserved and not yet taken
+  struct Server {
+    MemoryServerId member;
+    MemoryServerId storage;
+  };
+  std::vector<Server> servers_;
+  std::map<MemoryServerId, std::deque<uint64_t>>
+      offsets_;  // of the pieces reserved and not yet taken, by member
   std::shared_ptr<fabric::Grant> grant_;
   std::map<MemoryServerId, uint64_t> used_bytes_;
   size_t turn_ = 0;

@@ -19,6 +19,25 @@ std::optional<MissingServerOfTable> FindMissingServer(
 
 absl::Status MissingServerError(const MissingServerOfTable& missing, const proto::Cluster& cluster) {
   const proto::Member& member = missing.server.member;
+  if (!missing.server.lost.empty()) {
+    return ToStatus(
+        {.message = absl::StrFormat("table %s has lost %d blocks (%d bytes) of storage %d: %s", missing.table,
+                                    missing.server.blocks, missing.server.bytes, missing.server.server,
+                                    missing.server.lost),
+         .hint = absl::StrFormat("put a whole copy of the file into `%s` on host %s and start memory server "
+                                 "%d again, or load the table again",
+                                 member.data_directory(), member.host(), member.id()),
+         .sqlstate = sqlstate::kDataCorrupted});
+  }
+  if (const std::string directory = missing.server.directory(); !directory.empty()) {
+    return ToStatus(
+        {.message = absl::StrFormat("storage %d, in which table %s has %d blocks (%d bytes), is missing: no "
+                                    "memory server runs on its data directory `%s` of host %s",
+                                    missing.server.server, missing.table, missing.server.blocks,
+                                    missing.server.bytes, directory, member.host()),
+         .hint = absl::StrFormat("start one there: nam memserver --data-dir=%s", directory),
+         .sqlstate = "57P03"});
+  }
   if (missing.server.buried()) {
     return ToStatus({.message = absl::StrFormat(
                          "table %s has lost %d blocks (%d bytes) with memory server %d, which is gone",

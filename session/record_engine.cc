@@ -33,12 +33,20 @@ struct SharedRecords {
   txn::ColumnNumbers numbers;
 };
 
+std::shared_ptr<SharedRecords> SharedOf(catalog::Attachment& attachment) {
+  return attachment.shared().Get<SharedRecords>([&] { return std::make_shared<SharedRecords>(attachment); });
+}
+
+txn::ColumnNumbers::Table NumberedTable(catalog::Attachment& attachment, const proto::Table& table) {
+  return {.allocation = AllocationId(table.allocation()),
+          .extent_bytes = catalog::ExtentBytesOf(table.record(), proto::COLUMN_NUMBERS),
+          .open = [&] { return txn::TableExtents::Open(attachment, table.name(), txn::kNumbersPart); }};
+}
+
 class RecordEngine final : public RecordAccess {
  public:
   explicit RecordEngine(catalog::Attachment& attachment)
-      : attachment_(attachment), shared_(attachment.shared().Get<SharedRecords>([&] {
-          return std::make_shared<SharedRecords>(attachment);
-        })) {}
+      : attachment_(attachment), shared_(SharedOf(attachment)) {}
 
   absl::Status Begin() override {
     NAM_RETURN_IF_ERROR(OpenSession());
@@ -140,11 +148,7 @@ class RecordEngine final : public RecordAccess {
   }
 
   absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
-    const txn::ColumnNumbers::Table numbered{
-        .allocation = AllocationId(table.allocation()),
-        .extent_bytes = catalog::ExtentBytesOf(table.record(), proto::COLUMN_NUMBERS),
-        .open = [&] { return txn::TableExtents::Open(attachment_, table.name(), txn::kNumbersPart); }};
-    return shared_->numbers.Next(numbered, static_cast<uint32_t>(column));
+    return shared_->numbers.Next(NumberedTable(attachment_, table), static_cast<uint32_t>(column));
   }
 
   absl::Status CreateTable(const proto::Table& table, std::span<const proto::RecordPart> indexes) override {
@@ -270,6 +274,12 @@ class RecordEngine final : public RecordAccess {
 
 std::unique_ptr<RecordAccess> MakeRecordEngine(catalog::Attachment& attachment) {
   return std::make_unique<RecordEngine>(attachment);
+}
+
+absl::Status SkipNumbers(catalog::Attachment& attachment, const proto::Table& table, int column,
+                         uint64_t count) {
+  return SharedOf(attachment)
+      ->numbers.Skip(NumberedTable(attachment, table), static_cast<uint32_t>(column), count);
 }
 
 }  // namespace nam::session

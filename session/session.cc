@@ -322,8 +322,9 @@ class SessionImpl final : public Session {
   /// Transactions need their state, too.
   std::optional<MissingServerOfTable> FindMissing(const proto::Cluster& cluster) {
     const bool any =
-        std::any_of(cluster.members().begin(), cluster.members().end(),
-                    [](const proto::Member& member) { return !member.alive() || member.suspect(); });
+        std::any_of(cluster.members().begin(), cluster.members().end(), [](const proto::Member& member) {
+          return !member.alive() || member.suspect() || !member.lost().empty();
+        });
     if (!any) return std::nullopt;
     const std::vector<std::shared_ptr<const proto::Table>>& tables = tables_.of_statement();
     std::optional<MissingServerOfTable> missing = FindMissingServer(tables, cluster);

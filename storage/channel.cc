@@ -97,7 +97,7 @@ absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
   }
   fresh->regions = *std::move(regions);
   auto queue_pair = Connect(fabric_, fresh->regions->fabric_address, *completions_, options_,
-                            fabric::CredentialsFor(self_, server));
+                            fabric::CredentialsFor(self_, fresh->regions->member));
   if (!queue_pair.ok()) {
     endpoints_.erase(server);
     // The member is no more: nothing can be changed over this channel, but over one that is opened anew.
@@ -107,7 +107,8 @@ absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
                         absl::StrFormat("cannot connect to %s: %s", fresh->regions->name,
                                         std::string(queue_pair.status().message())));
   }
-  if (directory_.Buried(server, /*ask=*/false)) {  // LookForBurials did not see the endpoint yet
+  if (directory_.Buried(fresh->regions->member,
+                        /*ask=*/false)) {  // LookForBurials did not see the endpoint yet
     const std::string name = fresh->regions->name;
     endpoints_.erase(server);
     return BuriedError(name);
@@ -125,7 +126,14 @@ absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64
   for (const bool refresh : {false, true}) {
     if (region != nullptr) break;
     const fabric::Gate::Pause pause(*gate_);
-    NAM_ASSIGN_OR_RETURN(endpoint->regions, directory_.Lookup(pointer.server(), refresh));
+    NAM_ASSIGN_OR_RETURN(std::shared_ptr<const fabric::ServerRegions> regions,
+                         directory_.Lookup(pointer.server(), refresh));
+    if (regions->member !=
+        endpoint->regions->member) {  // the connection is to the former member of the storage id
+      broken_ = true;
+      return BuriedError(endpoint->regions->name);
+    }
+    endpoint->regions = std::move(regions);
     region = RegionOf(*endpoint->regions, pointer.offset());
   }
   if (region == nullptr || bytes > region->bytes - (pointer.offset() - region->offset)) {
@@ -179,9 +187,10 @@ absl::Status Channel::TimedOut(const char* waiting_for) {
 absl::Status Channel::EndConnections(Deadline deadline) {
   absl::Status status;
   for (const auto& [server, endpoint] : endpoints_) {
-    if (directory_.Buried(server, /*ask=*/false)) continue;
+    const MemoryServerId member = endpoint->regions->member;
+    if (directory_.Buried(member, /*ask=*/false)) continue;
     const absl::Status ended = endpoint->queue_pair->Disconnect(deadline);
-    if (!ended.ok() && !directory_.Buried(server, /*ask=*/true)) status.Update(ended);
+    if (!ended.ok() && !directory_.Buried(member, /*ask=*/true)) status.Update(ended);
   }
   return status;
 }
@@ -225,7 +234,7 @@ class Channel::Remains final : public fabric::Unconfirmed {
 
   bool Confirmed() override {
     for (auto at = endpoints_.begin(); at != endpoints_.end();) {
-      const bool ended = directory_.Buried(at->first, /*ask=*/false) ||
+      const bool ended = directory_.Buried(at->second->regions->member, /*ask=*/false) ||
                          at->second->queue_pair->Disconnect(clock_.After(0)).ok();
       at = ended ? endpoints_.erase(at) : std::next(at);
     }
@@ -258,7 +267,7 @@ Channel::~Channel() {
 absl::Status Channel::LookForBurials() {
   const uint64_t burials = directory_.burials();
   for (const auto& [server, endpoint] : endpoints_) {
-    if (!directory_.Buried(server, /*ask=*/false)) continue;
+    if (!directory_.Buried(endpoint->regions->member, /*ask=*/false)) continue;
     broken_ = true;
     return BuriedError(endpoint->regions->name);
   }

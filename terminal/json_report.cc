@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "catalog/missing_servers.h"
+#include "catalog/server_ids.h"
 
 namespace nam {
 namespace {
@@ -38,6 +39,8 @@ Json MemberJson(const proto::Member& member) {
   if (member.role() == proto::ROLE_MEMORY) {
     json["used_bytes"] = member.used_bytes();
     json["memory_bytes"] = member.memory_bytes();
+    json["storage"] = catalog::StorageOf(member);
+    if (!member.data_directory().empty()) json["data_directory"] = member.data_directory();
   }
   return json;
 }
@@ -49,7 +52,9 @@ Json TableJson(const proto::Table& table, const proto::Cluster& cluster) {
   for (const proto::ServerUsage& usage : table.usage()) {
     blocks += usage.blocks();
     bytes += usage.bytes();
-    servers.push_back({{"id", usage.server()}, {"blocks", usage.blocks()}, {"bytes", usage.bytes()}});
+    servers.push_back({{"id", catalog::ShownId(cluster, usage.server())},
+                       {"blocks", usage.blocks()},
+                       {"bytes", usage.bytes()}});
   }
   uint64_t lost_blocks = 0, lost_bytes = 0;
   Json waits_for = Json::array();

@@ -31,7 +31,7 @@ absl::StatusOr<uint64_t> ColumnNumbers::Next(const Table& table, uint32_t column
       NAM_RETURN_IF_ERROR(AwaitTurn(*others));
       continue;
     }
-    const absl::StatusOr<uint64_t> first = Take(table, column);
+    const absl::StatusOr<uint64_t> first = Take(table, column, kTakenAtOnce);
     {
       const std::lock_guard lock(mutex_);
       taking_ = nullptr;
@@ -49,7 +49,28 @@ absl::Status ColumnNumbers::AwaitTurn(fabric::Event& over) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> ColumnNumbers::Take(const Table& table, uint32_t column) {
+absl::Status ColumnNumbers::Skip(const Table& table, uint32_t column, uint64_t count) {
+  const std::shared_ptr<fabric::Event> own = fabric_.CreateEvent();
+  while (true) {
+    std::shared_ptr<fabric::Event> others;
+    {
+      const std::lock_guard lock(mutex_);
+      if (taking_ == nullptr) taking_ = own;
+      if (taking_ != own) others = taking_;
+    }
+    if (others == nullptr) break;
+    NAM_RETURN_IF_ERROR(AwaitTurn(*others));
+  }
+  const absl::Status skipped = Take(table, column, count).status();
+  {
+    const std::lock_guard lock(mutex_);
+    taking_ = nullptr;
+  }
+  own->Set();
+  return skipped;
+}
+
+absl::StatusOr<uint64_t> ColumnNumbers::Take(const Table& table, uint32_t column, uint64_t count) {
   // The connections of a former member are of no use any more.
   if (access_ != nullptr && access_->channel->member() != directory_.Self().id) access_.reset();
   const auto fetch_add = [&]() -> absl::StatusOr<uint64_t> {
@@ -57,7 +78,7 @@ absl::StatusOr<uint64_t> ColumnNumbers::Take(const Table& table, uint32_t column
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word, space->Resolve(column * sizeof(uint64_t)));
     access_->batch->Reset(0);
     auto* const old = access_->batch->Word();
-    access_->batch->FetchAdd(word, kTakenAtOnce, old);
+    access_->batch->FetchAdd(word, count, old);
     NAM_RETURN_IF_ERROR(access_->batch->Execute());
     return *old;
   };

@@ -38,6 +38,8 @@ class ColumnNumbers {
 
   /// CANCELLED: the thread was interrupted while another one took numbers.
   absl::StatusOr<uint64_t> Next(const Table& table, uint32_t column);
+  /// The next `count` numbers are handed out to nobody. Of a column that nobody has had a number of yet.
+  absl::Status Skip(const Table& table, uint32_t column, uint64_t count);
 
  private:
   struct Taken {
@@ -52,7 +54,7 @@ class ColumnNumbers {
   };
 
   absl::Status AwaitTurn(fabric::Event& over) const;
-  absl::StatusOr<uint64_t> Take(const Table& table, uint32_t column);
+  absl::StatusOr<uint64_t> Take(const Table& table, uint32_t column, uint64_t count);
   absl::StatusOr<ExtentSpace*> SpaceOf(const Table& table);
 
   fabric::Fabric& fabric_;

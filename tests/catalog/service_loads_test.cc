@@ -264,10 +264,12 @@ TEST_F(ServiceTest, AnExtensionEndsWithItsMemberAndWithItsTable) {
   EXPECT_EQ(BeginExtend(client).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(ServiceTest, OnlyRecordTablesAreExtended) {
-  const uint32_t client = Join(proto::ROLE_CLIENT);
+TEST_F(ServiceTest, ColumnarTablesGetNoExtents) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT);
   ASSERT_TRUE(Commit(*Begin(client, "date"), "date").ok());
-  EXPECT_EQ(BeginExtend(client, "date").status().code(), absl::StatusCode::kInvalidArgument);
+  const auto allocation = BeginExtend(client, "date");
+  ASSERT_TRUE(allocation.ok());
+  EXPECT_EQ(CommitExtend(*allocation, 0, memory).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(BeginExtend(client, "part").status().code(), absl::StatusCode::kNotFound);
 }
 

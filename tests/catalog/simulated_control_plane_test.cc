@@ -64,6 +64,10 @@ class SimulatedControlPlaneTest : public testing::Test {
                       const IncomingCall&) -> absl::StatusOr<proto::CloseExtentsReply> {
                      return absl::UnimplementedError("unused");
                    });
+    handlers_->Add(kSeal,
+                   [](const proto::SealRequest&, const IncomingCall&) -> absl::StatusOr<proto::SealReply> {
+                     return absl::UnimplementedError("unused");
+                   });
     handlers_->Add(kFence,
                    [](const proto::FenceRequest&, const IncomingCall&) -> absl::StatusOr<proto::FenceReply> {
                      return absl::UnimplementedError("unused");

@@ -51,8 +51,8 @@ class Local(cases.Case):
 
 class Restart(Local):
     def test_memory_server(self):
-        """Comes back empty, under a new id; everybody may read what was lost."""
-        self.up("--compute-servers=1")
+        """Without a data directory it comes back empty, under a new id; everybody may read what was lost."""
+        self.up("--compute-servers=1", "--data-dir=none")
         before = self.members("memory")
         started = time.monotonic()
         os.kill(self.pids("memserver")[0], signal.SIGKILL)
@@ -116,7 +116,11 @@ class Restart(Local):
         for name in os.listdir(self.state):
             mode = os.lstat(os.path.join(self.state, name)).st_mode
             if not stat.S_ISSOCK(mode):
-                self.assertEqual(oct(stat.S_IMODE(mode)), "0o600", name)
+                self.assertEqual(oct(stat.S_IMODE(mode)), "0o700" if stat.S_ISDIR(mode) else "0o600", name)
+        for folder, _, names in os.walk(os.path.join(self.state, "data")):
+            self.assertEqual(oct(stat.S_IMODE(os.lstat(folder).st_mode)), "0o700", folder)
+            for name in names:
+                self.assertEqual(oct(stat.S_IMODE(os.lstat(os.path.join(folder, name)).st_mode)), "0o600", name)
         self.nam("down")
 
 
@@ -153,7 +157,7 @@ class DiskFull(Local):
 
     def test_catalog_says_why_not(self):
         """A catalog that cannot start again says why in its own log and in the supervisor's; with room it starts."""
-        self.up("--compute-servers=1")
+        self.up("--compute-servers=1", "--data-dir=none")
         self.fill()
         os.kill(self.pids("catalog")[0], signal.SIGKILL)
         said = self.await_log(r"catalog ended before it was ready \(exit code 1\); it said:.*catalog.db.*")

@@ -23,7 +23,7 @@ class Scale(cases.Case):
         return result
 
     def up(self, fabric="shm"):
-        self.nam("up", "--fabric=" + fabric, "--memory=256MiB", "--compute-servers=1", "--threads=1")
+        self.nam("up", "--data-dir=none", "--fabric=" + fabric, "--memory=256MiB", "--compute-servers=1", "--threads=1")
         self.nam("ssb load", "--scale-factor=" + SCALE_FACTOR)
 
     def compute_pids(self):

@@ -30,8 +30,8 @@ class Shutdown(cases.Case):
         self.assertEqual(ours, set(), "shared memory is left")
 
     def assert_state_directory_clean(self):
-        """But for its lock and the logs of the last run, which `nam up` documents."""
-        left = [name for name in os.listdir(self.state) if name != "lock" and not name.endswith(".log")]
+        """But for its lock, the logs of the last run and the data, which `nam up` documents."""
+        left = [name for name in os.listdir(self.state) if name not in ("lock", "data") and not name.endswith(".log")]
         self.assertEqual(left, [], "files are left in the state directory")
 
     # --- demo -------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Shutdown(cases.Case):
 
     def test_up_and_down(self):
         for fabric in ("shm", "tcp"):
-            self.up("--fabric=" + fabric)
+            self.up("--fabric=" + fabric, "--data-dir=" + self.scratch.file("data-" + fabric))
             loaded = self.scratch.nam("ssb", "load", "--state-dir=" + self.state, "--scale-factor=0.01")
             self.assertEqual(loaded.code, 0, loaded)
             started = time.monotonic()

@@ -43,6 +43,7 @@ class TwoServers final : public fabric::RegionDirectory {
       server.region = *server.fabric->Allocate(kBytes, {.access = fabric::Access::kAll, .huge_pages = false});
       server.listener = *server.fabric->Listen({.address = ListenAddress(kind)});
       auto regions = std::make_shared<fabric::ServerRegions>();
+      regions->member = MemoryServerId(static_cast<uint16_t>(id));
       regions->fabric_address = server.listener->address();
       regions->name = "memory server " + std::to_string(id);
       regions->regions.push_back({4096, kBytes, server.region->rkey()});

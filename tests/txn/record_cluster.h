@@ -53,6 +53,7 @@ class RecordCluster {
       server->keys = std::make_unique<Keys>(*this, MemoryServerId(static_cast<uint16_t>(id)));
       server->listener = *server->fabric->Listen({.address = address, .member_keys = server->keys.get()});
       auto regions = std::make_shared<fabric::ServerRegions>();
+      regions->member = MemoryServerId(static_cast<uint16_t>(id));
       regions->fabric_address = server->listener->address();
       regions->name = "memory server " + std::to_string(id);
       regions->regions.push_back({0, server->region->bytes(), server->region->rkey()});

@@ -43,6 +43,7 @@ class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
       const std::string address = options.kind == fabric::Kind::kShm ? "@" : sim ? ":0" : "127.0.0.1:0";
       server.listener = *server.fabric->Listen({.address = address});
       auto regions = std::make_shared<fabric::ServerRegions>();
+      regions->member = MemoryServerId(static_cast<uint16_t>(id));
       regions->fabric_address = server.listener->address();
       regions->name = "memory server " + std::to_string(id);
       regions->regions.push_back({0, server.region->bytes(), server.region->rkey()});

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "catalog/server_ids.h"
+#include "catalog/service.h"
+
+// Storage ids: who has what was sealed (docs/design/data-on-disk.md).
+namespace nam::catalog {
+
+bool Service::HasBlocksOf(const proto::Member& server, const TableState& table) {
+  return table.servers.contains(server.id()) || table.servers.contains(StorageOf(server));
+}
+
+// The newest: of former members of a storage id only the last one can say where the directory is.
+const Service::MemberState* Service::FindServing(uint32_t server) const {
+  const MemberState* found = nullptr;
+  for (const auto& [id, state] : members_) {
+    if (GoesBy(state.member, server)) found = &state;
+  }
+  return found != nullptr && Living(*found) ? found : nullptr;
+}
+
+bool Service::AdoptedSince(const proto::Member& server, const Mutation& mutation) const {
+  const auto later = [&](const proto::Member& other) {
+    return other.role() == proto::ROLE_MEMORY && other.id() > server.id() &&
+           StorageOf(other) == StorageOf(server);
+  };
+  return std::any_of(mutation.put_members.begin(), mutation.put_members.end(), later) ||
+         std::any_of(members_.begin(), members_.end(),
+                     [&](const auto& entry) { return later(entry.second.member); });
+}
+
+// Of the dead: whether tables have blocks there that a living one does not have.
+bool Service::Remembered(const proto::Member& dead, const Mutation& mutation) const {
+  if (dead.role() != proto::ROLE_MEMORY) return false;
+  if (HoldsBlocks(dead.id(), mutation)) return true;
+  return StorageOf(dead) != dead.id() && HoldsBlocks(StorageOf(dead), mutation) &&
+         !AdoptedSince(dead, mutation);
+}
+
+// A directory that knows more than the store is newer than that. With accept_older_store the ids that it has
+// are behind the store from now on.
+absl::Status Service::CheckDirectory(const proto::Member& member) {
+  const uint64_t newest =
+      std::max(member.files().empty() ? 0 : *std::max_element(member.files().begin(), member.files().end()),
+               std::accumulate(member.lost().begin(), member.lost().end(), uint64_t{0},
+                               [](uint64_t most, const proto::LostAllocation& lost) {
+                                 return std::max(most, lost.allocation());
+                               }));
+  if (member.storage() < next_member_ && newest < next_allocation_) return absl::OkStatus();
+  if (!options_.accept_older_store) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the catalog's store is older than the data directory `%s`, which has storage id %d and allocations "
+        "up to %d, "
+        "of which the store knows nothing; start the catalog on the newer store, or, if that is lost, with "
+        "--accept-older-store",
+        member.data_directory(), member.storage(), newest));
+  }
+  Mutation mutation = NewMutation();
+  mutation.next_member = std::max(mutation.next_member, member.storage() + 1);
+  mutation.next_allocation = std::max(mutation.next_allocation, newest + 1);
+  return Apply(std::move(mutation));
+}
+
+// The lock on a directory is held by one process of one host: a member that was heard of since is alive, and
+// has a copy.
+absl::Status Service::BuryFormer(const proto::Member& member) {
+  const MemberState* const former = FindServing(member.storage());
+  if (former == nullptr) return absl::OkStatus();
+  if (!Late(*former)) {
+    return absl::UnavailableError(absl::StrFormat(
+        "%s has storage %d and renews its lease; of two copies of a data directory one is to be removed",
+        NameOf(former->member), member.storage()));
+  }
+  return BuryNow(*former, absl::StrFormat("another process has locked its data directory `%s`",
+                                          former->member.data_directory()));
+}
+
+// What the store says that the directory should have, and whole it has not. Of loads under way nothing was
+// there when the server began.
+void Service::FindLost(const proto::Member& joining, proto::Member& member,
+                       std::vector<std::string>& tables) const {
+  const std::set<uint64_t> files(joining.files().begin(), joining.files().end());
+  std::map<uint64_t, std::string> why;
+  for (const proto::LostAllocation& damaged : joining.lost()) why[damaged.allocation()] = damaged.why();
+  const auto add = [&](uint64_t allocation, std::string missing) {
+    proto::LostAllocation& lost = *member.add_lost();
+    lost.set_allocation(allocation);
+    const auto damaged = why.find(allocation);
+    lost.set_why(damaged == why.end() ? std::move(missing) : damaged->second);
+  };
+  for (const auto& [name, state] : tables_) {
+    const uint64_t allocation = state.table->allocation();
+    if (!state.servers.contains(member.storage()) || files.contains(allocation)) continue;
+    add(allocation,
+        absl::StrFormat("`%s` has no file of allocation %d", member.data_directory(), allocation));
+    tables.push_back(name);
+  }
+  for (const auto& [allocation, load] : loads_) {
+    if (!files.contains(allocation)) add(allocation, "the memory server has started again during the load");
+  }
+}
+
+absl::Status Service::CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const {
+  for (const uint32_t id : servers) {
+    const MemberState* const server = FindServing(id);
+    if (server == nullptr) {
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "table `%s` has blocks on memory server %d, which is gone; load it again", table.name(), id));
+    }
+    for (const proto::LostAllocation& lost : server->member.lost()) {
+      if (lost.allocation() != table.allocation()) continue;
+      return absl::FailedPreconditionError(
+          absl::StrFormat("table `%s` has lost blocks on memory server %d: %s; load it again", table.name(),
+                          server->member.id(), lost.why()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace nam::catalog

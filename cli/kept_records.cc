@@ -1,0 +1,94 @@
+#include "cli/kept_records.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/unique_fd.h"
+#include "catalog/attachment.h"
+#include "cli/lost_record_tables.h"
+#include "session/record_engine.h"
+#include "session/saved_records.h"
+
+namespace nam::cli {
+namespace {
+
+std::string FileIn(const std::string& data_directory) {
+  return absl::StrCat(data_directory, "/records.saved");
+}
+
+/// Also if the power fails behind it.
+absl::Status RemoveDurably(const std::string& path, const std::string& folder) {
+  const UniqueFd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (unlink(path.c_str()) == 0 && directory.valid() && fsync(directory.get()) == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("cannot remove `", path, "`: ", std::strerror(errno)));
+}
+
+absl::StatusOr<std::vector<std::string>> GiveUpLost(catalog::Client& catalog) {
+  absl::StatusOr<std::vector<std::string>> lost = FindLostRecordTables(catalog);
+  if (absl::IsNotFound(lost.status())) return std::vector<std::string>();
+  NAM_RETURN_IF_ERROR(lost.status());
+  NAM_RETURN_IF_ERROR(DropLostRecordTables(catalog));
+  return lost;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> BringBackRecords(const catalog::ClientOptions& catalog,
+                                                          const std::string& data_directory) {
+  NAM_ASSIGN_OR_RETURN(const auto attachment, catalog::Attachment::Attach({.catalog = catalog}));
+  NAM_ASSIGN_OR_RETURN(std::vector<std::string> lost, GiveUpLost(attachment->catalog()));
+  std::vector<std::string> said;
+  const std::string path = FileIn(data_directory);
+  const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*attachment);
+  const absl::StatusOr<session::SavedRecords> loaded = session::LoadRecords(*attachment, *engine, path);
+  if (absl::IsDataLoss(loaded.status()) || absl::IsFailedPrecondition(loaded.status())) {
+    const std::string kept = path + ".damaged";
+    if (rename(path.c_str(), kept.c_str()) != 0) return loaded.status();
+    said.push_back(absl::StrCat(std::string(loaded.status().message()), "; it is kept as `", kept, "`."));
+  } else if (!absl::IsNotFound(loaded.status())) {
+    NAM_RETURN_IF_ERROR(loaded.status());
+    NAM_RETURN_IF_ERROR(RemoveDurably(path, data_directory));
+    said.push_back(absl::StrFormat("Record tables that are there again, with %d rows: %s.", loaded->rows,
+                                   absl::StrJoin(loaded->tables, ", ")));
+    std::erase_if(lost, [&](const std::string& table) {
+      return std::find(loaded->tables.begin(), loaded->tables.end(), table) != loaded->tables.end();
+    });
+  }
+  if (!lost.empty()) {
+    said.push_back(
+        absl::StrCat("These record tables were in memory alone, and are lost with the cluster that ran "
+                     "before: ",
+                     absl::StrJoin(lost, ", "), "."));
+  }
+  return said;
+}
+
+absl::StatusOr<std::vector<std::string>> KeepRecords(const catalog::ClientOptions& catalog,
+                                                     const std::string& data_directory) {
+  NAM_ASSIGN_OR_RETURN(const auto attachment, catalog::Attachment::Attach({.catalog = catalog}));
+  const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*attachment);
+  NAM_ASSIGN_OR_RETURN(const session::SavedRecords saved,
+                       session::SaveRecords(*attachment, *engine, FileIn(data_directory)));
+  std::vector<std::string> said;
+  if (!saved.tables.empty()) {
+    said.push_back(absl::StrFormat("Saved %d rows of the record tables %s.", saved.rows,
+                                   absl::StrJoin(saved.tables, ", ")));
+  }
+  if (!saved.lost.empty()) {
+    said.push_back(absl::StrCat(
+        "These record tables have lost memory, and cannot be saved: ", absl::StrJoin(saved.lost, ", "), "."));
+  }
+  return said;
+}
+
+}  // namespace nam::cli

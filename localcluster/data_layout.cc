@@ -1,0 +1,70 @@
+#include "localcluster/data_layout.h"
+
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace nam {
+namespace {
+
+constexpr char kMemoryPrefix[] = "memory-";
+
+}  // namespace
+
+absl::Status MakeDataDirectory(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot make the data directory `", path, "`: ", std::strerror(errno)));
+  }
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||
+      (info.st_mode & 077) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the data directory `", path,
+                     "` must be a directory, no link, of yours, and closed to others: `chmod 700` it"));
+  }
+  return absl::OkStatus();
+}
+
+std::string StoreIn(const std::string& data_directory) {
+  return absl::StrCat(data_directory, "/catalog.db");
+}
+
+std::string MemoryDirectoryIn(const std::string& data_directory, int place) {
+  return absl::StrCat(data_directory, "/", kMemoryPrefix, place);
+}
+
+int MemoryDirectoriesIn(const std::string& data_directory) {
+  int most = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(data_directory, error)) {
+    const std::string name = entry.path().filename().string();
+    absl::string_view rest = name;
+    int place = 0;
+    if (absl::ConsumePrefix(&rest, kMemoryPrefix) && absl::SimpleAtoi(rest, &place))
+      most = std::max(most, place);
+  }
+  return most;
+}
+
+bool EndsWithHost(const std::string& path) {
+  struct statfs info;
+  std::filesystem::path at = path;
+  while (statfs(at.c_str(), &info) != 0) {
+    if (!at.has_parent_path() || at == at.parent_path()) return false;
+    at = at.parent_path();
+  }
+  return info.f_type == TMPFS_MAGIC;
+}
+
+}  // namespace nam

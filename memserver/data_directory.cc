@@ -1,0 +1,400 @@
+#include "memserver/data_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/exhausted.h"
+#include "base/log.h"
+#include "base/private_file.h"
+#include "base/status_macros.h"
+#include "memserver/file_pieces.h"
+#include "storage/checksum.h"
+
+namespace nam::memserver {
+namespace {
+
+constexpr char kLock[] = "lock";
+constexpr char kIdentity[] = "identity";
+constexpr char kIdentityNew[] = "identity.new";
+constexpr char kIdentityFirstLine[] = "nam data directory 1";
+constexpr char kUnfinished[] = ".new";
+constexpr size_t kFilesMax = 65'536;
+/// That write, or wait for their turn.
+constexpr size_t kSealingMax = 64;
+
+absl::Status Errno(const std::string& what, int error) {
+  const std::string text = absl::StrCat(what, ": ", std::strerror(error));
+  return error == ENOSPC || error == EDQUOT || error == EFBIG ? DiskFullError(text)
+                                                              : absl::InternalError(text);
+}
+
+std::string UnfinishedName(AllocationId allocation) {
+  return absl::StrCat("allocation-", allocation.value(), kUnfinished);
+}
+
+/// How much room the file system has for this user.
+std::string RoomAt(int fd) {
+  struct statvfs info;
+  if (fstatvfs(fd, &info) != 0) return "an unknown number of bytes";
+  return ReadableBytes(uint64_t{info.f_bavail} * info.f_frsize);
+}
+
+std::string IdentityText(const DirectoryIdentity& identity) {
+  return absl::StrFormat("%s\nstore %d\nstorage %d\ncluster %s\n", kIdentityFirstLine, identity.store,
+                         identity.storage, identity.cluster);
+}
+
+/// Nothing if the text is none of IdentityText's.
+absl::StatusOr<DirectoryIdentity> ParseIdentity(const std::string& text, const std::string& path) {
+  DirectoryIdentity identity;
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  const auto value = [&](size_t line, const char* key) {
+    absl::string_view rest = line < lines.size() ? absl::string_view(lines[line]) : absl::string_view();
+    return absl::ConsumePrefix(&rest, key) ? rest : absl::string_view();
+  };
+  const bool known = lines[0] == kIdentityFirstLine &&
+                     absl::SimpleAtoi(value(1, "store "), &identity.store) &&
+                     absl::SimpleAtoi(value(2, "storage "), &identity.storage) && identity.storage != 0;
+  identity.cluster = std::string(value(3, "cluster "));
+  if (known) return identity;
+  return absl::DataLossError(
+      absl::StrCat("`", path,
+                   "` is damaged, or of another version of nam: whose the data directory is, nobody "
+                   "knows; put a copy of the file back, or name another directory"));
+}
+
+/// Replaces the file, durably.
+absl::Status ReplaceDurably(int directory, const char* name, const char* fresh_name, const std::string& text,
+                            const std::string& path) {
+  unlinkat(directory, fresh_name, 0);
+  UniqueFd fresh(openat(directory, fresh_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fresh.valid()) return Errno(absl::StrCat("cannot write ", path), errno);
+  int error = WriteAll(fresh.get(), std::as_bytes(std::span(text.data(), text.size())), 0);
+  if (error == 0 && fsync(fresh.get()) != 0) error = errno;
+  if (error == 0 && renameat(directory, fresh_name, directory, name) != 0) error = errno;
+  if (error == 0 && fsync(directory) != 0) error = errno;
+  if (error == 0) return absl::OkStatus();
+  unlinkat(directory, fresh_name, 0);
+  return Errno(absl::StrCat("cannot write ", path), error);
+}
+
+}  // namespace
+
+std::string DataDirectory::PathOf(const std::string& name) const {
+  return absl::StrCat(path_, "/", name);
+}
+
+absl::StatusOr<std::unique_ptr<DataDirectory>> DataDirectory::Open(const std::string& path, uint64_t store,
+                                                                   const std::string& cluster) {
+  std::error_code ignored;  // of a working directory that is gone
+  const std::string whole = std::filesystem::absolute(path, ignored).lexically_normal().string();
+  std::unique_ptr<DataDirectory> directory(new DataDirectory(whole));
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return Errno(absl::StrCat("cannot make the data directory `", whole, "`"), errno);
+  directory->directory_.reset(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info;
+  if (!directory->directory_.valid() || fstat(directory->directory_.get(), &info) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot open the data directory `", whole, "`: ", std::strerror(errno)));
+  }
+  if (info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the data directory `", whole,
+                     "` must belong to the user who runs the memory server, and be "
+                     "closed to others: `chmod 700` it"));
+  }
+  // A new one is as durable as what is in it.
+  const UniqueFd parent(openat(directory->directory_.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (parent.valid()) (void)fsync(parent.get());
+  NAM_RETURN_IF_ERROR(directory->Lock());
+  NAM_RETURN_IF_ERROR(directory->ReadIdentity(store, cluster));
+  return directory;
+}
+
+absl::Status DataDirectory::Lock() {
+  lock_.reset(openat(directory_.get(), kLock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!lock_.valid()) return Errno(absl::StrCat("cannot write ", PathOf(kLock)), errno);
+  if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return Errno(PathOf(kLock), errno);
+    return absl::FailedPreconditionError(
+        absl::StrCat("the data directory `", path_, "` is in use by another memory server (its pid is in `",
+                     PathOf(kLock), "`); name another directory, or end that one"));
+  }
+  const std::string pid = absl::StrCat(getpid(), "\n");
+  if (ftruncate(lock_.get(), 0) != 0) return Errno(PathOf(kLock), errno);
+  (void)WriteAll(lock_.get(), std::as_bytes(std::span(pid.data(), pid.size())), 0);  // for people
+  return absl::OkStatus();
+}
+
+absl::Status DataDirectory::ReadIdentity(uint64_t store, const std::string& cluster) {
+  identity_ = {.store = store, .cluster = cluster, .storage = 0};
+  const UniqueFd file(openat(directory_.get(), kIdentity, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.valid() && errno == ENOENT) return absl::OkStatus();
+  if (!file.valid()) return CannotRead(PathOf(kIdentity), errno);
+  NAM_ASSIGN_OR_RETURN(const std::string text, ReadAll(file.get(), PathOf(kIdentity)));
+  NAM_ASSIGN_OR_RETURN(const DirectoryIdentity found, ParseIdentity(text, PathOf(kIdentity)));
+  if (found.store != store) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the data directory `%s` belongs to the cluster `%s` on another catalog store "
+                        "(%016x) than that of `%s` "
+                        "(%016x); start the catalog on that store, or name another directory",
+                        path_, found.cluster, found.store, cluster, store));
+  }
+  identity_.storage = found.storage;
+  return absl::OkStatus();
+}
+
+absl::Status DataDirectory::SetStorage(uint32_t storage) {
+  DirectoryIdentity fresh = identity_;
+  fresh.storage = storage;
+  NAM_RETURN_IF_ERROR(
+      ReplaceDurably(directory_.get(), kIdentity, kIdentityNew, IdentityText(fresh), PathOf(kIdentity)));
+  identity_ = fresh;
+  return absl::OkStatus();
+}
+
+struct DataDirectory::FileToRead {
+  AllocationId allocation;
+  std::string name;
+  UniqueFd fd;
+  SealedHeader header;
+  uint64_t header_bytes = 0;
+};
+
+// Checks of the header all that can be wrong with the file but its pieces.
+absl::Status DataDirectory::ReadHeader(FileToRead& file) const {
+  file.fd.reset(openat(directory_.get(), file.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat info;
+  if (!file.fd.valid() || fstat(file.fd.get(), &info) != 0)
+    return absl::DataLossError(absl::StrCat("it cannot be opened: ", std::strerror(errno)));
+  if (!S_ISREG(info.st_mode)) return absl::DataLossError("it is no regular file");
+  std::string bytes(kExtentAlignment, '\0');
+  if (const int error = ReadAllAt(file.fd.get(), std::as_writable_bytes(std::span(bytes)), 0); error != 0)
+    return absl::DataLossError(absl::StrCat("its header cannot be read: ", DescribeReadError(error)));
+  NAM_ASSIGN_OR_RETURN(file.header_bytes, SealedHeaderBytesOf(bytes));
+  bytes.resize(file.header_bytes);
+  if (const int error = ReadAllAt(file.fd.get(), std::as_writable_bytes(std::span(bytes)), 0); error != 0)
+    return absl::DataLossError(absl::StrCat("its header cannot be read: ", DescribeReadError(error)));
+  NAM_ASSIGN_OR_RETURN(file.header, DecodeSealedHeader(bytes));
+  const DirectoryIdentity& whose = file.header.identity;
+  if (whose.store != identity_.store || whose.storage != identity_.storage) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "it belongs to storage %d of the cluster `%s` (store %016x), not to storage %d of store %016x",
+        whose.storage, whose.cluster, whose.store, identity_.storage, identity_.store));
+  }
+  if (file.header.allocation != file.allocation) {
+    return absl::DataLossError(absl::StrFormat("it is the file of allocation %d under another name",
+                                               file.header.allocation.value()));
+  }
+  const uint64_t expected = file.header_bytes + file.header.data_bytes();
+  if (static_cast<uint64_t>(info.st_size) == expected) return absl::OkStatus();
+  return absl::DataLossError(absl::StrFormat("it has %d bytes instead of %d", info.st_size, expected));
+}
+
+// The newest first: what extents of two files overlap are the newer one's, since a file goes before its
+// memory is given to another. Files that are not ours are left alone.
+absl::StatusOr<std::vector<DataDirectory::FileToRead>> DataDirectory::ListFiles(Contents& contents) {
+  std::vector<FileToRead> files;
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(dup(directory_.get())), &closedir);
+  if (listing == nullptr) return Errno(absl::StrCat("cannot list ", path_), errno);
+  rewinddir(listing.get());
+  while (const dirent* const entry = readdir(listing.get())) {
+    const std::string name = entry->d_name;
+    if (name.starts_with("allocation-") && name.ends_with(kUnfinished))
+      unlinkat(directory_.get(), entry->d_name, 0);
+    const AllocationId allocation = AllocationOfFileName(name);
+    if (allocation == AllocationId()) continue;
+    if (files.size() >= kFilesMax)
+      return absl::FailedPreconditionError(absl::StrCat(path_, " has more than ", kFilesMax, " files"));
+    FileToRead& file = files.emplace_back();
+    file.allocation = allocation;
+    file.name = name;
+  }
+  std::sort(files.begin(), files.end(),
+            [](const FileToRead& a, const FileToRead& b) { return b.allocation < a.allocation; });
+  std::erase_if(files, [&](FileToRead& file) {
+    const absl::Status status = ReadHeader(file);
+    if (status.ok()) return false;
+    const std::string why = absl::StrCat("`", PathOf(file.name), "`: ", std::string(status.message()));
+    LogError(why);
+    if (!absl::IsFailedPrecondition(status)) contents.damaged.push_back({file.allocation, why});
+    return true;
+  });
+  return files;
+}
+
+absl::Status DataDirectory::Adopt(std::vector<FileToRead>& files, MemoryPool& pool, Contents& contents) {
+  absl::Status failed;
+  std::erase_if(files, [&](FileToRead& file) {
+    const absl::Status adopted = pool.Adopt(file.allocation, file.header.extents);
+    if (adopted.ok()) return false;
+    if (absl::IsAlreadyExists(adopted)) {
+      contents.damaged.push_back(
+          {file.allocation, absl::StrCat("`", PathOf(file.name), "`: ", adopted.message())});
+      LogError(contents.damaged.back().why);
+    } else {
+      failed.Update(absl::Status(
+          adopted.code(),
+          absl::StrCat("`", PathOf(file.name), "` cannot be read into memory: ", adopted.message(),
+                       "; start with as much --memory as before, or more")));
+    }
+    return true;
+  });
+  return failed;
+}
+
+absl::StatusOr<DataDirectory::Contents> DataDirectory::ReadInto(MemoryPool& pool, fabric::Fabric& fabric) {
+  Contents contents;
+  NAM_ASSIGN_OR_RETURN(std::vector<FileToRead> files, ListFiles(contents));
+  NAM_RETURN_IF_ERROR(Adopt(files, pool, contents));
+  std::vector<PieceToRead> pieces;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::vector<SealedPiece> of_file = PiecesOf(files[i].header.extents, files[i].header_bytes);
+    for (size_t p = 0; p < of_file.size(); ++p) {
+      std::byte* const to = pool.FindToFill(of_file[p].offset, of_file[p].bytes);
+      pieces.push_back({.file = i,
+                        .fd = files[i].fd.get(),
+                        .file_offset = of_file[p].file_offset,
+                        .to = {to, of_file[p].bytes},
+                        .checksum = files[i].header.checksums[p]});
+    }
+  }
+  const std::vector<std::string> wrong = ReadPieces(pieces, files.size(), fabric);
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (wrong[i].empty()) {
+      contents.whole.push_back(files[i].allocation);
+      contents.bytes += files[i].header.data_bytes();
+      sealed_.insert(files[i].allocation);
+      continue;
+    }
+    pool.Release(files[i].allocation);
+    contents.damaged.push_back(
+        {files[i].allocation, absl::StrCat("`", PathOf(files[i].name), "`: ", wrong[i])});
+    LogError(contents.damaged.back().why);
+  }
+  for (const DamagedFile& file : contents.damaged) damaged_.insert(file.allocation);
+  return contents;
+}
+
+absl::StatusOr<uint64_t> DataDirectory::Seal(AllocationId allocation, MemoryPool& pool,
+                                             const std::function<bool()>& cancelled) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (sealing_ >= kSealingMax)
+      return absl::ResourceExhaustedError(absl::StrFormat("%d loads are being sealed; try again", sealing_));
+    ++sealing_;
+  }
+  absl::StatusOr<uint64_t> bytes;
+  {
+    const std::lock_guard writing(writing_);
+    bytes = Write(allocation, pool, cancelled);
+    const std::lock_guard lock(mutex_);
+    written_ = {};
+  }
+  const std::lock_guard lock(mutex_);
+  --sealing_;
+  return bytes;
+}
+
+absl::StatusOr<uint64_t> DataDirectory::Write(AllocationId allocation, MemoryPool& pool,
+                                              const std::function<bool()>& cancelled) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents, pool.Seal(allocation));
+  SealedHeader header{.identity = identity_, .allocation = allocation, .extents = extents, .checksums = {}};
+  {
+    const std::lock_guard lock(mutex_);
+    if (sealed_.contains(allocation)) return header.data_bytes();  // asked again because the answer was lost
+    written_ = allocation;
+  }
+  const std::string name = UnfinishedName(allocation);
+  unlinkat(directory_.get(), name.c_str(), 0);
+  const UniqueFd file(
+      openat(directory_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const uint64_t header_bytes = SealedHeaderBytes(header);
+  int error = file.valid() ? Reserve(file.get(), header_bytes + header.data_bytes()) : errno;
+  bool goes_on = true;
+  for (const SealedPiece& piece : PiecesOf(extents, header_bytes)) {
+    goes_on = goes_on && !cancelled();
+    if (error != 0 || !goes_on) break;
+    const std::byte* const bytes = pool.Find(piece.offset, piece.bytes);
+    header.checksums.push_back(storage::Checksum({bytes, piece.bytes}));
+    error = WriteAll(file.get(), {bytes, piece.bytes}, piece.file_offset);
+    if (error == 0) StartWriteback(file.get(), piece.file_offset, piece.bytes);
+  }
+  if (error == 0 && goes_on) {
+    const std::string encoded = EncodeSealedHeader(header);
+    error = WriteAll(file.get(), std::as_bytes(std::span(encoded.data(), encoded.size())), 0);
+  }
+  if (error == 0 && goes_on && fsync(file.get()) != 0) error = errno;
+  absl::Status status;
+  if (error != 0) {
+    status = Errno(
+        absl::StrFormat("memory of allocation %d cannot be written to `%s` (%s are needed, %s are free)",
+                        allocation.value(), PathOf(name), ReadableBytes(header_bytes + header.data_bytes()),
+                        RoomAt(directory_.get())),
+        error);
+  }
+  if (!goes_on) status = absl::CancelledError("the client that asked to seal the allocation is gone");
+  if (status.ok()) status = Finish(allocation, pool);
+  if (status.ok()) return header.data_bytes();
+  unlinkat(directory_.get(), name.c_str(), 0);
+  return status;
+}
+
+// An allocation that is over by now has no file, however far this came.
+absl::Status DataDirectory::Finish(AllocationId allocation, const MemoryPool& pool) {
+  const std::lock_guard lock(mutex_);
+  if (written_ != allocation || !pool.Lives(allocation)) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "allocation %d is over: its load was aborted, or the loader's lease has ended", allocation.value()));
+  }
+  const std::string name = SealedFileName(allocation);
+  if (faccessat(directory_.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("`", PathOf(name), "` is there already, and belongs to another cluster; move it away"));
+  }
+  if (renameat(directory_.get(), UnfinishedName(allocation).c_str(), directory_.get(), name.c_str()) != 0)
+    return Errno(absl::StrCat("cannot write `", PathOf(name), "`"), errno);
+  if (fsync(directory_.get()) != 0) {
+    const int error = errno;
+    unlinkat(directory_.get(), name.c_str(), 0);
+    return Errno(absl::StrCat("cannot write `", PathOf(name), "`"), error);
+  }
+  sealed_.insert(allocation);
+  return absl::OkStatus();
+}
+
+void DataDirectory::Remove(AllocationId allocation) {
+  const std::lock_guard lock(mutex_);
+  if (written_ == allocation) written_ = {};
+  if (sealed_.erase(allocation) + damaged_.erase(allocation) == 0) return;
+  const std::string name = SealedFileName(allocation);
+  if (unlinkat(directory_.get(), name.c_str(), 0) == 0 || errno == ENOENT) {
+    LogInfo(absl::StrFormat("allocation %d is over: its file is removed", allocation.value()));
+  } else {
+    LogWarning(
+        absl::StrCat("cannot remove `", PathOf(name), "`, whose allocation is over: ", std::strerror(errno)));
+  }
+}
+
+std::vector<AllocationId> DataDirectory::Damaged() const {
+  const std::lock_guard lock(mutex_);
+  return {damaged_.begin(), damaged_.end()};
+}
+
+}  // namespace nam::memserver

@@ -1,0 +1,285 @@
+#include "session/saved_records.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "base/system_names.h"
+#include "catalog/missing_servers.h"
+#include "session/record_engine.h"
+#include "session/record_file.h"
+
+namespace nam::session {
+namespace {
+
+constexpr int kSnapshotsMax = 3;  // until nobody has committed meanwhile
+constexpr size_t kRowsBytesMax = 1 << 20;
+/// Of one transaction.
+constexpr size_t kRowsAtOnceMax = 4'096;
+
+/// What CREATE TABLE would have: without memory. Parts are the ordered indexes.
+proto::Table DefinitionOf(const proto::Table& table) {
+  proto::Table definition = table;
+  definition.clear_allocation();
+  definition.clear_version();
+  definition.clear_usage();
+  proto::RecordStorage& record = *definition.mutable_record();
+  record.clear_parts();
+  record.clear_referenced_by();
+  for (const proto::RecordPart& part : table.record().parts()) {
+    if (part.kind() != proto::ORDERED_INDEX || part.leaving() || part.usable_from() == 0) continue;
+    proto::RecordPart& index = *record.add_parts();
+    index = part;
+    index.clear_extents();
+    index.clear_usable_from();
+  }
+  return definition;
+}
+
+/// Parents before their children: foreign keys come with CREATE TABLE alone, so there is no cycle.
+std::vector<std::shared_ptr<const proto::Table>> InOrder(
+    std::vector<std::shared_ptr<const proto::Table>> tables) {
+  std::vector<std::shared_ptr<const proto::Table>> ordered;
+  std::set<std::string> done;
+  while (!tables.empty()) {
+    const auto ready = std::find_if(tables.begin(), tables.end(), [&](const auto& table) {
+      const auto& keys = table->record().foreign_keys();
+      return std::all_of(keys.begin(), keys.end(), [&](const proto::ForeignKey& key) {
+        const bool waits = std::any_of(tables.begin(), tables.end(),
+                                       [&](const auto& other) { return other->name() == key.parent(); });
+        return !waits || key.parent() == table->name();
+      });
+    });
+    const auto next = ready == tables.end() ? tables.begin() : ready;
+    done.insert((*next)->name());
+    ordered.push_back(*next);
+    tables.erase(next);
+  }
+  return ordered;
+}
+
+/// Those that are whole, parents first; the others' names in `lost`.
+absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> RecordTables(
+    catalog::Attachment& attachment, std::vector<std::string>& lost) {
+  NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> listed, attachment.catalog().ListTables());
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
+  std::vector<std::shared_ptr<const proto::Table>> tables;
+  for (const proto::Table& table : listed) {
+    if (!table.has_record() || table.name() == kTransactionsTable) continue;
+    if (!catalog::MissingServersOf(table, cluster).empty()) {
+      lost.push_back(table.name());
+      continue;
+    }
+    NAM_ASSIGN_OR_RETURN(std::shared_ptr<const proto::Table> whole,
+                         attachment.catalog().GetTable(table.name()));
+    tables.push_back(std::move(whole));
+  }
+  return InOrder(std::move(tables));
+}
+
+/// Of numbered columns: a number that none of them has handed out.
+absl::StatusOr<std::string> NumbersOf(const proto::Table& table, RecordAccess& access) {
+  std::vector<std::string> numbers;
+  for (int column = 0; column < table.columns_size(); ++column) {
+    if (table.columns(column).numbering() == proto::NOT_NUMBERED) continue;
+    NAM_ASSIGN_OR_RETURN(const uint64_t next, access.NextNumber(table, column));
+    numbers.push_back(absl::StrCat(column, ":", next));
+  }
+  return absl::StrJoin(numbers, ",");
+}
+
+absl::Status SaveTable(const proto::Table& table, RecordAccess& access, RecordFileWriter& file,
+                       uint64_t& rows) {
+  NAM_RETURN_IF_ERROR(file.Add(RecordSection::kTable, DefinitionOf(table).SerializeAsString()));
+  NAM_ASSIGN_OR_RETURN(const std::string numbers, NumbersOf(table, access));
+  if (!numbers.empty()) NAM_RETURN_IF_ERROR(file.Add(RecordSection::kNumbers, numbers));
+  std::string bytes;
+  NAM_RETURN_IF_ERROR(access.Scan(table, [&](std::span<const std::byte> row) -> absl::StatusOr<bool> {
+    bytes.append(reinterpret_cast<const char*>(row.data()), row.size());
+    ++rows;
+    if (bytes.size() < kRowsBytesMax) return true;
+    NAM_RETURN_IF_ERROR(file.Add(RecordSection::kRows, bytes));
+    bytes.clear();
+    return true;
+  }));
+  return bytes.empty() ? absl::OkStatus() : file.Add(RecordSection::kRows, bytes);
+}
+
+/// Ends the transaction that it is given, whatever happens.
+class Transaction {
+ public:
+  explicit Transaction(RecordAccess& access) : access_(access) {}
+  ~Transaction() { access_.Abort(); }
+
+ private:
+  RecordAccess& access_;
+};
+
+absl::StatusOr<SavedRecords> SaveOnce(catalog::Attachment& attachment, RecordAccess& access,
+                                      const std::string& path, bool& overtaken) {
+  SavedRecords saved;
+  NAM_ASSIGN_OR_RETURN(const auto tables, RecordTables(attachment, saved.lost));
+  if (tables.empty()) return saved;
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
+  NAM_ASSIGN_OR_RETURN(const auto file, RecordFileWriter::Create(path));
+  NAM_RETURN_IF_ERROR(file->Add(RecordSection::kHead, absl::StrCat(cluster.store(), " ", cluster.name())));
+  uint64_t snapshot = 0;
+  {
+    NAM_RETURN_IF_ERROR(access.Begin());
+    const Transaction transaction(access);
+    snapshot = access.snapshot();
+    for (const auto& table : tables) {
+      saved.tables.push_back(table->name());
+      NAM_RETURN_IF_ERROR(SaveTable(*table, access, *file, saved.rows));
+    }
+  }
+  NAM_RETURN_IF_ERROR(access.Begin());
+  overtaken = access.snapshot() != snapshot;
+  access.Abort();
+  if (overtaken) return saved;
+  NAM_RETURN_IF_ERROR(file->Finish());
+  saved.bytes = file->bytes();
+  return saved;
+}
+
+/// Reads the file from its first table on.
+class Loading {
+ public:
+  Loading(catalog::Attachment& attachment, RecordAccess& access, RecordFileReader& file)
+      : attachment_(attachment), access_(access), file_(file) {}
+
+  absl::StatusOr<SavedRecords> Run() {
+    const absl::Status status = ReadAll();
+    if (status.ok()) return std::move(loaded_);
+    // Children before their parents; an error of that is not what matters.
+    for (auto table = loaded_.tables.rbegin(); table != loaded_.tables.rend(); ++table)
+      access_.DropTable(*table).IgnoreError();
+    return status;
+  }
+
+ private:
+  absl::Status ReadAll() {
+    while (true) {
+      NAM_ASSIGN_OR_RETURN(const RecordFileReader::Section section, file_.Next());
+      switch (section.kind) {
+        case RecordSection::kTable:
+          NAM_RETURN_IF_ERROR(MakeTable(section.bytes));
+          break;
+        case RecordSection::kNumbers:
+          NAM_RETURN_IF_ERROR(SkipAll(section.bytes));
+          break;
+        case RecordSection::kRows:
+          NAM_RETURN_IF_ERROR(InsertRows(section.bytes));
+          break;
+        case RecordSection::kEnd:
+          return absl::OkStatus();
+        default:
+          return absl::DataLossError("a saved table is out of its place");
+      }
+    }
+  }
+
+  absl::Status MakeTable(const std::string& bytes) {
+    proto::Table table;
+    if (!table.ParseFromString(bytes)) return absl::DataLossError("a saved table cannot be read");
+    std::vector<proto::RecordPart> indexes(table.record().parts().begin(), table.record().parts().end());
+    table.mutable_record()->clear_parts();
+    for (proto::ForeignKey& key : *table.mutable_record()->mutable_foreign_keys()) {
+      key.clear_parent_allocation();
+      if (key.parent() == table.name()) continue;
+      NAM_ASSIGN_OR_RETURN(const auto parent, attachment_.catalog().GetTable(key.parent()));
+      key.set_parent_allocation(parent->allocation());
+    }
+    NAM_RETURN_IF_ERROR(access_.CreateTable(table, indexes));
+    NAM_ASSIGN_OR_RETURN(table_, attachment_.catalog().GetTable(table.name()));
+    loaded_.tables.push_back(table.name());
+    return absl::OkStatus();
+  }
+
+  absl::Status SkipAll(const std::string& text) {
+    if (table_ == nullptr) return absl::DataLossError("numbers of no table");
+    for (const absl::string_view one : absl::StrSplit(text, ',')) {
+      const std::vector<std::string> pair = absl::StrSplit(one, ':');
+      int column = 0;
+      uint64_t next = 0;
+      const bool read =
+          pair.size() == 2 && absl::SimpleAtoi(pair[0], &column) && absl::SimpleAtoi(pair[1], &next);
+      if (!read || column < 0 || column >= table_->columns_size())
+        return absl::DataLossError("saved numbers cannot be read");
+      NAM_RETURN_IF_ERROR(SkipNumbers(attachment_, *table_, column, next));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status InsertRows(const std::string& bytes) {
+    if (table_ == nullptr) return absl::DataLossError("rows of no table");
+    const size_t row_bytes = table_->record().row_bytes();
+    if (bytes.size() % row_bytes != 0)
+      return absl::DataLossError("saved rows are of another size than their table's");
+    std::vector<std::string> rows;
+    for (size_t at = 0; at < bytes.size(); at += row_bytes) {
+      rows.push_back(bytes.substr(at, row_bytes));
+      if (rows.size() < kRowsAtOnceMax && at + row_bytes < bytes.size()) continue;
+      NAM_RETURN_IF_ERROR(access_.Begin());
+      size_t taken = 0;
+      absl::Status inserted = access_.Insert(*table_, rows, &taken);
+      if (inserted.ok()) inserted = access_.Commit();
+      if (!inserted.ok()) {
+        access_.Abort();
+        return inserted;
+      }
+      loaded_.rows += rows.size();
+      rows.clear();
+    }
+    return absl::OkStatus();
+  }
+
+  catalog::Attachment& attachment_;
+  RecordAccess& access_;
+  RecordFileReader& file_;
+  std::shared_ptr<const proto::Table> table_;
+  SavedRecords loaded_;
+};
+
+}  // namespace
+
+absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, RecordAccess& access,
+                                         const std::string& path) {
+  for (int i = 0; i < kSnapshotsMax; ++i) {
+    bool overtaken = false;
+    NAM_ASSIGN_OR_RETURN(SavedRecords saved, SaveOnce(attachment, access, path, overtaken));
+    if (!overtaken) return saved;
+  }
+  return absl::FailedPreconditionError(
+      "clients go on changing record tables: what they commit behind the snapshot that is saved would be "
+      "lost; end them "
+      "first");
+}
+
+absl::StatusOr<SavedRecords> LoadRecords(catalog::Attachment& attachment, RecordAccess& access,
+                                         const std::string& path) {
+  NAM_ASSIGN_OR_RETURN(const auto file, RecordFileReader::Open(path));
+  NAM_ASSIGN_OR_RETURN(const RecordFileReader::Section head, file->Next());
+  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
+  const std::vector<std::string> whose = absl::StrSplit(head.bytes, absl::MaxSplits(' ', 1));
+  if (head.kind != RecordSection::kHead || whose.size() != 2)
+    return absl::DataLossError(absl::StrCat("`", path, "` is damaged: it does not say whose it is"));
+  if (whose[0] != absl::StrCat(cluster.store())) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "`%s` has record tables of the cluster `%s` on another catalog store; move it away", path, whose[1]));
+  }
+  const absl::StatusOr<SavedRecords> loaded = Loading(attachment, access, *file).Run();
+  if (loaded.ok() || !absl::IsDataLoss(loaded.status())) return loaded;
+  return absl::DataLossError(
+      absl::StrCat("record tables cannot be loaded from `", path, "`: ", loaded.status().message()));
+}
+
+}  // namespace nam::session

@@ -1,0 +1,307 @@
+"""Data outlive their processes: data directories, restarts, kills."""
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import cases
+from cluster import Cluster, wait_until
+
+
+class Local(cases.Case):
+    """`nam up` on a state directory, again and again."""
+
+    def setUp(self):
+        super().setUp()
+        self.state = self.scratch.file("state")
+
+    def nam(self, *arguments, code=0, timeout=60):
+        result = self.scratch.nam(*arguments[0].split(), "--state-dir=" + self.state, *arguments[1:], timeout=timeout)
+        self.assertEqual(result.code, code, result)
+        return result
+
+    def up(self, *options):
+        return self.nam("up", "--memory=256MiB", "--compute-servers=1", "--threads=1", *options).out
+
+    def sql(self, text, code=0):
+        return self.nam("sql", "--format=csv", "-c", text, code=code)
+
+    def tables(self):
+        """What each table has, or the error of the statement."""
+        rows = {}
+        for row in self.nam("status", "--format=json").json()["tables"]:
+            answer = self.scratch.nam("sql", "--state-dir=" + self.state, "--format=csv", "-c",
+                                      "SELECT count(*), sum(a), sum(b) FROM %s" % row["table"])
+            rows[row["table"]] = answer.out.split("\n")[1] if answer.code == 0 else answer.err
+        return rows
+
+    def wal(self):
+        return os.path.join(self.state, "data", "catalog.db-wal")
+
+    def files(self, ending=".sealed"):
+        """Of all memory servers."""
+        found = []
+        for place in sorted(os.listdir(os.path.join(self.state, "data"))):
+            folder = os.path.join(self.state, "data", place)
+            if os.path.isdir(folder):
+                found += [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.startswith("allocation-") and name.endswith(ending)]
+        return found
+
+    def kill_all(self):
+        """As if the power went, but for what the system has taken to write."""
+        for pid in self.scratch.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.scratch.await_no_process(10)
+
+    def load(self, name, rows=1000, more=""):
+        path = self.scratch.file(name + ".csv", "".join("%d,%d\n" % (i, 7 * i) for i in range(rows)))
+        self.sql("CREATE TABLE %s (a int, b bigint) WITH (storage = columnar); COPY %s FROM '%s' WITH (FORMAT csv)%s"
+                 % (name, name, path, more))
+        return "%d,%d,%d" % (rows, sum(range(rows)), 7 * sum(range(rows)))
+
+
+class Restart(Local):
+    def test_down_and_up_keep_everything(self):
+        self.assertIn("Columnar tables outlive it in " + os.path.join(self.state, "data"), self.up())
+        self.nam("ssb load", "--scale-factor=0.05")
+        expected = {"t": self.load("t"), "u": self.load("u", 10)}
+        self.sql("DROP TABLE u")
+        del expected["u"]
+        members = {row["id"] for row in self.nam("status", "--format=json").json()["rows"]}
+        for _ in range(2):
+            self.nam("down")
+            started = time.monotonic()
+            self.up()
+            self.assertEqual({name: rows for name, rows in self.tables().items() if name == "t"}, expected)
+            report = self.nam("ssb run", "--check", "--scale-factor=0.05", "--repeat=1", "--format=json").json()
+            self.assertEqual(report["summary"]["correct"], 13)
+            self.within(25, started)
+        fresh = {row["id"] for row in self.nam("status", "--format=json").json()["rows"]}
+        self.assertFalse(members & fresh, "members are others")
+        self.load("v")  # and there is room for more
+        self.nam("down")
+
+    def test_nothing_is_kept_if_that_is_asked_for(self):
+        self.assertIn("All data end with it", self.up("--data-dir=none"))
+        self.load("t")
+        self.nam("down")
+        self.up("--data-dir=none")
+        self.assertEqual(self.tables(), {})
+        self.nam("down")
+        self.assertFalse(os.path.exists(os.path.join(self.state, "data")))
+
+    def test_more_memory_servers_than_asked_for(self):
+        """All that have data are started."""
+        self.up("--memory-servers=3")
+        expected = {"t": self.load("t", 30000)}
+        self.nam("down")
+        self.assertIn("3 memory servers", self.up("--memory-servers=1"))
+        self.assertEqual(self.tables(), expected)
+        self.nam("down")
+
+    def test_a_memory_server_is_killed(self):
+        """The next one has its columnar tables, and statements go on."""
+        self.up()
+        expected = self.load("t", 30000)
+        victim = [pid for pid, line in self.scratch.processes().items() if line.startswith("nam memserver ")][0]
+        os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: re.search(r"memory server \d+ is replaced by memory server \d+, which has its columnar tables",
+                                     open(os.path.join(self.state, "supervisor.log")).read()), 30, "it is replaced")
+        wait_until(lambda: self.tables() == {"t": expected}, 20, lambda: "the table is there: %s" % self.tables())
+        self.nam("down")
+
+    def test_record_tables_stay_at_a_clean_stop(self):
+        """With their rows, keys and numbers; but not a second time after a kill."""
+        self.up()
+        self.sql("CREATE TABLE accounts (a serial PRIMARY KEY, b int UNIQUE) WITH (storage = record); "
+                 "INSERT INTO accounts (b) SELECT g FROM generate_series(1, 5000) g")
+        expected = self.tables()
+        self.assertIn("Saved 5000 rows of the record tables accounts.", self.nam("down").out)
+        said = self.up()
+        self.assertIn("Record tables that are there again, with 5000 rows: accounts.", said)
+        self.assertEqual(self.tables(), expected)
+        self.assertIn("23505", self.sql("INSERT INTO accounts (b) VALUES (1)", code=1).err)
+        self.sql("INSERT INTO accounts (b) VALUES (5001)")
+        self.kill_all()
+        self.assertRegex(self.up(), r"record tables.*lost.*: accounts\.")
+        self.assertEqual(self.tables(), {})
+        self.nam("down")
+
+    def test_record_tables_that_cannot_be_saved(self):
+        """The cluster goes on, unless they are to be discarded."""
+        self.up()
+        self.sql("CREATE TABLE accounts (a int PRIMARY KEY) WITH (storage = record); INSERT INTO accounts VALUES (1)")
+        in_the_way = os.path.join(self.state, "data", "records.saved")
+        os.makedirs(os.path.join(in_the_way, "folder"))
+        refused = self.nam("down", code=1)
+        self.say(refused.err.strip())
+        self.assertIn("--discard-records", refused.err)
+        self.assertEqual(self.sql("SELECT a FROM accounts").out, "a\n1\n")
+        self.assertIn("has stopped", self.nam("down", "--discard-records").out)
+        shutil.rmtree(in_the_way)
+        self.assertRegex(self.up(), r"record tables.*lost.*: accounts\.")
+        self.nam("down")
+
+    def test_record_tables_are_lost_by_name(self):
+        self.up()
+        expected = {"t": self.load("t")}
+        self.sql("CREATE TABLE accounts (a int PRIMARY KEY, b int) WITH (storage = record); "
+                 "INSERT INTO accounts VALUES (1, 2)")
+        self.kill_all()
+        said = self.up()
+        self.say(said)
+        self.assertRegex(said, r"record tables.*lost.*: accounts\.")
+        self.assertEqual(self.tables(), expected)
+        self.sql("CREATE TABLE accounts (a int PRIMARY KEY, b int) WITH (storage = record); "
+                 "INSERT INTO accounts VALUES (1, 2)")
+        self.assertEqual(self.tables()["accounts"], "1,1,2")
+        self.nam("down")
+
+
+class Kills(Local):
+    def test_kills_during_loads(self):
+        """A table that was told done is there and right; no other is half there."""
+        self.up()
+        told, seed = {}, int(os.environ.get("SEED", random.randrange(1 << 30)))
+        self.say("SEED=%d" % seed)
+        chosen = random.Random(seed)
+        for turn in range(int(os.environ.get("KILLS", "8"))):
+            name = "t%d" % turn
+            told[name] = self.load(name, chosen.randrange(1, 20000))  # told done
+            rows = 60000
+            path = self.scratch.file("under_way.csv", "".join("%d,%d\n" % (i, 7 * i) for i in range(rows)))
+            whole = "%d,%d,%d" % (rows, sum(range(rows)), 7 * sum(range(rows)))
+            other = "under_way_%d" % turn
+            self.sql("CREATE TABLE %s (a int, b bigint) WITH (storage = columnar)" % other)
+            sealed, committed = len(self.files()), os.path.getsize(self.wal())
+            copy = self.scratch.start("sql", "--state-dir=" + self.state, "-c",
+                                      "COPY %s FROM '%s' WITH (FORMAT csv)" % (other, path))
+            steps = {"it is started": lambda: True,
+                     "it asks the catalog": lambda: os.path.getsize(self.wal()) != committed,
+                     "a file is being written": lambda: self.files(".new"),
+                     "a file is there": lambda: len(self.files()) > sealed,
+                     "all files are there": lambda: len(self.files()) > sealed + 1,
+                     "it is done": lambda: copy.find("^COPY")}
+            step = chosen.choice(sorted(steps))
+            self.say(step)
+            wait_until(lambda: steps[step]() or not copy.running(), 20, step, pause=0.0002)
+            done = copy.find("^COPY %d" % rows) is not None
+            self.kill_all()
+            copy.wait()
+            self.up()
+            tables = self.tables()
+            self.assertEqual({name: rows for name, rows in tables.items() if name in told}, told)
+            found = tables.pop(other, None)
+            self.assertIn(found, {whole} if done else {whole, "0,NULL,NULL", "0,,"}, tables)
+            self.sql("DROP TABLE " + other)
+        self.nam("down")
+
+
+class Damage(Local):
+    def test_damaged_and_missing_files(self):
+        """Only their tables are refused, by name; put back, they are there again."""
+        self.up()
+        self.load("whole")
+        before = set(self.files())
+        self.load("damaged", 20000)
+        damaged = sorted(set(self.files()) - before)
+        before = set(self.files())
+        self.load("missing", 20000)
+        missing = sorted(set(self.files()) - before)
+        expected = self.tables()
+        self.nam("down")
+        kept = {}
+        for path in damaged[:1] + missing[:1]:
+            with open(path, "rb") as file:
+                kept[path] = file.read()
+        with open(damaged[0], "r+b") as file:
+            file.seek(len(kept[damaged[0]]) - 8000)
+            file.write(b"damage")
+        os.remove(missing[0])
+        self.up()
+        tables = self.tables()
+        self.say(tables["damaged"])
+        self.say(tables["missing"])
+        self.assertEqual(tables["whole"], expected["whole"])
+        self.assertIn(damaged[0], tables["damaged"])
+        self.assertRegex(tables["damaged"], "checksum")
+        self.assertIn("has no file of allocation", tables["missing"])
+        self.assertIn(os.path.dirname(missing[0]), tables["missing"])
+        logs = "".join(open(os.path.join(self.state, name)).read() for name in os.listdir(self.state)
+                       if name.startswith("memserver-"))
+        self.assertIn("error memserver", logs)
+        self.assertRegex(logs, "table missing has memory in storage")
+        self.nam("down")
+        for path, content in kept.items():
+            with open(path, "wb") as file:
+                file.write(content)
+            os.chmod(path, 0o600)
+        self.up()
+        self.assertEqual(self.tables(), expected)
+        self.sql("DROP TABLE damaged; DROP TABLE missing")
+        wait_until(lambda: not set(self.files()) & set(damaged + missing), 20, "their files go")
+        self.nam("down")
+
+    def test_a_directory_is_missing(self):
+        """The statement says which, and what to do."""
+        cluster = Cluster(self, memory=(), compute=1)
+        directory = self.scratch.file("disk")
+        server = self.scratch.start("memserver", *cluster.options, "--memory=128MiB", "--data-dir=" + directory)
+        self.addCleanup(server.kill)
+        server.await_line("^READY memserver")
+        cluster.load(0.01)
+        expected = cluster.count("lineorder")
+        second = self.scratch.nam("memserver", *cluster.options, "--memory=128MiB", "--data-dir=" + directory)
+        self.say(second.err.strip())
+        self.assertEqual(second.code, 1)
+        self.assertIn("in use by another memory server", second.err)
+        server.kill()
+        wait_until(lambda: "is missing" in cluster.nam("sql", "-c", "SELECT count(*) FROM lineorder").err, 20,
+                   "the statement says so")
+        said = cluster.nam("sql", "-c", "SELECT count(*) FROM lineorder").err
+        self.say(said.strip())
+        self.assertIn(directory, said)
+        self.assertIn("nam memserver --data-dir=", said)
+        # A cluster on another store does not get it.
+        other = Cluster(self, memory=(), compute=0)
+        refused = self.scratch.nam("memserver", *other.options, "--memory=128MiB", "--data-dir=" + directory)
+        self.say(refused.err.strip())
+        self.assertEqual(refused.code, 1)
+        self.assertIn("belongs to the cluster", refused.err)
+        server = self.scratch.start("memserver", *cluster.options, "--memory=128MiB", "--data-dir=" + directory)
+        self.addCleanup(server.kill)
+        server.await_line("^READY memserver")
+        wait_until(lambda: cluster.nam("sql", "--format=csv", "-c", "SELECT count(*) AS n FROM lineorder").out ==
+                   "n\n%d\n" % expected, 20, "it is there again")
+
+    def test_full_disk(self):
+        """It fails the load and nothing else."""
+        disk = self.scratch.file("disk")
+        os.mkdir(disk)
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=700", "tmpfs", disk], stderr=subprocess.PIPE)
+        if made.returncode != 0:
+            self.skipTest("cannot mount a file system here: %s" % made.stderr.decode().strip())
+        self.addCleanup(subprocess.run, ["umount", "--lazy", disk])
+        directory = os.path.join(disk, "data")
+        cluster = Cluster(self, memory=(), compute=1)
+        server = self.scratch.start("memserver", *cluster.options, "--memory=256MiB", "--data-dir=" + directory)
+        self.addCleanup(server.kill)
+        server.await_line("^READY memserver")
+        refused = cluster.nam("ssb load", "--scale-factor=0.2")
+        self.say(refused.err.strip())
+        self.assertEqual(refused.code, 1)
+        self.assertIn(directory, refused.err)
+        self.assertRegex(refused.err, r"are needed, .* are free")
+        self.assertEqual([name for name in os.listdir(directory) if name.endswith(".new")], [])
+        self.assertNotIn("lineorder", cluster.tables())
+        self.assertIn("date", cluster.tables())
+        self.assertEqual(cluster.count("date"), 2556)
+
+
+cases.main()

@@ -1,0 +1,126 @@
+#include "session/saved_records.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "session/record_engine.h"
+#include "session/session.h"
+#include "tests/catalog/temp_folder.h"
+#include "tests/cluster/in_process_cluster.h"
+
+namespace nam::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class SavedRecordsTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> Run(const std::string& statement) {
+    const auto result = cluster_.session().Execute(statement);
+    EXPECT_TRUE(result.ok()) << statement << ": " << result.status();
+    std::vector<std::string> rows;
+    if (!result.ok()) return rows;
+    for (const auto& row : result->rows) {
+      std::string& text = rows.emplace_back();
+      for (const Value& value : row) text += (text.empty() ? "" : "|") + value.ToString();
+    }
+    return rows;
+  }
+  std::string Refused(const std::string& statement) {
+    const auto result = cluster_.session().Execute(statement);
+    EXPECT_FALSE(result.ok()) << statement;
+    return std::string(result.status().message());
+  }
+  absl::StatusOr<session::SavedRecords> Save() {
+    return session::SaveRecords(cluster_.attachment(), *engine_, path_);
+  }
+  absl::StatusOr<session::SavedRecords> Load() {
+    return session::LoadRecords(cluster_.attachment(), *engine_, path_);
+  }
+
+  InProcessCluster cluster_{{.fabric = fabric::Kind::kShm, .memory_servers = 2, .compute_servers = 1}};
+  const TempFolder folder_;
+  const std::string path_ = folder_.File("records.saved");
+  const std::unique_ptr<session::RecordAccess> engine_ = session::MakeRecordEngine(cluster_.attachment());
+};
+
+TEST_F(SavedRecordsTest, TablesComeBackWithAllThatTheyHave) {
+  Run("create table child_before_parent (id int primary key) with (storage = record)");
+  Run("create table parent (id int primary key, code text unique, check (id > 0)) with (storage = record)");
+  Run("create table child (id serial primary key, parent int references parent, other int references child, "
+      "note varchar(20)) with (storage = record)");
+  Run("create table keyless (a int, b text) with (storage = record)");
+  Run("create index by_note on child (note)");
+  Run("insert into parent values (1, 'one'), (2, null)");
+  Run("insert into child (parent, other, note) values (1, null, 'first'), (2, 1, 'second')");
+  Run("insert into keyless select g, null from generate_series(1, 3000) g");
+  const auto saved = Save();
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ(saved->rows, 3'004u);
+  EXPECT_THAT(saved->lost, IsEmpty());
+  EXPECT_EQ(std::filesystem::file_size(path_), saved->bytes);
+  for (const char* table : {"child", "parent", "keyless", "child_before_parent"})
+    Run(std::string("drop table ") + table);
+
+  const auto loaded = Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->tables.size(), 4u);
+  EXPECT_EQ(loaded->rows, saved->rows);
+  EXPECT_THAT(Run("select * from parent order by id"), ElementsAre("1|one", "2|NULL"));
+  EXPECT_THAT(Run("select parent, other, note from child where note >= 'f' order by note"),
+              ElementsAre("1|NULL|first", "2|1|second"));
+  EXPECT_THAT(Run("select count(*), sum(a) from keyless"), ElementsAre("3000|4501500"));
+  EXPECT_THAT(Refused("insert into parent values (0, 'x')"), HasSubstr("check"));
+  EXPECT_THAT(Refused("insert into parent values (3, 'one')"), HasSubstr("unique"));
+  EXPECT_THAT(Refused("insert into child (parent) values (9)"), HasSubstr("foreign key"));
+  EXPECT_THAT(Refused("delete from parent where id = 1"), HasSubstr("foreign key"));
+  EXPECT_THAT(Refused("drop index nosuch"), HasSubstr("nosuch"));
+  Run("insert into child (parent, note) values (1, 'third')");  // by a number that nobody had
+  EXPECT_THAT(Run("select count(*), count(distinct id) from child"), ElementsAre("3|3"));
+  Run("insert into keyless values (1, 'x')");
+  Run("drop index by_note");
+}
+
+TEST_F(SavedRecordsTest, WithoutTablesThereIsNoFile) {
+  EXPECT_THAT(Save()->tables, IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  EXPECT_TRUE(absl::IsNotFound(Load().status()));
+}
+
+TEST_F(SavedRecordsTest, NoDamagedFileIsLoaded) {
+  Run("create table t (a int primary key) with (storage = record)");
+  Run("insert into t select g from generate_series(1, 100) g");
+  ASSERT_TRUE(Save().ok());
+  Run("drop table t");
+  std::string bytes;
+  {
+    std::ifstream file(path_, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  const auto load = [&](const std::string& text) {
+    std::ofstream(path_, std::ios::binary) << text;
+    const auto loaded = Load();
+    EXPECT_EQ(cluster_.attachment().catalog().GetTable("t").ok(), loaded.ok());
+    return loaded.status();
+  };
+  for (const size_t at : {size_t{3}, size_t{10}, size_t{30}, bytes.size() / 2, bytes.size() - 4}) {
+    std::string flipped = bytes;
+    flipped[at] = static_cast<char>(flipped[at] ^ 4);
+    const absl::Status status = load(flipped);
+    EXPECT_TRUE(absl::IsDataLoss(status) || absl::IsFailedPrecondition(status)) << at << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(path_));
+  }
+  for (const size_t size : {size_t{0}, size_t{20}, bytes.size() / 2, bytes.size() - 1, bytes.size() - 24})
+    EXPECT_TRUE(absl::IsDataLoss(load(bytes.substr(0, size)))) << size;
+  EXPECT_TRUE(load(bytes).ok());
+}
+
+}  // namespace
+}  // namespace nam::testing
