@@ -40,6 +40,15 @@ std::set<uint32_t> GroupServers(const proto::Table& table, uint32_t group) {
   return servers;
 }
 
+std::vector<uint64_t> AllocationsOn(const proto::Table& table, uint32_t server) {
+  if (GroupCount(table) == 1) return {GroupAllocation(table, 0)};
+  std::vector<uint64_t> allocations;
+  for (uint32_t g = 0; g < GroupCount(table); ++g) {
+    if (GroupServers(table, g).contains(server)) allocations.push_back(GroupAllocation(table, g));
+  }
+  return allocations;
+}
+
 proto::GroupColumn GroupColumnOf(const proto::Table& table, uint32_t group, uint32_t column) {
   if (!table.groups().empty()) return table.groups(static_cast<int>(group)).columns(static_cast<int>(column));
   const proto::Column& from = table.columns(static_cast<int>(column));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <set>
+#include <vector>
 
 #include "proto/catalog.pb.h"
 
@@ -18,6 +19,8 @@ uint64_t CreationOf(const proto::Table& table);
 uint64_t GroupAllocation(const proto::Table& table, uint32_t group);
 /// The memory servers that blocks and dictionaries of the group lie on.
 std::set<uint32_t> GroupServers(const proto::Table& table, uint32_t group);
+/// Of a table that has memory on the server: the allocations of the groups that have some there.
+std::vector<uint64_t> AllocationsOn(const proto::Table& table, uint32_t server);
 /// How the group's chains hold the column, with the least and the greatest value of its rows.
 proto::GroupColumn GroupColumnOf(const proto::Table& table, uint32_t group, uint32_t column);
 /// The table as it was when `allocation` was its last load or append; nothing of later groups is left.

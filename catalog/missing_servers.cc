@@ -5,9 +5,11 @@
 namespace nam::catalog {
 namespace {
 
-std::string WhyLost(const proto::Member& member, uint64_t allocation) {
+std::string WhyLost(const proto::Member& member, const proto::Table& table) {
   for (const proto::LostAllocation& lost : member.lost()) {
-    if (lost.allocation() == allocation) return lost.why();
+    bool of_table = lost.allocation() == table.allocation();
+    for (const proto::ChainGroup& group : table.groups()) of_table |= lost.allocation() == group.allocation();
+    if (of_table) return lost.why();
   }
   return "";
 }
@@ -23,7 +25,7 @@ std::vector<MissingServer> MissingServersOf(const proto::Table& table, const pro
   for (const proto::ServerUsage& usage : table.usage()) {
     if (usage.blocks() == 0 && usage.bytes() == 0) continue;
     const proto::Member* const member = FindServer(cluster, usage.server());
-    const auto lost = member == nullptr ? std::string() : WhyLost(*member, table.allocation());
+    const auto lost = member == nullptr ? std::string() : WhyLost(*member, table);
     if (member != nullptr && member->alive() && !member->suspect() && lost.empty()) continue;
     MissingServer& server = missing.emplace_back(MissingServer{.member = {},
                                                                .blocks = usage.blocks(),

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "catalog/chain_groups.h"
+#include "catalog/server_ids.h"
 #include "catalog/service.h"
 
 /// Whether the store is the newest: epochs, marks, and what is given up when an operator accepts an older
@@ -22,17 +23,15 @@ constexpr uint32_t kMemberIdsGivenUp = 1'024;
 constexpr uint64_t kAllocationIdsGivenUp = uint64_t{1} << 20;
 
 /// Whether the server still has all memory that the table has there.
-bool HasMemoryOf(const proto::Table& table, uint32_t server, const std::set<uint64_t>& held) {
+bool HasMemoryOf(const proto::Table& table, const proto::Member& server, const std::set<uint64_t>& held) {
   if (!table.has_record()) {
-    if (GroupCount(table) == 1) return held.contains(GroupAllocation(table, 0));
-    for (uint32_t g = 0; g < GroupCount(table); ++g) {
-      if (!held.contains(GroupAllocation(table, g)) && GroupServers(table, g).contains(server)) return false;
-    }
-    return true;
+    const std::vector<uint64_t> allocations = AllocationsOn(table, StorageOf(server));
+    return std::all_of(allocations.begin(), allocations.end(),
+                       [&](uint64_t allocation) { return held.contains(allocation); });
   }
   for (const proto::RecordPart& part : table.record().parts()) {
     for (const proto::RecordExtent& extent : part.extents()) {
-      if (extent.server() == server && !held.contains(extent.allocation())) return false;
+      if (extent.server() == server.id() && !held.contains(extent.allocation())) return false;
     }
   }
   return true;
@@ -231,8 +230,8 @@ absl::Status Service::GiveUpLostTables(const proto::RenewRequest& request) {
   });
   Mutation mutation = NewMutation();
   for (const auto& [name, state] : tables_) {
-    const bool lost =
-        HasBlocksOf(members_.at(server).member, state) && !HasMemoryOf(*state.table, server, held);
+    const bool lost = HasBlocksOf(members_.at(server).member, state) &&
+                      !HasMemoryOf(*state.table, members_.at(server).member, held);
     if (lost || (holds_unknown && state.table->has_record())) mutation.delete_tables.push_back(name);
   }
   if (!mutation.delete_tables.empty()) {

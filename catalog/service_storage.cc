@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "catalog/chain_groups.h"
+#include "catalog/record_tables.h"
 #include "catalog/server_ids.h"
 #include "catalog/service.h"
 
@@ -95,11 +97,15 @@ void Service::FindLost(const proto::Member& joining, proto::Member& member,
     lost.set_why(damaged == why.end() ? std::move(missing) : damaged->second);
   };
   for (const auto& [name, state] : tables_) {
-    const uint64_t allocation = state.table->allocation();
-    if (!state.servers.contains(member.storage()) || files.contains(allocation)) continue;
-    add(allocation,
-        absl::StrFormat("`%s` has no file of allocation %d", member.data_directory(), allocation));
-    tables.push_back(name);
+    if (!state.servers.contains(member.storage())) continue;
+    bool whole = true;
+    for (const uint64_t allocation : AllocationsOn(*state.table, member.storage())) {
+      if (files.contains(allocation)) continue;
+      add(allocation,
+          absl::StrFormat("`%s` has no file of allocation %d", member.data_directory(), allocation));
+      whole = false;
+    }
+    if (!whole) tables.push_back(name);
   }
   for (const auto& [allocation, load] : loads_) {
     if (!files.contains(allocation)) add(allocation, "the memory server has started again during the load");
@@ -114,7 +120,7 @@ absl::Status Service::CheckServers(const proto::Table& table, const std::set<uin
           "table `%s` has blocks on memory server %d, which is gone; load it again", table.name(), id));
     }
     for (const proto::LostAllocation& lost : server->member.lost()) {
-      if (lost.allocation() != table.allocation()) continue;
+      if (!AllocationsOf(table).contains(lost.allocation())) continue;
       return absl::FailedPreconditionError(
           absl::StrFormat("table `%s` has lost blocks on memory server %d: %s; load it again", table.name(),
                           server->member.id(), lost.why()));
