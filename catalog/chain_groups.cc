@@ -61,6 +61,21 @@ proto::GroupColumn GroupColumnOf(const proto::Table& table, uint32_t group, uint
 
 namespace {
 
+/// As it was before its first rows, which have taken the place of the chains of its creation.
+void Empty(proto::Table& table) {
+  table.set_allocation(CreationOf(table));
+  table.set_rows(0);
+  table.clear_groups();
+  table.clear_partitions();
+  for (uint32_t p = 0; p < PartitionCount(table); ++p) table.add_partitions();
+  for (proto::Column& column : *table.mutable_columns()) {
+    if (column.encoding().has_dictionary()) continue;
+    column.set_min(0);
+    column.set_max(0);
+    if (column.encoding().width() > 8) column.mutable_encoding()->set_plain(false);
+  }
+}
+
 /// Least and greatest values are those of the groups' together.
 void SetBounds(proto::Table& table) {
   for (int c = 0; c < table.columns_size(); ++c) {
@@ -91,7 +106,9 @@ bool CutBackTo(uint64_t allocation, proto::Table& table) {
     if (!table.groups().empty()) SetBounds(table);
     return true;
   }
-  return false;
+  if (allocation != CreationOf(table)) return false;
+  Empty(table);
+  return true;
 }
 
 }  // namespace nam::catalog

@@ -97,7 +97,8 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   const auto existing = tables_.find(table.name());
   proto::CommitLoadReply reply;
-  if (existing != tables_.end() && existing->second.table->allocation() == table.allocation()) {
+  if (existing != tables_.end() && (existing->second.table->allocation() == table.allocation() ||
+                                    CreationOf(*existing->second.table) == table.allocation())) {
     reply.set_version(existing->second.table->version());  // asked again because the answer was lost
     SetMark(reply, Mark());
     return reply;

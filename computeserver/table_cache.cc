@@ -35,13 +35,17 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> TableCache::Table(const std:
 }
 
 std::shared_ptr<storage::KnownBlocks> TableCache::Known(const proto::Table& table) {
-  std::scoped_lock lock(mutex_);
-  std::shared_ptr<storage::KnownBlocks>& known = known_[table.allocation()];
-  if (known == nullptr) {
+  const auto made = [&] {
     std::vector<uint32_t> blocks;
     for (const proto::Chain& chain : table.partitions()) blocks.push_back(chain.blocks());
-    known = std::make_shared<storage::KnownBlocks>(blocks);
-  }
+    return std::make_shared<storage::KnownBlocks>(blocks);
+  };
+  std::scoped_lock lock(mutex_);
+  // Another version may have taken its place meanwhile: nobody would forget what is known of this one.
+  const auto cached = tables_.find(table.name());
+  if (cached == tables_.end() || cached->second->allocation() != table.allocation()) return made();
+  std::shared_ptr<storage::KnownBlocks>& known = known_[table.allocation()];
+  if (known == nullptr) known = made();
   return known;
 }
 

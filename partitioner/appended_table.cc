@@ -14,6 +14,8 @@ namespace nam::partitioner {
 namespace {
 
 constexpr int kCommonMost = 32;
+/// Descriptions travel in messages, and all of them in one.
+constexpr size_t kDescriptionBytesMax = 8 << 20;
 /// Of a column of which so large a share of the values differ, rows that come bring new values.
 constexpr double kMostlyNew = 0.5;
 
@@ -27,6 +29,10 @@ proto::ChainGroup GroupOf(const proto::Table& table, uint32_t group) {
 
 bool SameColumns(const proto::Table& a, const proto::Table& b) {
   if (a.columns_size() != b.columns_size() || a.partitioning_size() != b.partitioning_size()) return false;
+  if (a.sort_column() != b.sort_column()) return false;
+  for (int k = 0; k < a.partitioning_size(); ++k) {
+    if (a.partitioning(k).SerializeAsString() != b.partitioning(k).SerializeAsString()) return false;
+  }
   for (int c = 0; c < a.columns_size(); ++c) {
     const proto::Column &x = a.columns(c), &y = b.columns(c);
     if (x.name() != y.name() || x.nullable() != y.nullable() ||
@@ -73,10 +79,6 @@ void MergeColumn(uint64_t rows_before, uint64_t rows_more, const proto::Column& 
         apart || new_share > kMostlyNew ? sum : std::max(into.distinct(), more.distinct());
     into.set_unique(before == 0 ? more.unique() : into.unique() && more.unique() && apart);
     into.set_distinct(before == 0 ? more.distinct() : std::min(distinct, before + added));
-    if (bounded) {
-      into.set_min(before == 0 ? more.min() : std::min(into.min(), more.min()));
-      into.set_max(before == 0 ? more.max() : std::max(into.max(), more.max()));
-    }
     MergeCommon(more, into);
     if (added > before) {  // the larger side's ranges are the better ones
       *into.mutable_histogram() = more.histogram();
@@ -86,6 +88,17 @@ void MergeColumn(uint64_t rows_before, uint64_t rows_more, const proto::Column& 
     into.set_unique(into.unique() && more.nulls() == 0);
   }
   into.set_nulls(into.nulls() + more.nulls());
+  // Also of a side without values: CutBackTo finds the same bounds by those of the groups.
+  if (!bounded) return;
+  into.set_min(std::min(into.min(), more.min()));
+  into.set_max(std::max(into.max(), more.max()));
+}
+
+absl::Status TooManyAppends(const proto::Table& table) {
+  return ToStatus({.message = absl::StrFormat("table \"%s\" was appended to %d times", table.name(),
+                                              catalog::GroupCount(table)),
+                   .hint = absl::StrFormat("VACUUM %s makes one load of them", table.name()),
+                   .sqlstate = sqlstate::kLimitExceeded});
 }
 
 void MergeUsage(const proto::Table& group, proto::Table& table) {
@@ -112,12 +125,7 @@ absl::StatusOr<proto::Table> AppendedTable(const proto::Table& table, const prot
     out.set_creation(table.creation());
     return out;
   }
-  if (catalog::GroupCount(table) >= kGroupsMax) {
-    return ToStatus(
-        {.message = absl::StrFormat("table \"%s\" was appended to %d times", table.name(), kGroupsMax),
-         .hint = absl::StrFormat("VACUUM %s makes one load of them", table.name()),
-         .sqlstate = sqlstate::kLimitExceeded});
-  }
+  if (catalog::GroupCount(table) >= kGroupsMax) return TooManyAppends(table);
   proto::Table out = table;
   if (out.groups().empty()) *out.add_groups() = GroupOf(table, 0);
   *out.add_groups() = GroupOf(group, 0);
@@ -128,6 +136,7 @@ absl::StatusOr<proto::Table> AppendedTable(const proto::Table& table, const prot
   out.set_rows(table.rows() + group.rows());
   out.set_block_bytes(std::max(table.block_bytes(), group.block_bytes()));
   MergeUsage(group, out);
+  if (out.ByteSizeLong() > kDescriptionBytesMax) return TooManyAppends(table);
   return out;
 }
 

@@ -200,8 +200,7 @@ void PartitionEncoder::Encode(uint64_t first, uint32_t rows, storage::BlockWrite
     }
     if (code.plain) {
       ForRows(c, first, rows, [&](const StagedChunk::Column& source, uint32_t row, uint64_t i) {
-        const __int128 number = source.IsNull(row) ? storage::kPlainNull : source.wide_at(row);
-        std::memcpy(page + i * sizeof(number), &number, sizeof(number));
+        storage::NumberPage::Write(source.wide_at(row), source.IsNull(row), static_cast<uint32_t>(i), page);
       });
       continue;
     }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "catalog/chain_groups.h"
 #include "partitioner/appended_table.h"
 #include "partitioner/chain_plan.h"
 #include "partitioner/column_statistics.h"
@@ -354,6 +355,10 @@ absl::Status Loader::Describe(proto::Table& table) {
 
 absl::StatusOr<proto::Table> Loader::Commit() {
   proto::Table table;
+  if (options_.append && staged_->rows() == 0) {
+    NAM_ASSIGN_OR_RETURN(const auto now, attachment_.catalog().GetTable(staged_->schema().name));
+    return *now;  // and the load is over with the loader
+  }
   NAM_RETURN_IF_ERROR(PlanColumns());
   NAM_RETURN_IF_ERROR(PlanChains());
   NAM_RETURN_IF_ERROR(Describe(table));
@@ -412,7 +417,10 @@ absl::StatusOr<proto::Table> Loader::Commit() {
 absl::StatusOr<proto::Table> Loader::CommitAppended(const proto::Table& group) {
   for (int tries = 1;; ++tries) {
     NAM_ASSIGN_OR_RETURN(const auto table, attachment_.catalog().GetTable(group.name()));
-    if (group.rows() == 0) return *table;
+    if (options_.appends_to != 0 && catalog::CreationOf(*table) != options_.appends_to) {
+      return absl::FailedPreconditionError(
+          absl::StrFormat("table `%s` was dropped, and another one has its name", group.name()));
+    }
     proto::CommitExtendRequest request;
     request.set_allocation(allocation_.value());
     request.set_expected_version(table->version());

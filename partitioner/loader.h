@@ -23,6 +23,7 @@ struct LoadOptions {
   bool replace = false;         // replace a table of the same name; otherwise ALREADY_EXISTS
   AllocationId replaces;        // the one table that it may replace; Commit is ABORTED if it has gone
   bool append = false;          // to the table of this name: one more group of chains
+  uint64_t appends_to = 0;      // its creation (catalog/chain_groups.h), if it must be the one that is known
   uint64_t expected_rows = 0;   // if known: memory is checked before the first row is kept
   int threads = 2;
 };

@@ -53,15 +53,20 @@ absl::Status AlreadyExists(const sql::CreateTableStatement& statement) {
                    .sqlstate = sqlstate::kDuplicateTable});
 }
 
-/// What the catalog says of a table that was appended to, and has gone.
-bool HasGone(const absl::Status& status) {
-  return absl::IsAborted(status) || absl::IsFailedPrecondition(status) || absl::IsNotFound(status);
+/// What was to be appended to a table that has gone, or is another one by now, failed for that.
+bool HasGone(catalog::Attachment& attachment, const proto::Table& table, const absl::Status& status) {
+  if (!absl::IsAborted(status) && !absl::IsFailedPrecondition(status) && !absl::IsNotFound(status))
+    return false;
+  const auto now = attachment.catalog().GetTable(table.name());
+  if (!now.ok()) return absl::IsNotFound(now.status());
+  return catalog::CreationOf(**now) != catalog::CreationOf(table);
 }
 
 partitioner::LoadOptions AppendTo(const proto::Table& table) {
   return {.block_bytes = table.block_bytes(),
           .pointer_group = table.pointer_group(),
           .append = true,
+          .appends_to = catalog::CreationOf(table),
           .threads = kThreads};
 }
 
@@ -255,7 +260,7 @@ absl::StatusOr<ResultSet> ColumnarTables::Insert(const sql::InsertStatement& sta
     return absl::OkStatus();
   };
   const absl::StatusOr<uint64_t> rows = Load(table, AppendTo(table), statement.columns, fill);
-  if (HasGone(rows.status())) return ChangedMeanwhile(table.name());
+  if (HasGone(attachment_, table, rows.status())) return ChangedMeanwhile(table.name());
   NAM_RETURN_IF_ERROR(rows.status());
   return Command(absl::StrCat("INSERT 0 ", *rows));
 }
@@ -269,7 +274,9 @@ absl::StatusOr<ResultSet> ColumnarTables::Truncate(const sql::TruncateStatement&
     if (emptied.ok()) return Command("TRUNCATE TABLE");
     if (!absl::IsAborted(emptied)) return emptied;
     const auto now = attachment_.catalog().GetTable(table->name());
-    if (!now.ok() || tries == kTries) return ChangedMeanwhile(table->name());
+    if (!now.ok() || tries == kTries || (*now)->has_record() ||
+        catalog::CreationOf(**now) != catalog::CreationOf(*table))
+      return ChangedMeanwhile(table->name());
     table = *now;
   }
 }
@@ -290,7 +297,7 @@ absl::StatusOr<ResultSet> ColumnarTables::Copy(const sql::CopyStatement& stateme
   const proto::Table& table = *statement.insert.table.table;
   ResultSet result;
   const absl::StatusOr<uint64_t> rows = LoadFiles(statement, AppendTo(table), report, result);
-  if (HasGone(rows.status())) return ChangedMeanwhile(table.name());
+  if (HasGone(attachment_, table, rows.status())) return ChangedMeanwhile(table.name());
   NAM_RETURN_IF_ERROR(rows.status());
   result.command = absl::StrCat("COPY ", *rows);
   return result;

@@ -81,7 +81,10 @@ CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& ro
         if (column.form == partitioner::Form::kWide) break;
         column.fast = Fast::kDecimal;
         column.scale = static_cast<int>(type.scale());
-        column.most = static_cast<int64_t>(PowerOfTen(static_cast<int>(type.precision()))) - 1;
+        column.most =
+            static_cast<int64_t>(PowerOfTen(type.precision() == 0 ? partitioner::kNumberDigits
+                                                                  : static_cast<int>(type.precision()))) -
+            1;
         column.least = -column.most;
         break;
       case TypeKind::kDate:

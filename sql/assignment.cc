@@ -45,11 +45,14 @@ absl::Status OutOfRange(const proto::Type& type, int position) {
 bool Fits(const proto::Type& type, __int128 number) {
   switch (ColumnTypeOf(type).kind) {
     case TypeKind::kInteger: {
-      const __int128 limit = __int128{1} << (8 * type.precision() - 1);
+      // Columns that are made by loaders may be as wide as their kind goes.
+      const uint32_t bytes = type.precision() == 0 ? sizeof(int64_t) : type.precision();
+      const __int128 limit = __int128{1} << (8 * bytes - 1);
       return number >= -limit && number < limit;
     }
     case TypeKind::kDecimal: {
-      const __int128 limit = PowerOfTen(static_cast<int>(type.precision()));
+      const __int128 limit =
+          PowerOfTen(type.precision() == 0 ? kMaxDecimalDigits : static_cast<int>(type.precision()));
       return number > -limit && number < limit;
     }
     default:

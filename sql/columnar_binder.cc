@@ -44,6 +44,7 @@ Node FileCallOf(const Node& query) {
                                    "distinctClause", "havingClause", "withClause", "windowClause"}) {
     if (query.Has(clause)) return {};
   }
+  if (from[0].Has("alias") || from[0].Flag("ordinality") || query.Has("lockingClause")) return {};
   const Node star = targets[0].Field("val");
   if (!star.Is("ColumnRef") || star.List("fields").size() != 1 || !star.List("fields")[0].Is("A_Star"))
     return {};

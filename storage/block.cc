@@ -70,12 +70,10 @@ void ZoneOfTexts(const TextPage& texts, uint32_t rows, ColumnZone& zone) {
   });
 }
 
-void ZoneOfNumbers(const std::byte* page, uint32_t rows, ColumnZone& zone) {
-  ZoneOfPlain(rows, zone, [page](uint32_t i) -> std::optional<uint64_t> {
-    __int128 value = 0;
-    std::memcpy(&value, page + size_t{i} * sizeof(value), sizeof(value));
-    if (value == kPlainNull) return std::nullopt;
-    return static_cast<uint64_t>(value >> 64) ^ uint64_t { 1 } << 63;
+void ZoneOfNumbers(const NumberPage& numbers, uint32_t rows, ColumnZone& zone) {
+  ZoneOfPlain(rows, zone, [&](uint32_t i) -> std::optional<uint64_t> {
+    if (numbers.IsNull(i)) return std::nullopt;
+    return static_cast<uint64_t>(numbers[i] >> 64) ^ uint64_t { 1 } << 63;
   });
 }
 
@@ -83,14 +81,14 @@ void ZoneOfNumbers(const std::byte* page, uint32_t rows, ColumnZone& zone) {
 uint32_t PageChecksum(const BlockLayout& layout, uint32_t column, const std::byte* page, uint32_t rows) {
   const uint64_t fixed = Checksum({page, size_t{rows} * layout.width(column)});
   if (!layout.is_text(column)) return Low32(fixed);
-  const uint32_t text_bytes = TextPage(page, layout.block_rows()).end(rows - 1);
+  const uint32_t text_bytes = TextPage(page, layout.block_rows(), layout.text_bytes(column)).end(rows - 1);
   return Low32(fixed ^
                Checksum({page + size_t{layout.block_rows()} * 4, text_bytes}) * 0x9E3779B97F4A7C15ull);
 }
 
 /// Whether the ends ascend within the page.
 bool EndsAreWhole(const BlockLayout& layout, uint32_t column, const std::byte* page, uint32_t rows) {
-  const TextPage texts(page, layout.block_rows());
+  const TextPage texts(page, layout.block_rows(), layout.text_bytes(column));
   uint32_t before = 0;
   bool ascend = true;
   for (uint32_t i = 0; i < rows; ++i) {
@@ -148,7 +146,7 @@ void BlockWriter::Seal(uint64_t allocation, uint32_t partition, uint32_t index, 
     zone.page_offset = layout_.page_offset(c);
     zone.checksum = PageChecksum(layout_, c, data, rows);
     if (layout_.is_text(c)) {
-      ZoneOfTexts({data, layout_.block_rows()}, rows, zone);
+      ZoneOfTexts({data, layout_.block_rows(), layout_.text_bytes(c)}, rows, zone);
       continue;
     }
     switch (layout_.width(c)) {
@@ -162,7 +160,7 @@ void BlockWriter::Seal(uint64_t allocation, uint32_t partition, uint32_t index, 
         MinMax<uint32_t>(data, rows, zone);
         break;
       case kPlainNumberBytes:
-        ZoneOfNumbers(data, rows, zone);
+        ZoneOfNumbers(NumberPage(data), rows, zone);
         break;
       default:
         MinMax<uint64_t>(data, rows, zone);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,7 +22,7 @@ namespace nam::storage {
 /// All blocks of a chain have one layout, sized for the same number of rows, so a stream knows where
 /// each mini-page lies before it has read anything (I-Store, section 3). Values are codes: unsigned
 /// little-endian integers of the column's width; the catalog says what they stand for. Columns whose values
-/// are too many, or too wide, for codes are plain: numbers of 16 bytes, and texts, whose pages have a size of
+/// are too many, or too wide, for codes are plain: numbers of 128 bits, and texts, whose pages have a size of
 /// their own in each chain. A block closes when any of its pages is full.
 ///
 ///     ├ end[0 … block_rows - 1], 4 bytes each ┼ the texts, one after the other ┤      page of plain text
@@ -50,30 +52,56 @@ struct ColumnZone {
 };
 static_assert(sizeof(ColumnZone) == 24);
 
-/// Bytes of plain values that are no text. NULL is the least number of 128 bits, which no type has.
-inline constexpr uint8_t kPlainNumberBytes = 16;
-inline constexpr __int128 kPlainNull = static_cast<__int128>(static_cast<unsigned __int128>(1) << 127);
+/// A plain value that is no text: 16 bytes, and one that is 1 if it is NULL. Every number of 128 bits is a
+/// uuid.
+inline constexpr uint8_t kPlainNumberBytes = 17;
 
-/// The texts of one mini-page. Borrows its bytes.
+/// The numbers of one mini-page. Borrows its bytes.
+class NumberPage {
+ public:
+  explicit NumberPage(const std::byte* page) : page_(page) {}
+  static void Write(__int128 number, bool null, uint32_t row, std::byte* page) {
+    std::byte* const to = page + size_t{row} * kPlainNumberBytes;
+    if (null) number = 0;
+    std::memcpy(to, &number, sizeof(number));
+    to[sizeof(number)] = std::byte{null};
+  }
+  bool IsNull(uint32_t row) const {
+    return page_[size_t{row} * kPlainNumberBytes + sizeof(__int128)] != std::byte{0};
+  }
+  __int128 operator[](uint32_t row) const {
+    __int128 number = 0;
+    std::memcpy(&number, page_ + size_t{row} * kPlainNumberBytes, sizeof(number));
+    return number;
+  }
+
+ private:
+  const std::byte* page_;
+};
+
+/// The texts of one mini-page. Borrows its bytes. Memory that is looked at in place may become another's at
+/// any time: then texts are wrong, but within the page.
 class TextPage {
  public:
   /// Of an end: the value is NULL.
   static constexpr uint32_t kNull = uint32_t{1} << 31;
 
-  TextPage(const std::byte* page, uint32_t block_rows)
+  TextPage(const std::byte* page, uint32_t block_rows, uint32_t text_bytes)
       : ends_(reinterpret_cast<const uint32_t*>(page)),
-        texts_(reinterpret_cast<const char*>(page) + size_t{block_rows} * 4) {}
+        texts_(reinterpret_cast<const char*>(page) + size_t{block_rows} * 4),
+        text_bytes_(text_bytes) {}
   bool IsNull(uint32_t row) const { return (ends_[row] & kNull) != 0; }
   /// Where the text ends; it begins where the one before it does.
   uint32_t end(uint32_t row) const { return ends_[row] & ~kNull; }
   std::string_view operator[](uint32_t row) const {
-    const uint32_t begin = row == 0 ? 0 : end(row - 1);
-    return {texts_ + begin, end(row) - begin};
+    const uint32_t begin = row == 0 ? 0 : std::min(end(row - 1), text_bytes_);
+    return {texts_ + begin, std::clamp(end(row), begin, text_bytes_) - begin};
   }
 
  private:
   const uint32_t* ends_;
   const char* texts_;
+  uint32_t text_bytes_;
 };
 
 struct Block;  // the bytes behind RemotePtr<Block>
@@ -153,7 +181,9 @@ class BlockView {
   uint32_t index() const { return header().index; }
   uint8_t width(uint32_t column) const { return layout_->width(column); }
   const std::byte* page(uint32_t column) const { return block_ + layout_->page_offset(column); }
-  TextPage texts(uint32_t column) const { return {page(column), layout_->block_rows()}; }
+  TextPage texts(uint32_t column) const {
+    return {page(column), layout_->block_rows(), layout_->text_bytes(column)};
+  }
   const ColumnZone& zone(uint32_t column) const {
     return reinterpret_cast<const ColumnZone*>(block_ + sizeof(BlockHeader))[column];
   }

@@ -282,12 +282,9 @@ void BlockScanTask::TakePlain(uint32_t slot, Selection selection) {
     if (!to.nulls.empty()) ForEach(selection, [&](uint32_t p) { to.nulls[p] = texts.IsNull(rows[p]); });
     return;
   }
-  const std::byte* const page = block_.page(number);
-  ForEach(selection, [&](uint32_t p) {
-    std::memcpy(&to.numbers[p], page + size_t{rows[p]} * sizeof(__int128), sizeof(__int128));
-  });
-  if (!to.nulls.empty())
-    ForEach(selection, [&](uint32_t p) { to.nulls[p] = to.numbers[p] == storage::kPlainNull; });
+  const storage::NumberPage numbers(block_.page(number));
+  ForEach(selection, [&](uint32_t p) { to.numbers[p] = numbers[rows[p]]; });
+  if (!to.nulls.empty()) ForEach(selection, [&](uint32_t p) { to.nulls[p] = numbers.IsNull(rows[p]); });
 }
 
 void BlockScanTask::FetchPartners(TaskContext& context, Selection selection) {

@@ -86,6 +86,38 @@ TEST(AppendedTable, GroupsAreBounded) {
   EXPECT_EQ(SqlErrorOf(full)->hint, "VACUUM t makes one load of them");
 }
 
+/// A column that a group has no value in has the bounds 0 and 0 there.
+TEST(AppendedTable, BoundsAreThoseOfTheGroupsWhateverIsCutBack) {
+  proto::Table no_values = TableOf(8, 4, 0, 0, 0);
+  no_values.mutable_columns(0)->set_nulls(4);
+  const proto::Table two = *AppendedTable(TableOf(7, 10, 100, 120, 10), no_values);
+  proto::Table three = *AppendedTable(two, TableOf(9, 4, 110, 150, 4));
+  ASSERT_TRUE(catalog::CutBackTo(8, three));
+  EXPECT_EQ(three.columns(0).min(), two.columns(0).min());
+  EXPECT_EQ(three.columns(0).max(), two.columns(0).max());
+}
+
+TEST(AppendedTable, ItMayBeCutBackToBeforeItsFirstRows) {
+  proto::Table empty = TableOf(7, 0, 0, 0, 0);
+  empty.set_creation(7);
+  proto::Table table = *AppendedTable(empty, TableOf(8, 4, -5, 10, 4));
+  ASSERT_TRUE(catalog::CutBackTo(7, table));
+  EXPECT_EQ(table.allocation(), 7u);
+  EXPECT_EQ(table.rows(), 0u);
+  EXPECT_EQ(table.partitions_size(), 2);
+  EXPECT_EQ(table.partitions(0).blocks(), 0u);
+  EXPECT_EQ(table.columns(0).max(), 0);
+}
+
+TEST(AppendedTable, OtherPartitionsAreRefused) {
+  proto::Table other = TableOf(8, 4, 1, 2, 2);
+  other.mutable_partitioning(0)->set_parts(4);
+  EXPECT_FALSE(AppendedTable(TableOf(7, 1, 1, 1, 1), other).ok());
+  other = TableOf(8, 4, 1, 2, 2);
+  other.set_sort_column("a");
+  EXPECT_FALSE(AppendedTable(TableOf(7, 1, 1, 1, 1), other).ok());
+}
+
 TEST(AppendedTable, ItMayBeCutBackToAnEarlierVersion) {
   const proto::Table first = TableOf(7, 10, 100, 120, 10);
   const proto::Table two = *AppendedTable(first, TableOf(8, 4, -5, 110, 4));

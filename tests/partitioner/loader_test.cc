@@ -27,9 +27,9 @@ Value PlainValue(const storage::BlockView& block, uint32_t column, uint32_t row,
     value.text = std::string(block.texts(column)[row]);
     return value;
   }
-  std::memcpy(&value.number, block.page(column) + size_t{row} * sizeof(__int128), sizeof(__int128));
-  value.null = value.number == storage::kPlainNull;
-  if (value.null) value.number = 0;
+  const storage::NumberPage numbers(block.page(column));
+  value.null = numbers.IsNull(row);
+  value.number = numbers[row];
   return value;
 }
 

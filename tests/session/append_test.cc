@@ -221,6 +221,16 @@ TEST_F(AppendTest, ATableMayBeMadeOfAFile) {
   EXPECT_EQ(StateOf("select * from t"), "42P01");
 }
 
+TEST_F(AppendTest, StatementsWithoutRowsLeaveNothing) {
+  Command("create table t (a int, b text) with (storage = columnar)");
+  Command("insert into t values (1, 'a')");
+  const uint64_t version = Table("t")->version();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(Command("insert into t select * from t where a > 1"), "INSERT 0 0");
+  EXPECT_EQ(Table("t")->version(), version);
+  // A load under way would keep the table's name: the catalog has none.
+  EXPECT_EQ(Command("truncate t"), "TRUNCATE TABLE");
+}
+
 TEST_F(AppendTest, CopyAppends) {
   const TempFolder folder;
   const auto write = [&](const std::string& name, const std::string& text) {

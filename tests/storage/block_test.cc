@@ -92,8 +92,7 @@ struct PlainBlock {
     BlockWriter writer(layout, bytes.data());
     uint32_t end = 0;
     for (uint32_t r = 0; r < texts.size(); ++r) {
-      const __int128 number = texts[r] ? static_cast<__int128>(r) << 100 : kPlainNull;
-      std::memcpy(writer.page(0) + r * sizeof(number), &number, sizeof(number));
+      NumberPage::Write(static_cast<__int128>(r) << 100, !texts[r], r, writer.page(0));
       if (texts[r])
         std::memcpy(writer.page(1) + size_t{block_rows} * 4 + end, texts[r]->data(), texts[r]->size());
       end += texts[r] ? static_cast<uint32_t>(texts[r]->size()) : 0;
@@ -126,6 +125,8 @@ TEST(Block, PlainTextsAreReadBack) {
     for (uint32_t r = 0; r < rows; ++r) {
       RC_ASSERT(page.IsNull(r) == !texts[r].has_value());
       RC_ASSERT(page[r] == texts[r].value_or(""));
+      RC_ASSERT(NumberPage(view.page(0)).IsNull(r) == !texts[r].has_value());
+      RC_ASSERT(NumberPage(view.page(0))[r] == (texts[r] ? static_cast<__int128>(r) << 100 : 0));
       if (texts[r]) present.push_back(*texts[r]);
     }
     for (uint32_t c = 0; c < 3; ++c) RC_ASSERT(view.CheckPage(c).ok());
@@ -146,7 +147,9 @@ TEST(Block, EveryFlippedBitOfPlainPagesIsFound) {
   const PlainBlock whole({"some", std::nullopt, "", "texts"}, 4, 9);
   ASSERT_EQ(whole.layout.bytes() % 8, 0u);
   const size_t used = whole.layout.page_offset(1) + 4 * 4 + 9;  // padding behind it is no one's
+  const size_t numbers_end = whole.layout.page_offset(0) + 4 * size_t{kPlainNumberBytes};
   for (size_t bit = 0; bit < used * 8; ++bit) {
+    if (bit / 8 >= numbers_end && bit / 8 < whole.layout.page_offset(1)) continue;  // padding
     PlainBlock damaged = whole;
     damaged.bytes[bit / 8] ^= std::byte(1 << (bit % 8));
     bool intact = damaged.view().CheckPrefix(7, 3, 5, true).ok();
@@ -168,6 +171,24 @@ TEST(Block, EndsThatLeadOutOfTheirPageAreDamage) {
   PutCode(block.bytes.data() + block.layout.page_offset(1), 4, 1, 8);
   BlockWriter(block.layout, block.bytes.data()).Seal(7, 3, 5, 2, {});
   EXPECT_FALSE(block.view().CheckPage(1).ok()) << "ends descend";
+}
+
+/// In place, memory may become another's while it is looked at.
+TEST(Block, TextsStayWithinTheirPage) {
+  PlainBlock block({"some", "texts"}, 2, 9);
+  std::byte* const ends = block.bytes.data() + block.layout.page_offset(1);
+  const TextPage page = block.view().texts(1);
+  const char* const begin = page[0].data();
+  for (const uint32_t first : {0u, 4u, 9u, 17u, 1u << 30}) {
+    for (const uint32_t second : {0u, 3u, 9u, 16u, 1u << 30}) {
+      PutCode(ends, 4, 0, first);
+      PutCode(ends, 4, 1, second);
+      for (uint32_t r = 0; r < 2; ++r) {
+        EXPECT_GE(page[r].data(), begin);
+        EXPECT_LE(page[r].data() + page[r].size(), begin + block.layout.text_bytes(1));
+      }
+    }
+  }
 }
 
 TEST(Block, AnotherBlockIsNotTakenForThisOne) {
