@@ -87,7 +87,9 @@ void GroupKeys::Pack(const plan::Schema& input, std::span<const CodeMeaning* con
         key.radix = meaning->dictionary->size() + key.nullable;
       }
     } else if (bounds.known && bounds.low <= bounds.high &&
-               bounds.high - bounds.low < static_cast<__int128>(kRadixMax)) {
+               // The distance of decimals of 38 digits has more than 127 bits.
+               static_cast<unsigned __int128>(bounds.high) - static_cast<unsigned __int128>(bounds.low) <
+                   kRadixMax) {
       key.low = bounds.low;
       key.radix = static_cast<uint64_t>(bounds.high - bounds.low) + 1 + key.nullable;
     }

@@ -177,7 +177,7 @@ TEST_F(AppendTest, ATableMayBeMadeOfAQuery) {
                     "interval '1 day' as e, 123456789012345678901234567890 as f"),
             "SELECT 1");
   EXPECT_EQ(Rows("select a, b, c, d, e, f from w"),
-            (TextRows{{"t", "x", "NULL", "1.5", "1 day", "123456789012345678901234567890"}}));
+            (TextRows{{"1", "x", "NULL", "1.5", "1 day", "123456789012345678901234567890"}}));
 }
 
 TEST_F(AppendTest, ATableMayBeMadeOfAFile) {
