@@ -194,8 +194,11 @@ bool Service::Proven(const proto::MemberClaim& claim) const {
   if (!SameProof(member->member.proof(), claim.proof())) return false;
   if (claim.load() == 0) return true;
   const auto load = loads_.find(claim.load());
-  return load != loads_.end() && load->second.owner.value() == claim.member() &&
-         load->second.extends == AllocationId();
+  if (load == loads_.end() || load->second.owner.value() != claim.member()) return false;
+  // What extends a record table is changed in place, and not sealed.
+  const auto table = tables_.find(load->second.table);
+  return load->second.extends == AllocationId() ||
+         (table != tables_.end() && !table->second.table->has_record());
 }
 
 // Ids are no secret, so a memory server shows its proof: others must not learn by which key a member proves
