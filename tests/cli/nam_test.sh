@@ -124,7 +124,7 @@ fi
 
 # Options of the network reach the fabric, from every kind of process.
 expect 2 "--multicast-ttl" "$nam" memserver --catalog=127.0.0.1:1 --secret-file=none --multicast-ttl=256
-expect 0 "runs in" "$nam" up "${state[@]}" --fabric=tcp --memory-servers=1 --compute-servers=1 --memory=64MiB
+expect 0 "runs in" "$nam" up "${state[@]}" --fabric=tcp --memory-servers=1 --compute-servers=1 --memory=64MiB --data-dir=none
 catalog=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["catalog"])' "$work/state/cluster.json")
 member=(--catalog="$catalog" --secret-file="$work/state/secret")
 for role in memserver compute; do
