@@ -119,8 +119,11 @@ class KilledQuery {
     ASSERT_TRUE(whole.ok()) << query() << "\n" << whole.status();
     EXPECT_EQ(testing::ToText(*whole), Expected()[number_]) << query();
     whole_ms_ = whole->elapsed_ms;
+    // A slab that a server has not closed yet goes with its next renewal.
+    staged_.Pause(8'000'000);
     word_bytes_ = staged_.cluster().UsedBytes() - loaded_bytes_;
-    EXPECT_LE(word_bytes_, uint64_t{1} << 20) << "words to claim work at, and nothing of scratch memory";
+    EXPECT_LE(word_bytes_, uint64_t{1} << 20)
+        << "words to claim work at, and nothing of scratch memory: " << staged_.cluster().Holdings();
   }
 
   /// Kills at some time of the query.
