@@ -88,6 +88,16 @@ TEST(ChainPlan, ARowThatFitsNoBlockIsRefused) {
   ASSERT_TRUE(PlanChain(contents, 2048, 32).ok());
 }
 
+/// Its page is as large in every block: there are fewer rows in each.
+TEST(ChainPlan, OneLongTextMakesNoBlockTooLarge) {
+  ChainContents contents{.rows = 1000, .widths = {4}, .text_bytes = {std::vector<uint32_t>(1000, 10)}};
+  contents.text_bytes[0][500] = 1800;
+  const auto plan = PlanChain(contents, 2048, 32);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_LE(plan->block_bytes, 2048u);
+  EXPECT_GE(plan->text_bytes[0], 1800u);
+}
+
 TEST(ChainPlan, NoRowsNeedNoBlock) {
   const auto plan = PlanChain({.rows = 0, .widths = {4}, .text_bytes = {{}}}, 2048, 32);
   ASSERT_TRUE(plan.ok());

@@ -110,6 +110,30 @@ TEST_F(AppendTest, GroupsMayBeEncodedEachInItsWay) {
   EXPECT_EQ(Command("vacuum t"), "VACUUM") << "nothing is left to do";
 }
 
+/// What an expression makes of a text is remembered by its code, for each dictionary.
+TEST_F(AppendTest, CodesMeanTheirOwnGroupsTexts) {
+  Command("create table t (b text) with (storage = columnar)");
+  Command("insert into t select 'a' || i % 3 from generate_series(1, 6000) g (i)");
+  Command("insert into t select 'b' || i % 3 from generate_series(1, 6000) g (i)");
+  EXPECT_EQ(
+      Rows("select upper(b), count(*) from t group by upper(b) order by 1"),
+      (TextRows{
+          {"A0", "2000"}, {"A1", "2000"}, {"A2", "2000"}, {"B0", "2000"}, {"B1", "2000"}, {"B2", "2000"}}));
+  EXPECT_EQ(Rows("select count(*) from t where length(b || b) = 4 and upper(b) > 'A2'"),
+            (TextRows{{"6000"}}));
+}
+
+/// The build side's keys are numbers of 64 bits, the probe side's lie as they are.
+TEST_F(AppendTest, WideKeysMeetNarrowOnes) {
+  Command(
+      "create table k as select i::decimal(30) as h, 'k' || i as name from generate_series(1, 3000) g (i)");
+  Command("create table w (h decimal(30)) with (storage = columnar)");
+  Command("insert into w select i::decimal(30) * 1000 from generate_series(1, 9000) g (i)");
+  Command("insert into w values (1000000000000000000000000001), (7)");
+  EXPECT_EQ(Rows("select k.name from w join k on w.h = k.h order by 1"),
+            (TextRows{{"k1000"}, {"k2000"}, {"k3000"}, {"k7"}}));
+}
+
 TEST_F(AppendTest, StatisticsAreThoseOfAllGroups) {
   Command("create table t (a int not null, b int) with (storage = columnar)");
   Command("insert into t select i, i % 10 from generate_series(1, 1000) g (i)");
