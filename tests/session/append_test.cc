@@ -112,9 +112,10 @@ TEST_F(AppendTest, GroupsMayBeEncodedEachInItsWay) {
 
 /// What an expression makes of a text is remembered by its code, for each dictionary.
 TEST_F(AppendTest, CodesMeanTheirOwnGroupsTexts) {
-  Command("create table t (b text) with (storage = columnar)");
-  Command("insert into t select 'a' || i % 3 from generate_series(1, 6000) g (i)");
-  Command("insert into t select 'b' || i % 3 from generate_series(1, 6000) g (i)");
+  // Each thread meets partitions of both groups.
+  Command("create table t (n int, b text) with (partition_by = 'n:16')");
+  Command("insert into t select i, 'a' || i % 3 from generate_series(1, 6000) g (i)");
+  Command("insert into t select i, 'b' || i % 3 from generate_series(1, 6000) g (i)");
   EXPECT_EQ(
       Rows("select upper(b), count(*) from t group by upper(b) order by 1"),
       (TextRows{
