@@ -14,12 +14,12 @@ namespace nam::catalog {
 uint32_t PartitionCount(const proto::Table& table);
 /// At least one.
 uint32_t GroupCount(const proto::Table& table);
-/// What tells the table from others of its name, whatever has been appended to it.
+/// Tells the table from others of its name, whatever has been appended to it.
 uint64_t CreationOf(const proto::Table& table);
 uint64_t GroupAllocation(const proto::Table& table, uint32_t group);
 /// The memory servers that blocks and dictionaries of the group lie on.
 std::set<uint32_t> GroupServers(const proto::Table& table, uint32_t group);
-/// Of a table that has memory on the server: the allocations of the groups that have some there.
+/// The allocations of the groups that have memory on the server, where the table has some.
 std::vector<uint64_t> AllocationsOn(const proto::Table& table, uint32_t server);
 /// How the group's chains hold the column, with the least and the greatest value of its rows.
 proto::GroupColumn GroupColumnOf(const proto::Table& table, uint32_t group, uint32_t column);

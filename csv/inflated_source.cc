@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kInputBytes = 256 << 10;
 constexpr char kBadFormat[] = "22P04";
 
-/// What both formats share: the compressed bytes, and where in them the reader is.
+/// Both formats share the compressed bytes, and where in them the reader is.
 class InflatedSource : public ByteSource {
  public:
   explicit InflatedSource(std::unique_ptr<ByteSource> compressed)

@@ -9,7 +9,7 @@
 
 namespace nam::csv {
 
-/// What a column's fields look like. In this order each kind but the last holds all values of some before it:
+/// How a column's fields look. In this order each kind but the last holds all values of some before it:
 /// whole numbers are numbers, days are times, and everything is text.
 enum class FieldKind { kNone, kBoolean, kWhole, kNumber, kDate, kTimestamp, kText };
 
@@ -23,8 +23,8 @@ struct SniffOptions {
   std::optional<bool> header;    // nothing: it is one if it has no number where the column below has
 };
 
-/// What the first megabyte of a file holds. Finds out what of the dialect is not given, and sets it. 22P04 if
-/// rows have different numbers of fields, or none can be told.
+/// The columns that the first megabyte of a file has. Finds out what of the dialect is not given, and sets
+/// it. 22P04 if rows have different numbers of fields, or none can be told.
 absl::StatusOr<std::vector<SniffedColumn>> Sniff(const std::string& path, const SniffOptions& options,
                                                  Dialect& dialect);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr int kCommonMost = 32;
 /// Descriptions travel in messages, and all of them in one.
 constexpr size_t kDescriptionBytesMax = 8 << 20;
-/// Of a column of which so large a share of the values differ, rows that come bring new values.
+/// Rows that come bring new values to a column if so large a share of its values differ.
 constexpr double kMostlyNew = 0.5;
 
 proto::ChainGroup GroupOf(const proto::Table& table, uint32_t group) {

@@ -11,7 +11,7 @@ namespace {
 /// A page has so much more room than its rows need on average, as a share of 16.
 constexpr uint64_t kSpare = 1;
 
-/// What the texts of one column take.
+/// The bytes of one column's texts.
 struct TextSizes {
   uint64_t total = 0;
   uint32_t longest = 0;

@@ -9,7 +9,7 @@
 
 namespace nam::partitioner {
 
-/// What a chain is to hold.
+/// The contents of a chain that is to be cut into blocks.
 struct ChainContents {
   uint64_t rows = 0;
   std::vector<uint8_t> widths;  // of all columns

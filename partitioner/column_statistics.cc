@@ -57,7 +57,7 @@ class DistinctSketch {
   std::array<uint8_t, 1 << kBits> most_{};
 };
 
-/// Of plain values a number that is the same for equal ones.
+/// A number for a plain value: the same for equal ones.
 int64_t NumberOf(const StagedChunk::Column& values, const ColumnCode& code, uint32_t row) {
   if (code.text)
     return static_cast<int64_t>(storage::Checksum(std::as_bytes(std::span(code.TextOf(values, row)))));

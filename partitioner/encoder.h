@@ -39,7 +39,7 @@ class PartitionEncoder {
 
   /// Finds the partition's rows in all chunks, and orders them by the sort column.
   void Start(uint32_t partition);
-  /// Of the rows' texts in a plain column.
+  /// The bytes of each row's text in a plain column.
   std::vector<uint32_t> TextBytes(size_t column) const;
   /// Writes rows [first, first + rows) of every column into the block's mini-pages.
   void Encode(uint64_t first, uint32_t rows, storage::BlockWriter& block);

@@ -89,7 +89,7 @@ class Loader final : public TableLoader {
   absl::Status WriteDictionaries(proto::Table& table);
   absl::Status WriteAllBlocks();
   absl::Status PlanOne(uint32_t partition, PartitionEncoder& encoder);
-  /// What a thread writes at once: neighbouring blocks of a chain.
+  /// A thread writes so much at once: neighbouring blocks of a chain.
   struct Share {
     uint32_t partition;
     uint32_t first_block;

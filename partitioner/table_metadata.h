@@ -13,13 +13,13 @@
 /// From the catalog's description of a table to what storage streams by.
 namespace nam::partitioner {
 
-/// Of all columns, as the group's chains hold them.
+/// The widths of all columns, as the group's chains hold them.
 std::vector<uint8_t> WidthsOf(const proto::Table& table, uint32_t group);
 /// The group of one of the table's chains: catalog/chain_groups.h.
 uint32_t GroupOfChain(const proto::Table& table, uint32_t chain);
 /// Whether a group of chains holds the column's values as they are.
 bool IsPlain(const proto::Table& table, uint32_t column);
-/// What a value of the column takes in a block; of plain texts on average.
+/// The bytes of a value in a block; plain texts have so many on average.
 uint32_t StoredBytesOf(const proto::Column& column);
 storage::StreamTable StreamTableOf(const proto::Table& table, std::span<const uint32_t> columns);
 storage::ChainStart ChainStartOf(const proto::Table& table, uint32_t number);

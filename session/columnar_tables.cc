@@ -53,7 +53,7 @@ absl::Status AlreadyExists(const sql::CreateTableStatement& statement) {
                    .sqlstate = sqlstate::kDuplicateTable});
 }
 
-/// What was to be appended to a table that has gone, or is another one by now, failed for that.
+/// Whether an append failed because its table has gone, or is another one by now.
 bool HasGone(catalog::Attachment& attachment, const proto::Table& table, const absl::Status& status) {
   if (!absl::IsAborted(status) && !absl::IsFailedPrecondition(status) && !absl::IsNotFound(status))
     return false;

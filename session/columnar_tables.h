@@ -14,7 +14,7 @@
 
 namespace nam::session {
 
-/// What makes and fills columnar tables. The rows of a statement become visible at once or not at all, behind
+/// Makes and fills columnar tables. The rows of a statement become visible at once or not at all, behind
 /// those that are there (catalog/chain_groups.h); statements that append at the same time do not meet.
 class ColumnarTables {
  public:
