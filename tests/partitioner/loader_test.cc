@@ -174,6 +174,19 @@ TEST(Loader, ManyDifferentTextsLieAsTheyAre) {
   EXPECT_EQ(Texts(all), Texts(table.rows));
 }
 
+/// The table that an append was bound to may have gone, and another one have its name.
+TEST(Loader, AnAppendIsToTheTableThatIsKnown) {
+  InProcessCluster cluster({.memory_servers = 1, .compute_servers = 0});
+  const SmallTable table{{"t", {{"k", Type::Integer()}}, {}}, {{Value::Integer(7)}}};
+  ASSERT_TRUE(nam::testing::Load(cluster.attachment(), table, {}).ok());
+  const uint64_t creation = (*cluster.attachment().catalog().GetTable("t"))->creation();
+  EXPECT_FALSE(
+      nam::testing::Load(cluster.attachment(), table, {.append = true, .appends_to = creation + 1}).ok());
+  EXPECT_EQ((*cluster.attachment().catalog().GetTable("t"))->rows(), 1u);
+  EXPECT_TRUE(nam::testing::Load(cluster.attachment(), table, {.append = true, .appends_to = creation}).ok());
+  EXPECT_EQ((*cluster.attachment().catalog().GetTable("t"))->rows(), 2u);
+}
+
 TEST(Loader, BlocksAreSpreadEvenly) {
   InProcessCluster cluster({.memory_servers = 3, .compute_servers = 0});
   SmallTable table{{"t", {{"k", Type::Integer()}}, {{"k", 4}}, ""}, {}};

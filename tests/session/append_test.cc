@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -10,39 +9,18 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "catalog/chain_groups.h"
-#include "session/session.h"
-#include "tests/catalog/temp_folder.h"
-#include "tests/cluster/in_process_cluster.h"
-#include "tests/cluster/oracle.h"
-#include "types/sql_error.h"
+#include "tests/session/file_session.h"
 
 /// CREATE TABLE AS, INSERT into columnar tables, COPY behind rows that are there, TRUNCATE and VACUUM.
 namespace nam::testing {
 namespace {
 
-class AppendTest : public ::testing::Test {
+class AppendTest : public FileSession {
  protected:
-  absl::StatusOr<session::ResultSet> Run(const std::string& sql) { return cluster_.session().Execute(sql); }
-  std::string Command(const std::string& sql) {
-    const auto result = Run(sql);
-    EXPECT_TRUE(result.ok()) << sql << ": " << result.status();
-    return result.ok() ? result->command : "";
-  }
-  TextRows Rows(const std::string& sql) {
-    const auto result = Run(sql);
-    EXPECT_TRUE(result.ok()) << sql << ": " << result.status();
-    return result.ok() ? ToText(*result) : TextRows();
-  }
-  std::string StateOf(const std::string& sql) {
-    const auto result = Run(sql);
-    EXPECT_FALSE(result.ok()) << sql;
-    return SqlErrorOf(result.status()).value_or(SqlError{}).sqlstate;
-  }
+  std::string StateOf(const std::string& sql) { return ErrorOf(sql).sqlstate; }
   std::shared_ptr<const proto::Table> Table(const std::string& name) {
     return *cluster_.attachment().catalog().GetTable(name);
   }
-
-  InProcessCluster cluster_{{.fabric = fabric::Kind::kShm, .memory_servers = 2, .compute_servers = 2}};
 };
 
 TEST_F(AppendTest, RowsAreAddedInGroupsOfTheirOwn) {
@@ -206,27 +184,22 @@ TEST_F(AppendTest, ATableMayBeMadeOfAQuery) {
 }
 
 TEST_F(AppendTest, ATableMayBeMadeOfAFile) {
-  const TempFolder folder;
-  const auto write = [&](const std::string& name, const std::string& text) {
-    std::ofstream(folder.File(name)) << text;
-    return folder.File(name);
-  };
-  const std::string people = write("people.csv", "ID;Name;born;balance\n1;Ada;1815-12-10;1.5\n2;;;\n");
+  const std::string people = Write("people.csv", "ID;Name;born;balance\n1;Ada;1815-12-10;1.5\n2;;;\n");
   EXPECT_EQ(Command(absl::StrCat("create table people as select * from read_csv('", people, "')")),
             "SELECT 2");
   EXPECT_EQ(Rows("select id, name, born, balance from people order by id"),
             (TextRows{{"1", "Ada", "1815-12-10", "1.5"}, {"2", "NULL", "NULL", "NULL"}}));
   EXPECT_EQ(Rows("select id + 1 from people where born < date '1900-01-01'"), (TextRows{{"2"}}));
-  write("part-1.csv", "1,a\n");
-  write("part-2.csv", "2,b\n");
+  Write("part-1.csv", "1,a\n");
+  Write("part-2.csv", "2,b\n");
   EXPECT_EQ(Command(absl::StrCat(
                 "create table parts (x, y) with (partition_by = 'x:2') as select * from read_csv('",
-                folder.File("part-*.csv"), "', header => false, delimiter => ',')")),
+                folder_.File("part-*.csv"), "', header => false, delimiter => ',')")),
             "SELECT 2");
   EXPECT_EQ(Rows("select x, y from parts order by x"), (TextRows{{"1", "a"}, {"2", "b"}}));
   const auto later =
       Run(absl::StrCat("create table bad as select * from read_csv('",
-                       write("bad.csv", absl::StrCat("a,b\n", std::string(), "1,2\n3,x\n")), "')"));
+                       Write("bad.csv", absl::StrCat("a,b\n", std::string(), "1,2\n3,x\n")), "')"));
   EXPECT_TRUE(later.ok()) << "x makes a text of the column";
   EXPECT_EQ(StateOf("create table t as select * from read_csv('/nowhere/a.csv')"), "58P01");
   EXPECT_EQ(StateOf("create table t as select * from read_csv()"), "22023");
@@ -238,7 +211,7 @@ TEST_F(AppendTest, ATableMayBeMadeOfAFile) {
   std::string text = "a\n";
   for (int i = 0; i < 400'000; ++i) absl::StrAppend(&text, i, "\n");
   const auto failed =
-      Run(absl::StrCat("create table t as select * from read_csv('", write("late.csv", text + "x\n"), "')"));
+      Run(absl::StrCat("create table t as select * from read_csv('", Write("late.csv", text + "x\n"), "')"));
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(SqlErrorOf(failed.status())->sqlstate, "22P02");
   EXPECT_TRUE(absl::StrContains(SqlErrorOf(failed.status())->message, "late.csv:400002: column a"))
@@ -257,15 +230,10 @@ TEST_F(AppendTest, StatementsWithoutRowsLeaveNothing) {
 }
 
 TEST_F(AppendTest, CopyAppends) {
-  const TempFolder folder;
-  const auto write = [&](const std::string& name, const std::string& text) {
-    std::ofstream(folder.File(name)) << text;
-    return folder.File(name);
-  };
   Command("create table t (a int, b text) with (storage = columnar)");
-  EXPECT_EQ(Command(absl::StrCat("copy t from '", write("a.csv", "1,a\n2,b\n"), "'")), "COPY 2");
-  EXPECT_EQ(Command(absl::StrCat("copy t from '", write("b.csv", "3,c\n"), "'")), "COPY 1");
-  EXPECT_EQ(StateOf(absl::StrCat("copy t from '", write("c.csv", "4,d\nx,e\n"), "'")), "22P02");
+  EXPECT_EQ(Command(absl::StrCat("copy t from '", Write("a.csv", "1,a\n2,b\n"), "'")), "COPY 2");
+  EXPECT_EQ(Command(absl::StrCat("copy t from '", Write("b.csv", "3,c\n"), "'")), "COPY 1");
+  EXPECT_EQ(StateOf(absl::StrCat("copy t from '", Write("c.csv", "4,d\nx,e\n"), "'")), "22P02");
   EXPECT_EQ(Rows("select a, b from t order by a"), (TextRows{{"1", "a"}, {"2", "b"}, {"3", "c"}}));
 }
 

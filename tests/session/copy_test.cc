@@ -10,46 +10,18 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "session/session.h"
-#include "tests/catalog/temp_folder.h"
-#include "tests/cluster/in_process_cluster.h"
-#include "tests/cluster/oracle.h"
-#include "types/sql_error.h"
+#include "tests/session/file_session.h"
 
 /// CREATE TABLE of columnar tables, and COPY … FROM into both kinds.
 namespace nam::testing {
 namespace {
 
-class CopyTest : public ::testing::Test {
+class CopyTest : public FileSession {
  protected:
-  std::string Write(const std::string& name, const std::string& text) {
-    const std::string path = folder_.File(name);
-    std::ofstream(path, std::ios::binary) << text;
-    return path;
-  }
-  absl::StatusOr<session::ResultSet> Run(const std::string& sql) { return cluster_.session().Execute(sql); }
-  std::string Command(const std::string& sql) {
-    const auto result = Run(sql);
-    EXPECT_TRUE(result.ok()) << sql << ": " << result.status();
-    return result.ok() ? result->command : "";
-  }
-  TextRows Rows(const std::string& sql) {
-    const auto result = Run(sql);
-    EXPECT_TRUE(result.ok()) << sql << ": " << result.status();
-    return result.ok() ? ToText(*result) : TextRows();
-  }
-  SqlError ErrorOf(const std::string& sql) {
-    const auto result = Run(sql);
-    EXPECT_FALSE(result.ok()) << sql;
-    return SqlErrorOf(result.status()).value_or(SqlError{});
-  }
   std::string Copy(const std::string& table, const std::string& path, const std::string& options = "") {
     return absl::StrCat("copy ", table, " from '", path, "'", options.empty() ? "" : " with (", options,
                         options.empty() ? "" : ")");
   }
-
-  const TempFolder folder_;
-  InProcessCluster cluster_{{.fabric = fabric::Kind::kShm, .memory_servers = 2, .compute_servers = 2}};
 };
 
 constexpr char kPeople[] =
