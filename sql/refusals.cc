@@ -80,11 +80,12 @@ absl::Status RefuseExpression(const Node& node) {
 
 absl::Status RefuseStatement(const Node& node) {
   const Named* known = Lookup(std::begin(kStatements), std::end(kStatements), node.kind());
-  const char* hint =
-      known != nullptr && known->hint != nullptr
-          ? known->hint
-          : "statements are SELECT, EXPLAIN [ANALYZE], INSERT, UPDATE, DELETE, BEGIN, COMMIT, "
-            "ROLLBACK, SAVEPOINT, CREATE TABLE, CREATE INDEX, DROP TABLE, DROP INDEX, SET, RESET and SHOW";
+  const char* hint = known != nullptr && known->hint != nullptr
+                         ? known->hint
+                         : "statements are SELECT, EXPLAIN [ANALYZE], INSERT, UPDATE, DELETE, BEGIN, COMMIT, "
+                           "ROLLBACK, SAVEPOINT, CREATE TABLE, CREATE INDEX, DROP TABLE, DROP INDEX, COPY, "
+                           "TRUNCATE, VACUUM, "
+                           "SET, RESET and SHOW";
   return Refusal(absl::StrCat(known != nullptr ? known->name : SpellOut(node.kind()), " is not supported"),
                  node.text().Start(), hint);
 }
