@@ -44,8 +44,8 @@ struct KeyScan {
   double rows = 0;  // that it leaves
 };
 
-/// What a tree's rows have in common: the scans that each of them has a partner in, and columns that are equal
-/// in all of them.
+/// What a tree's rows have in common: the scans that each of them has a partner in, and columns that are
+/// equal in all of them.
 class Partners {
  public:
   explicit Partners(const lg::Node& root) { Collect(root); }
@@ -54,9 +54,8 @@ class Partners {
   std::optional<std::pair<KeyScan, ColumnRef>> KeysOf(ColumnRef column) const {
     std::optional<std::pair<KeyScan, ColumnRef>> least;
     for (const ColumnRef same : SameAs(column)) {
-      const auto found = std::find_if(scans_.begin(), scans_.end(), [&](const KeyScan& of) {
-        return of.scan->relation == same.table;
-      });
+      const auto found = std::find_if(scans_.begin(), scans_.end(),
+                                      [&](const KeyScan& of) { return of.scan->relation == same.table; });
       if (found == scans_.end() || !found->scan->table->columns(same.column).unique()) continue;
       if (!least.has_value() || found->rows < least->first.rows) least = {*found, same};
     }
@@ -66,13 +65,15 @@ class Partners {
  private:
   void Collect(const lg::Node& node) {
     if (const auto* filter = node.As<lg::Filter>(); filter != nullptr) {
-      if (const auto* scan = node.input().As<lg::Scan>(); scan != nullptr) return AddScan(node, *filter, *scan);
+      if (const auto* scan = node.input().As<lg::Scan>(); scan != nullptr)
+        return AddScan(node, *filter, *scan);
       AddEqualities(filter->conditions);
       return Collect(node.input());
     }
     if (const auto* project = node.As<lg::Project>(); project != nullptr) {
       for (size_t i = 0; i < project->outputs.size(); ++i) {
-        if (IsColumn(project->outputs[i])) equal_.push_back({node.columns[i].ref, project->outputs[i].column});
+        if (IsColumn(project->outputs[i]))
+          equal_.push_back({node.columns[i].ref, project->outputs[i].column});
       }
       return Collect(node.input());
     }
@@ -87,7 +88,8 @@ class Partners {
 
   void AddScan(const lg::Node& node, const lg::Filter& filter, const lg::Scan& scan) {
     const proto::Table& table = *scan.table;
-    if (table.has_record() || std::any_of(filter.conditions.begin(), filter.conditions.end(), MayFail)) return;
+    if (table.has_record() || std::any_of(filter.conditions.begin(), filter.conditions.end(), MayFail))
+      return;
     StarQuery query;
     query.tables.push_back(scan.table);
     std::vector<Expr> conditions = filter.conditions;
@@ -196,8 +198,8 @@ class GroupFilter {
     Expr equal = plan::MakeNode(Op::kEqual, Type::Bool(), key.position, {key, lg::MakeColumn(unique)});
     std::vector<Expr> conditions;
     conditions.push_back(std::move(equal));
-    rows = lg::MakeJoin(JoinKind::kInner, std::move(rows), CopyAs(keys->first, relation),
-                        std::move(conditions));
+    rows =
+        lg::MakeJoin(JoinKind::kInner, std::move(rows), CopyAs(keys->first, relation), std::move(conditions));
     return true;
   }
 
