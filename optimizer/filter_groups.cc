@@ -26,10 +26,9 @@ bool IsColumn(const Expr& expr) {
   return expr.op == Op::kColumn;
 }
 
-/// Whether rows of the right input without a partner in the left one change nothing.
+/// Whether rows of the right input that match none of the left one change nothing.
 bool LooksUpRight(const lg::Join& join) {
-  return !join.dependent && join.compared.empty() && join.kind != JoinKind::kRight &&
-         join.kind != JoinKind::kFull && join.kind != JoinKind::kNullAwareAnti;
+  return !join.dependent && join.kind != JoinKind::kRight && join.kind != JoinKind::kFull;
 }
 
 /// What a tree's rows have in common: the scans that each of them has a partner in, and columns that are

@@ -72,8 +72,7 @@ TreeLowering::CommonTable TreeLowering::ToParts(Flow flow) {
 }
 
 bool TreeLowering::CanBeWhole(const Flow& flow) const {
-  return options_.join == JoinAlgorithm::kAuto && !KeysOfRows(flow.schema()).empty() &&
-         !IsTooLarge(flow.rows(), flow.schema());
+  return options_.join == JoinAlgorithm::kAuto && !KeysOfRows(flow.schema()).empty();
 }
 
 absl::StatusOr<Flow> TreeLowering::ToAllServers(Flow flow) {
