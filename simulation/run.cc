@@ -21,6 +21,8 @@
 namespace nam::simulation {
 namespace {
 
+/// Of a query of TPC-H at scale factor 0.01, over those of one of SSB at 0.002.
+constexpr double kTpchOperations = 20;
 constexpr int64_t kVirtualNsMax = 3'000'000'000'000;
 
 /// The parts of a scenario draw from streams of their own, so that a change of one leaves the others.
@@ -230,7 +232,8 @@ RunResult Run(const RunOptions& options, const QueryAnswers& answers) {
   fabric::sim::WorldOptions world_options;
   world_options.seed = options.seed;
   world_options.nic = options.nic;
-  world_options.faults = DrawPlan(options.faults, random);
+  world_options.faults =
+      DrawPlan(options.faults, random, scenario.workload == Workloads::kTpch ? kTpchOperations : 1);
   world_options.in_place = scenario.in_place;
   world_options.duration_ns_max = kVirtualNsMax;
   world_options.trace_path = options.trace_path;
