@@ -1,7 +1,7 @@
 #include "optimizer/plan_query.h"
 
 #include "base/status_macros.h"
-#include "optimizer/filter_groups.h"
+#include "optimizer/filter_lookups.h"
 #include "optimizer/interval_keys.h"
 #include "optimizer/push_filters.h"
 #include "optimizer/push_semi_joins.h"
@@ -14,7 +14,7 @@ absl::Status Rewrite(plan::logical::Query& query) {
   NAM_RETURN_IF_ERROR(Unnest(query));
   NAM_RETURN_IF_ERROR(UsePartsOfIntervals(query));
   PushFilters(query);
-  FilterGroups(query);
+  FilterLookups(query);
   PushSemiJoins(query);
   return absl::OkStatus();
 }
