@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/cluster_report.h"
+#include "cli/copy_command.h"
 #include "cli/shell.h"
 #include "terminal/exit_codes.h"
 #include "terminal/units.h"
@@ -23,6 +24,7 @@ constexpr char kHelp[] =
   \timing [on|off]  the time of every statement
   \x [on|off]     every row as a block of `column | value` lines
   \i FILE         statements of a file
+  \copy …         COPY …, whose files are this client's: \copy t from people.csv csv header
   \?              this help
   \q              leave
 SHOW ALL lists the settings, SET name = value changes one, RESET name takes it back.
@@ -53,7 +55,7 @@ std::string TableName(const std::string& text) {
 
 }  // namespace
 
-int Shell::RunMeta(std::string_view line) {
+int Shell::RunMeta(std::string_view line, const Cursor& at) {
   const auto [command, argument] = Parse(line);
   if (command == "\\q") {
     quit_ = true;
@@ -65,6 +67,7 @@ int Shell::RunMeta(std::string_view line) {
   if (command == "\\timing") return Toggle(options_.timing, argument, "Timing");
   if (command == "\\x") return Toggle(options_.print.expanded, argument, "Expanded display");
   if (command == "\\i") return IncludeFile(argument);
+  if (command == "\\copy") return Execute(CopyStatementOf(argument), at, at.lines);
   if (command == "\\?" || command == "\\h" || command == "\\help") {
     PrintHelp();
     return kExitOk;

@@ -94,14 +94,6 @@ bool IsBlankSql(std::string_view text) {
   return SkipBlanks(text).empty();
 }
 
-struct Shell::Cursor {
-  std::string name;        // of the script
-  std::string buffer;      // lines of a statement that is not complete yet
-  size_t buffer_line = 1;  // the first of them
-  size_t lines = 0;        // read so far
-  bool standard_input = false;
-};
-
 Shell::Shell(session::Session& session, catalog::Client& catalog, Interrupts& interrupts, std::ostream& out,
              std::ostream& err, ShellOptions options)
     : session_(session),
@@ -192,7 +184,7 @@ int Shell::FeedLine(const std::string& line, Cursor& at) {
   }
   if (at.buffer.empty()) {
     at.buffer_line = at.lines;
-    if (const std::string_view text = TrimLeft(line); text.starts_with("\\")) return RunMeta(text);
+    if (const std::string_view text = TrimLeft(line); text.starts_with("\\")) return RunMeta(text, at);
   }
   absl::StrAppend(&at.buffer, line, "\n");
   // Only a semicolon completes anything.
@@ -251,12 +243,24 @@ class Shell::Rows final : public session::RowReceiver {
     if (shell_.interrupts_.Seen()) return CancelledByUser(/*done=*/false);
     return prints_ ? printer_.Add(rows) : absl::OkStatus();
   }
+  absl::Status Write(std::string_view bytes) override {
+    if (shell_.interrupts_.Seen()) return CancelledByUser(/*done=*/false);
+    shell_.printing_ = wrote_ = true;
+    if (shell_.options_.progress != nullptr) shell_.options_.progress->Clear();
+    shell_.out_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    closed_ = !shell_.out_;
+    return closed_ ? absl::CancelledError("the output was closed") : absl::OkStatus();
+  }
   uint64_t bytes_held() const override { return printer_.bytes_held(); }
+  /// Whether rows of COPY … TO STDOUT came: the output is those alone.
+  bool wrote() const { return wrote_; }
+  /// Whether the output took no more of them.
+  bool closed() const { return closed_; }
 
  private:
   Shell& shell_;
   RowPrinter& printer_;
-  bool prints_ = true;
+  bool prints_ = true, wrote_ = false, closed_ = false;
 };
 
 int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) {
@@ -268,15 +272,19 @@ int Shell::Execute(const std::string& statement, const Cursor& at, size_t line) 
   }
   const std::unique_ptr<RowPrinter> printer = RowPrinter::Make(options_.print, out_);
   absl::StatusOr<session::ResultSet> result = CancelledByUser(/*done=*/false);
+  bool closed = false;
   if (!interrupts_.Seen()) {
     const SessionCancel cancel(session_, interrupts_);  // an interrupt from here on ends the statement
     Rows rows(*this, *printer);
     result = session_.Execute(statement, rows);
+    if (result.ok() && rows.wrote()) result->command.clear();
+    closed = rows.closed();
   }
   if (options_.progress != nullptr) options_.progress->Clear();
   absl::Status status = result.status();
   if (status.ok()) status = Print(*result, *printer);
-  if (printer->closed() || (!out_ && interrupts_.Seen())) return EndClosed(statement, result.ok(), at, line);
+  if (closed || printer->closed() || (!out_ && interrupts_.Seen()))
+    return EndClosed(statement, result.ok(), at, line);
   if (!status.ok()) return ReportError(statement, WithFormatHint(status, *printer), at, line);
   return interrupts_.Seen() && !interactive_ ? EndInterrupted() : kExitOk;
 }
@@ -319,7 +327,11 @@ int Shell::ReportError(const std::string& statement, const absl::Status& status,
 absl::Status Shell::Print(const session::ResultSet& result, RowPrinter& printer) {
   for (const session::ResultSet::Warning& warning : result.warnings) {
     out_.flush();
-    err_ << "WARNING:  " << warning.message << " (SQLSTATE " << warning.sqlstate << ")\n";
+    if (warning.notice) {
+      err_ << "NOTICE:  " << warning.message << "\n";
+    } else {
+      err_ << "WARNING:  " << warning.message << " (SQLSTATE " << warning.sqlstate << ")\n";
+    }
     err_.flush();
   }
   if (!result.columns.empty()) {

@@ -57,7 +57,7 @@ class Shell {
   int RunInteractive(LineReader& reader);
 
  private:
-  struct Cursor;  // where in a script
+  struct Cursor;
   class Rows;
 
   int FeedLine(const std::string& line, Cursor& at);
@@ -73,7 +73,7 @@ class Shell {
   void PrintReport(const session::ResultSet& report);
 
   // meta_commands.cc
-  int RunMeta(std::string_view line);
+  int RunMeta(std::string_view line, const Cursor& at);
   int Describe(const std::string& table);
   int DescribeAll();
   int ListServers();
@@ -97,5 +97,14 @@ class Shell {
 
 /// True for text without a statement: blanks, comments and lone semicolons.
 bool IsBlankSql(std::string_view text);
+
+/// Where in a script.
+struct Shell::Cursor {
+  std::string name;        // of the script
+  std::string buffer;      // lines of a statement that is not complete yet
+  size_t buffer_line = 1;  // the first of them
+  size_t lines = 0;        // read so far
+  bool standard_input = false;
+};
 
 }  // namespace nam::cli

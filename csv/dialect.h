@@ -1,9 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace nam::csv {
+
+enum class Compression { kNone, kGzip, kZstd };
 
 /// How a file writes rows: PostgreSQL's two formats of COPY.
 struct Dialect {
@@ -14,10 +17,15 @@ struct Dialect {
 
   Format format = Format::kCsv;
   char delimiter = ',';
-  char quote = '"';       // CSV
-  char escape = '"';      // CSV: stands before a quote within quotes
-  std::string null_text;  // a field that is this, without quotes, is NULL
-  bool header = false;    // the first row has names
+  char quote = '"';                        // CSV; kNoQuote: nothing stands in quotes
+  char escape = '"';                       // CSV: stands before a quote within quotes
+  std::string null_text;                   // a field that is this, without quotes, is NULL
+  bool header = false;                     // the first row has names
+  std::optional<Compression> compression;  // nothing: as the file's name says
+
+  /// No byte of a text.
+  static constexpr char kNoQuote = '\0';
+  bool has_quotes() const { return format == Format::kCsv && quote != kNoQuote; }
 
   static Dialect Csv() { return {}; }
   static Dialect Text() { return {.format = Format::kText, .delimiter = '\t', .null_text = "\\N"}; }

@@ -6,13 +6,16 @@
 
 #include "absl/status/statusor.h"
 #include "csv/byte_source.h"
+#include "csv/dialect.h"
 
 namespace nam::csv {
 
-enum class Compression { kNone, kGzip, kZstd };
-
 /// By the end of a file's name: `.gz`, `.zst`.
 Compression CompressionOf(std::string_view path);
+/// What the dialect says, or else the name.
+inline Compression CompressionOf(std::string_view path, const Dialect& dialect) {
+  return dialect.compression.value_or(CompressionOf(path));
+}
 /// `a.csv` of `a.csv.gz`.
 std::string_view WithoutCompression(std::string_view path);
 

@@ -23,7 +23,7 @@ PortionReader::PortionReader(std::vector<std::string> paths, const Dialect& dial
   for (const std::string& path : paths_) {
     struct stat about {};
     if (stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode) ||
-        CompressionOf(path) != Compression::kNone) {
+        CompressionOf(path, dialect) != Compression::kNone) {
       bytes_ = 0;
       return;
     }
@@ -51,11 +51,11 @@ absl::StatusOr<bool> PortionReader::OpenNext() {
   const size_t sources = std::max<size_t>(paths_.size(), 1);
   if (next_path_ == sources) return false;
   if (paths_.empty()) {
-    source_ = StandardInput();
+    source_ = Inflate(StandardInput(), dialect_.compression.value_or(Compression::kNone));
   } else {
     const std::string& path = paths_[next_path_];
     NAM_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> file, OpenFile(path));
-    source_ = Inflate(std::move(file), CompressionOf(path));
+    source_ = Inflate(std::move(file), CompressionOf(path, dialect_));
   }
   ++next_path_;
   ended_ = false;

@@ -47,6 +47,7 @@ size_t EndOfBackslashes(std::string_view text) {
 
 size_t EndOfLastRow(std::string_view text, const Dialect& dialect) {
   if (dialect.format == Dialect::Format::kText) return EndOfBackslashes(text);
+  if (!dialect.has_quotes()) return text.rfind('\n') + 1;
   if (dialect.escape == dialect.quote) return EndOfDoubledQuotes(text, dialect.quote);
   return EndOfEscapedQuotes(text, dialect);
 }

@@ -56,7 +56,9 @@ std::string_view RowSplitter::Keep(std::string text) {
 }
 
 absl::Status RowSplitter::NextCsv(std::vector<Field>& fields) {
-  const char delimiter = dialect_.delimiter, quote = dialect_.quote;
+  const char delimiter = dialect_.delimiter;
+  constexpr int kNone = -1;  // no byte
+  const int quote = dialect_.has_quotes() ? dialect_.quote : kNone;
   while (true) {
     const size_t begin = at_;
     while (at_ < portion_.size() && portion_[at_] != delimiter && portion_[at_] != '\n' &&

@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/staged_file.h"
 #include "base/status_macros.h"
 #include "dataset/generated_chunks.h"
 #include "dataset/row_text.h"
-#include "dataset/staged_file.h"
 #include "types/date.h"
 
 namespace nam::dataset {

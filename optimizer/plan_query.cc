@@ -1,8 +1,10 @@
 #include "optimizer/plan_query.h"
 
 #include "base/status_macros.h"
+#include "optimizer/filter_groups.h"
 #include "optimizer/interval_keys.h"
 #include "optimizer/push_filters.h"
+#include "optimizer/push_semi_joins.h"
 #include "optimizer/unnest.h"
 
 namespace nam::optimizer {
@@ -12,6 +14,8 @@ absl::Status Rewrite(plan::logical::Query& query) {
   NAM_RETURN_IF_ERROR(Unnest(query));
   NAM_RETURN_IF_ERROR(UsePartsOfIntervals(query));
   PushFilters(query);
+  FilterGroups(query);
+  PushSemiJoins(query);
   return absl::OkStatus();
 }
 

@@ -234,7 +234,7 @@ class Unnester {
   }
 
   /// A left join has each row of its left input, perhaps many times: what a subquery says of that row alone
-  /// is asked before.
+  /// is asked before. So it is if what is joined is one value for all rows.
   ///
   ///     semi(left(A, B), Q)  ──►  left(semi(A, Q), B)
   static void Sink(NodePtr& node) {
@@ -242,7 +242,9 @@ class Unnester {
     const auto* subquery = node->As<Join>();
     if (subquery == nullptr || !SaysOfLeft(subquery->kind)) return;
     const auto* outer = node->input(0).As<Join>();
-    if (outer == nullptr || outer->kind != JoinKind::kLeft || outer->dependent) return;
+    if (outer == nullptr || outer->dependent) return;
+    const bool one_value = outer->kind == JoinKind::kSingle && subquery->kind != JoinKind::kSingle;
+    if (outer->kind != JoinKind::kLeft && !one_value) return;
     if (LooksAt(*node, node->input(0).input(1))) return;
     NodePtr join = std::move(node->inputs[0]);
     node->inputs[0] = std::move(join->inputs[0]);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +18,10 @@ class NotedReceiver : public RowReceiver {
     return receiver_.Begin(columns);
   }
   absl::Status Add(const ResultBatch& rows) override { return receiver_.Add(rows); }
+  absl::Status Write(std::string_view bytes) override {
+    begun_ = true;
+    return receiver_.Write(bytes);
+  }
   uint64_t bytes_held() const override { return receiver_.bytes_held(); }
   bool begun() const { return begun_; }
 

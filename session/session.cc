@@ -14,11 +14,12 @@
 #include "catalog/attachment.h"
 #include "session/catalog_tables.h"
 #include "session/columnar_tables.h"
+#include "session/copy_to.h"
+#include "session/delivery.h"
 #include "session/explain.h"
 #include "session/locked_rows.h"
 #include "session/missing_server_errors.h"
 #include "session/no_rows.h"
-#include "session/noted_receiver.h"
 #include "session/plan_cache.h"
 #include "session/prepared_statements.h"
 #include "session/query_result.h"
@@ -47,20 +48,6 @@ constexpr int64_t kSuspectPauseUs = 100'000;
 constexpr int kRunsAgain = 4;
 constexpr const char* kRetry =
     sqlstate::kSerializationFailure;  // what drivers and pools run again by themselves
-
-/// The rows of a statement on their way, from a query or all at once.
-class Delivery final : public NotedReceiver {
- public:
-  using NotedReceiver::NotedReceiver;
-
-  /// Ends the result of a statement that has rows, or none, which no query has made.
-  absl::Status End(ResultSet& result) {
-    if (begun() || result.columns.empty()) return absl::OkStatus();
-    NAM_RETURN_IF_ERROR(Begin(result.columns));
-    const std::vector<std::vector<Value>> rows = std::exchange(result.rows, {});
-    return rows.empty() ? absl::OkStatus() : Add(ResultBatch(rows));
-  }
-};
 
 /// It wants what has become of a transaction that was lost.
 bool IsRollback(const sql::Statement& statement) {
@@ -443,6 +430,11 @@ class SessionImpl final : public Session {
     }
     if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
     return records_->Run(statement);
+  }
+
+  absl::StatusOr<ResultSet> Run(const sql::CopyToStatement& statement) {
+    runs_query_ = true;
+    return CopyTo(statement, *receiver_, RunnerOf(statement.source));
   }
 
   absl::StatusOr<ResultSet> Run(const sql::TreeStatement& statement) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -48,6 +49,7 @@ struct ResultSet {
   struct Warning {
     std::string message;
     std::string sqlstate;
+    bool notice = false;  // good to know: nothing is wrong
   };
   std::vector<Column> columns;
   std::vector<std::vector<Value>> rows;
@@ -68,6 +70,10 @@ class RowReceiver {
   virtual absl::Status Begin(const std::vector<ResultSet::Column>& columns) = 0;
   /// At most some thousand rows.
   virtual absl::Status Add(const ResultBatch& rows) = 0;
+  /// Bytes of COPY … TO STDOUT, whose rows come by no other way. Errors as of Add.
+  virtual absl::Status Write(std::string_view /*bytes*/) {
+    return absl::UnimplementedError("this client takes no rows of COPY … TO STDOUT");
+  }
   /// What it holds of the rows. Asked after each Add: counts against nam.result_mib_max.
   virtual uint64_t bytes_held() const { return 0; }
 };

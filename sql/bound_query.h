@@ -147,7 +147,16 @@ struct CopyStatement {
   csv::Dialect dialect;
   bool match_header = false;  // the names of the first row are those of the columns
   bool skip_errors = false;   // rows that cannot be read are left out
+  std::string rejects;        // the file that gets those rows; empty: none does
+  uint64_t batch_rows = 0;    // of a transaction, into a record table; 0: all
   int position = -1;          // of the table's name
+};
+/// COPY … TO: a query's rows become a file, or go to the client.
+struct CopyToStatement {
+  std::shared_ptr<plan::logical::Query> source;  // a session takes it
+  std::string path;                              // empty: to the client
+  csv::Dialect dialect;
+  std::vector<bool> force_quote;  // by column: values that are not NULL stand in quotes
 };
 struct UpdateStatement {
   BoundTable table;
@@ -200,8 +209,8 @@ struct ExplainStatement {
 using Statement = std::variant<TreeStatement, ExplainStatement, DropTableStatement, SetStatement,
                                ShowStatement, CreateTableStatement, CreateTableAsStatement, TruncateStatement,
                                VacuumStatement, CreateIndexStatement, DropIndexStatement, InsertStatement,
-                               UpdateStatement, DeleteStatement, CopyStatement, TransactionStatement,
-                               PrepareStatement, ExecuteStatement, DeallocateStatement>;
+                               UpdateStatement, DeleteStatement, CopyStatement, CopyToStatement,
+                               TransactionStatement, PrepareStatement, ExecuteStatement, DeallocateStatement>;
 
 /// Whether transactions change it; others are loaded and appended to, and then read.
 inline bool IsRecordTable(const proto::Table& table) {
@@ -225,6 +234,11 @@ class TableSource {
   virtual absl::StatusOr<std::vector<csv::SniffedColumn>> Sniff(const std::string& /*pattern*/,
                                                                 const csv::SniffOptions& /*options*/,
                                                                 csv::Dialect& /*dialect*/) {
+    return absl::UnimplementedError("no file is read here");
+  }
+  /// A table of this statement alone, with the rows of the files that the COPY names. Its own table has name
+  /// and columns only.
+  virtual absl::StatusOr<std::shared_ptr<const proto::Table>> Load(const CopyStatement& /*files*/) {
     return absl::UnimplementedError("no file is read here");
   }
 };

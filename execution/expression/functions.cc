@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -50,6 +51,22 @@ bool OfTimestamps(const Expr& call) {
          (call.type.kind == TypeKind::kTimestampTz && IsUtc(call.children[2]));
 }
 
+/// A part of a text whose place does not depend on the row. What is an error the reference says.
+bool CutsByConstants(const Expr& call) {
+  if (call.type.kind != TypeKind::kString || call.children[0].op == Op::kLiteral) return false;
+  if (!std::all_of(call.children.begin() + 1, call.children.end(), IsConstant)) return false;
+  const bool counted = plan::FunctionOf(call) == Function::kLeft || call.children.size() > 2;
+  return !counted || call.children.back().literal.number >= 0;
+}
+
+NodePtr MakeCut(const Expr& call, NodePtr text) {
+  constexpr __int128 kToTheEnd = static_cast<__int128>(1) << 80;
+  const bool left = plan::FunctionOf(call) == Function::kLeft;
+  const __int128 from = left ? 1 : call.children[1].literal.number;
+  const bool counted = left || call.children.size() > 2;
+  return MakeSubstring(from, counted ? call.children.back().literal.number : kToTheEnd, std::move(text));
+}
+
 }  // namespace
 
 bool HasVectorForm(const Expr& call) {
@@ -65,6 +82,11 @@ bool HasVectorForm(const Expr& call) {
       return OfTimestamps(call) && IsConstant(call.children[1]) && call.children[0].op != Op::kLiteral;
     case Function::kAtZone:
       return IsUtc(call.children[0]) && HasVariableTime(call);
+    case Function::kSubstring:
+    case Function::kLeft:
+      return CutsByConstants(call);
+    case Function::kLength:
+      return call.children[0].type.kind == TypeKind::kString && call.children[0].op != Op::kLiteral;
     default:
       return false;
   }
@@ -84,6 +106,11 @@ NodePtr MakeFunction(const Expr& call, std::vector<NodePtr> operands) {
       return MakeMoveTimestamp(call.children[1].literal.interval(),
                                plan::FunctionOf(call) == Function::kMoveForward ? 1 : -1, call.position,
                                std::move(operands[0]));
+    case Function::kSubstring:
+    case Function::kLeft:
+      return MakeCut(call, std::move(operands[0]));
+    case Function::kLength:
+      return MakeCharacterCount(std::move(operands[0]));
     default:
       break;
   }

@@ -233,6 +233,9 @@ NodePtr MakeCase(std::vector<std::pair<NodePtr, NodePtr>> branches, Physical phy
 // --- text.cc ---
 
 NodePtr MakeLike(NodePtr a, const Type& type, std::string pattern);
+/// So many characters of a text, not fewer than none, from the 1-based `from` on.
+NodePtr MakeSubstring(__int128 from, __int128 characters, NodePtr a);
+NodePtr MakeCharacterCount(NodePtr a);
 
 // --- dates.cc ---
 

@@ -4,9 +4,12 @@
 
 #include "base/utf8.h"
 #include "execution/expression/node.h"
+#include "plan/text_functions.h"
 
 namespace nam::execution {
 namespace {
+
+constexpr plan::Bounds kTextLengths{0, INT32_MAX, true};
 
 /// A pattern of LIKE, with the forms that need no more than a comparison or a search.
 class Pattern {
@@ -84,7 +87,54 @@ class Like final : public Node {
   const Pattern pattern_;
 };
 
+/// Texts that are parts of others: views into these.
+class Substring final : public Node {
+ public:
+  Substring(__int128 from, __int128 characters, NodePtr a)
+      : Node(Physical::kText, {}, Children(std::move(a))), from_(from), characters_(characters) {}
+
+  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
+    const Vector* a = child(0).Evaluate(frame, chunk, rows);
+    if (a == nullptr) return nullptr;
+    Register& at = At(frame);
+    Vector& out = Out(at);
+    CopyNulls(*a, rows, at.nulls, out);
+    ForEach(rows, [&](uint32_t p) {
+      out.text[p] = a->null(p) ? std::string_view() : plan::Substring(a->text[p], from_, characters_);
+    });
+    return &out;
+  }
+
+ private:
+  const __int128 from_, characters_;
+};
+
+class CharacterCount final : public Node {
+ public:
+  explicit CharacterCount(NodePtr a) : Node(Physical::kInt64, kTextLengths, Children(std::move(a))) {}
+
+  const Vector* Evaluate(Frame& frame, const Chunk& chunk, Selection rows) const override {
+    const Vector* a = child(0).Evaluate(frame, chunk, rows);
+    if (a == nullptr) return nullptr;
+    Register& at = At(frame);
+    Vector& out = Out(at);
+    CopyNulls(*a, rows, at.nulls, out);
+    ForEach(rows, [&](uint32_t p) {
+      out.narrow[p] = a->null(p) ? 0 : static_cast<int64_t>(CountCharacters(a->text[p]));
+    });
+    return &out;
+  }
+};
+
 }  // namespace
+
+NodePtr MakeSubstring(__int128 from, __int128 characters, NodePtr a) {
+  return std::make_unique<Substring>(from, characters, std::move(a));
+}
+
+NodePtr MakeCharacterCount(NodePtr a) {
+  return std::make_unique<CharacterCount>(std::move(a));
+}
 
 NodePtr MakeLike(NodePtr a, const Type& type, std::string pattern) {
   return std::make_unique<Like>(plan::IsChar(type) ? type.length : 0, std::move(pattern), std::move(a));

@@ -73,7 +73,10 @@ TEST(BindErrorTest, StatementKinds) {
       {"^create view v as select id from t", "CREATE VIEW is"},
       {"create index i on ^t (id)", "an index on \"t\" is"},
       {"^create role x", "CREATE ROLE is"},
-      {"copy t ^to 'x'", "COPY … TO is"},
+      {"copy t to ^program 'x'", "COPY … TO PROGRAM is"},
+      {"copy (^insert into t (id) values (1)) to 'x'", "COPY of anything but a table"},
+      {"copy t to 'x.csv' (^header match)", "cannot use \"match\" with HEADER in COPY TO"},
+      {"copy t to 'x' (^force_quote (id))", "COPY FORCE_QUOTE requires CSV mode"},
       {"copy t from ^program 'x'", "COPY … FROM PROGRAM is"},
       {"copy t from 'x' ^where n = 1", "COPY … WHERE is"},
       {"copy t from 'x' (^format binary)", "the binary format of COPY is"},
@@ -366,12 +369,29 @@ TEST(BindErrorTest, Bounds) {
   EXPECT_EQ(BindQuery("select id from t where n in (" + repeat("1, 2, ", 20000) + "3)").conjuncts.size(), 1u);
 }
 
+TEST(BindErrorTest, OptionsOfCopy) {
+  CheckAll({
+      {"copy t from 'x' (^force_quote *)", "0A000", "COPY FORCE_QUOTE cannot be used with COPY FROM", ""},
+      {"copy t to 'x' (^on_error ignore)", "0A000", "COPY ON_ERROR cannot be used with COPY TO", ""},
+      {"copy t to 'x' (^batch 5)", "0A000", "COPY BATCH cannot be used with COPY TO", ""},
+      {"copy t from 'x' (^batch 5)", "0A000", "COPY BATCH cannot be used with a columnar table", ""},
+      {"copy t from 'x' (^batch 0)", "22023", "COPY BATCH takes a number of rows", "10000"},
+      {"copy t from 'x' (^rejects 'y')", "22023", "COPY REJECTS requires ON_ERROR ignore", ""},
+      {"copy t to 'x.csv' (^force_quote (ide))", "42P10", "FORCE_QUOTE column \"ide\" not referenced", ""},
+      {"copy t to 'x' (^compression lzma)", "22023", "COMPRESSION \"lzma\" not recognized", "zstd"},
+      {"copy t to 'x' (^delimiter 'n')", "22023", "COPY delimiter cannot be \"n\"", ""},
+      {"copy ^t to 'x.csv' (null '\"')", "22023", "CSV quote character must not appear", ""},
+      {"copy t to 'x' (header, ^header)", "42601", "conflicting or redundant options", ""},
+      {"copy ^missing to 'x'", "42P01", "\"missing\" does not exist", ""},
+  });
+}
+
 TEST(BindErrorTest, StatusesAreReadable) {
   FakeTables tables;
   absl::Status status = Bind("select nme from t", tables).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "column \"nme\" does not exist (did you mean \"name\"?)");
-  status = Bind("copy t to 'x'", tables).status();
+  status = Bind("copy t to program 'x'", tables).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
 }
 

@@ -544,6 +544,13 @@ Expr RandomExpression::Call(char result, int depth) {
           e.children[i] = LiteralOf(Value::Integer(static_cast<int64_t>(Below(random_, 3))));
       }
       break;
+    case Function::kSubstring:
+    case Function::kLeft:
+      for (size_t i = 1; i < e.children.size(); ++i) {
+        if (Chance(random_, 80))
+          e.children[i] = LiteralOf(Value::Integer(static_cast<int64_t>(Below(random_, 8)) - 2));
+      }
+      break;
     case Function::kToDate:
     case Function::kToTimestamp:
       constant(1, {"YYYY-MM-DD", "YYYY-MM-DD HH24:MI:SS", "DD YY", "HH12 PM"});

@@ -1,6 +1,7 @@
-#include "dataset/staged_file.h"
+#include "base/staged_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,7 +12,7 @@
 
 #include "absl/strings/str_format.h"
 
-namespace nam::dataset {
+namespace nam {
 namespace {
 
 absl::Status FileError(const char* action, const std::string& path, int error) {
@@ -45,6 +46,10 @@ absl::StatusOr<StagedFile> StagedFile::Create(const std::string& directory, cons
     file.fd_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file.fd_.valid()) {
       file.staged_path_ = path;
+      struct stat replaced {};
+      if (::stat(file.path().c_str(), &replaced) == 0 &&
+          ::fchmod(file.fd_.get(), replaced.st_mode & 0777) != 0)
+        return FileError("set the permissions of", path, errno);
       return file;
     }
     if (errno != EEXIST) return FileError("create", path, errno);
@@ -85,4 +90,4 @@ absl::Status StagedFile::Publish() {
   return absl::OkStatus();
 }
 
-}  // namespace nam::dataset
+}  // namespace nam

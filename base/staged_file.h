@@ -7,10 +7,11 @@
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 
-namespace nam::dataset {
+namespace nam {
 
 /// A file that appears under its name only when it is complete: written as `.name.….partial` beside it,
-/// renamed by Publish, removed by the destructor if nobody did.
+/// renamed by Publish, removed by the destructor unless it was published. A file that it replaces keeps its
+/// permissions.
 class StagedFile {
  public:
   static absl::StatusOr<StagedFile> Create(const std::string& directory, const std::string& name);
@@ -36,4 +37,4 @@ class StagedFile {
   UniqueFd fd_;
 };
 
-}  // namespace nam::dataset
+}  // namespace nam

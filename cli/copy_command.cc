@@ -1,0 +1,65 @@
+#include "cli/copy_command.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace nam::cli {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+/// Where the token ends that begins at `at`: a text in quotes, what stands in parentheses, or a word.
+size_t EndOfToken(std::string_view text, size_t at) {
+  int depth = 0;
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '\'' || c == '"') {
+      at = std::min(text.find(c, at + 1), text.size());
+      if (at == text.size()) break;
+    } else if (c == '(') {
+      ++depth;
+    } else if (c == ')') {
+      --depth;
+    } else if (depth <= 0 && kBlanks.find(c) != std::string_view::npos) {
+      break;
+    }
+  }
+  return at;
+}
+
+std::string TargetOf(std::string_view target) {
+  const std::string lower = absl::AsciiStrToLower(absl::string_view(target.data(), target.size()));
+  if (lower == "pstdin" || lower == "stdin") return "STDIN";
+  if (lower == "pstdout" || lower == "stdout") return "STDOUT";
+  if (lower == "program" || target.starts_with('\'')) return std::string(target);
+  return absl::StrCat(
+      "'", absl::StrReplaceAll(absl::string_view(target.data(), target.size()), {{"'", "''"}}), "'");
+}
+
+}  // namespace
+
+std::string CopyStatementOf(std::string_view arguments) {
+  std::string statement = "COPY";
+  bool target_next = false, target_seen = false;
+  for (size_t at = 0; at < arguments.size();) {
+    at = std::min(arguments.find_first_not_of(kBlanks, at), arguments.size());
+    if (at == arguments.size()) break;
+    const bool bare = target_next && arguments[at] != '\'';
+    const size_t end =
+        bare ? std::min(arguments.find_first_of(kBlanks, at), arguments.size()) : EndOfToken(arguments, at);
+    const std::string_view token = arguments.substr(at, end - at);
+    absl::StrAppend(&statement, " ", target_next ? TargetOf(token) : std::string(token));
+    const absl::string_view word(token.data(), token.size());
+    target_next =
+        !target_seen && (absl::EqualsIgnoreCase(word, "from") || absl::EqualsIgnoreCase(word, "to"));
+    target_seen |= target_next;
+    at = end;
+  }
+  return statement;
+}
+
+}  // namespace nam::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "csv/dialect.h"
+
+namespace nam::csv {
+
+/// Takes the bytes of a file from the first to the last. Belongs to one thread.
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  virtual absl::Status Write(std::string_view bytes) = 0;
+  /// After the last byte. Without it a file is as it was before.
+  virtual absl::Status Finish() = 0;
+};
+
+/// The file of this path, which it is once Finish has succeeded; until then another one of the name stays.
+/// What is no regular file (a pipe, a device) is written to at once. 58P01 if there is no such folder, 42501
+/// if it may not be written, 42809 if the path is a folder's, 53100 if the disk is full.
+absl::StatusOr<std::unique_ptr<ByteSink>> CreateFile(const std::string& path);
+/// Hands the bytes on.
+std::unique_ptr<ByteSink> SinkTo(std::function<absl::Status(std::string_view bytes)> write);
+
+/// Compresses what `sink` gets: as one gzip member, or one zstd frame.
+std::unique_ptr<ByteSink> Deflate(std::unique_ptr<ByteSink> sink, Compression compression);
+
+}  // namespace nam::csv

@@ -1,0 +1,197 @@
+#include "optimizer/filter_groups.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "optimizer/alternatives.h"
+#include "optimizer/filtered_scan.h"
+#include "plan/expression_tree.h"
+
+namespace nam::optimizer {
+
+namespace lg = plan::logical;
+using plan::ColumnRef;
+using plan::Expr;
+using plan::JoinKind;
+using plan::Op;
+
+namespace {
+
+/// A scan that leaves more of its rows leaves too many groups to be worth the join.
+constexpr double kFewOfRows = 0.25;
+
+bool IsColumn(const Expr& expr) {
+  return expr.op == Op::kColumn;
+}
+
+/// Whether rows of the right input that match none of the left one change nothing.
+bool LooksUpRight(const lg::Join& join) {
+  return !join.dependent && join.kind != JoinKind::kRight && join.kind != JoinKind::kFull;
+}
+
+/// What a tree's rows have in common: the scans that each of them has a partner in, and columns that are
+/// equal in all of them.
+class Partners {
+ public:
+  explicit Partners(const lg::Node& root) { Collect(root); }
+
+  /// The least scan, and its unique column, whose values are all that `column` has; none if none filters.
+  std::optional<std::pair<FilteredScan, ColumnRef>> KeysOf(ColumnRef column) const {
+    std::optional<std::pair<FilteredScan, ColumnRef>> least;
+    for (const ColumnRef same : SameAs(column)) {
+      const auto found = std::find_if(scans_.begin(), scans_.end(), [&](const FilteredScan& of) {
+        return of.scan->relation == same.table;
+      });
+      if (found == scans_.end() || !found->scan->table->columns(same.column).unique()) continue;
+      if (!least.has_value() || found->rows < least->first.rows) least = {*found, same};
+    }
+    return least;
+  }
+
+ private:
+  void Collect(const lg::Node& node) {
+    if (const std::optional<FilteredScan> scan = AsFilteredScan(node); scan.has_value())
+      return AddScan(*scan);
+    if (const auto* filter = node.As<lg::Filter>(); filter != nullptr) {
+      AddEqualities(filter->conditions);
+      return Collect(node.input());
+    }
+    if (const auto* project = node.As<lg::Project>(); project != nullptr) {
+      for (size_t i = 0; i < project->outputs.size(); ++i) {
+        if (IsColumn(project->outputs[i]))
+          equal_.push_back({node.columns[i].ref, project->outputs[i].column});
+      }
+      return Collect(node.input());
+    }
+    const auto* join = node.As<lg::Join>();
+    if (join == nullptr || join->dependent || join->kind == JoinKind::kRight || join->kind == JoinKind::kFull)
+      return;
+    Collect(node.input(0));
+    if (join->kind != JoinKind::kInner && join->kind != JoinKind::kSemi) return;
+    AddEqualities(join->conditions);
+    Collect(node.input(1));
+  }
+
+  void AddScan(const FilteredScan& scan) {
+    const auto* filter = scan.node->As<lg::Filter>();
+    if (filter == nullptr || scan.scan->table->has_record() || scan.share > kFewOfRows) return;
+    if (std::none_of(filter->conditions.begin(), filter->conditions.end(), MayFail)) scans_.push_back(scan);
+  }
+
+  void AddEqualities(const std::vector<Expr>& conditions) {
+    for (const Expr& condition : conditions) {
+      if (condition.op != Op::kEqual || !IsColumn(condition.children[0]) || !IsColumn(condition.children[1]))
+        continue;
+      if (condition.children[0].type == condition.children[1].type)
+        equal_.push_back({condition.children[0].column, condition.children[1].column});
+    }
+  }
+
+  std::vector<ColumnRef> SameAs(ColumnRef column) const {
+    std::vector<ColumnRef> same{column};
+    for (size_t i = 0; i < same.size(); ++i) {
+      for (const auto& [a, b] : equal_) {
+        if (a != same[i] && b != same[i]) continue;
+        const ColumnRef other = a == same[i] ? b : a;
+        if (std::find(same.begin(), same.end(), other) == same.end()) same.push_back(other);
+      }
+    }
+    return same;
+  }
+
+  std::vector<FilteredScan> scans_;
+  std::vector<std::pair<ColumnRef, ColumnRef>> equal_;
+};
+
+/// A copy whose columns are those of another relation.
+lg::NodePtr CopyAs(const FilteredScan& keys, int relation) {
+  lg::NodePtr copy = lg::Clone(*keys.node);
+  const int from = keys.scan->relation;
+  for (Expr& condition : copy->As<lg::Filter>()->conditions) RenameRelation(condition, from, relation);
+  copy->input().As<lg::Scan>()->relation = relation;
+  for (lg::Node* node : {&copy->input(), copy.get()}) {
+    for (lg::Column& column : node->columns) column.ref.table = relation;
+  }
+  return copy;
+}
+
+class GroupFilter {
+ public:
+  explicit GroupFilter(lg::Query& query) : query_(query) {}
+
+  void Visit(lg::Node& node) {
+    for (lg::NodePtr& input : node.inputs) Visit(*input);
+    const auto* join = node.As<lg::Join>();
+    if (join == nullptr || !LooksUpRight(*join)) return;
+    FilterRight(*join, node.input(0), node.input(1));
+    if (join->kind == JoinKind::kInner) FilterRight(*join, node.input(1), node.input(0));
+  }
+
+ private:
+  void FilterRight(const lg::Join& join, const lg::Node& left, lg::Node& right) {
+    if (!HasGroups(right)) return;
+    const Partners partners(left);
+    for (const Expr& condition : join.conditions) {
+      if (condition.op != Op::kEqual || !IsColumn(condition.children[0]) || !IsColumn(condition.children[1]))
+        continue;
+      for (size_t i = 0; i < 2; ++i) {
+        const Expr &looked_up = condition.children[i], &key = condition.children[1 - i];
+        if (lg::FindColumn(left.columns, looked_up.column) == nullptr || looked_up.type != key.type) continue;
+        if (FilterBy(partners, looked_up.column, key.column, right)) return;
+      }
+    }
+  }
+
+  static bool HasGroups(const lg::Node& node) {
+    if (node.As<lg::Aggregate>() != nullptr) return true;
+    return (node.As<lg::Filter>() != nullptr || node.As<lg::Project>() != nullptr) && HasGroups(node.input());
+  }
+
+  /// Whether `key`, a column of the right input, is a key of its groups that now are filtered.
+  bool FilterBy(const Partners& partners, ColumnRef looked_up, ColumnRef key, lg::Node& node) {
+    const auto place = std::find_if(node.columns.begin(), node.columns.end(),
+                                    [&](const lg::Column& column) { return column.ref == key; });
+    if (place == node.columns.end()) return false;
+    const auto column = static_cast<size_t>(place - node.columns.begin());
+    bool filtered = false;
+    if (node.As<lg::Filter>() != nullptr) {
+      filtered = FilterBy(partners, looked_up, key, node.input());
+    } else if (const auto* project = node.As<lg::Project>(); project != nullptr) {
+      const Expr& output = project->outputs[column];
+      filtered = IsColumn(output) && FilterBy(partners, looked_up, output.column, node.input());
+    } else if (const auto* groups = node.As<lg::Aggregate>(); groups != nullptr) {
+      filtered = groups->sets.empty() && column < groups->keys.size() &&
+                 JoinRows(partners, looked_up, groups->keys[column], node.inputs[0]);
+    }
+    if (filtered) lg::DeriveColumns(node);
+    return filtered;
+  }
+
+  bool JoinRows(const Partners& partners, ColumnRef looked_up, const Expr& key, lg::NodePtr& rows) {
+    const auto keys = partners.KeysOf(looked_up);
+    if (!keys.has_value()) return false;
+    const lg::Column* of_keys = lg::FindColumn(keys->first.node->columns, keys->second);
+    if (of_keys == nullptr || of_keys->type != key.type) return false;
+    const int relation = query_.relations++;
+    lg::Column unique = *of_keys;
+    unique.ref.table = relation;
+    Expr equal = plan::MakeNode(Op::kEqual, Type::Bool(), key.position, {key, lg::MakeColumn(unique)});
+    std::vector<Expr> conditions;
+    conditions.push_back(std::move(equal));
+    rows =
+        lg::MakeJoin(JoinKind::kInner, std::move(rows), CopyAs(keys->first, relation), std::move(conditions));
+    return true;
+  }
+
+  lg::Query& query_;
+};
+
+}  // namespace
+
+void FilterGroups(lg::Query& query) {
+  GroupFilter(query).Visit(*query.root);
+}
+
+}  // namespace nam::optimizer

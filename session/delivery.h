@@ -1,0 +1,25 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "session/noted_receiver.h"
+
+namespace nam::session {
+
+/// The rows of a statement on their way, from a query or all at once.
+class Delivery final : public NotedReceiver {
+ public:
+  using NotedReceiver::NotedReceiver;
+
+  /// Ends the result of a statement that has rows, or none, which no query has made.
+  absl::Status End(ResultSet& result) {
+    if (begun() || result.columns.empty()) return absl::OkStatus();
+    NAM_RETURN_IF_ERROR(Begin(result.columns));
+    const std::vector<std::vector<Value>> rows = std::exchange(result.rows, {});
+    return rows.empty() ? absl::OkStatus() : Add(ResultBatch(rows));
+  }
+};
+
+}  // namespace nam::session
