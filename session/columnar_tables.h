@@ -8,8 +8,10 @@
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
 #include "partitioner/loader.h"
+#include "session/compaction_requests.h"
 #include "session/loaded_rows.h"
 #include "session/session.h"
+#include "session/settings.h"
 #include "sql/bound_query.h"
 
 namespace nam::session {
@@ -21,9 +23,10 @@ class ColumnarTables {
   using Report = std::function<void(const QueryProgress&)>;
   /// Runs the statement's query; its rows go to the receiver.
   using RunSource = std::function<absl::StatusOr<ResultSet>(RowReceiver& rows)>;
-  /// Borrows both; `cancelled` ends a COPY.
-  ColumnarTables(catalog::Attachment& attachment, const std::atomic<bool>& cancelled)
-      : attachment_(attachment), cancelled_(cancelled) {}
+  /// Borrows all; `cancelled` ends a COPY.
+  ColumnarTables(catalog::Attachment& attachment, const SessionSettings& settings,
+                 const std::atomic<bool>& cancelled)
+      : attachment_(attachment), settings_(settings), cancelled_(cancelled), compaction_(attachment) {}
 
   /// 42P07 if there is one of its name.
   absl::StatusOr<ResultSet> Create(const sql::CreateTableStatement& statement);
@@ -35,8 +38,8 @@ class ColumnarTables {
   absl::StatusOr<ResultSet> Copy(const sql::CopyStatement& statement, const Report& report);
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const RunSource& run);
   absl::StatusOr<ResultSet> Truncate(const sql::TruncateStatement& statement);
-  /// 40001 if the table has been changed meanwhile.
-  absl::StatusOr<ResultSet> Vacuum(const sql::VacuumStatement& statement, const RunSource& run);
+  /// Makes one group of those that are there when it begins. 40001 as COPY.
+  absl::StatusOr<ResultSet> Vacuum(const sql::VacuumStatement& statement);
 
  private:
   /// The rows of the statement's files, likewise; warns in the result of those that were left out.
@@ -47,8 +50,14 @@ class ColumnarTables {
   absl::StatusOr<uint64_t> Load(const proto::Table& table, const partitioner::LoadOptions& options,
                                 const std::vector<int>& columns,
                                 const std::function<absl::Status(LoadedRows& rows)>& fill);
+  partitioner::LoadOptions AppendTo(const proto::Table& table);
+  /// Behind an append a compute server may have to look at the table's groups.
+  absl::Status Commit(partitioner::TableLoader& loader, const partitioner::LoadOptions& options);
+
   catalog::Attachment& attachment_;
+  const SessionSettings& settings_;
   const std::atomic<bool>& cancelled_;
+  CompactionRequests compaction_;
 };
 
 }  // namespace nam::session
