@@ -66,10 +66,11 @@ absl::StatusOr<std::unique_ptr<DuckDb>> DuckDb::Start(const DuckDbOptions& optio
 }
 
 absl::Status DuckDb::Open() {
-  NAM_ASSIGN_OR_RETURN(
-      const Json opened,
-      peer_->Call({{"op", "open"}, {"threads", options_.threads}, {"memory_bytes", options_.memory_bytes}},
-                  kOpenTimeoutMs));
+  NAM_ASSIGN_OR_RETURN(const Json opened, peer_->Call({{"op", "open"},
+                                                       {"threads", options_.threads},
+                                                       {"memory_bytes", options_.memory_bytes},
+                                                       {"file", options_.file}},
+                                                      kOpenTimeoutMs));
   version_ = opened.value("version", "");
   return absl::OkStatus();
 }

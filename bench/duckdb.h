@@ -17,9 +17,10 @@ struct DuckDbOptions {
   std::string log_file;
   int threads = 2;
   uint64_t memory_bytes = 0;  // 0: what DuckDB takes by itself
+  std::string file;           // of the database, which is compressed there; empty: in memory, and not
 };
 
-/// DuckDB, in memory, in a process of its own. Start on the main thread; then used by one thread, but for
+/// DuckDB in a process of its own. Start on the main thread; then used by one thread, but for
 /// Cancel.
 class DuckDb {
  public:

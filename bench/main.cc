@@ -92,6 +92,8 @@ class BenchCommandLine final : public CommandLine {
     Add(bench, "--peer", options.peer, "none or duckdb (none)");
     Add(bench, "--peer-dir", options.peer_dir, "DuckDB's process (bench/duckdb_peer)", "DIR");
     AddBytes(bench, "--peer-memory", options.peer_memory_bytes, "that it may take; without it, as it likes");
+    bench->add_flag("--peer-file", options.peer_file,
+                    "the peer's tables in a file, compressed, where they would not fit its memory");
     bench->add_flag("--peer-sorted", options.peer_sorted,
                     "tables in the order by which ours are clustered in the peer too");
     Add(bench, "--repeat", options.repeat, "runs of each query, after one to warm up");

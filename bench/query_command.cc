@@ -115,6 +115,7 @@ Json ConfigJson(const QueryBenchOptions& options, const Plan& plan, const QueryW
                         {"threads", plan.threads},
                         {"order", options.peer_sorted ? "as ours is clustered" : "as generated"},
                         {"memory_bytes", options.peer_memory_bytes},
+                        {"tables", options.peer_file ? "in a file" : "in memory"},
                         {"load_seconds", work.duckdb_load_seconds()}};
   }
   config["load_average"] = plan.load_average;
@@ -178,7 +179,8 @@ int RunIn(const std::string& directory, const Benchmark& benchmark, const QueryB
     auto started = DuckDb::Start({.peer_dir = options.peer_dir,
                                   .log_file = absl::StrCat(directory, "/duckdb.log"),
                                   .threads = plan.threads,
-                                  .memory_bytes = options.peer_memory_bytes});
+                                  .memory_bytes = options.peer_memory_bytes,
+                                  .file = options.peer_file ? directory + "/duckdb.db" : std::string()});
     if (!started.ok()) {
       return absl::IsFailedPrecondition(started.status()) ? Refuse(started.status())
                                                           : ReportFailure(started.status());

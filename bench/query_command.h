@@ -22,6 +22,7 @@ struct QueryBenchOptions {
   std::string peer = "none";         // none, duckdb
   std::string peer_dir = "bench/duckdb_peer";
   uint64_t peer_memory_bytes = 0;  // 0: what it takes by itself
+  bool peer_file = false;          // its tables are in a file
   bool peer_sorted = false;        // tables in the order by which ours are clustered in the peer too
   bool no_loop = false;            // SSB alone has one
   uint64_t parameters_seed = 0;    // of TPC-H's random parameters; 0: those of the example answers

@@ -369,7 +369,7 @@ class NamCommandLine final : public CommandLine {
     Add(sim, "--seeds", sim_.seeds, "how many, from --seed on");
     Add(sim, "--generation", sim_.generation, "fdr, edr, hdr, ndr, or a file that describes a network (fdr)",
         "NAME|FILE");
-    Add(sim, "--workload", sim_.workload, "ssb, checkout, bank, or all: each seed draws one", "NAME");
+    Add(sim, "--workload", sim_.workload, "ssb, tpch, checkout, bank, or all: each seed draws one", "NAME");
     Add(sim, "--faults", sim_.faults,
         "all, none, or some of "
         "delays,errors,torn,partitions,deaths,clients,pauses,asymmetric,slow,overtaking,"

@@ -98,7 +98,7 @@ std::string ReportJson(const SimOptions& options, const std::vector<RunResult>& 
 }
 
 /// Twice, if asked for: the same seed must have the same history.
-RunResult RunOnce(const simulation::RunOptions& run, const simulation::SsbAnswers& answers, bool verify) {
+RunResult RunOnce(const simulation::RunOptions& run, const simulation::QueryAnswers& answers, bool verify) {
   RunResult result = simulation::Run(run, answers);
   if (!verify) return result;
   const RunResult again = simulation::Run(run, answers);
@@ -126,7 +126,7 @@ int RunSim(const SimOptions& options) {
   if (!options.trace.empty() && (options.seeds != 1 || options.verify)) {
     return Refuse(absl::InvalidArgumentError("--trace is of one run: leave --seeds and --verify out"));
   }
-  const auto answers = simulation::SsbAnswers::Make(options.scale_factor);
+  const auto answers = simulation::MakeAnswers(*workload, options.scale_factor);
   if (!answers.ok()) return Refuse(answers.status());
   Interrupts interrupts;
   ProgressLine progress;
@@ -139,7 +139,7 @@ int RunSim(const SimOptions& options) {
                                      .faults = *faults,
                                      .trace_path = options.trace};
     progress.Show(absl::StrCat("seed ", run.seed, " (", i + 1, " of ", options.seeds, ")"));
-    results.push_back(RunOnce(run, **answers, options.verify));
+    results.push_back(RunOnce(run, *answers, options.verify));
     AddTo(totals, results.back());
     for (const std::string& failure : results.back().failures) {
       progress.Clear();

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "optimizer/alternatives.h"
-#include "optimizer/selectivity.h"
+#include "optimizer/filtered_scan.h"
 #include "plan/expression_tree.h"
 
 namespace nam::optimizer {
@@ -26,23 +26,10 @@ bool IsColumn(const Expr& expr) {
   return expr.op == Op::kColumn;
 }
 
-void Rename(Expr& expr, int from, int to) {
-  if (IsColumn(expr) && expr.column.table == from) expr.column.table = to;
-  for (Expr& child : expr.children) Rename(child, from, to);
-}
-
-/// Whether rows of the right input without a partner in the left one change nothing.
+/// Whether rows of the right input that match none of the left one change nothing.
 bool LooksUpRight(const lg::Join& join) {
-  return !join.dependent && join.compared.empty() && join.kind != JoinKind::kRight &&
-         join.kind != JoinKind::kFull && join.kind != JoinKind::kNullAwareAnti;
+  return !join.dependent && join.kind != JoinKind::kRight && join.kind != JoinKind::kFull;
 }
-
-/// A filtered scan, with its filter.
-struct KeyScan {
-  const lg::Node* node = nullptr;
-  const lg::Scan* scan = nullptr;
-  double rows = 0;  // that it leaves
-};
 
 /// What a tree's rows have in common: the scans that each of them has a partner in, and columns that are
 /// equal in all of them.
@@ -51,11 +38,12 @@ class Partners {
   explicit Partners(const lg::Node& root) { Collect(root); }
 
   /// The least scan, and its unique column, whose values are all that `column` has; none if none filters.
-  std::optional<std::pair<KeyScan, ColumnRef>> KeysOf(ColumnRef column) const {
-    std::optional<std::pair<KeyScan, ColumnRef>> least;
+  std::optional<std::pair<FilteredScan, ColumnRef>> KeysOf(ColumnRef column) const {
+    std::optional<std::pair<FilteredScan, ColumnRef>> least;
     for (const ColumnRef same : SameAs(column)) {
-      const auto found = std::find_if(scans_.begin(), scans_.end(),
-                                      [&](const KeyScan& of) { return of.scan->relation == same.table; });
+      const auto found = std::find_if(scans_.begin(), scans_.end(), [&](const FilteredScan& of) {
+        return of.scan->relation == same.table;
+      });
       if (found == scans_.end() || !found->scan->table->columns(same.column).unique()) continue;
       if (!least.has_value() || found->rows < least->first.rows) least = {*found, same};
     }
@@ -64,9 +52,9 @@ class Partners {
 
  private:
   void Collect(const lg::Node& node) {
+    if (const std::optional<FilteredScan> scan = AsFilteredScan(node); scan.has_value())
+      return AddScan(*scan);
     if (const auto* filter = node.As<lg::Filter>(); filter != nullptr) {
-      if (const auto* scan = node.input().As<lg::Scan>(); scan != nullptr)
-        return AddScan(node, *filter, *scan);
       AddEqualities(filter->conditions);
       return Collect(node.input());
     }
@@ -86,16 +74,10 @@ class Partners {
     Collect(node.input(1));
   }
 
-  void AddScan(const lg::Node& node, const lg::Filter& filter, const lg::Scan& scan) {
-    const proto::Table& table = *scan.table;
-    if (table.has_record() || std::any_of(filter.conditions.begin(), filter.conditions.end(), MayFail))
-      return;
-    StarQuery query;
-    query.tables.push_back(scan.table);
-    std::vector<Expr> conditions = filter.conditions;
-    for (Expr& condition : conditions) Rename(condition, scan.relation, 0);
-    const double share = Selectivity(query, conditions);
-    if (share <= kFewOfRows) scans_.push_back({&node, &scan, share * static_cast<double>(table.rows())});
+  void AddScan(const FilteredScan& scan) {
+    const auto* filter = scan.node->As<lg::Filter>();
+    if (filter == nullptr || scan.scan->table->has_record() || scan.share > kFewOfRows) return;
+    if (std::none_of(filter->conditions.begin(), filter->conditions.end(), MayFail)) scans_.push_back(scan);
   }
 
   void AddEqualities(const std::vector<Expr>& conditions) {
@@ -119,15 +101,15 @@ class Partners {
     return same;
   }
 
-  std::vector<KeyScan> scans_;
+  std::vector<FilteredScan> scans_;
   std::vector<std::pair<ColumnRef, ColumnRef>> equal_;
 };
 
 /// A copy whose columns are those of another relation.
-lg::NodePtr CopyAs(const KeyScan& keys, int relation) {
+lg::NodePtr CopyAs(const FilteredScan& keys, int relation) {
   lg::NodePtr copy = lg::Clone(*keys.node);
   const int from = keys.scan->relation;
-  for (Expr& condition : copy->As<lg::Filter>()->conditions) Rename(condition, from, relation);
+  for (Expr& condition : copy->As<lg::Filter>()->conditions) RenameRelation(condition, from, relation);
   copy->input().As<lg::Scan>()->relation = relation;
   for (lg::Node* node : {&copy->input(), copy.get()}) {
     for (lg::Column& column : node->columns) column.ref.table = relation;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -50,7 +51,8 @@ void DropBlanks(std::vector<Expr>& left, std::vector<Expr>& right) {
 }
 
 absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probed, Flow& built) {
-  // Every server reads all of a build side, which scans can do; parts are claimed, by one server each.
+  // Every server reads all of a build side, which scans can do. Parts are claimed, by one server each: what
+  // comes of them is written to scratch memory first.
   const auto scans = [&](const Flow& flow) {
     return flow.on_servers() && builder_.stage(flow.pipeline.stage).claims_table();
   };
@@ -65,8 +67,9 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
     };
     // Rows without a partner are known of a whole build side: one server alone would have to see all probes.
     const bool whole_matters = join.kind != JoinKind::kFull;
-    if (inner && !fits(built) && fits(probed)) swap();
-    const bool whole = whole_matters && scans(built);
+    const bool small = scans(probed) && CanBeWhole(built) && built.rows() <= probed.rows();
+    if (inner && !fits(built) && fits(probed) && !small) swap();
+    const bool whole = whole_matters && (scans(built) || (scans(probed) && CanBeWhole(built)));
     const auto streamed = [&] { return plan::IsStreamed(join.choice->algorithm); };
     // A star's joins are chosen before it is known where their sides come from.
     if (!join.choice.has_value() ||
@@ -76,7 +79,12 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
       if (inner && probed.rows() < built.rows()) swap();
       return streamed() ? Place::kExchange : Place::kParts;
     }
-    if (whole) return Place::kServers;
+    if (whole) {
+      if (!scans(built)) {
+        NAM_ASSIGN_OR_RETURN(built, ToAllServers(std::move(built)));
+      }
+      return Place::kServers;
+    }
   }
   const bool refused = options_.join != JoinAlgorithm::kAuto && options_.join != JoinAlgorithm::kPipelined;
   if (!join.choice.has_value() && refused) join.choice = InSession(options_.join);
@@ -118,6 +126,13 @@ absl::StatusOr<TreeLowering::ProbeAndLayout> TreeLowering::ProbeOf(const JoinOf&
   return ProbeAndLayout{std::move(probe), std::move(after)};
 }
 
+double TreeLowering::MatchingRows(const JoinOf& join, double probed, double built) const {
+  if (join.left.size() != 1 || (join.kind != JoinKind::kInner && join.kind != JoinKind::kSemi)) return probed;
+  // Keys of few rows are taken to be as many.
+  const double values = ValuesOf(join.left);
+  return std::isfinite(values) && values > built ? probed * built / values : probed;
+}
+
 absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   NAM_ASSIGN_OR_RETURN(const Place place, Meet(join, flow, build));
   if (place == Place::kParts) return JoinByParts(join, std::move(flow), std::move(build));
@@ -136,7 +151,8 @@ absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   NAM_ASSIGN_OR_RETURN(std::vector<Expr> keys, OverSlots(join.left, flow.layout));
   NAM_ASSIGN_OR_RETURN(ProbeAndLayout probe, ProbeOf(join, built, std::move(keys), flow.layout, payload));
   const bool crossed = join.left.empty() && join.kind == JoinKind::kInner;
-  const double rows = join.rows >= 0 ? join.rows : crossed ? flow.rows() * build_rows : flow.rows();
+  double rows = join.rows >= 0 ? join.rows : crossed ? flow.rows() * build_rows : flow.rows();
+  if (join.rows < 0) rows = std::min(rows, MatchingRows(join, flow.rows(), build_rows));
   NAM_RETURN_IF_ERROR(builder_.Append(std::move(probe.step), std::move(probe.after), rows, flow));
   return flow;
 }

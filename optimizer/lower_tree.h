@@ -88,6 +88,10 @@ struct LoweredTree {
 ///     build side ──▶ parts ─┐
 ///     probe side ──▶ parts ─┴▶ a stage of servers joins ──▶ …
 ///
+/// What a stage makes of parts may be a build side beside a scan, too: every server reads all of it.
+///
+///     parts ──▶ a stage of servers merges ──▶ parts ══▶ all servers build ─▶ the scan's rows probe ──▶ …
+///
 /// Whether they are many is known at the barrier behind their stage. `facts` say what came of stages that are
 /// barriers. The plan depends on nothing but the query, the options and the facts, and a stage on the facts
 /// of those before it alone: with one more fact the plan is the same up to that stage, and anew behind it. Of

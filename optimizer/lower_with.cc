@@ -53,17 +53,33 @@ absl::StatusOr<Flow> TreeLowering::LowerWith(const Node& node, const ColumnSet& 
   table.columns = node.input(0).columns.size();
   NAM_RETURN_IF_ERROR(Arrange(node.input(0).columns, flow));
   if (IsShared(flow)) {
-    table.parts = PartsOfRows(flow.rows(), flow.schema());
-    const double rows = flow.rows();
-    const uint32_t stage = flow.pipeline.stage;
-    plan::PartitionSink sink{KeysOfRows(flow.schema()), table.parts};
-    table.pipeline = builder_.Close(std::move(flow), std::move(sink));
-    table.rows = End(stage, {.rows = rows, .by_parts = true}, /*barrier=*/true).rows;
+    table = ToParts(std::move(flow));
   } else {
     NAM_ASSIGN_OR_RETURN(flow, ToSession(std::move(flow)));
     table.pipeline = builder_.Close(std::move(flow), plan::SortSink{});
   }
   return Lower(node.input(1), needed, rows_wanted);
+}
+
+TreeLowering::CommonTable TreeLowering::ToParts(Flow flow) {
+  CommonTable table{.columns = flow.layout.size(), .parts = PartsOfRows(flow.rows(), flow.schema())};
+  const double rows = flow.rows();
+  const uint32_t stage = flow.pipeline.stage;
+  plan::PartitionSink sink{KeysOfRows(flow.schema()), table.parts};
+  table.pipeline = builder_.Close(std::move(flow), std::move(sink));
+  table.rows = End(stage, {.rows = rows, .by_parts = true}, /*barrier=*/true).rows;
+  return table;
+}
+
+bool TreeLowering::CanBeWhole(const Flow& flow) const {
+  return options_.join == JoinAlgorithm::kAuto && !KeysOfRows(flow.schema()).empty();
+}
+
+absl::StatusOr<Flow> TreeLowering::ToAllServers(Flow flow) {
+  Layout layout = flow.layout;
+  NAM_ASSIGN_OR_RETURN(Flow whole, OpenCommonTable(ToParts(std::move(flow))));
+  whole.layout = std::move(layout);
+  return whole;
 }
 
 absl::StatusOr<Flow> TreeLowering::OpenCommonTable(const CommonTable& table) {

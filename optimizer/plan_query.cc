@@ -4,6 +4,7 @@
 #include "optimizer/filter_groups.h"
 #include "optimizer/interval_keys.h"
 #include "optimizer/push_filters.h"
+#include "optimizer/push_semi_joins.h"
 #include "optimizer/unnest.h"
 
 namespace nam::optimizer {
@@ -14,6 +15,7 @@ absl::Status Rewrite(plan::logical::Query& query) {
   NAM_RETURN_IF_ERROR(UsePartsOfIntervals(query));
   PushFilters(query);
   FilterGroups(query);
+  PushSemiJoins(query);
   return absl::OkStatus();
 }
 

@@ -54,6 +54,12 @@ class TreeLowering {
   absl::StatusOr<Flow> OpenCommonTable(const CommonTable& table);
   /// Whether so many rows of a common table go to scratch memory.
   bool IsShared(const Flow& flow) const;
+  /// The flow ends, by parts in scratch memory.
+  CommonTable ToParts(Flow flow);
+  /// Whether every server may read all of what a stage makes of parts, by way of scratch memory.
+  bool CanBeWhole(const Flow& flow) const;
+  /// … does so.
+  absl::StatusOr<Flow> ToAllServers(Flow flow);
 
   /// What a join of two flows compares, over their columns.
   struct JoinOf {
@@ -107,6 +113,8 @@ class TreeLowering {
   /// Brings the sides of a join to where it can be made. Those of an inner join may be swapped.
   absl::StatusOr<Place> Meet(JoinOf& join, Flow& probed, Flow& built);
   void NoteJoin(const JoinOf& join, uint32_t build);
+  /// Of the probe side's rows those with a partner, if there are fewer of these than values of its key.
+  double MatchingRows(const JoinOf& join, double probed, double built) const;
   /// The probe of a join by these keys, and the columns behind it: over rows that lie as `probed` says, with
   /// a build side whose payload lies as `payload` says.
   struct ProbeAndLayout {

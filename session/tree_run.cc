@@ -221,13 +221,11 @@ void TreeRun::TellProgress(execution::LocalStage& local) const {
 
 absl::Status TreeRun::RunServers(uint32_t number, const StageOutput& output) {
   PlacedStage& stage = current_.stages[number];
-  if (stage.parts > 0) {
-    for (const uint32_t read : ReadBy(plan(), number)) {
-      const std::vector<proto::Directory>& left = left_.at(read).directories;
-      stage.inputs.insert(stage.inputs.end(), left.begin(), left.end());
-    }
-    NAM_RETURN_IF_ERROR(options_.stages.FindServers(stage, nullptr));
+  for (const uint32_t read : ReadBy(plan(), number)) {
+    const std::vector<proto::Directory>& left = left_.at(read).directories;
+    stage.inputs.insert(stage.inputs.end(), left.begin(), left.end());
   }
+  if (stage.parts > 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(stage, nullptr));
   NAM_RETURN_IF_ERROR(
       options_.stages.Run(options_.stages.RequestOf(plan(), lowered().tables), number, stage, output));
   AddWork(stage, work_);

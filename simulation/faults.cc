@@ -58,7 +58,7 @@ std::string FaultKinds::ToString() const {
   return text.empty() ? "none" : text;
 }
 
-fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, RandomStream& random) {
+fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, RandomStream& random, double operations) {
   fabric::sim::FaultPlan plan;
   // Each is left out now and then, whatever is on: what always happens hides what it hides.
   const auto on = [&random](bool kind) { return random.Below(3) != 0 && kind; };
@@ -71,7 +71,7 @@ fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, RandomStream& random) {
   if (on(kinds.delays)) plan.delay_probability = delay, plan.delay_ns_max = delay_ns;
   if (on(kinds.delays)) plan.wake_delay_ns_max = wake_ns;
   if (on(kinds.delays)) plan.rpc_delay_ns_max = plan.rpc_delay_ns_min + call_ns;
-  if (on(kinds.errors)) plan.queue_pair_error = error;
+  if (on(kinds.errors)) plan.queue_pair_error = error / operations;
   if (on(kinds.torn)) plan.torn_operation = torn, plan.torn_ns_max = torn_ns;
   const double overtaking = one_in(1, 20);
   const int64_t overtaking_ns = random.Magnitude(100, 50'000);

@@ -35,8 +35,9 @@ struct FaultKinds {
   std::string ToString() const;
 };
 
-/// What is drawn for every operation, of the kinds that are on.
-fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, RandomStream& random);
+/// What is drawn for every operation, of the kinds that are on. Statements have so many times the operations
+/// of a query of SSB: as many of them are to come through without a broken queue pair.
+fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, RandomStream& random, double operations = 1);
 
 /// Breaks things at drawn moments while a cluster works, and mends them later: servers that it killed are
 /// started again, partitions end. One thread, of a host that nothing happens to.

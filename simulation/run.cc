@@ -14,12 +14,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/status_macros.h"
 #include "simulation/transactions.h"
 #include "simulation/workload.h"
 
 namespace nam::simulation {
 namespace {
 
+/// Of a query of TPC-H at scale factor 0.01, over those of one of SSB at 0.002.
+constexpr double kTpchOperations = 20;
 constexpr int64_t kVirtualNsMax = 3'000'000'000'000;
 
 /// The parts of a scenario draw from streams of their own, so that a change of one leaves the others.
@@ -61,6 +64,7 @@ struct Named {
 };
 constexpr Named kWorkloads[] = {{"all", Workloads::kAll},
                                 {"ssb", Workloads::kSsb},
+                                {"tpch", Workloads::kTpch},
                                 {"checkout", Workloads::kCheckout},
                                 {"bank", Workloads::kBank}};
 
@@ -114,14 +118,19 @@ struct Scenario {
 
 Scenario DrawScenario(const RunOptions& options) {
   RandomStream random = StreamOf(options.seed, 5);
-  constexpr Workloads kDrawn[] = {Workloads::kSsb, Workloads::kCheckout, Workloads::kBank, Workloads::kBank};
+  constexpr Workloads kDrawn[] = {Workloads::kSsb, Workloads::kTpch, Workloads::kCheckout, Workloads::kBank,
+                                  Workloads::kBank};
   const Workloads drawn = kDrawn[random.Below(std::size(kDrawn))];
   return {.workload = options.workload == Workloads::kAll ? drawn : options.workload,
           .in_place = random.OneIn(3)};
 }
 
-void RunSsb(Cluster& cluster, Adversary& adversary, RandomStream& random, const RunOptions& options,
-            const SsbAnswers& answers, RunResult& result) {
+bool IsOfQueries(Workloads workload) {
+  return workload == Workloads::kSsb || workload == Workloads::kTpch;
+}
+
+void RunQueries(Cluster& cluster, Adversary& adversary, RandomStream& random, const RunOptions& options,
+                const BenchmarkAnswers& answers, RunResult& result) {
   Workload workload(cluster, adversary, answers, DrawShape(StreamOf(options.seed, 4)), result);
   workload.Load(RandomStream(random.Next()));
   const int clients = static_cast<int>(random.Between(1, 2));
@@ -147,11 +156,11 @@ void RunTransactions(Cluster& cluster, Adversary& adversary, RandomStream& rando
 }
 
 void RunScenario(fabric::sim::World& world, const RunOptions& options, const Scenario& scenario,
-                 const SsbAnswers& answers, RunResult& result) {
+                 const QueryAnswers& answers, RunResult& result) {
   ClusterOptions shape = DrawCluster(StreamOf(options.seed, 2));
   const StoreFolder folder(options.faults.catalog);
   shape.catalog_store = folder.file();
-  if (scenario.workload != Workloads::kSsb) {
+  if (!IsOfQueries(scenario.workload)) {
     shape.compute_servers = 0;
     // An extent lies in one region; those of the largest rows have 8 MiB.
     shape.region_bytes = uint64_t{16} << 20;
@@ -169,8 +178,9 @@ void RunScenario(fabric::sim::World& world, const RunOptions& options, const Sce
   const int faults_max = static_cast<int>(random.Between(1, 10));
   auto adversary = Adversary::Start(**cluster, options.faults, RandomStream(random.Next()), faults_max);
   if (!adversary.ok()) return result.failures.push_back(adversary.status().ToString());
-  if (scenario.workload == Workloads::kSsb) {
-    RunSsb(**cluster, **adversary, random, options, answers, result);
+  if (IsOfQueries(scenario.workload)) {
+    const BenchmarkAnswers& asked = scenario.workload == Workloads::kSsb ? *answers.ssb : *answers.tpch;
+    RunQueries(**cluster, **adversary, random, options, asked, result);
   } else {
     RunTransactions(**cluster, **adversary, random, scenario.workload, result);
   }
@@ -191,7 +201,7 @@ absl::StatusOr<Workloads> ParseWorkload(const std::string& name) {
     if (name == named.name) return named.workload;
   }
   return absl::InvalidArgumentError(
-      absl::StrFormat("`%s` is no workload; they are all, ssb, checkout, bank", name));
+      absl::StrFormat("`%s` is no workload; they are all, ssb, tpch, checkout, bank", name));
 }
 
 const char* WorkloadName(Workloads workload) {
@@ -201,7 +211,18 @@ const char* WorkloadName(Workloads workload) {
   return "";
 }
 
-RunResult Run(const RunOptions& options, const SsbAnswers& answers) {
+absl::StatusOr<QueryAnswers> MakeAnswers(Workloads workload, double scale_factor) {
+  QueryAnswers answers;
+  if (workload == Workloads::kAll || workload == Workloads::kSsb) {
+    NAM_ASSIGN_OR_RETURN(answers.ssb, BenchmarkAnswers::Make(SsbBenchmark(), scale_factor));
+  }
+  if (workload == Workloads::kAll || workload == Workloads::kTpch) {
+    NAM_ASSIGN_OR_RETURN(answers.tpch, BenchmarkAnswers::Make(TpchBenchmark(), scale_factor));
+  }
+  return answers;
+}
+
+RunResult Run(const RunOptions& options, const QueryAnswers& answers) {
   RunResult result;
   result.seed = options.seed;
   const Scenario scenario = DrawScenario(options);
@@ -211,7 +232,8 @@ RunResult Run(const RunOptions& options, const SsbAnswers& answers) {
   fabric::sim::WorldOptions world_options;
   world_options.seed = options.seed;
   world_options.nic = options.nic;
-  world_options.faults = DrawPlan(options.faults, random);
+  world_options.faults =
+      DrawPlan(options.faults, random, scenario.workload == Workloads::kTpch ? kTpchOperations : 1);
   world_options.in_place = scenario.in_place;
   world_options.duration_ns_max = kVirtualNsMax;
   world_options.trace_path = options.trace_path;

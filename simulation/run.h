@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "fabric/sim/nic_model.h"
+#include "simulation/benchmark_answers.h"
 #include "simulation/faults.h"
 #include "simulation/result.h"
-#include "simulation/ssb_answers.h"
 
 /// Whole clusters in virtual time, one scenario a seed:
 ///
@@ -22,6 +23,7 @@ namespace nam::simulation {
 enum class Workloads : uint8_t {
   kAll,  // each seed draws one
   kSsb,
+  kTpch,
   kCheckout,
   kBank,
 };
@@ -34,15 +36,21 @@ struct RunOptions {
   std::string trace_path;  // empty: no trace
 };
 
-/// `all`, `ssb`, `checkout`, `bank`.
+/// `all`, `ssb`, `tpch`, `checkout`, `bank`.
 absl::StatusOr<Workloads> ParseWorkload(const std::string& name);
 const char* WorkloadName(Workloads workload);
 
 /// The command that runs a seed again.
 std::string ReplayCommand(const RunOptions& options);
 
+/// The benchmarks that a workload may need; the others are null.
+struct QueryAnswers {
+  std::unique_ptr<BenchmarkAnswers> ssb, tpch;
+};
+absl::StatusOr<QueryAnswers> MakeAnswers(Workloads workload, double scale_factor);
+
 /// Runs one seed to its end. A hang or a deadlock prints who waits for what and the replay command, and
 /// ends the process with exit code 1.
-RunResult Run(const RunOptions& options, const SsbAnswers& answers);
+RunResult Run(const RunOptions& options, const QueryAnswers& answers);
 
 }  // namespace nam::simulation

@@ -15,8 +15,8 @@ constexpr int64_t kAttemptPauseUs = Examiner::kAttemptPauseUs;
 
 }  // namespace
 
-Workload::Workload(Cluster& cluster, Adversary& adversary, const SsbAnswers& answers, const LoadShape& shape,
-                   RunResult& result)
+Workload::Workload(Cluster& cluster, Adversary& adversary, const BenchmarkAnswers& answers,
+                   const LoadShape& shape, RunResult& result)
     : cluster_(cluster),
       adversary_(adversary),
       world_(cluster.world()),
@@ -108,7 +108,7 @@ class Workload::QueryClient {
 
   void Query() {
     const auto& queries = workload_.answers_.queries();
-    const SsbAnswers::Query& query = queries[random_.Below(queries.size())];
+    const BenchmarkAnswers::Query& query = queries[random_.Below(queries.size())];
     const bool cancelled = random_.OneIn(12);
     const int64_t cancel_us = random_.Magnitude(10, 20'000);
     const int replacements = workload_.replacements_;
@@ -136,7 +136,7 @@ class Workload::QueryClient {
                                      {.cancelled = cancelled,
                                       .replaced = replacing || replacements != workload_.replacements_,
                                       .killed = !workload_.examiner_.Alive(*client_)});
-    } else if (SameRows(result->rows, query.rows)) {
+    } else if (workload_.answers_.AreRight(query, result->rows)) {
       ++report.right;
     } else {
       workload_.examiner_.Fail(absl::StrCat(what, ": WRONG ANSWER of ", result->rows.size(),
@@ -165,11 +165,11 @@ void Workload::RunAllQueries() {
   if (TablesLost()) Load(RandomStream(1));
   const std::unique_ptr<Client> client = examiner_.NewClient("client-0");
   if (client == nullptr) return;
-  for (const SsbAnswers::Query& query : answers_.queries()) {
+  for (const BenchmarkAnswers::Query& query : answers_.queries()) {
     ++result_.statements;
     for (int attempt = 0;; ++attempt) {
       const auto result = client->session().Execute(query.sql);
-      if (result.ok() && SameRows(result->rows, query.rows)) {
+      if (result.ok() && answers_.AreRight(query, result->rows)) {
         ++result_.right;
         break;
       }
@@ -191,8 +191,8 @@ void Workload::RunAllQueries() {
 void Workload::DropAll() {
   const std::unique_ptr<Client> client = examiner_.NewClient("client-0");
   if (client == nullptr) return;
-  for (const ssb::Table table : ssb::kAllTables) {
-    const absl::Status dropped = client->attachment().catalog().DropTable(std::string(ssb::TableName(table)));
+  for (const dataset::Table& table : answers_.benchmark().tables()) {
+    const absl::Status dropped = client->attachment().catalog().DropTable(table.schema.name);
     if (!dropped.ok() && !absl::IsNotFound(dropped))
       examiner_.Fail(absl::StrCat("drop: ", dropped.ToString()));
   }

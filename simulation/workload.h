@@ -7,19 +7,19 @@
 
 #include "absl/status/status.h"
 #include "base/random.h"
+#include "simulation/benchmark_answers.h"
 #include "simulation/cluster.h"
 #include "simulation/examiner.h"
 #include "simulation/faults.h"
 #include "simulation/result.h"
-#include "simulation/ssb_answers.h"
 
 namespace nam::simulation {
 
-/// What the clients of a simulated cluster do with SSB, and what they may expect. Everything is written to a
-/// RunResult. Its threads are the world's, so one runs at a time.
+/// What the clients of a simulated cluster do with a benchmark, and what they may expect. Everything is
+/// written to a RunResult. Its threads are the world's, so one runs at a time.
 class Workload {
  public:
-  Workload(Cluster& cluster, Adversary& adversary, const SsbAnswers& answers, const LoadShape& shape,
+  Workload(Cluster& cluster, Adversary& adversary, const BenchmarkAnswers& answers, const LoadShape& shape,
            RunResult& result);
   ~Workload();
 
@@ -40,7 +40,7 @@ class Workload {
   Cluster& cluster_;
   Adversary& adversary_;
   fabric::sim::World& world_;
-  const SsbAnswers& answers_;
+  const BenchmarkAnswers& answers_;
   const LoadShape shape_;
   RunResult& result_;
   Examiner examiner_;

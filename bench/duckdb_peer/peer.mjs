@@ -1,7 +1,8 @@
-// DuckDB as the peer of a benchmark, in memory. One JSON object per line on stdin is a request, one per
+// DuckDB as the peer of a benchmark. One JSON object per line on stdin is a request, one per
 // line on stdout its answer, in order: {"ok": true, …} or {"ok": false, "error": "…"}.
 //
-//   {"op": "open", "threads": 2, "memory_bytes": 0}   → version; 0 bytes: DuckDB's own limit
+//   {"op": "open", "threads": 2, "memory_bytes": 0, "file": ""}
+//                                                     → version; 0 bytes: DuckDB's own limit; no file: in memory
 //   {"op": "load", "directory": "…", "tables": [{"name": "date", "file": "date.tbl", "rows": 2556,
 //      "columns": [{"name": "d_datekey", "type": "INTEGER"}, …], "order_by": "" }, …]}
 //                                                     → seconds; files in dbgen's format (`a|b|c|`)
@@ -21,8 +22,8 @@ let connection = null;
 const name = (identifier) => `"${identifier.replaceAll('"', '""')}"`;
 const text = (string) => `'${string.replaceAll("'", "''")}'`;
 
-async function open({ threads, memory_bytes: memoryBytes = 0 }) {
-  const instance = await DuckDBInstance.create(':memory:');
+async function open({ threads, memory_bytes: memoryBytes = 0, file = '' }) {
+  const instance = await DuckDBInstance.create(file || ':memory:');
   connection = await instance.connect();
   await connection.run(`SET threads = ${Number(threads)}`);
   if (memoryBytes > 0) await connection.run(`SET memory_limit = '${Number(memoryBytes)}B'`);

@@ -103,8 +103,8 @@ const std::vector<std::string> kLeft = {
     // The key of the filtered table is not unique.
     "select u.id, (select count(*) from t where t.id = u.t_id) from u where u.price = 0.75",
     // Groups without a partner are rows of the result, too.
-    "select g.s from t right join (select t_id, sum(price) as s from u group by t_id) g on g.t_id = t.id and "
-    "t.n = 3",
+    "select g.s from (select * from t where n = 3) t right join (select t_id, sum(price) as s from u group "
+    "by t_id) g on g.t_id = t.id",
     "select g.s from (select * from t where n = 3) t full join (select t_id, sum(price) as s from u group "
     "by t_id) g on g.t_id = t.id",
     // A NULL among them counts.

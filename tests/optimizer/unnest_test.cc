@@ -86,6 +86,22 @@ Project #5.0 = #0.0
 )");
 }
 
+/// Asked of fewer rows, where that is not asked of the value itself.
+TEST(UnnestTest, WhatIsSaidOfOneSideIsSaidBeforeAScalarSubquery) {
+  const auto first = [](const std::string& text) {
+    const std::string tree = Unnested(text);
+    const size_t semi = tree.find("Join semi"), single = tree.find("Join single");
+    EXPECT_TRUE(semi != std::string::npos && single != std::string::npos) << tree;
+    return semi > single ? "semi" : "single";
+  };
+  const std::string of_rows = "select id from t where price > (select max(price) from u) and ";
+  EXPECT_STREQ(first(of_rows + "exists (select 1 from u v where v.t_id = t.id)"), "semi");
+  EXPECT_STREQ(first("select id from t where (select max(id) from u) in (select v.t_id from u v)"), "single");
+  EXPECT_STREQ(first("select id from t where (select max(id) from u) in (select v.t_id from u v where v.id = "
+                     "t.id)"),
+               "single");
+}
+
 TEST(UnnestTest, ScalarAggregatesAreGrouped) {
   EXPECT_EQ(Unnested("select id from t where price < (select 2 * avg(u.price) from u where u.t_id = t.id)"),
             R"(

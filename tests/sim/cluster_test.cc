@@ -15,17 +15,17 @@ constexpr int kSeedsOfACase = 10;
 /// Of so many, one seed runs twice.
 constexpr uint64_t kTwiceEvery = 20;
 
-const SsbAnswers& Answers() {
-  static const SsbAnswers* const answers = [] {
-    auto made = SsbAnswers::Make(0.002);
+const QueryAnswers& Answers() {
+  static const QueryAnswers* const answers = [] {
+    auto made = MakeAnswers(Workloads::kAll, 0.002);
     EXPECT_TRUE(made.ok()) << made.status();
-    return made->release();
+    return new QueryAnswers(*std::move(made));
   }();
   return *answers;
 }
 
 RunResult RunSeed(uint64_t seed, const FaultKinds& faults, const char* generation = "fdr",
-                  Workloads workload = Workloads::kAll) {
+                  Workloads workload = Workloads::kAll, const QueryAnswers& answers = Answers()) {
   RunOptions options;
   options.seed = seed;
   options.workload = workload;
@@ -33,7 +33,7 @@ RunResult RunSeed(uint64_t seed, const FaultKinds& faults, const char* generatio
   auto nic = fabric::sim::NicModel::Named(generation);
   EXPECT_TRUE(nic.ok()) << nic.status();
   options.nic = *nic;
-  RunResult result = Run(options, Answers());
+  RunResult result = Run(options, answers);
   for (const std::string& failure : result.failures) {
     ADD_FAILURE() << "seed " << seed << " " << failure << "\nagain: " << ReplayCommand(options);
   }
@@ -56,11 +56,23 @@ TEST_P(ClusterTest, EveryAnswerIsRightOrACleanError) {
 INSTANTIATE_TEST_SUITE_P(Seeds, ClusterTest, testing::Range(0, NAM_SIM_SEEDS / kSeedsOfACase));
 
 TEST(ClusterWithoutFaultsTest, EveryStatementSucceeds) {
-  for (const char* generation : {"fdr", "ndr"}) {
-    const RunResult result = RunSeed(1, *FaultKinds::Parse("none"), generation, Workloads::kSsb);
-    EXPECT_EQ(result.loads, 1);
-    EXPECT_TRUE(result.faults.empty());
-    for (const auto& [code, times] : result.errors) EXPECT_EQ(code, "CANCELLED") << times;
+  for (const Workloads workload : {Workloads::kSsb, Workloads::kTpch}) {
+    for (const char* generation : {"fdr", "ndr"}) {
+      const RunResult result = RunSeed(1, *FaultKinds::Parse("none"), generation, workload);
+      EXPECT_EQ(result.loads, 1);
+      EXPECT_TRUE(result.faults.empty());
+      for (const auto& [code, times] : result.errors) EXPECT_EQ(code, "CANCELLED") << times;
+    }
+  }
+}
+
+/// All 22 queries, on data that are large enough for each to have rows.
+TEST(ClusterTpchTest, QueriesAreRightUnderFaults) {
+  const auto answers = MakeAnswers(Workloads::kTpch, 0.01);
+  ASSERT_TRUE(answers.ok()) << answers.status();
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const RunResult result = RunSeed(seed, FaultKinds(), "fdr", Workloads::kTpch, *answers);
+    EXPECT_GE(result.right, 22) << "seed " << seed;
   }
 }
 

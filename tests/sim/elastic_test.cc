@@ -9,8 +9,8 @@
 #include "absl/strings/str_split.h"
 #include "base/random.h"
 #include "fabric/sim/world.h"
+#include "simulation/benchmark_answers.h"
 #include "simulation/cluster.h"
-#include "simulation/ssb_answers.h"
 #include "tests/cluster/oracle.h"
 #include "workload/sqlite_oracle.h"
 
@@ -19,9 +19,9 @@ namespace {
 
 constexpr uint64_t kSeeds = 200;
 
-const SsbAnswers& Answers() {
-  static const SsbAnswers* const answers = [] {
-    auto made = SsbAnswers::Make(0.002);
+const BenchmarkAnswers& Answers() {
+  static const BenchmarkAnswers* const answers = [] {
+    auto made = BenchmarkAnswers::Make(SsbBenchmark(), 0.002);
     EXPECT_TRUE(made.ok()) << made.status();
     return made->release();
   }();

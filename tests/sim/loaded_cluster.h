@@ -11,14 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
-#include "simulation/ssb_answers.h"
+#include "simulation/benchmark_answers.h"
 
 namespace nam::simulation {
 
 /// The answers of SSB at scale factor 0.002, which the tests' tables are loaded from.
-inline const SsbAnswers& Answers() {
-  static const SsbAnswers* const answers = [] {
-    auto made = SsbAnswers::Make(0.002);
+inline const BenchmarkAnswers& Answers() {
+  static const BenchmarkAnswers* const answers = [] {
+    auto made = BenchmarkAnswers::Make(SsbBenchmark(), 0.002);
     EXPECT_TRUE(made.ok()) << made.status();
     return made->release();
   }();

@@ -7,8 +7,8 @@
 
 #include "fabric/sim/world.h"
 #include "partitioner/loader.h"
+#include "simulation/benchmark_answers.h"
 #include "simulation/cluster.h"
-#include "simulation/ssb_answers.h"
 #include "ssb/generator.h"
 #include "ssb/schema.h"
 
@@ -28,7 +28,7 @@ class ShortQueryTest : public ::testing::Test {
     auto client = cluster_->NewClient("client");
     ASSERT_TRUE(client.ok()) << client.status();
     client_ = *std::move(client);
-    const auto answers = SsbAnswers::Make(0.002);
+    const auto answers = BenchmarkAnswers::Make(SsbBenchmark(), 0.002);
     ASSERT_TRUE(answers.ok()) << answers.status();
     sql_ = (*answers)->queries()[10].sql;  // Q4.1: four build sides
     const absl::Status loaded =

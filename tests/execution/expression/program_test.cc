@@ -316,6 +316,49 @@ TEST(Program, TextsThatAreComputedAreOfTheBudget) {
   }
 }
 
+/// Numbers of characters, in a loop over vectors.
+TEST(Program, PartsOfTextsCountCharacters) {
+  const TextColumn texts(1,
+                         {"", "a",
+                          "b\xc3\xa9\xe2\x82\xac"
+                          "d"},
+                         {0, 1, 2, 3}, /*null_code=*/true);
+  const auto call = [](plan::Function function, Type type, std::vector<Expr> operands) {
+    Expr e = Node(Op::kFunction, type, std::move(operands));
+    e.index = static_cast<int>(function);
+    return e;
+  };
+  const Expr text = Slot(0, Type::String());
+  using plan::Function;
+  const auto program = Compiled({call(Function::kLength, Type::Integer(), {text}),
+                                 call(Function::kSubstring, Type::String(), {text, Number(2), Number(2)}),
+                                 call(Function::kSubstring, Type::String(), {text, Number(-1), Number(3)}),
+                                 call(Function::kSubstring, Type::String(), {text, Number(3)}),
+                                 call(Function::kLeft, Type::String(), {text, Number(2)})},
+                                {Texts()});
+  EXPECT_EQ(program->by_row_nodes(), 0u);
+  Frame frame = program->NewFrame();
+  Chunk chunk(1, 0);
+  chunk.SelectAll(4);
+  chunk.columns()[0] = texts.column();
+  const Vector* const lengths = program->Evaluate(0, frame, chunk, chunk.selection());
+  ASSERT_NE(lengths, nullptr);
+  EXPECT_TRUE(lengths->null(0));
+  EXPECT_EQ(std::vector<int64_t>(lengths->narrow + 1, lengths->narrow + 4), (std::vector<int64_t>{0, 1, 4}));
+  const std::vector<std::vector<std::string>> parts = {{"", "", "\xc3\xa9\xe2\x82\xac"},
+                                                       {"", "a", "b"},
+                                                       {"", "",
+                                                        "\xe2\x82\xac"
+                                                        "d"},
+                                                       {"", "a", "b\xc3\xa9"}};
+  for (uint32_t p = 0; p < parts.size(); ++p) {
+    const Vector* const part = program->Evaluate(p + 1, frame, chunk, chunk.selection());
+    ASSERT_NE(part, nullptr);
+    EXPECT_TRUE(part->null(0));
+    EXPECT_EQ(std::vector<std::string>(part->text + 1, part->text + 4), parts[p]) << p;
+  }
+}
+
 TEST(Program, ColumnsCompareAsTextsWhateverTheirDictionaries) {
   const TextColumn one(1, {"a", "b", "c"}, {0, 1, 2, 1}), same(1, {"a", "b", "c"}, {0, 2, 1, 0});
   const TextColumn shifted(1, {"a", "b", "c"}, {1, 3, 2, 0}, /*null_code=*/true);
