@@ -311,6 +311,16 @@ absl::StatusOr<execution::ExchangeLanes> ComputeServerImpl::LanesOf(const proto:
   return lanes;
 }
 
+/// The table as the client tells it, if no catalog has it; otherwise null.
+std::shared_ptr<const proto::Table> UncommittedOf(const proto::AttemptRequest& request,
+                                                  const plan::TableRef& table) {
+  for (const proto::Table& told : request.uncommitted()) {
+    if (told.allocation() == table.allocation && told.name() == table.name && !told.has_record())
+      return std::make_shared<proto::Table>(told);
+  }
+  return nullptr;
+}
+
 absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Prepare(
     const proto::AttemptRequest& request, const Place& place) {
   execution::StageInputs inputs{.settings = request.settings(), .threads = std::max(1, options_.threads)};
@@ -319,7 +329,10 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
     return absl::InvalidArgumentError("the window must be 1 to 64 blocks");
   NAM_ASSIGN_OR_RETURN(inputs.plan, plan::FromProto(request.plan()));
   for (const plan::TableRef& table : inputs.plan.tables) {
-    NAM_ASSIGN_OR_RETURN(auto meta, cache_.Table(table.name, table.allocation));
+    std::shared_ptr<const proto::Table> meta = UncommittedOf(request, table);
+    if (meta == nullptr) {
+      NAM_ASSIGN_OR_RETURN(meta, cache_.Table(table.name, table.allocation));
+    }
     inputs.known.push_back(meta->has_record() ? nullptr : cache_.Known(*meta));
     inputs.tables.push_back(std::move(meta));
   }

@@ -27,6 +27,8 @@ struct Dialect {
   static constexpr char kNoQuote = '\0';
   bool has_quotes() const { return format == Format::kCsv && quote != kNoQuote; }
 
+  bool operator==(const Dialect&) const = default;
+
   static Dialect Csv() { return {}; }
   static Dialect Text() { return {.format = Format::kText, .delimiter = '\t', .null_text = "\\N"}; }
 };

@@ -90,6 +90,7 @@ class Loader final : public TableLoader {
   }
 
   absl::StatusOr<proto::Table> Commit() override;
+  absl::StatusOr<proto::Table> WriteOnly() override;
 
  private:
   absl::Status CheckRoom(const ColumnBatch& rows);
@@ -365,11 +366,25 @@ absl::Status Loader::Describe(proto::Table& table) {
 }
 
 absl::StatusOr<proto::Table> Loader::Commit() {
-  proto::Table table;
   if (options_.append && staged_->rows() == 0) {
     NAM_ASSIGN_OR_RETURN(const auto now, attachment_.catalog().GetTable(staged_->schema().name));
     return *now;  // and the load is over with the loader
   }
+  NAM_ASSIGN_OR_RETURN(proto::Table table, WriteOnly());
+  // Before the catalog takes the table: what was told done must outlive all processes.
+  NAM_RETURN_IF_ERROR(placement_.Seal());
+  if (options_.append) {
+    NAM_ASSIGN_OR_RETURN(table, CommitAppended(table));
+  } else {
+    NAM_ASSIGN_OR_RETURN(const uint64_t version, attachment_.catalog().CommitLoad(table, options_.replaces));
+    table.set_version(version);
+  }
+  committed_ = true;
+  return table;
+}
+
+absl::StatusOr<proto::Table> Loader::WriteOnly() {
+  proto::Table table;
   NAM_RETURN_IF_ERROR(PlanColumns());
   NAM_RETURN_IF_ERROR(PlanChains());
   NAM_RETURN_IF_ERROR(Describe(table));
@@ -401,8 +416,6 @@ absl::StatusOr<proto::Table> Loader::Commit() {
       out.add_head(chain.pointers[i]);
   }
   NAM_RETURN_IF_ERROR(WriteAllBlocks());
-  // Before the catalog takes the table: what was told done must outlive all processes.
-  NAM_RETURN_IF_ERROR(placement_.Seal());
   std::map<MemoryServerId, uint64_t> blocks;
   for (const ChainPlan& chain : chains_) {
     for (uint64_t pointer : chain.pointers) ++blocks[storage::RemotePtr<void>::FromRaw(pointer).server()];
@@ -413,13 +426,7 @@ absl::StatusOr<proto::Table> Loader::Commit() {
     out.set_blocks(blocks[server]);
     out.set_bytes(used_bytes);
   }
-  if (options_.append) {
-    NAM_ASSIGN_OR_RETURN(table, CommitAppended(table));
-  } else {
-    NAM_ASSIGN_OR_RETURN(const uint64_t version, attachment_.catalog().CommitLoad(table, options_.replaces));
-    table.set_version(version);
-  }
-  committed_ = true;
+  codes_.clear();  // which refer to what was staged
   staged_.reset();
   return table;
 }

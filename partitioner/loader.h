@@ -45,6 +45,9 @@ class TableLoader {
   virtual absl::Status Append(const ColumnBatch& rows) = 0;
   /// Encodes, allocates, writes every block and commits the table to the catalog; tells it as it is then.
   virtual absl::StatusOr<proto::Table> Commit() = 0;
+  /// Likewise without the catalog and the memory servers' disks: tells of a table, of version 0, that is
+  /// there as long as the loader is, for members that are told of it.
+  virtual absl::StatusOr<proto::Table> WriteOnly() = 0;
 };
 
 /// The load lives on the attachment's lease: if this process dies, its memory is given back.

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -54,12 +56,20 @@ class CatalogTables final : public sql::TableSource {
   absl::StatusOr<std::vector<csv::SniffedColumn>> Sniff(const std::string& pattern,
                                                         const csv::SniffOptions& options,
                                                         csv::Dialect& dialect) override;
+  absl::StatusOr<std::shared_ptr<const proto::Table>> Load(const sql::CopyStatement& files) override {
+    return load_(files);
+  }
+  using LoadFiles =
+      std::function<absl::StatusOr<std::shared_ptr<const proto::Table>>(const sql::CopyStatement&)>;
+  /// Who makes tables of files. Before the first statement.
+  void LoadBy(LoadFiles load) { load_ = std::move(load); }
 
  private:
   void Ask();
 
   catalog::Client& catalog_;
   fabric::Fabric& fabric_;
+  LoadFiles load_;
   proto::Cluster cluster_;  // the last answer
   bool current_ = false;    // it is of this statement
   uint64_t version_ = 0;

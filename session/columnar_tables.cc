@@ -125,7 +125,7 @@ class ParallelCopy {
       const absl::StatusOr<bool> more = rows.Next(fields);
       absl::Status status = more.ok() && *more ? columns.Add(fields, batch) : more.status();
       if (!status.ok() && statement_.skip_errors && rows.of_one_row()) {
-        skipped_.Add(status);
+        NAM_RETURN_IF_ERROR(skipped_.Add(status, rows.row()));
         continue;
       }
       NAM_RETURN_IF_ERROR(status);
@@ -312,17 +312,35 @@ absl::StatusOr<ResultSet> ColumnarTables::Copy(const sql::CopyStatement& stateme
 absl::StatusOr<uint64_t> ColumnarTables::LoadFiles(const sql::CopyStatement& statement,
                                                    const partitioner::LoadOptions& options,
                                                    const Report& report, ResultSet& result) {
+  NAM_ASSIGN_OR_RETURN(const Filled filled, Fill(statement, options, report, result));
+  NAM_RETURN_IF_ERROR(Commit(*filled.loader, options));
+  return filled.rows;
+}
+
+absl::StatusOr<ColumnarTables::Loaded> ColumnarTables::LoadAlone(const sql::CopyStatement& files,
+                                                                 const Report& report) {
+  // Nothing of this name is replaced, since nothing is committed.
+  const partitioner::LoadOptions options{.replace = true, .threads = kThreads};
+  ResultSet result;
+  NAM_ASSIGN_OR_RETURN(Filled filled, Fill(files, options, report, result));
+  NAM_ASSIGN_OR_RETURN(proto::Table table, filled.loader->WriteOnly());
+  return Loaded{std::move(filled.loader), std::make_shared<const proto::Table>(std::move(table))};
+}
+
+absl::StatusOr<ColumnarTables::Filled> ColumnarTables::Fill(const sql::CopyStatement& statement,
+                                                            const partitioner::LoadOptions& options,
+                                                            const Report& report, ResultSet& result) {
   NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
   NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema,
                        partitioner::SchemaOf(*statement.insert.table.table));
-  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<partitioner::TableLoader> loader,
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<partitioner::TableLoader> loader,
                        partitioner::BeginLoad(attachment_, schema, options));
   csv::PortionReader reader(std::move(files), statement.dialect);
   ParallelCopy copy(statement, reader, *loader, attachment_.fabric(), cancelled_, report);
+  NAM_RETURN_IF_ERROR(copy.skipped().Open(statement));
   NAM_RETURN_IF_ERROR(copy.Run());
-  NAM_RETURN_IF_ERROR(Commit(*loader, options));
-  copy.skipped().AddTo(result);
-  return copy.rows();
+  NAM_RETURN_IF_ERROR(copy.skipped().Finish(result));
+  return Filled{std::move(loader), copy.rows()};
 }
 
 }  // namespace nam::session

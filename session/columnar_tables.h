@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -36,13 +37,25 @@ class ColumnarTables {
   /// 40001 if the table has been dropped meanwhile, or replaced. `report`: on a thread of its own; may be
   /// empty.
   absl::StatusOr<ResultSet> Copy(const sql::CopyStatement& statement, const Report& report);
+  /// A table of files that is there as long as its loader.
+  struct Loaded {
+    std::unique_ptr<partitioner::TableLoader> loader;
+    std::shared_ptr<const proto::Table> table;
+  };
+  absl::StatusOr<Loaded> LoadAlone(const sql::CopyStatement& files, const Report& report);
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const RunSource& run);
   absl::StatusOr<ResultSet> Truncate(const sql::TruncateStatement& statement);
   /// Makes one group of those that are there when it begins. 40001 as COPY.
   absl::StatusOr<ResultSet> Vacuum(const sql::VacuumStatement& statement);
 
  private:
-  /// The rows of the statement's files, likewise; warns in the result of those that were left out.
+  /// A load with the rows of the statement's files; warns in the result of those that were left out.
+  struct Filled {
+    std::unique_ptr<partitioner::TableLoader> loader;
+    uint64_t rows = 0;
+  };
+  absl::StatusOr<Filled> Fill(const sql::CopyStatement& statement, const partitioner::LoadOptions& options,
+                              const Report& report, ResultSet& result);
   absl::StatusOr<uint64_t> LoadFiles(const sql::CopyStatement& statement,
                                      const partitioner::LoadOptions& options, const Report& report,
                                      ResultSet& result);

@@ -11,31 +11,40 @@
 
 namespace nam::session {
 
-/// Rows of a COPY into a record table, one after the other. Belongs to one thread.
+/// Rows of a COPY into a record table, one after the other, in batches. Belongs to one thread.
 class CopiedRecords {
  public:
   /// Borrows both.
   CopiedRecords(const sql::CopyStatement& statement, csv::PortionReader& reader)
       : statement_(statement), rows_(statement, reader) {}
 
-  /// Nothing when all were given.
+  absl::Status Open() { return skipped_.Open(statement_); }
+  /// Nothing when the batch has all of its rows, or all were given.
   absl::StatusOr<std::optional<std::vector<Value>>> Next() {
-    while (true) {
+    while (statement_.batch_rows == 0 || in_batch_ < statement_.batch_rows) {
       absl::StatusOr<std::vector<Value>> row = Read();
-      if (row.ok() && row->empty()) return std::nullopt;
+      ended_ = row.ok() && row->empty();
+      if (ended_) return std::nullopt;
       if (row.ok()) {
-        ++count_;
+        ++in_batch_;
         return *std::move(row);
       }
       if (!statement_.skip_errors || !rows_.of_one_row()) return row.status();
-      skipped_.Add(row.status());
+      NAM_RETURN_IF_ERROR(skipped_.Add(row.status(), rows_.row()));
     }
+    return std::nullopt;
   }
-  /// The statement's result, of what an INSERT of the rows has said.
-  ResultSet Finish(ResultSet inserted) {
-    inserted.command = absl::StrCat("COPY ", count_);
-    skipped_.AddTo(inserted);
-    return inserted;
+  /// The batch's rows are in the table.
+  void EndBatch() { count_ += std::exchange(in_batch_, 0); }
+  bool ended() const { return ended_; }
+  /// Of all batches that have ended.
+  uint64_t count() const { return count_; }
+  /// The statement's result.
+  absl::StatusOr<ResultSet> Finish() {
+    ResultSet result;
+    result.command = absl::StrCat("COPY ", count_);
+    NAM_RETURN_IF_ERROR(skipped_.Finish(result));
+    return result;
   }
 
  private:
@@ -61,6 +70,8 @@ class CopiedRecords {
   SkippedRows skipped_;
   std::vector<csv::Field> fields_;
   uint64_t count_ = 0;
+  uint64_t in_batch_ = 0;  // rows of it that were given
+  bool ended_ = false;
 };
 
 }  // namespace nam::session

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "csv/inflated_source.h"
 #include "sql/assignment.h"
 #include "types/sql_error.h"
 
@@ -112,22 +113,39 @@ absl::Status CopiedRows::AtRow(const absl::Status& error) const {
 }
 
 absl::Status CopiedRows::AtField(size_t field, const absl::Status& error) const {
-  return Prefixed(absl::StrCat(portion_.source, ":", portion_.first_line + splitter_.lines_before(),
-                               ": column ", ColumnOf(field).name()),
-                  error);
+  const absl::Status placed =
+      Prefixed(absl::StrCat(portion_.source, ":", portion_.first_line + splitter_.lines_before(), ": column ",
+                            ColumnOf(field).name()),
+               error);
+  if (!statement_.told_types) return placed;
+  SqlError out = *SqlErrorOf(placed);
+  out.hint = "types are told from the first megabyte: read_csv('…', all_varchar => true) makes all text";
+  return ToStatus(out);
 }
 
-void SkippedRows::Add(const absl::Status& error) {
+absl::Status SkippedRows::Open(const sql::CopyStatement& statement) {
+  if (statement.rejects.empty()) return absl::OkStatus();
+  NAM_ASSIGN_OR_RETURN(rejects_, csv::CreateFile(statement.rejects));
+  rejects_ = csv::Deflate(std::move(rejects_), csv::CompressionOf(statement.rejects));
+  return absl::OkStatus();
+}
+
+absl::Status SkippedRows::Add(const absl::Status& error, std::string_view row) {
   const std::lock_guard lock(mutex_);
   if (++count_ <= kShown) first_.push_back(SqlErrorOf(error)->message);
+  if (rejects_ == nullptr) return absl::OkStatus();
+  NAM_RETURN_IF_ERROR(rejects_->Write(row));
+  return row.ends_with('\n') ? absl::OkStatus() : rejects_->Write("\n");
 }
 
-void SkippedRows::AddTo(ResultSet& result) {
+absl::Status SkippedRows::Finish(ResultSet& result) {
   const std::lock_guard lock(mutex_);
-  if (count_ == 0) return;
+  if (rejects_ != nullptr) NAM_RETURN_IF_ERROR(rejects_->Finish());
+  if (count_ == 0) return absl::OkStatus();
   std::string message = absl::StrCat(count_, count_ == 1 ? " row was" : " rows were", " left out: ");
   absl::StrAppend(&message, absl::StrJoin(first_, "; "), count_ > kShown ? "; …" : "");
   result.warnings.push_back({std::move(message), "01000"});
+  return absl::OkStatus();
 }
 
 }  // namespace nam::session

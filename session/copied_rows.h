@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "csv/byte_sink.h"
 #include "csv/portion_reader.h"
 #include "csv/row_splitter.h"
 #include "session/session.h"
@@ -36,6 +39,9 @@ class CopiedRows {
   /// Whether the last error was of one row alone, so that the next one may be asked for.
   bool of_one_row() const { return of_one_row_; }
 
+  /// The text of the row that Next gave.
+  std::string_view row() const { return splitter_.row(); }
+
   /// What a field is as a value of its column (`field`: of the statement's): as `'text'` is in an INSERT.
   absl::StatusOr<Value> ValueOf(size_t field, const csv::Field& text);
   /// The error, with the place of the row that Next gave: `people.csv:17: column age: …`.
@@ -58,15 +64,20 @@ class CopiedRows {
 /// Rows that ON_ERROR ignore has left out. Thread-safe.
 class SkippedRows {
  public:
-  void Add(const absl::Status& error);
-  /// Warns of them.
-  void AddTo(ResultSet& result);
+  /// Once, before the others: makes the statement's file for them, if it names one. Errors of
+  /// csv::CreateFile.
+  absl::Status Open(const sql::CopyStatement& statement);
+  /// `row`: its text, which the file gets as it is.
+  absl::Status Add(const absl::Status& error, std::string_view row);
+  /// At the statement's end: warns of them. The file appears now.
+  absl::Status Finish(ResultSet& result);
 
  private:
   static constexpr size_t kShown = 10;
   std::mutex mutex_;  // guards:
   uint64_t count_ = 0;
-  std::vector<std::string> first_;  // the errors of some of them
+  std::vector<std::string> first_;          // the errors of some of them
+  std::unique_ptr<csv::ByteSink> rejects_;  // null: there is no file
 };
 
 }  // namespace nam::session

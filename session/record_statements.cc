@@ -13,7 +13,6 @@
 #include "execution/local_stage.h"
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
-#include "session/copied_records.h"
 #include "session/session_lost.h"
 #include "txn/session.h"
 #include "types/sql_error.h"
@@ -389,16 +388,6 @@ absl::StatusOr<ResultSet> RecordStatements::InTransaction(
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::InsertStatement& statement) {
   return InTransaction([&] { return changes_.Insert(statement); });
-}
-absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CopyStatement& statement) {
-  NAM_RETURN_IF_ERROR(MayRun(""));
-  return InTransaction([&]() -> absl::StatusOr<ResultSet> {
-    NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
-    csv::PortionReader reader(std::move(files), statement.dialect);
-    CopiedRecords rows(statement, reader);
-    NAM_ASSIGN_OR_RETURN(ResultSet result, changes_.Insert(statement.insert, [&] { return rows.Next(); }));
-    return rows.Finish(std::move(result));
-  });
 }
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::UpdateStatement& statement) {
   return InTransaction([&] { return changes_.Update(statement); });

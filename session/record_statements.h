@@ -56,7 +56,8 @@ class RecordStatements {
   RecordStatements& operator=(const RecordStatements&) = delete;
 
   absl::StatusOr<ResultSet> Run(const sql::InsertStatement& statement);
-  /// Into a record table: one transaction, or a part of the one that is open.
+  /// Into a record table: one transaction, or a part of the one that is open; with BATCH, a transaction for
+  /// so many rows each.
   absl::StatusOr<ResultSet> Run(const sql::CopyStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::UpdateStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::DeleteStatement& statement);
@@ -119,7 +120,8 @@ class RecordStatements {
   RecordChanges changes_;
   State state_ = State::kIdle;
   std::vector<Savepoint> savepoints_;  // the innermost is the last
-  bool conflict_ = false;              // is why the transaction is over: the same one may succeed
+  bool told_of_columnar_tables_ = false;
+  bool conflict_ = false;  // is why the transaction is over: the same one may succeed
 };
 
 }  // namespace nam::session

@@ -17,6 +17,7 @@
 #include "session/copy_to.h"
 #include "session/delivery.h"
 #include "session/explain.h"
+#include "session/file_tables.h"
 #include "session/locked_rows.h"
 #include "session/missing_server_errors.h"
 #include "session/no_rows.h"
@@ -94,6 +95,7 @@ class SessionImpl final : public Session {
         member_(attachment.member()),
         settings_(DefaultSettings(attachment.fabric())),
         record_access_(std::move(records)) {
+    tables_.LoadBy([this](const sql::CopyStatement& files) { return files_.Load(files, progress_); });
     if (record_access_ != nullptr) {
       records_.emplace(*record_access_, attachment.fabric().clock(), cancel_,
                        [this](plan::logical::Query query) { return RunOfChange(std::move(query)); });
@@ -117,6 +119,7 @@ class SessionImpl final : public Session {
     }
     const bool was_open = InTransaction();
     absl::StatusOr<ResultSet> result = ExecuteNow(statement, delivery);
+    files_.Clear();
     const bool timed_out = timer.Stop();
     // Not before: what came between two statements is meant for the next.
     const bool cancelled = cancel_.exchange(false);
@@ -195,7 +198,7 @@ class SessionImpl final : public Session {
     bound.reset();
     NAM_ASSIGN_OR_RETURN(bound, Bind(statement, depends_on_time));
     // Of the version that it was bound to: while it waits for servers another one may come.
-    if (!depends_on_time && std::holds_alternative<sql::TreeStatement>(*bound) &&
+    if (!depends_on_time && files_.empty() && std::holds_alternative<sql::TreeStatement>(*bound) &&
         !tables_.of_statement().empty())
       to_keep_ = {&statement, tables_.version()};
     absl::StatusOr<ResultSet> result = RunWithServers(*bound);
@@ -626,6 +629,7 @@ class SessionImpl final : public Session {
   std::unique_ptr<RecordAccess> record_access_;  // null: none
   std::optional<RecordStatements> records_;      // over it
   ColumnarTables columnar_{attachment_, settings_.now(), cancel_};
+  FileTables files_{columnar_};                         // of the statement that runs
   std::function<void(const QueryProgress&)> progress_;  // may be empty
 };
 

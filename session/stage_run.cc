@@ -191,11 +191,15 @@ optimizer::Assignment StageRunner::Share(const PlacedStage& placed, const Record
       records->PiecesOf(placed.first_table + static_cast<uint32_t>(driving), pieces), count);
 }
 
-proto::AttemptRequest StageRunner::RequestOf(const plan::PhysicalPlan& plan) const {
+proto::AttemptRequest StageRunner::RequestOf(const plan::PhysicalPlan& plan,
+                                             const optimizer::TableRefs& tables) const {
   proto::AttemptRequest request;
   *request.mutable_plan() = plan::ToProto(plan);
   *request.mutable_settings() = settings_.ForStreams();
   request.set_client(attachment_.member().value());
+  for (const auto& table : tables) {
+    if (table->version() == 0) *request.add_uncommitted() = *table;
+  }
   return request;
 }
 

@@ -76,7 +76,8 @@ class StageRunner {
   /// Living compute servers, and what each does of the stage.
   absl::Status FindServers(PlacedStage& placed, const RecordReads* records);
   /// What attempts at stages of the plan have alike.
-  proto::AttemptRequest RequestOf(const plan::PhysicalPlan& plan) const;
+  /// `tables`: the plan's. Those of version 0 are known to this session alone.
+  proto::AttemptRequest RequestOf(const plan::PhysicalPlan& plan, const optimizer::TableRefs& tables) const;
   /// Runs stage `number` of the request's plan.
   absl::Status Run(proto::AttemptRequest request, uint32_t number, PlacedStage& placed,
                    const StageOutput& output);

@@ -226,7 +226,8 @@ absl::Status TreeRun::RunServers(uint32_t number, const StageOutput& output) {
     stage.inputs.insert(stage.inputs.end(), left.begin(), left.end());
   }
   if (stage.parts > 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(stage, nullptr));
-  NAM_RETURN_IF_ERROR(options_.stages.Run(options_.stages.RequestOf(plan()), number, stage, output));
+  NAM_RETURN_IF_ERROR(
+      options_.stages.Run(options_.stages.RequestOf(plan(), lowered().tables), number, stage, output));
   AddWork(stage, work_);
   return absl::OkStatus();
 }

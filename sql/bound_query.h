@@ -149,6 +149,7 @@ struct CopyStatement {
   bool skip_errors = false;   // rows that cannot be read are left out
   std::string rejects;        // the file that gets those rows; empty: none does
   uint64_t batch_rows = 0;    // of a transaction, into a record table; 0: all
+  bool told_types = false;    // the columns' types are those that the first rows have
   int position = -1;          // of the table's name
 };
 /// COPY … TO: a query's rows become a file, or go to the client.

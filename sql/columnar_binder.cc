@@ -1,3 +1,4 @@
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -5,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "sql/change_scope.h"
+#include "sql/file_arguments.h"
 #include "sql/logical_query.h"
 #include "sql/record_binder.h"
 #include "sql/storage_options.h"
@@ -36,101 +38,20 @@ proto::Type StoredTypeOf(Type type) {
   return ToProto(type);
 }
 
-/// The call in `SELECT * FROM read_csv(…)`; nothing if the query is another one.
-Node FileCallOf(const Node& query) {
+/// The files of `SELECT * FROM read_csv(…)`, or of `SELECT * FROM 'file'`; nothing if the query is another
+/// one.
+absl::StatusOr<std::optional<FileArguments>> FilesOf(const Node& query) {
   const std::vector<Node> from = query.List("fromClause"), targets = query.List("targetList");
-  if (from.size() != 1 || !from[0].Is("RangeFunction") || targets.size() != 1) return {};
+  if (from.size() != 1 || targets.size() != 1) return std::nullopt;
   for (const char* const clause : {"whereClause", "groupClause", "sortClause", "limitCount", "limitOffset",
                                    "distinctClause", "havingClause", "withClause", "windowClause"}) {
-    if (query.Has(clause)) return {};
+    if (query.Has(clause)) return std::nullopt;
   }
-  if (from[0].Has("alias") || from[0].Flag("ordinality") || query.Has("lockingClause")) return {};
+  if (from[0].Has("alias") || from[0].Flag("ordinality") || query.Has("lockingClause")) return std::nullopt;
   const Node star = targets[0].Field("val");
   if (!star.Is("ColumnRef") || star.List("fields").size() != 1 || !star.List("fields")[0].Is("A_Star"))
-    return {};
-  const std::vector<Node> functions = from[0].List("functions");
-  const std::vector<Node> items = functions.size() == 1 ? functions[0].List("items") : std::vector<Node>();
-  if (items.empty() || !items[0].Is("FuncCall")) return {};
-  const std::vector<std::string> names = items[0].Names("funcname");
-  return names.size() == 1 && names[0] == "read_csv" ? items[0] : Node();
-}
-
-/// The arguments of read_csv.
-struct FileArguments {
-  std::string pattern;
-  csv::Dialect dialect;
-  csv::SniffOptions options;
-
-  static absl::StatusOr<FileArguments> From(const Node& call) {
-    FileArguments out;
-    const std::vector<Node> arguments = call.List("args");
-    out.pattern = arguments.empty() ? "" : TextOf(arguments[0]);
-    if (out.pattern.empty()) {
-      return UserError(sqlstate::kBadParameter, "read_csv takes a path, or a pattern of paths, in quotes",
-                       call.position(), "read_csv('people.csv', header => true)");
-    }
-    out.dialect = DialectOfPath(out.pattern);
-    if (out.dialect.format != csv::Dialect::Format::kCsv) out.dialect = csv::Dialect::Csv();
-    out.options.delimiter_given = out.dialect.delimiter != ',';
-    for (size_t i = 1; i < arguments.size(); ++i) NAM_RETURN_IF_ERROR(out.Take(arguments[i]));
-    return out;
-  }
-
- private:
-  static std::string TextOf(const Node& node) {
-    if (!node.Is("A_Const")) return "";
-    return node.Field("sval").Text("sval");
-  }
-
-  absl::Status Take(const Node& argument) {
-    const auto refuse = [&](const std::string& what) {
-      return UserError(sqlstate::kBadParameter, what, argument.position(),
-                       "read_csv takes header => true, and delimiter, quote, escape and null => '…'");
-    };
-    if (!argument.Is("NamedArgExpr"))
-      return refuse("read_csv takes one path; its other arguments have names");
-    const std::string name = argument.Text("name");
-    const Node value = argument.Field("arg");
-    if (name == "header") {
-      if (!value.Is("A_Const") || !value.Has("boolval")) return refuse("header takes true or false");
-      options.header = value.Field("boolval").Flag("boolval");
-      return absl::OkStatus();
-    }
-    const std::string text = TextOf(value);
-    if (name == "null") {
-      dialect.null_text = text;
-      return absl::OkStatus();
-    }
-    char* const character = name == "delimiter" ? &dialect.delimiter
-                            : name == "quote"   ? &dialect.quote
-                            : name == "escape"  ? &dialect.escape
-                                                : nullptr;
-    if (character == nullptr) return refuse(absl::StrCat("read_csv has no argument ", Quote(name)));
-    if (text.size() != 1 || text == "\n" || text == "\r")
-      return refuse(absl::StrCat(name, " must be a single one-byte character"));
-    *character = text[0];
-    options.delimiter_given |= name == "delimiter";
-    return absl::OkStatus();
-  }
-};
-
-Type TypeOfKind(csv::FieldKind kind) {
-  switch (kind) {
-    case csv::FieldKind::kBoolean:
-      return Type::Bool();
-    case csv::FieldKind::kWhole:
-      return Type::Integer();
-    case csv::FieldKind::kNumber:
-      return Type::Double();
-    case csv::FieldKind::kDate:
-      return Type::Date();
-    case csv::FieldKind::kTimestamp:
-      return Type::Timestamp();
-    case csv::FieldKind::kNone:
-    case csv::FieldKind::kText:
-      return Type::String(Type::kAnyLength);
-  }
-  return Type::String(Type::kAnyLength);
+    return std::nullopt;
+  return FileArguments::Of(from[0]);
 }
 
 class TableAsBinder {
@@ -160,10 +81,10 @@ class TableAsBinder {
       return Refusal("CREATE TABLE … AS of a record table is not supported", relation.position(),
                      "CREATE the TABLE with its columns and keys, then INSERT INTO it … SELECT");
     }
-    const Node call = FileCallOf(node_.Field("query"));
-    NAM_RETURN_IF_ERROR(call ? BindFile(call) : BindQuery());
+    NAM_ASSIGN_OR_RETURN(file_, FilesOf(node_.Field("query")));
+    NAM_RETURN_IF_ERROR(file_.has_value() ? BindFile() : BindQuery());
     NAM_RETURN_IF_ERROR(LayOutColumnar(options, statement_.create.position, table_));
-    if (call) NAM_RETURN_IF_ERROR(CopyFile());
+    if (file_.has_value()) NAM_RETURN_IF_ERROR(CopyFile());
     return Statement(std::move(statement_));
   }
 
@@ -203,23 +124,19 @@ class TableAsBinder {
     return absl::OkStatus();
   }
 
-  absl::Status BindFile(const Node& call) {
+  absl::Status BindFile() {
     if (!statement_.with_data) {
       return Refusal("WITH NO DATA of files is not supported", statement_.create.position,
                      "TRUNCATE the table afterwards");
     }
-    NAM_ASSIGN_OR_RETURN(file_, FileArguments::From(call));
-    NAM_ASSIGN_OR_RETURN(const std::vector<csv::SniffedColumn> sniffed,
-                         tables_.Sniff(file_.pattern, file_.options, file_.dialect));
-    std::vector<std::pair<std::string, Type>> columns;
-    for (const csv::SniffedColumn& column : sniffed)
-      columns.emplace_back(column.name, TypeOfKind(column.kind));
+    NAM_ASSIGN_OR_RETURN(const auto columns, file_->Sniff(tables_));
     return AddColumns(columns);
   }
   /// Once the table is laid out.
   absl::Status CopyFile() {
-    NAM_ASSIGN_OR_RETURN(CopyStatement copy, CopyOfFiles(std::make_shared<proto::Table>(table_),
-                                                         file_.pattern, file_.dialect, node_.text().time()));
+    NAM_ASSIGN_OR_RETURN(CopyStatement copy,
+                         CopyOfFiles(std::make_shared<proto::Table>(table_), file_->pattern, file_->dialect,
+                                     node_.text().time()));
     copy.position = statement_.create.position;
     statement_.file = std::make_shared<CopyStatement>(std::move(copy));
     return absl::OkStatus();
@@ -230,7 +147,7 @@ class TableAsBinder {
   TableSource& tables_;
   CreateTableAsStatement statement_;
   proto::Table& table_;
-  FileArguments file_;  // of read_csv
+  std::optional<FileArguments> file_;
 };
 
 }  // namespace

@@ -121,6 +121,7 @@ absl::StatusOr<CopyStatement> CopyOfFiles(std::shared_ptr<const proto::Table> ta
   CopyStatement statement;
   statement.path = std::move(pattern);
   statement.dialect = dialect;
+  statement.told_types = true;
   for (int c = 0; c < table->columns_size(); ++c) statement.insert.columns.push_back(c);
   statement.insert.table = {table->name(), std::move(table), {}, {}};
   NAM_RETURN_IF_ERROR(AddValues(time, statement));

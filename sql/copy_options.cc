@@ -174,9 +174,9 @@ class OptionReader {
     if (name == "rejects") {
       rejects_position_ = option.position();
       out_.rejects = word;
-      if (!word.empty()) return absl::OkStatus();
-      return UserError(sqlstate::kBadParameter, "COPY REJECTS takes the name of a file", option.position(),
-                       "REJECTS 'refused.csv'");
+      if (!word.empty() && word != copy_.Text("filename")) return absl::OkStatus();
+      return UserError(sqlstate::kBadParameter, "COPY REJECTS takes the name of another file",
+                       option.position(), "REJECTS 'refused.csv'");
     }
     if (name == "batch") {
       out_.batch_position = option.position();

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
+#include "sql/file_arguments.h"
 #include "sql/logical_select.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
@@ -84,6 +85,8 @@ class FromTree {
       return UserError(sqlstate::kTooComplex, "too many tables in FROM", node.position(),
                        absl::StrCat("at most ", kMostRelations));
     }
+    NAM_ASSIGN_OR_RETURN(std::optional<FileArguments> files, FileArguments::Of(node));
+    if (files.has_value()) return Files(node, *std::move(files));
     if (node.Is("RangeVar")) return Table(node);
     if (node.Is("RangeSubselect")) return Subselect(node, left);
     if (node.Is("RangeFunction")) return Function(node, left);
@@ -123,6 +126,17 @@ class FromTree {
     return item;
   }
 
+  /// Whose table is this statement's alone.
+  absl::StatusOr<FromItem> Files(const Node& node, FileArguments files) {
+    if (files.called) {
+      NAM_RETURN_IF_ERROR(node.Only({"lateral", "functions", "alias"}));
+    } else {
+      NAM_RETURN_IF_ERROR(node.Only({"relname", "inh", "relpersistence", "alias"}));
+    }
+    NAM_ASSIGN_OR_RETURN(auto table, files.Load(context_.source, node.text().time()));
+    return Scanned(std::move(table), node.Field("alias"), files.Alias(), files.position);
+  }
+
   absl::StatusOr<FromItem> Table(const Node& node) {
     const int position = node.position();
     if (node.Has("catalogname") || (node.Has("schemaname") && node.Text("schemaname") != "public")) {
@@ -144,6 +158,12 @@ class FromTree {
       return CteItem(*cte, alias, position);
     }
     NAM_ASSIGN_OR_RETURN(auto table, context_.Find(name, position));
+    return Scanned(std::move(table), alias, name, position);
+  }
+
+  /// All rows of a table, called `name` unless it has an alias.
+  absl::StatusOr<FromItem> Scanned(std::shared_ptr<const proto::Table> table, const Node& alias,
+                                   const std::string& name, int position) {
     const int relation = context_.AddRelation(&select_);
     std::vector<Column> columns;
     for (int i = 0; i < table->columns_size(); ++i) {
@@ -209,13 +229,9 @@ class FromTree {
     NAM_RETURN_IF_ERROR(node.Only({"lateral", "functions", "alias"}));
     const std::vector<std::string> names =
         items.empty() || !items[0].Is("FuncCall") ? std::vector<std::string>() : items[0].Names("funcname");
-    if (!names.empty() && names.back() == "read_csv") {
-      return Refusal("read_csv is not supported but in CREATE TABLE … AS SELECT * FROM read_csv('…')",
-                     position, "make a table of the file, and query that");
-    }
     if (names.empty() || names.size() > 2 || names.back() != "generate_series" ||
         (names.size() == 2 && names[0] != "pg_catalog")) {
-      return Refusal("functions in FROM but generate_series are not supported", position,
+      return Refusal("functions in FROM but generate_series and read_csv are not supported", position,
                      "name a table, or write a subquery");
     }
     NAM_ASSIGN_OR_RETURN(plan::logical::Series series, BindSeries(select_, items[0], left));

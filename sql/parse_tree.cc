@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "sql/file_names.h"
 #include "types/sql_error.h"
 
 namespace nam::sql {
@@ -183,12 +184,18 @@ absl::StatusOr<ParsedStatement> ParsedStatement::Parse(const std::string& text, 
   std::string given = text;
   const int join = SettingJoinPosition(scanned);
   if (join >= 0) given.replace(static_cast<size_t>(join), kJoin.size(), kJoinStandIn);
-  const PgQueryParseResult parsed = pg_query_parse(given.c_str());
+  PgQueryParseResult parsed = pg_query_parse(given.c_str());
   if (parsed.error != nullptr) {
     const std::string message = parsed.error->message;
     const int position = ByteOffset(text, parsed.error->cursorpos);
     pg_query_free_parse_result(parsed);
-    return SyntaxError(text, message, position);
+    given = WithFilesAsTables(text);
+    if (given == text) return SyntaxError(text, message, position);
+    parsed = pg_query_parse(given.c_str());
+    if (parsed.error != nullptr) {
+      pg_query_free_parse_result(parsed);
+      return SyntaxError(text, message, position);
+    }
   }
   auto tree = std::make_shared<Json>(Json::parse(parsed.parse_tree, nullptr, false));
   pg_query_free_parse_result(parsed);

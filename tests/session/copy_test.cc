@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -266,7 +267,7 @@ TEST_F(CopyTest, TwoCopiesIntoAnEmptyTableDoNotMeet) {
   const std::string pipe = folder_.File("pipe.csv");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   absl::Status waiting;
-  std::thread thread([&] { waiting = first->Execute(Copy("t", pipe)).status(); });
+  std::thread thread([&] { waiting = result->Execute(Copy("t", pipe)).status(); });
   std::ofstream into(pipe);
   EXPECT_TRUE(second->Execute(Copy("t", Write("t.csv", "1\n2\n"))).ok());
   EXPECT_EQ(Rows("select sum(a) from t"), (TextRows{{"3"}}));
@@ -283,7 +284,7 @@ TEST_F(CopyTest, ATableThatWasReplacedMeanwhileGetsNothing) {
   const std::string pipe = folder_.File("pipe.csv");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   absl::Status waiting;
-  std::thread thread([&] { waiting = first->Execute(Copy("t", pipe)).status(); });
+  std::thread thread([&] { waiting = result->Execute(Copy("t", pipe)).status(); });
   std::ofstream into(pipe);
   Command("drop table t");
   Command("create table t (a int) with (storage = columnar)");
@@ -326,6 +327,63 @@ TEST_F(CopyTest, EveryTypeIsWrittenAsInAnInsert) {
   const TextRows rows = Rows("select * from t");
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0], rows[1]);
+}
+
+TEST_P(EitherStorage, RefusedRowsAreKeptInAFile) {
+  Command(Create("id int, name text"));
+  const std::string bad = folder_.File("bad.csv");
+  const auto result = Run(Copy("people", Write("a.csv", "id,name\n1,a\nx,\"b\n,c\"\n2,c,d\n3,d\n4"),
+                               absl::StrCat("header, on_error ignore, rejects '", bad, "'")));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->command, "COPY 2");
+  std::ifstream file(bad);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "x,\"b\n,c\"\n2,c,d\n4\n")
+      << "as they were";
+  Write("bad.csv", "old");
+  EXPECT_EQ(ErrorOf(Copy("people", Write("b.csv", "1,\"open\n"),
+                         absl::StrCat("on_error ignore, rejects '", bad, "'")))
+                .sqlstate,
+            "22P04");
+  std::ifstream old(bad);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(old), {}), "old") << "a COPY that fails leaves it";
+  EXPECT_EQ(ErrorOf(Copy("people", folder_.File("a.csv"),
+                         absl::StrCat("on_error ignore, rejects '", folder_.File("a.csv"), "'")))
+                .sqlstate,
+            "22023");
+}
+
+TEST_F(CopyTest, BatchesAreTransactions) {
+  Command("create table t (id int primary key, name text)");
+  std::string text;
+  for (int i = 1; i <= 1005; ++i) absl::StrAppend(&text, i, ",name\n");
+  const std::string path = Write("a.csv", text);
+  EXPECT_EQ(Command(Copy("t", path, "batch 100")), "COPY 1005");
+  EXPECT_EQ(Rows("select count(*), max(id) from t"), (TextRows{{"1005", "1005"}}));
+  EXPECT_EQ(Command("delete from t where id <> 250"), "DELETE 1004");
+  const SqlError twice = ErrorOf(Copy("t", path, "batch 100"));
+  EXPECT_EQ(twice.sqlstate, "23505");
+  EXPECT_TRUE(absl::StrContains(twice.hint, "the batches before it stay: 200 rows")) << twice.hint;
+  EXPECT_EQ(Rows("select count(*), max(id) from t"), (TextRows{{"201", "250"}}));
+  EXPECT_EQ(ErrorOf(Copy("t", Write("b.csv", "9001,a\n9002,b\nx,c\n"), "batch 2")).sqlstate, "22P02");
+  EXPECT_EQ(Rows("select count(*) from t where id > 9000"), (TextRows{{"2"}}));
+  EXPECT_EQ(ErrorOf(Copy("t", Write("b.csv", "9003,a\n9003,b\n"))).sqlstate, "23505");
+  EXPECT_EQ(Rows("select count(*) from t where id > 9000"), (TextRows{{"2"}}))
+      << "without BATCH all or nothing";
+  Command("begin");
+  EXPECT_EQ(ErrorOf(Copy("t", path, "batch 100")).sqlstate, "25001");
+  Command("rollback");
+}
+
+TEST_F(CopyTest, ALargeCopyIntoRecordsTellsOfColumnarTables) {
+  Command("create table t (n int)");
+  std::string text;
+  for (int i = 0; i < 1'000'000; ++i) text += "1\n";
+  const std::string path = Write("a.csv", text);
+  const auto result = Run(Copy("t", path, "batch 100000"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->warnings.size(), 1u);
+  EXPECT_TRUE(result->warnings[0].notice);
+  EXPECT_TRUE(absl::StrContains(result->warnings[0].message, "columnar"));
 }
 
 }  // namespace

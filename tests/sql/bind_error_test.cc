@@ -118,7 +118,7 @@ TEST(BindErrorTest, SelectClauses) {
 
 TEST(BindErrorTest, From) {
   CheckRefusals({
-      {"select * from ^f(1)", "functions in FROM but generate_series are"},
+      {"select * from ^f(1)", "functions in FROM but generate_series and read_csv are"},
       {"select * from generate_series(1, 2) with ^ordinality", "WITH ORDINALITY is"},
       {"select * from ^generate_series(1, (select max(id) from t))", "a subquery in generate_series is"},
       {"with ^w as (delete from r where id = 1 returning id) select * from w", "statements in WITH"},
