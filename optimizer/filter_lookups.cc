@@ -22,7 +22,7 @@ namespace {
 /// A scan that leaves more of its rows leaves too much to be worth the join. What no statistics know is taken
 /// to leave a third.
 constexpr double kFewOfRows = 0.35;
-/// A table is filtered that has so many times the rows that the scan leaves.
+/// What is filtered has so many times the rows that the scan leaves.
 constexpr double kManyTimes = 4;
 
 bool IsColumn(const Expr& expr) {
@@ -171,7 +171,7 @@ class LookupFilter {
       filtered = IsColumn(output) && FilterBy(partners, looked_up, output.column, node.inputs[0]);
     } else if (const auto* groups = node.As<lg::Aggregate>(); groups != nullptr) {
       filtered = groups->sets.empty() && column < groups->keys.size() &&
-                 JoinRows(partners, looked_up, groups->keys[column], node.inputs[0]);
+                 JoinRows(partners, looked_up, groups->keys[column], MostRows(node), node.inputs[0]);
     }
     if (filtered) lg::DeriveColumns(node);
     return filtered;
@@ -179,12 +179,8 @@ class LookupFilter {
 
   bool JoinTable(const Partners& partners, ColumnRef looked_up, const lg::Column& key,
                  const FilteredScan& table, lg::NodePtr& rows) {
-    const auto keys = partners.KeysOf(looked_up);
-    const bool large = keys.has_value() && table.rows >= kManyTimes * keys->first.rows &&
-                       table.rows >= static_cast<double>(keys->first.scan->table->rows());
-    if (!large || table.scan->table->has_record()) return false;
     const std::vector<lg::Column> columns = rows->columns;
-    if (!JoinRows(partners, looked_up, lg::MakeColumn(key), rows)) return false;
+    if (!JoinRows(partners, looked_up, lg::MakeColumn(key), MostRows(*table.node), rows)) return false;
     // What is above knows the table's columns alone.
     lg::Project project;
     for (const lg::Column& column : columns) project.outputs.push_back(lg::MakeColumn(column));
@@ -192,9 +188,23 @@ class LookupFilter {
     return true;
   }
 
-  bool JoinRows(const Partners& partners, ColumnRef looked_up, const Expr& key, lg::NodePtr& rows) {
+  /// Of the largest columnar table below.
+  static double MostRows(const lg::Node& node) {
+    if (const std::optional<FilteredScan> scan = AsFilteredScan(node); scan.has_value())
+      return scan->scan->table->has_record() ? 0 : scan->rows;
+    double most = 0;
+    for (const lg::NodePtr& input : node.inputs) most = std::max(most, MostRows(*input));
+    return most;
+  }
+
+  /// If they are many: another scan of the keys' table costs less than what they cost.
+  bool JoinRows(const Partners& partners, ColumnRef looked_up, const Expr& key, double many,
+                lg::NodePtr& rows) {
     const auto keys = partners.KeysOf(looked_up);
-    if (!keys.has_value()) return false;
+    if (!keys.has_value() || many < kManyTimes * keys->first.rows ||
+        many < static_cast<double>(keys->first.scan->table->rows())) {
+      return false;
+    }
     const lg::Column* of_keys = lg::FindColumn(keys->first.node->columns, keys->second);
     if (of_keys == nullptr || of_keys->type != key.type) return false;
     const int relation = query_.relations++;

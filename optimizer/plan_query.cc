@@ -4,7 +4,6 @@
 #include "optimizer/filter_lookups.h"
 #include "optimizer/interval_keys.h"
 #include "optimizer/push_filters.h"
-#include "optimizer/push_semi_joins.h"
 #include "optimizer/unnest.h"
 
 namespace nam::optimizer {
@@ -15,7 +14,6 @@ absl::Status Rewrite(plan::logical::Query& query) {
   NAM_RETURN_IF_ERROR(UsePartsOfIntervals(query));
   PushFilters(query);
   FilterLookups(query);
-  PushSemiJoins(query);
   return absl::OkStatus();
 }
 

@@ -116,6 +116,10 @@ const std::vector<std::string> kLeft = {
     // The table is about as small; nobody knows how large it is.
     "select t.id from t where t.n = 3 and exists (select 1 from u where u.t_id = t.id and u.price = 1)",
     "select t.id from t where t.n = 3 and exists (select 1 from r where r.id = t.id)",
+    // The groups are of few rows.
+    "select t.id from t left join (select k, count(*) as c from (values (1), (2)) v (k) group by k) g on "
+    "g.k = t.id where t.n = 3",
+    "select t.id from t where t.n = 3 and t.id in (select id from r group by id having count(*) > 1)",
     // The tables of an inner join are planned together.
     "select t.id from t, u where t.n = 3 and u.t_id = t.id",
     // A NULL among them counts.
