@@ -35,6 +35,8 @@ class ColumnarTables {
   absl::StatusOr<ResultSet> Copy(const sql::CopyStatement& statement, const Report& report);
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const RunSource& run);
   absl::StatusOr<ResultSet> Truncate(const sql::TruncateStatement& statement);
+  /// ALTER TABLE … ADD COLUMN: the table with other columns, made of the rows of `run`. 40001 likewise.
+  absl::StatusOr<ResultSet> Rewrite(const sql::AlterTableStatement& statement, const RunSource& run);
   /// 40001 if the table has been changed meanwhile.
   absl::StatusOr<ResultSet> Vacuum(const sql::VacuumStatement& statement, const RunSource& run);
 

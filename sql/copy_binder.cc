@@ -189,11 +189,8 @@ class CopyBinder {
   absl::Status BindTable() {
     const Node relation = node_.Field("relation");
     statement_.position = relation.position();
-    if (relation.Has("schemaname") && relation.Text("schemaname") != "public")
-      return Refusal("schemas other than public are not supported", relation.position(),
-                     "write the table's name alone");
     NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), relation.position()));
-    NAM_ASSIGN_OR_RETURN(const auto table, context_.Find(relation.Text("relname"), relation.position()));
+    NAM_ASSIGN_OR_RETURN(const auto table, context_.FindTable(relation));
     if (IsRecordTable(*table)) {
       ChangeScope target(tables_);
       NAM_RETURN_IF_ERROR(target.BindFrom(relation, Node(), {}, "COPY"));
@@ -232,7 +229,9 @@ class CopyBinder {
   }
   std::vector<std::string> ColumnNames() const {
     std::vector<std::string> names;
-    for (const proto::Column& column : table().columns()) names.push_back(column.name());
+    for (const proto::Column& column : table().columns()) {
+      if (!column.hidden()) names.push_back(column.name());
+    }
     return names;
   }
 
