@@ -30,7 +30,7 @@ class RemoteClient final : public Client {
   absl::StatusOr<std::shared_ptr<const proto::Table>> GetTable(const std::string& name) override;
   absl::StatusOr<proto::Table> GetTableOf(const std::string& name, uint64_t allocation) override;
   uint64_t KnownVersion() override { return Newest().version(); }
-  absl::StatusOr<std::vector<proto::Table>> ListTables() override;
+  absl::StatusOr<std::vector<proto::Table>> ListEntries() override;
   absl::StatusOr<proto::JoinReply> Join(const proto::Member& member) override;
   absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request) override;
   absl::Status Leave(MemberId member) override;
@@ -39,7 +39,11 @@ class RemoteClient final : public Client {
   absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table, AllocationId replaces) override;
   absl::Status AbortLoad(AllocationId allocation) override;
   absl::Status DropTable(const std::string& name) override;
-  absl::Status LeaveParents(const std::string& child) override;
+  absl::StatusOr<std::vector<std::string>> Drop(const std::string& name, bool cascade) override;
+  absl::StatusOr<uint64_t> ChangeCatalog(const proto::ChangeCatalogRequest& request) override;
+  absl::StatusOr<std::vector<std::string>> BeginQuiet(MemberId member) override;
+  absl::Status EndQuiet(MemberId member) override;
+  absl::Status LeaveParents(const std::string& child, bool cascade) override;
   absl::StatusOr<AllocationId> BeginExtend(MemberId member, const std::string& table) override;
   absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest& request) override;
   absl::StatusOr<uint64_t> ChangePart(const proto::ChangePartRequest& request) override;
@@ -169,7 +173,7 @@ absl::StatusOr<proto::Table> RemoteClient::GetTableOf(const std::string& name, u
   return std::move(*reply.mutable_table());
 }
 
-absl::StatusOr<std::vector<proto::Table>> RemoteClient::ListTables() {
+absl::StatusOr<std::vector<proto::Table>> RemoteClient::ListEntries() {
   NAM_ASSIGN_OR_RETURN(proto::ListTablesReply reply, Call(kListTables, proto::ListTablesRequest()));
   return std::vector<proto::Table>(std::make_move_iterator(reply.mutable_tables()->begin()),
                                    std::make_move_iterator(reply.mutable_tables()->end()));
@@ -233,15 +237,41 @@ absl::Status RemoteClient::AbortLoad(AllocationId allocation) {
 }
 
 absl::Status RemoteClient::DropTable(const std::string& name) {
-  proto::DropTableRequest request;
-  request.set_name(name);
-  return Call(kDropTable, request).status();
+  return Drop(name, /*cascade=*/false).status();
 }
 
-absl::Status RemoteClient::LeaveParents(const std::string& child) {
+absl::StatusOr<std::vector<std::string>> RemoteClient::Drop(const std::string& name, bool cascade) {
+  proto::DropTableRequest request;
+  request.set_name(name);
+  request.set_cascade(cascade);
+  NAM_ASSIGN_OR_RETURN(const proto::DropTableReply reply, Call(kDropTable, request));
+  return std::vector<std::string>(reply.views().begin(), reply.views().end());
+}
+
+absl::StatusOr<uint64_t> RemoteClient::ChangeCatalog(const proto::ChangeCatalogRequest& request) {
+  NAM_ASSIGN_OR_RETURN(const proto::ChangeCatalogReply reply, Call(kChangeCatalog, request));
+  return reply.version();
+}
+
+absl::StatusOr<std::vector<std::string>> RemoteClient::BeginQuiet(MemberId member) {
+  proto::QuietRequest request;
+  request.set_member(member.value());
+  NAM_ASSIGN_OR_RETURN(const proto::QuietReply reply, Call(kQuiet, request));
+  return std::vector<std::string>(reply.loads().begin(), reply.loads().end());
+}
+
+absl::Status RemoteClient::EndQuiet(MemberId member) {
+  proto::QuietRequest request;
+  request.set_member(member.value());
+  request.set_end(true);
+  return Call(kQuiet, request).status();
+}
+
+absl::Status RemoteClient::LeaveParents(const std::string& child, bool cascade) {
   proto::DropTableRequest request;
   request.set_name(child);
   request.set_leaving(true);
+  request.set_cascade(cascade);
   return Call(kDropTable, request).status();
 }
 
@@ -285,6 +315,12 @@ absl::Status RemoteClient::Calibrate(const proto::FabricConstants& constants) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<proto::Table>> Client::ListTables() {
+  NAM_ASSIGN_OR_RETURN(std::vector<proto::Table> tables, ListEntries());
+  std::erase_if(tables, [](const proto::Table& entry) { return entry.has_view() || entry.schema(); });
+  return tables;
+}
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ClientOptions& options) {
   NAM_RETURN_IF_ERROR(SplitAddress(options.address).status());

@@ -40,7 +40,10 @@ class Client {
   /// The table as it was when `allocation` was its last load, append or compaction, if the catalog can tell;
   /// else, or perhaps then too, a later version (CutBackTo in catalog/chain_groups.h).
   virtual absl::StatusOr<proto::Table> GetTableOf(const std::string& name, uint64_t allocation) = 0;
-  virtual absl::StatusOr<std::vector<proto::Table>> ListTables() = 0;  // without partitions
+  /// Tables, views and schemas, without partitions.
+  virtual absl::StatusOr<std::vector<proto::Table>> ListEntries() = 0;
+  /// The tables of them.
+  absl::StatusOr<std::vector<proto::Table>> ListTables();
 
   virtual absl::StatusOr<proto::JoinReply> Join(const proto::Member& member) = 0;
   virtual absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request) = 0;
@@ -55,8 +58,19 @@ class Client {
   virtual absl::Status AbortLoad(AllocationId allocation) = 0;
   /// FAILED_PRECONDITION while another table has a foreign key to it.
   virtual absl::Status DropTable(const std::string& name) = 0;
+  /// A table, a view, or a schema with all that is in it; the names of the views that were dropped with it.
+  /// FAILED_PRECONDITION likewise, and without `cascade` while there are such.
+  virtual absl::StatusOr<std::vector<std::string>> Drop(const std::string& name, bool cascade) = 0;
   /// The first half of the drop of a table with foreign keys: their parents do not ask it any more.
-  virtual absl::Status LeaveParents(const std::string& child) = 0;
+  virtual absl::Status LeaveParents(const std::string& child, bool cascade) = 0;
+  /// The new version. ABORTED when what it was made for has changed, FAILED_PRECONDITION while a view depends
+  /// on it.
+  virtual absl::StatusOr<uint64_t> ChangeCatalog(const proto::ChangeCatalogRequest& request) = 0;
+  /// Holds up loads and changes of tables for a backup of the member's; the tables whose loads are still
+  /// under way.
+  virtual absl::StatusOr<std::vector<std::string>> BeginQuiet(MemberId member) = 0;
+  /// NOT_FOUND when it did not last until now.
+  virtual absl::Status EndQuiet(MemberId member) = 0;
   /// Record tables: an allocation that CommitExtend makes the table's, AbortLoad ends.
   virtual absl::StatusOr<AllocationId> BeginExtend(MemberId member, const std::string& table) = 0;
   /// The new version. ABORTED when the part does not have expected_extents any more.

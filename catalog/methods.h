@@ -30,6 +30,9 @@ inline constexpr Method<proto::CommitExtendRequest, proto::CommitExtendReply> kC
     "/nam.proto.Catalog/CommitExtend"};
 inline constexpr Method<proto::ChangePartRequest, proto::ChangePartReply> kChangePart{
     "/nam.proto.Catalog/ChangePart"};
+inline constexpr Method<proto::ChangeCatalogRequest, proto::ChangeCatalogReply> kChangeCatalog{
+    "/nam.proto.Catalog/ChangeCatalog"};
+inline constexpr Method<proto::QuietRequest, proto::QuietReply> kQuiet{"/nam.proto.Catalog/Quiet"};
 
 inline constexpr Method<proto::AllocateGroupsRequest, proto::AllocateGroupsReply> kAllocateGroups{
     "/nam.proto.Catalog/AllocateGroups"};

@@ -17,8 +17,21 @@ namespace {
 
 constexpr uint32_t kVersionsMax = 16;
 constexpr uint64_t kExtentBytesMin = 4'096;
+constexpr size_t kNameBytesMax = 128;
 
 }  // namespace
+
+absl::Status CheckTableName(const std::string& name) {
+  if (name.empty()) return absl::InvalidArgumentError("a table needs a name");
+  if (name.size() > kNameBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a table's name has %d bytes, at most %d are allowed", name.size(), kNameBytesMax));
+  }
+  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; })) {
+    return absl::InvalidArgumentError("a table's name holds control characters");
+  }
+  return absl::OkStatus();
+}
 
 std::set<uint64_t> AllocationsOf(const proto::Table& table) {
   std::set<uint64_t> allocations{table.allocation()};

@@ -11,6 +11,8 @@
 /// What the catalog has to know of tables: which memory they have, and what record tables may not say.
 namespace nam::catalog {
 
+/// Not empty, not too long, no control characters.
+absl::Status CheckTableName(const std::string& name);
 /// All that belong to the table: those of its groups, retired ones too, or of its extents.
 std::set<uint64_t> AllocationsOf(const proto::Table& table);
 /// Every memory server that the table's pointers or counts name.

@@ -75,6 +75,8 @@ Handlers CatalogHandlers(Service& service, StartGate& gate, const uint32_t& leas
   add(kBeginExtend, &Service::BeginExtend);
   add(kCommitExtend, &Service::CommitExtend);
   add(kChangePart, &Service::ChangePart);
+  add(kChangeCatalog, &Service::ChangeCatalog);
+  add(kQuiet, &Service::Quiet);
   add(kAllocateGroups, &Service::AllocateGroups);
   add(kReleaseGroups, &Service::ReleaseGroups);
   add(kCalibrate, &Service::Calibrate);

@@ -107,6 +107,13 @@ void Service::Install(const Mutation& mutation) {
   }
   for (const LoadRecord& load : mutation.put_loads) loads_[load.allocation.value()] = load;
   for (const GroupRecord& group : mutation.put_groups) groups_[group.group] = group.owner;
+  for (const std::string& name : mutation.delete_tables) {
+    const auto found = tables_.find(name);
+    if (found == tables_.end()) continue;
+    for (const uint64_t allocation : AllocationsOf(*found->second.table))
+      table_allocations_.erase(allocation);
+    tables_.erase(found);
+  }
   for (const proto::Table& table : mutation.put_tables) {
     TableState& state = tables_[table.name()];
     if (state.table != nullptr) {
@@ -119,13 +126,6 @@ void Service::Install(const Mutation& mutation) {
   }
   for (const uint64_t allocation : mutation.delete_loads) loads_.erase(allocation);
   for (const uint32_t group : mutation.delete_groups) groups_.erase(group);
-  for (const std::string& name : mutation.delete_tables) {
-    const auto found = tables_.find(name);
-    if (found == tables_.end()) continue;
-    for (const uint64_t allocation : AllocationsOf(*found->second.table))
-      table_allocations_.erase(allocation);
-    tables_.erase(found);
-  }
   for (const uint32_t id : mutation.delete_members) members_.erase(id);
   for (const EpochRecord& epoch : mutation.put_epochs) epochs_[epoch.number] = epoch;
   for (const uint64_t number : mutation.delete_epochs) epochs_.erase(number);
@@ -248,6 +248,7 @@ absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableR
   NAM_ASSIGN_OR_RETURN(const TableState* const found, FindTable(request.name()));
   // The transaction state goes once it is lost.
   NAM_RETURN_IF_ERROR(CheckNotSystem(request.name(), /*may=*/request.name() == kTransactionsTable));
+  NAM_RETURN_IF_ERROR(CheckNotQuiet(request.name()));
   Mutation mutation = NewMutation();
   if (request.name() == kTransactionsTable) {
     // Without it nobody knows which rows of record tables were committed: they all go at once.
@@ -257,14 +258,16 @@ absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableR
     }
   } else if (request.leaving()) {
     NAM_RETURN_IF_ERROR(CheckNotReferenced(*found->table));
+    if (!request.cascade()) NAM_RETURN_IF_ERROR(CheckNoViewOn(*found->table));
     LeaveParents(request.name(), mutation);
   } else {
-    NAM_RETURN_IF_ERROR(CheckNotReferenced(*found->table));
-    RemoveReferences(*found->table, mutation);
-    mutation.delete_tables.push_back(request.name());
+    NAM_RETURN_IF_ERROR(DropWithDependents(request.name(), request.cascade(), mutation));
+  }
+  proto::DropTableReply reply;
+  for (const std::string& name : mutation.delete_tables) {
+    if (name != request.name() && tables_.at(name).table->has_view()) reply.add_views(name);
   }
   NAM_RETURN_IF_ERROR(Apply(mutation));
-  proto::DropTableReply reply;
   SetMark(reply, Mark());
   return reply;
 }

@@ -23,6 +23,7 @@ namespace nam::catalog {
 inline constexpr uint32_t kDefaultLeaseMs = 3'000;
 inline constexpr uint32_t kDefaultBuryAfterMs = 60'000;
 inline constexpr char kDefaultTimestamps[] = "leased";
+inline constexpr size_t kTablesMax = 65'536;  // with views and schemas
 
 struct ServiceOptions {
   uint32_t lease_ms = kDefaultLeaseMs;
@@ -119,6 +120,8 @@ class Service {
   absl::StatusOr<proto::BeginExtendReply> BeginExtend(const proto::BeginExtendRequest& request);
   absl::StatusOr<proto::CommitExtendReply> CommitExtend(const proto::CommitExtendRequest& request);
   absl::StatusOr<proto::ChangePartReply> ChangePart(const proto::ChangePartRequest& request);
+  absl::StatusOr<proto::ChangeCatalogReply> ChangeCatalog(const proto::ChangeCatalogRequest& request);
+  absl::StatusOr<proto::QuietReply> Quiet(const proto::QuietRequest& request);
   absl::StatusOr<proto::AllocateGroupsReply> AllocateGroups(const proto::AllocateGroupsRequest& request);
   absl::StatusOr<proto::ReleaseGroupsReply> ReleaseGroups(const proto::ReleaseGroupsRequest& request);
   absl::StatusOr<proto::CalibrateReply> Calibrate(const proto::CalibrateRequest& request);
@@ -172,6 +175,20 @@ class Service {
   absl::Status BuryFormer(const proto::Member& member);
   void FindLost(const proto::Member& joining, proto::Member& member, std::vector<std::string>& tables) const;
   absl::Status CheckServers(const proto::Table& table, const std::set<uint32_t>& servers) const;
+
+  // service_changes.cc: views, schemas, ALTER
+  absl::Status CheckSchema(const std::string& name) const;
+  std::vector<std::string> ViewsOn(const std::string& name) const;
+  absl::Status CheckNoViewOn(const proto::Table& table) const;
+  absl::Status CheckViewsKeep(const proto::Table& was, const proto::Table& now) const;
+  int ViewDepth(const proto::View& view, const std::string& name) const;
+  absl::Status CheckNewView(const proto::CreateEntry& create) const;
+  absl::Status AddEntry(const proto::CreateEntry& create, Mutation& mutation) const;
+  absl::Status Rename(const proto::RenameTable& rename, Mutation& mutation) const;
+  absl::Status Alter(const proto::AlterTable& alter, Mutation& mutation) const;
+  absl::Status DropWithDependents(const std::string& name, bool cascade, Mutation& mutation) const;
+  /// While a backup is under way only the system's own tables may change.
+  absl::Status CheckNotQuiet(const std::string& table);
 
   // service_references.cc: foreign keys
   proto::Table& Changed(const std::string& name, Mutation& mutation) const;
@@ -243,6 +260,8 @@ class Service {
   std::set<uint64_t> table_allocations_;
   std::map<uint64_t, EpochRecord> epochs_;
   std::map<std::string, proto::FabricConstants> constants_;  // by fabric
+
+  uint32_t quiet_for_ = 0;  // the member whose backup is under way; 0: none
 
   std::atomic<bool> awaiting_ = true;  // changed with mutex_ held
   std::set<uint32_t> unheard_;         // memory servers that have not reported since the start

@@ -13,20 +13,6 @@ namespace nam::catalog {
 namespace {
 
 constexpr size_t kLoadsMax = 4'096;
-constexpr size_t kTablesMax = 65'536;
-constexpr size_t kNameBytesMax = 128;
-
-absl::Status CheckTableName(const std::string& name) {
-  if (name.empty()) return absl::InvalidArgumentError("a table needs a name");
-  if (name.size() > kNameBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("a table's name has %d bytes, at most %d are allowed", name.size(), kNameBytesMax));
-  }
-  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; })) {
-    return absl::InvalidArgumentError("a table's name holds control characters");
-  }
-  return absl::OkStatus();
-}
 
 /// The table that a group was added to is still the one that it was added to, and is otherwise as it was, but
 /// for the groups that the new one takes the place of.
@@ -74,7 +60,13 @@ absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadR
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
-  if (!request.replace() && tables_.contains(request.table())) return TableExists(request.table());
+  NAM_RETURN_IF_ERROR(CheckNotQuiet(request.table()));
+  const auto existing = tables_.find(request.table());
+  if (existing == tables_.end()) {
+    NAM_RETURN_IF_ERROR(CheckSchema(request.table()));
+  } else if (!request.replace() || existing->second.table->has_view()) {
+    return TableExists(request.table());
+  }
   NAM_RETURN_IF_ERROR(CheckRoomForLoad());
   if (tables_.size() >= kTablesMax) {
     return absl::ResourceExhaustedError(
@@ -120,7 +112,13 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
     return absl::AbortedError(absl::StrFormat(
         "table `%s` is another one by now: it was loaded, or dropped, meanwhile", table.name()));
   }
-  if (existing != tables_.end() && !load->second.replace) return TableExists(table.name());
+  if (existing == tables_.end()) {
+    NAM_RETURN_IF_ERROR(CheckSchema(table.name()));
+  } else if (!load->second.replace || existing->second.table->has_view()) {
+    return TableExists(table.name());
+  } else {
+    NAM_RETURN_IF_ERROR(CheckViewsKeep(*existing->second.table, table));
+  }
   Mutation mutation = NewMutation();
   mutation.put_tables.push_back(table);
   mutation.put_tables.back().set_version(mutation.version);
@@ -145,6 +143,9 @@ absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginE
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
   NAM_ASSIGN_OR_RETURN(const TableState* table, FindTable(request.table()));
+  if (table->table->has_view() || table->table->schema())
+    return absl::FailedPreconditionError(absl::StrFormat("`%s` is no table", request.table()));
+  if (!table->table->has_record()) NAM_RETURN_IF_ERROR(CheckNotQuiet(request.table()));
   NAM_RETURN_IF_ERROR(CheckRoomForLoad());
   Mutation mutation = NewMutation();
   const uint64_t allocation = mutation.next_allocation++;

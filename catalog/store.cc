@@ -283,6 +283,8 @@ absl::Status EmbeddedStore::Put(CheckedRows& rows, const Mutation& mutation) {
   for (const GroupRecord& group : mutation.put_groups) {
     NAM_RETURN_IF_ERROR(rows.Put(kGroups, {uint64_t{group.group}, uint64_t{group.owner.value()}}));
   }
+  // A renamed table keeps its allocation.
+  for (const std::string& name : mutation.delete_tables) NAM_RETURN_IF_ERROR(rows.Delete(kTables, name));
   for (const proto::Table& table : mutation.put_tables) {
     NAM_RETURN_IF_ERROR(
         rows.Put(kTables, {table.name(), table.version(), table.allocation(), table.SerializeAsString()}));
@@ -301,7 +303,6 @@ absl::Status EmbeddedStore::Delete(CheckedRows& rows, const Mutation& mutation) 
     NAM_RETURN_IF_ERROR(rows.Delete(kLoads, allocation));
   for (const uint32_t group : mutation.delete_groups)
     NAM_RETURN_IF_ERROR(rows.Delete(kGroups, uint64_t{group}));
-  for (const std::string& name : mutation.delete_tables) NAM_RETURN_IF_ERROR(rows.Delete(kTables, name));
   for (const uint32_t id : mutation.delete_members) NAM_RETURN_IF_ERROR(rows.Delete(kMembers, uint64_t{id}));
   for (const uint64_t number : mutation.delete_epochs) NAM_RETURN_IF_ERROR(rows.Delete(kEpochs, number));
   return absl::OkStatus();

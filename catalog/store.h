@@ -58,8 +58,9 @@ struct StoredState {
   std::vector<proto::FabricConstants> constants;
 };
 
-/// One transaction: all of it or nothing. Puts come before deletes; a put replaces what has its key
-/// (a member's id, a load's allocation, a group's number, a table's name, an epoch's number, a fabric).
+/// One transaction: all of it or nothing. Puts come before deletes, but those of tables; a put replaces what
+/// has its key (a member's id, a load's allocation, a group's number, a table's name, an epoch's number, a
+/// fabric).
 struct Mutation {
   uint64_t version = 0;  // the stored one + 1
   uint32_t next_member = 1;

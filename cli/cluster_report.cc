@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/qualified_names.h"
 #include "catalog/chain_groups.h"
 #include "catalog/missing_servers.h"
 #include "catalog/server_ids.h"
@@ -193,6 +194,28 @@ ResultSet ColumnsReport(const proto::Table& table) {
          Count(record ? partitioner::BytesOfColumn(column.type()) : partitioner::StoredBytesOf(column)),
          Value::String(role)});
   }
+  return result;
+}
+
+ResultSet ViewsReport(const std::vector<proto::Table>& entries) {
+  ResultSet result;
+  result.columns = {{"view", Type::String()}, {"definition", Type::String()}};
+  for (const proto::Table& entry : entries) {
+    if (entry.has_view())
+      result.rows.push_back({Value::String(entry.name()), Value::String(entry.view().query())});
+  }
+  return result;
+}
+
+ResultSet SchemasReport(const std::vector<proto::Table>& entries) {
+  ResultSet result;
+  result.columns = {{"schema", Type::String()}};
+  std::vector<std::string> names = {kPublicSchema};
+  for (const proto::Table& entry : entries) {
+    if (entry.schema()) names.push_back(SchemaOfName(entry.name()));
+  }
+  std::sort(names.begin(), names.end());
+  for (std::string& name : names) result.rows.push_back({Value::String(std::move(name))});
   return result;
 }
 

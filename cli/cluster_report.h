@@ -20,6 +20,9 @@ session::ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUse
 /// a `cluster` also the state of each: what it has lost, and whom it waits for.
 session::ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,
                                 const proto::Cluster* cluster = nullptr);
+/// One row a view, and a schema, of the catalog's entries.
+session::ResultSet ViewsReport(const std::vector<proto::Table>& entries);
+session::ResultSet SchemasReport(const std::vector<proto::Table>& entries);
 /// One row a column.
 session::ResultSet ColumnsReport(const proto::Table& table);
 /// One row an index, and a CHECK, of a record table.

@@ -20,6 +20,8 @@ constexpr char kHelp[] =
   \d              tables
   \d TABLE        columns, keys, indexes and checks of a table, and where it lies
   \dt             tables
+  \dv             views
+  \dn             schemas
   \servers        members of the cluster
   \timing [on|off]  the time of every statement
   \x [on|off]     every row as a block of `column | value` lines
@@ -50,7 +52,8 @@ std::string TableName(const std::string& text) {
   for (char& c : lower) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
-  return lower;
+  constexpr std::string_view kPublic = "public.";
+  return lower.starts_with(kPublic) ? lower.substr(kPublic.size()) : lower;
 }
 
 }  // namespace
@@ -63,6 +66,8 @@ int Shell::RunMeta(std::string_view line, const Cursor& at) {
   }
   if (command == "\\d" && !argument.empty()) return Describe(TableName(argument));
   if (command == "\\d" || command == "\\dt") return DescribeAll();
+  if (command == "\\dv") return ListOthers(ViewsReport);
+  if (command == "\\dn") return ListOthers(SchemasReport);
   if (command == "\\servers") return ListServers();
   if (command == "\\timing") return Toggle(options_.timing, argument, "Timing");
   if (command == "\\x") return Toggle(options_.print.expanded, argument, "Expanded display");
@@ -91,6 +96,10 @@ int Shell::Describe(const std::string& name) {
   }
   if (!table.ok()) return ReportMetaError(table.status());
   PrintReport(ColumnsReport(**table));
+  if ((*table)->has_view()) {
+    if (options_.print.format == OutputFormat::kTable) PrintReport(ViewsReport({**table}));
+    return kExitOk;
+  }
   if (options_.print.format == OutputFormat::kTable) {
     const FindTable find = [&](const std::string& other) {
       return catalog_.GetTable(other).value_or(nullptr);
@@ -112,6 +121,13 @@ int Shell::DescribeAll() {
     return kExitOk;
   }
   PrintReport(TablesReport(*tables, options_.print.format == OutputFormat::kTable));
+  return kExitOk;
+}
+
+int Shell::ListOthers(session::ResultSet (*report)(const std::vector<proto::Table>& entries)) {
+  const auto entries = catalog_.ListEntries();
+  if (!entries.ok()) return ReportMetaError(entries.status());
+  PrintReport(report(*entries));
   return kExitOk;
 }
 

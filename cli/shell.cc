@@ -327,7 +327,7 @@ int Shell::ReportError(const std::string& statement, const absl::Status& status,
 absl::Status Shell::Print(const session::ResultSet& result, RowPrinter& printer) {
   for (const session::ResultSet::Warning& warning : result.warnings) {
     out_.flush();
-    if (warning.notice) {
+    if (warning.sqlstate == sqlstate::kSuccess) {
       err_ << "NOTICE:  " << warning.message << "\n";
     } else {
       err_ << "WARNING:  " << warning.message << " (SQLSTATE " << warning.sqlstate << ")\n";

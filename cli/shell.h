@@ -77,6 +77,7 @@ class Shell {
   int Describe(const std::string& table);
   int DescribeAll();
   int ListServers();
+  int ListOthers(session::ResultSet (*report)(const std::vector<proto::Table>& entries));
   int IncludeFile(const std::string& path);
   int Toggle(bool& setting, const std::string& argument, const char* name);
   int ReportMetaError(const absl::Status& status);

@@ -123,7 +123,8 @@ absl::StatusOr<TableSchema> SchemaOf(const proto::Table& table) {
   schema.name = table.name();
   for (const proto::Column& column : table.columns()) {
     NAM_ASSIGN_OR_RETURN(const Type type, TypeOf(column.type()));
-    schema.columns.push_back({column.name(), type, column.nullable()});
+    schema.columns.push_back(
+        {column.name(), type, column.nullable(), column.default_expression(), column.dropped()});
   }
   for (const proto::PartitionKey& key : table.partitioning())
     schema.partitioning.push_back({key.column(), key.parts()});

@@ -325,6 +325,9 @@ void Loader::DescribeColumn(size_t c, proto::Column& column) const {
   column.set_name(schema.name);
   *column.mutable_type() = ToProto(schema.type);
   column.set_nullable(schema.nullable);
+  column.set_default_expression(schema.default_expression);
+  column.set_dropped(schema.dropped);
+  column.set_hidden(schema.dropped);
   column.mutable_encoding()->set_width(code.width);
   column.mutable_encoding()->set_base(code.base);
   column.mutable_encoding()->set_plain(code.plain);

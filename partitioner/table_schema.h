@@ -35,6 +35,8 @@ struct ColumnSchema {
   std::string name;
   Type type;
   bool nullable = false;
+  std::string default_expression = {};
+  bool dropped = false;  // its values are NULL, and nobody reads them
 };
 
 /// One partition function per join key: `parts` by modulo for integers, by XXH3 for everything else.

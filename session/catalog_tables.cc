@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "csv/byte_source.h"
 
@@ -57,10 +58,12 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> CatalogTables::Find(const st
     seen = seen_.find(name);
   }
   if (seen == seen_.end()) {
-    NAM_ASSIGN_OR_RETURN(auto table, catalog_.GetTable(name));
+    auto table = catalog_.GetTable(name);
+    if (!table.ok() && !absl::IsNotFound(table.status())) return table.status();
     // It may be newer than version_, never older: then the next statement finds another version.
-    seen = seen_.emplace(name, std::move(table)).first;
+    seen = seen_.emplace(name, table.ok() ? *std::move(table) : nullptr).first;
   }
+  if (seen->second == nullptr) return absl::NotFoundError(absl::StrCat("there is no table `", name, "`"));
   of_statement_.push_back(seen->second);
   return seen->second;
 }

@@ -31,6 +31,9 @@ namespace nam::session {
 class CatalogTables final : public sql::TableSource {
  public:
   CatalogTables(catalog::Client& catalog, fabric::Fabric& fabric) : catalog_(catalog), fabric_(fabric) {}
+  /// What names mean, from now on.
+  void Use(const sql::NameSettings& settings) { settings_ = settings; }
+  const sql::NameSettings& settings() const override { return settings_; }
   /// A new statement, which must see what has happened since.
   void Begin();
   /// Right behind Begin: the statement uses these tables, which were seen at this version.
@@ -72,8 +75,9 @@ class CatalogTables final : public sql::TableSource {
   LoadFiles load_;
   proto::Cluster cluster_;  // the last answer
   bool current_ = false;    // it is of this statement
+  sql::NameSettings settings_;
   uint64_t version_ = 0;
-  std::map<std::string, std::shared_ptr<const proto::Table>> seen_;  // at version_
+  std::map<std::string, std::shared_ptr<const proto::Table>> seen_;  // at version_; null: there is none
   std::vector<std::shared_ptr<const proto::Table>> of_statement_;
   /// Some of of_statement_ were seen at seen_version_, before the catalog has answered; not confirmed yet.
   bool of_before_ = false;

@@ -9,13 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "catalog/chain_groups.h"
 #include "csv/portion_reader.h"
 #include "partitioner/appended_table.h"
 #include "partitioner/compaction.h"
 #include "partitioner/loader.h"
+#include "session/catalog_changes.h"
 #include "session/copied_columns.h"
 #include "session/copied_rows.h"
 #include "sql/assignment.h"
@@ -254,8 +257,11 @@ absl::StatusOr<ResultSet> ColumnarTables::Insert(const sql::InsertStatement& sta
       std::vector<Value> row;
       for (size_t i = 0; i < given.size(); ++i) {
         const Type type = ColumnTypeOf(table.columns(statement.columns[i]).type());
-        row.push_back(Value::Null(type));  // DEFAULT
-        if (!given[i].has_value()) continue;
+        row.push_back(Value::Null(type));
+        if (!given[i].has_value()) {  // DEFAULT
+          NAM_ASSIGN_OR_RETURN(row.back(), sql::ConstantDefault(table.columns(statement.columns[i])));
+          continue;
+        }
         NAM_ASSIGN_OR_RETURN(row.back(), plan::Evaluate(*given[i], sql::ValueResolver()));
       }
       NAM_RETURN_IF_ERROR(rows.Add(row));
@@ -281,6 +287,26 @@ absl::StatusOr<ResultSet> ColumnarTables::Truncate(const sql::TruncateStatement&
       return ChangedMeanwhile(table->name());
     table = *now;
   }
+}
+
+absl::StatusOr<ResultSet> ColumnarTables::Rewrite(const sql::AlterTableStatement& statement,
+                                                  const RunSource& run) {
+  const proto::Table& table = statement.changed;
+  const absl::Status rewritten =
+      Load(table, InsteadOf(*statement.table), AllColumns(table), [&](LoadedRows& rows) {
+        return run(rows).status();
+      }).status();
+  if (absl::IsAborted(rewritten)) return ChangedMeanwhile(table.name());
+  if (absl::IsFailedPrecondition(rewritten) && absl::StrContains(rewritten.message(), "depends on")) {
+    return ToStatus({.message = absl::StrReplaceAll(rewritten.message(), {{"`", "\""}}),
+                     .position = statement.position,
+                     .hint = "DROP VIEW first: the new column's name means something else in it",
+                     .sqlstate = sqlstate::kDependentObjects});
+  }
+  NAM_RETURN_IF_ERROR(rewritten);
+  ResultSet result = Command(statement.command);
+  for (const std::string& notice : statement.notices) AddNotice(notice, result);
+  return result;
 }
 
 /// Others may append meanwhile: their groups stay as they are. Others may compact.

@@ -45,6 +45,8 @@ class ColumnarTables {
   absl::StatusOr<Loaded> LoadAlone(const sql::CopyStatement& files, const Report& report);
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const RunSource& run);
   absl::StatusOr<ResultSet> Truncate(const sql::TruncateStatement& statement);
+  /// ALTER TABLE … ADD COLUMN: the table with other columns, made of the rows of `run`. 40001 likewise.
+  absl::StatusOr<ResultSet> Rewrite(const sql::AlterTableStatement& statement, const RunSource& run);
   /// Makes one group of those that are there when it begins. 40001 as COPY.
   absl::StatusOr<ResultSet> Vacuum(const sql::VacuumStatement& statement);
 

@@ -66,6 +66,7 @@ CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& ro
     Column& column = columns_.emplace_back();
     column.field = kNoField;
     column.form = partitioner::FormOf(TypeOf(type).value_or(Type::Null()));
+    column.absent = sql::ConstantDefault(table.columns(i)).value_or(Value::Null(ColumnTypeOf(type)));
     for (size_t f = 0; f < statement.insert.columns.size(); ++f) {
       if (statement.insert.columns[f] == i) column.field = f;
     }
@@ -149,9 +150,15 @@ absl::Status CopiedColumns::Add(const std::vector<csv::Field>& fields, ColumnBat
     if (columns_[c].field != kNoField) {
       added = AddField(c, fields[columns_[c].field], batch);
     } else {
-      const absl::StatusOr<Value> null = sql::Assign(table, static_cast<int>(c), Value::Null(), -1);
-      added = null.ok() ? absl::OkStatus() : rows_.AtRow(null.status());
-      if (added.ok()) batch.column(c).PushNull(columns_[c].form, batch.rows());
+      const absl::StatusOr<Value> value = sql::Assign(table, static_cast<int>(c), columns_[c].absent, -1);
+      added = value.ok() ? absl::OkStatus() : rows_.AtRow(value.status());
+      if (added.ok() && value->null) {
+        batch.column(c).PushNull(columns_[c].form, batch.rows());
+      } else if (added.ok()) {
+        const bool text = columns_[c].form == partitioner::Form::kText;
+        batch.column(c).Push(columns_[c].form, value->number,
+                             text ? batch.Keep(value->text) : std::string_view());
+      }
     }
     if (!added.ok()) {
       TakeBack(batch);

@@ -25,7 +25,8 @@ class CopiedColumns {
  private:
   enum class Fast : uint8_t { kInteger, kDecimal, kDate, kText, kNone };
   struct Column {
-    size_t field = 0;  // of the statement's; kNoField: its values are NULL
+    size_t field = 0;  // of the statement's; kNoField: its values are `absent`
+    Value absent;      // the column's default
     Fast fast = Fast::kNone;
     partitioner::Form form = partitioner::Form::kNumber;
     int64_t least = 0, most = 0;  // numbers

@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "session/result_batch.h"
 #include "sql/assignment.h"
+#include "sql/bound_query.h"
 #include "types/decimal.h"
 #include "types/wire.h"
 
@@ -17,6 +18,7 @@ LoadedRows::LoadedRows(const proto::Table& table, std::vector<int> columns, part
     Target& target = targets_.emplace_back();
     target.type = TypeOf(column.type()).value_or(Type::Null());
     target.form = partitioner::FormOf(target.type);
+    target.absent = sql::ConstantDefault(column).value_or(Value::Null(target.type));
     const uint8_t precision = target.type.precision;
     if (target.type.kind == TypeKind::kInteger) {
       target.most = (__int128{1} << (8 * (precision == 0 ? 8 : precision) - 1)) - 1;
@@ -57,8 +59,9 @@ absl::Status LoadedRows::AddValue(size_t column, const ResultBatch& rows, size_t
   const Target& target = targets_[column];
   partitioner::ColumnBatch::Column& out = batch_.column(column);
   const auto source = static_cast<size_t>(target.source);
-  const bool null = target.source < 0 || rows.null(source, row);
-  if (!null && FitsAsItIs(target, rows, row)) {
+  const bool given = target.source >= 0;
+  const bool null = given && rows.null(source, row);
+  if (given && !null && FitsAsItIs(target, rows, row)) {
     if (target.form == partitioner::Form::kText) {
       out.Push(target.form, 0, batch_.Keep(rows.text(source, row)));
     } else {
@@ -66,7 +69,7 @@ absl::Status LoadedRows::AddValue(size_t column, const ResultBatch& rows, size_t
     }
     return absl::OkStatus();
   }
-  Value value = null ? Value::Null(target.type) : rows.Boxed(source, row);
+  Value value = !given ? target.absent : null ? Value::Null(target.type) : rows.Boxed(source, row);
   NAM_ASSIGN_OR_RETURN(value, sql::Assign(table_, static_cast<int>(column), std::move(value), -1));
   if (value.null) {
     out.PushNull(target.form, batch_.rows());

@@ -16,8 +16,8 @@ namespace nam::session {
 /// an INSERT (sql/assignment.h). One thread.
 class LoadedRows final : public RowReceiver {
  public:
-  /// `columns`: the table's columns that the query's are for; the others become NULL. Borrows the table and
-  /// the loader.
+  /// `columns`: the table's columns that the query's are for; the others get their defaults. Borrows the
+  /// table and the loader.
   LoadedRows(const proto::Table& table, std::vector<int> columns, partitioner::TableLoader& loader);
 
   absl::Status Begin(const std::vector<ResultSet::Column>& columns) override;
@@ -32,7 +32,8 @@ class LoadedRows final : public RowReceiver {
   static constexpr size_t kBatchRows = 16 << 10;
 
   struct Target {
-    int source = -1;  // which of the query's columns; -1: NULL
+    int source = -1;  // which of the query's columns; -1: the column's default
+    Value absent;     // that default
     partitioner::Form form = partitioner::Form::kNumber;
     Type type;
     __int128 least = 0, most = 0;  // of integers and decimals

@@ -77,8 +77,9 @@ class RecordAccess {
   /// describes it; memory, parts and version are for the engine to fill in. `indexes`, without extents, are
   /// made with it: on any error nothing stays.
   virtual absl::Status CreateTable(const proto::Table& table, std::span<const proto::RecordPart> indexes) = 0;
-  /// Any table. NOT_FOUND: there is none of this name; 2BP01: another one has a foreign key to it.
-  virtual absl::Status DropTable(const std::string& name) = 0;
+  /// Any table, with `cascade` also the views that read it. NOT_FOUND: there is none of this name; 2BP01:
+  /// another one has a foreign key to it.
+  virtual absl::Status DropTable(const std::string& name, bool cascade = false) = 0;
   /// Fills it with the rows that are there, while others write. The index has no extents yet. ALREADY_EXISTS:
   /// its name is taken, FAILED_PRECONDITION: it is unique and two rows have the same key, or it cannot be
   /// made at present.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "csv/portion_reader.h"
+#include "session/catalog_changes.h"
 #include "session/copied_records.h"
 #include "session/record_statements.h"
 #include "types/sql_error.h"
@@ -44,11 +45,8 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CopyStatement& statem
   }
   NAM_ASSIGN_OR_RETURN(ResultSet result, rows.Finish());
   if (rows.count() >= kManyRows && !std::exchange(told_of_columnar_tables_, true)) {
-    ResultSet::Warning& notice = result.warnings.emplace_back();
-    notice.message =
-        "a columnar table loads and scans so many rows faster: CREATE TABLE … WITH (storage = columnar)";
-    notice.sqlstate = "00000";
-    notice.notice = true;
+    AddNotice("a columnar table loads and scans so many rows faster: CREATE TABLE … WITH (storage = columnar)",
+              result);
   }
   return result;
 }

@@ -164,7 +164,7 @@ class RecordEngine final : public RecordAccess {
       const absl::Status made = Lost(txn::CreateIndex(attachment_, *session_, table.name(), index));
       if (made.ok()) continue;
       // By another session, if this one is lost. The error is what matters.
-      DropTable(table.name()).IgnoreError();
+      DropTable(table.name(), /*cascade=*/false).IgnoreError();
       if (!absl::IsAlreadyExists(made)) return made;
       return UserError(sqlstate::kDuplicateTable,
                        absl::StrCat("relation ", Quote(index.name()), " already exists"), -1,
@@ -172,15 +172,15 @@ class RecordEngine final : public RecordAccess {
     }
     return absl::OkStatus();
   }
-  absl::Status DropTable(const std::string& name) override {
+  absl::Status DropTable(const std::string& name, bool cascade) override {
     NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table,
                          attachment_.catalog().GetTable(name));
     for (const proto::ReferencingKey& reference : table->record().referenced_by()) {
       if (reference.child() != name) return sql::StillReferenced(name, reference);
     }
-    if (table->record().foreign_keys().empty()) return attachment_.catalog().DropTable(name);
+    if (table->record().foreign_keys().empty()) return attachment_.catalog().Drop(name, cascade).status();
     NAM_RETURN_IF_ERROR(OpenSession());
-    return Lost(txn::DropTable(attachment_, *session_, name));
+    return Lost(txn::DropTable(attachment_, *session_, name, cascade));
   }
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index) override {
     NAM_RETURN_IF_ERROR(OpenSession());

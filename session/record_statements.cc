@@ -350,12 +350,16 @@ absl::Status RecordStatements::CreateIndex(const proto::Table& table, const prot
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DropIndexStatement& statement) {
   NAM_RETURN_IF_ERROR(MayRun("DROP INDEX"));
-  const absl::Status dropped = access_.DropIndex(statement.index);
+  absl::Status dropped = absl::NotFoundError("");
+  for (size_t i = 0; i < statement.names.size() && absl::IsNotFound(dropped); ++i)
+    dropped = access_.DropIndex(statement.names[i]);
   if (absl::IsNotFound(dropped) && !statement.if_exists) {
-    return ToStatus({.message = absl::StrCat("index \"", statement.index, "\" does not exist"),
-                     .position = statement.position,
-                     .hint = "EXPLAIN shows the index that a query uses",
-                     .sqlstate = sqlstate::kUndefinedObject});
+    return ToStatus(
+        {.message = absl::StrCat("index \"", statement.names.empty() ? "" : statement.names.back(),
+                                 "\" does not exist"),
+         .position = statement.position,
+         .hint = "EXPLAIN shows the index that a query uses",
+         .sqlstate = sqlstate::kUndefinedObject});
   }
   if (absl::IsFailedPrecondition(dropped)) {
     return ToStatus({.message = std::string(dropped.message()),

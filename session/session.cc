@@ -12,6 +12,8 @@
 #include "base/status_macros.h"
 #include "base/wall_time.h"
 #include "catalog/attachment.h"
+#include "session/analyze.h"
+#include "session/catalog_changes.h"
 #include "session/catalog_tables.h"
 #include "session/columnar_tables.h"
 #include "session/copy_to.h"
@@ -30,11 +32,14 @@
 #include "session/result_collector.h"
 #include "session/session_lost.h"
 #include "session/settings.h"
+#include "session/shown_settings.h"
 #include "session/stage_output.h"
 #include "session/stage_run.h"
+#include "session/statement_kinds.h"
 #include "session/statement_timer.h"
 #include "session/tree_run.h"
 #include "sql/bound_query.h"
+#include "sql/logical_binder.h"
 #include "storage/block_stream.h"
 #include "txn/cluster_tables.h"
 #include "types/sql_error.h"
@@ -50,20 +55,6 @@ constexpr int kRunsAgain = 4;
 constexpr const char* kRetry =
     sqlstate::kSerializationFailure;  // what drivers and pools run again by themselves
 
-/// It wants what has become of a transaction that was lost.
-bool IsRollback(const sql::Statement& statement) {
-  const auto* const ends = std::get_if<sql::TransactionStatement>(&statement);
-  return ends != nullptr && ends->kind == sql::TransactionStatement::Kind::kRollback;
-}
-
-/// Whether it ends with these tables rather than works on them, so that it may run without them.
-bool NeedsTables(const sql::Statement& statement) {
-  return !std::holds_alternative<sql::DropTableStatement>(statement) &&
-         !std::holds_alternative<sql::DropIndexStatement>(statement) &&
-         !std::holds_alternative<sql::CreateTableStatement>(statement) &&
-         !std::holds_alternative<sql::TruncateStatement>(statement) &&
-         !std::holds_alternative<sql::TransactionStatement>(statement);
-}
 
 SessionSettings DefaultSettings(const fabric::Fabric& fabric) {
   SessionSettings settings;
@@ -112,6 +103,7 @@ class SessionImpl final : public Session {
     const auto pin = attachment_.versions_read().Enter(attachment_.catalog().KnownVersion());
     Delivery delivery(receiver);
     receiver_ = &delivery;
+    tables_.Use(settings_.now().names);
     StatementTimer timer(attachment_.fabric(), settings_.now().statement_timeout_ms, cancel_);
     if (record_access_ != nullptr) {
       record_access_->SetLockTimeout(settings_.now().lock_timeout_ms * 1'000);
@@ -231,6 +223,8 @@ class SessionImpl final : public Session {
     if (!InTransaction()) began_us_ = wall_us;
     sql::StatementTime time(began_us_, settings_.now().time_zone);
     time.statement_us = wall_us;
+    const std::vector<std::string>& path = settings_.now().names.search_path;
+    time.schema = path.empty() ? "" : path[0];
     return time;
   }
 
@@ -420,6 +414,19 @@ class SessionImpl final : public Session {
     NAM_RETURN_IF_ERROR(MayRun("VACUUM"));
     return columnar_.Vacuum(statement);
   }
+  absl::StatusOr<ResultSet> Run(const sql::AnalyzeStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun("ANALYZE"));
+    runs_query_ = true;
+    return Analyze(statement, attachment_.catalog(),
+                   [this](const std::string& text) -> absl::StatusOr<ResultSet> {
+                     NAM_ASSIGN_OR_RETURN(plan::logical::Query query, sql::BindLogical(text, tables_));
+                     ResultCollector rows;
+                     NAM_ASSIGN_OR_RETURN(ResultSet result,
+                                          WithTree(query, [&](TreeRun& tree) { return tree.Run(rows); }));
+                     result.rows = rows.Take();
+                     return result;
+                   });
+  }
   /// Of a query whose rows a columnar table takes.
   ColumnarTables::RunSource RunnerOf(const std::shared_ptr<plan::logical::Query>& source) {
     return [this, source](RowReceiver& rows) {
@@ -565,16 +572,23 @@ class SessionImpl final : public Session {
   }
 
   absl::StatusOr<ResultSet> Run(const sql::DropTableStatement& statement) {
-    NAM_RETURN_IF_ERROR(MayRun("DROP TABLE"));
-    const absl::Status status = record_access_ != nullptr ? record_access_->DropTable(statement.table)
-                                                          : attachment_.catalog().DropTable(statement.table);
-    if (absl::IsNotFound(status) && !statement.if_exists) {
-      return ToStatus({.message = absl::StrFormat("table \"%s\" does not exist", statement.table),
-                       .hint = "\\dt lists the tables",
-                       .sqlstate = sqlstate::kUndefinedTable});
-    }
-    if (!absl::IsNotFound(status)) NAM_RETURN_IF_ERROR(status);
-    return Command("DROP TABLE");
+    NAM_RETURN_IF_ERROR(MayRun("DROP"));
+    return changes_.Drop(statement);
+  }
+  absl::StatusOr<ResultSet> Run(const sql::CreateSchemaStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun("CREATE SCHEMA"));
+    return changes_.CreateSchema(statement);
+  }
+  absl::StatusOr<ResultSet> Run(const sql::CreateViewStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun("CREATE VIEW"));
+    runs_query_ = true;  // what it was bound to may change meanwhile
+    return changes_.CreateView(statement);
+  }
+  absl::StatusOr<ResultSet> Run(const sql::AlterTableStatement& statement) {
+    NAM_RETURN_IF_ERROR(MayRun("ALTER TABLE"));
+    runs_query_ = true;
+    if (statement.source == nullptr) return changes_.Alter(statement);
+    return columnar_.Rewrite(statement, RunnerOf(statement.source));
   }
 
   absl::StatusOr<ResultSet> Run(const sql::SetStatement& statement) {
@@ -590,21 +604,7 @@ class SessionImpl final : public Session {
 
   absl::StatusOr<ResultSet> Run(const sql::ShowStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun(""));
-    ResultSet result = Command("SHOW");
-    if (statement.name.empty()) {
-      for (const char* const column : {"name", "setting", "description"})
-        result.columns.push_back({column, Type::String()});
-      for (session::Settings::Shown& setting : settings_.ShowAll()) {
-        result.rows.push_back({Value::String(std::move(setting.name)),
-                               Value::String(std::move(setting.value)),
-                               Value::String(std::move(setting.description))});
-      }
-      return result;
-    }
-    NAM_ASSIGN_OR_RETURN(session::Settings::Shown setting, settings_.Show(statement));
-    result.columns.push_back({setting.name, Type::String()});
-    result.rows.push_back({Value::String(std::move(setting.value))});
-    return result;
+    return session::Show(settings_, statement);
   }
 
   catalog::Attachment& attachment_;
@@ -630,6 +630,7 @@ class SessionImpl final : public Session {
   std::optional<RecordStatements> records_;      // over it
   ColumnarTables columnar_{attachment_, settings_.now(), cancel_};
   FileTables files_{columnar_};                         // of the statement that runs
+  CatalogChanges changes_{attachment_, record_access_.get()};
   std::function<void(const QueryProgress&)> progress_;  // may be empty
 };
 

@@ -48,8 +48,7 @@ struct ResultSet {
   /// Shown to the user beside the result; the statement has succeeded.
   struct Warning {
     std::string message;
-    std::string sqlstate;
-    bool notice = false;  // good to know: nothing is wrong
+    std::string sqlstate;  // 00000 of a notice: nothing is wrong
   };
   std::vector<Column> columns;
   std::vector<std::vector<Value>> rows;

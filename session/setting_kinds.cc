@@ -196,4 +196,21 @@ absl::Status FixedSetting::Set(const GivenValue& given, SessionSettings&) const 
                    absl::StrCat("it is always ", value));
 }
 
+absl::Status PathSetting::Set(const GivenValue& value, SessionSettings& settings) {
+  std::vector<std::string> path;
+  for (const std::string& schema : value.words) {
+    if (!schema.empty()) path.push_back(schema);
+  }
+  if (path.size() > kSchemasMax) {
+    return UserError(sqlstate::kBadParameter, "search_path has too many schemas", value.position,
+                     absl::StrCat("at most ", kSchemasMax));
+  }
+  settings.names.search_path = std::move(path);
+  return absl::OkStatus();
+}
+
+std::string PathSetting::Show(const SessionSettings& settings) {
+  return absl::StrJoin(settings.names.search_path, ", ");
+}
+
 }  // namespace nam::session

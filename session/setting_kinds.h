@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "session/settings.h"
@@ -18,6 +19,7 @@ struct GivenValue {
   std::string setting;
   std::string text;
   int position = -1;
+  std::vector<std::string> words;  // of a list, apart
 };
 
 enum class Unit : uint8_t { kNone, kMilliseconds, kMebibytes };
@@ -79,6 +81,26 @@ struct TextSetting {
   std::string Show(const SessionSettings& settings) const { return settings.*field; }
 };
 
+/// nam.default_storage.
+constexpr WordSetting StorageSetting() {
+  return {
+      .get =
+          [](const SessionSettings& settings) { return static_cast<size_t>(settings.names.default_storage); },
+      .set =
+          [](SessionSettings& settings, size_t word) {
+            settings.names.default_storage = static_cast<sql::NameSettings::Storage>(word);
+          },
+      .words = {"auto", "columnar", "record"}};
+}
+
+/// search_path: schemas, which need not exist.
+struct PathSetting {
+  static constexpr size_t kSchemasMax = 64;
+
+  static absl::Status Set(const GivenValue& value, SessionSettings& settings);
+  static std::string Show(const SessionSettings& settings);
+};
+
 template <auto kField, size_t kWords>
 constexpr WordSetting Enumeration(const std::array<const char*, kWords>& words) {
   return std::apply([](const auto... word) { return Enumeration<kField>(word...); }, words);
@@ -95,7 +117,7 @@ struct FixedSetting {
   std::string Show(const SessionSettings&) const { return value; }
 };
 
-using SettingKind =
-    std::variant<IntegerSetting, SwitchSetting, WordSetting, ZoneSetting, TextSetting, FixedSetting>;
+using SettingKind = std::variant<IntegerSetting, SwitchSetting, WordSetting, ZoneSetting, TextSetting,
+                                 PathSetting, FixedSetting>;
 
 }  // namespace nam::session

@@ -44,6 +44,8 @@ constexpr Setting kSettings[] = {
      "whether small groups of rows of the columnar tables that the session appends to are merged"},
     {"nam.compute_servers", IntegerSetting{&S::compute_servers, 0, 1 << 16},
      "at most so many compute servers work on a query; 0: all"},
+    {"nam.default_storage", StorageSetting(),
+     "what CREATE TABLE makes; auto: record tables, of queries and files columnar ones"},
     {"nam.exchange", Enumeration<&S::exchange>("auto", "fabric", "sockets"),
      "what rows that servers stream to each other go over; auto: the fabric"},
     {"nam.in_place", SwitchSetting{&S::in_place},
@@ -63,7 +65,7 @@ constexpr Setting kSettings[] = {
      "whether all columns of the table that is streamed are moved, needed or not"},
     {"nam.work_queue", Enumeration<&S::work_queue>("auto", "off", "on"),
      "whether compute servers claim partitions, so that others can take some over"},
-    {"search_path", FixedSetting{"public", Change::kToItsWords}, "the schemas in which names are looked up"},
+    {"search_path", PathSetting{}, "the schemas in which names are looked up"},
     {"server_encoding", FixedSetting{"UTF8"}, "the encoding of stored texts"},
     {"server_version", FixedSetting{"15.0"}, "the PostgreSQL whose dialect is spoken"},
     {"server_version_num", FixedSetting{"150000"}, "the same as a number"},
@@ -108,6 +110,7 @@ absl::StatusOr<const Setting*> Find(const std::string& name, int position) {
 
 /// DateStyle and search_path are lists.
 bool IsList(const Setting& setting) {
+  if (std::holds_alternative<PathSetting>(setting.kind)) return true;
   const auto* const fixed = std::get_if<FixedSetting>(&setting.kind);
   return fixed != nullptr && fixed->change == Change::kToItsWords;
 }
@@ -115,7 +118,11 @@ bool IsList(const Setting& setting) {
 /// As RESET, and SET … TO DEFAULT.
 absl::Status Reset(const Setting& setting, const SessionSettings& defaults, int position,
                    SessionSettings& settings) {
-  return SetValue(setting, {setting.name, ShowValue(setting, defaults), position}, settings);
+  if (std::holds_alternative<PathSetting>(setting.kind)) {
+    settings.names.search_path = defaults.names.search_path;
+    return absl::OkStatus();
+  }
+  return SetValue(setting, {setting.name, ShowValue(setting, defaults), position, {}}, settings);
 }
 
 }  // namespace
@@ -133,7 +140,8 @@ absl::Status Settings::Set(const sql::SetStatement& statement) {
     return UserError(sqlstate::kBadParameter, absl::StrCat("SET ", setting->name, " takes only one argument"),
                      statement.value_position, "write one value, in quotes if it holds commas");
   }
-  const GivenValue value{setting->name, absl::StrJoin(statement.values, ", "), statement.value_position};
+  const GivenValue value{setting->name, absl::StrJoin(statement.values, ", "), statement.value_position,
+                         statement.values};
   const auto set = [&](SessionSettings& settings) {
     return statement.values.empty() ? Reset(*setting, defaults_, statement.position, settings)
                                     : SetValue(*setting, value, settings);

@@ -38,6 +38,7 @@ struct SessionSettings {
   plan::JoinAlgorithm join = plan::JoinAlgorithm::kAuto;
   plan::AggregateAlgorithm aggregate = plan::AggregateAlgorithm::kAuto;
   ExchangeOver exchange = ExchangeOver::kAuto;
+  sql::NameSettings names;           // nam.default_storage, search_path
   std::string time_zone = kUtc;      // a name that TimeZone::Find knows
   int64_t statement_timeout_ms = 0;  // 0: none
   int64_t lock_timeout_ms = 0;       // 0: a lock of another transaction is a conflict at once

@@ -7,7 +7,6 @@
 #include "sql/prepare_binder.h"
 #include "sql/record_binder.h"
 #include "sql/set_binder.h"
-#include "sql/system_names.h"
 #include "sql/zoned_result.h"
 #include "types/sql_error.h"
 
@@ -84,50 +83,6 @@ absl::StatusOr<Statement> BindExplain(const Node& node, TableSource& tables) {
   return Statement(std::move(statement));
 }
 
-absl::StatusOr<Statement> BindDrop(const Node& node) {
-  const SqlText& text = node.text();
-  const bool index = node.Text("removeType") == "OBJECT_INDEX";
-  if (!index && node.Text("removeType") != "OBJECT_TABLE") {
-    return Refusal("DROP of anything but tables and indexes is not supported", text.Start(),
-                   "write DROP TABLE name or DROP INDEX name");
-  }
-  const std::vector<Node> objects = node.List("objects");
-  if (objects.size() != 1) {
-    return Refusal(
-        absl::StrCat("DROP of several ", index ? "indexes" : "tables", " at once is not supported"),
-        text.Find({","}), "drop one after the other");
-  }
-  if (node.Text("behavior") == "DROP_CASCADE") {
-    return Refusal("DROP … CASCADE is not supported", text.Find({"cascade"}),
-                   "drop the tables that reference it first");
-  }
-  if (node.Flag("concurrent")) {
-    return Refusal("CONCURRENTLY is not supported", text.Find({"concurrently"}),
-                   "others may write meanwhile without it");
-  }
-  NAM_RETURN_IF_ERROR(node.Only({"objects", "removeType", "behavior", "missing_ok"}));
-  const std::vector<std::string> name = objects[0].Names("items");
-  DropTableStatement statement;
-  statement.if_exists = node.Flag("missing_ok");
-  if (name.empty() || name.size() > 2 || (name.size() == 2 && name[0] != "public")) {
-    // The name has no location of its own; it is what comes before its first dot.
-    const int dot = text.Find({"."});
-    const int behind_if_exists = text.Find({"exists"});
-    const int before = statement.if_exists ? behind_if_exists : text.Find({index ? "index" : "table"});
-    return Refusal("schemas other than public are not supported",
-                   dot < 0 ? text.Start() : text.Find({}, before + 1), "write the name alone");
-  }
-  if (index) {
-    const int before = text.Find({statement.if_exists ? "exists" : "index"});
-    NAM_RETURN_IF_ERROR(CheckNotSystem(name.back(), text.Find({}, before + 1)));
-    return Statement(DropIndexStatement{name.back(), statement.if_exists, text.Find({}, before + 1)});
-  }
-  const int before = text.Find({statement.if_exists ? "exists" : "table"});
-  NAM_RETURN_IF_ERROR(CheckNotSystem(name.back(), text.Find({}, before + 1)));
-  statement.table = name.back();
-  return Statement(std::move(statement));
-}
-
 }  // namespace
 
 bool Parses(const std::string& text) {
@@ -143,10 +98,15 @@ absl::StatusOr<Statement> BindStatement(const Node& root, TableSource& tables) {
     return Statement(std::move(statement));
   }
   if (root.Is("ExplainStmt")) return BindExplain(root, tables);
-  if (root.Is("DropStmt")) return BindDrop(root);
+  if (root.Is("DropStmt")) return BindDrop(root, tables);
   if (root.Is("VariableSetStmt")) return BindSet(root);
   if (root.Is("VariableShowStmt")) return BindShow(root);
   if (root.Is("CreateStmt")) return BindCreateTable(root, tables);
+  if (root.Is("CreateSchemaStmt")) return BindCreateSchema(root);
+  if (root.Is("ViewStmt")) return BindCreateView(root, tables);
+  if (root.Is("AlterTableStmt")) return BindAlterTable(root, tables);
+  if (root.Is("RenameStmt")) return BindRename(root, tables);
+  if (root.Is("AlterObjectSchemaStmt")) return BindSetSchema(root, tables);
   if (root.Is("CreateTableAsStmt")) return BindCreateTableAs(root, tables);
   if (root.Is("TruncateStmt")) return BindTruncate(root, tables);
   if (root.Is("VacuumStmt")) return BindVacuum(root, tables);

@@ -45,9 +45,44 @@ struct TreeStatement {
   /// The client sees the result's columns before those of the first lock. Empty: all.
   std::vector<RowLock> locks;
 };
+/// DROP TABLE, DROP VIEW, DROP SCHEMA.
 struct DropTableStatement {
-  std::string table;
+  enum class Kind : uint8_t { kTable, kView, kSchema };
+  std::string table;  // or view; of a schema its own name
   bool if_exists = false;
+  Kind kind = Kind::kTable;
+  bool cascade = false;
+  int position = -1;  // of the name
+};
+/// ALTER TABLE, and what else renames a table or a view.
+struct AlterTableStatement {
+  std::shared_ptr<const proto::Table> table;  // null: IF EXISTS, and there is none
+  std::vector<std::string> notices;
+  std::string command;  // as it is reported
+  std::string to;       // its new name; empty: it keeps its own
+  /// Otherwise the table as it is to be. With a source it is made of those rows, else the rows stay where
+  /// they are.
+  proto::Table changed;
+  std::shared_ptr<plan::logical::Query> source;
+  int position = -1;  // of the name
+};
+struct CreateSchemaStatement {
+  std::string name;
+  bool if_not_exists = false;
+};
+struct CreateViewStatement {
+  proto::Table view;
+  std::vector<proto::ViewSource> sources;
+  bool replace = false;
+  int position = -1;  // of the name
+};
+/// ANALYZE
+struct AnalyzedTable {
+  std::shared_ptr<const proto::Table> table;
+  std::vector<int> columns;
+};
+struct AnalyzeStatement {
+  std::vector<AnalyzedTable> tables;
 };
 /// SET name = value, …; RESET name; RESET ALL. Names are as they were written, in lower case unless quoted.
 struct SetStatement {
@@ -98,7 +133,7 @@ struct CreateIndexStatement {
 };
 
 struct DropIndexStatement {
-  std::string index;
+  std::vector<std::string> names;  // that it may have, one for each schema of the search path
   bool if_exists = false;
   int position = -1;  // of the name
 };
@@ -207,7 +242,8 @@ struct ExplainStatement {
   Explained statement;
 };
 
-using Statement = std::variant<TreeStatement, ExplainStatement, DropTableStatement, SetStatement,
+using Statement = std::variant<TreeStatement, ExplainStatement, DropTableStatement, AlterTableStatement,
+                               CreateSchemaStatement, CreateViewStatement, AnalyzeStatement, SetStatement,
                                ShowStatement, CreateTableStatement, CreateTableAsStatement, TruncateStatement,
                                VacuumStatement, CreateIndexStatement, DropIndexStatement, InsertStatement,
                                UpdateStatement, DeleteStatement, CopyStatement, CopyToStatement,
@@ -220,13 +256,30 @@ inline bool IsRecordTable(const proto::Table& table) {
 
 /// Whether it has no primary key of its own: its rows' key is a hidden column, its last.
 inline bool HasRowIds(const proto::Table& table) {
-  return table.columns_size() > 0 && table.columns(table.columns_size() - 1).hidden();
+  const int last = table.columns_size() - 1;
+  return last >= 0 && table.columns(last).hidden() && !table.columns(last).dropped();
 }
 
-/// Where the binder looks tables up. Names come lower-cased unless they were quoted.
+/// What of the session decides what names mean.
+struct NameSettings {
+  /// nam.default_storage: what CREATE TABLE makes; auto: of CREATE TABLE AS and of files columnar tables,
+  /// else record tables.
+  enum class Storage : uint8_t { kAuto, kColumnar, kRecord };
+  Storage default_storage = Storage::kAuto;
+  std::vector<std::string> search_path = {"public"};
+
+  bool operator==(const NameSettings&) const = default;
+};
+
+/// Where the binder looks tables, views and schemas up, under the names that the catalog has for them
+/// (base/qualified_names.h). Names come lower-cased unless they were quoted.
 class TableSource {
  public:
   virtual ~TableSource() = default;
+  virtual const NameSettings& settings() const {
+    static const NameSettings kDefault;
+    return kDefault;
+  }
   /// NOT_FOUND when there is no such table.
   virtual absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) = 0;
   /// For "did you mean".
@@ -256,6 +309,9 @@ std::vector<ScriptPiece> SplitStatements(std::string_view script);
 bool BeginsTransaction(const std::string& text);
 /// Whether the statement is a ROLLBACK TO, whatever comes behind these words.
 bool RollsBackToSavepoint(const std::string& text);
+
+/// What a column of a columnar table gets where no value is given: NULL, or a constant.
+absl::StatusOr<Value> ConstantDefault(const proto::Column& column);
 
 /// Whether it is one statement of PostgreSQL's grammar, whatever it means.
 bool Parses(const std::string& text);

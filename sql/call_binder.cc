@@ -135,6 +135,8 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
   if (args.empty() &&
       IsOneOf(name, {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"}))
     return Now(node, TypeKind::kTimestampTz, IsOneOf(name, {"statement_timestamp", "clock_timestamp"}));
+  if (args.empty() && name == "current_schema")
+    return MakeLiteral(Value::String(node.text().time().schema), position);
   if (args.empty() && name == "pi") return MakeLiteral(Value::Double(std::numbers::pi), position);
   std::vector<Expr> operands;
   for (const Node& arg : args) {
@@ -257,6 +259,8 @@ absl::StatusOr<Expr> ExpressionBinder::CurrentTime(const Node& node) {
     return Refusal("CURRENT_TIME is not supported", node.position(),
                    "it is a time with time zone, which is no type here: write LOCALTIME");
   }
+  if (op == "SVFOP_CURRENT_SCHEMA")
+    return MakeLiteral(Value::String(node.text().time().schema), node.position());
   return RefuseExpression(node);
 }
 

@@ -74,7 +74,7 @@ absl::Status CheckConstraints(const proto::Table& table, int position) {
 
 absl::Status CheckTarget(LogicalContext& context, const Node& relation, const char* statement) {
   NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), relation.position()));
-  NAM_ASSIGN_OR_RETURN(const auto table, context.Find(relation.Text("relname"), relation.position()));
+  NAM_ASSIGN_OR_RETURN(const auto table, context.FindTable(relation));
   if (IsRecordTable(*table)) return CheckConstraints(*table, relation.position());
   if (std::string_view(statement) == "INSERT") return absl::OkStatus();
   return Refusal(absl::StrCat(statement, " of ", Quote(table->name()), " is not supported"),

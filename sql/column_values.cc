@@ -116,4 +116,10 @@ absl::StatusOr<std::vector<ChangeValue>> BindDefaults(const proto::Table& table,
   return defaults;
 }
 
+absl::StatusOr<Value> ConstantDefault(const proto::Column& column) {
+  if (column.default_expression().empty()) return Value::Null(TypeOfColumn(column));
+  NAM_ASSIGN_OR_RETURN(const Expr value, StoredDefault(column, {}));
+  return plan::Evaluate(value, ValueResolver());
+}
+
 }  // namespace nam::sql

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
@@ -5,10 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "plan/expression_tree.h"
 #include "sql/change_scope.h"
 #include "sql/file_arguments.h"
 #include "sql/logical_query.h"
 #include "sql/record_binder.h"
+#include "sql/relation_names.h"
 #include "sql/storage_options.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
@@ -19,16 +22,6 @@ namespace nam::sql {
 namespace {
 
 namespace lg = plan::logical;
-
-/// Where a statement names one table, of the schema public.
-absl::Status CheckName(const Node& relation) {
-  if (relation.Has("catalogname") ||
-      (relation.Has("schemaname") && relation.Text("schemaname") != "public")) {
-    return Refusal("schemas other than public are not supported", relation.position(),
-                   "write the table's name alone");
-  }
-  return CheckNotSystem(relation.Text("relname"), relation.position());
-}
 
 /// A type whose values are all that an expression of the type may have.
 proto::Type StoredTypeOf(Type type) {
@@ -72,11 +65,12 @@ class TableAsBinder {
       return Refusal("tables that are TEMPORARY or UNLOGGED are not supported", relation.position(),
                      "leave it out");
     }
-    NAM_RETURN_IF_ERROR(CheckName(relation));
-    table_.set_name(relation.Text("relname"));
+    NAM_ASSIGN_OR_RETURN(*table_.mutable_name(), NewRelationName(tables_, relation));
     using Storage = StorageOptions::Storage;
-    NAM_ASSIGN_OR_RETURN(const StorageOptions options,
-                         StorageOptions::From(into_.List("options"), Storage::kColumnar));
+    const bool record = tables_.settings().default_storage == NameSettings::Storage::kRecord;
+    NAM_ASSIGN_OR_RETURN(
+        const StorageOptions options,
+        StorageOptions::From(into_.List("options"), record ? Storage::kRecord : Storage::kColumnar));
     if (options.storage == Storage::kRecord) {
       return Refusal("CREATE TABLE … AS of a record table is not supported", relation.position(),
                      "CREATE the TABLE with its columns and keys, then INSERT INTO it … SELECT");
@@ -150,6 +144,32 @@ class TableAsBinder {
   std::optional<FileArguments> file_;
 };
 
+/// All rows and columns of a table.
+lg::Query AllOf(const std::shared_ptr<const proto::Table>& table) {
+  std::vector<lg::Column> columns;
+  for (int c = 0; c < table->columns_size(); ++c) {
+    const proto::Column& column = table->columns(c);
+    columns.push_back({{0, c}, column.name(), ColumnTypeOf(column.type()), column.nullable()});
+  }
+  lg::Query query;
+  query.root = lg::MakeNode(lg::Scan{0, table}, columns);
+  query.relations = 1;
+  const auto& all = table->columns();
+  if (std::none_of(all.begin(), all.end(), [](const proto::Column& column) { return column.dropped(); }))
+    return query;
+  // What was dropped is not read.
+  lg::Project project;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    project.outputs.push_back(table->columns(static_cast<int>(c)).dropped()
+                                  ? plan::MakeLiteral(Value::Null(columns[c].type), -1)
+                                  : lg::MakeColumn(columns[c]));
+    columns[c].ref = {1, static_cast<int>(c)};
+  }
+  query.root = lg::MakeNode(std::move(project), std::move(columns), std::move(query.root));
+  query.relations = 2;
+  return query;
+}
+
 }  // namespace
 
 absl::StatusOr<Statement> BindCreateTableAs(const Node& node, TableSource& tables) {
@@ -171,9 +191,9 @@ absl::StatusOr<Statement> BindTruncate(const Node& node, TableSource& tables) {
                    "DROP the table and CREATE it");
   }
   const Node& relation = relations[0];
-  NAM_RETURN_IF_ERROR(CheckName(relation));
+  NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), relation.position()));
   LogicalContext context(tables);
-  NAM_ASSIGN_OR_RETURN(const auto table, context.Find(relation.Text("relname"), relation.position()));
+  NAM_ASSIGN_OR_RETURN(const auto table, context.FindTable(relation));
   TruncateStatement statement;
   statement.table = {table->name(), table, {}, {}};
   if (IsRecordTable(*table)) {
@@ -184,10 +204,61 @@ absl::StatusOr<Statement> BindTruncate(const Node& node, TableSource& tables) {
   return Statement(std::move(statement));
 }
 
+namespace {
+
+absl::Status AddAnalyzed(const std::shared_ptr<const proto::Table>& table,
+                         const std::vector<std::string>& names, int position, AnalyzeStatement& statement) {
+  AnalyzedTable& analyzed = statement.tables.emplace_back(AnalyzedTable{table, {}});
+  for (int c = 0; names.empty() && c < table->columns_size(); ++c) {
+    if (!table->columns(c).hidden()) analyzed.columns.push_back(c);
+  }
+  for (const std::string& name : names) {
+    int found = -1;
+    for (int c = 0; c < table->columns_size(); ++c) {
+      if (!table->columns(c).hidden() && table->columns(c).name() == name) found = c;
+    }
+    if (found < 0) {
+      return UserError(
+          sqlstate::kUndefinedColumn,
+          absl::StrCat("column ", Quote(name), " of relation ", Quote(table->name()), " does not exist"),
+          position);
+    }
+    analyzed.columns.push_back(found);
+  }
+  return absl::OkStatus();
+}
+
+/// Without a name: all tables.
+absl::StatusOr<Statement> BindAnalyze(const Node& node, TableSource& tables) {
+  const std::vector<Node> options = node.List("options"), relations = node.List("rels");
+  if (!options.empty()) {
+    return Refusal(absl::StrCat("ANALYZE option ", Quote(options[0].Text("defname")), " is not supported"),
+                   options[0].position(), "write ANALYZE and the table's name");
+  }
+  AnalyzeStatement statement;
+  LogicalContext context(tables);
+  for (const Node& one : relations) {
+    const Node relation = one.Field("relation").OfKind("RangeVar");
+    NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), relation.position()));
+    NAM_ASSIGN_OR_RETURN(const auto table, context.FindTable(relation));
+    NAM_RETURN_IF_ERROR(AddAnalyzed(table, one.Names("va_cols"), relation.position(), statement));
+  }
+  if (!relations.empty()) return Statement(std::move(statement));
+  for (const std::string& name : tables.Names()) {
+    if (IsSystemName(name)) continue;
+    auto table = tables.Find(name);
+    if (absl::IsNotFound(table.status())) continue;  // dropped since
+    NAM_RETURN_IF_ERROR(table.status());
+    NAM_RETURN_IF_ERROR(AddAnalyzed(*table, {}, -1, statement));
+  }
+  return Statement(std::move(statement));
+}
+
+}  // namespace
+
 absl::StatusOr<Statement> BindVacuum(const Node& node, TableSource& tables) {
   const SqlText& text = node.text();
-  if (!node.Flag("is_vacuumcmd"))
-    return Refusal("ANALYZE is not supported", text.Start(), "statistics are taken when a table is loaded");
+  if (!node.Flag("is_vacuumcmd")) return BindAnalyze(node, tables);
   const std::vector<Node> options = node.List("options");
   if (!options.empty()) {
     return Refusal(absl::StrCat("VACUUM option ", Quote(options[0].Text("defname")), " is not supported"),
@@ -198,10 +269,10 @@ absl::StatusOr<Statement> BindVacuum(const Node& node, TableSource& tables) {
     return Refusal("VACUUM of anything but one whole table is not supported", text.Start(),
                    "write VACUUM and the table's name");
   const Node relation = relations[0].Field("relation");
-  NAM_RETURN_IF_ERROR(CheckName(relation));
+  NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), relation.position()));
   LogicalContext context(tables);
   VacuumStatement statement;
-  NAM_ASSIGN_OR_RETURN(statement.table, context.Find(relation.Text("relname"), relation.position()));
+  NAM_ASSIGN_OR_RETURN(statement.table, context.FindTable(relation));
   if (IsRecordTable(*statement.table)) {
     return Refusal("VACUUM of a record table is not supported", relation.position(),
                    "its old versions are overwritten by themselves");

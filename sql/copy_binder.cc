@@ -76,11 +76,8 @@ class CopyBinder {
   absl::Status BindTable() {
     const Node relation = node_.Field("relation");
     statement_.position = relation.position();
-    if (relation.Has("schemaname") && relation.Text("schemaname") != "public")
-      return Refusal("schemas other than public are not supported", relation.position(),
-                     "write the table's name alone");
     NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), relation.position()));
-    NAM_ASSIGN_OR_RETURN(const auto table, context_.Find(relation.Text("relname"), relation.position()));
+    NAM_ASSIGN_OR_RETURN(const auto table, context_.FindTable(relation));
     if (!IsRecordTable(*table) && statement_.batch_rows > 0) {
       return UserError(sqlstate::kNotSupported, "COPY BATCH cannot be used with a columnar table",
                        batch_position_, "all of its rows appear at once");

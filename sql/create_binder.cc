@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "partitioner/record_row.h"
 #include "plan/expression_tree.h"
@@ -14,6 +15,7 @@
 #include "sql/index_columns.h"
 #include "sql/logical_scope.h"
 #include "sql/record_binder.h"
+#include "sql/relation_names.h"
 #include "sql/storage_options.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
@@ -35,7 +37,7 @@ constexpr char kRowIds[] = "nam.row";  // the hidden column of a table without a
 class CheckScope final : public QueryScope {
  public:
   explicit CheckScope(const proto::Table& table) {
-    FromRelation relation{.alias = table.name(), .table = table.name(), .columns = {}};
+    FromRelation relation{.alias = BareName(table.name()), .table = table.name(), .columns = {}};
     for (int i = 0; i < table.columns_size(); ++i) {
       const proto::Column& column = table.columns(i);
       if (column.hidden()) continue;
@@ -120,19 +122,16 @@ class TableBinder {
     const Node relation = node_.Field("relation");
     statement_.position = relation.position();
     statement_.if_not_exists = node_.Flag("if_not_exists");
-    if (relation.Has("catalogname") ||
-        (relation.Has("schemaname") && relation.Text("schemaname") != "public")) {
-      return Refusal("schemas other than public are not supported", relation.position(),
-                     "write the table's name alone");
-    }
-    NAM_RETURN_IF_ERROR(relation.Only({"schemaname", "relname", "inh", "relpersistence"}));
-    table_.set_name(relation.Text("relname"));
-    return CheckNotSystem(table_.name(), relation.position());
+    NAM_RETURN_IF_ERROR(relation.Only({"catalogname", "schemaname", "relname", "inh", "relpersistence"}));
+    NAM_ASSIGN_OR_RETURN(*table_.mutable_name(), NewRelationName(tables_, relation));
+    return absl::OkStatus();
   }
 
   absl::Status BindOptions() {
-    NAM_ASSIGN_OR_RETURN(options_,
-                         StorageOptions::From(node_.List("options"), StorageOptions::Storage::kRecord));
+    using Storage = StorageOptions::Storage;
+    const bool columns = tables_.settings().default_storage == NameSettings::Storage::kColumnar;
+    NAM_ASSIGN_OR_RETURN(options_, StorageOptions::From(node_.List("options"),
+                                                        columns ? Storage::kColumnar : Storage::kRecord));
     if (!columnar()) table_.mutable_record()->set_versions(options_.versions);
     return absl::OkStatus();
   }

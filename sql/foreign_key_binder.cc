@@ -10,6 +10,7 @@
 #include "sql/assignment.h"
 #include "sql/index_columns.h"
 #include "sql/logical_query.h"
+#include "sql/relation_names.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
 
@@ -117,14 +118,12 @@ absl::Status ForeignKeyBinder::Bind(const Node& constraint, const std::string& c
 absl::StatusOr<std::shared_ptr<const proto::Table>> ForeignKeyBinder::ParentOf(const Node& constraint) {
   const Node relation = constraint.Field("pktable");
   const int position = relation.position();
-  if (relation.Has("catalogname") ||
-      (relation.Has("schemaname") && relation.Text("schemaname") != "public")) {
-    return Refusal("schemas other than public are not supported", position, "write the table's name alone");
-  }
-  NAM_RETURN_IF_ERROR(relation.Only({"schemaname", "relname", "inh", "relpersistence"}));
-  const std::string name = relation.Text("relname");
-  NAM_RETURN_IF_ERROR(CheckNotSystem(name, position));
-  if (name == table_.name()) {
+  NAM_RETURN_IF_ERROR(relation.Only({"catalogname", "schemaname", "relname", "inh", "relpersistence"}));
+  const std::string name = WrittenName(relation);
+  NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), position));
+  NAM_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                       CandidateNames(tables_.settings().search_path, relation));
+  if (std::find(names.begin(), names.end(), table_.name()) != names.end()) {
     auto itself = std::make_shared<proto::Table>(table_);
     for (const proto::RecordPart& index : statement_.indexes) {
       *itself->mutable_record()->add_parts() = index;
@@ -133,7 +132,7 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> ForeignKeyBinder::ParentOf(c
     return itself;
   }
   LogicalContext context(tables_);
-  NAM_ASSIGN_OR_RETURN(std::shared_ptr<const proto::Table> parent, context.Find(name, position));
+  NAM_ASSIGN_OR_RETURN(std::shared_ptr<const proto::Table> parent, context.FindTable(relation));
   if (IsRecordTable(*parent)) return parent;
   return Refusal(absl::StrCat("a foreign key to ", Quote(name), " is not supported"), position,
                  "it is a columnar table, which is loaded as a whole");

@@ -207,6 +207,7 @@ absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context&
                      node.position());
   }
   constexpr const char* kOthers[] = {"now",
+                                     "current_schema",
                                      "transaction_timestamp",
                                      "statement_timestamp",
                                      "clock_timestamp",

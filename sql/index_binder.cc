@@ -4,11 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "partitioner/record_row.h"
 #include "sql/index_columns.h"
 #include "sql/logical_select.h"
 #include "sql/record_binder.h"
+#include "sql/relation_names.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
@@ -114,6 +116,7 @@ absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables)
   LogicalContext context(tables);
   LogicalSelect select(context, Surroundings());
   FromScope scope;
+  NAM_RETURN_IF_ERROR(context.FindTable(relation).status());
   NAM_RETURN_IF_ERROR(BindFrom(select, {relation.OfKind("RangeVar")}, scope).status());
   CreateIndexStatement statement;
   statement.table = context.scanned[0];
@@ -136,8 +139,10 @@ absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables)
     statement.index.add_columns(column);
   }
   statement.named = node.Has("idxname");
+  if (statement.named) NAM_RETURN_IF_ERROR(CheckNewName(node.Text("idxname"), node.text().Find({"index"})));
+  // An index is in its table's schema.
   const std::string name = statement.named
-                               ? node.Text("idxname")
+                               ? QualifiedName(SchemaOfName(table.name()), node.Text("idxname"))
                                : absl::StrCat(table.name(), "_", absl::StrJoin(names, "_"), "_idx");
   NAM_RETURN_IF_ERROR(DescribeIndex(table, name, node.Flag("unique"), relation.position(), statement.index));
   NAM_RETURN_IF_ERROR(CheckNotSystem(statement.index.name(), node.text().Find({"index"})));

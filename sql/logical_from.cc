@@ -139,25 +139,20 @@ class FromTree {
 
   absl::StatusOr<FromItem> Table(const Node& node) {
     const int position = node.position();
-    if (node.Has("catalogname") || (node.Has("schemaname") && node.Text("schemaname") != "public")) {
-      const std::string schema = node.Text("schemaname");
-      const bool catalog = schema == "pg_catalog" || schema == "information_schema";
-      return Refusal("schemas other than public are not supported", position,
-                     catalog ? "in the shell \\dt lists tables, and \\d NAME describes one"
-                             : "write the table's name alone");
-    }
     if (!node.Flag("inh")) {
       return Refusal("ONLY is not supported", node.text().FindBefore("only", position),
                      "tables have no children here");
     }
-    NAM_RETURN_IF_ERROR(node.Only({"schemaname", "relname", "inh", "relpersistence", "alias"}));
+    NAM_RETURN_IF_ERROR(
+        node.Only({"catalogname", "schemaname", "relname", "inh", "relpersistence", "alias"}));
     const std::string name = node.Text("relname");
     const Node alias = node.Field("alias");
     CommonTables* ctes = select_.around().ctes;
     if (const CommonTable* cte = ctes == nullptr || node.Has("schemaname") ? nullptr : ctes->Find(name)) {
       return CteItem(*cte, alias, position);
     }
-    NAM_ASSIGN_OR_RETURN(auto table, context_.Find(name, position));
+    NAM_ASSIGN_OR_RETURN(auto table, context_.FindRelation(node));
+    if (table->has_view()) return View(*table, node, name);
     return Scanned(std::move(table), alias, name, position);
   }
 
@@ -171,10 +166,11 @@ class FromTree {
       columns.push_back({{relation, i}, column.name(), ColumnTypeOf(column.type()), column.nullable()});
     }
     context_.scanned[relation] = table;
-    const bool hidden = HasRowIds(*table);
-    NodePtr scan = MakeNode(plan::logical::Scan{relation, std::move(table)}, columns);
-    if (hidden) columns.pop_back();
-    return Named(std::move(scan), std::move(columns), alias, name, position);
+    NodePtr scan = MakeNode(plan::logical::Scan{relation, table}, columns);
+    std::erase_if(columns, [&](const Column& column) { return table->columns(column.ref.column).hidden(); });
+    NAM_ASSIGN_OR_RETURN(FromItem item, Named(std::move(scan), std::move(columns), alias, name, position));
+    item.scope.relations[0].table = table->name();
+    return item;
   }
 
   absl::StatusOr<FromItem> CteItem(const CommonTable& cte, const Node& alias, int position) {
@@ -202,18 +198,27 @@ class FromTree {
     level.sealed = !node.Flag("lateral");
     NAM_ASSIGN_OR_RETURN(BoundTree tree,
                          BindQuery(context_, {&level, select_.around().ctes}, node.Field("subquery")));
-    // The columns belong to this select from here on.
+    return Own(std::move(tree.root), node.Field("alias"), "", node.Field("subquery").position());
+  }
+
+  absl::StatusOr<FromItem> View(const proto::Table& view, const Node& node, const std::string& name) {
+    if (context_.views == 0) context_.view_items.insert(node.position());
+    NAM_ASSIGN_OR_RETURN(BoundTree tree, BindView(context_, view, node));
+    return Own(std::move(tree.root), node.Field("alias"), name, node.position());
+  }
+
+  /// The columns of a subquery belong to this select from here on.
+  absl::StatusOr<FromItem> Own(NodePtr tree, const Node& alias, const std::string& name, int position) {
     plan::logical::Project project;
-    std::vector<Column> columns = tree.root->columns;
+    std::vector<Column> columns = tree->columns;
     const int relation = context_.AddRelation(&select_);
     for (size_t i = 0; i < columns.size(); ++i) {
       project.outputs.push_back(MakeColumn(columns[i]));
       columns[i].ref = {relation, static_cast<int>(i)};
     }
-    NodePtr root = MakeNode(std::move(project), std::move(columns), std::move(tree.root));
+    NodePtr root = MakeNode(std::move(project), std::move(columns), std::move(tree));
     columns = root->columns;
-    return Named(std::move(root), std::move(columns), node.Field("alias"), "",
-                 node.Field("subquery").position());
+    return Named(std::move(root), std::move(columns), alias, name, position);
   }
 
   /// generate_series, which sees what stands to its left with and without LATERAL.

@@ -44,20 +44,6 @@ absl::Status CheckClauses(const LogicalContext& context, const Node& select) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const proto::Table>> LogicalContext::Find(const std::string& name,
-                                                                         int position) {
-  auto& table = found[name];
-  if (table != nullptr) return table;
-  auto looked_up = source.Find(name);
-  if (looked_up.ok()) return table = *std::move(looked_up);
-  if (!absl::IsNotFound(looked_up.status())) return looked_up.status();
-  const std::vector<std::string> names = source.Names();
-  std::string hint = DidYouMean(name, names);
-  if (hint.empty() && names.empty()) hint = "there is no table yet; load one first";
-  return UserError(sqlstate::kUndefinedTable, absl::StrCat("table ", Quote(name), " does not exist"),
-                   position, hint);
-}
-
 absl::Status NestingLevel::Check(const Node& node) const {
   if (context_.depth <= kDeepestNesting) return absl::OkStatus();
   return UserError(sqlstate::kTooComplex, "the statement is nested too deeply", node.position(),

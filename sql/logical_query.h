@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,16 +27,27 @@ struct LogicalContext {
   int depth = 0;            // of queries, FROM items and expressions that are being bound
   bool locks_rows = false;  // FOR UPDATE may stand in the outermost query
   absl::Status folding;     // why the first constant that could not be computed could not
+  /// Where an unqualified name is looked up; of a view that is being bound, its own. Borrowed.
+  const std::vector<std::string>* search_path;
+  std::set<int> view_items;  // positions of FROM items of the statement's own text that are views
+  int views = 0;             // that are being bound, one inside the other
+  std::vector<std::shared_ptr<ParsedStatement>> view_texts;  // that nodes point into
+  /// Of a view that is being made: what each `*` stands for, by its position. Null: nobody asks.
+  std::map<int, std::string>* stars = nullptr;
+  std::map<std::string, std::shared_ptr<const proto::Table>> named;  // by the statement's own text
 
-  explicit LogicalContext(TableSource& tables) : source(tables) {}
+  explicit LogicalContext(TableSource& tables)
+      : source(tables), search_path(&tables.settings().search_path) {}
 
   /// The number of a new relation.
   int AddRelation(LogicalSelect* owner) {
     owners.push_back(owner);
     return static_cast<int>(owners.size()) - 1;
   }
-  /// 42P01 if there is none, and hints.
-  absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name, int position);
+  /// The table or view that a RangeVar names. 42P01 if there is none, and hints.
+  absl::StatusOr<std::shared_ptr<const proto::Table>> FindRelation(const Node& relation);
+  /// The same of a table; 42809 if it is a view.
+  absl::StatusOr<std::shared_ptr<const proto::Table>> FindTable(const Node& relation);
 };
 
 /// Counts one more level of nesting while it lives.
@@ -89,6 +101,10 @@ absl::StatusOr<BoundTree> BindQuery(LogicalContext& context, const Surroundings&
 /// it is refused.
 absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource& tables,
                                                  std::vector<RowLock>* locks = nullptr);
+
+/// The query of a view that the RangeVar names, bound where it stands. Positions of errors are the
+/// RangeVar's.
+absl::StatusOr<BoundTree> BindView(LogicalContext& context, const proto::Table& view, const Node& relation);
 
 /// ORDER BY's direction and NULLs.
 absl::Status BindDirection(const Node& sort_by, plan::OrderKey& key);

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "types/sql_error.h"
 
@@ -114,11 +117,17 @@ std::string Alternatives(const FromScope& scope, const Column& a, const Column& 
   return "give the columns different names with AS";
 }
 
-/// Column names never repeat a schema: `public.t.x` is t.x if t is not an alias of another table.
-absl::StatusOr<std::vector<std::string>> WithoutSchema(const std::vector<std::string>& name, size_t most,
+/// `schema.t.x` is t.x if t is that table.
+absl::StatusOr<std::vector<std::string>> WithoutSchema(const ScopeLevel& innermost,
+                                                       const std::vector<std::string>& name, size_t most,
                                                        int position) {
-  if (name.size() == most + 1 && name[0] == "public")
-    return std::vector<std::string>(name.begin() + 1, name.end());
+  bool known = name.size() == most + 1 && name[0] == kPublicSchema;
+  for (const ScopeLevel* level = &innermost; level != nullptr && name.size() == most + 1;
+       level = level->outer) {
+    for (const FromRelation& relation : level->scope->relations)
+      known = known || relation.table == QualifiedName(name[0], name[1]);
+  }
+  if (known) return std::vector<std::string>(name.begin() + 1, name.end());
   if (name.size() > most) {
     return Refusal("column names with a schema are not supported", position, "write table.column");
   }
@@ -139,7 +148,7 @@ bool HasColumn(const FromScope& scope, const std::string& name) {
 
 absl::StatusOr<Column> ResolveColumn(const ScopeLevel& innermost, const std::vector<std::string>& written,
                                      int position, bool quoted) {
-  NAM_ASSIGN_OR_RETURN(const std::vector<std::string> name, WithoutSchema(written, 2, position));
+  NAM_ASSIGN_OR_RETURN(const std::vector<std::string> name, WithoutSchema(innermost, written, 2, position));
   if (name.size() == 2) {
     NAM_ASSIGN_OR_RETURN(const FromRelation* relation, Relation(innermost, name[0], position));
     return Qualified(*relation, name[1], position);
@@ -185,9 +194,27 @@ absl::StatusOr<Column> ResolveColumn(const ScopeLevel& level, const Node& node) 
 absl::StatusOr<std::vector<Column>> ResolveStar(const ScopeLevel& level,
                                                 const std::vector<std::string>& table, int position) {
   if (table.empty()) return level.scope->columns;
-  NAM_ASSIGN_OR_RETURN(const std::vector<std::string> name, WithoutSchema(table, 1, position));
+  NAM_ASSIGN_OR_RETURN(const std::vector<std::string> name, WithoutSchema(level, table, 1, position));
   NAM_ASSIGN_OR_RETURN(const FromRelation* relation, Relation(level, name[0], position));
   return relation->columns;
+}
+
+std::string WrittenOut(const FromScope& scope, const std::vector<Column>& columns) {
+  const auto quoted = [](const std::string& name) {
+    return absl::StrCat("\"", absl::StrReplaceAll(name, {{"\"", "\"\""}}), "\"");
+  };
+  std::vector<std::string> names;
+  for (const Column& column : columns) {
+    std::string name = quoted(column.name);
+    for (const FromRelation& relation : scope.relations) {
+      if (relation.alias.empty() || plan::logical::FindColumn(relation.columns, column.ref) == nullptr)
+        continue;
+      name = absl::StrCat(quoted(relation.alias), ".", name);
+      break;
+    }
+    names.push_back(std::move(name));
+  }
+  return absl::StrJoin(names, ", ");
 }
 
 absl::Status RenameColumns(const std::vector<std::string>& names, const std::string& alias, int position,

@@ -54,6 +54,9 @@ absl::StatusOr<std::vector<plan::logical::Column>> ResolveStar(const ScopeLevel&
                                                                const std::vector<std::string>& table,
                                                                int position);
 
+/// Columns of a star as a select list names them one by one.
+std::string WrittenOut(const FromScope& scope, const std::vector<plan::logical::Column>& columns);
+
 /// `AS alias (names…)`: the columns with these names first. 42P10 if there are more names than columns.
 absl::Status RenameColumns(const std::vector<std::string>& names, const std::string& alias, int position,
                            std::vector<plan::logical::Column>& columns);

@@ -155,6 +155,8 @@ absl::Status LogicalSelect::AddStar(const Node& column, const std::vector<std::s
   NAM_ASSIGN_OR_RETURN(const std::vector<plan::logical::Column> columns, ResolveStar(level, table, position));
   for (const plan::logical::Column& c : columns)
     outputs_.push_back({c.name, MakeColumn(c, position), std::nullopt});
+  if (context_.stars != nullptr && context_.views == 0)
+    context_.stars->emplace(position, WrittenOut(*scope_, columns));
   return absl::OkStatus();
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -176,6 +178,56 @@ absl::Status Node::Only(std::initializer_list<std::string_view> fields) const {
         position(), "leave this clause out");
   }
   return absl::OkStatus();
+}
+
+namespace {
+
+/// The last of a list of names; empty if it is none, as `*`.
+std::string LastName(const Json& list) {
+  if (!list.is_array() || list.empty() || !list.back().is_object()) return "";
+  const auto string = list.back().find("String");
+  return string == list.back().end() ? "" : string->value("sval", std::string());
+}
+
+void ForObjects(const Node& query, const std::function<void(const Json&)>& visit) {
+  std::vector<const Json*> open;
+  if (query) open.push_back(query.body());
+  while (!open.empty()) {
+    const Json* const json = open.back();
+    open.pop_back();
+    if (json->is_object()) visit(*json);
+    for (const Json& child : *json) {
+      if (child.is_structured()) open.push_back(&child);
+    }
+  }
+}
+
+}  // namespace
+
+ColumnWords ColumnWordsOf(const Node& query) {
+  ColumnWords words;
+  std::set<std::string> names;
+  ForObjects(query, [&](const Json& object) {
+    if (const auto ref = object.find("ColumnRef"); ref != object.end() && ref->contains("fields"))
+      names.insert(LastName(ref->at("fields")));
+    if (const auto merged = object.find("usingClause"); merged != object.end()) {
+      for (const Json& name : *merged) names.insert(LastName(Json::array({name})));
+    }
+    words.natural = words.natural || (object.contains("isNatural") && object.at("isNatural") == true);
+  });
+  names.erase("");
+  words.names.assign(names.begin(), names.end());
+  return words;
+}
+
+std::vector<int> ColumnPlacesOf(const Node& query, const std::string& column) {
+  std::vector<int> places;
+  ForObjects(query, [&](const Json& object) {
+    const auto ref = object.find("ColumnRef");
+    if (ref == object.end() || !ref->contains("fields") || LastName(ref->at("fields")) != column) return;
+    places.push_back(LocationOf(*ref) < 0 ? 0 : LocationOf(*ref));
+  });
+  return places;
 }
 
 absl::StatusOr<ParsedStatement> ParsedStatement::Parse(const std::string& text, StatementTime time) {

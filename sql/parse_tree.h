@@ -48,6 +48,8 @@ class Node {
 
   absl::Status Only(std::initializer_list<std::string_view> fields) const;
 
+  const nlohmann::json* body() const { return body_; }
+
  private:
   const nlohmann::json* Find(const char* name) const;
 
@@ -75,6 +77,15 @@ class ParsedStatement {
   std::unique_ptr<SqlText> text_;
   std::shared_ptr<nlohmann::json> tree_;  // shared only so that the type may stay incomplete here
 };
+
+/// What a query's text says of columns: views are kept as text.
+struct ColumnWords {
+  std::vector<std::string> names;  // each once: of columns that it names, USING's included
+  bool natural = false;            // it has a NATURAL JOIN
+};
+ColumnWords ColumnWordsOf(const Node& query);
+/// Where the query names a column so, with its table's name before it or without.
+std::vector<int> ColumnPlacesOf(const Node& query, const std::string& column);
 
 /// Refuses a kind of expression by its name in SQL.
 absl::Status RefuseExpression(const Node& node);

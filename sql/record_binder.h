@@ -15,6 +15,16 @@ namespace nam::sql {
 
 absl::StatusOr<Statement> BindCreateTable(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindCreateTableAs(const Node& node, TableSource& tables);
+absl::StatusOr<Statement> BindCreateSchema(const Node& node);
+absl::StatusOr<Statement> BindCreateView(const Node& node, TableSource& tables);
+/// DROP TABLE, VIEW, SCHEMA or INDEX.
+absl::StatusOr<Statement> BindDrop(const Node& node, TableSource& tables);
+/// ALTER TABLE … ADD COLUMN, DROP COLUMN
+absl::StatusOr<Statement> BindAlterTable(const Node& node, TableSource& tables);
+/// ALTER … RENAME
+absl::StatusOr<Statement> BindRename(const Node& node, TableSource& tables);
+/// ALTER … SET SCHEMA
+absl::StatusOr<Statement> BindSetSchema(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindTruncate(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindVacuum(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables);

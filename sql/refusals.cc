@@ -35,9 +35,6 @@ constexpr Named kExpressions[] = {
 
 constexpr Named kStatements[] = {
     {"MergeStmt", "MERGE", nullptr},
-    {"ViewStmt", "CREATE VIEW", nullptr},
-    {"AlterTableStmt", "ALTER TABLE", nullptr},
-    {"RenameStmt", "ALTER … RENAME", nullptr},
     {"PrepareStmt", "PREPARE", "run the query itself"},
     {"ExecuteStmt", "EXECUTE", "run the query itself"},
     {"DeallocateStmt", "DEALLOCATE", nullptr},
@@ -80,12 +77,13 @@ absl::Status RefuseExpression(const Node& node) {
 
 absl::Status RefuseStatement(const Node& node) {
   const Named* known = Lookup(std::begin(kStatements), std::end(kStatements), node.kind());
-  const char* hint = known != nullptr && known->hint != nullptr
-                         ? known->hint
-                         : "statements are SELECT, EXPLAIN [ANALYZE], INSERT, UPDATE, DELETE, BEGIN, COMMIT, "
-                           "ROLLBACK, SAVEPOINT, CREATE TABLE, CREATE INDEX, DROP TABLE, DROP INDEX, COPY, "
-                           "TRUNCATE, VACUUM, "
-                           "SET, RESET and SHOW";
+  const char* hint =
+      known != nullptr && known->hint != nullptr
+          ? known->hint
+          : "statements are SELECT, EXPLAIN [ANALYZE], INSERT, UPDATE, DELETE, BEGIN, COMMIT, "
+            "ROLLBACK, SAVEPOINT, CREATE and DROP of TABLE, VIEW, SCHEMA and INDEX, ALTER TABLE, COPY, "
+            "TRUNCATE, VACUUM, "
+            "SET, RESET and SHOW";
   return Refusal(absl::StrCat(known != nullptr ? known->name : SpellOut(node.kind()), " is not supported"),
                  node.text().Start(), hint);
 }

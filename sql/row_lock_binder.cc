@@ -37,7 +37,7 @@ const char* Noun(ItemKind kind) {
 class FromItems {
  public:
   FromItems(const LogicalContext& context, const Surroundings& around, const LogicalSelect* owner)
-      : ctes_(around.ctes) {
+      : ctes_(around.ctes), views_(context.view_items) {
     for (const auto& [relation, table] : context.scanned) {
       if (context.owners[static_cast<size_t>(relation)] == owner) relations_.push_back(relation);
     }
@@ -58,6 +58,8 @@ class FromItems {
       item.kind = ItemKind::kFunction;
     } else if (ctes_ != nullptr && !node.Has("schemaname") && ctes_->Find(node.Text("relname")) != nullptr) {
       item.kind = ItemKind::kCommonTable;
+    } else if (views_.contains(node.position())) {
+      item.kind = ItemKind::kSubquery;
     } else {
       item.relation = relations_.at(next_++);
     }
@@ -67,6 +69,7 @@ class FromItems {
 
  private:
   CommonTables* const ctes_;
+  const std::set<int>& views_;
   std::vector<int> relations_;
   size_t next_ = 0;
   std::vector<Item> items_;

@@ -9,7 +9,7 @@
 
 namespace nam::sql {
 
-/// The session's clock, which a statement's text does not show.
+/// What a statement's text does not show: the session's clock, and its schema.
 struct StatementTime {
   StatementTime() = default;
   // NOLINTNEXTLINE(google-explicit-constructor): a moment is one, in UTC.
@@ -26,6 +26,7 @@ struct StatementTime {
   std::optional<int64_t> now_us;        // since 1970
   std::optional<int64_t> statement_us;  // in a transaction that began before, which now_us is of
   std::string zone = kUtc;              // a name that TimeZone::Find knows
+  std::string schema = "public";        // what CURRENT_SCHEMA is
   /// Set to true if the statement means something else at another time. Borrowed; null: not asked for.
   bool* depends = nullptr;
 };

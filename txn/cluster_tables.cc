@@ -183,14 +183,15 @@ absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const 
   return absl::NotFoundError(absl::StrFormat("there is no index `%s`", name));
 }
 
-absl::Status DropTable(catalog::Attachment& attachment, Session& session, const std::string& name) {
+absl::Status DropTable(catalog::Attachment& attachment, Session& session, const std::string& name,
+                       bool cascade) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table, attachment.catalog().GetTable(name));
   if (!table->record().foreign_keys().empty()) {
     const Interruption none(nullptr);  // once it leaves, nobody can change it any more
-    NAM_RETURN_IF_ERROR(attachment.catalog().LeaveParents(name));
+    NAM_RETURN_IF_ERROR(attachment.catalog().LeaveParents(name, cascade));
     NAM_RETURN_IF_ERROR(session.AwaitCommits().status());
   }
-  return attachment.catalog().DropTable(name);
+  return attachment.catalog().Drop(name, cascade).status();
 }
 
 absl::StatusOr<TableDescription> ClusterTables::Find(const std::string& name) {

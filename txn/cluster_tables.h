@@ -46,9 +46,11 @@ absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, cons
 /// meanwhile is told to try again.
 absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const std::string& name);
 
-/// NOT_FOUND: there is no such table. A table with foreign keys leaves its parents first, so that no commit
-/// reads it when its memory goes; the session has no transaction under way.
-absl::Status DropTable(catalog::Attachment& attachment, Session& session, const std::string& name);
+/// NOT_FOUND: there is no such table. `cascade`: the views that read it go with it. A table with foreign keys
+/// leaves its parents first, so that no commit reads it when its memory goes; the session has no transaction
+/// under way.
+absl::Status DropTable(catalog::Attachment& attachment, Session& session, const std::string& name,
+                       bool cascade = false);
 
 /// txn::Tables of a real cluster. The attachment outlives it.
 class ClusterTables final : public Tables {

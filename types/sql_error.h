@@ -22,6 +22,7 @@ std::optional<SqlError> SqlErrorOf(const absl::Status& status);
 
 /// SQLSTATEs as PostgreSQL uses them.
 namespace sqlstate {
+inline constexpr const char* kSuccess = "00000";  // of notices
 inline constexpr const char* kNotSupported = "0A000";
 inline constexpr const char* kBadText = "22P02";  // text that is no number, no boolean
 inline constexpr const char* kBadDate = "22007";
@@ -80,6 +81,11 @@ inline constexpr const char* kDuplicateColumn = "42701";
 inline constexpr const char* kDuplicateObject = "42710";
 inline constexpr const char* kDuplicateTable = "42P07";
 inline constexpr const char* kInvalidTableDefinition = "42P16";
+inline constexpr const char* kInvalidObjectDefinition = "42P17";
+inline constexpr const char* kUndefinedSchema = "3F000";
+inline constexpr const char* kDuplicateSchema = "42P06";
+inline constexpr const char* kInvalidName = "42602";
+inline constexpr const char* kDependentObjects = "2BP01";  // still exist
 }  // namespace sqlstate
 
 absl::Status UserError(const char* state, std::string message, int position, std::string hint = {});

@@ -94,7 +94,7 @@ class GrpcControlPlaneTest : public testing::Test {
     unused(kJoin), unused(kLeave), unused(kBury), unused(kListTables), unused(kGetTable);
     unused(kBeginLoad), unused(kCommitLoad), unused(kAbortLoad), unused(kDropTable);
     unused(kAllocateGroups), unused(kReleaseGroups), unused(kBeginExtend), unused(kCommitExtend),
-        unused(kChangePart), unused(kCalibrate);
+        unused(kChangePart), unused(kChangeCatalog), unused(kQuiet), unused(kCalibrate);
     handlers_->Add(kGetCluster, [get_cluster](const proto::GetClusterRequest&, const IncomingCall& call) {
       return get_cluster(call);
     });

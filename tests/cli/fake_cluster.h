@@ -80,7 +80,7 @@ class FakeCatalog final : public catalog::Client {
   }
   absl::StatusOr<proto::Table> GetTableOf(const std::string&, uint64_t) override { return Refuse(); }
   uint64_t KnownVersion() override { return cluster.version(); }
-  absl::StatusOr<std::vector<proto::Table>> ListTables() override {
+  absl::StatusOr<std::vector<proto::Table>> ListEntries() override {
     ++lists;
     return tables;
   }
@@ -92,7 +92,11 @@ class FakeCatalog final : public catalog::Client {
   absl::StatusOr<uint64_t> CommitLoad(const proto::Table&, AllocationId) override { return Refuse(); }
   absl::Status AbortLoad(AllocationId) override { return Refuse(); }
   absl::Status DropTable(const std::string&) override { return Refuse(); }
-  absl::Status LeaveParents(const std::string&) override { return Refuse(); }
+  absl::StatusOr<std::vector<std::string>> Drop(const std::string&, bool) override { return Refuse(); }
+  absl::Status LeaveParents(const std::string&, bool) override { return Refuse(); }
+  absl::StatusOr<uint64_t> ChangeCatalog(const proto::ChangeCatalogRequest&) override { return Refuse(); }
+  absl::StatusOr<std::vector<std::string>> BeginQuiet(MemberId) override { return Refuse(); }
+  absl::Status EndQuiet(MemberId) override { return Refuse(); }
   absl::StatusOr<AllocationId> BeginExtend(MemberId, const std::string&) override { return Refuse(); }
   absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest&) override { return Refuse(); }
   absl::StatusOr<uint64_t> ChangePart(const proto::ChangePartRequest&) override { return Refuse(); }

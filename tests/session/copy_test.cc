@@ -382,7 +382,7 @@ TEST_F(CopyTest, ALargeCopyIntoRecordsTellsOfColumnarTables) {
   const auto result = Run(Copy("t", path, "batch 100000"));
   ASSERT_TRUE(result.ok()) << result.status();
   ASSERT_EQ(result->warnings.size(), 1u);
-  EXPECT_TRUE(result->warnings[0].notice);
+  EXPECT_EQ(result->warnings[0].sqlstate, "00000");
   EXPECT_TRUE(absl::StrContains(result->warnings[0].message, "columnar"));
 }
 

@@ -174,7 +174,7 @@ class FakeRecordAccess final : public RecordAccess {
     for (const proto::RecordPart& index : indexes) NAM_RETURN_IF_ERROR(CreateIndex(table, index));
     return absl::OkStatus();
   }
-  absl::Status DropTable(const std::string& name) override {
+  absl::Status DropTable(const std::string& name, bool /*cascade*/) override {
     NAM_RETURN_IF_ERROR(Failure("DropTable"));
     return tables.erase(name) == 0 ? absl::NotFoundError(name) : absl::OkStatus();
   }

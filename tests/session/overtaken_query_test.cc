@@ -64,7 +64,9 @@ class OvertakenAccess final : public session::RecordAccess {
   }
   void SetLockTimeout(int64_t us) override { access_->SetLockTimeout(us); }
   void SetTransactionBytesMax(uint64_t bytes) override { access_->SetTransactionBytesMax(bytes); }
-  absl::Status DropTable(const std::string& name) override { return access_->DropTable(name); }
+  absl::Status DropTable(const std::string& name, bool cascade) override {
+    return access_->DropTable(name, cascade);
+  }
   absl::StatusOr<uint64_t> NextNumber(const proto::Table& table, int column) override {
     return access_->NextNumber(table, column);
   }

@@ -124,7 +124,7 @@ TEST_F(ForeignKeyBindTest, WhatCannotBeReferenced) {
   EXPECT_EQ(Why(key("constraint f check (r > 0), ^constraint f foreign key (r) references p")),
             "42710: constraint \"f\" for relation \"x\" already exists");
   EXPECT_EQ(Why(key("foreign key (r) references ^nam.p")),
-            "0A000: schemas other than public are not supported");
+            "42501: permission denied for \"nam.\"");
 }
 
 TEST_F(ForeignKeyBindTest, WhatIsRefused) {

@@ -98,7 +98,7 @@ TEST(RecordBindTest, CreateIndex) {
   // The byte that tells NULL is beside the 1024 of the values.
   EXPECT_EQ(BindAs<CreateIndexStatement>("create index i on fits (v)").index.key_bytes(), 1025u);
   const auto dropped = BindAs<DropIndexStatement>("drop index if exists I");
-  EXPECT_EQ(dropped.index, "i");
+  EXPECT_EQ(dropped.names, std::vector<std::string>{"i"});
   EXPECT_EQ(dropped.position, 21);
   EXPECT_TRUE(dropped.if_exists);
   const auto explained = BindAs<ExplainStatement>("explain update r set k = 1 where k = 2");

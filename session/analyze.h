@@ -1,0 +1,19 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "catalog/client.h"
+#include "session/session.h"
+#include "sql/bound_query.h"
+
+namespace nam::session {
+
+/// ANALYZE: counts the distinct values of columns by queries over all rows, and gives them to the catalog.
+/// Appends merge the counts of loads, which can only guess how many values both have; of record tables nobody
+/// else counts. 40001 if a table has changed meanwhile. `run`: one query, whose rows are in its result.
+absl::StatusOr<ResultSet> Analyze(const sql::AnalyzeStatement& statement, catalog::Client& catalog,
+                                  const std::function<absl::StatusOr<ResultSet>(const std::string&)>& run);
+
+}  // namespace nam::session

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "catalog/attachment.h"
+#include "session/record_access.h"
+#include "session/session.h"
+#include "sql/bound_query.h"
+
+namespace nam::session {
+
+/// Statements that change the catalog alone: views, schemas, ALTER TABLE but for new columns, and DROP. Each
+/// happens at once or not at all; 40001 if what it was bound to has changed meanwhile.
+class CatalogChanges {
+ public:
+  /// Borrows both; `records` may be null.
+  CatalogChanges(catalog::Attachment& attachment, RecordAccess* records)
+      : attachment_(attachment), records_(records) {}
+
+  absl::StatusOr<ResultSet> Drop(const sql::DropTableStatement& statement);
+  absl::StatusOr<ResultSet> CreateSchema(const sql::CreateSchemaStatement& statement);
+  absl::StatusOr<ResultSet> CreateView(const sql::CreateViewStatement& statement);
+  /// Without a source.
+  absl::StatusOr<ResultSet> Alter(const sql::AlterTableStatement& statement);
+
+ private:
+  absl::Status DropTables(const sql::DropTableStatement& statement, ResultSet& result);
+  absl::Status LeaveParentsIn(const std::string& schema);
+
+  catalog::Attachment& attachment_;
+  RecordAccess* const records_;
+};
+
+/// A notice, as PostgreSQL's clients show them: beside the result, and no warning.
+void AddNotice(std::string message, ResultSet& result);
+
+}  // namespace nam::session

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <variant>
+
+#include "sql/bound_query.h"
+
+namespace nam::session {
+
+/// It wants what has become of a transaction that was lost.
+inline bool IsRollback(const sql::Statement& statement) {
+  const auto* const ends = std::get_if<sql::TransactionStatement>(&statement);
+  return ends != nullptr && ends->kind == sql::TransactionStatement::Kind::kRollback;
+}
+
+/// Whether it ends with these tables rather than works on them, so that it may run without them.
+inline bool NeedsTables(const sql::Statement& statement) {
+  return !std::holds_alternative<sql::DropTableStatement>(statement) &&
+         !std::holds_alternative<sql::DropIndexStatement>(statement) &&
+         !std::holds_alternative<sql::CreateSchemaStatement>(statement) &&
+         !std::holds_alternative<sql::CreateTableStatement>(statement) &&
+         !std::holds_alternative<sql::TruncateStatement>(statement) &&
+         !std::holds_alternative<sql::TransactionStatement>(statement);
+}
+
+}  // namespace nam::session

@@ -1,0 +1,119 @@
+#include "sql/relation_names.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/qualified_names.h"
+#include "base/status_macros.h"
+#include "sql/logical_query.h"
+#include "sql/system_names.h"
+#include "types/sql_error.h"
+
+namespace nam::sql {
+namespace {
+
+/// A schema that SET search_path names by default, and that is none.
+constexpr char kUserSchema[] = "$user";
+
+}  // namespace
+
+std::string WrittenName(const Node& relation) {
+  const std::string schema = relation.Text("schemaname"), name = relation.Text("relname");
+  return schema.empty() ? name : absl::StrCat(schema, ".", name);
+}
+
+absl::StatusOr<std::vector<std::string>> CandidateNames(const std::vector<std::string>& search_path,
+                                                        const Node& relation) {
+  const std::string schema = relation.Text("schemaname"), name = relation.Text("relname");
+  if (relation.Has("catalogname")) {
+    return Refusal("names of other databases are not supported", relation.position(),
+                   "write the table's name, or its schema's and its own");
+  }
+  if (schema == "pg_catalog" || schema == "information_schema") {
+    return Refusal(absl::StrCat("schema ", Quote(schema), " is not supported"), relation.position(),
+                   "in the shell \\dt lists tables, and \\d NAME describes one");
+  }
+  if (!schema.empty()) {
+    NAM_RETURN_IF_ERROR(CheckNotSystem(absl::StrCat(schema, "."), relation.position()));
+    return std::vector<std::string>{QualifiedName(schema, name)};
+  }
+  // The system's tables are in no schema.
+  if (IsSystemName(name)) return std::vector<std::string>{name};
+  std::vector<std::string> names;
+  for (const std::string& searched : search_path) {
+    if (searched != kUserSchema) names.push_back(QualifiedName(searched, name));
+  }
+  return names;
+}
+
+absl::StatusOr<bool> SchemaExists(TableSource& tables, const std::string& schema) {
+  if (schema == kPublicSchema) return true;
+  const auto found = tables.Find(SchemaEntryOf(schema));
+  if (absl::IsNotFound(found.status())) return false;
+  NAM_RETURN_IF_ERROR(found.status());
+  return true;
+}
+
+absl::Status NoSuchSchema(const std::string& schema, int position) {
+  return UserError(sqlstate::kUndefinedSchema, absl::StrCat("schema ", Quote(schema), " does not exist"),
+                   position, "CREATE SCHEMA makes one");
+}
+
+absl::Status CheckNewName(const std::string& name, int position) {
+  NAM_RETURN_IF_ERROR(CheckNotSystem(name, position));
+  if (name.find('.') == std::string::npos) return absl::OkStatus();
+  return UserError(sqlstate::kInvalidName, absl::StrCat("name ", Quote(name), " holds a dot"), position,
+                   "a dot stands between the name of a schema and that of a table");
+}
+
+absl::StatusOr<std::string> NewRelationName(TableSource& tables, const Node& relation) {
+  const int position = relation.position();
+  const std::string name = relation.Text("relname");
+  NAM_RETURN_IF_ERROR(CheckNewName(name, position));
+  // Names of other databases are refused.
+  NAM_RETURN_IF_ERROR(CandidateNames({}, relation).status());
+  if (relation.Has("schemaname")) {
+    const std::string schema = relation.Text("schemaname");
+    NAM_RETURN_IF_ERROR(CheckNotSystem(absl::StrCat(schema, "."), position));
+    NAM_ASSIGN_OR_RETURN(const bool exists, SchemaExists(tables, schema));
+    if (!exists) return NoSuchSchema(schema, position);
+    return QualifiedName(schema, name);
+  }
+  for (const std::string& schema : tables.settings().search_path) {
+    if (schema == kUserSchema) continue;
+    NAM_ASSIGN_OR_RETURN(const bool exists, SchemaExists(tables, schema));
+    if (exists) return QualifiedName(schema, name);
+  }
+  return UserError(sqlstate::kUndefinedSchema, "no schema has been selected to create in", position,
+                   "SET search_path to one that exists, or write its name before the table's");
+}
+
+absl::StatusOr<std::shared_ptr<const proto::Table>> LogicalContext::FindRelation(const Node& relation) {
+  const std::string written = WrittenName(relation);
+  NAM_ASSIGN_OR_RETURN(const std::vector<std::string> names, CandidateNames(*search_path, relation));
+  for (const std::string& name : names) {
+    auto& table = found[name];
+    if (table == nullptr) {
+      auto looked_up = source.Find(name);
+      if (absl::IsNotFound(looked_up.status())) continue;
+      NAM_RETURN_IF_ERROR(looked_up.status());
+      table = *std::move(looked_up);
+    }
+    if (table->schema()) continue;
+    if (views == 0) named[name] = table;
+    return table;
+  }
+  const std::vector<std::string> all = source.Names();
+  std::string hint = DidYouMean(written, all);
+  if (hint.empty() && all.empty()) hint = "there is no table yet; load one first";
+  return UserError(sqlstate::kUndefinedTable, absl::StrCat("table ", Quote(written), " does not exist"),
+                   relation.position(), hint);
+}
+
+absl::StatusOr<std::shared_ptr<const proto::Table>> LogicalContext::FindTable(const Node& relation) {
+  NAM_ASSIGN_OR_RETURN(auto table, FindRelation(relation));
+  if (!table->has_view()) return table;
+  return UserError(sqlstate::kWrongObjectType, absl::StrCat(Quote(WrittenName(relation)), " is a view"),
+                   relation.position(),
+                   "views are read; what they show is changed in the tables that they read");
+}
+
+}  // namespace nam::sql

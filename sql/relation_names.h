@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sql/bound_query.h"
+#include "sql/parse_tree.h"
+
+/// Names of tables, views and schemas as statements write them, and as the catalog has them
+/// (base/qualified_names.h).
+namespace nam::sql {
+
+/// The catalog's names that a relation may have, in the order of the search path. 0A000 of another database.
+absl::StatusOr<std::vector<std::string>> CandidateNames(const std::vector<std::string>& search_path,
+                                                        const Node& relation);
+
+/// The catalog's name of a table or view that is to be made: 3F000 if its schema does not exist, 42501 and
+/// 42602 for names that nobody may give.
+absl::StatusOr<std::string> NewRelationName(TableSource& tables, const Node& relation);
+
+/// A RangeVar's name as it was written.
+std::string WrittenName(const Node& relation);
+
+/// 42602 if a name of its own holds a dot, 42501 if it is the system's.
+absl::Status CheckNewName(const std::string& name, int position);
+
+/// Whether there is such a schema.
+absl::StatusOr<bool> SchemaExists(TableSource& tables, const std::string& schema);
+
+absl::Status NoSuchSchema(const std::string& schema, int position);
+
+}  // namespace nam::sql

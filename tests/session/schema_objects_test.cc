@@ -1,0 +1,248 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "session/session.h"
+#include "tests/session/file_session.h"
+
+/// Views, schemas, ALTER TABLE, ANALYZE and nam.default_storage.
+namespace nam::testing {
+namespace {
+
+class SchemaObjectsTest : public FileSession {
+ protected:
+  std::string StateOf(const std::string& sql) { return ErrorOf(sql).sqlstate; }
+  std::shared_ptr<const proto::Table> Table(const std::string& name) {
+    return *cluster_.attachment().catalog().GetTable(name);
+  }
+  std::string NoticeOf(const std::string& sql) {
+    const auto result = Run(sql);
+    EXPECT_TRUE(result.ok()) << sql << ": " << result.status();
+    if (!result.ok() || result->warnings.size() != 1) return "";
+    EXPECT_EQ(result->warnings[0].sqlstate, "00000");
+    return result->warnings[0].message;
+  }
+  void MakeColumnar() {
+    Command("create table t (a int not null, b text, c int) with (partition_by = 'a:2')");
+    Command("insert into t values (1, 'one', 10), (2, null, 20)");
+    Command("insert into t values (3, 'three', 30)");
+  }
+};
+
+TEST_F(SchemaObjectsTest, DefaultStorageDecidesWhatIsMade) {
+  Command("create table r (a int)");
+  EXPECT_TRUE(Table("r")->has_record());
+  Command("set nam.default_storage = columnar");
+  Command("create table c (a int)");
+  EXPECT_FALSE(Table("c")->has_record());
+  EXPECT_EQ(StateOf("create table k (a int primary key)"), "0A000");
+  Command("create table k (a int primary key) with (storage = record)");
+  Command("set nam.default_storage = record");
+  EXPECT_EQ(StateOf("create table d as select 1 as x"), "0A000");
+  Command("reset nam.default_storage");
+  Command("create table d as select 1 as x");
+  EXPECT_FALSE(Table("d")->has_record());
+  EXPECT_EQ(StateOf("set nam.default_storage = disk"), "22023");
+}
+
+TEST_F(SchemaObjectsTest, ColumnsOfColumnarTablesAreRenamedDroppedAndAdded) {
+  MakeColumnar();
+  const std::string query = "select * from t order by 1";
+  EXPECT_EQ(Rows(query).size(), 3u);
+  Command("alter table t rename column a to k");
+  EXPECT_EQ(Rows("select k from t where k = 3"), (TextRows{{"3"}}));
+  EXPECT_EQ(StateOf("select a from t"), "42703");
+  EXPECT_EQ(StateOf("alter table t rename column a to z"), "42703");
+  EXPECT_EQ(StateOf("alter table t rename column k to b"), "42701");
+  EXPECT_EQ(StateOf("alter table t drop column k"), "2BP01") << "rows are partitioned by it";
+  EXPECT_EQ(Command("alter table t drop column b"), "ALTER TABLE");
+  EXPECT_EQ(Rows(query), (TextRows{{"1", "10"}, {"2", "20"}, {"3", "30"}})) << "a plan of before is not run";
+  EXPECT_EQ(StateOf("select b from t"), "42703");
+  Command("insert into t values (4, 40)");
+  Command("alter table t add column b text default 'new', add column n bigint");
+  EXPECT_EQ(Rows("select k, c, b, n from t order by 1"), (TextRows{{"1", "10", "new", "NULL"},
+                                                                   {"2", "20", "new", "NULL"},
+                                                                   {"3", "30", "new", "NULL"},
+                                                                   {"4", "40", "new", "NULL"}}));
+  Command("insert into t (k, n) values (5, 50)");
+  Command("insert into t (k, b) select 6, null");
+  EXPECT_EQ(Rows("select b, n from t where k > 4 order by k"), (TextRows{{"new", "50"}, {"NULL", "NULL"}}));
+  EXPECT_EQ(StateOf("alter table t add column n int"), "42701");
+  EXPECT_EQ(StateOf("alter table t add column m int not null"), "23502");
+  EXPECT_EQ(NoticeOf("alter table t add column if not exists n int"),
+            "column \"n\" of relation \"t\" already exists, skipping");
+  EXPECT_EQ(NoticeOf("alter table t drop column if exists zz"),
+            "column \"zz\" of relation \"t\" does not exist, skipping");
+  EXPECT_EQ(NoticeOf("alter table if exists nowhere drop column x"),
+            "relation \"nowhere\" does not exist, skipping");
+}
+
+/// A dropped column stays dropped whatever makes the table anew.
+TEST_F(SchemaObjectsTest, DroppedColumnsDoNotComeBack) {
+  MakeColumnar();
+  Command("alter table t drop column b");
+  Command("vacuum t");
+  EXPECT_EQ(Rows("select * from t order by 1"), (TextRows{{"1", "10"}, {"2", "20"}, {"3", "30"}}));
+  Command("truncate t");
+  Command("insert into t values (7, 70)");
+  EXPECT_EQ(Rows("select * from t"), (TextRows{{"7", "70"}}));
+  EXPECT_EQ(StateOf("alter table t drop column a, drop column c"), "2BP01");
+  EXPECT_EQ(Rows("select * from t"), (TextRows{{"7", "70"}})) << "all of it or nothing";
+}
+
+TEST_F(SchemaObjectsTest, TablesAreRenamed) {
+  MakeColumnar();
+  Command("create table r (id int primary key, x int, check (r.x > 0))");
+  EXPECT_EQ(StateOf("alter table r rename to q"), "0A000") << "others know record tables by their names";
+  EXPECT_EQ(StateOf("alter table t rename to r"), "42P07");
+  Command("alter table t rename to u");
+  EXPECT_EQ(StateOf("select * from t"), "42P01");
+  Command("insert into u values (4, 'four', 40)");
+  EXPECT_EQ(Rows("select count(*) from u"), (TextRows{{"4"}}));
+  Command("create table t (a int)");
+  Command("alter table r rename column x to y");
+  EXPECT_EQ(StateOf("insert into r values (5, -1)"), "23514") << "the check has the new name";
+  Command("insert into r values (5, 1)");
+  EXPECT_EQ(Rows("select y from r"), (TextRows{{"1"}}));
+}
+
+TEST_F(SchemaObjectsTest, RecordTablesLoseColumnsAndKeepTheirRows) {
+  Command("create table r (id int primary key, a int not null, b text, c int, check (a < 100))");
+  Command("create index r_c on r (c)");
+  Command("insert into r values (1, 10, 'x', 5)");
+  EXPECT_EQ(StateOf("alter table r drop column id"), "2BP01");
+  EXPECT_EQ(StateOf("alter table r drop column c"), "2BP01") << "an index has it";
+  Command("alter table r drop column a");
+  Command("insert into r values (2, 'y', 6)");
+  Command("update r set b = 'z' where id = 1");
+  EXPECT_EQ(Rows("select * from r order by id"), (TextRows{{"1", "z", "5"}, {"2", "y", "6"}}));
+  EXPECT_EQ(StateOf("select a from r"), "42703");
+  EXPECT_EQ(StateOf("alter table r add column d int"), "0A000");
+  Command("create table s (a int, b int)");
+  Command("insert into s values (1, 2)");
+  Command("alter table s drop column b");
+  Command("insert into s values (3)");
+  EXPECT_EQ(Rows("select * from s order by a"), (TextRows{{"1"}, {"3"}}));
+}
+
+TEST_F(SchemaObjectsTest, ViewsAreBoundWhereTheyAreNamed) {
+  MakeColumnar();
+  Command("create view v as select * from t where a > 1");
+  EXPECT_EQ(Rows("select * from v order by a"), (TextRows{{"2", "NULL", "20"}, {"3", "three", "30"}}));
+  Command("create view w (total) as select sum(c) from v");
+  EXPECT_EQ(Rows("select total from w x"), (TextRows{{"50"}}));
+  EXPECT_EQ(Rows("select count(*) from v join t using (a)"), (TextRows{{"2"}}));
+  Command("insert into t values (4, 'four', 40)");
+  EXPECT_EQ(Rows("select total from w"), (TextRows{{"90"}}));
+  Command("alter table t add column d int default 1");
+  EXPECT_EQ(Rows("select * from v where a = 4"), (TextRows{{"4", "four", "40"}}))
+      << "its stars are written out";
+  EXPECT_EQ(StateOf("drop table t"), "2BP01");
+  EXPECT_EQ(StateOf("drop view v"), "2BP01");
+  EXPECT_EQ(StateOf("alter table t drop column c"), "2BP01");
+  EXPECT_EQ(StateOf("alter table t rename column c to cc"), "2BP01");
+  EXPECT_EQ(StateOf("alter table t rename to u"), "2BP01");
+  Command("alter table t drop column d");
+  EXPECT_EQ(StateOf("drop table v"), "42809");
+  EXPECT_EQ(StateOf("drop view t"), "42809");
+  EXPECT_EQ(StateOf("insert into v values (1)"), "42809");
+  EXPECT_EQ(StateOf("delete from v"), "42809");
+  EXPECT_EQ(StateOf("create view v as select 1 as one"), "42P07");
+  EXPECT_EQ(StateOf("create table v (a int)"), "42P07");
+  EXPECT_EQ(StateOf("create or replace view v as select 1 as one"), "42P16");
+  EXPECT_EQ(StateOf("create or replace view v as select a, b, c from w, t"), "55000") << "a cycle";
+  EXPECT_EQ(StateOf("create or replace view v as select * from v"), "42P17");
+  EXPECT_EQ(StateOf("create view n as select 1 as a, 2 as a"), "42701");
+  Command("create or replace view v as select a, b, c, 1 as more from t");
+  EXPECT_EQ(Rows("select total from w"), (TextRows{{"100"}}));
+  EXPECT_EQ(NoticeOf("drop view if exists nothing"), "view \"nothing\" does not exist, skipping");
+  Command("drop table t cascade");
+  EXPECT_EQ(StateOf("select * from w"), "42P01");
+}
+
+TEST_F(SchemaObjectsTest, ViewsReadAtMostSoManyLevels) {
+  Command("create view v0 as select 1 as x");
+  for (int i = 1; i < 32; ++i)
+    Command("create view v" + std::to_string(i) + " as select x from v" + std::to_string(i - 1));
+  EXPECT_EQ(Rows("select x from v31"), (TextRows{{"1"}}));
+  EXPECT_FALSE(Run("create view v32 as select x from v31").ok());
+}
+
+TEST_F(SchemaObjectsTest, SchemasKeepNamesApart) {
+  Command("create schema s");
+  EXPECT_EQ(StateOf("create schema s"), "42P06");
+  EXPECT_EQ(NoticeOf("create schema if not exists s"), "schema \"s\" already exists, skipping");
+  EXPECT_EQ(StateOf("create table nowhere.t (a int)"), "3F000");
+  EXPECT_EQ(StateOf("create schema \"a.b\""), "42602");
+  EXPECT_EQ(StateOf("create table \"s.t\" (a int)"), "42602");
+  EXPECT_FALSE(Run("create schema nam").ok());
+  Command("create table t (a int) with (storage = columnar)");
+  Command("create table s.t (a int primary key)");
+  Command("insert into t values (1)");
+  Command("insert into s.t values (2)");
+  EXPECT_EQ(Rows("select a from t"), (TextRows{{"1"}}));
+  EXPECT_EQ(Rows("select s.t.a from s.t"), (TextRows{{"2"}}));
+  EXPECT_EQ(Rows("select x.a, y.a from public.t x, s.t y"), (TextRows{{"1", "2"}}));
+  Command("create view s.v as select a from s.t");
+  Command("set search_path = s, public");
+  EXPECT_EQ(Rows("select a from t"), (TextRows{{"2"}}));
+  EXPECT_EQ(Rows("select current_schema, current_schema()"), (TextRows{{"s", "s"}}));
+  Command("create table u (a int references t)");
+  Command("create index on u (a)");
+  Command("reset search_path");
+  EXPECT_EQ(StateOf("select * from u"), "42P01");
+  EXPECT_EQ(StateOf("insert into s.u values (7)"), "23503");
+  Command("update s.t set a = 3");
+  EXPECT_EQ(Rows("select a from s.v"), (TextRows{{"3"}})) << "by the path that it was made under";
+  EXPECT_EQ(StateOf("drop schema s"), "2BP01");
+  EXPECT_EQ(StateOf("drop schema nowhere"), "3F000");
+  EXPECT_EQ(StateOf("alter table t set schema s"), "42P07");
+  Command("alter table t rename to mine");
+  Command("alter table mine set schema s");
+  EXPECT_EQ(Rows("select a from s.mine"), (TextRows{{"1"}}));
+  Command("set search_path = nowhere");
+  EXPECT_EQ(StateOf("create table x (a int)"), "3F000");
+  Command("reset search_path");
+  Command("drop schema s cascade");
+  EXPECT_EQ(StateOf("select * from s.mine"), "42P01");
+  EXPECT_EQ(StateOf("drop schema s"), "3F000");
+}
+
+TEST_F(SchemaObjectsTest, AnalyzeCountsWhatAppendsOnlyGuess) {
+  Command("create table t (a int, b int) with (storage = columnar)");
+  for (int i = 0; i < 3; ++i) Command("insert into t select g, g % 2 from generate_series(1, 100) x (g)");
+  EXPECT_EQ(Command("analyze t"), "ANALYZE");
+  EXPECT_EQ(Table("t")->columns(0).distinct(), 100u);
+  EXPECT_EQ(Table("t")->columns(1).distinct(), 2u);
+  Command("create table r (a int primary key, b text)");
+  Command("insert into r values (1, 'x'), (2, 'x'), (3, null)");
+  Command("analyze r (b)");
+  EXPECT_EQ(Table("r")->columns(0).distinct(), 0u) << "it was not asked for";
+  EXPECT_EQ(Table("r")->columns(1).distinct(), 1u);
+  Command("analyze");
+  EXPECT_EQ(Table("r")->columns(0).distinct(), 3u);
+  EXPECT_EQ(StateOf("analyze t (zz)"), "42703");
+  EXPECT_EQ(StateOf("analyze nothing"), "42P01");
+}
+
+/// Two sessions: the other one has a plan, and a table's name in its cache.
+TEST_F(SchemaObjectsTest, OtherSessionsSeeTheOldOrTheNew) {
+  MakeColumnar();
+  Command("create view v as select a from t");
+  const auto other = session::Session::Open(cluster_.attachment());
+  ASSERT_TRUE(other.ok()) << other.status();
+  const auto rows = [&](const std::string& sql) { return ToText(*(*other)->Execute(sql)); };
+  EXPECT_EQ(rows("select a from v order by 1").size(), 3u);
+  Command("create or replace view v as select a from t where a < 3");
+  EXPECT_EQ(rows("select a from v order by 1").size(), 2u);
+  Command("drop view v");
+  EXPECT_FALSE((*other)->Execute("select a from v order by 1").ok());
+  Command("alter table t rename to u");
+  EXPECT_FALSE((*other)->Execute("select a from t").ok());
+  EXPECT_EQ(rows("select count(*) from u"), (TextRows{{"3"}}));
+}
+
+}  // namespace
+}  // namespace nam::testing
