@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "catalog/chain_groups.h"
 #include "csv/byte_source.h"
+#include "types/sql_error.h"
 
 namespace nam::session {
 
@@ -61,8 +64,24 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> CatalogTables::Find(const st
     // It may be newer than version_, never older: then the next statement finds another version.
     seen = seen_.emplace(name, std::move(table)).first;
   }
-  of_statement_.push_back(seen->second);
-  return seen->second;
+  std::shared_ptr<const proto::Table> table = seen->second;
+  if (const auto kept = kept_.find(name); kept != kept_.end()) {
+    if (catalog::CreationOf(*kept->second) != catalog::CreationOf(*table)) {
+      return ToStatus({.message = absl::StrCat("table ", Quote(name),
+                                               " was dropped or emptied while the transaction read it"),
+                       .hint = "ROLLBACK, and run the transaction again",
+                       .sqlstate = sqlstate::kSerializationFailure});
+    }
+    table = kept->second;
+  }
+  of_statement_.push_back(table);
+  return table;
+}
+
+void CatalogTables::Keep() {
+  for (const std::shared_ptr<const proto::Table>& table : of_statement_) {
+    if (!table->has_record()) kept_.try_emplace(table->name(), table);
+  }
 }
 
 std::vector<std::string> CatalogTables::Names() {
