@@ -16,6 +16,10 @@ namespace {
 
 /// Another server, or VACUUM, has been faster so often.
 constexpr int kTriesMax = 5;
+/// What a merge lacked (memory, room on a disk, a server) it will hardly have sooner.
+constexpr int64_t kRestNs = 1'000'000'000;
+/// Of a table; the catalog has none of more.
+constexpr size_t kNameBytesMax = 128;
 
 uint64_t RowsOf(const proto::Table& table, const std::vector<uint32_t>& groups) {
   uint64_t rows = 0;
@@ -27,8 +31,10 @@ uint64_t RowsOf(const proto::Table& table, const std::vector<uint32_t>& groups) 
 
 void Compactor::Look(const std::string& table) {
   const std::lock_guard lock(mutex_);
-  if (stopping_ || waiting_.size() >= kWaitingMax ||
-      std::find(waiting_.begin(), waiting_.end(), table) != waiting_.end())
+  const int64_t now_ns = attachment_.fabric().clock().NowNs();
+  std::erase_if(failed_ns_, [&](const auto& failed) { return now_ns - failed.second > kRestNs; });
+  if (stopping_ || table.size() > kNameBytesMax || failed_ns_.contains(table) ||
+      waiting_.size() >= kWaitingMax || std::find(waiting_.begin(), waiting_.end(), table) != waiting_.end())
     return;
   waiting_.push_back(table);
   if (std::exchange(running_, true)) return;
@@ -59,6 +65,10 @@ void Compactor::Run() {
     }
     const absl::Status status = Compact(table);
     if (status.ok() || stopping_ || absl::IsNotFound(status)) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      failed_ns_[table] = attachment_.fabric().clock().NowNs();
+    }
     LogWarning(absl::StrFormat("groups of table %s were not compacted: %s", table, status.message()));
   }
 }

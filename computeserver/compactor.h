@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,8 +23,9 @@ class Compactor {
   explicit Compactor(catalog::Attachment& attachment) : attachment_(attachment) {}
   ~Compactor() { Stop(); }
 
-  /// The table may have groups to be merged. Does not wait. A table that waits is looked at once; one that
-  /// finds too many before it is forgotten: its next append asks again.
+  /// The table may have groups to be merged. Does not wait. Right behind a try that has failed nothing is
+  /// tried. A table that waits is looked at once; one that finds too many before it is forgotten: its next
+  /// append asks again.
   void Look(const std::string& table);
   /// Ends what is under way, of which nothing is seen, and waits for that.
   void Stop();
@@ -37,6 +40,7 @@ class Compactor {
   std::atomic<bool> stopping_ = false;
   std::mutex mutex_;  // guards:
   std::deque<std::string> waiting_;
+  std::map<std::string, int64_t> failed_ns_;  // of tables whose last try failed, not long ago
   bool running_ = false;
   std::unique_ptr<fabric::Thread> thread_;
 };

@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "catalog/chain_groups.h"
 #include "csv/byte_source.h"
+#include "types/sql_error.h"
 
 namespace nam::session {
 
@@ -64,8 +66,24 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> CatalogTables::Find(const st
     seen = seen_.emplace(name, table.ok() ? *std::move(table) : nullptr).first;
   }
   if (seen->second == nullptr) return absl::NotFoundError(absl::StrCat("there is no table `", name, "`"));
-  of_statement_.push_back(seen->second);
-  return seen->second;
+  std::shared_ptr<const proto::Table> table = seen->second;
+  if (const auto kept = kept_.find(name); kept != kept_.end()) {
+    if (catalog::CreationOf(*kept->second) != catalog::CreationOf(*table)) {
+      return ToStatus({.message = absl::StrCat("table ", Quote(name),
+                                               " was dropped or emptied while the transaction read it"),
+                       .hint = "ROLLBACK, and run the transaction again",
+                       .sqlstate = sqlstate::kSerializationFailure});
+    }
+    table = kept->second;
+  }
+  of_statement_.push_back(table);
+  return table;
+}
+
+void CatalogTables::Keep() {
+  for (const std::shared_ptr<const proto::Table>& table : of_statement_) {
+    if (!table->has_record() && !table->has_view()) kept_.try_emplace(table->name(), table);
+  }
 }
 
 std::vector<std::string> CatalogTables::Names() {

@@ -43,6 +43,10 @@ class CatalogTables final : public sql::TableSource {
   absl::StatusOr<bool> Confirm();
   /// Nothing has been looked up since that is still to be confirmed.
   bool confirmed() const { return !of_before_; }
+  /// The columnar tables that the statement has looked up, confirmed, stay as they are until LetGo: further
+  /// statements of the transaction find the same rows.
+  void Keep();
+  void LetGo() { kept_.clear(); }
   /// Asks again who is there.
   void Refresh() { current_ = false; }
   /// Those that the statement has looked up.
@@ -53,6 +57,7 @@ class CatalogTables final : public sql::TableSource {
   const proto::Cluster& last_seen() const { return cluster_; }
   /// As it is during the statement.
   absl::StatusOr<const proto::Cluster*> Cluster();
+  /// 40001 if a table that is kept has been dropped or emptied, and there is another one.
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override;
   std::vector<std::string> Names() override;
   /// By the first of the files.
@@ -79,6 +84,7 @@ class CatalogTables final : public sql::TableSource {
   uint64_t version_ = 0;
   std::map<std::string, std::shared_ptr<const proto::Table>> seen_;  // at version_; null: there is none
   std::vector<std::shared_ptr<const proto::Table>> of_statement_;
+  std::map<std::string, std::shared_ptr<const proto::Table>> kept_;
   /// Some of of_statement_ were seen at seen_version_, before the catalog has answered; not confirmed yet.
   bool of_before_ = false;
   uint64_t seen_version_ = 0;

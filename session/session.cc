@@ -100,7 +100,8 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Execute(const std::string& statement, RowReceiver& receiver) override {
     Clock& clock = attachment_.fabric().clock();
     const int64_t started_ns = clock.NowNs();
-    const auto pin = attachment_.versions_read().Enter(attachment_.catalog().KnownVersion());
+    if (!InTransaction())
+      pin_.emplace(attachment_.versions_read().Enter(attachment_.catalog().KnownVersion()));
     Delivery delivery(receiver);
     receiver_ = &delivery;
     tables_.Use(settings_.now().names);
@@ -116,6 +117,7 @@ class SessionImpl final : public Session {
     // Not before: what came between two statements is meant for the next.
     const bool cancelled = cancel_.exchange(false);
     if (!was_open && InTransaction()) settings_.BeginTransaction();
+    if (!InTransaction()) tables_.LetGo(), pin_.reset();
     // A COMMIT of what has failed says ROLLBACK.
     if (was_open && !InTransaction()) settings_.EndTransaction(result.ok() && result->command == "COMMIT");
     if (absl::IsCancelled(result.status()) && (cancelled || timed_out)) return Cancelled(timed_out);
@@ -162,7 +164,7 @@ class SessionImpl final : public Session {
   /// As it was planned before; nothing if it was not, or the catalog has changed since.
   std::optional<absl::StatusOr<ResultSet>> RunKnown(const std::string& statement) {
     const PlanCache::Entry* const known = plans_.Find(statement, settings_.now());
-    if (known == nullptr) return std::nullopt;
+    if (known == nullptr || InTransaction()) return std::nullopt;
     tables_.Begin();
     tables_.Know(known->tables, known->catalog_version);
     TreeRun query(RunOptions(), known->start);
@@ -191,7 +193,7 @@ class SessionImpl final : public Session {
     NAM_ASSIGN_OR_RETURN(bound, Bind(statement, depends_on_time));
     // Of the version that it was bound to: while it waits for servers another one may come.
     if (!depends_on_time && files_.empty() && std::holds_alternative<sql::TreeStatement>(*bound) &&
-        !tables_.of_statement().empty())
+        !tables_.of_statement().empty() && !InTransaction())
       to_keep_ = {&statement, tables_.version()};
     absl::StatusOr<ResultSet> result = RunWithServers(*bound);
     to_keep_ = {};
@@ -282,6 +284,7 @@ class SessionImpl final : public Session {
 
   absl::StatusOr<ResultSet> RunWithServers(const sql::Statement& statement) {
     NAM_CHECK(tables_.confirmed(), "a statement runs on tables that may be others by now");
+    if (InTransaction()) tables_.Keep();
     if (cancel_) return absl::CancelledError("cancelled");
     if (NeedsTables(statement)) NAM_RETURN_IF_ERROR(AwaitServers());
     return std::visit([this](const auto& s) { return Run(s); }, statement);
@@ -609,8 +612,9 @@ class SessionImpl final : public Session {
 
   catalog::Attachment& attachment_;
   CatalogTables tables_;
-  MemberId member_;                   // whose all this is
-  std::optional<absl::Status> lost_;  // with a transaction; not told yet
+  MemberId member_;                                // whose all this is
+  std::optional<absl::Status> lost_;               // with a transaction; not told yet
+  std::optional<catalog::VersionsRead::Pin> pin_;  // of the statement that runs, or of the transaction
   session::Settings settings_;
   int64_t began_us_ = 0;  // when the transaction or, outside of one, the last statement began
   std::atomic<bool> cancel_ = false;

@@ -141,6 +141,36 @@ TEST_F(CompactionTest, AQueryReadsTheGroupsThatItBeganWith) {
       << "the former groups have gone";
 }
 
+/// Whatever becomes of its groups.
+TEST_F(CompactionTest, ATransactionReadsATableAsItWasAtFirst) {
+  Command("create table t (n int) with (storage = columnar)");
+  Command("create table r (id int primary key) with (storage = record)");
+  Command("insert into t values (1), (2)");
+  Command("insert into t values (3)");
+  const std::string sum = "select count(*), sum(n) from t";
+  EXPECT_EQ(Rows(sum), (TextRows{{"3", "6"}}));  // its plan is known from now on
+  const auto other = cluster_.NewSession();
+  Command("begin");
+  ASSERT_TRUE(other->Execute("insert into t values (4)").ok());
+  EXPECT_EQ(Rows(sum), (TextRows{{"4", "10"}})) << "it has not been read yet";
+  ASSERT_TRUE(other->Execute("insert into t values (100)").ok());
+  EXPECT_EQ(Rows(sum), (TextRows{{"4", "10"}}));
+  ASSERT_TRUE(other->Execute("vacuum t").ok());
+  ASSERT_TRUE(other->Execute("insert into t values (1000)").ok());
+  EXPECT_EQ(Rows(sum), (TextRows{{"4", "10"}}));
+  EXPECT_EQ(Rows("select n from t order by n"), (TextRows{{"1"}, {"2"}, {"3"}, {"4"}}));
+  Command("insert into r select n from t");
+  Command("commit");
+  EXPECT_EQ(Rows(sum), (TextRows{{"6", "1110"}}));
+  EXPECT_EQ(Rows("select sum(id) from r"), (TextRows{{"10"}}));
+  Command("begin");
+  EXPECT_EQ(Rows(sum), (TextRows{{"6", "1110"}}));
+  ASSERT_TRUE(other->Execute("truncate t").ok());
+  EXPECT_EQ(ErrorOf(sum).sqlstate, "40001");
+  Command("rollback");
+  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"0"}}));
+}
+
 /// Sessions append, compact, read and empty a table at once: each append is seen whole or not at all.
 TEST_F(CompactionTest, AllGoOnAtOnce) {
   constexpr int kSessions = 3, kAppends = 120, kRows = 7;
