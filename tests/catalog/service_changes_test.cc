@@ -23,6 +23,7 @@ class ServiceChangesTest : public ServiceTest {
     proto::CommitLoadRequest request;
     request.mutable_table()->set_name(name);
     request.mutable_table()->set_allocation(*Begin(client_, name));
+    request.mutable_table()->set_rows(5);
     for (const std::string& column : columns) request.mutable_table()->add_columns()->set_name(column);
     request.mutable_table()->add_partitions()->add_head(uint64_t{memory_} << 48 | 4'096);
     EXPECT_TRUE(service_->CommitLoad(request).ok());

@@ -481,7 +481,6 @@ TEST(RecordBindTest, RefusedClauses) {
       {"create index ^concurrently i on r (k)", "0A000", "CONCURRENTLY is"},
       {"drop index i^, j", "0A000", "several indexes"},
       {"drop index i ^cascade", "0A000", "CASCADE is"},
-      {"drop index ^s.i", "0A000", "schemas"},
       {"create index i on r (k) ^where k > 1", "0A000", "partial index"},
       {"create index i on r ^using hash (k)", "0A000", "index method \"hash\""},
       {"create index i on r (^lower(v))", "0A000", "over an expression"},
