@@ -25,6 +25,7 @@ struct LoadOptions {
   bool append = false;          // to the table of this name: one more group of chains
   uint64_t appends_to = 0;      // its creation (catalog/chain_groups.h), if it must be the one that is known
   uint64_t expected_rows = 0;   // if known: memory is checked before the first row is kept
+  uint64_t staged_bytes_max = UINT64_MAX;  // memory of this process for the rows until they are written
   int threads = 2;
 };
 
@@ -34,7 +35,8 @@ class TableLoader {
  public:
   virtual ~TableLoader() = default;
   /// Takes a run of rows; any number of threads. RESOURCE_EXHAUSTED if the memory servers cannot hold
-  /// the table, INVALID_ARGUMENT if a value does not fit its column's type.
+  /// the table, 53200 if this process may not hold the rows, INVALID_ARGUMENT if a value does not fit its
+  /// column's type.
   virtual absl::Status Append(const ColumnBatch& rows) = 0;
   /// Encodes, allocates, writes every block and commits the table to the catalog; tells it as it is then.
   virtual absl::StatusOr<proto::Table> Commit() = 0;

@@ -26,6 +26,8 @@ class ColumnarTables {
   ColumnarTables(catalog::Attachment& attachment, const std::atomic<bool>& cancelled)
       : attachment_(attachment), cancelled_(cancelled) {}
 
+  /// What a load may take of this client's memory, from the next one on.
+  void SetStagedBytesMax(uint64_t bytes) { staged_bytes_max_ = bytes; }
   /// 42P07 if there is one of its name.
   absl::StatusOr<ResultSet> Create(const sql::CreateTableStatement& statement);
   /// 42P07 likewise. Without data the query does not run.
@@ -61,7 +63,11 @@ class ColumnarTables {
                                 const std::vector<int>& columns,
                                 const std::function<absl::Status(LoadedRows& rows)>& fill);
   catalog::Attachment& attachment_;
+  /// With the bound on its memory.
+  absl::StatusOr<std::unique_ptr<partitioner::TableLoader>> BeginLoad(const proto::Table& table,
+                                                                      partitioner::LoadOptions options) const;
   const std::atomic<bool>& cancelled_;
+  uint64_t staged_bytes_max_ = UINT64_MAX;
 };
 
 }  // namespace nam::session

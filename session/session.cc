@@ -112,6 +112,7 @@ class SessionImpl final : public Session {
     Delivery delivery(receiver);
     receiver_ = &delivery;
     StatementTimer timer(attachment_.fabric(), settings_.now().statement_timeout_ms, cancel_);
+    columnar_.SetStagedBytesMax(settings_.now().load_bytes_max());
     if (record_access_ != nullptr) {
       record_access_->SetLockTimeout(settings_.now().lock_timeout_ms * 1'000);
       record_access_->SetTransactionBytesMax(settings_.now().transaction_bytes_max());
