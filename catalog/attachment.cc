@@ -193,6 +193,9 @@ absl::Status ClusterAttachment::Join(const AttachOptions& options) {
 Membership::Hooks ClusterAttachment::HooksOfMembership() {
   Membership::Hooks hooks;
   hooks.before_renew = [this](proto::RenewRequest& request) {
+    // First this one: a statement that begins behind the look at those that run sees it, or a later one.
+    const uint64_t known_version = client_->KnownVersion();
+    request.set_reads_from(std::min(known_version, versions_read().Oldest()));
     const std::lock_guard lock(mutex_);
     std::set<MemoryServerId> watched;
     for (const auto& [server, peer] : peers_) watched.insert(peer->member);

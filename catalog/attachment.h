@@ -12,6 +12,7 @@
 #include "base/strong_id.h"
 #include "catalog/client.h"
 #include "catalog/control_plane.h"
+#include "catalog/versions_read.h"
 #include "fabric/fabric.h"
 #include "fabric/grants.h"
 #include "fabric/region_directory.h"
@@ -119,9 +120,12 @@ class Attachment : public fabric::RegionDirectory {
 
   /// What other parts of the process have once for the cluster. None of it is used once this is destroyed.
   SharedObjects& shared() { return shared_; }
+  /// The versions of the catalog that its statements see tables at, which it tells with its renewals.
+  VersionsRead& versions_read() { return versions_read_; }
 
  private:
   SharedObjects shared_;
+  VersionsRead versions_read_;
 };
 
 }  // namespace nam::catalog

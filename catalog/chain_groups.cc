@@ -1,6 +1,7 @@
 #include "catalog/chain_groups.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace nam::catalog {
 
@@ -20,6 +21,15 @@ uint64_t CreationOf(const proto::Table& table) {
 
 uint64_t GroupAllocation(const proto::Table& table, uint32_t group) {
   return table.groups().empty() ? table.allocation() : table.groups(static_cast<int>(group)).allocation();
+}
+
+uint64_t GroupRows(const proto::Table& table, uint32_t group) {
+  const auto partitions = static_cast<int>(PartitionCount(table)),
+             first = static_cast<int>(group) * partitions;
+  uint64_t rows = 0;
+  for (int c = first; c < std::min(first + partitions, table.partitions_size()); ++c)
+    rows += table.partitions(c).rows();
+  return rows;
 }
 
 std::set<uint32_t> GroupServers(const proto::Table& table, uint32_t group) {
@@ -59,6 +69,16 @@ proto::GroupColumn GroupColumnOf(const proto::Table& table, uint32_t group, uint
   return out;
 }
 
+proto::ChainGroup DescribeGroup(const proto::Table& table, uint32_t group) {
+  if (!table.groups().empty()) return table.groups(static_cast<int>(group));
+  proto::ChainGroup out;
+  out.set_allocation(table.allocation());
+  for (uint32_t c = 0; c < static_cast<uint32_t>(table.columns_size()); ++c)
+    *out.add_columns() = GroupColumnOf(table, 0, c);
+  *out.mutable_usage() = table.usage();
+  return out;
+}
+
 namespace {
 
 /// As it was before its first rows, which have taken the place of the chains of its creation.
@@ -76,7 +96,9 @@ void Empty(proto::Table& table) {
   }
 }
 
-/// Least and greatest values are those of the groups' together.
+}  // namespace
+
+// Numbers that are no codes' meanings have no bounds, and texts have those of a dictionary.
 void SetBounds(proto::Table& table) {
   for (int c = 0; c < table.columns_size(); ++c) {
     if (table.columns(c).encoding().plain() || table.columns(c).encoding().has_dictionary()) continue;
@@ -90,24 +112,41 @@ void SetBounds(proto::Table& table) {
   }
 }
 
+namespace {
+
+/// The number of the group that was then the last; -1: it was empty.
+std::optional<int> LastGroupAt(uint64_t allocation, const proto::Table& table) {
+  for (auto g = static_cast<int>(GroupCount(table)); g-- > 0;) {
+    if (GroupAllocation(table, static_cast<uint32_t>(g)) == allocation) return g;
+    // The rows of groups that were there before it are in it.
+    if (!table.groups().empty() && table.groups(g).compacted()) return std::nullopt;
+  }
+  if (allocation != CreationOf(table)) return std::nullopt;
+  return -1;
+}
+
 }  // namespace
 
+bool MayCutBackTo(uint64_t allocation, const proto::Table& table) {
+  return LastGroupAt(allocation, table).has_value();
+}
+
 bool CutBackTo(uint64_t allocation, proto::Table& table) {
-  for (uint32_t g = 0; g < GroupCount(table); ++g) {
-    if (GroupAllocation(table, g) != allocation) continue;
-    const auto groups = static_cast<int>(g) + 1;
-    const int chains = groups * static_cast<int>(PartitionCount(table));
-    if (!table.groups().empty()) table.mutable_groups()->DeleteSubrange(groups, table.groups_size() - groups);
-    table.mutable_partitions()->DeleteSubrange(chains, table.partitions_size() - chains);
-    table.set_allocation(allocation);
-    uint64_t rows = 0;
-    for (const proto::Chain& chain : table.partitions()) rows += chain.rows();
-    table.set_rows(rows);
-    if (!table.groups().empty()) SetBounds(table);
+  const std::optional<int> last = LastGroupAt(allocation, table);
+  if (!last.has_value()) return false;
+  if (*last < 0) {
+    Empty(table);
     return true;
   }
-  if (allocation != CreationOf(table)) return false;
-  Empty(table);
+  const int groups = *last + 1;
+  const int chains = groups * static_cast<int>(PartitionCount(table));
+  if (!table.groups().empty()) table.mutable_groups()->DeleteSubrange(groups, table.groups_size() - groups);
+  table.mutable_partitions()->DeleteSubrange(chains, table.partitions_size() - chains);
+  table.set_allocation(allocation);
+  uint64_t rows = 0;
+  for (const proto::Chain& chain : table.partitions()) rows += chain.rows();
+  table.set_rows(rows);
+  if (!table.groups().empty()) SetBounds(table);
   return true;
 }
 

@@ -28,6 +28,8 @@ class RemoteClient final : public Client {
 
   absl::StatusOr<proto::Cluster> GetCluster() override;
   absl::StatusOr<std::shared_ptr<const proto::Table>> GetTable(const std::string& name) override;
+  absl::StatusOr<proto::Table> GetTableOf(const std::string& name, uint64_t allocation) override;
+  uint64_t KnownVersion() override { return Newest().version(); }
   absl::StatusOr<std::vector<proto::Table>> ListTables() override;
   absl::StatusOr<proto::JoinReply> Join(const proto::Member& member) override;
   absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request) override;
@@ -157,6 +159,14 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> RemoteClient::GetTable(const
     tables_.erase(first->first == name ? std::next(first) : first);
   }
   return fresh;
+}
+
+absl::StatusOr<proto::Table> RemoteClient::GetTableOf(const std::string& name, uint64_t allocation) {
+  proto::GetTableRequest request;
+  request.set_name(name);
+  request.set_allocation(allocation);
+  NAM_ASSIGN_OR_RETURN(proto::GetTableReply reply, Call(kGetTable, request));
+  return std::move(*reply.mutable_table());
 }
 
 absl::StatusOr<std::vector<proto::Table>> RemoteClient::ListTables() {

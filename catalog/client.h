@@ -32,8 +32,14 @@ class Client {
   virtual ~Client() = default;
 
   virtual absl::StatusOr<proto::Cluster> GetCluster() = 0;
+  /// The newest version of the catalog that an answer has told: whatever is asked from now on is of this one
+  /// or of a later one.
+  virtual uint64_t KnownVersion() = 0;
   /// Revalidates the cached copy by its version; the same object as long as it is unchanged.
   virtual absl::StatusOr<std::shared_ptr<const proto::Table>> GetTable(const std::string& name) = 0;
+  /// The table as it was when `allocation` was its last load, append or compaction, if the catalog can tell;
+  /// else, or perhaps then too, a later version (CutBackTo in catalog/chain_groups.h).
+  virtual absl::StatusOr<proto::Table> GetTableOf(const std::string& name, uint64_t allocation) = 0;
   virtual absl::StatusOr<std::vector<proto::Table>> ListTables() = 0;  // without partitions
 
   virtual absl::StatusOr<proto::JoinReply> Join(const proto::Member& member) = 0;

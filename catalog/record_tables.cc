@@ -23,6 +23,8 @@ constexpr uint64_t kExtentBytesMin = 4'096;
 std::set<uint64_t> AllocationsOf(const proto::Table& table) {
   std::set<uint64_t> allocations{table.allocation()};
   for (const proto::ChainGroup& group : table.groups()) allocations.insert(group.allocation());
+  for (const proto::RetiredGroups& retired : table.retired())
+    allocations.insert(retired.allocations().begin(), retired.allocations().end());
   for (const proto::RecordPart& part : table.record().parts()) {
     for (const proto::RecordExtent& extent : part.extents()) allocations.insert(extent.allocation());
   }

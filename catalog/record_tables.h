@@ -11,7 +11,7 @@
 /// What the catalog has to know of tables: which memory they have, and what record tables may not say.
 namespace nam::catalog {
 
-/// All that belong to the table: that of its load, and those of its extents.
+/// All that belong to the table: those of its groups, retired ones too, or of its extents.
 std::set<uint64_t> AllocationsOf(const proto::Table& table);
 /// Every memory server that the table's pointers or counts name.
 std::set<uint32_t> ServersOf(const proto::Table& table);

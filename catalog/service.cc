@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/system_names.h"
+#include "catalog/chain_groups.h"
 #include "catalog/fabric_constants.h"
 #include "catalog/record_tables.h"
 
@@ -111,7 +112,9 @@ void Service::Install(const Mutation& mutation) {
     if (state.table != nullptr) {
       for (const uint64_t allocation : AllocationsOf(*state.table)) table_allocations_.erase(allocation);
     }
-    state = {std::make_shared<const proto::Table>(table), ServersOf(table)};
+    if (state.table != nullptr && CreationOf(*state.table) != CreationOf(table)) state.formers.clear();
+    state.table = std::make_shared<const proto::Table>(table);
+    state.servers = ServersOf(table);
     table_allocations_.merge(AllocationsOf(table));
   }
   for (const uint64_t allocation : mutation.delete_loads) loads_.erase(allocation);
@@ -202,6 +205,7 @@ absl::StatusOr<proto::ListTablesReply> Service::ListTables(const proto::ListTabl
     proto::Table& table = *reply.add_tables();
     table = *state.table;
     table.clear_partitions();
+    table.clear_retired();
     if (!table.has_record()) continue;
     for (proto::RecordPart& part : *table.mutable_record()->mutable_parts()) part.clear_extents();
   }
@@ -214,13 +218,14 @@ absl::StatusOr<proto::GetTableReply> Service::GetTable(const proto::GetTableRequ
     const std::lock_guard lock(mutex_);
     NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
     NAM_ASSIGN_OR_RETURN(const TableState* found, FindTable(request.name()));
-    table = found->table;
+    table = FindVersion(*found, request.allocation());
   }
   proto::GetTableReply reply;
   if (request.known_version() == table->version()) {
     reply.set_unchanged(true);
   } else {
     *reply.mutable_table() = *table;
+    reply.mutable_table()->clear_retired();
   }
   return reply;
 }

@@ -55,7 +55,10 @@ struct ServiceOptions {
 ///     extend:  BeginExtend ─▶ under way ──CommitExtend──▶ its table's, one of several
 ///                               └────────AbortLoad, owner dead───────────────────▶ over
 ///
-///     group:   AllocateGroups ─▶ a member's ──ReleaseGroups, owner dead──▶ free, given out again
+///     chain group: of an extend ──CommitExtend of a later one that replaces it──▶ retired
+///                  retired ──every client has said that its statements see the commit──▶ over
+///
+///     multicast group: AllocateGroups ─▶ a member's ──ReleaseGroups, owner dead──▶ free, given out again
 ///
 /// A member gets a random proof when it joins, and keeps it across restarts of the catalog: with it memory
 /// servers tell members, to whom they give keys, from others that know the secret and a number.
@@ -125,10 +128,16 @@ class Service {
     proto::Member member;
     int64_t lease_end_ns = 0;
     bool told_suspect = false;  // in the events
+    uint64_t reads_from = 0;    // of a client: as it said in its last renewal
+  };
+  struct Former {
+    uint64_t until_version = 0;  // the one that took its place
+    std::shared_ptr<const proto::Table> table;
   };
   struct TableState {
     std::shared_ptr<const proto::Table> table;
-    std::set<uint32_t> servers;  // that hold bytes of it
+    std::set<uint32_t> servers;   // that hold bytes of it
+    std::vector<Former> formers;  // before its last compactions, as long as statements may read them
   };
 
   Service(std::unique_ptr<Store> store, Clock& clock, const ServiceOptions& options, StoredState state);
@@ -173,6 +182,12 @@ class Service {
   void LeaveParents(const std::string& child, Mutation& mutation) const;
   absl::Status CheckNotReferenced(const proto::Table& parent) const;
   absl::Status CheckNoKeyNeeds(const proto::Table& table, const std::string& index) const;
+
+  // service_readers.cc
+  void KeepFormer(std::shared_ptr<const proto::Table> former, uint64_t version);
+  uint64_t OldestVersionRead() const;
+  void ForgetRetiredGroups();
+  static std::shared_ptr<const proto::Table> FindVersion(const TableState& table, uint64_t allocation);
 
   /// Whether tables have blocks under this server id, once the mutation is applied.
   bool HoldsBlocks(uint32_t server, const Mutation& mutation = {}) const;

@@ -5,6 +5,7 @@
 #include "base/status_macros.h"
 #include "base/system_names.h"
 #include "catalog/chain_groups.h"
+#include "catalog/compacted_groups.h"
 #include "catalog/record_tables.h"
 #include "catalog/service.h"
 
@@ -27,26 +28,27 @@ absl::Status CheckTableName(const std::string& name) {
   return absl::OkStatus();
 }
 
-/// The table that a group was added to is still the one that it was added to, and is otherwise as it was.
+/// The table that a group was added to is still the one that it was added to, and is otherwise as it was, but
+/// for the groups that the new one takes the place of.
 absl::Status CheckAppended(const proto::Table& table, const proto::CommitExtendRequest& request) {
   const proto::Table& appended = request.appended();
   if (table.version() != request.expected_version()) {
     return absl::AbortedError(
         absl::StrFormat("table `%s` was changed while it was appended to", table.name()));
   }
-  // Of an empty table nothing is kept.
-  const uint32_t kept = table.rows() == 0 ? 0 : GroupCount(table);
-  const auto chains = static_cast<int>((kept + 1) * PartitionCount(table));
+  NAM_ASSIGN_OR_RETURN(std::vector<uint64_t> groups, GroupsLeft(table, request));
+  groups.push_back(request.allocation());
+  const auto count = static_cast<uint32_t>(groups.size());
   bool same = !table.has_record() && !appended.has_record() && appended.name() == table.name() &&
-              GroupCount(appended) == kept + 1 && appended.allocation() == request.allocation() &&
-              GroupAllocation(appended, kept) == request.allocation() &&
-              appended.partitions_size() == chains && appended.columns_size() == table.columns_size() &&
+              GroupCount(appended) == count && appended.allocation() == request.allocation() &&
+              appended.partitions_size() == static_cast<int>(count * PartitionCount(table)) &&
+              appended.columns_size() == table.columns_size() &&
               appended.partitioning_size() == table.partitioning_size() &&
               CreationOf(appended) == CreationOf(table);
   for (const proto::ChainGroup& group : appended.groups())
     same = same && group.columns_size() == table.columns_size();
-  for (uint32_t g = 0; same && g < kept; ++g)
-    same = GroupAllocation(appended, g) == GroupAllocation(table, g);
+  for (uint32_t g = 0; same && g < count; ++g) same = GroupAllocation(appended, g) == groups[g];
+  if (same && !request.replaced().empty()) same = IsCompacted(table, appended);
   if (same) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("what is to be appended to table `%s` is not one group more", table.name()));
@@ -166,7 +168,9 @@ absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
   }
   if (request.has_appended()) {
     NAM_RETURN_IF_ERROR(CheckAppended(*found->second.table, request));
-    return request.appended();
+    proto::Table appended = request.appended();
+    *appended.mutable_retired() = found->second.table->retired();
+    return appended;
   }
   proto::Table table = *found->second.table;
   if (!table.has_record())
@@ -245,9 +249,15 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
   NAM_RETURN_IF_ERROR(CheckServers(table, servers));
   Mutation mutation = NewMutation();
   table.set_version(mutation.version);
+  std::shared_ptr<const proto::Table> former;
+  if (!request.replaced().empty()) {
+    NAM_RETURN_IF_ERROR(Retire(request.replaced(), mutation.version, table));
+    former = tables_.at(table.name()).table;
+  }
   mutation.put_tables.push_back(std::move(table));
   mutation.delete_loads.push_back(request.allocation());
   NAM_RETURN_IF_ERROR(Apply(mutation));
+  if (former != nullptr) KeepFormer(std::move(former), mutation.version);
   reply.set_version(mutation.version);
   SetMark(reply, Mark());
   return reply;

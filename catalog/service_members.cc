@@ -237,6 +237,7 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
   if (std::exchange(state.told_suspect, false))
     events_.Add(LogLevel::kInfo, NameOf(state.member) + " is back, with its data");
   state.member.set_used_bytes(request.used_bytes());
+  state.reads_from = request.reads_from();
   HearFrom(request.id());
   NAM_RETURN_IF_ERROR(GiveUpLostTables(request));
   proto::RenewReply reply;
@@ -248,6 +249,7 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
     return asks ? absl::StatusOr<proto::RenewReply>(serving) : reply;
   }
   SetMark(reply, Mark());
+  ForgetRetiredGroups();
   for (const uint64_t allocation : request.held()) {
     if (!loads_.contains(allocation) && !table_allocations_.contains(allocation))
       reply.add_release(allocation);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "catalog/chain_groups.h"
 #include "catalog/missing_servers.h"
 #include "catalog/server_ids.h"
 #include "partitioner/record_row.h"
@@ -139,6 +140,7 @@ ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,
                     {"rows", Type::Integer()},
                     {"columns", Type::Integer()},
                     {"partitions", Type::Integer()},
+                    {"groups", Type::Integer()},
                     {"blocks", Type::Integer()},
                     {readable ? "size" : "bytes", readable ? Type::String() : Type::Integer()}};
   if (readable) result.columns.push_back({"by_memory_server", Type::String()});
@@ -154,8 +156,12 @@ ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,
                       FormatBytes(usage.bytes()));
     }
     auto& row = result.rows.emplace_back();
-    row = {Value::String(table.name()), CountIf(!table.has_record(), table.rows()),
-           Count(static_cast<uint64_t>(table.columns_size())), Count(Partitions(table)), Count(blocks)};
+    row = {Value::String(table.name()),
+           CountIf(!table.has_record(), table.rows()),
+           Count(static_cast<uint64_t>(table.columns_size())),
+           Count(Partitions(table)),
+           CountIf(!table.has_record(), catalog::GroupCount(table)),
+           Count(blocks)};
     row.push_back(readable ? Value::String(FormatBytes(bytes)) : Count(bytes));
     if (readable) row.push_back(Value::String(servers));
     if (cluster != nullptr) row.push_back(Value::String(TableState(table, *cluster)));

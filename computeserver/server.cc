@@ -16,6 +16,7 @@
 #include "catalog/attachment.h"
 #include "computeserver/attempt_queue.h"
 #include "computeserver/attempt_run.h"
+#include "computeserver/compactor.h"
 #include "computeserver/open_attempts.h"
 #include "computeserver/open_exchanges.h"
 #include "computeserver/result_store.h"
@@ -60,6 +61,7 @@ class ComputeServerImpl final : public ComputeServer {
         claim_channels_(attachment_->fabric(), *attachment_, kClaimChannel),
         cache_(attachment_->catalog(), channels_),
         records_(*attachment_),
+        compactor_(*attachment_),
         handlers_("nam.proto.Compute"),
         queue_(attachment_->fabric(), {.running_max = options.running_max,
                                        .waiting_max = options.waiting_max,
@@ -79,6 +81,11 @@ class ComputeServerImpl final : public ComputeServer {
                   [this](const proto::ReleaseResultRequest& request, const catalog::IncomingCall&) {
                     Release(request.attempt(), MemberId(request.client()));
                     return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());
+                  });
+    handlers_.Add(execution::kCompactTable,
+                  [this](const proto::CompactTableRequest& request, const catalog::IncomingCall&) {
+                    compactor_.Look(request.table());
+                    return absl::StatusOr<proto::CompactTableReply>(proto::CompactTableReply());
                   });
   }
   ~ComputeServerImpl() override { Shutdown(attachment_->fabric().clock().After(1'000'000)); }
@@ -101,6 +108,7 @@ class ComputeServerImpl final : public ComputeServer {
   void Shutdown(Deadline deadline) override {
     const std::lock_guard lock(shutdown_mutex_);
     stopping_ = true;
+    compactor_.Stop();
     exchanges_.End();  // they have turns, which are waited for
     Drain(deadline);   // with the keys of a member: memory servers accept no connection of a former one
     EndMembership();
@@ -167,6 +175,7 @@ class ComputeServerImpl final : public ComputeServer {
   execution::ChannelPool claim_channels_;
   TableCache cache_;
   txn::ClusterTables records_;
+  Compactor compactor_;
   std::unique_ptr<ResultStore> results_;
   catalog::Handlers handlers_;
   std::string control_address_, fabric_address_;

@@ -17,6 +17,9 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> TableCache::Table(const std:
   NAM_ASSIGN_OR_RETURN(std::shared_ptr<const proto::Table> table, catalog_.GetTable(name));
   if (table->allocation() != allocation) {
     auto older = std::make_shared<proto::Table>(*table);
+    if (!catalog::MayCutBackTo(allocation, *older)) {  // it was compacted since
+      NAM_ASSIGN_OR_RETURN(*older, catalog_.GetTableOf(name, allocation));
+    }
     if (!catalog::CutBackTo(allocation, *older)) {
       return absl::AbortedError(
           absl::StrFormat("table %s was replaced while the query was being planned: run it again", name));

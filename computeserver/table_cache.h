@@ -23,7 +23,8 @@ class TableCache {
   TableCache(catalog::Client& catalog, execution::ChannelPool& channels)
       : catalog_(catalog), channels_(channels) {}
 
-  /// The table as it was when `allocation` was its last load or append. ABORTED if it has been replaced.
+  /// The table as it was when `allocation` was its last load, append or compaction. ABORTED if it has been
+  /// replaced.
   absl::StatusOr<std::shared_ptr<const proto::Table>> Table(const std::string& name, uint64_t allocation);
   absl::StatusOr<std::shared_ptr<const storage::Dictionary>> Dictionary(const proto::Table& table,
                                                                         uint32_t column, uint32_t group);

@@ -13,6 +13,8 @@ inline constexpr catalog::Method<proto::OpenExchangesRequest, proto::OpenExchang
     "/nam.proto.Compute/OpenExchanges"};
 inline constexpr catalog::Method<proto::ReleaseResultRequest, proto::ReleaseResultReply> kReleaseResult{
     "/nam.proto.Compute/ReleaseResult"};
+inline constexpr catalog::Method<proto::CompactTableRequest, proto::CompactTableReply> kCompactTable{
+    "/nam.proto.Compute/CompactTable"};
 
 /// SQLSTATE of an attempt that a server has not begun, since too many wait there: another server may take it.
 inline constexpr const char* kTooManyQueries = sqlstate::kTooManyConnections;

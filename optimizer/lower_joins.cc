@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "optimizer/lower_star.h"
+#include "optimizer/push_semi_joins.h"
 #include "optimizer/tree_lowering.h"
 #include "plan/expression_tree.h"
 #include "plan/flow.h"
@@ -412,12 +413,34 @@ absl::StatusOr<Flow> TreeLowering::LowerJoin(const Node& node, const ColumnSet& 
   out.residuals = std::move(keys.residuals);
   out.compared = std::move(compared);
   NAM_ASSIGN_OR_RETURN(Flow build, Lower(*build_side, below));
+  if (IsOfParts(build)) {
+    if (auto first = LowerSemiJoinFirst(node, needed, build); first.has_value()) return *std::move(first);
+  }
   NAM_ASSIGN_OR_RETURN(Flow flow, Lower(*probe_side, below));
   if (out.left.size() == 1 && out.left[0].op == Op::kColumn) {
     const auto known = heaviest_of_.find(out.left[0].column);
     if (known != heaviest_of_.end()) out.heaviest = known->second;
   }
   return Join(std::move(out), std::move(flow), std::move(build));
+}
+
+std::optional<absl::StatusOr<Flow>> TreeLowering::LowerSemiJoinFirst(const Node& node,
+                                                                     const ColumnSet& needed, Flow& build) {
+  if (!CanBeWhole(build)) return std::nullopt;
+  // What is lowered already has a name.
+  lg::CteScan scan{.cte = -1 - static_cast<int>(common_tables_.size()), .fields = {}};
+  std::vector<Column> columns;
+  for (uint32_t i = 0; i < build.layout.size(); ++i) {
+    const Column* column = lg::FindColumn(node.input(1).columns, build.layout[i]);
+    if (column == nullptr) continue;
+    scan.fields.push_back(i);
+    columns.push_back(*column);
+  }
+  const int cte = scan.cte;
+  const lg::NodePtr tree = WithSemiJoinFirst(node, lg::MakeNode(std::move(scan), std::move(columns)));
+  if (tree == nullptr) return std::nullopt;
+  common_tables_[cte] = ToParts(std::move(build));
+  return Lower(*tree, needed);
 }
 
 }  // namespace nam::optimizer

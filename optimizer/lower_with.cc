@@ -75,7 +75,13 @@ bool TreeLowering::CanBeWhole(const Flow& flow) const {
   return options_.join == JoinAlgorithm::kAuto && !KeysOfRows(flow.schema()).empty();
 }
 
+bool TreeLowering::IsOfParts(const Flow& flow) {
+  return flow.on_servers() && builder_.stage(flow.pipeline.stage).parts > 0;
+}
+
 absl::StatusOr<Flow> TreeLowering::ToAllServers(Flow flow) {
+  const auto* const parts = std::get_if<plan::PartitionSource>(&flow.pipeline.source);
+  if (parts != nullptr && !parts->merge.has_value()) return flow;
   Layout layout = flow.layout;
   NAM_ASSIGN_OR_RETURN(Flow whole, OpenCommonTable(ToParts(std::move(flow))));
   whole.layout = std::move(layout);

@@ -1,10 +1,9 @@
 #include "optimizer/plan_query.h"
 
 #include "base/status_macros.h"
-#include "optimizer/filter_groups.h"
+#include "optimizer/filter_lookups.h"
 #include "optimizer/interval_keys.h"
 #include "optimizer/push_filters.h"
-#include "optimizer/push_semi_joins.h"
 #include "optimizer/unnest.h"
 
 namespace nam::optimizer {
@@ -14,8 +13,7 @@ absl::Status Rewrite(plan::logical::Query& query) {
   NAM_RETURN_IF_ERROR(Unnest(query));
   NAM_RETURN_IF_ERROR(UsePartsOfIntervals(query));
   PushFilters(query);
-  FilterGroups(query);
-  PushSemiJoins(query);
+  FilterLookups(query);
   return absl::OkStatus();
 }
 

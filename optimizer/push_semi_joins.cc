@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "optimizer/alternatives.h"
 #include "optimizer/filtered_scan.h"
 
 namespace nam::optimizer {
@@ -15,18 +16,6 @@ namespace {
 
 /// The table with the keys has less than this share of the rows of the largest one.
 constexpr double kSmall = 0.5;
-
-/// Scans, and what servers make of them in the stage that scans.
-bool IsOfScans(const lg::Node& node) {
-  const auto* join = node.As<lg::Join>();
-  if (join != nullptr && join->kind != JoinKind::kInner) return false;
-  if (join == nullptr && node.As<lg::Scan>() == nullptr && node.As<lg::Filter>() == nullptr &&
-      node.As<lg::Project>() == nullptr) {
-    return false;
-  }
-  return std::all_of(node.inputs.begin(), node.inputs.end(),
-                     [](const lg::NodePtr& input) { return IsOfScans(*input); });
-}
 
 /// Columns of the left input that the join compares.
 lg::ColumnSet KeysOf(const lg::Node& node) {
@@ -48,6 +37,7 @@ struct Leaves {
 /// False: something else is below.
 bool Collect(lg::NodePtr& node, const lg::ColumnSet& keys, Leaves& leaves) {
   if (const std::optional<FilteredScan> scan = AsFilteredScan(*node); scan.has_value()) {
+    if (scan->scan->table->has_record()) return false;
     leaves.most_rows = std::max(leaves.most_rows, scan->rows);
     const bool has_all = std::all_of(keys.begin(), keys.end(), [&](plan::ColumnRef column) {
       return lg::FindColumn(node->columns, column) != nullptr;
@@ -63,28 +53,23 @@ bool Collect(lg::NodePtr& node, const lg::ColumnSet& keys, Leaves& leaves) {
                      [&](lg::NodePtr& input) { return Collect(input, keys, leaves); });
 }
 
-void Push(lg::NodePtr& node) {
-  for (lg::NodePtr& input : node->inputs) Push(input);
-  const auto* join = node->As<lg::Join>();
-  if (join == nullptr || join->dependent || !join->compared.empty()) return;
-  if (join->kind != JoinKind::kSemi && join->kind != JoinKind::kAnti) return;
-  if (IsOfScans(node->input(1))) return;
-  const lg::ColumnSet keys = KeysOf(*node);
-  Leaves leaves;
-  if (keys.empty() || !Collect(node->inputs[0], keys, leaves) || leaves.with_keys == nullptr) return;
-  // The scan that is the whole left input is its largest, too.
-  if (leaves.key_rows >= kSmall * leaves.most_rows) return;
-  lg::NodePtr left = std::move(node->inputs[0]);
-  node->inputs[0] = std::move(*leaves.with_keys);
-  lg::DeriveColumns(*node);
-  *leaves.with_keys = std::move(node);
-  node = std::move(left);
-}
-
 }  // namespace
 
-void PushSemiJoins(lg::Query& query) {
-  Push(query.root);
+lg::NodePtr WithSemiJoinFirst(const lg::Node& node, lg::NodePtr right) {
+  const lg::Join& join = *node.As<lg::Join>();
+  if (!join.compared.empty() || (join.kind != JoinKind::kSemi && join.kind != JoinKind::kAnti))
+    return nullptr;
+  // The inner joins may be what keeps it from failing.
+  if (std::any_of(join.conditions.begin(), join.conditions.end(), MayFail)) return nullptr;
+  const lg::ColumnSet keys = KeysOf(node);
+  lg::NodePtr tree = lg::Clone(node.input(0));
+  Leaves leaves;
+  if (keys.empty() || !Collect(tree, keys, leaves) || leaves.with_keys == nullptr) return nullptr;
+  // The scan that is the whole left input is its largest, too.
+  if (leaves.key_rows >= kSmall * leaves.most_rows) return nullptr;
+  *leaves.with_keys =
+      lg::MakeJoin(join.kind, std::move(*leaves.with_keys), std::move(right), join.conditions);
+  return tree;
 }
 
 }  // namespace nam::optimizer

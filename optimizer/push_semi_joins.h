@@ -4,14 +4,14 @@
 
 namespace nam::optimizer {
 
-/// Semi and anti joins with what is no scan are made before the inner joins that make their rows many: with
-/// the table that has their keys, if that is small beside another one.
+/// A semi or anti join is made before the inner joins that make its rows many: with the table that has its
+/// keys, if that is small beside another one.
 ///
-///     semi(inner(orders, lineitem), groups)  ──►  inner(semi(orders, groups), lineitem)
+///     semi(inner(orders, lineitem), Q)  ──►  inner(semi(orders, Q), lineitem)
 ///
-/// Rows of the tree above would have to be written to scratch memory, or looked up one by one. A semi join
-/// with a scan stays where it is: servers make it as a further step behind the others. Of a tree without
-/// dependent joins, whose filters PushFilters has moved to the scans.
-void PushSemiJoins(plan::logical::Query& query);
+/// Returns that tree, with `right` in Q's place; nothing if it is not worth it, or might fail where the join
+/// did not. It is worth it if Q is no scan, so that servers would have to write the rows of the tree above to
+/// scratch memory. Record tables have no statistics, and are left alone.
+plan::logical::NodePtr WithSemiJoinFirst(const plan::logical::Node& join, plan::logical::NodePtr right);
 
 }  // namespace nam::optimizer

@@ -56,9 +56,11 @@ class TreeLowering {
   bool IsShared(const Flow& flow) const;
   /// The flow ends, by parts in scratch memory.
   CommonTable ToParts(Flow flow);
-  /// Whether every server may read all of what a stage makes of parts, by way of scratch memory.
+  /// Whether a stage makes it of parts.
+  bool IsOfParts(const Flow& flow);
+  /// Whether every server may read all of that, by way of scratch memory.
   bool CanBeWhole(const Flow& flow) const;
-  /// … does so.
+  /// … does so. What is parts in scratch memory already is read from there.
   absl::StatusOr<Flow> ToAllServers(Flow flow);
 
   /// What a join of two flows compares, over their columns.
@@ -92,6 +94,10 @@ class TreeLowering {
   /// Of a star's record tables, in the order of RecordTables::Prepare; the query gets their estimates.
   absl::StatusOr<std::vector<size_t>> PrepareRecords(StarQuery& query);
   absl::StatusOr<Flow> LowerJoin(const Node& node, const ColumnSet& needed);
+  /// A semi join with what a stage makes of parts, made before inner joins; nothing, and `build` as it was,
+  /// if it is not.
+  std::optional<absl::StatusOr<Flow>> LowerSemiJoinFirst(const Node& node, const ColumnSet& needed,
+                                                         Flow& build);
 
   // lower_star_parts.cc
   /// Of a star's joins: those before the first that is not pipelined, and that one, if there is one.

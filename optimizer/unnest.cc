@@ -1,12 +1,14 @@
 #include "optimizer/unnest.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
+#include "optimizer/alternatives.h"
 #include "optimizer/unnest_domain.h"
 #include "plan/expression_tree.h"
 
@@ -233,6 +235,20 @@ class Unnester {
     return std::any_of(free.begin(), free.end(), [&](ColumnRef ref) { return columns.count(ref) > 0; });
   }
 
+  /// Whether it may fail for a row of the left input, which what is asked before may have left out.
+  static bool MayFailOfLeft(const Node& join) {
+    const ColumnSet left = ColumnsIn(join.input(0));
+    bool may_fail = false;
+    const auto look = [&](const Expr& expr) { may_fail = may_fail || (Names(expr, left) && MayFail(expr)); };
+    ForExpressions(join, look);
+    const std::function<void(const Node&)> below = [&](const Node& node) {
+      ForExpressions(node, look);
+      for (const NodePtr& input : node.inputs) below(*input);
+    };
+    below(join.input(1));
+    return may_fail;
+  }
+
   /// A left join has each row of its left input, perhaps many times: what a subquery says of that row alone
   /// is asked before. So it is if what is joined is one value for all rows.
   ///
@@ -245,7 +261,7 @@ class Unnester {
     if (outer == nullptr || outer->dependent) return;
     const bool one_value = outer->kind == JoinKind::kSingle && subquery->kind != JoinKind::kSingle;
     if (outer->kind != JoinKind::kLeft && !one_value) return;
-    if (LooksAt(*node, node->input(0).input(1))) return;
+    if (LooksAt(*node, node->input(0).input(1)) || MayFailOfLeft(*node)) return;
     NodePtr join = std::move(node->inputs[0]);
     node->inputs[0] = std::move(join->inputs[0]);
     join->inputs[0] = std::move(node);

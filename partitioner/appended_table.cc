@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "catalog/chain_groups.h"
 #include "types/sql_error.h"
+#include "types/wire.h"
 
 namespace nam::partitioner {
 namespace {
@@ -18,14 +20,6 @@ constexpr int kCommonMost = 32;
 constexpr size_t kDescriptionBytesMax = 8 << 20;
 /// Rows that come bring new values to a column if so large a share of its values differ.
 constexpr double kMostlyNew = 0.5;
-
-proto::ChainGroup GroupOf(const proto::Table& table, uint32_t group) {
-  proto::ChainGroup out;
-  out.set_allocation(catalog::GroupAllocation(table, group));
-  for (uint32_t c = 0; c < static_cast<uint32_t>(table.columns_size()); ++c)
-    *out.add_columns() = catalog::GroupColumnOf(table, group, c);
-  return out;
-}
 
 bool SameColumns(const proto::Table& a, const proto::Table& b) {
   if (a.columns_size() != b.columns_size() || a.partitioning_size() != b.partitioning_size()) return false;
@@ -95,31 +89,50 @@ void MergeColumn(uint64_t rows_before, uint64_t rows_more, const proto::Column& 
 }
 
 absl::Status TooManyAppends(const proto::Table& table) {
-  return ToStatus({.message = absl::StrFormat("table \"%s\" was appended to %d times", table.name(),
-                                              catalog::GroupCount(table)),
-                   .hint = absl::StrFormat("VACUUM %s makes one load of them", table.name()),
-                   .sqlstate = sqlstate::kLimitExceeded});
+  return ToStatus(
+      {.message =
+           absl::StrFormat("table \"%s\" was appended to %d times", table.name(), catalog::GroupCount(table)),
+       .hint = absl::StrFormat("VACUUM %s makes one group of them; SET nam.compaction = on merges them "
+                               "in the background",
+                               table.name()),
+       .sqlstate = sqlstate::kLimitExceeded});
 }
 
-void MergeUsage(const proto::Table& group, proto::Table& table) {
-  for (const proto::ServerUsage& more : group.usage()) {
-    auto& usage = *table.mutable_usage();
-    auto found = std::find_if(usage.begin(), usage.end(),
+}  // namespace
+
+void AddUsage(const google::protobuf::RepeatedPtrField<proto::ServerUsage>& usage, proto::Table& table) {
+  for (const proto::ServerUsage& more : usage) {
+    auto& servers = *table.mutable_usage();
+    auto found = std::find_if(servers.begin(), servers.end(),
                               [&](const proto::ServerUsage& one) { return one.server() == more.server(); });
-    proto::ServerUsage& into = found == usage.end() ? *table.add_usage() : *found;
+    proto::ServerUsage& into = found == servers.end() ? *table.add_usage() : *found;
     into.set_server(more.server());
     into.set_blocks(into.blocks() + more.blocks());
     into.set_bytes(into.bytes() + more.bytes());
   }
 }
 
-}  // namespace
+absl::Status CheckSameColumns(const proto::Table& table, const proto::Table& group) {
+  if (SameColumns(table, group)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrFormat("table %s has other columns, or partitions, by now", table.name()));
+}
+
+absl::StatusOr<TableSchema> SchemaOf(const proto::Table& table) {
+  TableSchema schema;
+  schema.name = table.name();
+  for (const proto::Column& column : table.columns()) {
+    NAM_ASSIGN_OR_RETURN(const Type type, TypeOf(column.type()));
+    schema.columns.push_back({column.name(), type, column.nullable()});
+  }
+  for (const proto::PartitionKey& key : table.partitioning())
+    schema.partitioning.push_back({key.column(), key.parts()});
+  schema.sort_column = table.sort_column();
+  return schema;
+}
 
 absl::StatusOr<proto::Table> AppendedTable(const proto::Table& table, const proto::Table& group) {
-  if (!SameColumns(table, group)) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("table %s has other columns, or partitions, by now", table.name()));
-  }
+  NAM_RETURN_IF_ERROR(CheckSameColumns(table, group));
   if (table.rows() == 0) {
     proto::Table out = group;
     out.set_creation(table.creation());
@@ -127,15 +140,15 @@ absl::StatusOr<proto::Table> AppendedTable(const proto::Table& table, const prot
   }
   if (catalog::GroupCount(table) >= kGroupsMax) return TooManyAppends(table);
   proto::Table out = table;
-  if (out.groups().empty()) *out.add_groups() = GroupOf(table, 0);
-  *out.add_groups() = GroupOf(group, 0);
+  if (out.groups().empty()) *out.add_groups() = catalog::DescribeGroup(table, 0);
+  *out.add_groups() = catalog::DescribeGroup(group, 0);
   out.set_allocation(group.allocation());
   out.mutable_partitions()->MergeFrom(group.partitions());
   for (int c = 0; c < out.columns_size(); ++c)
     MergeColumn(table.rows(), group.rows(), group.columns(c), *out.mutable_columns(c));
   out.set_rows(table.rows() + group.rows());
   out.set_block_bytes(std::max(table.block_bytes(), group.block_bytes()));
-  MergeUsage(group, out);
+  AddUsage(group.usage(), out);
   if (out.ByteSizeLong() > kDescriptionBytesMax) return TooManyAppends(table);
   return out;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "partitioner/table_schema.h"
 #include "proto/catalog.pb.h"
 
 namespace nam::partitioner {
@@ -14,5 +15,12 @@ inline constexpr uint32_t kGroupsMax = 1'024;
 /// many differ is an estimate. FAILED_PRECONDITION: the table has other columns by now. 54000: it has
 /// kGroupsMax groups.
 absl::StatusOr<proto::Table> AppendedTable(const proto::Table& table, const proto::Table& group);
+
+/// What a loader is told of a table that is there.
+absl::StatusOr<TableSchema> SchemaOf(const proto::Table& table);
+/// FAILED_PRECONDITION: `group` has other columns or partitions than the table.
+absl::Status CheckSameColumns(const proto::Table& table, const proto::Table& group);
+/// Counts what a group takes of servers as the table's.
+void AddUsage(const google::protobuf::RepeatedPtrField<proto::ServerUsage>& usage, proto::Table& table);
 
 }  // namespace nam::partitioner

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
@@ -13,6 +14,7 @@
 #include "partitioner/appended_table.h"
 #include "partitioner/chain_plan.h"
 #include "partitioner/column_statistics.h"
+#include "partitioner/compaction.h"
 #include "partitioner/encoder.h"
 #include "partitioner/placement.h"
 #include "partitioner/staging.h"
@@ -20,6 +22,7 @@
 #include "storage/block.h"
 #include "storage/block_sink.h"
 #include "storage/checksum.h"
+#include "types/sql_error.h"
 #include "types/wire.h"
 
 namespace nam::partitioner {
@@ -27,8 +30,14 @@ namespace {
 
 constexpr uint32_t kDictionarySegmentBytes = 1 << 20;
 constexpr uint32_t kBlocksOfShare = 64;
+constexpr uint64_t kRowsOfAThread = 16'384;
 /// Each time somebody else has appended: with so many at once something is wrong.
 constexpr int kAppendTries = 1'000;
+
+bool IsFull(const absl::Status& status) {
+  const std::optional<SqlError> error = SqlErrorOf(status);
+  return error.has_value() && error->sqlstate == sqlstate::kLimitExceeded;
+}
 
 absl::Status CheckSchema(const TableSchema& schema, const LoadOptions& options) {
   if (schema.columns.empty() || schema.columns.size() > storage::kMaxColumns) {
@@ -177,7 +186,9 @@ absl::Status Loader::OnThreads(const Work& work) {
   absl::Status first_error;
   {
     std::vector<std::unique_ptr<fabric::Thread>> threads;
-    for (int t = 0; t < std::max(1, options_.threads); ++t) {
+    // A few rows are written sooner than another thread has its connections.
+    const int most = staged_->rows() < kRowsOfAThread ? 1 : options_.threads;
+    for (int t = 0; t < std::max(1, most); ++t) {
       threads.push_back(attachment_.fabric().StartThread(absl::StrFormat("nam-load-%d", t), [&] {
         const absl::Status status = work(next, stop);
         if (status.ok()) return;
@@ -420,7 +431,7 @@ absl::StatusOr<proto::Table> Loader::WriteOnly() {
   return table;
 }
 
-/// Others may append meanwhile: then once more, behind theirs.
+/// Others may append or compact meanwhile: then once more, behind theirs.
 absl::StatusOr<proto::Table> Loader::CommitAppended(const proto::Table& group) {
   for (int tries = 1;; ++tries) {
     NAM_ASSIGN_OR_RETURN(const auto table, attachment_.catalog().GetTable(group.name()));
@@ -431,7 +442,15 @@ absl::StatusOr<proto::Table> Loader::CommitAppended(const proto::Table& group) {
     proto::CommitExtendRequest request;
     request.set_allocation(allocation_.value());
     request.set_expected_version(table->version());
-    NAM_ASSIGN_OR_RETURN(*request.mutable_appended(), AppendedTable(*table, group));
+    request.mutable_replaced()->Add(options_.replaced_groups.begin(), options_.replaced_groups.end());
+    auto with = options_.replaced_groups.empty() ? AppendedTable(*table, group)
+                                                 : CompactedTable(*table, group, options_.replaced_groups);
+    if (IsFull(with.status()) && options_.await_room) {
+      NAM_RETURN_IF_ERROR(options_.await_room(*table, with.status()));
+      tries = 0;
+      continue;
+    }
+    NAM_ASSIGN_OR_RETURN(*request.mutable_appended(), std::move(with));
     const auto version = attachment_.catalog().CommitExtend(request);
     if (absl::IsAborted(version.status()) && tries < kAppendTries) continue;
     NAM_RETURN_IF_ERROR(version.status());

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,7 +26,12 @@ struct LoadOptions {
   AllocationId replaces;        // the one table that it may replace; Commit is ABORTED if it has gone
   bool append = false;          // to the table of this name: one more group of chains
   uint64_t appends_to = 0;      // its creation (catalog/chain_groups.h), if it must be the one that is known
-  uint64_t expected_rows = 0;   // if known: memory is checked before the first row is kept
+  /// Of an append: the allocations of the table's groups whose rows these are, and which it has no more.
+  std::vector<uint64_t> replaced_groups;
+  /// Of an append to a table that has kGroupsMax groups (partitioner/appended_table.h): returns once it may
+  /// have fewer, or with what the append is to end with. Empty: 54000.
+  std::function<absl::Status(const proto::Table& table, const absl::Status& full)> await_room;
+  uint64_t expected_rows = 0;              // if known: memory is checked before the first row is kept
   uint64_t staged_bytes_max = UINT64_MAX;  // memory of this process for the rows until they are written
   int threads = 2;
 };

@@ -13,6 +13,8 @@
 #include "base/status_macros.h"
 #include "catalog/chain_groups.h"
 #include "csv/portion_reader.h"
+#include "partitioner/appended_table.h"
+#include "partitioner/compaction.h"
 #include "partitioner/loader.h"
 #include "session/copied_columns.h"
 #include "session/copied_rows.h"
@@ -25,19 +27,8 @@ namespace {
 
 constexpr int64_t kReportNs = 200'000'000;
 constexpr int kThreads = 2;
-
-absl::StatusOr<partitioner::TableSchema> SchemaOf(const proto::Table& table) {
-  partitioner::TableSchema schema;
-  schema.name = table.name();
-  for (const proto::Column& column : table.columns()) {
-    NAM_ASSIGN_OR_RETURN(const Type type, TypeOf(column.type()));
-    schema.columns.push_back({column.name(), type, column.nullable()});
-  }
-  for (const proto::PartitionKey& key : table.partitioning())
-    schema.partitioning.push_back({key.column(), key.parts()});
-  schema.sort_column = table.sort_column();
-  return schema;
-}
+/// Each time another session has appended, or a group of the table was compacted.
+constexpr int kTries = 100;
 
 absl::Status ChangedMeanwhile(const std::string& table) {
   return ToStatus(
@@ -60,14 +51,6 @@ bool HasGone(catalog::Attachment& attachment, const proto::Table& table, const a
   const auto now = attachment.catalog().GetTable(table.name());
   if (!now.ok()) return absl::IsNotFound(now.status());
   return catalog::CreationOf(**now) != catalog::CreationOf(table);
-}
-
-partitioner::LoadOptions AppendTo(const proto::Table& table) {
-  return {.block_bytes = table.block_bytes(),
-          .pointer_group = table.pointer_group(),
-          .append = true,
-          .appends_to = catalog::CreationOf(table),
-          .threads = kThreads};
 }
 
 partitioner::LoadOptions InsteadOf(const proto::Table& table) {
@@ -195,6 +178,26 @@ class ParallelCopy {
 
 }  // namespace
 
+partitioner::LoadOptions ColumnarTables::AppendTo(const proto::Table& table) {
+  partitioner::LoadOptions options{.block_bytes = table.block_bytes(),
+                                   .pointer_group = table.pointer_group(),
+                                   .append = true,
+                                   .appends_to = catalog::CreationOf(table),
+                                   .threads = kThreads};
+  if (!settings_.compaction) return options;
+  options.await_room = [this](const proto::Table& full, const absl::Status& why) {
+    return compaction_.AwaitRoom(full, why, cancelled_);
+  };
+  return options;
+}
+
+absl::Status ColumnarTables::Commit(partitioner::TableLoader& loader,
+                                    const partitioner::LoadOptions& options) {
+  NAM_ASSIGN_OR_RETURN(const proto::Table table, loader.Commit());
+  if (options.append && settings_.compaction) compaction_.After(table);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ResultSet> ColumnarTables::Create(const sql::CreateTableStatement& statement) {
   const partitioner::LoadOptions options{.block_bytes = statement.table.block_bytes()};
   const absl::Status created =
@@ -229,8 +232,8 @@ absl::StatusOr<ResultSet> ColumnarTables::CreateAs(const sql::CreateTableAsState
 
 absl::StatusOr<std::unique_ptr<partitioner::TableLoader>> ColumnarTables::BeginLoad(
     const proto::Table& table, partitioner::LoadOptions options) const {
-  NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema, SchemaOf(table));
-  options.staged_bytes_max = staged_bytes_max_;
+  NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema, partitioner::SchemaOf(table));
+  options.staged_bytes_max = settings_.load_bytes_max();
   return partitioner::BeginLoad(attachment_, schema, options);
 }
 
@@ -243,7 +246,7 @@ absl::StatusOr<uint64_t> ColumnarTables::Load(const proto::Table& table,
   NAM_RETURN_IF_ERROR(fill(rows));
   NAM_RETURN_IF_ERROR(rows.End());
   if (cancelled_) return absl::CancelledError("cancelled");
-  NAM_RETURN_IF_ERROR(loader->Commit().status());
+  NAM_RETURN_IF_ERROR(Commit(*loader, options));
   return rows.rows();
 }
 
@@ -271,7 +274,6 @@ absl::StatusOr<ResultSet> ColumnarTables::Insert(const sql::InsertStatement& sta
 }
 
 absl::StatusOr<ResultSet> ColumnarTables::Truncate(const sql::TruncateStatement& statement) {
-  constexpr int kTries = 100;  // somebody else appends
   std::shared_ptr<const proto::Table> table = statement.table.table;
   for (int tries = 1;; ++tries) {
     const absl::Status emptied =
@@ -286,15 +288,19 @@ absl::StatusOr<ResultSet> ColumnarTables::Truncate(const sql::TruncateStatement&
   }
 }
 
-absl::StatusOr<ResultSet> ColumnarTables::Vacuum(const sql::VacuumStatement& statement,
-                                                 const RunSource& run) {
-  const proto::Table& table = *statement.table;
-  if (catalog::GroupCount(table) == 1) return Command("VACUUM");
-  const absl::Status rewritten = Load(table, InsteadOf(table), AllColumns(table), [&](LoadedRows& rows) {
-                                   return run(rows).status();
-                                 }).status();
-  if (absl::IsAborted(rewritten)) return ChangedMeanwhile(table.name());
-  NAM_RETURN_IF_ERROR(rewritten);
+/// Others may append meanwhile: their groups stay as they are. Others may compact.
+absl::StatusOr<ResultSet> ColumnarTables::Vacuum(const sql::VacuumStatement& statement) {
+  std::shared_ptr<const proto::Table> table = statement.table;
+  for (int tries = 1; catalog::GroupCount(*table) > 1; ++tries) {
+    std::vector<uint32_t> groups(catalog::GroupCount(*table));
+    std::iota(groups.begin(), groups.end(), 0);
+    const absl::Status compacted =
+        partitioner::CompactGroups(attachment_, *table, groups, {.threads = kThreads, .cancel = &cancelled_});
+    if (compacted.ok()) break;
+    if (HasGone(attachment_, *table, compacted)) return ChangedMeanwhile(table->name());
+    if (!absl::IsAborted(compacted) || tries == kTries) return compacted;
+    NAM_ASSIGN_OR_RETURN(table, attachment_.catalog().GetTable(table->name()));
+  }
   return Command("VACUUM");
 }
 
@@ -312,7 +318,7 @@ absl::StatusOr<uint64_t> ColumnarTables::LoadFiles(const sql::CopyStatement& sta
                                                    const partitioner::LoadOptions& options,
                                                    const Report& report, ResultSet& result) {
   NAM_ASSIGN_OR_RETURN(const Filled filled, Fill(statement, options, report, result));
-  NAM_RETURN_IF_ERROR(filled.loader->Commit().status());
+  NAM_RETURN_IF_ERROR(Commit(*filled.loader, options));
   return filled.rows;
 }
 

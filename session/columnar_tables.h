@@ -9,8 +9,10 @@
 #include "absl/status/statusor.h"
 #include "catalog/attachment.h"
 #include "partitioner/loader.h"
+#include "session/compaction_requests.h"
 #include "session/loaded_rows.h"
 #include "session/session.h"
+#include "session/settings.h"
 #include "sql/bound_query.h"
 
 namespace nam::session {
@@ -22,12 +24,11 @@ class ColumnarTables {
   using Report = std::function<void(const QueryProgress&)>;
   /// Runs the statement's query; its rows go to the receiver.
   using RunSource = std::function<absl::StatusOr<ResultSet>(RowReceiver& rows)>;
-  /// Borrows both; `cancelled` ends a COPY.
-  ColumnarTables(catalog::Attachment& attachment, const std::atomic<bool>& cancelled)
-      : attachment_(attachment), cancelled_(cancelled) {}
+  /// Borrows all; `cancelled` ends a COPY.
+  ColumnarTables(catalog::Attachment& attachment, const SessionSettings& settings,
+                 const std::atomic<bool>& cancelled)
+      : attachment_(attachment), settings_(settings), cancelled_(cancelled), compaction_(attachment) {}
 
-  /// What a load may take of this client's memory, from the next one on.
-  void SetStagedBytesMax(uint64_t bytes) { staged_bytes_max_ = bytes; }
   /// 42P07 if there is one of its name.
   absl::StatusOr<ResultSet> Create(const sql::CreateTableStatement& statement);
   /// 42P07 likewise. Without data the query does not run.
@@ -44,8 +45,8 @@ class ColumnarTables {
   absl::StatusOr<Loaded> LoadAlone(const sql::CopyStatement& files, const Report& report);
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const RunSource& run);
   absl::StatusOr<ResultSet> Truncate(const sql::TruncateStatement& statement);
-  /// 40001 if the table has been changed meanwhile.
-  absl::StatusOr<ResultSet> Vacuum(const sql::VacuumStatement& statement, const RunSource& run);
+  /// Makes one group of those that are there when it begins. 40001 as COPY.
+  absl::StatusOr<ResultSet> Vacuum(const sql::VacuumStatement& statement);
 
  private:
   /// A load with the rows of the statement's files; warns in the result of those that were left out.
@@ -62,12 +63,17 @@ class ColumnarTables {
   absl::StatusOr<uint64_t> Load(const proto::Table& table, const partitioner::LoadOptions& options,
                                 const std::vector<int>& columns,
                                 const std::function<absl::Status(LoadedRows& rows)>& fill);
+  partitioner::LoadOptions AppendTo(const proto::Table& table);
+  /// Behind an append a compute server may have to look at the table's groups.
+  absl::Status Commit(partitioner::TableLoader& loader, const partitioner::LoadOptions& options);
+
   catalog::Attachment& attachment_;
   /// With the bound on its memory.
   absl::StatusOr<std::unique_ptr<partitioner::TableLoader>> BeginLoad(const proto::Table& table,
                                                                       partitioner::LoadOptions options) const;
+  const SessionSettings& settings_;
   const std::atomic<bool>& cancelled_;
-  uint64_t staged_bytes_max_ = UINT64_MAX;
+  CompactionRequests compaction_;
 };
 
 }  // namespace nam::session

@@ -109,10 +109,10 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Execute(const std::string& statement, RowReceiver& receiver) override {
     Clock& clock = attachment_.fabric().clock();
     const int64_t started_ns = clock.NowNs();
+    const auto pin = attachment_.versions_read().Enter(attachment_.catalog().KnownVersion());
     Delivery delivery(receiver);
     receiver_ = &delivery;
     StatementTimer timer(attachment_.fabric(), settings_.now().statement_timeout_ms, cancel_);
-    columnar_.SetStagedBytesMax(settings_.now().load_bytes_max());
     if (record_access_ != nullptr) {
       record_access_->SetLockTimeout(settings_.now().lock_timeout_ms * 1'000);
       record_access_->SetTransactionBytesMax(settings_.now().transaction_bytes_max());
@@ -418,7 +418,7 @@ class SessionImpl final : public Session {
   }
   absl::StatusOr<ResultSet> Run(const sql::VacuumStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun("VACUUM"));
-    return columnar_.Vacuum(statement, RunnerOf(statement.source));
+    return columnar_.Vacuum(statement);
   }
   /// Of a query whose rows a columnar table takes.
   ColumnarTables::RunSource RunnerOf(const std::shared_ptr<plan::logical::Query>& source) {
@@ -574,9 +574,7 @@ class SessionImpl final : public Session {
                        .sqlstate = sqlstate::kUndefinedTable});
     }
     if (!absl::IsNotFound(status)) NAM_RETURN_IF_ERROR(status);
-    ResultSet result;
-    result.command = "DROP TABLE";
-    return result;
+    return Command("DROP TABLE");
   }
 
   absl::StatusOr<ResultSet> Run(const sql::SetStatement& statement) {
@@ -630,7 +628,7 @@ class SessionImpl final : public Session {
   PreparedStatements prepared_;
   std::unique_ptr<RecordAccess> record_access_;  // null: none
   std::optional<RecordStatements> records_;      // over it
-  ColumnarTables columnar_{attachment_, cancel_};
+  ColumnarTables columnar_{attachment_, settings_.now(), cancel_};
   FileTables files_{columnar_};                         // of the statement that runs
   std::function<void(const QueryProgress&)> progress_;  // may be empty
 };

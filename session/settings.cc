@@ -40,6 +40,8 @@ constexpr Setting kSettings[] = {
      "how the groups of several compute servers become one"},
     {"nam.build_mib_max", IntegerSetting{&S::build_mib_max, 1, kMebibytesMax, Unit::kMebibytes},
      "memory for the join tables of one server; larger build sides are joined by parts"},
+    {"nam.compaction", SwitchSetting{&S::compaction},
+     "whether small groups of rows of the columnar tables that the session appends to are merged"},
     {"nam.compute_servers", IntegerSetting{&S::compute_servers, 0, 1 << 16},
      "at most so many compute servers work on a query; 0: all"},
     {"nam.exchange", Enumeration<&S::exchange>("auto", "fabric", "sockets"),

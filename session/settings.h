@@ -27,6 +27,7 @@ struct SessionSettings {
   bool in_place = true;          // take blocks where they lie, if the fabric can
   bool verify_checksums = true;
   bool whole_tuples = false;
+  bool compaction = true;
   int64_t result_mib_max = 1024;
   int64_t build_mib_max = 4096;
   int64_t transaction_mib_max = 1024;

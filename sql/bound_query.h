@@ -88,7 +88,6 @@ struct TruncateStatement {
 /// VACUUM of a columnar table: its chains become as few as one load makes.
 struct VacuumStatement {
   std::shared_ptr<const proto::Table> table;
-  std::shared_ptr<plan::logical::Query> source;  // all of its rows
 };
 struct CreateIndexStatement {
   std::shared_ptr<const proto::Table> table;

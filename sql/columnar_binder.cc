@@ -150,19 +150,6 @@ class TableAsBinder {
   std::optional<FileArguments> file_;
 };
 
-/// All rows and columns of a table.
-lg::Query AllOf(const std::shared_ptr<const proto::Table>& table) {
-  std::vector<lg::Column> columns;
-  for (int c = 0; c < table->columns_size(); ++c) {
-    const proto::Column& column = table->columns(c);
-    columns.push_back({{0, c}, column.name(), ColumnTypeOf(column.type()), column.nullable()});
-  }
-  lg::Query query;
-  query.root = lg::MakeNode(lg::Scan{0, table}, std::move(columns));
-  query.relations = 1;
-  return query;
-}
-
 }  // namespace
 
 absl::StatusOr<Statement> BindCreateTableAs(const Node& node, TableSource& tables) {
@@ -219,7 +206,6 @@ absl::StatusOr<Statement> BindVacuum(const Node& node, TableSource& tables) {
     return Refusal("VACUUM of a record table is not supported", relation.position(),
                    "its old versions are overwritten by themselves");
   }
-  statement.source = std::make_shared<lg::Query>(AllOf(statement.table));
   return Statement(std::move(statement));
 }
 

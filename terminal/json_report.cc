@@ -9,6 +9,7 @@
 #include <limits>
 #include <thread>
 
+#include "catalog/chain_groups.h"
 #include "catalog/missing_servers.h"
 #include "catalog/server_ids.h"
 
@@ -62,9 +63,16 @@ Json TableJson(const proto::Table& table, const proto::Cluster& cluster) {
     if (!server.buried()) waits_for.push_back(server.member.id());
     if (server.buried()) lost_blocks += server.blocks, lost_bytes += server.bytes;
   }
-  return {{"lost_blocks", lost_blocks}, {"lost_bytes", lost_bytes}, {"waits_for", waits_for},
-          {"table", table.name()},      {"rows", table.rows()},     {"partitions", partitions},
-          {"blocks", blocks},           {"bytes", bytes},           {"memory_servers", servers}};
+  return {{"lost_blocks", lost_blocks},
+          {"lost_bytes", lost_bytes},
+          {"waits_for", waits_for},
+          {"table", table.name()},
+          {"rows", table.rows()},
+          {"partitions", partitions},
+          {"groups", catalog::GroupCount(table)},
+          {"blocks", blocks},
+          {"bytes", bytes},
+          {"memory_servers", servers}};
 }
 
 std::string Dump(const Json& json) {

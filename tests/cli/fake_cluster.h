@@ -78,6 +78,8 @@ class FakeCatalog final : public catalog::Client {
     }
     return absl::NotFoundError("no such table");
   }
+  absl::StatusOr<proto::Table> GetTableOf(const std::string&, uint64_t) override { return Refuse(); }
+  uint64_t KnownVersion() override { return cluster.version(); }
   absl::StatusOr<std::vector<proto::Table>> ListTables() override {
     ++lists;
     return tables;

@@ -208,6 +208,38 @@ class Kills(Local):
             self.sql("DROP TABLE " + other)
         self.nam("down")
 
+    def test_kills_during_compaction(self):
+        """Each row of small appends is there once, in the groups that it was in or in the one that they became."""
+        self.up()
+        seed = int(os.environ.get("SEED", random.randrange(1 << 30)))
+        self.say("SEED=%d" % seed)
+        chosen = random.Random(seed)
+        for turn in range(int(os.environ.get("KILLS", "4"))):
+            appends = 24
+            self.sql("CREATE TABLE t (a int, b bigint) WITH (storage = columnar); SET nam.compaction = off; " +
+                     "; ".join("INSERT INTO t VALUES (%d, %d)" % (i, 7 * i) for i in range(appends)))
+            log = [os.path.join(self.state, name) for name in os.listdir(self.state) if name.startswith("compute-")]
+            logged = lambda: sum(open(name).read().count("compacted table t") for name in log)
+            before, noted = len(self.files()), logged()
+            self.sql("INSERT INTO t VALUES (%d, %d)" % (appends, 7 * appends))
+            steps = {"it is asked for": lambda: True,
+                     "a file is being written": lambda: self.files(".new"),
+                     "it is done": lambda: logged() > noted,
+                     "former files go": lambda: len(self.files()) < before}
+            step = chosen.choice(sorted(steps))
+            self.say(step)
+            wait_until(lambda: steps[step]() or logged() > noted and step != "former files go", 20, step, pause=0.0002)
+            self.kill_all()
+            self.up()
+            total = sum(range(appends + 1))
+            self.assertEqual(self.tables(), {"t": "%d,%d,%d" % (appends + 1, total, 7 * total)})
+            self.sql("INSERT INTO t VALUES (0, 0)")
+            groups = lambda: self.nam("status", "--format=json").json()["tables"][0]["groups"]
+            wait_until(lambda: groups() <= 3, 20, "few groups")
+            self.assertEqual(self.tables(), {"t": "%d,%d,%d" % (appends + 2, total, 7 * total)})
+            self.sql("DROP TABLE t")
+        self.nam("down")
+
 
 class Damage(Local):
     def test_damaged_and_missing_files(self):

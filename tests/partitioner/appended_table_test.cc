@@ -83,7 +83,9 @@ TEST(AppendedTable, GroupsAreBounded) {
   const absl::Status full = AppendedTable(table, TableOf(allocation, 2, 1, 2, 2)).status();
   ASSERT_TRUE(SqlErrorOf(full).has_value());
   EXPECT_EQ(SqlErrorOf(full)->sqlstate, "54000");
-  EXPECT_EQ(SqlErrorOf(full)->hint, "VACUUM t makes one load of them");
+  EXPECT_EQ(SqlErrorOf(full)->hint,
+            "VACUUM t makes one group of them; SET nam.compaction = on merges them in the "
+            "background");
 }
 
 /// A column that a group has no value in has the bounds 0 and 0 there.

@@ -1,4 +1,4 @@
-#include "optimizer/filter_groups.h"
+#include "optimizer/filter_lookups.h"
 
 #include <algorithm>
 #include <optional>
@@ -19,8 +19,11 @@ using plan::Op;
 
 namespace {
 
-/// A scan that leaves more of its rows leaves too many groups to be worth the join.
-constexpr double kFewOfRows = 0.25;
+/// A scan that leaves more of its rows leaves too much to be worth the join. What no statistics know is taken
+/// to leave a third.
+constexpr double kFewOfRows = 0.35;
+/// What is filtered has so many times the rows that the scan leaves.
+constexpr double kManyTimes = 4;
 
 bool IsColumn(const Expr& expr) {
   return expr.op == Op::kColumn;
@@ -117,21 +120,22 @@ lg::NodePtr CopyAs(const FilteredScan& keys, int relation) {
   return copy;
 }
 
-class GroupFilter {
+class LookupFilter {
  public:
-  explicit GroupFilter(lg::Query& query) : query_(query) {}
+  explicit LookupFilter(lg::Query& query) : query_(query) {}
 
   void Visit(lg::Node& node) {
     for (lg::NodePtr& input : node.inputs) Visit(*input);
     const auto* join = node.As<lg::Join>();
     if (join == nullptr || !LooksUpRight(*join)) return;
-    FilterRight(*join, node.input(0), node.input(1));
-    if (join->kind == JoinKind::kInner) FilterRight(*join, node.input(1), node.input(0));
+    FilterRight(*join, node.input(0), node.inputs[1]);
+    if (join->kind == JoinKind::kInner) FilterRight(*join, node.input(1), node.inputs[0]);
   }
 
  private:
-  void FilterRight(const lg::Join& join, const lg::Node& left, lg::Node& right) {
-    if (!HasGroups(right)) return;
+  void FilterRight(const lg::Join& join, const lg::Node& left, lg::NodePtr& right) {
+    // The tables of an inner join are a star, which is planned as one.
+    if (!HasGroups(*right) && join.kind == JoinKind::kInner) return;
     const Partners partners(left);
     for (const Expr& condition : join.conditions) {
       if (condition.op != Op::kEqual || !IsColumn(condition.children[0]) || !IsColumn(condition.children[1]))
@@ -149,29 +153,58 @@ class GroupFilter {
     return (node.As<lg::Filter>() != nullptr || node.As<lg::Project>() != nullptr) && HasGroups(node.input());
   }
 
-  /// Whether `key`, a column of the right input, is a key of its groups that now are filtered.
-  bool FilterBy(const Partners& partners, ColumnRef looked_up, ColumnRef key, lg::Node& node) {
+  /// Whether `key`, a column of the right input, is a key of its groups, or of its table, that now are
+  /// filtered.
+  bool FilterBy(const Partners& partners, ColumnRef looked_up, ColumnRef key, lg::NodePtr& place_of_node) {
+    lg::Node& node = *place_of_node;
     const auto place = std::find_if(node.columns.begin(), node.columns.end(),
                                     [&](const lg::Column& column) { return column.ref == key; });
     if (place == node.columns.end()) return false;
     const auto column = static_cast<size_t>(place - node.columns.begin());
+    if (const std::optional<FilteredScan> scan = AsFilteredScan(node); scan.has_value())
+      return JoinTable(partners, looked_up, *place, *scan, place_of_node);
     bool filtered = false;
     if (node.As<lg::Filter>() != nullptr) {
-      filtered = FilterBy(partners, looked_up, key, node.input());
+      filtered = FilterBy(partners, looked_up, key, node.inputs[0]);
     } else if (const auto* project = node.As<lg::Project>(); project != nullptr) {
       const Expr& output = project->outputs[column];
-      filtered = IsColumn(output) && FilterBy(partners, looked_up, output.column, node.input());
+      filtered = IsColumn(output) && FilterBy(partners, looked_up, output.column, node.inputs[0]);
     } else if (const auto* groups = node.As<lg::Aggregate>(); groups != nullptr) {
       filtered = groups->sets.empty() && column < groups->keys.size() &&
-                 JoinRows(partners, looked_up, groups->keys[column], node.inputs[0]);
+                 JoinRows(partners, looked_up, groups->keys[column], MostRows(node), node.inputs[0]);
     }
     if (filtered) lg::DeriveColumns(node);
     return filtered;
   }
 
-  bool JoinRows(const Partners& partners, ColumnRef looked_up, const Expr& key, lg::NodePtr& rows) {
+  bool JoinTable(const Partners& partners, ColumnRef looked_up, const lg::Column& key,
+                 const FilteredScan& table, lg::NodePtr& rows) {
+    const std::vector<lg::Column> columns = rows->columns;
+    if (!JoinRows(partners, looked_up, lg::MakeColumn(key), MostRows(*table.node), rows)) return false;
+    // What is above knows the table's columns alone.
+    lg::Project project;
+    for (const lg::Column& column : columns) project.outputs.push_back(lg::MakeColumn(column));
+    rows = lg::MakeNode(std::move(project), columns, std::move(rows));
+    return true;
+  }
+
+  /// Of the largest columnar table below.
+  static double MostRows(const lg::Node& node) {
+    if (const std::optional<FilteredScan> scan = AsFilteredScan(node); scan.has_value())
+      return scan->scan->table->has_record() ? 0 : scan->rows;
+    double most = 0;
+    for (const lg::NodePtr& input : node.inputs) most = std::max(most, MostRows(*input));
+    return most;
+  }
+
+  /// If they are many: another scan of the keys' table costs less than what they cost.
+  bool JoinRows(const Partners& partners, ColumnRef looked_up, const Expr& key, double many,
+                lg::NodePtr& rows) {
     const auto keys = partners.KeysOf(looked_up);
-    if (!keys.has_value()) return false;
+    if (!keys.has_value() || many < kManyTimes * keys->first.rows ||
+        many < static_cast<double>(keys->first.scan->table->rows())) {
+      return false;
+    }
     const lg::Column* of_keys = lg::FindColumn(keys->first.node->columns, keys->second);
     if (of_keys == nullptr || of_keys->type != key.type) return false;
     const int relation = query_.relations++;
@@ -190,8 +223,8 @@ class GroupFilter {
 
 }  // namespace
 
-void FilterGroups(lg::Query& query) {
-  GroupFilter(query).Visit(*query.root);
+void FilterLookups(lg::Query& query) {
+  LookupFilter(query).Visit(*query.root);
 }
 
 }  // namespace nam::optimizer

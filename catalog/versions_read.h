@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <set>
+#include <utility>
+
+namespace nam::catalog {
+
+/// Which versions of the catalog the statements of a process see tables at. Groups of chains that were
+/// retired at a later version are kept for them (catalog/service.h). Thread-safe.
+///
+///     Enter(what is known) ─▶ the catalog is asked for tables ─▶ they are read ─▶ the pin goes
+///                              at that version or a later one
+class VersionsRead {
+ public:
+  class Pin {
+   public:
+    Pin(Pin&& other) noexcept : of_(std::exchange(other.of_, nullptr)), at_(other.at_) {}
+    Pin& operator=(Pin&&) = delete;
+    ~Pin() {
+      if (of_ != nullptr) of_->Leave(at_);
+    }
+
+   private:
+    friend class VersionsRead;
+    Pin(VersionsRead& of, std::multiset<uint64_t>::iterator at) : of_(&of), at_(at) {}
+    VersionsRead* of_;
+    std::multiset<uint64_t>::iterator at_;
+  };
+
+  /// A statement that has asked the catalog for no table yet. `known_version`: Client::KnownVersion.
+  [[nodiscard]] Pin Enter(uint64_t known_version) {
+    const std::lock_guard lock(mutex_);
+    return {*this, versions_.insert(known_version)};
+  }
+  /// The greatest number if no statement runs.
+  uint64_t Oldest() const {
+    const std::lock_guard lock(mutex_);
+    return versions_.empty() ? std::numeric_limits<uint64_t>::max() : *versions_.begin();
+  }
+
+ private:
+  void Leave(std::multiset<uint64_t>::iterator at) {
+    const std::lock_guard lock(mutex_);
+    versions_.erase(at);
+  }
+
+  mutable std::mutex mutex_;  // guards:
+  std::multiset<uint64_t> versions_;
+};
+
+}  // namespace nam::catalog
