@@ -105,4 +105,5 @@ def main():
                          options.rounds))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -74,7 +74,7 @@ class Loader final : public TableLoader {
       : attachment_(attachment),
         options_(options),
         allocation_(allocation),
-        staged_(std::make_unique<StagedTable>(schema)),
+        staged_(std::make_unique<StagedTable>(schema, options.staged_bytes_max)),
         placement_(attachment, allocation) {}
 
   ~Loader() override {

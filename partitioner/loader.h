@@ -31,7 +31,8 @@ struct LoadOptions {
   /// Of an append to a table that has kGroupsMax groups (partitioner/appended_table.h): returns once it may
   /// have fewer, or with what the append is to end with. Empty: 54000.
   std::function<absl::Status(const proto::Table& table, const absl::Status& full)> await_room;
-  uint64_t expected_rows = 0;  // if known: memory is checked before the first row is kept
+  uint64_t expected_rows = 0;              // if known: memory is checked before the first row is kept
+  uint64_t staged_bytes_max = UINT64_MAX;  // memory of this process for the rows until they are written
   int threads = 2;
 };
 
@@ -41,7 +42,8 @@ class TableLoader {
  public:
   virtual ~TableLoader() = default;
   /// Takes a run of rows; any number of threads. RESOURCE_EXHAUSTED if the memory servers cannot hold
-  /// the table, INVALID_ARGUMENT if a value does not fit its column's type.
+  /// the table, 53200 if this process may not hold the rows, INVALID_ARGUMENT if a value does not fit its
+  /// column's type.
   virtual absl::Status Append(const ColumnBatch& rows) = 0;
   /// Encodes, allocates, writes every block and commits the table to the catalog; tells it as it is then.
   virtual absl::StatusOr<proto::Table> Commit() = 0;

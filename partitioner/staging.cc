@@ -10,8 +10,30 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "partitioner/partition_function.h"
+#include "types/sql_error.h"
 
 namespace nam::partitioner {
+
+namespace {
+
+/// Of the map, beside the string itself: it is at most half empty after it has grown.
+constexpr uint64_t kBytesOfEntry = 2 * (sizeof(std::string) + 2 * sizeof(uint64_t));
+
+template <typename T>
+uint64_t BytesOf(const std::vector<T>& values) {
+  return values.capacity() * sizeof(T);
+}
+
+}  // namespace
+
+uint64_t StagedChunk::held_bytes() const {
+  uint64_t bytes = sizeof(*this) + BytesOf(partition_start) + BytesOf(columns);
+  for (const Column& column : columns) {
+    bytes += BytesOf(column.narrow) + BytesOf(column.wide) + BytesOf(column.plain) + BytesOf(column.ends) +
+             BytesOf(column.nulls) + column.text.capacity();
+  }
+  return bytes;
+}
 
 StringCollector::StringCollector() = default;
 
@@ -50,6 +72,7 @@ bool StringCollector::Number(const std::vector<std::string_view>& strings, const
       if (it == numbers_.end()) {
         it = numbers_.emplace(std::string(distinct[i]), static_cast<uint32_t>(count_++)).first;
         bytes_ += distinct[i].size();
+        held_bytes_ += kBytesOfEntry + distinct[i].size();
       }
       global[i] = it->second;
     }
@@ -82,8 +105,8 @@ void StringCollector::Sort(std::vector<std::string_view>& sorted, std::vector<ui
   }
 }
 
-StagedTable::StagedTable(const TableSchema& schema)
-    : schema_(schema), ranges_(schema.columns.size()), wide_(schema.columns.size()) {
+StagedTable::StagedTable(const TableSchema& schema, uint64_t bytes_max)
+    : schema_(schema), bytes_max_(bytes_max), ranges_(schema.columns.size()), wide_(schema.columns.size()) {
   for (const ColumnSchema& column : schema.columns) {
     strings_.push_back(FormOf(column.type) == Form::kText ? std::make_unique<StringCollector>() : nullptr);
   }
@@ -229,6 +252,19 @@ StagedTable::ColumnRange Stage(const std::vector<int64_t>& values, const std::ve
 
 }  // namespace
 
+absl::Status StagedTable::Charge(const StagedChunk& chunk) {
+  const uint64_t chunk_bytes = chunk.held_bytes();
+  uint64_t bytes = held_bytes_.fetch_add(chunk_bytes) + chunk_bytes;
+  for (const auto& strings : strings_) bytes += strings == nullptr ? 0 : strings->held_bytes();
+  if (bytes <= bytes_max_) return absl::OkStatus();
+  return UserError(
+      sqlstate::kOutOfMemory,
+      absl::StrFormat(
+          "the rows for table \"%s\" take more than the %d MiB that a load may take of its client",
+          schema_.name, bytes_max_ >> 20),
+      -1, "load them in parts, each of which adds its rows; or raise nam.load_mib_max");
+}
+
 absl::Status StagedTable::Append(const ColumnBatch& batch) {
   if (batch.rows() == 0) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(Check(batch));
@@ -265,6 +301,7 @@ absl::Status StagedTable::Append(const ColumnBatch& batch) {
     widened.assign(numbers.begin(), numbers.end());
     ranges[c] = Stage(widened, column.nulls, order, chunk->columns[c]);
   }
+  NAM_RETURN_IF_ERROR(Charge(*chunk));
   std::scoped_lock lock(mutex_);
   for (size_t c = 0; c < ranges.size(); ++c) {
     ColumnRange& all = ranges_[c];

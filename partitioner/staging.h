@@ -35,9 +35,12 @@ class StringCollector {
   /// The strings in byte order, and for each number its place in that order.
   void Sort(std::vector<std::string_view>& sorted, std::vector<uint32_t>& place_of) const;
   std::vector<std::string_view> ByNumber() const;
+  /// What the strings take, about.
+  uint64_t held_bytes() const { return held_bytes_; }
 
  private:
   std::atomic<bool> many_ = false;
+  std::atomic<uint64_t> held_bytes_ = 0;
   std::mutex mutex_;  // guards:
   absl::flat_hash_map<std::string, uint32_t> numbers_;
   size_t count_ = 0;
@@ -67,13 +70,16 @@ struct StagedChunk {
   };
   std::vector<uint32_t> partition_start;  // partitions + 1
   std::vector<Column> columns;            // few strings: numbers of the StringCollector
+  uint64_t held_bytes() const;
 };
 
 /// All rows of a table on their way in, until Commit lays them out. Append by any number of threads.
 class StagedTable {
  public:
-  explicit StagedTable(const TableSchema& schema);
+  /// `bytes_max`: what the rows may take.
+  explicit StagedTable(const TableSchema& schema, uint64_t bytes_max = UINT64_MAX);
 
+  /// 53200 if the rows take more than they may. Some of these may be staged then: no row is to follow.
   absl::Status Append(const ColumnBatch& batch);
 
   struct ColumnRange {
@@ -105,7 +111,11 @@ class StagedTable {
   absl::Status Check(const ColumnBatch& batch) const;
   void PartitionRows(const ColumnBatch& batch, std::vector<uint32_t>& partition_of) const;
 
+  absl::Status Charge(const StagedChunk& chunk);
+
   const TableSchema schema_;
+  const uint64_t bytes_max_;
+  std::atomic<uint64_t> held_bytes_ = 0;  // of all chunks
   uint32_t partitions_ = 1;
   std::vector<int> key_columns_;
   std::vector<std::unique_ptr<StringCollector>> strings_;  // null for other forms

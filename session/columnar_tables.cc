@@ -233,13 +233,18 @@ absl::StatusOr<ResultSet> ColumnarTables::CreateAs(const sql::CreateTableAsState
   return result;
 }
 
+absl::StatusOr<std::unique_ptr<partitioner::TableLoader>> ColumnarTables::BeginLoad(
+    const proto::Table& table, partitioner::LoadOptions options) const {
+  NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema, partitioner::SchemaOf(table));
+  options.staged_bytes_max = settings_.load_bytes_max();
+  return partitioner::BeginLoad(attachment_, schema, options);
+}
+
 absl::StatusOr<uint64_t> ColumnarTables::Load(const proto::Table& table,
                                               const partitioner::LoadOptions& options,
                                               const std::vector<int>& columns,
                                               const std::function<absl::Status(LoadedRows& rows)>& fill) {
-  NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema, partitioner::SchemaOf(table));
-  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<partitioner::TableLoader> loader,
-                       partitioner::BeginLoad(attachment_, schema, options));
+  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<partitioner::TableLoader> loader, BeginLoad(table, options));
   LoadedRows rows(table, columns, *loader);
   NAM_RETURN_IF_ERROR(fill(rows));
   NAM_RETURN_IF_ERROR(rows.End());
@@ -357,10 +362,8 @@ absl::StatusOr<ColumnarTables::Filled> ColumnarTables::Fill(const sql::CopyState
                                                             const partitioner::LoadOptions& options,
                                                             const Report& report, ResultSet& result) {
   NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
-  NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema,
-                       partitioner::SchemaOf(*statement.insert.table.table));
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<partitioner::TableLoader> loader,
-                       partitioner::BeginLoad(attachment_, schema, options));
+                       BeginLoad(*statement.insert.table.table, options));
   csv::PortionReader reader(std::move(files), statement.dialect);
   ParallelCopy copy(statement, reader, *loader, attachment_.fabric(), cancelled_, report);
   NAM_RETURN_IF_ERROR(copy.skipped().Open(statement));

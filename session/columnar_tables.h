@@ -70,6 +70,9 @@ class ColumnarTables {
   absl::Status Commit(partitioner::TableLoader& loader, const partitioner::LoadOptions& options);
 
   catalog::Attachment& attachment_;
+  /// With the bound on its memory.
+  absl::StatusOr<std::unique_ptr<partitioner::TableLoader>> BeginLoad(const proto::Table& table,
+                                                                      partitioner::LoadOptions options) const;
   const SessionSettings& settings_;
   const std::atomic<bool>& cancelled_;
   CompactionRequests compaction_;

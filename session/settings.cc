@@ -51,6 +51,8 @@ constexpr Setting kSettings[] = {
     {"nam.in_place", SwitchSetting{&S::in_place},
      "whether blocks are read where they lie, if the fabric can"},
     {"nam.join", Enumeration<&S::join>(plan::kJoinAlgorithms), "how the sides of joins meet"},
+    {"nam.load_mib_max", IntegerSetting{&S::load_mib_max, 1, kMebibytesMax, Unit::kMebibytes},
+     "memory of the client for the rows of a load into a columnar table"},
     {"nam.multicast", Enumeration<&S::multicast>("auto", "off", "on"),
      "whether build sides that all compute servers need come by multicast"},
     {"nam.prefetch_window", IntegerSetting{&S::prefetch_window, 1, 64}, "blocks in flight for each thread"},

@@ -31,6 +31,7 @@ struct SessionSettings {
   int64_t result_mib_max = 1024;
   int64_t build_mib_max = 4096;
   int64_t transaction_mib_max = 1024;
+  int64_t load_mib_max = 4096;
   int64_t compute_servers = 0;  // 0: all
   Choice multicast = Choice::kAuto;
   Choice work_queue = Choice::kAuto;
@@ -49,6 +50,7 @@ struct SessionSettings {
   proto::StreamSettings ForStreams() const;
   uint64_t build_bytes_max() const { return static_cast<uint64_t>(build_mib_max) << 20; }
   uint64_t transaction_bytes_max() const { return static_cast<uint64_t>(transaction_mib_max) << 20; }
+  uint64_t load_bytes_max() const { return static_cast<uint64_t>(load_mib_max) << 20; }
   uint64_t result_bytes_max() const { return static_cast<uint64_t>(result_mib_max) << 20; }
 };
 

@@ -267,7 +267,7 @@ TEST_F(CopyTest, TwoCopiesIntoAnEmptyTableDoNotMeet) {
   const std::string pipe = folder_.File("pipe.csv");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   absl::Status waiting;
-  std::thread thread([&] { waiting = result->Execute(Copy("t", pipe)).status(); });
+  std::thread thread([&] { waiting = first->Execute(Copy("t", pipe)).status(); });
   std::ofstream into(pipe);
   EXPECT_TRUE(second->Execute(Copy("t", Write("t.csv", "1\n2\n"))).ok());
   EXPECT_EQ(Rows("select sum(a) from t"), (TextRows{{"3"}}));
@@ -284,7 +284,7 @@ TEST_F(CopyTest, ATableThatWasReplacedMeanwhileGetsNothing) {
   const std::string pipe = folder_.File("pipe.csv");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   absl::Status waiting;
-  std::thread thread([&] { waiting = result->Execute(Copy("t", pipe)).status(); });
+  std::thread thread([&] { waiting = first->Execute(Copy("t", pipe)).status(); });
   std::ofstream into(pipe);
   Command("drop table t");
   Command("create table t (a int) with (storage = columnar)");
@@ -384,6 +384,45 @@ TEST_F(CopyTest, ALargeCopyIntoRecordsTellsOfColumnarTables) {
   ASSERT_EQ(result->warnings.size(), 1u);
   EXPECT_EQ(result->warnings[0].sqlstate, "00000");
   EXPECT_TRUE(absl::StrContains(result->warnings[0].message, "columnar"));
+}
+
+/// What this process has had at most since it was asked last.
+class PeakMemory {
+ public:
+  PeakMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }
+  uint64_t Bytes() const {
+    std::ifstream status("/proc/self/status");
+    std::string word;
+    uint64_t kib = 0;
+    while (status >> word) {
+      if (word == "VmHWM:") status >> kib;
+    }
+    return kib << 10;
+  }
+};
+
+TEST_F(CopyTest, ALoadTakesNoMoreMemoryThanItMay) {
+  constexpr uint64_t kMebibyte = 1 << 20;
+  Command("create table t (a bigint, b text) with (storage = columnar)");
+  std::string text;
+  for (int i = 0; text.size() < 200 * kMebibyte; ++i)
+    absl::StrAppend(&text, int64_t{i} * 1'000'000'007, ",this text is another one in every row ", i, "\n");
+  const std::string path = Write("large.csv", text);
+  std::string().swap(text);
+  Command("insert into t values (1, 'old')");
+  Command("set nam.load_mib_max = '32MB'");
+  const uint64_t before = PeakMemory().Bytes();
+  const PeakMemory peak;
+  const SqlError error = ErrorOf(Copy("t", path));
+  EXPECT_EQ(error.sqlstate, "53200");
+  EXPECT_TRUE(absl::StrContains(error.hint, "nam.load_mib_max")) << error.hint;
+  EXPECT_LT(peak.Bytes(), before + 96 * kMebibyte);
+  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"1"}})) << "nothing of it stays";
+  EXPECT_EQ(ErrorOf(absl::StrCat("select count(*) from '", path, "'")).sqlstate, "53200");
+  EXPECT_EQ(ErrorOf("insert into t select i, 'text ' || i from generate_series(1, 3000000) g (i)").sqlstate,
+            "53200");
+  Command("reset nam.load_mib_max");
+  EXPECT_EQ(Rows(absl::StrCat("select count(*) > 1000000 from '", path, "'")), (TextRows{{"1"}}));
 }
 
 }  // namespace
