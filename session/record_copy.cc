@@ -45,8 +45,9 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CopyStatement& statem
   }
   NAM_ASSIGN_OR_RETURN(ResultSet result, rows.Finish());
   if (rows.count() >= kManyRows && !std::exchange(told_of_columnar_tables_, true)) {
-    AddNotice("a columnar table loads and scans so many rows faster: CREATE TABLE … WITH (storage = columnar)",
-              result);
+    AddNotice(
+        "a columnar table loads and scans so many rows faster: CREATE TABLE … WITH (storage = columnar)",
+        result);
   }
   return result;
 }

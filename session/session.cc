@@ -55,7 +55,6 @@ constexpr int kRunsAgain = 4;
 constexpr const char* kRetry =
     sqlstate::kSerializationFailure;  // what drivers and pools run again by themselves
 
-
 SessionSettings DefaultSettings(const fabric::Fabric& fabric) {
   SessionSettings settings;
   settings.prefetch_window = storage::DefaultWindow(fabric.capabilities());
@@ -633,7 +632,7 @@ class SessionImpl final : public Session {
   std::unique_ptr<RecordAccess> record_access_;  // null: none
   std::optional<RecordStatements> records_;      // over it
   ColumnarTables columnar_{attachment_, settings_.now(), cancel_};
-  FileTables files_{columnar_};                         // of the statement that runs
+  FileTables files_{columnar_};  // of the statement that runs
   CatalogChanges changes_{attachment_, record_access_.get()};
   std::function<void(const QueryProgress&)> progress_;  // may be empty
 };

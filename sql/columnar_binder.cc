@@ -144,32 +144,6 @@ class TableAsBinder {
   std::optional<FileArguments> file_;
 };
 
-/// All rows and columns of a table.
-lg::Query AllOf(const std::shared_ptr<const proto::Table>& table) {
-  std::vector<lg::Column> columns;
-  for (int c = 0; c < table->columns_size(); ++c) {
-    const proto::Column& column = table->columns(c);
-    columns.push_back({{0, c}, column.name(), ColumnTypeOf(column.type()), column.nullable()});
-  }
-  lg::Query query;
-  query.root = lg::MakeNode(lg::Scan{0, table}, columns);
-  query.relations = 1;
-  const auto& all = table->columns();
-  if (std::none_of(all.begin(), all.end(), [](const proto::Column& column) { return column.dropped(); }))
-    return query;
-  // What was dropped is not read.
-  lg::Project project;
-  for (size_t c = 0; c < columns.size(); ++c) {
-    project.outputs.push_back(table->columns(static_cast<int>(c)).dropped()
-                                  ? plan::MakeLiteral(Value::Null(columns[c].type), -1)
-                                  : lg::MakeColumn(columns[c]));
-    columns[c].ref = {1, static_cast<int>(c)};
-  }
-  query.root = lg::MakeNode(std::move(project), std::move(columns), std::move(query.root));
-  query.relations = 2;
-  return query;
-}
-
 }  // namespace
 
 absl::StatusOr<Statement> BindCreateTableAs(const Node& node, TableSource& tables) {

@@ -71,11 +71,8 @@ class CopyToBinder {
 
   absl::StatusOr<lg::Query> BindTable() {
     const Node relation = node_.Field("relation");
-    if (relation.Has("schemaname") && relation.Text("schemaname") != "public")
-      return Refusal("schemas other than public are not supported", relation.position(),
-                     "write the table's name alone");
     LogicalContext context(tables_);
-    NAM_ASSIGN_OR_RETURN(const auto table, context.Find(relation.Text("relname"), relation.position()));
+    NAM_ASSIGN_OR_RETURN(const auto table, context.FindTable(relation));
     NAM_ASSIGN_OR_RETURN(const std::vector<int> columns, CopiedColumnsOf(node_, *table, relation.position()));
     return QueryOf(table, columns);
   }

@@ -300,8 +300,9 @@ TEST_F(ShellTest, TimingTogglesAndPrints) {
 TEST_F(ShellTest, DescribesTables) {
   AddTable();
   EXPECT_EQ(Run("\\d"), kExitOk);
-  EXPECT_THAT(out_.str(),
-              HasSubstr(" supplier | 2000 |       2 |          8 |      1 |      8 | 64 KiB | 1: 64 KiB\n(1 row)"));
+  EXPECT_THAT(
+      out_.str(),
+      HasSubstr(" supplier | 2000 |       2 |          8 |      1 |      8 | 64 KiB | 1: 64 KiB\n(1 row)"));
   out_.str("");
   EXPECT_EQ(Run("\\d SUPPLIER;"), kExitOk);
   EXPECT_THAT(out_.str(), HasSubstr("varchar(10)"));

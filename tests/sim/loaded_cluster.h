@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "fabric/sim/world.h"
-#include "simulation/cluster.h"
 #include "simulation/benchmark_answers.h"
+#include "simulation/cluster.h"
 
 namespace nam::simulation {
 

@@ -123,8 +123,7 @@ TEST_F(ForeignKeyBindTest, WhatCannotBeReferenced) {
             "42804: foreign key constraint \"x_r_fkey\" cannot be implemented");
   EXPECT_EQ(Why(key("constraint f check (r > 0), ^constraint f foreign key (r) references p")),
             "42710: constraint \"f\" for relation \"x\" already exists");
-  EXPECT_EQ(Why(key("foreign key (r) references ^nam.p")),
-            "42501: permission denied for \"nam.\"");
+  EXPECT_EQ(Why(key("foreign key (r) references ^nam.p")), "42501: permission denied for \"nam.\"");
 }
 
 TEST_F(ForeignKeyBindTest, WhatIsRefused) {
