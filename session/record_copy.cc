@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "csv/portion_reader.h"
-#include "session/catalog_changes.h"
 #include "session/copied_records.h"
 #include "session/record_statements.h"
 #include "types/sql_error.h"
@@ -45,9 +44,9 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CopyStatement& statem
   }
   NAM_ASSIGN_OR_RETURN(ResultSet result, rows.Finish());
   if (rows.count() >= kManyRows && !std::exchange(told_of_columnar_tables_, true)) {
-    AddNotice(
-        "a columnar table loads and scans so many rows faster: CREATE TABLE … WITH (storage = columnar)",
-        result);
+    result.warnings.push_back(
+        {"a columnar table loads and scans so many rows faster: CREATE TABLE … WITH (storage = columnar)",
+         sqlstate::kSuccess});
   }
   return result;
 }

@@ -69,7 +69,7 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
     if (const auto* s = std::get_if<sql::DeleteStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::CreateTableStatement>(&bound)) return statements_.Run(*s);
     if (const auto* s = std::get_if<sql::DropTableStatement>(&bound)) {
-      NAM_RETURN_IF_ERROR(access_.DropTable(s->table));
+      NAM_RETURN_IF_ERROR(access_.DropTable(s->table, /*cascade=*/false));
       return ResultSet{.command = "DROP TABLE"};
     }
     if (const auto* s = std::get_if<sql::CreateIndexStatement>(&bound)) return statements_.Run(*s);
