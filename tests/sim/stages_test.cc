@@ -225,6 +225,10 @@ class Glutton {
         execution::kOpenExchanges, [](const proto::OpenExchangesRequest&, const catalog::IncomingCall&) {
           return absl::StatusOr<proto::OpenExchangesReply>(absl::UnimplementedError("no exchanges"));
         });
+    handlers_.Add(execution::kCompactTable,
+                  [](const proto::CompactTableRequest&, const catalog::IncomingCall&) {
+                    return absl::StatusOr<proto::CompactTableReply>(proto::CompactTableReply());
+                  });
     handlers_.Add(execution::kReleaseResult,
                   [](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
                     return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());
