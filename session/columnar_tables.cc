@@ -353,8 +353,14 @@ absl::StatusOr<ColumnarTables::Loaded> ColumnarTables::LoadAlone(const sql::Copy
   // Nothing of this name is replaced, since nothing is committed.
   const partitioner::LoadOptions options{.replace = true, .threads = kThreads};
   ResultSet result;
-  NAM_ASSIGN_OR_RETURN(Filled filled, Fill(files, options, report, result));
+  // For the catalog a name with a dot would be in a schema.
+  sql::CopyStatement unnamed = files;
+  auto described = std::make_shared<proto::Table>(*files.insert.table.table);
+  described->set_name("read_csv");
+  unnamed.insert.table.table = std::move(described);
+  NAM_ASSIGN_OR_RETURN(Filled filled, Fill(unnamed, options, report, result));
   NAM_ASSIGN_OR_RETURN(proto::Table table, filled.loader->WriteOnly());
+  table.set_name(files.insert.table.table->name());
   return Loaded{std::move(filled.loader), std::make_shared<const proto::Table>(std::move(table))};
 }
 

@@ -365,7 +365,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::DropIndexStatement& s
     return ToStatus({.message = std::string(dropped.message()),
                      .position = statement.position,
                      .hint = "drop the constraint's table instead",
-                     .sqlstate = "2BP01"});
+                     .sqlstate = sqlstate::kDependentObjects});
   }
   if (!dropped.ok() && !absl::IsNotFound(dropped)) return InSql(dropped);
   return Command("DROP INDEX");

@@ -152,7 +152,7 @@ absl::Status Check(const proto::Table& table, const std::vector<BoundCheck>& che
 }
 
 absl::Status StillReferenced(const std::string& table, const proto::ReferencingKey& reference) {
-  return UserError("2BP01",
+  return UserError(sqlstate::kDependentObjects,
                    absl::StrCat("cannot drop table ", table, " because constraint ", reference.key().name(),
                                 " on table ", reference.child(), " depends on it"),
                    -1, absl::StrCat("DROP TABLE ", reference.child(), " first"));
