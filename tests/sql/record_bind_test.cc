@@ -473,7 +473,7 @@ TEST(RecordBindTest, RefusedClauses) {
       {"create table x (id int primary key) ^inherits (y) with (storage = record)", "0A000", "INHERITS is"},
       {"create ^temp table x (id int primary key) with (storage = record)", "0A000", "TEMPORARY is"},
       {"create table x (id int primary key) ^partition by hash (id)", "0A000", "PARTITION BY is"},
-      {"create table ^s.x (id int primary key) with (storage = record)", "0A000", "schemas"},
+      {"create table ^s.x (id int primary key) with (storage = record)", "3F000", "schema"},
       {"create table x (id int primary key) with (storage = record, ^fillfactor = 3)", "0A000",
        "\"fillfactor\""},
       {"create table x (id int ^primary key) with (storage = columnar)", "0A000",
