@@ -116,6 +116,9 @@ TEST(LostServerTest, WhatItReportedIsDoneAgain) {
                [](const proto::OpenExchangesRequest&, const catalog::IncomingCall&) {
                  return absl::StatusOr<proto::OpenExchangesReply>(absl::UnimplementedError("no exchanges"));
                });
+  handlers.Add(execution::kCompactTable, [](const proto::CompactTableRequest&, const catalog::IncomingCall&) {
+    return absl::StatusOr<proto::CompactTableReply>(proto::CompactTableReply());
+  });
   handlers.Add(execution::kReleaseResult,
                [](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
                  return absl::StatusOr<proto::ReleaseResultReply>(proto::ReleaseResultReply());

@@ -254,6 +254,10 @@ class LostServerTest : public ::testing::Test {
         execution::kOpenExchanges, [](const proto::OpenExchangesRequest&, const catalog::IncomingCall&) {
           return absl::StatusOr<proto::OpenExchangesReply>(absl::UnimplementedError("no exchanges"));
         });
+    handlers_.Add(execution::kCompactTable,
+                  [](const proto::CompactTableRequest&, const catalog::IncomingCall&) {
+                    return absl::StatusOr<proto::CompactTableReply>(proto::CompactTableReply());
+                  });
     handlers_.Add(execution::kReleaseResult,
                   [this](const proto::ReleaseResultRequest&, const catalog::IncomingCall&) {
                     ++released_;
