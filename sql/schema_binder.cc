@@ -49,6 +49,7 @@ absl::StatusOr<std::string> Existing(const std::vector<std::string>& names, Tabl
 absl::StatusOr<Statement> BindDropRelation(DropTableStatement statement,
                                            const std::vector<std::string>& written, TableSource& tables) {
   NAM_RETURN_IF_ERROR(CheckNotSystem(absl::StrJoin(written, "."), statement.position));
+  NAM_RETURN_IF_ERROR(CheckNotSystem(written.back(), statement.position));
   std::vector<std::string> names;
   if (written.size() == 2) {
     names = {QualifiedName(written[0], written[1])};
@@ -132,6 +133,7 @@ absl::StatusOr<Statement> BindDrop(const Node& node, TableSource& tables) {
     if (statement.cascade)
       return Refusal("DROP INDEX … CASCADE is not supported", text.Find({"cascade"}), "leave it out");
     NAM_RETURN_IF_ERROR(CheckNotSystem(absl::StrJoin(name, "."), statement.position));
+    NAM_RETURN_IF_ERROR(CheckNotSystem(name.back(), statement.position));
     DropIndexStatement drop{{}, statement.if_exists, statement.position};
     if (name.size() == 2) {
       drop.names = {QualifiedName(name[0], name[1])};

@@ -139,7 +139,7 @@ TEST_F(ForeignKeyBindTest, WhatIsRefused) {
   EXPECT_EQ(Why("create table x (r int, ^foreign key (r) references p deferrable initially deferred) with "
                 "(storage = record)"),
             "0A000: DEFERRABLE is not supported");
-  EXPECT_NE(Why("^alter table h add foreign key (x) references p"), "");
+  EXPECT_NE(Why("alter table ^h add foreign key (x) references p"), "");
 }
 
 /// Statements that change a table know the tables that its foreign keys lead to, and that lead to it.
