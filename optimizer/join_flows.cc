@@ -152,7 +152,7 @@ absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   NAM_ASSIGN_OR_RETURN(ProbeAndLayout probe, ProbeOf(join, built, std::move(keys), flow.layout, payload));
   const bool crossed = join.left.empty() && join.kind == JoinKind::kInner;
   double rows = join.rows >= 0 ? join.rows : crossed ? flow.rows() * build_rows : flow.rows();
-  if (join.rows < 0) rows = std::min(rows, MatchingRows(join, flow.rows(), build_rows));
+  if (join.rows < 0 && !crossed) rows = std::min(rows, MatchingRows(join, flow.rows(), build_rows));
   NAM_RETURN_IF_ERROR(builder_.Append(std::move(probe.step), std::move(probe.after), rows, flow));
   return flow;
 }
