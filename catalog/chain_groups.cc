@@ -23,6 +23,14 @@ uint64_t GroupAllocation(const proto::Table& table, uint32_t group) {
   return table.groups().empty() ? table.allocation() : table.groups(static_cast<int>(group)).allocation();
 }
 
+uint64_t GroupId(const proto::Table& table, uint32_t group) {
+  constexpr int kPlaceBits = 10;  // of partitioner::kGroupsMax groups
+  const uint64_t allocation = GroupAllocation(table, group);
+  uint32_t place = 0;
+  while (place < group && GroupAllocation(table, group - place - 1) == allocation) ++place;
+  return (allocation << kPlaceBits) + place;
+}
+
 uint64_t GroupRows(const proto::Table& table, uint32_t group) {
   const auto partitions = static_cast<int>(PartitionCount(table)),
              first = static_cast<int>(group) * partitions;

@@ -8,6 +8,9 @@
 
 /// A columnar table's chains by groups of those that were loaded or appended at once. Chain g · P + p holds
 /// the rows of group g that are in partition p of P.
+///
+/// An allocation has one group or several, which are neighbours: a compute server that writes more rows than
+/// it may hold makes a group of them again and again. They come and go together.
 namespace nam::catalog {
 
 /// How many partitions the table has: P.
@@ -17,6 +20,9 @@ uint32_t GroupCount(const proto::Table& table);
 /// Tells the table from others of its name, whatever has been appended to it.
 uint64_t CreationOf(const proto::Table& table);
 uint64_t GroupAllocation(const proto::Table& table, uint32_t group);
+/// Tells the group from all others of all tables: its allocation, and which of the allocation's groups it is.
+/// Less than 2^48 as long as there are fewer than 2^38 allocations.
+uint64_t GroupId(const proto::Table& table, uint32_t group);
 uint64_t GroupRows(const proto::Table& table, uint32_t group);
 /// The memory servers that blocks and dictionaries of the group lie on.
 std::set<uint32_t> GroupServers(const proto::Table& table, uint32_t group);

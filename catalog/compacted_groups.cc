@@ -22,13 +22,19 @@ uint64_t RowsOf(const proto::Table& table) {
 
 absl::StatusOr<std::vector<uint64_t>> GroupsLeft(const proto::Table& table,
                                                  const proto::CommitExtendRequest& request) {
-  std::set<uint64_t> replaced(request.replaced().begin(), request.replaced().end());
+  const std::set<uint64_t> replaced(request.replaced().begin(), request.replaced().end());
+  std::set<uint64_t> found;
   std::vector<uint64_t> left;
   // Of an empty table nothing is kept.
   for (uint32_t g = 0; table.rows() > 0 && g < GroupCount(table); ++g) {
-    if (replaced.erase(GroupAllocation(table, g)) == 0) left.push_back(GroupAllocation(table, g));
+    const uint64_t allocation = GroupAllocation(table, g);
+    if (replaced.contains(allocation)) {
+      found.insert(allocation);
+    } else {
+      left.push_back(allocation);
+    }
   }
-  if (replaced.empty()) return left;
+  if (found.size() == replaced.size()) return left;
   return absl::AbortedError(absl::StrFormat(
       "groups of table `%s` were compacted meanwhile, or the table was replaced", table.name()));
 }

@@ -160,6 +160,11 @@ class Service {
   void AddKeys(const proto::RenewRequest& request, proto::RenewReply& reply) const;
   absl::StatusOr<const TableState*> FindTable(const std::string& name) const;
   absl::Status CheckRoomForLoad() const;
+  absl::Status CheckNewGroups(const LoadRecord& load, const proto::Table& table, uint32_t first) const;
+  absl::Status CheckAppended(const LoadRecord& load, const proto::Table& table,
+                             const proto::CommitExtendRequest& request) const;
+  /// What is under way of what the table lies in.
+  std::vector<uint64_t> LoadsOf(const proto::Table& table) const;
   absl::Status CheckStateLost() const;
   absl::StatusOr<proto::Table> Extended(const LoadRecord& load,
                                         const proto::CommitExtendRequest& request) const;

@@ -14,32 +14,6 @@ namespace {
 
 constexpr size_t kLoadsMax = 4'096;
 
-/// The table that a group was added to is still the one that it was added to, and is otherwise as it was, but
-/// for the groups that the new one takes the place of.
-absl::Status CheckAppended(const proto::Table& table, const proto::CommitExtendRequest& request) {
-  const proto::Table& appended = request.appended();
-  if (table.version() != request.expected_version()) {
-    return absl::AbortedError(
-        absl::StrFormat("table `%s` was changed while it was appended to", table.name()));
-  }
-  NAM_ASSIGN_OR_RETURN(std::vector<uint64_t> groups, GroupsLeft(table, request));
-  groups.push_back(request.allocation());
-  const auto count = static_cast<uint32_t>(groups.size());
-  bool same = !table.has_record() && !appended.has_record() && appended.name() == table.name() &&
-              GroupCount(appended) == count && appended.allocation() == request.allocation() &&
-              appended.partitions_size() == static_cast<int>(count * PartitionCount(table)) &&
-              appended.columns_size() == table.columns_size() &&
-              appended.partitioning_size() == table.partitioning_size() &&
-              CreationOf(appended) == CreationOf(table);
-  for (const proto::ChainGroup& group : appended.groups())
-    same = same && group.columns_size() == table.columns_size();
-  for (uint32_t g = 0; same && g < count; ++g) same = GroupAllocation(appended, g) == groups[g];
-  if (same && !request.replaced().empty()) same = IsCompacted(table, appended);
-  if (same) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("what is to be appended to table `%s` is not one group more", table.name()));
-}
-
 absl::Status TableExists(const std::string& name) {
   return absl::AlreadyExistsError(
       absl::StrFormat("table `%s` exists; drop it first, or ask to replace it", name));
@@ -51,6 +25,39 @@ absl::Status Service::CheckRoomForLoad() const {
   if (loads_.size() < kLoadsMax) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrFormat("%d loads are under way; wait for some", loads_.size()));
+}
+
+/// What lies in loads that are over, or another member's, is nobody's.
+absl::Status Service::CheckNewGroups(const LoadRecord& load, const proto::Table& table,
+                                     uint32_t first) const {
+  std::set<uint64_t> seen;
+  uint64_t last = 0;
+  for (uint32_t g = first; g < GroupCount(table); ++g) {
+    const uint64_t allocation = GroupAllocation(table, g);
+    if (allocation == std::exchange(last, allocation)) continue;
+    const auto of_group = loads_.find(allocation);
+    if (of_group == loads_.end()) {
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "allocation %d is over: it was aborted, or its owner's lease has ended", allocation));
+    }
+    const LoadRecord& other = of_group->second;
+    if (other.owner != load.owner || other.table != load.table || other.extends != load.extends ||
+        !seen.insert(allocation).second) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("allocation %d is none beside allocation %d", allocation, load.allocation.value()));
+    }
+  }
+  if (last == load.allocation.value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "the last group of table `%s` is of allocation %d, not %d", load.table, last, load.allocation.value()));
+}
+
+std::vector<uint64_t> Service::LoadsOf(const proto::Table& table) const {
+  std::vector<uint64_t> loads;
+  for (const uint64_t allocation : AllocationsOf(table)) {
+    if (loads_.contains(allocation)) loads.push_back(allocation);
+  }
+  return loads;
 }
 
 absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadRequest& request) {
@@ -107,6 +114,7 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
     return absl::InvalidArgumentError(absl::StrFormat("load %d was begun for table `%s`, not `%s`",
                                                       table.allocation(), load->second.table, table.name()));
   }
+  NAM_RETURN_IF_ERROR(CheckNewGroups(load->second, table, 0));
   const bool same = existing != tables_.end() && existing->second.table->allocation() == request.replaces();
   if (request.replaces() != 0 && !same) {
     return absl::AbortedError(absl::StrFormat(
@@ -125,7 +133,7 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   mutation.put_tables.back().set_creation(table.allocation());
   CountUsage(mutation.put_tables.back());
   NAM_RETURN_IF_ERROR(CheckServers(table, ServersOf(mutation.put_tables.back())));
-  mutation.delete_loads.push_back(table.allocation());
+  mutation.delete_loads = LoadsOf(table);
   if (existing != tables_.end()) {
     NAM_RETURN_IF_ERROR(CheckNotReferenced(*existing->second.table));
     RemoveReferences(*existing->second.table, mutation);
@@ -159,6 +167,32 @@ absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginE
   return reply;
 }
 
+/// The table that groups were added to is still the one that they were added to, and is otherwise as it was,
+/// but for the groups that the last one takes the place of.
+absl::Status Service::CheckAppended(const LoadRecord& load, const proto::Table& table,
+                                    const proto::CommitExtendRequest& request) const {
+  const proto::Table& appended = request.appended();
+  if (table.version() != request.expected_version()) {
+    return absl::AbortedError(
+        absl::StrFormat("table `%s` was changed while it was appended to", table.name()));
+  }
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> left, GroupsLeft(table, request));
+  const auto kept = static_cast<uint32_t>(left.size()), count = GroupCount(appended);
+  bool same = !table.has_record() && !appended.has_record() && appended.name() == table.name() &&
+              count > kept && appended.allocation() == request.allocation() &&
+              appended.partitions_size() == static_cast<int>(count * PartitionCount(table)) &&
+              appended.columns_size() == table.columns_size() &&
+              appended.partitioning_size() == table.partitioning_size() &&
+              CreationOf(appended) == CreationOf(table);
+  for (const proto::ChainGroup& group : appended.groups())
+    same = same && group.columns_size() == table.columns_size();
+  for (uint32_t g = 0; same && g < kept; ++g) same = GroupAllocation(appended, g) == left[g];
+  if (same && !request.replaced().empty()) same = IsCompacted(table, appended);
+  if (same) return CheckNewGroups(load, appended, kept);
+  return absl::InvalidArgumentError(
+      absl::StrFormat("what is to be appended to table `%s` is not some groups more", table.name()));
+}
+
 // The table as it is after the request. A table of the same name that came after a drop is another one.
 absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
                                                const proto::CommitExtendRequest& request) const {
@@ -168,7 +202,7 @@ absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
         absl::StrFormat("table `%s` was dropped while it was extended", load.table));
   }
   if (request.has_appended()) {
-    NAM_RETURN_IF_ERROR(CheckAppended(*found->second.table, request));
+    NAM_RETURN_IF_ERROR(CheckAppended(load, *found->second.table, request));
     proto::Table appended = request.appended();
     *appended.mutable_retired() = found->second.table->retired();
     return appended;
@@ -246,7 +280,9 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
   NAM_ASSIGN_OR_RETURN(proto::Table table, Extended(load->second, request));
   std::set<uint32_t> servers;
   for (const proto::RecordExtent& extent : request.extents()) servers.insert(extent.server());
-  if (request.has_appended()) servers = GroupServers(table, GroupCount(table) - 1);
+  for (uint32_t g = 0; request.has_appended() && g < GroupCount(table); ++g) {
+    if (loads_.contains(GroupAllocation(table, g))) servers.merge(GroupServers(table, g));
+  }
   NAM_RETURN_IF_ERROR(CheckServers(table, servers));
   Mutation mutation = NewMutation();
   table.set_version(mutation.version);
@@ -255,8 +291,8 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
     NAM_RETURN_IF_ERROR(Retire(request.replaced(), mutation.version, table));
     former = tables_.at(table.name()).table;
   }
+  mutation.delete_loads = LoadsOf(table);
   mutation.put_tables.push_back(std::move(table));
-  mutation.delete_loads.push_back(request.allocation());
   NAM_RETURN_IF_ERROR(Apply(mutation));
   if (former != nullptr) KeepFormer(std::move(former), mutation.version);
   reply.set_version(mutation.version);

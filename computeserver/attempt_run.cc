@@ -13,9 +13,10 @@
 namespace nam::computeserver {
 namespace {
 
-/// The server's. More of it would not make room in scratch memory, whatever was refused before.
+/// The server's. More of it would not make room in memory servers, whatever was refused before.
 bool LacksMemory(const absl::Status& status) {
-  return absl::IsResourceExhausted(status) && !status.GetPayload(execution::kScratchFull).has_value();
+  return absl::IsResourceExhausted(status) && !status.GetPayload(execution::kScratchFull).has_value() &&
+         !status.GetPayload(execution::kTableMemoryFull).has_value();
 }
 
 }  // namespace
@@ -103,6 +104,14 @@ absl::StatusOr<proto::AttemptReply> AttemptRun::End() {
     reply.add_threads()->mutable_pieces()->Add(claimed.begin(), claimed.end());
   if (std::optional<proto::Directory> directory = attempt_.Directory())
     *reply.mutable_directory() = *std::move(directory);
+  if (const execution::TableSink* const table = attempt_.table(); table != nullptr) {
+    for (const proto::Table& group : table->groups()) *reply.add_groups() = group;
+    for (const auto& [member, bytes] : table->written_bytes()) {
+      proto::ServerBytes& written = *reply.add_written();
+      written.set_server(member.value());
+      written.set_bytes(bytes);
+    }
+  }
   reply.set_claims(attempt_.Claims());
   reply.set_satisfied(attempt_.satisfied());
   reply.set_leaving(server_.leaving);

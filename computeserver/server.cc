@@ -32,6 +32,7 @@
 #include "plan/table_schema.h"
 #include "txn/cluster_tables.h"
 #include "types/sql_error.h"
+#include "types/wire.h"
 
 namespace nam::computeserver {
 namespace {
@@ -151,6 +152,7 @@ class ComputeServerImpl final : public ComputeServer {
                                                    const plan::PhysicalPlan& plan, Endpoints endpoints) const;
   absl::StatusOr<OpenExchanges::Ends> Begin(const catalog::IncomingCall& call,
                                             const proto::AttemptRequest& request);
+  absl::StatusOr<execution::TableTarget> TargetOf(const proto::TableWrite& write);
   absl::StatusOr<std::unique_ptr<execution::PreparedStage>> Prepare(const proto::AttemptRequest& request,
                                                                     const Place& place);
   absl::StatusOr<std::unique_ptr<AttemptRun>> NewRun(const proto::AttemptRequest& request, const Place& place,
@@ -321,6 +323,21 @@ std::shared_ptr<const proto::Table> UncommittedOf(const proto::AttemptRequest& r
   return nullptr;
 }
 
+absl::StatusOr<execution::TableTarget> ComputeServerImpl::TargetOf(const proto::TableWrite& write) {
+  if (write.allocation() == 0) return absl::InvalidArgumentError("a table is written without memory");
+  execution::TableTarget target{.attachment = attachment_.get(),
+                                .allocation = AllocationId(write.allocation()),
+                                .table = write.table(),
+                                .given = {}};
+  for (const proto::GivenColumn& given : write.given()) {
+    partitioner::GivenColumn& out = target.given.emplace_back();
+    out.slot = std::max(given.slot(), -1);
+    if (out.slot >= 0) continue;
+    NAM_ASSIGN_OR_RETURN(out.absent, ValueOf(given.absent()));
+  }
+  return target;
+}
+
 absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Prepare(
     const proto::AttemptRequest& request, const Place& place) {
   execution::StageInputs inputs{.settings = request.settings(), .threads = std::max(1, options_.threads)};
@@ -365,6 +382,9 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
     if (inputs.member >= inputs.members) return absl::InvalidArgumentError("no member of its exchanges");
     // As many as its ends are, or LanesOf refuses it.
     inputs.threads = std::clamp(request.exchanges().members(0).addresses_size(), 1, inputs.threads);
+  }
+  if (request.has_write()) {
+    NAM_ASSIGN_OR_RETURN(inputs.table_target, TargetOf(request.write()));
   }
   inputs.directories.assign(request.inputs().begin(), request.inputs().end());
   if (request.scratch() != 0) {

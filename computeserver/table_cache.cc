@@ -55,7 +55,7 @@ std::shared_ptr<storage::KnownBlocks> TableCache::Known(const proto::Table& tabl
 absl::StatusOr<std::shared_ptr<const storage::Dictionary>> TableCache::Dictionary(const proto::Table& table,
                                                                                   uint32_t column,
                                                                                   uint32_t group) {
-  const std::pair<uint64_t, uint32_t> key{catalog::GroupAllocation(table, group), column};
+  const std::pair<uint64_t, uint32_t> key{catalog::GroupId(table, group), column};
   {
     std::scoped_lock lock(mutex_);
     const auto found = dictionaries_.find(key);

@@ -380,6 +380,10 @@ absl::Status Attempt::Store(uint64_t attempt, std::vector<std::span<const std::b
   return stage_.Explained(claimed, status);
 }
 
+const TableSink* Attempt::table() const {
+  return stage_.pipeline(stage_.claimed()).table_sink.get();
+}
+
 std::optional<proto::Directory> Attempt::Directory() const {
   const uint32_t claimed = stage_.claimed();
   const RunSink* const runs = stage_.pipeline(claimed).run_sink.get();

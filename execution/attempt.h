@@ -85,6 +85,8 @@ class Attempt {
   /// The result, or what of it has not left in windows, as sealed pages that carry `attempt`; they lie in the
   /// stage's memory.
   absl::Status Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
+  /// What it has written of a table; null: it writes none.
+  const TableSink* table() const;
   /// What it has left in scratch memory; nothing if all of the result is in pages.
   std::optional<proto::Directory> Directory() const;
   /// Of each thread: positions of the pieces whose rows are in the result, all of them.

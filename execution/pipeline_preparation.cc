@@ -44,7 +44,7 @@ absl::StatusOr<T> UnlessDropped(absl::StatusOr<T> found, const std::string& tabl
 
 /// Unique among the columns of all versions of tables; never 0.
 uint64_t DictionaryId(const proto::Table& table, uint32_t group, uint32_t column) {
-  return (catalog::GroupAllocation(table, group) << 16) + column + 1;
+  return (catalog::GroupId(table, group) << 16) + column + 1;
 }
 
 absl::StatusOr<CodeMeaning> MeaningOf(const proto::Table& table, uint32_t group, uint32_t column,

@@ -88,6 +88,7 @@ class PipelinePreparation {
                                                                       const plan::Schema& rows,
                                                                       bool part_by_part);
   absl::Status MakeResult(const plan::ResultSink& sink);
+  absl::Status MakeTable(const plan::SinkNode& sink);
   absl::Status MakeSort(const plan::SortSink& sink);
   absl::Status MakeRuns(const plan::ResultSink& sink, std::span<const OrderSlot> order);
   absl::Status MakeSorter(plan::Runs runs, std::span<const OrderSlot> order);

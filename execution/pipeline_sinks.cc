@@ -27,6 +27,7 @@ absl::Status PipelinePreparation::MakeSink() {
     NAM_ASSIGN_OR_RETURN(out_.client_sink, stage_.inputs().client_sink(schema(), stage_.result_budget_));
     return absl::OkStatus();
   }
+  if (claimed_ && stage_.inputs().table_target.has_value()) return MakeTable(sink);
   if (const auto* aggregate = std::get_if<plan::AggregateSink>(&sink)) return MakeAggregate(*aggregate);
   if (const auto* parts = std::get_if<plan::PartitionSink>(&sink)) return MakePartitions(*parts);
   if (const auto* send = std::get_if<plan::ExchangeSend>(&sink)) return MakeExchangeSink(*send);
@@ -251,6 +252,16 @@ absl::Status PipelinePreparation::MakeResult(const plan::ResultSink& sink) {
   } else {
     NAM_ASSIGN_OR_RETURN(out_.sorter, Sorter::Make(*out_.rows_plan, order, budget));
   }
+  return absl::OkStatus();
+}
+
+absl::Status PipelinePreparation::MakeTable(const plan::SinkNode& sink) {
+  const auto* const result = std::get_if<plan::ResultSink>(&sink);
+  if (result == nullptr || !result->order.empty() || result->limit >= 0 || result->runs != plan::Runs::kNever)
+    return absl::InvalidArgumentError("rows of a table that are not all rows of a result");
+  const StageInputs& inputs = stage_.inputs();
+  NAM_ASSIGN_OR_RETURN(out_.table_sink, TableSink::Make(schema(), *inputs.table_target, inputs.threads,
+                                                        stage_.result_budget_));
   return absl::OkStatus();
 }
 

@@ -58,6 +58,7 @@ Sink& PreparedPipeline::sink() const {
   if (partition_sink != nullptr) return *partition_sink;
   if (exchange_sink != nullptr) return *exchange_sink;
   if (result != nullptr) return *result;
+  if (table_sink != nullptr) return *table_sink;
   if (run_sink != nullptr) return *run_sink;
   if (top_rows != nullptr) return *top_rows;
   return *sorter;
@@ -81,6 +82,7 @@ void PreparedPipeline::ReleaseSink() {
   partition_sink.reset();
   exchange_sink.reset();
   result.reset();
+  table_sink.reset();
   run_sink.reset();
   top_rows.reset();
   sorter.reset();

@@ -29,6 +29,7 @@
 #include "execution/sort/scratch_run.h"
 #include "execution/sort/sorter.h"
 #include "execution/sort/top_rows.h"
+#include "execution/table_sink.h"
 #include "execution/task.h"
 #include "partitioner/pieces.h"
 #include "plan/physical.h"
@@ -77,6 +78,8 @@ struct StageInputs {
   bool few_by_parts = false;                  // for tests: groups go by parts however few they are
   SortScratch sort_scratch;                   // of a stage of the session: where its sorts write runs
   ClientSink client_sink;                     // of a stage of the session: where its last pipeline's rows go
+  /// Of an attempt: the table that the claimed pipeline's rows are written into, instead of a result.
+  std::optional<TableTarget> table_target;
 };
 
 /// A pipeline made ready: source, steps and sink that all threads of the server share.
@@ -120,6 +123,7 @@ struct PreparedPipeline {
   std::unique_ptr<const RowsPlan> rows_plan;
   std::unique_ptr<const RowsPlan> runs_plan;  // of a sink that may make runs
   std::unique_ptr<ResultSink> result;
+  std::unique_ptr<TableSink> table_sink;
   std::unique_ptr<RunSink> run_sink;
   std::unique_ptr<TopRows> top_rows;
   std::unique_ptr<Sorter> sorter;

@@ -36,16 +36,21 @@ void AddGroup(const proto::Table& from, uint32_t group, proto::Table& to) {
 }  // namespace
 
 absl::StatusOr<proto::Table> CompactedTable(const proto::Table& table, const proto::Table& group,
-                                            const std::vector<uint64_t>& replaced) {
+                                            const std::set<uint64_t>& replaced) {
   NAM_RETURN_IF_ERROR(CheckSameColumns(table, group));
-  std::set<uint64_t> left(replaced.begin(), replaced.end());
+  std::set<uint64_t> found;
   proto::Table out = table;
   out.clear_groups();
   out.clear_partitions();
   for (uint32_t g = 0; g < catalog::GroupCount(table); ++g) {
-    if (left.erase(catalog::GroupAllocation(table, g)) == 0) AddGroup(table, g, out);
+    const uint64_t allocation = catalog::GroupAllocation(table, g);
+    if (replaced.contains(allocation)) {
+      found.insert(allocation);
+    } else {
+      AddGroup(table, g, out);
+    }
   }
-  if (!left.empty()) {
+  if (found.size() < replaced.size()) {
     return absl::AbortedError(absl::StrFormat(
         "groups of table `%s` were compacted meanwhile, or the table was replaced", table.name()));
   }
@@ -71,7 +76,7 @@ absl::Status CompactGroups(catalog::Attachment& attachment, const proto::Table& 
                    .append = true,
                    .appends_to = catalog::CreationOf(table),
                    .threads = options.threads};
-  for (const uint32_t group : groups) load.replaced_groups.push_back(catalog::GroupAllocation(table, group));
+  for (const uint32_t group : groups) load.replaced_groups.insert(catalog::GroupAllocation(table, group));
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TableLoader> loader, BeginLoad(attachment, schema, load));
   NAM_RETURN_IF_ERROR(ReadGroups(attachment, table,
                                  {.groups = groups, .threads = options.threads, .cancel = options.cancel},

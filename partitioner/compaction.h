@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,6 +31,6 @@ absl::Status CompactGroups(catalog::Attachment& attachment, const proto::Table& 
 /// allocations `replaced`, whose rows it has. Estimates are kept, those of one group alone are its own.
 /// ABORTED: the table does not have these any more.
 absl::StatusOr<proto::Table> CompactedTable(const proto::Table& table, const proto::Table& group,
-                                            const std::vector<uint64_t>& replaced);
+                                            const std::set<uint64_t>& replaced);
 
 }  // namespace nam::partitioner

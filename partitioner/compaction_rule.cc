@@ -28,14 +28,23 @@ std::vector<uint32_t> GroupsToMerge(std::span<const GroupSize> groups, uint32_t 
 
 std::vector<uint32_t> GroupsToMerge(const proto::Table& table) {
   if (table.has_record() || catalog::GroupCount(table) < kMergedGroupsMin) return {};
-  std::vector<GroupSize> groups;
+  // Those of one allocation come and go as one.
+  std::vector<GroupSize> sizes;
+  std::vector<uint32_t> size_of;
   for (uint32_t g = 0; g < catalog::GroupCount(table); ++g) {
-    GroupSize& size = groups.emplace_back();
-    size.rows = catalog::GroupRows(table, g);
+    if (g == 0 || catalog::GroupAllocation(table, g) != catalog::GroupAllocation(table, g - 1))
+      sizes.emplace_back();
+    size_of.push_back(static_cast<uint32_t>(sizes.size()) - 1);
+    sizes.back().rows += catalog::GroupRows(table, g);
     for (const proto::ServerUsage& usage : table.groups(static_cast<int>(g)).usage())
-      size.bytes += usage.bytes();
+      sizes.back().bytes += usage.bytes();
   }
-  return GroupsToMerge(groups, static_cast<uint32_t>(table.columns_size()));
+  const std::vector<uint32_t> merged = GroupsToMerge(sizes, static_cast<uint32_t>(table.columns_size()));
+  std::vector<uint32_t> groups;
+  for (uint32_t g = 0; g < size_of.size(); ++g) {
+    if (std::binary_search(merged.begin(), merged.end(), size_of[g])) groups.push_back(g);
+  }
+  return groups;
 }
 
 }  // namespace nam::partitioner

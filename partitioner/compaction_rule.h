@@ -19,9 +19,9 @@
 ///     nothing is to be merged, each group but the 15 smallest has over a quarter of the rows of all that are
 ///     no larger.
 ///
-/// The order of groups means nothing, so those that are merged need not be neighbours. A merge is held in
-/// memory by whoever does it: it is no larger than kMergedValuesMax and kMergedBytesMax. VACUUM has no such
-/// bounds.
+/// The order of groups means nothing, so those that are merged need not be neighbours. Those of one
+/// allocation count as one, and are merged together. A merge is held in memory by whoever does it: it is no
+/// larger than kMergedValuesMax and kMergedBytesMax. VACUUM has no such bounds.
 namespace nam::partitioner {
 
 inline constexpr uint32_t kMergedGroupsMin = 16;

@@ -1,36 +1,23 @@
 #include "partitioner/loader.h"
 
 #include <algorithm>
-#include <atomic>
-#include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_format.h"
-#include "base/check.h"
 #include "base/status_macros.h"
+#include "catalog/attachment.h"
 #include "catalog/chain_groups.h"
 #include "partitioner/appended_table.h"
-#include "partitioner/chain_plan.h"
-#include "partitioner/column_statistics.h"
 #include "partitioner/compaction.h"
-#include "partitioner/encoder.h"
-#include "partitioner/placement.h"
-#include "partitioner/staging.h"
-#include "partitioner/table_metadata.h"
-#include "storage/block.h"
-#include "storage/block_sink.h"
-#include "storage/checksum.h"
+#include "partitioner/group_writer.h"
 #include "types/sql_error.h"
-#include "types/wire.h"
 
 namespace nam::partitioner {
 namespace {
 
-constexpr uint32_t kDictionarySegmentBytes = 1 << 20;
-constexpr uint32_t kBlocksOfShare = 64;
-constexpr uint64_t kRowsOfAThread = 16'384;
 /// Each time somebody else has appended: with so many at once something is wrong.
 constexpr int kAppendTries = 1'000;
 
@@ -39,32 +26,18 @@ bool IsFull(const absl::Status& status) {
   return error.has_value() && error->sqlstate == sqlstate::kLimitExceeded;
 }
 
-absl::Status CheckSchema(const TableSchema& schema, const LoadOptions& options) {
-  if (schema.columns.empty() || schema.columns.size() > storage::kMaxColumns) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("table %s must have 1 to %d columns", schema.name, storage::kMaxColumns));
-  }
-  uint64_t partitions = 1;
-  for (const PartitionSchema& key : schema.partitioning) {
-    const bool known = std::any_of(schema.columns.begin(), schema.columns.end(), [&](const ColumnSchema& c) {
-      return c.name == key.column && FormOf(c.type) != Form::kWide;
-    });
-    partitions *= key.parts;
-    if (!known || key.parts == 0 || partitions > 1 << 16) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "table %s cannot be split by %s into %d parts: %s", schema.name, key.column, key.parts,
-          known ? "it must have 1 to 65,536 partitions in all" : "it has no such column that could be"));
-    }
-  }
-  const uint32_t bytes = options.block_bytes;
-  if (bytes < storage::kMinBlockBytes || bytes > storage::kMaxBlockBytes) {
-    return absl::InvalidArgumentError(absl::StrFormat("block size %d must be %d to %d bytes", bytes,
-                                                      storage::kMinBlockBytes, storage::kMaxBlockBytes));
-  }
-  if (options.pointer_group < 2 || options.pointer_group > 1024) {
-    return absl::InvalidArgumentError("a pointer group holds 2 to 1,024 pointers");
-  }
-  return absl::OkStatus();
+GroupOptions GroupOptionsOf(const LoadOptions& options) {
+  return {.block_bytes = options.block_bytes,
+          .pointer_group = options.pointer_group,
+          .expected_rows = options.expected_rows,
+          .staged_bytes_max = options.staged_bytes_max,
+          .threads = options.threads};
+}
+
+absl::StatusOr<AllocationId> BeginAllocation(catalog::Attachment& attachment, const std::string& table,
+                                             const LoadOptions& options) {
+  if (options.append) return attachment.catalog().BeginExtend(attachment.member(), table);
+  return attachment.catalog().BeginLoad(attachment.member(), table, options.replace);
 }
 
 class Loader final : public TableLoader {
@@ -73,381 +46,108 @@ class Loader final : public TableLoader {
          AllocationId allocation)
       : attachment_(attachment),
         options_(options),
+        table_(schema.name),
         allocation_(allocation),
-        staged_(std::make_unique<StagedTable>(schema, options.staged_bytes_max)),
-        placement_(attachment, allocation) {}
+        under_way_{allocation},
+        own_(attachment, schema, GroupOptionsOf(options), allocation) {}
+  ~Loader() override;
 
-  ~Loader() override {
-    if (committed_) return;
-    // Aborted first: memory servers free nothing that the catalog still takes for a load under way.
-    (void)attachment_.catalog().AbortLoad(allocation_);
-    placement_.ReleaseAll();
+  absl::Status Append(const ColumnBatch& rows) override { return own_.Append(rows); }
+  absl::StatusOr<AllocationId> BeginBeside() override;
+  void Take(AllocationId allocation, WrittenGroups written) override {
+    taken_.emplace_back(allocation, std::move(written));
   }
-
-  absl::Status Append(const ColumnBatch& rows) override {
-    if (!estimated_.exchange(true)) NAM_RETURN_IF_ERROR(CheckRoom(rows));
-    return staged_->Append(rows);
-  }
-
+  void DropTaken() override { taken_.clear(); }
   absl::StatusOr<proto::Table> Commit() override;
-  absl::StatusOr<proto::Table> WriteOnly() override;
+  absl::StatusOr<proto::Table> WriteOnly() override { return own_.Write(); }
 
  private:
-  absl::Status CheckRoom(const ColumnBatch& rows);
-  absl::Status PlanColumns();
-  absl::Status PlanChains();
-  absl::Status WriteDictionaries(proto::Table& table);
-  absl::Status WriteAllBlocks();
-  absl::Status PlanOne(uint32_t partition, PartitionEncoder& encoder);
-  /// A thread writes so much at once: neighbouring blocks of a chain.
-  struct Share {
-    uint32_t partition;
-    uint32_t first_block;
-    uint32_t end_block;
-  };
-  std::vector<Share> SharesOfWork() const;
-  absl::Status WriteBlocks(const Share& share, PartitionEncoder& encoder, storage::BlockSink& sink);
-  absl::Status WriteShares(const std::vector<Share>& shares, std::atomic<uint32_t>& next,
-                           std::atomic<bool>& stop);
-  PartitionEncoder NewEncoder() const;
-  bool HasDictionary(size_t column) const { return codes_[column].text && !codes_[column].plain; }
-  /// `work` on all threads, each with the counter of the partitions that are taken and a flag to stop by.
-  using Work = std::function<absl::Status(std::atomic<uint32_t>& next, std::atomic<bool>& stop)>;
-  absl::Status OnThreads(const Work& work);
-  absl::StatusOr<proto::Table> CommitAppended(const proto::Table& group);
-  uint32_t AverageTextBytes(size_t column) const;
-  absl::Status Describe(proto::Table& table);
-  void DescribeColumn(size_t c, proto::Column& column) const;
-  absl::StatusOr<std::unique_ptr<storage::Channel>> OpenChannel();
-  absl::Status Explain(const absl::Status& failed);
+  absl::StatusOr<proto::Table> CommitNew(const std::vector<proto::Table>& groups);
+  absl::StatusOr<proto::Table> CommitAppended(const std::vector<proto::Table>& groups);
+  /// `table` with the groups, or with one in the place of those that it replaces.
+  absl::StatusOr<proto::Table> With(proto::Table table, const std::vector<proto::Table>& groups) const;
 
   catalog::Attachment& attachment_;
   const LoadOptions options_;
+  const std::string table_;
   const AllocationId allocation_;
-  std::unique_ptr<StagedTable> staged_;
-  Placement placement_;
-  std::vector<ColumnCode> codes_;
-  std::vector<uint8_t> widths_;
-  std::vector<ChainPlan> chains_;  // by partition
-  std::atomic<bool> estimated_ = false;
-  bool committed_ = false;
+  std::set<AllocationId> under_way_;  // begun, and no table's
+  GroupWriter own_;
+  std::vector<std::pair<AllocationId, WrittenGroups>> taken_;
 };
 
-/// Before the first row is kept: would the table fit, going by the widths of its first batch?
-absl::Status Loader::CheckRoom(const ColumnBatch& rows) {
-  if (options_.expected_rows == 0 || rows.rows() == 0) return absl::OkStatus();
-  uint64_t row_bytes = 0;
-  for (size_t c = 0; c < rows.column_count(); ++c) {
-    const auto& numbers = rows.column(c).numbers;
-    if (numbers.empty()) {
-      row_bytes += rows.column(c).wide.empty() ? 1 : sizeof(__int128);
-      continue;
-    }
-    const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
-    const uint64_t spread = static_cast<uint64_t>(*high) - static_cast<uint64_t>(*low);
-    row_bytes += spread <= 0xFF ? 1 : spread <= 0xFFFF ? 2 : spread <= 0xFFFFFFFF ? 4 : 8;
+Loader::~Loader() {
+  const bool own = under_way_.contains(allocation_);
+  // Aborted first: memory servers free nothing that the catalog still takes for a load under way. A catalog
+  // that does not answer is not waited for again and again.
+  for (const AllocationId allocation : under_way_) {
+    if (catalog::Unanswered(attachment_.catalog().AbortLoad(allocation))) break;
   }
-  return placement_.Prepare(row_bytes * options_.expected_rows);
+  if (own) own_.ReleaseAll();
 }
 
-absl::StatusOr<std::unique_ptr<storage::Channel>> Loader::OpenChannel() {
-  return storage::Channel::Open(attachment_.fabric(), attachment_, {});
-}
-
-/// Memory servers take a load's keys back once its lease has ended: then that is what went wrong, not the
-/// WRITE that was refused.
-absl::Status Loader::Explain(const absl::Status& failed) {
-  if (!absl::IsPermissionDenied(failed)) return failed;
-  const absl::Status lease = attachment_.ConfirmLease();
-  return lease.ok() ? failed : lease;
-}
-
-absl::Status Loader::PlanColumns() {
-  for (size_t c = 0; c < staged_->schema().columns.size(); ++c) {
-    NAM_ASSIGN_OR_RETURN(ColumnCode code, PlanColumn(*staged_, c));
-    widths_.push_back(code.width);
-    codes_.push_back(std::move(code));
-  }
-  return absl::OkStatus();
-}
-
-PartitionEncoder Loader::NewEncoder() const {
-  int sort_column = -1;
-  for (size_t c = 0; c < staged_->schema().columns.size(); ++c) {
-    if (staged_->schema().columns[c].name == staged_->schema().sort_column) sort_column = static_cast<int>(c);
-  }
-  return {*staged_, codes_, sort_column};
-}
-
-absl::Status Loader::OnThreads(const Work& work) {
-  std::atomic<uint32_t> next = 0;
-  std::atomic<bool> stop = false;
-  std::mutex mutex;
-  absl::Status first_error;
-  {
-    std::vector<std::unique_ptr<fabric::Thread>> threads;
-    // A few rows are written sooner than another thread has its connections.
-    const int most = staged_->rows() < kRowsOfAThread ? 1 : options_.threads;
-    for (int t = 0; t < std::max(1, most); ++t) {
-      threads.push_back(attachment_.fabric().StartThread(absl::StrFormat("nam-load-%d", t), [&] {
-        const absl::Status status = work(next, stop);
-        if (status.ok()) return;
-        stop = true;
-        std::scoped_lock lock(mutex);
-        first_error.Update(status);
-      }));
-    }
-  }
-  return first_error;
-}
-
-absl::Status Loader::PlanOne(uint32_t partition, PartitionEncoder& encoder) {
-  ChainContents contents{.rows = staged_->RowsOf(partition), .widths = widths_, .text_bytes = {}};
-  contents.text_bytes.resize(codes_.size());
-  if (std::any_of(codes_.begin(), codes_.end(), [](const ColumnCode& c) { return c.plain_text(); })) {
-    encoder.Start(partition);
-    for (size_t c = 0; c < codes_.size(); ++c) {
-      if (codes_[c].plain_text()) contents.text_bytes[c] = encoder.TextBytes(c);
-    }
-  }
-  NAM_ASSIGN_OR_RETURN(chains_[partition], PlanChain(contents, options_.block_bytes, options_.pointer_group));
-  return absl::OkStatus();
-}
-
-absl::Status Loader::PlanChains() {
-  chains_.resize(staged_->partitions());
-  return OnThreads([this](std::atomic<uint32_t>& next, std::atomic<bool>& stop) -> absl::Status {
-    PartitionEncoder encoder = NewEncoder();
-    while (!stop) {
-      const uint32_t partition = next++;
-      if (partition >= chains_.size()) break;
-      NAM_RETURN_IF_ERROR(PlanOne(partition, encoder));
-    }
-    return absl::OkStatus();
-  });
-}
-
-absl::Status Loader::WriteDictionaries(proto::Table& table) {
-  std::unique_ptr<storage::Channel> channel;
-  for (size_t c = 0; c < codes_.size(); ++c) {
-    if (!HasDictionary(c)) continue;
-    if (!channel) {
-      NAM_ASSIGN_OR_RETURN(channel, OpenChannel());
-    }
-    const std::vector<std::byte> bytes = storage::Dictionary::Encode(codes_[c].sorted);
-    proto::Dictionary& dictionary =
-        *table.mutable_columns(static_cast<int>(c))->mutable_encoding()->mutable_dictionary();
-    dictionary.set_entries(codes_[c].sorted.size());
-    dictionary.set_bytes(bytes.size());
-    dictionary.set_segment_bytes(kDictionarySegmentBytes);
-    dictionary.set_checksum(storage::Checksum(bytes));
-    for (size_t at = 0; at < bytes.size(); at += kDictionarySegmentBytes) {
-      const auto n = static_cast<uint32_t>(std::min<size_t>(kDictionarySegmentBytes, bytes.size() - at));
-      const storage::RemotePtr<void> pointer = placement_.Next(n);
-      NAM_RETURN_IF_ERROR(
-          Explain(channel->Write({bytes.data() + at, n}, placement_.ToWrite(pointer), placement_.grant())));
-      dictionary.add_segments(pointer.raw());
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Loader::WriteBlocks(const Share& share, PartitionEncoder& encoder, storage::BlockSink& sink) {
-  const ChainPlan& chain = chains_[share.partition];
-  const uint32_t group = options_.pointer_group;
-  const storage::BlockLayout layout(widths_, chain.block_rows, chain.pointer_slots, chain.text_bytes);
-  encoder.Start(share.partition);
-  uint64_t first = share.first_block == 0 ? 0 : chain.ends[share.first_block - 1];
-  for (uint32_t index = share.first_block; index < share.end_block; ++index) {
-    const auto rows = static_cast<uint32_t>(chain.ends[index] - first);
-    std::span<const uint64_t> pointers;
-    if (index % group == 0 && index + group < chain.blocks()) {
-      pointers = std::span(chain.pointers).subspan(index + group);
-      pointers = pointers.first(std::min<size_t>(group, pointers.size()));
-    }
-    NAM_ASSIGN_OR_RETURN(std::byte * block, sink.Acquire());
-    std::fill_n(block, layout.bytes(), std::byte{0});
-    storage::BlockWriter writer(layout, block);
-    encoder.Encode(first, rows, writer);
-    first = chain.ends[index];
-    writer.Seal(allocation_.value(), share.partition, index, rows, pointers);
-    const auto pointer = storage::RemotePtr<void>::FromRaw(chain.pointers[index]);
-    NAM_RETURN_IF_ERROR(sink.Write(placement_.ToWrite(pointer), layout.bytes()));
-  }
-  return absl::OkStatus();
-}
-
-std::vector<Loader::Share> Loader::SharesOfWork() const {
-  // Rows that are sorted are sorted once, by the thread that writes all of them.
-  const uint32_t most = staged_->schema().sort_column.empty() ? kBlocksOfShare : UINT32_MAX;
-  std::vector<Share> shares;
-  for (uint32_t p = 0; p < chains_.size(); ++p) {
-    const uint32_t blocks = chains_[p].blocks();
-    for (uint32_t first = 0; first < blocks; first += std::min(most, blocks - first))
-      shares.push_back({p, first, first + std::min(most, blocks - first)});
-  }
-  return shares;
-}
-
-absl::Status Loader::WriteShares(const std::vector<Share>& shares, std::atomic<uint32_t>& next,
-                                 std::atomic<bool>& stop) {
-  PartitionEncoder encoder = NewEncoder();
-  if (placement_.grant() == nullptr) return absl::OkStatus();  // no row, no memory
-  NAM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Channel> channel, OpenChannel());
-  NAM_ASSIGN_OR_RETURN(fabric::Grant::Use use, storage::UseOf(placement_.grant()));
-  storage::BlockSink sink(*channel, std::move(use), options_.block_bytes);
-  while (!stop) {
-    const uint32_t share = next++;
-    if (share >= shares.size()) break;
-    NAM_RETURN_IF_ERROR(WriteBlocks(shares[share], encoder, sink));
-  }
-  return sink.Flush();
-}
-
-absl::Status Loader::WriteAllBlocks() {
-  const std::vector<Share> shares = SharesOfWork();
-  return Explain(OnThreads([&](auto& next, auto& stop) { return WriteShares(shares, next, stop); }));
-}
-
-uint32_t Loader::AverageTextBytes(size_t column) const {
-  uint64_t bytes = 0, rows = 0;
-  for (const ChainPlan& chain : chains_) {
-    rows += chain.rows();
-    bytes += chain.blocks() == 0 ? 0 : uint64_t{chain.text_bytes[column]} * chain.blocks();
-  }
-  return static_cast<uint32_t>(rows == 0 ? 0 : bytes / rows);
-}
-
-void Loader::DescribeColumn(size_t c, proto::Column& column) const {
-  const ColumnSchema& schema = staged_->schema().columns[c];
-  const StagedTable::ColumnRange range = staged_->RangeOf(c);
-  const ColumnCode& code = codes_[c];
-  column.set_name(schema.name);
-  *column.mutable_type() = ToProto(schema.type);
-  column.set_nullable(schema.nullable);
-  column.set_default_expression(schema.default_expression);
-  column.set_dropped(schema.dropped);
-  column.set_hidden(schema.dropped);
-  column.mutable_encoding()->set_width(code.width);
-  column.mutable_encoding()->set_base(code.base);
-  column.mutable_encoding()->set_plain(code.plain);
-  if (code.plain_text()) column.mutable_encoding()->set_average_text_bytes(AverageTextBytes(c));
-  column.set_nulls(range.nulls);
-  DescribeValues(*staged_, c, code, column);
-  if (code.plain) return;
-  const bool text = HasDictionary(c);
-  const uint64_t strings = code.sorted.size();
-  column.set_min(text ? 0 : range.min);
-  column.set_max(text ? static_cast<int64_t>(strings) - 1 : range.max);
-  column.set_unique(text ? strings == staged_->rows() && range.nulls == 0 : staged_->Unique(c));
-}
-
-absl::Status Loader::Describe(proto::Table& table) {
-  const TableSchema& schema = staged_->schema();
-  table.set_name(schema.name);
-  table.set_allocation(allocation_.value());
-  table.set_rows(staged_->rows());
-  table.set_sort_column(schema.sort_column);
-  table.set_block_bytes(options_.block_bytes);
-  table.set_pointer_group(options_.pointer_group);
-  for (size_t c = 0; c < schema.columns.size(); ++c) table.add_columns();
-  NAM_RETURN_IF_ERROR(OnThreads([&](std::atomic<uint32_t>& next, std::atomic<bool>&) -> absl::Status {
-    for (uint32_t c = next++; c < schema.columns.size(); c = next++)
-      DescribeColumn(c, *table.mutable_columns(static_cast<int>(c)));
-    return absl::OkStatus();
-  }));
-  for (const PartitionSchema& key : schema.partitioning) {
-    proto::PartitionKey& out = *table.add_partitioning();
-    out.set_column(key.column);
-    out.set_parts(key.parts);
-    for (const ColumnSchema& column : schema.columns) {
-      if (column.name != key.column) continue;
-      out.set_function(column.type.kind == TypeKind::kInteger ? proto::MODULO : proto::XXH3);
-    }
-  }
-  return absl::OkStatus();
+absl::StatusOr<AllocationId> Loader::BeginBeside() {
+  NAM_ASSIGN_OR_RETURN(const AllocationId allocation, BeginAllocation(attachment_, table_, options_));
+  under_way_.insert(allocation);
+  return allocation;
 }
 
 absl::StatusOr<proto::Table> Loader::Commit() {
-  if (options_.append && staged_->rows() == 0) {
-    NAM_ASSIGN_OR_RETURN(const auto now, attachment_.catalog().GetTable(staged_->schema().name));
+  std::vector<proto::Table> groups;
+  std::vector<LoadedMemory> memory;
+  std::set<AllocationId> committed;
+  const auto add = [&](AllocationId allocation, const WrittenGroups& written) {
+    groups.insert(groups.end(), written.groups.begin(), written.groups.end());
+    for (const auto& [member, bytes] : written.bytes) memory.push_back({member, allocation, bytes});
+    committed.insert(allocation);
+  };
+  for (const auto& [allocation, written] : taken_) {
+    if (!written.groups.empty()) add(allocation, written);
+  }
+  if (own_.rows() > 0 || (groups.empty() && !options_.append)) {
+    NAM_ASSIGN_OR_RETURN(proto::Table group, own_.Write());
+    add(allocation_, {{std::move(group)}, own_.written_bytes()});
+  }
+  if (groups.empty()) {
+    NAM_ASSIGN_OR_RETURN(const auto now, attachment_.catalog().GetTable(table_));
     return *now;  // and the load is over with the loader
   }
-  NAM_ASSIGN_OR_RETURN(proto::Table table, WriteOnly());
   // Before the catalog takes the table: what was told done must outlive all processes.
-  NAM_RETURN_IF_ERROR(placement_.Seal());
-  if (options_.append) {
-    NAM_ASSIGN_OR_RETURN(table, CommitAppended(table));
-  } else {
-    NAM_ASSIGN_OR_RETURN(const uint64_t version, attachment_.catalog().CommitLoad(table, options_.replaces));
-    table.set_version(version);
-  }
-  committed_ = true;
+  NAM_RETURN_IF_ERROR(SealAll(attachment_, memory));
+  NAM_ASSIGN_OR_RETURN(proto::Table table, options_.append ? CommitAppended(groups) : CommitNew(groups));
+  for (const AllocationId allocation : committed) under_way_.erase(allocation);
   return table;
 }
 
-absl::StatusOr<proto::Table> Loader::WriteOnly() {
-  proto::Table table;
-  NAM_RETURN_IF_ERROR(PlanColumns());
-  NAM_RETURN_IF_ERROR(PlanChains());
-  NAM_RETURN_IF_ERROR(Describe(table));
-  // Everything that will be written, in the order in which it takes its place below.
-  std::vector<uint32_t> pieces;
-  uint64_t bytes = 0;
-  for (size_t c = 0; c < codes_.size(); ++c) {
-    if (!HasDictionary(c)) continue;
-    uint64_t left = 8 + 4 * (codes_[c].sorted.size() + 1);
-    for (std::string_view entry : codes_[c].sorted) left += entry.size();
-    for (; left > 0; left -= pieces.back()) {
-      pieces.push_back(static_cast<uint32_t>(std::min<uint64_t>(left, kDictionarySegmentBytes)));
-    }
+absl::StatusOr<proto::Table> Loader::With(proto::Table table, const std::vector<proto::Table>& groups) const {
+  if (!options_.replaced_groups.empty())
+    return CompactedTable(table, groups.back(), options_.replaced_groups);
+  for (const proto::Table& group : groups) {
+    NAM_ASSIGN_OR_RETURN(table, AppendedTable(table, group));
   }
-  for (const ChainPlan& chain : chains_) pieces.insert(pieces.end(), chain.blocks(), chain.block_bytes);
-  for (uint32_t piece : pieces) bytes += piece;
-  NAM_RETURN_IF_ERROR(placement_.Prepare(bytes));
-  NAM_RETURN_IF_ERROR(placement_.Reserve(pieces));
-  NAM_RETURN_IF_ERROR(WriteDictionaries(table));
-  for (ChainPlan& chain : chains_) {
-    for (uint32_t i = 0; i < chain.blocks(); ++i)
-      chain.pointers.push_back(placement_.Next(chain.block_bytes).raw());
-    proto::Chain& out = *table.add_partitions();
-    out.set_rows(chain.rows());
-    out.set_blocks(chain.blocks());
-    out.set_block_rows(chain.block_rows);
-    for (const uint32_t bytes : chain.text_bytes) out.add_text_bytes(bytes);
-    for (uint32_t i = 0; i < std::min(chain.blocks(), options_.pointer_group); ++i)
-      out.add_head(chain.pointers[i]);
-  }
-  NAM_RETURN_IF_ERROR(WriteAllBlocks());
-  std::map<MemoryServerId, uint64_t> blocks;
-  for (const ChainPlan& chain : chains_) {
-    for (uint64_t pointer : chain.pointers) ++blocks[storage::RemotePtr<void>::FromRaw(pointer).server()];
-  }
-  for (const auto& [server, used_bytes] : placement_.used_bytes()) {
-    proto::ServerUsage& out = *table.add_usage();
-    out.set_server(server.value());
-    out.set_blocks(blocks[server]);
-    out.set_bytes(used_bytes);
-  }
-  codes_.clear();  // which refer to what was staged
-  staged_.reset();
+  return table;
+}
+
+absl::StatusOr<proto::Table> Loader::CommitNew(const std::vector<proto::Table>& groups) {
+  NAM_ASSIGN_OR_RETURN(proto::Table table, With(groups[0], {groups.begin() + 1, groups.end()}));
+  NAM_ASSIGN_OR_RETURN(const uint64_t version, attachment_.catalog().CommitLoad(table, options_.replaces));
+  table.set_version(version);
   return table;
 }
 
 /// Others may append or compact meanwhile: then once more, behind theirs.
-absl::StatusOr<proto::Table> Loader::CommitAppended(const proto::Table& group) {
+absl::StatusOr<proto::Table> Loader::CommitAppended(const std::vector<proto::Table>& groups) {
   for (int tries = 1;; ++tries) {
-    NAM_ASSIGN_OR_RETURN(const auto table, attachment_.catalog().GetTable(group.name()));
+    NAM_ASSIGN_OR_RETURN(const auto table, attachment_.catalog().GetTable(table_));
     if (options_.appends_to != 0 && catalog::CreationOf(*table) != options_.appends_to) {
       return absl::FailedPreconditionError(
-          absl::StrFormat("table `%s` was dropped, and another one has its name", group.name()));
+          absl::StrFormat("table `%s` was dropped, and another one has its name", table_));
     }
     proto::CommitExtendRequest request;
-    request.set_allocation(allocation_.value());
+    request.set_allocation(groups.back().allocation());
     request.set_expected_version(table->version());
     request.mutable_replaced()->Add(options_.replaced_groups.begin(), options_.replaced_groups.end());
-    auto with = options_.replaced_groups.empty() ? AppendedTable(*table, group)
-                                                 : CompactedTable(*table, group, options_.replaced_groups);
+    auto with = With(*table, groups);
     if (IsFull(with.status()) && options_.await_room) {
       NAM_RETURN_IF_ERROR(options_.await_room(*table, with.status()));
       tries = 0;
@@ -468,11 +168,8 @@ absl::StatusOr<proto::Table> Loader::CommitAppended(const proto::Table& group) {
 absl::StatusOr<std::unique_ptr<TableLoader>> BeginLoad(catalog::Attachment& attachment,
                                                        const TableSchema& schema,
                                                        const LoadOptions& options) {
-  NAM_RETURN_IF_ERROR(CheckSchema(schema, options));
-  NAM_ASSIGN_OR_RETURN(
-      const AllocationId allocation,
-      options.append ? attachment.catalog().BeginExtend(attachment.member(), schema.name)
-                     : attachment.catalog().BeginLoad(attachment.member(), schema.name, options.replace));
+  NAM_RETURN_IF_ERROR(CheckGroup(schema, GroupOptionsOf(options)));
+  NAM_ASSIGN_OR_RETURN(const AllocationId allocation, BeginAllocation(attachment, schema.name, options));
   return std::make_unique<Loader>(attachment, schema, options, allocation);
 }
 

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,13 +29,19 @@ struct LoadOptions {
   bool append = false;          // to the table of this name: one more group of chains
   uint64_t appends_to = 0;      // its creation (catalog/chain_groups.h), if it must be the one that is known
   /// Of an append: the allocations of the table's groups whose rows these are, and which it has no more.
-  std::vector<uint64_t> replaced_groups;
+  std::set<uint64_t> replaced_groups;
   /// Of an append to a table that has kGroupsMax groups (partitioner/appended_table.h): returns once it may
   /// have fewer, or with what the append is to end with. Empty: 54000.
   std::function<absl::Status(const proto::Table& table, const absl::Status& full)> await_room;
   uint64_t expected_rows = 0;              // if known: memory is checked before the first row is kept
   uint64_t staged_bytes_max = UINT64_MAX;  // memory of this process for the rows until they are written
   int threads = 2;
+};
+
+/// What was written into an allocation.
+struct WrittenGroups {
+  std::vector<proto::Table> groups;          // each described as a table of its own
+  std::map<MemoryServerId, uint64_t> bytes;  // by the member that gave the memory
 };
 
 /// Lays one table out in the memory servers: partition, cluster, encode, write, commit.
@@ -45,7 +53,15 @@ class TableLoader {
   /// the table, 53200 if this process may not hold the rows, INVALID_ARGUMENT if a value does not fit its
   /// column's type.
   virtual absl::Status Append(const ColumnBatch& rows) = 0;
-  /// Encodes, allocates, writes every block and commits the table to the catalog; tells it as it is then.
+  /// A further allocation of the load, for groups of these rows that other processes write
+  /// (partitioner/group_writer.h). It ends with the loader, unless Commit takes it.
+  virtual absl::StatusOr<AllocationId> BeginBeside() = 0;
+  /// What one of them has written is a part of the load.
+  virtual void Take(AllocationId allocation, WrittenGroups written) = 0;
+  /// Nothing that was taken is.
+  virtual void DropTaken() = 0;
+  /// Encodes, allocates, writes every block and commits the table to the catalog, with what was taken; tells
+  /// it as it is then.
   virtual absl::StatusOr<proto::Table> Commit() = 0;
   /// Likewise without the catalog and the memory servers' disks: tells of a table, of version 0, that is
   /// there as long as the loader is, for members that are told of it.

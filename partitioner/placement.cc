@@ -19,6 +19,29 @@ uint64_t Aligned(uint64_t bytes) {
 
 }  // namespace
 
+// All servers at once: each has a disk of its own, or should have.
+absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMemory>& memory) {
+  std::map<MemoryServerId, std::vector<LoadedMemory>> by_member;
+  for (const LoadedMemory& one : memory) by_member[one.member].push_back(one);
+  std::mutex mutex;
+  absl::Status first_error;
+  {
+    std::vector<std::unique_ptr<fabric::Thread>> threads;
+    for (const auto& [member, of_member] : by_member) {
+      threads.push_back(attachment.fabric().StartThread("nam-seal", [&, loads = &of_member] {
+        for (const LoadedMemory& load : *loads) {
+          const absl::Status sealed = attachment.Seal(load.member, load.allocation, load.bytes);
+          if (sealed.ok()) continue;
+          const std::lock_guard lock(mutex);
+          first_error.Update(sealed);
+          break;
+        }
+      }));
+    }
+  }
+  return first_error;
+}
+
 // What is leaving is free when it is asked for.
 absl::StatusOr<uint64_t> Placement::LeastFree(bool settle) {
   uint64_t least_free = UINT64_MAX;
@@ -107,23 +130,13 @@ storage::RemotePtr<void> Placement::ToWrite(storage::RemotePtr<void> piece) cons
   return {found->member, piece.offset()};
 }
 
-// All servers at once: each has a disk of its own, or should have.
-absl::Status Placement::Seal() {
-  std::mutex mutex;
-  absl::Status first_error;
-  {
-    std::vector<std::unique_ptr<fabric::Thread>> threads;
-    for (const Server& server : servers_) {
-      const auto used = used_bytes_.find(server.storage);
-      if (used == used_bytes_.end()) continue;
-      threads.push_back(attachment_.fabric().StartThread("nam-seal", [&, bytes = used->second] {
-        const absl::Status sealed = attachment_.Seal(server.member, allocation_, bytes);
-        const std::lock_guard lock(mutex);
-        first_error.Update(sealed);
-      }));
-    }
+std::map<MemoryServerId, uint64_t> Placement::written_bytes() const {
+  std::map<MemoryServerId, uint64_t> written;
+  for (const Server& server : servers_) {
+    const auto used = used_bytes_.find(server.storage);
+    if (used != used_bytes_.end()) written[server.member] = used->second;
   }
-  return first_error;
+  return written;
 }
 
 void Placement::ReleaseAll() {

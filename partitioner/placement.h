@@ -15,6 +15,15 @@
 
 namespace nam::partitioner {
 
+/// What a load has written on one memory server.
+struct LoadedMemory {
+  MemoryServerId member;  // that gave the memory
+  AllocationId allocation;
+  uint64_t bytes = 0;
+};
+/// All of it, of loads that are this member's, becomes as durable as the servers' data directories.
+absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMemory>& memory);
+
 /// Hands out remote memory for one load, evenly over the living memory servers. All of it is asked for
 /// before the first byte is written, so a table that does not fit fails early and leaves nothing.
 /// One thread.
@@ -32,8 +41,6 @@ class Placement {
   /// Where the load writes such a piece: to the member that gave the memory. A later one that has adopted the
   /// storage id is never written to.
   storage::RemotePtr<void> ToWrite(storage::RemotePtr<void> piece) const;
-  /// What was written is as durable as the servers' data directories.
-  absl::Status Seal();
   /// Gives everything back at once; also done by the catalog when the load is aborted.
   void ReleaseAll();
 
@@ -41,6 +48,8 @@ class Placement {
   const std::shared_ptr<fabric::Grant>& grant() const { return grant_; }
   /// Of the pieces taken, by storage id.
   const std::map<MemoryServerId, uint64_t>& used_bytes() const { return used_bytes_; }
+  /// The same by the member that gave the memory.
+  std::map<MemoryServerId, uint64_t> written_bytes() const;
 
  private:
   absl::StatusOr<uint64_t> LeastFree(bool settle);

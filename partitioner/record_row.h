@@ -89,7 +89,8 @@ class RecordLayout {
   };
   const Field& field(uint32_t column) const { return fields_[column]; }
 
-  /// One value for each column of the table, all of them as Assign (sql/assignment.h) leaves them.
+  /// One value for each column of the table, all of them as Assign (partitioner/assigned_value.h) leaves
+  /// them.
   std::string Encode(std::span<const Value> values) const;
   std::vector<Value> Decode(std::span<const std::byte> row) const;
 

@@ -21,7 +21,7 @@
 #include "session/catalog_changes.h"
 #include "session/copied_columns.h"
 #include "session/copied_rows.h"
-#include "sql/assignment.h"
+#include "sql/constraints.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
@@ -245,7 +245,7 @@ absl::StatusOr<uint64_t> ColumnarTables::Load(const proto::Table& table,
                                               const std::vector<int>& columns,
                                               const std::function<absl::Status(LoadedRows& rows)>& fill) {
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<partitioner::TableLoader> loader, BeginLoad(table, options));
-  LoadedRows rows(table, columns, *loader);
+  LoadedRows rows(table, columns, *loader, options);
   NAM_RETURN_IF_ERROR(fill(rows));
   NAM_RETURN_IF_ERROR(rows.End());
   if (cancelled_) return absl::CancelledError("cancelled");

@@ -22,8 +22,8 @@ namespace nam::session {
 class ColumnarTables {
  public:
   using Report = std::function<void(const QueryProgress&)>;
-  /// Runs the statement's query; its rows go to the receiver.
-  using RunSource = std::function<absl::StatusOr<ResultSet>(RowReceiver& rows)>;
+  /// Runs the statement's query, whose rows become the table's.
+  using RunSource = std::function<absl::StatusOr<ResultSet>(LoadedRows& rows)>;
   /// Borrows all; `cancelled` ends a COPY.
   ColumnarTables(catalog::Attachment& attachment, const SessionSettings& settings,
                  const std::atomic<bool>& cancelled)

@@ -40,7 +40,8 @@ class ComputeClients {
     size_t list = 0;
     uint64_t first = 0;  // of the list, which the request starts with
     double started_ms = 0;
-    int losses = 0;  // before it
+    int losses = 0;           // before it
+    uint64_t allocation = 0;  // that it writes a table's groups into
     /// Windows of the attempt that Await has given before this: their rows are somewhere already.
     uint32_t windows = 0;
     // Once it has ended, or with a window (reply.more()), of which only `partial` is told:

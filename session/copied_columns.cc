@@ -4,7 +4,7 @@
 
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "sql/assignment.h"
+#include "partitioner/assigned_value.h"
 #include "types/date.h"
 #include "types/wire.h"
 
@@ -150,7 +150,8 @@ absl::Status CopiedColumns::Add(const std::vector<csv::Field>& fields, ColumnBat
     if (columns_[c].field != kNoField) {
       added = AddField(c, fields[columns_[c].field], batch);
     } else {
-      const absl::StatusOr<Value> value = sql::Assign(table, static_cast<int>(c), columns_[c].absent, -1);
+      const absl::StatusOr<Value> value =
+          partitioner::Assign(table, static_cast<int>(c), columns_[c].absent, -1);
       added = value.ok() ? absl::OkStatus() : rows_.AtRow(value.status());
       if (added.ok() && value->null) {
         batch.column(c).PushNull(columns_[c].form, batch.rows());

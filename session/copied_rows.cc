@@ -7,7 +7,8 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "csv/inflated_source.h"
-#include "sql/assignment.h"
+#include "partitioner/assigned_value.h"
+#include "sql/constraints.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
@@ -105,7 +106,7 @@ absl::StatusOr<Value> CopiedRows::ValueOf(size_t field, const csv::Field& text) 
     texts_[field] = Value::String(std::string(text.text));
     NAM_ASSIGN_OR_RETURN(value, plan::Evaluate(statement_.values[field], sql::RowResolver(texts_)));
   }
-  return sql::Assign(table, column, std::move(value), -1);
+  return partitioner::Assign(table, column, std::move(value), -1);
 }
 
 absl::Status CopiedRows::AtRow(const absl::Status& error) const {

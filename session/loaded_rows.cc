@@ -1,98 +1,61 @@
 #include "session/loaded_rows.h"
 
-#include <string_view>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "session/result_batch.h"
-#include "sql/assignment.h"
 #include "sql/bound_query.h"
-#include "types/decimal.h"
 #include "types/wire.h"
 
 namespace nam::session {
+namespace {
 
-LoadedRows::LoadedRows(const proto::Table& table, std::vector<int> columns, partitioner::TableLoader& loader)
-    : table_(table), loader_(loader), batch_(static_cast<size_t>(table.columns_size())) {
+std::vector<partitioner::GivenColumn> GivenTo(const proto::Table& table, const std::vector<int>& columns) {
+  std::vector<partitioner::GivenColumn> given;
   for (const proto::Column& column : table.columns()) {
-    Target& target = targets_.emplace_back();
-    target.type = TypeOf(column.type()).value_or(Type::Null());
-    target.form = partitioner::FormOf(target.type);
-    target.absent = sql::ConstantDefault(column).value_or(Value::Null(target.type));
-    const uint8_t precision = target.type.precision;
-    if (target.type.kind == TypeKind::kInteger) {
-      target.most = (__int128{1} << (8 * (precision == 0 ? 8 : precision) - 1)) - 1;
-      target.least = -target.most - 1;
-    } else if (target.type.kind == TypeKind::kDecimal) {
-      target.most = PowerOfTen(precision == 0 ? kMaxDecimalDigits : precision) - 1;
-      target.least = -target.most;
-    }
+    const Type type = TypeOf(column.type()).value_or(Type::Null());
+    given.push_back({.absent = sql::ConstantDefault(column).value_or(Value::Null(type))});
   }
   for (size_t i = 0; i < columns.size(); ++i)
-    targets_[static_cast<size_t>(columns[i])].source = static_cast<int>(i);
+    given[static_cast<size_t>(columns[i])].slot = static_cast<int>(i);
+  return given;
 }
+
+}  // namespace
+
+LoadedRows::LoadedRows(const proto::Table& table, const std::vector<int>& columns,
+                       partitioner::TableLoader& loader, const partitioner::LoadOptions& options)
+    : table_(table),
+      loader_(loader),
+      block_bytes_(options.block_bytes),
+      pointer_group_(options.pointer_group),
+      given_(GivenTo(table, columns)),
+      assigned_(table, given_),
+      batch_(static_cast<size_t>(table.columns_size())) {}
 
 absl::Status LoadedRows::Begin(const std::vector<ResultSet::Column>&) {
   return absl::OkStatus();
 }
 
-bool LoadedRows::FitsAsItIs(const Target& target, const ResultBatch& rows, size_t row) {
-  const auto source = static_cast<size_t>(target.source);
-  const Type& type = rows.type(source, row);
-  if (type.kind != target.type.kind) return false;
-  switch (type.kind) {
-    case TypeKind::kInteger:
-    case TypeKind::kDecimal: {
-      const __int128 number = rows.number(source, row);
-      return type.scale == target.type.scale && number >= target.least && number <= target.most;
-    }
-    case TypeKind::kString:
-      // Bytes are at least as many as characters.
-      return !target.type.blank_padded && !type.blank_padded &&
-             (target.type.length == 0 || rows.text(source, row).size() <= target.type.length);
-    default:
-      return true;
-  }
-}
-
-absl::Status LoadedRows::AddValue(size_t column, const ResultBatch& rows, size_t row) {
-  const Target& target = targets_[column];
-  partitioner::ColumnBatch::Column& out = batch_.column(column);
-  const auto source = static_cast<size_t>(target.source);
-  const bool given = target.source >= 0;
-  const bool null = given && rows.null(source, row);
-  if (given && !null && FitsAsItIs(target, rows, row)) {
-    if (target.form == partitioner::Form::kText) {
-      out.Push(target.form, 0, batch_.Keep(rows.text(source, row)));
-    } else {
-      out.Push(target.form, rows.number(source, row), {});
-    }
-    return absl::OkStatus();
-  }
-  Value value = !given ? target.absent : null ? Value::Null(target.type) : rows.Boxed(source, row);
-  NAM_ASSIGN_OR_RETURN(value, sql::Assign(table_, static_cast<int>(column), std::move(value), -1));
-  if (value.null) {
-    out.PushNull(target.form, batch_.rows());
-  } else {
-    out.Push(target.form, value.number,
-             target.form == partitioner::Form::kText ? batch_.Keep(value.text) : std::string_view());
-  }
-  return absl::OkStatus();
-}
-
 absl::Status LoadedRows::Add(const ResultBatch& rows) {
-  for (size_t row = 0; row < rows.rows(); ++row) {
-    for (size_t column = 0; column < targets_.size(); ++column)
-      NAM_RETURN_IF_ERROR(AddValue(column, rows, row));
-    batch_.set_rows(batch_.rows() + 1);
-    if (batch_.rows() == kBatchRows) NAM_RETURN_IF_ERROR(Flush());
-  }
   rows_ += rows.rows();
+  if (rows.boxed() == nullptr) {
+    NAM_RETURN_IF_ERROR(assigned_.Add(rows.vectors(), rows.positions(), rows.rows(), batch_));
+    return FlushFull();
+  }
+  for (size_t row = 0; row < rows.rows(); ++row) {
+    NAM_RETURN_IF_ERROR(assigned_.Add(rows.boxed()[row], batch_));
+    NAM_RETURN_IF_ERROR(FlushFull());
+  }
   return absl::OkStatus();
 }
 
 absl::Status LoadedRows::Add(const std::vector<Value>& row) {
   return Add(ResultBatch({&row, 1}));
+}
+
+absl::Status LoadedRows::FlushFull() {
+  return batch_.rows() < kBatchRows ? absl::OkStatus() : Flush();
 }
 
 absl::Status LoadedRows::Flush() {
@@ -103,6 +66,52 @@ absl::Status LoadedRows::Flush() {
 
 absl::Status LoadedRows::End() {
   return Flush();
+}
+
+proto::TableWrite LoadedRows::ForServers() const {
+  proto::TableWrite write;
+  proto::Table& table = *write.mutable_table();
+  table = table_;
+  table.clear_partitions();
+  table.clear_groups();
+  table.clear_usage();
+  table.set_block_bytes(block_bytes_);
+  table.set_pointer_group(pointer_group_);
+  for (proto::Column& column : *table.mutable_columns()) {
+    column.clear_common();
+    column.clear_histogram();
+    column.clear_text_histogram();
+  }
+  for (const partitioner::GivenColumn& given : given_) {
+    proto::GivenColumn& out = *write.add_given();
+    out.set_slot(given.slot);
+    if (given.slot < 0) *out.mutable_absent() = ToProto(given.absent);
+  }
+  return write;
+}
+
+absl::StatusOr<uint64_t> LoadedRows::BeginAttempt() {
+  NAM_ASSIGN_OR_RETURN(const AllocationId allocation, loader_.BeginBeside());
+  return allocation.value();
+}
+
+absl::Status LoadedRows::Take(uint64_t allocation, proto::AttemptReply& reply) {
+  partitioner::WrittenGroups written;
+  for (proto::Table& group : *reply.mutable_groups()) {
+    if (group.allocation() != allocation)
+      return absl::InternalError("a compute server has written into another allocation than it was told to");
+    rows_of_servers_ += group.rows();
+    written.groups.push_back(std::move(group));
+  }
+  for (const proto::ServerBytes& server : reply.written())
+    written.bytes[MemoryServerId(static_cast<uint16_t>(server.server()))] = server.bytes();
+  if (!written.groups.empty()) loader_.Take(AllocationId(allocation), std::move(written));
+  return absl::OkStatus();
+}
+
+void LoadedRows::DropTaken() {
+  rows_of_servers_ = 0;
+  loader_.DropTaken();
 }
 
 }  // namespace nam::session

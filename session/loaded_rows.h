@@ -1,24 +1,32 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "catalog/chain_groups.h"
+#include "partitioner/assigned_rows.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/loader.h"
 #include "proto/catalog.pb.h"
+#include "proto/compute.pb.h"
 #include "session/session.h"
 
 namespace nam::session {
 
 /// The rows of a query on their way into a columnar table. What must be converted, and every error, is as in
-/// an INSERT (sql/assignment.h). One thread.
+/// an INSERT (partitioner/assigned_value.h). One thread.
+///
+///     rows that come to the session ─ Add ─▶ loader, in this process ─┐
+///     attempts of servers, told by ForServers,                        ├─ the loader's Commit: all of it or
+///     nothing each with an allocation of its own ─ Take, once accepted ───────┘
 class LoadedRows final : public RowReceiver {
  public:
   /// `columns`: the table's columns that the query's are for; the others get their defaults. Borrows the
-  /// table and the loader.
-  LoadedRows(const proto::Table& table, std::vector<int> columns, partitioner::TableLoader& loader);
+  /// table, and the loader, which was begun with the options.
+  LoadedRows(const proto::Table& table, const std::vector<int>& columns, partitioner::TableLoader& loader,
+             const partitioner::LoadOptions& options);
 
   absl::Status Begin(const std::vector<ResultSet::Column>& columns) override;
   absl::Status Add(const ResultBatch& rows) override;
@@ -26,28 +34,33 @@ class LoadedRows final : public RowReceiver {
   absl::Status Add(const std::vector<Value>& row);
   /// Hands the last rows to the loader.
   absl::Status End();
-  uint64_t rows() const { return rows_; }
+  /// All of them.
+  uint64_t rows() const { return rows_ + rows_of_servers_; }
+
+  /// Of the table.
+  uint32_t partitions() const { return catalog::PartitionCount(table_); }
+  /// What servers are told that write rows themselves, but for the allocation.
+  proto::TableWrite ForServers() const;
+  /// A further one, for one attempt.
+  absl::StatusOr<uint64_t> BeginAttempt();
+  /// What an attempt that counts has written.
+  absl::Status Take(uint64_t allocation, proto::AttemptReply& reply);
+  /// Nothing that servers have written counts.
+  void DropTaken();
 
  private:
   static constexpr size_t kBatchRows = 16 << 10;
-
-  struct Target {
-    int source = -1;  // which of the query's columns; -1: the column's default
-    Value absent;     // that default
-    partitioner::Form form = partitioner::Form::kNumber;
-    Type type;
-    __int128 least = 0, most = 0;  // of integers and decimals
-  };
-  /// Whether the value needs no conversion and fits: the loader takes it as it is.
-  static bool FitsAsItIs(const Target& target, const ResultBatch& rows, size_t row);
-  absl::Status AddValue(size_t column, const ResultBatch& rows, size_t row);
+  absl::Status FlushFull();
   absl::Status Flush();
 
   const proto::Table& table_;
   partitioner::TableLoader& loader_;
-  std::vector<Target> targets_;  // of the table's columns
+  const uint32_t block_bytes_, pointer_group_;
+  const std::vector<partitioner::GivenColumn> given_;
+  const partitioner::AssignedRows assigned_;
   partitioner::ColumnBatch batch_;
   uint64_t rows_ = 0;
+  uint64_t rows_of_servers_ = 0;
 };
 
 }  // namespace nam::session

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "execution/methods.h"
 #include "execution/partition/open_scratch.h"
+#include "session/loaded_rows.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
@@ -96,7 +97,7 @@ absl::Status QueryRun::AddLists(std::vector<std::vector<uint32_t>> shares) {
   return absl::OkStatus();
 }
 
-void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool with_multicast) {
+absl::Status QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool with_multicast) {
   List& list = lists_[list_number];
   auto work = std::make_unique<ComputeClients::Work>();
   work->member = options_.servers[server].member;
@@ -107,6 +108,10 @@ void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool wit
   work->losses = losses_;
   work->request = options_.request;
   work->request.set_attempt(options_.next_attempt());
+  if (options_.output.table != nullptr) {
+    NAM_ASSIGN_OR_RETURN(work->allocation, options_.output.table->BeginAttempt());
+    work->request.mutable_write()->set_allocation(work->allocation);
+  }
   work->request.set_window_bytes(options_.output.window_bytes);
   work->request.set_whole_memory(servers_[server].crowded);
   for (uint64_t i = first; i < list.pieces.size(); ++i) {
@@ -128,6 +133,7 @@ void QueryRun::Start(size_t server, size_t list_number, uint64_t first, bool wit
   ++running_;
   servers_[server].busy = true;
   options_.clients.Start(std::move(work));
+  return absl::OkStatus();
 }
 
 absl::Status QueryRun::Run() {
@@ -141,7 +147,8 @@ absl::Status QueryRun::Run() {
     next += static_cast<uint32_t>(share.size());
   }
   absl::Status status = AddLists(std::move(shares));
-  for (size_t s = 0; s < servers_.size() && status.ok(); ++s) Start(s, s, 0, /*with_multicast=*/true);
+  for (size_t s = 0; s < servers_.size() && status.ok(); ++s)
+    status = Start(s, s, 0, /*with_multicast=*/true);
   if (status.ok()) status = Loop();
   // Attempts that still run have nothing to add: they found their lists empty, or the query has ended.
   options_.clients.EndAll();
@@ -208,6 +215,8 @@ absl::Status QueryRun::Take(ComputeClients::Work& work) {
   if (left_ > 0) {
     NAM_RETURN_IF_ERROR(Cover(work, report));
     NAM_RETURN_IF_ERROR(TakeParts(work));
+    if (options_.output.table != nullptr)
+      NAM_RETURN_IF_ERROR(options_.output.table->Take(work.allocation, work.reply));
   }
   if (work.reply.satisfied()) left_ = 0;  // the rest cannot change the result
   if (work.reply.leaving()) {
@@ -323,7 +332,7 @@ absl::Status QueryRun::GiveWorkToAll() {
     const auto best = std::max_element(expected.begin(), expected.end());
     if (best == expected.end() || *best <= 0) return absl::OkStatus();
     const auto list = static_cast<size_t>(best - expected.begin());
-    Start(s, list, lists_[list].claimed, /*with_multicast=*/false);
+    NAM_RETURN_IF_ERROR(Start(s, list, lists_[list].claimed, /*with_multicast=*/false));
   }
   return absl::OkStatus();
 }
@@ -348,7 +357,8 @@ absl::Status QueryRun::HandOutAgain() {
   const size_t first = lists_.size();
   NAM_RETURN_IF_ERROR(AddLists(std::move(shares)));
   for (size_t i = 0; i < able.size(); ++i) {
-    if (!lists_[first + i].pieces.empty()) Start(able[i], first + i, 0, /*with_multicast=*/false);
+    if (!lists_[first + i].pieces.empty())
+      NAM_RETURN_IF_ERROR(Start(able[i], first + i, 0, /*with_multicast=*/false));
   }
   return absl::OkStatus();
 }

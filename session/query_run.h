@@ -39,6 +39,10 @@ inline constexpr int64_t kProgressNs = 100'000'000;
 /// that only seems dead is never heard again, so no row counts twice. Without words (`counters` null) a
 /// list is one attempt's alone: nothing is stolen, but what is lost is done again just so.
 ///
+/// Rows that servers write into a table themselves (StageOutput::table) lie in an allocation of each
+/// attempt's own. Those of accepted attempts are taken with the pieces that they reported; the others end
+/// with the load.
+///
 /// Rows that come in windows (StageOutput) are taken in before their attempt has ended, and cannot be
 /// taken back: if its server is then lost, so is the query. Until the first window what is lost is done
 /// again.
@@ -86,7 +90,7 @@ class QueryRun {
 
   absl::Status AddLists(std::vector<std::vector<uint32_t>> shares);
   /// An attempt of `server` on `list`, from its item `first` on.
-  void Start(size_t server, size_t list, uint64_t first, bool with_multicast);
+  absl::Status Start(size_t server, size_t list, uint64_t first, bool with_multicast);
   absl::Status Loop();
   absl::Status Take(ComputeClients::Work& work);
   absl::Status Add(const ComputeClients::Work& work);

@@ -8,7 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "sql/assignment.h"
+#include "partitioner/assigned_value.h"
+#include "sql/constraints.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
@@ -172,13 +173,13 @@ class RecordChanges::Inserting {
       const int column = statement_.columns[i];
       given[static_cast<size_t>(column)] = true;
       NAM_ASSIGN_OR_RETURN(row[static_cast<size_t>(column)],
-                           sql::Assign(table_, column, *std::move(values[i]), positions[i]));
+                           partitioner::Assign(table_, column, *std::move(values[i]), positions[i]));
     }
     for (int i = 0; i < table_.columns_size(); ++i) {
       const auto column = static_cast<size_t>(i);
       if (given[column]) continue;
       NAM_ASSIGN_OR_RETURN(Value value, changes_.DefaultOf(table_, i, statement_.defaults[column]));
-      NAM_ASSIGN_OR_RETURN(row[column], sql::Assign(table_, i, std::move(value), -1));
+      NAM_ASSIGN_OR_RETURN(row[column], partitioner::Assign(table_, i, std::move(value), -1));
     }
     NAM_RETURN_IF_ERROR(sql::Check(table_, statement_.checks, row));
     std::string encoded = layout_.Encode(row);
@@ -232,9 +233,9 @@ class RecordChanges::Inserting {
               ? plan::Evaluate(*assignment.value, rows)
               : changes_.DefaultOf(table_, assignment.column, statement_.defaults[column]);
       NAM_RETURN_IF_ERROR(value.status());
-      NAM_ASSIGN_OR_RETURN(row[column],
-                           sql::Assign(table_, assignment.column, *std::move(value),
-                                       assignment.value.has_value() ? assignment.value->position : -1));
+      NAM_ASSIGN_OR_RETURN(
+          row[column], partitioner::Assign(table_, assignment.column, *std::move(value),
+                                           assignment.value.has_value() ? assignment.value->position : -1));
     }
     NAM_RETURN_IF_ERROR(sql::Check(table_, statement_.checks, row));
     std::string encoded = layout_.Encode(row);
@@ -353,8 +354,8 @@ absl::StatusOr<RecordChanges::Row> RecordChanges::ChangedRow(const sql::UpdateSt
                                       : plan::Evaluate(*assignment.value, sql::RowResolver(found.row));
     NAM_RETURN_IF_ERROR(value.status());
     NAM_ASSIGN_OR_RETURN(row[column],
-                         sql::Assign(table, assignment.column, *std::move(value),
-                                     assignment.value.has_value() ? assignment.value->position : -1));
+                         partitioner::Assign(table, assignment.column, *std::move(value),
+                                             assignment.value.has_value() ? assignment.value->position : -1));
   }
   NAM_RETURN_IF_ERROR(sql::Check(table, statement.checks, row));
   returned.assign(found.rest.begin() + static_cast<std::ptrdiff_t>(next), found.rest.end());

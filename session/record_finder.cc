@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/status_macros.h"
-#include "sql/assignment.h"
+#include "sql/constraints.h"
 
 namespace nam::session {
 namespace {

@@ -51,18 +51,6 @@ void AppendDate(int64_t days, std::string& out) {
 
 }  // namespace
 
-Value ResultBatch::Boxed(size_t column, size_t row) const {
-  if (boxed_ != nullptr) return boxed_[row][column];
-  Value value{columns_[column].type, null(column, row), 0, {}};
-  if (value.null) return value;
-  if (columns_[column].physical == Physical::kText) {
-    value.text = text(column, row);
-  } else {
-    value.number = number(column, row);
-  }
-  return value;
-}
-
 void ResultBatch::AppendText(size_t column, size_t row, std::string& out) const {
   if (is_text(column, row)) {
     out += text(column, row);

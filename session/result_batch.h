@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "types/value.h"
+#include "types/value_column.h"
 
 namespace nam::session {
 
@@ -15,18 +15,7 @@ namespace nam::session {
 /// receiver returns.
 class ResultBatch {
  public:
-  struct Column {
-    Type type;
-    Physical physical = Physical::kInt64;  // PhysicalOf(type), or kInt64 of a decimal
-    union {
-      const int64_t* narrow = nullptr;  // kInt64
-      const __int128* wide;             // kInt128
-      const uint8_t* truth;             // kTruth: 0, 1, kNoTruth
-      const std::string_view* text;     // kText
-    };
-    const uint8_t* nulls = nullptr;  // 1 where NULL; nullptr: none is. Not for kTruth
-  };
-  static constexpr uint8_t kNoTruth = 2;  // NULL
+  using Column = ValueColumn;
 
   /// Row i is at positions[i] of each column; positions may be nullptr: at i.
   ResultBatch(std::span<const Column> columns, const uint32_t* positions, size_t rows)
@@ -48,17 +37,12 @@ class ResultBatch {
   }
   bool null(size_t column, size_t row) const {
     if (boxed_ != nullptr) return boxed_[row][column].null;
-    const Column& c = columns_[column];
-    return c.physical == Physical::kTruth ? c.truth[At(row)] == kNoTruth
-                                          : c.nulls != nullptr && c.nulls[At(row)] != 0;
+    return columns_[column].null(At(row));
   }
   /// Of one that is not NULL, and no text.
   __int128 number(size_t column, size_t row) const {
     if (boxed_ != nullptr) return boxed_[row][column].number;
-    const Column& c = columns_[column];
-    return c.physical == Physical::kInt64    ? c.narrow[At(row)]
-           : c.physical == Physical::kInt128 ? c.wide[At(row)]
-                                             : c.truth[At(row)];
+    return columns_[column].number(At(row));
   }
   bool is_text(size_t column, size_t row) const { return type(column, row).kind == TypeKind::kString; }
   /// Of a text that is not NULL.
@@ -66,7 +50,13 @@ class ResultBatch {
     return boxed_ == nullptr ? columns_[column].text[At(row)] : std::string_view(boxed_[row][column].text);
   }
 
-  Value Boxed(size_t column, size_t row) const;
+  Value Boxed(size_t column, size_t row) const {
+    return boxed_ != nullptr ? boxed_[row][column] : columns_[column].Boxed(At(row));
+  }
+  /// The rows as they lie, one of both: values of `rows()` rows; or columns, and the positions.
+  const std::vector<Value>* boxed() const { return boxed_; }
+  std::span<const Column> vectors() const { return columns_; }
+  const uint32_t* positions() const { return positions_; }
   /// Appends what Value::ToString says of one that is not NULL.
   void AppendText(size_t column, size_t row, std::string& out) const;
 

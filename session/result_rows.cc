@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/budget_array.h"
+#include "execution/expression/value_vector.h"
 #include "plan/slot_of.h"
 #include "plan/work_cost.h"
 
@@ -17,27 +18,6 @@ using execution::Selection;
 using execution::Step;
 using execution::TaskContext;
 using execution::Vector;
-
-static_assert(ResultBatch::kNoTruth == execution::kUnknown);
-
-ResultBatch::Column ColumnOf(const Vector& values, const Type& type) {
-  ResultBatch::Column column{.type = type, .physical = values.physical, .nulls = values.nulls};
-  switch (values.physical) {
-    case Physical::kTruth:
-      column.truth = values.truth;
-      break;
-    case Physical::kInt64:
-      column.narrow = values.narrow;
-      break;
-    case Physical::kInt128:
-      column.wide = values.wide;
-      break;
-    default:
-      NAM_CHECK(values.physical == Physical::kText, "the forms that values of columns have");
-      column.text = values.text;
-  }
-  return column;
-}
 
 }  // namespace
 
@@ -53,7 +33,7 @@ class ResultRows::Task final : public execution::SinkTask {
     for (size_t i = 0; i < columns_.size(); ++i) {
       const Vector* const values = sink_.values_->Evaluate(i, frame_, in, rows);
       if (values == nullptr) return context.Fail(frame_.error());
-      columns_[i] = ColumnOf(*values, sink_.columns_[i].type);
+      columns_[i] = execution::ValueColumnOf(*values, sink_.columns_[i].type);
     }
     const absl::Status added = sink_.Add({columns_, rows.positions, rows.count});
     return added.ok() ? Step::kNeedInput : context.Fail(added);

@@ -431,8 +431,8 @@ class SessionImpl final : public Session {
   }
   /// Of a query whose rows a columnar table takes.
   ColumnarTables::RunSource RunnerOf(const std::shared_ptr<plan::logical::Query>& source) {
-    return [this, source](RowReceiver& rows) {
-      return WithTree(*source, [&rows](TreeRun& query) { return query.Run(rows); });
+    return [this, source](LoadedRows& rows) {
+      return WithTree(*source, [&rows](TreeRun& query) { return query.RunInto(rows); });
     };
   }
   absl::StatusOr<ResultSet> Run(const sql::CopyStatement& statement) {
@@ -446,7 +446,9 @@ class SessionImpl final : public Session {
 
   absl::StatusOr<ResultSet> Run(const sql::CopyToStatement& statement) {
     runs_query_ = true;
-    return CopyTo(statement, *receiver_, RunnerOf(statement.source));
+    return CopyTo(statement, *receiver_, [&](RowReceiver& rows) {
+      return WithTree(*statement.source, [&rows](TreeRun& query) { return query.Run(rows); });
+    });
   }
 
   absl::StatusOr<ResultSet> Run(const sql::TreeStatement& statement) {

@@ -58,6 +58,8 @@ constexpr Setting kSettings[] = {
     {"nam.prefetch_window", IntegerSetting{&S::prefetch_window, 1, 64}, "blocks in flight for each thread"},
     {"nam.result_mib_max", IntegerSetting{&S::result_mib_max, 1, kMebibytesMax, Unit::kMebibytes},
      "memory of a query's result on each compute server, and of what its client holds for it"},
+    {"nam.server_writes", Enumeration<&S::server_writes>("auto", "off", "on"),
+     "whether compute servers write the rows of queries that columnar tables are made of"},
     {"nam.sorts_by_runs", Enumeration<&S::sorts_by_runs>("auto", "off", "on"),
      "whether rows that are sorted go to scratch memory as sorted runs"},
     {"nam.transaction_mib_max", IntegerSetting{&S::transaction_mib_max, 4, kMebibytesMax, Unit::kMebibytes},

@@ -36,6 +36,7 @@ struct SessionSettings {
   Choice multicast = Choice::kAuto;
   Choice work_queue = Choice::kAuto;
   Choice sorts_by_runs = Choice::kAuto;
+  Choice server_writes = Choice::kAuto;
   plan::JoinAlgorithm join = plan::JoinAlgorithm::kAuto;
   plan::AggregateAlgorithm aggregate = plan::AggregateAlgorithm::kAuto;
   ExchangeOver exchange = ExchangeOver::kAuto;

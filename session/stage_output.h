@@ -12,6 +12,8 @@
 
 namespace nam::session {
 
+class LoadedRows;
+
 /// Where the rows of a stage of compute servers go.
 struct StageOutput {
   /// Takes in pages of an attempt. False: no more rows are wanted, of any server.
@@ -20,6 +22,9 @@ struct StageOutput {
   std::function<absl::Status(uint64_t bytes)> room;
   /// Takes what an accepted attempt has left in scratch memory. Empty: none leaves anything there.
   std::function<absl::Status(proto::Directory directory)> parts;
+  /// Where rows go that servers write into a table themselves; null: they come here. Then `add` and `parts`
+  /// are not called, and nothing comes in windows.
+  LoadedRows* table = nullptr;
   /// An attempt's rows may come in windows of so many bytes, before it has ended; 0: they must not.
   uint64_t window_bytes = 0;
 };

@@ -10,6 +10,7 @@
 #include "optimizer/part_assignment.h"
 #include "partitioner/pieces.h"
 #include "plan/codec.h"
+#include "session/loaded_rows.h"
 #include "session/streamed_run.h"
 #include "sql/bound_query.h"
 #include "types/sql_error.h"
@@ -225,6 +226,7 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pl
   request.set_stage(number);
   for (const proto::Directory& directory : placed.inputs) *request.add_inputs() = directory;
   if (WritesScratch(request.plan(), number)) request.set_scratch(scratch_.Open());
+  if (output.table != nullptr) *request.mutable_write() = output.table->ForServers();
   if (placed.streamed()) return RunStreamed(std::move(request), placed, output);
   if (placed.parts == 0) NAM_RETURN_IF_ERROR(StartMulticast(placed, PipelinesOf(request.plan(), number)));
   QueryRun run({.request = std::move(request),

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "execution/exchange/endpoint.h"
 #include "execution/methods.h"
+#include "session/loaded_rows.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
@@ -53,7 +54,7 @@ absl::StatusOr<bool> StreamedRun::RunOnce() {
     NAM_CHECK(options_.next_attempt() == first_attempt + m, "attempts of a stage are consecutive");
   NAM_ASSIGN_OR_RETURN(const bool open, OpenAll(members, first_attempt));
   if (!open) return false;
-  StartAll(members, first_attempt);
+  NAM_RETURN_IF_ERROR(StartAll(members, first_attempt));
   std::vector<Work> ended;
   const absl::StatusOr<bool> counts = AwaitAll(members, ended);
   if (counts.ok() && *counts) {
@@ -130,7 +131,7 @@ absl::StatusOr<bool> StreamedRun::OpenAll(const std::vector<size_t>& members, ui
   return true;
 }
 
-void StreamedRun::StartAll(const std::vector<size_t>& members, uint64_t first_attempt) {
+absl::Status StreamedRun::StartAll(const std::vector<size_t>& members, uint64_t first_attempt) {
   proto::Exchanges exchanges;
   for (const size_t s : members) {
     proto::ExchangeMember& member = *exchanges.add_members();
@@ -142,12 +143,17 @@ void StreamedRun::StartAll(const std::vector<size_t>& members, uint64_t first_at
     work->server = members[m];
     work->request = options_.request;
     work->request.set_attempt(first_attempt + m);
+    if (options_.output.table != nullptr) {
+      NAM_ASSIGN_OR_RETURN(work->allocation, options_.output.table->BeginAttempt());
+      work->request.mutable_write()->set_allocation(work->allocation);
+    }
     work->request.set_whole_memory(servers_[members[m]].crowded);
     exchanges.set_self(static_cast<uint32_t>(m));
     *work->request.mutable_exchanges() = exchanges;
     servers_[members[m]].started_ms = NowMs();
     options_.clients.Start(std::move(work));
   }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> StreamedRun::AwaitAll(const std::vector<size_t>& members, std::vector<Work>& ended) {
@@ -207,6 +213,8 @@ absl::Status StreamedRun::Deliver(std::vector<Work> ended) {
     if (!work->partial.empty())
       NAM_RETURN_IF_ERROR(options_.output.add(work->partial, work->request.attempt()).status());
     work->partial = std::string();
+    if (options_.output.table != nullptr)
+      NAM_RETURN_IF_ERROR(options_.output.table->Take(work->allocation, work->reply));
     if (!work->reply.has_directory()) continue;
     if (!options_.output.parts || work->reply.directory().attempt() != work->request.attempt())
       return absl::InternalError("a compute server reports parts that nobody has asked it for");

@@ -62,7 +62,7 @@ class StreamedRun {
   absl::StatusOr<std::vector<size_t>> FindMembers();
   /// False: one of the members is none any more.
   absl::StatusOr<bool> OpenAll(const std::vector<size_t>& members, uint64_t first_attempt);
-  void StartAll(const std::vector<size_t>& members, uint64_t first_attempt);
+  absl::Status StartAll(const std::vector<size_t>& members, uint64_t first_attempt);
   absl::StatusOr<bool> AwaitAll(const std::vector<size_t>& members, std::vector<Work>& ended);
   /// False: the attempt does not count.
   absl::StatusOr<bool> Look(const ComputeClients::Work& work);

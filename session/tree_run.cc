@@ -14,7 +14,9 @@
 #include "execution/methods.h"
 #include "optimizer/operator_cost.h"
 #include "optimizer/plan_query.h"
+#include "optimizer/table_rows.h"
 #include "session/explain.h"
+#include "session/loaded_rows.h"
 #include "session/no_rows.h"
 #include "session/noted_receiver.h"
 #include "session/query_result.h"
@@ -25,6 +27,10 @@ namespace {
 
 /// The first rows of an order are kept in memory twice, and sorted in another place.
 constexpr uint64_t kTopRowsOfBudget = 4;
+/// The session writes fewer rows of a table as fast itself, as one group, …
+constexpr double kFewRowsOfTable = 100'000;
+/// … and such that would leave most blocks of many partitions empty.
+constexpr double kFewRowsOfPartition = 2'000;
 /// Behind estimates that are this far off the rest is planned anew.
 constexpr double kFarOff = 10;
 
@@ -150,6 +156,11 @@ absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
   return result;
 }
 
+absl::StatusOr<ResultSet> TreeRun::RunInto(LoadedRows& table) {
+  table_ = &table;
+  return Run(table);
+}
+
 /// What does not fit would have gone to scratch memory. That there was none is what the user is to hear of.
 absl::Status TreeRun::OrWithoutScratch(const absl::Status& error) const {
   const std::optional<SqlError> sql_error = SqlErrorOf(error);
@@ -175,6 +186,7 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
       (way == plan::JoinAlgorithm::kAuto || plan::IsStreamed(way)) && current_.lowering.build_bytes_max > 0;
   if (!too_large || noted.begun() || !other_way) return result;
   // Nobody reads what has been written so far.
+  if (table_ != nullptr) table_->DropTaken();
   options_.stages.scratch().Use();
   options_.stages.scratch().EndQuery(/*tell=*/true);
   if (options_.stages.scratch().Open() == 0) return result;
@@ -219,15 +231,15 @@ void TreeRun::TellProgress(execution::LocalStage& local) const {
   local.OnProgress([this](uint64_t rows) { options_.stages.TellFinishing(rows); });
 }
 
-absl::Status TreeRun::RunServers(uint32_t number, const StageOutput& output) {
+absl::Status TreeRun::RunServers(uint32_t number, const plan::PhysicalPlan& plan, const StageOutput& output) {
   PlacedStage& stage = current_.stages[number];
-  for (const uint32_t read : ReadBy(plan(), number)) {
+  for (const uint32_t read : ReadBy(plan, number)) {
     const std::vector<proto::Directory>& left = left_.at(read).directories;
     stage.inputs.insert(stage.inputs.end(), left.begin(), left.end());
   }
   if (stage.parts > 0) NAM_RETURN_IF_ERROR(options_.stages.FindServers(stage, nullptr));
   NAM_RETURN_IF_ERROR(
-      options_.stages.Run(options_.stages.RequestOf(plan(), lowered().tables), number, stage, output));
+      options_.stages.Run(options_.stages.RequestOf(plan, lowered().tables), number, stage, output));
   AddWork(stage, work_);
   return absl::OkStatus();
 }
@@ -251,7 +263,7 @@ absl::Status TreeRun::RunBarrier(uint32_t number) {
     left.directories.push_back(std::move(directory));
     return absl::OkStatus();
   };
-  NAM_RETURN_IF_ERROR(RunServers(number, {.add = keep, .room = room, .parts = note}));
+  NAM_RETURN_IF_ERROR(RunServers(number, plan(), {.add = keep, .room = room, .parts = note}));
   NAM_ASSIGN_OR_RETURN(const optimizer::StageFact fact, FactOf(number, left));
   const optimizer::StageFact expected = lowered().stages[number].expected;
   // What the plan has assumed, it goes on with; so do the plans of later barriers, which are to have the same
@@ -309,15 +321,31 @@ absl::Status TreeRun::FeedSession(execution::LocalStage& local) {
 
 absl::Status TreeRun::FeedStage(uint32_t number, uint32_t pipeline, execution::LocalStage& local) {
   const auto kept = left_.find(number);
-  if (kept == left_.end())
-    return RunServers(number, OutputTo(local, plan(), pipeline, options_.settings.result_bytes_max(),
-                                       [this] { options_.stages.scratch().Use(); }));
+  if (kept == left_.end()) {
+    StageOutput output = OutputTo(local, plan(), pipeline, options_.settings.result_bytes_max(),
+                                  [this] { options_.stages.scratch().Use(); });
+    const std::optional<plan::PhysicalPlan> writers = PlanOfWriters(pipeline);
+    if (!writers.has_value()) return RunServers(number, plan(), output);
+    output.table = table_;
+    output.window_bytes = 0;
+    return RunServers(number, *writers, output);
+  }
   for (Left::Pages& pages : kept->second.pages) {
     const std::string bytes = std::move(pages.bytes);
     kept_bytes_ -= bytes.size();
     NAM_RETURN_IF_ERROR(local.Add(pipeline, BytesOf(bytes), pages.attempt));
   }
   return absl::OkStatus();
+}
+
+/// Each server's group is small if the rows are few, and a scan meets them all.
+std::optional<plan::PhysicalPlan> TreeRun::PlanOfWriters(uint32_t pipeline) const {
+  const Choice choice = options_.settings.server_writes;
+  if (table_ == nullptr || choice == Choice::kOff) return std::nullopt;
+  std::optional<plan::PhysicalPlan> writers = optimizer::WithWholeRows(plan(), pipeline);
+  if (!writers.has_value() || choice == Choice::kOn) return writers;
+  const double rows = writers->pipelines[pipeline].estimates.back().rows;
+  return rows < kFewRowsOfTable || rows < kFewRowsOfPartition * table_->partitions() ? std::nullopt : writers;
 }
 
 absl::StatusOr<std::vector<std::string>> TreeRun::Explain(bool analyze, bool json) {

@@ -26,6 +26,8 @@ class LocalStage;
 
 namespace nam::session {
 
+class LoadedRows;
+
 /// A query by its tree, from its plan to its rows.
 ///
 ///     plan ─▶ a stage that is a barrier ─▶ what came of it ─▶ plan anew ─▶ … ─▶ the other stages
@@ -65,6 +67,9 @@ class TreeRun {
 
   /// The rows go to the receiver.
   absl::StatusOr<ResultSet> Run(RowReceiver& receiver);
+  /// They become a table's. Those of servers that the session has nothing to do with are written by these, if
+  /// they are many.
+  absl::StatusOr<ResultSet> RunInto(LoadedRows& table);
   /// The lines of EXPLAIN, or its JSON document; with `analyze` it runs before, and they say what has run.
   absl::StatusOr<std::vector<std::string>> Explain(bool analyze, bool json);
   /// The same of a query that has run, or (nothing) has not.
@@ -97,7 +102,9 @@ class TreeRun {
   /// is there.
   absl::Status FeedSession(execution::LocalStage& local);
   absl::Status FeedStage(uint32_t number, uint32_t pipeline, execution::LocalStage& local);
-  absl::Status RunServers(uint32_t number, const StageOutput& output);
+  absl::Status RunServers(uint32_t number, const plan::PhysicalPlan& plan, const StageOutput& output);
+  /// The plan by which servers write what `pipeline` makes into the table; nothing: it comes to the session.
+  std::optional<plan::PhysicalPlan> PlanOfWriters(uint32_t pipeline) const;
   const optimizer::LoweredPlan& lowered() const { return current_.tree->lowered; }
   const plan::PhysicalPlan& plan() const { return lowered().plan; }
   /// Tells how far the session's stage is, from now on.
@@ -114,6 +121,7 @@ class TreeRun {
   std::vector<std::vector<uint64_t>> session_rows_;
   std::map<uint32_t, execution::Sorter::RunTotals> session_sorts_;
   QueryWork work_;
+  LoadedRows* table_ = nullptr;  // that the rows become; null: of none
 };
 
 }  // namespace nam::session

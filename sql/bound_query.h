@@ -144,8 +144,8 @@ struct BoundCheck {
   plan::Expr condition;  // over columns of table 0
 };
 /// What changes rows of one record table. Values are of their column's kind and scale; whether they fit it is
-/// for Assign (sql/assignment.h) to say. Where no value stands, the column takes its default: a value
-/// without columns, or nothing if the column is numbered and takes its next number.
+/// for Assign (partitioner/assigned_value.h) to say. Where no value stands, the column takes its default: a
+/// value without columns, or nothing if the column is numbered and takes its next number.
 using ChangeValue = std::optional<plan::Expr>;
 using ChangeSource = std::shared_ptr<plan::logical::Query>;
 

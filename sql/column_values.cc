@@ -4,8 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "partitioner/assigned_value.h"
 #include "plan/expression_tree.h"
-#include "sql/assignment.h"
+#include "sql/constraints.h"
 #include "sql/expression_binder.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
@@ -83,10 +84,11 @@ absl::StatusOr<Expr> AsColumn(const ExpressionBuilder& builder, Expr value, cons
   const bool converts = value.type.kind == type.kind || (number(value.type) && number(type)) ||
                         ConvertsTimes(value.type.kind, type.kind) || type.kind == TypeKind::kString;
   if (!converts) {
-    return UserError(sqlstate::kTypeMismatch,
-                     absl::StrCat("column ", Quote(to.name()), " is of type ", ColumnTypeName(to.type()),
-                                  ", the expression of type ", TypeName(value.type)),
-                     position, "convert it with CAST");
+    return UserError(
+        sqlstate::kTypeMismatch,
+        absl::StrCat("column ", Quote(to.name()), " is of type ", partitioner::ColumnTypeName(to.type()),
+                     ", the expression of type ", TypeName(value.type)),
+        position, "convert it with CAST");
   }
   if (value.type.kind != type.kind || value.type.scale != type.scale ||
       value.type.blank_padded != type.blank_padded) {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "partitioner/assigned_value.h"
 #include "partitioner/record_row.h"
-#include "sql/assignment.h"
 #include "sql/index_columns.h"
 #include "sql/logical_query.h"
 #include "sql/relation_names.h"
@@ -190,8 +190,8 @@ absl::Status ForeignKeyBinder::CheckTypes(const proto::Table& parent, int positi
                      absl::StrCat("foreign key constraint ", Quote(key.name()), " cannot be implemented"),
                      position,
                      absl::StrCat("Key columns ", Quote(child.name()), " and ", Quote(referenced.name()),
-                                  " are of different types: ", ColumnTypeName(child.type()), " and ",
-                                  ColumnTypeName(referenced.type()), "."));
+                                  " are of different types: ", partitioner::ColumnTypeName(child.type()),
+                                  " and ", partitioner::ColumnTypeName(referenced.type()), "."));
   }
   return absl::OkStatus();
 }

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "partitioner/assigned_value.h"
 #include "partitioner/table_schema.h"
-#include "sql/assignment.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 
@@ -63,8 +63,9 @@ absl::Status AddPartitions(const StorageOptions& options, proto::Table& table) {
     const proto::Column* const column = FindColumn(table, words[0]);
     if (column == nullptr) return NoSuchColumn(words[0], "partition_by", options.partition_position);
     if (partitioner::FormOf(TypeOf(column->type()).value_or(Type::Null())) == partitioner::Form::kWide) {
-      return Refusal(absl::StrCat("partition_by a ", ColumnTypeName(column->type()), " is not supported"),
-                     options.partition_position, "numbers of up to 18 digits, dates, times and texts can be");
+      return Refusal(
+          absl::StrCat("partition_by a ", partitioner::ColumnTypeName(column->type()), " is not supported"),
+          options.partition_position, "numbers of up to 18 digits, dates, times and texts can be");
     }
     partitions *= parts;
     if (partitions > kMostPartitions) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "catalog/chain_groups.h"
 #include "tests/catalog/service_fixture.h"
 
 namespace nam::catalog {
@@ -103,6 +104,57 @@ TEST_F(ServiceTest, AnAppendIsOneGroupMore) {
   EXPECT_EQ(*Renew(memory, {base, a, b, c}), std::vector<uint64_t>{c});
   ASSERT_TRUE(Drop("t").ok());
   EXPECT_EQ(Renew(memory, {base, a, b})->size(), 3u);
+}
+
+/// What several processes have written becomes a table's at once, or nothing of it does.
+TEST_F(ServiceTest, AnAppendMayLieInSeveralAllocations) {
+  const uint32_t memory = Join(proto::ROLE_MEMORY), client = Join(proto::ROLE_CLIENT),
+                 other = Join(proto::ROLE_CLIENT);
+  proto::CommitLoadRequest load;
+  proto::Table& loaded = *load.mutable_table();
+  loaded.set_name("t");
+  const uint64_t base = *Begin(client, "t"), beside = *Begin(client, "t");
+  const auto add = [&](proto::Table& table, std::vector<uint64_t> groups) {
+    for (const uint64_t group : groups) {
+      table.add_groups()->set_allocation(group);
+      table.add_partitions()->set_rows(5);
+      table.mutable_partitions()->rbegin()->add_head(uint64_t{memory} << 48 | 4'096);
+      table.set_rows(table.rows() + 5);
+    }
+    table.set_allocation(groups.back());
+  };
+  add(loaded, {*Begin(other, "t"), base});
+  EXPECT_EQ(service_->CommitLoad(load).status().code(), absl::StatusCode::kInvalidArgument)
+      << "another member's";
+  loaded.clear_groups();
+  loaded.clear_partitions();
+  add(loaded, {beside, beside, base});
+  ASSERT_TRUE(service_->CommitLoad(load).ok());
+  EXPECT_FALSE(Abort(beside).ok()) << "it is the table's";
+  const proto::Table first = Get("t")->table();
+  EXPECT_EQ(GroupId(first, 0) + 1, GroupId(first, 1));
+  const uint64_t a = *BeginExtend(client, "t"), b = *BeginExtend(client, "t"), c = *BeginExtend(client, "t"),
+                 foreign = *BeginExtend(other, "t");
+  ASSERT_TRUE(Abort(c).ok());
+  const auto append = [&](std::vector<uint64_t> groups) {
+    proto::CommitExtendRequest request;
+    request.set_allocation(groups.back());
+    request.set_expected_version(first.version());
+    *request.mutable_appended() = first;
+    add(*request.mutable_appended(), groups);
+    return service_->CommitExtend(request).status().code();
+  };
+  EXPECT_EQ(append({c, a}), absl::StatusCode::kFailedPrecondition) << "it is over";
+  EXPECT_EQ(append({foreign, a}), absl::StatusCode::kInvalidArgument) << "another member's";
+  EXPECT_EQ(append({a, b, a}), absl::StatusCode::kInvalidArgument) << "groups of one are neighbours";
+  EXPECT_EQ(Get("t")->table().groups_size(), 3);
+  EXPECT_EQ(append({a, a, b}), absl::StatusCode::kOk);
+  EXPECT_EQ(append({a, a, b}), absl::StatusCode::kOk) << "asked again because the answer was lost";
+  Restart();
+  EXPECT_EQ(Get("t")->table().groups_size(), 6);
+  EXPECT_EQ(*Renew(memory, {base, beside, a, b, c}), std::vector<uint64_t>{c});
+  ASSERT_TRUE(Drop("t").ok());
+  EXPECT_EQ(Renew(memory, {base, beside, a, b})->size(), 4u);
 }
 
 TEST_F(ServiceTest, AnAppendChangesNothingElse) {

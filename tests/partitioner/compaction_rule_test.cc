@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "base/random.h"
@@ -83,6 +84,25 @@ TEST(CompactionRule, AppendsOfAnySizesAreWrittenAgainAFewTimes) {
     EXPECT_LT(model.written_again(), model.most_written_again()) << seed;
     EXPECT_LT(static_cast<double>(model.groups_max()), model.most_groups()) << seed;
   }
+}
+
+/// What one process has written as several groups comes and goes as one.
+TEST(CompactionRule, GroupsOfOneAllocationAreMergedTogether) {
+  proto::Table table;
+  table.add_columns();
+  const auto add = [&](uint64_t allocation, uint64_t rows) {
+    table.add_groups()->set_allocation(allocation);
+    table.add_partitions()->set_rows(rows);
+  };
+  for (uint64_t allocation = 1; allocation <= 15; ++allocation) add(allocation, 10);
+  add(16, 5);
+  add(16, 5);
+  std::vector<uint32_t> all(17);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(GroupsToMerge(table), all);
+  add(17, 1);
+  add(17, 1'000'000);
+  EXPECT_EQ(GroupsToMerge(table), all) << "one of the two is large";
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "sql/assignment.h"
+#include "partitioner/assigned_value.h"
 #include "tests/sql/arbitrary_record.h"
 
 namespace nam::partitioner {
@@ -14,7 +14,6 @@ namespace {
 
 using sql::ArbitraryRecordTable;
 using sql::ArbitraryRow;
-using sql::Assign;
 using sql::RecordTable;
 
 std::span<const std::byte> Bytes(const std::string& row) {

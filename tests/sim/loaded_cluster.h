@@ -66,8 +66,13 @@ class LoadedCluster {
   /// The statement, with `meanwhile` on another thread.
   template <typename Meanwhile>
   absl::StatusOr<session::ResultSet> Execute(const std::string& sql, Meanwhile&& meanwhile) {
-    const auto thread = harness_->StartThread("meanwhile", meanwhile);
+    const auto thread = StartThread(meanwhile);
     return Execute(sql);
+  }
+  /// Of no process of the cluster.
+  template <typename Body>
+  std::unique_ptr<fabric::Thread> StartThread(Body&& body) {
+    return harness_->StartThread("meanwhile", body);
   }
   void Pause(int64_t us) { world_.clock().SleepUntil(world_.clock().After(us)); }
   double NowMs() { return static_cast<double>(world_.clock().NowNs()) / 1e6; }

@@ -2,8 +2,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "partitioner/assigned_value.h"
 #include "partitioner/record_row.h"
-#include "sql/assignment.h"
+#include "sql/constraints.h"
 #include "tests/sql/fake_tables.h"
 #include "tests/sql/flat_query.h"
 #include "types/sql_error.h"
@@ -29,7 +30,7 @@ Kind BindAs(const std::string& text) {
 std::string Show(const proto::Table& table) {
   std::string shown = table.name() + "(";
   for (const proto::Column& column : table.columns()) {
-    absl::StrAppend(&shown, column.name(), " ", ColumnTypeName(column.type()),
+    absl::StrAppend(&shown, column.name(), " ", partitioner::ColumnTypeName(column.type()),
                     column.nullable() ? "" : " not null", ", ");
   }
   absl::StrAppend(&shown, "key");
@@ -618,7 +619,7 @@ std::string Assigned(const char* column, Value value) {
   const auto table = *tables.Find("r");
   int at = 0;
   while (table->columns(at).name() != column) ++at;
-  const auto stored = Assign(*table, at, std::move(value), 7);
+  const auto stored = partitioner::Assign(*table, at, std::move(value), 7);
   if (stored.ok()) return stored->ToString();
   const SqlError error = SqlErrorOf(stored.status()).value_or(SqlError());
   EXPECT_EQ(error.position, 7);

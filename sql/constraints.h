@@ -8,11 +8,6 @@
 
 namespace nam::sql {
 
-/// A value of the column's kind and scale as the column stores it. 22003 if a number is too large for it,
-/// 22001 if a text is too long, 23502 if it is NULL and must not be. Lengths of text are in characters;
-/// blanks that are too much are cut off, as in PostgreSQL.
-absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value, int position);
-
 /// 23514 if one of them is false of the row.
 absl::Status Check(const proto::Table& table, const std::vector<BoundCheck>& checks,
                    const std::vector<Value>& row);
@@ -38,8 +33,5 @@ plan::Expr RandomUuid(int position);
 bool AsksRandomUuid(const plan::Expr& expr);
 /// Of values without a row, which name no other column.
 plan::Resolver ValueResolver();
-
-/// As CREATE TABLE writes it: `smallint`, `decimal(5,2)`, `char(3)`, …
-std::string ColumnTypeName(const proto::Type& type);
 
 }  // namespace nam::sql

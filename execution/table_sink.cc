@@ -1,0 +1,200 @@
+#include "execution/table_sink.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "execution/budget_array.h"
+#include "execution/expression/value_vector.h"
+#include "partitioner/appended_table.h"
+#include "plan/slot_of.h"
+#include "plan/work_cost.h"
+
+namespace nam::execution {
+namespace {
+
+/// Enough for encodings and dictionaries to be worth their place, and for few groups of large tables.
+constexpr uint64_t kGroupBytesMax = uint64_t{512} << 20;
+constexpr size_t kBatchRows = 16 << 10;
+/// Of each thread, at least: where memory is short.
+constexpr uint64_t kBatchesOfGroup = 4;
+
+/// What the batch's rows from `first` on take at most until they are written. Most columns take half of it,
+/// so that what encoding needs beside them (places of texts, blocks on their way) has room, too.
+uint64_t BytesOf(const partitioner::ColumnBatch& batch, size_t first) {
+  const size_t rows = batch.rows() - first;
+  uint64_t bytes = 0;
+  for (size_t c = 0; c < batch.column_count(); ++c) {
+    const partitioner::ColumnBatch::Column& column = batch.column(c);
+    bytes += rows * (column.wide.empty() ? sizeof(int64_t) : sizeof(__int128));
+    if (!column.nulls.empty()) bytes += rows;
+    for (size_t row = first; row < column.strings.size(); ++row) bytes += column.strings[row].size();
+  }
+  return bytes;
+}
+
+absl::Status Marked(absl::Status status) {
+  if (absl::IsResourceExhausted(status)) status.SetPayload(kTableMemoryFull, absl::Cord());
+  return status;
+}
+
+}  // namespace
+
+/// One task's rows until they are enough to be staged.
+class TableSink::Task final : public SinkTask {
+ public:
+  explicit Task(TableSink& sink)
+      : sink_(sink),
+        frame_(sink.values_->NewFrame()),
+        columns_(sink.values_->outputs()),
+        batch_(sink.schema_.columns.size()) {}
+
+  Step Consume(TaskContext& context, const Chunk& in) override {
+    const Selection rows = in.selection();
+    if (rows.count > 0 && !std::exchange(taken_, true)) {
+      context.Charge(rows.count, plan::work_cost::kFinishRowPs);
+      for (size_t i = 0; i < columns_.size(); ++i) {
+        const Vector* const values = sink_.values_->Evaluate(i, frame_, in, rows);
+        if (values == nullptr) return context.Fail(frame_.error());
+        columns_[i] = ValueColumnOf(*values, sink_.types_[i]);
+      }
+      const size_t before = batch_.rows();
+      const absl::Status added = sink_.assigned_.Add(columns_, rows.positions, rows.count, batch_);
+      if (!added.ok()) return context.Fail(added);
+      bytes_ += BytesOf(batch_, before);
+    }
+    const bool enough = batch_.rows() >= kBatchRows || bytes_ >= sink_.batch_bytes_;
+    const Step step = enough ? Flush(context) : Step::kNeedInput;
+    if (step != Step::kBlocked) taken_ = false;
+    return step;
+  }
+
+  Step Finish(TaskContext& context) override {
+    const Step step = batch_.rows() == 0 ? Step::kNeedInput : Flush(context);
+    return step == Step::kNeedInput ? Step::kDone : step;
+  }
+
+ private:
+  Step Flush(TaskContext& context) {
+    const Step step = sink_.Add(context, batch_, bytes_);
+    if (step != Step::kNeedInput) return step;
+    batch_.Clear();
+    bytes_ = 0;
+    return step;
+  }
+
+  TableSink& sink_;
+  Frame frame_;
+  std::vector<ValueColumn> columns_;
+  partitioner::ColumnBatch batch_;
+  uint64_t bytes_ = 0;  // of it
+  bool taken_ = false;  // the chunk that is given again has been
+};
+
+absl::StatusOr<std::unique_ptr<TableSink>> TableSink::Make(const plan::Schema& rows, TableTarget target,
+                                                           int threads, MemoryBudget& budget) {
+  NAM_ASSIGN_OR_RETURN(partitioner::TableSchema schema, partitioner::SchemaOf(target.table));
+  NAM_RETURN_IF_ERROR(partitioner::CheckGroup(
+      schema, {.block_bytes = target.table.block_bytes(), .pointer_group = target.table.pointer_group()}));
+  if (target.given.size() != schema.columns.size())
+    return absl::InvalidArgumentError("a table of whose columns nothing is said");
+  for (const partitioner::GivenColumn& given : target.given) {
+    if (given.slot >= static_cast<int>(rows.size()))
+      return absl::InvalidArgumentError("a column that is given what no row has");
+  }
+  NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> values, Program::Compile(plan::SlotExprs(rows), rows));
+  std::unique_ptr<TableSink> sink(
+      new TableSink(std::move(target), std::move(schema), std::move(values), threads, budget));
+  for (const plan::Slot& slot : rows) sink->types_.push_back(slot.type);
+  return sink;
+}
+
+TableSink::TableSink(TableTarget target, partitioner::TableSchema schema,
+                     std::unique_ptr<const Program> values, int threads, MemoryBudget& budget)
+    : target_(std::move(target)),
+      schema_(std::move(schema)),
+      assigned_(target_.table, target_.given),
+      values_(std::move(values)),
+      threads_(threads),
+      budget_(budget),
+      group_bytes_(std::min(kGroupBytesMax, budget.bytes() / 2)),
+      batch_bytes_(group_bytes_ / kBatchesOfGroup / static_cast<uint64_t>(std::max(threads, 1))),
+      gates_(1) {}
+
+TableSink::~TableSink() {
+  writer_.reset();
+  budget_.Give(charged_);
+}
+
+std::unique_ptr<SinkTask> TableSink::NewTask(TaskContext&) {
+  return std::make_unique<Task>(*this);
+}
+
+Step TableSink::Add(TaskContext& context, const partitioner::ColumnBatch& batch, uint64_t bytes) {
+  while (true) {
+    const Gate* gate = nullptr;
+    const absl::StatusOr<Entry> entry = Enter(bytes, context.cancel(), gate);
+    if (!entry.ok()) return context.Fail(entry.status());
+    if (*entry == Entry::kEntered) break;
+    if (*entry == Entry::kWait) return context.BlockOn(*gate);
+    if (const absl::Status written = WriteGroup(context); !written.ok()) return context.Fail(written);
+  }
+  const absl::Status added = writer_->Append(batch);
+  const bool writes = Leave();
+  if (!added.ok()) return context.Fail(added);
+  const absl::Status written = writes ? WriteGroup(context) : absl::OkStatus();
+  return written.ok() ? Step::kNeedInput : context.Fail(written);
+}
+
+absl::StatusOr<TableSink::Entry> TableSink::Enter(uint64_t bytes, const std::atomic<bool>& cancel,
+                                                  const Gate*& gate) {
+  const std::lock_guard lock(mutex_);
+  gate = &gates_.back();
+  if (full_) return Entry::kWait;
+  const bool enough = charged_ > 0 && charged_ + bytes > group_bytes_;
+  if (enough || !budget_.Take(bytes)) {
+    if (charged_ == 0) return OverBudget(budget_);
+    full_ = true;
+    return entered_ > 0 ? Entry::kWait : Entry::kWrite;
+  }
+  charged_ += bytes;
+  ++entered_;
+  if (writer_ == nullptr) {
+    writer_ = std::make_unique<partitioner::GroupWriter>(
+        *target_.attachment, schema_,
+        partitioner::GroupOptions{.block_bytes = target_.table.block_bytes(),
+                                  .pointer_group = target_.table.pointer_group(),
+                                  .threads = threads_,
+                                  .cancel = &cancel},
+        target_.allocation);
+  }
+  return Entry::kEntered;
+}
+
+bool TableSink::Leave() {
+  const std::lock_guard lock(mutex_);
+  --entered_;
+  return full_ && entered_ == 0;
+}
+
+absl::Status TableSink::WriteGroup(TaskContext& context) {
+  context.Settle();
+  absl::StatusOr<proto::Table> group = writer_->Write();
+  NAM_RETURN_IF_ERROR(Marked(group.status()));
+  const std::lock_guard lock(mutex_);
+  groups_.push_back(*std::move(group));
+  for (const auto& [member, bytes] : writer_->written_bytes()) written_bytes_[member] += bytes;
+  writer_.reset();
+  budget_.Give(std::exchange(charged_, 0));
+  full_ = false;
+  gates_.back().Open();
+  gates_.emplace_back();
+  return absl::OkStatus();
+}
+
+absl::Status TableSink::Combine(TaskContext& context, uint32_t) {
+  return writer_ == nullptr ? absl::OkStatus() : WriteGroup(context);
+}
+
+}  // namespace nam::execution

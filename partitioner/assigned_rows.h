@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "partitioner/column_batch.h"
+#include "partitioner/table_schema.h"
+#include "proto/catalog.pb.h"
+#include "types/value_column.h"
+
+namespace nam::partitioner {
+
+/// What a column of a table is given of a row.
+struct GivenColumn {
+  int slot = -1;  // of the row; -1: none
+  Value absent;   // then: the column's default
+};
+
+/// Makes rows of a columnar table of rows of a query, whose values are of the columns' kinds and scales. What
+/// they become, and every error, is as Assign says (partitioner/assigned_value.h): of the first row that has
+/// one, and of its first column. Columns that need nothing are copied as they are. Immutable; any number of
+/// threads.
+class AssignedRows {
+ public:
+  /// `given`: by column of the table, which outlives this.
+  AssignedRows(const proto::Table& table, const std::vector<GivenColumn>& given);
+
+  /// Adds rows to the batch, whose texts are then its own. Row i is at positions[i] of each column; positions
+  /// may be nullptr: at i. After an error the batch is of no use.
+  absl::Status Add(std::span<const ValueColumn> columns, const uint32_t* positions, size_t rows,
+                   ColumnBatch& batch) const;
+  /// The same of one row.
+  absl::Status Add(const std::vector<Value>& row, ColumnBatch& batch) const;
+
+ private:
+  using Widest = std::numeric_limits<__int128>;
+
+  struct Target {
+    int slot = -1;
+    absl::StatusOr<Value> absent;  // as it is assigned
+    Form form = Form::kNumber;
+    Type type;
+    bool nullable = false;
+    __int128 least = Widest::min(), most = Widest::max();  // of numbers
+  };
+  struct Rows;
+  /// How many rows the column has taken: all of them, or those before the first that it cannot have.
+  size_t AddColumn(const Target& target, const Rows& rows, ColumnBatch& batch) const;
+  static size_t AddNumbers(const Target& target, const Rows& rows, ColumnBatch::Column& out);
+  size_t AddTexts(const Target& target, const Rows& rows, ColumnBatch& batch) const;
+  /// Of values of another kind, which are all NULL.
+  static size_t AddNone(const Target& target, const Rows& rows, ColumnBatch::Column& out);
+  static size_t AddNulls(const Target& target, const Rows& rows, size_t before, ColumnBatch::Column& out);
+  absl::Status Repeat(const Target& target, size_t rows, ColumnBatch& batch) const;
+  size_t NumberOf(const Target& target) const { return static_cast<size_t>(&target - targets_.data()); }
+
+  const proto::Table& table_;
+  std::vector<Target> targets_;  // by column of the table
+};
+
+}  // namespace nam::partitioner
