@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "execution/prepared_stage.h"
 #include "partitioner/column_batch.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::bench {
 

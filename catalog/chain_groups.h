@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 /// A columnar table's chains by groups of those that were loaded or appended at once. Chain g · P + p holds
 /// the rows of group g that are in partition p of P.

@@ -5,6 +5,7 @@
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/support/method_handler.h>
 #include <unistd.h>

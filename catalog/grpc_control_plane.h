@@ -1,13 +1,16 @@
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/certificates.h"
 #include "catalog/control_plane.h"
+
+/// Not included: few files call gRPC, many start its servers.
+namespace grpc {
+class Status;
+}
 
 namespace nam::catalog {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::catalog {
 

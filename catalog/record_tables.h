@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "base/strong_id.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 /// What the catalog has to know of tables: which memory they have, and what record tables may not say.
 namespace nam::catalog {

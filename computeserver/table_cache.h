@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "catalog/client.h"
 #include "execution/channel_pool.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "storage/dictionary.h"
 #include "storage/known_blocks.h"
 

@@ -19,7 +19,7 @@
 #include "execution/scan/stored_rows.h"
 #include "execution/sort/sorter.h"
 #include "execution/task.h"
-#include "proto/compute.pb.h"
+#include "proto/pages.pb.h"
 
 namespace nam::execution {
 

@@ -7,7 +7,7 @@
 
 #include "optimizer/plan.h"
 #include "partitioner/pieces.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::optimizer {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "types/value.h"
 
 /// Which share of a table's rows has which values of a column, by what the loader has found of it

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "plan/expression.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::optimizer {
 

@@ -2,7 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "partitioner/table_schema.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::partitioner {
 

@@ -5,7 +5,7 @@
 
 #include "partitioner/encoder.h"
 #include "partitioner/staging.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::partitioner {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "catalog/attachment.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::partitioner {
 

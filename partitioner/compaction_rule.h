@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 /// Which groups of chains of a columnar table (catalog/chain_groups.h) become one in the background.
 ///

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "partitioner/staging.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "storage/block.h"
 
 namespace nam::partitioner {

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "catalog/attachment.h"
 #include "partitioner/column_batch.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::partitioner {
 

@@ -11,7 +11,7 @@
 #include "base/strong_id.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/table_schema.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::catalog {
 class Attachment;

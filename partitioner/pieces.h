@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 /// The parts that a table's rows are shared out in.
 namespace nam::partitioner {

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "types/value.h"
 
 /// How a row of a record table lies in memory: of fixed size, its key first.

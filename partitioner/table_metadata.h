@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "storage/block_stream.h"
 #include "storage/channel.h"
 #include "storage/dictionary.h"

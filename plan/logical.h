@@ -13,7 +13,7 @@
 #include "plan/aggregate.h"
 #include "plan/expression.h"
 #include "plan/join_kind.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 /// What a query means, as a tree of relational operators over bags of rows.
 ///

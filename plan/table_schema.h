@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "plan/physical.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 /// What plans say of tables, from the catalog: the optimizer states it, every server checks it.
 namespace nam::plan {

@@ -10,7 +10,7 @@
 #include "catalog/attachment.h"
 #include "catalog/control_plane.h"
 #include "fabric/fabric.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::session {
 

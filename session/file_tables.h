@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "csv/dialect.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "session/columnar_tables.h"
 #include "sql/bound_query.h"
 

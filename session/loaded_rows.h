@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/loader.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "session/session.h"
 
 namespace nam::session {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "session/settings.h"
 #include "session/tree_run.h"
 

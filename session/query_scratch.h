@@ -12,7 +12,7 @@
 #include "catalog/attachment.h"
 #include "execution/sort/scratch_run.h"
 #include "fabric/fabric.h"
-#include "proto/compute.pb.h"
+#include "proto/pages.pb.h"
 
 namespace nam::session {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "sql/record_access.h"
 
 namespace nam::session {

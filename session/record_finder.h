@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "session/record_access.h"
 #include "sql/record_access.h"
 

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "execution/local_stage.h"
 #include "optimizer/lower_tree.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "session/explained_change.h"
 #include "session/record_access.h"
 #include "session/record_changes.h"

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "execution/local_stage.h"
 #include "plan/physical.h"
-#include "proto/compute.pb.h"
+#include "proto/pages.pb.h"
 
 namespace nam::session {
 

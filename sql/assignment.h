@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "sql/bound_query.h"
 
 namespace nam::sql {

@@ -14,7 +14,7 @@
 #include "plan/aggregate.h"
 #include "plan/expression.h"
 #include "plan/logical.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "sql/statement_time.h"
 
 namespace nam::sql {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "sql/parse_tree.h"
 
 namespace nam::sql {

@@ -5,7 +5,7 @@
 
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::sql {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "sql/parse_tree.h"
 
 namespace nam::sql {

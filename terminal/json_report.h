@@ -5,11 +5,15 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "proto/catalog.pb.h"
 #include "session/session.h"
 #include "types/value.h"
 
 namespace nam {
+
+namespace proto {
+class Cluster;
+class Table;
+}  // namespace proto
 
 using Json = nlohmann::ordered_json;
 

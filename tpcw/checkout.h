@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/random.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "tpcw/product_choice.h"
 #include "txn/check/history.h"
 #include "txn/session.h"

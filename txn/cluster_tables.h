@@ -9,7 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "catalog/attachment.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "txn/session.h"
 #include "txn/tables.h"
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/strong_id.h"
 #include "catalog/attachment.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "txn/extent_space.h"
 
 namespace nam::txn {

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "execution/rows/row_layout.h"
-#include "proto/compute.pb.h"
+#include "proto/pages.pb.h"
 #include "storage/scratch.h"
 
 namespace nam::execution {

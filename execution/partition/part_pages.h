@@ -10,7 +10,7 @@
 #include "execution/chunk.h"
 #include "execution/partition/parts.h"
 #include "execution/rows/row_layout.h"
-#include "proto/compute.pb.h"
+#include "proto/pages.pb.h"
 #include "storage/scratch.h"
 #include "storage/scratch_streams.h"
 

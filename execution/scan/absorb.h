@@ -7,7 +7,7 @@
 #include "execution/scan/row_selector.h"
 #include "execution/scan/scan_output.h"
 #include "plan/physical.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::execution {
 

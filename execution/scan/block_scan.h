@@ -18,7 +18,7 @@
 #include "execution/task.h"
 #include "plan/expression.h"
 #include "plan/schema.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "storage/block_stream.h"
 #include "storage/known_blocks.h"
 #include "storage/multicast_stream.h"

@@ -15,7 +15,7 @@
 #include "execution/scan/record_select.h"
 #include "execution/scan/scan_totals.h"
 #include "execution/task.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "txn/record_layout.h"
 #include "txn/tables.h"
 

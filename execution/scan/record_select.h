@@ -14,7 +14,7 @@
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
 #include "plan/schema.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::execution {
 

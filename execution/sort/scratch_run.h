@@ -16,7 +16,7 @@
 #include "execution/task.h"
 #include "plan/physical.h"
 #include "plan/schema.h"
-#include "proto/compute.pb.h"
+#include "proto/pages.pb.h"
 #include "storage/channel.h"
 #include "storage/scratch.h"
 

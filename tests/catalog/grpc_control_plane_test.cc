@@ -3,6 +3,7 @@
 #include <grpc/support/time.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <grpcpp/security/tls_credentials_options.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -10,7 +10,7 @@
 #include "plan/aggregate.h"
 #include "plan/expression.h"
 #include "plan/logical.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::sql {
 

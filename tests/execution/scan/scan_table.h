@@ -9,7 +9,7 @@
 
 #include "execution/column.h"
 #include "execution/scan/block_scan.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "storage/known_blocks.h"
 #include "tests/storage/chains.h"
 #include "types/value.h"
