@@ -59,7 +59,7 @@ bool Initiators::Executing(pid_t pid, const ChannelSide& side) {
   return process != nullptr && Lives(pid, *process);
 }
 
-/// Another process may have the number by now; it does not have the channel.
+/// Another process may have the pid by now; it does not have the channel.
 const Initiators::Process* Initiators::ProcessOf(pid_t pid, const ChannelSide& side) const {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return nullptr;
@@ -90,7 +90,7 @@ bool Initiators::Executes(const Process& process, uint32_t rkey) {
                      });
 }
 
-/// In doubt it does: a process of another PID namespace, a zombie or a successor where there are no pidfds.
+/// True if in doubt: a process of another PID namespace, a zombie, or a successor where there are no pidfds.
 bool Initiators::Lives(pid_t pid, const Process& process) {
   if (!process.descriptor.valid()) return kill(pid, 0) == 0 || errno != ESRCH;
   pollfd ended{process.descriptor.get(), POLLIN, 0};

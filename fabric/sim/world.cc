@@ -18,7 +18,7 @@ namespace nam::fabric::sim {
 namespace {
 
 constexpr ProcessId kDriver;
-/// For calls of the driver, which has no options of its own.
+/// The timeout of the driver's calls; the driver has no options of its own.
 constexpr int64_t kDriverTimeoutNs = 3'000'000'000;
 
 class SimClock : public Clock {
