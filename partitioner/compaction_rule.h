@@ -11,13 +11,11 @@
 /// The smallest groups are merged, at least kMergedGroupsMin of them and as many as possible, if the result
 /// has at least kGrowth times the rows of the largest of them. So
 ///
-///   - a row is rewritten at most log4(rows of the table) times: its group grows fourfold each time, and a
-///   large
-///     group is never rewritten for small appends;
+///   - a row is rewritten at most log4(rows of the table) times: its group grows fourfold each time, and
+///     a large group is never rewritten for small appends;
 ///   - a table of n rows keeps at most about 16 + log4/3(n) groups, which is 100 for 10 billion rows: if
-///   nothing
-///     is to be merged, each group but the 15 smallest has over a quarter of the rows of all groups that are
-///     not larger.
+///     nothing is to be merged, each group but the 15 smallest has over a quarter of the rows of all groups
+///     that are not larger.
 ///
 /// The order of groups is insignificant, so merged groups need not be adjacent. The merging process holds a
 /// merge in memory: kMergedValuesMax and kMergedBytesMax limit its size. VACUUM has no such limits.
