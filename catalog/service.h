@@ -46,9 +46,9 @@ struct ServiceOptions {
 ///                              ▲ ▲─────Renew────────┘ (alive to those who ask, with all that it holds)
 ///                              └─Renew  ProcessEnded and Leave bury it from here, too. Buried, it stays
 ///                                       listed, not alive, while blocks of a table lie there.
-///     storage id of a data directory:  its first Join ─▶ a member's ──the member's end──▶ absent: its tables
-///     wait
-///                                                         ▲──────Join with the directory────┘
+///     storage id of a data directory:
+///              its first Join ─▶ a member's ──the member's end──▶ absent: its tables wait
+///                                    ▲────Join with the directory────┘
 ///
 ///     load:    BeginLoad ─▶ under way ──CommitLoad──▶ table ──DropTable, replaced──▶ over
 ///                               └────────AbortLoad, owner dead────────────────────▶ over
@@ -67,8 +67,7 @@ struct ServiceOptions {
 /// Memory servers free an allocation when a renewal finds that it is neither in progress nor a table's.
 ///
 ///     start:   awaiting memory servers ──all have reported, or a lease is over──▶ serving
-///                     └───────a mark or an id that the store does not know────────▶ refused, for good ◀──
-///                     serving
+///                     └──a mark or an id that the store does not know──▶ refused, for good ◀── serving
 ///
 /// A store may be an older copy of the cluster's state. Members send the newest mark that they were given
 /// (StoreMark in proto/catalog_header.proto); memory servers also send what they hold. While the catalog
