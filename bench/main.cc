@@ -1,4 +1,4 @@
-// The benchmarks: what `nam bench` runs.
+// The benchmarks of `nam bench`.
 
 #include <sys/prctl.h>
 
@@ -83,7 +83,7 @@ class BenchCommandLine final : public CommandLine {
     AddCalibrate();
     AddAlgorithmBenches();
     AddChoiceBench();
-    // Not in the help: the benchmarks start it.
+    // Hidden from the help: the benchmarks start it.
     Command("bench-server", "", [] { return RunBenchServer(); })->group("");
   }
 
@@ -133,7 +133,7 @@ class BenchCommandLine final : public CommandLine {
     AddQueryCluster(blocks, block_size_bench_);
   }
 
-  /// What benchmarks that run queries in a cluster of their own have in common.
+  /// Adds the common options of benchmarks with their own cluster.
   template <typename Options>
   static void AddQueryCluster(CLI::App* bench, Options& options) {
     Add(bench, "--scale-factor", options.scale_factor, "1 is six million rows of the largest table");
@@ -312,7 +312,7 @@ class BenchCommandLine final : public CommandLine {
 
 int main(int argc, char** argv) {
   prctl(PR_SET_NAME, "nam-bench");
-  std::signal(SIGPIPE, SIG_IGN);  // a peer or a pager that went away is an error, not an end
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error, not the end
   static nam::bench::BenchCommandLine command_line;
   return command_line.Run(argc, argv);
 }
