@@ -79,8 +79,7 @@ class SimulatedServer final : public ControlServer {
       idle_->Wait(deadline);
     }
     cancelled_ = true;
-    network_.world_.AwaitDetached(
-        process_);  // also those on their way to a server that is not there any more
+    network_.world_.AwaitDetached(process_);  // including those in flight to a server that is gone
   }
 
   /// Runs on a thread of this server's process.

@@ -11,7 +11,7 @@ namespace nam::catalog {
 /// The catalog versions at which a process's statements see tables. Chain groups retired at a later version
 /// are kept for them (catalog/service.h). Thread-safe.
 ///
-///     Enter(what is known) ─▶ the catalog is asked for tables ─▶ they are read ─▶ the pin goes
+///     Enter(known version) ─▶ the catalog is asked for tables ─▶ they are read ─▶ the pin goes
 ///                              at that version or a later one
 class VersionsRead {
  public:

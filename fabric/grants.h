@@ -167,7 +167,7 @@ class Grants {
   struct Entry {
     std::shared_ptr<Grant> grant;
     std::set<MemoryServerId> servers;    // to be told of the end
-    std::set<MemoryServerId> confirmed;  // those that confirmed the grant
+    std::set<MemoryServerId> confirmed;  // have confirmed the grant
     std::optional<Looked> looked;        // gates inside a section when the grant ended, and still in it
   };
   /// Requires mutex_.

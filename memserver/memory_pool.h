@@ -36,7 +36,6 @@ struct MemoryPoolOptions {
 ///
 /// Extents are zero when handed out, except scratch memory. Scratch memory has a share of its own: it cannot
 /// take the rest, and the rest cannot take it. The pool does not interpret the bytes. Thread-safe.
-/// neither it nor the rest takes what is the other's. What the bytes mean is not known here. Thread-safe.
 ///
 /// Each region has one key, so a key does not protect freed memory from a former user's late requests. Memory
 /// is handed out again only when each member that opened it has closed it or is fenced:

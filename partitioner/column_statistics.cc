@@ -18,8 +18,7 @@ namespace {
 constexpr uint64_t kSampleRows = 30'000;
 constexpr size_t kCommonMost = 32;
 constexpr size_t kRanges = 64;
-/// Text prefixes in the dictionary's order. Cut texts compare like whole ones, except if their prefixes are
-/// equal.
+/// Texts are cut to this length. They compare like whole ones, unless their first bytes are equal.
 constexpr size_t kTextBytes = 16;
 constexpr size_t kCommonTextBytes = 64;
 /// Tolerated distance of a column's values from a uniform distribution, as a share of its rows.

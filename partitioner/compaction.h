@@ -27,8 +27,8 @@ absl::Status CompactGroups(catalog::Attachment& attachment, const proto::Table& 
                            const std::vector<uint32_t>& groups, const CompactionOptions& options);
 
 /// `table` with `group` (described as in AppendedTable) as its last group, in place of the groups with the
-/// allocations `replaced`, whose rows it contains. Estimates for the table stay; those for single groups are
-/// the new group's. ABORTED: the table no longer has these groups.
+/// allocations `replaced`, whose rows it contains. Estimates stay, unless `group` becomes the only one: then
+/// its own apply. ABORTED: the table no longer has these groups.
 absl::StatusOr<proto::Table> CompactedTable(const proto::Table& table, const proto::Table& group,
                                             const std::vector<uint64_t>& replaced);
 

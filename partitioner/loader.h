@@ -49,7 +49,7 @@ class TableLoader {
   /// table.
   virtual absl::StatusOr<proto::Table> Commit() = 0;
   /// Like Commit, without the catalog and the memory servers' disks: returns a table of version 0, which
-  /// lives as long as the loader, for members that are told of it.
+  /// lives as long as the loader, for members that learn of it.
   virtual absl::StatusOr<proto::Table> WriteOnly() = 0;
 };
 

@@ -17,7 +17,7 @@ constexpr char kBlanks[] = " \t\n\v\f\r";
 constexpr int64_t kJulianDayOf1970 = 2'440'588;
 /// An invalid hour: the reader reports it as out of range.
 constexpr int64_t kNoHour = 99;
-constexpr int32_t kNoYear = 0;  // likewise
+constexpr int32_t kNoYear = 0;  // an invalid year
 
 constexpr const char* kMonths[] = {"january", "february", "march",     "april",   "may",      "june",
                                    "july",    "august",   "september", "october", "november", "december"};

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kTargetsMax = 4096;
 constexpr size_t kMembershipsMax = 256;
-// A group's ring holds what is in flight to its members; 4 MiB. One receiver needs less.
+// A group's ring holds the datagrams in flight to its members, 4 MiB; a single receiver needs less.
 constexpr uint32_t kGroupSlots = 1024;
 constexpr uint32_t kSingleSlots = 256;
 

@@ -131,7 +131,7 @@ void ShmQueuePair::Fail(CompletionStatus pending_status) {
   link_->Shutdown();
   while (pending_count_ > 0) {
     const Pending& oldest = pending(0);
-    // An operation that failed by itself keeps its own reason.
+    // An operation that failed on its own keeps its reason.
     const bool own = oldest.executed && oldest.result != CompletionStatus::kOk;
     pending_head_ = (pending_head_ + 1) % static_cast<uint32_t>(pending_.size());
     --pending_count_;

@@ -26,7 +26,7 @@
 ///     kAskRegion key        ─▶  ◀─ kRegion key status NIC's rkey, base address, bytes, rights
 ///     kAskState             ─▶  ◀─ kState status (kOk: able to work)
 ///     kEnded status         ─▶       the sender's queue pair failed; status: what the receiver's oldest
-///                                    unfinished request is to be told, if it knows no better itself. A
+///                                    unfinished request gets, unless it knows a better one. A
 ///                                    passive end is destroyed then: kState is no longer kOk, and nothing
 ///                                    takes effect any more
 ///     end of the connection ─▶       the peer closed, or died
