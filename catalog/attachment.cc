@@ -370,10 +370,9 @@ absl::StatusOr<std::vector<GrantedExtent>> ClusterAttachment::Allocate(MemorySer
       return extents;
     }
     if (clock.Passed(deadline)) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(memory->peer->name(),
-                       " is out of memory: what was dropped is not free yet, since members have not said "
-                       "that they are done with it"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          memory->peer->name(),
+          " is out of memory: dropped memory is not free yet, because members have not closed it"));
     }
     if (Interruption::requested() || (cancel != nullptr && cancel->load(std::memory_order_relaxed)))
       return absl::CancelledError("cancelled");
@@ -481,9 +480,9 @@ absl::Status ClusterAttachment::Fence(MemberId member) {
     if (!reply.ok()) {
       outcome = absl::UnavailableError(reply.status().message());
     } else if (!reply->drained()) {
-      outcome = absl::UnavailableError(absl::StrFormat(
-          "a process of member %d stands still in the middle of changing memory server %d; try again",
-          member.value(), id.value()));
+      outcome = absl::UnavailableError(
+          absl::StrFormat("a process of member %d is stalled while changing memory server %d; try again",
+                          member.value(), id.value()));
     }
   }
   return outcome;

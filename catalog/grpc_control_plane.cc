@@ -413,7 +413,7 @@ class CertificateWatch {
     while (!stop_->Wait(RealClock().After(pause_us_))) {
       const absl::Status now = ReadIdentity(files_).status();
       if (now == before) continue;
-      if (now.ok()) LogInfo("the files of the TLS certificates are good again");
+      if (now.ok()) LogInfo("the files of the TLS certificates are valid again");
       if (!now.ok()) LogWarning(absl::StrCat(std::string(now.message()), "; the former ones stay in use"));
       before = now;
     }

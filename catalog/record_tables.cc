@@ -58,10 +58,9 @@ absl::Status CheckExtents(const google::protobuf::RepeatedPtrField<proto::Record
                           AllocationId allocation) {
   for (const proto::RecordExtent& extent : extents) {
     if (extent.server() == 0 || extent.offset() == 0 || extent.allocation() != allocation.value()) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("an extent at offset %d of memory server %d with allocation %d is none of "
-                          "allocation %d",
-                          extent.offset(), extent.server(), extent.allocation(), allocation.value()));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "an extent at offset %d of memory server %d with allocation %d does not belong to allocation %d",
+          extent.offset(), extent.server(), extent.allocation(), allocation.value()));
     }
   }
   return absl::OkStatus();
@@ -76,7 +75,7 @@ absl::Status CheckNewRecordTable(const proto::Table& table) {
                      });
   if (state != (table.name() == kTransactionsTable)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("table `%s`: that name is of the transaction state, and of it alone", table.name()));
+        absl::StrFormat("table `%s`: that name is reserved for the transaction state", table.name()));
   }
   if (!table.has_record()) return absl::OkStatus();
   const proto::RecordStorage& record = table.record();
@@ -90,7 +89,7 @@ absl::Status CheckNewRecordTable(const proto::Table& table) {
   }
   if (record.versions() < 1 || record.versions() > kVersionsMax) {
     return refuse(
-        absl::StrFormat("%d versions are not possible, 1 to %d are", record.versions(), kVersionsMax));
+        absl::StrFormat("%d versions are not possible; choose 1 to %d", record.versions(), kVersionsMax));
   }
   if (!std::has_single_bit(record.extent_bytes()) || record.extent_bytes() < kExtentBytesMin) {
     return refuse(absl::StrFormat("extents of %d bytes are not possible; choose a power of two from 4 KiB",

@@ -178,7 +178,7 @@ absl::StatusOr<proto::CalibrateReply> Service::Calibrate(const proto::CalibrateR
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   if (request.constants().fabric() != identity_.fabric) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "constants of another fabric than that of the cluster, which is %s", identity_.fabric));
+        "the constants are not those of the cluster's fabric, which is %s", identity_.fabric));
   }
   // Written with this program's names, so that the store keeps nothing else of the request.
   NAM_ASSIGN_OR_RETURN(const FabricConstants constants, FromProto(request.constants()));

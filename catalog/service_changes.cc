@@ -168,7 +168,7 @@ absl::Status Service::Rename(const proto::RenameTable& rename, Mutation& mutatio
   if (found->table->schema() || found->table->has_record())
     return absl::InvalidArgumentError("schemas and record tables are not renamed");
   if (CreationOf(*found->table) != rename.creation())
-    return absl::AbortedError(absl::StrFormat("table `%s` is another one by now", rename.from()));
+    return absl::AbortedError(absl::StrFormat("table `%s` was replaced meanwhile", rename.from()));
   if (tables_.contains(rename.to()))
     return absl::AlreadyExistsError(absl::StrFormat("`%s` exists", rename.to()));
   NAM_RETURN_IF_ERROR(CheckSchema(rename.to()));
@@ -195,7 +195,7 @@ absl::Status Service::Alter(const proto::AlterTable& alter, Mutation& mutation) 
     return absl::AbortedError(absl::StrFormat("table `%s` was changed meanwhile", now.name()));
   if (was.has_view() || was.schema() || !SameBut(was, now)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("what is to be changed of table `%s` is more than its columns", now.name()));
+        absl::StrFormat("the change of table `%s` concerns more than its columns", now.name()));
   }
   NAM_RETURN_IF_ERROR(CheckViewsKeep(was, now));
   mutation.put_tables.push_back(now);
@@ -274,7 +274,7 @@ absl::StatusOr<proto::QuietReply> Service::Quiet(const proto::QuietRequest& requ
   const absl::Status free = CheckNotQuiet("");
   const bool own = quiet_for_ == request.member();
   if (request.end()) {
-    if (!own) return absl::NotFoundError("the catalog was not kept quiet for this member until now");
+    if (!own) return absl::NotFoundError("the pause for this member's backup has ended early");
     quiet_for_ = 0;
     return proto::QuietReply();
   }

@@ -109,8 +109,8 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   }
   const bool same = existing != tables_.end() && existing->second.table->allocation() == request.replaces();
   if (request.replaces() != 0 && !same) {
-    return absl::AbortedError(absl::StrFormat(
-        "table `%s` is another one by now: it was loaded, or dropped, meanwhile", table.name()));
+    return absl::AbortedError(
+        absl::StrFormat("table `%s` was loaded again, or dropped, meanwhile", table.name()));
   }
   if (existing == tables_.end()) {
     NAM_RETURN_IF_ERROR(CheckSchema(table.name()));
@@ -190,7 +190,7 @@ absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
   }
   if (load.table == kTransactionsTable && part->kind() != proto::TRANSACTION_LOGS) {
     return absl::PermissionDeniedError(
-        absl::StrFormat("of `%s` only the logs grow", std::string_view(kTransactionsTable)));
+        absl::StrFormat("only the logs of `%s` grow", std::string_view(kTransactionsTable)));
   }
   if (part->extents_size() != static_cast<int>(request.expected_extents())) {
     return absl::AbortedError(absl::StrFormat("part `%s` of table `%s` has %d extents by now, not %d",
@@ -206,7 +206,7 @@ absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
 absl::Status Service::CheckNewPart(const proto::Table& table, const proto::RecordPart& part) const {
   const std::string& name = part.name();
   if (name.empty() || !part.extents().empty()) {
-    return absl::InvalidArgumentError(absl::StrFormat("`%s` is no part to be added", name));
+    return absl::InvalidArgumentError(absl::StrFormat("`%s` cannot be added as a part", name));
   }
   NAM_RETURN_IF_ERROR(CheckNotSystem(name, false));
   bool taken = tables_.contains(name);

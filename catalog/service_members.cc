@@ -114,10 +114,9 @@ void Service::MakeUpForStandstill() {
   for (auto& [id, state] : members_) state.lease_end_ns += missing_ns;
   await_from_ns_ += missing_ns;
   await_until_ns_ += missing_ns;
-  events_.Add(LogLevel::kWarning,
-              absl::StrFormat("the catalog stood still or was too busy to hear renewals for "
-                              "%.1f s: all leases go on by that",
-                              static_cast<double>(missing_ns) / 1e9));
+  events_.Add(LogLevel::kWarning, absl::StrFormat("the catalog was stopped or too busy to hear renewals for "
+                                                  "%.1f s: all leases are extended by that time",
+                                                  static_cast<double>(missing_ns) / 1e9));
   pulse_ns_ = now_ns;
 }
 

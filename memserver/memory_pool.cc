@@ -92,7 +92,7 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Allocate(AllocationId allocation
                                                          MemberId member, Pieces pieces, Use use,
                                                          uint64_t attempt) {
   if (allocation == AllocationId())
-    return absl::InvalidArgumentError("memory needs an allocation that it is for");
+    return absl::InvalidArgumentError("a request for memory must name an allocation");
   if (bytes == 0) return absl::InvalidArgumentError("0 bytes cannot be allocated");
   if (use == Use::kData) attempt = 0;
   const std::lock_guard growth(growth_mutex_);

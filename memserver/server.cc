@@ -113,9 +113,8 @@ class MemoryService {
     NAM_ASSIGN_OR_RETURN(const bool proven, catalog_.proven(MemberId(member), proof, load));
     if (proven) return absl::OkStatus();
     if (load != AllocationId()) {
-      return absl::FailedPreconditionError(
-          absl::StrFormat("allocation %d is no load under way of a member with the id %d and this proof",
-                          load.value(), member));
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "allocation %d is not a load in progress of member %d with this proof", load.value(), member));
     }
     return absl::FailedPreconditionError(
         absl::StrFormat("no member with the id %d and this proof lives", member));
@@ -493,8 +492,8 @@ void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
       LogInfo(absl::StrFormat("the membership of member %d is over: its connections are ended", member));
     } else if (undrained_.insert(member).second) {
       LogWarning(absl::StrFormat(
-          "the membership of member %d is over, but it stands still in the middle of changing memory, "
-          "until it goes on or ends",
+          "the membership of member %d is over, but its process is stalled while changing memory; "
+          "the memory stays in use until it continues or ends",
           member));
     }
   }

@@ -76,8 +76,8 @@ void Initiators::Kill(pid_t pid, const ChannelSide& side) {
   const int descriptor = process->descriptor.get();
   if (descriptor < 0 || syscall(SYS_pidfd_send_signal, descriptor, SIGKILL, nullptr, 0) != 0) return;
   LogWarning(
-      absl::StrFormat("process %d is killed: its membership is over, and it may go on with what it was "
-                      "writing when it stood still",
+      absl::StrFormat("process %d is killed: its membership is over, and it was stalled inside a write that "
+                      "it might continue",
                       pid));
   pollfd ended{descriptor, POLLIN, 0};
   poll(&ended, 1, kEndOfKilledMs);

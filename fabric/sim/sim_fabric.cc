@@ -94,7 +94,7 @@ SimFabric::~SimFabric() {
 
 absl::Status SimFabric::CheckAlive() const {
   if (process_.alive) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrFormat("simulated process %d on %s is no more: %s",
+  return absl::UnavailableError(absl::StrFormat("simulated process %d on %s has ended: %s",
                                                 process_.id.value(), process_.host.name, process_.end));
 }
 

@@ -135,7 +135,7 @@ TEST_F(AdoptionTest, OnlyTheOwnerOfALoadSealsIt) {
   const auto other = Attach();
   const absl::Status refused = other->Seal(server->id(), load, kMiB);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("no load under way of a member"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("not a load in progress of member"));
   EXPECT_FALSE(HasFile("a", load));
   EXPECT_TRUE(client_->Seal(server->id(), load, kMiB).ok());
   EXPECT_TRUE(HasFile("a", load));
