@@ -63,7 +63,7 @@ absl::Status Peer::Error(const ControlChannel::Outcome& outcome, int64_t timeout
   const std::string why(outcome.status.message());
   std::string message;
   if (absl::IsUnauthenticated(outcome.status)) {
-    message = absl::StrFormat("%s %s", name_, why);  // refuses us, or is not trusted
+    message = absl::StrFormat("%s %s", name_, why);  // refuses this process, or is not trusted
   } else if (outcome.from_service) {
     message = absl::StrFormat("%s: %s", name_, why);
   } else if (absl::IsUnavailable(outcome.status)) {
@@ -77,7 +77,7 @@ absl::Status Peer::Error(const ControlChannel::Outcome& outcome, int64_t timeout
   absl::Status result(outcome.status.code(), message);
   outcome.status.ForEachPayload(
       [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
-  // What the service says of its own calls to others is an answer all the same.
+  // A service's report about its own calls to others is an answer all the same.
   result.ErasePayload(kUnansweredPayload);
   if (!outcome.from_service) result.SetPayload(kUnansweredPayload, absl::Cord());
   return result;

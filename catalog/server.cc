@@ -27,14 +27,14 @@ uint64_t SystemRandom() {
   return word;
 }
 
-/// Keeps calls back while the service awaits its memory servers, so that callers need not ask again.
+/// Holds calls while the service awaits its memory servers, so that callers need not retry.
 class StartGate {
  public:
   StartGate(Service& service, Clock& clock) : service_(service), clock_(clock) {}
 
   void Pass(const IncomingCall& call) {
     if (!service_.AwaitsMembers()) return;
-    if (++calls_ <= kAwaitingCallsMax) {  // others are told to try again
+    if (++calls_ <= kAwaitingCallsMax) {  // others are told to retry
       while (service_.AwaitsMembers() && !call.Cancelled()) clock_.SleepUntil(clock_.After(kAwaitUs));
     }
     --calls_;
@@ -46,7 +46,7 @@ class StartGate {
   std::atomic<int> calls_ = 0;
 };
 
-// `lease_port` is known once the port for leases is listened on, which is before any call.
+// `lease_port` is set once the port for leases is open, which precedes any call.
 Handlers CatalogHandlers(Service& service, StartGate& gate, const uint32_t& lease_port) {
   Handlers handlers("nam.proto.Catalog");
   const auto add = [&](const auto& method, auto member) {
@@ -135,7 +135,7 @@ class CatalogServerImpl final : public CatalogServer {
     NAM_ASSIGN_OR_RETURN(
         server_, options.control_plane->Serve(
                      {.address = options.listen_address, .secret = options.secret, .handlers = &handlers_}));
-    // A simulated catalog's is the watch's.
+    // In a simulated catalog the watch gives the pulse.
     if (options.clock == &RealClock()) StartPulse(options);
     watch_ = std::make_unique<SuspectWatch>(
         *service_, SuspectWatchOptions{.clock = options.clock,
@@ -155,9 +155,9 @@ class CatalogServerImpl final : public CatalogServer {
 
  private:
   static constexpr int kPulsesOfLease = 10;
-  static constexpr int kRenewalBytesMax = 4 << 20;  // ten bytes for each allocation and key holder
+  static constexpr int kRenewalBytesMax = 4 << 20;  // ten bytes per allocation and key holder
 
-  // By the way that renewals take: what holds them up holds up the pulse.
+  // Takes the path of renewals, so that a delay of renewals delays the pulse.
   void StartPulse(const CatalogServerOptions& options) {
     lease_peer_ = std::make_unique<Peer>(
         "the port for leases", options.control_plane->Open(lease_server_->address(), options.secret));
@@ -174,7 +174,7 @@ class CatalogServerImpl final : public CatalogServer {
   StartGate gate_;
   const Handlers handlers_;
   const Handlers lease_handlers_;
-  // These stop before what they call.
+  // Destroyed before the objects that they call.
   std::unique_ptr<ControlServer> server_;
   std::unique_ptr<ControlServer> lease_server_;
   const std::unique_ptr<fabric::Event> ended_ = fabric::MakeRealEvent();

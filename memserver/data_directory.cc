@@ -34,7 +34,7 @@ constexpr char kIdentityNew[] = "identity.new";
 constexpr char kIdentityFirstLine[] = "nam data directory 1";
 constexpr char kUnfinished[] = ".new";
 constexpr size_t kFilesMax = 65'536;
-/// That write, or wait for their turn.
+/// Seals in progress or waiting for their turn.
 constexpr size_t kSealingMax = 64;
 
 absl::Status Errno(const std::string& what, int error) {
@@ -47,7 +47,7 @@ std::string UnfinishedName(AllocationId allocation) {
   return absl::StrCat("allocation-", allocation.value(), kUnfinished);
 }
 
-/// How much room the file system has for this user.
+/// The space that the file system has for this user.
 std::string RoomAt(int fd) {
   struct statvfs info;
   if (fstatvfs(fd, &info) != 0) return "an unknown number of bytes";
@@ -59,7 +59,7 @@ std::string IdentityText(const DirectoryIdentity& identity) {
                          identity.storage, identity.cluster);
 }
 
-/// Nothing if the text is none of IdentityText's.
+/// Parses IdentityText's result; an error for any other text.
 absl::StatusOr<DirectoryIdentity> ParseIdentity(const std::string& text, const std::string& path) {
   DirectoryIdentity identity;
   const std::vector<std::string> lines = absl::StrSplit(text, '\n');
@@ -74,8 +74,8 @@ absl::StatusOr<DirectoryIdentity> ParseIdentity(const std::string& text, const s
   if (known) return identity;
   return absl::DataLossError(
       absl::StrCat("`", path,
-                   "` is damaged, or of another version of nam: whose the data directory is, nobody "
-                   "knows; put a copy of the file back, or name another directory"));
+                   "` is damaged, or of another version of nam, so the directory's owner is unknown; "
+                   "put a copy of the file back, or name another directory"));
 }
 
 /// Replaces the file, durably.
@@ -101,7 +101,7 @@ std::string DataDirectory::PathOf(const std::string& name) const {
 
 absl::StatusOr<std::unique_ptr<DataDirectory>> DataDirectory::Open(const std::string& path, uint64_t store,
                                                                    const std::string& cluster) {
-  std::error_code ignored;  // of a working directory that is gone
+  std::error_code ignored;  // if the working directory is gone
   const std::string whole = std::filesystem::absolute(path, ignored).lexically_normal().string();
   std::unique_ptr<DataDirectory> directory(new DataDirectory(whole));
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
@@ -118,7 +118,7 @@ absl::StatusOr<std::unique_ptr<DataDirectory>> DataDirectory::Open(const std::st
                      "` must belong to the user who runs the memory server, and be "
                      "closed to others: `chmod 700` it"));
   }
-  // A new one is as durable as what is in it.
+  // Makes the new directory itself as durable as its contents.
   const UniqueFd parent(openat(directory->directory_.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (parent.valid()) (void)fsync(parent.get());
   NAM_RETURN_IF_ERROR(directory->Lock());
@@ -137,7 +137,7 @@ absl::Status DataDirectory::Lock() {
   }
   const std::string pid = absl::StrCat(getpid(), "\n");
   if (ftruncate(lock_.get(), 0) != 0) return Errno(PathOf(kLock), errno);
-  (void)WriteAll(lock_.get(), std::as_bytes(std::span(pid.data(), pid.size())), 0);  // for people
+  (void)WriteAll(lock_.get(), std::as_bytes(std::span(pid.data(), pid.size())), 0);  // informative
   return absl::OkStatus();
 }
 
@@ -176,7 +176,7 @@ struct DataDirectory::FileToRead {
   uint64_t header_bytes = 0;
 };
 
-// Checks of the header all that can be wrong with the file but its pieces.
+// Checks everything about the file except its pieces.
 absl::Status DataDirectory::ReadHeader(FileToRead& file) const {
   file.fd.reset(openat(directory_.get(), file.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat info;
@@ -206,8 +206,8 @@ absl::Status DataDirectory::ReadHeader(FileToRead& file) const {
   return absl::DataLossError(absl::StrFormat("it has %d bytes instead of %d", info.st_size, expected));
 }
 
-// The newest first: what extents of two files overlap are the newer one's, since a file goes before its
-// memory is given to another. Files that are not ours are left alone.
+// Newest first: extents of two files that overlap belong to the newer one, because a file is removed before
+// its memory is reused. Ignores files of others.
 absl::StatusOr<std::vector<DataDirectory::FileToRead>> DataDirectory::ListFiles(Contents& contents) {
   std::vector<FileToRead> files;
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(dup(directory_.get())), &closedir);
@@ -318,7 +318,7 @@ absl::StatusOr<uint64_t> DataDirectory::Write(AllocationId allocation, MemoryPoo
   SealedHeader header{.identity = identity_, .allocation = allocation, .extents = extents, .checksums = {}};
   {
     const std::lock_guard lock(mutex_);
-    if (sealed_.contains(allocation)) return header.data_bytes();  // asked again because the answer was lost
+    if (sealed_.contains(allocation)) return header.data_bytes();  // repeated because the answer was lost
     written_ = allocation;
   }
   const std::string name = UnfinishedName(allocation);
@@ -356,7 +356,7 @@ absl::StatusOr<uint64_t> DataDirectory::Write(AllocationId allocation, MemoryPoo
   return status;
 }
 
-// An allocation that is over by now has no file, however far this came.
+// An allocation that is over by now gets no file, however far its seal came.
 absl::Status DataDirectory::Finish(AllocationId allocation, const MemoryPool& pool) {
   const std::lock_guard lock(mutex_);
   if (written_ != allocation || !pool.Lives(allocation)) {

@@ -31,7 +31,7 @@ namespace {
 constexpr uint32_t kDictionarySegmentBytes = 1 << 20;
 constexpr uint32_t kBlocksOfShare = 64;
 constexpr uint64_t kRowsOfAThread = 16'384;
-/// Each time somebody else has appended: with so many at once something is wrong.
+/// Tries of an append that concurrent appends overtake: beyond this something is wrong.
 constexpr int kAppendTries = 1'000;
 
 bool IsFull(const absl::Status& status) {
@@ -79,7 +79,7 @@ class Loader final : public TableLoader {
 
   ~Loader() override {
     if (committed_) return;
-    // Aborted first: memory servers free nothing that the catalog still takes for a load under way.
+    // Aborts first, because memory servers free nothing that the catalog considers a load in progress.
     (void)attachment_.catalog().AbortLoad(allocation_);
     placement_.ReleaseAll();
   }
@@ -99,7 +99,7 @@ class Loader final : public TableLoader {
   absl::Status WriteDictionaries(proto::Table& table);
   absl::Status WriteAllBlocks();
   absl::Status PlanOne(uint32_t partition, PartitionEncoder& encoder);
-  /// A thread writes so much at once: neighbouring blocks of a chain.
+  /// The unit that a thread writes at once: adjacent blocks of a chain.
   struct Share {
     uint32_t partition;
     uint32_t first_block;
@@ -111,7 +111,7 @@ class Loader final : public TableLoader {
                            std::atomic<bool>& stop);
   PartitionEncoder NewEncoder() const;
   bool HasDictionary(size_t column) const { return codes_[column].text && !codes_[column].plain; }
-  /// `work` on all threads, each with the counter of the partitions that are taken and a flag to stop by.
+  /// Runs `work` on all threads, each with the counter of claimed partitions and a stop flag.
   using Work = std::function<absl::Status(std::atomic<uint32_t>& next, std::atomic<bool>& stop)>;
   absl::Status OnThreads(const Work& work);
   absl::StatusOr<proto::Table> CommitAppended(const proto::Table& group);
@@ -133,7 +133,7 @@ class Loader final : public TableLoader {
   bool committed_ = false;
 };
 
-/// Before the first row is kept: would the table fit, going by the widths of its first batch?
+/// Checks before the first row is kept whether the table will fit, by the widths of its first batch.
 absl::Status Loader::CheckRoom(const ColumnBatch& rows) {
   if (options_.expected_rows == 0 || rows.rows() == 0) return absl::OkStatus();
   uint64_t row_bytes = 0;
@@ -154,8 +154,8 @@ absl::StatusOr<std::unique_ptr<storage::Channel>> Loader::OpenChannel() {
   return storage::Channel::Open(attachment_.fabric(), attachment_, {});
 }
 
-/// Memory servers take a load's keys back once its lease has ended: then that is what went wrong, not the
-/// WRITE that was refused.
+/// Memory servers revoke a load's keys once its lease has ended: that is the cause then, not the refused
+/// WRITE.
 absl::Status Loader::Explain(const absl::Status& failed) {
   if (!absl::IsPermissionDenied(failed)) return failed;
   const absl::Status lease = attachment_.ConfirmLease();
@@ -278,7 +278,7 @@ absl::Status Loader::WriteBlocks(const Share& share, PartitionEncoder& encoder, 
 }
 
 std::vector<Loader::Share> Loader::SharesOfWork() const {
-  // Rows that are sorted are sorted once, by the thread that writes all of them.
+  // Sorted rows are sorted once, by the thread that writes all of them.
   const uint32_t most = staged_->schema().sort_column.empty() ? kBlocksOfShare : UINT32_MAX;
   std::vector<Share> shares;
   for (uint32_t p = 0; p < chains_.size(); ++p) {
@@ -292,7 +292,7 @@ std::vector<Loader::Share> Loader::SharesOfWork() const {
 absl::Status Loader::WriteShares(const std::vector<Share>& shares, std::atomic<uint32_t>& next,
                                  std::atomic<bool>& stop) {
   PartitionEncoder encoder = NewEncoder();
-  if (placement_.grant() == nullptr) return absl::OkStatus();  // no row, no memory
+  if (placement_.grant() == nullptr) return absl::OkStatus();  // no rows, so no memory
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Channel> channel, OpenChannel());
   NAM_ASSIGN_OR_RETURN(fabric::Grant::Use use, storage::UseOf(placement_.grant()));
   storage::BlockSink sink(*channel, std::move(use), options_.block_bytes);
@@ -371,10 +371,10 @@ absl::Status Loader::Describe(proto::Table& table) {
 absl::StatusOr<proto::Table> Loader::Commit() {
   if (options_.append && staged_->rows() == 0) {
     NAM_ASSIGN_OR_RETURN(const auto now, attachment_.catalog().GetTable(staged_->schema().name));
-    return *now;  // and the load is over with the loader
+    return *now;  // the load ends with the loader
   }
   NAM_ASSIGN_OR_RETURN(proto::Table table, WriteOnly());
-  // Before the catalog takes the table: what was told done must outlive all processes.
+  // Before the catalog takes the table: a committed table must outlive all processes.
   NAM_RETURN_IF_ERROR(placement_.Seal());
   if (options_.append) {
     NAM_ASSIGN_OR_RETURN(table, CommitAppended(table));
@@ -391,7 +391,7 @@ absl::StatusOr<proto::Table> Loader::WriteOnly() {
   NAM_RETURN_IF_ERROR(PlanColumns());
   NAM_RETURN_IF_ERROR(PlanChains());
   NAM_RETURN_IF_ERROR(Describe(table));
-  // Everything that will be written, in the order in which it takes its place below.
+  // All pieces to be written, in the order in which they are placed below.
   std::vector<uint32_t> pieces;
   uint64_t bytes = 0;
   for (size_t c = 0; c < codes_.size(); ++c) {
@@ -429,12 +429,12 @@ absl::StatusOr<proto::Table> Loader::WriteOnly() {
     out.set_blocks(blocks[server]);
     out.set_bytes(used_bytes);
   }
-  codes_.clear();  // which refer to what was staged
+  codes_.clear();  // they refer to staged rows
   staged_.reset();
   return table;
 }
 
-/// Others may append or compact meanwhile: then once more, behind theirs.
+/// Other sessions may append or compact meanwhile: then retries after theirs.
 absl::StatusOr<proto::Table> Loader::CommitAppended(const proto::Table& group) {
   for (int tries = 1;; ++tries) {
     NAM_ASSIGN_OR_RETURN(const auto table, attachment_.catalog().GetTable(group.name()));

@@ -45,7 +45,7 @@ class SourceRows {
 
 const char kNoColumn[] = "";
 
-/// The column of the table that `columns` names.
+/// The table's column in `columns`.
 std::string ColumnOf(const std::vector<Benchmark::Index>& columns, const std::string& table) {
   for (const Benchmark::Index& column : columns) {
     if (column.table == table) return column.column;
@@ -53,7 +53,7 @@ std::string ColumnOf(const std::vector<Benchmark::Index>& columns, const std::st
   return kNoColumn;
 }
 
-/// A memory server that goes while the last table is loaded takes blocks of the first ones with it.
+/// A memory server lost during the last table's load takes blocks of the first tables with it.
 absl::Status CheckWhole(catalog::Client& catalog, const std::vector<LoadedTable>& loaded) {
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, catalog.GetCluster());
   for (const LoadedTable& table : loaded) {

@@ -143,7 +143,7 @@ TEST_F(GrpcControlPlaneTest, RequestsRepliesAndStatusesArriveWhole) {
   EXPECT_TRUE(status.GetPayload("nam/test").has_value());
 }
 
-/// Who may call: everybody here knows the address.
+/// Access control: all processes in these tests know the address.
 class StrangersTest : public GrpcControlPlaneTest {
  protected:
   using Certificates = std::vector<grpc::experimental::IdentityKeyCertPair>;
@@ -154,7 +154,8 @@ class StrangersTest : public GrpcControlPlaneTest {
       return absl::StatusOr<proto::Cluster>(proto::Cluster());
     });
   }
-  /// A client with its own idea of TLS, for every method of the service. What gRPC says of the last.
+  /// Calls every method of the service with a client's own TLS settings; returns gRPC's status of the last
+  /// call.
   grpc::Status Call(const std::shared_ptr<grpc::ChannelCredentials>& credentials, const std::string& name) {
     grpc::ChannelArguments arguments;
     arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, name);
@@ -214,7 +215,7 @@ TEST_F(StrangersTest, WhoKnowsTheNameAloneReachesNoHandler) {
   Call(Tls({{other.key, other.certificate}}), name);
   const TempFolder folder;
   EXPECT_EQ(calls_, 0);
-  // The same client with a certificate of the cluster is let in: it was that which was missing.
+  // With a certificate of the cluster the same client is admitted: only that was missing.
   const Identity right = MakeIdentity("secret");
   grpc::ChannelArguments arguments;
   arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, name);

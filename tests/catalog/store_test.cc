@@ -217,7 +217,7 @@ TEST(EmbeddedStoreTest, AKilledWriterLosesNothingThatWasCommitted) {
   ::close(committed_pipe[0]);
 
   const StoredState state = MustLoad(*MustOpen(path));
-  // All that was reported, and at most the one transaction that was under way; never a part of one.
+  // Everything reported, and at most the one transaction in progress; never a part of one.
   EXPECT_GE(state.tables.size(), last + 1u);
   EXPECT_LE(state.tables.size(), last + 2u);
   EXPECT_EQ(state.version, state.tables.size() + 1);
@@ -286,7 +286,7 @@ TEST(EmbeddedStoreTest, ASecondOpenerIsRefused) {
   EXPECT_EQ(MustLoad(*store).version, 1u);
 }
 
-// In a folder where others may make files, the name may be anybody's.
+// In a directory where others may create files, the name may belong to another user.
 TEST(EmbeddedStoreTest, ALinkIsRefusedAndItsTargetLeftAsItWas) {
   const TempFolder folder;
   const std::string target = folder.File("target.db"), link = folder.File("catalog.db");
@@ -433,7 +433,7 @@ TEST(EmbeddedStoreTest, NoFlippedBitChangesWhatIsReadUnnoticed) {
   EXPECT_GT(noticed, 120);
 }
 
-// What checksums of rows alone cannot tell.
+// Errors that checksums of rows alone cannot detect.
 TEST(EmbeddedStoreTest, RowsThatAreMissingOrOldAreNoticed) {
   const TempFolder folder;
   const std::string path = folder.File("catalog.db");
