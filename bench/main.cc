@@ -49,7 +49,7 @@ class BenchCommandLine final : public CommandLine {
     Add(checkout, "--product-bytes", checkout_bench_.product_bytes, "of a product's row");
     Add(checkout, "--zipf", checkout_bench_.zipf, "skew of the products' popularity, below 1; 0: all alike");
     Add(checkout, "--seed", checkout_bench_.seed, "other purchases of the same kind");
-    AddFormat(checkout, checkout_bench_.format, "table or json");
+    AddFormat(checkout, checkout_bench_.format, {"table", "json"});
     Add(checkout, "--generation", checkout_bench_.generation,
         "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
     checkout->add_option("--protocols", checkout_bench_.protocols, "sim: which of rsi,2pc-send,2pc-tcp (all)")
@@ -79,7 +79,7 @@ class BenchCommandLine final : public CommandLine {
         Command("figure7", "costs of distributed joins by selectivity, by the paper's equations",
                 [this] { return RunFigure7(figure7_); });
     Add(figure7, "--html", figure7_.html, "write a page with the plots", "FILE");
-    AddFormat(figure7, figure7_.format, "table, json, csv or markdown");
+    AddFormat(figure7, figure7_.format);
     AddCalibrate();
     AddAlgorithmBenches();
     AddChoiceBench();
@@ -89,7 +89,7 @@ class BenchCommandLine final : public CommandLine {
 
   CLI::App* AddQueryBench(const Benchmark& benchmark, QueryBenchOptions& options, const char* description) {
     CLI::App* bench = Command(benchmark.name, description, [&] { return RunQueryBench(benchmark, options); });
-    Add(bench, "--peer", options.peer, "none or duckdb (none)");
+    AddChoice(bench, "--peer", options.peer, {"none", "duckdb"}, "to take turns with (none)");
     Add(bench, "--peer-dir", options.peer_dir, "DuckDB's process (bench/duckdb_peer)", "DIR");
     AddBytes(bench, "--peer-memory", options.peer_memory_bytes, "that it may take; without it, as it likes");
     bench->add_flag("--peer-file", options.peer_file,
@@ -121,7 +121,7 @@ class BenchCommandLine final : public CommandLine {
     command->add_flag("--no-rows", calibrate_.no_rows,
                       "leave out joins and groups of tables that are loaded for it");
     command->add_flag("--dry-run", calibrate_.dry_run, "measure, and leave the catalog as it is");
-    AddFormat(command, calibrate_.format, "table, json, csv or markdown");
+    AddFormat(command, calibrate_.format);
   }
 
   void AddBlockSizeBench() {
@@ -139,11 +139,11 @@ class BenchCommandLine final : public CommandLine {
     Add(bench, "--scale-factor", options.scale_factor, "1 is six million rows of the largest table");
     Add(bench, "--seed", options.seed, "other data of the same size");
     bench->add_option("--queries", options.queries, "only these: Q1.1,Q2.3")->delimiter(',');
-    Add(bench, "--fabric", options.fabric, "shm, tcp or verbs (shm)");
+    AddChoice(bench, "--fabric", options.fabric, {"shm", "tcp", "verbs"}, "that the cluster uses (shm)");
     Add(bench, "--memory-servers", options.memory_servers, "how many");
     Add(bench, "--compute-servers", options.compute_servers, "how many");
     Add(bench, "--threads", options.threads, "of each side in all; 0: one a processor");
-    AddFormat(bench, options.format, "table, json, csv or markdown");
+    AddFormat(bench, options.format);
   }
 
   void AddFabricBench() {
@@ -180,7 +180,8 @@ class BenchCommandLine final : public CommandLine {
     ShuffleBenchOptions& options = shuffle_bench_;
     CLI::App* shuffle = Command("shuffle", "star joins by pipelined plans beside shuffle-based ones",
                                 [this] { return RunShuffleBench(shuffle_bench_); });
-    Add(shuffle, "--fabric", options.fabric, "shm, tcp, verbs or sim (shm)");
+    AddChoice(shuffle, "--fabric", options.fabric, {"shm", "tcp", "verbs", "sim"},
+              "that the cluster uses (shm)");
     shuffle->add_option("--tables", options.tables, "that are joined: 2, 3, 4 (all)")->delimiter(',');
     Add(shuffle, "--memory-servers", options.memory_servers, "how many; 0: 2, in sim 8");
     shuffle
@@ -198,7 +199,7 @@ class BenchCommandLine final : public CommandLine {
     Add(shuffle, "--repeat", options.repeat, "rounds; figures are medians");
     Add(shuffle, "--generation", options.generation, "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
     Add(shuffle, "--html", options.html, "write a page with plots", "FILE");
-    AddFormat(shuffle, options.format, "table, json, csv or markdown");
+    AddFormat(shuffle, options.format);
   }
 
   void AddAlgorithmBenches() {
@@ -247,13 +248,14 @@ class BenchCommandLine final : public CommandLine {
     Add(choice, "--repeat", options.repeat, "rounds after one to warm up; figures are medians in ms");
     choice->add_flag("--no-calibration", options.no_calibration,
                      "plan with constants that are not those of this machine");
-    AddFormat(choice, options.format, "table, json, csv or markdown");
+    AddFormat(choice, options.format);
   }
 
   static void AddAlgorithmBench(CLI::App* bench, AlgorithmBenchOptions& options,
                                 const std::string& algorithms) {
     bench->add_option("--algorithms", options.algorithms, algorithms)->delimiter(',');
-    Add(bench, "--fabric", options.fabric, "shm, tcp or verbs; or sim, for figure 8 in virtual time (shm)");
+    AddChoice(bench, "--fabric", options.fabric, {"shm", "tcp", "verbs", "sim"},
+              "that the cluster uses; sim draws figure 8 in virtual time (shm)");
     Add(bench, "--memory-servers", options.memory_servers, "how many; 0: 2, in sim 4");
     Add(bench, "--compute-servers", options.compute_servers, "how many; 0: 2, in sim 4");
     Add(bench, "--threads", options.threads,
@@ -261,13 +263,13 @@ class BenchCommandLine final : public CommandLine {
     AddBytes(bench, "--scratch", options.scratch_bytes, "of each memory server; without it, enough");
     Add(bench, "--seed", options.seed, "other data of the same size");
     Add(bench, "--repeat", options.repeat, "rounds after one to warm up; figures are medians");
-    Add(bench, "--peer", options.peer, "none or duckdb (none)");
+    AddChoice(bench, "--peer", options.peer, {"none", "duckdb"}, "to take turns with (none)");
     Add(bench, "--peer-dir", options.peer_dir, "DuckDB's process (bench/duckdb_peer)", "DIR");
     Add(bench, "--generation", options.generation, "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
     Add(bench, "--cache-divisor", options.cache_divisor,
         "sim: how many times smaller caches are than those of the paper's machine (8)");
     Add(bench, "--html", options.html, "write a page with the plot", "FILE");
-    AddFormat(bench, options.format, "table, json, csv or markdown");
+    AddFormat(bench, options.format);
   }
 
   static void AddStream(CLI::App* command, StreamBenchOptions& stream) {
@@ -279,7 +281,7 @@ class BenchCommandLine final : public CommandLine {
   }
 
   static void AddTestbed(CLI::App* command, TestbedCommandOptions& testbed) {
-    Add(command, "--fabric", testbed.fabric, "shm, tcp, verbs or sim (shm)");
+    AddChoice(command, "--fabric", testbed.fabric, {"shm", "tcp", "verbs", "sim"}, "to be measured (shm)");
     Add(command, "--generation", testbed.generation, "sim: fdr, edr, hdr or ndr (fdr)");
     Add(command, "--rdma", testbed.rdma, "verbs: the client's device", "DEVICE[:PORT][,gid=N]");
     Add(command, "--server-rdma", testbed.server_rdma, "verbs: the server's device", "DEVICE[:PORT][,gid=N]");
@@ -289,7 +291,7 @@ class BenchCommandLine final : public CommandLine {
     Add(command, "--repeat", testbed.repeat, "rounds; figures are medians");
     Add(command, "--round-ms", testbed.round_ms, "of each measurement; 0: what suits the fabric");
     Add(command, "--compare", testbed.compare, "an older report of --format=json", "FILE");
-    AddFormat(command, testbed.format, "table, json, csv or markdown");
+    AddFormat(command, testbed.format);
   }
 
   CalibrateOptions calibrate_;
