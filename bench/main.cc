@@ -50,7 +50,7 @@ class BenchCommandLine final : public CommandLine {
     Add(checkout, "--product-bytes", checkout_bench_.product_bytes, "size of a product's row");
     Add(checkout, "--zipf", checkout_bench_.zipf, "skew of the products' popularity, below 1; 0: uniform");
     Add(checkout, "--seed", checkout_bench_.seed, "other purchases of the same kind");
-    AddFormat(checkout, checkout_bench_.format, "table or json");
+    AddFormat(checkout, checkout_bench_.format, {"table", "json"});
     Add(checkout, "--generation", checkout_bench_.generation,
         "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
     checkout->add_option("--protocols", checkout_bench_.protocols, "sim: any of rsi,2pc-send,2pc-tcp (all)")
@@ -80,7 +80,7 @@ class BenchCommandLine final : public CommandLine {
         Command("figure7", "costs of distributed joins by selectivity, by the paper's equations",
                 [this] { return RunFigure7(figure7_); });
     Add(figure7, "--html", figure7_.html, "write a page with the plots", "FILE");
-    AddFormat(figure7, figure7_.format, "table, json, csv or markdown");
+    AddFormat(figure7, figure7_.format);
     AddCalibrate();
     AddAlgorithmBenches();
     AddChoiceBench();
@@ -90,7 +90,7 @@ class BenchCommandLine final : public CommandLine {
 
   CLI::App* AddQueryBench(const Benchmark& benchmark, QueryBenchOptions& options, const char* description) {
     CLI::App* bench = Command(benchmark.name, description, [&] { return RunQueryBench(benchmark, options); });
-    Add(bench, "--peer", options.peer, "none or duckdb (none)");
+    AddChoice(bench, "--peer", options.peer, {"none", "duckdb"}, "to take turns with (none)");
     Add(bench, "--peer-dir", options.peer_dir, "DuckDB's process (bench/duckdb_peer)", "DIR");
     AddBytes(bench, "--peer-memory", options.peer_memory_bytes, "the peer's memory limit; default: its own");
     bench->add_flag("--peer-file", options.peer_file,
@@ -121,7 +121,7 @@ class BenchCommandLine final : public CommandLine {
     Add(command, "--rounds", calibrate_.rounds, "rounds per measurement; the median counts");
     command->add_flag("--no-rows", calibrate_.no_rows, "skip joins and groups, which need temporary tables");
     command->add_flag("--dry-run", calibrate_.dry_run, "measure without changing the catalog");
-    AddFormat(command, calibrate_.format, "table, json, csv or markdown");
+    AddFormat(command, calibrate_.format);
   }
 
   void AddBlockSizeBench() {
@@ -139,11 +139,11 @@ class BenchCommandLine final : public CommandLine {
     Add(bench, "--scale-factor", options.scale_factor, "1 is six million rows of the largest table");
     Add(bench, "--seed", options.seed, "other data of the same size");
     bench->add_option("--queries", options.queries, "only these: Q1.1,Q2.3")->delimiter(',');
-    Add(bench, "--fabric", options.fabric, "shm, tcp or verbs (shm)");
+    AddChoice(bench, "--fabric", options.fabric, {"shm", "tcp", "verbs"}, "that the cluster uses (shm)");
     Add(bench, "--memory-servers", options.memory_servers, "number of memory servers");
     Add(bench, "--compute-servers", options.compute_servers, "number of compute servers");
     Add(bench, "--threads", options.threads, "total per contender; 0: one per processor");
-    AddFormat(bench, options.format, "table, json, csv or markdown");
+    AddFormat(bench, options.format);
   }
 
   void AddFabricBench() {
@@ -182,7 +182,8 @@ class BenchCommandLine final : public CommandLine {
     ShuffleBenchOptions& options = shuffle_bench_;
     CLI::App* shuffle = Command("shuffle", "star joins by pipelined plans, compared to shuffle-based ones",
                                 [this] { return RunShuffleBench(shuffle_bench_); });
-    Add(shuffle, "--fabric", options.fabric, "shm, tcp, verbs or sim (shm)");
+    AddChoice(shuffle, "--fabric", options.fabric, {"shm", "tcp", "verbs", "sim"},
+              "that the cluster uses (shm)");
     shuffle->add_option("--tables", options.tables, "numbers of joined tables: 2, 3, 4 (all)")
         ->delimiter(',');
     Add(shuffle, "--memory-servers", options.memory_servers, "number of memory servers; 0: 2, in sim 8");
@@ -202,7 +203,7 @@ class BenchCommandLine final : public CommandLine {
     Add(shuffle, "--repeat", options.repeat, "rounds; figures are medians");
     Add(shuffle, "--generation", options.generation, "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
     Add(shuffle, "--html", options.html, "write a page with plots", "FILE");
-    AddFormat(shuffle, options.format, "table, json, csv or markdown");
+    AddFormat(shuffle, options.format);
   }
 
   void AddAlgorithmBenches() {
@@ -252,7 +253,7 @@ class BenchCommandLine final : public CommandLine {
     Add(choice, "--repeat", options.repeat, "rounds after a warm-up; figures are medians in ms");
     choice->add_flag("--no-calibration", options.no_calibration,
                      "plan with default constants instead of this machine's");
-    AddFormat(choice, options.format, "table, json, csv or markdown");
+    AddFormat(choice, options.format);
   }
 
   static void AddAlgorithmBench(CLI::App* bench, AlgorithmBenchOptions& options,
@@ -271,7 +272,7 @@ class BenchCommandLine final : public CommandLine {
     Add(bench, "--generation", options.generation, "sim: fdr, edr, hdr, ndr, or a model's file (fdr)");
     Add(bench, "--cache-divisor", options.cache_divisor, "sim: divisor of the paper's cache sizes (8)");
     Add(bench, "--html", options.html, "write a page with the plot", "FILE");
-    AddFormat(bench, options.format, "table, json, csv or markdown");
+    AddFormat(bench, options.format);
   }
 
   static void AddStream(CLI::App* command, StreamBenchOptions& stream) {
@@ -283,7 +284,7 @@ class BenchCommandLine final : public CommandLine {
   }
 
   static void AddTestbed(CLI::App* command, TestbedCommandOptions& testbed) {
-    Add(command, "--fabric", testbed.fabric, "shm, tcp, verbs or sim (shm)");
+    AddChoice(command, "--fabric", testbed.fabric, {"shm", "tcp", "verbs", "sim"}, "to be measured (shm)");
     Add(command, "--generation", testbed.generation, "sim: fdr, edr, hdr or ndr (fdr)");
     Add(command, "--rdma", testbed.rdma, "verbs: the client's device", "DEVICE[:PORT][,gid=N]");
     Add(command, "--server-rdma", testbed.server_rdma, "verbs: the server's device", "DEVICE[:PORT][,gid=N]");
@@ -293,7 +294,7 @@ class BenchCommandLine final : public CommandLine {
     Add(command, "--repeat", testbed.repeat, "rounds; figures are medians");
     Add(command, "--round-ms", testbed.round_ms, "duration of a measurement; 0: the fabric's default");
     Add(command, "--compare", testbed.compare, "an older report of --format=json", "FILE");
-    AddFormat(command, testbed.format, "table, json, csv or markdown");
+    AddFormat(command, testbed.format);
   }
 
   CalibrateOptions calibrate_;

@@ -16,8 +16,10 @@
 #include "cli/check_history_command.h"
 #include "cli/checkout_command.h"
 #include "cli/cluster_commands.h"
+#include "cli/command_completion.h"
 #include "cli/demo.h"
 #include "cli/doctor.h"
+#include "cli/manual_pages.h"
 #include "cli/reset_transactions.h"
 #include "cli/scale_command.h"
 #include "cli/server_commands.h"
@@ -45,6 +47,7 @@ class NamCommandLine final : public CommandLine {
     AddBench();
     AddDoctor();
     AddVersion();
+    AddDescriptions();
     NameEnvironment(app_);
   }
 
@@ -77,8 +80,9 @@ class NamCommandLine final : public CommandLine {
         "verbs: which device; without it, that of the host's address, or the first", "DEVICE[:PORT][,gid=N]");
     Add(command, "--multicast-interface", options.multicast_interface,
         "tcp: name or address; without it, that of the address listened on", "INTERFACE");
-    Add(command, "--multicast-ttl", options.multicast_ttl, "tcp: routers that multicast may pass, plus one")
-        ->check(CLI::Range(0, 255));
+    Add(command, "--multicast-ttl", options.multicast_ttl,
+        "tcp: routers that multicast may pass, plus one; 0 to 255")
+        ->check(CLI::Range(0, 255).description(""));
   }
 
   static void AddLog(CLI::App* command, ServerLogOptions& log) {
@@ -88,17 +92,21 @@ class NamCommandLine final : public CommandLine {
   }
 
   static void AddLogLevel(CLI::App* command, std::string& level) {
-    Add(command, "--log-level", level, "error, warning, info or debug (info)")
-        ->check(CLI::IsMember({"error", "warning", "info", "debug"}));
+    AddCheckedChoice(command, "--log-level", level, {"error", "warning", "info", "debug"},
+                     "the least that is logged (info)");
   }
 
   static void AddTimestamps(CLI::App* command, std::string& timestamps) {
-    Add(command, "--timestamps", timestamps, "of transactions, from a store's first on: leased or bitvector")
-        ->check(CLI::IsMember({"leased", "bitvector"}));
+    AddCheckedChoice(command, "--timestamps", timestamps, {"leased", "bitvector"},
+                     "of transactions; a store keeps those of its first transaction");
+  }
+
+  static void AddFabric(CLI::App* command, std::string& fabric, const std::string& description) {
+    AddChoice(command, "--fabric", fabric, {"shm", "tcp", "verbs"}, description);
   }
 
   static void AddThreads(CLI::App* command, int& threads, const std::string& what) {
-    Add(command, "--threads", threads, what)->check(CLI::Range(0, 1024));
+    Add(command, "--threads", threads, what)->check(CLI::Range(0, 1024).description(""));
   }
 
   static void AddBuryAfter(CLI::App* command, double& bury_after_s) {
@@ -130,7 +138,7 @@ class NamCommandLine final : public CommandLine {
     Add(demo, "--seed", demo_.seed, "other data of the same size");
     Add(demo, "--memory-servers", demo_.memory_servers, "how many");
     Add(demo, "--compute-servers", demo_.compute_servers, "how many");
-    Add(demo, "--fabric", demo_.fabric, "shm, tcp or verbs (shm)");
+    AddFabric(demo, demo_.fabric, "that the cluster uses (shm)");
     AddBytes(demo, "--memory", demo_.memory_bytes, "of each memory server; without it, enough");
     AddBytes(demo, "--scratch", demo_.scratch_bytes,
              "of it for queries' scratch memory; without it, a quarter");
@@ -148,7 +156,7 @@ class NamCommandLine final : public CommandLine {
       Add(up, "--data-dir", up_.data_directory,
           "where data outlive the cluster; none: nowhere; without it, `data` in the cluster's directory",
           "DIR");
-      Add(up, "--fabric", up_.fabric, "shm, tcp or verbs (shm)");
+      AddFabric(up, up_.fabric, "that the cluster uses (shm)");
       Add(up, "--memory-servers", up_.memory_servers, "how many; more, if the data directory has more");
       Add(up, "--compute-servers", up_.compute_servers, "how many");
       AddBytes(up, "--memory", up_.memory_bytes,
@@ -169,7 +177,7 @@ class NamCommandLine final : public CommandLine {
     CLI::App* status =
         Command("status", "members and tables of a cluster", [this] { return RunStatus(status_); });
     AddClusterOptions(status, status_.cluster);
-    AddFormat(status, status_.format, "table, json, csv or markdown");
+    AddFormat(status, status_.format);
     CLI::App* bury =
         Command("bury", "give up a memory server that does not answer; says what is lost, and asks",
                 [this] { return RunBury(bury_); });
@@ -212,7 +220,7 @@ class NamCommandLine final : public CommandLine {
         "where to hear renewals of leases, on that host; 0: any");
     Add(catalog, "--store", catalog_.store, "the file it keeps its state in", "FILE");
     Add(catalog, "--cluster-name", catalog_.cluster_name, "of a new store");
-    Add(catalog, "--fabric", catalog_.fabric, "of a new store: shm, tcp or verbs (shm)");
+    AddFabric(catalog, catalog_.fabric, "of a new store (shm)");
     Add(catalog, "--secret-file", catalog_.secret_file, "file with the cluster's secret", "FILE");
     AddTls(catalog, catalog_.tls);
     Add(catalog, "--lease-ms", catalog_.lease_ms, "how long a silent member counts as alive");
@@ -279,8 +287,8 @@ class NamCommandLine final : public CommandLine {
       option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->configurable(false);
     }
     commands->excludes(files);
-    AddFormat(sql, sql_.format,
-              "table, csv, json or markdown; all but aligned tables print rows as they come");
+    AddFormat(sql, sql_.format, {"table", "csv", "json", "markdown"},
+              "of the output; all but aligned tables print rows as they come");
     Add(sql, "--null", sql_.null_text, "what stands for NULL in tables");
     sql->add_flag("-x,--expanded", sql_.expanded, "every row as a block of lines");
     sql->add_flag("--timing", sql_.timing, "print the time of every statement");
@@ -327,7 +335,7 @@ class NamCommandLine final : public CommandLine {
     Add(run, "--repeat", options.repeat, "runs of each query");
     run->add_option("--queries", options.queries, absl::StrCat("only these: ", benchmark.query_names))
         ->delimiter(',');
-    AddFormat(run, options.format, "table, json, csv or markdown");
+    AddFormat(run, options.format);
     Add(run, "--html", options.html, "write a page with plots of times, rows moved and waiting", "FILE");
     run->add_flag("--check", options.check, "compare every answer with SQLite's on the data that was loaded");
   }
@@ -336,9 +344,10 @@ class NamCommandLine final : public CommandLine {
     CLI::App* checkout = Command("checkout", "transactions: orders of products, and whether they add up",
                                  [this] { return RunCheckout(checkout_); });
     AddClusterOptions(checkout, checkout_.cluster);
-    Add(checkout, "--protocol", checkout_.protocol,
-        "rsi in the cluster; 2pc-tcp or 2pc-send: two-phase commit, among servers of its own (rsi)");
-    Add(checkout, "--fabric", checkout_.fabric, "2pc-send: what messages go over, shm or tcp (shm)");
+    AddChoice(checkout, "--protocol", checkout_.protocol, {"rsi", "2pc-tcp", "2pc-send"},
+              "rsi runs in the cluster, two-phase commit among servers of its own (rsi)");
+    AddChoice(checkout, "--fabric", checkout_.fabric, {"shm", "tcp"},
+              "2pc-send: what messages go over (shm)");
     Add(checkout, "--participants", checkout_.participants, "2pc-*: servers that hold the rows");
     Add(checkout, "--clients", checkout_.clients, "threads that buy, each in one transaction at a time");
     Add(checkout, "--seconds", checkout_.seconds, "how long");
@@ -354,7 +363,7 @@ class NamCommandLine final : public CommandLine {
                        "record the history and decide whether it is snapshot isolation");
     Add(checkout, "--history", checkout_.history, "write it there, a file a client (nam check-history)",
         "DIR");
-    AddFormat(checkout, checkout_.format, "table or json");
+    AddFormat(checkout, checkout_.format, {"table", "json"});
     CLI::App* check = Command("check-history", "whether what clients have recorded was snapshot isolation",
                               [this] { return RunCheckHistory(check_history_, std::cout, std::cerr); });
     check->add_option("files", check_history_.files, "of one run: checkout --history=DIR writes one a client")
@@ -369,7 +378,8 @@ class NamCommandLine final : public CommandLine {
     Add(sim, "--seeds", sim_.seeds, "how many, from --seed on");
     Add(sim, "--generation", sim_.generation, "fdr, edr, hdr, ndr, or a file that describes a network (fdr)",
         "NAME|FILE");
-    Add(sim, "--workload", sim_.workload, "ssb, tpch, checkout, bank, or all: each seed draws one", "NAME");
+    AddChoice(sim, "--workload", sim_.workload, {"ssb", "tpch", "checkout", "bank", "all"},
+              "with all, each seed draws one");
     Add(sim, "--faults", sim_.faults,
         "all, none, or some of "
         "delays,errors,torn,partitions,deaths,clients,pauses,asymmetric,slow,overtaking,"
@@ -378,21 +388,20 @@ class NamCommandLine final : public CommandLine {
     Add(sim, "--scale-factor", sim_.scale_factor, "of the benchmark that is loaded");
     Add(sim, "--trace", sim_.trace, "write every decision, operation and fault there", "FILE");
     sim->add_flag("--verify", sim_.verify, "run every seed twice and compare histories");
-    AddFormat(sim, sim_.format, "table, json, csv or markdown");
+    AddFormat(sim, sim_.format);
   }
 
   void AddDoctor() {
     CLI::App* doctor = Command("doctor", "what this host can do, what is missing, and how to mend it",
                                [this] { return RunDoctor(doctor_); });
-    Add(doctor, "--fabric", doctor_.fabric,
-        "only what shm, tcp or verbs needs; without it, all, and shm decides");
+    AddFabric(doctor, doctor_.fabric, "only what it needs; without it, all, and shm decides the exit code");
     AddBytes(doctor, "--memory", doctor_.memory_bytes, "that a memory server here shall hand out");
     doctor->add_option("--listen", doctor_.listen, "where servers here shall listen (127.0.0.1:0)")
         ->type_name("HOST:PORT")
         ->delimiter(',');
     Add(doctor, "--multicast-interface", doctor_.multicast_interface,
         "name or address; without it, that of the host in --listen", "INTERFACE");
-    AddFormat(doctor, doctor_.format, "table, json, csv or markdown");
+    AddFormat(doctor, doctor_.format);
   }
 
   // For the help alone: main has started nam-bench before.
@@ -404,6 +413,23 @@ class NamCommandLine final : public CommandLine {
       std::printf("%s\n", VersionText().c_str());
       return kExitOk;
     });
+  }
+
+  void AddDescriptions() {
+    CLI::App* manual = Command("man", "write the manual pages", [this] {
+      return RunManual(manual_, Describe(), VersionText().substr(0, VersionText().find(" (")));
+    });
+    Add(manual, "--out", manual_.out,
+        "directory for the pages of all commands, made if it is not there; without it, that of nam is "
+        "printed",
+        "DIR");
+    CLI::App* completion = Command("completion", "print what makes a shell complete commands and options",
+                                   [this] { return RunCompletion(completion_, Describe()); });
+    completion->add_option("shell", completion_.shell, "the shell; `source <(nam completion bash)` tries it")
+        ->required()
+        ->configurable(false)
+        ->type_name(kCompletionShells)
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
   }
 
   DemoOptions demo_;
@@ -423,6 +449,8 @@ class NamCommandLine final : public CommandLine {
   CheckoutCommandOptions checkout_;
   CheckHistoryOptions check_history_;
   DoctorOptions doctor_;
+  ManualOptions manual_;
+  CompletionOptions completion_;
 };
 
 }  // namespace

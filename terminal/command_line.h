@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "terminal/command_description.h"
 #include "terminal/config_file.h"
 #include "terminal/exit_codes.h"
 #include "terminal/output.h"
@@ -99,10 +100,26 @@ class CommandLine {
     }
   }
 
-  static void AddFormat(CLI::App* command, std::string& format, const std::string& choices) {
-    Add(command, "--format", format, choices + " (table)", "FORMAT");
+  /// One of `words`. Which of them are right the command's Run function says, with a better message.
+  static CLI::Option* AddChoice(CLI::App* command, const std::string& name, std::string& value,
+                                const std::vector<std::string>& words, const std::string& description) {
+    return Add(command, name, value, description, CLI::detail::join(words, "|"));
   }
-  /// Names NAM_<LONG_NAME> for every option that a file can set, too.
+  /// One of `words`, and anything else is refused here.
+  static void AddCheckedChoice(CLI::App* command, const std::string& name, std::string& value,
+                               const std::vector<std::string>& words, const std::string& description) {
+    // The words are the value's name already, so the check needs none in the help.
+    AddChoice(command, name, value, words, description)->check(CLI::IsMember(words).description(""));
+  }
+  static void AddFormat(CLI::App* command, std::string& format,
+                        const std::vector<std::string>& words = {"table", "json", "csv", "markdown"},
+                        const std::string& description = "of the output") {
+    AddChoice(command, "--format", format, words, description + " (table)");
+  }
+  /// All that users see. For manual pages and completion.
+  CommandDescription Describe() const { return DescriptionOf(app_); }
+
+  /// NAM_<LONG_NAME> for every option that a file can set too.
   static void NameEnvironment(CLI::App& app) {
     for (CLI::Option* option : app.get_options()) {
       const std::vector<std::string>& names = option->get_lnames();
@@ -213,6 +230,29 @@ class CommandLine {
       words += " " + app->get_name();
     }
     return words;
+  }
+
+  static CommandDescription DescriptionOf(const CLI::App& app) {
+    CommandDescription command{.name = app.get_name(), .text = app.get_description()};
+    for (const CLI::Option* option : app.get_options()) {
+      if (!option->get_group().empty()) command.options.push_back(DescriptionOf(*option));
+    }
+    for (const CLI::App* inner : app.get_subcommands([](const CLI::App*) { return true; })) {
+      if (!inner->get_group().empty()) command.commands.push_back(DescriptionOf(*inner));
+    }
+    return command;
+  }
+
+  static OptionDescription DescriptionOf(const CLI::Option& option) {
+    OptionDescription described{.text = option.get_description(),
+                                .default_text = option.get_default_str(),
+                                .environment = option.get_envname(),
+                                .required = option.get_required(),
+                                .repeated = option.get_items_expected_max() > 1};
+    for (const std::string& name : option.get_snames()) described.names.push_back("-" + name);
+    for (const std::string& name : option.get_lnames()) described.names.push_back("--" + name);
+    if (option.get_items_expected_max() > 0) described.value = option.get_type_name();
+    return described;
   }
 
   static int Refuse(const std::string& message) {

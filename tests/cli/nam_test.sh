@@ -78,6 +78,67 @@ expect 2 "output format" "$nam" status --format=xml
 expect 2 "there is no query Q9" "$nam" ssb run --queries=Q9
 expect 2 "" "$nam" ssb load --scale-factor=-1
 
+# Completion for bash, as Tab calls it: WORDS… and what may stand in the place of the last one.
+"$nam" completion bash >"$work/completion.bash"
+complete_words() {
+  (
+    # shellcheck disable=SC1091
+    source "$work/completion.bash"
+    compopt() { :; }  # knows only calls by Tab
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    _nam
+    echo " ${COMPREPLY[*]} "
+  )
+}
+touch "$work/history-1" "$work/history-2"
+mkdir "$work/history-directory"
+expect 0 " status scale sql ssb sim " complete_words nam s
+[[ $(complete_words nam "") != *supervise* ]] || { echo "FAILED: supervise is for nam alone" && failures=$((failures + 1)); }
+expect 0 " load " complete_words nam ssb l
+expect 0 " out in " complete_words nam --config = x scale ""
+expect 0 " --format " complete_words nam status --fo
+expect 0 " --config " complete_words nam ssb load --conf
+expect 0 " json " complete_words nam status --format = j
+expect 0 " shm tcp verbs " complete_words nam up --fabric =
+expect 0 " verbs " complete_words nam up --fabric v
+expect 0 " debug " complete_words nam memserver --catalog = x --log-level d
+expect 0 " $work/history-1 " complete_words nam sql -f "$work/history-1"
+expect 0 " $work/history-directory " complete_words nam up --state-dir = "$work/history"
+expect 0 " $work/history-2 " complete_words nam check-history "$work/history-1" "$work/history-2"
+expect 0 " bash zsh fish " complete_words nam completion ""
+expect 0 "  " complete_words nam up --memory = ""
+expect 0 "#compdef nam" "$nam" completion zsh
+expect 0 "complete -c nam -n 'string match -q -- \"nam ssb\" (__nam_command)' -a load" "$nam" completion fish
+expect 2 "not in {bash,zsh,fish}" "$nam" completion tcsh
+for shell in zsh fish; do
+  "$nam" completion $shell >"$work/completion.$shell"
+  ! command -v $shell >/dev/null || expect 0 "" $shell -n "$work/completion.$shell"
+done
+
+# Manual pages, and where all of it is installed.
+expect 0 '.TH "nam"' "$nam" man
+expect 1 "cannot" "$nam" man --out=/dev/null/pages
+expect 0 "Installed /opt/nam/bin/nam" env DESTDIR="$work/root" tools/install.sh "$nam" --prefix=/opt/nam
+expect 2 "usage" tools/install.sh "$nam" --perfix=/opt/nam
+installed="$work/root/opt/nam"
+expect 0 "nam 0" "$installed/bin/nam" version
+cmp -s "$work/completion.bash" "$installed/share/bash-completion/completions/nam" &&
+  cmp -s "$work/completion.zsh" "$installed/share/zsh/site-functions/_nam" &&
+  cmp -s "$work/completion.fish" "$installed/share/fish/vendor_completions.d/nam.fish" ||
+  { echo "FAILED: the installed completion is another one" && failures=$((failures + 1)); }
+expect 2 "say --prefix" env -u HOME tools/install.sh "$nam"
+page="$installed/share/man/man1/nam-ssb-load.1"
+expect 0 '\fB\-\-replace\fR' cat "$page"
+expect 0 'Environment: \fBNAM_SCALE_FACTOR\fR' cat "$page"
+expect 0 '\fBnam\-ssb\fR(1)' cat "$page"
+expect 0 '\fB\-\-format\fR=\fItable|json|csv|markdown\fR' cat "$installed/share/man/man1/nam-status.1"
+[[ ! -e "$installed/share/man/man1/nam-supervise.1" ]] || { echo "FAILED: a page for supervise" && failures=$((failures + 1)); }
+if command -v groff >/dev/null; then
+  for page in "$installed"/share/man/man1/*.1; do
+    [[ -z $(groff -man -ww -z "$page" 2>&1) ]] || { echo "FAILED: groff warns of $page" && failures=$((failures + 1)); }
+  done
+fi
+
 # Simulated clusters.
 expect 0 "2 seeds, 0 failed" "$nam" sim --seeds=2
 expect 0 '"failed_seeds": 0' "$nam" sim --seed=7 --generation=ndr --faults=deaths,partitions --verify --format=json

@@ -74,7 +74,9 @@ class DataDirectoryTest : public testing::Test {
     auto directory = Open();
     EXPECT_TRUE(directory.ok()) << directory.status();
     directory_ = *std::move(directory);
-    if (directory_->storage() == 0) EXPECT_TRUE(directory_->SetStorage(kStorage).ok());
+    if (directory_->storage() == 0) {
+      EXPECT_TRUE(directory_->SetStorage(kStorage).ok());
+    }
     auto contents = directory_->ReadInto(*pool_, fabric_);
     EXPECT_TRUE(contents.ok()) << contents.status();
     return contents.value_or(DataDirectory::Contents());
