@@ -137,7 +137,7 @@ TEST_P(SendReceiveEndpointTest, ADishonestMemberIsFoundOut) {
     member.ExpectError(what);
   };
   expect("without a header", [](Impostor& i) { i.Send(Impostor::Rows(1, 0), 20); });
-  expect("no message", [](Impostor& i) {
+  expect("malformed message", [](Impostor& i) {
     MessageHeader header = Impostor::Rows(1, 0);
     header.magic = 0;
     i.Send(header);
@@ -155,7 +155,7 @@ TEST_P(SendReceiveEndpointTest, ADishonestMemberIsFoundOut) {
     header.exchange = 2;
     i.Send(header);
   });
-  expect("behind its last", [](Impostor& i) {
+  expect("after its last", [](Impostor& i) {
     MessageHeader header = Impostor::Rows(1, 0);
     header.last = 1;
     i.Send(header);
@@ -174,7 +174,7 @@ TEST_P(SendReceiveEndpointTest, ADishonestMemberIsFoundOut) {
       i.Send(header);
     };
   };
-  expect("credit of no exchange", credit(7, kCredits));
+  expect("credit for an unknown exchange", credit(7, kCredits));
   expect("credit that it has not", credit(0, kCredits + 1));  // nothing has been sent to it
   expect("credit that it has not", credit(0, kCredits - 1));
 }
