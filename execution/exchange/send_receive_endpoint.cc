@@ -371,7 +371,7 @@ absl::Status SendReceiveEndpoint::ReceivedCredit(const MessageHeader& header, ui
   if (header.exchange >= exchanges()) return Dishonest(member, "credit for an unknown exchange");
   Flow& flow = members_[member].flows[header.exchange];
   if (header.credit < flow.may_send || header.credit > flow.sent + options_.credits)
-    return Dishonest(member, "more credit than it may give");
+    return Dishonest(member, "credit that it cannot give");
   flow.may_send = header.credit;
   return absl::OkStatus();
 }

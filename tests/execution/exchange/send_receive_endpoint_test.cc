@@ -142,7 +142,7 @@ TEST_P(SendReceiveEndpointTest, ADishonestMemberIsFoundOut) {
     header.magic = 0;
     i.Send(header);
   });
-  expect("no kind", [](Impostor& i) {
+  expect("unknown kind", [](Impostor& i) {
     MessageHeader header = Impostor::Rows(1, 0);
     header.kind = 9;
     i.Send(header);
@@ -150,7 +150,7 @@ TEST_P(SendReceiveEndpointTest, ADishonestMemberIsFoundOut) {
   expect("another member", [](Impostor& i) { i.Send(Impostor::Rows(0, 0)); });
   expect("another size", [](Impostor& i) { i.Send(Impostor::Rows(1, 100)); });
   expect("another size", [](Impostor& i) { i.Send(Impostor::Rows(1, 8), sizeof(MessageHeader) + 9); });
-  expect("no exchange", [](Impostor& i) {
+  expect("unknown exchange", [](Impostor& i) {
     MessageHeader header = Impostor::Rows(1, 0);
     header.exchange = 2;
     i.Send(header);
@@ -175,8 +175,8 @@ TEST_P(SendReceiveEndpointTest, ADishonestMemberIsFoundOut) {
     };
   };
   expect("credit for an unknown exchange", credit(7, kCredits));
-  expect("credit that it has not", credit(0, kCredits + 1));  // nothing has been sent to it
-  expect("credit that it has not", credit(0, kCredits - 1));
+  expect("credit that it cannot", credit(0, kCredits + 1));  // nothing has been sent to it
+  expect("credit that it cannot", credit(0, kCredits - 1));
 }
 
 TEST(EndpointOptions, AreChecked) {
