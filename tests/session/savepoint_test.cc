@@ -167,7 +167,7 @@ TEST_F(SavepointTest, WhatTheEngineHasEndedCannotBeRolledBackTo) {
               {"rollback to a", back}});
       const auto error = SqlErrorOf(Execute("rollback to a").status());
       EXPECT_EQ(error->message,
-                "cannot roll back to savepoint \"a\": what failed has ended the whole transaction");
+                "cannot roll back to savepoint \"a\": the error has ended the whole transaction");
       EXPECT_EQ(error->hint, "nothing of it has happened; ROLLBACK, and run all of it again");
       RunAll({{end, "ROLLBACK"}, {"select id from t", "SELECT 1 | 1"}});
     }
