@@ -12,7 +12,7 @@
 namespace nam::session {
 namespace {
 
-/// Commands, errors and rows are those of PostgreSQL 15, but for what a conflict ends.
+/// Commands, errors and rows are those of PostgreSQL 15, except for the extent of what a conflict ends.
 class SavepointTest : public RecordSessionTest {
  protected:
   void SetUp() override {
@@ -82,7 +82,7 @@ TEST_F(SavepointTest, OutsideOfATransaction) {
   EXPECT_EQ(SqlErrorOf(Execute("rollback to s").status())->message,
             "ROLLBACK TO SAVEPOINT can only be used in transaction blocks");
   EXPECT_FALSE(statements_.in_transaction());
-  // They end with the transaction.
+  // Savepoints end with the transaction.
   for (const char* const end : {"commit", "rollback"}) {
     RunAll({{"begin", "BEGIN"},
             {"savepoint s", "SAVEPOINT"},
