@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kRepeatMax = 10'000;
 
-/// Ctrl-C during work that looks at a flag between its pieces.
+/// Handles Ctrl-C during work that checks a flag between its pieces.
 class CancelFlag final : public Cancellable {
  public:
   explicit CancelFlag(Interrupts& interrupts) : interrupts_(interrupts) { interrupts_.SetTarget(this); }

@@ -36,7 +36,7 @@ namespace {
 constexpr int64_t kStartTimeoutMs = 150'000;
 constexpr int64_t kStopTimeoutMs = 45'000;  // three kinds of servers, one after the other
 constexpr unsigned kOrderlyEndSeconds = 40;
-/// Of each call of what saves record tables: a catalog that does not answer is no reason to go on.
+/// For each call that saves record tables: a catalog that does not answer is no reason to go on.
 constexpr int64_t kKeepTimeoutUs = 3'000'000;
 constexpr size_t kEventsMax = 8;
 constexpr int64_t kPollMsMax = 3'600'000;
@@ -48,7 +48,7 @@ std::string Directory(const std::string& state_dir) {
   return state_dir.empty() ? DefaultStateDirectory() : state_dir;
 }
 
-/// Where data outlive the cluster, as this process and as its servers name it; empty: nowhere.
+/// Where data outlive the cluster, as this process and its servers name it; empty: nowhere.
 std::string DataDirectoryOf(const std::string& directory, const UpOptions& options) {
   if (options.data_directory == kNoData) return "";
   const std::filesystem::path path = options.data_directory.empty()
@@ -57,7 +57,7 @@ std::string DataDirectoryOf(const std::string& directory, const UpOptions& optio
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
-/// Ends what a killed supervisor may have left; the number of processes that were still there.
+/// Ends processes that a killed supervisor may have left; returns their number.
 int EndLeftovers(const StateDirectory& directory) {
   int ended = 0;
   if (const auto state = directory.LoadState(); state.ok()) {
@@ -73,7 +73,7 @@ ClusterState::Server Describe(const std::string& name, pid_t pid) {
   return {name, IdentityOf(pid).value_or(ProcessIdentity{.pid = pid})};
 }
 
-/// What the supervisor knows beside the cluster itself. Used by its one thread.
+/// The supervisor's state beside the cluster itself. Used by its one thread.
 struct Supervision {
   LocalCluster& cluster;
   const StateDirectory& directory;
@@ -124,7 +124,7 @@ std::vector<pid_t> PidsOf(const LocalCluster& cluster) {
   return pids;
 }
 
-/// Servers that have ended are started again, and everybody may read of it.
+/// Restarts servers that have ended, and publishes that.
 void Tend(Supervision& supervision) {
   const std::vector<pid_t> before = PidsOf(supervision.cluster);
   const std::vector<std::string> events = supervision.cluster.Tend();
@@ -134,7 +134,7 @@ void Tend(Supervision& supervision) {
     supervision.events.push_back(event);
     if (supervision.events.size() > kEventsMax) supervision.events.pop_front();
   }
-  // Whoever cleans up after this process must know them all.
+  // A later clean-up after this process needs them all.
   if (const absl::Status saved = supervision.Save(); !saved.ok()) LogError(std::string(saved.message()));
 }
 
@@ -253,7 +253,7 @@ int RunUp(const UpOptions& given) {
 
 namespace {
 
-/// What a former run has left of record tables.
+/// Restores the record tables of a former run.
 absl::Status BringBack(Supervision& supervision) {
   NAM_ASSIGN_OR_RETURN(const std::string secret, supervision.directory.ReadSecret());
   NAM_ASSIGN_OR_RETURN(const std::vector<std::string> said,
@@ -295,7 +295,7 @@ int RunSupervise(const UpOptions& options) {
       SayReady(ready);
       Supervise(supervision, stop, **requests);
       LogInfo("told to end");
-      requests->reset();  // who asks from now on is told that nobody answers
+      requests->reset();  // later requests are refused at once
       stop.GiveOrderlyEnd(kOrderlyEndSeconds);
     }
     status.Update((*cluster)->Stop());
@@ -306,7 +306,7 @@ int RunSupervise(const UpOptions& options) {
 
 namespace {
 
-/// A cluster that does not answer any more has nothing to be saved.
+/// A cluster that does not answer has nothing to save.
 absl::Status KeepBeforeTheEnd(const StateDirectory& directory, const ClusterState& state) {
   const absl::StatusOr<std::string> secret = directory.ReadSecret();
   if (!secret.ok()) return absl::OkStatus();
@@ -359,8 +359,8 @@ int RunDown(const DownOptions& options) {
 
 namespace {
 
-/// What the catalog knows of used memory is as of the last renewal; a memory server that answers knows it
-/// now, and what of it is scratch memory.
+/// The catalog knows used memory as of the last renewal; a memory server that answers knows the current
+/// figure, and its scratch memory.
 ScratchUses AskMemoryServers(catalog::Attachment& attachment, proto::Cluster& cluster) {
   ScratchUses scratch;
   for (proto::Member& member : *cluster.mutable_members()) {
@@ -382,7 +382,7 @@ int RunStatus(const StatusOptions& options) {
   if (!format.ok()) return Refuse(format.status());
   const auto address = FindCluster(options.cluster);
   if (!address.ok()) return ReportNoConnection(address.status());
-  // Looks on without being a member, and does not wait long for a server that stands still.
+  // Watches without being a member, and does not wait long for a stalled server.
   catalog::ClientOptions catalog = address->client_options();
   catalog.timeout_us = 1'000'000;
   const auto attachment =

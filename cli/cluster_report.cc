@@ -187,7 +187,7 @@ ResultSet ColumnsReport(const proto::Table& table) {
     if (!key.empty()) add(key);
     if (column.numbering() != proto::NOT_NUMBERED) add("numbered");
     if (!column.default_expression().empty()) add(absl::StrCat("default ", column.default_expression()));
-    const bool record = table.has_record();  // whose values nobody counts
+    const bool record = table.has_record();  // its values are not counted
     result.rows.push_back(
         {Value::String(column.name()), Value::String(TypeText(column.type())), Value::Bool(column.nullable()),
          CountIf(!record, column.distinct()),

@@ -6,15 +6,15 @@
 
 namespace nam::cli {
 
-/// What Ctrl-C is to reach while something runs. Called from a signal handler, in any thread.
+/// The target of Ctrl-C while something runs. A signal handler calls it, in any thread.
 class Cancellable {
  public:
   virtual ~Cancellable() = default;
   virtual void CancelFromSignal() = 0;
 };
 
-/// Ctrl-C as an answer to give instead of death: while it lives, SIGINT sets a flag and reaches the target
-/// of the moment. One at a time in a process.
+/// Handles Ctrl-C during its lifetime: SIGINT sets a flag and reaches the current target. One at a time in a
+/// process.
 class Interrupts {
  public:
   Interrupts();
@@ -27,7 +27,7 @@ class Interrupts {
   void Clear();
   /// Readable when Seen, for poll().
   int fd() const { return read_end_.get(); }
-  /// Null for none. A signal that was seen already, and not cleared, reaches the new target too.
+  /// Null for none. An earlier signal that was not cleared reaches the new target, too.
   void SetTarget(Cancellable* target);
 
  private:

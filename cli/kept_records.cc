@@ -26,7 +26,7 @@ std::string FileIn(const std::string& data_directory) {
   return absl::StrCat(data_directory, "/records.saved");
 }
 
-/// Also if the power fails behind it.
+/// Survives a power failure afterwards.
 absl::Status RemoveDurably(const std::string& path, const std::string& folder) {
   const UniqueFd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (unlink(path.c_str()) == 0 && directory.valid() && fsync(directory.get()) == 0) return absl::OkStatus();

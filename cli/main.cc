@@ -1,5 +1,5 @@
-// What users run. Command lines are understood here and nowhere else: every subcommand's options are filled
-// in and handed to its Run function.
+// The users' program. Only this file parses command lines: it fills in each subcommand's options and calls
+// its Run function.
 
 #include <sys/prctl.h>
 
@@ -69,15 +69,15 @@ class NamCommandLine final : public CommandLine {
 
   static void AddTls(CLI::App* command, catalog::TlsFiles& tls) {
     Add(command, "--tls-certificate", tls.certificate,
-        "of this process, in PEM; without it, made from the secret", "FILE");
-    Add(command, "--tls-key", tls.key, "of that certificate", "FILE");
+        "certificate of this process, in PEM; without it, made from the secret", "FILE");
+    Add(command, "--tls-key", tls.key, "private key of that certificate", "FILE");
     Add(command, "--tls-ca", tls.authority, "certificates of the authority of the cluster", "FILE");
   }
 
   template <typename Options>
   static void AddNetwork(CLI::App* command, Options& options) {
     Add(command, "--rdma", options.rdma,
-        "verbs: which device; without it, that of the host's address, or the first", "DEVICE[:PORT][,gid=N]");
+        "verbs: the device; without it, that of the host's address, or the first", "DEVICE[:PORT][,gid=N]");
     Add(command, "--multicast-interface", options.multicast_interface,
         "tcp: name or address; without it, that of the address listened on", "INTERFACE");
     Add(command, "--multicast-ttl", options.multicast_ttl,
@@ -98,7 +98,7 @@ class NamCommandLine final : public CommandLine {
 
   static void AddTimestamps(CLI::App* command, std::string& timestamps) {
     AddCheckedChoice(command, "--timestamps", timestamps, {"leased", "bitvector"},
-                     "of transactions; a store keeps those of its first transaction");
+                     "timestamps of transactions in a new store");
   }
 
   static void AddFabric(CLI::App* command, std::string& fabric, const std::string& description) {
@@ -113,14 +113,13 @@ class NamCommandLine final : public CommandLine {
     Add(command, "--bury-after", bury_after_s,
         "how long a memory server whose lease has ended may come back with its data", "SECONDS")
         ->check([](const std::string& text) {
-          const double seconds =
-              std::strtod(text.c_str(), nullptr);  // that it is a number is checked by CLI11
+          const double seconds = std::strtod(text.c_str(), nullptr);  // CLI11 checks that it is a number
           return seconds >= 0 && seconds <= 604'800 ? "" : "Value not in range 0 to 604800";  // nan neither
         });
   }
 
   static void AddEncrypt(CLI::App* command, bool& encrypt) {
-    command->add_flag("--encrypt", encrypt, "what members move over the network (tcp)");
+    command->add_flag("--encrypt", encrypt, "encrypt what members move over the network (tcp)");
   }
 
   static void AddSource(CLI::App* command, DataSource& source) {
@@ -151,7 +150,7 @@ class NamCommandLine final : public CommandLine {
     for (CLI::App* up :
          {Command("up", "start a local cluster in the background", [this] { return RunUp(up_); }),
           Command("supervise", "", [this] { return RunSupervise(up_); })}) {
-      if (up->get_name() == "supervise") up->group("");  // not in the help: `nam up` starts it
+      if (up->get_name() == "supervise") up->group("");  // hidden from the help: `nam up` starts it
       Add(up, "--state-dir", up_.state_dir, "the cluster's directory", "DIR");
       Add(up, "--data-dir", up_.data_directory,
           "where data outlive the cluster; none: nowhere; without it, `data` in the cluster's directory",
@@ -179,7 +178,7 @@ class NamCommandLine final : public CommandLine {
     AddClusterOptions(status, status_.cluster);
     AddFormat(status, status_.format);
     CLI::App* bury =
-        Command("bury", "give up a memory server that does not answer; says what is lost, and asks",
+        Command("bury", "give up a memory server that does not answer; lists the losses, and asks",
                 [this] { return RunBury(bury_); });
     AddClusterOptions(bury, bury_.cluster);
     bury->add_option("server", bury_.server, "the memory server's id, as `nam status` shows it")
@@ -200,10 +199,10 @@ class NamCommandLine final : public CommandLine {
     Add(scale, "--catalog", scale_.catalog, "of another cluster: refused, with what to do there",
         "HOST:PORT");
     for (CLI::App* command : {Command(
-                                  "out", "start more; running queries give them work",
+                                  "out", "start more; they take work of running queries",
                                   [this] { return RunScaleOut(scale_); }, scale),
                               Command(
-                                  "in", "stop the youngest; what they have begun is finished first",
+                                  "in", "stop the youngest, after they finish their work under way",
                                   [this] { return RunScaleIn(scale_); }, scale)}) {
       Add(command, "--compute", scale_.compute_servers, "how many");
       Add(command, "--state-dir", scale_.state_dir, "the cluster's directory", "DIR");
@@ -240,7 +239,7 @@ class NamCommandLine final : public CommandLine {
     Add(memory, "--catalog", memory_.catalog, "the cluster's catalog", "HOST:PORT");
     Add(memory, "--secret-file", memory_.secret_file, "file with the cluster's secret", "FILE");
     AddTls(memory, memory_.tls);
-    AddBytes(memory, "--memory", memory_.memory_bytes, "the most that it hands out");
+    AddBytes(memory, "--memory", memory_.memory_bytes, "memory that it hands out");
     AddBytes(memory, "--scratch", memory_.scratch_bytes,
              "of it for queries' scratch memory, which loads cannot take; without it, a quarter");
     Add(memory, "--data-dir", memory_.data_directory,
@@ -250,7 +249,7 @@ class NamCommandLine final : public CommandLine {
         "HOST:PORT");
     Add(memory, "--fabric-listen", memory_.fabric_listen,
         "where to listen for the fabric; without it, picked");
-    Add(memory, "--advertised-host", memory_.advertised_host, "the host that others shall connect to");
+    Add(memory, "--advertised-host", memory_.advertised_host, "the host that others connect to");
     Add(memory, "--nic-threads", memory_.nic_threads, "of the software NIC (tcp)");
     AddNetwork(memory, memory_);
     AddLog(memory, memory_.log);
@@ -268,7 +267,7 @@ class NamCommandLine final : public CommandLine {
         "HOST:PORT");
     Add(compute, "--fabric-listen", compute_.fabric_listen,
         "where to listen for the fabric; without it, picked");
-    Add(compute, "--advertised-host", compute_.advertised_host, "the host that others shall connect to");
+    Add(compute, "--advertised-host", compute_.advertised_host, "the host that others connect to");
     AddNetwork(compute, compute_);
     AddLog(compute, compute_.log);
   }
@@ -289,10 +288,10 @@ class NamCommandLine final : public CommandLine {
     commands->excludes(files);
     AddFormat(sql, sql_.format, {"table", "csv", "json", "markdown"},
               "of the output; all but aligned tables print rows as they come");
-    Add(sql, "--null", sql_.null_text, "what stands for NULL in tables");
+    Add(sql, "--null", sql_.null_text, "the text for NULL in tables");
     sql->add_flag("-x,--expanded", sql_.expanded, "every row as a block of lines");
     sql->add_flag("--timing", sql_.timing, "print the time of every statement");
-    sql->add_flag("--keep-going", sql_.keep_going, "run a script on past its first error");
+    sql->add_flag("--keep-going", sql_.keep_going, "go on after a script's first error");
   }
 
   void AddBenchmark(const Benchmark& benchmark, BenchmarkOptions& options) {
@@ -302,9 +301,9 @@ class NamCommandLine final : public CommandLine {
         "generate", "write its tables as dbgen's .tbl files",
         [&] { return RunBenchmarkGenerate(benchmark, options.generate); }, parent);
     AddSource(generate, options.generate.source);
-    Add(generate, "--out", options.generate.out, "directory, made if it is not there", "DIR");
+    Add(generate, "--out", options.generate.out, "directory, created if missing", "DIR");
     generate->add_option("--tables", options.generate.tables, "only these")->delimiter(',');
-    generate->add_flag("--replace", options.generate.replace, "files that are there already");
+    generate->add_flag("--replace", options.generate.replace, "overwrite existing files");
 
     CLI::App* load = Command(
         "load", "load its tables into a cluster", [&] { return RunBenchmarkLoad(benchmark, options.load); },
@@ -313,7 +312,7 @@ class NamCommandLine final : public CommandLine {
     AddSource(load, options.load.source);
     Add(load, "--from", options.load.source.from, "dbgen's .tbl files instead of the generator", "DIR");
     AddBytes(load, "--block-bytes", options.load.block_bytes, "the most bytes of a block");
-    load->add_flag("--replace", options.load.replace, "tables that are there already");
+    load->add_flag("--replace", options.load.replace, "replace existing tables");
     AddBenchmarkRun(benchmark, options.run, parent);
   }
 
@@ -323,7 +322,7 @@ class NamCommandLine final : public CommandLine {
     Add(tpch->get_subcommand("generate"), "--refresh", tpch_.generate.refresh,
         "write the data of so many pairs of refresh functions instead");
     Add(tpch->get_subcommand("run"), "--parameters-seed", tpch_.run.parameters_seed,
-        "of random parameters of the queries; without it, those of the specification's example answers");
+        "seed of the queries' random parameters; without it, the specification's example parameters");
   }
 
   void AddBenchmarkRun(const Benchmark& benchmark, BenchmarkRunOptions& options, CLI::App* parent) {
@@ -331,13 +330,13 @@ class NamCommandLine final : public CommandLine {
         "run", "run its queries", [&] { return RunBenchmarkRun(benchmark, options); }, parent);
     AddClusterOptions(run, options.cluster);
     AddSource(run, options.source);
-    Add(run, "--from", options.source.from, "with --check: what was loaded", "DIR");
+    Add(run, "--from", options.source.from, "with --check: the loaded files", "DIR");
     Add(run, "--repeat", options.repeat, "runs of each query");
     run->add_option("--queries", options.queries, absl::StrCat("only these: ", benchmark.query_names))
         ->delimiter(',');
     AddFormat(run, options.format);
     Add(run, "--html", options.html, "write a page with plots of times, rows moved and waiting", "FILE");
-    run->add_flag("--check", options.check, "compare every answer with SQLite's on the data that was loaded");
+    run->add_flag("--check", options.check, "compare every answer with SQLite's on the loaded data");
   }
 
   void AddCheckout() {
@@ -347,24 +346,23 @@ class NamCommandLine final : public CommandLine {
     AddChoice(checkout, "--protocol", checkout_.protocol, {"rsi", "2pc-tcp", "2pc-send"},
               "rsi runs in the cluster, two-phase commit among servers of its own (rsi)");
     AddChoice(checkout, "--fabric", checkout_.fabric, {"shm", "tcp"},
-              "2pc-send: what messages go over (shm)");
+              "2pc-send: the transport of messages (shm)");
     Add(checkout, "--participants", checkout_.participants, "2pc-*: servers that hold the rows");
-    Add(checkout, "--clients", checkout_.clients, "threads that buy, each in one transaction at a time");
+    Add(checkout, "--clients", checkout_.clients, "buying threads, each in one transaction at a time");
     Add(checkout, "--seconds", checkout_.seconds, "how long");
-    Add(checkout, "--transactions", checkout_.transactions, "so many instead; 0: --seconds counts");
-    Add(checkout, "--products", checkout_.products,
-        "rows that are bought from; 0: a million, or as many as there is room for");
+    Add(checkout, "--transactions", checkout_.transactions, "the number instead; 0: --seconds counts");
+    Add(checkout, "--products", checkout_.products, "rows of products; 0: a million, or as many as fit");
     Add(checkout, "--product-bytes", checkout_.product_bytes, "of a product's row");
     Add(checkout, "--versions", checkout_.versions, "of a row that are kept for older snapshots, 1 to 16");
     Add(checkout, "--zipf", checkout_.zipf, "skew of the products' popularity, below 1; 0: all alike");
     Add(checkout, "--seed", checkout_.seed, "other purchases of the same kind");
     checkout->add_flag("--replace", checkout_.replace, "drop checkout's tables first");
     checkout->add_flag("--check", checkout_.check,
-                       "record the history and decide whether it is snapshot isolation");
-    Add(checkout, "--history", checkout_.history, "write it there, a file a client (nam check-history)",
-        "DIR");
+                       "record the history and check that it satisfies snapshot isolation");
+    Add(checkout, "--history", checkout_.history,
+        "the directory for it, one file a client (nam check-history)", "DIR");
     AddFormat(checkout, checkout_.format, {"table", "json"});
-    CLI::App* check = Command("check-history", "whether what clients have recorded was snapshot isolation",
+    CLI::App* check = Command("check-history", "check that recorded histories satisfy snapshot isolation",
                               [this] { return RunCheckHistory(check_history_, std::cout, std::cerr); });
     check->add_option("files", check_history_.files, "of one run: checkout --history=DIR writes one a client")
         ->required()
@@ -392,11 +390,11 @@ class NamCommandLine final : public CommandLine {
   }
 
   void AddDoctor() {
-    CLI::App* doctor = Command("doctor", "what this host can do, what is missing, and how to mend it",
+    CLI::App* doctor = Command("doctor", "what this host can do, what is missing, and how to fix it",
                                [this] { return RunDoctor(doctor_); });
     AddFabric(doctor, doctor_.fabric, "only what it needs; without it, all, and shm decides the exit code");
-    AddBytes(doctor, "--memory", doctor_.memory_bytes, "that a memory server here shall hand out");
-    doctor->add_option("--listen", doctor_.listen, "where servers here shall listen (127.0.0.1:0)")
+    AddBytes(doctor, "--memory", doctor_.memory_bytes, "memory of a memory server on this host");
+    doctor->add_option("--listen", doctor_.listen, "where servers on this host listen (127.0.0.1:0)")
         ->type_name("HOST:PORT")
         ->delimiter(',');
     Add(doctor, "--multicast-interface", doctor_.multicast_interface,
@@ -404,7 +402,7 @@ class NamCommandLine final : public CommandLine {
     AddFormat(doctor, doctor_.format);
   }
 
-  // For the help alone: main has started nam-bench before.
+  // For the help only: main has started nam-bench before.
   void AddBench() { app_.add_subcommand("bench", "benchmarks beside peers; nam bench --help lists them"); }
 
   void AddVersion() {
@@ -458,8 +456,8 @@ class NamCommandLine final : public CommandLine {
 
 int main(int argc, char** argv) {
   prctl(PR_SET_NAME, "nam");      // /proc/self/exe would be called `exe`
-  std::signal(SIGPIPE, SIG_IGN);  // a peer or a pager that went away is an error, not an end
-  // Debian's Abseil watches for cycles at every lock of gRPC: a twentieth of a short call.
+  std::signal(SIGPIPE, SIG_IGN);  // a closed peer or pager is an error, not an end
+  // Debian's Abseil checks for cycles at every lock of gRPC: a twentieth of a short call.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   if (const auto bench = nam::cli::BenchArguments({argv + 1, argv + argc}); bench.has_value()) {
     return nam::cli::RunBench(*bench);

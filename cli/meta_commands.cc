@@ -32,7 +32,7 @@ constexpr char kHelp[] =
 SHOW ALL lists the settings, SET name = value changes one, RESET name takes it back.
 )";
 
-/// The command's word and, trimmed and without a closing semicolon, what comes after it.
+/// The command's word, and its argument without blanks and a closing semicolon.
 std::pair<std::string, std::string> Parse(std::string_view line) {
   const size_t end = std::min(line.find_first_of(" \t\r"), line.size());
   std::string command(line.substr(0, end)), argument(line.substr(end));
@@ -45,7 +45,7 @@ std::pair<std::string, std::string> Parse(std::string_view line) {
   return {command, argument};
 }
 
-/// A table's name as the catalog knows it: lower case unless it stands in quotes.
+/// A table's name in the catalog: lower case unless it is quoted.
 std::string TableName(const std::string& text) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') return text.substr(1, text.size() - 2);
   std::string lower = text;

@@ -103,7 +103,7 @@ absl::StatusOr<std::unique_ptr<ByteSink>> CreateFile(const std::string& path) {
     if (!fd.valid()) return ErrorOfSystem(path, errno);
     return std::make_unique<StreamSink>(std::move(fd), path);
   }
-  // The file that a link leads to is replaced, not the link; and none that this user may not write.
+  // Replaces the file that a link leads to, not the link; and no file that this user may not write.
   std::string target = path;
   if (there) {
     if (access(path.c_str(), W_OK) != 0) return ErrorOfSystem(path, errno);

@@ -19,7 +19,7 @@ int HexDigit(char c) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/// The byte that is written as a number behind a backslash, of up to `digits_max` digits of the base.
+/// The byte written as a number after a backslash, of up to `digits_max` digits of the base.
 char NumberedByte(std::string_view text, size_t& at, int base, int digits_max) {
   int value = 0;
   for (int digits = 0; digits < digits_max && at < text.size(); ++digits, ++at) {
@@ -57,7 +57,7 @@ std::string_view RowSplitter::Keep(std::string text) {
 
 absl::Status RowSplitter::NextCsv(std::vector<Field>& fields) {
   const char delimiter = dialect_.delimiter;
-  constexpr int kNone = -1;  // no byte
+  constexpr int kNone = -1;  // not a byte
   const int quote = dialect_.has_quotes() ? dialect_.quote : kNone;
   while (true) {
     const size_t begin = at_;
@@ -80,7 +80,7 @@ absl::Status RowSplitter::QuotedField(size_t begin, std::vector<Field>& fields) 
   std::string text(portion_.substr(begin, at_ - begin));
   const bool at_once = at_ == begin;
   bool open = false;
-  size_t runs = 0;  // that were appended; a field of one is a view
+  size_t runs = 0;  // appended parts; a field of one is a view
   std::string_view whole;
   while (at_ < portion_.size()) {
     const char c = portion_[at_];

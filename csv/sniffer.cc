@@ -45,7 +45,7 @@ bool IsNumber(std::string_view text) {
   return digits && plain && absl::SimpleAtod(Abseil(text), &number);
 }
 
-/// The pattern's 9 are digits; other characters stand for themselves.
+/// The pattern's 9 stands for a digit; other characters are literal.
 bool Matches(std::string_view text, std::string_view pattern) {
   if (text.size() != pattern.size()) return false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -104,7 +104,7 @@ absl::StatusOr<Rows> RowsOf(const std::string& portion, const Dialect& dialect, 
   return rows;
 }
 
-/// How many fields all of the rows have; 0 if they differ, or cannot be told apart.
+/// The number of fields in all of the rows; 0 if it varies, or cannot be determined.
 size_t WidthBy(const std::string& portion, Dialect dialect, char delimiter) {
   dialect.delimiter = delimiter;
   const absl::StatusOr<Rows> rows = RowsOf(portion, dialect, kRowsToChooseBy);
@@ -134,8 +134,8 @@ std::vector<FieldKind> KindsOf(const Rows& rows, size_t first, size_t width) {
   return kinds;
 }
 
-/// The first row has text in all columns, and others have something else below; or all is text, and it has
-/// names that do not come again.
+/// The first row has text in all columns, and others have something else below; or all is text, and its names
+/// do not occur again.
 bool IsHeader(const Rows& rows, const std::vector<FieldKind>& below) {
   std::set<std::string> names;
   for (const auto& name : rows[0]) {
@@ -153,7 +153,7 @@ bool IsHeader(const Rows& rows, const std::vector<FieldKind>& below) {
   return true;
 }
 
-/// Names as the shell's user writes them, each once.
+/// Names as the shell's user writes them, made unique.
 std::vector<std::string> NamesOf(const Rows& rows, bool header, size_t width) {
   std::vector<std::string> names;
   std::set<std::string> taken;
@@ -198,7 +198,7 @@ absl::StatusOr<std::vector<SniffedColumn>> Sniff(const std::string& path, const 
                      absl::StrCat(name, ": its first row has ", width, " fields, another one ", row.size()),
                      -1, "say delimiter => '…', or CREATE the TABLE with its columns, then COPY");
   }
-  // Rows of `.tbl` files have one delimiter more than needed, at the end of the line.
+  // Rows of `.tbl` files have one extra delimiter, at the end of the line.
   const bool closed =
       dialect.quote == '\0' && width > 1 &&
       std::all_of(rows.begin(), rows.end(), [](const auto& row) { return !row.back().has_value(); });

@@ -27,7 +27,7 @@ absl::Status Missing(const sql::DropTableStatement& statement) {
        .sqlstate = schema ? sqlstate::kUndefinedSchema : sqlstate::kUndefinedTable});
 }
 
-/// The catalog's error, whose names stand in other quotes, as SQL's.
+/// The catalog's error with names in SQL's quotes.
 absl::Status InSql(const absl::Status& status, const std::string& what, int position) {
   if (status.ok() || SqlErrorOf(status).has_value()) return status;
   const std::string message = absl::StrReplaceAll(status.message(), {{"`", "\""}});
@@ -72,7 +72,7 @@ void AddNotice(std::string message, ResultSet& result) {
   result.warnings.push_back({std::move(message), sqlstate::kSuccess});
 }
 
-// A table with foreign keys leaves its parents first, which takes steps of its own.
+// Tables with foreign keys first leave their parents, which takes steps of their own.
 absl::Status CatalogChanges::LeaveParentsIn(const std::string& schema) {
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> tables, attachment_.catalog().ListTables());
   for (const proto::Table& table : tables) {

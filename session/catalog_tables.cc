@@ -11,7 +11,7 @@
 namespace nam::session {
 
 void CatalogTables::Begin() {
-  asking_.reset();  // what a statement without tables has not waited for
+  asking_.reset();  // a statement without tables has not waited for it
   const bool likely = !of_statement_.empty();
   current_ = of_before_ = false;
   of_statement_.clear();

@@ -80,7 +80,7 @@ absl::Status CopiedRows::CheckHeader(const std::vector<csv::Field>& fields) cons
 
 absl::Status CopiedRows::CheckWidth(std::vector<csv::Field>& fields) const {
   const size_t columns = statement_.insert.columns.size();
-  // dbgen closes its lines with a delimiter.
+  // dbgen ends its lines with a delimiter.
   if (fields.size() == columns + 1 && statement_.dialect.delimiter == '|' && fields.back().text.empty())
     fields.pop_back();
   if (fields.size() == columns) return absl::OkStatus();

@@ -47,7 +47,7 @@ bool LoadedRows::FitsAsItIs(const Target& target, const ResultBatch& rows, size_
       return type.scale == target.type.scale && number >= target.least && number <= target.most;
     }
     case TypeKind::kString:
-      // Bytes are at least as many as characters.
+      // There are at least as many bytes as characters.
       return !target.type.blank_padded && !type.blank_padded &&
              (target.type.length == 0 || rows.text(source, row).size() <= target.type.length);
     default:

@@ -14,10 +14,10 @@
 namespace nam::session {
 namespace {
 
-/// So many that a columnar table would have been worth it.
+/// So many rows are worth a columnar table.
 constexpr uint64_t kManyRows = 1'000'000;
 
-/// What the batches before the one that failed have left.
+/// Adds the rows that earlier batches have left to the error.
 absl::Status WithRowsThatStay(const absl::Status& error, uint64_t rows) {
   std::optional<SqlError> out = SqlErrorOf(error);
   if (rows == 0 || !out.has_value()) return error;

@@ -19,7 +19,7 @@
 namespace nam::session {
 namespace {
 
-constexpr char kMagic[] = "NAMROWS1";  // in front of the first section
+constexpr char kMagic[] = "NAMROWS1";  // precedes the first section
 constexpr size_t kMagicBytes = sizeof(kMagic) - 1;
 constexpr size_t kFrameBytes = 4 + 4 + 8;
 constexpr size_t kChecksumBytes = 8;
@@ -139,7 +139,7 @@ absl::StatusOr<RecordFileReader::Section> RecordFileReader::Next() {
   const bool known = kind >= static_cast<uint32_t>(RecordSection::kHead) &&
                      kind <= static_cast<uint32_t>(RecordSection::kEnd);
   if (!known || NumberAt<uint32_t>(all, 4) != sections_ || bytes > kSectionBytesMax)
-    return Damaged("what should be a section is none");
+    return Damaged("a section is malformed");
   all.resize(kFrameBytes + bytes + kChecksumBytes);
   NAM_RETURN_IF_ERROR(Read(all.data() + kFrameBytes, bytes + kChecksumBytes));
   const auto checksum = NumberAt<uint64_t>(all, kFrameBytes + bytes);

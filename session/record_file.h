@@ -15,14 +15,14 @@
 ///
 ///     section:  kind, number of the section, bytes │ bytes │ XXH3 of all that     little-endian
 ///
-/// A file without its end is not whole.
+/// A file without its end is incomplete.
 namespace nam::session {
 
 enum class RecordSection : uint32_t { kHead = 1, kTable = 2, kNumbers = 3, kRows = 4, kEnd = 5 };
 
 inline constexpr uint64_t kSectionBytesMax = uint64_t{64} << 20;
 
-/// Writes `PATH.new`, and gives it its name once all of it is on disk. Without Finish nothing stays.
+/// Writes `PATH.new`, and renames it once all of it is on disk. Without Finish nothing stays.
 class RecordFileWriter {
  public:
   static absl::StatusOr<std::unique_ptr<RecordFileWriter>> Create(const std::string& path);
@@ -47,14 +47,14 @@ class RecordFileWriter {
 
 class RecordFileReader {
  public:
-  /// NOT_FOUND: there is no such file. FAILED_PRECONDITION: others may read it.
+  /// NOT_FOUND: there is no such file. FAILED_PRECONDITION: other users may read it.
   static absl::StatusOr<std::unique_ptr<RecordFileReader>> Open(const std::string& path);
 
   struct Section {
     RecordSection kind = RecordSection::kEnd;
     std::string bytes;
   };
-  /// The next one. DATA_LOSS names the file, the place and what is wrong: also of a file that ends before
+  /// Returns the next section. DATA_LOSS names the file, the place and the damage: also if a file ends before
   /// kEnd.
   absl::StatusOr<Section> Next();
 

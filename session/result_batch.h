@@ -11,20 +11,20 @@
 
 namespace nam::session {
 
-/// Some rows of a result: columns as the engine has them, or boxed values. Borrows all; valid until the
+/// Some rows of a result: columns in the engine's form, or boxed values. Borrows all; valid until the
 /// receiver returns.
 class ResultBatch {
  public:
   struct Column {
     Type type;
-    Physical physical = Physical::kInt64;  // PhysicalOf(type), or kInt64 of a decimal
+    Physical physical = Physical::kInt64;  // PhysicalOf(type), or kInt64 for a decimal
     union {
       const int64_t* narrow = nullptr;  // kInt64
       const __int128* wide;             // kInt128
       const uint8_t* truth;             // kTruth: 0, 1, kNoTruth
       const std::string_view* text;     // kText
     };
-    const uint8_t* nulls = nullptr;  // 1 where NULL; nullptr: none is. Not for kTruth
+    const uint8_t* nulls = nullptr;  // 1 where NULL; nullptr: no NULLs. Not for kTruth
   };
   static constexpr uint8_t kNoTruth = 2;  // NULL
 
@@ -34,7 +34,7 @@ class ResultBatch {
   explicit ResultBatch(std::span<const std::vector<Value>> boxed)
       : boxed_(boxed.data()), rows_(boxed.size()), width_(boxed.empty() ? 0 : boxed[0].size()) {}
 
-  /// The same rows, of the first columns alone.
+  /// The same rows, with the first columns only.
   ResultBatch First(size_t columns) const {
     ResultBatch first = *this;
     first.width_ = columns;
@@ -52,7 +52,7 @@ class ResultBatch {
     return c.physical == Physical::kTruth ? c.truth[At(row)] == kNoTruth
                                           : c.nulls != nullptr && c.nulls[At(row)] != 0;
   }
-  /// Of one that is not NULL, and no text.
+  /// The value is neither NULL nor text.
   __int128 number(size_t column, size_t row) const {
     if (boxed_ != nullptr) return boxed_[row][column].number;
     const Column& c = columns_[column];
@@ -61,13 +61,13 @@ class ResultBatch {
                                              : c.truth[At(row)];
   }
   bool is_text(size_t column, size_t row) const { return type(column, row).kind == TypeKind::kString; }
-  /// Of a text that is not NULL.
+  /// The value is a text, not NULL.
   std::string_view text(size_t column, size_t row) const {
     return boxed_ == nullptr ? columns_[column].text[At(row)] : std::string_view(boxed_[row][column].text);
   }
 
   Value Boxed(size_t column, size_t row) const;
-  /// Appends what Value::ToString says of one that is not NULL.
+  /// Appends Value::ToString of a value that is not NULL.
   void AppendText(size_t column, size_t row, std::string& out) const;
 
  private:
@@ -75,7 +75,7 @@ class ResultBatch {
 
   const std::span<const Column> columns_;
   const uint32_t* const positions_ = nullptr;
-  const std::vector<Value>* const boxed_ = nullptr;  // or else
+  const std::vector<Value>* const boxed_ = nullptr;  // or else the columns
   const size_t rows_;
   size_t width_;
 };

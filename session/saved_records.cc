@@ -20,12 +20,12 @@
 namespace nam::session {
 namespace {
 
-constexpr int kSnapshotsMax = 3;  // until nobody has committed meanwhile
+constexpr int kSnapshotsMax = 3;  // until no commit came meanwhile
 constexpr size_t kRowsBytesMax = 1 << 20;
-/// Of one transaction.
+/// Rows of one transaction.
 constexpr size_t kRowsAtOnceMax = 4'096;
 
-/// What CREATE TABLE would have: without memory. Parts are the ordered indexes.
+/// The table as in CREATE TABLE, without memory. Parts are the ordered indexes.
 proto::Table DefinitionOf(const proto::Table& table) {
   proto::Table definition = table;
   definition.clear_allocation();
@@ -44,7 +44,7 @@ proto::Table DefinitionOf(const proto::Table& table) {
   return definition;
 }
 
-/// Parents before their children: foreign keys come with CREATE TABLE alone, so there is no cycle.
+/// Parents before their children: only CREATE TABLE makes foreign keys, so there is no cycle.
 std::vector<std::shared_ptr<const proto::Table>> InOrder(
     std::vector<std::shared_ptr<const proto::Table>> tables) {
   std::vector<std::shared_ptr<const proto::Table>> ordered;
@@ -66,7 +66,7 @@ std::vector<std::shared_ptr<const proto::Table>> InOrder(
   return ordered;
 }
 
-/// Those that are whole, parents first; the others' names in `lost`.
+/// Whole tables, parents first; the others' names go to `lost`.
 absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> RecordTables(
     catalog::Attachment& attachment, std::vector<std::string>& lost) {
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> listed, attachment.catalog().ListTables());
@@ -85,7 +85,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> RecordTables(
   return InOrder(std::move(tables));
 }
 
-/// Of numbered columns: a number that none of them has handed out.
+/// For numbered columns: a number that none of them has handed out.
 absl::StatusOr<std::string> NumbersOf(const proto::Table& table, RecordAccess& access) {
   std::vector<std::string> numbers;
   for (int column = 0; column < table.columns_size(); ++column) {
@@ -113,7 +113,7 @@ absl::Status SaveTable(const proto::Table& table, RecordAccess& access, RecordFi
   return bytes.empty() ? absl::OkStatus() : file.Add(RecordSection::kRows, bytes);
 }
 
-/// Ends the transaction that it is given, whatever happens.
+/// Ends its transaction in any case.
 class Transaction {
  public:
   explicit Transaction(RecordAccess& access) : access_(access) {}
@@ -150,7 +150,7 @@ absl::StatusOr<SavedRecords> SaveOnce(catalog::Attachment& attachment, RecordAcc
   return saved;
 }
 
-/// Reads the file from its first table on.
+/// Loads from the file's first table on.
 class Loading {
  public:
   Loading(catalog::Attachment& attachment, RecordAccess& access, RecordFileReader& file)
@@ -159,7 +159,7 @@ class Loading {
   absl::StatusOr<SavedRecords> Run() {
     const absl::Status status = ReadAll();
     if (status.ok()) return std::move(loaded_);
-    // Children before their parents; an error of that is not what matters.
+    // Drops children before their parents; the first error matters.
     for (auto table = loaded_.tables.rbegin(); table != loaded_.tables.rend(); ++table)
       access_.DropTable(*table).IgnoreError();
     return status;
@@ -259,7 +259,7 @@ absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, Record
     if (!overtaken) return saved;
   }
   return absl::FailedPreconditionError(
-      "clients go on changing record tables: what they commit behind the snapshot that is saved would be "
+      "clients go on changing record tables: commits after the saved snapshot would be "
       "lost; end them "
       "first");
 }
@@ -271,7 +271,7 @@ absl::StatusOr<SavedRecords> LoadRecords(catalog::Attachment& attachment, Record
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
   const std::vector<std::string> whose = absl::StrSplit(head.bytes, absl::MaxSplits(' ', 1));
   if (head.kind != RecordSection::kHead || whose.size() != 2)
-    return absl::DataLossError(absl::StrCat("`", path, "` is damaged: it does not say whose it is"));
+    return absl::DataLossError(absl::StrCat("`", path, "` is damaged: it does not name its cluster"));
   if (whose[0] != absl::StrCat(cluster.store())) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "`%s` has record tables of the cluster `%s` on another catalog store; move it away", path, whose[1]));

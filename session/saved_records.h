@@ -9,27 +9,24 @@
 #include "catalog/attachment.h"
 #include "session/record_access.h"
 
-/// Record tables as a file (session/record_file.h): definitions, rows as bytes, and how far columns have
-/// counted.
+/// Saves record tables in a file (session/record_file.h): definitions, rows as bytes, and column counters.
 namespace nam::session {
 
 struct SavedRecords {
   std::vector<std::string> tables;
-  /// Those that cannot be read, since memory of them is lost.
+  /// Unreadable tables, which have lost memory.
   std::vector<std::string> lost;
   uint64_t rows = 0;
   uint64_t bytes = 0;  // of the file
 };
 
-/// Writes all record tables as they are at one snapshot, behind which nobody had committed when it was done.
-/// Without tables no file is made. FAILED_PRECONDITION: others go on committing. RESOURCE_EXHAUSTED: the disk
-/// is full.
+/// Writes all record tables as of one snapshot, and verifies that no commit followed it. Without tables no
+/// file is made. FAILED_PRECONDITION: other clients go on committing. RESOURCE_EXHAUSTED: the disk is full.
 absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, RecordAccess& access,
                                          const std::string& path);
 
-/// Makes the tables again, parents before children, with their indexes and rows. NOT_FOUND: there is no file;
-/// FAILED_PRECONDITION: it is another cluster's; DATA_LOSS: it is
-/// damaged. After an error none of them stays.
+/// Recreates the tables, parents before children, with their indexes and rows. NOT_FOUND: there is no file;
+/// FAILED_PRECONDITION: it is another cluster's; DATA_LOSS: it is damaged. An error leaves no table behind.
 absl::StatusOr<SavedRecords> LoadRecords(catalog::Attachment& attachment, RecordAccess& access,
                                          const std::string& path);
 

@@ -23,7 +23,7 @@ using plan::Expr;
 
 constexpr plan::ColumnRef kRandomUuid = {-2, 0};
 
-/// Of version 4.
+/// Version 4.
 __int128 NewUuid() {
   std::string bytes(sizeof(__int128), '\0');
   NAM_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()), "random bytes");
@@ -45,7 +45,7 @@ absl::Status OutOfRange(const proto::Type& type, int position) {
 bool Fits(const proto::Type& type, __int128 number) {
   switch (ColumnTypeOf(type).kind) {
     case TypeKind::kInteger: {
-      // Columns that are made by loaders may be as wide as their kind goes.
+      // Loaders' columns may be as wide as their kind allows.
       const uint32_t bytes = type.precision() == 0 ? sizeof(int64_t) : type.precision();
       const __int128 limit = __int128{1} << (8 * bytes - 1);
       return number >= -limit && number < limit;
@@ -124,7 +124,7 @@ absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value,
                      " of a record table has ", most, " at most, a varchar(n) as many as it says"));
   }
   if (type.blank_padded()) value.text.erase(value.text.find_last_not_of(' ') + 1);
-  // A table that was made with as many bytes as characters keeps them.
+  // A table made with as many bytes as characters keeps that bound.
   size_t end = EndOfCharacters(value.text, type.length());
   if (bounded) end = std::min<size_t>(end, BytesOfColumn(type));
   if (end < value.text.size()) {

@@ -217,7 +217,7 @@ class OptionReader {
     if (dialect.format == Format::kCsv &&
         (dialect.delimiter == dialect.quote || dialect.delimiter == dialect.escape))
       return refuse("COPY delimiter and quote must be different");
-    // Behind a backslash these mean something of their own.
+    // After a backslash these have other meanings.
     constexpr std::string_view kTaken = "\\.abcdefghijklmnopqrstuvwxyz0123456789";
     if (dialect.format == Format::kText && kTaken.find(dialect.delimiter) != std::string_view::npos) {
       return UserError(sqlstate::kBadParameter,

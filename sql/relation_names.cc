@@ -10,7 +10,7 @@
 namespace nam::sql {
 namespace {
 
-/// A schema that SET search_path names by default, and that is none.
+/// A schema that SET search_path names by default, and that does not exist.
 constexpr char kUserSchema[] = "$user";
 
 }  // namespace
@@ -68,7 +68,7 @@ absl::StatusOr<std::string> NewRelationName(TableSource& tables, const Node& rel
   const int position = relation.position();
   const std::string name = relation.Text("relname");
   NAM_RETURN_IF_ERROR(CheckNewName(name, position));
-  // Names of other databases are refused.
+  // Refuses names of other databases.
   NAM_RETURN_IF_ERROR(CandidateNames({}, relation).status());
   if (relation.Has("schemaname")) {
     const std::string schema = relation.Text("schemaname");

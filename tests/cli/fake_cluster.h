@@ -61,14 +61,14 @@ class FakeSession final : public session::Session {
 
   std::vector<std::string> executed;
   std::function<void()> on_execute;
-  int batches = 1;  // of the same row, of each result
+  int batches = 1;  // of the same row, in each result
   std::function<void(int batch)> on_batch;
-  uint64_t bytes_held_max = UINT64_MAX;  // by the receiver
+  uint64_t bytes_held_max = UINT64_MAX;  // what the receiver may hold
   std::function<void(const session::QueryProgress&)> on_progress;
   std::atomic<bool> cancelled = false;
 };
 
-/// A catalog with what is put into `cluster` and `tables`; knows nothing of membership and loads.
+/// A catalog that returns what a test puts into `cluster` and `tables`. It has no membership and no loads.
 class FakeCatalog final : public catalog::Client {
  public:
   absl::StatusOr<proto::Cluster> GetCluster() override { return cluster; }

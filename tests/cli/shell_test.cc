@@ -83,7 +83,7 @@ TEST_F(ShellTest, RunsEveryStatementOfAScript) {
   EXPECT_EQ(err_.str(), "");
 }
 
-/// The rest of the script would be its rows.
+/// The rest of the script would be the rows.
 TEST_F(ShellTest, AScriptFromStandardInputIsNotCopiedFrom) {
   std::istringstream script("select 1;\nCopy t (a)\n  FROM stdin;\nselect 2;\n");
   std::streambuf* const before = std::cin.rdbuf(script.rdbuf());
@@ -117,7 +117,7 @@ TEST_F(ShellTest, OtherFormatsPrintNothingButRows) {
   EXPECT_EQ(err_.str(), "Time: 12.345 ms\nTime: 0.500 ms\n");
 }
 
-/// Takes so many bytes, then nobody reads it any longer.
+/// Takes this many bytes; after that its reader is gone.
 class ClosingBuffer final : public std::streambuf {
  public:
   explicit ClosingBuffer(size_t bytes) : left_(bytes) {}
@@ -177,7 +177,7 @@ TEST_F(ShellTest, AClosedOutputEndsTheShellQuietly) {
   }
 }
 
-/// A terminal that does not take more, and a user who does not wait.
+/// The terminal takes no more output, and the user does not wait.
 TEST_F(ShellTest, AnInterruptEndsWhatIsBeingWritten) {
   session_.batches = 100;
   ClosingBuffer buffer(50);
@@ -189,7 +189,7 @@ TEST_F(ShellTest, AnInterruptEndsWhatIsBeingWritten) {
   EXPECT_TRUE(out.good());
 }
 
-/// The statement has happened when the interrupt comes; its tag is what does not get out.
+/// The statement has been executed when the interrupt comes; only its tag is not printed.
 TEST_F(ShellTest, AnInterruptBehindAChangeSaysThatItIsDone) {
   ClosingBuffer buffer(0);
   buffer.on_close = [] { raise(SIGINT); };

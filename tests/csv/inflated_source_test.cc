@@ -47,7 +47,7 @@ class InflatedSourceTest : public ::testing::TestWithParam<Compression> {
   static std::string Pack(const std::string& text) {
     return GetParam() == Compression::kGzip ? Gzip(text) : Zstd(text);
   }
-  /// All of it, in pieces of `step` bytes.
+  /// All of the text, in pieces of `step` bytes.
   absl::StatusOr<std::string> Unpack(const std::string& packed, size_t step = 10'000) {
     const std::string path = folder_.File("packed");
     std::ofstream(path, std::ios::binary) << packed;
@@ -78,7 +78,7 @@ TEST_P(InflatedSourceTest, GivesWhatWasPacked) {
   EXPECT_EQ(*Unpack(""), "") << "a file without bytes has no rows, packed or not";
 }
 
-/// As `cat a.gz b.gz` makes them.
+/// `cat a.gz b.gz` makes such files.
 TEST_P(InflatedSourceTest, FilesBehindOneAnotherAreOne) {
   EXPECT_EQ(*Unpack(Pack("one\n") + Pack("") + Pack("two\n")), "one\ntwo\n");
 }

@@ -23,7 +23,7 @@ csv::Dialect DialectOf(uint8_t number) {
   return dialect;
 }
 
-/// All rows, one behind the other, up to the first that is none; false if there is such a one.
+/// All rows, one after the other, up to the first invalid one; false if there is such a one.
 bool Split(std::string_view text, const csv::Dialect& dialect, std::string& rows) {
   csv::RowSplitter splitter(dialect);
   splitter.Begin(text);

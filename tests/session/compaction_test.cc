@@ -13,7 +13,7 @@
 #include "session/result_batch.h"
 #include "tests/session/file_session.h"
 
-/// Groups of rows that become one: by VACUUM, and by themselves.
+/// Groups of rows that are merged into one: by VACUUM, and on their own.
 namespace nam::testing {
 namespace {
 
@@ -22,7 +22,7 @@ class CompactionTest : public FileSession {
   std::shared_ptr<const proto::Table> Table(const std::string& name) {
     return *cluster_.attachment().catalog().GetTable(name);
   }
-  /// How many groups the table has once they are no more than `most`, or some seconds have passed.
+  /// How many groups the table has once there are at most `most`, or after some seconds.
   uint32_t AwaitGroups(const std::string& name, uint32_t most) {
     Clock& clock = cluster_.attachment().fabric().clock();
     const Deadline deadline = clock.After(20'000'000);
@@ -97,7 +97,7 @@ TEST_F(CompactionTest, VacuumKeepsValuesOfAllTypes) {
   EXPECT_EQ(Rows("select count(*), min(b), max(b) from t"), (TextRows{{"73001", "-70000", "5000"}}));
 }
 
-/// Does something else once its first rows have come.
+/// Calls a function once its first rows have arrived.
 class Interrupted final : public session::RowReceiver {
  public:
   explicit Interrupted(std::function<void()> first) : first_(std::move(first)) {}
@@ -114,7 +114,7 @@ class Interrupted final : public session::RowReceiver {
   size_t rows_ = 0;
 };
 
-/// The former groups stay for a query that runs, and go behind it.
+/// The former groups stay for a query that runs, and are removed after it.
 TEST_F(CompactionTest, AQueryReadsTheGroupsThatItBeganWith) {
   constexpr int kGroups = 12, kRows = 150'000;
   Command("create table t (n bigint, m bigint) with (storage = columnar)");
@@ -128,7 +128,7 @@ TEST_F(CompactionTest, AQueryReadsTheGroupsThatItBeganWith) {
     ASSERT_TRUE(done.ok()) << done.status();
     EXPECT_EQ(catalog::GroupCount(*Table("t")), 1u);
     EXPECT_GT(cluster_.UsedBytes(), before + before / 2);
-    // Memory that is over goes with the next renewals: another table's shows that they have come.
+    // Freed memory is returned with the next renewals: another table's shows that they have happened.
     ASSERT_TRUE(other->Execute("create table gone as select i from generate_series(1, 3000000) g (i)").ok());
     const uint64_t with = cluster_.UsedBytes();
     ASSERT_TRUE(other->Execute("drop table gone").ok());
@@ -141,7 +141,7 @@ TEST_F(CompactionTest, AQueryReadsTheGroupsThatItBeganWith) {
       << "the former groups have gone";
 }
 
-/// Whatever becomes of its groups.
+/// It does so even when the table's groups are merged or removed.
 TEST_F(CompactionTest, ATransactionReadsATableAsItWasAtFirst) {
   Command("create table t (n int) with (storage = columnar)");
   Command("create table r (id int primary key) with (storage = record)");

@@ -263,7 +263,7 @@ TEST_F(CopyTest, TwoCopiesIntoAnEmptyTableDoNotMeet) {
   Command("create table t (a int) with (storage = columnar)");
   const auto first = cluster_.NewSession(), second = cluster_.NewSession();
   ASSERT_TRUE(second->Execute("select count(*) from t").ok());
-  // A pipe holds the first one up until the second is done.
+  // A pipe delays the first one until the second has finished.
   const std::string pipe = folder_.File("pipe.csv");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   absl::Status waiting;
@@ -386,7 +386,7 @@ TEST_F(CopyTest, ALargeCopyIntoRecordsTellsOfColumnarTables) {
   EXPECT_TRUE(absl::StrContains(result->warnings[0].message, "columnar"));
 }
 
-/// What this process has had at most since it was asked last.
+/// The most memory that this process has had since the last call.
 class PeakMemory {
  public:
   PeakMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }

@@ -13,11 +13,11 @@
 #include "absl/strings/str_join.h"
 #include "tests/session/file_session.h"
 
-/// COPY … TO, and back.
+/// COPY … TO, and COPY of its output back in.
 namespace nam::testing {
 namespace {
 
-/// What COPY … TO STDOUT sends.
+/// The bytes that COPY … TO STDOUT sends.
 class Output final : public session::RowReceiver {
  public:
   absl::Status Begin(const std::vector<session::ResultSet::Column>&) override { return absl::OkStatus(); }

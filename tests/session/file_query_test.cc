@@ -17,7 +17,7 @@ constexpr char kPeople[] = "id,name,born,height\n1,Ada,1815-12-10,1.5\n2,Grace,1
 
 class FileQueryTest : public FileSession {
  protected:
-  /// Memory that loads and tables hold, and how many tables there are.
+  /// The memory that loads and tables hold, and how many tables there are.
   size_t Tables() { return cluster_.attachment().catalog().ListTables()->size(); }
   const std::string people_ = Write("people.csv", kPeople);
 };

@@ -82,7 +82,7 @@ TEST_F(SavedRecordsTest, TablesComeBackWithAllThatTheyHave) {
   EXPECT_THAT(Refused("insert into child (parent) values (9)"), HasSubstr("foreign key"));
   EXPECT_THAT(Refused("delete from parent where id = 1"), HasSubstr("foreign key"));
   EXPECT_THAT(Refused("drop index nosuch"), HasSubstr("nosuch"));
-  Run("insert into child (parent, note) values (1, 'third')");  // by a number that nobody had
+  Run("insert into child (parent, note) values (1, 'third')");  // by a number that no row had
   EXPECT_THAT(Run("select count(*), count(distinct id) from child"), ElementsAre("3|3"));
   Run("insert into keyless values (1, 'x')");
   Run("drop index by_note");

@@ -79,7 +79,7 @@ TEST_F(SchemaObjectsTest, ColumnsOfColumnarTablesAreRenamedDroppedAndAdded) {
             "relation \"nowhere\" does not exist, skipping");
 }
 
-/// A dropped column stays dropped whatever makes the table anew.
+/// A dropped column stays dropped through every change that makes the table anew.
 TEST_F(SchemaObjectsTest, DroppedColumnsDoNotComeBack) {
   MakeColumnar();
   Command("alter table t drop column b");

@@ -24,7 +24,7 @@ class NoTables final : public sql::TableSource {
 
 class SettingsTest : public testing::Test {
  protected:
-  /// The value that SHOW prints, the SQLSTATE, or nothing of SET.
+  /// The value that SHOW prints, the SQLSTATE, or an empty text for SET.
   std::string Run(const std::string& text) {
     NoTables tables;
     const auto bound = sql::Bind(text, tables);
@@ -230,7 +230,7 @@ TEST_F(SettingsTest, DefaultsComeBack) {
   EXPECT_EQ(Run("show timezone"), "UTC");
 }
 
-/// Each of `steps` inside a transaction that then is committed, or rolled back.
+/// Runs each of `steps` inside a transaction that is then committed, or rolled back.
 TEST_F(SettingsTest, TransactionsTakeSettingsBack) {
   struct Case {
     std::vector<std::string> steps;

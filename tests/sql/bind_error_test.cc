@@ -9,7 +9,7 @@
 namespace nam::sql {
 namespace {
 
-/// A statement with ^ before the byte where its error is; without one the error is nowhere in particular.
+/// A statement with ^ before the byte where its error is; without a ^ the error has no position.
 struct Case {
   std::string marked;
   std::string sqlstate;
@@ -266,7 +266,7 @@ TEST(BindErrorTest, Grouping) {
   });
 }
 
-/// Of two mistakes the one in the clause that PostgreSQL looks at first is told.
+/// If there are two mistakes, the one in the clause that PostgreSQL checks first is reported.
 TEST(BindErrorTest, ClausesAreLookedAtInPostgresOrder) {
   CheckAll({
       {"select ^nix from t where n = date '1994-01-01'", "42703", "\"nix\"", ""},
@@ -291,7 +291,7 @@ TEST(BindErrorTest, ClausesAreLookedAtInPostgresOrder) {
       {"select name, sum(n) from t window w as (order by ^nix)", "42703", "\"nix\"", ""},
       {"select 1 from t where lag(^nix) over () > 1", "42703", "\"nix\"", ""},
       {"select n from t union select n, n + ^nix from t", "42703", "\"nix\"", ""},
-      // Constants are computed when all has been looked at.
+      // Constants are computed when everything has been checked.
       {"select 1 / 0 from t where ^nix", "42703", "\"nix\"", ""},
       {"select x from (select 1 / 0 as x from t) q where ^nix", "42703", "\"nix\"", ""},
       {"select 1 ^/ 0 from t where 2 % 0 = 1", "22012", "division by zero", ""},
@@ -340,7 +340,7 @@ TEST(BindErrorTest, Bounds) {
   };
   EXPECT_EQ(BindError("select " + repeat("1+", 5000) + "1 from t").sqlstate, "54001");
   EXPECT_EQ(BindError("select " + repeat("1+", 300000) + "1 from t").sqlstate, "54001");
-  // Chains may be longer than anything else is deep, and are bounded inside of each other, too.
+  // Chains may be longer than other nesting is deep, and are bounded inside of each other, too.
   EXPECT_EQ(BindQuery("select id from t where " + repeat("n + ", 1499) + "n > 1").conjuncts.size(), 1u);
   EXPECT_EQ(BindQuery("select id from t where " + repeat("name || ", 1499) + "name > 'x'").conjuncts.size(),
             1u);

@@ -11,14 +11,12 @@
 namespace nam::sql {
 
 /// The star schema benchmark's five tables, and
-///   t(id integer, n integer null, price decimal(2), rate decimal(4) null, day date null, name varchar(20)
-///   null,
-///     ok boolean, "Odd Name" integer)
+///   t(id integer, n integer null, price decimal(2), rate decimal(4) null, day date null,
+///     name varchar(20) null, ok boolean, "Odd Name" integer)
 ///   u(id integer, t_id integer, price decimal(2), amount decimal(4), name varchar(10), day date)
 /// and the record tables
-///   r(id integer primary key, k smallint, n bigint not null, d decimal(5,2), day date, at timestamp, c
-///   char(3),
-///     v varchar(5), ok boolean, check (n > 0), check (k < n))
+///   r(id integer primary key, k smallint, n bigint not null, d decimal(5,2), day date, at timestamp,
+///     c char(3), v varchar(5), ok boolean, check (n > 0), check (k < n))
 ///   wide(id integer primary key, v varchar(257)), fits(id integer primary key, v varchar(256))
 ///   pairs(v integer, b char(2), a smallint, primary key (a, b)), with 4 versions
 class FakeTables : public TableSource {
@@ -32,7 +30,7 @@ class FakeTables : public TableSource {
   void AddRecordTable(const std::string& text);
 
   int lookups() const { return lookups_; }
-  /// Makes every look-up fail with this.
+  /// Makes every look-up fail with this error.
   void Fail(absl::Status status) { failure_ = std::move(status); }
 
  private:
