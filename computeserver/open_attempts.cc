@@ -41,7 +41,7 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Resume(uint64_t id, MemberId c
     if (std::find(ended_standing_.begin(), ended_standing_.end(), key) != ended_standing_.end())
       return StoodStill();
     if (found == attempts_.end() || found->second.called)
-      return absl::NotFoundError("no attempt of this number stands still");
+      return absl::NotFoundError("no suspended attempt has this number");
     Entry& entry = found->second;
     if (entry.windows != windows)
       return absl::InvalidArgumentError("the client has not read what the attempt has handed over");

@@ -106,7 +106,7 @@ TEST_F(OpenAttemptsTest, ResumeIsOfWhatStands) {
   EXPECT_TRUE(another.ended);
   Seen of_another;
   EXPECT_TRUE(Begin(1, 8, of_another, 1).ok()) << "clients number their attempts for themselves";
-  open_.EndAll();  // what they have seen goes first
+  open_.EndAll();  // the Seen objects are destroyed before open_
 }
 
 /// Other attempts wait for what this one holds. The client is told at its next call.

@@ -17,7 +17,7 @@
 namespace nam::execution {
 namespace {
 
-/// Columns whose tuples CellOf reads as they were: fields of numbers of 64 bits have bounds.
+/// Columns whose tuples CellOf reads unchanged: fields of numbers of 64 bits have bounds.
 plan::Schema ASchema(size_t columns, RandomStream& random) {
   plan::Schema schema = RandomSchema(columns, random);
   for (plan::Slot& slot : schema) {

@@ -68,7 +68,7 @@ LoweredTree Exchanged(const std::string& text, JoinAlgorithm join = JoinAlgorith
   return lowered.ok() ? *std::move(lowered) : LoweredTree();
 }
 
-/// One stage: both sides are sent, received, built and probed, and what follows goes on.
+/// There is one stage: both sides are sent, received, built and probed, and the following steps run in it.
 TEST(JoinStages, JoinsByExchangeAreOneStreamedStage) {
   const LoweredTree tree = Exchanged(
       "select c_region, sum(b.lo_revenue) from lineorder a join lineorder b on a.lo_orderkey = b.lo_orderkey "

@@ -24,7 +24,7 @@ constexpr uint64_t kSqliteStepsMax = 1'000'000;
 constexpr uint64_t kDrawsMax = 100, kDrawsForRows = 3;
 constexpr int kShrinkTriesMax = 150;
 constexpr char kTimedOut[] = "error 57014";
-constexpr uint64_t kCasesOfATimeout = 1'000;  // one more than one of so many is a failure
+constexpr uint64_t kCasesOfATimeout = 1'000;  // more than one in this many is a failure
 constexpr size_t kRowsShown = 8;
 
 double Since(WallClock::time_point start) {

@@ -176,7 +176,7 @@ TEST_F(QueryTest, NullsFollowThreeValuedLogic) {
 }
 
 TEST_F(QueryTest, NullPassesNoComparison) {
-  // 100 items are NULL, and what is stored for them is less than any item.
+  // 100 items are NULL, and the number stored for them is less than any item.
   for (const char* condition :
        {"item < 3", "item <= 2", "3 > item", "2 >= item", "not (item >= 3)", "item < 2.5"})
     EXPECT_EQ(Rows("select count(*) from sales where " + std::string(condition)), (TextRows{{"300"}}))

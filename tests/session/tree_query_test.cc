@@ -599,7 +599,7 @@ TEST_F(TreeQueryBeginsAnewTest, WithoutTheScratchMemoryThatItHadWritten) {
       "select count(*), count(b.k) from (select k, count(*) as n from big group by k) g left join ", kLarge,
       " on g.k = b.p");
   EXPECT_NE(Report(query).find(kAnew), std::string::npos) << Report(query);
-  // As it is joined anew, since few rows are expected.
+  // The method of the join made anew, which is not chosen at first, since few rows are expected.
   ASSERT_TRUE(cluster_.session().Execute("set nam.join = rdma_ghj").ok());
   uint64_t at_once = 0, anew = 0;
   Receiver receiver([&] { at_once = cluster_.UsedBytes() - before; });

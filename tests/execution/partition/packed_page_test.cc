@@ -103,7 +103,7 @@ TEST(PackedPageTest, APageComesBackWithRowsAndTexts) {
   EXPECT_GT(cut, 20);
 }
 
-/// A packed page whose header or size is not what PackPage leaves.
+/// A packed page whose header or size PackPage never leaves.
 class DamagedPackedPageTest : public testing::Test {
  protected:
   DamagedPackedPageTest() {

@@ -308,7 +308,7 @@ TEST(PartitionJoinTest, JoinsAsTheModelDoes) {
   }
 }
 
-/// Rows of 8 bytes, in small pages of which many lie one behind the other, and of which some keys have most.
+/// Rows of 8 bytes, in small consecutive pages; some keys have most of the rows.
 TEST(PartitionJoinTest, NarrowRowsOfADomainAreJoined) {
   for (const uint64_t seed : TestSeeds(20)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));

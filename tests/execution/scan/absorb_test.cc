@@ -439,7 +439,7 @@ plan::Pipeline Star() {
 TEST(Absorb, AStarKeepsTheProbeThatIsNotDirect) {
   const AbsorbedPipeline absorbed = Absorb(Star(), kDirect);
   EXPECT_EQ(absorbed.probes, (std::vector<AbsorbedPipeline::Probe>{{0, 0}, {1, 2}}));
-  // The keys of absorbed probes do not flow out: columns 1 (build 2's key) and 3, and what is fetched.
+  // The keys of absorbed probes do not flow out. Columns 1 (build 2's key) and 3 and the fetched ones do.
   EXPECT_EQ(absorbed.outputs, (std::vector<ScanOutput>{{-1, 1}, {-1, 3}, {0, 1}}));
   EXPECT_EQ(std::get<plan::BlockScan>(absorbed.pipeline.source).output, (std::vector<uint32_t>{1, 3}));
   ASSERT_EQ(absorbed.pipeline.steps.size(), 1u);

@@ -235,7 +235,7 @@ TEST_P(BlockScanTest, GivesTheRowsThatANaiveScanGives) {
 
     const std::vector<TextRow> expected = Naive(table, pieces, options, partners);
     Scanner scanner(GetParam(), table, 1 + static_cast<int>(random.Below(3)));
-    for (int again = 0; again < 2; ++again) {  // the second time with what the first has learned
+    for (int again = 0; again < 2; ++again) {  // the second time with the facts that the first has learned
       PieceQueue queue(pieces);
       const auto scan = BlockScan::Make(options, queue);
       RC_ASSERT(scan.ok());
@@ -432,7 +432,7 @@ TEST(BlockScanClaims, EveryPieceIsClaimedOnceAmongServers) {
     std::atomic<bool> leaving = false;
     PieceQueue queue(pieces, counter, &leaving);
     const auto scan = *BlockScan::Make(options, queue);
-    // The first one leaves early: what it has begun is read to its end.
+    // The first one leaves early: the blocks that it has begun are read to their end.
     std::atomic<int> chunks = 0;
     const auto of_server = scanners[s].Run(*scan, [&](int, const Chunk&) {
       if (s == 0 && ++chunks == 30) leaving = true;
@@ -500,14 +500,14 @@ TEST(BlockScanTime, EveryBlockIsChargedOnce) {
   uint64_t rows = 0;
   while (task->Next(context, *chunk) == Step::kHaveMore) rows += chunk->selection().count;
   ASSERT_TRUE(context.error().ok());
-  // Keys count to 900 and begin anew: 90 of each round pass, half of which have an even number.
+  // Keys count to 900 and start again: 90 of each round pass, half of which have an even number.
   const int64_t passed = 4 * 90 + 90;
   EXPECT_EQ(rows, static_cast<uint64_t>(passed) / 2);
-  const int64_t expected_ps =
-      4 * work_cost::kBlockPs + 4000 * 12 * work_cost::kChecksumBytePs +
-      // Two tests: that keys are not NULL, which zones decide, and that they are there; the general filter.
-      4000 * work_cost::kFirstFilterRowPs + passed * work_cost::kFilterRowPs +
-      passed / 2 * work_cost::kPartnerRowPs;
+  const int64_t expected_ps = 4 * work_cost::kBlockPs + 4000 * 12 * work_cost::kChecksumBytePs +
+                              // Two tests of keys, not NULL (which zones decide) and existing, and the
+                              // general filter.
+                              4000 * work_cost::kFirstFilterRowPs + passed * work_cost::kFilterRowPs +
+                              passed / 2 * work_cost::kPartnerRowPs;
   EXPECT_NEAR(static_cast<double>(clock.charged_ns()), static_cast<double>(expected_ps) / 1000, 1);
   EXPECT_EQ(clock.charges(), 4) << "one a block";
 }

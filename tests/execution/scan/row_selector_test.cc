@@ -60,7 +60,8 @@ class Keys {
   std::unique_ptr<DirectTable> table_;
 };
 
-/// One table of three columns in one block, and what a row-by-row reading of the conditions says.
+/// One table of three columns in one block, and the rows that a row-by-row evaluation of the conditions
+/// yields.
 class Fixture {
  public:
   explicit Fixture(std::vector<std::array<int64_t, 3>> rows, bool nullable_key, uint32_t partition = 0)

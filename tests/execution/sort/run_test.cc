@@ -390,7 +390,7 @@ TEST(RunTest, AShortRunWithTextsTakesItsBytes) {
   ExpectTuples(TuplesOf(chunk, 2), rows);
 }
 
-/// A run whose directory or pages are not what a writer leaves.
+/// A run whose directory or pages no writer leaves.
 class DamagedRunTest : public testing::Test {
  protected:
   /// One run of these numbers, as they come.

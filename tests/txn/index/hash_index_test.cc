@@ -362,7 +362,7 @@ TEST(HashIndexDeathTest, OthersFinishASplit) {
   EXPECT_GT(deaths, 500u);  // as many as a segment has words
 }
 
-/// Clients come, insert, and die in the middle of it, with what they have posted still under way.
+/// Clients come, insert, and die in the middle of it, with their posted requests still in flight.
 TEST(HashIndexDeathTest, NothingIsLostWhileClientsDie) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

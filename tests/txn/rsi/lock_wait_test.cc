@@ -129,8 +129,8 @@ TEST_F(LockWaitTest, AWaiterLosesToAChange) {
   Audit();
 }
 
-/// The holder's change is taken back, since it has lost to another: the waiter's commit goes on, with what it
-/// inserts, too.
+/// The holder's change is taken back, since it has lost to another client: the waiter's commit goes on,
+/// including its inserts.
 TEST_F(LockWaitTest, AWaiterGoesOnBehindAChangeThatIsTakenBack) {
   Teller waiter(cluster_, 3), third(cluster_, 4);
   waiter.session->SetLockTimeout(kLongUs);
