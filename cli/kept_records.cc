@@ -37,7 +37,9 @@ absl::StatusOr<std::vector<std::string>> GiveUpLost(catalog::Client& catalog) {
   absl::StatusOr<std::vector<std::string>> lost = FindLostRecordTables(catalog);
   if (absl::IsNotFound(lost.status())) return std::vector<std::string>();
   NAM_RETURN_IF_ERROR(lost.status());
-  NAM_RETURN_IF_ERROR(DropLostRecordTables(catalog));
+  // A view may need one of them: then they stay, and are shown as lost.
+  const absl::Status dropped = DropLostRecordTables(catalog, *lost);
+  if (!dropped.ok() && !absl::IsFailedPrecondition(dropped)) return dropped;
   return lost;
 }
 

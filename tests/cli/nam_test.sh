@@ -153,6 +153,10 @@ expect 3 "$work/from-file" "$nam" --config="$work/nam.toml" status
 expect 3 "$work/from-file" env NAM_CONFIG="$work/nam.toml" "$nam" status
 expect 3 "$work/from-env" env NAM_STATE_DIR="$work/from-env" "$nam" --config="$work/nam.toml" status
 expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" --config="$work/nam.toml" status --state-dir="$work/from-flag"
+# Also of commands that have a sibling with the same options.
+expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" scale out --state-dir="$work/from-flag"
+expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" scale in --state-dir="$work/from-flag"
+expect 2 '"flagged"' env NAM_FABRIC=shm "$nam" up --fabric=flagged --state-dir="$work/none"
 printf '[status]\nfromat = "json"\n' >"$work/bad.toml"
 expect 2 "bad.toml:2:1" "$nam" --config="$work/bad.toml" status
 printf '[stauts]\nformat = "json"\n' >"$work/bad.toml"

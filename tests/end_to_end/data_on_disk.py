@@ -149,7 +149,14 @@ class Restart(Local):
         self.nam("down")
 
     def test_record_tables_are_lost_by_name(self):
+        """Also those that no transaction has written to."""
         self.up()
+        self.sql("CREATE TABLE parent (a int PRIMARY KEY) WITH (storage = record); "
+                 "CREATE TABLE child (a int REFERENCES parent) WITH (storage = record)")
+        self.kill_all()
+        said = self.up()
+        self.assertRegex(said, r"record tables.*lost.*: child, parent\.")
+        self.assertEqual(self.tables(), {})
         expected = {"t": self.load("t")}
         self.sql("CREATE TABLE accounts (a int PRIMARY KEY, b int) WITH (storage = record); "
                  "INSERT INTO accounts VALUES (1, 2)")
