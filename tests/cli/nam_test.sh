@@ -118,9 +118,9 @@ done
 # Manual pages, and where all of it is installed.
 expect 0 '.TH "nam"' "$nam" man
 expect 1 "cannot" "$nam" man --out=/dev/null/pages
-expect 0 "Installed /opt/nam/bin/nam" env DESTDIR="$work/root" tools/install.sh "$nam" --prefix=/opt/nam
-expect 2 "usage" tools/install.sh "$nam" --perfix=/opt/nam
-installed="$work/root/opt/nam"
+expect 0 "Installed $work/opt/bin/nam" env DESTDIR="$work/root" tools/install.sh "$nam" --prefix="$work/opt"
+expect 2 "usage" tools/install.sh "$nam" --perfix="$work/opt"
+installed="$work/root$work/opt"
 expect 0 "nam 0" "$installed/bin/nam" version
 cmp -s "$work/completion.bash" "$installed/share/bash-completion/completions/nam" &&
   cmp -s "$work/completion.zsh" "$installed/share/zsh/site-functions/_nam" &&
