@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "cli/backup_commands.h"
 #include "cli/bench_command.h"
 #include "cli/benchmark_commands.h"
 #include "cli/bury_command.h"
@@ -35,6 +36,7 @@ class NamCommandLine final : public CommandLine {
   NamCommandLine() : CommandLine("nam", "NAM, a network-attached-memory database", "", {"bench"}) {
     AddDemo();
     AddCluster();
+    AddBackup();
     AddScale();
     AddServers();
     AddSql();
@@ -139,28 +141,31 @@ class NamCommandLine final : public CommandLine {
     Add(demo, "--repeat", demo_.repeat, "runs of each query");
   }
 
+  // Each command has options of its own: the environment sets also those of commands that are not asked for.
+  static void AddUp(CLI::App* up, UpOptions& options) {
+    Add(up, "--state-dir", options.state_dir, "the cluster's directory", "DIR");
+    Add(up, "--data-dir", options.data_directory,
+        "where data outlive the cluster; none: nowhere; without it, `data` in the cluster's directory",
+        "DIR");
+    Add(up, "--fabric", options.fabric, "shm, tcp or verbs (shm)");
+    Add(up, "--memory-servers", options.memory_servers, "how many; more, if the data directory has more");
+    Add(up, "--compute-servers", options.compute_servers, "how many");
+    AddBytes(up, "--memory", options.memory_bytes,
+             "of each memory server; without it, a third of the host's in all");
+    AddBytes(up, "--scratch", options.scratch_bytes,
+             "of it for queries' scratch memory; without it, a quarter");
+    AddThreads(up, options.threads, "of each compute server; 0: the processors shared out");
+    AddTimestamps(up, options.timestamps);
+    AddEncrypt(up, options.encrypt);
+    AddLogLevel(up, options.log_level);
+    AddBuryAfter(up, options.bury_after_s);
+  }
+
   void AddCluster() {
-    for (CLI::App* up :
-         {Command("up", "start a local cluster in the background", [this] { return RunUp(up_); }),
-          Command("supervise", "", [this] { return RunSupervise(up_); })}) {
-      if (up->get_name() == "supervise") up->group("");  // not in the help: `nam up` starts it
-      Add(up, "--state-dir", up_.state_dir, "the cluster's directory", "DIR");
-      Add(up, "--data-dir", up_.data_directory,
-          "where data outlive the cluster; none: nowhere; without it, `data` in the cluster's directory",
-          "DIR");
-      Add(up, "--fabric", up_.fabric, "shm, tcp or verbs (shm)");
-      Add(up, "--memory-servers", up_.memory_servers, "how many; more, if the data directory has more");
-      Add(up, "--compute-servers", up_.compute_servers, "how many");
-      AddBytes(up, "--memory", up_.memory_bytes,
-               "of each memory server; without it, a third of the host's in all");
-      AddBytes(up, "--scratch", up_.scratch_bytes,
-               "of it for queries' scratch memory; without it, a quarter");
-      AddThreads(up, up_.threads, "of each compute server; 0: the processors shared out");
-      AddTimestamps(up, up_.timestamps);
-      AddEncrypt(up, up_.encrypt);
-      AddLogLevel(up, up_.log_level);
-      AddBuryAfter(up, up_.bury_after_s);
-    }
+    AddUp(Command("up", "start a local cluster in the background", [this] { return RunUp(up_); }), up_);
+    CLI::App* supervise = Command("supervise", "", [this] { return RunSupervise(supervise_); });
+    supervise->group("");  // not in the help: `nam up` starts it
+    AddUp(supervise, supervise_);
     CLI::App* down =
         Command("down", "stop the local cluster, or clean up after it", [this] { return RunDown(down_); });
     Add(down, "--state-dir", down_.state_dir, "the cluster's directory", "DIR");
@@ -186,22 +191,52 @@ class NamCommandLine final : public CommandLine {
     reset->add_flag("--yes", reset_.yes, "without asking")->configurable(false);
   }
 
+  void AddBackup() {
+    CLI::App* backup = Command(
+        "backup", "write all tables of a cluster that runs, as they are at one moment, into a directory",
+        [this] { return RunBackup(backup_); });
+    AddClusterOptions(backup, backup_.cluster);
+    backup->add_option("directory", backup_.directory, "where to; made, unless it is there, and empty")
+        ->required()
+        ->type_name("DIR")
+        ->configurable(false);
+    Add(backup, "--wait", backup_.wait_s, "how long for loads that are under way", "SECONDS")
+        ->check(CLI::Range(0.0, 86'400.0));
+    CLI::App* restore = Command("restore", "make a local cluster's data of a backup; `nam up` starts it",
+                                [this] { return RunRestore(restore_); });
+    restore->add_option("directory", restore_.directory, "of the backup")
+        ->required()
+        ->type_name("DIR")
+        ->configurable(false);
+    Add(restore, "--state-dir", restore_.state_dir, "the new cluster's directory", "DIR");
+    Add(restore, "--data-dir", restore_.data_directory,
+        "where its data are to be; without it, `data` in its directory", "DIR");
+    Add(restore, "--fabric", restore_.fabric, "shm, tcp or verbs; without it, as before");
+  }
+
   void AddScale() {
     CLI::App* scale = app_.add_subcommand("scale", "more or fewer compute servers of the local cluster");
     scale->require_subcommand(1);
     Add(scale, "--catalog", scale_.catalog, "of another cluster: refused, with what to do there",
         "HOST:PORT");
-    for (CLI::App* command : {Command(
-                                  "out", "start more; running queries give them work",
-                                  [this] { return RunScaleOut(scale_); }, scale),
-                              Command(
-                                  "in", "stop the youngest; what they have begun is finished first",
-                                  [this] { return RunScaleIn(scale_); }, scale)}) {
-      Add(command, "--compute", scale_.compute_servers, "how many");
-      Add(command, "--state-dir", scale_.state_dir, "the cluster's directory", "DIR");
-      Add(command, "--catalog", scale_.catalog, "of another cluster: refused, with what to do there",
+    const auto add = [&](CLI::App* command, ScaleOptions& options) {
+      Add(command, "--compute", options.compute_servers, "how many");
+      Add(command, "--state-dir", options.state_dir, "the cluster's directory", "DIR");
+      Add(command, "--catalog", options.catalog, "of another cluster: refused, with what to do there",
           "HOST:PORT");
-    }
+    };
+    const auto with_catalog = [this](ScaleOptions options) {
+      if (options.catalog.empty()) options.catalog = scale_.catalog;
+      return options;
+    };
+    add(Command(
+            "out", "start more; running queries give them work",
+            [this, with_catalog] { return RunScaleOut(with_catalog(scale_out_)); }, scale),
+        scale_out_);
+    add(Command(
+            "in", "stop the youngest; what they have begun is finished first",
+            [this, with_catalog] { return RunScaleIn(with_catalog(scale_in_)); }, scale),
+        scale_in_);
   }
 
   void AddServers() {
@@ -408,11 +443,16 @@ class NamCommandLine final : public CommandLine {
 
   DemoOptions demo_;
   UpOptions up_;
+  UpOptions supervise_;
   DownOptions down_;
   StatusOptions status_;
   BuryOptions bury_;
   ResetTransactionsOptions reset_;
+  BackupCommandOptions backup_;
+  RestoreCommandOptions restore_;
   ScaleOptions scale_;
+  ScaleOptions scale_out_;
+  ScaleOptions scale_in_;
   CatalogOptions catalog_;
   MemoryServerCommandOptions memory_;
   ComputeServerCommandOptions compute_;
