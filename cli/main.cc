@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "cli/backup_commands.h"
 #include "cli/bench_command.h"
 #include "cli/benchmark_commands.h"
 #include "cli/bury_command.h"
@@ -40,6 +41,7 @@ class NamCommandLine final : public CommandLine {
   NamCommandLine() : CommandLine("nam", "NAM, a network-attached-memory database", "", {"bench"}) {
     AddDemo();
     AddCluster();
+    AddBackup();
     AddScale();
     AddServers();
     AddSql();
@@ -199,6 +201,29 @@ class NamCommandLine final : public CommandLine {
         [this] { return RunResetTransactions(reset_); });
     AddClusterOptions(reset, reset_.cluster);
     reset->add_flag("--yes", reset_.yes, "without asking")->configurable(false);
+  }
+
+  void AddBackup() {
+    CLI::App* backup = Command(
+        "backup", "write all tables of a cluster that runs, as they are at one moment, into a directory",
+        [this] { return RunBackup(backup_); });
+    AddClusterOptions(backup, backup_.cluster);
+    backup->add_option("directory", backup_.directory, "where to; made, unless it is there, and empty")
+        ->required()
+        ->type_name("DIR")
+        ->configurable(false);
+    Add(backup, "--wait", backup_.wait_s, "how long for loads that are under way", "SECONDS")
+        ->check(CLI::Range(0.0, 86'400.0));
+    CLI::App* restore = Command("restore", "make a local cluster's data of a backup; `nam up` starts it",
+                                [this] { return RunRestore(restore_); });
+    restore->add_option("directory", restore_.directory, "of the backup")
+        ->required()
+        ->type_name("DIR")
+        ->configurable(false);
+    Add(restore, "--state-dir", restore_.state_dir, "the new cluster's directory", "DIR");
+    Add(restore, "--data-dir", restore_.data_directory,
+        "where its data are to be; without it, `data` in its directory", "DIR");
+    Add(restore, "--fabric", restore_.fabric, "shm, tcp or verbs; without it, as before");
   }
 
   void AddScale() {
@@ -456,6 +481,8 @@ class NamCommandLine final : public CommandLine {
   ResetTransactionsOptions reset_;
   ScaleOptions scale_out_, scale_in_;
   std::string scale_catalog_;
+  BackupCommandOptions backup_;
+  RestoreCommandOptions restore_;
   CatalogOptions catalog_;
   MemoryServerCommandOptions memory_;
   ComputeServerCommandOptions compute_;

@@ -42,6 +42,9 @@ expect 2 'did you mean "nam ssb load"?' "$nam" ssb laod
 expect 2 'did you mean "nam scale out"?' "$nam" scale ot
 expect 2 'nam: A subcommand is required; `nam --help` lists what it takes' "$nam"
 expect 2 'nam bury: server is required; `nam bury --help` lists what it takes' "$nam" bury
+expect 2 'nam backup: directory is required; `nam backup --help` lists what it takes' "$nam" backup
+expect 2 'nam restore: directory is required; `nam restore --help` lists what it takes' "$nam" restore
+expect 1 'is no backup: it has no manifest' "$nam" restore "$work" --state-dir="$work/state"
 expect 2 '; `nam scale out --help` lists what it takes' "$nam" scale out --nothing=1
 expect 2 "nam ssb generate needs --out=DIR" "$nam" ssb generate
 expect 2 "which --catalog does not name" "$nam" scale out --catalog=127.0.0.1:1
@@ -167,7 +170,8 @@ expect 2 "none.toml" "$nam" --config="$work/none.toml" status
 
 # A cluster in the background.
 state=(--state-dir="$work/state")
-expect 0 "runs in $work/state" "$nam" up "${state[@]}" --memory-servers=1 --compute-servers=1 --memory=64MiB
+expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" scale out --state-dir="$work/from-flag"
+expect 0 "runs in $work/state" env NAM_STATE_DIR="$work/from-env" "$nam" up "${state[@]}" --memory-servers=1 --compute-servers=1 --memory=64MiB
 expect 1 "nam down" "$nam" up "${state[@]}"
 expect 0 "memory" "$nam" status "${state[@]}"
 expect 0 '"command": "status"' "$nam" status "${state[@]}" --format=json
