@@ -9,9 +9,9 @@
 
 namespace nam {
 
-/// A file that appears under its name only when it is complete: written as `.name.….partial` beside it,
-/// renamed by Publish, removed by the destructor unless it was published. A file that it replaces keeps its
-/// permissions.
+/// A file that appears under its name only when it is complete: written as `.nam-….partial` beside it,
+/// whose own name may be as long as the system allows; renamed by Publish, removed by the destructor unless
+/// it was published. A file that it replaces keeps its permissions.
 class StagedFile {
  public:
   static absl::StatusOr<StagedFile> Create(const std::string& directory, const std::string& name);

@@ -16,13 +16,15 @@ class ByteSink {
  public:
   virtual ~ByteSink() = default;
   virtual absl::Status Write(std::string_view bytes) = 0;
-  /// After the last byte. Without it a file is as it was before.
+  /// After the last byte.
   virtual absl::Status Finish() = 0;
 };
 
-/// The file of this path, which it is once Finish has succeeded; until then another one of the name stays.
-/// What is no regular file (a pipe, a device) is written to at once. 58P01 if there is no such folder, 42501
-/// if it may not be written, 42809 if the path is a folder's, 53100 if the disk is full.
+/// The file of this path, written as csv/destination.h says. One that replaces another is there once Finish
+/// has succeeded; until then the other one stays. What is written in place, and pipes and devices, have what
+/// was written before an error. Waits for a pipe end with CANCELLED (csv/interruptible_io.h). 58P01 if there
+/// is no such folder, 42501 if it may not be written, 42809 if the path is a folder's, 53100 if the disk is
+/// full.
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateFile(const std::string& path);
 /// Hands the bytes on.
 std::unique_ptr<ByteSink> SinkTo(std::function<absl::Status(std::string_view bytes)> write);
