@@ -22,13 +22,20 @@ class RowSplitter {
   explicit RowSplitter(const Dialect& dialect) : dialect_(dialect) {}
 
   /// `portion`: whole rows, but for the line end of a file's last one. It stays as long as fields are used.
-  void Begin(std::string_view portion);
+  /// `last`: the file has no other one behind it.
+  void Begin(std::string_view portion, bool last);
   /// The next row's fields, which are views into the portion, or into memory that lasts until the next Begin.
-  /// False when there is none. 22P04 if the row has no end, or a field none.
+  /// False when there is none, or at the end-of-copy marker: a line `\.` (not of files without quotes, where
+  /// that is a text). 22P04 if the row has no end, or a field none, if the marker has rows behind it, or a
+  /// carriage return stands where no line ends.
   absl::StatusOr<bool> Next(std::vector<Field>& fields);
   /// The row that Next gave last: how many lines of the portion stand before it, and its text.
   uint64_t lines_before() const { return lines_before_; }
   std::string_view row() const { return row_; }
+  /// row() without its line end.
+  std::string_view line() const {
+    return WithoutReturn(row_.substr(0, row_.size() - (row_.ends_with('\n') ? 1 : 0)));
+  }
 
  private:
   absl::Status NextCsv(std::vector<Field>& fields);
@@ -38,8 +45,13 @@ class RowSplitter {
   std::string_view Unescaped(std::string_view field);
   std::string_view Keep(std::string text);
 
+  /// Of the end-of-copy marker that begins at `at_`, with its line end; 0: it is none.
+  size_t MarkerBytes() const;
+
   const Dialect dialect_;
   std::string_view portion_;
+  bool last_ = true;          // of the file's portions
+  bool has_returns_ = false;  // the portion has: otherwise fields are not searched for them
   size_t at_ = 0;
   uint64_t lines_ = 0;  // that end before at_
   uint64_t lines_before_ = 0;
