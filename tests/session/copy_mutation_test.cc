@@ -111,7 +111,7 @@ class Mutator {
   Mutator(std::mt19937_64& random, const Dialect& dialect) : random_(random), dialect_(dialect) {}
 
   void Change(std::string& bytes) {
-    switch (Below(14)) {
+    switch (Below(16)) {
       case 0:
         if (!bytes.empty()) bytes[Below(bytes.size())] ^= static_cast<char>(1 << Below(8));
         return;
@@ -119,7 +119,7 @@ class Mutator {
         if (!bytes.empty()) bytes[Below(bytes.size())] = Special()[0];
         return;
       case 2:
-        return (void)bytes.insert(At(bytes), Special());
+        return (void)bytes.insert(At(bytes), std::string(1, dialect_.delimiter));
       case 3:
         return bytes.resize(At(bytes));
       case 4:
@@ -144,8 +144,11 @@ class Mutator {
         return Swap(bytes, '\n', dialect_.delimiter);
       case 12:
         return Reencode(bytes);
-      default:  // of one row, many
+      case 13:  // of one row, many
         for (int n = 0; n < 3; ++n) bytes += Piece(bytes);
+        return;
+      default:
+        bytes.insert(At(bytes), Special());
     }
   }
   /// Portions end within the file then: by a long field, or by blank lines where they are no rows.
