@@ -87,16 +87,23 @@ FieldKind Common(FieldKind a, FieldKind b) {
 
 using Rows = std::vector<std::vector<std::optional<std::string>>>;
 
+absl::Status AtLine(const Portion& portion, uint64_t lines_before, const absl::Status& error) {
+  SqlError placed = *SqlErrorOf(error);
+  placed.message = absl::StrCat(portion.source, ":", portion.first_line + lines_before, ": ", placed.message);
+  return ToStatus(placed);
+}
+
 /// Rows of the portion, at most so many; without blank lines.
-absl::StatusOr<Rows> RowsOf(const std::string& portion, const Dialect& dialect, size_t most) {
+absl::StatusOr<Rows> RowsOf(const Portion& portion, const Dialect& dialect, size_t most) {
   Rows rows;
   RowSplitter splitter(dialect);
-  splitter.Begin(portion);
+  splitter.Begin(portion.text, portion.last);
   std::vector<Field> fields;
   while (rows.size() < most) {
-    NAM_ASSIGN_OR_RETURN(const bool more, splitter.Next(fields));
-    if (!more) break;
-    if (fields.size() == 1 && fields[0].text.empty()) continue;
+    const absl::StatusOr<bool> more = splitter.Next(fields);
+    if (!more.ok()) return AtLine(portion, splitter.lines_before(), more.status());
+    if (!*more) break;
+    if (splitter.line().empty()) continue;
     auto& row = rows.emplace_back();
     for (const Field& field : fields)
       row.push_back(field.null ? std::nullopt : std::optional(std::string(field.text)));
@@ -105,7 +112,7 @@ absl::StatusOr<Rows> RowsOf(const std::string& portion, const Dialect& dialect, 
 }
 
 /// The number of fields in all of the rows; 0 if it varies, or cannot be determined.
-size_t WidthBy(const std::string& portion, Dialect dialect, char delimiter) {
+size_t WidthBy(const Portion& portion, Dialect dialect, char delimiter) {
   dialect.delimiter = delimiter;
   const absl::StatusOr<Rows> rows = RowsOf(portion, dialect, kRowsToChooseBy);
   if (!rows.ok() || rows->empty()) return 0;
@@ -114,7 +121,7 @@ size_t WidthBy(const std::string& portion, Dialect dialect, char delimiter) {
                                                                                                        : 0;
 }
 
-void ChooseDelimiter(const std::string& portion, Dialect& dialect) {
+void ChooseDelimiter(const Portion& portion, Dialect& dialect) {
   size_t most = std::max<size_t>(WidthBy(portion, dialect, dialect.delimiter), 1);
   for (const char delimiter : {',', ';', '|', '\t'}) {
     const size_t width = WidthBy(portion, dialect, delimiter);
@@ -187,9 +194,9 @@ absl::StatusOr<std::vector<SniffedColumn>> Sniff(const std::string& path, const 
     return UserError(kBadFormat, absl::StrCat(name, " is empty: its columns cannot be told"), -1,
                      "CREATE the TABLE with its columns, then COPY");
   }
-  if (!options.delimiter_given) ChooseDelimiter(portion.text, plain);
+  if (!options.delimiter_given) ChooseDelimiter(portion, plain);
   dialect.delimiter = plain.delimiter;
-  NAM_ASSIGN_OR_RETURN(const Rows rows, RowsOf(portion.text, plain, SIZE_MAX));
+  NAM_ASSIGN_OR_RETURN(const Rows rows, RowsOf(portion, plain, SIZE_MAX));
   if (rows.empty()) return UserError(kBadFormat, absl::StrCat(name, " has no row"), -1);
   size_t width = rows[0].size();
   for (const auto& row : rows) {

@@ -369,6 +369,8 @@ TEST(BindErrorTest, OptionsOfCopy) {
       {"copy t from 'x' (^batch 0)", "22023", "COPY BATCH takes a number of rows", "10000"},
       {"copy t from 'x' (^rejects 'y')", "22023", "COPY REJECTS requires ON_ERROR ignore", ""},
       {"copy t to 'x.csv' (^force_quote (ide))", "42P10", "FORCE_QUOTE column \"ide\" not referenced", ""},
+      {"copy t to 'x.csv' (^force_quote (id, name, id))", "42701", "column \"id\" specified more than once",
+       ""},
       {"copy t to 'x' (^compression lzma)", "22023", "COMPRESSION \"lzma\" not recognized", "zstd"},
       {"copy t to 'x' (^delimiter 'n')", "22023", "COPY delimiter cannot be \"n\"", ""},
       {"copy ^t to 'x.csv' (null '\"')", "22023", "CSV quote character must not appear", ""},
