@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -12,9 +13,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "csv/portion_reader.h"
 #include "csv/row_splitter.h"
 #include "types/sql_error.h"
+#include "types/value.h"
 
 namespace nam::csv {
 namespace {
@@ -42,7 +45,7 @@ bool IsNumber(std::string_view text) {
   const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
     return IsDigit(c) || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
   });
-  return digits && plain && absl::SimpleAtod(Abseil(text), &number);
+  return digits && plain && absl::SimpleAtod(Abseil(text), &number) && std::isfinite(number);
 }
 
 /// The pattern's 9 stands for a digit; other characters are literal.
@@ -55,11 +58,13 @@ bool Matches(std::string_view text, std::string_view pattern) {
 }
 
 bool IsDate(std::string_view text) {
-  return Matches(text, "9999-99-99");
+  return Matches(text, "9999-99-99") && ParseDate(text).ok();
 }
 
 bool IsTimestamp(std::string_view text) {
   if (text.size() < 16 || !IsDate(text.substr(0, 10)) || (text[10] != ' ' && text[10] != 'T')) return false;
+  if (!ParseTimestamp(absl::StrCat(Abseil(text.substr(0, 10)), " ", Abseil(text.substr(11)))).ok())
+    return false;
   std::string_view time = text.substr(11);
   if (time.size() > 9 && time[8] == '.' && std::all_of(time.begin() + 9, time.end(), IsDigit))
     time = time.substr(0, 8);
@@ -160,12 +165,22 @@ bool IsHeader(const Rows& rows, const std::vector<FieldKind>& below) {
   return true;
 }
 
-/// Names as the shell's user writes them, made unique.
-std::vector<std::string> NamesOf(const Rows& rows, bool header, size_t width) {
+/// Names as the shell's user writes them, made unique. 22021 if one is not UTF-8.
+absl::StatusOr<std::vector<std::string>> NamesOf(const Rows& rows, bool header, size_t width,
+                                                 const std::string& file) {
   std::vector<std::string> names;
   std::set<std::string> taken;
   for (size_t c = 0; c < width; ++c) {
     std::string name = header ? absl::AsciiStrToLower(rows[0][c].value_or("")) : "";
+    if (int bad = 0; !IsCleanUtf8(name, &bad)) {
+      const bool wide = c == 0 && (absl::StartsWith(name, "\xff\xfe") || absl::StartsWith(name, "\xfe\xff"));
+      return UserError(sqlstate::kBadEncoding,
+                       absl::StrCat(file, ":1: the name of column ", c + 1, " is not UTF-8, from its byte ",
+                                    bad + 1, " on"),
+                       -1,
+                       wide ? "the file is UTF-16: convert it, for example by iconv -f UTF-16 -t UTF-8"
+                            : "convert the file to UTF-8, or say header => false");
+    }
     if (name.empty()) name = absl::StrCat("column", c + 1);
     std::string unique = name;
     for (int n = 2; !taken.insert(unique).second; ++n) unique = absl::StrCat(name, "_", n);
@@ -213,7 +228,7 @@ absl::StatusOr<std::vector<SniffedColumn>> Sniff(const std::string& path, const 
   std::vector<FieldKind> kinds = KindsOf(rows, 1, width);
   dialect.header = options.header.value_or(IsHeader(rows, kinds));
   if (!dialect.header) kinds = KindsOf(rows, 0, width);
-  std::vector<std::string> names = NamesOf(rows, dialect.header, width);
+  NAM_ASSIGN_OR_RETURN(std::vector<std::string> names, NamesOf(rows, dialect.header, width, name));
   std::vector<SniffedColumn> columns;
   for (size_t c = 0; c < width; ++c) columns.push_back({std::move(names[c]), kinds[c]});
   return columns;
