@@ -94,6 +94,10 @@ TEST(BindErrorTest, StatementKinds) {
       {"explain ^verbose select id from t", "EXPLAIN option \"verbose\""},
       {"explain (^format xml) select id from t", "EXPLAIN (FORMAT XML)"},
   });
+  CheckAll({
+      {"copy t from ''", "58P01", "could not open file", "FROM STDIN"},
+      {"copy t to ''", "58P01", "could not open file", "TO STDOUT"},
+  });
   Check({"explain (^analyze maybe) select id from t", "22023", "ANALYZE takes", ""});
   Check({"explain (^analyze 2) select id from t", "22023", "ANALYZE takes", ""});
   Check({"explain (^format jsonb) select id from t", "22023", "unrecognized value", "TEXT or JSON"});
