@@ -327,11 +327,12 @@ TEST_F(BackupTest, AStatementWaitsUntilTheCatalogIsQuietNoMore) {
 }
 
 TEST_F(BackupTest, ATableThatHasLostMemoryIsNotLeftOutSilently) {
-  MakeTables();
+  Run("create table t (a int, b text) with (storage = columnar)");
+  Run("insert into t select g, 'text ' || g from generate_series(1, 20000) g");
   cluster_.memory().pop_back();
   const absl::Status lost = Backup().status();
   EXPECT_TRUE(absl::IsFailedPrecondition(lost)) << lost;
-  EXPECT_THAT(std::string(lost.message()), HasSubstr("has lost memory"));
+  EXPECT_THAT(std::string(lost.message()), HasSubstr("table t has lost memory"));
   EXPECT_FALSE(std::filesystem::exists(directory_));
 }
 
