@@ -123,7 +123,11 @@ TEST_F(ByteSinkTest, ANameMayBeAsLongAsTheSystemTakes) {
 
 class PipeTest : public ByteSinkTest {
  protected:
-  void SetUp() override { ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0); }
+  void SetUp() override {
+    alarm(kLongS);  // ends what waits for ever
+    ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  }
+  void TearDown() override { alarm(0); }
   /// Runs `waits`, which is cancelled once `when` holds.
   template <typename Waits>
   absl::Status Cancelled(const std::function<bool()>& when, Waits waits) {
@@ -144,6 +148,7 @@ class PipeTest : public ByteSinkTest {
   }
   UniqueFd Reader() const { return UniqueFd(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)); }
 
+  static constexpr unsigned kLongS = 60;
   const std::string path_ = folder_.File("pipe");
 };
 
