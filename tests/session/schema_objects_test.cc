@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "session/session.h"
@@ -189,6 +191,44 @@ TEST_F(SchemaObjectsTest, SchemasKeepNamesApart) {
   Command("set search_path = s, public");
   EXPECT_EQ(Rows("select a from t"), (TextRows{{"2"}}));
   EXPECT_EQ(Rows("select current_schema, current_schema()"), (TextRows{{"s", "s"}}));
+/// Not every star of a query has a `*` of its own, and not every `*` is a star.
+TEST_F(SchemaObjectsTest, AllStarsOfViewsAreWrittenOut) {
+  MakeColumnar();
+  Command("create table \"a*b\" (x int, \"y*\" int)");
+  Command("insert into \"a*b\" values (1, 2)");
+  const std::string people = Write("people.csv", "id,name\n7,Ada\n");
+  const std::vector<std::pair<std::string, std::string>> queries = {
+      {"table t", "a, b, c"},
+      {"table /* from t */ public . t order by a limit 2", "a, b, c"},
+      {"(table t)", "a, b, c"},
+      {"select * from (table t) x", "a, b, c"},
+      {"with w as (table t) select * from w", "a, b, c"},
+      {"table t union all select a, b, 2 * c from t order by 1, 3", "a, b, c"},
+      {"select \"a*b\".* from t \"a*b\"", "a, b, c"},
+      {"select t /* * */ . /* t.* */ *, -- * from\n 2 * c as d from t", "a, b, c, d"},
+      {"table \"a*b\"", "x, \"y*\""},
+      {"from '" + people + "'", "id, name"},
+      {"select * from '" + people + "'", "id, name"},
+  };
+  const auto sorted = [&](const std::string& columns, const std::string& from) {
+    return Rows("select " + columns + " from " + from + " order by 1, 2");
+  };
+  for (size_t i = 0; i < queries.size(); ++i) {
+    Command("create view v" + std::to_string(i) + " as " + queries[i].first);
+    const std::string columns = queries[i].second;
+    const bool file = queries[i].first.starts_with("from");
+    EXPECT_EQ(sorted(columns, "v" + std::to_string(i)),
+              sorted(columns, file ? "'" + people + "'" : "(" + queries[i].first + ") q"))
+        << queries[i].first;
+  }
+  Command("alter table t add column z int default 1");
+  for (int i = 0; i < 8; ++i) {
+    const auto result = Run("select * from v" + std::to_string(i));
+    ASSERT_TRUE(result.ok()) << queries[static_cast<size_t>(i)].first << result.status();
+    EXPECT_EQ(result->columns.size(), i == 7 ? 4u : 3u) << queries[static_cast<size_t>(i)].first;
+  }
+}
+
   Command("create table u (a int references t)");
   Command("create index on u (a)");
   Command("reset search_path");
