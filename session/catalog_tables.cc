@@ -76,7 +76,7 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> CatalogTables::Find(const st
     }
     table = kept->second;
   }
-  of_statement_.push_back(table);
+  if (!table->schema()) of_statement_.push_back(table);
   return table;
 }
 

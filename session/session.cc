@@ -223,8 +223,6 @@ class SessionImpl final : public Session {
     if (!InTransaction()) began_us_ = wall_us;
     sql::StatementTime time(began_us_, settings_.now().time_zone);
     time.statement_us = wall_us;
-    const std::vector<std::string>& path = settings_.now().names.search_path;
-    time.schema = path.empty() ? "" : path[0];
     return time;
   }
 

@@ -41,7 +41,16 @@ absl::StatusOr<std::vector<std::string>> CandidateNames(const std::vector<std::s
   for (const std::string& searched : search_path) {
     if (searched != kUserSchema) names.push_back(QualifiedName(searched, name));
   }
-  return names;
+  return absl::NotFoundError(absl::StrCat("there is no table `", QualifiedName(schema, name), "`"));
+}
+
+absl::StatusOr<std::optional<std::string>> CurrentSchema(TableSource& tables) {
+  for (const std::string& schema : tables.settings().search_path) {
+    if (schema == kUserSchema) continue;
+    NAM_ASSIGN_OR_RETURN(const bool exists, SchemaExists(tables, schema));
+    if (exists) return schema;
+  }
+  return std::nullopt;
 }
 
 absl::StatusOr<bool> SchemaExists(TableSource& tables, const std::string& schema) {
@@ -77,11 +86,8 @@ absl::StatusOr<std::string> NewRelationName(TableSource& tables, const Node& rel
     if (!exists) return NoSuchSchema(schema, position);
     return QualifiedName(schema, name);
   }
-  for (const std::string& schema : tables.settings().search_path) {
-    if (schema == kUserSchema) continue;
-    NAM_ASSIGN_OR_RETURN(const bool exists, SchemaExists(tables, schema));
-    if (exists) return QualifiedName(schema, name);
-  }
+  NAM_ASSIGN_OR_RETURN(const std::optional<std::string> current, CurrentSchema(tables));
+  if (current.has_value()) return QualifiedName(*current, name);
   return UserError(sqlstate::kUndefinedSchema, "no schema has been selected to create in", position,
                    "SET search_path to one that exists, or write its name before the table's");
 }

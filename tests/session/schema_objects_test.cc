@@ -286,3 +286,20 @@ TEST_F(SchemaObjectsTest, OtherSessionsSeeTheOldOrTheNew) {
 
 }  // namespace
 }  // namespace nam::testing
+TEST_F(SchemaObjectsTest, TheCurrentSchemaExists) {
+  const std::string current = "select current_schema, current_schema()";
+  Command("set search_path = \"$user\", public");
+  EXPECT_EQ(Rows(current), (TextRows{{"public", "public"}}));
+  Command("set search_path = later, public");
+  EXPECT_EQ(Rows(current), (TextRows{{"public", "public"}}));
+  Command("create schema later");
+  EXPECT_EQ(Rows(current), (TextRows{{"later", "later"}})) << "where CREATE TABLE makes a table";
+  Command("drop schema later cascade");
+  EXPECT_EQ(Rows(current), (TextRows{{"public", "public"}}));
+  Command("set search_path = nowhere");
+  EXPECT_EQ(Rows(current), (TextRows{{"NULL", "NULL"}}));
+  Command("create table public.t (a text default current_schema)");
+  Command("insert into public.t values (default)");
+  EXPECT_EQ(Rows("select a from public.t"), (TextRows{{"NULL"}}));
+}
+
