@@ -303,3 +303,25 @@ TEST_F(SchemaObjectsTest, TheCurrentSchemaExists) {
   EXPECT_EQ(Rows("select a from public.t"), (TextRows{{"NULL"}}));
 }
 
+/// Users see what the catalog says, and not where it is.
+TEST_F(SchemaObjectsTest, ErrorsOfTheCatalogAreInSql) {
+  MakeColumnar();
+  Command("create view v as select a, b from t");
+  const SqlError dropped = ErrorOf("drop table t");
+  EXPECT_EQ(dropped.message, "cannot drop table \"t\": view \"v\" depends on table \"t\"");
+  EXPECT_TRUE(absl::StrContains(dropped.hint, "CASCADE")) << dropped.hint;
+  const std::string column = "cannot alter \"t\": view \"v\" depends on column \"b\" of \"t\"";
+  for (const char* const change : {"alter table t drop column b", "alter table t rename column b to bb"}) {
+    const SqlError error = ErrorOf(change);
+    EXPECT_EQ(error.message, column);
+    EXPECT_FALSE(absl::StrContains(error.hint, "CASCADE")) << error.hint;
+    EXPECT_TRUE(absl::StrContains(error.hint, "DROP VIEW")) << error.hint;
+  }
+  EXPECT_EQ(ErrorOf("alter table t rename to u").message,
+            "cannot alter \"t\": view \"v\" depends on table \"t\"");
+  Command("create table other (id int) with (storage = columnar)");
+  Command("create view w as select t.a, other.id from t, other");
+  EXPECT_EQ(ErrorOf("alter table t add column id int").message,
+            "cannot alter \"t\": view \"w\" depends on column \"id\" of \"t\"");
+}
+
