@@ -67,12 +67,16 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> CatalogTables::Find(const st
   }
   if (seen->second == nullptr) return absl::NotFoundError(absl::StrCat("there is no table `", name, "`"));
   std::shared_ptr<const proto::Table> table = seen->second;
-  if (const auto kept = kept_.find(name); kept != kept_.end()) {
-    if (catalog::CreationOf(*kept->second) != catalog::CreationOf(*table)) {
-      return ToStatus({.message = absl::StrCat("table ", Quote(name),
-                                               " was dropped or emptied while the transaction read it"),
-                       .hint = "ROLLBACK, and run the transaction again",
-                       .sqlstate = sqlstate::kSerializationFailure});
+  const auto kept = kept_.find(name);
+  if (table == nullptr && kept == kept_.end())
+    return absl::NotFoundError(absl::StrCat("there is no table `", name, "`"));
+  if (kept != kept_.end()) {
+    if (table == nullptr || catalog::CreationOf(*kept->second) != catalog::CreationOf(*table)) {
+      return ToStatus(
+          {.message = absl::StrCat("table ", Quote(name),
+                                   " was dropped, renamed or emptied while the transaction read it"),
+           .hint = "ROLLBACK, and run the transaction again",
+           .sqlstate = sqlstate::kSerializationFailure});
     }
     table = kept->second;
   }
