@@ -128,6 +128,13 @@ class SessionImpl final : public Session {
     progress_ = report;
     stages_->OnProgress(std::move(report));
   }
+  absl::StatusOr<std::shared_ptr<const proto::Table>> FindRelation(const std::string& schema,
+                                                                   const std::string& name) override {
+    tables_.Use(settings_.now().names);
+    tables_.Begin();
+    return ToTables<std::shared_ptr<const proto::Table>>(
+        [&] { return sql::LookUpRelation(tables_, schema, name); });
+  }
   std::map<std::string, std::string> Settings() const override {
     std::map<std::string, std::string> out;
     for (session::Settings::Shown& setting : settings_.ShowAll()) {

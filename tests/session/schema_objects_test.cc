@@ -229,6 +229,63 @@ TEST_F(SchemaObjectsTest, AllStarsOfViewsAreWrittenOut) {
   }
 }
 
+TEST_F(SchemaObjectsTest, ViewsReadAtMostSoManyLevels) {
+  Command("create view v0 as select 1 as x");
+  for (int i = 1; i < 32; ++i)
+    Command("create view v" + std::to_string(i) + " as select x from v" + std::to_string(i - 1));
+  EXPECT_EQ(Rows("select x from v31"), (TextRows{{"1"}}));
+  EXPECT_FALSE(Run("create view v32 as select x from v31").ok());
+}
+
+/// What the shell's \d finds.
+TEST_F(SchemaObjectsTest, NamesAreLookedUpAlongTheSearchPath) {
+  Command("create schema s");
+  Command("create table k (a int)");
+  Command("create table s.k (b int)");
+  Command("create view s.v as select 1 as one");
+  const auto found = [&](const std::string& schema, const std::string& name) {
+    const auto table = cluster_.session().FindRelation(schema, name);
+    return table.ok() ? (*table)->name() : std::string(absl::IsNotFound(table.status()) ? "none" : "error");
+  };
+  EXPECT_EQ(found("", "k"), "k");
+  EXPECT_EQ(found("s", "k"), "s.k");
+  EXPECT_EQ(found("", "v"), "none");
+  Command("set search_path = \"$user\", s, public");
+  EXPECT_EQ(found("", "k"), "s.k");
+  EXPECT_EQ(found("public", "k"), "k");
+  EXPECT_EQ(found("", "v"), "s.v");
+  EXPECT_EQ(found("s", ""), "none") << "the schema itself is no table";
+  EXPECT_EQ(found("", "s.k"), "none");
+  EXPECT_EQ(StateOf("select * from \"s.k\""), "42P01");
+  Command("set search_path = s");
+  Command("drop table s.k");
+  EXPECT_EQ(found("", "k"), "none");
+  const SqlError error = ErrorOf("select * from k");
+  EXPECT_EQ(error.hint, "search_path lacks its schema: write public.k");
+  EXPECT_TRUE(absl::StrContains(ErrorOf("select * from vv").hint, "\"v\"")) << "it is in the search path";
+  Command("set search_path = public");
+  EXPECT_EQ(ErrorOf("select * from v").hint, "search_path lacks its schema: write s.v");
+}
+
+TEST_F(SchemaObjectsTest, SchemasKeepNamesApart) {
+  Command("create schema s");
+  EXPECT_EQ(StateOf("create schema s"), "42P06");
+  EXPECT_EQ(NoticeOf("create schema if not exists s"), "schema \"s\" already exists, skipping");
+  EXPECT_EQ(StateOf("create table nowhere.t (a int)"), "3F000");
+  EXPECT_EQ(StateOf("create schema \"a.b\""), "42602");
+  EXPECT_EQ(StateOf("create table \"s.t\" (a int)"), "42602");
+  EXPECT_FALSE(Run("create schema nam").ok());
+  Command("create table t (a int) with (storage = columnar)");
+  Command("create table s.t (a int primary key)");
+  Command("insert into t values (1)");
+  Command("insert into s.t values (2)");
+  EXPECT_EQ(Rows("select a from t"), (TextRows{{"1"}}));
+  EXPECT_EQ(Rows("select s.t.a from s.t"), (TextRows{{"2"}}));
+  EXPECT_EQ(Rows("select x.a, y.a from public.t x, s.t y"), (TextRows{{"1", "2"}}));
+  Command("create view s.v as select a from s.t");
+  Command("set search_path = s, public");
+  EXPECT_EQ(Rows("select a from t"), (TextRows{{"2"}}));
+  EXPECT_EQ(Rows("select current_schema, current_schema()"), (TextRows{{"s", "s"}}));
   Command("create table u (a int references t)");
   Command("create index on u (a)");
   Command("reset search_path");
