@@ -56,7 +56,8 @@ struct DropTableStatement {
 };
 /// ALTER TABLE, and other statements that rename a table or a view.
 struct AlterTableStatement {
-  std::shared_ptr<const proto::Table> table;  // null: IF EXISTS, and the table does not exist
+  /// Null if nothing is to be done: IF EXISTS without the table, or SET SCHEMA to its own.
+  std::shared_ptr<const proto::Table> table;
   std::vector<std::string> notices;
   std::string command;  // as reported to the client
   std::string to;       // new name; empty: keeps the old one
@@ -295,7 +296,6 @@ class TableSource {
   }
 };
 
-/// Splits a script at its top-level semicolons, with the parser's own scanner: strings, quoted names, dollar
 /// A name as SQL takes it: in quotes unless it is a word in lower case, and none of the grammar's.
 std::string WrittenIdentifier(const std::string& name);
 
@@ -305,6 +305,7 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> LookUpRelation(TableSource& 
                                                                    const std::string& schema,
                                                                    const std::string& name);
 
+/// Splits a script at its top-level semicolons, with the parser's own scanner: strings, quoted names, dollar
 /// quotes and comments may contain some. `complete` is false if the last piece lacks its semicolon.
 struct ScriptPiece {
   std::string text;

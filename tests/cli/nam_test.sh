@@ -160,6 +160,8 @@ expect 2 "stauts" "$nam" --config="$work/bad.toml" status
 printf '[ssb.run]\nrepeat = "often"\n' >"$work/bad.toml"
 expect 2 "bad.toml:2:1" "$nam" --config="$work/bad.toml" status
 expect 2 "none.toml" "$nam" --config="$work/none.toml" status
+expect 2 "cannot read the configuration $work" "$nam" --config="$work" status
+expect 0 "" "$nam" --config=/dev/null version
 
 # A cluster in the background.
 state=(--state-dir="$work/state")

@@ -110,6 +110,33 @@ TEST_F(SchemaObjectsTest, TablesAreRenamed) {
   EXPECT_EQ(Rows("select y from r"), (TextRows{{"1"}}));
 }
 
+TEST_F(SchemaObjectsTest, ColumnsMayHaveNamesThatTablesMayNot) {
+  Command("create table r (\"nam.x\" int, \"a.b\" int)");
+  Command("insert into r values (1, 2)");
+  EXPECT_EQ(Rows("select \"nam.x\", \"a.b\" from r"), (TextRows{{"1", "2"}}));
+  Command("create table c as select 1 as \"nam.x\"");
+  Command("alter table c rename column \"nam.x\" to \"nam.y\"");
+  Command("alter table c add column \"nam.x\" int default 2");
+  EXPECT_EQ(Rows("select \"nam.y\", \"nam.x\" from c"), (TextRows{{"1", "2"}}));
+  Command("alter table r drop column \"a.b\"");
+  EXPECT_EQ(StateOf("alter table r rename column \"nam.x\" to \"nam.row\""), "42701");
+  EXPECT_EQ(StateOf("alter table c rename column \"nam.x\" to \"nam.dropped.2\""), "42701");
+  EXPECT_EQ(StateOf("create table d (a int, \"nam.row\" int)"), "42701");
+  EXPECT_EQ(StateOf("create table d as select 1 as \"nam.dropped.1\""), "42701");
+  EXPECT_EQ(StateOf("create table \"nam.x\" (a int)"), "42501");
+}
+
+TEST_F(SchemaObjectsTest, SetSchemaToItsOwnDoesNothing) {
+  Command("create schema s");
+  Command("create table s.t (a int) with (storage = columnar)");
+  Command("create table s.r (a int)");
+  Command("create view v as select a from s.t");
+  for (const char* const change : {"alter table s.t set schema s", "alter table s.r set schema s"})
+    EXPECT_EQ(Command(change), "ALTER TABLE");
+  EXPECT_EQ(Command("alter view v set schema public"), "ALTER VIEW");
+  EXPECT_EQ(Rows("select * from v, s.r"), TextRows());
+}
+
 TEST_F(SchemaObjectsTest, RecordTablesLoseColumnsAndKeepTheirRows) {
   Command("create table r (id int primary key, a int not null, b text, c int, check (a < 100))");
   Command("create index r_c on r (c)");
@@ -164,33 +191,6 @@ TEST_F(SchemaObjectsTest, ViewsAreBoundWhereTheyAreNamed) {
   EXPECT_EQ(StateOf("select * from w"), "42P01");
 }
 
-TEST_F(SchemaObjectsTest, ViewsReadAtMostSoManyLevels) {
-  Command("create view v0 as select 1 as x");
-  for (int i = 1; i < 32; ++i)
-    Command("create view v" + std::to_string(i) + " as select x from v" + std::to_string(i - 1));
-  EXPECT_EQ(Rows("select x from v31"), (TextRows{{"1"}}));
-  EXPECT_FALSE(Run("create view v32 as select x from v31").ok());
-}
-
-TEST_F(SchemaObjectsTest, SchemasKeepNamesApart) {
-  Command("create schema s");
-  EXPECT_EQ(StateOf("create schema s"), "42P06");
-  EXPECT_EQ(NoticeOf("create schema if not exists s"), "schema \"s\" already exists, skipping");
-  EXPECT_EQ(StateOf("create table nowhere.t (a int)"), "3F000");
-  EXPECT_EQ(StateOf("create schema \"a.b\""), "42602");
-  EXPECT_EQ(StateOf("create table \"s.t\" (a int)"), "42602");
-  EXPECT_FALSE(Run("create schema nam").ok());
-  Command("create table t (a int) with (storage = columnar)");
-  Command("create table s.t (a int primary key)");
-  Command("insert into t values (1)");
-  Command("insert into s.t values (2)");
-  EXPECT_EQ(Rows("select a from t"), (TextRows{{"1"}}));
-  EXPECT_EQ(Rows("select s.t.a from s.t"), (TextRows{{"2"}}));
-  EXPECT_EQ(Rows("select x.a, y.a from public.t x, s.t y"), (TextRows{{"1", "2"}}));
-  Command("create view s.v as select a from s.t");
-  Command("set search_path = s, public");
-  EXPECT_EQ(Rows("select a from t"), (TextRows{{"2"}}));
-  EXPECT_EQ(Rows("select current_schema, current_schema()"), (TextRows{{"s", "s"}}));
 /// Not every star of a query has a `*` of its own, and not every `*` is a star.
 TEST_F(SchemaObjectsTest, AllStarsOfViewsAreWrittenOut) {
   MakeColumnar();
@@ -307,42 +307,6 @@ TEST_F(SchemaObjectsTest, SchemasKeepNamesApart) {
   EXPECT_EQ(StateOf("drop schema s"), "3F000");
 }
 
-TEST_F(SchemaObjectsTest, AnalyzeCountsWhatAppendsOnlyGuess) {
-  Command("create table t (a int, b int) with (storage = columnar)");
-  for (int i = 0; i < 3; ++i) Command("insert into t select g, g % 2 from generate_series(1, 100) x (g)");
-  EXPECT_EQ(Command("analyze t"), "ANALYZE");
-  EXPECT_EQ(Table("t")->columns(0).distinct(), 100u);
-  EXPECT_EQ(Table("t")->columns(1).distinct(), 2u);
-  Command("create table r (a int primary key, b text)");
-  Command("insert into r values (1, 'x'), (2, 'x'), (3, null)");
-  Command("analyze r (b)");
-  EXPECT_EQ(Table("r")->columns(0).distinct(), 0u) << "it was not asked for";
-  EXPECT_EQ(Table("r")->columns(1).distinct(), 1u);
-  Command("analyze");
-  EXPECT_EQ(Table("r")->columns(0).distinct(), 3u);
-  EXPECT_EQ(StateOf("analyze t (zz)"), "42703");
-  EXPECT_EQ(StateOf("analyze nothing"), "42P01");
-}
-
-/// Two sessions: the other one has a plan, and a table's name in its cache.
-TEST_F(SchemaObjectsTest, OtherSessionsSeeTheOldOrTheNew) {
-  MakeColumnar();
-  Command("create view v as select a from t");
-  const auto other = session::Session::Open(cluster_.attachment());
-  ASSERT_TRUE(other.ok()) << other.status();
-  const auto rows = [&](const std::string& sql) { return ToText(*(*other)->Execute(sql)); };
-  EXPECT_EQ(rows("select a from v order by 1").size(), 3u);
-  Command("create or replace view v as select a from t where a < 3");
-  EXPECT_EQ(rows("select a from v order by 1").size(), 2u);
-  Command("drop view v");
-  EXPECT_FALSE((*other)->Execute("select a from v order by 1").ok());
-  Command("alter table t rename to u");
-  EXPECT_FALSE((*other)->Execute("select a from t").ok());
-  EXPECT_EQ(rows("select count(*) from u"), (TextRows{{"3"}}));
-}
-
-}  // namespace
-}  // namespace nam::testing
 TEST_F(SchemaObjectsTest, TheCurrentSchemaExists) {
   const std::string current = "select current_schema, current_schema()";
   Command("set search_path = \"$user\", public");
@@ -358,6 +322,23 @@ TEST_F(SchemaObjectsTest, TheCurrentSchemaExists) {
   Command("create table public.t (a text default current_schema)");
   Command("insert into public.t values (default)");
   EXPECT_EQ(Rows("select a from public.t"), (TextRows{{"NULL"}}));
+}
+
+TEST_F(SchemaObjectsTest, AnalyzeCountsWhatAppendsOnlyGuess) {
+  Command("create table t (a int, b int) with (storage = columnar)");
+  for (int i = 0; i < 3; ++i) Command("insert into t select g, g % 2 from generate_series(1, 100) x (g)");
+  EXPECT_EQ(Command("analyze t"), "ANALYZE");
+  EXPECT_EQ(Table("t")->columns(0).distinct(), 100u);
+  EXPECT_EQ(Table("t")->columns(1).distinct(), 2u);
+  Command("create table r (a int primary key, b text)");
+  Command("insert into r values (1, 'x'), (2, 'x'), (3, null)");
+  Command("analyze r (b)");
+  EXPECT_EQ(Table("r")->columns(0).distinct(), 0u) << "it was not asked for";
+  EXPECT_EQ(Table("r")->columns(1).distinct(), 1u);
+  Command("analyze");
+  EXPECT_EQ(Table("r")->columns(0).distinct(), 3u);
+  EXPECT_EQ(StateOf("analyze t (zz)"), "42703");
+  EXPECT_EQ(StateOf("analyze nothing"), "42P01");
 }
 
 /// Users see what the catalog says, and not where it is.
@@ -382,3 +363,22 @@ TEST_F(SchemaObjectsTest, ErrorsOfTheCatalogAreInSql) {
             "cannot alter \"t\": view \"w\" depends on column \"id\" of \"t\"");
 }
 
+/// Two sessions: the other one has a plan, and a table's name in its cache.
+TEST_F(SchemaObjectsTest, OtherSessionsSeeTheOldOrTheNew) {
+  MakeColumnar();
+  Command("create view v as select a from t");
+  const auto other = session::Session::Open(cluster_.attachment());
+  ASSERT_TRUE(other.ok()) << other.status();
+  const auto rows = [&](const std::string& sql) { return ToText(*(*other)->Execute(sql)); };
+  EXPECT_EQ(rows("select a from v order by 1").size(), 3u);
+  Command("create or replace view v as select a from t where a < 3");
+  EXPECT_EQ(rows("select a from v order by 1").size(), 2u);
+  Command("drop view v");
+  EXPECT_FALSE((*other)->Execute("select a from v order by 1").ok());
+  Command("alter table t rename to u");
+  EXPECT_FALSE((*other)->Execute("select a from t").ok());
+  EXPECT_EQ(rows("select count(*) from u"), (TextRows{{"3"}}));
+}
+
+}  // namespace
+}  // namespace nam::testing
