@@ -52,11 +52,17 @@ CallCancellation::Scope::~Scope() {
 namespace {
 
 constexpr absl::string_view kUnansweredPayload = "nam/unanswered";
+constexpr absl::string_view kServicePayload = "nam/message_of_service";
 
 }  // namespace
 
 bool Unanswered(const absl::Status& error) {
   return error.GetPayload(kUnansweredPayload).has_value();
+}
+
+std::string MessageOfService(const absl::Status& error) {
+  const auto own = error.GetPayload(kServicePayload);
+  return own.has_value() ? std::string(*own) : std::string(error.message());
 }
 
 absl::Status Peer::Error(const ControlChannel::Outcome& outcome, int64_t timeout_us) const {
@@ -79,7 +85,12 @@ absl::Status Peer::Error(const ControlChannel::Outcome& outcome, int64_t timeout
       [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
   // A service's report about its own calls to others is an answer all the same.
   result.ErasePayload(kUnansweredPayload);
-  if (!outcome.from_service) result.SetPayload(kUnansweredPayload, absl::Cord());
+  result.ErasePayload(kServicePayload);
+  if (outcome.from_service) {
+    result.SetPayload(kServicePayload, absl::Cord(why));
+  } else {
+    result.SetPayload(kUnansweredPayload, absl::Cord());
+  }
   return result;
 }
 

@@ -396,7 +396,7 @@ int RunStatus(const StatusOptions& options) {
               << cluster->timestamps() << "\n\n";
   }
   std::cout << Render(MembersReport(*cluster, scratch), print) << "\n"
-            << Render(TablesReport(*tables, readable, &*cluster), print);
+            << Render(TablesReport(*tables, readable, *cluster), print);
   if (*format == OutputFormat::kTable) {
     std::cout << "\n" << CalibrationLine(*cluster) << "\n";
     for (const std::string& event : address->events) std::cout << "\n" << event;

@@ -16,10 +16,10 @@ namespace nam::cli {
 std::string CalibrationLine(const proto::Cluster& cluster);
 /// With the scratch memory of the memory servers that have reported it.
 session::ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUses& scratch = {});
-/// One row a table. `readable`: sizes as `1.5 GiB` and memory servers in one column; otherwise in bytes. With
-/// a `cluster` also each table's state: its losses, and the servers that it waits for.
+/// One row a table, with its state: its losses, and the servers that it waits for. `readable`: sizes as
+/// `1.5 GiB` and memory servers in one column; otherwise in bytes.
 session::ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,
-                                const proto::Cluster* cluster = nullptr);
+                                const proto::Cluster& cluster);
 /// One row a view, and a schema, of the catalog's entries.
 session::ResultSet ViewsReport(const std::vector<proto::Table>& entries);
 session::ResultSet SchemasReport(const std::vector<proto::Table>& entries);

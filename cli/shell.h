@@ -74,8 +74,12 @@ class Shell {
 
   // meta_commands.cc
   int RunMeta(std::string_view line, const Cursor& at);
-  int Describe(const std::string& table);
+  int Describe(const std::string& written);
   int DescribeAll();
+  int ListTable(const std::string& written);
+  int PrintTables(const std::vector<proto::Table>& tables);
+  /// The table or view of a name as the user writes it.
+  absl::StatusOr<std::shared_ptr<const proto::Table>> FindRelation(const std::string& written);
   int ListServers();
   int ListOthers(session::ResultSet (*report)(const std::vector<proto::Table>& entries));
   int IncludeFile(const std::string& path);

@@ -194,7 +194,7 @@ absl::StatusOr<std::vector<std::string>> NamesOf(const Rows& rows, bool header, 
 absl::StatusOr<std::vector<SniffedColumn>> Sniff(const std::string& path, const SniffOptions& options,
                                                  Dialect& dialect) {
   struct stat about {};
-  if (stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) {
+  if (stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) {
     return UserError(sqlstate::kWrongObjectType,
                      absl::StrCat(Quote(path), " is no file that can be read twice"), -1,
                      "CREATE the TABLE with its columns, then COPY");

@@ -57,7 +57,7 @@ class CatalogTables final : public sql::TableSource {
   const proto::Cluster& last_seen() const { return cluster_; }
   /// The cluster during the statement.
   absl::StatusOr<const proto::Cluster*> Cluster();
-  /// 40001 if a kept table has been dropped or emptied, and replaced.
+  /// 40001 if a kept table has been dropped or renamed, or emptied and replaced.
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override;
   std::vector<std::string> Names() override;
   /// Uses the first of the files.

@@ -305,10 +305,12 @@ absl::StatusOr<ResultSet> ColumnarTables::Rewrite(const sql::AlterTableStatement
       }).status();
   if (absl::IsAborted(rewritten)) return ChangedMeanwhile(table.name());
   if (absl::IsFailedPrecondition(rewritten) && absl::StrContains(rewritten.message(), "depends on")) {
-    return ToStatus({.message = absl::StrReplaceAll(rewritten.message(), {{"`", "\""}}),
-                     .position = statement.position,
-                     .hint = "DROP VIEW first: the new column's name means something else in it",
-                     .sqlstate = sqlstate::kDependentObjects});
+    return ToStatus(
+        {.message = absl::StrCat("cannot alter ", Quote(table.name()), ": ",
+                                 absl::StrReplaceAll(catalog::MessageOfService(rewritten), {{"`", "\""}})),
+         .position = statement.position,
+         .hint = "DROP VIEW first: the new column's name means something else in it",
+         .sqlstate = sqlstate::kDependentObjects});
   }
   NAM_RETURN_IF_ERROR(rewritten);
   ResultSet result = Command(statement.command);

@@ -128,6 +128,13 @@ class SessionImpl final : public Session {
     progress_ = report;
     stages_->OnProgress(std::move(report));
   }
+  absl::StatusOr<std::shared_ptr<const proto::Table>> FindRelation(const std::string& schema,
+                                                                   const std::string& name) override {
+    tables_.Use(settings_.now().names);
+    tables_.Begin();
+    return ToTables<std::shared_ptr<const proto::Table>>(
+        [&] { return sql::LookUpRelation(tables_, schema, name); });
+  }
   std::map<std::string, std::string> Settings() const override {
     std::map<std::string, std::string> out;
     for (session::Settings::Shown& setting : settings_.ShowAll()) {
@@ -223,8 +230,6 @@ class SessionImpl final : public Session {
     if (!InTransaction()) began_us_ = wall_us;
     sql::StatementTime time(began_us_, settings_.now().time_zone);
     time.statement_us = wall_us;
-    const std::vector<std::string>& path = settings_.now().names.search_path;
-    time.schema = path.empty() ? "" : path[0];
     return time;
   }
 

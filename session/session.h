@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/table.pb.h"
 #include "session/result_batch.h"
 #include "types/value.h"
 
@@ -103,6 +104,10 @@ class Session {
   /// Reports the progress of long queries several times a second, on the thread that executes them. Empty: no
   /// reports.
   virtual void OnProgress(std::function<void(const QueryProgress&)> report) = 0;
+  /// The table or view that a statement's name means: an empty schema stands for the search path. NOT_FOUND
+  /// if there is none.
+  virtual absl::StatusOr<std::shared_ptr<const proto::Table>> FindRelation(const std::string& schema,
+                                                                           const std::string& name) = 0;
   /// The settings nam.<name> with their current values; SHOW ALL has all.
   virtual std::map<std::string, std::string> Settings() const = 0;
 };

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "sql/bound_query.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
@@ -210,7 +211,10 @@ absl::Status PathSetting::Set(const GivenValue& value, SessionSettings& settings
 }
 
 std::string PathSetting::Show(const SessionSettings& settings) {
-  return absl::StrJoin(settings.names.search_path, ", ");
+  if (settings.names.search_path.empty()) return "\"\"";
+  return absl::StrJoin(settings.names.search_path, ", ", [](std::string* out, const std::string& schema) {
+    absl::StrAppend(out, sql::WrittenIdentifier(schema));
+  });
 }
 
 }  // namespace nam::session

@@ -124,7 +124,7 @@ class TableAlterer {
     const Node definition = command.Field("def");
     const std::string name = definition.Text("colname");
     const int position = definition.position();
-    NAM_RETURN_IF_ERROR(CheckNotSystem(name, position));
+    NAM_RETURN_IF_ERROR(CheckColumnName(name, position));
     if (FindColumn(changed_, name) >= 0) {
       if (!command.Flag("missing_ok")) return DuplicateColumn(changed_, name, position);
       statement_.notices.push_back(absl::StrCat("column ", Quote(name), " of relation ",
@@ -201,7 +201,7 @@ class TableAlterer {
       changed_.mutable_columns()->DeleteSubrange(c, 1);  // the same statement added it, as the last one
       return absl::OkStatus();
     }
-    column.set_name(absl::StrCat("nam.dropped.", c + 1));
+    column.set_name(absl::StrCat(kDroppedPrefix, c + 1));
     column.set_hidden(true);
     column.set_dropped(true);
     column.set_numbering(proto::NOT_NUMBERED);
@@ -350,7 +350,7 @@ absl::Status RenameColumn(const Node& node, AlterTableStatement& statement) {
   const int c = FindColumn(table, from);
   if (c < 0) return NoSuchColumn(table, from, statement.position);
   if (FindColumn(table, to) >= 0) return DuplicateColumn(table, to, statement.position);
-  NAM_RETURN_IF_ERROR(CheckNotSystem(to, statement.position));
+  NAM_RETURN_IF_ERROR(CheckColumnName(to, statement.position));
   table.mutable_columns(c)->set_name(to);
   for (proto::PartitionKey& key : *table.mutable_partitioning()) {
     if (key.column() == from) key.set_column(to);
@@ -419,8 +419,12 @@ absl::StatusOr<Statement> BindSetSchema(const Node& node, TableSource& tables) {
   statement.command = type == "OBJECT_VIEW" ? "ALTER VIEW" : "ALTER TABLE";
   NAM_ASSIGN_OR_RETURN(const bool there, altered.Find(node.Field("relation").OfKind("RangeVar"), statement));
   if (!there) return Statement(std::move(statement));
-  NAM_RETURN_IF_ERROR(RefuseRecordTable(statement, "SET SCHEMA"));
   const std::string schema = node.Text("newschema");
+  if (schema == SchemaOfName(statement.table->name())) {
+    statement.table = nullptr;
+    return Statement(std::move(statement));
+  }
+  NAM_RETURN_IF_ERROR(RefuseRecordTable(statement, "SET SCHEMA"));
   NAM_ASSIGN_OR_RETURN(const bool exists, SchemaExists(tables, schema));
   if (!exists) return NoSuchSchema(schema, statement.position);
   statement.to = QualifiedName(schema, BareName(statement.table->name()));

@@ -56,7 +56,8 @@ struct DropTableStatement {
 };
 /// ALTER TABLE, and other statements that rename a table or a view.
 struct AlterTableStatement {
-  std::shared_ptr<const proto::Table> table;  // null: IF EXISTS, and the table does not exist
+  /// Null if nothing is to be done: IF EXISTS without the table, or SET SCHEMA to its own.
+  std::shared_ptr<const proto::Table> table;
   std::vector<std::string> notices;
   std::string command;  // as reported to the client
   std::string to;       // new name; empty: keeps the old one
@@ -280,7 +281,7 @@ class TableSource {
   }
   /// NOT_FOUND: there is no such table.
   virtual absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) = 0;
-  /// For "did you mean".
+  /// Of tables and views, for "did you mean".
   virtual std::vector<std::string> Names() = 0;
   /// The columns in the files that a pattern names: csv/sniffer.h. UNIMPLEMENTED where no file may be read.
   virtual absl::StatusOr<std::vector<csv::SniffedColumn>> Sniff(const std::string& /*pattern*/,
@@ -294,6 +295,15 @@ class TableSource {
     return absl::UnimplementedError("no file is read here");
   }
 };
+
+/// A name as SQL takes it: in quotes unless it is a word in lower case, and none of the grammar's.
+std::string WrittenIdentifier(const std::string& name);
+
+/// The table or view that a name of one or two parts means: an empty schema stands for the search path.
+/// NOT_FOUND if there is none.
+absl::StatusOr<std::shared_ptr<const proto::Table>> LookUpRelation(TableSource& tables,
+                                                                   const std::string& schema,
+                                                                   const std::string& name);
 
 /// Splits a script at its top-level semicolons, with the parser's own scanner: strings, quoted names, dollar
 /// quotes and comments may contain some. `complete` is false if the last piece lacks its semicolon.

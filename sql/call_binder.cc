@@ -8,12 +8,14 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "plan/cast.h"
 #include "plan/expression_tree.h"
 #include "plan/function.h"
 #include "plan/time_field.h"
 #include "sql/expression_binder.h"
+#include "sql/relation_names.h"
 #include "sql/similar_pattern.h"
 #include "types/interval.h"
 #include "types/sql_error.h"
@@ -48,6 +50,14 @@ absl::StatusOr<Expr> Now(const Node& node, TypeKind kind, bool of_statement = fa
   return MakeLiteral(kind == TypeKind::kDate   ? Value::Date(DayOf(local))
                      : kind == TypeKind::kTime ? Value::Time(local - DayOf(local) * kMicrosecondsPerDay)
                                                : Value::Timestamp(local),
+                     node.position());
+}
+
+absl::StatusOr<Expr> CurrentSchemaOf(const Node& node) {
+  TableSource* const tables = node.text().time().tables;
+  if (tables == nullptr) return MakeLiteral(Value::String(kPublicSchema), node.position());
+  NAM_ASSIGN_OR_RETURN(std::optional<std::string> schema, CurrentSchema(*tables));
+  return MakeLiteral(schema.has_value() ? Value::String(*std::move(schema)) : Value::Null(Type::String()),
                      node.position());
 }
 
@@ -134,8 +144,7 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
   if (args.empty() &&
       IsOneOf(name, {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"}))
     return Now(node, TypeKind::kTimestampTz, IsOneOf(name, {"statement_timestamp", "clock_timestamp"}));
-  if (args.empty() && name == "current_schema")
-    return MakeLiteral(Value::String(node.text().time().schema), position);
+  if (args.empty() && name == "current_schema") return CurrentSchemaOf(node);
   if (args.empty() && name == "pi") return MakeLiteral(Value::Double(std::numbers::pi), position);
   std::vector<Expr> operands;
   for (const Node& arg : args) {
@@ -258,8 +267,7 @@ absl::StatusOr<Expr> ExpressionBinder::CurrentTime(const Node& node) {
     return Refusal("CURRENT_TIME is not supported", node.position(),
                    "it is a time with time zone, which is no type here: write LOCALTIME");
   }
-  if (op == "SVFOP_CURRENT_SCHEMA")
-    return MakeLiteral(Value::String(node.text().time().schema), node.position());
+  if (op == "SVFOP_CURRENT_SCHEMA") return CurrentSchemaOf(node);
   return RefuseExpression(node);
 }
 

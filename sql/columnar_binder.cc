@@ -108,7 +108,7 @@ class TableAsBinder {
       column.set_name(i < names.size() ? names[i] : columns[i].first);
       column.set_nullable(true);
       *column.mutable_type() = StoredTypeOf(columns[i].second);
-      NAM_RETURN_IF_ERROR(CheckNotSystem(column.name(), statement_.create.position));
+      NAM_RETURN_IF_ERROR(CheckColumnName(column.name(), statement_.create.position));
       if (seen.insert(column.name()).second) continue;
       return UserError(sqlstate::kDuplicateColumn,
                        absl::StrCat("column ", Quote(column.name()), " specified more than once"),

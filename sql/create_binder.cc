@@ -31,8 +31,6 @@ constexpr int kMostColumns = 1600;  // PostgreSQL's own bound
 constexpr uint32_t kMostRowBytes = 64 << 10;
 constexpr uint32_t kMostKeyBytes = 1024;
 
-constexpr char kRowIds[] = "nam.row";  // the hidden column of a table without a primary key
-
 /// A table's own columns, as relation 0.
 class CheckScope final : public QueryScope {
  public:
@@ -170,7 +168,7 @@ class TableBinder {
       return UserError(sqlstate::kLimitExceeded, "too many columns", node.position(),
                        absl::StrCat("at most ", kMostColumns));
     }
-    NAM_RETURN_IF_ERROR(CheckNotSystem(name, node.position()));
+    NAM_RETURN_IF_ERROR(CheckColumnName(name, node.position()));
     proto::Column& column = *table_.add_columns();
     column.set_name(name);
     column.set_nullable(true);
@@ -357,11 +355,11 @@ class TableBinder {
     if (!key_.has_value()) {
       // A number that statements do not see distinguishes rows.
       proto::Column& column = *table_.add_columns();
-      column.set_name(kRowIds);
+      column.set_name(kRowIdColumn);
       *column.mutable_type() = ToProto(Type{.kind = TypeKind::kInteger, .precision = sizeof(int64_t)});
       Number(column, proto::NUMBERED_ALWAYS);
       column.set_hidden(true);
-      table_.mutable_record()->add_primary_key(kRowIds);
+      table_.mutable_record()->add_primary_key(kRowIdColumn);
       return absl::OkStatus();
     }
     NAM_ASSIGN_OR_RETURN(const std::vector<int> columns, KeyColumns(*key_, "primary key"));

@@ -16,6 +16,12 @@
 /// Queries inside a statement: WITH, set operations, VALUES, and plain selects (sql/logical_select.h).
 namespace nam::sql {
 
+/// What is written in place of a `*`.
+struct WrittenStar {
+  int end = -1;  // of the star's words
+  std::string columns;
+};
+
 /// The state of a whole statement's binding.
 struct LogicalContext {
   TableSource& source;
@@ -32,8 +38,8 @@ struct LogicalContext {
   std::set<int> view_items;  // positions of FROM items of the statement's own text that are views
   int views = 0;             // being bound, one inside the other
   std::vector<std::shared_ptr<ParsedStatement>> view_texts;  // nodes point into them
-  /// For a view that is being made: the expansion of each `*`, by its position. Null: not wanted.
-  std::map<int, std::string>* stars = nullptr;
+  /// For a view that is being made: the columns of each `*`, by the position of its words. Null: not wanted.
+  std::map<int, WrittenStar>* stars = nullptr;
   std::map<std::string, std::shared_ptr<const proto::Table>> named;  // named by the statement's own text
 
   explicit LogicalContext(TableSource& tables)

@@ -156,8 +156,21 @@ absl::Status LogicalSelect::AddStar(const Node& column, const std::vector<std::s
   for (const plan::logical::Column& c : columns)
     outputs_.push_back({c.name, MakeColumn(c, position), std::nullopt});
   if (context_.stars != nullptr && context_.views == 0)
-    context_.stars->emplace(position, WrittenOut(*scope_, columns));
+    WriteOut(position, WrittenOut(*scope_, columns), *context_.stars);
   return absl::OkStatus();
+}
+
+/// `TABLE t` and `FROM 'file'` have a star without a position: their first word becomes a SELECT … FROM.
+void LogicalSelect::WriteOut(int position, const std::string& columns,
+                             std::map<int, WrittenStar>& stars) const {
+  const SqlText& text = select_.text();
+  if (position >= 0) {
+    stars[position] = {text.Find({"*"}, position) + 1, columns};
+    return;
+  }
+  const int table = select_.List("fromClause").at(0).position();
+  const int word = std::max(text.FindBefore("table", table), text.FindBefore("from", table));
+  stars[word] = {text.Find({}, word + 1), absl::StrCat("SELECT ", columns, " FROM ")};
 }
 
 absl::Status LogicalSelect::BindSelectList() {

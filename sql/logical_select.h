@@ -99,6 +99,7 @@ class LogicalSelect : public QueryScope {
   absl::Status BindSelectList();
   absl::StatusOr<plan::logical::NodePtr> BindWhere(plan::logical::NodePtr root);
   absl::Status AddStar(const Node& column, const std::vector<std::string>& table);
+  void WriteOut(int position, const std::string& columns, std::map<int, WrittenStar>& stars) const;
   absl::StatusOr<const plan::Expr*> ByPosition(const Node& constant, const char* clause);
   absl::StatusOr<const plan::Expr*> ByAlias(const std::string& name, int position, const char* clause);
   ExprOr Item(const Node& node, Clause clause);

@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 constexpr size_t kLongestStatementBytes = size_t{4} << 20;
 /// The parser's library recurses over its tree without a bound. Every level of a tree costs a token that is
 /// not flat; this many levels take at most 2 MiB of stack.
-constexpr std::ptrdiff_t kMostNestingTokens = 10000;
+constexpr size_t kMostNestingTokens = 10000;
 
 /// `{"Tag": {…}}` is a node of kind Tag; for `{…}` the place gives the kind.
 Node MakeNodeOf(const Json& json, const SqlText* text) {
@@ -65,11 +65,11 @@ absl::StatusOr<SqlText> ScanStatement(const std::string& text) {
   }
   ScanResult scan = Scan(text);
   if (!scan.error.empty()) return SyntaxError(text, scan.error[0].message, scan.error[0].position);
-  const auto nesting = std::count_if(scan.tokens.begin(), scan.tokens.end(),
-                                     [](const Token& token) { return !token.flat() && !token.comment(); });
-  if (nesting > kMostNestingTokens) {
+  if (NestingTokens(text, scan.tokens) > kMostNestingTokens) {
     return UserError(sqlstate::kTooComplex, "the statement is too complex", -1,
-                     absl::StrCat("at most ", kMostNestingTokens, " words and operators, constants aside"));
+                     absl::StrCat("at most ", kMostNestingTokens,
+                                  " words and operators, constants and further rows of VALUES aside; COPY "
+                                  "loads many rows"));
   }
   return SqlText(text, std::move(scan.tokens));
 }

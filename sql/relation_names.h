@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ std::string WrittenName(const Node& relation);
 
 /// 42602 if an unqualified name contains a dot, 42501 if it is the system's.
 absl::Status CheckNewName(const std::string& name, int position);
+
+/// The first schema of the search path that exists: new tables are made there. Nullopt if none does.
+absl::StatusOr<std::optional<std::string>> CurrentSchema(TableSource& tables);
 
 /// Whether there is such a schema.
 absl::StatusOr<bool> SchemaExists(TableSource& tables, const std::string& schema);

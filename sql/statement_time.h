@@ -9,7 +9,9 @@
 
 namespace nam::sql {
 
-/// The context of a statement's text: the session's clock, and its schema.
+class TableSource;
+
+/// The context of a statement's text: the session's clock, and its schemas.
 struct StatementTime {
   StatementTime() = default;
   // NOLINTNEXTLINE(google-explicit-constructor): a moment is one, in UTC.
@@ -26,7 +28,7 @@ struct StatementTime {
   std::optional<int64_t> now_us;        // since 1970
   std::optional<int64_t> statement_us;  // in a transaction that began before, to which now_us belongs
   std::string zone = kUtc;              // a name that TimeZone::Find knows
-  std::string schema = "public";        // the value of CURRENT_SCHEMA
+  TableSource* tables = nullptr;        // with the schema that CURRENT_SCHEMA is; borrowed; null: public
   /// Set to true if the statement's meaning depends on the time. Borrowed; null: not wanted.
   bool* depends = nullptr;
 };

@@ -100,6 +100,24 @@ ScanResult Scan(const std::string& text) {
   return result;
 }
 
+size_t NestingTokens(std::string_view text, const std::vector<Token>& tokens) {
+  size_t outside = 0, row = 0, longest_row = 0, depth = 0;
+  bool begins = false, in_rows = false;  // begins: the last token is VALUES
+  for (const Token& token : tokens) {
+    if (token.comment()) continue;
+    if (in_rows && depth == 0 && token.kind != '(') in_rows = token.kind == ',';
+    if (begins && token.kind == '(') in_rows = true;
+    if (in_rows && depth == 0) row = 0;
+    (in_rows ? row : outside) += token.flat() ? 0 : 1;
+    longest_row = std::max(longest_row, row);
+    if (in_rows && token.kind == '(') ++depth;
+    if (in_rows && token.kind == ')') --depth;
+    begins = absl::EqualsIgnoreCase({text.data() + token.start, static_cast<size_t>(token.end - token.start)},
+                                    "values");
+  }
+  return outside + longest_row;
+}
+
 SqlText::SqlText(std::string text, std::vector<Token> tokens) : text_(std::move(text)) {
   std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(tokens_),
                [](const Token& token) { return !token.comment(); });

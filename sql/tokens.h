@@ -37,6 +37,13 @@ struct ScanResult {
 };
 ScanResult Scan(const std::string& text);
 
+/// How many of these tokens may make one branch of the statement's tree, each a level of it: those outside of
+/// rows of VALUES, and those of its longest row. The rows lie beside each other.
+///
+///     insert into t (a, b) values (1, -2), (3 + 4, now()) on conflict do nothing
+///     └────────────────────────────┘       └───────────┘  └───────────────────┘
+size_t NestingTokens(std::string_view text, const std::vector<Token>& tokens);
+
 /// Byte offset of the 1-based character `cursor`; -1 for 0.
 int ByteOffset(std::string_view text, int cursor);
 

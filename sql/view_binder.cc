@@ -99,8 +99,8 @@ class ViewBinder {
     std::string text = node_.text().text();
     const auto from = static_cast<size_t>(node_.text().Find({"as"}, relation_.position()) + 2);
     for (auto star = stars_.rbegin(); star != stars_.rend(); ++star) {
-      const auto begin = static_cast<size_t>(star->first), end = text.find('*', begin) + 1;
-      text.replace(begin, end - begin, star->second);
+      const auto begin = static_cast<size_t>(star->first), end = static_cast<size_t>(star->second.end);
+      text.replace(begin, end - begin, star->second.columns);
     }
     text.erase(0, from);
     const size_t last = text.find_last_not_of(" \t\r\n;");
@@ -159,7 +159,7 @@ class ViewBinder {
   ColumnWords words_;
   CreateViewStatement statement_;
   proto::Table& view_ = statement_.view;
-  std::map<int, std::string> stars_;
+  std::map<int, WrittenStar> stars_;
 };
 
 }  // namespace

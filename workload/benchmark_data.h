@@ -36,6 +36,8 @@ struct LoadedTable {
 };
 
 /// Loads the benchmark's tables, one after the other. Each becomes visible only when complete.
+/// FAILED_PRECONDITION before it loads anything if one of their names belongs to a table with other columns:
+/// another benchmark's, or a user's.
 absl::StatusOr<std::vector<LoadedTable>> LoadBenchmark(catalog::Attachment& attachment,
                                                        const Benchmark& benchmark, const DataSource& source,
                                                        const partitioner::LoadOptions& options,

@@ -140,6 +140,7 @@ TEST_F(GrpcControlPlaneTest, RequestsRepliesAndStatusesArriveWhole) {
   const absl::Status status = peer.Call(kGetCluster, {}, 5'000'000).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(std::string(status.message()), "the server: too far");
+  EXPECT_EQ(MessageOfService(status), "too far");
   EXPECT_TRUE(status.GetPayload("nam/test").has_value());
 }
 
@@ -204,6 +205,7 @@ TEST_F(StrangersTest, AnotherSecretIsRefusedInPlainWords) {
   EXPECT_EQ(std::string(status.message()),
             "the server refuses us: the secret is not that of this cluster; use the secret of its cluster");
   EXPECT_TRUE(Unanswered(status));
+  EXPECT_EQ(MessageOfService(status), std::string(status.message()));
   EXPECT_EQ(calls_, 0);
 }
 

@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "catalog/client.h"
 #include "session/session.h"
@@ -57,8 +59,20 @@ class FakeSession final : public session::Session {
   void OnProgress(std::function<void(const session::QueryProgress&)> report) override {
     on_progress = std::move(report);
   }
+  /// With the search path s, public.
+  absl::StatusOr<std::shared_ptr<const proto::Table>> FindRelation(const std::string& schema,
+                                                                   const std::string& name) override {
+    absl::StatusOr<std::shared_ptr<const proto::Table>> found = absl::NotFoundError("no such table");
+    if (name.find('.') != std::string::npos) return found;
+    for (const std::string& searched :
+         schema.empty() ? std::vector<std::string>{"s", "public"} : std::vector<std::string>{schema}) {
+      if (!found.ok()) found = catalog->GetTable(QualifiedName(searched, name));
+    }
+    return found;
+  }
   std::map<std::string, std::string> Settings() const override { return {{"nam.window", "16"}}; }
 
+  catalog::Client* catalog = nullptr;  // where FindRelation looks
   std::vector<std::string> executed;
   std::function<void()> on_execute;
   int batches = 1;  // of the same row, in each result

@@ -167,6 +167,8 @@ expect 2 "stauts" "$nam" --config="$work/bad.toml" status
 printf '[ssb.run]\nrepeat = "often"\n' >"$work/bad.toml"
 expect 2 "bad.toml:2:1" "$nam" --config="$work/bad.toml" status
 expect 2 "none.toml" "$nam" --config="$work/none.toml" status
+expect 2 "cannot read the configuration $work" "$nam" --config="$work" status
+expect 0 "" "$nam" --config=/dev/null version
 
 # A cluster in the background.
 state=(--state-dir="$work/state")
@@ -176,6 +178,11 @@ expect 1 "nam down" "$nam" up "${state[@]}"
 expect 0 "memory" "$nam" status "${state[@]}"
 expect 0 '"command": "status"' "$nam" status "${state[@]}" --format=json
 expect 0 "" "$nam" ssb load "${state[@]}" --scale-factor=0.002
+expect 1 "exists; --replace loads it again" "$nam" ssb load "${state[@]}" --scale-factor=0.002
+for replace in "" --replace; do
+  expect 1 "there is another table customer, that of the Star Schema Benchmark; rename or drop it" \
+    "$nam" tpch load "${state[@]}" --scale-factor=0.001 $replace
+done
 expect_full "$nam" status "${state[@]}"
 expect_full "$nam" sql "${state[@]}" -c 'select count(*) from date'
 expect_full "$nam" sql "${state[@]}" --format=csv -c 'select d_datekey, d_date, d_dayofweek from date'

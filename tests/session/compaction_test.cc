@@ -171,6 +171,26 @@ TEST_F(CompactionTest, ATransactionReadsATableAsItWasAtFirst) {
   EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"0"}}));
 }
 
+TEST_F(CompactionTest, ATransactionIsToldThatItsTableHasGone) {
+  Command("create table t (n int) with (storage = columnar)");
+  Command("create table u (n int) with (storage = columnar)");
+  const auto other = cluster_.NewSession();
+  Command("begin");
+  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"0"}}));
+  EXPECT_EQ(Rows("select count(*) from u"), (TextRows{{"0"}}));
+  ASSERT_TRUE(other->Execute("alter table t rename to moved").ok());
+  ASSERT_TRUE(other->Execute("drop table u").ok());
+  EXPECT_EQ(ErrorOf("select n from t").sqlstate, "40001");
+  Command("rollback");
+  EXPECT_EQ(ErrorOf("select n from t").sqlstate, "42P01") << "it is another transaction";
+  Command("create table u (n int) with (storage = columnar)");
+  Command("begin");
+  EXPECT_EQ(Rows("select count(*) from u"), (TextRows{{"0"}}));
+  ASSERT_TRUE(other->Execute("drop table u").ok());
+  EXPECT_EQ(ErrorOf("select n from u").sqlstate, "40001");
+  Command("rollback");
+}
+
 /// Sessions append, compact, read and empty a table at once: each append is seen whole or not at all.
 TEST_F(CompactionTest, AllGoOnAtOnce) {
   constexpr int kSessions = 3, kAppends = 60, kRows = 7;

@@ -100,6 +100,10 @@ TEST_F(FileQueryTest, AFileIsReadAnewByEachStatement) {
 
 TEST_F(FileQueryTest, ErrorsNameTheFileAndTheLine) {
   EXPECT_EQ(ErrorOf("select * from '/nowhere/a.csv'").sqlstate, "58P01");
+  const SqlError directory = ErrorOf("select * from '/'");
+  EXPECT_EQ(directory.sqlstate, "42809");
+  EXPECT_EQ(directory.message, "cannot read \"/\": Is a directory");
+  EXPECT_EQ(directory.hint, "") << "COPY could not read it either";
   std::string text = "n\n";
   while (text.size() < 3 << 20) absl::StrAppend(&text, text.size(), "\n");
   const auto lines = static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));

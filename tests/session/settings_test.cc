@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "session/setting_kinds.h"
@@ -92,6 +93,25 @@ TEST_F(SettingsTest, IntegersAndTheirUnits) {
   EXPECT_EQ(settings_->now().build_mib_max, 2048);
   EXPECT_EQ(Run("set nam.prefetch_window = 64"), "");
   EXPECT_EQ(Run("show nam.prefetch_window"), "64");
+}
+
+/// What SHOW tells can be written behind SET.
+TEST_F(SettingsTest, TheSearchPathIsShownAsItIsWritten) {
+  const std::vector<std::pair<std::string, std::string>> paths = {
+      {"a, b_1", "a, b_1"},
+      {"\"$user\", public", "\"$user\", public"},
+      {"'a b', \"C\", x", "\"a b\", \"C\", x"},
+      {"\"a, b\", \"q\"\"q\", \"1a\"", "\"a, b\", \"q\"\"q\", \"1a\""},
+      {"\"select\", \"default\", data", "\"select\", \"default\", data"}};
+  for (const auto& [written, shown] : paths) {
+    EXPECT_EQ(Run("set search_path = " + written), "") << written;
+    const std::vector<std::string> path = settings_->now().names.search_path;
+    EXPECT_EQ(Run("show search_path"), shown);
+    EXPECT_EQ(Run("set search_path = " + shown), "") << shown;
+    EXPECT_EQ(settings_->now().names.search_path, path);
+  }
+  EXPECT_EQ(Run("set search_path = ''"), "");
+  EXPECT_EQ(Run("show search_path"), "\"\"");
 }
 
 TEST_F(SettingsTest, BadValuesSayWhatIsTaken) {

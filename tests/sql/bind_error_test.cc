@@ -364,6 +364,24 @@ TEST(BindErrorTest, Bounds) {
   EXPECT_EQ(BindQuery("select id from t where n in (" + repeat("1, 2, ", 20000) + "3)").conjuncts.size(), 1u);
 }
 
+TEST(BindErrorTest, RowsOfValuesAreBesideEachOther) {
+  const auto repeat = [](const std::string& text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+  };
+  EXPECT_EQ(BindError("select * from (values " + repeat("(-1, null), ", 6000) + "(1, ^2 + 'x')) v").sqlstate,
+            "22P02")
+      << "the last row is read";
+  const std::string deep = "(" + repeat("1+", 6000) + "1)";
+  EXPECT_EQ(BindError("select * from (values (1), " + deep + ") v").sqlstate, "54001");
+  const SqlError both = BindError("select " + repeat("1+", 6000) + "1 from (values (1), " + deep + ") v");
+  EXPECT_EQ(both.sqlstate, "54001");
+  EXPECT_NE(both.hint.find("COPY"), std::string::npos) << "before the parser is called";
+  EXPECT_EQ(BindError("values (1), (" + repeat("(", 100000)).sqlstate, "54001");
+  EXPECT_EQ(BindError("values (1), (2)" + repeat(" union values (1)", 6000)).sqlstate, "54001");
+}
+
 TEST(BindErrorTest, OptionsOfCopy) {
   CheckAll({
       {"copy t from 'x' (^force_quote *)", "0A000", "COPY FORCE_QUOTE cannot be used with COPY FROM", ""},
