@@ -271,8 +271,10 @@ class Loading {
 }  // namespace
 
 std::string SavedRecords::TableNames() const {
-  return absl::StrJoin(tables, ", ",
-                       [](std::string* out, const SavedTable& table) { out->append(table.name); });
+  std::vector<std::string> names;
+  for (const SavedTable& table : tables) names.push_back(table.name);
+  std::sort(names.begin(), names.end());
+  return absl::StrJoin(names, ", ");
 }
 
 absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, RecordAccess& access,

@@ -26,7 +26,7 @@ struct SavedRecords {
   uint64_t bytes = 0;     // of the file
   uint64_t checksum = 0;  // RecordFileWriter::checksum
 
-  /// Their names, with commas.
+  /// Their names in order, with commas.
   std::string TableNames() const;
 };
 
