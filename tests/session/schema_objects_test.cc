@@ -262,7 +262,8 @@ TEST_F(SchemaObjectsTest, NamesAreLookedUpAlongTheSearchPath) {
   EXPECT_EQ(found("", "k"), "none");
   const SqlError error = ErrorOf("select * from k");
   EXPECT_EQ(error.hint, "search_path lacks its schema: write public.k");
-  EXPECT_TRUE(absl::StrContains(ErrorOf("select * from vv").hint, "\"v\"")) << "it is in the search path";
+  Command("create view verse as select 1 as one");
+  EXPECT_TRUE(absl::StrContains(ErrorOf("select * from vers").hint, "verse")) << "it is in the search path";
   Command("set search_path = public");
   EXPECT_EQ(ErrorOf("select * from v").hint, "search_path lacks its schema: write s.v");
 }
