@@ -73,7 +73,7 @@ done
 expect 2 "" "$nam" demo --frobnicate
 expect 2 "4GB" "$nam" up --memory=4GB
 expect 2 "local cluster has" "$nam" up --state-dir="$work/state" --memory-servers=0
-for command in "catalog --secret-file=none" up demo "bench ssb" doctor; do
+for command in "catalog --secret-file=none" up demo doctor; do
   read -ra words <<<"$command"
   expect 2 "nam sim" "$nam" "${words[@]}" --fabric=sim
 done
