@@ -11,12 +11,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/table.pb.h"
 #include "session/result_batch.h"
 #include "types/value.h"
 
 namespace nam::catalog {
 class Attachment;
+}
+
+namespace nam::proto {
+class Table;
 }
 
 namespace nam::session {
