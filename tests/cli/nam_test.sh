@@ -170,9 +170,9 @@ expect 1 "nam down" "$nam" up "${state[@]}"
 expect 0 "memory" "$nam" status "${state[@]}"
 expect 0 '"command": "status"' "$nam" status "${state[@]}" --format=json
 expect 0 "" "$nam" ssb load "${state[@]}" --scale-factor=0.002
-expect 1 "exists; --replace loads it again" "$nam" ssb load "${state[@]}" --scale-factor=0.002
+expect 1 "nam: table \`customer\` exists" "$nam" ssb load "${state[@]}" --scale-factor=0.002
 for replace in "" --replace; do
-  expect 1 "there is another table customer, that of the Star Schema Benchmark; rename or drop it" \
+  expect 1 "there is another table supplier, that of the Star Schema Benchmark; rename or drop it" \
     "$nam" tpch load "${state[@]}" --scale-factor=0.001 $replace
 done
 expect_full "$nam" status "${state[@]}"
