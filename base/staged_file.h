@@ -9,9 +9,9 @@
 
 namespace nam {
 
-/// A file that appears under its name only when complete. It is written as `.name.….partial` in the same
-/// directory and renamed by Publish; the destructor removes it unless published. It keeps the permissions of
-/// a file that it replaces.
+/// A file that appears under its name only when complete. It is written as `.nam-….partial` in the same
+/// directory, so that its own name may be as long as the system allows, and renamed by Publish; the
+/// destructor removes it unless published. It keeps the permissions of a file that it replaces.
 class StagedFile {
  public:
   static absl::StatusOr<StagedFile> Create(const std::string& directory, const std::string& name);

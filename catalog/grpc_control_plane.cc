@@ -93,6 +93,7 @@ TransportError ReadTransportError(const std::string& message) {
       {"Broken pipe", "connection closed", kUnavailable},
       {"Socket closed", "connection closed", kUnavailable},
       {"GOAWAY", "connection closed", kUnavailable},
+      {"Handshake read failed", "no answer", kUnavailable},
       {"imeout occurred", "no answer", kUnavailable},
       {"watchdog timeout", "no answer", kUnavailable},
       {"imed out", "no answer", kUnavailable},
@@ -317,9 +318,14 @@ class GrpcChannel final : public ControlChannel {
     grpc::CompletionQueue queue;
     grpc::ByteBuffer reply;
     grpc::Status status;
+    std::atomic<bool> cancelled = false;  // by this side
+    const auto cancel = [&context, &cancelled] {
+      cancelled.store(true, std::memory_order_relaxed);
+      context.TryCancel();
+    };
     const auto call = stub_.PrepareUnaryCall(&context, path, ToByteBuffer(request), &queue);
     {
-      const CallCancellation::Scope scope(cancellation, [&context] { context.TryCancel(); });
+      const CallCancellation::Scope scope(cancellation, cancel);
       call->StartCall();
       call->Finish(&reply, &status, /*tag=*/nullptr);
       void* tag = nullptr;
@@ -327,17 +333,21 @@ class GrpcChannel final : public ControlChannel {
       bool ended = false;
       while (!ended && Interruption::flag() != nullptr && !Interruption::requested())
         ended = queue.AsyncNext(&tag, &ok, In(kInterruptionCheckUs)) != grpc::CompletionQueue::TIMEOUT;
-      if (!ended && Interruption::requested()) context.TryCancel();
+      if (!ended && Interruption::requested()) cancel();
       if (!ended) queue.Next(&tag, &ok);  // bounded by the deadline
     }
     Outcome outcome;
     outcome.status = FromGrpcStatus(status);
     outcome.from_service = !status.error_details().empty();
+    // A server that ends cancels the calls that it has.
+    if (absl::IsCancelled(outcome.status) && !outcome.from_service &&
+        !cancelled.load(std::memory_order_relaxed))
+      outcome.status = absl::UnavailableError("GOAWAY");
     if (status.ok()) {
       outcome.reply = ToString(reply);
       unreached_.store(false, std::memory_order_relaxed);
     } else if (!outcome.from_service) {
-      const TransportError error = ReadTransportError(status.error_message());
+      const TransportError error = ReadTransportError(std::string(outcome.status.message()));
       const bool unavailable = absl::IsUnavailable(outcome.status);
       *cut_off = unavailable && error.cut_off;
       unreached_.store(unavailable, std::memory_order_relaxed);

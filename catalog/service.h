@@ -25,6 +25,9 @@ inline constexpr uint32_t kDefaultBuryAfterMs = 60'000;
 inline constexpr char kDefaultTimestamps[] = "leased";
 inline constexpr size_t kTablesMax = 65'536;  // with views and schemas
 
+/// In an error: a backup is under way, and what was asked for may be done when it lets go of the catalog.
+inline constexpr char kQuietPayload[] = "nam/quiet";
+
 struct ServiceOptions {
   uint32_t lease_ms = kDefaultLeaseMs;
   uint32_t bury_after_ms = kDefaultBuryAfterMs;

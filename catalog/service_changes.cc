@@ -261,10 +261,11 @@ absl::Status Service::DropWithDependents(const std::string& name, bool cascade, 
 absl::Status Service::CheckNotQuiet(const std::string& table) {
   if (quiet_for_ != 0 && FindLiving(quiet_for_) == nullptr) quiet_for_ = 0;
   if (quiet_for_ == 0 || IsSystemName(table)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "a backup is under way: until it has ended, tables are read, and rows of record tables changed, but "
-      "nothing is "
-      "loaded, made, altered or dropped; try again then");
+  absl::Status quiet = absl::FailedPreconditionError(
+      "a backup is under way: until it has saved record tables, tables are read, and rows of record tables "
+      "changed, but nothing is loaded, made, altered or dropped; try again then");
+  quiet.SetPayload(kQuietPayload, absl::Cord("1"));
+  return quiet;
 }
 
 absl::StatusOr<proto::QuietReply> Service::Quiet(const proto::QuietRequest& request) {

@@ -21,9 +21,6 @@ namespace nam::catalog {
 namespace {
 
 constexpr uint64_t kApplicationId = 0x4E414D43;  // "NAMC", in the file's header
-// Also counts row layouts that the store only describes, so that no program reads rows of another layout: 5
-// has NULL bits for nullable columns only (partitioner/record_row.h), 6 has fabric_constants.
-constexpr uint64_t kSchemaVersion = 6;
 
 // Bodies are serialized messages; fields that are looked up or constrained have their own columns.
 constexpr char kSchema[] = R"(
@@ -120,9 +117,10 @@ absl::Status CreateSchema(Database& database, const ClusterIdentity& identity) {
   Transaction transaction(database);
   NAM_RETURN_IF_ERROR(transaction.Begin());
   NAM_RETURN_IF_ERROR(database.Execute(kSchema));
-  NAM_RETURN_IF_ERROR(database.Execute(
-      absl::StrFormat("PRAGMA application_id = %d; PRAGMA user_version = %d;", kApplicationId, kSchemaVersion)
-          .c_str()));
+  NAM_RETURN_IF_ERROR(
+      database.Execute(absl::StrFormat("PRAGMA application_id = %d; PRAGMA user_version = %d;",
+                                       kApplicationId, kStoreSchemaVersion)
+                           .c_str()));
   NAM_RETURN_IF_ERROR(PutCluster(database, {.identity = identity}));
   return transaction.Commit();
 }
@@ -168,12 +166,12 @@ absl::StatusOr<bool> IsNewStore(Database& database) {
         absl::StrFormat("`%s` is the SQLite database of another program; name another file for the catalog",
                         database.path()));
   }
-  if (schema != kSchemaVersion) {
+  if (schema != kStoreSchemaVersion) {
     return absl::FailedPreconditionError(
         absl::StrFormat("the catalog store `%s` has schema %d, this program knows %d; use the version of nam "
                         "that wrote it, or "
                         "start with a new file and load again",
-                        database.path(), schema, kSchemaVersion));
+                        database.path(), schema, kStoreSchemaVersion));
   }
   return false;
 }

@@ -90,6 +90,11 @@ class Store {
   virtual absl::Status Apply(const Mutation& mutation) = 0;
 };
 
+/// Counts layouts of the store's tables, and also those of rows that it only describes, so that no program
+/// reads the rows of another layout: 5 has NULL bits for nullable columns only (partitioner/record_row.h), 6
+/// has fabric_constants.
+inline constexpr uint64_t kStoreSchemaVersion = 6;
+
 /// A path that stands for no file: the contents end with the store.
 inline constexpr char kStoreInMemory[] = ":memory:";
 

@@ -41,20 +41,8 @@ constexpr int64_t kKeepTimeoutUs = 3'000'000;
 constexpr size_t kEventsMax = 8;
 constexpr int64_t kPollMsMax = 3'600'000;
 
-constexpr char kOwnData[] = "data";
-constexpr char kNoData[] = "none";
-
 std::string Directory(const std::string& state_dir) {
   return state_dir.empty() ? DefaultStateDirectory() : state_dir;
-}
-
-/// Where data outlive the cluster, as this process and its servers name it; empty: nowhere.
-std::string DataDirectoryOf(const std::string& directory, const UpOptions& options) {
-  if (options.data_directory == kNoData) return "";
-  const std::filesystem::path path = options.data_directory.empty()
-                                         ? std::filesystem::path(directory) / kOwnData
-                                         : std::filesystem::path(options.data_directory);
-  return std::filesystem::absolute(path).lexically_normal().string();
 }
 
 /// Ends processes that a killed supervisor may have left; returns their number.
@@ -174,7 +162,7 @@ std::vector<std::string> SuperviseArguments(const std::string& directory, const 
 
 LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptions& options) {
   return {.directory = directory,
-          .data_directory = options.data_directory == kNoData ? "" : options.data_directory,
+          .data_directory = options.data_directory == kNoDataDirectory ? "" : options.data_directory,
           .fabric = options.fabric,
           .memory_servers = options.memory_servers,
           .compute_servers = options.compute_servers,
@@ -192,8 +180,8 @@ LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptio
 int RunUp(const UpOptions& given) {
   UpOptions options = given;
   const std::string path = Directory(options.state_dir);
-  const std::string data = DataDirectoryOf(path, options);
-  options.data_directory = data.empty() ? kNoData : data;
+  const std::string data = DataDirectoryOf(path, options.data_directory);
+  options.data_directory = data.empty() ? kNoDataDirectory : data;
   options.memory_servers = std::max(options.memory_servers, data.empty() ? 0 : MemoryDirectoriesIn(data));
   if (options.memory_bytes == 0) options.memory_bytes = DefaultMemory(options.memory_servers);
   const auto fabric = fabric::ParseRealKind(options.fabric);
@@ -285,7 +273,7 @@ int RunSupervise(const UpOptions& options) {
   if (status.ok()) status = (requests = ScaleListener::Listen(*directory)).status();
   if (status.ok()) {
     Supervision supervision{**cluster, *directory, options.fabric,
-                            options.data_directory == kNoData ? "" : options.data_directory};
+                            options.data_directory == kNoDataDirectory ? "" : options.data_directory};
     if (!supervision.data_directory.empty()) status = BringBack(supervision);
     if (status.ok()) status = supervision.Save();
     if (status.ok()) status = OpenLogFile({.directory = ".", .name = "supervisor"});

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <atomic>
+
 #include "base/unique_fd.h"
 
 namespace nam::cli {
@@ -35,6 +37,19 @@ class Interrupts {
   UniqueFd read_end_;
   UniqueFd write_end_;
   struct sigaction previous_;
+};
+
+/// While it lives, Ctrl-C sets a flag: for work that looks at one between its pieces.
+class CancelFlag final : public Cancellable {
+ public:
+  explicit CancelFlag(Interrupts& interrupts) : interrupts_(interrupts) { interrupts_.SetTarget(this); }
+  ~CancelFlag() override { interrupts_.SetTarget(nullptr); }
+  void CancelFromSignal() override { cancelled_ = true; }
+  const std::atomic<bool>& cancelled() const { return cancelled_; }
+
+ private:
+  Interrupts& interrupts_;
+  std::atomic<bool> cancelled_ = false;
 };
 
 }  // namespace nam::cli

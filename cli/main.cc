@@ -1,15 +1,19 @@
 // The users' program. Only this file parses command lines: it fills in each subcommand's options and calls
 // its Run function.
 
+#include <fcntl.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "cli/backup_commands.h"
 #include "cli/bench_command.h"
 #include "cli/benchmark_commands.h"
 #include "cli/bury_command.h"
@@ -37,6 +41,7 @@ class NamCommandLine final : public CommandLine {
   NamCommandLine() : CommandLine("nam", "NAM, a network-attached-memory database", "", {"bench"}) {
     AddDemo();
     AddCluster();
+    AddBackup();
     AddScale();
     AddServers();
     AddSql();
@@ -146,28 +151,33 @@ class NamCommandLine final : public CommandLine {
     Add(demo, "--repeat", demo_.repeat, "runs of each query");
   }
 
+  /// Each command has options of its own: CLI11 writes the environment's values into those of all commands,
+  /// also into those that the user has not named.
+  static void AddLocalCluster(CLI::App* up, UpOptions& options) {
+    Add(up, "--state-dir", options.state_dir, "the cluster's directory", "DIR");
+    Add(up, "--data-dir", options.data_directory,
+        "where data outlive the cluster; none: nowhere; without it, `data` in the cluster's directory",
+        "DIR");
+    AddFabric(up, options.fabric, "that the cluster uses (shm)");
+    Add(up, "--memory-servers", options.memory_servers, "how many; more, if the data directory has more");
+    Add(up, "--compute-servers", options.compute_servers, "how many");
+    AddBytes(up, "--memory", options.memory_bytes,
+             "of each memory server; without it, a third of the host's in all");
+    AddBytes(up, "--scratch", options.scratch_bytes,
+             "of it for queries' scratch memory; without it, a quarter");
+    AddThreads(up, options.threads, "of each compute server; 0: the processors shared out");
+    AddTimestamps(up, options.timestamps);
+    AddEncrypt(up, options.encrypt);
+    AddLogLevel(up, options.log_level);
+    AddBuryAfter(up, options.bury_after_s);
+  }
+
   void AddCluster() {
-    for (CLI::App* up :
-         {Command("up", "start a local cluster in the background", [this] { return RunUp(up_); }),
-          Command("supervise", "", [this] { return RunSupervise(up_); })}) {
-      if (up->get_name() == "supervise") up->group("");  // hidden from the help: `nam up` starts it
-      Add(up, "--state-dir", up_.state_dir, "the cluster's directory", "DIR");
-      Add(up, "--data-dir", up_.data_directory,
-          "where data outlive the cluster; none: nowhere; without it, `data` in the cluster's directory",
-          "DIR");
-      AddFabric(up, up_.fabric, "that the cluster uses (shm)");
-      Add(up, "--memory-servers", up_.memory_servers, "how many; more, if the data directory has more");
-      Add(up, "--compute-servers", up_.compute_servers, "how many");
-      AddBytes(up, "--memory", up_.memory_bytes,
-               "of each memory server; without it, a third of the host's in all");
-      AddBytes(up, "--scratch", up_.scratch_bytes,
-               "of it for queries' scratch memory; without it, a quarter");
-      AddThreads(up, up_.threads, "of each compute server; 0: the processors shared out");
-      AddTimestamps(up, up_.timestamps);
-      AddEncrypt(up, up_.encrypt);
-      AddLogLevel(up, up_.log_level);
-      AddBuryAfter(up, up_.bury_after_s);
-    }
+    AddLocalCluster(Command("up", "start a local cluster in the background", [this] { return RunUp(up_); }),
+                    up_);
+    CLI::App* supervise = Command("supervise", "", [this] { return RunSupervise(supervise_); });
+    supervise->group("");  // hidden from the help: `nam up` starts it
+    AddLocalCluster(supervise, supervise_);
     CLI::App* down =
         Command("down", "stop the local cluster, or clean up after it", [this] { return RunDown(down_); });
     Add(down, "--state-dir", down_.state_dir, "the cluster's directory", "DIR");
@@ -193,22 +203,55 @@ class NamCommandLine final : public CommandLine {
     reset->add_flag("--yes", reset_.yes, "without asking")->configurable(false);
   }
 
+  void AddBackup() {
+    CLI::App* backup = Command(
+        "backup", "write all tables of a cluster that runs, as they are at one moment, into a directory",
+        [this] { return RunBackup(backup_); });
+    AddClusterOptions(backup, backup_.cluster);
+    backup->add_option("directory", backup_.directory, "where to; made, unless it is there, and empty")
+        ->required()
+        ->type_name("DIR")
+        ->configurable(false);
+    Add(backup, "--wait", backup_.wait_s, "how long for loads that are under way", "SECONDS")
+        ->check(CLI::Range(0.0, 86'400.0));
+    CLI::App* restore = Command("restore", "make a local cluster's data of a backup; `nam up` starts it",
+                                [this] { return RunRestore(restore_); });
+    restore->add_option("directory", restore_.directory, "of the backup")
+        ->required()
+        ->type_name("DIR")
+        ->configurable(false);
+    Add(restore, "--state-dir", restore_.state_dir, "the new cluster's directory", "DIR");
+    Add(restore, "--data-dir", restore_.data_directory,
+        "where its data are to be; without it, `data` in its directory", "DIR");
+    Add(restore, "--fabric", restore_.fabric, "shm, tcp or verbs; without it, as before");
+  }
+
   void AddScale() {
     CLI::App* scale = app_.add_subcommand("scale", "more or fewer compute servers of the local cluster");
     scale->require_subcommand(1);
-    Add(scale, "--catalog", scale_.catalog, "of another cluster: refused, with what to do there",
+    AddElsewhere(scale);
+    AddScaling(scale, "out", "start more; they take work of running queries", scale_out_, RunScaleOut);
+    AddScaling(scale, "in", "stop the youngest, after they finish their work under way", scale_in_,
+               RunScaleIn);
+  }
+
+  void AddScaling(CLI::App* scale, const char* name, const char* description, ScaleOptions& options,
+                  int (*run)(const ScaleOptions&)) {
+    CLI::App* command = Command(
+        name, description,
+        [this, &options, run] {
+          options.catalog = scale_catalog_;
+          return run(options);
+        },
+        scale);
+    Add(command, "--compute", options.compute_servers, "how many");
+    Add(command, "--state-dir", options.state_dir, "the cluster's directory", "DIR");
+    AddElsewhere(command);
+  }
+
+  void AddElsewhere(CLI::App* command) {
+    Add(command, "--catalog", scale_catalog_, "of another cluster: refused, with what to do there",
         "HOST:PORT");
-    for (CLI::App* command : {Command(
-                                  "out", "start more; they take work of running queries",
-                                  [this] { return RunScaleOut(scale_); }, scale),
-                              Command(
-                                  "in", "stop the youngest, after they finish their work under way",
-                                  [this] { return RunScaleIn(scale_); }, scale)}) {
-      Add(command, "--compute", scale_.compute_servers, "how many");
-      Add(command, "--state-dir", scale_.state_dir, "the cluster's directory", "DIR");
-      Add(command, "--catalog", scale_.catalog, "of another cluster: refused, with what to do there",
-          "HOST:PORT");
-    }
   }
 
   void AddServers() {
@@ -431,12 +474,15 @@ class NamCommandLine final : public CommandLine {
   }
 
   DemoOptions demo_;
-  UpOptions up_;
+  UpOptions up_, supervise_;
   DownOptions down_;
   StatusOptions status_;
   BuryOptions bury_;
   ResetTransactionsOptions reset_;
-  ScaleOptions scale_;
+  ScaleOptions scale_out_, scale_in_;
+  std::string scale_catalog_;
+  BackupCommandOptions backup_;
+  RestoreCommandOptions restore_;
   CatalogOptions catalog_;
   MemoryServerCommandOptions memory_;
   ComputeServerCommandOptions compute_;
@@ -451,10 +497,21 @@ class NamCommandLine final : public CommandLine {
   CompletionOptions completion_;
 };
 
+/// No file or socket of ours gets the number 0, 1 or 2: output would go into it. A descriptor that the caller
+/// has closed opens on /dev/null, and against its direction, so that using it is an error.
+void OccupyStandardDescriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+      std::abort();  // the lowest that is free
+  }
+}
+
 }  // namespace
 }  // namespace nam::cli
 
 int main(int argc, char** argv) {
+  nam::cli::OccupyStandardDescriptors();
   prctl(PR_SET_NAME, "nam");      // /proc/self/exe would be called `exe`
   std::signal(SIGPIPE, SIG_IGN);  // a closed peer or pager is an error, not an end
   // Debian's Abseil checks for cycles at every lock of gRPC: a twentieth of a short call.

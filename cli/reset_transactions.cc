@@ -25,7 +25,7 @@ int RunResetTransactions(const ResetTransactionsOptions& options) {
       lost->empty() ? "no record table, for there is none"
                     : absl::StrCat("the record tables ", absl::StrJoin(*lost, ", ")).c_str());
   if (const int code = Confirm("Go on?", options.yes); code != kExitOk) return code;
-  if (const absl::Status reset = DropLostRecordTables(catalog); !reset.ok()) {
+  if (const absl::Status reset = DropLostRecordTables(catalog, *lost); !reset.ok()) {
     return ReportFailure(reset);
   }
   std::printf("Transactions can begin anew.\n");

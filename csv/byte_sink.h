@@ -16,13 +16,15 @@ class ByteSink {
  public:
   virtual ~ByteSink() = default;
   virtual absl::Status Write(std::string_view bytes) = 0;
-  /// Called after the last byte. Without it a file is unchanged.
+  /// Called after the last byte. Without it a file that is replaced is unchanged.
   virtual absl::Status Finish() = 0;
 };
 
-/// Creates the file of this path, which appears once Finish has succeeded; until then an existing one stays.
-/// Other files than regular ones (a pipe, a device) are written at once. 58P01 if there is no such folder,
-/// 42501 if it may not be written, 42809 if the path is a folder, 53100 if the disk is full.
+/// Creates the file of this path, written as csv/destination.h says. A file that replaces another appears
+/// once Finish has succeeded; until then the other one stays. Files written in place, pipes and devices keep
+/// what was written before an error. Waits for a pipe end with CANCELLED (csv/interruptible_io.h). 58P01 if
+/// there is no such folder, 42501 if it may not be written, 42809 if the path is a folder, 53100 if the disk
+/// is full.
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateFile(const std::string& path);
 /// Passes the bytes on.
 std::unique_ptr<ByteSink> SinkTo(std::function<absl::Status(std::string_view bytes)> write);

@@ -14,7 +14,7 @@ namespace nam::csv {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  /// At most so many; 0 at the end.
+  /// At most so many; 0 at the end. A wait for a pipe ends with CANCELLED (csv/interruptible_io.h).
   virtual absl::StatusOr<size_t> Read(char* into, size_t bytes) = 0;
   /// The name for messages: a file's name without its folder, or `standard input`.
   virtual const std::string& name() const = 0;

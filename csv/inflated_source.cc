@@ -54,7 +54,7 @@ class InflatedSource : public ByteSource {
   const std::unique_ptr<ByteSource> compressed_;
   std::vector<char> input_;
   size_t at_ = 0, end_ = 0;  // in the input
-  bool whole_ = true;        // not within a member or frame
+  bool whole_ = false;       // a member, or frame, has ended and no other one has begun
 };
 
 class GzipSource final : public InflatedSource {

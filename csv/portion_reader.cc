@@ -101,7 +101,8 @@ absl::Status PortionReader::Cut(Portion& portion) {
   portion.text.assign(rest_, 0, end);
   rest_.erase(0, end);
   line_ += static_cast<uint64_t>(std::count(portion.text.begin(), portion.text.end(), '\n'));
-  if (rest_.size() < portion_bytes_) return Fill(portion_bytes_);
+  if (rest_.size() < portion_bytes_) NAM_RETURN_IF_ERROR(Fill(portion_bytes_));
+  portion.last = ended_ && rest_.empty();
   return absl::OkStatus();
 }
 

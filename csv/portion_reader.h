@@ -20,6 +20,7 @@ struct Portion {
   uint64_t first_line = 1;  // the file's line where the portion begins
   std::string text;
   bool header = false;  // its first row is the file's
+  bool last = true;     // of the file
 };
 
 /// Reads files one after the other, by portions that end where rows do. Any number of threads.

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "absl/strings/str_format.h"
+#include "types/sql_error.h"
 
 namespace nam::partitioner {
 namespace {
@@ -18,9 +19,13 @@ absl::Status ChooseWidth(const StagedTable& staged, size_t column, uint64_t grea
   if (code.nullable) {
     if (greatest == std::numeric_limits<uint64_t>::max() ||
         code.base == std::numeric_limits<int64_t>::min()) {
-      return absl::InvalidArgumentError(absl::StrFormat("column %s of %s is nullable and spans all 64 bits",
-                                                        staged.schema().columns[column].name,
-                                                        staged.schema().name));
+      // The code of NULL is the one below the least value's.
+      return Refusal(
+          absl::StrFormat("column %s of %s, which may be NULL, cannot hold %d%s",
+                          staged.schema().columns[column].name, staged.schema().name,
+                          std::numeric_limits<int64_t>::min(),
+                          code.base == std::numeric_limits<int64_t>::min() ? "" : " to 9223372036854775807"),
+          /*position=*/-1, "declare it NOT NULL, or as decimal(19)");
     }
     ++greatest;
     --code.base;

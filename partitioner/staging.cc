@@ -29,7 +29,7 @@ uint64_t BytesOf(const std::vector<T>& values) {
 uint64_t StagedChunk::held_bytes() const {
   uint64_t bytes = sizeof(*this) + BytesOf(partition_start) + BytesOf(columns);
   for (const Column& column : columns) {
-    bytes += BytesOf(column.narrow) + BytesOf(column.wide) + BytesOf(column.plain) + BytesOf(column.ends) +
+    bytes += column.numbers.held_bytes() + BytesOf(column.plain) + column.ends.held_bytes() +
              BytesOf(column.nulls) + column.text.capacity();
   }
   return bytes;
@@ -195,11 +195,10 @@ StagedTable::ColumnRange StageTexts(const std::vector<std::string_view>& values,
   size_t bytes = 0;
   for (const std::string_view value : values) bytes += value.size();
   out.text.reserve(bytes);
-  out.ends.reserve(values.size());
-  for (const uint32_t row : order) {
-    out.text.append(values[row]);
-    out.ends.push_back(out.text.size());
-  }
+  out.ends.Fill(order.size(), 0, static_cast<int64_t>(bytes), [&](size_t i) {
+    out.text.append(values[order[i]]);
+    return out.text.size();
+  });
   return StageNulls(values.size(), nulls, order, out);
 }
 
@@ -235,18 +234,7 @@ StagedTable::ColumnRange Stage(const std::vector<int64_t>& values, const std::ve
     out.nulls.resize(values.size());
     for (size_t i = 0; i < order.size(); ++i) out.nulls[i] = nulls[order[i]];
   }
-  const uint64_t spread = static_cast<uint64_t>(range.max) - static_cast<uint64_t>(range.min);
-  if (spread <= std::numeric_limits<uint32_t>::max()) {
-    out.base = range.min;
-    out.narrow.resize(values.size());
-    for (size_t i = 0; i < order.size(); ++i) {
-      out.narrow[i] =
-          static_cast<uint32_t>(static_cast<uint64_t>(values[order[i]]) - static_cast<uint64_t>(range.min));
-    }
-  } else {
-    out.wide.resize(values.size());
-    for (size_t i = 0; i < order.size(); ++i) out.wide[i] = values[order[i]];
-  }
+  out.numbers.Fill(order.size(), range.min, range.max, [&](size_t i) { return values[order[i]]; });
   return range;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "partitioner/column_batch.h"
+#include "partitioner/narrow_numbers.h"
 #include "partitioner/table_schema.h"
 
 namespace nam::partitioner {
@@ -51,20 +52,18 @@ class StringCollector {
 /// A batch after partitioning: rows grouped by partition, columns as narrow as they fit.
 struct StagedChunk {
   struct Column {
-    int64_t base = 0;              // narrow values are offsets from it
-    std::vector<uint32_t> narrow;  // one of the vectors is used
-    std::vector<int64_t> wide;
+    NarrowNumbers numbers;  // one of these is used
     std::vector<__int128> plain;
-    std::vector<uint64_t> ends;  // of the rows' texts within `text`
+    NarrowNumbers ends;  // of the rows' texts within `text`
     std::string text;
     std::vector<uint8_t> nulls;  // empty if none is NULL
-    int64_t at(uint32_t row) const { return wide.empty() ? base + narrow[row] : wide[row]; }
+    int64_t at(uint32_t row) const { return numbers[row]; }
     __int128 wide_at(uint32_t row) const { return plain.empty() ? at(row) : plain[row]; }
     /// True if the column's strings are numbered; otherwise it has texts.
     bool numbered() const { return ends.empty(); }
     std::string_view text_at(uint32_t row) const {
-      const uint64_t begin = row == 0 ? 0 : ends[row - 1];
-      return {text.data() + begin, ends[row] - begin};
+      const auto begin = static_cast<size_t>(row == 0 ? 0 : ends[row - 1]);
+      return {text.data() + begin, static_cast<size_t>(ends[row]) - begin};
     }
     bool IsNull(uint32_t row) const { return !nulls.empty() && nulls[row] != 0; }
   };

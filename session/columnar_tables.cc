@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/chain_groups.h"
 #include "csv/portion_reader.h"
@@ -108,6 +109,7 @@ class ParallelCopy {
   static constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
 
   void Work() {
+    const Interruption interruption(&cancelled_);
     CopiedRows rows(statement_, reader_);
     CopiedColumns columns(statement_, rows);
     partitioner::ColumnBatch batch(static_cast<size_t>(statement_.insert.table.table->columns_size()));
@@ -374,6 +376,7 @@ absl::StatusOr<ColumnarTables::Filled> ColumnarTables::Fill(const sql::CopyState
                        BeginLoad(*statement.insert.table.table, options));
   csv::PortionReader reader(std::move(files), statement.dialect);
   ParallelCopy copy(statement, reader, *loader, attachment_.fabric(), cancelled_, report);
+  const Interruption interruption(&cancelled_);
   NAM_RETURN_IF_ERROR(copy.skipped().Open(statement));
   NAM_RETURN_IF_ERROR(copy.Run());
   NAM_RETURN_IF_ERROR(copy.skipped().Finish(result));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "csv/portion_reader.h"
 #include "session/copied_records.h"
@@ -33,6 +34,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CopyStatement& statem
   NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
   csv::PortionReader reader(std::move(files), statement.dialect);
   CopiedRecords rows(statement, reader);
+  const Interruption interruption(&cancelled_);
   NAM_RETURN_IF_ERROR(rows.Open());
   while (!rows.ended()) {
     const absl::StatusOr<ResultSet> batch =

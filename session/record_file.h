@@ -9,9 +9,10 @@
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 
-/// The file of saved record tables: sections, each with a checksum over itself and its place.
+/// The file of saved tables: sections, each with a checksum over itself and its place.
 ///
-///     head │ table │ numbers, rows, rows … │ table │ rows … │ end
+///     head │ table │ numbers, rows, rows … │ table │ rows … │ end       record tables
+///     head │ table │ table … │ end                                      what a catalog says of other tables
 ///
 ///     section:  kind, number of the section, bytes │ bytes │ XXH3 of all that     little-endian
 ///
@@ -33,6 +34,8 @@ class RecordFileWriter {
   /// Durable once it returned.
   absl::Status Finish();
   uint64_t bytes() const { return bytes_; }
+  /// XXH3 of all sections' checksums so far: a file with another one is another file.
+  uint64_t checksum() const { return checksum_; }
 
  private:
   RecordFileWriter(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
@@ -42,6 +45,7 @@ class RecordFileWriter {
   UniqueFd file_;
   uint32_t sections_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t checksum_ = 0;
   bool finished_ = false;
 };
 
@@ -57,6 +61,10 @@ class RecordFileReader {
   /// Returns the next section. DATA_LOSS names the file, the place and the damage: also if a file ends before
   /// kEnd.
   absl::StatusOr<Section> Next();
+  /// Read so far.
+  uint64_t bytes() const { return at_; }
+  /// As RecordFileWriter::checksum.
+  uint64_t checksum() const { return checksum_; }
 
  private:
   RecordFileReader(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
@@ -67,6 +75,7 @@ class RecordFileReader {
   UniqueFd file_;
   uint32_t sections_ = 0;
   uint64_t at_ = 0;
+  uint64_t checksum_ = 0;
 };
 
 }  // namespace nam::session

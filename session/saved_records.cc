@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "base/system_names.h"
 #include "catalog/missing_servers.h"
@@ -20,7 +21,7 @@
 namespace nam::session {
 namespace {
 
-constexpr int kSnapshotsMax = 3;  // until no commit came meanwhile
+constexpr int kSnapshotsMax = 3;  // until no commit came meanwhile, and none was too old
 constexpr size_t kRowsBytesMax = 1 << 20;
 /// Rows of one transaction.
 constexpr size_t kRowsAtOnceMax = 4'096;
@@ -66,6 +67,12 @@ std::vector<std::shared_ptr<const proto::Table>> InOrder(
   return ordered;
 }
 
+uint64_t BytesOf(const proto::Table& table) {
+  uint64_t bytes = 0;
+  for (const proto::ServerUsage& usage : table.usage()) bytes += usage.bytes();
+  return bytes;
+}
+
 /// Whole tables, parents first; the others' names go to `lost`.
 absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> RecordTables(
     catalog::Attachment& attachment, std::vector<std::string>& lost) {
@@ -82,6 +89,8 @@ absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> RecordTables(
                          attachment.catalog().GetTable(table.name()));
     tables.push_back(std::move(whole));
   }
+  // Small tables first: rows that are changed again and again outlive a snapshot for the shortest time.
+  std::ranges::stable_sort(tables, {}, [](const auto& table) { return BytesOf(*table); });
   return InOrder(std::move(tables));
 }
 
@@ -96,18 +105,27 @@ absl::StatusOr<std::string> NumbersOf(const proto::Table& table, RecordAccess& a
   return absl::StrJoin(numbers, ",");
 }
 
+std::string HeadOf(uint64_t store, const std::string& cluster) {
+  return absl::StrCat(store, " ", cluster);
+}
+
 absl::Status SaveTable(const proto::Table& table, RecordAccess& access, RecordFileWriter& file,
-                       uint64_t& rows) {
+                       const SaveOptions& options, SavedRecords& saved) {
   NAM_RETURN_IF_ERROR(file.Add(RecordSection::kTable, DefinitionOf(table).SerializeAsString()));
   NAM_ASSIGN_OR_RETURN(const std::string numbers, NumbersOf(table, access));
   if (!numbers.empty()) NAM_RETURN_IF_ERROR(file.Add(RecordSection::kNumbers, numbers));
   std::string bytes;
+  SavedTable& counted = saved.tables.emplace_back(SavedTable{.name = table.name()});
   NAM_RETURN_IF_ERROR(access.Scan(table, [&](std::span<const std::byte> row) -> absl::StatusOr<bool> {
     bytes.append(reinterpret_cast<const char*>(row.data()), row.size());
-    ++rows;
+    ++counted.rows;
+    ++saved.rows;
     if (bytes.size() < kRowsBytesMax) return true;
     NAM_RETURN_IF_ERROR(file.Add(RecordSection::kRows, bytes));
     bytes.clear();
+    if (options.progress) options.progress(saved.rows, file.bytes());
+    // Where memory is in its place nothing waits, and so nothing else looks.
+    if (Interruption::requested()) return absl::CancelledError("cancelled");
     return true;
   }));
   return bytes.empty() ? absl::OkStatus() : file.Add(RecordSection::kRows, bytes);
@@ -124,29 +142,29 @@ class Transaction {
 };
 
 absl::StatusOr<SavedRecords> SaveOnce(catalog::Attachment& attachment, RecordAccess& access,
-                                      const std::string& path, bool& overtaken) {
+                                      const std::string& path, const SaveOptions& options, bool& overtaken) {
   SavedRecords saved;
   NAM_ASSIGN_OR_RETURN(const auto tables, RecordTables(attachment, saved.lost));
   if (tables.empty()) return saved;
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
   NAM_ASSIGN_OR_RETURN(const auto file, RecordFileWriter::Create(path));
-  NAM_RETURN_IF_ERROR(file->Add(RecordSection::kHead, absl::StrCat(cluster.store(), " ", cluster.name())));
+  NAM_RETURN_IF_ERROR(file->Add(RecordSection::kHead, HeadOf(cluster.store(), cluster.name())));
   uint64_t snapshot = 0;
   {
     NAM_RETURN_IF_ERROR(access.Begin());
     const Transaction transaction(access);
     snapshot = access.snapshot();
-    for (const auto& table : tables) {
-      saved.tables.push_back(table->name());
-      NAM_RETURN_IF_ERROR(SaveTable(*table, access, *file, saved.rows));
-    }
+    for (const auto& table : tables) NAM_RETURN_IF_ERROR(SaveTable(*table, access, *file, options, saved));
   }
-  NAM_RETURN_IF_ERROR(access.Begin());
-  overtaken = access.snapshot() != snapshot;
-  access.Abort();
-  if (overtaken) return saved;
+  if (!options.others_go_on) {
+    NAM_RETURN_IF_ERROR(access.Begin());
+    overtaken = access.snapshot() != snapshot;
+    access.Abort();
+    if (overtaken) return saved;
+  }
   NAM_RETURN_IF_ERROR(file->Finish());
   saved.bytes = file->bytes();
+  saved.checksum = file->checksum();
   return saved;
 }
 
@@ -161,7 +179,7 @@ class Loading {
     if (status.ok()) return std::move(loaded_);
     // Drops children before their parents; the first error matters.
     for (auto table = loaded_.tables.rbegin(); table != loaded_.tables.rend(); ++table)
-      access_.DropTable(*table).IgnoreError();
+      access_.DropTable(table->name).IgnoreError();
     return status;
   }
 
@@ -200,7 +218,7 @@ class Loading {
     }
     NAM_RETURN_IF_ERROR(access_.CreateTable(table, indexes));
     NAM_ASSIGN_OR_RETURN(table_, attachment_.catalog().GetTable(table.name()));
-    loaded_.tables.push_back(table.name());
+    loaded_.tables.push_back({.name = table.name()});
     return absl::OkStatus();
   }
 
@@ -237,6 +255,7 @@ class Loading {
         return inserted;
       }
       loaded_.rows += rows.size();
+      loaded_.tables.back().rows += rows.size();
       rows.clear();
     }
     return absl::OkStatus();
@@ -251,12 +270,29 @@ class Loading {
 
 }  // namespace
 
+std::string SavedRecords::TableNames() const {
+  std::vector<std::string> names;
+  for (const SavedTable& table : tables) names.push_back(table.name);
+  std::sort(names.begin(), names.end());
+  return absl::StrJoin(names, ", ");
+}
+
 absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, RecordAccess& access,
-                                         const std::string& path) {
+                                         const std::string& path, const SaveOptions& options) {
+  absl::Status too_old;
   for (int i = 0; i < kSnapshotsMax; ++i) {
     bool overtaken = false;
-    NAM_ASSIGN_OR_RETURN(SavedRecords saved, SaveOnce(attachment, access, path, overtaken));
-    if (!overtaken) return saved;
+    absl::StatusOr<SavedRecords> saved = SaveOnce(attachment, access, path, options, overtaken);
+    if (absl::IsAborted(saved.status())) {
+      too_old = saved.status();
+      continue;
+    }
+    if (!saved.ok() || !overtaken) return saved;
+  }
+  if (options.others_go_on) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("clients change rows of record tables faster than they can be saved at one snapshot (",
+                     std::string(too_old.message()), "); try again in a quieter moment"));
   }
   return absl::FailedPreconditionError(
       "clients go on changing record tables: commits after the saved snapshot would be "
@@ -280,6 +316,32 @@ absl::StatusOr<SavedRecords> LoadRecords(catalog::Attachment& attachment, Record
   if (loaded.ok() || !absl::IsDataLoss(loaded.status())) return loaded;
   return absl::DataLossError(
       absl::StrCat("record tables cannot be loaded from `", path, "`: ", loaded.status().message()));
+}
+
+absl::StatusOr<SavedRecords> CheckSavedRecords(const std::string& path) {
+  NAM_ASSIGN_OR_RETURN(const auto file, RecordFileReader::Open(path));
+  while (true) {
+    if (Interruption::requested()) return absl::CancelledError("cancelled");
+    NAM_ASSIGN_OR_RETURN(const RecordFileReader::Section section, file->Next());
+    if (section.kind != RecordSection::kEnd) continue;
+    SavedRecords found;
+    found.bytes = file->bytes();
+    found.checksum = file->checksum();
+    return found;
+  }
+}
+
+absl::Status CopySavedRecords(const std::string& from, const std::string& to, uint64_t store,
+                              const std::string& cluster) {
+  NAM_ASSIGN_OR_RETURN(const auto reader, RecordFileReader::Open(from));
+  NAM_ASSIGN_OR_RETURN(const auto writer, RecordFileWriter::Create(to));
+  while (true) {
+    if (Interruption::requested()) return absl::CancelledError("cancelled");
+    NAM_ASSIGN_OR_RETURN(RecordFileReader::Section section, reader->Next());
+    if (section.kind == RecordSection::kEnd) return writer->Finish();
+    if (section.kind == RecordSection::kHead) section.bytes = HeadOf(store, cluster);
+    NAM_RETURN_IF_ERROR(writer->Add(section.kind, section.bytes));
+  }
 }
 
 }  // namespace nam::session

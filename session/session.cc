@@ -449,6 +449,7 @@ class SessionImpl final : public Session {
 
   absl::StatusOr<ResultSet> Run(const sql::CopyToStatement& statement) {
     runs_query_ = true;
+    const Interruption interruption(&cancel_);  // also of a pipe that has no reader yet
     return CopyTo(statement, *receiver_, RunnerOf(statement.source));
   }
 

@@ -42,6 +42,9 @@ expect 2 'did you mean "nam ssb load"?' "$nam" ssb laod
 expect 2 'did you mean "nam scale out"?' "$nam" scale ot
 expect 2 'nam: A subcommand is required; `nam --help` lists what it takes' "$nam"
 expect 2 'nam bury: server is required; `nam bury --help` lists what it takes' "$nam" bury
+expect 2 'nam backup: directory is required; `nam backup --help` lists what it takes' "$nam" backup
+expect 2 'nam restore: directory is required; `nam restore --help` lists what it takes' "$nam" restore
+expect 1 'is no backup: it has no manifest' "$nam" restore "$work" --state-dir="$work/state"
 expect 2 '; `nam scale out --help` lists what it takes' "$nam" scale out --nothing=1
 expect 2 "nam ssb generate needs --out=DIR" "$nam" ssb generate
 expect 2 "which --catalog does not name" "$nam" scale out --catalog=127.0.0.1:1
@@ -70,7 +73,7 @@ done
 expect 2 "" "$nam" demo --frobnicate
 expect 2 "4GB" "$nam" up --memory=4GB
 expect 2 "local cluster has" "$nam" up --state-dir="$work/state" --memory-servers=0
-for command in "catalog --secret-file=none" up demo "bench ssb" doctor; do
+for command in "catalog --secret-file=none" up demo doctor; do
   read -ra words <<<"$command"
   expect 2 "nam sim" "$nam" "${words[@]}" --fabric=sim
 done
@@ -118,9 +121,9 @@ done
 # Manual pages, and where all of it is installed.
 expect 0 '.TH "nam"' "$nam" man
 expect 1 "cannot" "$nam" man --out=/dev/null/pages
-expect 0 "Installed /opt/nam/bin/nam" env DESTDIR="$work/root" tools/install.sh "$nam" --prefix=/opt/nam
-expect 2 "usage" tools/install.sh "$nam" --perfix=/opt/nam
-installed="$work/root/opt/nam"
+expect 0 "Installed $work/opt/bin/nam" env DESTDIR="$work/root" tools/install.sh "$nam" --prefix="$work/opt"
+expect 2 "usage" tools/install.sh "$nam" --perfix="$work/opt"
+installed="$work/root$work/opt"
 expect 0 "nam 0" "$installed/bin/nam" version
 cmp -s "$work/completion.bash" "$installed/share/bash-completion/completions/nam" &&
   cmp -s "$work/completion.zsh" "$installed/share/zsh/site-functions/_nam" &&
@@ -153,6 +156,10 @@ expect 3 "$work/from-file" "$nam" --config="$work/nam.toml" status
 expect 3 "$work/from-file" env NAM_CONFIG="$work/nam.toml" "$nam" status
 expect 3 "$work/from-env" env NAM_STATE_DIR="$work/from-env" "$nam" --config="$work/nam.toml" status
 expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" --config="$work/nam.toml" status --state-dir="$work/from-flag"
+# Also of commands that have a sibling with the same options.
+expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" scale out --state-dir="$work/from-flag"
+expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" scale in --state-dir="$work/from-flag"
+expect 2 '"flagged"' env NAM_FABRIC=shm "$nam" up --fabric=flagged --state-dir="$work/none"
 printf '[status]\nfromat = "json"\n' >"$work/bad.toml"
 expect 2 "bad.toml:2:1" "$nam" --config="$work/bad.toml" status
 printf '[stauts]\nformat = "json"\n' >"$work/bad.toml"
@@ -165,12 +172,13 @@ expect 0 "" "$nam" --config=/dev/null version
 
 # A cluster in the background.
 state=(--state-dir="$work/state")
-expect 0 "runs in $work/state" "$nam" up "${state[@]}" --memory-servers=1 --compute-servers=1 --memory=64MiB
+expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" scale out --state-dir="$work/from-flag"
+expect 0 "runs in $work/state" env NAM_STATE_DIR="$work/from-env" "$nam" up "${state[@]}" --memory-servers=1 --compute-servers=1 --memory=64MiB
 expect 1 "nam down" "$nam" up "${state[@]}"
 expect 0 "memory" "$nam" status "${state[@]}"
 expect 0 '"command": "status"' "$nam" status "${state[@]}" --format=json
 expect 0 "" "$nam" ssb load "${state[@]}" --scale-factor=0.002
-expect 1 "nam: table \`customer\` exists" "$nam" ssb load "${state[@]}" --scale-factor=0.002
+expect 1 "or ask to replace it; --replace loads it again" "$nam" ssb load "${state[@]}" --scale-factor=0.002
 for replace in "" --replace; do
   expect 1 "there is another table supplier, that of the Star Schema Benchmark; rename or drop it" \
     "$nam" tpch load "${state[@]}" --scale-factor=0.001 $replace

@@ -75,7 +75,6 @@ TEST_P(InflatedSourceTest, GivesWhatWasPacked) {
     EXPECT_TRUE(*unpacked == text);
   }
   EXPECT_EQ(*Unpack(Pack("")), "");
-  EXPECT_EQ(*Unpack(""), "") << "a file without bytes has no rows, packed or not";
 }
 
 /// `cat a.gz b.gz` makes such files.
@@ -85,7 +84,7 @@ TEST_P(InflatedSourceTest, FilesBehindOneAnotherAreOne) {
 
 TEST_P(InflatedSourceTest, WhatIsCutOffOrDamagedIsRefused) {
   const std::string text = ManyLines(300'000), packed = Pack(text);
-  for (const size_t left : {size_t{5}, packed.size() / 2, packed.size() - 1}) {
+  for (const size_t left : {size_t{0}, size_t{5}, packed.size() / 2, packed.size() - 1}) {
     const auto cut = Unpack(packed.substr(0, left));
     ASSERT_FALSE(cut.ok()) << left;
     EXPECT_EQ(SqlErrorOf(cut.status())->sqlstate, "22P04");

@@ -14,6 +14,8 @@ README = os.path.abspath("README.md")
 STATE_IN_README = "/tmp/nam-1000"
 NUMBER = re.compile(r"\d[\d,]*(\.\d+)?( (B|KiB|MiB|GiB|us|ms|s)\b)?")
 ON_TMPFS = re.compile(r", which is in memory \(tmpfs\) and ends with this host: --data-dir=DIR names another")
+# On hosts without reserved huge pages, from the first client with a large buffer.
+NO_HUGE_PAGES = re.compile(r"^nam: no huge pages.*\n", re.MULTILINE)
 TOGETHER_S = 60
 
 
@@ -38,7 +40,7 @@ def split(lines):
 
 
 def plain(text, exact):
-    text = re.sub(r"^[-+\s]+$", "", ON_TMPFS.sub("", text), flags=re.MULTILINE)  # lines below heads of tables
+    text = re.sub(r"^[-+\s]+$", "", ON_TMPFS.sub("", NO_HUGE_PAGES.sub("", text)), flags=re.MULTILINE)  # lines below heads of tables
     if not exact:
         text = NUMBER.sub("#", text)
     return " ".join(text.split())

@@ -155,6 +155,18 @@ TEST_F(AppendTest, NothingIsAddedByAStatementThatFails) {
   Command("rollback");
 }
 
+TEST_F(AppendTest, TheLeastBigintNeedsAColumnWithoutNulls) {
+  Command("create table t (a bigint) with (storage = columnar)");
+  Command("create table u (a bigint not null) with (storage = columnar)");
+  EXPECT_EQ(StateOf("insert into t values (-9223372036854775808)"), "0A000");
+  EXPECT_EQ(StateOf("insert into t values (0), (9223372036854775807), (-9223372036854775808)"), "0A000");
+  EXPECT_EQ(Command("insert into t values (-9223372036854775807), (9223372036854775807), (null)"),
+            "INSERT 0 3");
+  EXPECT_EQ(Command("insert into u values (-9223372036854775808), (9223372036854775807)"), "INSERT 0 2");
+  EXPECT_EQ(Rows("select count(*), min(t.a), max(u.a), min(u.a) from t, u"),
+            (TextRows{{"6", "-9223372036854775807", "9223372036854775807", "-9223372036854775808"}}));
+}
+
 TEST_F(AppendTest, ATableMayBeMadeOfAQuery) {
   Command("create table r (id int primary key, name text, at timestamp) with (storage = record)");
   Command("insert into r values (1, 'a', '2020-01-01'), (2, null, null), (3, 'c', '2021-01-01 10:00')");

@@ -183,6 +183,18 @@ TEST_P(EitherStorage, TheFirstBadLineIsNamedAndNothingIsLoaded) {
   EXPECT_EQ(ErrorOf(Copy("nobody", folder_.File("none.csv"))).sqlstate, "42P01");
 }
 
+/// Only a line without a character is no row.
+TEST_P(EitherStorage, AnEmptyTextAloneIsARowThatLacksFields) {
+  Command(Create("id int, name text"));
+  EXPECT_EQ(Command(Copy("people", Write("a.csv", "1,a\n\n\r\n2,b\n"))), "COPY 2");
+  const SqlError error = ErrorOf(Copy("people", Write("b.csv", "3,c\n\n\"\"\n4,d\n")));
+  EXPECT_EQ(error.sqlstate, "22P04");
+  EXPECT_TRUE(absl::StartsWith(error.message, "b.csv:3: missing data for column \"name\"")) << error.message;
+  EXPECT_EQ(ErrorOf(Copy("people", Write("b.csv", "3|c|\"\"\n"), "delimiter '|'")).sqlstate, "22P04")
+      << "an empty text is more than a delimiter at the line's end";
+  EXPECT_EQ(Rows("select count(*) from people"), (TextRows{{"2"}}));
+}
+
 TEST_P(EitherStorage, BadRowsMayBeLeftOut) {
   Command(Create("id int, name text"));
   const auto result = Run(Copy("people", Write("a.csv", "1,a\nx,b\n3\n4,d\n"), "on_error ignore"));
@@ -249,6 +261,21 @@ TEST_F(CopyTest, WhatColumnarTablesLackIsRefusedByName) {
   EXPECT_EQ(ErrorOf("create table t (a int) with (storage = columnar)").sqlstate, "42P07");
   EXPECT_EQ(Command("create table if not exists t (a int) with (storage = columnar)"), "CREATE TABLE");
   EXPECT_EQ(ErrorOf("create table u (a uuid) with (partition_by = 'a:8')").sqlstate, "0A000");
+}
+
+TEST_F(CopyTest, RowsBehindTheEndOfCopyMarkerAreRefusedWhereverItStands) {
+  Command("create table t (a text) with (storage = columnar)");
+  // A portion is a mebibyte, and this one.
+  std::string text;
+  for (int i = 0; i < 131'071; ++i) text += "1234567\n";
+  text += "1234\n\\.\n";
+  ASSERT_EQ(text.size(), size_t{1} << 20);
+  for (const char* const name : {"a.txt", "a.csv"}) {
+    EXPECT_EQ(Command(Copy("t", Write(name, text))), "COPY 131072");
+    const SqlError error = ErrorOf(Copy("t", Write(name, text + "1\n")));
+    EXPECT_EQ(error.sqlstate, "22P04");
+    EXPECT_EQ(error.message, absl::StrCat(name, ":131073: rows stand behind the end-of-copy marker \\."));
+  }
 }
 
 TEST_F(CopyTest, ACopyIntoAColumnarTableIsOfNoTransaction) {

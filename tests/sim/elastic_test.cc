@@ -17,7 +17,7 @@
 namespace nam::simulation {
 namespace {
 
-constexpr uint64_t kSeeds = 200;
+constexpr uint64_t kSeeds = 80;
 
 const BenchmarkAnswers& Answers() {
   static const BenchmarkAnswers* const answers = [] {
@@ -236,7 +236,7 @@ std::string Report(Elastic& elastic, const std::string& explain, auto&& meanwhil
 }
 
 TEST(ElasticTest, PiecesOfLargePartitionsAreDoneOnceWhoeverComesAndGoes) {
-  constexpr uint64_t kSkewedSeeds = 60;
+  constexpr uint64_t kSkewedSeeds = 30;
   int in_time = 0;
   for (uint64_t seed = 1; seed <= kSkewedSeeds; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));

@@ -94,6 +94,10 @@ TEST(BindErrorTest, StatementKinds) {
       {"explain ^verbose select id from t", "EXPLAIN option \"verbose\""},
       {"explain (^format xml) select id from t", "EXPLAIN (FORMAT XML)"},
   });
+  CheckAll({
+      {"copy t from ''", "58P01", "could not open file", "FROM STDIN"},
+      {"copy t to ''", "58P01", "could not open file", "TO STDOUT"},
+  });
   Check({"explain (^analyze maybe) select id from t", "22023", "ANALYZE takes", ""});
   Check({"explain (^analyze 2) select id from t", "22023", "ANALYZE takes", ""});
   Check({"explain (^format jsonb) select id from t", "22023", "unrecognized value", "TEXT or JSON"});
@@ -387,6 +391,8 @@ TEST(BindErrorTest, OptionsOfCopy) {
       {"copy t from 'x' (^batch 0)", "22023", "COPY BATCH takes a number of rows", "10000"},
       {"copy t from 'x' (^rejects 'y')", "22023", "COPY REJECTS requires ON_ERROR ignore", ""},
       {"copy t to 'x.csv' (^force_quote (ide))", "42P10", "FORCE_QUOTE column \"ide\" not referenced", ""},
+      {"copy t to 'x.csv' (^force_quote (id, name, id))", "42701", "column \"id\" specified more than once",
+       ""},
       {"copy t to 'x' (^compression lzma)", "22023", "COMPRESSION \"lzma\" not recognized", "zstd"},
       {"copy t to 'x' (^delimiter 'n')", "22023", "COPY delimiter cannot be \"n\"", ""},
       {"copy ^t to 'x.csv' (null '\"')", "22023", "CSV quote character must not appear", ""},
