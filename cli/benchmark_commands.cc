@@ -170,7 +170,7 @@ int RunBenchmarkLoad(const Benchmark& benchmark, const BenchmarkLoadOptions& opt
   progress.Clear();
   if (absl::IsAlreadyExists(loaded.status())) {
     return ReportFailure(absl::AlreadyExistsError(
-        absl::StrCat(std::string(loaded.status().message()), "; --replace loads it again")));
+        absl::StrCat(catalog::MessageOfService(loaded.status()), "; --replace loads it again")));
   }
   if (!loaded.ok()) return ReportFailure(loaded.status());
   for (const LoadedTable& table : *loaded) {

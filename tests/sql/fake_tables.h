@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "sql/bound_query.h"
 #include "types/sql_error.h"
 
@@ -25,6 +26,11 @@ class FakeTables : public TableSource {
 
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override;
   std::vector<std::string> Names() override;
+  /// No file is there.
+  absl::StatusOr<std::vector<csv::SniffedColumn>> Sniff(const std::string& pattern, const csv::SniffOptions&,
+                                                        csv::Dialect&) override {
+    return UserError("58P01", absl::StrCat("cannot read ", Quote(pattern)), -1);
+  }
 
   /// A further table, by its CREATE TABLE.
   void AddRecordTable(const std::string& text);
