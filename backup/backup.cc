@@ -157,7 +157,7 @@ class Backup {
   FreshDirectory& directory_;
   proto::Cluster cluster_;
   Manifest manifest_;
-  std::map<uint32_t, std::set<AllocationId>> allocations_;  // of columnar tables, by storage id
+  std::map<uint32_t, std::set<AllocationId>> allocations_;  // columnar tables' allocations by storage id
   SealedCopies copies_;
 };
 

@@ -23,7 +23,7 @@ constexpr char kFirstWords[] = "nam backup ";
 constexpr uint32_t kFormat = 1;
 constexpr size_t kMemoryServersMax = 65'535;
 constexpr uint64_t kAddressSpaceBytes = uint64_t{1} << 48;
-constexpr size_t kTextBytesMax = 1'024;  // of a name, before it is escaped
+constexpr size_t kTextBytesMax = 1'024;  // a name's limit, before it is escaped
 constexpr std::array<const char*, 4> kKinds = {"columnar", "record", "view", "schema"};
 
 uint64_t ChecksumOf(absl::string_view text) {

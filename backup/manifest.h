@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/strong_id.h"
 
-/// What a backup is, as a text of lines, in this order:
+/// Describes a backup as lines of text, in this order:
 ///
 ///     nam backup 1
 ///     made 2026-11-27T01:23:45Z by nam 0.1.0 (commit 6e14e678)
@@ -61,7 +61,7 @@ struct Manifest {
 
   /// nullptr: it has no such file.
   const SavedFile* FindFile(std::string_view path) const;
-  uint64_t bytes() const;  // of all files
+  uint64_t bytes() const;  // sum over all files
   uint64_t CountOf(EntryKind kind) const;
 };
 

@@ -137,7 +137,7 @@ class SavedCluster {
     }
   }
 
-  /// What tables point to is there.
+  /// Checks that all memory to which tables point is there.
   absl::Status CheckMemory() const {
     std::set<std::string> paths;
     for (const SavedFile& file : manifest_.files) paths.insert(file.path);
@@ -245,7 +245,7 @@ absl::StatusOr<Manifest> Restore(const RestoreOptions& options) {
         "the backup has schema %d, and this program knows %d; restore it with the program that made it (%s)",
         manifest.schema, catalog::kStoreSchemaVersion, manifest.program));
   }
-  // What is in the way is told before the long look.
+  // An obstacle is reported before the long check of the files.
   NAM_ASSIGN_OR_RETURN(FreshDirectory data, FreshDirectory::Make(options.data_directory));
   NAM_RETURN_IF_ERROR(data.CheckRoom(manifest.bytes()));
   SavedCluster saved(options, std::move(manifest));

@@ -10,7 +10,7 @@
 namespace nam::backup {
 
 struct RestoreOptions {
-  std::string directory;       // of the backup
+  std::string directory;       // the backup's
   std::string data_directory;  // not there, or empty
   std::string fabric;          // of the new cluster; empty: that of the former one
   OnProgress progress = {};
