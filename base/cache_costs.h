@@ -4,12 +4,13 @@
 
 namespace nam {
 
-/// A Clock of virtual time whose processors have caches says so by implementing this beside Clock.
+/// Cache costs of a virtual-time Clock whose processors have caches. Such a clock implements this class
+/// beside Clock.
 class CacheCosts {
  public:
   virtual ~CacheCosts() = default;
-  /// One thread's time to access a random place of its working set, beside the same access to its first-level
-  /// cache, in picoseconds.
+  /// The extra picoseconds of one thread's access to a random place of its working set, compared to an access
+  /// to its first-level cache.
   virtual int64_t AccessPs(uint64_t working_set_bytes) const = 0;
 };
 

@@ -13,8 +13,8 @@ namespace nam {
 
 }  // namespace nam
 
-/// Stops the process when an invariant is broken; on in every build mode.
-/// For what can happen (input, peers, memory) return absl::Status instead.
+/// Stops the process if an invariant is broken; active in every build mode. For expected failures (input,
+/// peers, memory) return absl::Status instead.
 #define NAM_CHECK(condition, ...)                                         \
   do {                                                                    \
     if (__builtin_expect(!(condition), 0))                                \

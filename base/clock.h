@@ -5,7 +5,7 @@
 
 namespace nam {
 
-/// A moment on a Clock. Waits take one, so that a chain of waits keeps one bound.
+/// A moment on a Clock. Waits take a deadline, so that a chain of waits has one bound.
 struct Deadline {
   int64_t ns = std::numeric_limits<int64_t>::max();
   static constexpr Deadline Never() { return {}; }
@@ -17,7 +17,7 @@ class Clock {
   virtual ~Clock() = default;
   virtual int64_t NowNs() const = 0;
   virtual void SleepUntil(Deadline deadline) = 0;
-  /// Reports computation that took `ns`; moves virtual time and does nothing on a real clock.
+  /// Charges `ns` of computation. Moves virtual time; no effect on a real clock.
   virtual void Charge(int64_t ns) { (void)ns; }
 
   Deadline After(int64_t timeout_us) const { return {NowNs() + timeout_us * 1000}; }

@@ -4,7 +4,7 @@
 
 namespace nam {
 
-/// Edits (insert, delete, replace, swap neighbours) that turn a into b.
+/// The number of edits (insert, delete, replace, swap adjacent) that turn a into b.
 int EditDistance(std::string_view a, std::string_view b);
 
 }  // namespace nam

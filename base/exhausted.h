@@ -4,8 +4,8 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
 
-/// RESOURCE_EXHAUSTED, and what is exhausted: a payload, which passes through calls to other servers. The
-/// layers that say so know no SQL; types/sql_error.cc reads the payload by its name and picks the SQLSTATE.
+/// RESOURCE_EXHAUSTED with the exhausted resource as a payload, which survives calls to other servers. The
+/// layers that use it do not know SQL; types/sql_error.cc reads the payload by name and picks the SQLSTATE.
 namespace nam {
 
 inline constexpr char kExhaustedPayload[] = "nam/exhausted";
@@ -20,7 +20,7 @@ inline absl::Status OutOfMemoryError(absl::string_view message) {
   return Exhausted("memory", message);
 }
 
-/// Or a quota, or the file system's bound on a file's size.
+/// Also for a quota, or the file system's limit on file size.
 inline absl::Status DiskFullError(absl::string_view message) {
   return Exhausted("disk", message);
 }

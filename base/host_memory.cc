@@ -8,14 +8,14 @@
 namespace nam {
 namespace {
 
-/// Control groups of version 1 say "no limit" by the largest number of whole pages.
+/// Control groups of version 1 report "no limit" as the largest number of whole pages.
 constexpr uint64_t kUnlimited = uint64_t{1} << 62;
 
 /// The files of one version's memory controller.
 struct Controller {
   const char* limit;
   const char* usage;
-  const char* cache;  // in memory.stat: pages of files that nobody uses, which the kernel drops at need
+  const char* cache;  // key in memory.stat: unused file pages, which the kernel drops on demand
 };
 constexpr Controller kVersion1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 constexpr Controller kVersion2 = {"memory.max", "memory.current", "inactive_file"};
@@ -27,7 +27,7 @@ std::optional<uint64_t> ReadNumber(const std::string& path) {
   return std::nullopt;  // no such file, or "max"
 }
 
-/// The number behind a key at the beginning of a line.
+/// The number after a key at the beginning of a line.
 std::optional<uint64_t> ReadEntry(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -49,7 +49,7 @@ void AddGroup(const std::string& root, const std::string& group, const Controlle
       {"control group " + group + " (" + controller.limit + ")", *limit, *limit - std::min(*limit, held)});
 }
 
-/// From the process's group to the root. In a container the root may be the group itself.
+/// Walks from the process's group to the root. In a container the root may be the group itself.
 void AddHierarchy(const std::string& root, std::string group, const Controller& controller,
                   std::vector<MemoryLimit>& limits) {
   while (group.size() > 1) {

@@ -4,22 +4,22 @@
 #include <string>
 #include <vector>
 
-/// What this process may have of the host's memory, by the kernel's files: the host's own figures and every
-/// control group on the way to the root of its hierarchy, of version 1 and of version 2.
+/// The memory limits of this process, from the kernel's files: the host's own figures and those of every
+/// control group up to the root of its hierarchy, versions 1 and 2.
 namespace nam {
 
 inline constexpr char kHostMemory[] = "the host";
 
 struct MemoryLimit {
   std::string name;              // kHostMemory, or `control group /user.slice (memory.max)`
-  uint64_t limit_bytes = 0;      // what it may have at most
-  uint64_t available_bytes = 0;  // what is left now; caches that the kernel would drop count as left
+  uint64_t limit_bytes = 0;      // upper limit
+  uint64_t available_bytes = 0;  // free now, including caches that the kernel would drop
 };
 
-/// The host first, if it tells; of the groups only those that have a limit. `proc` and `sys` for tests.
+/// The host first, if known; control groups only if they have a limit. `proc` and `sys` are for tests.
 std::vector<MemoryLimit> ReadMemoryLimits(const std::string& proc = "/proc", const std::string& sys = "/sys");
 
-/// That with the least `limit_bytes`, or `available_bytes`; "no limit" of UINT64_MAX for none.
+/// The entry with the least `limit_bytes` or `available_bytes`; "no limit" with UINT64_MAX if there is none.
 MemoryLimit TightestLimit(const std::vector<MemoryLimit>& limits);
 MemoryLimit LeastAvailable(const std::vector<MemoryLimit>& limits);
 

@@ -34,7 +34,7 @@ std::string Now() {
   return absl::StrFormat("%s.%03dZ", text, static_cast<int>(now.tv_nsec / 1'000'000));
 }
 
-/// Text of peers must not look like lines of this log.
+/// A peer's text must not look like a line of this log.
 std::string OneLine(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
@@ -46,7 +46,7 @@ void WriteAll(int fd, const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     const ssize_t n = write(fd, text.data() + at, text.size() - at);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // a full disk: the process goes on without its log
+    if (n <= 0) return;  // the disk is full: the process continues without its log
     at += static_cast<size_t>(n);
   }
 }
@@ -104,7 +104,7 @@ class ProcessLog {
     return older == 0 ? file_.name + ".log" : absl::StrCat(file_.name, ".log.", older);
   }
 
-  /// For appending. A pipe without a reader must not hold it up.
+  /// Opens for appending. A pipe without a reader must not block.
   absl::StatusOr<UniqueFd> Open(const std::string& name) const {
     const std::string path = absl::StrCat(file_.directory, "/", name);
     constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -115,7 +115,7 @@ class ProcessLog {
     return absl::FailedPreconditionError(absl::StrCat("the log ", path, " is no file of yours"));
   }
 
-  /// Puts the file in the place of standard error, and of standard output if that is the same.
+  /// Replaces standard error by the file, and standard output if both are the same.
   absl::Status Redirect(const UniqueFd& fd) const {
     struct stat err, out;
     const bool out_too =
@@ -125,8 +125,8 @@ class ProcessLog {
     return absl::OkStatus();
   }
 
-  /// What others write on standard error counts too. If no new file can be opened the old one grows on, and
-  /// older ones stay.
+  /// Other writers' bytes on standard error count too. If no new file can be opened, the current one keeps
+  /// growing and older files stay.
   void RotateIfFull(size_t more) {
     struct stat info;
     if (fstat(STDERR_FILENO, &info) != 0 || info.st_size == 0 ||
@@ -144,15 +144,15 @@ class ProcessLog {
     room_end_ = 0;
   }
 
-  /// Takes disk space ahead of the lines, as long as there is some, so that what a full disk does to the
-  /// process can still be read here.
+  /// Reserves disk space ahead of the lines while there is some, so that the log can still record the effects
+  /// of a full disk.
   void TakeRoom() {
     struct stat info;
     rlimit limit;
     if (fstat(STDERR_FILENO, &info) != 0 || getrlimit(RLIMIT_FSIZE, &limit) != 0) return;
     const auto size = static_cast<uint64_t>(info.st_size);
     const bool enough = size <= room_end_ && room_end_ - size >= kAheadBytes / 2;
-    // Above the limit the process would be sent SIGXFSZ.
+    // Beyond the limit the process would get SIGXFSZ.
     if (enough || size + kAheadBytes > limit.rlim_cur) return;
     if (fallocate(STDERR_FILENO, FALLOC_FL_KEEP_SIZE, info.st_size, kAheadBytes) == 0)
       room_end_ = size + kAheadBytes;
@@ -162,14 +162,14 @@ class ProcessLog {
   LogLevel level_ = LogLevel::kError;
   std::string name_ = "nam";
   bool started_ = false;
-  std::string early_;      // lines before there was a file
+  std::string early_;      // lines from before the file was opened
   UniqueFd directory_;     // invalid: standard error
-  uint64_t room_end_ = 0;  // the file has room on the disk up to this byte
+  uint64_t room_end_ = 0;  // disk space is reserved up to this byte
   LogFileOptions file_;
 };
 
 ProcessLog& TheLog() {
-  static ProcessLog& log = *new ProcessLog;  // threads may still log while statics are destroyed
+  static ProcessLog& log = *new ProcessLog;  // threads may log while statics are destroyed
   return log;
 }
 

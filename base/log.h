@@ -6,13 +6,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-/// The log of this process: what an operator reads later. One line for each event, and never one for a row, a
-/// block or a transaction:
+/// The log of this process, for later reading by operators. One line per event, never one per row, block or
+/// transaction:
 ///
 ///     2026-11-22T20:06:13.123Z warning memserver-3: the catalog is out of reach: connection refused
 ///
-/// Members of a cluster call StartLog; in other processes only errors are written. Thread-safe; a line is
-/// written before the call returns.
+/// Members of a cluster call StartLog; other processes write only errors. Thread-safe. A line is written
+/// before the call returns.
 namespace nam {
 
 enum class LogLevel { kError, kWarning, kInfo, kDebug };
@@ -20,7 +20,7 @@ enum class LogLevel { kError, kWarning, kInfo, kDebug };
 /// `error`, `warning`, `info` or `debug`; INVALID_ARGUMENT for others.
 absl::StatusOr<LogLevel> ParseLogLevel(const std::string& name);
 
-/// From now on lines up to `level` are written, on standard error, under `name`.
+/// From now on writes lines up to `level` to standard error, under `name`.
 void StartLog(LogLevel level, const std::string& name);
 
 struct LogFileOptions {
@@ -30,9 +30,9 @@ struct LogFileOptions {
   int older_files = 3;
 };
 
-/// Moves the log, and all that this process and its libraries write on standard error, to a file: `NAME.log`
-/// is appended to; at `bytes_max` it becomes `NAME.log.1`, that `NAME.log.2`, and so on. Lines since StartLog
-/// are written there too. A file that is a link, or another user's, is refused.
+/// Moves the log, and everything that this process and its libraries write to standard error, to a file:
+/// `NAME.log` is appended to; at `bytes_max` it becomes `NAME.log.1`, that one `NAME.log.2`, and so on. Lines
+/// since StartLog are written there, too. Refuses a link and another user's file.
 absl::Status OpenLogFile(const LogFileOptions& options);
 
 void Log(LogLevel level, const std::string& text);

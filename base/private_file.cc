@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kFileBytesMax = 1 << 20;
 
-/// What is known of it, once it is a regular file.
+/// The file's status, if it is a regular file.
 absl::StatusOr<struct stat> Look(int fd, const std::string& what) {
   struct stat info;
   if (fstat(fd, &info) != 0) return CannotRead(what, errno);

@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-/// The catalog's names of tables, views and schemas. Whatever is in `public` has its own name alone; in
-/// another schema a table is `schema.table`, and the schema itself is there as `schema.`.
+/// The catalog's names of tables, views and schemas. An entry of `public` is named without its schema; in
+/// other schemas a table is `schema.table`, and the schema itself is `schema.`.
 namespace nam {
 
 inline constexpr char kPublicSchema[] = "public";
@@ -15,7 +15,7 @@ inline std::string QualifiedName(std::string_view schema, std::string_view name)
   return out.append(name);
 }
 
-/// The name under which the catalog has a schema.
+/// The name of a schema's entry in the catalog.
 inline std::string SchemaEntryOf(std::string_view schema) {
   return std::string(schema) + ".";
 }
@@ -25,7 +25,7 @@ inline std::string SchemaOfName(std::string_view qualified) {
   return dot == std::string_view::npos ? kPublicSchema : std::string(qualified.substr(0, dot));
 }
 
-/// Without its schema.
+/// The name without its schema.
 inline std::string BareName(std::string_view qualified) {
   const size_t dot = qualified.find('.');
   return std::string(dot == std::string_view::npos ? qualified : qualified.substr(dot + 1));

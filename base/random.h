@@ -14,7 +14,7 @@ constexpr uint64_t MixBits(uint64_t z) {
 
 inline constexpr uint64_t kGoldenGamma = 0x9e3779b97f4a7c15;
 
-/// splitmix64: whatever it gives follows from its seed alone. A value; of one thread.
+/// splitmix64: a sequence determined by its seed alone. A value; one thread.
 class RandomStream {
  public:
   explicit constexpr RandomStream(uint64_t seed) : state_(seed) {}
@@ -33,12 +33,12 @@ class RandomStream {
   /// In [0, 1).
   constexpr double Fraction() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
   constexpr bool OneIn(uint64_t n) { return Below(n) == 0; }
-  /// Draws nothing when it is certain.
+  /// Draws nothing if the outcome is certain.
   constexpr bool Happens(double probability) {
     if (probability <= 0) return false;
     return probability >= 1 || Fraction() < probability;
   }
-  /// Every order of magnitude as likely as any other.
+  /// Every order of magnitude is equally likely.
   constexpr int64_t Magnitude(int64_t low, int64_t high) {
     const int doublings = static_cast<int>(std::bit_width(static_cast<uint64_t>(high / low)));
     const int64_t at_most = low << Below(static_cast<uint64_t>(doublings));

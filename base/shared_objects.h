@@ -8,8 +8,8 @@
 
 namespace nam {
 
-/// Keeps what the users of one owner share: one object of each type. The first user makes it, and the last
-/// one that lets go of it destroys it. Thread-safe.
+/// Objects shared by the users of one owner: one per type. The first user creates the object, and the last
+/// one to release it destroys it. Thread-safe.
 class SharedObjects {
  public:
   template <typename T>

@@ -40,9 +40,9 @@ absl::Status FileError(const char* action, const std::string& path, int error) {
 absl::StatusOr<StagedFile> StagedFile::Create(const std::string& directory, const std::string& name) {
   static std::atomic<uint64_t> counter = 0;
   StagedFile file(directory, name);
-  constexpr int kAttempts = 100;  // names left by a process that was killed and had this process's id
+  constexpr int kAttempts = 100;  // names left by a killed process with this process's id
   for (int i = 0; i < kAttempts; ++i) {
-    const std::string path = absl::StrFormat("%s/.%s.%d.%d.partial", directory, name, getpid(), counter++);
+    const std::string path = absl::StrFormat("%s/.nam-%d-%d.partial", directory, getpid(), counter++);
     file.fd_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file.fd_.valid()) {
       file.staged_path_ = path;
@@ -54,7 +54,7 @@ absl::StatusOr<StagedFile> StagedFile::Create(const std::string& directory, cons
     }
     if (errno != EEXIST) return FileError("create", path, errno);
   }
-  return absl::AlreadyExistsError(absl::StrFormat("remove the .%s.*.partial files in %s", name, directory));
+  return absl::AlreadyExistsError(absl::StrFormat("remove the .nam-*.partial files in %s", directory));
 }
 
 StagedFile::StagedFile(StagedFile&& other) noexcept

@@ -9,9 +9,9 @@
 
 namespace nam {
 
-/// A file that appears under its name only when it is complete: written as `.name.….partial` beside it,
-/// renamed by Publish, removed by the destructor unless it was published. A file that it replaces keeps its
-/// permissions.
+/// A file that appears under its name only when complete. It is written as `.nam-….partial` in the same
+/// directory, so that its own name may be as long as the system allows, and renamed by Publish; the
+/// destructor removes it unless published. It keeps the permissions of a file that it replaces.
 class StagedFile {
  public:
   static absl::StatusOr<StagedFile> Create(const std::string& directory, const std::string& name);
@@ -19,10 +19,10 @@ class StagedFile {
   StagedFile& operator=(StagedFile&&) = delete;
   ~StagedFile();
 
-  /// Any thread; ranges do not overlap. RESOURCE_EXHAUSTED when the disk, a quota or a file size limit is
+  /// Any thread; ranges must not overlap. RESOURCE_EXHAUSTED if the disk, a quota or a file size limit is
   /// reached.
   absl::Status Write(uint64_t offset, std::string_view bytes) const;
-  /// Waits until the bytes are on the disk, so that a full one is found out before the file has its name.
+  /// Waits until the bytes are on the disk, so that a full disk shows before the file has its name.
   absl::Status Finish() const;
   absl::Status Publish();
   std::string path() const { return directory_ + "/" + name_; }

@@ -8,7 +8,7 @@
 
 namespace nam {
 
-/// An integer that mixes with no other integer. Explicit both ways.
+/// An integer type that does not mix with other integers. Conversions are explicit in both directions.
 template <typename Tag, typename Rep>
 class StrongId {
  public:
@@ -26,11 +26,11 @@ class StrongId {
   Rep value_{};
 };
 
-/// A memory server for its life in the catalog; never used again after it left. 0 is nobody.
+/// A memory server for its life in the catalog; never reused after it left. 0 is none.
 using MemoryServerId = StrongId<struct MemoryServerTag, uint16_t>;
-/// Any member of the cluster (memory or compute server, client). 0 is nobody.
+/// Any member of the cluster (memory or compute server, client). 0 is none.
 using MemberId = StrongId<struct MemberTag, uint32_t>;
-/// Who memory was allocated for (a load, a table); released as a whole. 0 is nobody.
+/// The owner of allocated memory (a load, a table); its memory is released as a whole. 0 is none.
 using AllocationId = StrongId<struct AllocationTag, uint64_t>;
 
 }  // namespace nam

@@ -4,12 +4,11 @@
 
 namespace nam {
 
-/// The transaction state: timestamps, and the slots and logs of clients. Made by the first transaction.
+/// The transaction state: timestamps, and the clients' slots and logs. Created by the first transaction.
 inline constexpr char kTransactionsTable[] = "nam.transactions";
 
-/// Whether a table or an index of this name is the system's: `nam.` in upper or lower case begins it. No
-/// statement of SQL creates, drops or writes those; the catalog refuses it too, but for what the system
-/// itself does.
+/// True for names of system tables and indexes, which begin with `nam.` in upper or lower case. No SQL
+/// statement creates, drops or writes those; the catalog refuses it, too, except for the system itself.
 inline bool IsSystemName(const std::string& name) {
   constexpr char kPrefix[] = "nam.";
   for (size_t i = 0; kPrefix[i] != '\0'; ++i) {

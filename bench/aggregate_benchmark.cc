@@ -1,4 +1,4 @@
-// What a chunk costs an aggregation, and what combining threads' groups costs.
+// The cost of a chunk to an aggregation, and of combining threads' groups.
 #include <benchmark/benchmark.h>
 
 #include <atomic>
@@ -30,7 +30,8 @@ std::vector<plan::Aggregate> Sums() {
   return {{.function = plan::AggregateFunction::kSum, .argument = ColumnExpr(2), .type = Type::Integer()}};
 }
 
-/// Two keys as codes that make so many groups, and a number to sum up: of a join's payload and a block.
+/// Two code keys that make the given number of groups, and a number to sum: from a join's payload and a
+/// block.
 class Input {
  public:
   explicit Input(int64_t groups) : high_(groups <= 7 ? 1 : groups <= 280 ? 40 : groups <= 4096 ? 64 : 1000) {
@@ -50,7 +51,7 @@ class Input {
   }
   uint8_t width(int column) const { return column == 2 ? 4 : 2; }
   int64_t most(int column) const { return most_[static_cast<size_t>(column)]; }
-  /// Row numbers of the next chunk: what is left of a block.
+  /// Row numbers of the next chunk: the rest of a block.
   void Next(uint32_t count, uint32_t* rows) {
     constexpr uint32_t kBlockRows = 1700;
     if (at_ + kBlockRows > kRows) at_ = 0;
@@ -125,7 +126,7 @@ void ConsumeChunks(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * rows);
 }
 
-/// Argument: groups. Two threads' groups, combined by one thread.
+/// Argument: groups. Combines two threads' groups on one thread.
 void CombineGroups(benchmark::State& state) {
   Input input(state.range(0));
   for (auto _ : state) {

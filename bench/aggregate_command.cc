@@ -15,7 +15,7 @@ namespace nam::bench {
 namespace {
 
 constexpr uint64_t kTuplesMax = uint64_t{1} << 30;
-constexpr int kSimulatedThreads = 10;  // figure 8b has so many a server
+constexpr int kSimulatedThreads = 10;  // per server, as in figure 8b
 
 AggregateBenchOptions WithDefaults(AggregateBenchOptions options) {
   const bool simulated = options.common.simulated();
@@ -25,24 +25,24 @@ AggregateBenchOptions WithDefaults(AggregateBenchOptions options) {
   return options;
 }
 
-/// Estimates of what grouping so many tuples takes.
+/// Estimates the memory for grouping `tuples` tuples.
 MemoryNeed NeedOf(uint64_t tuples, uint64_t groups, const AggregateBenchOptions& options) {
   constexpr uint64_t kTupleBytes = 8;
-  constexpr uint64_t kScratchBytes = 48;  // a state a tuple at worst: 40 were enough, 32 were not
+  constexpr uint64_t kScratchBytes = 48;  // a state per tuple at worst: 40 sufficed, 32 did not
   constexpr uint64_t kQueryBytes = 16;
   constexpr uint64_t kDuckDbGroupBytes = 72;
-  // Tables of so many cases lie there at a time: memory comes back within a second of DROP TABLE, and a
-  // virtual case takes less.
+  // Tables of this many cases exist at a time: memory is freed within a second of DROP TABLE, and a virtual
+  // case takes less.
   const uint64_t tables = options.common.simulated() ? 5 : 2;
   return {
       .table_bytes = tuples * kTupleBytes * 9 / 8 * tables,
       .scratch_bytes = tuples * kScratchBytes,
       .query_bytes = groups * kQueryBytes,
-      .own_bytes = tuples * kTupleBytes * 2,  // loading takes them twice
+      .own_bytes = tuples * kTupleBytes * 2,  // loading holds them twice
       .peer_bytes = options.common.peer == "duckdb" ? tuples * kTupleBytes + groups * kDuckDbGroupBytes : 0};
 }
 
-/// The cases are all pairs of a size and a number of groups. A remark names those with more groups than
+/// The cases are all pairs of a size and a number of groups. A remark lists those with more groups than
 /// tuples.
 absl::StatusOr<std::vector<AggregateCase>> CasesOf(const std::vector<uint64_t>& sizes,
                                                    const std::vector<uint64_t>& numbers,

@@ -8,7 +8,7 @@
 namespace nam::bench {
 namespace {
 
-constexpr uint64_t kKeys = uint64_t{1} << 31;  // SQL's integers that are not negative
+constexpr uint64_t kKeys = uint64_t{1} << 31;  // SQL's non-negative integers
 // Each use derives its own seed from the caller's.
 enum class Use : uint64_t { kPlaces, kKeys, kValues };
 

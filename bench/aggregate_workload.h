@@ -12,12 +12,11 @@ namespace nam::bench {
 
 struct AggregateCase {
   uint64_t tuples = 0;
-  uint64_t groups = 0;  // at most as many
+  uint64_t groups = 0;  // at most `tuples`
 };
 
 /// A table of values, grouped by keys and summed. Every group has the same number of tuples, or one more, in
-/// random places. Keys are dense, 1 to the number of groups, as those of the papers, or any numbers of 31
-/// bits.
+/// random places. Keys are dense, from 1 to the number of groups as in the papers, or random 31-bit numbers.
 class AggregateWorkload final : public Workload {
  public:
   struct Options {
@@ -44,7 +43,7 @@ class AggregateWorkload final : public Workload {
 
  private:
   const Options options_;
-  size_t made_ = 0;  // the case
+  size_t made_ = 0;  // the current case
   TupleArray tuples_;
 };
 

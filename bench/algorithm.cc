@@ -11,7 +11,7 @@
 namespace nam::bench {
 namespace {
 
-// In quotes, as JOIN is a word of the grammar.
+// Quoted, because JOIN is a keyword.
 constexpr char kJoin[] = "nam.\"join\"";
 constexpr char kExchange[] = "nam.exchange";
 constexpr char kAggregate[] = "nam.aggregate";
@@ -26,7 +26,7 @@ absl::StatusOr<Algorithm> Find(std::span<const Algorithm> algorithms, std::strin
                     [](std::string* out, const Algorithm& each) { absl::StrAppend(out, each.name); })));
 }
 
-/// `auto` is the last one.
+/// `auto` comes last.
 std::span<const Algorithm> JoinAlgorithms() {
   static const std::vector<Algorithm> algorithms = {
       {"rrj", {{kJoin, "rrj"}}},

@@ -12,7 +12,7 @@
 
 namespace nam::bench {
 
-/// A way to run a query, forced by settings of the session.
+/// A way to run a query, forced by the session's settings.
 struct Algorithm {
   std::string name;  // `rrj`
   std::vector<std::pair<std::string, std::string>> settings;
@@ -26,11 +26,11 @@ absl::StatusOr<Algorithm> ForcedJoinAlgorithm(std::string_view name);
 /// `rdma`, `dist`, `auto`.
 absl::StatusOr<Algorithm> AggregateAlgorithm(std::string_view name);
 
-/// Forces it from the next statement on, by one SET a setting. An error leaves some of them set.
+/// Forces it from the next statement on, with one SET per setting. After an error some of them are set.
 absl::Status Force(session::Session& session, const Algorithm& algorithm);
 
-/// Why this engine cannot be told to use it: it has no such setting, the setting no such value, or the engine
-/// does not support it for `query`, which is planned and not run. Nothing if it can; other errors are errors.
+/// Why this engine cannot be forced to use it: it lacks the setting or the value, or does not support it for
+/// `query`, which is planned but not run. Empty if it can. Other errors are returned as errors.
 absl::StatusOr<std::optional<std::string>> RefusalOf(session::Session& session, const Algorithm& algorithm,
                                                      const std::optional<std::string>& query);
 

@@ -50,7 +50,7 @@ std::vector<CaseFigures> FiguresOf(const AlgorithmWork& work, const Workload& wo
   return figures;
 }
 
-/// The options are valid.
+/// Requires valid options.
 SimulatedServers ServersOf(const AlgorithmBenchOptions& options) {
   SimulatedServers servers = *ParseSimulatedServers(
       options.generation, ThreadsOf(options) / options.compute_servers, options.cache_divisor);
@@ -164,7 +164,7 @@ int RunIn(const std::string& directory, const AlgorithmBenchOptions& options, co
   return status.ok() ? Conclude(options, bench, workload, work, duckdb.get()) : ReportFailure(status);
 }
 
-/// In this process, which Ctrl-C ends: it has nothing to leave behind.
+/// Runs in this process, which Ctrl-C ends at once: it leaves nothing behind.
 int RunSimulated(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, Workload& workload) {
   const ServerMemory memory = MemoryOf(options, bench.need);
   SimulatedServers servers = ServersOf(options);
@@ -198,7 +198,7 @@ ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& ne
   memory.scratch_bytes = options.scratch_bytes != 0
                              ? RoundUp(options.scratch_bytes, kMiB)
                              : RoundUp(need.scratch_bytes / servers, kRegionBytes) + kRegionBytes;
-  // Memory comes back within a second of DROP TABLE, so there is room for the tables of two cases.
+  // Memory is freed within a second of DROP TABLE, so there is room for the tables of two cases.
   memory.memory_bytes =
       memory.scratch_bytes + RoundUp(need.table_bytes / servers, kRegionBytes) + kRegionBytes;
   return memory;
@@ -233,7 +233,7 @@ absl::Status Validate(const AlgorithmBenchOptions& options) {
   NAM_RETURN_IF_ERROR(ParseOutputFormat(options.format).status());
   if (!options.html.empty()) NAM_RETURN_IF_ERROR(CheckHtmlPath(options.html));
   if (options.simulated()) return CheckSimulated(options);
-  NAM_RETURN_IF_ERROR(fabric::ParseKind(options.fabric).status());  // sim is no error of these
+  NAM_RETURN_IF_ERROR(fabric::ParseKind(options.fabric).status());  // sim is no error here
   return Validate(LocalClusterOptions{.memory_servers = options.memory_servers,
                                       .compute_servers = options.compute_servers});
 }
@@ -242,7 +242,7 @@ AlgorithmBenchOptions WithDefaults(AlgorithmBenchOptions options, int simulated_
   const int servers = options.simulated() ? kSimulatedServers : kServers;
   if (options.memory_servers == 0) options.memory_servers = servers;
   if (options.compute_servers == 0) options.compute_servers = servers;
-  // Every round takes the same time there.
+  // In sim, every round takes the same time.
   if (options.simulated() && options.repeat > 0) options.repeat = 1;
   if (options.simulated() && options.threads == 0)
     options.threads = simulated_threads * std::max(options.compute_servers, 1);

@@ -22,7 +22,7 @@ const ContenderTimes* Find(const CaseFigures& figures, std::string_view contende
 }
 
 double SpeedOf(const CaseFigures& figures, double ms) {
-  return static_cast<double>(figures.tuples) / 1e3 / std::max(ms, kLeastMs);  // millions a second
+  return static_cast<double>(figures.tuples) / 1e3 / std::max(ms, kLeastMs);  // millions per second
 }
 
 uint64_t TuplesIn(const CaseFigures& figures) {
@@ -33,14 +33,14 @@ std::string KeySuffix(uint64_t tuples) {
   return absl::StrCat("_", absl::AsciiStrToLower(CountLabel(tuples)));
 }
 
-/// Those of one size, by the key.
+/// The cases by size.
 std::set<uint64_t> SizesOf(const std::vector<CaseFigures>& figures) {
   std::set<uint64_t> sizes;
   for (const CaseFigures& each : figures) sizes.insert(TuplesIn(each));
   return sizes;
 }
 
-/// The case of so many tuples with the highest selectivity and this skew; without one, with the least.
+/// The case with `tuples`, this skew and the highest selectivity; without a skew, the least skewed one.
 const CaseFigures* JoinCaseOf(const std::vector<CaseFigures>& figures, uint64_t tuples,
                               std::optional<double> zipf) {
   const CaseFigures* best = nullptr;

@@ -12,13 +12,13 @@
 namespace nam::bench {
 namespace {
 
-/// A row of numbers; the sum of no rows, NULL, counts as 0.
+/// Converts a row of numbers; NULL, the sum of no rows, counts as 0.
 absl::StatusOr<Answer> ToAnswer(const std::vector<std::vector<Value>>& rows) {
   if (rows.size() != 1) return absl::InternalError(absl::StrFormat("%d rows, not one", rows.size()));
   Answer answer;
   for (const Value& value : rows[0]) {
     __int128 number = value.null ? 0 : value.number;
-    if (!value.null && value.type.kind == TypeKind::kString) {  // the peer's
+    if (!value.null && value.type.kind == TypeKind::kString) {  // DuckDB's
       NAM_ASSIGN_OR_RETURN(const Value parsed, ParseNumber(value.text));
       number = parsed.number;
     }

@@ -25,17 +25,17 @@ namespace nam::bench {
 struct AlgorithmWorkOptions {
   std::vector<Algorithm> algorithms;
   int repeat = 3;
-  size_t warm_up = TurnsOptions().warm_up;  // contenders
-  int threads = 2;                          // that load; servers, peer and bound have been told theirs
-  uint64_t query_mib_max = 4096;            // the session's bounds of what a query holds
-  std::string directory;                    // for what the peer reads
-  DuckDb* duckdb = nullptr;                 // if it takes part
-  std::string explained;                    // an algorithm whose plan of each case is kept; empty: none
+  size_t warm_up = TurnsOptions().warm_up;  // contenders with a warm-up turn
+  int threads = 2;                          // for loading; servers, peer and bound have their own
+  uint64_t query_mib_max = 4096;            // the session's limit per query
+  std::string directory;                    // for the peer's input files
+  DuckDb* duckdb = nullptr;                 // null: takes no part
+  std::string explained;                    // algorithm whose plan of each case is kept; empty: none
 };
 
-/// Runs each case: the data go to all contenders, then algorithms, DuckDB and the loop by hand take turns,
-/// then all of them forget the data. An algorithm that the engine refuses to be told is left out, and named;
-/// nothing runs in its place.
+/// Runs each case: all contenders load the data; algorithms, DuckDB and the hand-written loop take turns;
+/// then all drop the data. An algorithm that the engine refuses is skipped and reported; nothing runs in its
+/// place.
 class AlgorithmWork final : public ClusterWork {
  public:
   struct Skipped {
@@ -43,19 +43,19 @@ class AlgorithmWork final : public ClusterWork {
     std::string why;
   };
   struct Case {
-    size_t index = 0;  // the workload's
-    Json plan;         // EXPLAIN's, of the algorithm that is explained
+    size_t index = 0;  // in the workload
+    Json plan;         // EXPLAIN's, for the explained algorithm
     std::vector<ContenderTimes> contenders;
   };
 
-  /// `workload` outlives the work.
+  /// `workload` must outlive this object.
   AlgorithmWork(ClusterOptions cluster, Workload& workload, const AlgorithmWorkOptions& options)
       : cluster_(std::move(cluster)),
         workload_(workload),
         options_(options),
         algorithms_(options.algorithms) {}
 
-  /// In the cluster that `cluster` names.
+  /// Runs in the cluster of `cluster`.
   absl::Status Run() override;
   absl::Status RunOn(catalog::Attachment& attachment);
   void Cancel() override;
@@ -66,7 +66,7 @@ class AlgorithmWork final : public ClusterWork {
 
  private:
   absl::Status Prepare(session::Session& session);
-  /// Those that cannot be told, or not for the query.
+  /// Skips algorithms that cannot be forced, or not for the query.
   absl::Status LeaveOutRefused(session::Session& session, const std::optional<std::string>& query);
   absl::StatusOr<Json> Explain(session::Session& session) const;
   absl::Status RunCase(catalog::Attachment& attachment, session::Session& session, size_t index);
@@ -82,7 +82,7 @@ class AlgorithmWork final : public ClusterWork {
   Workload& workload_;
   const AlgorithmWorkOptions options_;
   ProgressLine progress_;
-  std::vector<Algorithm> algorithms_;  // that are not left out
+  std::vector<Algorithm> algorithms_;  // not skipped
   std::vector<Skipped> skipped_;
   std::vector<Case> cases_;
   std::atomic<bool> cancelled_ = false;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kCacheDivisorMax = 1024;
 constexpr uint64_t kRegionBytes = uint64_t{64} << 20;
-/// A loop over all tuples may take so long between two calls of the fabric.
+/// The longest loop over all tuples between two calls of the fabric.
 constexpr int64_t kStuckRealMs = 1'800'000;
 
 }  // namespace

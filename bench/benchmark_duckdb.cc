@@ -16,15 +16,15 @@ using Json = DuckDb::Json;
 
 constexpr int64_t kLoadTimeoutMsPerScaleFactor = 600'000;
 
-/// As narrow as the data is, as somebody who knows it would declare it: DuckDB keeps columns in memory as
-/// wide as they are declared, so this is also what makes it fastest.
+/// The narrowest type for the data, as an expert would declare it: DuckDB stores in-memory columns at their
+/// declared width, so this is also the fastest.
 std::string DuckDbType(const partitioner::ColumnSchema& column, double scale_factor) {
   static const std::set<std::string_view> bytes = {
       "lo_linenumber",      "lo_quantity",     "lo_discount",      "lo_tax",          "p_size",
       "d_daynuminweek",     "d_daynuminmonth", "d_monthnuminyear", "d_weeknuminyear", "d_lastdayinweekfl",
       "d_lastdayinmonthfl", "d_holidayfl",     "d_weekdayfl"};
   static const std::set<std::string_view> shorts = {"d_year", "d_daynuminyear"};
-  constexpr double kOrderKeysOfFourBytes = 300;  // scale factors: one in four keys is used
+  constexpr double kOrderKeysOfFourBytes = 300;  // limit of the scale factor: one in four keys is used
   if (column.type.kind == TypeKind::kString) return "VARCHAR";
   if (column.type.kind == TypeKind::kDate) return "DATE";
   if (column.type.kind == TypeKind::kDecimal)

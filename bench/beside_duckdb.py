@@ -9,6 +9,7 @@ clock; nam's client is a process for each round, and its peak memory is what the
 last columns must have the same values: a LIMIT may cut between rows that tie. Prints the medians and nam's time over DuckDB's: below 1, nam is faster.
 """
 import argparse
+import csv
 import json
 import os
 import re
@@ -54,14 +55,14 @@ class DuckDb:
 
 def nam_round(nam, sql):
     """Rows as text, milliseconds, and the client's peak memory in MiB."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+    with tempfile.TemporaryFile("w+", newline="") as out, tempfile.TemporaryFile("w+") as err:
         client = subprocess.Popen([nam.binary, "sql", "--timing", "--format=csv", "-c", sql,
                                    "--state-dir=" + nam.directory], stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         _, status, usage = os.wait4(client.pid, 0)
         client.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
-        rows, messages = [line.split(",") for line in out.read().splitlines()[1:]], err.read()
+        rows, messages = list(csv.reader(out))[1:], err.read()
     time = re.search(r"^Time: ([0-9.]+) ms", messages, re.MULTILINE)
     if client.returncode or not time:
         raise RuntimeError("nam sql: exit code %d: %s" % (client.returncode, messages[-2000:]))

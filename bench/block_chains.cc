@@ -22,7 +22,7 @@ storage::RemotePtr<void> PlaceOf(uint32_t chain, uint32_t index, uint32_t chains
   return {kBenchServer, kFirstOffset + (uint64_t{index} * chains + chain) * block_bytes};
 }
 
-/// Chain c holds 0, 1, 2 … over all its blocks.
+/// Chain c holds 0, 1, 2 … across all its blocks.
 void Fill(storage::BlockWriter& writer, const storage::BlockLayout& layout, uint32_t chain, uint32_t index,
           const std::vector<uint64_t>& pointers) {
   auto* values = reinterpret_cast<uint64_t*>(writer.page(0));

@@ -12,13 +12,13 @@
 #include "storage/channel.h"
 
 /// A table to stream, as in I-Store's microbenchmarks: one column of 8-byte integers, in chains whose blocks
-/// are scattered over the memory of one server.
+/// are scattered over one server's memory.
 namespace nam::bench {
 
 inline constexpr uint32_t kBlocksPerChain = 32;
 inline constexpr MemoryServerId kBenchServer{1};
 
-/// The benchmark's server as the only memory server there is.
+/// A directory with the benchmark's server as the only memory server.
 class OneServer final : public fabric::RegionDirectory {
  public:
   explicit OneServer(const ServerAddress& server);
@@ -32,8 +32,8 @@ class OneServer final : public fabric::RegionDirectory {
 struct ChainSet {
   storage::StreamTable table;
   std::vector<storage::ChainStart> chains;
-  std::vector<std::vector<uint64_t>> pointers;  // of all blocks of each chain
-  uint64_t sum_per_chain = 0;                   // of all its integers
+  std::vector<std::vector<uint64_t>> pointers;  // by chain, of all blocks
+  uint64_t sum_per_chain = 0;                   // of all integers of a chain
   uint32_t block_bytes = 0;
 };
 
@@ -41,7 +41,7 @@ struct ChainSet {
 absl::StatusOr<ChainSet> WriteChains(storage::Channel& channel, const ServerAddress& server,
                                      uint32_t block_bytes, uint32_t chains);
 
-/// The pipeline on top of a stream: the sum of a block's integers.
+/// The work on top of a stream: the sum of a block's integers.
 uint64_t SumOf(const storage::BlockView& block);
 
 }  // namespace nam::bench

@@ -66,7 +66,7 @@ absl::StatusOr<Plan> MakePlan(const BlockSizeBenchOptions& options) {
   return plan;
 }
 
-/// What was measured of one size, all rounds together.
+/// The measurements of one size, over all rounds.
 struct SizeTimes {
   uint64_t block_bytes = 0;
   std::vector<QueryTimes> queries;
@@ -144,14 +144,14 @@ class BlockSizeWork final : public ClusterWork {
   const Plan& plan_;
   const ClusterOptions cluster_;
   std::vector<SizeTimes> times_;
-  std::vector<QueryWork::Rows> answers_;  // of each query, in the first turn
+  std::vector<QueryWork::Rows> answers_;  // by query, from the first turn
   bool same_rows_ = true;
   std::mutex mutex_;
-  QueryWork* turn_ = nullptr;  // under way
+  QueryWork* turn_ = nullptr;  // the current turn
   bool cancelled_ = false;
 };
 
-/// By how much the loader's own size is slower than the best one; nothing if it was not among them.
+/// How much slower the loader's own size is than the best one; empty if it was not measured.
 std::optional<double> BestOverDefault(const std::vector<SizeTimes>& times, Contender contender) {
   std::optional<double> best, own;
   for (const SizeTimes& size : times) {
@@ -242,7 +242,7 @@ int RunIn(const std::string& directory, const BlockSizeBenchOptions& options, co
        .fabric = options.fabric,
        .memory_servers = options.memory_servers,
        .compute_servers = options.compute_servers,
-       // A table is replaced when the new one is there.
+       // A table is replaced only once the new one is complete.
        .memory_bytes = 2 * MemoryForTables(SsbBenchmark().bytes_per_scale_factor * options.scale_factor,
                                            options.memory_servers),
        .threads = plan.threads_per_server},

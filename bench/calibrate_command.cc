@@ -28,8 +28,8 @@ absl::StatusOr<Calibrated> Calibrate(catalog::Attachment& attachment, const Cali
   Calibrated calibrated;
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
   calibrated.fabric = cluster.fabric();
-  // Constants that another version of the program has stored may be unknown here: then all are measured as
-  // for the first time.
+  // Another version of the program may have stored constants that are unknown here: then everything is
+  // measured from the defaults.
   calibrated.before = catalog::FromProto(cluster.constants()).value_or(catalog::FabricConstants());
   ProgressLine progress;
   const CalibrationOptions how{.rounds = options.rounds, .proceed = [&](const std::string& doing) {

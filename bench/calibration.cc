@@ -24,10 +24,10 @@ namespace {
 using catalog::FabricConstants;
 
 constexpr uint32_t kSmallBytes = 2 << 10, kLargeBytes = 64 << 10;
-/// More than most caches hold; less of memory servers that have less.
+/// Larger than most caches; less on memory servers with less memory.
 constexpr uint64_t kMostSlabBytes = uint64_t{32} << 20, kLeastSlabBytes = uint64_t{256} << 10;
 constexpr uint32_t kInFlight = 16;
-constexpr uint64_t kMovedBytes = uint64_t{64} << 20;  // in a round
+constexpr uint64_t kMovedBytes = uint64_t{64} << 20;  // per round
 constexpr int64_t kMessagesNs = 30'000'000;
 constexpr int kCalls = 20;
 constexpr uint64_t kCopiedBytes = uint64_t{32} << 20;
@@ -35,7 +35,7 @@ constexpr uint64_t kAccesses = uint64_t{1} << 21;
 constexpr uint64_t kLargestSetBytes = uint64_t{256} << 20;
 constexpr double kPsPerNs = 1e3;
 
-/// Scratch memory of a memory server, ours until the end.
+/// A memory server's scratch memory, held until destruction.
 class Slab {
  public:
   static absl::StatusOr<std::unique_ptr<Slab>> Open(catalog::Attachment& attachment) {
@@ -61,13 +61,13 @@ class Slab {
     attachment_.catalog().AbortLoad(allocation_).IgnoreError();
   }
 
-  /// One more, which goes back with the first.
+  /// Allocates another extent, which is freed with the first.
   absl::StatusOr<catalog::GrantedExtent> Allocate(uint64_t bytes) {
     const std::atomic<bool> never = false;
     return attachment_.AllocateScratch(server_, allocation_, kAttempt, bytes, never);
   }
 
-  /// Picoseconds a byte of operations of so many bytes, kInFlight of them in flight.
+  /// Picoseconds per byte of operations of `bytes` bytes, with kInFlight in flight.
   absl::StatusOr<double> BytePs(fabric::Opcode opcode, uint32_t bytes) {
     Clock& clock = attachment_.fabric().clock();
     const uint64_t operations = kMovedBytes / bytes;
@@ -132,12 +132,12 @@ class Calibration {
     NAM_RETURN_IF_ERROR(MeasureVerbs());
     NAM_RETURN_IF_ERROR(MeasureMessages());
     NAM_RETURN_IF_ERROR(MeasureMemory());
-    // Also what no clock could tell, or a host that stood still.
+    // Also rejects times that no clock could measure, or of a stalled host.
     return catalog::FromProto(catalog::ToProto("", constants_));
   }
 
  private:
-  /// The median of some rounds.
+  /// Stores the median of several rounds.
   absl::Status Measure(const char* doing, double FabricConstants::*constant,
                        const std::function<absl::StatusOr<double>()>& measure) {
     if (options_.proceed && !options_.proceed(doing)) return absl::CancelledError("interrupted");
@@ -145,7 +145,7 @@ class Calibration {
     for (int round = 0; round < std::max(1, options_.rounds); ++round) {
       NAM_ASSIGN_OR_RETURN(values.emplace_back(), measure());
     }
-    // Virtual time may stand still where a processor computes.
+    // Virtual time may stand still during computation.
     if (const double median = Median(values); median > 0) constants_.*constant = median;
     return absl::OkStatus();
   }
@@ -161,7 +161,7 @@ class Calibration {
 
   absl::Status MeasureVerbs() {
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<Slab> slab, Slab::Open(attachment_));
-    NAM_RETURN_IF_ERROR(slab->BytePs(fabric::Opcode::kWrite, kLargeBytes).status());  // maps its pages
+    NAM_RETURN_IF_ERROR(slab->BytePs(fabric::Opcode::kWrite, kLargeBytes).status());  // faults in its pages
     const auto verb = [&](fabric::Opcode opcode, uint32_t bytes) {
       return [&slab, opcode, bytes] { return slab->BytePs(opcode, bytes); };
     };
@@ -215,19 +215,19 @@ class Calibration {
       const int64_t begun_ns = clock_.NowNs();
       std::memcpy(to.data(), from.data(), kCopiedBytes);
       from[0] = to[kCopiedBytes - 1];
-      return SincePs(begun_ns) / (2.0 * kCopiedBytes);  // each is read, and written
+      return SincePs(begun_ns) / (2.0 * kCopiedBytes);  // each byte is read and written
     }));
     const double l2 = constants_.l2_bytes, l3 = constants_.l3_bytes;
     NAM_RETURN_IF_ERROR(MeasureAccesses(l2 / 2, &FabricConstants::l2_access_ps));
     NAM_RETURN_IF_ERROR(MeasureAccesses(std::max(l2, l3 / 2), &FabricConstants::l3_access_ps));
     NAM_RETURN_IF_ERROR(MeasureAccesses(4 * l3, &FabricConstants::memory_access_ps));
-    // On a host under load a level may have come out faster than the one before it.
+    // On a busy host a level may appear faster than the previous one.
     constants_.l3_access_ps = std::max(constants_.l3_access_ps, constants_.l2_access_ps);
     constants_.memory_access_ps = std::max(constants_.memory_access_ps, constants_.l3_access_ps);
     return absl::OkStatus();
   }
 
-  /// Words at places that the processor can ask for at once, as batches of probes do.
+  /// Words at independent places, which a processor can fetch concurrently, as in batched probes.
   absl::Status MeasureAccesses(double set_bytes, double FabricConstants::*constant) {
     const auto bytes = std::min(kLargestSetBytes, static_cast<uint64_t>(set_bytes));
     const uint64_t words = std::max<uint64_t>(1, bytes / sizeof(uint64_t));

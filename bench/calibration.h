@@ -10,15 +10,15 @@
 namespace nam::bench {
 
 struct CalibrationOptions {
-  int rounds = 5;  // of each measurement; its median counts
-  /// Says what comes next; false ends the work with CANCELLED.
+  int rounds = 5;  // per measurement; the median counts
+  /// Called before each measurement; false ends the work with CANCELLED.
   std::function<bool(const std::string& doing)> proceed;
 };
 
-/// What transfers and accesses cost, measured from here: READs and WRITEs of scratch memory of the cluster's
-/// memory servers, which is given back, by the window that compute servers have; messages of the same fabric
-/// and sockets between two threads of this process; memory and caches of this host, which should be one like
-/// the compute servers'. What rows cost beside that is not measured, and stays as `before`.
+/// Measures the costs of transfers and accesses from this host: READs and WRITEs of scratch memory of the
+/// cluster's memory servers, which is freed afterwards, with the compute servers' window; messages of the
+/// same fabric and sockets between two threads of this process; memory and caches of this host, which should
+/// resemble the compute servers'. Costs of rows are not measured and stay as in `before`.
 absl::StatusOr<catalog::FabricConstants> MeasureFabricConstants(catalog::Attachment& attachment,
                                                                 const catalog::FabricConstants& before,
                                                                 const CalibrationOptions& options);

@@ -11,22 +11,22 @@
 
 namespace nam::bench {
 
-/// What a client of transactions computes in virtual time (Clock::Charge), beside posting and polling, which
-/// the network's model charges. From a profile of `nam checkout` over shm with 2 clients on 2 cores: of 4.3
-/// µs a checkout 1.6 µs were txn/ and storage/, 0.35 µs making and checking rows; the rest was what a network
-/// card does instead (copies, and waiting for the lines) and fabric/, which the model charges.
+/// The virtual computing time of a transaction client (Clock::Charge), besides posting and polling, which the
+/// network's model charges. From a profile of `nam checkout` over shm with 2 clients on 2 cores: of 4.3 µs
+/// per checkout, 1.6 µs were txn/ and storage/, and 0.35 µs making and checking rows. The rest was work of a
+/// network card (copies, and waiting for cache lines) and fabric/, which the model charges.
 namespace session_cost {
 inline constexpr int64_t kBeginNs = 80;
-inline constexpr int64_t kLookupNs = 140;     // a key, its record, the version that is visible
-inline constexpr int64_t kWriteNs = 30;       // noted in the client
+inline constexpr int64_t kLookupNs = 140;     // a key, its record, the visible version
+inline constexpr int64_t kWriteNs = 30;       // recorded in the client
 inline constexpr int64_t kCommitRowNs = 130;  // log, lock, install, index
-inline constexpr int64_t kRowBytePs = 55;     // made or checked by who uses it
+inline constexpr int64_t kRowBytePs = 55;     // made or checked by the client
 }  // namespace session_cost
 
-/// A session whose caller's time passes. Before each call, as if all were computed at its start.
+/// A session that charges its caller's virtual time before each call, as if all work were done at its start.
 class ChargedSession final : public txn::Session {
  public:
-  /// `warm` counts the sessions that have a transaction behind them, which has opened what it needs once; one
+  /// `warm` counts the sessions with a finished transaction, which has opened the tables; used by one
   /// simulated thread at a time.
   ChargedSession(std::unique_ptr<txn::Session> session, Clock& clock, uint32_t* warm)
       : session_(std::move(session)), clock_(clock), warm_(warm) {}

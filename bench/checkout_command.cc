@@ -47,7 +47,7 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-/// All sides in turn, round after round.
+/// All contenders in turn, round after round.
 class CheckoutWork final : public ClusterWork {
  public:
   CheckoutWork(const CheckoutBenchOptions& options, ClusterOptions cluster)
@@ -139,7 +139,7 @@ class CheckoutWork final : public ClusterWork {
   std::unique_ptr<catalog::Attachment> attachment_;
   std::unique_ptr<CheckoutLoop> loop_;
   std::unique_ptr<CheckoutSqlite> sqlite_;
-  std::map<std::string, std::vector<double>> rates_;  // committed/s, by side
+  std::map<std::string, std::vector<double>> rates_;  // commits per second, by contender
   bool adds_up_ = true;
 };
 

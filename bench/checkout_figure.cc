@@ -37,10 +37,11 @@ constexpr uint32_t kClientsMost = 2'000;
 constexpr uint32_t kTwoPhaseClientsMost = 250;
 constexpr int kRowServersMost = 60;
 constexpr int kClientMachinesMost = 256;
-constexpr uint32_t kPaperClients = 70;  // as far as the paper's figure goes
+constexpr uint32_t kPaperClients = 70;  // the paper's figure ends there
 
-/// Figures 2 and 3 of the redesign paper, whose processors have 2.2 GHz: an RDMA message takes 450 cycles of
-/// whoever sends or receives it, one of TCP over InfiniBand 13,264, and is 20 µs under way, at 3.5 GB/s.
+/// Figures 2 and 3 of the redesign paper, with 2.2 GHz processors: an RDMA message costs its sender and its
+/// receiver 450 cycles each; one of TCP over InfiniBand costs 13,264 cycles and has a latency of 20 µs, at
+/// 3.5 GB/s.
 constexpr double kCyclesPerNs = 2.2;
 constexpr MessageCost kRdmaMessage = {.message_cpu_ns = static_cast<int64_t>(450 / kCyclesPerNs)};
 constexpr MessageCost kTcpMessage = {.message_cpu_ns = static_cast<int64_t>(13'264 / kCyclesPerNs),
@@ -59,7 +60,7 @@ struct Curve {
   }
 };
 
-/// The rate at which the unit of a card that is busiest would never be idle.
+/// The rate at which the cards' busiest unit would never be idle.
 double LimitOf(const SimulatedRates& rates) {
   return rates.busiest.fraction <= 0 ? 0 : rates.committed_per_s / rates.busiest.fraction;
 }
@@ -104,7 +105,7 @@ class CheckoutFigure {
 
   bool adds_up() const { return adds_up_; }
   Json Rows() const;
-  /// How busy cards were in the run of RSI with the most clients, or of the first protocol.
+  /// The cards' use in RSI's run with the most clients, or in the first protocol's.
   Json Cards() const;
   Json Summary() const;
   Json Config() const;
@@ -126,7 +127,7 @@ class CheckoutFigure {
     const std::vector<std::string>& wanted = options_.protocols;
     return wanted.empty() || std::find(wanted.begin(), wanted.end(), protocol) != wanted.end();
   }
-  /// Null: it was not run.
+  /// Null if it was not run.
   const Curve* CurveOf(const std::string& protocol) const {
     const auto found = std::find_if(curves_.begin(), curves_.end(),
                                     [&](const Curve& curve) { return curve.protocol == protocol; });
@@ -164,7 +165,7 @@ Json CheckoutFigure::Rows() const {
   return rows;
 }
 
-/// Keeps two cards of each role: the one whose busiest unit was busiest, and the one whose was least busy.
+/// Keeps two cards per role: those with the most and the least busy busiest unit.
 Json CheckoutFigure::Cards() const {
   const Curve* const rsi = CurveOf(kRsi);
   const SimulatedRates& most = (rsi != nullptr ? *rsi : curves_.front()).rates.back();

@@ -32,7 +32,7 @@ Products DrawProducts(RandomStream& random, uint64_t products) {
 
 }  // namespace
 
-/// One thread counts these, on a cache line of its own.
+/// Counters of one thread, on their own cache line.
 struct alignas(kCacheLineBytes) CheckoutLoop::Lane {
   uint64_t transactions = 0;
   uint64_t torn_rows = 0;
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<CheckoutLoop>> CheckoutLoop::Load(fabric::Fabric&
   return loop;
 }
 
-// Rows of the two kinds of work look different: words in the processor's order, and rows as tables have them.
+// The two kinds of work use different rows: words in native byte order, and rows as in tables.
 void CheckoutLoop::FillProducts(Work work) {
   if (filled_for_ == work) return;
   const tpcw::CheckoutOptions& checkout = options_.checkout;
@@ -109,7 +109,7 @@ void CheckoutLoop::MoveMemory(int thread, Lane& lane) const {
   lane.transactions = number;
 }
 
-// A row is checked in a copy, as others may write it meanwhile. New rows are filled where they stay.
+// Checks a row in a copy, because other threads may write it meanwhile. Fills new rows in place.
 void CheckoutLoop::CheckOut(int thread, Lane& lane) const {
   const tpcw::CheckoutOptions& checkout = options_.checkout;
   const size_t product_bytes = checkout.product_bytes;

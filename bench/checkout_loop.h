@@ -14,32 +14,32 @@ namespace nam::bench {
 struct CheckoutLoopOptions {
   tpcw::CheckoutOptions checkout;
   int threads = 1;
-  uint64_t seed = 1;  // as the driver's: thread n buys what client n of a run buys
+  uint64_t seed = 1;  // like the driver's: thread n buys what client n of a run buys
   int64_t run_us = 2'000'000;
-  bool huge_pages = true;  // if memory servers get them
+  bool huge_pages = true;  // as memory servers use
 };
 
-/// Checkouts without transactions, as a programmer would write them by hand on shared memory. Products lie in
-/// an array, and each thread writes orders with their lines into a ring. No index, no versions, no locks, no
-/// timestamps: threads may overwrite each other's rows.
+/// Checkouts without transactions, hand-written for shared memory. Products lie in an array, and each thread
+/// writes orders with their lines into a ring. No index, versions, locks or timestamps: threads may overwrite
+/// each other's rows.
 class CheckoutLoop {
  public:
   enum class Work : uint8_t {
     /// Copies three products out, writes an order and its lines, copies the products back with less stock.
-    /// Rows are not filled or checked: only their memory moves.
+    /// Only moves memory: rows are neither filled nor checked.
     kMemory,
-    /// All that a transaction's client does (tpcw::Purchase is its code, too): draws the same products and
-    /// quantities, checks the rows that it reads, fills those that it writes. What a transaction costs beyond
-    /// this loop is the price of being one.
+    /// All work of a transaction's client (with its code, tpcw::Purchase): draws the same products and
+    /// quantities, checks the rows read, fills the rows written. A transaction's time beyond this loop is the
+    /// price of transactions.
     kEqual,
   };
   struct Outcome {
-    double per_s = 0;  // transactions, of all threads together
-    /// With kEqual: products that threads had mixed as they wrote the same one; made anew.
+    double per_s = 0;  // transactions of all threads
+    /// With kEqual: products mixed by concurrent writes; they are reset.
     uint64_t torn_rows = 0;
   };
 
-  /// Products and room for orders lie in memory that `fabric` shares with others.
+  /// Products and orders lie in shared memory of `fabric`.
   static absl::StatusOr<std::unique_ptr<CheckoutLoop>> Load(fabric::Fabric& fabric,
                                                             const CheckoutLoopOptions& options);
   Outcome Run(Work work);
@@ -55,9 +55,9 @@ class CheckoutLoop {
   fabric::Fabric& fabric_;
   const CheckoutLoopOptions options_;
   const tpcw::ProductChoice choice_;
-  const size_t order_bytes_;  // with its lines
+  const size_t order_bytes_;  // an order with its lines
   std::unique_ptr<fabric::MemoryRegion> products_;
-  std::unique_ptr<fabric::MemoryRegion> orders_;  // of each thread: a ring of orders with their lines
+  std::unique_ptr<fabric::MemoryRegion> orders_;  // per thread: a ring of orders with their lines
   std::optional<Work> filled_for_;
 };
 

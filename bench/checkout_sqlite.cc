@@ -16,7 +16,7 @@ namespace nam::bench {
 
 using tpcw::kLinesPerOrder;
 
-/// A prepared statement; bound and stepped again and again.
+/// A prepared statement for repeated use.
 class CheckoutSqlite::Statement {
  public:
   Statement(sqlite3* database, const char* sql) : database_(database) {
@@ -30,14 +30,14 @@ class CheckoutSqlite::Statement {
     sqlite3_bind_int64(statement_, ++bound_, value);
     return *this;
   }
-  /// Not copied: stays as it is until Run returns.
+  /// Does not copy: `blob` must stay unchanged until Run returns.
   Statement& Bind(std::span<const std::byte> blob) {
     sqlite3_bind_blob64(statement_, ++bound_, blob.data(), blob.size(), SQLITE_STATIC);
     return *this;
   }
-  /// One without a result.
+  /// Runs a statement without a result.
   absl::Status Run() { return End(sqlite3_step(statement_), SQLITE_DONE); }
-  /// One with a row: `take` sees it.
+  /// Runs a statement with one row, which is passed to `take`.
   template <typename Take>
   absl::Status RunRow(const Take& take) {
     const int code = sqlite3_step(statement_);
@@ -66,7 +66,7 @@ struct CheckoutSqlite::Statements {
         read(db, "SELECT stock, price, rest FROM products WHERE id = ?"),
         insert_order(db, "INSERT INTO orders VALUES (?, ?, ?, ?)"),
         insert_line(db, "INSERT INTO order_lines VALUES (?, ?, ?, ?, ?)"),
-        // The whole row is another afterwards, as it is for everybody else.
+        // Rewrites the whole row, as all contenders do.
         update(db, "UPDATE products SET stock = ?, rest = ? WHERE id = ?"),
         insert_product(db, "INSERT INTO products VALUES (?, ?, ?, ?)") {}
   Statement begin, commit, read, insert_order, insert_line, update, insert_product;

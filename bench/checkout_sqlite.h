@@ -16,20 +16,20 @@ namespace nam::bench {
 
 struct CheckoutSqliteOptions {
   tpcw::CheckoutOptions checkout;
-  /// The rollback journal, in memory. Without it SQLite cannot roll back.
+  /// Keeps the rollback journal in memory. Without it SQLite cannot roll back.
   bool journal = true;
 };
 
-/// Checkout in SQLite, in memory, in this process: prepared statements, tables clustered by their keys, no
-/// locks to take (one connection, one thread, no mutexes), rows as what is not looked at in one blob.
+/// Checkout in SQLite, in memory, in this process: prepared statements, tables clustered by key, no locks
+/// (one connection, one thread, no mutexes), and unread fields of a row in one blob.
 class CheckoutSqlite {
  public:
   static absl::StatusOr<std::unique_ptr<CheckoutSqlite>> Load(const CheckoutSqliteOptions& options);
   ~CheckoutSqlite();
 
-  /// For so long; transactions a second.
+  /// Runs for `run_us`; returns transactions per second.
   absl::StatusOr<double> Run(Clock& clock, int64_t run_us);
-  /// Rows of a table, or the sum of the products' stocks: tests look whether it did the work.
+  /// A query's number, such as the rows of a table or the products' total stock, for tests.
   absl::StatusOr<int64_t> Number(const std::string& sql);
 
  private:
@@ -47,7 +47,7 @@ class CheckoutSqlite {
   sqlite3* database_ = nullptr;
   std::unique_ptr<Statements> statements_;
   int64_t orders_ = 0;
-  std::vector<std::byte> product_, order_, line_;  // what rows carry beside their words
+  std::vector<std::byte> product_, order_, line_;  // the rows' other bytes
 };
 
 }  // namespace nam::bench

@@ -38,16 +38,16 @@ constexpr uint64_t kTuplesMax = uint64_t{1} << 28;
 constexpr char kAuto[] = "auto";
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-/// The options, understood.
+/// The parsed options.
 struct Plan {
   OutputFormat format = OutputFormat::kTable;
   std::vector<ChoicePoint> points;
-  std::vector<Algorithm> algorithms;  // and auto
+  std::vector<Algorithm> algorithms;  // includes auto
   AlgorithmBenchOptions cluster;
   MemoryNeed need;
 };
 
-/// All of them stream, if they do, as auto does.
+/// A forced join algorithm that streams where possible, like auto.
 absl::StatusOr<Algorithm> ForcedJoin(const std::string& name) {
   NAM_ASSIGN_OR_RETURN(Algorithm algorithm, name == kAuto ? JoinAlgorithm(name) : ForcedJoinAlgorithm(name));
   std::erase_if(algorithm.settings, [](const auto& setting) { return setting.first == "nam.exchange"; });
@@ -90,13 +90,13 @@ absl::StatusOr<Plan> MakePlan(const ChoiceBenchOptions& options) {
   return plan;
 }
 
-/// As EXPLAIN says in JSON; empty if it names no algorithm.
+/// The algorithm in EXPLAIN's JSON; empty if there is none.
 std::string ChosenIn(const Json& plan) {
   const Json::json_pointer chosen("/0/joins/0/algorithm");
   return plan.contains(chosen) ? plan.at(chosen).get<std::string>() : "";
 }
 
-/// Likewise, of each algorithm that the join can be made by.
+/// The estimates in EXPLAIN's JSON, by possible algorithm.
 std::map<std::string, double> EstimatesIn(const Json& plan) {
   const Json::json_pointer estimates("/0/joins/0/estimated_ms");
   std::map<std::string, double> estimated_ms;
@@ -105,7 +105,7 @@ std::map<std::string, double> EstimatesIn(const Json& plan) {
   return estimated_ms;
 }
 
-/// All points of one fabric, in a cluster of its own that is calibrated first, as an operator would.
+/// All points of one fabric, in a separate cluster that is calibrated first.
 class ChoiceWork final : public ClusterWork {
  public:
   ChoiceWork(const Plan& plan, bool calibrates, std::vector<ChoicePoint> points, ClusterOptions cluster)

@@ -13,7 +13,7 @@ uint64_t DrawTuples(RandomStream& random, const ChoicePointOptions& options) {
   return static_cast<uint64_t>(std::exp2(least + random.Fraction() * (most - least)));
 }
 
-/// Numbers that a report shows whole.
+/// Rounds so that a report shows the exact number.
 double InHundredths(double value) {
   return std::round(value * 100) / 100;
 }

@@ -1,6 +1,6 @@
-// Datagrams of 2 KiB to a group of 1 to 8 members on this host, and the tag that tcp puts on each. One thread
-// sends, and then receives for every member in turn, so the time of an iteration is the CPU time that one
-// datagram costs its sender and all members together.
+// Datagrams of 2 KiB to a group of 1 to 8 members on this host, and tcp's tag of each. One thread sends, then
+// receives for every member in turn, so the time of an iteration is the CPU time that a datagram costs its
+// sender and all members together.
 
 #include <benchmark/benchmark.h>
 

@@ -17,7 +17,7 @@ constexpr int64_t kOpenTimeoutMs = 60'000;
 constexpr int64_t kQueryTimeoutMs = 600'000;
 constexpr char kPackage[] = "node_modules/@duckdb/node-api";
 
-/// The first executable file of that name in $PATH; empty if there is none.
+/// The first executable of that name in $PATH; empty if none.
 std::string FindProgram(const std::string& name) {
   const char* const path = std::getenv("PATH");
   std::string_view folders = path != nullptr ? path : "";

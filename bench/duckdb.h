@@ -13,33 +13,32 @@
 namespace nam::bench {
 
 struct DuckDbOptions {
-  std::string peer_dir;  // with peer.mjs and its node_modules
+  std::string peer_dir;  // contains peer.mjs and its node_modules
   std::string log_file;
   int threads = 2;
-  uint64_t memory_bytes = 0;  // 0: what DuckDB takes by itself
-  std::string file;           // of the database, which is compressed there; empty: in memory, and not
+  uint64_t memory_bytes = 0;  // 0: DuckDB's default
+  std::string file;           // database file, which DuckDB compresses; empty: in memory, uncompressed
 };
 
-/// DuckDB in a process of its own. Start on the main thread; then used by one thread, but for
-/// Cancel.
+/// DuckDB in a separate process. Start on the main thread; afterwards one thread uses it, except Cancel.
 class DuckDb {
  public:
   using Json = JsonPeer::Json;
   struct Answer {
-    std::vector<std::vector<Value>> rows;  // strings, as DuckDB makes text of its values
-    double elapsed_ms = 0;                 // measured in its process: statement to last row
+    std::vector<std::vector<Value>> rows;  // strings, in DuckDB's text form
+    double elapsed_ms = 0;                 // measured in its process, from statement to last row
   };
 
-  /// FAILED_PRECONDITION without Node.js or DuckDB's package, with what to do about it.
+  /// FAILED_PRECONDITION without Node.js or DuckDB's package, with a remedy.
   static absl::StatusOr<std::unique_ptr<DuckDb>> Start(const DuckDbOptions& options);
 
-  /// Before all else: an empty database.
+  /// Opens an empty database. Must come first.
   absl::Status Open();
   absl::StatusOr<Answer> Query(const std::string& sql);
-  /// A new table of dbgen's files, or of columns of integers: see peer.mjs. The seconds that it took.
+  /// Creates a table from dbgen's files or columns of integers (see peer.mjs); returns the seconds taken.
   absl::StatusOr<double> Load(const Json& request, int64_t timeout_ms);
   void Cancel() { peer_->Cancel(); }
-  /// `v1.5.6`, once it is open.
+  /// `v1.5.6`, once open.
   const std::string& version() const { return version_; }
 
  private:

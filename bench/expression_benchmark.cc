@@ -11,7 +11,7 @@
 #include "execution/expression/program.h"
 #include "storage/dictionary.h"
 
-/// Expressions over chunks, 1,024 rows of codes at a time, through row numbers as a scan gives them.
+/// Expressions over chunks of 1,024 rows of codes, through row numbers as from a scan.
 namespace nam {
 namespace {
 
@@ -42,8 +42,8 @@ Expr Number(int64_t n) {
   return e;
 }
 
-/// Three columns of numbers of 2, 1 and 1 bytes, and one of texts with codes of 2 bytes.
-/// `x < y` holds for `percent` of the rows.
+/// Three columns of numbers with 2, 1 and 1 bytes, and a text column with 2-byte codes. `x < y` holds for
+/// `percent` of the rows.
 class Data {
  public:
   explicit Data(int percent) : chunk_(4, 1) {
@@ -68,7 +68,7 @@ class Data {
     Reset();
   }
 
-  /// All rows again.
+  /// Restores all rows.
   void Reset() {
     std::memcpy(chunk_.row_set(0), rows_, sizeof(rows_));
     chunk_.SelectAll(kRows);
@@ -145,7 +145,7 @@ int64_t Sum(const int64_t* values, execution::Selection rows) {
   return sum;
 }
 
-/// A filter of so many per cent, then three nodes, then their sum.
+/// A filter that passes the given percentage, then three nodes, then their sum.
 void AfterFilter(benchmark::State& state) {
   Data data(static_cast<int>(state.range(0)));
   const auto filter = data.Program(LessThan()), program = data.Program(ThreeNodes());
@@ -161,7 +161,7 @@ void AfterFilter(benchmark::State& state) {
 }
 BENCHMARK(AfterFilter)->Arg(50)->Arg(5);
 
-/// The filter also shortens the row set, as risk X3 proposes for filters that leave little.
+/// The filter also compacts the row set, as risk X3 proposes for selective filters.
 void AfterCompactingFilter(benchmark::State& state) {
   Data data(static_cast<int>(state.range(0)));
   const auto filter = data.Program(LessThan()), program = data.Program(ThreeNodes());
@@ -190,7 +190,7 @@ void Like(benchmark::State& state) {
 }
 BENCHMARK(Like);
 
-/// What a thread pays before its first chunk, and for it: the entries that occur.
+/// The cost of a thread's first chunk: it evaluates all entries that occur.
 void FirstLike(benchmark::State& state) {
   Data data(50);
   for (auto _ : state) {

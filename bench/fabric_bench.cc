@@ -15,7 +15,7 @@
 namespace nam::bench {
 namespace {
 
-constexpr size_t kLatenciesMax = 1u << 18;  // of one case
+constexpr size_t kLatenciesMax = 1u << 18;  // per case
 constexpr double kGiB = 1 << 30;
 constexpr uint32_t kUsualInFlight = 16;
 constexpr uint32_t kMulticastGroup = 1;
@@ -104,7 +104,7 @@ class Measurement {
     return ReceivedSoFar().status();
   }
 
-  /// What is still under way is awaited, until nothing more comes.
+  /// Waits for datagrams in flight until none arrives any more.
   absl::StatusOr<uint64_t> ReceivedSoFar() {
     constexpr int64_t kSettleUs = 5'000;
     Clock& clock = testbed_.client().clock();
@@ -123,7 +123,7 @@ class Measurement {
     return absl::OkStatus();
   }
 
-  /// Tried once.
+  /// Tries once.
   bool MulticastIsReady() {
     if (group_tried_) return measurements_.multicast_left_out.empty();
     group_tried_ = true;
@@ -183,7 +183,7 @@ Json RowOf(const FabricFigures& figures) {
   return row;
 }
 
-/// `2KiB`, `8B`: within a name.
+/// `2KiB`, `8B`, as part of a name.
 std::string SizeName(uint32_t bytes) {
   std::string text = FormatBytes(bytes);
   text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
@@ -222,7 +222,7 @@ Json FabricSummary(const FabricMeasurements& measurements) {
                                                                       SizeName(wanted.bytes), "_over_limit");
     const auto ratio = OverLimit(measurements.figures[i]);
     if (!ratio.has_value() || wanted.threads != measurements.figures.front().wanted.threads) continue;
-    // Cases come by operations in flight, so the last one that may speak does.
+    // Cases are ordered by operations in flight, so the last suitable one remains.
     if (wanted.in_flight <= kUsualInFlight || !summary.contains(key)) summary[key] = Rounded(*ratio);
   }
   const FabricFigures* ten = Find(measurements, Operation::kRead, 2048, 10);

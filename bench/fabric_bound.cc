@@ -14,7 +14,7 @@
 namespace nam::bench {
 namespace {
 
-/// Keeps the compiler from moving or leaving out what touches memory.
+/// Prevents the compiler from moving or removing memory accesses.
 void Clobber() {
   asm volatile("" ::: "memory");
 }
@@ -32,7 +32,7 @@ class MemoryBound final : public FabricBound {
   }
 
  private:
-  /// As many operations as a lane does between two looks at the clock, over as many slots.
+  /// Performs as many operations between two clock reads as a lane does, over as many slots.
   absl::StatusOr<double> RateOf(Lane& lane, const FabricCase& wanted, int64_t duration_ns) {
     NAM_ASSIGN_OR_RETURN(std::byte* const remote, lane.View());
     std::byte* const local = lane.buffer().data();

@@ -15,29 +15,29 @@ namespace nam::bench {
 
 using Lanes = std::vector<std::unique_ptr<Lane>>;
 
-/// Runs `body` for each of the first `threads` lanes, each in a thread of its own; the sum of what they
-/// return, or the first error.
+/// Runs `body` for each of the first `threads` lanes on its own thread; returns the sum of the results, or
+/// the first error.
 absl::StatusOr<double> SumOverLanes(fabric::Fabric& fabric, const Lanes& lanes, uint32_t threads,
                                     const std::function<absl::StatusOr<double>(Lane&, size_t)>& body);
 
-/// What the machine does without the fabric, on the same work: the yardstick of a provider.
+/// The machine's speed on the same work without the fabric: the yardstick of a provider.
 class FabricBound {
  public:
   virtual ~FabricBound() = default;
-  /// `memcpy and bare atomics on the same memory`.
+  /// Such as `memcpy and bare atomics on the same memory`.
   virtual const char* name() const = 0;
   virtual bool Covers(const FabricCase& wanted) const = 0;
   /// Operations per second of all threads, measured for about `duration_ns`.
   virtual absl::StatusOr<double> Rate(const FabricCase& wanted, int64_t duration_ns) = 0;
 };
 
-/// For fabrics whose peers' memory can be viewed: between a lane's buffer and the server's region.
+/// For fabrics that show peers' memory in place: copies between a lane's buffer and the server's region.
 std::unique_ptr<FabricBound> MakeMemoryBound(fabric::Fabric& fabric, const Lanes& lanes);
-/// For fabrics over sockets: a plain socket pair that moves as many bytes per operation.
+/// For fabrics over sockets: plain socket pairs that move as many bytes per operation.
 std::unique_ptr<FabricBound> MakeSocketBound(fabric::Fabric& fabric, const Lanes& lanes,
                                              const ServerAddress& server);
 
-/// For simulated fabrics: what the model's links and cards carry, by bytes and by messages.
+/// For simulated fabrics: the limits of the model's links and cards, in bytes and messages.
 std::unique_ptr<FabricBound> MakeLineRateBound(double bytes_per_second, double messages_per_second);
 
 }  // namespace nam::bench

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-/// What `nam bench fabric` measures: operations by size, operations in flight, and threads.
+/// The cases of `nam bench fabric`: operations by size, operations in flight, and threads.
 namespace nam::bench {
 
 enum class Operation : uint8_t { kRead, kWrite, kCompareAndSwap, kFetchAdd, kSend, kMulticast };
@@ -18,7 +18,7 @@ inline constexpr std::array kOperations = {Operation::kRead,           Operation
 /// `read`, `write`, `cas`, `faa`, `send`, `multicast`.
 const char* Name(Operation operation);
 absl::StatusOr<Operation> ParseOperation(std::string_view name);
-/// The longest message of one.
+/// The longest message of the operation.
 uint32_t BytesMax(Operation operation);
 constexpr bool IsAtomic(Operation operation) {
   return operation == Operation::kCompareAndSwap || operation == Operation::kFetchAdd;
@@ -33,26 +33,26 @@ inline constexpr uint32_t kBytesMax = 1u << 20;
 struct FabricCase {
   Operation operation = Operation::kRead;
   uint32_t bytes = 0;
-  uint32_t in_flight = 1;  // of each thread
+  uint32_t in_flight = 1;  // per thread
   uint32_t threads = 1;
   bool operator==(const FabricCase&) const = default;
 };
 
-/// Cases of one operation, size and number of threads: they take turns, so that they can be compared.
+/// Cases with one operation, size and number of threads, which take turns for comparison.
 using FabricCaseGroup = std::vector<FabricCase>;
 
 struct FabricGrid {
   std::vector<Operation> operations;
-  std::vector<uint32_t> sizes;  // of atomics: always 8 bytes
+  std::vector<uint32_t> sizes;  // atomics always have 8 bytes
   std::vector<uint32_t> in_flight;
   std::vector<uint32_t> threads;
 };
-/// INVALID_ARGUMENT for numbers out of range.
+/// INVALID_ARGUMENT if a number is out of range.
 absl::StatusOr<FabricGrid> ParseGrid(const std::vector<std::string>& operations,
                                      const std::vector<std::string>& sizes,
                                      const std::vector<uint32_t>& in_flight,
                                      const std::vector<uint32_t>& threads);
-/// Sizes that an operation does not carry are left out.
+/// Omits sizes that an operation does not support.
 std::vector<FabricCaseGroup> Groups(const FabricGrid& grid);
 
 }  // namespace nam::bench

@@ -6,7 +6,7 @@
 
 namespace nam::bench {
 
-/// Options that all benchmarks without a cluster have.
+/// Options of all benchmarks without a cluster.
 struct TestbedCommandOptions {
   std::string fabric = "shm";
   std::string generation = "fdr";
@@ -15,9 +15,9 @@ struct TestbedCommandOptions {
   std::string server_host = "127.0.0.1";
   bool encrypt = false;
   int repeat = 31;
-  int round_ms = 0;  // 0: what suits the fabric
+  int round_ms = 0;  // 0: the fabric's default
   std::string compare;
-  std::string html;  // a page with the plot, of those that have one
+  std::string html;  // page with the plot, if the benchmark has one
   std::string format = "table";
 };
 
@@ -30,7 +30,7 @@ struct FabricBenchOptions {
   uint64_t span_bytes = uint64_t{256} << 20;  // more than caches hold
 };
 
-/// `nam bench fabric`: the operations of a provider beside its own bound. Leaves nothing behind.
+/// `nam bench fabric`: the operations of a provider, compared to its bound. Leaves nothing behind.
 int RunFabricBench(const FabricBenchOptions& options);
 
 }  // namespace nam::bench

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kConnectTimeoutUs = 5'000'000;
 constexpr int64_t kCompletionTimeoutUs = 10'000'000;
-/// Operations, and payload bytes, between two looks at the clock.
+/// Operations and payload bytes between two clock reads.
 constexpr uint64_t kOperationsPerLook = 256;
 constexpr uint64_t kBytesPerLook = 1u << 20;
 
@@ -22,7 +22,7 @@ constexpr uint64_t kBytesPerLook = 1u << 20;
 absl::StatusOr<std::unique_ptr<Lane>> Lane::Open(fabric::Fabric& fabric, const ServerAddress& server,
                                                  uint64_t buffer_bytes, uint64_t seed) {
   std::unique_ptr<Lane> lane(new Lane(fabric, server, seed));
-  // Nobody else may touch it; in huge pages if there are any, like the server's region.
+  // Private memory; in huge pages if available, like the server's region.
   NAM_ASSIGN_OR_RETURN(lane->buffer_,
                        fabric.Allocate(buffer_bytes, {.access = fabric::Access::kNone, .populate = true}));
   NAM_ASSIGN_OR_RETURN(lane->completions_, fabric.CreateCompletionQueue(4 * (kInFlightMax + 1)));
@@ -44,7 +44,7 @@ absl::StatusOr<std::string> Lane::OpenGroup(uint32_t number) {
 
 absl::StatusOr<std::byte*> Lane::View() {
   NAM_ASSIGN_OR_RETURN(const auto view, one_sided_->View({server_.rkey, 0}, server_.region_bytes));
-  // A region that peers may write to is mapped so.
+  // The mapping is writable, because peers may write to the region.
   return const_cast<std::byte*>(view.data());
 }
 

@@ -14,9 +14,9 @@
 
 namespace nam::bench {
 
-/// One client thread's way to the server: a completion queue, a queue pair for one-sided operations, one
-/// for SEND, one for datagrams once a group is there, and a registered buffer of one slot for each
-/// operation in flight. One thread at a time.
+/// One client thread's connections to the server: a completion queue, a queue pair for one-sided operations,
+/// one for SEND, one for datagrams once there is a group, and a registered buffer with one slot per operation
+/// in flight. One thread at a time.
 class Lane {
  public:
   static absl::StatusOr<std::unique_ptr<Lane>> Open(fabric::Fabric& fabric, const ServerAddress& server,
@@ -26,18 +26,18 @@ class Lane {
     uint64_t operations = 0;
     int64_t elapsed_ns = 0;
   };
-  /// Keeps `in_flight` operations going for `duration_ns` and waits for the last of them. Every completion
-  /// is followed at once by the next operation; what completes together is posted together.
-  /// `latencies_ns`, unless null, receives the time of each operation, up to its capacity: reading the
-  /// clock costs, so a run that is timed this way says nothing about throughput.
+  /// Keeps `in_flight` operations going for `duration_ns`, then waits for the last ones. The next operation
+  /// follows each completion at once; those that complete together are posted together. `latencies_ns`,
+  /// unless null, receives the time of each operation, up to its capacity. Reading the clock costs time, so
+  /// such a run does not measure throughput.
   absl::StatusOr<Outcome> Run(const FabricCase& wanted, int64_t duration_ns,
                               std::vector<int64_t>* latencies_ns);
 
-  /// READs all of the server's region once: every page is mapped after that.
+  /// READs the whole region of the server once, which maps every page.
   absl::Status Touch();
-  /// Opens a multicast group; the text is for members to join.
+  /// Opens a multicast group; returns the address for members to join.
   absl::StatusOr<std::string> OpenGroup(uint32_t number);
-  /// The server's memory itself, if the fabric can.
+  /// The server's memory in place, if the fabric supports it.
   absl::StatusOr<std::byte*> View();
   fabric::MemoryRegion& buffer() { return *buffer_; }
   uint64_t region_bytes() const { return server_.region_bytes; }
@@ -47,7 +47,7 @@ class Lane {
   Lane(fabric::Fabric& fabric, const ServerAddress& server, uint64_t seed)
       : fabric_(fabric), server_(server), seed_(seed) {}
   void Prepare(const FabricCase& wanted);
-  /// The next operation of every slot, which are posted in runs of neighbours.
+  /// Posts the next operation of every slot, in runs of adjacent slots.
   absl::Status Post(const FabricCase& wanted, std::span<const uint32_t> slots, Scatter& scatter);
   absl::Status PostDatagrams(std::span<const uint32_t> slots);
   absl::Status CompletionFailed(const fabric::Completion& completion) const;
@@ -61,7 +61,7 @@ class Lane {
   std::unique_ptr<fabric::QueuePair> messages_;
   std::unique_ptr<fabric::DatagramQueuePair> datagrams_;
   fabric::DatagramTarget group_;
-  std::vector<fabric::WorkRequest> requests_;  // one for each slot; only the remote address changes
+  std::vector<fabric::WorkRequest> requests_;  // one per slot; only the remote address changes
   std::vector<fabric::DatagramRequest> datagram_batch_;
 };
 

@@ -40,7 +40,7 @@ constexpr std::array kCurves = {Curve{"7a", kIpOverEthernet, JoinAlgorithm::kGhj
                                 Curve{"7b", kRdma, JoinAlgorithm::kRdmaGhj},
                                 Curve{"7b", kRdma, JoinAlgorithm::kRrj}};
 
-/// The largest selectivity at which the reduction is no loss.
+/// The largest selectivity at which the reduction does not lose.
 double PaysBelow(const Figure7Network& network) {
   constexpr int kFine = 10'000;
   int pays = 0;

@@ -16,7 +16,7 @@ constexpr double kReductionPaysBelow = 0.7;
 constexpr uint64_t kFewGroups = 1'024;
 constexpr double kAlike = 1.1;
 
-/// One takes at most so many times as long as the other.
+/// `faster` takes at most `most` times as long as `slower`.
 struct Order {
   const char* faster;
   const char* slower;
@@ -35,7 +35,7 @@ std::vector<Order> GroupOrder(uint64_t groups) {
   return {{"rdma", "dist", groups <= kFewGroups ? kAlike : 1}};
 }
 
-/// Whether those that took part keep the orders. Nothing if no two did.
+/// True if the participants keep the orders. Empty if fewer than two took part.
 std::optional<bool> Keeps(const CaseFigures& figures, const std::vector<Order>& orders) {
   std::optional<bool> keeps;
   for (const Order& order : orders) {
@@ -45,7 +45,7 @@ std::optional<bool> Keeps(const CaseFigures& figures, const std::vector<Order>& 
   return keeps;
 }
 
-/// Both of a case, and of all cases together.
+/// Adds the orders of a case, and of all cases together.
 void AddOrder(const CaseFigures& figures, const std::vector<Order>& orders, const std::string& suffix,
               Json& summary) {
   const std::optional<bool> keeps = Keeps(figures, orders);

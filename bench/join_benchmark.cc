@@ -12,9 +12,9 @@
 #include "base/random.h"
 #include "execution/join/probe.h"
 
-/// Build sides and probes: tables of positions and rows at rest. Keys are the numbers 0 … rows - 1 in random
-/// order (hashed: times a large odd number, so that none is near another); payload is of 8-byte numbers. Time
-/// is a row's, of 2 threads for builds and of one for probes.
+/// Build sides and probes: tables of positions and rows at rest. Keys are 0 … rows - 1 in random order
+/// (hashed: scattered over 62 bits); payload consists of 8-byte numbers. Times are per row, with 2 threads
+/// for builds and one for probes.
 ///
 ///     join_benchmark --benchmark_filter='Probe.*/16777216/'
 namespace nam {
@@ -26,12 +26,12 @@ constexpr uint64_t kProbes = 1 << 22;
 
 enum class Form : int64_t { kUnique, kChained, kHashed };
 
-/// Hashed: without any order that a multiplicative hash would spread too well.
+/// Hashed: without an order that a multiplicative hash would spread too well.
 int64_t KeyOf(Form form, uint64_t i) {
   return static_cast<int64_t>(form == Form::kHashed ? MixBits(i) & ((uint64_t{1} << 62) - 1) : i);
 }
 
-/// Columns of codes: a key and payload, and the keys that probe.
+/// Columns of codes: a key, payload, and probing keys.
 struct Input {
   Input(Form form, uint64_t rows, size_t payload_bytes) : form(form), payload(payload_bytes / 8) {
     std::vector<uint64_t> order(rows);
@@ -52,7 +52,7 @@ struct Input {
             .base = reinterpret_cast<const std::byte*>(codes.data() + first),
             .meaning = &meaning};
   }
-  /// A chunk of the build side: the key, then payload.
+  /// Fills a chunk of the build side: the key, then payload.
   void Fill(execution::Chunk& chunk, uint64_t first) const {
     chunk.columns()[0] = ColumnOf(keys, first);
     for (size_t c = 0; c < payload.size(); ++c) chunk.columns()[c + 1] = ColumnOf(payload[c], first);
@@ -66,7 +66,7 @@ struct Input {
 };
 
 const Input& InputOf(const benchmark::State& state) {
-  static std::unique_ptr<Input> input;  // the last one: one takes a gigabyte
+  static std::unique_ptr<Input> input;  // the last one: each takes a gigabyte
   static std::vector<int64_t> made_for;
   const std::vector<int64_t> wanted = {state.range(0), state.range(1), state.range(2)};
   if (made_for != wanted) {
@@ -85,7 +85,7 @@ void OnThreads(Body&& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// An input's build side, and what it needs.
+/// An input's build side with its dependencies.
 struct JoinBuild {
   explicit JoinBuild(const Input& input)
       : input(input), budget(uint64_t{1} << 40), cancel(false), context(RealClock(), budget, cancel) {
@@ -174,7 +174,7 @@ uint64_t SumOf(const execution::Column& column, execution::Selection rows) {
   return sum;
 }
 
-/// Then the sum of all payload of the matches.
+/// Also sums up the payload of all matches.
 void BM_Probe(benchmark::State& state) {
   const Input& input = InputOf(state);
   JoinBuild build(input);

@@ -12,9 +12,9 @@
 namespace nam::bench {
 namespace {
 
-constexpr uint64_t kTuplesMax = uint64_t{1} << 30;  // keys of S that are not in R are SQL's integers too
+constexpr uint64_t kTuplesMax = uint64_t{1} << 30;  // keys of S that are not in R must be SQL integers, too
 constexpr double kZipfMax = 1.25;
-constexpr int kSimulatedThreads = 8;  // figure 8a has so many a server
+constexpr int kSimulatedThreads = 8;  // per server, as in figure 8a
 
 JoinBenchOptions WithDefaults(JoinBenchOptions options) {
   const bool simulated = options.common.simulated();
@@ -89,7 +89,7 @@ absl::StatusOr<Plan> MakePlan(const JoinBenchOptions& options) {
 }  // namespace
 
 MemoryNeed JoinNeed(uint64_t tuples) {
-  constexpr uint64_t kScratchBytes = 32;  // 12 were enough; slabs of 64 MiB are seldom full
+  constexpr uint64_t kScratchBytes = 32;  // 12 sufficed; slabs of 64 MiB are rarely full
   constexpr uint64_t kQueryBytes = 16;    // hash tables of whole build sides, in each server
   const uint64_t both = 2 * tuples;
   return {.table_bytes = both * kTupleBytes * 9 / 4,

@@ -8,18 +8,18 @@
 namespace nam::bench {
 
 struct JoinBenchOptions {
-  // Empty: as the help says, in sim those of the redesign paper's figure 8a.
-  std::vector<std::string> tuples;  // of each relation
+  // Empty: the defaults of the help text; in sim those of the redesign paper's figure 8a.
+  std::vector<std::string> tuples;  // per relation
   std::vector<double> selectivity;
   std::vector<double> zipf;
   bool no_loop = false;
   AlgorithmBenchOptions common = {.algorithms = {"rrj", "rdma_ghj", "ghj", "ghj_bloom"}};
 };
 
-/// Estimates of what a join of so many tuples in both relations takes, without a loop by hand and a peer.
+/// Estimates the memory for a join of `tuples` in both relations, without the hand-written loop and the peer.
 MemoryNeed JoinNeed(uint64_t tuples);
 
-/// `nam bench join`: R ⋈ S by each algorithm, DuckDB and a radix join by hand, in turn.
+/// `nam bench join`: R ⋈ S by each algorithm, DuckDB and a hand-written radix join, in turn.
 int RunJoinBench(const JoinBenchOptions& options);
 
 }  // namespace nam::bench

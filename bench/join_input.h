@@ -16,12 +16,12 @@ struct alignas(8) JoinTuple {
   uint32_t payload;
 };
 
-/// Owns tuples, aligned to a cache line, or in huge pages if there are many. The constructor writes none of
-/// them, so the threads that fill the array touch its pages in parallel. Move-only.
+/// Owns tuples, aligned to a cache line, or in huge pages if there are many. The constructor does not touch
+/// them, so the threads that fill the array fault its pages in parallel. Move-only.
 class TupleArray {
  public:
   TupleArray() = default;
-  /// std::bad_alloc if the system has no such memory.
+  /// Throws std::bad_alloc if the system lacks the memory.
   explicit TupleArray(uint64_t size);
 
   JoinTuple* data() const { return tuples_.get(); }
@@ -37,9 +37,9 @@ class TupleArray {
   uint64_t size_ = 0;
 };
 
-/// A pseudo-random permutation of 0 … n - 1 that computes each image by itself, so threads need not share an
-/// array. Multiplications and shifts permute all numbers of n's bit width. An image of n or above is permuted
-/// again until it is below n.
+/// A pseudo-random permutation of 0 … n - 1 that computes each image separately, so threads need no shared
+/// array. Multiplications and shifts permute all numbers of n's bit width; an image of n or above is permuted
+/// again.
 class KeyPermutation {
  public:
   KeyPermutation(uint64_t n, uint64_t seed);
@@ -71,7 +71,7 @@ class KeyPermutation {
 };
 
 /// Draws ranks 1 … n with probabilities proportional to rank^-exponent, by rejection-inversion (Hörmann and
-/// Derflinger, 1996): set-up takes constant time, and few draws need a second try, whatever n is.
+/// Derflinger, 1996). Set-up takes constant time, and few draws need a second try, whatever n is.
 class ZipfRanks {
  public:
   /// n > 0, exponent >= 0.
@@ -98,7 +98,7 @@ struct JoinInputOptions {
   int threads = 1;
 };
 
-/// Leaves as many keys again for tuples of S without a match.
+/// Leaves equally many keys for tuples of S without a match.
 inline constexpr uint64_t kJoinTuplesMax = uint64_t{1} << 31;
 
 struct JoinInput {
@@ -106,15 +106,16 @@ struct JoinInput {
   TupleArray s;  // keys from r_tuples on are not in R; payload: the tuple's position
 };
 
-/// 31 bits, as SQL's integers have no more.
+/// 31 bits, the non-negative range of SQL's integer.
 inline uint32_t RPayload(uint32_t key) {
   return static_cast<uint32_t>(MixBits(key + kGoldenGamma) >> 33);
 }
 
-/// The same relations for the same seed, whatever the number of threads. All threads fill chunks of both.
+/// Generates the relations; the same for the same seed, whatever the number of threads. All threads fill
+/// chunks of both.
 JoinInput MakeJoinInput(const JoinInputOptions& options);
 
-/// Sums up a join's matches, which are not stored.
+/// Aggregates a join's matches, which are not stored.
 struct JoinAnswer {
   uint64_t matches = 0;
   uint64_t checksum = 0;  // sum of both payloads of all matches, modulo 2^64
@@ -127,7 +128,7 @@ struct JoinAnswer {
   friend bool operator==(const JoinAnswer&, const JoinAnswer&) = default;
 };
 
-/// The answer without a join: R's keys are dense and its payload follows from them, so reading S is enough.
+/// The answer without a join: R's keys are dense and determine its payload, so reading S suffices.
 JoinAnswer ExpectedAnswer(const JoinInput& input);
 
 }  // namespace nam::bench

@@ -13,15 +13,15 @@
 namespace nam::bench {
 
 struct JoinCase {
-  uint64_t tuples = 0;  // of each relation
+  uint64_t tuples = 0;  // per relation
   double selectivity = 1;
   double zipf = 0;
-  uint64_t s_tuples = 0;  // of S; 0: as many as of R
+  uint64_t s_tuples = 0;  // 0: as many as R
 
   uint64_t TuplesOfS() const { return s_tuples == 0 ? tuples : s_tuples; }
 };
 
-/// R ⋈ S on their keys (bench/join_input.h), counted and summed up. The bound is RadixJoinLoop.
+/// R ⋈ S on their keys (bench/join_input.h), counted and summed. The bound is RadixJoinLoop.
 class JoinWorkload : public Workload {
  public:
   struct Options {

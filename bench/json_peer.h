@@ -21,13 +21,13 @@ struct JsonPeerOptions {
   std::string log_file;  // its stderr
 };
 
-/// Another system in a child process, asked one thing at a time:
+/// Another system in a child process, with one request at a time:
 ///
-///     us ──{"op": …}\n──▶ stdin │ peer │ stdout ──{"ok": true, …}\n──▶ us
+///     parent ──{"op": …}\n──▶ stdin │ peer │ stdout ──{"ok": true, …}\n──▶ parent
 ///
-/// Started on the main thread (see ProcessOptions), then used by one thread, but for Cancel. The child ends
-/// with its owner, by the end of its stdin or by a signal. The process ignores SIGPIPE: a child that has
-/// ended is an error of the next call.
+/// Started on the main thread (see ProcessOptions), then used by one thread, except Cancel. The child ends
+/// with its owner, by the end of its stdin or by a signal. This process ignores SIGPIPE: if the child has
+/// ended, the next call returns an error.
 class JsonPeer {
  public:
   using Json = nlohmann::ordered_json;
@@ -36,11 +36,11 @@ class JsonPeer {
   JsonPeer(const JsonPeer&) = delete;
   JsonPeer& operator=(const JsonPeer&) = delete;
 
-  /// The answer, which says `ok`. INTERNAL with the peer's own words if it refuses, UNAVAILABLE with its
-  /// last lines of stderr if it has ended, DEADLINE_EXCEEDED, or CANCELLED; after any but the first of
-  /// these the conversation is over.
+  /// Returns the answer, which says `ok`. INTERNAL with the peer's own text if it refuses, UNAVAILABLE with
+  /// the last lines of its stderr if it has ended, DEADLINE_EXCEEDED, or CANCELLED. After any error but
+  /// INTERNAL the conversation is over.
   absl::StatusOr<Json> Call(const Json& request, int64_t timeout_ms);
-  /// Any thread. The call that waits, and all later ones, end with CANCELLED.
+  /// Any thread. Ends the waiting call, and all later ones, with CANCELLED.
   void Cancel();
 
  private:
@@ -49,12 +49,12 @@ class JsonPeer {
   explicit JsonPeer(const JsonPeerOptions& options) : options_(options) {}
   absl::Status Send(const std::string& line, Deadline deadline);
   absl::StatusOr<std::string> ReceiveLine(Deadline deadline);
-  /// Until `fd` is ready for `events`.
+  /// Waits until `fd` is ready for `events`.
   absl::Status Await(int fd, short events, Deadline deadline);
   absl::Status Ended();
 
   const JsonPeerOptions options_;
-  UniqueFd cancelled_;  // an eventfd, readable for ever once it is written
+  UniqueFd cancelled_;  // an eventfd, readable for good once written
   UniqueFd to_peer_;
   UniqueFd from_peer_;
   std::string received_;

@@ -23,12 +23,12 @@ constexpr double kGiB = 1 << 30;
 struct ReceiverFigures {
   uint32_t receivers = 0;
   bool multicast = false;
-  std::vector<double> rates;  // blocks per second of one receiver, the mean of a round
+  std::vector<double> rates;  // blocks per second and receiver, the mean of a round
   uint64_t blocks = 0;        // delivered in all rounds
-  uint64_t repaired = 0;      // of them by READ
+  uint64_t repaired = 0;      // of these, by READ
 };
 
-/// A compute server: a process on a host of its own (in `sim`), one channel for each thread.
+/// A compute server: a process on its own host (in `sim`), with one channel per thread.
 struct Receiver {
   std::unique_ptr<fabric::Fabric> fabric;
   Channels channels;
@@ -66,7 +66,7 @@ class MulticastBench {
   }
 
  private:
-  /// Thread t of every receiver streams the same part of the table.
+  /// Assigns thread t of every receiver the same part of the table.
   void ShareOutChains() {
     parts_.resize(plan_.threads);
     for (uint32_t chain = 0; chain < chains_; ++chain) {
@@ -137,7 +137,7 @@ class MulticastBench {
     return scanned;
   }
 
-  /// The rate of a receiver is that of its threads together.
+  /// A receiver's rate is the total of its threads.
   absl::Status Add(const std::vector<Scanned>& scanned, ReceiverFigures& figures) const {
     double rate = 0;
     for (size_t i = 0; i < scanned.size(); ++i) {

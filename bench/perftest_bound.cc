@@ -24,12 +24,12 @@ namespace {
 
 constexpr uint32_t kInFlight = 16;
 constexpr int kIterations = 1000;
-constexpr int kPort = 18'515;  // perftest's own
-constexpr int kAttempts = 20;  // to reach the server, which says nothing when it listens
+constexpr int kPort = 18'515;  // perftest's default
+constexpr int kAttempts = 20;  // to reach the server, which does not report when it listens
 constexpr int64_t kAttemptUs = 250'000;
 constexpr int64_t kTimeoutMs = 120'000;
 
-/// Its path, or nothing.
+/// The program's path; empty if none.
 std::string FindProgram(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path != nullptr ? path : "");
@@ -101,7 +101,7 @@ class PerftestBound final : public FabricBound {
     const auto add = [&](const char* option, auto value) {
       arguments.insert(arguments.end(), {option, absl::StrCat(value)});
     };
-    arguments.push_back("-F");  // the processor's frequency does not matter to it
+    arguments.push_back("-F");  // ignores the processor's frequency
     add("-p", kPort);
     add("-n", kIterations);
     add("-q", wanted.threads);
@@ -133,7 +133,8 @@ std::unique_ptr<FabricBound> MakePerftestBound(const PerftestOptions& options) {
 }
 
 absl::StatusOr<double> ParsePerftest(const std::string& output) {
-  // `#bytes #iterations BW peak BW average MsgRate[Mpps]`, then a line of these numbers.
+  // The output has a line `#bytes #iterations BW peak BW average MsgRate[Mpps]`, then a line with these
+  // numbers.
   std::istringstream lines(output);
   bool table = false;
   for (std::string line; std::getline(lines, line);) {
@@ -155,7 +156,7 @@ std::vector<std::string> PerftestDevice(const std::string& rdma) {
   const size_t colon = device.find(':');
   if (!device.empty()) arguments.insert(arguments.end(), {"-d", device.substr(0, colon)});
   if (colon != std::string::npos) arguments.insert(arguments.end(), {"-i", device.substr(colon + 1)});
-  // Without a choice, the second one: RoCE v2 by the address, where there is RoCE.
+  // By default the second GID: RoCE v2 with the address, on RoCE ports.
   const size_t gid = rdma.find("gid=");
   if (!device.empty()) {
     arguments.insert(arguments.end(), {"-x", gid != std::string::npos ? rdma.substr(gid + 4) : "1"});

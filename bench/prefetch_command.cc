@@ -22,7 +22,7 @@ constexpr double kGiB = 1 << 30;
 struct WindowFigures {
   uint32_t window = 0;
   bool in_place = false;
-  std::vector<double> rates;  // blocks per second, one a round
+  std::vector<double> rates;  // blocks per second, by round
 };
 
 class PrefetchBench {
@@ -50,11 +50,11 @@ class PrefetchBench {
   }
 
  private:
-  /// All threads share the chains, in turn, until the round's time is over.
+  /// All threads claim chains in turn until the round's time is over.
   absl::StatusOr<double> Round(const WindowFigures& figures) {
     Clock& clock = testbed_.client().clock();
     const int64_t until_ns = clock.NowNs() + plan_.testbed.round_ns;
-    // At least one chain, however late a thread starts. A copy for each thread.
+    // Gives at least one chain, however late a thread starts. Copied for each thread.
     const auto source = [&, begun = false]() mutable -> std::optional<storage::ChainStart> {
       if (begun && clock.NowNs() >= until_ns) return std::nullopt;
       begun = true;

@@ -34,7 +34,7 @@ constexpr int kRepeatMax = 10'000;
 constexpr int kThreadsMax = 1'024;
 constexpr int kLoaderThreadsMax = 16;
 
-/// The options, understood.
+/// The parsed options.
 struct Plan {
   OutputFormat format = OutputFormat::kTable;
   DataSource source;
@@ -43,7 +43,7 @@ struct Plan {
   bool duckdb = false;
   bool loop = false;
   int threads_per_server = 1;
-  int threads = 2;  // what both sides really have
+  int threads = 2;  // actual threads of both sides
   double load_average = 0;
 };
 

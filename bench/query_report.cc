@@ -14,7 +14,7 @@ namespace {
 
 using session::ResultSet;
 
-/// What must be the same for times to be comparable.
+/// Settings that must be equal for times to be comparable.
 constexpr const char* kComparableSettings[] = {"scale_factor",    "seed",   "fabric", "memory_servers",
                                                "compute_servers", "threads"};
 
@@ -30,7 +30,7 @@ double Rounded(double number) {
   return std::round(number * 1000) / 1000;
 }
 
-/// Three decimals, as an exact value; NULL for nothing.
+/// An exact value with three decimals; NULL if empty.
 Value Cell(const std::optional<double>& number) {
   return number.has_value() ? Value::Decimal(std::llround(*number * 1000), 3) : Value::Null(Type::Decimal(3));
 }
@@ -39,7 +39,7 @@ void SetIf(Json& json, const std::string& key, const std::optional<double>& numb
   if (number.has_value()) json[key] = Rounded(*number);
 }
 
-/// One column of a table, left out when it has nothing to show.
+/// A table's column, omitted if it has no values.
 template <typename Row>
 struct OptionalColumn {
   std::string name;
@@ -101,7 +101,7 @@ double Median(std::vector<double> values) {
 }
 
 std::optional<double> GeometricMean(const std::vector<double>& values) {
-  constexpr double kLeast = 1e-9;  // one that took no time must not make the mean zero
+  constexpr double kLeast = 1e-9;  // keeps values without measurable time from making the mean zero
   if (values.empty()) return std::nullopt;
   double sum = 0;
   for (const double value : values) sum += std::log(std::max(value, kLeast));

@@ -28,18 +28,18 @@ struct QueryWorkOptions {
   std::vector<BenchmarkQuery> queries;
   int repeat = 7;
   uint64_t block_bytes = 0;           // 0: the loader's default
-  bool replace = false;               // tables that are there
-  int threads = 2;                    // of the loop; the servers and the peer have been told theirs
-  bool loop = true;                   // of SSB alone
-  std::string tbl_directory;          // made, and removed as soon as the peer has read it
-  BenchmarkDuckDb* duckdb = nullptr;  // if it takes part
+  bool replace = false;               // replace existing tables
+  int threads = 2;                    // for the loop; servers and peer have their own
+  bool loop = true;                   // SSB only
+  std::string tbl_directory;          // created, and removed once the peer has read it
+  BenchmarkDuckDb* duckdb = nullptr;  // null: takes no part
 };
 
-/// The same rows go to everybody, then for each query
+/// All contenders load the same rows; then for each query
 ///
 ///     warm-up of each ─▶ in place, copy, DuckDB, loop, read ─▶ in place, copy, DuckDB, loop, read ─▶ …
 ///
-/// so that whatever the machine does besides meets all of them.
+/// so that other load on the machine affects all alike.
 class QueryWork final : public ClusterWork {
  public:
   explicit QueryWork(const QueryWorkOptions& options) : options_(options) {}
@@ -50,10 +50,10 @@ class QueryWork final : public ClusterWork {
   // After Run:
   const std::vector<QueryTimes>& times() const { return times_; }
   using Rows = std::vector<std::vector<Value>>;
-  /// The rows of each query, as the first contender gave them.
+  /// The rows of each query, from the first contender.
   const std::vector<Rows>& answers() const { return answers_; }
   double load_rows_per_second() const { return load_rows_per_second_; }
-  /// Nothing to show for contenders that did not take part.
+  /// 0 if DuckDB took no part.
   double duckdb_load_seconds() const { return duckdb_load_seconds_; }
 
  private:
@@ -77,8 +77,8 @@ class QueryWork final : public ClusterWork {
   const QueryWorkOptions options_;
   ProgressLine progress_;
   std::unique_ptr<SsbLoop> loop_;
-  ReadBound* read_bound_ = nullptr;  // while Run runs
-  uint64_t copied_bytes_ = 0;        // by the last turn of `copy`
+  ReadBound* read_bound_ = nullptr;  // set while Run runs
+  uint64_t copied_bytes_ = 0;        // in the last turn of `copy`
   std::vector<Contender> contenders_;
   std::vector<QueryTimes> times_;
   std::vector<Rows> answers_;
@@ -86,7 +86,7 @@ class QueryWork final : public ClusterWork {
   double duckdb_load_seconds_ = 0;
   std::atomic<bool> cancelled_ = false;
   std::mutex session_mutex_;
-  session::Session* session_ = nullptr;  // of the queries that run
+  session::Session* session_ = nullptr;  // of the current queries
 };
 
 }  // namespace nam::bench

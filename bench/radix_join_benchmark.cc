@@ -1,6 +1,6 @@
-// The hand-written radix join. Items are tuples of both relations, as Balkesen et al. count them, and CPU
-// time is of all threads. M is 2^20. Every answer is checked. 64 M tuples in each relation take 2 GiB, and 3
-// GiB in two passes.
+// The hand-written radix join. Items are tuples of both relations, as Balkesen et al. count them; CPU time is
+// that of all threads. M is 2^20. Every answer is checked. 64 M tuples per relation take 2 GiB, and 3 GiB
+// with two passes.
 //
 //     radix_join_benchmark --benchmark_filter='BM_RadixJoin/million:16/'
 #include <benchmark/benchmark.h>
@@ -22,7 +22,7 @@ struct Case {
   JoinAnswer expected;
 };
 
-/// Keeps the last case only: two may not fit in memory together.
+/// Keeps only the last case: two may not fit in memory together.
 const Case& CaseOf(uint64_t million, int64_t zipf_percent) {
   static std::unique_ptr<Case> made;
   static uint64_t made_million = 0;
@@ -58,7 +58,7 @@ BENCHMARK(BM_RadixJoin)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
-/// Measures the fan-outs and passes that the defaults were chosen from.
+/// Measures the fan-outs and passes from which the defaults were chosen.
 void BM_FanOut(benchmark::State& state) {
   RadixJoinOptions options{.threads = 2};
   options.radix_bits = static_cast<int>(state.range(1));

@@ -17,8 +17,8 @@ namespace {
 // them beside the buffers. For 16 M tuples in each relation, two threads took 187 ms of processor time with 8
 // times as many, 161 ms with these and 187 ms with an eighth.
 constexpr uint64_t kPartTuples = 1 << 14;
-// A single pass of up to so many bits took less time than two of half as many: 0.80 s and 1.03 s of processor
-// time for 64 M tuples. Its buffers take 512 KiB.
+// A single pass of up to this many bits took less time than two of half as many: 0.80 s and 1.03 s of
+// processor time for 64 M tuples. Its buffers take 512 KiB.
 constexpr int kOnePassBitsMax = 13;
 // Buffers of more would not fit a second-level cache.
 constexpr int kPassBitsMax = 14;

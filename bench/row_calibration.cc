@@ -26,15 +26,16 @@ using optimizer::JoinWork;
 using plan::JoinAlgorithm;
 
 constexpr uint64_t kSmallRows = 1'000;
-/// So many that each worker fills pages of each part.
+/// Enough rows that each worker fills pages of each part.
 constexpr uint64_t kMediumRows = uint64_t{512} << 10;
 constexpr int64_t kGroups = 1'000;
-/// Keys are so far apart that no table of them is an array.
+/// Keys are so sparse that no table of them is an array.
 constexpr int64_t kSpread = 1'000'003;
 constexpr uint64_t kShuffle = 7'919;  // a prime
 constexpr double kKeyBytes = 8, kStateBytes = 16;
 constexpr double kSmallParts = 64;
-/// What is fitted is no more times as much as its default, or as little: else the cluster was at other work.
+/// The largest plausible factor between a fitted constant and its default, in either direction: beyond it the
+/// cluster was busy.
 constexpr double kFarthest = 16;
 
 const catalog::FabricConstant& ConstantOf(double FabricConstants::*field) {
@@ -45,7 +46,7 @@ const catalog::FabricConstant& ConstantOf(double FabricConstants::*field) {
   return *found;
 }
 
-/// Two tables of each of three sizes, which are dropped at the end.
+/// Two tables of each of three sizes, dropped at the end.
 class Tables {
  public:
   Tables(catalog::Attachment& attachment, uint64_t rows)
@@ -117,7 +118,7 @@ class RowCalibration {
         large_to_small{"large", "small", large, small}, two_small{"small", "tiny", small, small};
     using F = FabricConstants;
     using J = JoinAlgorithm;
-    // Each from what is known by then.
+    // Each step uses the constants known so far.
     NAM_RETURN_IF_ERROR(FitJoin("stages", &F::stage_ps, J::kPipelined, Keys::kSpread, two_small));
     NAM_RETURN_IF_ERROR(FitJoin("probes", &F::probe_row_ps, J::kPipelined, Keys::kSpread, large_to_small));
     NAM_RETURN_IF_ERROR(FitJoin("tables", &F::build_row_ps, J::kPipelined, Keys::kSpread, two_large));
@@ -206,7 +207,7 @@ class RowCalibration {
 
   absl::Status Execute(const std::string& statement) { return session_->Execute(statement).status(); }
 
-  /// The median of what EXPLAIN ANALYZE says, after one run to warm up.
+  /// The median of EXPLAIN ANALYZE's times, after a warm-up run.
   absl::StatusOr<double> ActualMs(const char* doing, const char* choices, const std::string& query) {
     const auto& proceed = options_.calibration.proceed;
     if (proceed && !proceed(doing)) return absl::CancelledError("interrupted");

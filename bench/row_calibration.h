@@ -7,21 +7,20 @@ namespace nam::bench {
 
 struct RowCalibrationOptions {
   CalibrationOptions calibration;
-  /// Of each of two large tables: so many that what a stage takes once hardly counts. Fewer where the cluster
-  /// has no memory for them.
+  /// Rows of each of two large tables: enough that the one-time cost of a stage hardly counts. Fewer if the
+  /// cluster lacks memory.
   uint64_t rows = uint64_t{4} << 20;
 };
 
-/// What stages, parts, rows and groups cost on the cluster's compute servers, beside the bytes and accesses
-/// that `measured` has. Loads three tables for that, joins and groups them by forced algorithms, and takes
-/// for each constant what makes the cost model's estimate of one of these queries right. The tables are
-/// dropped again.
+/// Measures the costs of stages, parts, rows and groups on the cluster's compute servers, beyond the bytes
+/// and accesses in `measured`. Loads three tables, joins and groups them with forced algorithms, and fits
+/// each constant so that the cost model's estimate of one query is right. Drops the tables again.
 absl::StatusOr<catalog::FabricConstants> FitRowConstants(catalog::Attachment& attachment,
                                                          const catalog::FabricConstants& measured,
                                                          const RowCalibrationOptions& options);
 
-/// The value of a constant at which an estimate is `actual`: estimates are linear in each. In the constant's
-/// range; the old one if the estimate does not depend on it.
+/// The value of a constant at which an estimate equals `actual`, as estimates are linear in each constant.
+/// Clipped to the constant's range; the old value if the estimate does not depend on it.
 double FittedConstant(const catalog::FabricConstants& constants, const catalog::FabricConstant& constant,
                       double actual, const std::function<double(const catalog::FabricConstants&)>& estimate);
 

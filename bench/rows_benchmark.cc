@@ -1,6 +1,6 @@
-// Rows at rest: what one thread takes to write tuples of chunks as rows of 8 and of 24 bytes, and to load a
-// field of them into a vector again, one row after the other and in random order. Tables of 64 MiB, so that
-// neither lies in a cache; bytes are those of the rows.
+// Rows at rest: the time of one thread to write tuples of chunks as rows of 8 and of 24 bytes, and to load a
+// field of them into a vector, in order and in random order. Tables have 64 MiB, so that they do not fit a
+// cache; bytes are those of the rows.
 
 #include <benchmark/benchmark.h>
 
@@ -21,10 +21,10 @@ namespace {
 
 constexpr uint64_t kTableBytes = 64 << 20;
 constexpr uint32_t kPageBytes = RowLayout::kMostPageBytes;
-/// Chunks that are written in turn: their values stay in the second-level cache.
+/// Chunks that are written in turn; their values stay in the second-level cache.
 constexpr uint32_t kPlaces = 16 * kChunkRows;
 
-/// Rows of `columns` numbers of 4 bytes each, from codes of 4 bytes or from vectors' 8.
+/// Rows of `columns` 4-byte numbers, from 4-byte codes or from 8-byte vectors.
 struct Rows {
   Rows(int64_t columns, bool codes) : codes_of(kPlaces), values_of(kPlaces), chunk(columns, 0) {
     const plan::Slot slot = {Type::Integer(), false, {0, UINT32_MAX, true}};
@@ -44,12 +44,12 @@ struct Rows {
     frame.emplace(program->NewFrame());
     table = *RowTable::Make(*RowLayout::Of(schema, kPageBytes), budget, kTableBytes / kPageBytes);
     writer.emplace(table->layout(), *program);
-    // The memory is there before anything is measured.
+    // Allocates the memory before anything is measured.
     while (table->pages() < kTableBytes / kPageBytes) NAM_CHECK(table->NewPage().ok());
     Write();
   }
 
-  /// Fills the whole table; the number of its rows.
+  /// Fills the whole table; returns the number of rows.
   uint64_t Write() {
     uint32_t page = 0;
     NextPage(page);
@@ -73,7 +73,7 @@ struct Rows {
     writer->Open(table->page(page), page << table->layout().rows_shift());
   }
 
-  /// The numbers of all rows, whole chunks of them.
+  /// The numbers of all rows, in whole chunks.
   std::vector<uint32_t> Numbers(bool shuffled) const {
     std::vector<uint32_t> numbers;
     for (uint32_t page = 0; page < table->pages(); ++page) {
@@ -115,7 +115,7 @@ void Write(benchmark::State& state, bool codes) {
 BENCHMARK_CAPTURE(Write, codes, true)->Arg(8)->Arg(24);
 BENCHMARK_CAPTURE(Write, vectors, false)->Arg(8)->Arg(24);
 
-/// With a new table each time: the system's pages are zeroed and given back.
+/// Uses a new table each time: the system zeroes and frees the pages.
 void WriteNewMemory(benchmark::State& state) {
   Rows of(state.range(0) / 4, true);
   uint64_t rows = 0;
@@ -149,7 +149,7 @@ void Read(benchmark::State& state, bool shuffled) {
 BENCHMARK_CAPTURE(Read, in_order, false)->Arg(8)->Arg(24);
 BENCHMARK_CAPTURE(Read, shuffled, true)->Arg(8)->Arg(24);
 
-/// Hashes of one field of all rows, as a build that inserts its pages makes them.
+/// Hashes one field of all rows, as for a build that inserts its pages.
 void Hash(benchmark::State& state) {
   Rows of(state.range(0) / 4, true);
   const uint32_t field = 0;
@@ -170,7 +170,7 @@ void Hash(benchmark::State& state) {
 }
 BENCHMARK(Hash)->Arg(8)->Arg(24);
 
-/// What a page from elsewhere costs before it is read.
+/// The cost of checking a foreign page before it is read.
 void Check(benchmark::State& state) {
   Rows of(state.range(0) / 4, true);
   for (uint32_t page = 0; page < of.table->pages(); ++page) of.table->layout().Seal(of.table->page(page), 1);

@@ -9,7 +9,7 @@
 namespace nam::bench {
 namespace {
 
-constexpr uint32_t kReceiveDepth = 128;  // of each sender
+constexpr uint32_t kReceiveDepth = 128;  // per sender
 constexpr uint32_t kDatagramDepth = 512;
 constexpr size_t kSendersMax = 64;
 constexpr int64_t kStopCheckUs = 50'000;
@@ -41,7 +41,7 @@ BenchServer::~BenchServer() {
   if (datagram_completions_ != nullptr) datagram_completions_->Wake();
 }
 
-/// Accepts senders, and serves each with a thread of its own.
+/// Accepts senders, and serves each on its own thread.
 void BenchServer::AcceptSenders() {
   struct Sender {
     std::unique_ptr<fabric::MemoryRegion> buffer;
@@ -72,7 +72,7 @@ void BenchServer::AcceptSenders() {
   for (Sender& sender : senders) sender.thread.reset();
 }
 
-/// Posts a receive again as soon as it has been used, until the sender is gone.
+/// Reposts each receive as soon as it is used, until the sender is gone.
 void BenchServer::TakeMessages(fabric::CompletionQueue& completions, fabric::QueuePair& queue_pair,
                                fabric::MemoryRegion& buffer) {
   std::vector<fabric::ReceiveRequest> batch;

@@ -15,46 +15,47 @@
 
 namespace nam::bench {
 
-/// What clients need to know of the other end of a benchmark.
+/// The addresses of a benchmark's server, for clients.
 struct ServerAddress {
   std::string one_sided;  // a passive listener
-  std::string messages;   // one whose connections take every SEND
-  std::string sockets;    // of the plain socket server; empty if there is none
+  std::string messages;   // a listener whose connections take every SEND
+  std::string sockets;    // the plain socket server; empty if none
   fabric::RemoteKey rkey;
   uint64_t region_bytes = 0;
 };
 
-/// Streams to be multicast at the same time, each by a thread of its own to a group of its own.
+/// Streams to multicast concurrently, each on its own thread to its own group.
 struct MulticastRequest {
-  uint32_t first_group = 1;  // the others follow
+  uint32_t first_group = 1;  // the others follow it
   uint32_t members = 1;
   std::vector<std::vector<storage::MulticastExtent>> streams;
 };
 
-/// The other end of a benchmark, wherever it runs. One thread.
+/// A benchmark's server, wherever it runs. One thread.
 class ServerEnd {
  public:
   virtual ~ServerEnd() = default;
   virtual const ServerAddress& address() const = 0;
-  /// From now on the group's datagrams are received and counted.
+  /// Receives and counts the group's datagrams from now on.
   virtual absl::Status JoinGroup(const std::string& group_address) = 0;
-  /// Ever, of all groups.
+  /// Total over all groups.
   virtual absl::StatusOr<uint64_t> DatagramsReceived() = 0;
-  /// In the order of the streams. Blocks lie in the server's region at their pointers' offsets.
+  /// Returns addresses in the order of the streams. Blocks lie in the server's region at their pointers'
+  /// offsets.
   virtual absl::StatusOr<std::vector<storage::MulticastAddress>> StartMulticast(
       const MulticastRequest& request) = 0;
-  /// Returns when all of it was sent, and with the first sender's error.
+  /// Returns when everything was sent, or with the first sender's error.
   virtual absl::Status FinishMulticast() = 0;
 };
 
 struct BenchServerOptions {
   uint64_t region_bytes = uint64_t{64} << 20;
   std::string host = "127.0.0.1";  // where to listen
-  bool sockets = false;            // offer the plain socket server too
+  bool sockets = false;            // also offer the plain socket server
 };
 
-/// It as objects of this process: a region that peers may do everything with, and threads that take what
-/// is sent to them. The fabric outlives it.
+/// The server within this process: a region with all rights for peers, and threads that take incoming
+/// messages. The fabric must outlive it.
 class BenchServer final : public ServerEnd {
  public:
   static absl::StatusOr<std::unique_ptr<BenchServer>> Start(fabric::Fabric& fabric,
@@ -84,7 +85,7 @@ class BenchServer final : public ServerEnd {
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> datagrams_{0};
 
-  // What the thread that takes datagrams uses, once it runs.
+  // Used by the datagram thread once it runs.
   std::unique_ptr<fabric::CompletionQueue> datagram_completions_;
   std::unique_ptr<fabric::MemoryRegion> datagram_buffer_;
   std::unique_ptr<fabric::DatagramQueuePair> datagram_queue_pair_;
@@ -100,8 +101,8 @@ class BenchServer final : public ServerEnd {
   std::unique_ptr<fabric::Thread> accept_thread_;  // last: it uses everything above
 };
 
-/// `nam bench-server`, the other end in a process of its own: a JsonPeer that starts a BenchServer at the
-/// first request and ends with its standard input.
+/// `nam bench-server`, the server in a separate process: a JsonPeer that starts a BenchServer at the first
+/// request and ends with its standard input.
 int RunBenchServer();
 
 struct ServerProcessOptions {

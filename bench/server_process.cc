@@ -9,7 +9,7 @@
 #include "bench/json_peer.h"
 #include "bench/server_end.h"
 
-/// The other end of a benchmark behind a pipe:
+/// The protocol of a benchmark's server behind a pipe:
 ///
 ///     {"op": "start", "fabric": …, "secret": …, …}  ──▶  {"ok": true, "one_sided": ADDRESS, "rkey": N, …}
 ///     {"op": "join", "group": ADDRESS}              ──▶  {"ok": true}
@@ -51,7 +51,7 @@ storage::MulticastExtent ParseExtent(const Json& json) {
   return extent;
 }
 
-/// What the parent wrote, who is this same binary.
+/// Parses the parent's request; the parent runs the same binary.
 MulticastRequest ParseMulticast(const Json& json) {
   MulticastRequest request{.first_group = json.at("group"), .members = json.at("members")};
   for (const Json& stream : json.at("streams")) {

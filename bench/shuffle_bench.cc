@@ -24,7 +24,7 @@ constexpr ssb::Table kTables[] = {ssb::Table::kCustomer, ssb::Table::kPart, ssb:
 constexpr int kLoaderThreads = 2;
 constexpr uint64_t kUnitsAtOnce = 8'192;
 
-/// As a statement sees the catalog, once.
+/// The catalog's tables, fetched once, as for a statement.
 class Tables final : public sql::TableSource {
  public:
   explicit Tables(catalog::Client& catalog) : catalog_(catalog) {}
@@ -97,7 +97,7 @@ absl::Status ShuffleBench::Load(const Proceed& proceed) {
   NAM_RETURN_IF_ERROR(Bind());
   if (!proceed("giving the shuffle's servers their rows")) return absl::CancelledError("interrupted");
   NAM_RETURN_IF_ERROR(KeepRows());
-  channel_.reset();  // all dictionaries are there
+  channel_.reset();  // all dictionaries are loaded
   return absl::OkStatus();
 }
 
@@ -127,7 +127,7 @@ absl::StatusOr<std::shared_ptr<const storage::Dictionary>> ShuffleBench::Diction
   return known;
 }
 
-/// The columns that any of the queries reads.
+/// Loads the columns that the queries read.
 absl::Status ShuffleBench::KeepRows() {
   std::map<std::string, std::pair<std::shared_ptr<const proto::Table>, std::set<uint32_t>>> wanted;
   for (const ShuffleQuery& query : queries_) {

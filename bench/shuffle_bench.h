@@ -19,32 +19,32 @@
 namespace nam::bench {
 
 /// Star joins over SSB's tables by the cluster's own pipelined plans and by shuffle-based ones, on the same
-/// rows, in turns; the answers must be equal.
+/// rows, in turn; the answers must be equal.
 class ShuffleBench {
  public:
   struct Options {
-    std::vector<uint32_t> tables;   // joined: 2, 3, 4
-    std::vector<uint32_t> servers;  // compute servers of each side, one measurement after the other
-    uint32_t threads = 1;           // of each
+    std::vector<uint32_t> tables;   // joined tables: 2, 3, 4
+    std::vector<uint32_t> servers;  // compute servers per side, by measurement
+    uint32_t threads = 1;           // per server
     double scale_factor = 1;
     uint64_t seed = 1;
-    uint32_t fan_out = 8;  // parts by each join key
+    uint32_t fan_out = 8;  // parts per join key
     int repeat = 1;
-    std::string multicast = "auto";  // of the pipelined plan's build sides: nam.multicast
-    bool whole_tuples = false;       // of lineorder are moved, not only the columns that are wanted
+    std::string multicast = "auto";  // nam.multicast, for the pipelined plan's build sides
+    bool whole_tuples = false;       // moves all columns of lineorder, not only the needed ones
     ShuffleMessages messages;
   };
-  /// What it runs on; all outlives it.
+  /// The benchmark's environment; everything must outlive it.
   struct Cluster {
     catalog::Attachment* attachment = nullptr;
     session::Session* session = nullptr;
-    std::vector<fabric::Fabric*> fabrics;  // of the shuffle's servers: as many as ever take part
+    std::vector<fabric::Fabric*> fabrics;  // the shuffle's servers, as many as are ever used
     // In `sim`:
     fabric::sim::World* world = nullptr;
     fabric::sim::NicModel nic;
     std::vector<std::string> hosts;  // of memory and compute servers
   };
-  /// False: stop.
+  /// False stops the work.
   using Proceed = std::function<bool(const std::string& doing)>;
 
   enum class Plan : uint8_t { kPipelined, kShuffle, kShuffleMaterialized, kShuffleFromMemory };
@@ -57,13 +57,13 @@ class ShuffleBench {
     uint32_t servers = 0;
     Plan plan = Plan::kPipelined;
     std::vector<double> ms;
-    bool equal = true;  // to the first answer to the query
-    // What the last run took:
+    bool equal = true;  // equals the query's first answer
+    // From the last run:
     uint64_t sent_bytes = 0;  // by SEND
     ShuffleWork work;
-    double network_bytes = 0;      // sim: that reached compute servers' cards
+    double network_bytes = 0;      // sim: into compute servers' cards
     std::string busiest_card;      // sim
-    double busiest_fraction = -1;  // sim: of what it can carry
+    double busiest_fraction = -1;  // sim: of its capacity
     double median_ms() const;
   };
 

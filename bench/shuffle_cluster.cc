@@ -19,8 +19,8 @@ namespace {
 constexpr uint64_t kAttempt = 1;
 constexpr int64_t kConnectUs = 10'000'000;
 
-/// Which partitions a server reads: dealt out in an order that knows nothing of the keys that they are split
-/// by, or the first shuffle would find its rows where they belong already.
+/// The partitions that a server reads, in an order unrelated to the partitioning keys; otherwise the first
+/// shuffle's rows would already be in place.
 std::vector<uint32_t> PartitionsOf(uint32_t server, uint32_t servers, int partitions) {
   std::vector<uint32_t> all(static_cast<size_t>(partitions));
   std::iota(all.begin(), all.end(), 0u);
@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<execution::Endpoint>> ShuffleCluster::OpenEndpoin
   return execution::SendReceiveEndpoint::Open(*server.fabric, std::move(options), host);
 }
 
-/// Each endpoint meets those of the same thread of the other servers.
+/// Connects each endpoint with the same thread's endpoints of the other servers.
 absl::Status ShuffleCluster::Connect() {
   std::vector<std::unique_ptr<fabric::Thread>> meeting;
   for (uint32_t t = 0; t < options_.threads; ++t) {
@@ -119,11 +119,11 @@ absl::Status ShuffleCluster::Prepare(const ShuffleQuery& query, const ShuffleTab
   return mode.from_memory_servers ? OpenChannels() : absl::OkStatus();
 }
 
-/// Build sides and sink of one run.
+/// Prepares the build sides and the sink of one run.
 absl::Status ShuffleCluster::PrepareStage(const ShuffleQuery& query, Server& server) {
   ShuffleServerRun& run = server.run;
   for (Thread& thread : server.threads) {
-    thread.worker.reset();  // of a run that failed
+    thread.worker.reset();  // of a failed run
     NAM_RETURN_IF_ERROR(thread.endpoint->Begin(/*stage=*/0, runs_));
   }
   NAM_ASSIGN_OR_RETURN(run.stage, execution::PreparedStage::Make(query.stage, leaving_));
@@ -152,7 +152,7 @@ absl::Status ShuffleCluster::RunThreads() {
   absl::Status cancelled;
   for (const auto& server : servers_) {
     for (const Thread& thread : server->threads) {
-      // What the first failure cancelled is not news.
+      // Cancellations that follow the first failure are not reported.
       if (!thread.result.ok() && !absl::IsCancelled(thread.result)) return thread.result;
       if (!thread.result.ok()) cancelled = thread.result;
     }
@@ -160,7 +160,7 @@ absl::Status ShuffleCluster::RunThreads() {
   return cancelled;
 }
 
-/// The servers' groups as pages, as attempts leave them, to the result.
+/// Merges the servers' group pages, as attempts leave them, into the result.
 absl::StatusOr<session::ResultSet> ShuffleCluster::Merge(const ShuffleQuery& query) {
   Clock& clock = servers_[0]->fabric->clock();
   session::ResultCollector rows;

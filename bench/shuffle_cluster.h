@@ -17,18 +17,18 @@
 
 namespace nam::bench {
 
-/// The rows that servers hold at the start, by table.
+/// The servers' initial rows, by table.
 using ShuffleTables = std::map<std::string, std::unique_ptr<ShuffleTable>>;
 
-/// Compute servers that run shuffle-based plans: a fabric each, and threads that are connected all to all.
-/// Used by one thread.
+/// Compute servers that run shuffle-based plans: one fabric each, with threads connected all to all. Used by
+/// one thread.
 class ShuffleCluster {
  public:
   struct Options {
-    uint32_t threads = 1;  // of each server
+    uint32_t threads = 1;  // per server
     ShuffleMessages messages;
   };
-  /// One server for each of the fabrics, which outlive the cluster as `memory` does.
+  /// One server per fabric. The fabrics and `memory` must outlive the cluster.
   static absl::StatusOr<std::unique_ptr<ShuffleCluster>> Open(std::vector<fabric::Fabric*> fabrics,
                                                               fabric::RegionDirectory& memory,
                                                               const Options& options);
@@ -45,7 +45,7 @@ class ShuffleCluster {
  private:
   struct Thread {
     std::unique_ptr<execution::Endpoint> endpoint;
-    std::unique_ptr<storage::Channel> channel;  // made when tables are first read from memory servers
+    std::unique_ptr<storage::Channel> channel;  // opened when tables are first read from memory servers
     std::unique_ptr<ShuffleWorker> worker;      // of the last query
     absl::Status result;
   };
@@ -68,7 +68,7 @@ class ShuffleCluster {
   fabric::RegionDirectory& memory_;
   const Options options_;
   std::atomic<bool> cancel_ = false;
-  const std::atomic<bool> leaving_ = false;  // no server ever does
+  const std::atomic<bool> leaving_ = false;  // servers never leave
   uint64_t runs_ = 0;
   std::vector<std::unique_ptr<Server>> servers_;
 };

@@ -36,10 +36,10 @@ constexpr char kSecret[] = "simulated";
 constexpr uint32_t kServersMost = 64;
 constexpr uint32_t kThreadsMost = 64;
 constexpr uint32_t kSimulatedServers = 8;
-constexpr uint32_t kSimulatedThreads = 10;  // of each server, as in I-Store's experiment
+constexpr uint32_t kSimulatedThreads = 10;  // per server, as in I-Store's experiment
 constexpr uint64_t kRegionBytes = uint64_t{64} << 20;
 
-/// The options, understood.
+/// The parsed options.
 struct Plan {
   OutputFormat format = OutputFormat::kTable;
   bool simulated = false;
@@ -172,7 +172,7 @@ int Conclude(const ShuffleBenchOptions& options, const Plan& plan, const Shuffle
   return EqualAnswers(bench) ? kExitOk : kExitCheckFailed;
 }
 
-/// In a private cluster of processes. The shuffle's servers are fabrics of this process.
+/// Runs in a private cluster of processes. The shuffle's servers are fabrics of this process.
 class ShuffleOnProcesses final : public ClusterWork {
  public:
   ShuffleOnProcesses(const Plan& plan, ClusterOptions cluster) : plan_(plan), cluster_(std::move(cluster)) {}
@@ -240,7 +240,7 @@ int RunOnProcesses(const ShuffleBenchOptions& options, const Plan& plan, const s
   return status.ok() ? Conclude(options, plan, work.bench()) : ReportFailure(status);
 }
 
-/// In virtual time. The shuffle's servers are processes on the hosts of the cluster's compute servers.
+/// Runs in virtual time. The shuffle's servers are processes on the hosts of the cluster's compute servers.
 absl::Status MeasureInSim(const Plan& plan, const ShuffleBench::Proceed& proceed,
                           const std::function<void(const ShuffleBench&)>& conclude) {
   fabric::sim::WorldOptions options;

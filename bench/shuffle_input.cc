@@ -10,7 +10,7 @@
 namespace nam::bench {
 namespace {
 
-/// Small enough that threads share a table evenly, large enough that taking one costs nothing.
+/// Small enough that threads share a table evenly, and large enough that claiming one is cheap.
 constexpr size_t kChunkRows = 4096;
 
 }  // namespace

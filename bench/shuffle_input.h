@@ -11,21 +11,21 @@
 #include "absl/status/status.h"
 #include "execution/prepared_stage.h"
 #include "partitioner/column_batch.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::bench {
 
-/// The rows of one table as a shared-nothing system holds them: in the memory of the servers that work on
-/// them, in the order in which they were made, so that their place says nothing about their keys. Chunk i of
-/// k servers is server i mod k's. Codes are those of the same table in memory servers.
+/// The rows of one table as in a shared-nothing system: in the memory of the servers that process them, in
+/// insertion order, so that their place is unrelated to their keys. Chunk i belongs to server i mod the
+/// number of servers. Codes are those of the table in memory servers.
 class ShuffleTable {
  public:
   struct Chunk {
     uint32_t rows = 0;
-    std::vector<std::vector<std::byte>> columns;  // by number; of columns that nobody wants, empty
+    std::vector<std::vector<std::byte>> columns;  // by number; empty for unneeded columns
   };
 
-  /// `columns` are those to keep; the dictionaries of the strings among them are loaded.
+  /// `columns` are the needed ones; loads the dictionaries of their strings.
   static absl::StatusOr<std::unique_ptr<ShuffleTable>> Make(std::shared_ptr<const proto::Table> table,
                                                             std::vector<uint32_t> columns,
                                                             const execution::DictionaryLoader& load);
@@ -38,7 +38,7 @@ class ShuffleTable {
  private:
   struct Text {
     std::shared_ptr<const storage::Dictionary> dictionary;
-    absl::flat_hash_map<std::string, uint64_t> codes;  // that were looked up
+    absl::flat_hash_map<std::string, uint64_t> codes;  // cache of look-ups
   };
   absl::Status AppendRows(const partitioner::ColumnBatch& batch, size_t first, uint32_t rows);
   absl::StatusOr<uint64_t> CodeOf(const partitioner::ColumnBatch::Column& column, size_t row,

@@ -19,7 +19,7 @@ using execution::ScanOutput;
 
 constexpr uint64_t kBuildBytesMax = uint64_t{4} << 30;
 constexpr uint64_t kResultBytesMax = uint64_t{256} << 20;
-constexpr uint32_t kWindow = 10;  // blocks in flight, as the pipelined plan's default
+constexpr uint32_t kWindow = 10;  // blocks in flight, like the pipelined plan's default
 
 uint32_t AlignUp8(uint32_t n) {
   return (n + 7) & ~7u;
@@ -65,8 +65,8 @@ class Legs {
   }
 
  private:
-  /// Columns of the driving table that anything asks for, or all of them, ascending. Tuples that are read
-  /// whole travel whole.
+  /// The driving table's needed columns, or all of them, ascending. Tuples that are read whole are sent
+  /// whole.
   std::vector<ScanOutput> FirstColumns() const {
     std::vector<ScanOutput> columns;
     for (uint32_t slot = 0; slot < ScanOf(stage_, stage_.claimed()).slots.size(); ++slot) {
@@ -76,7 +76,7 @@ class Legs {
     return columns;
   }
 
-  /// Whether join `next` or anything behind it asks for the column; behind the last join that is the sink.
+  /// True if join `next` or a later one needs the column; after the last join, the sink.
   bool IsWanted(const ScanOutput& column, size_t next) const {
     const std::vector<ScanOutput>& sink = probing_.outputs;
     if (std::find(sink.begin(), sink.end(), column) != sink.end()) return true;
@@ -94,7 +94,7 @@ class Legs {
     return LayOut(pipeline, build.outputs, build.outputs[static_cast<size_t>(key.column.column)]);
   }
 
-  /// Lays the columns out for messages of at most `batch_bytes`.
+  /// Lays the columns out in messages of at most `batch_bytes`.
   absl::StatusOr<ShuffleLeg> LayOut(uint32_t pipeline, const std::vector<ScanOutput>& columns,
                                     const ScanOutput& key) const {
     ShuffleLeg leg;
@@ -115,7 +115,7 @@ class Legs {
     return leg;
   }
 
-  /// What of `flows` and of the build side flows behind the join.
+  /// The columns of `flows` and of the build side that continue after the join.
   void PassOn(size_t j, ShufflePlan::Join& join, std::vector<ScanOutput>& flows) const {
     std::vector<ScanOutput> next;
     for (uint32_t c = 0; c < flows.size(); ++c) {

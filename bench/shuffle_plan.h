@@ -11,56 +11,56 @@
 
 namespace nam::bench {
 
-/// How the servers of a shuffle-based plan send each other rows.
+/// Limits of the messages of a shuffle-based plan.
 struct ShuffleMessages {
-  uint32_t legs = 1;                // of a query: its joins
-  uint32_t batch_bytes = 16 << 10;  // of a message, with its header
-  uint32_t credits = 4;             // messages of a leg that one server may have sent another one ahead
+  uint32_t legs = 1;                // per query: its joins
+  uint32_t batch_bytes = 16 << 10;  // per message, with its header
+  uint32_t credits = 4;             // messages per leg that a server may send another one ahead
 };
 
-/// A leg moves rows of a build side, or rows that probe.
+/// A leg moves rows of a build side, or probing rows.
 struct ShuffleKind {
   enum : uint16_t { kBuild, kProbe };
 };
 
-/// What travels on one leg of a shuffle-based plan, and how it lies in a message's payload: columns of codes,
+/// The contents of one leg of a shuffle-based plan, and their layout in a message's payload: columns of codes
 /// as in a block, one after the other.
 ///
 ///     ├ codes of column 0 ┼ codes of column 1 ┼ … ┤      each column 8-byte aligned, `rows` codes long
 ///
-/// While a message is filled, its columns lie where they do when it is full.
+/// While a message is filled, its columns have the offsets of a full one.
 struct ShuffleLeg {
   struct Column {
     /// A column of the pipeline's scan, or payload of one of its joins.
     execution::ScanOutput origin;
-    uint8_t width = 0;  // bytes of a code
+    uint8_t width = 0;  // bytes per code
   };
   std::vector<Column> columns;
-  uint32_t key = 0;               // the column that rows are dealt out by
+  uint32_t key = 0;               // the column that determines a row's server
   int64_t key_base = 0;           // key = base + code
   std::vector<uint32_t> offsets;  // in a full message
   uint32_t capacity = 0;          // rows
 
   uint32_t BytesOf(uint32_t rows) const;
-  /// Where each column lies among `rows` rows; `at` has a place for each.
+  /// The offset of each column in a message of `rows` rows; `at` has an element per column.
   void OffsetsOf(uint32_t rows, uint32_t* at) const;
 };
 
 /// The shuffle-based execution of a star join: both inputs of every join are repartitioned by its key among
-/// the compute servers, join after join. Codes, build sides and the sink are the engine's; what is replaced
-/// is how rows come to them.
+/// the compute servers, join after join. Codes, build sides and the sink are the engine's; only the movement
+/// of rows differs.
 struct ShufflePlan {
   struct Join {
-    uint32_t pipeline = 0;  // of the build side
+    uint32_t pipeline = 0;  // the build side's
     ShuffleLeg build;
     ShuffleLeg probe;
-    /// Columns of `probe`, then of the payload: these are the columns of the next leg, or behind the last
-    /// join those of the sink.
+    /// Indexes into the columns of `probe`, then of the payload. They are the columns of the next leg or,
+    /// after the last join, of the sink.
     std::vector<uint32_t> keep, fetch;
   };
   std::vector<Join> joins;
 
-  /// What the codes of a column stand for, on the server that prepared the stage.
+  /// The meaning of a column's codes, on the server that prepared the stage.
   static const execution::CodeMeaning* MeaningOf(const execution::PreparedStage& stage, uint32_t pipeline,
                                                  const execution::ScanOutput& column);
 
@@ -69,11 +69,11 @@ struct ShufflePlan {
   static absl::StatusOr<ShufflePlan> Make(const execution::PreparedStage& stage, uint32_t batch_bytes);
 };
 
-/// A query that both models run.
+/// A query for both models.
 struct ShuffleQuery {
   std::vector<session::ResultSet::Column> columns;  // of the result
-  /// What each server prepares for itself. All of the driving table is its share: which rows it works on, the
-  /// exchange decides.
+  /// Input for each server's own preparation. The whole driving table is its share: the exchange decides
+  /// which rows it processes.
   execution::StageInputs stage;
   ShufflePlan plan;
 

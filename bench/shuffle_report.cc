@@ -14,7 +14,7 @@ namespace {
 using Figures = ShuffleBench::Figures;
 using Plan = ShuffleBench::Plan;
 
-constexpr uint32_t kFigureServers = 8;  // of the paper's
+constexpr uint32_t kFigureServers = 8;  // in the paper's figure
 constexpr double kMiB = 1 << 20;
 
 std::vector<uint32_t> Numbers(const ShuffleBench& bench, uint32_t Figures::*number) {
@@ -45,7 +45,7 @@ double PerRow(int64_t ns, uint64_t rows) {
   return rows == 0 ? 0 : Rounded(static_cast<double>(ns) / static_cast<double>(rows));
 }
 
-/// `shuffle_materialized`, in the summary.
+/// `shuffle_materialized`, for the summary.
 std::string KeyOf(Plan plan) {
   switch (plan) {
     case Plan::kPipelined:

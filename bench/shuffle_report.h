@@ -6,12 +6,12 @@
 #include "terminal/json_report.h"
 #include "terminal/plot.h"
 
-/// What `nam bench shuffle` prints.
+/// The output of `nam bench shuffle`.
 namespace nam::bench {
 
 Json ShuffleRows(const ShuffleBench& bench);
-/// Ratios are at 8 compute servers if these were measured, else at the most that were. With several numbers
-/// of servers, efficiency is throughput a server over that with the fewest, of the most tables.
+/// Ratios are for 8 compute servers if measured, else for the most. Efficiency is the throughput per server
+/// relative to the fewest servers, for the most tables.
 Json ShuffleSummary(const ShuffleBench& bench);
 bool EqualAnswers(const ShuffleBench& bench);
 PlotPage ShufflePage(const ShuffleBench& bench, const std::string& remarks);

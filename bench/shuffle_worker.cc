@@ -25,10 +25,10 @@ namespace {
 
 constexpr int64_t kBarrierCheckUs = 2'000;
 
-// Row sets of the tuples that have a partner.
+// Row sets of the tuples with a partner.
 constexpr size_t kPositions = 0, kPartners = 1, kMatchedRowSets = 2;
 
-/// Codes of the tuples at n positions to `to`.
+/// Copies the codes of the tuples at n positions to `to`.
 void Gather(const Column& column, const uint32_t* positions, uint32_t n, std::byte* to) {
   WithCodes(column.base, column.width, [&](const auto* codes) {
     auto* out = reinterpret_cast<std::remove_cvref_t<decltype(*codes)>*>(to);
@@ -50,7 +50,7 @@ void ShuffleWork::Add(const ShuffleWork& other) {
   sunk_rows += other.sunk_rows;
 }
 
-/// What the thread does from now on, until the end of the scope; then again what it did before.
+/// Attributes the thread's time to a kind of work within a scope; restores the previous kind afterwards.
 class ShuffleWorker::Timed {
  public:
   Timed(ShuffleWorker& worker, ShuffleWork::Kind doing) : worker_(worker), before_(worker.doing_) {
@@ -110,7 +110,7 @@ void ShuffleWorker::PrepareLevel(uint16_t kind, size_t j) {
   level.matched = std::make_unique<Chunk>(join.keep.size() + join.fetch.size(), kMatchedRowSets);
 }
 
-/// Codes of the leg's columns, which lie nowhere yet.
+/// A chunk with the leg's columns, without data yet.
 std::unique_ptr<Chunk> ShuffleWorker::NewChunk(uint16_t kind, size_t j) const {
   const ShuffleLeg& leg = Leg(kind, j);
   auto chunk = std::make_unique<Chunk>(leg.columns.size(), 0);
@@ -217,7 +217,7 @@ absl::Status ShuffleWorker::ScanMemoryServers(uint16_t kind, size_t j, const pla
   }
 }
 
-/// What the join before has left in memory.
+/// Reads the previous join's output from memory.
 absl::Status ShuffleWorker::ScanMaterialized(size_t j) {
   const ShuffleLeg& leg = plan_.joins[j].probe;
   const std::unique_ptr<Chunk> tuples = NewChunk(ShuffleKind::kProbe, j);
@@ -231,7 +231,7 @@ absl::Status ShuffleWorker::ScanMaterialized(size_t j) {
   return absl::OkStatus();
 }
 
-/// Own rows to a leg, while what comes is worked on.
+/// Routes own rows to a leg, while processing incoming ones.
 absl::Status ShuffleWorker::RouteAll(uint16_t kind, size_t j, uint32_t rows,
                                      const std::vector<const std::byte*>& codes, Chunk& chunk) {
   for (uint32_t first = 0; first < rows; first += kChunkRows) {
@@ -266,9 +266,9 @@ absl::Status ShuffleWorker::Route(uint16_t kind, size_t j, const Chunk& tuples) 
   return absl::OkStatus();
 }
 
-/// Puts the tuples in order of the servers that their keys belong to: key modulo servers, without a
-/// division (the product of key and 2^64 / servers has the remainder in its fraction). Afterwards starts[p]
-/// is where those of p end.
+/// Orders the tuples by the servers of their keys: key modulo servers, without a division (the product of key
+/// and 2^64 / servers has the remainder in its fraction). Afterwards starts[p] is the end of server p's
+/// tuples.
 void ShuffleWorker::Deal(const ShuffleLeg& leg, const Chunk& tuples, Level& level) const {
   NAM_CHECK(tuples.selection().positions == nullptr, "joins without conditions drop no pairs");
   const Column& key = tuples.column(leg.key);
@@ -320,12 +320,12 @@ absl::Status ShuffleWorker::Append(uint16_t kind, size_t j, uint32_t peer, const
   return absl::OkStatus();
 }
 
-/// Sends what there is for `peer`, which may be this server itself.
+/// Sends the buffered rows for `peer`, which may be this server itself.
 absl::Status ShuffleWorker::Flush(uint16_t kind, size_t j, uint32_t peer, bool last) {
   const ShuffleLeg& leg = Leg(kind, j);
   NAM_ASSIGN_OR_RETURN(Outgoing* const out, OutgoingTo(kind, j, peer));
   const uint32_t rows = out->rows;
-  if (rows < leg.capacity) {  // closes the gaps behind columns that are not full
+  if (rows < leg.capacity) {  // closes the gaps after columns that are not full
     std::byte* const data = out->buffer->payload.data();
     std::vector<uint32_t> offsets(leg.columns.size());
     leg.OffsetsOf(rows, offsets.data());
@@ -343,7 +343,7 @@ absl::Status ShuffleWorker::Flush(uint16_t kind, size_t j, uint32_t peer, bool l
 }
 
 absl::Status ShuffleWorker::FinishLeg(uint16_t kind, size_t j) {
-  // Not all to the same server first.
+  // Each server starts with another one, to spread the load.
   for (uint32_t i = 0; i < run_.servers; ++i)
     NAM_RETURN_IF_ERROR(Flush(kind, j, (run_.number + i) % run_.servers, /*last=*/true));
   return absl::OkStatus();
@@ -354,9 +354,9 @@ absl::Status ShuffleWorker::AwaitLeg(uint16_t kind, size_t j) {
   return absl::OkStatus();
 }
 
-// -- What comes.
+// -- Incoming rows.
 
-/// Works on all that is there, and does not wait.
+/// Processes all pending messages without waiting.
 absl::Status ShuffleWorker::Serve(uint16_t kind) {
   const Timed timed(*this, ShuffleWork::kExchange);
   NAM_RETURN_IF_ERROR(endpoint_.Poll(/*wait=*/false, *run_.cancel));
@@ -365,7 +365,7 @@ absl::Status ShuffleWorker::Serve(uint16_t kind) {
   return absl::OkStatus();
 }
 
-/// Works on one message of the leg `least` or one behind it, or waits for something to happen.
+/// Processes one message of leg `least` or a later one, or waits for an event.
 absl::Status ShuffleWorker::Advance(uint16_t kind, size_t least) {
   const Timed timed(*this, ShuffleWork::kExchange);
   const auto message = endpoint_.GetData(ExchangeOf(kind, least), ExchangeOf(kind, legs_));
@@ -425,7 +425,7 @@ absl::Status ShuffleWorker::Probe(size_t j, const std::byte* data, uint32_t rows
   return absl::OkStatus();
 }
 
-/// The tuples that have a partner, with what the build side says of it; their number.
+/// Finds the tuples with a partner and their build side values; returns their number.
 uint32_t ShuffleWorker::Match(size_t j, Level& level) const {
   const ShufflePlan::Join& join = plan_.joins[j];
   const execution::DirectBuild& build = *stage_.pipeline(join.pipeline).direct_build;
@@ -462,7 +462,7 @@ uint32_t ShuffleWorker::Match(size_t j, Level& level) const {
   return n;
 }
 
-/// To the next join.
+/// Passes matches to the next join.
 absl::Status ShuffleWorker::Forward(size_t j, const Chunk& matched) {
   if (!run_.mode.materialize) return Route(ShuffleKind::kProbe, j + 1, matched);
   Materialize(j + 1, matched);

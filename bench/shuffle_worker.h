@@ -18,30 +18,30 @@
 
 namespace nam::bench {
 
-/// How a shuffle-based plan is run.
+/// Variants of a shuffle-based plan.
 struct ShuffleMode {
-  /// Every join's output is written to memory before the next one begins; otherwise it goes on at once.
+  /// Writes every join's output to memory before the next one begins; otherwise it continues at once.
   bool materialize = false;
-  /// Tables are read from memory servers; otherwise the servers hold their rows at the start.
+  /// Reads tables from memory servers; otherwise the servers hold their rows at the start.
   bool from_memory_servers = false;
 };
 
-/// What the threads of one compute server share while a query runs.
+/// State shared by a compute server's threads while a query runs.
 struct ShuffleServerRun {
   const ShufflePlan* plan = nullptr;
   ShuffleMode mode;
   std::vector<const ShuffleTable*> rows;  // by table of the plan
-  uint32_t number = 0;                    // of the server, of `servers`
+  uint32_t number = 0;                    // this server's, below `servers`
   uint32_t servers = 1;
-  std::vector<std::vector<uint32_t>> partitions;     // by table: what it reads of memory servers
-  std::unique_ptr<execution::PreparedStage> stage;   // build sides and the sink, of this run
+  std::vector<std::vector<uint32_t>> partitions;     // by table: partitions to read from memory servers
+  std::unique_ptr<execution::PreparedStage> stage;   // build sides and sink of this run
   std::unique_ptr<std::atomic<uint32_t>[]> claimed;  // by table: chunks or partitions
   std::atomic<int> building{0};
   std::unique_ptr<fabric::Event> built;
   std::atomic<bool>* cancel = nullptr;
 };
 
-/// What a thread's time went into. On real fabrics this is how the constants of shuffle_cost.h are measured.
+/// The time of a thread by kind of work. On real fabrics it yields the constants of shuffle_cost.h.
 struct ShuffleWork {
   enum Kind : uint8_t { kScan, kRoute, kInsert, kProbe, kSink, kExchange, kKinds };
   std::array<int64_t, kKinds> ns{};
@@ -55,8 +55,8 @@ struct ShuffleWork {
 ///     ─────── barrier of the server's threads ───────
 ///     probe:  own rows of the driving table ─▶ by key 1 ══▶ probe 1 ─▶ by key 2 ══▶ probe 2 ─▶ … ─▶ sink
 ///
-/// While a leg is held up for want of credit, the thread works on what has come on that leg and those behind
-/// it, never on those before: so the last leg always goes on, and with it all others.
+/// While a leg lacks credit, the thread processes messages of that leg and later ones, never of earlier ones:
+/// so the last leg always progresses, and with it all others.
 class ShuffleWorker {
  public:
   /// `channel` is null unless tables are read from memory servers.
@@ -67,26 +67,26 @@ class ShuffleWorker {
   const ShuffleWork& work() const { return work_; }
 
  private:
-  /// Rows on their way to a server.
+  /// Rows buffered for a server.
   struct Outgoing {
     std::optional<execution::Endpoint::Buffer> buffer;  // none: the next row takes one
     uint32_t rows = 0;
   };
-  /// Scratch of one leg, so that a leg can be worked on while the one before is held up.
+  /// Scratch of one leg, so that a leg can be processed while the previous one is held up.
   struct Level {
-    // Tuples that are routed to this leg, and where they go.
+    // Tuples routed to this leg, and their servers.
     std::vector<uint8_t> to = std::vector<uint8_t>(execution::kChunkRows);
     std::vector<uint32_t> order = std::vector<uint32_t>(execution::kChunkRows);
     std::vector<uint32_t> starts;
     std::vector<Outgoing> outgoing;  // by server
-    // The message that is worked on.
+    // The message being processed.
     std::vector<uint32_t> offsets;
     std::unique_ptr<execution::Chunk> arrived;
     std::unique_ptr<execution::SinkTask> build;
-    /// Tuples of a probe that have a partner, laid out as the next leg, or as the sink's input.
+    /// Probing tuples with a partner, laid out for the next leg or the sink.
     std::unique_ptr<execution::Chunk> matched;
   };
-  /// Output of a join, laid out as the next leg's messages.
+  /// Output of a join, laid out like the next leg's messages.
   struct Materialized {
     std::unique_ptr<std::byte[]> data;
     uint32_t rows = 0;
@@ -100,7 +100,7 @@ class ShuffleWorker {
     return kind == ShuffleKind::kBuild ? build_levels_[j] : probe_levels_[j];
   }
   uint32_t ExchangeOf(uint16_t kind, size_t j) const { return kind * legs_ + static_cast<uint32_t>(j); }
-  /// The pipeline that the rows of a leg belong to.
+  /// The pipeline of a leg's rows.
   uint32_t PipelineOf(uint16_t kind, size_t j) const {
     return kind == ShuffleKind::kBuild ? plan_.joins[j].pipeline : stage_.claimed();
   }
@@ -114,14 +114,14 @@ class ShuffleWorker {
   absl::Status ScanRows(uint16_t kind, size_t j, const plan::BlockScan& scan);
   absl::Status ScanMemoryServers(uint16_t kind, size_t j, const plan::BlockScan& scan);
   absl::Status ScanMaterialized(size_t j);
-  /// `codes`: of each of the leg's columns. `chunk` is NewChunk's.
+  /// `codes`: one pointer per column of the leg. `chunk` comes from NewChunk.
   absl::Status RouteAll(uint16_t kind, size_t j, uint32_t rows, const std::vector<const std::byte*>& codes,
                         execution::Chunk& chunk);
 
   // To the next leg.
   absl::Status Route(uint16_t kind, size_t j, const execution::Chunk& tuples);
   void Deal(const ShuffleLeg& leg, const execution::Chunk& tuples, Level& level) const;
-  /// With a buffer.
+  /// The result has a buffer.
   absl::StatusOr<Outgoing*> OutgoingTo(uint16_t kind, size_t j, uint32_t server);
   absl::Status Append(uint16_t kind, size_t j, uint32_t peer, const uint32_t* order, uint32_t count,
                       const execution::Chunk& tuples);
@@ -129,14 +129,14 @@ class ShuffleWorker {
   absl::Status FinishLeg(uint16_t kind, size_t j);
   absl::Status AwaitLeg(uint16_t kind, size_t j);
 
-  // What comes.
+  // Incoming rows.
   absl::Status Serve(uint16_t kind);
   absl::Status Advance(uint16_t kind, size_t least);
   absl::Status Handle(const execution::Endpoint::Message& message);
   absl::Status Work(uint16_t kind, size_t j, const std::byte* data, uint32_t rows);
   absl::Status Insert(size_t j, const std::byte* data, uint32_t rows);
   absl::Status Probe(size_t j, const std::byte* data, uint32_t rows);
-  /// The rows of a message from `first` on that fit a chunk.
+  /// Loads the rows of a message from `first` on that fit a chunk.
   void Arrive(const ShuffleLeg& leg, const std::byte* data, uint32_t first, uint32_t rows,
               Level& level) const;
   uint32_t Match(size_t j, Level& level) const;
@@ -150,7 +150,7 @@ class ShuffleWorker {
   const ShufflePlan& plan_;
   execution::PreparedStage& stage_;
   execution::Endpoint& endpoint_;
-  const uint32_t legs_;  // of each kind: exchange kind * legs + leg
+  const uint32_t legs_;  // per kind: exchange kind * legs + leg
   storage::Channel* const channel_;
   Clock& clock_;
   execution::TaskContext context_;

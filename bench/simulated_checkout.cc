@@ -21,9 +21,9 @@ namespace {
 using fabric::sim::NicModel;
 
 constexpr char kSecret[] = "simulated";
-/// Room for the state and for no extent of a table.
+/// Room for the transaction state, but for no extent of a table.
 constexpr uint64_t kStateMemoryBytes = txn::kStateBytes + (uint64_t{64} << 10);
-constexpr int kIntervals = 4;  // that are measured, after one in which all clients are there
+constexpr int kIntervals = 4;  // measured ones, after one that lets all clients start
 constexpr int64_t kRunUsMax = 10'000'000;
 
 fabric::sim::WorldOptions WorldFor(const SimulatedCheckoutOptions& options) {
@@ -38,7 +38,7 @@ fabric::sim::WorldOptions WorldFor(const SimulatedCheckoutOptions& options) {
   return world;
 }
 
-/// Names what lies at a position of the transaction state.
+/// Names the word at a position of the transaction state.
 std::string NameOfStateWord(uint64_t position) {
   using Geometry = txn::StateGeometry;
   switch (position) {
@@ -57,8 +57,8 @@ std::string NameOfStateWord(uint64_t position) {
   return position >= Geometry::slot(0) ? "a client's slot" : "one word";
 }
 
-/// The cluster as it is, with one memory server that has room for the transaction state alone, so that rows
-/// go to the others.
+/// The real cluster, with one memory server that only has room for the transaction state, so that rows go to
+/// the others.
 class RsiCheckout final : public SimulatedCheckout {
  public:
   explicit RsiCheckout(const SimulatedCheckoutOptions& options) : SimulatedCheckout(options) {}
@@ -82,7 +82,7 @@ class RsiCheckout final : public SimulatedCheckout {
       NAM_ASSIGN_OR_RETURN(clients_.emplace_back(), cluster_->NewClient(absl::StrCat("client-", i)));
       backends_.push_back(std::make_unique<RsiBackend>(clients_.back()->attachment()));
     }
-    // Takes its place before there are rows.
+    // Creates the transaction state before there are rows.
     NAM_RETURN_IF_ERROR(backends_[0]->OpenSession().status());
     NAM_RETURN_IF_ERROR(FindState());
     NAM_RETURN_IF_ERROR(
@@ -126,7 +126,7 @@ class RsiCheckout final : public SimulatedCheckout {
     return absl::OkStatus();
   }
 
-  fabric::RemoteAddress state_;  // where it begins
+  fabric::RemoteAddress state_;  // its beginning
   std::unique_ptr<simulation::Cluster> cluster_;
   std::vector<std::unique_ptr<simulation::Client>> clients_;
   std::vector<std::unique_ptr<RsiBackend>> backends_;
@@ -162,7 +162,7 @@ class TwoPhaseCheckout final : public SimulatedCheckout {
   }
 
  private:
-  /// The model charges for each work request already, and for doorbells and polls, which messages share.
+  /// The model already charges for each work request, and for doorbells and polls, which messages share.
   txn::two_phase::TransportOptions Transport() const {
     const NicModel& nic = options_.nic;
     const MessageCost& message = options_.message;
@@ -233,7 +233,7 @@ absl::StatusOr<SimulatedRates> SimulatedCheckout::Run(uint32_t clients_wanted) {
   run.run_us = kRunUsMax;
   clients_so_far_ += clients_wanted;
   const std::vector<fabric::Fabric*> fabrics = clients();
-  uint32_t warm = 0;  // clients; threads of a world run one at a time
+  uint32_t warm = 0;  // clients; a world's threads run one at a time
   const auto open = [&](uint32_t client) -> absl::StatusOr<std::unique_ptr<txn::Session>> {
     const size_t machine = client % fabrics.size();
     NAM_ASSIGN_OR_RETURN(std::unique_ptr<txn::Session> session, OpenSession(machine));

@@ -20,7 +20,7 @@
 namespace nam::bench {
 namespace {
 
-constexpr size_t kReceiveBytesMax = 1u << 20;  // of one call
+constexpr size_t kReceiveBytesMax = 1u << 20;  // per call
 constexpr size_t kPartsMax = 64;
 
 struct Hello {
@@ -45,7 +45,7 @@ void DoNotDelay(int socket) {
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-/// A blocking send of everything; false when the peer is gone.
+/// A blocking send of everything; false if the peer is gone.
 bool SendParts(int socket, std::span<iovec> parts) {
   msghdr message{};
   while (!parts.empty()) {
@@ -114,11 +114,11 @@ void SocketServer::Serve(int socket) {
   if (hello.request_bytes == 0 || hello.reply_bytes == 0 || hello.reply_bytes > memory_.size()) return;
   Scatter reply_at(memory_.size(), hello.reply_bytes);
   const size_t receive_bytes = std::min(kReceiveBytesMax, memory_.size());
-  uint64_t received = 0;  // of requests not answered yet
+  uint64_t received = 0;  // bytes of unanswered requests
   size_t at = 0;
   std::array<iovec, kPartsMax> parts;
   while (true) {
-    // The next megabyte of the memory, as requests with a payload would land in a region.
+    // Uses the next megabyte of the memory, as payloads of requests would land in a region.
     if (at + receive_bytes > memory_.size()) at = 0;
     const ssize_t got = recv(socket, memory_.data() + at, receive_bytes, 0);
     if (got <= 0) return;

@@ -13,8 +13,8 @@
 #include "fabric/fabric.h"
 
 /// The bound of the tcp fabric: two ends of a TCP connection that move the same number of bytes per
-/// operation, with as many requests in flight, and do nothing else. Each end is one thread that blocks
-/// in the kernel, takes whatever has arrived at once and answers all of it with one call.
+/// operation, with as many requests in flight, and do nothing else. Each end is one thread that blocks in the
+/// kernel, takes all input at once and answers it with one call.
 ///
 ///     client ── request bytes, reply bytes (8 B each) ──▶ server     once
 ///     client ── request ──▶ server,  server ── reply ──▶ client      pipelined, contents unused
@@ -22,7 +22,7 @@ namespace nam::bench {
 
 class SocketServer {
  public:
-  /// Replies are sent from, and requests received into, `memory_bytes` of its own.
+  /// Sends replies from, and receives requests into, `memory_bytes` of its own.
   static absl::StatusOr<std::unique_ptr<SocketServer>> Start(fabric::Fabric& fabric, const std::string& host,
                                                              uint64_t memory_bytes);
   ~SocketServer();
@@ -37,7 +37,7 @@ class SocketServer {
   std::string address_;
   UniqueFd listener_;
   std::vector<std::byte> memory_;
-  std::vector<UniqueFd> connections_;  // of the accepting thread
+  std::vector<UniqueFd> connections_;  // the accepting thread's
   std::atomic<bool> stopping_{false};
   std::unique_ptr<fabric::Thread> accept_thread_;
 };
@@ -45,11 +45,11 @@ class SocketServer {
 /// One connection of a client; one thread.
 class SocketClient {
  public:
-  /// `memory` is what requests are sent from and replies received into; it holds some of each.
+  /// `memory` is the source of requests and the target of replies; it holds several of each.
   static absl::StatusOr<std::unique_ptr<SocketClient>> Connect(const std::string& address,
                                                                uint64_t request_bytes, uint64_t reply_bytes,
                                                                std::span<std::byte> memory);
-  /// Operations per second over about `duration_ns`.
+  /// Operations per second, over about `duration_ns`.
   absl::StatusOr<double> Run(uint32_t in_flight, int64_t duration_ns);
 
  private:

@@ -1,4 +1,4 @@
-// How fast one core makes the benchmark's rows, into batches of the size that loaders use.
+// The rate at which one core generates the benchmark's rows, in batches of the loaders' size.
 #include <benchmark/benchmark.h>
 
 #include "ssb/generator.h"

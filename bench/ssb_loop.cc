@@ -57,7 +57,7 @@ const Codes& BrandCodes() {
   return codes;
 }
 
-/// A column of a batch by its name.
+/// A column of a batch by name.
 const partitioner::ColumnBatch::Column& Column(const partitioner::ColumnBatch& batch, ssb::Table table,
                                                std::string_view name) {
   const auto& columns = ssb::Tables()[table].schema.columns;
@@ -90,15 +90,15 @@ Value NationName(size_t nation) {
   return Value::String(std::string(dataset::Nations()[nation].name));
 }
 
-// The compiler's own SIMD, for the processor at hand; what is resolved at load time disturbs sanitizers.
+// Uses the compiler's own SIMD for this processor; resolution at load time disturbs sanitizers.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define NAM_FOR_EACH_PROCESSOR __attribute__((target_clones("avx2", "default")))
 #else
 #define NAM_FOR_EACH_PROCESSOR
 #endif
 
-/// Without branches and through pointers of its own: in any other shape GCC 12 does not vectorize it, which
-/// costs a factor of five.
+/// Branch-free and through local pointers: in any other form GCC 12 does not vectorize it, which costs a
+/// factor of five.
 NAM_FOR_EACH_PROCESSOR int64_t SumDiscounts(const int16_t* day, const int8_t* discount,
                                             const int8_t* quantity, const int32_t* extended_price,
                                             size_t first, size_t last, int32_t first_day, int32_t end_day) {
@@ -147,7 +147,7 @@ absl::StatusOr<std::unique_ptr<SsbLoop>> SsbLoop::Load(fabric::Fabric& fabric,
 absl::Status SsbLoop::LoadTable(const dataset::Generator& generator, ssb::Table table,
                                 const dataset::WorkOptions& work) {
   dataset::WorkOptions options = work;
-  // Days are numbered as they come. Of the other dimensions, every row has its own place.
+  // Days are numbered in order of arrival. Rows of other dimensions have places of their own.
   if (table == ssb::Table::kDate) options.threads = 1;
   const auto sink = [&](const Batch& batch) { return Take(table, batch); };
   return dataset::LoadGenerated(fabric_, generator, table, sink, options).status();
@@ -232,7 +232,7 @@ SsbLoop::Sums SsbLoop::InParallel(int threads, size_t groups, const Body& body) 
   std::vector<std::unique_ptr<fabric::Thread>> running;
   for (size_t i = 0; i < shares; ++i) {
     running.push_back(fabric_.StartThread("ssb-loop", [&, i] {
-      Sums own(groups);  // by the thread that uses it, so that no two share a line
+      Sums own(groups);  // on the thread that uses it, so that threads share no cache line
       body(rows_ * i / shares, rows_ * (i + 1) / shares, own);
       sums[i] = std::move(own);
     }));
@@ -246,7 +246,7 @@ SsbLoop::Sums SsbLoop::InParallel(int threads, size_t groups, const Body& body) 
 }
 
 SsbLoop::Sums SsbLoop::RunQ11(int threads) const {
-  // Days are numbered in order, so a year is a range.
+  // Days are in order, so a year is a range.
   const auto year = std::equal_range(year_.begin(), year_.end(), static_cast<int8_t>(1993 - kFirstYear));
   const auto first_day = static_cast<int32_t>(year.first - year_.begin());
   const auto end_day = static_cast<int32_t>(year.second - year_.begin());
@@ -301,7 +301,7 @@ SsbLoop::Answer SsbLoop::Run(std::string_view query, int threads) const {
                                       : RunQ41(threads);
   Answer answer;
   for (size_t group = 0; group < sums.size(); ++group) {
-    // Every row of the benchmark adds more than nothing: revenue is positive, and so is profit.
+    // Every row of the benchmark adds a positive value: revenue and profit.
     if (sums[group] == 0) continue;
     const Value sum = Value::Integer(sums[group]);
     if (query == "Q1.1") answer.rows.push_back({sum});

@@ -15,9 +15,9 @@
 
 namespace nam::bench {
 
-/// What a programmer would write by hand for four of the queries: one pass over dense arrays in the order
-/// of the rows, dimensions as arrays by key, every thread its share of the rows and its own sums. No
-/// partitions, no skipping, no SIMD beyond the compiler's. The bare machine, more or less.
+/// Four of the queries, hand-written: one pass over dense arrays in row order, dimensions as arrays by key,
+/// with a share of the rows and separate sums per thread. No partitions, no skipping, no SIMD beyond the
+/// compiler's. Nearly the bare machine.
 ///
 ///     a row   Q1.1  date 2, quantity 1, discount 1, extended price 4                   8 bytes
 ///             Q2.1  part 4, supplier 2, date 2, revenue 4                             12
@@ -27,7 +27,7 @@ class SsbLoop {
  public:
   struct Answer {
     std::vector<std::vector<Value>> rows;  // columns as in the SQL text; in any order
-    double elapsed_ms = 0;                 // threads started and joined in it
+    double elapsed_ms = 0;                 // includes starting and joining threads
   };
 
   /// Q1.1, Q2.1, Q3.1, Q4.1.
@@ -38,7 +38,7 @@ class SsbLoop {
   static absl::StatusOr<std::unique_ptr<SsbLoop>> Load(fabric::Fabric& fabric,
                                                        const dataset::Generator& generator,
                                                        const dataset::WorkOptions& work);
-  /// One that it Has.
+  /// Requires Has(query).
   Answer Run(std::string_view query, int threads) const;
 
  private:
@@ -56,7 +56,7 @@ class SsbLoop {
   void TakeLineorder(const Batch& batch);
   int16_t DayOf(int64_t date_key) const;
 
-  /// `body(first, last, sums)` for each thread's share of the rows; the sums of all threads.
+  /// Calls `body(first, last, sums)` for each thread's share of the rows; returns the total sums.
   template <typename Body>
   Sums InParallel(int threads, size_t groups, const Body& body) const;
   Sums RunQ11(int threads) const;
@@ -81,7 +81,7 @@ class SsbLoop {
   std::vector<int8_t> quantity_, discount_;
   std::vector<int32_t> extended_price_, revenue_, supply_cost_;
   size_t rows_ = 0;
-  std::atomic<size_t> rows_taken_ = 0;  // loading threads' places
+  std::atomic<size_t> rows_taken_ = 0;  // places for loading threads
 };
 
 }  // namespace nam::bench

@@ -10,9 +10,9 @@
 namespace nam::bench {
 namespace {
 
-/// Five threads that need 800 ns to take a block and sum it up: what a server of ten slow cores, shared
-/// with a memory server, is to the simulated network. It bounds one compute server at about five million
-/// blocks of 2 KiB a second, as in I-Store's figures; two servers and more are bound by the network.
+/// Five threads that take 800 ns to sum up a block: a server of ten slow cores that is shared with a memory
+/// server, in the simulated network. This limits one compute server to about five million blocks of 2 KiB per
+/// second, as in I-Store's figures; two and more servers are limited by the network.
 constexpr uint32_t kSimulatedThreads = 5;
 constexpr int64_t kSimulatedScanNs = 800;
 

@@ -13,38 +13,38 @@
 #include "storage/block_stream.h"
 #include "storage/channel.h"
 
-/// What `nam bench prefetch` and `multicast` have in common.
+/// The common parts of `nam bench prefetch` and `multicast`.
 namespace nam::bench {
 
-/// The stream's options, understood.
+/// The parsed stream options.
 struct StreamPlan {
   TestbedPlan testbed;
   uint32_t block_bytes = 0;
   uint32_t threads = 1;
-  int64_t scan_ns = 0;  // charged for each block; 0 on real fabrics, where it takes the time it takes
+  int64_t scan_ns = 0;  // charged per block; 0 on real fabrics, which take real time
 };
 absl::StatusOr<StreamPlan> MakeStreamPlan(const std::string& command, const StreamBenchOptions& options);
 Json StreamConfig(const StreamPlan& plan);
 
-/// A channel for each thread of one compute server; connected once, used in every round.
+/// A compute server's channels, one per thread; connected once, used in every round.
 using Channels = std::vector<std::unique_ptr<storage::Channel>>;
 absl::StatusOr<Channels> OpenChannels(fabric::Fabric& fabric, fabric::RegionDirectory& directory,
                                       uint32_t threads);
 
-/// What one thread has scanned.
+/// The blocks scanned by one thread.
 struct Scanned {
   uint64_t blocks = 0;
   uint64_t sum = 0;
-  int64_t first_ns = 0;  // when the first block was there
-  int64_t last_ns = 0;   // when the last one was scanned
+  int64_t first_ns = 0;  // arrival of the first block
+  int64_t last_ns = 0;   // end of the last block's scan
   /// Blocks per second from the first to the last; 0 for fewer than two.
   double Rate() const;
 };
-/// Scans whatever `next` delivers, until it says that there is no more.
+/// Scans the blocks of `next` until it returns false.
 absl::StatusOr<Scanned> Scan(Clock& clock, int64_t scan_ns,
                              const std::function<absl::StatusOr<bool>(storage::BlockView&)>& next);
 
-/// Runs the bodies at the same time, each in a thread of its fabric; the first error.
+/// Runs the bodies concurrently, each on a thread of its fabric; returns the first error.
 struct Task {
   fabric::Fabric* fabric = nullptr;
   std::function<absl::Status()> body;

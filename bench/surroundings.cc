@@ -23,7 +23,7 @@ double LoadAverage() {
 }
 
 void WarnOfLoad(double load_average) {
-  constexpr double kQuietLoad = 0.5;  // processors in use that say nothing about a benchmark yet
+  constexpr double kQuietLoad = 0.5;  // processors in use that hardly affect a benchmark
   if (load_average <= kQuietLoad) return;
   std::fprintf(stderr, "nam: other work runs on this machine (load average %.2f): expect noise\n",
                load_average);

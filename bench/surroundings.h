@@ -4,15 +4,15 @@
 
 #include "absl/status/statusor.h"
 
-/// What a benchmark finds on its host.
+/// A benchmark's host environment.
 namespace nam::bench {
 
-/// A fresh directory in $TMPDIR or /tmp, where gigabytes may go: the runtime directory is memory.
+/// Creates a directory in $TMPDIR or /tmp for gigabytes of files: the runtime directory is in memory.
 absl::StatusOr<std::string> MakeLargeDirectory();
 
-/// The host's load average of the last minute; 0 if it is not told.
+/// The host's load average of the last minute; 0 if unknown.
 double LoadAverage();
-/// Says on stderr if it is so high that other work disturbs a benchmark.
+/// Warns on stderr if the load disturbs a benchmark.
 void WarnOfLoad(double load_average);
 
 }  // namespace nam::bench

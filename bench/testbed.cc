@@ -19,7 +19,7 @@ class RealTestbed final : public Testbed {
     std::unique_ptr<RealTestbed> testbed(new RealTestbed);
     fabric::FabricOptions& client = testbed->client_options_;
     client = {.kind = options.kind, .rdma = options.rdma, .encrypt = options.encrypt};
-    // Both ends are on this host; a device that was chosen may have another address than the server's.
+    // Both ends are on this host; an explicit device may have an address other than the server's.
     if (options.rdma.empty()) client.host = options.server_host;
     client.secret = absl::StrFormat("%016x%016x", fabric::RandomBits(), fabric::RandomBits());
     ServerProcessOptions server{.fabric = client,
@@ -67,7 +67,7 @@ class RealTestbed final : public Testbed {
   std::unique_ptr<fabric::Fabric> client_;
 };
 
-/// This thread drives the world: what it waits for takes virtual time.
+/// This thread drives the world: its waits take virtual time.
 class SimulatedTestbed final : public Testbed {
  public:
   static absl::StatusOr<std::unique_ptr<Testbed>> Open(const TestbedOptions& options) {

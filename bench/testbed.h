@@ -19,25 +19,25 @@ struct TestbedOptions {
   std::string server_host = "127.0.0.1";  // where the server listens
   bool encrypt = false;                   // tcp
   uint64_t region_bytes = uint64_t{64} << 20;
-  std::string log_file;  // of the server's process
+  std::string log_file;  // for the server's process
 };
 
-/// Where a benchmark runs: a client's fabric, and a server across it. On real fabrics the server is a
-/// process of its own, so that what is measured crosses processes; in `sim` it is another simulated host.
+/// The environment of a benchmark: a client's fabric, and a server at its other end. On real fabrics the
+/// server is a separate process, so that measurements cross processes; in `sim` it is another simulated host.
 class Testbed {
  public:
   static absl::StatusOr<std::unique_ptr<Testbed>> Open(const TestbedOptions& options);
   virtual ~Testbed() = default;
-  /// INVALID_ARGUMENT or NOT_FOUND for what Open would never take.
+  /// INVALID_ARGUMENT or NOT_FOUND for options that Open never accepts.
   static absl::Status Check(const TestbedOptions& options);
 
   virtual fabric::Fabric& client() = 0;
-  /// One more client; in `sim` on a host of its own. Destroyed before the testbed.
+  /// Opens another client; in `sim` on its own host. Must be destroyed before the testbed.
   virtual absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenClient() = 0;
   virtual ServerEnd& server() = 0;
   /// The provider's yardstick; nullptr if there is none. Used while the lanes live.
   virtual std::unique_ptr<FabricBound> MakeBound(const Lanes& lanes) = 0;
-  /// Virtual time: every run gives the same figures, and simulating a second takes much longer than that.
+  /// True in virtual time: every run gives the same figures, and simulating a second takes much longer.
   virtual bool simulated() const = 0;
 };
 

@@ -20,9 +20,9 @@ namespace {
 constexpr int kRepeatMax = 10'000;
 constexpr int kRoundMsMax = 60'000;
 constexpr int kRoundMs = 4;           // less than a time slice, so that most rounds are undisturbed
-constexpr int kSimulatedRoundMs = 1;  // of virtual time
+constexpr int kSimulatedRoundMs = 1;  // virtual time
 
-/// For the log of the server's process; $TMPDIR or /tmp.
+/// A directory for the server process's log, in $TMPDIR or /tmp.
 absl::StatusOr<std::string> MakeDirectory() {
   std::error_code error;
   const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
@@ -99,7 +99,7 @@ absl::StatusOr<TestbedPlan> MakeTestbedPlan(const std::string& command,
   TestbedPlan plan;
   NAM_ASSIGN_OR_RETURN(plan.format, ParseOutputFormat(options.format));
   const bool simulated = options.fabric == fabric::KindName(fabric::Kind::kSim);
-  plan.testbed.kind = fabric::Kind::kSim;  // which is no fabric of a cluster, so it is not parsed
+  plan.testbed.kind = fabric::Kind::kSim;  // not a cluster's fabric, so it is not parsed
   if (!simulated) {
     NAM_ASSIGN_OR_RETURN(plan.testbed.kind, fabric::ParseKind(options.fabric));
   }

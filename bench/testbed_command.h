@@ -12,10 +12,10 @@
 #include "terminal/plot.h"
 #include "terminal/table_printer.h"
 
-/// What `nam bench fabric`, `prefetch` and `multicast` have in common.
+/// The common parts of `nam bench fabric`, `prefetch` and `multicast`.
 namespace nam::bench {
 
-/// The common options, understood.
+/// The parsed common options.
 struct TestbedPlan {
   TestbedOptions testbed;
   OutputFormat format = OutputFormat::kTable;
@@ -24,13 +24,13 @@ struct TestbedPlan {
   std::optional<Json> older;
   std::string html;
 };
-/// INVALID_ARGUMENT or NOT_FOUND for what cannot be. `command`: `bench fabric`.
+/// INVALID_ARGUMENT or NOT_FOUND for invalid options. `command`: `bench fabric`.
 absl::StatusOr<TestbedPlan> MakeTestbedPlan(const std::string& command, const TestbedCommandOptions& options);
 Json TestbedConfig(const TestbedPlan& plan);
 
-/// What the measurement gives to the report.
+/// A measurement's contribution to the report.
 struct TestbedReport {
-  Json config;  // beside that of the testbed
+  Json config;  // in addition to the testbed's
   Json rows;
   Json summary;
   ComparedFigures compared;
@@ -39,12 +39,12 @@ struct TestbedReport {
 };
 using Proceed = std::function<bool(const std::string& doing)>;
 
-/// Opens the testbed, measures, prints; the exit code. Progress is shown on a terminal; Ctrl-C ends it
-/// between two rounds.
+/// Opens the testbed, measures and prints; returns the exit code. Shows progress on a terminal; Ctrl-C ends
+/// it between two rounds.
 int RunTestbedCommand(const std::string& command, const TestbedPlan& plan,
                       const std::function<absl::StatusOr<TestbedReport>(Testbed&, const Proceed&)>& measure);
 
-/// Says what is wrong with the options; the exit code.
+/// Reports the error in the options; returns the exit code.
 int RefuseOptions(const absl::Status& status);
 
 }  // namespace nam::bench

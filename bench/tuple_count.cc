@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kKilo = 1 << 10;
 constexpr uint64_t kMega = 1 << 20;
 
-/// 0 for what is none, or too large.
+/// 0 if invalid or too large.
 uint64_t ParseCount(std::string_view text, uint64_t most) {
   uint64_t unit = 1, count = 0;
   if (!text.empty()) {

@@ -19,7 +19,7 @@ namespace nam::bench {
 namespace {
 
 constexpr uint64_t kBatchTuples = 1 << 16;
-constexpr uint32_t kParts = 32;  // threads write one each at a time
+constexpr uint32_t kParts = 32;  // each written by one thread at a time
 constexpr uint8_t kIntegerBytes = 4;
 constexpr int64_t kAppendTimeoutMs = 600'000;
 
@@ -35,7 +35,7 @@ partitioner::TableSchema SchemaOf(const TupleTable& table) {
           .sort_column = {}};
 }
 
-/// Claims batches of a table's tuples; used by one thread each.
+/// Appends batches of a table's tuples, which threads claim; used by one thread each.
 class Appender {
  public:
   Appender(const TupleTable& table, partitioner::TableLoader& loader, const TupleLoadOptions& options)
@@ -85,7 +85,7 @@ class Appender {
   absl::Status status_;
 };
 
-/// One member of every tuple, four bytes each as this machine has them.
+/// Writes one member of every tuple as four bytes in native byte order.
 absl::Status WriteColumn(const std::string& path, std::span<const JoinTuple> tuples,
                          uint32_t JoinTuple::*member, const TupleLoadOptions& options) {
   const auto failed = [&] { return absl::InternalError(absl::StrCat("cannot write ", path)); };

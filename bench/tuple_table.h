@@ -14,26 +14,26 @@
 
 namespace nam::bench {
 
-/// A table of two columns of SQL's `integer`, by the tuples that it gets. Numbers have 31 bits.
+/// A table of two SQL `integer` columns with the given tuples. Numbers have 31 bits.
 struct TupleTable {
   std::string name;
   std::string key = "k", payload = "p";  // the columns
-  std::span<const JoinTuple> tuples;     // the caller's
+  std::span<const JoinTuple> tuples;     // owned by the caller
 };
 
 struct TupleLoadOptions {
   int threads = 2;
-  /// Called with the rows done, by one thread.
+  /// Called with the rows done, on one thread.
   std::function<void(uint64_t)> progress = [](uint64_t) {};
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-/// Into the cluster, split by the payload, never by the key: no join by keys finds its sides split alike.
-/// Takes as much memory beside the tuples as they do until it returns.
+/// Loads into the cluster, partitioned by the payload, never by the key: no join finds its sides partitioned
+/// alike. Until it returns, it needs as much memory again as the tuples.
 absl::Status LoadTuples(catalog::Attachment& attachment, const TupleTable& table,
                         const TupleLoadOptions& options);
 
-/// Into DuckDB, by files in a folder that is made and removed. The seconds that DuckDB took.
+/// Loads into DuckDB, by files in a temporary directory; returns DuckDB's seconds.
 absl::StatusOr<double> LoadTuples(DuckDb& duckdb, const TupleTable& table, const std::string& directory,
                                   const TupleLoadOptions& options);
 

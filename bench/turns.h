@@ -11,7 +11,7 @@
 
 namespace nam::bench {
 
-/// The numbers of a query's only row. Two answers are equal if all numbers are.
+/// The numbers of a query's only row. Answers are equal if all numbers are.
 using Answer = std::vector<__int128>;
 
 struct Turn {
@@ -19,7 +19,7 @@ struct Turn {
   double elapsed_ms = 0;
 };
 
-/// Somebody who answers the question that is measured.
+/// A system that answers the measured question.
 struct Contender {
   std::string name;
   std::function<absl::StatusOr<Turn>()> take;
@@ -28,7 +28,7 @@ struct Contender {
 struct ContenderTimes {
   std::string name;
   std::vector<double> times_ms;
-  bool equal = true;    // to what was expected, in every turn
+  bool equal = true;    // to the expected answer, in every turn
   std::string refusal;  // why there are no times
 
   double median_ms() const;
@@ -36,20 +36,20 @@ struct ContenderTimes {
 };
 
 struct TurnsOptions {
-  int repeat = 3;  // of each contender, after a turn to warm up
-  /// That warm up: the first ones. In virtual time one does for all.
+  int repeat = 3;  // turns per contender, after a warm-up turn
+  /// The number of contenders, from the first, that warm up. In virtual time one suffices.
   size_t warm_up = std::numeric_limits<size_t>::max();
-  /// Called before every turn with what it is.
+  /// Called before every turn with its description.
   std::function<void(const std::string&)> show = [](const std::string&) {};
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-/// All contenders in turn, round after round, so that whatever the machine does besides meets all of them:
+/// All contenders in turn, round after round, so that other load on the machine affects all alike:
 ///
 ///     warm-up of each ─▶ a, b, c ─▶ a, b, c ─▶ …
 ///
-/// One whose first turn takes more memory than it may have (RESOURCE_EXHAUSTED) has none from then on. Any
-/// other error ends it; CANCELLED between two turns.
+/// A contender whose first turn exceeds its memory limit (RESOURCE_EXHAUSTED) has no more turns. Any other
+/// error ends the run; CANCELLED between two turns.
 absl::StatusOr<std::vector<ContenderTimes>> TakeTurns(const std::vector<Contender>& contenders,
                                                       const Answer& expected, const TurnsOptions& options);
 

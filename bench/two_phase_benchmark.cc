@@ -11,21 +11,20 @@
 #include "fabric/fabric.h"
 #include "txn/two_phase/cluster.h"
 
-/// Two-phase commit with everything on this host: 3 participants, 1 coordinator, and clients that run the
-/// checkout transaction (read 3 products of 1 KB, update them, insert an order and 3 lines) one after
-/// another.
+/// Two-phase commit with everything on this host: 3 participants, 1 coordinator, and clients that run
+/// successive checkout transactions (read 3 products of 1 KB, update them, insert an order and 3 lines).
 ///
 ///     two_phase_benchmark [CLIENTS=2] [SECONDS=3] [PRODUCTS=50000]
 ///
-/// What limits it, by perf on two cores: the kernel, two thirds of all samples, where threads are woken and
-/// switched for every message; over shm also the 20 µs for which each idle thread spins in AwaitRing.
+/// The bottleneck, by perf on two cores: the kernel takes two thirds of all samples, waking and switching
+/// threads for every message; over shm also the 20 µs for which each idle thread spins in AwaitRing.
 namespace nam::txn::two_phase {
 namespace {
 
 constexpr uint32_t kProductBytes = 1024;
 constexpr uint32_t kOrderBytes = 256;
 constexpr uint32_t kLineBytes = 128;
-constexpr uint32_t kProducts = 0, kOrders = 1, kLines = 2;  // of the tables
+constexpr uint32_t kProducts = 0, kOrders = 1, kLines = 2;  // table numbers
 
 struct Load {
   int clients = 2;
@@ -113,7 +112,7 @@ void Run(const char* name, fabric::Kind kind, const TransportOptions& transport,
     threads.push_back(client.StartThread("client", [&work, i] { work(static_cast<uint64_t>(i)); }));
   }
   threads.clear();
-  // What servers receive; what clients do is an answer to each of their requests.
+  // Messages to servers only; every request also gets one answer.
   const uint64_t frames = cluster->frames_received() - frames_before;
   std::printf("%-24s %8.0f checkouts/s  %9.0f messages/s to servers  %5.1f each  %llu aborted\n", name,
               static_cast<double>(committed) / load.seconds, static_cast<double>(frames) / load.seconds,

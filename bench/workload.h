@@ -11,8 +11,7 @@
 
 namespace nam::bench {
 
-/// A query over tables of one benchmark, and the data that it is asked of, one case after the other. Holds
-/// the data of one case at a time. Used by one thread.
+/// A query over one benchmark's tables, with data for one case at a time. Used by one thread.
 class Workload {
  public:
   virtual ~Workload() = default;
@@ -20,25 +19,25 @@ class Workload {
   virtual size_t cases() const = 0;
   /// `16M tuples, selectivity 0.5`.
   virtual std::string TitleOf(size_t index) const = 0;
-  /// The same as columns of the report.
+  /// The case's settings as columns of the report.
   virtual Json SettingsOf(size_t index) const = 0;
-  /// Tuples of all tables, by which speed is told.
+  /// Tuples of all tables, the measure of speed.
   virtual uint64_t TuplesOf(size_t index) const = 0;
-  /// Has an answer of a single row, and is the same for all cases and for all that speak SQL.
+  /// A query with a single result row, the same for all cases and all SQL systems.
   virtual std::string sql() const = 0;
 
-  /// Whether MakeBound makes one.
+  /// True if MakeBound returns one.
   virtual bool has_bound() const = 0;
 
-  /// Makes the data of a case in place of the one before.
+  /// Replaces the previous case's data by this case's.
   virtual void Make(size_t index) = 0;
-  // What the case that was made last consists of:
+  // Parts of the current case:
   virtual std::vector<TupleTable> tables() const = 0;
-  /// Not by the algorithms that are measured.
+  /// Computed without the measured algorithms.
   virtual Answer Expected() const = 0;
-  /// A loop by hand that answers the same, if there is one; holds memory as long as it lives.
+  /// A hand-written loop with the same answer, if any; it holds memory while it lives.
   virtual std::optional<Contender> MakeBound() = 0;
-  /// Frees the data and what the bound holds.
+  /// Frees the data and the bound's memory.
   virtual void Drop() = 0;
 };
 

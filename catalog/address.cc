@@ -66,7 +66,7 @@ absl::Status CheckAdvertised(const std::string& catalog_address, const std::vect
   if (!catalog.ok()) return catalog.status();
   for (const std::string& address : advertised) {
     const auto split = SplitAddress(address);
-    if (!split.ok()) continue;  // not of a network
+    if (!split.ok()) continue;  // not a network address
     const bool wildcard = IsWildcard(split->first);
     if (!wildcard && (!IsLoopback(split->first) || IsLoopback(catalog->first))) continue;
     return absl::InvalidArgumentError(absl::StrFormat(

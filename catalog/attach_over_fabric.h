@@ -9,11 +9,11 @@
 
 namespace nam::catalog {
 
-/// fabric::Open, or what stands in for it.
+/// fabric::Open or a substitute.
 using FabricOpener =
     std::function<absl::StatusOr<std::unique_ptr<fabric::Fabric>>(const fabric::FabricOptions& options)>;
 
-/// Attachment::Attach over the fabric that `open` makes.
+/// Attachment::Attach over a fabric that `open` makes.
 absl::StatusOr<std::unique_ptr<Attachment>> AttachOverFabric(const AttachOptions& options,
                                                              const FabricOpener& open);
 

@@ -23,21 +23,21 @@
 namespace nam::catalog {
 namespace {
 
-// Memory is zeroed, and pages are touched, before Allocate answers; no server is slower than this.
+// Allocate zeroes memory and touches pages before it answers; no server is slower than this.
 constexpr int64_t kAllocateBytesPerUs = 128;
-/// A disk is no slower, and other loads may be written before this one.
+/// No disk is slower than this, and other loads may be written first.
 constexpr int64_t kSealBytesPerUs = 4;
 constexpr int64_t kSealTimeoutUs = 120'000'000;
-/// Of calls that only hasten what comes soon after by itself.
+/// Timeout of calls that only hasten work that happens soon anyway.
 constexpr int64_t kHastenTimeoutUs = 1'000'000;
 constexpr int64_t kJoinPauseUs = 10'000;
-/// Between two requests for memory that is about to be free.
+/// Pauses between requests for memory that is about to be free.
 constexpr int64_t kLeavingPauseUs = 2'000;
 constexpr int64_t kLeavingPauseMaxUs = 50'000;
-/// So long members may have memory open that is over: one that says nothing has lost its lease by then.
+/// Limit for members to close memory that is over: a silent member has lost its lease by then.
 constexpr int64_t kLeavingLeases = 3;
 
-// One memory server's control plane. Its addresses never change: member ids are not used again.
+// One memory server's control plane. Its addresses never change: member ids are not reused.
 struct MemoryPeer {
   MemoryServerId member;
   std::string fabric_address;
@@ -59,7 +59,7 @@ class ClusterAttachment final : public Attachment {
             [this](MemoryServerId server, const std::vector<std::shared_ptr<fabric::Grant>>& closed) {
               return TellClosed(server, closed);
             })) {}
-  // Queue pairs go while the fabric is there, and the closing thread while its peers are.
+  // Queue pairs must go before the fabric, and the closing thread before its peers.
   ~ClusterAttachment() override {
     membership_.reset();
     closer_.reset();
@@ -129,7 +129,7 @@ class ClusterAttachment final : public Attachment {
     const std::lock_guard lock(mutex_);
     return membership_;
   }
-  /// The member that asks, and its proof. Memory servers give no memory without them.
+  /// Adds the requesting member and its proof, without which memory servers give no memory.
   template <typename Request>
   void Sign(Request& request) {
     const fabric::MemberProof self = Self();
@@ -137,14 +137,14 @@ class ClusterAttachment final : public Attachment {
     request.set_proof(self.proof);
   }
   absl::Status JoinAs(const proto::Member& self);
-  /// False: another thread joins just now.
+  /// False if another thread is joining.
   bool BeginToJoin() {
     const std::lock_guard lock(mutex_);
     return !std::exchange(joining_, true);
   }
   void Bury(MemoryServerId server);
   absl::StatusOr<std::shared_ptr<MemoryPeer>> FindPeer(MemoryServerId server);
-  /// `kind` says which memory it is, and of which attempt.
+  /// `kind` selects the memory and the attempt.
   absl::StatusOr<std::vector<GrantedExtent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                       uint64_t bytes, proto::AllocateRequest kind,
                                                       const std::atomic<bool>* cancel = nullptr);
@@ -152,11 +152,11 @@ class ClusterAttachment final : public Attachment {
                                             proto::AllocateRequest kind,
                                             const std::atomic<bool>* cancel = nullptr);
   void EndGrants(const proto::RenewReply& reply);
-  /// Asks the catalog now which allocations are over that this process has opened.
+  /// Asks the catalog now which allocations opened by this process are over.
   void LookForEnds();
   absl::Status TellClosed(MemoryServerId server, const std::vector<std::shared_ptr<fabric::Grant>>& closed);
-  /// OK: the server's answer is about the member that this process is. Else it has joined again meanwhile:
-  /// what the server took down for it is to be closed as well.
+  /// OK if the server's answer concerns the current member. Otherwise the process has joined again meanwhile,
+  /// and what the server recorded must be closed as well.
   absl::Status CheckGrant(MemoryServerId server, const fabric::Grant& grant);
 
   ControlPlane& control_plane_;
@@ -170,13 +170,13 @@ class ClusterAttachment final : public Attachment {
   std::function<void(absl::Status)> on_lost_;
   std::atomic<uint32_t> member_{0};
 
-  std::mutex mutex_;  // of all below; never held during a call
+  std::mutex mutex_;  // guards the members below; never held during a call
   std::map<MemoryServerId, std::shared_ptr<MemoryPeer>> peers_;
   std::map<MemoryServerId, std::shared_ptr<const fabric::ServerRegions>> regions_;
   std::set<MemoryServerId> buried_;
-  std::string proof_;                       // of the membership beside it
+  std::string proof_;                       // of membership_
   bool joining_ = false;                    // again
-  std::shared_ptr<Membership> membership_;  // leaves while client and fabric are there
+  std::shared_ptr<Membership> membership_;  // must leave while client and fabric exist
   std::unique_ptr<GrantCloser> closer_;
 };
 
@@ -193,7 +193,8 @@ absl::Status ClusterAttachment::Join(const AttachOptions& options) {
 Membership::Hooks ClusterAttachment::HooksOfMembership() {
   Membership::Hooks hooks;
   hooks.before_renew = [this](proto::RenewRequest& request) {
-    // First this one: a statement that begins behind the look at those that run sees it, or a later one.
+    // First this: a statement that begins after the look at the running ones sees this version or a later
+    // one.
     const uint64_t known_version = client_->KnownVersion();
     request.set_reads_from(std::min(known_version, versions_read().Oldest()));
     const std::lock_guard lock(mutex_);
@@ -218,25 +219,25 @@ absl::Status ClusterAttachment::JoinAs(const proto::Member& self) {
   const std::lock_guard lock(mutex_);
   std::swap(membership_, joined);
   grants().EndAll();
-  return absl::OkStatus();  // the former one ends without the lock
+  return absl::OkStatus();  // the former membership ends without the lock
 }
 
 absl::Status ClusterAttachment::Rejoin() {
   if (!MembershipOver()) return absl::OkStatus();
   Clock& clock = fabric_->clock();
   const Deadline deadline = clock.After(timeout_us_);
-  while (!BeginToJoin()) {  // another thread is about it
+  while (!BeginToJoin()) {  // another thread is joining
     if (clock.Passed(deadline)) return absl::UnavailableError("this process is joining the cluster again");
     clock.SleepUntil(clock.After(kJoinPauseUs));
   }
-  // Another may have done it since the look above.
+  // Another thread may have joined since the check above.
   const absl::Status joined = MembershipOver() ? JoinAs(self_) : absl::OkStatus();
   const std::lock_guard lock(mutex_);
   joining_ = false;
   return joined;
 }
 
-// Its storage id may come back with another member.
+// The storage id may return with another member.
 void ClusterAttachment::Bury(MemoryServerId server) {
   {
     const std::lock_guard lock(mutex_);
@@ -259,7 +260,7 @@ bool ClusterAttachment::Buried(MemoryServerId server, bool ask) {
   for (const proto::Member& member : cluster->members()) {
     if (member.id() == server.value() && member.alive()) return false;
   }
-  // Ids come from the catalog and are never used again: it was there.
+  // Ids come from the catalog and are never reused: the server existed.
   Bury(server);
   return true;
 }
@@ -340,7 +341,7 @@ absl::StatusOr<std::shared_ptr<MemoryPeer>> ClusterAttachment::FindPeer(MemorySe
     const std::lock_guard lock(mutex_);
     if (!buried_.contains(peer->member)) return peers_.emplace(server, std::move(peer)).first->second;
   }
-  // Ids come from the catalog and are never used again: it was there.
+  // Ids come from the catalog and are never reused: the server existed.
   return absl::UnavailableError(absl::StrFormat(
       "memory server %d is gone: it has left the cluster, or is buried and no table has blocks there",
       server.value()));
@@ -369,14 +370,13 @@ absl::StatusOr<std::vector<GrantedExtent>> ClusterAttachment::Allocate(MemorySer
       return extents;
     }
     if (clock.Passed(deadline)) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(memory->peer->name(),
-                       " is out of memory: what was dropped is not free yet, since members have not said "
-                       "that they are done with it"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          memory->peer->name(),
+          " is out of memory: dropped memory is not free yet, because members have not closed it"));
     }
     if (Interruption::requested() || (cancel != nullptr && cancel->load(std::memory_order_relaxed)))
       return absl::CancelledError("cancelled");
-    LookForEnds();  // it may be this process that the server waits for
+    LookForEnds();  // the server may wait for this process
     clock.SleepUntil(clock.After(pause_us));
   }
 }
@@ -457,8 +457,8 @@ absl::StatusOr<std::shared_ptr<fabric::Grant>> ClusterAttachment::OpenAllocation
   return absl::NotFoundError(absl::StrFormat("allocation %d has no memory there", allocation.value()));
 }
 
-// A server that joins after this list was made refuses the member. The memory of one that is buried is
-// nobody's: everybody refuses it. A suspect must answer, for it may come back.
+// A server that joins after this list was made refuses the member. A buried server's memory is void: every
+// member refuses it. A suspect must answer, because it may come back.
 absl::Status ClusterAttachment::Fence(MemberId member) {
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, client_->GetCluster());
   for (const proto::Member& other : cluster.members()) {
@@ -480,9 +480,9 @@ absl::Status ClusterAttachment::Fence(MemberId member) {
     if (!reply.ok()) {
       outcome = absl::UnavailableError(reply.status().message());
     } else if (!reply->drained()) {
-      outcome = absl::UnavailableError(absl::StrFormat(
-          "a process of member %d stands still in the middle of changing memory server %d; try again",
-          member.value(), id.value()));
+      outcome = absl::UnavailableError(
+          absl::StrFormat("a process of member %d is stalled while changing memory server %d; try again",
+                          member.value(), id.value()));
     }
   }
   return outcome;
@@ -545,8 +545,9 @@ absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> ClusterAttachment::
     regions->regions.push_back({region.offset(), region.bytes(), fabric::RemoteKey{region.rkey()}});
   }
   const std::lock_guard lock(mutex_);
-  if (buried_.contains(memory->member)) return BuriedError(memory->peer->name());  // while it was asked
-  // Servers only add regions, so of two answers that cross the longer one is the newer.
+  if (buried_.contains(memory->member))
+    return BuriedError(memory->peer->name());  // while the server was asked
+  // Servers only add regions, so the longer of two crossing answers is the newer.
   std::shared_ptr<const fabric::ServerRegions>& entry = regions_[server];
   if (entry == nullptr || entry->member != regions->member ||
       entry->regions.size() <= regions->regions.size())

@@ -30,26 +30,26 @@ struct GrantedExtent {
 
 struct AttachOptions {
   ClientOptions catalog;
-  /// ROLE_UNKNOWN: only looks on, takes no lease and has member id 0.
+  /// ROLE_UNKNOWN: an observer without a lease, with member id 0.
   proto::Role role = proto::ROLE_CLIENT;
   int64_t peer_timeout_us = 3'000'000;
-  /// FabricOptions' of the same names.
+  /// As in FabricOptions.
   std::string rdma;
   std::string host;
   std::string multicast_interface;
   int multicast_ttl = 1;
-  /// What else other members shall know of this one (addresses, threads); role, host and pid are filled in.
+  /// Further facts for other members (addresses, threads). Role, host and pid are filled in.
   proto::Member self;
   /// Runs once, on a thread of the attachment, when the membership is lost; its loads are then aborted.
   std::function<void(absl::Status)> on_lost;
 };
 
-/// Servers here are members: what they give ends with them. Remote pointers to columnar tables go by storage
-/// ids (catalog/server_ids.h), for which Lookup finds the member that has adopted them.
+/// A process's access to a cluster: the catalog's client, the cluster's fabric, the process's membership (a
+/// client's lease keeps its loads alive), and the memory servers' control plane. Thread-safe. One per
+/// process, by convention owned by main().
 ///
-/// What a process needs to work with a cluster: the catalog's client, the cluster's fabric, its own
-/// membership (a client's lease keeps its loads alive), and the memory servers' control plane.
-/// Thread-safe. One per process, by convention owned by main().
+/// Memory servers appear here as members, and what they give ends with them. Remote pointers to columnar
+/// tables carry storage ids (catalog/server_ids.h), for which Lookup finds the member that has adopted them.
 class Attachment : public fabric::RegionDirectory {
  public:
   static absl::StatusOr<std::unique_ptr<Attachment>> Attach(const AttachOptions& options);
@@ -57,70 +57,67 @@ class Attachment : public fabric::RegionDirectory {
   virtual Client& catalog() = 0;
   virtual fabric::Fabric& fabric() = 0;
   virtual MemberId member() const = 0;
-  /// Another server of the cluster, by its control address; `name` is for messages.
+  /// Opens another server of the cluster by its control address; `name` is for messages.
   virtual std::unique_ptr<Peer> OpenPeer(const std::string& name, const std::string& address) = 0;
-  /// Membership::Confirm. Not needed before writing: the connections that write end with the lease.
+  /// Membership::Confirm. Not needed before writes: writing connections end with the lease.
   virtual absl::Status ConfirmLease() = 0;
-  /// The catalog's word, asked now: the membership is over.
+  /// True if the catalog, asked now, says that the membership is over.
   virtual bool MembershipOver() = 0;
-  /// After that joins again, as another member: what the former had (connections, loads, groups) is gone, and
-  /// is to be had anew. OK without doing anything if the membership goes on.
+  /// Then joins again as another member: the former member's connections, loads and groups are gone and must
+  /// be made anew. Does nothing if the membership continues.
   virtual absl::Status Rejoin() = 0;
-  /// For a membership that the process holds beside the attachment: they hear for it of memory servers that
-  /// are buried.
+  /// Hooks for a membership held outside the attachment; they report buried memory servers to the attachment.
   virtual Membership::Hooks HooksOfMembership() = 0;
-  /// For the same, once it has joined: member() is its id from now on, and so is Self().id. Only if the
+  /// For such a membership, once it has joined: its id becomes member() and Self().id. Requires that the
   /// attachment has no membership of its own.
   virtual void ActAs(const Membership& membership) = 0;
 
-  /// Living members of the role, by id; no suspects.
+  /// Live members of the role, by id; no suspects.
   virtual absl::StatusOr<std::vector<proto::Member>> Members(proto::Role role) = 0;
 
-  /// Memory servers' extents. Errors name the server. A server releases nothing that is still a load
-  /// under way or a table: abort or drop it first. Memory that nobody releases is freed soon after, so
-  /// Release waits a second at most. Where memory is about to be free, since members have yet to close it,
-  /// these wait: three leases at most, and as long as the thread is not interrupted.
+  /// Memory servers' extents. Errors name the server. A server refuses to release a load in progress or a
+  /// table: abort or drop it first. Memory that is not released is freed soon anyway, so Release waits a
+  /// second at most. Where memory is about to be free, because members have yet to close it, these wait:
+  /// three leases at most, and while the thread is not interrupted.
   virtual absl::StatusOr<std::vector<GrantedExtent>> Allocate(MemoryServerId server, AllocationId allocation,
                                                               uint64_t bytes) = 0;
-  /// The same in one piece, or RESOURCE_EXHAUSTED.
+  /// The same, contiguous; RESOURCE_EXHAUSTED if impossible.
   virtual absl::StatusOr<GrantedExtent> AllocateContiguous(MemoryServerId server, AllocationId allocation,
                                                            uint64_t bytes) = 0;
-  /// One extent of the server's share of scratch memory, with any bytes, for what this attempt writes.
-  /// RESOURCE_EXHAUSTED: the share does not have so much in one piece. CANCELLED soon after `cancel` is set.
+  /// One extent of the server's scratch share, not zeroed, for this attempt's writes. RESOURCE_EXHAUSTED: the
+  /// share has no contiguous room. CANCELLED soon after `cancel` is set.
   virtual absl::StatusOr<GrantedExtent> AllocateScratch(MemoryServerId server, AllocationId allocation,
                                                         uint64_t attempt, uint64_t bytes,
                                                         const std::atomic<bool>& cancel) = 0;
-  /// Gives back what AllocateScratch gave for the attempt there, which gets no more. It is free once each of
+  /// Gives back the attempt's scratch memory there; the attempt gets no more. The memory is free once each of
   /// its writers has closed it. Waits as Release does.
   virtual absl::Status ReleaseScratch(MemoryServerId server, AllocationId allocation, uint64_t attempt) = 0;
-  /// This process writes no more for the attempt: tells the memory servers, now or when what is under way has
-  /// ended.
+  /// This process writes no more for the attempt. Tells the memory servers, now or when requests in flight
+  /// have ended.
   virtual void CloseScratch(AllocationId allocation, uint64_t attempt) = 0;
-  /// All extents there of these allocations, to be changed by this process.
+  /// All extents of these allocations there, opened for changes by this process.
   virtual absl::StatusOr<std::vector<GrantedExtent>> OpenExtents(
       MemoryServerId server, const std::vector<AllocationId>& allocations) = 0;
-  /// The grant of one of them. Asks the server only the first time.
+  /// The grant of one allocation. Asks the server only the first time.
   virtual absl::StatusOr<std::shared_ptr<fabric::Grant>> OpenAllocation(MemoryServerId server,
                                                                         AllocationId allocation) = 0;
-  /// OK: from now on nothing that the member has posted, or posts, changes a byte in any memory server.
-  /// FAILED_PRECONDITION: it is alive. UNAVAILABLE: some memory server cannot say so now; try again.
+  /// OK: no past or future request of the member changes a byte in any memory server. FAILED_PRECONDITION:
+  /// the member is alive. UNAVAILABLE: some memory server cannot confirm it now; try again.
   virtual absl::Status Fence(MemberId member) = 0;
-  /// What the load, which is this member's, has there is as durable as the server's data directory; OK
-  /// without doing anything if it has none. The allocation gets no more memory there. RESOURCE_EXHAUSTED: the
-  /// disk is full.
+  /// Makes the load's memory there, a load of this member, as durable as the server's data directory; no
+  /// effect without one. The allocation gets no more memory there. RESOURCE_EXHAUSTED: the disk is full.
   virtual absl::Status Seal(MemoryServerId server, AllocationId allocation, uint64_t bytes) = 0;
   virtual absl::Status Release(MemoryServerId server, AllocationId allocation) = 0;
   /// A memory server's multicast streams. Errors name the server.
   virtual absl::StatusOr<proto::StartMulticastReply> StartMulticast(
       MemoryServerId server, const proto::StartMulticastRequest& request) = 0;
   virtual absl::StatusOr<proto::EndMulticastReply> EndMulticast(MemoryServerId server, uint64_t stream) = 0;
-  /// used_bytes and memory_bytes as of now; with `settle`, once the server has asked the catalog what it need
-  /// not keep.
+  /// Current used_bytes and memory_bytes. With `settle`, the server first asks the catalog what it may free.
   virtual absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server, bool settle = false) = 0;
 
-  /// What other parts of the process have once for the cluster. None of it is used once this is destroyed.
+  /// Objects that other parts of the process share. Unused once the attachment is destroyed.
   SharedObjects& shared() { return shared_; }
-  /// The versions of the catalog that its statements see tables at, which it tells with its renewals.
+  /// The catalog versions at which the process's statements see tables; renewals report them.
   VersionsRead& versions_read() { return versions_read_; }
 
  private:

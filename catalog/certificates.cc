@@ -31,7 +31,7 @@ namespace {
 constexpr char kAuthorityName[] = "nam cluster authority";
 constexpr char kMemberName[] = "nam member";
 constexpr char kNotBefore[] = "20000101000000Z";
-constexpr char kNotAfter[] = "99991231235959Z";  // RFC 5280: none that is known
+constexpr char kNotAfter[] = "99991231235959Z";  // RFC 5280: no known expiration
 constexpr size_t kScalarBytes = 32;
 
 template <typename T, void (*kFree)(T*)>
@@ -53,7 +53,7 @@ using Certificate = Owned<X509, X509_free>;
 using Number = Owned<BIGNUM, BN_clear_free>;
 using Bytes = std::vector<unsigned char>;
 
-// HKDF-SHA256 (RFC 5869): as many bytes as asked for, different ones for each purpose.
+// HKDF-SHA256 (RFC 5869): any number of bytes, different for each purpose.
 Bytes Derive(const std::string& secret, const std::string& purpose, size_t bytes) {
   const Owned<EVP_KDF, EVP_KDF_free> kdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));
   const Owned<EVP_KDF_CTX, EVP_KDF_CTX_free> context(EVP_KDF_CTX_new(kdf.get()));
@@ -93,7 +93,7 @@ Key KeyOfScalar(const BIGNUM& scalar, const EC_GROUP& group) {
   return Key(key);
 }
 
-// The first of the derived numbers that is a key: nearly always the first at all.
+// The first derived number that is a valid key; nearly always the very first.
 Key AuthorityKey(const std::string& secret) {
   const Owned<EC_GROUP, EC_GROUP_free> group(EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1));
   for (int attempt = 1;; ++attempt) {
@@ -117,7 +117,7 @@ Certificate NewCertificate(const char* subject, EVP_PKEY& key) {
   X509& made = *certificate;
   unsigned char serial[16];
   NAM_CHECK(RAND_bytes(serial, sizeof(serial)) == 1, "random bytes");
-  serial[0] = (serial[0] & 0x7f) | 1;  // positive, and not shorter
+  serial[0] = (serial[0] & 0x7f) | 1;  // positive, and of full length
   const Number number(BN_bin2bn(serial, sizeof(serial), nullptr));
   X509_NAME* const authority = X509_NAME_new();
   const Owned<X509_NAME, X509_NAME_free> owner(authority);
@@ -164,7 +164,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& what, const std::string&
   return absl::InvalidArgumentError(text.status().message());
 }
 
-// Its certificates, the first of which is the holder's own.
+// The file's certificates; the first is the holder's own.
 absl::StatusOr<Owned<STACK_OF(X509), FreeCertificates>> Parse(const std::string& what,
                                                               const std::string& path,
                                                               const std::string& text) {
@@ -225,7 +225,7 @@ absl::StatusOr<Identity> ReadIdentity(const TlsFiles& files) {
   NAM_ASSIGN_OR_RETURN(identity.key, ReadFile("TLS key", files.key, true));
   NAM_ASSIGN_OR_RETURN(const auto authorities, Parse("TLS authority", files.authority, identity.authority));
   NAM_ASSIGN_OR_RETURN(const auto chain, Parse("TLS certificate", files.certificate, identity.certificate));
-  // Without the function OpenSSL would ask for a passphrase on the terminal.
+  // Without this function OpenSSL would prompt for a passphrase.
   const auto no_passphrase = [](char*, int, int, void*) { return -1; };
   const Key key(PEM_read_bio_PrivateKey(Reader(identity.key).get(), nullptr, no_passphrase, nullptr));
   if (key == nullptr) {

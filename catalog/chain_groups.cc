@@ -89,7 +89,7 @@ proto::ChainGroup DescribeGroup(const proto::Table& table, uint32_t group) {
 
 namespace {
 
-/// As it was before its first rows, which have taken the place of the chains of its creation.
+/// Restores the state before the first rows, whose chains have replaced those of the creation.
 void Empty(proto::Table& table) {
   table.set_allocation(CreationOf(table));
   table.set_rows(0);
@@ -106,7 +106,7 @@ void Empty(proto::Table& table) {
 
 }  // namespace
 
-// Numbers that are no codes' meanings have no bounds, and texts have those of a dictionary.
+// Numbers that are not encoded have no bounds; texts have those of a dictionary.
 void SetBounds(proto::Table& table) {
   for (int c = 0; c < table.columns_size(); ++c) {
     if (table.columns(c).encoding().plain() || table.columns(c).encoding().has_dictionary()) continue;
@@ -122,11 +122,11 @@ void SetBounds(proto::Table& table) {
 
 namespace {
 
-/// The number of the group that was then the last; -1: it was empty.
+/// The number of the group that was the last one then; -1: the table was empty.
 std::optional<int> LastGroupAt(uint64_t allocation, const proto::Table& table) {
   for (auto g = static_cast<int>(GroupCount(table)); g-- > 0;) {
     if (GroupAllocation(table, static_cast<uint32_t>(g)) == allocation) return g;
-    // The rows of groups that were there before it are in it.
+    // It contains the rows of earlier groups.
     if (!table.groups().empty() && table.groups(g).compacted()) return std::nullopt;
   }
   if (allocation != CreationOf(table)) return std::nullopt;

@@ -4,40 +4,40 @@
 #include <set>
 #include <vector>
 
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
-/// A columnar table's chains by groups of those that were loaded or appended at once. Chain g · P + p holds
-/// the rows of group g that are in partition p of P.
+/// The chains of a columnar table, by groups that were loaded or appended at once. Chain g · P + p holds the
+/// rows of group g in partition p of P.
 ///
-/// An allocation has one group or several, which are neighbours: a compute server that writes more rows than
-/// it may hold makes a group of them again and again. They come and go together.
+/// An allocation has one group or several, which are adjacent: a compute server that writes more rows than it
+/// may hold makes a group of them each time its memory is full. They come and go together.
 namespace nam::catalog {
 
-/// How many partitions the table has: P.
+/// The number of partitions: P.
 uint32_t PartitionCount(const proto::Table& table);
 /// At least one.
 uint32_t GroupCount(const proto::Table& table);
-/// Tells the table from others of its name, whatever has been appended to it.
+/// Distinguishes the table from others of its name, regardless of appends.
 uint64_t CreationOf(const proto::Table& table);
 uint64_t GroupAllocation(const proto::Table& table, uint32_t group);
 /// Tells the group from all others of all tables: its allocation, and which of the allocation's groups it is.
 /// Less than 2^48 as long as there are fewer than 2^38 allocations.
 uint64_t GroupId(const proto::Table& table, uint32_t group);
 uint64_t GroupRows(const proto::Table& table, uint32_t group);
-/// The memory servers that blocks and dictionaries of the group lie on.
+/// The memory servers that hold blocks and dictionaries of the group.
 std::set<uint32_t> GroupServers(const proto::Table& table, uint32_t group);
-/// The allocations of the groups that have memory on the server, where the table has some.
+/// The allocations of the groups with memory on the server.
 std::vector<uint64_t> AllocationsOn(const proto::Table& table, uint32_t server);
-/// How the group's chains hold the column, with the least and the greatest value of its rows.
+/// The group's encoding of the column, with the least and the greatest value of its rows.
 proto::GroupColumn GroupColumnOf(const proto::Table& table, uint32_t group, uint32_t column);
-/// The group as a description of its own, which a table that was never appended to does not have.
+/// A complete description of the group, which a table without appends does not store.
 proto::ChainGroup DescribeGroup(const proto::Table& table, uint32_t group);
-/// Whether CutBackTo can do it: the table has such a group, and no later one has rows of earlier groups.
+/// True if CutBackTo can succeed: the table has such a group, and no later one has rows of earlier groups.
 bool MayCutBackTo(uint64_t allocation, const proto::Table& table);
-/// The table as it was when `allocation` was its last load, append or compaction; nothing of later groups is
-/// left. Estimates stay as they are. False unless MayCutBackTo.
+/// Restores the table as of when `allocation` was its last load, append or compaction, without any later
+/// group. Estimates stay. False unless MayCutBackTo.
 bool CutBackTo(uint64_t allocation, proto::Table& table);
-/// Least and greatest values of columns become those of the groups' together.
+/// Sets each column's least and greatest value over all groups.
 void SetBounds(proto::Table& table);
 
 }  // namespace nam::catalog

@@ -30,7 +30,7 @@ std::string UpsertOf(const RowLayout& layout) {
     absl::StrAppend(&marks, "?, ");
     if (i != 0) absl::StrAppend(&updates, layout.columns[i], " = excluded.", layout.columns[i], ", ");
   }
-  // Not REPLACE, which deletes first and so trips over the foreign key.
+  // Not REPLACE, which deletes first and would violate the foreign key.
   return absl::StrCat("INSERT INTO ", layout.table, " (", absl::StrJoin(layout.columns, ", "),
                       ", checksum) VALUES (", marks, "?) ON CONFLICT (", layout.columns[0],
                       ") DO UPDATE SET ", updates, "checksum = excluded.checksum");

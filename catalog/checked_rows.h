@@ -12,20 +12,20 @@
 #include "absl/status/statusor.h"
 #include "catalog/sqlite_database.h"
 
-/// Rows with checksums, and a sum over all of them:
+/// Rows with checksums, and a sum over all checksums:
 ///
 ///     members, loads, …   key │ columns │ checksum = XXH3(table, key, columns)
 ///     cluster             columns, sum of all rows' checksums │ checksum
 ///
-/// A flipped bit breaks a row's checksum. A row that is missing, or was put back to what it had been, breaks
-/// the sum, which the cluster's row holds; that row is written by every transaction.
+/// A flipped bit breaks a row's checksum. A missing or reverted row breaks the sum in the cluster's row,
+/// which every transaction writes.
 namespace nam::catalog {
 
-/// What a table has beside its checksum. Its first column is the key.
+/// The columns of a table, without its checksum. The first one is the key.
 struct RowLayout {
   const char* table;
   std::vector<const char*> columns;
-  const char* kinds;  // of each column: i(nteger), t(ext), b(lob)
+  const char* kinds;  // per column: i(nteger), t(ext), b(lob)
 };
 
 /// The values of a row, without its checksum.
@@ -44,16 +44,16 @@ class Row {
   std::vector<Field> fields_;
 };
 
-/// Reads and changes the rows of tables, and adds up what that does to the sum of their checksums.
+/// Reads and changes rows, and keeps the sum of their checksums.
 class CheckedRows {
  public:
   CheckedRows(Database& database, uint64_t sum) : database_(database), sum_(sum) {}
 
-  /// Replaces the row with its key.
+  /// Replaces the row with the same key.
   absl::Status Put(const RowLayout& layout, const Row& row);
-  /// Nothing happens if there is none.
+  /// No effect if there is no such row.
   absl::Status Delete(const RowLayout& layout, const Row::Field& key);
-  /// All rows by their keys, adding their checksums to the sum. DATA_LOSS if one is wrong.
+  /// Visits all rows by key, and adds their checksums to the sum. DATA_LOSS if one is wrong.
   absl::Status Scan(const RowLayout& layout, const std::function<absl::Status(const Row&)>& row);
 
   uint64_t sum() const { return sum_; }

@@ -52,7 +52,7 @@ class RemoteClient final : public Client {
   absl::Status Calibrate(const proto::FabricConstants& constants) override;
 
  private:
-  /// A call with the newest mark that is known; takes the answer's over.
+  /// Makes a call with the newest known mark; learns the answer's mark.
   template <typename Request, typename Reply>
   absl::StatusOr<Reply> Call(const Peer& peer, const Method<Request, Reply>& method, Request request,
                              int64_t timeout_us);
@@ -61,20 +61,20 @@ class RemoteClient final : public Client {
     return Call(peer_, method, request, timeout_us_);
   }
   proto::StoreMark Newest();
-  /// Takes what an answer carried over, unless it is older than what was asked with.
+  /// Learns an answer's mark, unless it is older than the mark sent.
   absl::Status Learn(const proto::StoreMark& mark, const proto::StoreMark& asked_with);
   absl::StatusOr<proto::Cluster> AskForCluster(const proto::GetClusterRequest& request, int64_t timeout_us);
   std::shared_ptr<const Peer> LeasePeer();
 
   const ClientOptions options_;
   const int64_t timeout_us_;
-  // Renewals and leaving wait for a third of a lease at most, so that there is time for another try.
+  // Renewals and leaving take at most a third of a lease, which leaves time to retry.
   std::atomic<int64_t> lease_call_us_;
   const Peer peer_;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   uint32_t lease_port_ = 0;
-  std::shared_ptr<const Peer> lease_peer_;  // null: not opened since the port was learnt
+  std::shared_ptr<const Peer> lease_peer_;  // null: not opened since the port was learned
   proto::StoreMark newest_;
   std::map<std::string, std::shared_ptr<const proto::Table>> tables_;
 };
@@ -123,7 +123,7 @@ absl::StatusOr<proto::Cluster> RemoteClient::AskForCluster(const proto::GetClust
   return cluster;
 }
 
-// On the host that the catalog was reached by, whatever it calls itself.
+// On the host by which the catalog was reached, whatever it calls itself.
 std::shared_ptr<const Peer> RemoteClient::LeasePeer() {
   const std::lock_guard lock(mutex_);
   if (lease_peer_ == nullptr) {
@@ -153,7 +153,7 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> RemoteClient::GetTable(const
   if (cached != nullptr && reply->unchanged()) return cached;
   auto fresh = std::make_shared<const proto::Table>(std::move(*reply->mutable_table()));
   std::shared_ptr<const proto::Table>& entry = tables_[name];
-  // Threads may ask at the same time: the newest stays, and equal versions are one object.
+  // Threads may ask concurrently: the newest answer stays, and equal versions share one object.
   if (entry == nullptr || entry->version() < fresh->version())
     entry = fresh;
   else if (entry->version() == fresh->version())
@@ -189,7 +189,7 @@ absl::StatusOr<proto::RenewReply> RemoteClient::Renew(const proto::RenewRequest&
   const std::shared_ptr<const Peer> peer = LeasePeer();
   absl::StatusOr<proto::RenewReply> reply = Call(*peer, kRenew, request, lease_call_us_);
   if (!Unanswered(reply.status())) return reply;
-  // A catalog that was started again may have another port for leases, and another process the old one.
+  // A restarted catalog may have a new port for leases, and another process the old one.
   proto::GetClusterRequest where;
   proto::CatalogHeader only_leases;
   only_leases.set_only_leases(true);
@@ -327,7 +327,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ClientOptions& opt
   if (options.timeout_us <= 0)
     return absl::InvalidArgumentError("the catalog's calls need a timeout above 0");
   auto client = std::make_unique<RemoteClient>(options);
-  NAM_RETURN_IF_ERROR(client->GetCluster().status());  // somebody is there and takes the secret
+  NAM_RETURN_IF_ERROR(
+      client->GetCluster().status());  // checks that the catalog answers and accepts the secret
   return client;
 }
 

@@ -19,84 +19,81 @@ namespace nam::catalog {
 struct ClientOptions {
   std::string address;             // host:port
   std::string secret;              // the cluster's
-  int64_t timeout_us = 5'000'000;  // of every call
-  /// Of the whole process: its servers listen there too.
+  int64_t timeout_us = 5'000'000;  // per call
+  /// The process's control plane; its servers listen there, too.
   ControlPlane* control_plane = &GrpcControlPlane();
 };
 
-/// A connection to the catalog. Thread-safe. Errors say which catalog and carry the service's code:
-/// UNAVAILABLE when nobody answers, UNAUTHENTICATED when the secrets differ.
+/// A connection to the catalog. Thread-safe. Errors name the catalog and carry the service's code:
+/// UNAVAILABLE if the catalog does not answer, UNAUTHENTICATED if the secrets differ.
 class Client {
  public:
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const ClientOptions& options);
   virtual ~Client() = default;
 
   virtual absl::StatusOr<proto::Cluster> GetCluster() = 0;
-  /// The newest version of the catalog that an answer has told: whatever is asked from now on is of this one
-  /// or of a later one.
+  /// The newest catalog version seen in an answer: later answers are of this version or a later one.
   virtual uint64_t KnownVersion() = 0;
-  /// Revalidates the cached copy by its version; the same object as long as it is unchanged.
+  /// Revalidates the cached copy by its version; returns the same object while it is unchanged.
   virtual absl::StatusOr<std::shared_ptr<const proto::Table>> GetTable(const std::string& name) = 0;
-  /// The table as it was when `allocation` was its last load, append or compaction, if the catalog can tell;
-  /// else, or perhaps then too, a later version (CutBackTo in catalog/chain_groups.h).
+  /// The table as of when `allocation` was its last load, append or compaction, if the catalog can tell; else
+  /// a later version, which is possible in any case (CutBackTo in catalog/chain_groups.h).
   virtual absl::StatusOr<proto::Table> GetTableOf(const std::string& name, uint64_t allocation) = 0;
   /// Tables, views and schemas, without partitions.
   virtual absl::StatusOr<std::vector<proto::Table>> ListEntries() = 0;
-  /// The tables of them.
+  /// The tables among the entries.
   absl::StatusOr<std::vector<proto::Table>> ListTables();
 
   virtual absl::StatusOr<proto::JoinReply> Join(const proto::Member& member) = 0;
   virtual absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request) = 0;
   virtual absl::Status Leave(MemberId member) = 0;
-  /// Of a suspect memory server. FAILED_PRECONDITION when it renews its lease.
+  /// Buries a suspect memory server. FAILED_PRECONDITION if it renews its lease.
   virtual absl::Status Bury(MemoryServerId server) = 0;
 
   virtual absl::StatusOr<AllocationId> BeginLoad(MemberId member, const std::string& table, bool replace) = 0;
-  /// `replaces`: the allocation of the one table that it may replace; ABORTED when another one, or none, has
-  /// its name by now.
+  /// `replaces`: the allocation of the only table that it may replace. ABORTED if the name now belongs to
+  /// another table or to none.
   virtual absl::StatusOr<uint64_t> CommitLoad(const proto::Table& table, AllocationId replaces = {}) = 0;
   virtual absl::Status AbortLoad(AllocationId allocation) = 0;
   /// FAILED_PRECONDITION while another table has a foreign key to it.
   virtual absl::Status DropTable(const std::string& name) = 0;
-  /// A table, a view, or a schema with all that is in it; the names of the views that were dropped with it.
-  /// FAILED_PRECONDITION likewise, and without `cascade` while there are such.
+  /// Drops a table, a view, or a schema with its contents; returns the names of the views dropped with it.
+  /// FAILED_PRECONDITION like DropTable, and without `cascade` while such views exist.
   virtual absl::StatusOr<std::vector<std::string>> Drop(const std::string& name, bool cascade) = 0;
-  /// The first half of the drop of a table with foreign keys: their parents do not ask it any more.
+  /// The first half of dropping a table with foreign keys: its parents stop checking it.
   virtual absl::Status LeaveParents(const std::string& child, bool cascade) = 0;
-  /// The new version. ABORTED when what it was made for has changed, FAILED_PRECONDITION while a view depends
-  /// on it.
+  /// Returns the new version. ABORTED if the state that it was made for has changed, FAILED_PRECONDITION
+  /// while a view depends on it.
   virtual absl::StatusOr<uint64_t> ChangeCatalog(const proto::ChangeCatalogRequest& request) = 0;
-  /// Holds up loads and changes of tables for a backup of the member's; the tables whose loads are still
-  /// under way.
+  /// Pauses loads and changes of tables for the member's backup; returns the tables with loads in progress.
   virtual absl::StatusOr<std::vector<std::string>> BeginQuiet(MemberId member) = 0;
-  /// NOT_FOUND when it did not last until now.
+  /// NOT_FOUND if the pause has ended early.
   virtual absl::Status EndQuiet(MemberId member) = 0;
-  /// Record tables: an allocation that CommitExtend makes the table's, AbortLoad ends.
+  /// For record tables: an allocation that CommitExtend adds to the table, and AbortLoad ends.
   virtual absl::StatusOr<AllocationId> BeginExtend(MemberId member, const std::string& table) = 0;
-  /// The new version. ABORTED when the part does not have expected_extents any more.
+  /// Returns the new version. ABORTED if the part no longer has expected_extents.
   virtual absl::StatusOr<uint64_t> CommitExtend(const proto::CommitExtendRequest& request) = 0;
-  /// The new version. NOT_FOUND when the table has no such part.
+  /// Returns the new version. NOT_FOUND if the table has no such part.
   virtual absl::StatusOr<uint64_t> ChangePart(const proto::ChangePartRequest& request) = 0;
 
-  /// Numbers for multicast groups; the member's until it releases them or its lease ends.
+  /// Numbers for multicast groups; the member owns them until it releases them or its lease ends.
   virtual absl::StatusOr<std::vector<uint32_t>> AllocateGroups(MemberId member, uint32_t count) = 0;
   virtual absl::Status ReleaseGroups(MemberId member, const std::vector<uint32_t>& groups) = 0;
 
-  /// What has been measured of the cluster's fabric (catalog/fabric_constants.h), in the place of what was
-  /// there.
+  /// Replaces the measurements of the cluster's fabric (catalog/fabric_constants.h).
   virtual absl::Status Calibrate(const proto::FabricConstants& constants) = 0;
 };
 
-/// Being a member: joins, renews the lease from an own fabric thread every third of it, leaves when
-/// destroyed. While the catalog is out of reach it keeps asking; the membership is lost, and `on_lost` runs
-/// once, when the catalog says that the lease has ended.
-/// Hooks run on that thread, so none of them may destroy the membership.
+/// A membership: joins, renews the lease on its own fabric thread every third of a lease, and leaves when
+/// destroyed. While the catalog is out of reach it keeps trying. The membership is lost, and `on_lost` runs
+/// once, when the catalog says that the lease has ended. Hooks run on that thread, so none may destroy the
+/// membership.
 class Membership {
  public:
   struct Hooks {
-    /// Fills used_bytes, and what else its role renews with.
+    /// Fills used_bytes and the role's other fields.
     std::function<void(proto::RenewRequest&)> before_renew;
-    /// What the catalog wants freed (memory servers).
+    /// Handles the requests of the catalog to free memory (memory servers).
     std::function<void(const proto::RenewReply&)> after_renew;
     std::function<void(absl::Status)> on_lost;
   };
@@ -104,14 +101,14 @@ class Membership {
                                                           const proto::Member& member, Hooks hooks);
   ~Membership();
   MemberId id() const { return id_; }
-  /// What the catalog said.
+  /// The catalog's answer.
   const proto::JoinReply& joined() const { return joined_; }
-  /// To be shown to memory servers for keys, and to nobody else.
+  /// Secret: shown only to memory servers, for keys.
   const std::string& proof() const { return joined_.proof(); }
-  /// OK as long as nobody can have been given what this member holds: by its own clock the lease runs, or
-  /// the catalog says so now. For who was refused something and wants to know why. Any thread.
+  /// OK while no other process can have been given this member's resources: the lease runs by this clock, or
+  /// the catalog confirms it now. For callers that were refused something and need the reason. Any thread.
   absl::Status Confirm();
-  /// The catalog's word now: NOT_FOUND when the membership is over. Any thread.
+  /// Asks the catalog now: NOT_FOUND if the membership is over. Any thread.
   absl::Status Ask();
 
  private:
@@ -126,7 +123,7 @@ class Membership {
   const proto::JoinReply joined_;
   const int64_t lease_us_;
   Hooks hooks_;
-  std::atomic<int64_t> lease_end_ns_;  // counted from when the catalog was asked: never later than its own
+  std::atomic<int64_t> lease_end_ns_;  // counted from the request, so never later than the catalog's
   std::unique_ptr<fabric::Event> stop_;
   std::unique_ptr<fabric::Thread> thread_;  // last: joined first
 };

@@ -13,7 +13,7 @@ constexpr uint8_t kClientHello = 1;
 constexpr uint16_t kServerNameExtension = 0;
 constexpr uint8_t kHostName = 0;
 
-/// Reads numbers from front to back; asked for more than there is it fails for good.
+/// Reads numbers from front to back; fails for good when asked for more than there is.
 class Cursor {
  public:
   explicit Cursor(std::string_view bytes) : bytes_(bytes) {}
@@ -30,7 +30,7 @@ class Cursor {
     bytes_.remove_prefix(bytes);
     return taken;
   }
-  /// What a length of `width` bytes announces.
+  /// The part announced by a length of `width` bytes.
   Cursor Part(size_t width) {
     const size_t bytes = Number(width);
     return Cursor(Take(bytes));

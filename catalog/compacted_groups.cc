@@ -9,7 +9,7 @@
 namespace nam::catalog {
 namespace {
 
-/// Of one table, as long as statements may read them.
+/// Per table, while statements may read them.
 constexpr int kRetiredMax = 8'192;
 
 uint64_t RowsOf(const proto::Table& table) {
@@ -25,7 +25,7 @@ absl::StatusOr<std::vector<uint64_t>> GroupsLeft(const proto::Table& table,
   const std::set<uint64_t> replaced(request.replaced().begin(), request.replaced().end());
   std::set<uint64_t> found;
   std::vector<uint64_t> left;
-  // Of an empty table nothing is kept.
+  // An empty table keeps nothing.
   for (uint32_t g = 0; table.rows() > 0 && g < GroupCount(table); ++g) {
     const uint64_t allocation = GroupAllocation(table, g);
     if (replaced.contains(allocation)) {

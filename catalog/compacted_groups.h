@@ -7,22 +7,22 @@
 #include "absl/status/statusor.h"
 #include "proto/catalog.pb.h"
 
-/// What the catalog looks at when groups of a columnar table have become one (catalog/chain_groups.h).
+/// The catalog's checks when groups of a columnar table have been merged (catalog/chain_groups.h).
 namespace nam::catalog {
 
-/// The allocations of the table's groups without those that the request replaces; none of a table without
-/// rows. ABORTED when it does not have one of these any more.
+/// The allocations of the table's groups that the request does not replace; empty for a table without rows.
+/// ABORTED if the table no longer has one of the replaced groups.
 absl::StatusOr<std::vector<uint64_t>> GroupsLeft(const proto::Table& table,
                                                  const proto::CommitExtendRequest& request);
-/// Whether the last group of `compacted` is marked as one with rows of earlier groups, and no row has come or
-/// gone.
+/// True if the last group of `compacted` is marked as containing rows of earlier groups, and the number of
+/// rows is unchanged.
 bool IsCompacted(const proto::Table& table, const proto::Table& compacted);
-/// Notes that statements bound before `version` may read these groups, which the table has no more.
-/// RESOURCE_EXHAUSTED: there are too many such groups already.
+/// Records that statements bound before `version` may read these groups, which the table no longer has.
+/// RESOURCE_EXHAUSTED: too many such groups.
 absl::Status Retire(const google::protobuf::RepeatedField<uint64_t>& allocations, uint64_t version,
                     proto::Table& table);
-/// The table without the retired groups that no statement reads which sees `version` or a later one; the
-/// allocations of these groups.
+/// Removes the retired groups that no statement with `version` or a later one reads; returns their
+/// allocations.
 std::vector<uint64_t> ForgetRetired(uint64_t version, proto::Table& table);
 
 }  // namespace nam::catalog

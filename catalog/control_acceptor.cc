@@ -40,7 +40,7 @@ constexpr int kAcceptsOfOneRound = 64;
 constexpr int64_t kPauseWithoutDescriptorsNs = 100'000'000;
 constexpr int64_t kLogPauseNs = 60'000'000'000;
 constexpr int64_t kNever = INT64_MAX;
-// A fatal alert, unrecognized_name (112): what RFC 6066 has for a server that is not of this name.
+// A fatal alert, unrecognized_name (112): RFC 6066's answer of a server with another name.
 constexpr unsigned char kNotOurName[] = {21, 3, 3, 0, 2, 2, 112};
 
 /// Refills with time, up to a second's worth.
@@ -62,7 +62,7 @@ class TokenBucket {
   int64_t last_ns_;
 };
 
-// As gRPC writes it (grpc_sockaddr_to_uri): ipv4:127.0.0.1:5000, ipv6:%5B::1%5D:5000.
+// In gRPC's format (grpc_sockaddr_to_uri): ipv4:127.0.0.1:5000, ipv6:%5B::1%5D:5000.
 std::string PeerName(const sockaddr_storage& address) {
   char text[INET6_ADDRSTRLEN] = {};
   if (address.ss_family == AF_INET) {
@@ -93,7 +93,7 @@ std::string WhyNotListening(int error) {
   }
 }
 
-// One socket for one of the host's addresses. `port` is picked if it is 0.
+// One socket for one of the host's addresses. Picks `port` if it is 0.
 absl::StatusOr<UniqueFd> ListenOn(const addrinfo& where, uint16_t& port) {
   UniqueFd fd(::socket(where.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_storage address{};
@@ -134,7 +134,7 @@ absl::StatusOr<std::vector<UniqueFd>> ListenOnAll(const std::string& host, uint1
       continue;
     }
     why = listener.status();
-    // A name may stand for an address that this host lacks (::1 of localhost), but no port is shared.
+    // A name may resolve to an address that this host lacks (::1 of localhost), but ports are not shared.
     if (absl::IsAlreadyExists(why)) return why;
   }
   if (listeners.empty()) return why;
@@ -166,7 +166,7 @@ class ControlAcceptorImpl final : public ControlAcceptor {
  private:
   enum class Stage { kStranger, kGuest, kMember };
   struct Connection {
-    UniqueFd fd;  // a stranger's only one; else beside gRPC's
+    UniqueFd fd;  // a stranger's only one; otherwise a duplicate of gRPC's
     Stage stage = Stage::kStranger;
     int64_t hello_by_ns = 0;
     std::string peer;
@@ -196,7 +196,7 @@ class ControlAcceptorImpl final : public ControlAcceptor {
   const UniqueFd epoll_;
   const UniqueFd wake_;
 
-  mutable std::mutex mutex_;  // of what follows; not held while gRPC takes a socket
+  mutable std::mutex mutex_;  // guards the members below; not held while gRPC takes a socket
   Connections connections_;
   std::set<uint64_t> strangers_, guests_;
   std::unordered_map<std::string, uint64_t> guests_by_peer_;
@@ -204,11 +204,11 @@ class ControlAcceptorImpl final : public ControlAcceptor {
   uint64_t accepted_ = 0, handed_over_ = 0;
   bool stopped_ = false;
 
-  // The thread's own.
+  // Acceptor thread only.
   TokenBucket accepts_, handshakes_;
-  int64_t accept_again_ns_ = 0;  // when listeners are not watched: until then
+  int64_t accept_again_ns_ = 0;  // listeners are not watched until then
   bool listening_ = false;
-  uint64_t turned_away_ = 0;  // since the last line in the log
+  uint64_t turned_away_ = 0;  // since the last log line
   int64_t log_again_ns_ = 0;
 
   std::unique_ptr<fabric::Thread> thread_;
@@ -263,7 +263,7 @@ void ControlAcceptorImpl::Called(const std::string& peer) {
   guests_by_peer_.erase(found);
 }
 
-// Milliseconds for epoll_wait; -1 for ever.
+// Milliseconds for epoll_wait; -1: no timeout.
 int64_t ControlAcceptorImpl::Wait(int64_t now_ns) const {
   int64_t until_ns = listening_ ? kNever : accept_again_ns_;
   const std::lock_guard lock(mutex_);
@@ -292,7 +292,7 @@ void ControlAcceptorImpl::Run() {
         Forget(found);  // hung up
         continue;
       }
-      lock.unlock();  // strangers are this thread's alone
+      lock.unlock();  // only this thread uses strangers
       Look(found);
     }
     now_ns = RealClock().NowNs();
@@ -332,7 +332,7 @@ void ControlAcceptorImpl::Admit(UniqueFd fd, const sockaddr_storage& from) {
     const std::lock_guard lock(mutex_);
     ++accepted_;
     if (strangers_.size() >= static_cast<size_t>(bounds_.strangers)) {
-      // At the highest rate of accepts each has had strangers / accepts_per_s of time to say the name.
+      // At the highest rate of accepts, each had strangers / accepts_per_s of time to send the name.
       TurnAway(connections_.find(*strangers_.begin()));
     }
     if (connections_.size() >= static_cast<size_t>(bounds_.connections)) {
@@ -346,7 +346,7 @@ void ControlAcceptorImpl::Admit(UniqueFd fd, const sockaddr_storage& from) {
     added->second.peer = PeerName(from);
     strangers_.insert(id);
   }
-  // By edges: bytes that are only looked at stay, and would be reported for ever.
+  // Edge-triggered: peeked bytes stay in the socket and would be reported forever.
   Watch(EPOLL_CTL_ADD, added->second.fd.get(), added->first, EPOLLIN | EPOLLRDHUP | EPOLLET);
   Look(added);
 }
@@ -369,11 +369,11 @@ void ControlAcceptorImpl::Look(Connections::iterator stranger) {
   }
 }
 
-// The name is that of another cluster, or of none: says so, for the message on the other side.
+// The name belongs to another cluster, or is missing: sends the alert, for the client's message.
 void ControlAcceptorImpl::Refuse(Connections::iterator stranger, size_t bytes) {
   const int fd = stranger->second.fd.get();
   char unread[kHelloBytesMax];
-  (void)!::recv(fd, unread, bytes, MSG_DONTWAIT);  // what is left unread would make of the end a reset
+  (void)!::recv(fd, unread, bytes, MSG_DONTWAIT);  // unread bytes would turn the close into a reset
   (void)!::send(fd, kNotOurName, sizeof(kNotOurName), MSG_DONTWAIT | MSG_NOSIGNAL);
   ::shutdown(fd, SHUT_WR);
   const std::lock_guard lock(mutex_);
@@ -388,7 +388,7 @@ void ControlAcceptorImpl::HandOn(Connections::iterator stranger) {
       Forget(stranger);
       return;
     }
-    // gRPC shuts a socket down before it closes it, so the end is seen here, too.
+    // gRPC shuts a socket down before it closes it, so the end is visible here, too.
     Watch(EPOLL_CTL_MOD, stranger->second.fd.get(), stranger->first, EPOLLRDHUP | EPOLLET);
     stranger->second.stage = Stage::kGuest;
     strangers_.erase(stranger->first);
@@ -404,7 +404,7 @@ void ControlAcceptorImpl::HandOn(Connections::iterator stranger) {
   hand_over_(given.release());
 }
 
-// With mutex_ held. Closing ends what epoll watches only with the last descriptor: that may be gRPC's.
+// Requires mutex_. epoll stops watching only with the last descriptor, which may be gRPC's.
 void ControlAcceptorImpl::Forget(Connections::iterator connection) {
   const uint64_t id = connection->first;
   Watch(EPOLL_CTL_DEL, connection->second.fd.get(), id, 0);
@@ -416,19 +416,17 @@ void ControlAcceptorImpl::Forget(Connections::iterator connection) {
   connections_.erase(connection);
 }
 
-// With mutex_ held.
+// Requires mutex_.
 void ControlAcceptorImpl::TurnAway(Connections::iterator connection) {
   Forget(connection);
   ++turned_away_;
 }
 
-// Without the mutex: every call takes it, and a log may block.
+// Without the mutex, because every call takes it and a log may block.
 void ControlAcceptorImpl::LogTurnedAway(int64_t now_ns) {
   if (turned_away_ == 0 || now_ns < log_again_ns_) return;
-  LogWarning(
-      absl::StrFormat("%s: connections turned away, of peers that are no members of this cluster or are "
-                      "too many at once: %d",
-                      address_, turned_away_));
+  LogWarning(absl::StrFormat("%s: connections turned away, of strangers or beyond the limits: %d", address_,
+                             turned_away_));
   turned_away_ = 0;
   log_again_ns_ = now_ns + kLogPauseNs;
 }

@@ -52,6 +52,7 @@ CallCancellation::Scope::~Scope() {
 namespace {
 
 constexpr absl::string_view kUnansweredPayload = "nam/unanswered";
+constexpr absl::string_view kServicePayload = "nam/message_of_service";
 
 }  // namespace
 
@@ -59,11 +60,16 @@ bool Unanswered(const absl::Status& error) {
   return error.GetPayload(kUnansweredPayload).has_value();
 }
 
+std::string MessageOfService(const absl::Status& error) {
+  const auto own = error.GetPayload(kServicePayload);
+  return own.has_value() ? std::string(*own) : std::string(error.message());
+}
+
 absl::Status Peer::Error(const ControlChannel::Outcome& outcome, int64_t timeout_us) const {
   const std::string why(outcome.status.message());
   std::string message;
   if (absl::IsUnauthenticated(outcome.status)) {
-    message = absl::StrFormat("%s %s", name_, why);  // refuses us, or is not trusted
+    message = absl::StrFormat("%s %s", name_, why);  // refuses this process, or is not trusted
   } else if (outcome.from_service) {
     message = absl::StrFormat("%s: %s", name_, why);
   } else if (absl::IsUnavailable(outcome.status)) {
@@ -77,9 +83,14 @@ absl::Status Peer::Error(const ControlChannel::Outcome& outcome, int64_t timeout
   absl::Status result(outcome.status.code(), message);
   outcome.status.ForEachPayload(
       [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
-  // What the service says of its own calls to others is an answer all the same.
+  // A service's report about its own calls to others is an answer all the same.
   result.ErasePayload(kUnansweredPayload);
-  if (!outcome.from_service) result.SetPayload(kUnansweredPayload, absl::Cord());
+  result.ErasePayload(kServicePayload);
+  if (outcome.from_service) {
+    result.SetPayload(kServicePayload, absl::Cord(why));
+  } else {
+    result.SetPayload(kUnansweredPayload, absl::Cord());
+  }
   return result;
 }
 

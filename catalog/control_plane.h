@@ -19,8 +19,8 @@
 ///     Peer::Call(method, request) ─▶ ControlChannel ══ path, bytes ══▶ ControlServer ─▶ Handlers[path]
 ///        ◀─ reply, or absl::Status with payloads ◀══════════════════════════════════════════┘
 ///
-/// How they get there is the ControlPlane's: gRPC (catalog/grpc_control_plane.h), or a function call between
-/// the processes of a simulated world (catalog/simulated_control_plane.h).
+/// A ControlPlane carries them: gRPC (catalog/grpc_control_plane.h), or function calls between the processes
+/// of a simulated world (catalog/simulated_control_plane.h).
 namespace nam::catalog {
 
 /// Names a method of proto/: `/nam.proto.Catalog/Join`.
@@ -29,15 +29,15 @@ struct Method {
   const char* path;
 };
 
-/// What a handler may know of its call. Thread-safe.
+/// A handler's view of its call. Thread-safe.
 class IncomingCall {
  public:
   virtual ~IncomingCall() = default;
-  /// The caller gave up, is gone, or this server ends.
+  /// True if the caller gave up, is gone, or this server is ending.
   virtual bool Cancelled() const = 0;
 };
 
-/// The methods of one service. Complete once given to a server: every method of the .proto has its handler.
+/// The methods of one service. A server requires a handler for every method of the .proto.
 class Handlers {
  public:
   using Handler = std::function<absl::StatusOr<std::string>(const IncomingCall&, const std::string& request)>;
@@ -45,7 +45,7 @@ class Handlers {
   /// `service` as in proto/: nam.proto.Catalog.
   explicit Handlers(const std::string& service);
 
-  /// handler(const Request&, const IncomingCall&) returns absl::StatusOr<Reply>; on any thread.
+  /// handler(const Request&, const IncomingCall&) returns absl::StatusOr<Reply>. Runs on any thread.
   template <typename Request, typename Reply, typename F>
   void Add(const Method<Request, Reply>& method, F handler) {
     CheckTypes(method.path, Request::descriptor(), Reply::descriptor());
@@ -70,10 +70,10 @@ class Handlers {
   std::map<std::string, Handler> by_path_;
 };
 
-/// Ends one call from another thread than the one that waits for it.
+/// Cancels one call from a thread other than the waiting one.
 class CallCancellation {
  public:
-  /// Any thread; also before the call has begun, or after its end.
+  /// Any thread; allowed before the call begins and after it ends.
   void Cancel();
 
   /// For transports: `end` runs once if Cancel comes while the scope lives, at once if it came before. It
@@ -86,7 +86,7 @@ class CallCancellation {
     Scope& operator=(const Scope&) = delete;
 
    private:
-    CallCancellation* const cancellation_;  // nullptr: nobody cancels
+    CallCancellation* const cancellation_;  // null: not cancellable
   };
 
  private:
@@ -95,58 +95,60 @@ class CallCancellation {
   std::function<void()> end_;
 };
 
-/// The client's end of a connection, which is made at the first call and again after it was lost.
-/// Thread-safe.
+/// The client's end of a connection. Connects at the first call, and again after a loss. Thread-safe.
 class ControlChannel {
  public:
   struct Outcome {
     absl::Status status;
-    bool from_service = false;  // the status is a handler's word, not the transport's
+    bool from_service = false;  // the status comes from a handler, not from the transport
     std::string reply;
   };
   virtual ~ControlChannel() = default;
-  /// UNAVAILABLE when the server cannot be reached or is lost, DEADLINE_EXCEEDED, CANCELLED,
-  /// UNAUTHENTICATED; else the handler's status.
+  /// UNAVAILABLE if the server is unreachable or lost; DEADLINE_EXCEEDED; CANCELLED; UNAUTHENTICATED;
+  /// otherwise the handler's status.
   virtual Outcome Call(const std::string& path, const std::string& request, int64_t timeout_us,
                        CallCancellation* cancellation) = 0;
 };
 
 struct ControlServerOptions {
   std::string address;  // host:port; port 0 picks one
-  std::string secret;   // callers with another are refused
+  std::string secret;   // callers with a different one are refused
   const Handlers* handlers = nullptr;
-  int request_bytes_max = 64 << 20;  // of one call
+  int request_bytes_max = 64 << 20;  // per call
 };
 
 /// Serves until it is shut down or destroyed.
 class ControlServer {
  public:
   virtual ~ControlServer() = default;
-  /// host:port as listened on, with the port that was picked.
+  /// The listen address as host:port, with the actual port.
   virtual const std::string& address() const = 0;
-  /// No new calls; those under way are cancelled at the deadline. Once it returned no handler runs.
+  /// Refuses new calls, and cancels calls in progress at the deadline. No handler runs once it returns.
   virtual void Shutdown(Deadline deadline) = 0;
 };
 
-/// How the calls of one process travel. Thread-safe; outlives what it makes.
+/// The transport of one process's calls. Thread-safe; outlives the objects that it makes.
 class ControlPlane {
  public:
   virtual ~ControlPlane() = default;
-  /// This host's name, for others to show and, where a server listens on every address, to connect to.
+  /// This host's name, for display; and for connections, if a server listens on every address.
   virtual std::string host_name() const = 0;
   virtual absl::StatusOr<std::unique_ptr<ControlServer>> Serve(const ControlServerOptions& options) = 0;
   virtual std::unique_ptr<ControlChannel> Open(const std::string& address, const std::string& secret) = 0;
-  /// Whether the address's host says that nobody listens there: who did has ended. False when somebody
-  /// listens, and when nothing is heard in time.
+  /// True if the address's host reports that no process listens there: the former listener has ended. False
+  /// if a process listens, or the host does not answer in time.
   virtual bool Refused(const std::string& address, int64_t timeout_us) = 0;
-  /// False once a simulated world has killed this process: its threads unwind, and must not do anything more.
+  /// False once a simulated world has killed this process: its threads unwind and must do nothing else.
   virtual bool Running() const { return true; }
 };
 
-/// Whether a failed call never got the service's own answer: its peer is dead, unreachable, or too slow.
+/// True if a failed call got no answer from the service itself: its peer is dead, unreachable, or too slow.
 bool Unanswered(const absl::Status& error);
 
-/// One server of the control plane, as its clients call it. Thread-safe.
+/// The message of a failed call without its peer's name: what the service itself said, if it did.
+std::string MessageOfService(const absl::Status& error);
+
+/// A client's handle of one control-plane server. Thread-safe.
 class Peer {
  public:
   /// `name` is for messages: `the catalog at 127.0.0.1:4700`, `memory server 2 (127.0.0.1:4711)`.
@@ -155,8 +157,8 @@ class Peer {
 
   const std::string& name() const { return name_; }
 
-  /// One call. Errors name the peer; UNAVAILABLE when it cannot be reached, DEADLINE_EXCEEDED when it did
-  /// not answer in time, else the service's own code and payloads.
+  /// Makes one call. Errors name the peer: UNAVAILABLE if it is unreachable, DEADLINE_EXCEEDED if it does not
+  /// answer in time, else the service's own code and payloads.
   template <typename Request, typename Reply>
   absl::StatusOr<Reply> Call(const Method<Request, Reply>& method, const Request& request, int64_t timeout_us,
                              CallCancellation* cancellation = nullptr) const {

@@ -70,7 +70,7 @@ absl::StatusOr<FabricConstants> FromProto(const proto::FabricConstants& constant
     bool& again = seen[static_cast<size_t>(known - kTable.begin())];
     if (again) return absl::InvalidArgumentError(absl::StrFormat("%s is there twice", known->name));
     again = true;
-    // Not so of a NaN, either.
+    // Written so that NaN fails, too.
     if (!(one.value() >= known->least && one.value() <= known->most)) {
       return absl::InvalidArgumentError(absl::StrFormat("%s is %g, not from %g to %g", known->name,
                                                         one.value(), known->least, known->most));

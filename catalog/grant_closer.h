@@ -12,23 +12,23 @@
 
 namespace nam::catalog {
 
-/// Tells memory servers what this process has closed, on a thread that runs as long as something is over and
-/// not told. Thread-safe.
+/// Tells memory servers which grants this process has closed. Its thread runs while some closed grant is
+/// unreported. Thread-safe.
 class GrantCloser {
  public:
-  /// OK: the server has heard it, or is buried.
+  /// OK: the server has been told, or is buried.
   using Tell = std::function<absl::Status(MemoryServerId server,
                                           const std::vector<std::shared_ptr<fabric::Grant>>& closed)>;
 
   GrantCloser(fabric::Fabric& fabric, fabric::Grants& grants, Tell tell)
       : fabric_(fabric), grants_(grants), tell_(std::move(tell)), stop_(fabric.CreateEvent()) {}
   ~GrantCloser();
-  /// Something is over.
+  /// Called when some grant is over.
   void Wake();
 
  private:
   void Run();
-  /// False: nothing was told.
+  /// False: nothing could be reported.
   bool TellSome();
 
   fabric::Fabric& fabric_;
@@ -38,7 +38,7 @@ class GrantCloser {
   std::mutex mutex_;
   bool running_ = false;
   bool stopped_ = false;
-  bool woken_ = false;  // since the thread has looked last
+  bool woken_ = false;  // since the thread's last check
   std::unique_ptr<fabric::Thread> thread_;
 };
 

@@ -5,6 +5,7 @@
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/support/method_handler.h>
 #include <unistd.h>
@@ -41,18 +42,18 @@ constexpr int kStreamsOfConnectionMax = 256;
 constexpr int kRequestMetadataBytesMax = 8 << 10;
 constexpr int kHandshakeTimeoutMs = 5'000;
 
-// A server under a flood cuts off who has not got through to it yet: the client tries again.
+// A server under a flood closes connections that have not made a call yet: the client retries this long.
 constexpr int64_t kConnectAgainUs = 4'000'000;
 constexpr int64_t kConnectPauseUs = 50'000;
 constexpr int64_t kPollConnectionUs = 100'000;
 constexpr int64_t kInterruptionCheckUs = 20'000;
 
-// Statuses travel as HTTP/2 trailers, whose size both ends bound.
+// Statuses travel as HTTP/2 trailers, whose size both ends limit.
 constexpr int kTrailerBytesMax = 64 << 10;
 constexpr size_t kStatusTextBytesMax = 8 << 10;
 constexpr size_t kPayloadBytesMax = 16 << 10;
 
-// A server that stands still in the middle of a long call (a query's fragment) is lost after their sum.
+// A server that stalls inside a long call (a query's fragment) counts as lost after the sum of both.
 constexpr int kKeepaliveMs = 1'500;
 constexpr int kKeepaliveTimeoutMs = 3'000;
 
@@ -60,11 +61,11 @@ constexpr int kKeepaliveTimeoutMs = 3'000;
 constexpr int kCodeField = 1;
 constexpr int kDetailsField = 3;
 
-/// What gRPC says of a connection that failed, in words that tell a user something.
+/// Translates gRPC's description of a failed connection for users.
 struct TransportError {
   absl::StatusCode code = absl::StatusCode::kUnavailable;
   std::string reason;
-  bool cut_off = false;  // before the call was sent, by a server that is there
+  bool cut_off = false;  // by a live server before the call was sent
 };
 
 TransportError ReadTransportError(const std::string& message) {
@@ -80,7 +81,7 @@ TransportError ReadTransportError(const std::string& message) {
       {"unrecognized name",
        "refuses us: the secret is not that of this cluster; use the secret of its cluster", kUnauthenticated},
       {"certificate verify failed", kNotTrusted, kUnauthenticated},
-      {"asn1 encoding routines", kNotTrusted, kUnauthenticated},  // so OpenSSL calls a wrong signature
+      {"asn1 encoding routines", kNotTrusted, kUnauthenticated},  // OpenSSL's name for a wrong signature
       {"wrong version number", "it does not speak TLS", kUnavailable},
       {"Connection refused", "connection refused", kUnavailable},
       {"DNS resolution failed", "unknown host name", kUnavailable},
@@ -92,6 +93,7 @@ TransportError ReadTransportError(const std::string& message) {
       {"Broken pipe", "connection closed", kUnavailable},
       {"Socket closed", "connection closed", kUnavailable},
       {"GOAWAY", "connection closed", kUnavailable},
+      {"Handshake read failed", "no answer", kUnavailable},
       {"imeout occurred", "no answer", kUnavailable},
       {"watchdog timeout", "no answer", kUnavailable},
       {"imed out", "no answer", kUnavailable},
@@ -110,8 +112,8 @@ TransportError ReadTransportError(const std::string& message) {
   return error;
 }
 
-// What goes wrong comes back as a status; gRPC's own lines on stderr would only repeat it in its words.
-// GRPC_VERBOSITY brings them back.
+// Errors are returned as statuses; gRPC's own lines on stderr would only repeat them. GRPC_VERBOSITY restores
+// them.
 void QuietGrpc() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -175,13 +177,13 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
 
 namespace {
 
-// What the protobuf plugin would generate for each service, once for all: bytes in, bytes out.
+// Replaces the protobuf plugin's code for each service by one class: bytes in, bytes out.
 class GrpcService final : public grpc::Service {
  public:
   GrpcService(const Handlers& handlers, ControlAcceptor& acceptor) : acceptor_(acceptor) {
     using MethodHandler = grpc::internal::RpcMethodHandler<GrpcService, grpc::ByteBuffer, grpc::ByteBuffer>;
     for (const auto& [path, handler] : handlers.by_path()) {
-      AddMethod(new grpc::internal::RpcServiceMethod(  // the base owns it
+      AddMethod(new grpc::internal::RpcServiceMethod(  // owned by the base
           path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC,
           new MethodHandler(
               [&handler = handler](GrpcService* service, grpc::ServerContext* context,
@@ -304,8 +306,8 @@ class GrpcChannel final : public ControlChannel {
   static std::shared_ptr<grpc::Channel> Connect(const std::string& address, const std::string& secret,
                                                 const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
-  /// A connection that was lost comes back only while somebody polls. In a process without servers only calls
-  /// do, and those that fail at once leave it where it was.
+  /// A lost connection reconnects only while it is polled. In a process without servers only calls poll, and
+  /// calls that fail at once do not.
   void PollConnection(int64_t timeout_us) { channel_->WaitForConnected(In(timeout_us)); }
 
   Outcome Try(const std::string& path, const std::string& request, Deadline deadline,
@@ -316,9 +318,14 @@ class GrpcChannel final : public ControlChannel {
     grpc::CompletionQueue queue;
     grpc::ByteBuffer reply;
     grpc::Status status;
+    std::atomic<bool> cancelled = false;  // by this side
+    const auto cancel = [&context, &cancelled] {
+      cancelled.store(true, std::memory_order_relaxed);
+      context.TryCancel();
+    };
     const auto call = stub_.PrepareUnaryCall(&context, path, ToByteBuffer(request), &queue);
     {
-      const CallCancellation::Scope scope(cancellation, [&context] { context.TryCancel(); });
+      const CallCancellation::Scope scope(cancellation, cancel);
       call->StartCall();
       call->Finish(&reply, &status, /*tag=*/nullptr);
       void* tag = nullptr;
@@ -326,17 +333,21 @@ class GrpcChannel final : public ControlChannel {
       bool ended = false;
       while (!ended && Interruption::flag() != nullptr && !Interruption::requested())
         ended = queue.AsyncNext(&tag, &ok, In(kInterruptionCheckUs)) != grpc::CompletionQueue::TIMEOUT;
-      if (!ended && Interruption::requested()) context.TryCancel();
-      if (!ended) queue.Next(&tag, &ok);  // the deadline bounds it
+      if (!ended && Interruption::requested()) cancel();
+      if (!ended) queue.Next(&tag, &ok);  // bounded by the deadline
     }
     Outcome outcome;
     outcome.status = FromGrpcStatus(status);
     outcome.from_service = !status.error_details().empty();
+    // A server that ends cancels the calls that it has.
+    if (absl::IsCancelled(outcome.status) && !outcome.from_service &&
+        !cancelled.load(std::memory_order_relaxed))
+      outcome.status = absl::UnavailableError("GOAWAY");
     if (status.ok()) {
       outcome.reply = ToString(reply);
       unreached_.store(false, std::memory_order_relaxed);
     } else if (!outcome.from_service) {
-      const TransportError error = ReadTransportError(status.error_message());
+      const TransportError error = ReadTransportError(std::string(outcome.status.message()));
       const bool unavailable = absl::IsUnavailable(outcome.status);
       *cut_off = unavailable && error.cut_off;
       unreached_.store(unavailable, std::memory_order_relaxed);
@@ -347,7 +358,7 @@ class GrpcChannel final : public ControlChannel {
 
   const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
-  std::atomic<bool> unreached_ = false;  // by the last call
+  std::atomic<bool> unreached_ = false;  // the last call did not reach the server
 };
 
 std::shared_ptr<grpc::Channel> GrpcChannel::Connect(
@@ -359,22 +370,22 @@ std::shared_ptr<grpc::Channel> GrpcChannel::Connect(
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kTrailerBytesMax);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  // Otherwise there are only two pings in a call that sends nothing else.
+  // By default a call without other traffic sends only two pings.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // A server that comes back is found again well within a lease.
+  // Lets clients find a restarted server well within a lease.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  // The cluster's own traffic never goes by a proxy of the environment.
+  // The cluster's traffic never uses a proxy of the environment.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // What the handshake asks for first (catalog/control_acceptor.h).
+  // The name that the handshake requests first (catalog/control_acceptor.h).
   arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, KnockName(secret));
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
-/// TLS in both directions. Certificates are the cluster's, not a host's: what counts is the authority, and no
-/// name is compared.
+/// TLS in both directions. Certificates belong to the cluster, not to a host: only the authority counts, and
+/// names are not compared.
 struct Credentials {
   std::shared_ptr<grpc::ChannelCredentials> channel;
   std::shared_ptr<grpc::ServerCredentials> server;
@@ -397,8 +408,8 @@ Credentials MakeCredentials(const std::shared_ptr<tls::CertificateProviderInterf
   return {tls::TlsCredentials(channel), tls::TlsServerCredentials(server)};
 }
 
-/// Says when the files of an operator's certificates turn bad, or good again. gRPC, which reads them as
-/// often, goes on with the former ones and says nothing.
+/// Logs when the operator's certificate files become invalid, or valid again. gRPC reads them equally often,
+/// but silently keeps the previous ones.
 class CertificateWatch {
  public:
   CertificateWatch(const TlsFiles& files, int64_t pause_us)
@@ -413,7 +424,7 @@ class CertificateWatch {
     while (!stop_->Wait(RealClock().After(pause_us_))) {
       const absl::Status now = ReadIdentity(files_).status();
       if (now == before) continue;
-      if (now.ok()) LogInfo("the files of the TLS certificates are good again");
+      if (now.ok()) LogInfo("the files of the TLS certificates are valid again");
       if (!now.ok()) LogWarning(absl::StrCat(std::string(now.message()), "; the former ones stay in use"));
       before = now;
     }
@@ -427,9 +438,9 @@ class CertificateWatch {
 
 class GrpcControlPlaneImpl final : public ControlPlane {
  public:
-  /// With certificates that are made from each secret.
+  /// With certificates made from each secret.
   GrpcControlPlaneImpl() { QuietGrpc(); }
-  /// With an operator's.
+  /// With an operator's certificates.
   GrpcControlPlaneImpl(const TlsFiles& files, unsigned refresh_s) : GrpcControlPlaneImpl() {
     given_ = MakeCredentials(std::make_shared<tls::FileWatcherCertificateProvider>(
         files.key, files.certificate, files.authority, refresh_s));
@@ -471,14 +482,14 @@ class GrpcControlPlaneImpl final : public ControlPlane {
 
   Credentials given_;
   std::mutex mutex_;
-  std::map<std::string, Credentials> made_;  // by secret: a process has one, tests have some
+  std::map<std::string, Credentials> made_;  // by secret: a process has one, tests have several
   std::unique_ptr<CertificateWatch> watch_;
 };
 
 }  // namespace
 
 ControlPlane& GrpcControlPlane() {
-  // Never destroyed: gRPC ends in static destructors, too, in an order of its own.
+  // Never destroyed, because gRPC's static destructors run in an unknown order.
   static GrpcControlPlaneImpl& control_plane = *new GrpcControlPlaneImpl();
   return control_plane;
 }

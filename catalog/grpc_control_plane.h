@@ -1,7 +1,5 @@
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <memory>
 
 #include "absl/status/status.h"
@@ -9,22 +7,28 @@
 #include "catalog/certificates.h"
 #include "catalog/control_plane.h"
 
+/// Not included: few files call gRPC, many start its servers.
+namespace grpc {
+class Status;
+}
+
 namespace nam::catalog {
 
 /// Calls by gRPC over TLS in both directions (docs/design/control-plane-security.md), with certificates made
-/// from the secret. A failed call carries its status whole in grpc-status-details-bin (google.rpc.Status). At
-/// most 64 calls run at once on a server; more are answered RESOURCE_EXHAUSTED. Deadlines are RealClock()'s.
+/// from the secret. A failed call carries its complete status in grpc-status-details-bin (google.rpc.Status).
+/// A server runs at most 64 calls at once and answers others with RESOURCE_EXHAUSTED. Deadlines use
+/// RealClock().
 ControlPlane& GrpcControlPlane();
 
 inline constexpr unsigned kCertificateRefreshS = 60;
 
-/// The same with an operator's certificates, which are read again every `refresh_s`. Errors as
-/// ReadIdentity's; later ones go to the log, and the former certificates stay in use.
+/// Uses an operator's certificates, which are reread every `refresh_s`. Errors as in ReadIdentity; later
+/// errors are logged, and the previous certificates stay in use.
 absl::StatusOr<std::unique_ptr<ControlPlane>> MakeGrpcControlPlane(const TlsFiles& files,
                                                                    unsigned refresh_s = kCertificateRefreshS);
 
-/// Code and message as they are; payloads travel in the details. Statuses of our own services always
-/// have details, which tells them from what gRPC itself reports.
+/// Keeps code and message; payloads travel in the details. Statuses of nam's services always have details,
+/// which distinguishes them from gRPC's own.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 

@@ -6,8 +6,9 @@
 
 #include "proto/catalog_header.pb.h"
 
-/// What every message to and from the catalog may carry beside its own fields. It travels as a field of the
-/// highest number, which no message of the catalog's declares, and so needs no field in any of them.
+/// The part that every message to and from the catalog may carry in addition to its own fields. It travels as
+/// the field with the highest number, which no catalog message declares, so none of them needs a field for
+/// it.
 namespace nam::catalog {
 
 inline constexpr int kHeaderField = 536'870'911;

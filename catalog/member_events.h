@@ -11,7 +11,7 @@
 
 namespace nam::catalog {
 
-/// What a table has on a memory server.
+/// A table's blocks on a memory server.
 struct LostBlocks {
   std::string table;
   uint64_t blocks = 0;
@@ -20,7 +20,8 @@ struct LostBlocks {
 
 /// `memory server 3 (10.0.0.2:4710, host a, pid 77)`; clients have no address.
 std::string NameOf(const proto::Member& member);
-/// `lineorder (12 blocks, 3.4 MiB), date (1 block, 0.1 MiB)`; of many tables the first, and how many more.
+/// Returns `lineorder (12 blocks, 3.4 MiB), date (1 block, 0.1 MiB)`; of many tables the first ones and the
+/// number of others.
 std::string TextOf(const std::vector<LostBlocks>& lost);
 
 struct MemberEvent {
@@ -28,8 +29,8 @@ struct MemberEvent {
   std::string text;
 };
 
-/// What happens to members, for the catalog's log. Kept until its process takes it, since nobody shall wait
-/// for a log with a lock held. Of too many the oldest are dropped.
+/// Events of members, for the catalog's log. Kept until the catalog's process takes them, because logging
+/// must not run under a lock. Beyond the limit the oldest are dropped.
 class MemberEvents {
  public:
   void Add(LogLevel level, std::string text) {

@@ -28,7 +28,7 @@ Membership::Membership(Client& client, fabric::Fabric& fabric, const proto::Join
 Membership::~Membership() {
   stop_->Set();
   thread_.reset();
-  // Not heard, or not a member any more: the lease ends by itself.
+  // If this is lost or the membership has ended, the lease ends by itself.
   client_.Leave(id_).IgnoreError();
 }
 
@@ -67,12 +67,12 @@ void Membership::RenewLoop() {
       continue;
     }
     if (!absl::IsNotFound(reply.status())) {
-      // Out of reach is not expelled: a catalog that comes back gives every member it knows a fresh lease,
-      // and a memory server that ended meanwhile would take its data with it.
+      // Unreachable is not expelled: a catalog that comes back gives every known member a fresh lease, and a
+      // memory server that ended meanwhile would lose its data.
       pause_us = lease_us_ / 10;
       continue;
     }
-    lease_end_ns_ = 0;  // whoever asks is told
+    lease_end_ns_ = 0;  // Confirm fails from now on
     if (hooks_.on_lost) {
       hooks_.on_lost(absl::Status(reply.status().code(),
                                   absl::StrFormat("the membership (id %d) in the cluster is lost: %s",

@@ -58,17 +58,16 @@ absl::Status CheckExtents(const google::protobuf::RepeatedPtrField<proto::Record
                           AllocationId allocation) {
   for (const proto::RecordExtent& extent : extents) {
     if (extent.server() == 0 || extent.offset() == 0 || extent.allocation() != allocation.value()) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("an extent at offset %d of memory server %d with allocation %d is none of "
-                          "allocation %d",
-                          extent.offset(), extent.server(), extent.allocation(), allocation.value()));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "an extent at offset %d of memory server %d with allocation %d does not belong to allocation %d",
+          extent.offset(), extent.server(), extent.allocation(), allocation.value()));
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckNewRecordTable(const proto::Table& table) {
-  // Nothing else may stand in the place of the transaction state.
+  // No other part may take the place of the transaction state.
   const auto& parts = table.record().parts();
   const bool state = !parts.empty() && parts[0].kind() == proto::TRANSACTION_STATE &&
                      std::all_of(parts.begin() + 1, parts.end(), [](const proto::RecordPart& part) {
@@ -76,7 +75,7 @@ absl::Status CheckNewRecordTable(const proto::Table& table) {
                      });
   if (state != (table.name() == kTransactionsTable)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("table `%s`: that name is of the transaction state, and of it alone", table.name()));
+        absl::StrFormat("table `%s`: that name is reserved for the transaction state", table.name()));
   }
   if (!table.has_record()) return absl::OkStatus();
   const proto::RecordStorage& record = table.record();
@@ -90,7 +89,7 @@ absl::Status CheckNewRecordTable(const proto::Table& table) {
   }
   if (record.versions() < 1 || record.versions() > kVersionsMax) {
     return refuse(
-        absl::StrFormat("%d versions are not possible, 1 to %d are", record.versions(), kVersionsMax));
+        absl::StrFormat("%d versions are not possible; choose 1 to %d", record.versions(), kVersionsMax));
   }
   if (!std::has_single_bit(record.extent_bytes()) || record.extent_bytes() < kExtentBytesMin) {
     return refuse(absl::StrFormat("extents of %d bytes are not possible; choose a power of two from 4 KiB",
@@ -109,7 +108,8 @@ absl::Status CheckNewRecordTable(const proto::Table& table) {
 absl::Status CheckNotSystem(const std::string& name, bool may_be_system) {
   if (may_be_system || !IsSystemName(name)) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrFormat(
-      "`%s` is a name of the system's: nobody else creates, drops or changes it; choose another", name));
+      "`%s` is reserved for the system and cannot be created, dropped or changed; choose another name",
+      name));
 }
 
 bool IsOwnSystemName(const std::string& name, uint32_t member) {
@@ -130,9 +130,9 @@ proto::RecordPart* FindPart(proto::Table& table, const std::string& name) {
 
 void CountUsage(proto::Table& table) {
   if (!table.has_record()) return;
-  std::map<uint32_t, std::pair<uint64_t, uint64_t>> extents;  // by server: how many, of how many bytes
+  std::map<uint32_t, std::pair<uint64_t, uint64_t>> extents;  // by server: count and bytes
   for (const proto::RecordPart& part : table.record().parts()) {
-    // The transaction state goes with one memory server, whatever becomes of others, which have logs.
+    // The transaction state depends on one memory server, regardless of others, which only have logs.
     if (part.kind() == proto::TRANSACTION_LOGS) continue;
     for (const proto::RecordExtent& extent : part.extents()) {
       auto& [count, bytes] = extents[extent.server()];

@@ -6,32 +6,32 @@
 
 #include "absl/status/status.h"
 #include "base/strong_id.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
-/// What the catalog has to know of tables: which memory they have, and what record tables may not say.
+/// The catalog's view of tables: the memory that they use, and checks of record tables.
 namespace nam::catalog {
 
-/// Not empty, not too long, no control characters.
+/// Rejects empty and too long names, and control characters.
 absl::Status CheckTableName(const std::string& name);
-/// All that belong to the table: those of its groups, retired ones too, or of its extents.
+/// All allocations of the table: of its groups, including retired ones, or of its extents.
 std::set<uint64_t> AllocationsOf(const proto::Table& table);
-/// Every memory server that the table's pointers or counts name.
+/// Every memory server named by the table's pointers or counts.
 std::set<uint32_t> ServersOf(const proto::Table& table);
 
-/// INVALID_ARGUMENT unless its storage is well formed and all extents are of the table's own allocation; OK
-/// for other tables, but for one with the name of the transaction state.
+/// INVALID_ARGUMENT unless the record storage is well-formed and all extents belong to the table's own
+/// allocation. OK for other tables, except one with the name of the transaction state.
 absl::Status CheckNewRecordTable(const proto::Table& table);
-/// INVALID_ARGUMENT unless they are extents of this allocation.
+/// INVALID_ARGUMENT unless all extents belong to this allocation.
 absl::Status CheckExtents(const google::protobuf::RepeatedPtrField<proto::RecordExtent>& extents,
                           AllocationId allocation);
-/// PERMISSION_DENIED for the name of a table or an index of the system's, unless the call may touch those.
+/// PERMISSION_DENIED for the name of a system table or index, unless the call may change those.
 absl::Status CheckNotSystem(const std::string& name, bool may_be_system);
-/// Whether the member may make it: the transaction state, or what has the member's number in its name.
+/// True if the member may create it: the transaction state, or a name with the member's number.
 bool IsOwnSystemName(const std::string& name, uint32_t member);
 /// nullptr if there is none.
 proto::RecordPart* FindPart(proto::Table& table, const std::string& name);
 
-/// Of a record table: what its extents take of every memory server.
+/// Computes a record table's use of each memory server from its extents.
 void CountUsage(proto::Table& table);
 
 }  // namespace nam::catalog

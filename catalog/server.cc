@@ -20,6 +20,8 @@ namespace {
 
 constexpr int kAwaitingCallsMax = 16;
 constexpr int64_t kAwaitUs = 5'000;
+/// Less than callers wait for an answer.
+constexpr int64_t kQuietHeldUs = 3'000'000;
 
 uint64_t SystemRandom() {
   uint64_t word = 0;
@@ -27,36 +29,62 @@ uint64_t SystemRandom() {
   return word;
 }
 
-/// Keeps calls back while the service awaits its memory servers, so that callers need not ask again.
-class StartGate {
+/// Holds calls while the service awaits its memory servers, or is quiet for a backup, so that callers need
+/// not retry.
+class HeldCalls {
  public:
-  StartGate(Service& service, Clock& clock) : service_(service), clock_(clock) {}
+  HeldCalls(Service& service, Clock& clock) : service_(service), clock_(clock) {}
 
   void Pass(const IncomingCall& call) {
     if (!service_.AwaitsMembers()) return;
-    if (++calls_ <= kAwaitingCallsMax) {  // others are told to try again
+    if (++calls_ <= kAwaitingCallsMax) {  // others are told to retry
       while (service_.AwaitsMembers() && !call.Cancelled()) clock_.SleepUntil(clock_.After(kAwaitUs));
     }
     --calls_;
   }
 
+  /// What `ask` is answered, once that is not that a backup is under way: they let go soon, mostly.
+  template <typename Ask>
+  auto PassQuiet(const IncomingCall& call, const Ask& ask) {
+    auto answer = ask();
+    if (!Quiet(answer.status())) return answer;
+    const Deadline deadline = clock_.After(kQuietHeldUs);
+    if (++quiet_calls_ <= kAwaitingCallsMax) {
+      while (Quiet(answer.status()) && !call.Cancelled() && !clock_.Passed(deadline)) {
+        clock_.SleepUntil(clock_.After(kAwaitUs));
+        answer = ask();
+      }
+    }
+    --quiet_calls_;
+    return answer;
+  }
+
  private:
+  static bool Quiet(const absl::Status& status) { return status.GetPayload(kQuietPayload).has_value(); }
+
   Service& service_;
   Clock& clock_;
   std::atomic<int> calls_ = 0;
+  std::atomic<int> quiet_calls_ = 0;
 };
 
-// `lease_port` is known once the port for leases is listened on, which is before any call.
-Handlers CatalogHandlers(Service& service, StartGate& gate, const uint32_t& lease_port) {
+// `lease_port` is set once the port for leases is open, which precedes any call.
+Handlers CatalogHandlers(Service& service, HeldCalls& held, const uint32_t& lease_port) {
   Handlers handlers("nam.proto.Catalog");
   const auto add = [&](const auto& method, auto member) {
-    handlers.Add(method, [&service, &gate, member](const auto& request, const IncomingCall& call) {
-      gate.Pass(call);
+    handlers.Add(method, [&service, &held, member](const auto& request, const IncomingCall& call) {
+      held.Pass(call);
       return (service.*member)(request);
     });
   };
+  const auto add_change = [&](const auto& method, auto member) {
+    handlers.Add(method, [&service, &held, member](const auto& request, const IncomingCall& call) {
+      held.Pass(call);
+      return held.PassQuiet(call, [&] { return (service.*member)(request); });
+    });
+  };
   handlers.Add(kGetCluster, [&](const proto::GetClusterRequest& request, const IncomingCall& call) {
-    if (!HeaderOf(request).only_leases()) gate.Pass(call);
+    if (!HeaderOf(request).only_leases()) held.Pass(call);
     absl::StatusOr<proto::Cluster> cluster = HeaderOf(request).only_leases()
                                                  ? absl::StatusOr<proto::Cluster>(service.ClusterForLeases())
                                                  : service.GetCluster(request);
@@ -68,14 +96,14 @@ Handlers CatalogHandlers(Service& service, StartGate& gate, const uint32_t& leas
   add(kBury, &Service::Bury);
   add(kListTables, &Service::ListTables);
   add(kGetTable, &Service::GetTable);
-  add(kBeginLoad, &Service::BeginLoad);
+  add_change(kBeginLoad, &Service::BeginLoad);
   add(kCommitLoad, &Service::CommitLoad);
   add(kAbortLoad, &Service::AbortLoad);
-  add(kDropTable, &Service::DropTable);
-  add(kBeginExtend, &Service::BeginExtend);
+  add_change(kDropTable, &Service::DropTable);
+  add_change(kBeginExtend, &Service::BeginExtend);
   add(kCommitExtend, &Service::CommitExtend);
   add(kChangePart, &Service::ChangePart);
-  add(kChangeCatalog, &Service::ChangeCatalog);
+  add_change(kChangeCatalog, &Service::ChangeCatalog);
   add(kQuiet, &Service::Quiet);
   add(kAllocateGroups, &Service::AllocateGroups);
   add(kReleaseGroups, &Service::ReleaseGroups);
@@ -114,8 +142,8 @@ class CatalogServerImpl final : public CatalogServer {
  public:
   CatalogServerImpl(std::unique_ptr<Service> service, Clock& clock)
       : service_(std::move(service)),
-        gate_(*service_, clock),
-        handlers_(CatalogHandlers(*service_, gate_, lease_port_)),
+        held_(*service_, clock),
+        handlers_(CatalogHandlers(*service_, held_, lease_port_)),
         lease_handlers_(LeaseHandlers(*service_)) {}
   ~CatalogServerImpl() override {
     ended_->Set();
@@ -135,7 +163,7 @@ class CatalogServerImpl final : public CatalogServer {
     NAM_ASSIGN_OR_RETURN(
         server_, options.control_plane->Serve(
                      {.address = options.listen_address, .secret = options.secret, .handlers = &handlers_}));
-    // A simulated catalog's is the watch's.
+    // In a simulated catalog the watch gives the pulse.
     if (options.clock == &RealClock()) StartPulse(options);
     watch_ = std::make_unique<SuspectWatch>(
         *service_, SuspectWatchOptions{.clock = options.clock,
@@ -155,9 +183,9 @@ class CatalogServerImpl final : public CatalogServer {
 
  private:
   static constexpr int kPulsesOfLease = 10;
-  static constexpr int kRenewalBytesMax = 4 << 20;  // ten bytes for each allocation and key holder
+  static constexpr int kRenewalBytesMax = 4 << 20;  // ten bytes per allocation and key holder
 
-  // By the way that renewals take: what holds them up holds up the pulse.
+  // Takes the path of renewals, so that a delay of renewals delays the pulse.
   void StartPulse(const CatalogServerOptions& options) {
     lease_peer_ = std::make_unique<Peer>(
         "the port for leases", options.control_plane->Open(lease_server_->address(), options.secret));
@@ -171,10 +199,10 @@ class CatalogServerImpl final : public CatalogServer {
 
   const std::unique_ptr<Service> service_;
   uint32_t lease_port_ = 0;
-  StartGate gate_;
+  HeldCalls held_;
   const Handlers handlers_;
   const Handlers lease_handlers_;
-  // These stop before what they call.
+  // Destroyed before the objects that they call.
   std::unique_ptr<ControlServer> server_;
   std::unique_ptr<ControlServer> lease_server_;
   const std::unique_ptr<fabric::Event> ended_ = fabric::MakeRealEvent();

@@ -2,7 +2,7 @@
 
 namespace nam::catalog {
 
-// A storage id's members have ascending ids, and at most the last one is alive.
+// The members of a storage id have ascending ids, and at most the last one is alive.
 const proto::Member* FindServer(const proto::Cluster& cluster, uint32_t server) {
   const proto::Member* found = nullptr;
   for (const proto::Member& member : cluster.members()) {

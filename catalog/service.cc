@@ -84,8 +84,8 @@ absl::Status Service::Apply(Mutation mutation) {
   return absl::OkStatus();
 }
 
-/// Clients come and go with every shell, and loads and their like with every query that needs scratch memory:
-/// none of them makes a plan another one.
+/// Clients come with every shell, and loads and scratch allocations with every query; none of them affects
+/// plans.
 bool Service::ChangesPlans(const Mutation& mutation) const {
   const auto serves = [](const proto::Member& member) { return member.role() != proto::ROLE_CLIENT; };
   return !mutation.put_tables.empty() || !mutation.delete_tables.empty() || !mutation.put_epochs.empty() ||
@@ -178,9 +178,9 @@ absl::StatusOr<proto::CalibrateReply> Service::Calibrate(const proto::CalibrateR
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   if (request.constants().fabric() != identity_.fabric) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "constants of another fabric than that of the cluster, which is %s", identity_.fabric));
+        "the constants are not those of the cluster's fabric, which is %s", identity_.fabric));
   }
-  // Written as they are called here, so that the store has nothing else of the request.
+  // Written with this program's names, so that the store keeps nothing else of the request.
   NAM_ASSIGN_OR_RETURN(const FabricConstants constants, FromProto(request.constants()));
   Mutation mutation = NewMutation();
   mutation.put_constants.push_back(ToProto(identity_.fabric, constants));
@@ -230,7 +230,7 @@ absl::StatusOr<proto::GetTableReply> Service::GetTable(const proto::GetTableRequ
   return reply;
 }
 
-// While the transaction state can still come back, dropping it would drop what was committed.
+// While the transaction state can still come back, dropping it would lose committed data.
 absl::Status Service::CheckStateLost() const {
   for (const uint32_t server : tables_.at(kTransactionsTable).servers) {
     const auto found = members_.find(server);
@@ -246,12 +246,13 @@ absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableR
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_ASSIGN_OR_RETURN(const TableState* const found, FindTable(request.name()));
-  // The transaction state goes once it is lost.
+  // The transaction state may be dropped once it is lost.
   NAM_RETURN_IF_ERROR(CheckNotSystem(request.name(), /*may=*/request.name() == kTransactionsTable));
   NAM_RETURN_IF_ERROR(CheckNotQuiet(request.name()));
   Mutation mutation = NewMutation();
   if (request.name() == kTransactionsTable) {
-    // Without it nobody knows which rows of record tables were committed: they all go at once.
+    // Without it, it is unknown which rows of record tables were committed: all record tables are dropped at
+    // once.
     NAM_RETURN_IF_ERROR(CheckStateLost());
     for (const auto& [name, state] : tables_) {
       if (state.table->has_record()) mutation.delete_tables.push_back(name);

@@ -25,20 +25,23 @@ inline constexpr uint32_t kDefaultBuryAfterMs = 60'000;
 inline constexpr char kDefaultTimestamps[] = "leased";
 inline constexpr size_t kTablesMax = 65'536;  // with views and schemas
 
+/// In an error: a backup is under way, and what was asked for may be done when it lets go of the catalog.
+inline constexpr char kQuietPayload[] = "nam/quiet";
+
 struct ServiceOptions {
   uint32_t lease_ms = kDefaultLeaseMs;
   uint32_t bury_after_ms = kDefaultBuryAfterMs;
-  std::string timestamps = kDefaultTimestamps;  // for the transaction state, until it is made
-  bool encrypt = false;                         // what members are told of their data plane
-  /// Of the epoch that this start begins.
+  std::string timestamps = kDefaultTimestamps;  // for the transaction state, until it exists
+  bool encrypt = false;                         // tells members to encrypt their data plane
+  /// The id of the epoch that this start begins.
   uint64_t epoch_id_high = 0, epoch_id_low = 0;
-  /// Serve though members know a newer store, and give up what it had.
+  /// Serves although members know a newer store, and gives up the newer state.
   bool accept_older_store = false;
-  /// Of the store, before anything is written to it; none: any will do.
+  /// Checks the store before anything is written to it; empty: any will do.
   std::function<absl::Status(const ClusterIdentity&)> check_identity;
 };
 
-/// The metadata service without gRPC: what proto/catalog.proto says, one method per call. Thread-safe.
+/// The metadata service of proto/catalog.proto without gRPC, one method per call. Thread-safe.
 ///
 ///     member:  Join ─▶ alive ──Renew──▶ alive ──lease over, Leave──▶ gone: its id never lives again
 ///
@@ -46,9 +49,9 @@ struct ServiceOptions {
 ///                              ▲ ▲─────Renew────────┘ (alive to those who ask, with all that it holds)
 ///                              └─Renew  ProcessEnded and Leave bury it from here, too. Buried, it stays
 ///                                       listed, not alive, while blocks of a table lie there.
-///     storage id of a data directory:  its first Join ─▶ a member's ──the member's end──▶ absent: its tables
-///     wait
-///                                                         ▲──────Join with the directory────┘
+///     storage id of a data directory:
+///              its first Join ─▶ a member's ──the member's end──▶ absent: its tables wait
+///                                    ▲────Join with the directory────┘
 ///
 ///     load:    BeginLoad ─▶ under way ──CommitLoad──▶ table ──DropTable, replaced──▶ over
 ///                               └────────AbortLoad, owner dead────────────────────▶ over
@@ -61,24 +64,23 @@ struct ServiceOptions {
 ///
 ///     multicast group: AllocateGroups ─▶ a member's ──ReleaseGroups, owner dead──▶ free, given out again
 ///
-/// A member gets a random proof when it joins, and keeps it across restarts of the catalog: with it memory
-/// servers tell members, to whom they give keys, from others that know the secret and a number.
+/// A member gets a random proof when it joins, and keeps it across restarts of the catalog. With it memory
+/// servers distinguish members, to which they give keys, from other processes that know the secret and an id.
 ///
-/// Memory servers free an allocation when a renewal finds it neither under way nor a table's.
+/// Memory servers free an allocation when a renewal finds that it is neither in progress nor a table's.
 ///
 ///     start:   awaiting memory servers ──all have reported, or a lease is over──▶ serving
-///                     └───────a mark or an id that the store does not know────────▶ refused, for good ◀──
-///                     serving
+///                     └──a mark or an id that the store does not know──▶ refused, for good ◀── serving
 ///
-/// A store may be an older copy of what the cluster knew. Members send the newest mark that they were given
-/// (StoreMark in proto/catalog_header.proto); memory servers also what they hold. While the catalog awaits
-/// its memory servers it renews leases, and answers everything else by UNAVAILABLE; nobody is buried and
-/// nothing released. Once refused it answers everything by FAILED_PRECONDITION.
+/// A store may be an older copy of the cluster's state. Members send the newest mark that they were given
+/// (StoreMark in proto/catalog_header.proto); memory servers also send what they hold. While the catalog
+/// awaits its memory servers it renews leases and answers everything else with UNAVAILABLE; it buries no
+/// server and releases nothing. Once refused, it answers everything with FAILED_PRECONDITION.
 ///
-/// State is held in memory and written through to the store, one transaction a change; the change is
-/// visible only once it is durable. Leases live in memory alone: a restarted catalog gives every
-/// member a whole new one. They are looked at when a call comes, and ten times a lease (SuspectWatch). A
-/// catalog that stood still has not heard who renewed: leases go on for as long as its pulse was missing.
+/// State is held in memory and written through to the store, one transaction per change; a change is visible
+/// only once it is durable. Leases live in memory alone: a restarted catalog gives every member a whole new
+/// one. They are checked on every call, and ten times per lease (SuspectWatch). A catalog that stalled has
+/// missed renewals: it extends leases by the time without a pulse.
 class Service {
  public:
   static absl::StatusOr<std::unique_ptr<Service>> Open(std::unique_ptr<Store> store, Clock& clock,
@@ -86,26 +88,26 @@ class Service {
 
   const ClusterIdentity& identity() const { return identity_; }
 
-  /// Says that renewals are heard; to be called ten times a lease, from the first call on for good.
+  /// Reports that renewals are heard. Must be called ten times per lease, forever from the first call on.
   void Pulse();
-  /// Only renewals are served yet; others may wait for the end of this.
+  /// True while only renewals are served; callers may wait for the end of this.
   bool AwaitsMembers();
 
-  /// A memory server that has not renewed for half a lease or longer: is its process there?
+  /// A memory server that has not renewed for at least half a lease, so its process must be checked.
   struct Overdue {
     uint32_t id = 0;
     std::string control_address;
     int64_t lease_end_ns = 0;
   };
-  /// Ends leases that are over, too.
+  /// Also ends leases that are over.
   std::vector<Overdue> OverdueMemoryServers();
-  /// The process of one of them is known to have ended: it is buried, unless it has renewed since.
+  /// The process of an overdue server has ended: buries the server, unless it has renewed since.
   void ProcessEnded(const Overdue& server);
-  /// What has happened to members since the last call.
+  /// Events of members since the last call.
   std::vector<MemberEvent> TakeEvents();
 
   absl::StatusOr<proto::Cluster> GetCluster(const proto::GetClusterRequest& request);
-  /// What a member must know to renew its lease.
+  /// The information that a member needs to renew its lease.
   proto::Cluster ClusterForLeases() const;
   absl::StatusOr<proto::JoinReply> Join(const proto::JoinRequest& request);
   absl::StatusOr<proto::RenewReply> Renew(const proto::RenewRequest& request);
@@ -130,27 +132,27 @@ class Service {
   struct MemberState {
     proto::Member member;
     int64_t lease_end_ns = 0;
-    bool told_suspect = false;  // in the events
-    uint64_t reads_from = 0;    // of a client: as it said in its last renewal
+    bool told_suspect = false;  // reported in the events
+    uint64_t reads_from = 0;    // of a client: from its last renewal
   };
   struct Former {
-    uint64_t until_version = 0;  // the one that took its place
+    uint64_t until_version = 0;  // the version that replaced it
     std::shared_ptr<const proto::Table> table;
   };
   struct TableState {
     std::shared_ptr<const proto::Table> table;
-    std::set<uint32_t> servers;   // that hold bytes of it
-    std::vector<Former> formers;  // before its last compactions, as long as statements may read them
+    std::set<uint32_t> servers;   // that hold its bytes
+    std::vector<Former> formers;  // before its last compactions, while statements may read them
   };
 
   Service(std::unique_ptr<Store> store, Clock& clock, const ServiceOptions& options, StoredState state);
 
-  // All below: with mutex_ held.
+  // All below require mutex_.
   Mutation NewMutation() const;
   absl::Status Apply(Mutation mutation);
   bool ChangesPlans(const Mutation& mutation) const;
   void Install(const Mutation& mutation);
-  /// Suspect or not.
+  /// True even if suspect.
   bool Living(const MemberState& member) const;
   bool Suspect(const MemberState& member) const;
   bool Late(const MemberState& member) const;
@@ -172,7 +174,7 @@ class Service {
 
   // service_storage.cc
   static bool HasBlocksOf(const proto::Member& server, const TableState& table);
-  /// The living memory server that remote pointers of this server id lead to.
+  /// The live memory server for remote pointers with this server id.
   const MemberState* FindServing(uint32_t server) const;
   bool AdoptedSince(const proto::Member& server, const Mutation& mutation) const;
   bool Remembered(const proto::Member& dead, const Mutation& mutation) const;
@@ -192,13 +194,13 @@ class Service {
   absl::Status Rename(const proto::RenameTable& rename, Mutation& mutation) const;
   absl::Status Alter(const proto::AlterTable& alter, Mutation& mutation) const;
   absl::Status DropWithDependents(const std::string& name, bool cascade, Mutation& mutation) const;
-  /// While a backup is under way only the system's own tables may change.
+  /// During a backup only the system's own tables may change.
   absl::Status CheckNotQuiet(const std::string& table);
 
   // service_references.cc: foreign keys
   proto::Table& Changed(const std::string& name, Mutation& mutation) const;
   absl::Status CheckParent(const proto::ForeignKey& key) const;
-  /// `child` is a new table that the mutation has: its parents learn of its foreign keys.
+  /// Registers the foreign keys of `child`, a new table in the mutation, with their parents.
   absl::Status AddReferences(const std::string& child, Mutation& mutation) const;
   void RemoveReferences(const proto::Table& child, Mutation& mutation) const;
   void LeaveParents(const std::string& child, Mutation& mutation) const;
@@ -211,7 +213,7 @@ class Service {
   void ForgetRetiredGroups();
   static std::shared_ptr<const proto::Table> FindVersion(const TableState& table, uint64_t allocation);
 
-  /// Whether tables have blocks under this server id, once the mutation is applied.
+  /// True if tables have blocks under this server id after the mutation.
   bool HoldsBlocks(uint32_t server, const Mutation& mutation = {}) const;
   void EndMembership(const MemberState& member, Mutation& mutation) const;
   absl::Status BuryNow(const MemberState& server, const std::string& why);
@@ -253,27 +255,27 @@ class Service {
 
   std::mutex mutex_;
   MemberEvents events_;
-  int64_t pulse_ns_ = 0;  // the last one; 0: nobody gives any
+  int64_t pulse_ns_ = 0;  // the last one; 0: no pulse yet
   uint64_t version_;
-  uint64_t plans_version_;  // the last one that changed what plans of queries depend on
+  uint64_t plans_version_;  // the last one that affected plans
   uint32_t next_member_;
   uint64_t next_allocation_;
   std::map<uint32_t, MemberState> members_;
   std::map<uint64_t, LoadRecord> loads_;
-  std::map<uint32_t, MemberId> groups_;  // multicast: number to owner
+  std::map<uint32_t, MemberId> groups_;  // multicast group number to owner
   std::map<std::string, TableState> tables_;
   std::set<uint64_t> table_allocations_;
   std::map<uint64_t, EpochRecord> epochs_;
   std::map<std::string, proto::FabricConstants> constants_;  // by fabric
 
-  uint32_t quiet_for_ = 0;  // the member whose backup is under way; 0: none
+  uint32_t quiet_for_ = 0;  // the member whose backup runs; 0: none
 
   std::atomic<bool> awaiting_ = true;  // changed with mutex_ held
   std::set<uint32_t> unheard_;         // memory servers that have not reported since the start
-  int64_t await_from_ns_ = 0;          // not before this does awaiting end by their reports
-  int64_t await_until_ns_ = 0;         // then it ends in any case
+  int64_t await_from_ns_ = 0;          // their reports end the wait no earlier than this
+  int64_t await_until_ns_ = 0;         // the wait ends by then in any case
   absl::Status refused_;               // why nothing is served
-  std::set<uint32_t> looked_through_;  // memory servers whose tables GiveUpLostTables has looked at
+  std::set<uint32_t> looked_through_;  // memory servers checked by GiveUpLostTables
 };
 
 }  // namespace nam::catalog

@@ -9,7 +9,7 @@
 #include "catalog/record_tables.h"
 #include "catalog/service.h"
 
-/// Views, schemas, and what ALTER changes of tables.
+/// Views, schemas, and ALTER of tables.
 namespace nam::catalog {
 namespace {
 
@@ -26,7 +26,7 @@ const proto::Column* FindVisible(const proto::Table& table, const std::string& n
   return nullptr;
 }
 
-/// The table that a view was bound to is still there with the columns that it had.
+/// True if the table that a view was bound to still has the view's columns.
 bool StillThere(const proto::ViewSource& source, const proto::Table& table) {
   std::vector<std::string> columns;
   for (const proto::Column& column : table.columns()) {
@@ -36,7 +36,7 @@ bool StillThere(const proto::ViewSource& source, const proto::Table& table) {
          std::equal(columns.begin(), columns.end(), source.columns().begin(), source.columns().end());
 }
 
-/// Whether all that ALTER must leave alone is as it was.
+/// True if everything that ALTER must not change is unchanged.
 bool SameBut(const proto::Table& was, const proto::Table& now) {
   const auto rest = [](proto::Table table) {
     table.clear_columns();
@@ -85,8 +85,8 @@ absl::Status Service::CheckNoViewOn(const proto::Table& table) const {
                                                        table.has_view() ? "view" : "table", table.name()));
 }
 
-// A view's text goes on to mean what it meant: its columns are there, and no other relation gets one of their
-// names.
+// A view's text must keep its meaning: its columns exist, and no other relation gains a column with one of
+// their names.
 absl::Status Service::CheckViewsKeep(const proto::Table& was, const proto::Table& now) const {
   for (const std::string& name : ViewsOn(was.name())) {
     for (const std::string& column : tables_.at(name).table->view().names()) {
@@ -158,17 +158,17 @@ absl::Status Service::AddEntry(const proto::CreateEntry& create, Mutation& mutat
   return absl::OkStatus();
 }
 
-// Appends that are under way go by the table's name.
+// Appends in progress use the table's name.
 absl::Status Service::Rename(const proto::RenameTable& rename, Mutation& mutation) const {
   NAM_RETURN_IF_ERROR(CheckTableName(rename.to()));
   NAM_RETURN_IF_ERROR(CheckNotSystem(rename.from(), false));
   NAM_RETURN_IF_ERROR(CheckNotSystem(rename.to(), false));
   NAM_ASSIGN_OR_RETURN(const TableState* const found, FindTable(rename.from()));
-  // Clients of transactions know record tables by their names, for as long as they live.
+  // Transaction clients know record tables by name for as long as they live.
   if (found->table->schema() || found->table->has_record())
     return absl::InvalidArgumentError("schemas and record tables are not renamed");
   if (CreationOf(*found->table) != rename.creation())
-    return absl::AbortedError(absl::StrFormat("table `%s` is another one by now", rename.from()));
+    return absl::AbortedError(absl::StrFormat("table `%s` was replaced meanwhile", rename.from()));
   if (tables_.contains(rename.to()))
     return absl::AlreadyExistsError(absl::StrFormat("`%s` exists", rename.to()));
   NAM_RETURN_IF_ERROR(CheckSchema(rename.to()));
@@ -195,7 +195,7 @@ absl::Status Service::Alter(const proto::AlterTable& alter, Mutation& mutation) 
     return absl::AbortedError(absl::StrFormat("table `%s` was changed meanwhile", now.name()));
   if (was.has_view() || was.schema() || !SameBut(was, now)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("what is to be changed of table `%s` is more than its columns", now.name()));
+        absl::StrFormat("the change of table `%s` concerns more than its columns", now.name()));
   }
   NAM_RETURN_IF_ERROR(CheckViewsKeep(was, now));
   mutation.put_tables.push_back(now);
@@ -228,7 +228,7 @@ absl::StatusOr<proto::ChangeCatalogReply> Service::ChangeCatalog(const proto::Ch
   return reply;
 }
 
-// Of a schema: all that is in it. Of any: the views that read it, and those that read them.
+// Drops a schema's contents; and for any entry the views that read it, transitively.
 absl::Status Service::DropWithDependents(const std::string& name, bool cascade, Mutation& mutation) const {
   std::vector<std::string> dropped = {name};
   if (tables_.at(name).table->schema()) {
@@ -261,10 +261,11 @@ absl::Status Service::DropWithDependents(const std::string& name, bool cascade, 
 absl::Status Service::CheckNotQuiet(const std::string& table) {
   if (quiet_for_ != 0 && FindLiving(quiet_for_) == nullptr) quiet_for_ = 0;
   if (quiet_for_ == 0 || IsSystemName(table)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "a backup is under way: until it has ended, tables are read, and rows of record tables changed, but "
-      "nothing is "
-      "loaded, made, altered or dropped; try again then");
+  absl::Status quiet = absl::FailedPreconditionError(
+      "a backup is under way: until it has saved record tables, tables are read, and rows of record tables "
+      "changed, but nothing is loaded, made, altered or dropped; try again then");
+  quiet.SetPayload(kQuietPayload, absl::Cord("1"));
+  return quiet;
 }
 
 absl::StatusOr<proto::QuietReply> Service::Quiet(const proto::QuietRequest& request) {
@@ -274,7 +275,7 @@ absl::StatusOr<proto::QuietReply> Service::Quiet(const proto::QuietRequest& requ
   const absl::Status free = CheckNotQuiet("");
   const bool own = quiet_for_ == request.member();
   if (request.end()) {
-    if (!own) return absl::NotFoundError("the catalog was not kept quiet for this member until now");
+    if (!own) return absl::NotFoundError("the pause for this member's backup has ended early");
     quiet_for_ = 0;
     return proto::QuietReply();
   }

@@ -9,20 +9,20 @@
 #include "catalog/server_ids.h"
 #include "catalog/service.h"
 
-/// Whether the store is the newest: epochs, marks, and what is given up when an operator accepts an older
-/// one.
+/// Detects stores that are not the newest: epochs, marks, and what is given up when an operator accepts an
+/// older store.
 namespace nam::catalog {
 namespace {
 
-/// Marks of earlier epochs are no proof any more: members' are of the last renewal.
+/// Marks of earlier epochs are worthless: members have those of their last renewal.
 constexpr size_t kEpochsMax = 64;
-/// A store that lists no living memory server still gives the unlisted ones this long to report.
+/// If the store lists no live memory server, unlisted ones still get this long to report.
 constexpr int64_t kAwaitUnlistedNs = 500'000'000;
-/// Ids that the newer store may have given out; what is seen of them raises this.
+/// Ids that the newer store may have assigned; ids actually seen raise this.
 constexpr uint32_t kMemberIdsGivenUp = 1'024;
 constexpr uint64_t kAllocationIdsGivenUp = uint64_t{1} << 20;
 
-/// Whether the server still has all memory that the table has there.
+/// True if the server still has all memory that the table has there.
 bool HasMemoryOf(const proto::Table& table, const proto::Member& server, const std::set<uint64_t>& held) {
   if (!table.has_record()) {
     const std::vector<uint64_t> allocations = AllocationsOn(table, StorageOf(server));
@@ -70,7 +70,7 @@ void Service::AwaitMembers(bool existing) {
   await_until_ns_ = now_ns + lease_ns;
   if (unheard_.empty()) await_from_ns_ += std::min(lease_ns, kAwaitUnlistedNs);
   if (options_.accept_older_store) await_from_ns_ = await_until_ns_;
-  if (!existing) awaiting_ = false;  // nobody can know more
+  if (!existing) awaiting_ = false;  // no member can know more
 }
 
 void Service::EndAwaiting() {
@@ -98,7 +98,7 @@ absl::Status Service::CheckServing() {
       "the catalog has just started, and asks its memory servers whether its store is the newest; try again");
 }
 
-// Of every call but renewals.
+// Called for every call but renewals.
 absl::Status Service::Enter(const proto::StoreMark& newest) {
   if (OfAnotherStore(newest)) {
     return absl::FailedPreconditionError(
@@ -116,7 +116,7 @@ absl::Status Service::Enter(const proto::StoreMark& newest) {
 
 absl::Status Service::EnterRenewal(const proto::RenewRequest& request) {
   if (OfAnotherStore(MarkOf(request))) {
-    // A memory server keeps what it holds and goes on asking, until its own store is back.
+    // A memory server keeps its memory and keeps asking until its own store is back.
     return absl::FailedPreconditionError(
         absl::StrFormat("member %d belongs to another store than the one that the catalog runs on; end it, "
                         "or start the catalog on its store",
@@ -134,7 +134,7 @@ bool Service::OfAnotherStore(const proto::StoreMark& newest) const {
   return newest.epoch() != 0 && newest.store() != identity_.store;
 }
 
-// Why the store is older than the mark or has branched off before it; empty if it has not.
+// The reason why the store is older than the mark or branched off before it; empty if neither.
 std::string Service::WhyOlder(const proto::StoreMark& newest) const {
   const uint64_t number = newest.epoch();
   if (number == 0 || number < epochs_.begin()->first) return "";
@@ -156,7 +156,8 @@ std::string Service::WhyOlder(const proto::StoreMark& newest) const {
                          last_version, newest.version());
 }
 
-// Also by ids that the store has not given out. Once it serves, those are mistakes and no proof.
+// Also detects ids that the store has not assigned. Once the catalog serves, such ids are mistakes and prove
+// nothing.
 std::string Service::WhyOlder(const proto::RenewRequest& request) const {
   if (std::string why = WhyOlder(MarkOf(request)); !why.empty() || !awaiting_) return why;
   if (request.id() >= next_member_) {
@@ -186,7 +187,7 @@ absl::Status Service::Refuse(const std::string& why) {
   return refused_;
 }
 
-// With accept_older_store: marks and ids of the newer store are below those of this one from now on.
+// With accept_older_store: from now on marks and ids of the newer store are below this store's.
 absl::Status Service::GiveUpNewer(const proto::RenewRequest& request, const std::string& why) {
   Mutation mutation = NewMutation();
   EpochRecord epoch = epochs_.rbegin()->second;
@@ -207,17 +208,18 @@ absl::Status Service::GiveUpNewer(const proto::RenewRequest& request, const std:
   return absl::OkStatus();
 }
 
-// Whether a member was last answered before an operator accepted an older store. Survives restarts, since the
-// mark and the epochs do.
+// True if a member was last answered before an operator accepted an older store. Survives restarts, because
+// the mark and the epochs do.
 bool Service::MissedAcceptance(const proto::StoreMark& newest) const {
   const auto accepting = std::find_if(epochs_.rbegin(), epochs_.rend(),
                                       [](const auto& epoch) { return epoch.second.accepts_older; });
   return accepting != epochs_.rend() && newest.epoch() < accepting->first;
 }
 
-// Of a server that missed an acceptance: a table whose memory was freed since the copy was made would be read
-// out of somebody else's; a record table may have grown into memory that the copy does not list. Once in a
-// start: its mark stays old until the catalog serves, and then it may hold memory of loads that are over.
+// For a server that missed an acceptance. A table whose memory was freed after the copy was made would be
+// read from another allocation's memory, and a record table may have grown into memory that the copy does not
+// list. Runs once per start: the server's mark stays old until the catalog serves, and by then it may hold
+// memory of loads that are over.
 absl::Status Service::GiveUpLostTables(const proto::RenewRequest& request) {
   const uint32_t server = request.id();
   if (!MissedAcceptance(MarkOf(request)) || !HeaderOf(request).held_is_all() ||

@@ -100,7 +100,7 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   proto::CommitLoadReply reply;
   if (existing != tables_.end() && (existing->second.table->allocation() == table.allocation() ||
                                     CreationOf(*existing->second.table) == table.allocation())) {
-    reply.set_version(existing->second.table->version());  // asked again because the answer was lost
+    reply.set_version(existing->second.table->version());  // repeated because the answer was lost
     SetMark(reply, Mark());
     return reply;
   }
@@ -117,8 +117,8 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
   NAM_RETURN_IF_ERROR(CheckNewGroups(load->second, table, 0));
   const bool same = existing != tables_.end() && existing->second.table->allocation() == request.replaces();
   if (request.replaces() != 0 && !same) {
-    return absl::AbortedError(absl::StrFormat(
-        "table `%s` is another one by now: it was loaded, or dropped, meanwhile", table.name()));
+    return absl::AbortedError(
+        absl::StrFormat("table `%s` was loaded again, or dropped, meanwhile", table.name()));
   }
   if (existing == tables_.end()) {
     NAM_RETURN_IF_ERROR(CheckSchema(table.name()));
@@ -167,8 +167,8 @@ absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginE
   return reply;
 }
 
-/// The table that groups were added to is still the one that they were added to, and is otherwise as it was,
-/// but for the groups that the last one takes the place of.
+/// Checks that the table is still the one that the groups were added to, unchanged except for the groups that
+/// the last one replaces.
 absl::Status Service::CheckAppended(const LoadRecord& load, const proto::Table& table,
                                     const proto::CommitExtendRequest& request) const {
   const proto::Table& appended = request.appended();
@@ -193,7 +193,7 @@ absl::Status Service::CheckAppended(const LoadRecord& load, const proto::Table& 
       absl::StrFormat("what is to be appended to table `%s` is not some groups more", table.name()));
 }
 
-// The table as it is after the request. A table of the same name that came after a drop is another one.
+// The table after the request. A table with the same name that was created after a drop is a different one.
 absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
                                                const proto::CommitExtendRequest& request) const {
   const auto found = tables_.find(load.table);
@@ -224,7 +224,7 @@ absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
   }
   if (load.table == kTransactionsTable && part->kind() != proto::TRANSACTION_LOGS) {
     return absl::PermissionDeniedError(
-        absl::StrFormat("of `%s` only the logs grow", std::string_view(kTransactionsTable)));
+        absl::StrFormat("only the logs of `%s` grow", std::string_view(kTransactionsTable)));
   }
   if (part->extents_size() != static_cast<int>(request.expected_extents())) {
     return absl::AbortedError(absl::StrFormat("part `%s` of table `%s` has %d extents by now, not %d",
@@ -236,11 +236,11 @@ absl::StatusOr<proto::Table> Service::Extended(const LoadRecord& load,
   return table;
 }
 
-// Indexes are dropped by their names alone, so those are of the whole cluster.
+// DROP INDEX names only the index, so index names are unique in the cluster.
 absl::Status Service::CheckNewPart(const proto::Table& table, const proto::RecordPart& part) const {
   const std::string& name = part.name();
   if (name.empty() || !part.extents().empty()) {
-    return absl::InvalidArgumentError(absl::StrFormat("`%s` is no part to be added", name));
+    return absl::InvalidArgumentError(absl::StrFormat("`%s` cannot be added as a part", name));
   }
   NAM_RETURN_IF_ERROR(CheckNotSystem(name, false));
   bool taken = tables_.contains(name);
@@ -260,7 +260,7 @@ absl::StatusOr<proto::CommitExtendReply> Service::CommitExtend(const proto::Comm
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   proto::CommitExtendReply reply;
-  if (table_allocations_.contains(request.allocation())) {  // asked again because the answer was lost
+  if (table_allocations_.contains(request.allocation())) {  // repeated because the answer was lost
     for (const auto& [name, state] : tables_) {
       if (AllocationsOf(*state.table).contains(request.allocation()))
         reply.set_version(state.table->version());
@@ -350,7 +350,7 @@ absl::StatusOr<proto::AbortLoadReply> Service::AbortLoad(const proto::AbortLoadR
   if (request.allocation() == 0 || request.allocation() >= next_allocation_) {
     return absl::NotFoundError(absl::StrFormat("there never was a load %d", request.allocation()));
   }
-  if (!loads_.contains(request.allocation())) return proto::AbortLoadReply();  // over already
+  if (!loads_.contains(request.allocation())) return proto::AbortLoadReply();  // already over
   Mutation mutation = NewMutation();
   mutation.delete_loads.push_back(request.allocation());
   NAM_RETURN_IF_ERROR(Apply(mutation));

@@ -16,7 +16,7 @@ constexpr size_t kMembersMax = 4'096;
 constexpr size_t kGroupsMax = 65'535;
 constexpr uint32_t kGroupsOfOneCallMax = 1'024;
 constexpr size_t kMemberTextBytesMax = 1'024;
-/// A third of a lease without a pulse, which comes ten times a lease, is a standstill.
+/// A third of a lease without a pulse, which is due ten times per lease, is a standstill.
 constexpr int kStandstillPartOfLease = 3;
 
 absl::Status CheckMember(const proto::Member& member) {
@@ -73,7 +73,7 @@ bool Service::HoldsBlocks(uint32_t server, const Mutation& mutation) const {
   });
 }
 
-// By its own word, by its lease, or because it is buried.
+// By its own request, by its lease, or by burial.
 void Service::EndMembership(const MemberState& member, Mutation& mutation) const {
   const uint32_t id = member.member.id();
   for (const auto& [allocation, load] : loads_) {
@@ -88,7 +88,7 @@ void Service::EndMembership(const MemberState& member, Mutation& mutation) const
   mutation.put_members.push_back(std::move(dead));
 }
 
-// Of every mutation: the dead are kept only for the tables that have blocks there.
+// Applies to every mutation: dead servers are kept only for tables with blocks there.
 void Service::ForgetDeadServers(Mutation& mutation) const {
   std::erase_if(mutation.put_members, [&](const proto::Member& member) {
     const bool forgotten = !member.alive() && !Remembered(member, mutation);
@@ -114,14 +114,13 @@ void Service::MakeUpForStandstill() {
   for (auto& [id, state] : members_) state.lease_end_ns += missing_ns;
   await_from_ns_ += missing_ns;
   await_until_ns_ += missing_ns;
-  events_.Add(LogLevel::kWarning,
-              absl::StrFormat("the catalog stood still or was too busy to hear renewals for "
-                              "%.1f s: all leases go on by that",
-                              static_cast<double>(missing_ns) / 1e9));
+  events_.Add(LogLevel::kWarning, absl::StrFormat("the catalog was stopped or too busy to hear renewals for "
+                                                  "%.1f s: all leases are extended by that time",
+                                                  static_cast<double>(missing_ns) / 1e9));
   pulse_ns_ = now_ns;
 }
 
-// If the store cannot write now, the next call tries again; until then Living() keeps the dead out.
+// If the store cannot write now, the next call retries; until then Living() excludes the dead.
 void Service::Expire() {
   MakeUpForStandstill();
   Mutation mutation = NewMutation();
@@ -187,7 +186,7 @@ absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request
   return reply;
 }
 
-// One that a store of an older release knows has no proof: it joins again.
+// A member in a store of an older release has no proof: it joins again.
 bool Service::Proven(const proto::MemberClaim& claim) const {
   const MemberState* member = FindLiving(claim.member());
   if (member == nullptr || member->member.proof().empty()) return false;
@@ -195,14 +194,14 @@ bool Service::Proven(const proto::MemberClaim& claim) const {
   if (claim.load() == 0) return true;
   const auto load = loads_.find(claim.load());
   if (load == loads_.end() || load->second.owner.value() != claim.member()) return false;
-  // What extends a record table is changed in place, and not sealed.
+  // Extensions of record tables are changed in place and not sealed.
   const auto table = tables_.find(load->second.table);
   return load->second.extends == AllocationId() ||
          (table != tables_.end() && !table->second.table->has_record());
 }
 
-// Ids are no secret, so a memory server shows its proof: others must not learn by which key a member proves
-// itself there.
+// Ids are no secret, so a memory server shows its proof: other processes must not learn a member's key for
+// that server.
 void Service::AddKeys(const proto::RenewRequest& request, proto::RenewReply& reply) const {
   const MemberState& server = members_.at(request.id());
   if (request.connecting().empty() || server.member.role() != proto::ROLE_MEMORY) return;
@@ -227,7 +226,7 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
   const auto found = members_.find(request.id());
   if (found != members_.end() && found->second.member.role() == proto::ROLE_MEMORY &&
       found->second.member.alive() && !Living(found->second)) {
-    // A restart would undo its end, but the server would have taken its data with it.
+    // A restart would revoke the burial, but the server would already have dropped its data.
     return absl::UnavailableError(absl::StrFormat(
         "memory server %d is to be buried, but the catalog's store cannot be written", request.id()));
   }
@@ -242,7 +241,7 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
   NAM_RETURN_IF_ERROR(GiveUpLostTables(request));
   proto::RenewReply reply;
   if (const absl::Status serving = CheckServing(); !serving.ok()) {
-    // Of a memory server that wants to know something it does not know yet itself.
+    // A memory server that asks gets an error, because the catalog cannot answer yet.
     const bool asks = state.member.role() == proto::ROLE_MEMORY && !HeaderOf(request).held_is_all() &&
                       !(request.held().empty() && request.watched_members().empty() &&
                         request.claims().empty() && request.connecting().empty());
@@ -254,7 +253,7 @@ absl::StatusOr<proto::RenewReply> Service::Renew(const proto::RenewRequest& requ
     if (!loads_.contains(allocation) && !table_allocations_.contains(allocation))
       reply.add_release(allocation);
   }
-  // Only what is durable: a lease whose end could not be written down begins anew if the catalog restarts.
+  // Only durable ends count: a lease whose end was not written begins anew if the catalog restarts.
   for (const uint32_t id : request.watched_members()) {
     const auto holder = members_.find(id);
     const bool buried = holder == members_.end() || !holder->second.member.alive();
@@ -310,7 +309,7 @@ absl::StatusOr<proto::ReleaseGroupsReply> Service::ReleaseGroups(const proto::Re
   Mutation mutation = NewMutation();
   for (const uint32_t group : request.groups()) {
     const auto found = groups_.find(group);
-    if (found == groups_.end()) continue;  // asked again because the answer was lost
+    if (found == groups_.end()) continue;  // repeated because the answer was lost
     if (found->second.value() != request.member()) {
       return absl::FailedPreconditionError(
           absl::StrFormat("multicast group %d is not member %d's to release", group, request.member()));

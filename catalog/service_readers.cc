@@ -7,11 +7,11 @@
 #include "catalog/compacted_groups.h"
 #include "catalog/service.h"
 
-/// Groups that compaction has retired, and statements that still read them.
+/// Groups retired by compaction, and the statements that still read them.
 namespace nam::catalog {
 namespace {
 
-/// Of one table. A compute server that has not seen an earlier one by then has its query run again.
+/// Former versions kept per table. If a compute server still needs an older one, its query runs again.
 constexpr size_t kFormersMax = 8;
 
 }  // namespace
@@ -22,7 +22,7 @@ void Service::KeepFormer(std::shared_ptr<const proto::Table> former, uint64_t ve
   formers.push_back({version, std::move(former)});
 }
 
-// Every client's, as of its last renewal; one that has not renewed yet has said nothing.
+// Over all clients, from their last renewals; a client that has not renewed yet blocks.
 uint64_t Service::OldestVersionRead() const {
   uint64_t oldest = std::numeric_limits<uint64_t>::max();
   for (const auto& [id, state] : members_) {
@@ -32,7 +32,7 @@ uint64_t Service::OldestVersionRead() const {
   return oldest;
 }
 
-// In memory alone: a store that still lists them costs another look after a start.
+// In memory alone: a store that still lists them costs another check after a start.
 void Service::ForgetRetiredGroups() {
   std::optional<uint64_t> oldest;
   for (auto& [name, state] : tables_) {

@@ -7,9 +7,9 @@
 #include "catalog/record_tables.h"
 #include "catalog/service.h"
 
-/// Foreign keys. The child's description has the constraint; its parent's has a copy of it (referenced_by),
-/// which comes and goes in the same mutation. Clients that have the parent open read it there, once the count
-/// of index changes tells them to (docs/design/transactions.md).
+/// Foreign keys. The child's description has the constraint; its parent's has a copy (referenced_by), added
+/// and removed in the same mutation. Clients that have the parent open read the copy once the count of index
+/// changes tells them to (docs/design/transactions.md).
 namespace nam::catalog {
 namespace {
 
@@ -38,7 +38,7 @@ void RemoveOf(uint64_t child_allocation, References& references) {
 
 }  // namespace
 
-// The table as the mutation leaves it.
+// The table after the mutation.
 proto::Table& Service::Changed(const std::string& name, Mutation& mutation) const {
   for (proto::Table& table : mutation.put_tables) {
     if (table.name() == name) return table;
@@ -48,7 +48,7 @@ proto::Table& Service::Changed(const std::string& name, Mutation& mutation) cons
   return table;
 }
 
-// A parent that is not the one that the child's creator has looked at is as good as none.
+// Rejects a parent other than the one that the child's creator checked.
 absl::Status Service::CheckParent(const proto::ForeignKey& key) const {
   const auto found = tables_.find(key.parent());
   const bool same = found != tables_.end() && found->second.table->allocation() == key.parent_allocation();
@@ -84,7 +84,7 @@ absl::Status Service::AddReferences(const std::string& child, Mutation& mutation
   return absl::OkStatus();
 }
 
-// A table that references itself goes with its own references.
+// A self-referencing table is dropped with its own references.
 void Service::RemoveReferences(const proto::Table& child, Mutation& mutation) const {
   for (const proto::ForeignKey& key : child.record().foreign_keys()) {
     const auto parent = tables_.find(key.parent());

@@ -11,14 +11,14 @@
 #include "catalog/server_ids.h"
 #include "catalog/service.h"
 
-// Storage ids: who has what was sealed (docs/design/data-on-disk.md).
+// Storage ids: the owners of sealed memory (docs/design/data-on-disk.md).
 namespace nam::catalog {
 
 bool Service::HasBlocksOf(const proto::Member& server, const TableState& table) {
   return table.servers.contains(server.id()) || table.servers.contains(StorageOf(server));
 }
 
-// The newest: of former members of a storage id only the last one can say where the directory is.
+// Returns the newest: only the last member of a storage id knows where the directory is.
 const Service::MemberState* Service::FindServing(uint32_t server) const {
   const MemberState* found = nullptr;
   for (const auto& [id, state] : members_) {
@@ -37,7 +37,7 @@ bool Service::AdoptedSince(const proto::Member& server, const Mutation& mutation
                      [&](const auto& entry) { return later(entry.second.member); });
 }
 
-// Of the dead: whether tables have blocks there that a living one does not have.
+// For a dead server: true if tables have blocks there that a live one does not have.
 bool Service::Remembered(const proto::Member& dead, const Mutation& mutation) const {
   if (dead.role() != proto::ROLE_MEMORY) return false;
   if (HoldsBlocks(dead.id(), mutation)) return true;
@@ -45,8 +45,8 @@ bool Service::Remembered(const proto::Member& dead, const Mutation& mutation) co
          !AdoptedSince(dead, mutation);
 }
 
-// A directory that knows more than the store is newer than that. With accept_older_store the ids that it has
-// are behind the store from now on.
+// A directory that knows more than the store is newer. With accept_older_store its ids are below the store's
+// from now on.
 absl::Status Service::CheckDirectory(const proto::Member& member) {
   const uint64_t newest =
       std::max(member.files().empty() ? 0 : *std::max_element(member.files().begin(), member.files().end()),
@@ -69,8 +69,8 @@ absl::Status Service::CheckDirectory(const proto::Member& member) {
   return Apply(std::move(mutation));
 }
 
-// The lock on a directory is held by one process of one host: a member that was heard of since is alive, and
-// has a copy.
+// One process of one host holds the lock on a directory: a member that was heard of since is alive, and has a
+// copy.
 absl::Status Service::BuryFormer(const proto::Member& member) {
   const MemberState* const former = FindServing(member.storage());
   if (former == nullptr) return absl::OkStatus();
@@ -83,8 +83,8 @@ absl::Status Service::BuryFormer(const proto::Member& member) {
                                           former->member.data_directory()));
 }
 
-// What the store says that the directory should have, and whole it has not. Of loads under way nothing was
-// there when the server began.
+// Finds blocks that the store expects in the directory, but that it does not have whole. Loads in progress
+// had nothing there when the server started.
 void Service::FindLost(const proto::Member& joining, proto::Member& member,
                        std::vector<std::string>& tables) const {
   const std::set<uint64_t> files(joining.files().begin(), joining.files().end());

@@ -14,7 +14,7 @@ bool Service::Suspect(const MemberState& member) const {
          clock_.NowNs() >= member.lease_end_ns;
 }
 
-// Half a lease or more: the next renewal but one is missing.
+// Half a lease or more without a renewal: at least one is missing.
 bool Service::Late(const MemberState& member) const {
   return clock_.NowNs() >= member.lease_end_ns - LeaseNs() / 2;
 }
@@ -37,7 +37,7 @@ size_t Service::LoadsOf(uint32_t member) const {
   return loads;
 }
 
-/// For the log: that the membership ends, and what goes with it.
+/// The log text of a membership's end, with its consequences.
 std::string Service::EndText(const MemberState& member, const std::string& why) const {
   const uint32_t id = member.member.id();
   if (member.member.role() == proto::ROLE_MEMORY) {
@@ -80,7 +80,7 @@ absl::Status Service::BuryNow(const MemberState& server, const std::string& why)
 std::vector<Service::Overdue> Service::OverdueMemoryServers() {
   const std::lock_guard lock(mutex_);
   std::vector<Overdue> overdue;
-  if (!CheckServing().ok()) return overdue;  // nobody is buried on the word of an older store
+  if (!CheckServing().ok()) return overdue;  // an older store must not bury a server
   Expire();
   for (const auto& [id, state] : members_) {
     if (Late(state) && Living(state) && state.member.role() == proto::ROLE_MEMORY)
@@ -89,23 +89,23 @@ std::vector<Service::Overdue> Service::OverdueMemoryServers() {
   return overdue;
 }
 
-// If the store cannot write now, the next look at it finds it again.
+// If the store cannot write now, the next check finds the server again.
 void Service::ProcessEnded(const Overdue& server) {
   const std::lock_guard lock(mutex_);
   const auto found = members_.find(server.id);
   if (!CheckServing().ok() || found == members_.end() || !Living(found->second)) return;
-  if (found->second.lease_end_ns != server.lease_end_ns) return;  // it was heard of meanwhile
+  if (found->second.lease_end_ns != server.lease_end_ns) return;  // heard of meanwhile
   BuryNow(found->second, "its connections are refused, so its process has ended").IgnoreError();
 }
 
-// Only one process listens at an address. Not so sure of one that is heard of: two may be misconfigured.
+// Only one process listens at an address. A live member is spared: two members may be misconfigured.
 void Service::BuryAtAddress(const std::string& control_address) {
   for (const auto& [id, state] : members_) {
     const bool same =
         state.member.role() == proto::ROLE_MEMORY && state.member.control_address() == control_address;
     if (!same || !Late(state) || !Living(state)) continue;
     BuryNow(state, "another memory server listens at its address").IgnoreError();
-    return;  // the next one's turn comes with the next look; members_ has changed
+    return;  // members_ has changed; the next check handles the next one
   }
 }
 
@@ -117,7 +117,7 @@ absl::StatusOr<proto::BuryReply> Service::Bury(const proto::BuryRequest& request
     return absl::NotFoundError(absl::StrFormat("there is no memory server %d", request.id()));
   }
   const MemberState& server = found->second;
-  if (!server.member.alive()) return proto::BuryReply();  // asked again because the answer was lost
+  if (!server.member.alive()) return proto::BuryReply();  // repeated because the answer was lost
   if (!Suspect(server)) {
     return absl::FailedPreconditionError(
         absl::StrFormat("%s is alive and renews its lease; stop its process instead", NameOf(server.member)));

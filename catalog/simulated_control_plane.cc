@@ -16,15 +16,15 @@ using fabric::sim::ProcessId;
 
 namespace {
 
-/// How often a message looks whether a partition has ended.
+/// Interval at which a message checks whether a partition has ended.
 constexpr int64_t kRetransmitUs = 1'000;
 constexpr int kServerCallsMax = 64;
 
-/// One call, shared by its caller and the thread that serves it, whichever ends first.
+/// One call, owned jointly by its caller and the serving thread.
 struct CallState {
   ProcessId from, to;
   std::string address, path, request;
-  fabric::Event* done = nullptr;  // the caller's; null once it waits no more
+  fabric::Event* done = nullptr;  // the caller's; null once it stopped waiting
   std::optional<ControlChannel::Outcome> outcome;
 
   bool over() const { return done == nullptr || outcome.has_value(); }
@@ -41,7 +41,7 @@ ControlChannel::Outcome Failed(const absl::Status& status) {
   return outcome;
 }
 
-/// One way; false when the message does not get there.
+/// Takes the one-way delay; false if the message does not arrive.
 bool Travel(fabric::sim::World& world, const CallState& call, ProcessId from, ProcessId to) {
   Clock& clock = world.clock();
   clock.SleepUntil({clock.NowNs() + world.RpcDelayNs()});
@@ -79,11 +79,10 @@ class SimulatedServer final : public ControlServer {
       idle_->Wait(deadline);
     }
     cancelled_ = true;
-    network_.world_.AwaitDetached(
-        process_);  // also those on their way to a server that is not there any more
+    network_.world_.AwaitDetached(process_);  // including those in flight to a server that is gone
   }
 
-  /// On a thread of this server's process.
+  /// Runs on a thread of this server's process.
   ControlChannel::Outcome Run(const CallState& state) {
     if (running_ >= kServerCallsMax) return Failed(absl::ResourceExhaustedError("too many calls at once"));
     const auto found = handlers_.by_path().find(state.path);
@@ -163,7 +162,7 @@ class SimulatedChannel final : public ControlChannel {
     if (!waited.ok()) call->End(Failed(absl::Status(waited.code(), "connection lost")));
   }
 
-  // On a thread of the server's process. The server may have gone while the request was under way.
+  // Runs on a thread of the server's process. The server may have gone while the request was in flight.
   static void Serve(SimulatedControlNetwork& network, CallState& call) {
     if (!Travel(network.world_, call, call.from, call.to)) return;
     const auto server = network.servers_.find(call.address);
@@ -193,7 +192,7 @@ class SimulatedControlPlane final : public ControlPlane {
     NAM_ASSIGN_OR_RETURN(const auto host_port, SplitAddress(options.address));
     options.handlers->CheckComplete();
     const uint16_t port = host_port.second != 0 ? host_port.second : network_.next_port_++;
-    // Every host has one address, its name; what else a server would listen on means that.
+    // Every host has one address, its name; any other listen address means that.
     const std::string address = absl::StrCat(host_name(), ":", port);
     if (network_.servers_.contains(address)) {
       return absl::UnavailableError(absl::StrFormat("cannot listen on %s: the port is in use", address));

@@ -13,8 +13,8 @@ namespace nam::catalog {
 
 class SimulatedServer;
 
-/// Who listens where in a simulated world. A call's handler runs on a thread of its own in the server's
-/// process; request and reply are under way for the world's delay, and under its faults:
+/// The listeners of a simulated world. A call's handler runs on its own thread in the server's process.
+/// Request and reply take the world's delay, and suffer its faults:
 ///
 ///     caller                                  thread of the server's process
 ///     Call ─ wait for the answer              ── delay ── Handlers[path] ── delay ── answer ─▶ caller
@@ -22,13 +22,14 @@ class SimulatedServer;
 ///       ▼
 ///     gives up: IncomingCall::Cancelled(), and the answer is dropped
 ///
-/// Messages wait for the end of a partition, as TCP's do. Secrets are not compared: only the cluster lives
-/// in a world. Used by the world's threads, which run one at a time. Outlives its control planes.
+/// Messages wait for the end of a partition, like TCP's. Secrets are not compared: a world contains only the
+/// cluster. Used by the world's threads, which run one at a time. Outlives its control planes.
 class SimulatedControlNetwork {
  public:
   explicit SimulatedControlNetwork(fabric::sim::World& world) : world_(world) {}
 
-  /// The control plane of the process that `fabric` was opened for; not used after the fabric is gone.
+  /// The control plane of the process that `fabric` was opened for. Must not be used after the fabric is
+  /// gone.
   std::unique_ptr<ControlPlane> PlaneOf(fabric::Fabric& fabric);
 
  private:

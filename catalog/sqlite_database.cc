@@ -26,12 +26,12 @@ absl::Status Database::Error(int code) const {
   const int system_error = sqlite3_system_errno(handle_);
   const std::string why =
       absl::StrFormat("%s (SQLite %d)", sqlite3_errmsg(handle_), sqlite3_extended_errcode(handle_));
-  std::error_code ignored;  // of a working directory that is gone
+  std::error_code ignored;  // if the working directory is gone
   const std::string where = std::filesystem::absolute(path_, ignored).lexically_normal().string();
   switch (code & 0xFF) {
     case SQLITE_NOTADB:
       return absl::FailedPreconditionError(absl::StrFormat(
-          "`%s` is not a catalog store: %s; name another file, or remove this one if nobody needs it", path_,
+          "`%s` is not a catalog store: %s; name another file, or remove this one if it is not needed", path_,
           why));
     case SQLITE_CORRUPT:
       return Damaged(why);

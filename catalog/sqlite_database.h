@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-/// SQLite as the catalog's store uses it. Not thread-safe: the store lets one thread in at a time.
+/// SQLite as the catalog's store uses it. Not thread-safe: the store serializes access.
 namespace nam::catalog {
 
 /// A connection to one file.
@@ -22,9 +22,10 @@ class Database {
   sqlite3* handle() const { return handle_; }
   const std::string& path() const { return path_; }
 
-  /// What a failed call means. To be called at once after it: the details are the connection's last ones.
+  /// Translates a failed call. Must be called directly after it, because the connection keeps only the last
+  /// details.
   absl::Status Error(int code) const;
-  /// DATA_LOSS, with what can be done.
+  /// DATA_LOSS, with possible remedies.
   absl::Status Damaged(const std::string& why) const;
   absl::Status Execute(const char* sql);
 
@@ -47,7 +48,7 @@ class Statement {
   Statement& BindText(const std::string& text);
   Statement& BindBlob(const std::string& bytes);
 
-  /// True while there is a row.
+  /// True if there is another row.
   absl::StatusOr<bool> Next();
   absl::Status Run();
 
@@ -65,7 +66,7 @@ class Statement {
   int bound_ = 0;
 };
 
-/// The first column of the first row; 0 or empty without one.
+/// The first column of the first row; 0 or empty if there is none.
 absl::StatusOr<uint64_t> ReadInteger(Database& database, const char* sql);
 absl::StatusOr<std::string> ReadText(Database& database, const char* sql);
 

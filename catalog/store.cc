@@ -21,11 +21,8 @@ namespace nam::catalog {
 namespace {
 
 constexpr uint64_t kApplicationId = 0x4E414D43;  // "NAMC", in the file's header
-// Also counts layouts of rows that the store only describes: 5 has NULL bits of nullable columns alone
-// (partitioner/record_row.h), so that no program reads the rows of another layout. 6 has fabric_constants.
-constexpr uint64_t kSchemaVersion = 6;
 
-// Bodies are serialized messages; what is looked up or constrained has a column of its own.
+// Bodies are serialized messages; fields that are looked up or constrained have their own columns.
 constexpr char kSchema[] = R"(
   CREATE TABLE cluster (
     one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -120,9 +117,10 @@ absl::Status CreateSchema(Database& database, const ClusterIdentity& identity) {
   Transaction transaction(database);
   NAM_RETURN_IF_ERROR(transaction.Begin());
   NAM_RETURN_IF_ERROR(database.Execute(kSchema));
-  NAM_RETURN_IF_ERROR(database.Execute(
-      absl::StrFormat("PRAGMA application_id = %d; PRAGMA user_version = %d;", kApplicationId, kSchemaVersion)
-          .c_str()));
+  NAM_RETURN_IF_ERROR(
+      database.Execute(absl::StrFormat("PRAGMA application_id = %d; PRAGMA user_version = %d;",
+                                       kApplicationId, kStoreSchemaVersion)
+                           .c_str()));
   NAM_RETURN_IF_ERROR(PutCluster(database, {.identity = identity}));
   return transaction.Commit();
 }
@@ -144,7 +142,7 @@ absl::StatusOr<std::unique_ptr<Database>> OpenDatabase(const std::string& path) 
   return database;
 }
 
-// Its pages fit together, and its schema is what a new store gets.
+// Checks that the pages are consistent, and that the schema is that of a new store.
 absl::Status CheckPagesAndSchema(Database& database) {
   NAM_ASSIGN_OR_RETURN(const std::string checked, ReadText(database, "PRAGMA integrity_check(1)"));
   if (checked != "ok") return database.Damaged(checked);
@@ -155,7 +153,7 @@ absl::Status CheckPagesAndSchema(Database& database) {
   return found == expected ? absl::OkStatus() : database.Damaged("its schema is not that of a store");
 }
 
-// True for a file that is still to become a store. A foreign file is refused before anything is written.
+// True if the file must still be initialized. Refuses a foreign file before anything is written.
 absl::StatusOr<bool> IsNewStore(Database& database) {
   NAM_ASSIGN_OR_RETURN(const uint64_t application, ReadInteger(database, "PRAGMA application_id"));
   NAM_ASSIGN_OR_RETURN(const uint64_t schema, ReadInteger(database, "PRAGMA user_version"));
@@ -168,12 +166,12 @@ absl::StatusOr<bool> IsNewStore(Database& database) {
         absl::StrFormat("`%s` is the SQLite database of another program; name another file for the catalog",
                         database.path()));
   }
-  if (schema != kSchemaVersion) {
+  if (schema != kStoreSchemaVersion) {
     return absl::FailedPreconditionError(
         absl::StrFormat("the catalog store `%s` has schema %d, this program knows %d; use the version of nam "
                         "that wrote it, or "
                         "start with a new file and load again",
-                        database.path(), schema, kSchemaVersion));
+                        database.path(), schema, kStoreSchemaVersion));
   }
   return false;
 }
@@ -191,7 +189,7 @@ class EmbeddedStore final : public Store {
   static absl::Status Put(CheckedRows& rows, const Mutation& mutation);
   static absl::Status Delete(CheckedRows& rows, const Mutation& mutation);
 
-  std::mutex mutex_;  // one statement at a time on the connection
+  std::mutex mutex_;  // one statement at a time per connection
   const std::unique_ptr<Database> database_;
 };
 
@@ -257,7 +255,7 @@ absl::Status EmbeddedStore::Apply(const Mutation& mutation) {
   NAM_ASSIGN_OR_RETURN(ClusterRow cluster, ReadCluster(*database_));
   if (cluster.version + 1 != mutation.version) {
     return absl::AbortedError(
-        absl::StrFormat("the catalog store `%s` was changed by somebody else since version %d",
+        absl::StrFormat("the catalog store `%s` was changed by another process since version %d",
                         database_->path(), mutation.version - 1));
   }
   CheckedRows rows(*database_, cluster.rows_checksum);
@@ -308,14 +306,14 @@ absl::Status EmbeddedStore::Delete(CheckedRows& rows, const Mutation& mutation) 
   return absl::OkStatus();
 }
 
-/// Mode 0600 before anything is in it; SQLite gives its log and its journal the same. FAILED_PRECONDITION for
-/// a link, for another user's file, and for one that stays open to others. What cannot be made, opening the
-/// store tells.
+/// Sets mode 0600 before anything is written; SQLite gives its log and journal the same mode.
+/// FAILED_PRECONDITION for a link, another user's file, and a file that stays open to others. If the file
+/// cannot be created, opening the store reports it.
 absl::Status MakePrivate(const std::string& path) {
   if (path == kStoreInMemory) return absl::OkStatus();
   const UniqueFd fresh(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  // One that is there must not be opened here: closing it would drop the locks on it. A file of one's own
-  // that was looked at is not exchanged by others, unless they may write to its folder.
+  // An existing file must not be opened here: closing it would drop the locks on it. Others cannot exchange
+  // this user's file after the check, unless they may write to its directory.
   struct stat info;
   if (fresh.valid() || lstat(path.c_str(), &info) != 0) return absl::OkStatus();
   if (!S_ISREG(info.st_mode) || info.st_uid != geteuid()) {
@@ -334,7 +332,7 @@ absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path
   if (path.empty()) return absl::InvalidArgumentError("the catalog needs a file for its store");
   NAM_RETURN_IF_ERROR(MakePrivate(path));
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, OpenDatabase(path));
-  // Exclusive: a second catalog on the same file is refused, and no shared-memory file is needed.
+  // Exclusive: refuses a second catalog on the same file, and needs no shared-memory file.
   NAM_RETURN_IF_ERROR(database->Execute("PRAGMA locking_mode = EXCLUSIVE"));
   NAM_ASSIGN_OR_RETURN(const bool is_new, IsNewStore(*database));
   NAM_ASSIGN_OR_RETURN(const std::string mode, ReadText(*database, "PRAGMA journal_mode = WAL"));

@@ -15,20 +15,19 @@ namespace nam::catalog {
 struct ClusterIdentity {
   std::string name;
   std::string fabric;  // shm | tcp | verbs | sim
-  uint64_t store = 0;  // drawn when the store is made: tells it from another one
+  uint64_t store = 0;  // random, drawn when the store is created
 };
 
-/// A load or an extension under way: memory may be held for `allocation` though no table has it yet.
+/// A load or an extension in progress: memory may be held for `allocation` although no table has it yet.
 struct LoadRecord {
   AllocationId allocation;
   MemberId owner;
   std::string table;
   bool replace = false;
-  AllocationId
-      extends;  // of the table that it is to extend: its creation (proto/catalog.proto); 0: it is a load
+  AllocationId extends;  // creation of the table to extend (proto/catalog.proto); 0: a load
 };
 
-/// The number of a multicast group that a member has.
+/// A multicast group number and the member that owns it.
 struct GroupRecord {
   uint32_t group = 0;
   MemberId owner;
@@ -37,10 +36,11 @@ struct GroupRecord {
 /// One start of a catalog on the store, from its first mutation to that of the next epoch.
 struct EpochRecord {
   uint64_t number = 0;
-  uint64_t id_high = 0, id_low = 0;  // random: two catalogs that start on copies of a store begin two epochs
+  uint64_t id_high = 0,
+           id_low = 0;  // random: two catalogs that start on copies of a store begin different epochs
   uint64_t first_version = 0;
-  /// An operator said that the store may be older than what the cluster knew: marks of unknown epochs below
-  /// this one belong to a branch that was given up.
+  /// An operator accepted that the store may be older than the cluster's state: marks of unknown epochs below
+  /// this one belong to an abandoned branch.
   bool accepts_older = false;
 };
 
@@ -58,9 +58,9 @@ struct StoredState {
   std::vector<proto::FabricConstants> constants;
 };
 
-/// One transaction: all of it or nothing. Puts come before deletes, but those of tables; a put replaces what
-/// has its key (a member's id, a load's allocation, a group's number, a table's name, an epoch's number, a
-/// fabric).
+/// One transaction, all or nothing. Puts come before deletes, except those of tables. A put replaces the
+/// entry with its key (a member's id, a load's allocation, a group's number, a table's name, an epoch's
+/// number, a fabric).
 struct Mutation {
   uint64_t version = 0;  // the stored one + 1
   uint32_t next_member = 1;
@@ -78,24 +78,29 @@ struct Mutation {
   std::vector<uint64_t> delete_epochs;
 };
 
-/// Where the catalog keeps its state. Thread-safe.
+/// The catalog's durable state. Thread-safe.
 class Store {
  public:
   virtual ~Store() = default;
-  /// DATA_LOSS unless all of it is as it was written.
+  /// DATA_LOSS unless everything is as it was written.
   virtual absl::StatusOr<StoredState> Load() = 0;
-  /// Durable once it returned OK; nothing has changed otherwise, and the store stays usable.
-  /// ABORTED when the stored version is not mutation.version - 1 (somebody else writes),
-  /// RESOURCE_EXHAUSTED when the disk is full, DATA_LOSS when the store is damaged.
+  /// Durable once it returns OK; otherwise nothing has changed, and the store stays usable. ABORTED if the
+  /// stored version is not mutation.version - 1 (another process writes), RESOURCE_EXHAUSTED if the disk is
+  /// full, DATA_LOSS if the store is damaged.
   virtual absl::Status Apply(const Mutation& mutation) = 0;
 };
 
-/// A path that means no file: what is stored ends with the store.
+/// Counts layouts of the store's tables, and also those of rows that it only describes, so that no program
+/// reads the rows of another layout: 5 has NULL bits for nullable columns only (partitioner/record_row.h), 6
+/// has fabric_constants.
+inline constexpr uint64_t kStoreSchemaVersion = 6;
+
+/// A path that stands for no file: the contents end with the store.
 inline constexpr char kStoreInMemory[] = ":memory:";
 
-/// The embedded store: one SQLite file at `path`, held exclusively. A new file gets `identity`; an
-/// existing one keeps its own. FAILED_PRECONDITION for a file that is no catalog store, is of another
-/// schema, or is in use; DATA_LOSS for a damaged one (catalog/checked_rows.h).
+/// The embedded store: one SQLite file at `path`, held exclusively. A new file gets `identity`; an existing
+/// one keeps its own. FAILED_PRECONDITION if the file is no catalog store, has another schema, or is in use;
+/// DATA_LOSS if it is damaged (catalog/checked_rows.h).
 absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const std::string& path,
                                                          const ClusterIdentity& identity);
 

@@ -31,7 +31,7 @@ SuspectWatch::~SuspectWatch() {
 void SuspectWatch::Run() {
   while (!stop_->Wait(options_.clock->After(options_.pause_us))) {
     if (!options_.control_plane->Running()) return;
-    if (options_.fabric != nullptr) service_.Pulse();  // a simulated catalog has no other
+    if (options_.fabric != nullptr) service_.Pulse();  // a simulated catalog has no other pulse
     for (const Service::Overdue& server : service_.OverdueMemoryServers()) {
       if (stop_->IsSet()) return;
       if (options_.control_plane->Refused(server.control_address, kDialTimeoutUs))

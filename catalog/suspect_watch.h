@@ -12,15 +12,15 @@ namespace nam::catalog {
 
 struct SuspectWatchOptions {
   Clock* clock = nullptr;
-  int64_t pause_us = 0;  // between two looks
+  int64_t pause_us = 0;  // between checks
   ControlPlane* control_plane = nullptr;
-  /// Whose threads and events are used; null: the operating system's.
+  /// The source of threads and events; null: the operating system.
   fabric::Fabric* fabric = nullptr;
 };
 
-/// Looks ten times a lease for memory servers that do not renew, and dials them: whose connections are
-/// refused is dead, and buried without waiting. Logs what happens to members. Has a thread of its own, so
-/// that no call waits for a host that does not answer, nor for the log. Borrows the service.
+/// Checks ten times per lease for memory servers that do not renew, and dials them: a server that refuses
+/// connections is dead and is buried at once. Logs the events of members. Has its own thread, so that no call
+/// waits for an unresponsive host or for the log. Borrows the service.
 class SuspectWatch {
  public:
   SuspectWatch(Service& service, SuspectWatchOptions options);

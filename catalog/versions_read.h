@@ -8,10 +8,10 @@
 
 namespace nam::catalog {
 
-/// Which versions of the catalog the statements of a process see tables at. Groups of chains that were
-/// retired at a later version are kept for them (catalog/service.h). Thread-safe.
+/// The catalog versions at which a process's statements see tables. Chain groups retired at a later version
+/// are kept for them (catalog/service.h). Thread-safe.
 ///
-///     Enter(what is known) ─▶ the catalog is asked for tables ─▶ they are read ─▶ the pin goes
+///     Enter(known version) ─▶ the catalog is asked for tables ─▶ they are read ─▶ the pin goes
 ///                              at that version or a later one
 class VersionsRead {
  public:
@@ -30,7 +30,7 @@ class VersionsRead {
     std::multiset<uint64_t>::iterator at_;
   };
 
-  /// A statement that has asked the catalog for no table yet. `known_version`: Client::KnownVersion.
+  /// Pins a statement that has not asked the catalog for a table yet. `known_version`: Client::KnownVersion.
   [[nodiscard]] Pin Enter(uint64_t known_version) {
     const std::lock_guard lock(mutex_);
     return {*this, versions_.insert(known_version)};
@@ -47,7 +47,7 @@ class VersionsRead {
     versions_.erase(at);
   }
 
-  mutable std::mutex mutex_;  // guards:
+  mutable std::mutex mutex_;  // guards versions_
   std::multiset<uint64_t> versions_;
 };
 

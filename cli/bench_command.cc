@@ -13,7 +13,7 @@
 namespace nam::cli {
 
 std::optional<std::vector<std::string>> BenchArguments(const std::vector<std::string>& arguments) {
-  // Before a command only --config may stand.
+  // Before a command only --config is allowed.
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "bench") {
       std::vector<std::string> others = arguments;

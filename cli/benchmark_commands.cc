@@ -23,19 +23,6 @@ namespace {
 
 constexpr int kRepeatMax = 10'000;
 
-/// Ctrl-C during work that looks at a flag between its pieces.
-class CancelFlag final : public Cancellable {
- public:
-  explicit CancelFlag(Interrupts& interrupts) : interrupts_(interrupts) { interrupts_.SetTarget(this); }
-  ~CancelFlag() override { interrupts_.SetTarget(nullptr); }
-  void CancelFromSignal() override { cancelled_ = true; }
-  const std::atomic<bool>& cancelled() const { return cancelled_; }
-
- private:
-  Interrupts& interrupts_;
-  std::atomic<bool> cancelled_ = false;
-};
-
 absl::StatusOr<std::vector<size_t>> SelectTables(const std::vector<dataset::Table>& all,
                                                  const std::vector<std::string>& names) {
   std::vector<size_t> tables;
@@ -183,7 +170,7 @@ int RunBenchmarkLoad(const Benchmark& benchmark, const BenchmarkLoadOptions& opt
   progress.Clear();
   if (absl::IsAlreadyExists(loaded.status())) {
     return ReportFailure(absl::AlreadyExistsError(
-        absl::StrCat(std::string(loaded.status().message()), "; --replace loads it again")));
+        absl::StrCat(catalog::MessageOfService(loaded.status()), "; --replace loads it again")));
   }
   if (!loaded.ok()) return ReportFailure(loaded.status());
   for (const LoadedTable& table : *loaded) {

@@ -28,10 +28,10 @@ struct BenchmarkLoadOptions {
 struct BenchmarkRunOptions {
   ClusterOptions cluster;
   std::vector<std::string> queries;  // none: all
-  uint64_t parameters_seed = 0;      // of the queries' random parameters; 0: those of the example answers
+  uint64_t parameters_seed = 0;      // for the queries' random parameters; 0: those of the example answers
   int repeat = 5;
   std::string format = "table";
-  std::string html;  // a page with plots is written there
+  std::string html;  // output file for a page with plots
   bool check = false;
   DataSource source;  // what the cluster was loaded with; for the check
 };

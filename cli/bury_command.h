@@ -12,8 +12,8 @@ struct BuryOptions {
   bool yes = false;
 };
 
-/// Ends the membership of a memory server that is suspect, at an operator's word: says first which tables
-/// lose blocks by it, and asks, unless told not to.
+/// Ends the membership of a suspect memory server at an operator's request: first lists the tables that lose
+/// blocks by it, and asks, unless told not to.
 int RunBury(const BuryOptions& options);
 
 }  // namespace nam::cli

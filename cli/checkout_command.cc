@@ -19,7 +19,7 @@ namespace nam::cli {
 namespace {
 
 constexpr int kClientsMax = 10'000;               // each is a thread
-constexpr uint64_t kExpectedPerSecond = 200'000;  // orders of a client, for which memory is made ready
+constexpr uint64_t kExpectedPerSecond = 200'000;  // orders of a client, to reserve memory
 constexpr uint64_t kExpectedMax = 2'000'000;
 constexpr uint64_t kUnknownHostBytes = uint64_t{64} << 30;
 
@@ -93,8 +93,7 @@ class StopAtInterrupt final : public Cancellable {
   Interrupts& interrupts_;
 };
 
-/// Tables that a run has made are taken away again if it fails or is interrupted: they would only be in the
-/// way.
+/// Drops the tables that a run has made if it fails or is interrupted.
 class TablesOfARun {
  public:
   explicit TablesOfARun(CheckoutBackend& backend) : backend_(backend) {}
@@ -133,7 +132,7 @@ int RunOn(CheckoutBackend& backend, const CheckoutCommandOptions& options,
     std::cout << report.ToString();
   }
   if (interrupts.Seen()) return outcome->ok() ? kExitInterrupted : kExitCheckFailed;
-  tables.Keep();  // also wrong ones: somebody will want to look at them
+  tables.Keep();  // even wrong ones, for inspection
   if (!outcome->ok()) return kExitCheckFailed;
   if (options.transactions == 0 && outcome->rates.committed >= run_options.driver.transactions) {
     std::cerr << "nam: ended after " << FormatCount(outcome->rates.committed)
@@ -144,7 +143,7 @@ int RunOn(CheckoutBackend& backend, const CheckoutCommandOptions& options,
 
 absl::StatusOr<CheckoutRunOptions> FitToHost(const CheckoutCommandOptions& options,
                                              const CheckoutRunOptions& run) {
-  // Rows are this process's, and the host has others.
+  // Rows are in this process, and the host runs others.
   const uint64_t free_bytes =
       std::min(LeastAvailable(ReadMemoryLimits()).available_bytes, kUnknownHostBytes) / 2;
   return FitCheckout(run, options.products, free_bytes);

@@ -10,12 +10,12 @@ namespace nam::cli {
 struct CheckoutCommandOptions {
   ClusterOptions cluster;
   std::string protocol = "rsi";
-  std::string fabric = "shm";  // of 2pc-send
-  int participants = 3;        // of 2pc-*
+  std::string fabric = "shm";  // for 2pc-send
+  int participants = 3;        // for 2pc-*
   int clients = 2;
   double seconds = 20;
   uint64_t transactions = 0;  // 0: as many as fit into the time
-  uint64_t products = 0;      // 0: a million, or as many as there is room for
+  uint64_t products = 0;      // 0: a million, or as many as fit
   uint64_t product_bytes = 1'024;
   uint32_t versions = 1;
   double zipf = 0;
@@ -27,7 +27,7 @@ struct CheckoutCommandOptions {
 };
 
 /// `nam checkout`: by RSI in a cluster, or by two-phase commit among servers that it starts. kExitCheckFailed
-/// if the stocks, the orders or the history are not as they must be.
+/// if the stocks, the orders or the history are wrong.
 int RunCheckout(const CheckoutCommandOptions& options);
 
 }  // namespace nam::cli

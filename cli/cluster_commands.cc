@@ -36,28 +36,16 @@ namespace {
 constexpr int64_t kStartTimeoutMs = 150'000;
 constexpr int64_t kStopTimeoutMs = 45'000;  // three kinds of servers, one after the other
 constexpr unsigned kOrderlyEndSeconds = 40;
-/// Of each call of what saves record tables: a catalog that does not answer is no reason to go on.
+/// For each call that saves record tables: a catalog that does not answer is no reason to go on.
 constexpr int64_t kKeepTimeoutUs = 3'000'000;
 constexpr size_t kEventsMax = 8;
 constexpr int64_t kPollMsMax = 3'600'000;
-
-constexpr char kOwnData[] = "data";
-constexpr char kNoData[] = "none";
 
 std::string Directory(const std::string& state_dir) {
   return state_dir.empty() ? DefaultStateDirectory() : state_dir;
 }
 
-/// Where data outlive the cluster, as this process and as its servers name it; empty: nowhere.
-std::string DataDirectoryOf(const std::string& directory, const UpOptions& options) {
-  if (options.data_directory == kNoData) return "";
-  const std::filesystem::path path = options.data_directory.empty()
-                                         ? std::filesystem::path(directory) / kOwnData
-                                         : std::filesystem::path(options.data_directory);
-  return std::filesystem::absolute(path).lexically_normal().string();
-}
-
-/// Ends what a killed supervisor may have left; the number of processes that were still there.
+/// Ends processes that a killed supervisor may have left; returns their number.
 int EndLeftovers(const StateDirectory& directory) {
   int ended = 0;
   if (const auto state = directory.LoadState(); state.ok()) {
@@ -73,7 +61,7 @@ ClusterState::Server Describe(const std::string& name, pid_t pid) {
   return {name, IdentityOf(pid).value_or(ProcessIdentity{.pid = pid})};
 }
 
-/// What the supervisor knows beside the cluster itself. Used by its one thread.
+/// The supervisor's state beside the cluster itself. Used by its one thread.
 struct Supervision {
   LocalCluster& cluster;
   const StateDirectory& directory;
@@ -124,7 +112,7 @@ std::vector<pid_t> PidsOf(const LocalCluster& cluster) {
   return pids;
 }
 
-/// Servers that have ended are started again, and everybody may read of it.
+/// Restarts servers that have ended, and publishes that.
 void Tend(Supervision& supervision) {
   const std::vector<pid_t> before = PidsOf(supervision.cluster);
   const std::vector<std::string> events = supervision.cluster.Tend();
@@ -134,7 +122,7 @@ void Tend(Supervision& supervision) {
     supervision.events.push_back(event);
     if (supervision.events.size() > kEventsMax) supervision.events.pop_front();
   }
-  // Whoever cleans up after this process must know them all.
+  // A later clean-up after this process needs them all.
   if (const absl::Status saved = supervision.Save(); !saved.ok()) LogError(std::string(saved.message()));
 }
 
@@ -174,7 +162,7 @@ std::vector<std::string> SuperviseArguments(const std::string& directory, const 
 
 LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptions& options) {
   return {.directory = directory,
-          .data_directory = options.data_directory == kNoData ? "" : options.data_directory,
+          .data_directory = options.data_directory == kNoDataDirectory ? "" : options.data_directory,
           .fabric = options.fabric,
           .memory_servers = options.memory_servers,
           .compute_servers = options.compute_servers,
@@ -192,8 +180,8 @@ LocalClusterOptions ClusterOptionsOf(const std::string& directory, const UpOptio
 int RunUp(const UpOptions& given) {
   UpOptions options = given;
   const std::string path = Directory(options.state_dir);
-  const std::string data = DataDirectoryOf(path, options);
-  options.data_directory = data.empty() ? kNoData : data;
+  const std::string data = DataDirectoryOf(path, options.data_directory);
+  options.data_directory = data.empty() ? kNoDataDirectory : data;
   options.memory_servers = std::max(options.memory_servers, data.empty() ? 0 : MemoryDirectoriesIn(data));
   if (options.memory_bytes == 0) options.memory_bytes = DefaultMemory(options.memory_servers);
   const auto fabric = fabric::ParseRealKind(options.fabric);
@@ -253,7 +241,7 @@ int RunUp(const UpOptions& given) {
 
 namespace {
 
-/// What a former run has left of record tables.
+/// Restores the record tables of a former run.
 absl::Status BringBack(Supervision& supervision) {
   NAM_ASSIGN_OR_RETURN(const std::string secret, supervision.directory.ReadSecret());
   NAM_ASSIGN_OR_RETURN(const std::vector<std::string> said,
@@ -285,7 +273,7 @@ int RunSupervise(const UpOptions& options) {
   if (status.ok()) status = (requests = ScaleListener::Listen(*directory)).status();
   if (status.ok()) {
     Supervision supervision{**cluster, *directory, options.fabric,
-                            options.data_directory == kNoData ? "" : options.data_directory};
+                            options.data_directory == kNoDataDirectory ? "" : options.data_directory};
     if (!supervision.data_directory.empty()) status = BringBack(supervision);
     if (status.ok()) status = supervision.Save();
     if (status.ok()) status = OpenLogFile({.directory = ".", .name = "supervisor"});
@@ -295,7 +283,7 @@ int RunSupervise(const UpOptions& options) {
       SayReady(ready);
       Supervise(supervision, stop, **requests);
       LogInfo("told to end");
-      requests->reset();  // who asks from now on is told that nobody answers
+      requests->reset();  // later requests are refused at once
       stop.GiveOrderlyEnd(kOrderlyEndSeconds);
     }
     status.Update((*cluster)->Stop());
@@ -306,7 +294,7 @@ int RunSupervise(const UpOptions& options) {
 
 namespace {
 
-/// A cluster that does not answer any more has nothing to be saved.
+/// A cluster that does not answer has nothing to save.
 absl::Status KeepBeforeTheEnd(const StateDirectory& directory, const ClusterState& state) {
   const absl::StatusOr<std::string> secret = directory.ReadSecret();
   if (!secret.ok()) return absl::OkStatus();
@@ -359,8 +347,8 @@ int RunDown(const DownOptions& options) {
 
 namespace {
 
-/// What the catalog knows of used memory is as of the last renewal; a memory server that answers knows it
-/// now, and what of it is scratch memory.
+/// The catalog knows used memory as of the last renewal; a memory server that answers knows the current
+/// figure, and its scratch memory.
 ScratchUses AskMemoryServers(catalog::Attachment& attachment, proto::Cluster& cluster) {
   ScratchUses scratch;
   for (proto::Member& member : *cluster.mutable_members()) {
@@ -382,7 +370,7 @@ int RunStatus(const StatusOptions& options) {
   if (!format.ok()) return Refuse(format.status());
   const auto address = FindCluster(options.cluster);
   if (!address.ok()) return ReportNoConnection(address.status());
-  // Looks on without being a member, and does not wait long for a server that stands still.
+  // Watches without being a member, and does not wait long for a stalled server.
   catalog::ClientOptions catalog = address->client_options();
   catalog.timeout_us = 1'000'000;
   const auto attachment =
@@ -408,7 +396,7 @@ int RunStatus(const StatusOptions& options) {
               << cluster->timestamps() << "\n\n";
   }
   std::cout << Render(MembersReport(*cluster, scratch), print) << "\n"
-            << Render(TablesReport(*tables, readable, &*cluster), print);
+            << Render(TablesReport(*tables, readable, *cluster), print);
   if (*format == OutputFormat::kTable) {
     std::cout << "\n" << CalibrationLine(*cluster) << "\n";
     for (const std::string& event : address->events) std::cout << "\n" << event;

@@ -25,7 +25,7 @@ struct UpOptions {
 
 struct DownOptions {
   std::string state_dir;
-  bool discard_records = false;  // stop, though record tables are not saved
+  bool discard_records = false;  // stop even if record tables are not saved
 };
 
 struct StatusOptions {
@@ -33,7 +33,7 @@ struct StatusOptions {
   std::string format = "table";
 };
 
-/// A local cluster in the background, in the hands of a supervisor:
+/// A local cluster in the background, run by a supervisor:
 ///
 ///     nam up ──▶ nam supervise (own session, holds DIR/lock) ──▶ catalog, memory and compute servers
 ///        ◀── READY ──┘                                            end with the supervisor

@@ -135,7 +135,7 @@ ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUses& scratc
 }
 
 ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,
-                       const proto::Cluster* cluster) {
+                       const proto::Cluster& cluster) {
   ResultSet result;
   result.columns = {{"table", Type::String()},
                     {"rows", Type::Integer()},
@@ -145,15 +145,14 @@ ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,
                     {"blocks", Type::Integer()},
                     {readable ? "size" : "bytes", readable ? Type::String() : Type::Integer()}};
   if (readable) result.columns.push_back({"by_memory_server", Type::String()});
-  if (cluster != nullptr) result.columns.push_back({"state", Type::String()});
+  result.columns.push_back({"state", Type::String()});
   for (const proto::Table& table : tables) {
     uint64_t blocks = 0, bytes = 0;
     std::string servers;
     for (const proto::ServerUsage& usage : table.usage()) {
       blocks += usage.blocks();
       bytes += usage.bytes();
-      absl::StrAppend(&servers, servers.empty() ? "" : ", ",
-                      cluster == nullptr ? usage.server() : catalog::ShownId(*cluster, usage.server()), ": ",
+      absl::StrAppend(&servers, servers.empty() ? "" : ", ", catalog::ShownId(cluster, usage.server()), ": ",
                       FormatBytes(usage.bytes()));
     }
     auto& row = result.rows.emplace_back();
@@ -165,7 +164,7 @@ ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,
            Count(blocks)};
     row.push_back(readable ? Value::String(FormatBytes(bytes)) : Count(bytes));
     if (readable) row.push_back(Value::String(servers));
-    if (cluster != nullptr) row.push_back(Value::String(TableState(table, *cluster)));
+    row.push_back(Value::String(TableState(table, cluster)));
   }
   return result;
 }
@@ -187,7 +186,7 @@ ResultSet ColumnsReport(const proto::Table& table) {
     if (!key.empty()) add(key);
     if (column.numbering() != proto::NOT_NUMBERED) add("numbered");
     if (!column.default_expression().empty()) add(absl::StrCat("default ", column.default_expression()));
-    const bool record = table.has_record();  // whose values nobody counts
+    const bool record = table.has_record();  // its values are not counted
     result.rows.push_back(
         {Value::String(column.name()), Value::String(TypeText(column.type())), Value::Bool(column.nullable()),
          CountIf(!record, column.distinct()),

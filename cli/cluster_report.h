@@ -9,17 +9,17 @@
 #include "session/session.h"
 #include "terminal/json_report.h"
 
-/// What `nam status` and the shell's \d, \dt and \servers show, as rows for the table printer.
+/// The contents of `nam status` and the shell's \d, \dt and \servers, as rows for the table printer.
 namespace nam::cli {
 
-/// What `nam bench calibrate` has measured of the fabric, or that nobody has.
+/// The fabric's constants that `nam bench calibrate` has measured, or a note that there are none.
 std::string CalibrationLine(const proto::Cluster& cluster);
-/// With the scratch memory of those memory servers that have told it.
+/// With the scratch memory of the memory servers that have reported it.
 session::ResultSet MembersReport(const proto::Cluster& cluster, const ScratchUses& scratch = {});
-/// One row a table. `readable`: sizes as `1.5 GiB` and memory servers in one column; otherwise in bytes. With
-/// a `cluster` also the state of each: what it has lost, and whom it waits for.
+/// One row a table, with its state: its losses, and the servers that it waits for. `readable`: sizes as
+/// `1.5 GiB` and memory servers in one column; otherwise in bytes.
 session::ResultSet TablesReport(const std::vector<proto::Table>& tables, bool readable,
-                                const proto::Cluster* cluster = nullptr);
+                                const proto::Cluster& cluster);
 /// One row a view, and a schema, of the catalog's entries.
 session::ResultSet ViewsReport(const std::vector<proto::Table>& entries);
 session::ResultSet SchemasReport(const std::vector<proto::Table>& entries);
@@ -28,11 +28,11 @@ session::ResultSet ColumnsReport(const proto::Table& table);
 /// One row an index, and a CHECK, of a record table.
 session::ResultSet IndexesReport(const proto::Table& table);
 session::ResultSet ChecksReport(const proto::Table& table);
-/// One row a foreign key: those of the table, then those that other tables have to it. `find`: a table by its
-/// name; null if there is none.
+/// One row a foreign key: those of the table, then those of other tables to it. `find`: a table by its name;
+/// null if there is none.
 using FindTable = std::function<std::shared_ptr<const proto::Table>(const std::string& name)>;
 session::ResultSet ForeignKeysReport(const proto::Table& table, const FindTable& find);
-/// Where a table's blocks lie: one row for each memory server of each table.
+/// The places of tables' blocks: one row for each memory server of each table.
 session::ResultSet PlacementReport(const std::vector<proto::Table>& tables);
 
 }  // namespace nam::cli

@@ -81,7 +81,7 @@ void Completer::LearnNames() {
   names_known_ = true;
   names_.clear();
   const auto tables = catalog_.ListTables();
-  if (!tables.ok()) return;  // Tab is no place for an error
+  if (!tables.ok()) return;  // Tab reports no errors
   for (const proto::Table& table : *tables) {
     names_.push_back(table.name());
     for (const proto::Column& column : table.columns()) {

@@ -8,14 +8,14 @@
 
 namespace nam::cli {
 
-/// What Tab offers in the shell: meta commands, SQL keywords, names of tables and columns.
+/// Completes words in the shell: meta commands, SQL keywords, names of tables and columns.
 class Completer {
  public:
   explicit Completer(catalog::Client& catalog) : catalog_(catalog) {}
 
   /// The whole words that the last word of `line` may become, in order, without repetition.
   std::vector<std::string> Complete(std::string_view line);
-  /// The names are asked of the catalog once until then.
+  /// Drops the names, for which the catalog is asked only once until then.
   void Forget() { names_known_ = false; }
 
   /// Where the last word of `line` starts.

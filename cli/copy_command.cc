@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
-/// Where the token ends that begins at `at`: a text in quotes, what stands in parentheses, or a word.
+/// The end of the token that begins at `at`: a quoted text, a parenthesized part, or a word.
 size_t EndOfToken(std::string_view text, size_t at) {
   int depth = 0;
   for (; at < text.size(); ++at) {

@@ -27,7 +27,7 @@ namespace nam::cli {
 namespace {
 
 constexpr uint64_t kProducts = 10'000;
-constexpr uint64_t kCheckoutsMax = 300'000;  // bounds the memory that they take
+constexpr uint64_t kCheckoutsMax = 300'000;  // bounds their memory
 constexpr int64_t kCheckoutUs = 2'000'000;
 
 /// The demo's work as a client of the cluster: one thread runs it, another one may cancel it.
@@ -143,8 +143,8 @@ class DemoWork final : public ClusterWork {
   std::vector<QueryOutcome> outcomes_;
   std::atomic<bool> cancelled_ = false;
   std::mutex session_mutex_;
-  session::Session* session_ = nullptr;  // of the queries that run
-  CheckoutRun* checkout_ = nullptr;      // that runs
+  session::Session* session_ = nullptr;  // of the running queries
+  CheckoutRun* checkout_ = nullptr;      // the running one
   std::vector<tpcw::CheckoutRates> checkout_lines_;
   CheckoutOutcome checkout_outcome_;
 };
@@ -159,7 +159,7 @@ int Conclude(const DemoWork& work) {
   return correct == all && work.checkout().ok() ? kExitOk : kExitCheckFailed;
 }
 
-/// With the cluster running. Stops it in every case.
+/// Runs with the cluster up. Stops it in every case.
 int WorkOn(LocalCluster& cluster, const DemoOptions& options, StopSignals& stop,
            const std::string& directory) {
   DemoWork work(options, {.catalog = cluster.catalog_address(), .secret_file = cluster.secret_file()});

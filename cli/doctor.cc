@@ -123,7 +123,7 @@ std::string JsonFindings(const std::vector<Finding>& findings, const DoctorOptio
   return report.ToString();
 }
 
-/// What a reader does next, after the table.
+/// The remedies, after the table.
 std::string Remedies(const std::vector<Finding>& findings, const DoctorOptions& options) {
   std::string text;
   for (const FindingState state : {FindingState::kMissing, FindingState::kWarning}) {

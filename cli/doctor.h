@@ -16,8 +16,8 @@ struct DoctorOptions {
   std::string format = "table";
 };
 
-/// What this host can do, what is missing, and the command that mends it. Changes nothing. The exit code is
-/// kExitCheckFailed if the chosen fabric needs something that is missing.
+/// Reports what this host can do, what is missing, and the command that fixes it. Changes nothing. The exit
+/// code is kExitCheckFailed if the chosen fabric needs something that is missing.
 int RunDoctor(const DoctorOptions& options);
 
 /// The findings that `fabric` needs, all if it is empty.

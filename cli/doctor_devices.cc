@@ -97,7 +97,7 @@ std::vector<Finding> CheckDevices(const std::vector<DeviceReport>& devices) {
             devices.empty() ? "apt-get install rdma-core and the NIC's driver; or in software: "
                               "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0"
                             : "see below"));
-  // While one works, what is wrong with others keeps nobody from anything.
+  // If one works, faults of others do not matter.
   const FindingState bad = usable > 0 ? FindingState::kWarning : FindingState::kMissing;
   for (const DeviceReport& device : devices) CheckDevice(device, bad, findings);
   return findings;

@@ -7,8 +7,8 @@
 
 namespace nam::cli {
 
-/// What the verbs fabric needs of RDMA devices. It needs one usable device; further ones that are not
-/// usable are warnings.
+/// Checks the RDMA devices for the verbs fabric. It needs one usable device; further unusable ones are
+/// warnings.
 std::vector<Finding> CheckDevices(const std::vector<fabric::verbs::DeviceReport>& devices);
 
 }  // namespace nam::cli

@@ -10,24 +10,24 @@ namespace nam::cli {
 
 enum class FindingState : uint8_t {
   kOk,
-  kWarning,  // works, but slower or less than it could
+  kWarning,  // works, but slower or with less than possible
   kMissing,  // a fabric cannot work without it
 };
 
-/// One thing that a fabric needs of the host.
+/// One requirement of a fabric on the host.
 struct Finding {
   std::string name;
   std::string found;
   std::string needed;
   FindingState state = FindingState::kOk;
-  std::string remedy;                 // the command that mends it
+  std::string remedy;                 // the command that fixes it
   std::vector<fabric::Kind> fabrics;  // that need it
 };
 
 inline const std::vector<fabric::Kind> kRealFabrics = {fabric::Kind::kShm, fabric::Kind::kTcp,
                                                        fabric::Kind::kVerbs};
 
-/// Where checks read; tests have trees of their own.
+/// The files that checks read; tests have trees of their own.
 struct HostTree {
   std::string proc = "/proc";
   std::string sys = "/sys";

@@ -29,7 +29,7 @@ bool HasFlag(const HostTree& tree, const std::string& flag) {
   return false;
 }
 
-/// How many processors `0-3,8` names.
+/// The number of processors in `0-3,8`.
 uint64_t CountProcessors(const std::string& list) {
   uint64_t count = 0;
   std::istringstream ranges(list);

@@ -18,7 +18,7 @@ Finding CheckMembarrier(int commands);
 /// For a memory server of `memory_bytes`.
 Finding CheckDescriptors(const HostTree& tree, uint64_t memory_bytes);
 
-/// All of them, asking this host for what is in no file.
+/// All checks; asks this host for what is in no file.
 std::vector<Finding> CheckHost(const HostTree& tree, uint64_t memory_bytes);
 
 }  // namespace nam::cli

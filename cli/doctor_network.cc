@@ -26,7 +26,7 @@ constexpr int64_t kResendUs = 100'000;
 constexpr uint32_t kReceives = 8;
 constexpr uint32_t kSlotBytes = 256;
 constexpr uint32_t kPayloadBytes = 64;
-constexpr uint64_t kDatagramBufferBytes = uint64_t{16} << 20;  // what the tcp fabric asks for
+constexpr uint64_t kDatagramBufferBytes = uint64_t{16} << 20;  // requested by the tcp fabric
 
 absl::Status ListenError(int error) {
   switch (error) {
@@ -44,7 +44,7 @@ absl::Status ListenError(int error) {
 absl::Status BindAndListen(const addrinfo& to) {
   const UniqueFd socket(::socket(to.ai_family, to.ai_socktype | SOCK_CLOEXEC, to.ai_protocol));
   if (!socket.valid()) return ListenError(errno);
-  // As servers do: connections of an earlier one that linger do not keep the port.
+  // As servers do: lingering connections of an earlier one do not keep the port.
   const int on = 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(socket.get(), to.ai_addr, to.ai_addrlen) != 0) return ListenError(errno);
@@ -90,8 +90,8 @@ Finding CheckListen(const std::string& address, const absl::Status& listened) {
   finding.state = FindingState::kMissing;
   const std::string port = address.substr(address.rfind(':') + 1);
   if (absl::IsAlreadyExists(listened)) {
-    finding.remedy =
-        absl::StrCat("ss -ltnp 'sport = :", port, "' names who has it; stop that, or choose another");
+    finding.remedy = absl::StrCat("ss -ltnp 'sport = :", port,
+                                  "' names the process that has it; stop that, or choose another");
   } else if (absl::IsPermissionDenied(listened)) {
     finding.remedy = absl::StrCat("sysctl -w net.ipv4.ip_unprivileged_port_start=", port);
   } else {

@@ -16,7 +16,7 @@ Finding CheckListen(const std::string& address, const absl::Status& listened);
 
 /// Sends to a group of `fabric` and hears it on a second queue pair, within two seconds.
 absl::Status TryMulticast(fabric::Fabric& fabric);
-/// Of tcp; `interface` is what it goes through, for the message.
+/// For tcp; `interface` names its interface in the message.
 Finding CheckMulticast(const absl::Status& heard, const std::string& interface);
 
 /// The receive buffer that a UDP socket may have.

@@ -32,8 +32,8 @@ void AwaitEither(int a, int b) {
   }
 }
 
-/// Answers signals from the first moment on, also while the server starts: the first one starts the
-/// clock for an orderly end, the second one is deadly.
+/// Handles signals from the first moment on, also while the server starts: the first one starts the clock for
+/// an orderly end, the second one is deadly.
 class SignalWatch {
  public:
   SignalWatch()
@@ -49,7 +49,7 @@ class SignalWatch {
     }
     Set(ended_);
   }
-  /// Until a signal or a loss; the latter's status.
+  /// Waits for a signal or a loss; returns the latter's status.
   absl::Status AwaitEnd() {
     AwaitEither(ended_.get(), ended_.get());
     const std::lock_guard lock(mutex_);
@@ -79,8 +79,7 @@ absl::Status NameLog(const std::string& role, const ReadyLine& ready, const Serv
   return log.directory.empty() ? absl::OkStatus() : OpenLogFile({.directory = log.directory, .name = name});
 }
 
-/// Says why a server did not start: on standard error to the process that started it, and in the log, behind
-/// what was logged before.
+/// Reports why a server did not start: on standard error to its parent process, and in the log.
 int ReportNoStart(const std::string& role, const ServerLogOptions& log, const absl::Status& why) {
   const int code =
       absl::IsUnavailable(why) || absl::IsUnauthenticated(why) ? ReportNoConnection(why) : ReportFailure(why);

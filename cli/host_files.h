@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-/// The kernel's text files under /proc and /sys. What is not there, or not as expected, is nothing.
+/// The kernel's text files under /proc and /sys. Missing or unexpected contents are nullopt.
 namespace nam::cli {
 
 std::vector<std::string> ReadLines(const std::string& path);

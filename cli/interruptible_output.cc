@@ -35,7 +35,7 @@ std::streamsize InterruptibleOutput::xsputn(const char* text, std::streamsize by
   std::streamsize written = 0;
   while (written < bytes) {
     if (!AwaitRoom()) break;
-    // A pipe that has room takes so much at once, without waiting for its reader.
+    // A pipe with room takes so much at once, without waiting for its reader.
     const auto piece = static_cast<size_t>(std::min<std::streamsize>(bytes - written, PIPE_BUF));
     const ssize_t taken = write(fd_, text + written, piece);
     if (taken < 0 && errno != EINTR && errno != EAGAIN) break;

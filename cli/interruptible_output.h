@@ -8,8 +8,8 @@
 
 namespace nam::cli {
 
-/// While it lives, what is written to the stream goes to the descriptor, and an interrupt ends a write that
-/// the reader does not take: the stream is bad then. stdio would write on behind the interrupt.
+/// During its lifetime, output to the stream goes to the descriptor, and an interrupt ends a write that the
+/// reader does not take: the stream is bad then. stdio would write on after the interrupt.
 class InterruptibleOutput final : public std::streambuf {
  public:
   InterruptibleOutput(std::ostream& stream, int fd, const Interrupts& interrupts);

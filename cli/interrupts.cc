@@ -11,7 +11,7 @@
 namespace nam::cli {
 namespace {
 
-// A signal handler reaches nothing but statics.
+// A signal handler can only reach statics.
 std::atomic<bool> g_seen = false;
 std::atomic<Cancellable*> g_target = nullptr;
 std::atomic<int> g_write_end = -1;
@@ -30,7 +30,7 @@ Interrupts::Interrupts() {
   g_write_end = write_end_.get();
   struct sigaction action = {};
   action.sa_handler = &Interrupts::Handle;
-  sigemptyset(&action.sa_mask);  // and no SA_RESTART: a read of standard input ends too
+  sigemptyset(&action.sa_mask);  // without SA_RESTART: a read of standard input ends, too
   NAM_CHECK(sigaction(SIGINT, &action, &previous_) == 0);
 }
 

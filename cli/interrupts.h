@@ -2,19 +2,21 @@
 
 #include <signal.h>
 
+#include <atomic>
+
 #include "base/unique_fd.h"
 
 namespace nam::cli {
 
-/// What Ctrl-C is to reach while something runs. Called from a signal handler, in any thread.
+/// The target of Ctrl-C while something runs. A signal handler calls it, in any thread.
 class Cancellable {
  public:
   virtual ~Cancellable() = default;
   virtual void CancelFromSignal() = 0;
 };
 
-/// Ctrl-C as an answer to give instead of death: while it lives, SIGINT sets a flag and reaches the target
-/// of the moment. One at a time in a process.
+/// Handles Ctrl-C during its lifetime: SIGINT sets a flag and reaches the current target. One at a time in a
+/// process.
 class Interrupts {
  public:
   Interrupts();
@@ -27,7 +29,7 @@ class Interrupts {
   void Clear();
   /// Readable when Seen, for poll().
   int fd() const { return read_end_.get(); }
-  /// Null for none. A signal that was seen already, and not cleared, reaches the new target too.
+  /// Null for none. An earlier signal that was not cleared reaches the new target, too.
   void SetTarget(Cancellable* target);
 
  private:
@@ -35,6 +37,19 @@ class Interrupts {
   UniqueFd read_end_;
   UniqueFd write_end_;
   struct sigaction previous_;
+};
+
+/// While it lives, Ctrl-C sets a flag: for work that looks at one between its pieces.
+class CancelFlag final : public Cancellable {
+ public:
+  explicit CancelFlag(Interrupts& interrupts) : interrupts_(interrupts) { interrupts_.SetTarget(this); }
+  ~CancelFlag() override { interrupts_.SetTarget(nullptr); }
+  void CancelFromSignal() override { cancelled_ = true; }
+  const std::atomic<bool>& cancelled() const { return cancelled_; }
+
+ private:
+  Interrupts& interrupts_;
+  std::atomic<bool> cancelled_ = false;
 };
 
 }  // namespace nam::cli

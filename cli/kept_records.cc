@@ -16,17 +16,14 @@
 #include "base/unique_fd.h"
 #include "catalog/attachment.h"
 #include "cli/lost_record_tables.h"
+#include "localcluster/data_layout.h"
 #include "session/record_engine.h"
 #include "session/saved_records.h"
 
 namespace nam::cli {
 namespace {
 
-std::string FileIn(const std::string& data_directory) {
-  return absl::StrCat(data_directory, "/records.saved");
-}
-
-/// Also if the power fails behind it.
+/// Survives a power failure afterwards.
 absl::Status RemoveDurably(const std::string& path, const std::string& folder) {
   const UniqueFd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (unlink(path.c_str()) == 0 && directory.valid() && fsync(directory.get()) == 0) return absl::OkStatus();
@@ -37,7 +34,9 @@ absl::StatusOr<std::vector<std::string>> GiveUpLost(catalog::Client& catalog) {
   absl::StatusOr<std::vector<std::string>> lost = FindLostRecordTables(catalog);
   if (absl::IsNotFound(lost.status())) return std::vector<std::string>();
   NAM_RETURN_IF_ERROR(lost.status());
-  NAM_RETURN_IF_ERROR(DropLostRecordTables(catalog));
+  // A view may need one of them: then they stay, and are shown as lost.
+  const absl::Status dropped = DropLostRecordTables(catalog, *lost);
+  if (!dropped.ok() && !absl::IsFailedPrecondition(dropped)) return dropped;
   return lost;
 }
 
@@ -48,7 +47,7 @@ absl::StatusOr<std::vector<std::string>> BringBackRecords(const catalog::ClientO
   NAM_ASSIGN_OR_RETURN(const auto attachment, catalog::Attachment::Attach({.catalog = catalog}));
   NAM_ASSIGN_OR_RETURN(std::vector<std::string> lost, GiveUpLost(attachment->catalog()));
   std::vector<std::string> said;
-  const std::string path = FileIn(data_directory);
+  const std::string path = SavedRecordsIn(data_directory);
   const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*attachment);
   const absl::StatusOr<session::SavedRecords> loaded = session::LoadRecords(*attachment, *engine, path);
   if (absl::IsDataLoss(loaded.status()) || absl::IsFailedPrecondition(loaded.status())) {
@@ -59,9 +58,9 @@ absl::StatusOr<std::vector<std::string>> BringBackRecords(const catalog::ClientO
     NAM_RETURN_IF_ERROR(loaded.status());
     NAM_RETURN_IF_ERROR(RemoveDurably(path, data_directory));
     said.push_back(absl::StrFormat("Record tables that are there again, with %d rows: %s.", loaded->rows,
-                                   absl::StrJoin(loaded->tables, ", ")));
+                                   loaded->TableNames()));
     std::erase_if(lost, [&](const std::string& table) {
-      return std::find(loaded->tables.begin(), loaded->tables.end(), table) != loaded->tables.end();
+      return std::ranges::find(loaded->tables, table, &session::SavedTable::name) != loaded->tables.end();
     });
   }
   if (!lost.empty()) {
@@ -78,11 +77,10 @@ absl::StatusOr<std::vector<std::string>> KeepRecords(const catalog::ClientOption
   NAM_ASSIGN_OR_RETURN(const auto attachment, catalog::Attachment::Attach({.catalog = catalog}));
   const std::unique_ptr<session::RecordAccess> engine = session::MakeRecordEngine(*attachment);
   NAM_ASSIGN_OR_RETURN(const session::SavedRecords saved,
-                       session::SaveRecords(*attachment, *engine, FileIn(data_directory)));
+                       session::SaveRecords(*attachment, *engine, SavedRecordsIn(data_directory)));
   std::vector<std::string> said;
   if (!saved.tables.empty()) {
-    said.push_back(absl::StrFormat("Saved %d rows of the record tables %s.", saved.rows,
-                                   absl::StrJoin(saved.tables, ", ")));
+    said.push_back(absl::StrFormat("Saved %d rows of the record tables %s.", saved.rows, saved.TableNames()));
   }
   if (!saved.lost.empty()) {
     said.push_back(absl::StrCat(

@@ -103,7 +103,7 @@ class LineEditor final : public LineReader {
     return Self(editor).prompt_.data();
   }
 
-  /// One character, or -1 on Ctrl-C. libedit's own function would start its read again.
+  /// Reads one character, or -1 on Ctrl-C. libedit's own function would restart its read.
   static int ReadCharacter(EditLine* editor, wchar_t* character) {
     LineEditor& self = Self(editor);
     std::string bytes;
@@ -116,8 +116,8 @@ class LineEditor final : public LineReader {
       const ssize_t n = read(STDIN_FILENO, &byte, 1);
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return static_cast<int>(n);
-      // libedit shows the prompt before it takes the terminal out of line mode. A Ctrl-D typed in between
-      // was the end of a line for the terminal, which keeps it as a NUL.
+      // libedit shows the prompt before it takes the terminal out of line mode. The terminal keeps a Ctrl-D
+      // typed in between as a NUL.
       if (byte == '\0') byte = kEndOfInput;
       bytes.push_back(byte);
       const auto lead = static_cast<uint8_t>(bytes[0]);

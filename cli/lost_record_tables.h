@@ -9,10 +9,11 @@
 
 namespace nam::cli {
 
-/// The record tables that are lost with the transaction state: all that there are. NOT_FOUND without a
-/// transaction state, FAILED_PRECONDITION while it can be read.
+/// The record tables that are lost with the transaction state: all tables; if there was no transaction yet,
+/// those without a living memory server. NOT_FOUND if there is neither a state nor such a table,
+/// FAILED_PRECONDITION while the state can be read.
 absl::StatusOr<std::vector<std::string>> FindLostRecordTables(catalog::Client& catalog);
-/// Drops them, and the state, which the next transaction makes anew.
-absl::Status DropLostRecordTables(catalog::Client& catalog);
+/// Drops them, and the state; the next transaction creates a new one.
+absl::Status DropLostRecordTables(catalog::Client& catalog, const std::vector<std::string>& tables);
 
 }  // namespace nam::cli

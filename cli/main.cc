@@ -1,23 +1,29 @@
-// What users run. Command lines are understood here and nowhere else: every subcommand's options are filled
-// in and handed to its Run function.
+// The users' program. Only this file parses command lines: it fills in each subcommand's options and calls
+// its Run function.
 
+#include <fcntl.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "cli/backup_commands.h"
 #include "cli/bench_command.h"
 #include "cli/benchmark_commands.h"
 #include "cli/bury_command.h"
 #include "cli/check_history_command.h"
 #include "cli/checkout_command.h"
 #include "cli/cluster_commands.h"
+#include "cli/command_completion.h"
 #include "cli/demo.h"
 #include "cli/doctor.h"
+#include "cli/manual_pages.h"
 #include "cli/reset_transactions.h"
 #include "cli/scale_command.h"
 #include "cli/server_commands.h"
@@ -35,6 +41,7 @@ class NamCommandLine final : public CommandLine {
   NamCommandLine() : CommandLine("nam", "NAM, a network-attached-memory database", "", {"bench"}) {
     AddDemo();
     AddCluster();
+    AddBackup();
     AddScale();
     AddServers();
     AddSql();
@@ -45,6 +52,7 @@ class NamCommandLine final : public CommandLine {
     AddBench();
     AddDoctor();
     AddVersion();
+    AddDescriptions();
     NameEnvironment(app_);
   }
 
@@ -66,19 +74,20 @@ class NamCommandLine final : public CommandLine {
 
   static void AddTls(CLI::App* command, catalog::TlsFiles& tls) {
     Add(command, "--tls-certificate", tls.certificate,
-        "of this process, in PEM; without it, made from the secret", "FILE");
-    Add(command, "--tls-key", tls.key, "of that certificate", "FILE");
+        "certificate of this process, in PEM; without it, made from the secret", "FILE");
+    Add(command, "--tls-key", tls.key, "private key of that certificate", "FILE");
     Add(command, "--tls-ca", tls.authority, "certificates of the authority of the cluster", "FILE");
   }
 
   template <typename Options>
   static void AddNetwork(CLI::App* command, Options& options) {
     Add(command, "--rdma", options.rdma,
-        "verbs: which device; without it, that of the host's address, or the first", "DEVICE[:PORT][,gid=N]");
+        "verbs: the device; without it, that of the host's address, or the first", "DEVICE[:PORT][,gid=N]");
     Add(command, "--multicast-interface", options.multicast_interface,
         "tcp: name or address; without it, that of the address listened on", "INTERFACE");
-    Add(command, "--multicast-ttl", options.multicast_ttl, "tcp: routers that multicast may pass, plus one")
-        ->check(CLI::Range(0, 255));
+    Add(command, "--multicast-ttl", options.multicast_ttl,
+        "tcp: routers that multicast may pass, plus one; 0 to 255")
+        ->check(CLI::Range(0, 255).description(""));
   }
 
   static void AddLog(CLI::App* command, ServerLogOptions& log) {
@@ -88,31 +97,34 @@ class NamCommandLine final : public CommandLine {
   }
 
   static void AddLogLevel(CLI::App* command, std::string& level) {
-    Add(command, "--log-level", level, "error, warning, info or debug (info)")
-        ->check(CLI::IsMember({"error", "warning", "info", "debug"}));
+    AddCheckedChoice(command, "--log-level", level, {"error", "warning", "info", "debug"},
+                     "the least that is logged (info)");
   }
 
   static void AddTimestamps(CLI::App* command, std::string& timestamps) {
-    Add(command, "--timestamps", timestamps, "of transactions, from a store's first on: leased or bitvector")
-        ->check(CLI::IsMember({"leased", "bitvector"}));
+    AddCheckedChoice(command, "--timestamps", timestamps, {"leased", "bitvector"},
+                     "timestamps of transactions in a new store");
+  }
+
+  static void AddFabric(CLI::App* command, std::string& fabric, const std::string& description) {
+    AddChoice(command, "--fabric", fabric, {"shm", "tcp", "verbs"}, description);
   }
 
   static void AddThreads(CLI::App* command, int& threads, const std::string& what) {
-    Add(command, "--threads", threads, what)->check(CLI::Range(0, 1024));
+    Add(command, "--threads", threads, what)->check(CLI::Range(0, 1024).description(""));
   }
 
   static void AddBuryAfter(CLI::App* command, double& bury_after_s) {
     Add(command, "--bury-after", bury_after_s,
         "how long a memory server whose lease has ended may come back with its data", "SECONDS")
         ->check([](const std::string& text) {
-          const double seconds =
-              std::strtod(text.c_str(), nullptr);  // that it is a number is checked by CLI11
+          const double seconds = std::strtod(text.c_str(), nullptr);  // CLI11 checks that it is a number
           return seconds >= 0 && seconds <= 604'800 ? "" : "Value not in range 0 to 604800";  // nan neither
         });
   }
 
   static void AddEncrypt(CLI::App* command, bool& encrypt) {
-    command->add_flag("--encrypt", encrypt, "what members move over the network (tcp)");
+    command->add_flag("--encrypt", encrypt, "encrypt what members move over the network (tcp)");
   }
 
   static void AddSource(CLI::App* command, DataSource& source) {
@@ -130,7 +142,7 @@ class NamCommandLine final : public CommandLine {
     Add(demo, "--seed", demo_.seed, "other data of the same size");
     Add(demo, "--memory-servers", demo_.memory_servers, "how many");
     Add(demo, "--compute-servers", demo_.compute_servers, "how many");
-    Add(demo, "--fabric", demo_.fabric, "shm, tcp or verbs (shm)");
+    AddFabric(demo, demo_.fabric, "that the cluster uses (shm)");
     AddBytes(demo, "--memory", demo_.memory_bytes, "of each memory server; without it, enough");
     AddBytes(demo, "--scratch", demo_.scratch_bytes,
              "of it for queries' scratch memory; without it, a quarter");
@@ -139,28 +151,33 @@ class NamCommandLine final : public CommandLine {
     Add(demo, "--repeat", demo_.repeat, "runs of each query");
   }
 
+  /// Each command has options of its own: CLI11 writes the environment's values into those of all commands,
+  /// also into those that the user has not named.
+  static void AddLocalCluster(CLI::App* up, UpOptions& options) {
+    Add(up, "--state-dir", options.state_dir, "the cluster's directory", "DIR");
+    Add(up, "--data-dir", options.data_directory,
+        "where data outlive the cluster; none: nowhere; without it, `data` in the cluster's directory",
+        "DIR");
+    AddFabric(up, options.fabric, "that the cluster uses (shm)");
+    Add(up, "--memory-servers", options.memory_servers, "how many; more, if the data directory has more");
+    Add(up, "--compute-servers", options.compute_servers, "how many");
+    AddBytes(up, "--memory", options.memory_bytes,
+             "of each memory server; without it, a third of the host's in all");
+    AddBytes(up, "--scratch", options.scratch_bytes,
+             "of it for queries' scratch memory; without it, a quarter");
+    AddThreads(up, options.threads, "of each compute server; 0: the processors shared out");
+    AddTimestamps(up, options.timestamps);
+    AddEncrypt(up, options.encrypt);
+    AddLogLevel(up, options.log_level);
+    AddBuryAfter(up, options.bury_after_s);
+  }
+
   void AddCluster() {
-    for (CLI::App* up :
-         {Command("up", "start a local cluster in the background", [this] { return RunUp(up_); }),
-          Command("supervise", "", [this] { return RunSupervise(up_); })}) {
-      if (up->get_name() == "supervise") up->group("");  // not in the help: `nam up` starts it
-      Add(up, "--state-dir", up_.state_dir, "the cluster's directory", "DIR");
-      Add(up, "--data-dir", up_.data_directory,
-          "where data outlive the cluster; none: nowhere; without it, `data` in the cluster's directory",
-          "DIR");
-      Add(up, "--fabric", up_.fabric, "shm, tcp or verbs (shm)");
-      Add(up, "--memory-servers", up_.memory_servers, "how many; more, if the data directory has more");
-      Add(up, "--compute-servers", up_.compute_servers, "how many");
-      AddBytes(up, "--memory", up_.memory_bytes,
-               "of each memory server; without it, a third of the host's in all");
-      AddBytes(up, "--scratch", up_.scratch_bytes,
-               "of it for queries' scratch memory; without it, a quarter");
-      AddThreads(up, up_.threads, "of each compute server; 0: the processors shared out");
-      AddTimestamps(up, up_.timestamps);
-      AddEncrypt(up, up_.encrypt);
-      AddLogLevel(up, up_.log_level);
-      AddBuryAfter(up, up_.bury_after_s);
-    }
+    AddLocalCluster(Command("up", "start a local cluster in the background", [this] { return RunUp(up_); }),
+                    up_);
+    CLI::App* supervise = Command("supervise", "", [this] { return RunSupervise(supervise_); });
+    supervise->group("");  // hidden from the help: `nam up` starts it
+    AddLocalCluster(supervise, supervise_);
     CLI::App* down =
         Command("down", "stop the local cluster, or clean up after it", [this] { return RunDown(down_); });
     Add(down, "--state-dir", down_.state_dir, "the cluster's directory", "DIR");
@@ -169,9 +186,9 @@ class NamCommandLine final : public CommandLine {
     CLI::App* status =
         Command("status", "members and tables of a cluster", [this] { return RunStatus(status_); });
     AddClusterOptions(status, status_.cluster);
-    AddFormat(status, status_.format, "table, json, csv or markdown");
+    AddFormat(status, status_.format);
     CLI::App* bury =
-        Command("bury", "give up a memory server that does not answer; says what is lost, and asks",
+        Command("bury", "give up a memory server that does not answer; lists the losses, and asks",
                 [this] { return RunBury(bury_); });
     AddClusterOptions(bury, bury_.cluster);
     bury->add_option("server", bury_.server, "the memory server's id, as `nam status` shows it")
@@ -186,22 +203,55 @@ class NamCommandLine final : public CommandLine {
     reset->add_flag("--yes", reset_.yes, "without asking")->configurable(false);
   }
 
+  void AddBackup() {
+    CLI::App* backup = Command(
+        "backup", "write all tables of a cluster that runs, as they are at one moment, into a directory",
+        [this] { return RunBackup(backup_); });
+    AddClusterOptions(backup, backup_.cluster);
+    backup->add_option("directory", backup_.directory, "where to; made, unless it is there, and empty")
+        ->required()
+        ->type_name("DIR")
+        ->configurable(false);
+    Add(backup, "--wait", backup_.wait_s, "how long for loads that are under way", "SECONDS")
+        ->check(CLI::Range(0.0, 86'400.0));
+    CLI::App* restore = Command("restore", "make a local cluster's data of a backup; `nam up` starts it",
+                                [this] { return RunRestore(restore_); });
+    restore->add_option("directory", restore_.directory, "of the backup")
+        ->required()
+        ->type_name("DIR")
+        ->configurable(false);
+    Add(restore, "--state-dir", restore_.state_dir, "the new cluster's directory", "DIR");
+    Add(restore, "--data-dir", restore_.data_directory,
+        "where its data are to be; without it, `data` in its directory", "DIR");
+    Add(restore, "--fabric", restore_.fabric, "shm, tcp or verbs; without it, as before");
+  }
+
   void AddScale() {
     CLI::App* scale = app_.add_subcommand("scale", "more or fewer compute servers of the local cluster");
     scale->require_subcommand(1);
-    Add(scale, "--catalog", scale_.catalog, "of another cluster: refused, with what to do there",
+    AddElsewhere(scale);
+    AddScaling(scale, "out", "start more; they take work of running queries", scale_out_, RunScaleOut);
+    AddScaling(scale, "in", "stop the youngest, after they finish their work under way", scale_in_,
+               RunScaleIn);
+  }
+
+  void AddScaling(CLI::App* scale, const char* name, const char* description, ScaleOptions& options,
+                  int (*run)(const ScaleOptions&)) {
+    CLI::App* command = Command(
+        name, description,
+        [this, &options, run] {
+          options.catalog = scale_catalog_;
+          return run(options);
+        },
+        scale);
+    Add(command, "--compute", options.compute_servers, "how many");
+    Add(command, "--state-dir", options.state_dir, "the cluster's directory", "DIR");
+    AddElsewhere(command);
+  }
+
+  void AddElsewhere(CLI::App* command) {
+    Add(command, "--catalog", scale_catalog_, "of another cluster: refused, with what to do there",
         "HOST:PORT");
-    for (CLI::App* command : {Command(
-                                  "out", "start more; running queries give them work",
-                                  [this] { return RunScaleOut(scale_); }, scale),
-                              Command(
-                                  "in", "stop the youngest; what they have begun is finished first",
-                                  [this] { return RunScaleIn(scale_); }, scale)}) {
-      Add(command, "--compute", scale_.compute_servers, "how many");
-      Add(command, "--state-dir", scale_.state_dir, "the cluster's directory", "DIR");
-      Add(command, "--catalog", scale_.catalog, "of another cluster: refused, with what to do there",
-          "HOST:PORT");
-    }
   }
 
   void AddServers() {
@@ -212,7 +262,7 @@ class NamCommandLine final : public CommandLine {
         "where to hear renewals of leases, on that host; 0: any");
     Add(catalog, "--store", catalog_.store, "the file it keeps its state in", "FILE");
     Add(catalog, "--cluster-name", catalog_.cluster_name, "of a new store");
-    Add(catalog, "--fabric", catalog_.fabric, "of a new store: shm, tcp or verbs (shm)");
+    AddFabric(catalog, catalog_.fabric, "of a new store (shm)");
     Add(catalog, "--secret-file", catalog_.secret_file, "file with the cluster's secret", "FILE");
     AddTls(catalog, catalog_.tls);
     Add(catalog, "--lease-ms", catalog_.lease_ms, "how long a silent member counts as alive");
@@ -232,7 +282,7 @@ class NamCommandLine final : public CommandLine {
     Add(memory, "--catalog", memory_.catalog, "the cluster's catalog", "HOST:PORT");
     Add(memory, "--secret-file", memory_.secret_file, "file with the cluster's secret", "FILE");
     AddTls(memory, memory_.tls);
-    AddBytes(memory, "--memory", memory_.memory_bytes, "the most that it hands out");
+    AddBytes(memory, "--memory", memory_.memory_bytes, "memory that it hands out");
     AddBytes(memory, "--scratch", memory_.scratch_bytes,
              "of it for queries' scratch memory, which loads cannot take; without it, a quarter");
     Add(memory, "--data-dir", memory_.data_directory,
@@ -242,7 +292,7 @@ class NamCommandLine final : public CommandLine {
         "HOST:PORT");
     Add(memory, "--fabric-listen", memory_.fabric_listen,
         "where to listen for the fabric; without it, picked");
-    Add(memory, "--advertised-host", memory_.advertised_host, "the host that others shall connect to");
+    Add(memory, "--advertised-host", memory_.advertised_host, "the host that others connect to");
     Add(memory, "--nic-threads", memory_.nic_threads, "of the software NIC (tcp)");
     AddNetwork(memory, memory_);
     AddLog(memory, memory_.log);
@@ -260,7 +310,7 @@ class NamCommandLine final : public CommandLine {
         "HOST:PORT");
     Add(compute, "--fabric-listen", compute_.fabric_listen,
         "where to listen for the fabric; without it, picked");
-    Add(compute, "--advertised-host", compute_.advertised_host, "the host that others shall connect to");
+    Add(compute, "--advertised-host", compute_.advertised_host, "the host that others connect to");
     AddNetwork(compute, compute_);
     AddLog(compute, compute_.log);
   }
@@ -279,12 +329,12 @@ class NamCommandLine final : public CommandLine {
       option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->configurable(false);
     }
     commands->excludes(files);
-    AddFormat(sql, sql_.format,
-              "table, csv, json or markdown; all but aligned tables print rows as they come");
-    Add(sql, "--null", sql_.null_text, "what stands for NULL in tables");
+    AddFormat(sql, sql_.format, {"table", "csv", "json", "markdown"},
+              "of the output; all but aligned tables print rows as they come");
+    Add(sql, "--null", sql_.null_text, "the text for NULL in tables");
     sql->add_flag("-x,--expanded", sql_.expanded, "every row as a block of lines");
     sql->add_flag("--timing", sql_.timing, "print the time of every statement");
-    sql->add_flag("--keep-going", sql_.keep_going, "run a script on past its first error");
+    sql->add_flag("--keep-going", sql_.keep_going, "go on after a script's first error");
   }
 
   void AddBenchmark(const Benchmark& benchmark, BenchmarkOptions& options) {
@@ -294,9 +344,9 @@ class NamCommandLine final : public CommandLine {
         "generate", "write its tables as dbgen's .tbl files",
         [&] { return RunBenchmarkGenerate(benchmark, options.generate); }, parent);
     AddSource(generate, options.generate.source);
-    Add(generate, "--out", options.generate.out, "directory, made if it is not there", "DIR");
+    Add(generate, "--out", options.generate.out, "directory, created if missing", "DIR");
     generate->add_option("--tables", options.generate.tables, "only these")->delimiter(',');
-    generate->add_flag("--replace", options.generate.replace, "files that are there already");
+    generate->add_flag("--replace", options.generate.replace, "overwrite existing files");
 
     CLI::App* load = Command(
         "load", "load its tables into a cluster", [&] { return RunBenchmarkLoad(benchmark, options.load); },
@@ -305,7 +355,7 @@ class NamCommandLine final : public CommandLine {
     AddSource(load, options.load.source);
     Add(load, "--from", options.load.source.from, "dbgen's .tbl files instead of the generator", "DIR");
     AddBytes(load, "--block-bytes", options.load.block_bytes, "the most bytes of a block");
-    load->add_flag("--replace", options.load.replace, "tables that are there already");
+    load->add_flag("--replace", options.load.replace, "replace existing tables");
     AddBenchmarkRun(benchmark, options.run, parent);
   }
 
@@ -315,7 +365,7 @@ class NamCommandLine final : public CommandLine {
     Add(tpch->get_subcommand("generate"), "--refresh", tpch_.generate.refresh,
         "write the data of so many pairs of refresh functions instead");
     Add(tpch->get_subcommand("run"), "--parameters-seed", tpch_.run.parameters_seed,
-        "of random parameters of the queries; without it, those of the specification's example answers");
+        "seed of the queries' random parameters; without it, the specification's example parameters");
   }
 
   void AddBenchmarkRun(const Benchmark& benchmark, BenchmarkRunOptions& options, CLI::App* parent) {
@@ -323,39 +373,39 @@ class NamCommandLine final : public CommandLine {
         "run", "run its queries", [&] { return RunBenchmarkRun(benchmark, options); }, parent);
     AddClusterOptions(run, options.cluster);
     AddSource(run, options.source);
-    Add(run, "--from", options.source.from, "with --check: what was loaded", "DIR");
+    Add(run, "--from", options.source.from, "with --check: the loaded files", "DIR");
     Add(run, "--repeat", options.repeat, "runs of each query");
     run->add_option("--queries", options.queries, absl::StrCat("only these: ", benchmark.query_names))
         ->delimiter(',');
-    AddFormat(run, options.format, "table, json, csv or markdown");
+    AddFormat(run, options.format);
     Add(run, "--html", options.html, "write a page with plots of times, rows moved and waiting", "FILE");
-    run->add_flag("--check", options.check, "compare every answer with SQLite's on the data that was loaded");
+    run->add_flag("--check", options.check, "compare every answer with SQLite's on the loaded data");
   }
 
   void AddCheckout() {
     CLI::App* checkout = Command("checkout", "transactions: orders of products, and whether they add up",
                                  [this] { return RunCheckout(checkout_); });
     AddClusterOptions(checkout, checkout_.cluster);
-    Add(checkout, "--protocol", checkout_.protocol,
-        "rsi in the cluster; 2pc-tcp or 2pc-send: two-phase commit, among servers of its own (rsi)");
-    Add(checkout, "--fabric", checkout_.fabric, "2pc-send: what messages go over, shm or tcp (shm)");
+    AddChoice(checkout, "--protocol", checkout_.protocol, {"rsi", "2pc-tcp", "2pc-send"},
+              "rsi runs in the cluster, two-phase commit among servers of its own (rsi)");
+    AddChoice(checkout, "--fabric", checkout_.fabric, {"shm", "tcp"},
+              "2pc-send: the transport of messages (shm)");
     Add(checkout, "--participants", checkout_.participants, "2pc-*: servers that hold the rows");
-    Add(checkout, "--clients", checkout_.clients, "threads that buy, each in one transaction at a time");
+    Add(checkout, "--clients", checkout_.clients, "buying threads, each in one transaction at a time");
     Add(checkout, "--seconds", checkout_.seconds, "how long");
-    Add(checkout, "--transactions", checkout_.transactions, "so many instead; 0: --seconds counts");
-    Add(checkout, "--products", checkout_.products,
-        "rows that are bought from; 0: a million, or as many as there is room for");
+    Add(checkout, "--transactions", checkout_.transactions, "the number instead; 0: --seconds counts");
+    Add(checkout, "--products", checkout_.products, "rows of products; 0: a million, or as many as fit");
     Add(checkout, "--product-bytes", checkout_.product_bytes, "of a product's row");
     Add(checkout, "--versions", checkout_.versions, "of a row that are kept for older snapshots, 1 to 16");
     Add(checkout, "--zipf", checkout_.zipf, "skew of the products' popularity, below 1; 0: all alike");
     Add(checkout, "--seed", checkout_.seed, "other purchases of the same kind");
     checkout->add_flag("--replace", checkout_.replace, "drop checkout's tables first");
     checkout->add_flag("--check", checkout_.check,
-                       "record the history and decide whether it is snapshot isolation");
-    Add(checkout, "--history", checkout_.history, "write it there, a file a client (nam check-history)",
-        "DIR");
-    AddFormat(checkout, checkout_.format, "table or json");
-    CLI::App* check = Command("check-history", "whether what clients have recorded was snapshot isolation",
+                       "record the history and check that it satisfies snapshot isolation");
+    Add(checkout, "--history", checkout_.history,
+        "the directory for it, one file a client (nam check-history)", "DIR");
+    AddFormat(checkout, checkout_.format, {"table", "json"});
+    CLI::App* check = Command("check-history", "check that recorded histories satisfy snapshot isolation",
                               [this] { return RunCheckHistory(check_history_, std::cout, std::cerr); });
     check->add_option("files", check_history_.files, "of one run: checkout --history=DIR writes one a client")
         ->required()
@@ -369,7 +419,8 @@ class NamCommandLine final : public CommandLine {
     Add(sim, "--seeds", sim_.seeds, "how many, from --seed on");
     Add(sim, "--generation", sim_.generation, "fdr, edr, hdr, ndr, or a file that describes a network (fdr)",
         "NAME|FILE");
-    Add(sim, "--workload", sim_.workload, "ssb, tpch, checkout, bank, or all: each seed draws one", "NAME");
+    AddChoice(sim, "--workload", sim_.workload, {"ssb", "tpch", "checkout", "bank", "all"},
+              "with all, each seed draws one");
     Add(sim, "--faults", sim_.faults,
         "all, none, or some of "
         "delays,errors,torn,partitions,deaths,clients,pauses,asymmetric,slow,overtaking,"
@@ -378,24 +429,23 @@ class NamCommandLine final : public CommandLine {
     Add(sim, "--scale-factor", sim_.scale_factor, "of the benchmark that is loaded");
     Add(sim, "--trace", sim_.trace, "write every decision, operation and fault there", "FILE");
     sim->add_flag("--verify", sim_.verify, "run every seed twice and compare histories");
-    AddFormat(sim, sim_.format, "table, json, csv or markdown");
+    AddFormat(sim, sim_.format);
   }
 
   void AddDoctor() {
-    CLI::App* doctor = Command("doctor", "what this host can do, what is missing, and how to mend it",
+    CLI::App* doctor = Command("doctor", "what this host can do, what is missing, and how to fix it",
                                [this] { return RunDoctor(doctor_); });
-    Add(doctor, "--fabric", doctor_.fabric,
-        "only what shm, tcp or verbs needs; without it, all, and shm decides");
-    AddBytes(doctor, "--memory", doctor_.memory_bytes, "that a memory server here shall hand out");
-    doctor->add_option("--listen", doctor_.listen, "where servers here shall listen (127.0.0.1:0)")
+    AddFabric(doctor, doctor_.fabric, "only what it needs; without it, all, and shm decides the exit code");
+    AddBytes(doctor, "--memory", doctor_.memory_bytes, "memory of a memory server on this host");
+    doctor->add_option("--listen", doctor_.listen, "where servers on this host listen (127.0.0.1:0)")
         ->type_name("HOST:PORT")
         ->delimiter(',');
     Add(doctor, "--multicast-interface", doctor_.multicast_interface,
         "name or address; without it, that of the host in --listen", "INTERFACE");
-    AddFormat(doctor, doctor_.format, "table, json, csv or markdown");
+    AddFormat(doctor, doctor_.format);
   }
 
-  // For the help alone: main has started nam-bench before.
+  // For the help only: main has started nam-bench before.
   void AddBench() { app_.add_subcommand("bench", "benchmarks beside peers; nam bench --help lists them"); }
 
   void AddVersion() {
@@ -406,13 +456,33 @@ class NamCommandLine final : public CommandLine {
     });
   }
 
+  void AddDescriptions() {
+    CLI::App* manual = Command("man", "write the manual pages", [this] {
+      return RunManual(manual_, Describe(), VersionText().substr(0, VersionText().find(" (")));
+    });
+    Add(manual, "--out", manual_.out,
+        "directory for the pages of all commands, made if it is not there; without it, that of nam is "
+        "printed",
+        "DIR");
+    CLI::App* completion = Command("completion", "print what makes a shell complete commands and options",
+                                   [this] { return RunCompletion(completion_, Describe()); });
+    completion->add_option("shell", completion_.shell, "the shell; `source <(nam completion bash)` tries it")
+        ->required()
+        ->configurable(false)
+        ->type_name(kCompletionShells)
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+  }
+
   DemoOptions demo_;
-  UpOptions up_;
+  UpOptions up_, supervise_;
   DownOptions down_;
   StatusOptions status_;
   BuryOptions bury_;
   ResetTransactionsOptions reset_;
-  ScaleOptions scale_;
+  ScaleOptions scale_out_, scale_in_;
+  std::string scale_catalog_;
+  BackupCommandOptions backup_;
+  RestoreCommandOptions restore_;
   CatalogOptions catalog_;
   MemoryServerCommandOptions memory_;
   ComputeServerCommandOptions compute_;
@@ -423,15 +493,28 @@ class NamCommandLine final : public CommandLine {
   CheckoutCommandOptions checkout_;
   CheckHistoryOptions check_history_;
   DoctorOptions doctor_;
+  ManualOptions manual_;
+  CompletionOptions completion_;
 };
+
+/// No file or socket of ours gets the number 0, 1 or 2: output would go into it. A descriptor that the caller
+/// has closed opens on /dev/null, and against its direction, so that using it is an error.
+void OccupyStandardDescriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+      std::abort();  // the lowest that is free
+  }
+}
 
 }  // namespace
 }  // namespace nam::cli
 
 int main(int argc, char** argv) {
+  nam::cli::OccupyStandardDescriptors();
   prctl(PR_SET_NAME, "nam");      // /proc/self/exe would be called `exe`
-  std::signal(SIGPIPE, SIG_IGN);  // a peer or a pager that went away is an error, not an end
-  // Debian's Abseil watches for cycles at every lock of gRPC: a twentieth of a short call.
+  std::signal(SIGPIPE, SIG_IGN);  // a closed peer or pager is an error, not an end
+  // Debian's Abseil checks for cycles at every lock of gRPC: a twentieth of a short call.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   if (const auto bench = nam::cli::BenchArguments({argv + 1, argv + argc}); bench.has_value()) {
     return nam::cli::RunBench(*bench);

@@ -19,7 +19,7 @@ constexpr char kHelp[] =
     R"(Statements end with a semicolon. Ctrl-C cancels the running one; Ctrl-D leaves.
   \d              tables
   \d TABLE        columns, keys, indexes and checks of a table, and where it lies
-  \dt             tables
+  \dt [TABLE]     tables, or this one
   \dv             views
   \dn             schemas
   \servers        members of the cluster
@@ -32,7 +32,7 @@ constexpr char kHelp[] =
 SHOW ALL lists the settings, SET name = value changes one, RESET name takes it back.
 )";
 
-/// The command's word and, trimmed and without a closing semicolon, what comes after it.
+/// The command's word, and its argument without blanks and a closing semicolon.
 std::pair<std::string, std::string> Parse(std::string_view line) {
   const size_t end = std::min(line.find_first_of(" \t\r"), line.size());
   std::string command(line.substr(0, end)), argument(line.substr(end));
@@ -45,15 +45,28 @@ std::pair<std::string, std::string> Parse(std::string_view line) {
   return {command, argument};
 }
 
-/// A table's name as the catalog knows it: lower case unless it stands in quotes.
-std::string TableName(const std::string& text) {
-  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') return text.substr(1, text.size() - 2);
-  std::string lower = text;
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+/// A relation's name; an empty schema stands for the search path.
+struct RelationName {
+  std::string schema, name;
+};
+
+/// As psql: lower case except within quotes, where "" is a quote; a dot outside of them ends the schema.
+RelationName ParseName(std::string_view text) {
+  RelationName out;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') {
+      const bool escaped = quoted && i + 1 < text.size() && text[i + 1] == '"';
+      if (escaped) out.name += text[++i];
+      if (!escaped) quoted = !quoted;
+    } else if (c == '.' && !quoted && out.schema.empty()) {
+      out.schema = std::exchange(out.name, "");
+    } else {
+      out.name += !quoted && c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
   }
-  constexpr std::string_view kPublic = "public.";
-  return lower.starts_with(kPublic) ? lower.substr(kPublic.size()) : lower;
+  return out;
 }
 
 }  // namespace
@@ -64,8 +77,9 @@ int Shell::RunMeta(std::string_view line, const Cursor& at) {
     quit_ = true;
     return kExitOk;
   }
-  if (command == "\\d" && !argument.empty()) return Describe(TableName(argument));
-  if (command == "\\d" || command == "\\dt") return DescribeAll();
+  if (command == "\\d" && !argument.empty()) return Describe(argument);
+  if (command == "\\d" || (command == "\\dt" && argument.empty())) return DescribeAll();
+  if (command == "\\dt") return ListTable(argument);
   if (command == "\\dv") return ListOthers(ViewsReport);
   if (command == "\\dn") return ListOthers(SchemasReport);
   if (command == "\\servers") return ListServers();
@@ -88,12 +102,31 @@ int Shell::ReportMetaError(const absl::Status& status) {
   return kExitFailed;
 }
 
-int Shell::Describe(const std::string& name) {
-  const auto table = catalog_.GetTable(name);
-  if (absl::IsNotFound(table.status())) {
-    return ReportMetaError(
-        absl::NotFoundError(absl::StrCat("there is no table \"", name, "\"; \\d lists them")));
-  }
+absl::StatusOr<std::shared_ptr<const proto::Table>> Shell::FindRelation(const std::string& written) {
+  const RelationName name = ParseName(written);
+  auto found = session_.FindRelation(name.schema, name.name);
+  if (!absl::IsNotFound(found.status())) return found;
+  return absl::NotFoundError(absl::StrCat("there is no table \"", name.schema, name.schema.empty() ? "" : ".",
+                                          name.name, "\"; \\d lists them"));
+}
+
+int Shell::ListTable(const std::string& written) {
+  const auto table = FindRelation(written);
+  if (!table.ok()) return ReportMetaError(table.status());
+  if ((*table)->has_view())
+    return ReportMetaError(absl::NotFoundError(absl::StrCat(written, " is a view; \\dv lists views")));
+  return PrintTables({**table});
+}
+
+int Shell::PrintTables(const std::vector<proto::Table>& tables) {
+  const auto cluster = catalog_.GetCluster();
+  if (!cluster.ok()) return ReportMetaError(cluster.status());
+  PrintReport(TablesReport(tables, options_.print.format == OutputFormat::kTable, *cluster));
+  return kExitOk;
+}
+
+int Shell::Describe(const std::string& written) {
+  const auto table = FindRelation(written);
   if (!table.ok()) return ReportMetaError(table.status());
   PrintReport(ColumnsReport(**table));
   if ((*table)->has_view()) {
@@ -108,7 +141,7 @@ int Shell::Describe(const std::string& name) {
          {IndexesReport(**table), ChecksReport(**table), ForeignKeysReport(**table, find)}) {
       if (!more.rows.empty()) PrintReport(more);
     }
-    PrintReport(TablesReport({**table}, true));
+    return PrintTables({**table});
   }
   return kExitOk;
 }
@@ -120,8 +153,7 @@ int Shell::DescribeAll() {
     out_ << "There are no tables; `nam ssb load` makes some.\n";
     return kExitOk;
   }
-  PrintReport(TablesReport(*tables, options_.print.format == OutputFormat::kTable));
-  return kExitOk;
+  return PrintTables(*tables);
 }
 
 int Shell::ListOthers(session::ResultSet (*report)(const std::vector<proto::Table>& entries)) {

@@ -19,14 +19,13 @@ int RunResetTransactions(const ResetTransactionsOptions& options) {
   const auto lost = FindLostRecordTables(catalog);
   if (!lost.ok()) return ReportFailure(lost.status());
   std::printf(
-      "The memory server with the state of transactions has died: which rows of record tables were "
-      "committed, "
-      "nobody can tell any more.\nThis drops %s, with all rows, and the state; the next transaction makes it "
-      "anew. Analytical tables stay.\n",
+      "The memory server with the state of transactions has died, so it is unknown which rows of record "
+      "tables were committed.\nThis drops %s, with all rows, and the state; the next transaction creates a "
+      "new one. Analytical tables stay.\n",
       lost->empty() ? "no record table, for there is none"
                     : absl::StrCat("the record tables ", absl::StrJoin(*lost, ", ")).c_str());
   if (const int code = Confirm("Go on?", options.yes); code != kExitOk) return code;
-  if (const absl::Status reset = DropLostRecordTables(catalog); !reset.ok()) {
+  if (const absl::Status reset = DropLostRecordTables(catalog, *lost); !reset.ok()) {
     return ReportFailure(reset);
   }
   std::printf("Transactions can begin anew.\n");

@@ -6,10 +6,10 @@ namespace nam::cli {
 
 struct ResetTransactionsOptions {
   ClusterOptions cluster;
-  bool yes = false;  // otherwise a terminal is asked
+  bool yes = false;  // otherwise asks on the terminal
 };
 
-/// Drops all record tables and the transaction state, so that transactions can begin anew. Refused while the
+/// Drops all record tables and the transaction state, so that transactions can begin again. Refused while the
 /// memory server with the state lives.
 int RunResetTransactions(const ResetTransactionsOptions& options);
 

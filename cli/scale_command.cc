@@ -14,7 +14,7 @@
 namespace nam::cli {
 namespace {
 
-/// As long as servers may take to start or stop, behind another such request.
+/// As long as servers may take to start or stop, after another such request.
 constexpr int64_t kScaleTimeoutMs = 300'000;
 
 /// `compute server 5`, `compute servers 5, 6 and 7`.

@@ -12,7 +12,7 @@ struct ScaleOptions {
 
 /// Starts more compute servers of the local cluster, under its supervisor (cluster_commands.h).
 int RunScaleOut(const ScaleOptions& options);
-/// Stops its youngest compute servers. Each finishes what it has begun of queries and leaves the rest to
+/// Stops its youngest compute servers. Each finishes its work under way and leaves the rest of queries to
 /// others.
 int RunScaleIn(const ScaleOptions& options);
 

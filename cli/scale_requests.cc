@@ -34,7 +34,7 @@ absl::Status Errno(const std::string& what) {
   return absl::InternalError(absl::StrCat(what, ": ", std::strerror(error)));
 }
 
-/// Of the socket, whatever the directory's path is by now, and however long.
+/// The socket's address, whatever the directory's path is by now, and however long.
 sockaddr_un AddressIn(const StateDirectory& directory) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -42,14 +42,14 @@ sockaddr_un AddressIn(const StateDirectory& directory) {
   return address;
 }
 
-/// The directory is ours alone, so it must be; that it is costs nothing to see.
+/// Only our user can enter the directory; this check is cheap.
 bool IsThisUser(int peer) {
   ucred credentials = {};
   socklen_t bytes = sizeof credentials;
   return getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) == 0 && credentials.uid == geteuid();
 }
 
-/// A line without its newline. UNAVAILABLE at the end of the stream, DEADLINE_EXCEEDED, CANCELLED.
+/// Reads a line without its newline. UNAVAILABLE at the end of the stream, DEADLINE_EXCEEDED, CANCELLED.
 absl::StatusOr<std::string> ReadLine(int fd, Deadline deadline, int interrupt_fd) {
   std::string line;
   while (line.size() < kLineBytesMax) {
@@ -70,7 +70,7 @@ absl::StatusOr<std::string> ReadLine(int fd, Deadline deadline, int interrupt_fd
   return absl::InternalError("a line without an end");
 }
 
-/// Who does not listen any more has given up waiting; that is all.
+/// A peer that does not listen any more has given up waiting.
 void WriteLine(int fd, const json& message) {
   const std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   [[maybe_unused]] const ssize_t ignored = send(fd, line.data(), line.size(), MSG_NOSIGNAL);
@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<ScaleListener>> ScaleListener::Listen(const State
   if (!listener.valid()) return Errno("socket");
   const sockaddr_un address = AddressIn(directory);
   unlink(address.sun_path);
-  // Before it has a name, so that it is never there with another mode.
+  // Before it has a name, so that it never exists with another mode.
   if (fchmod(listener.get(), S_IRUSR | S_IWUSR) != 0 ||
       bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(listener.get(), kBacklog) != 0) {
@@ -126,7 +126,7 @@ absl::StatusOr<std::unique_ptr<ScaleListener>> ScaleListener::Listen(const State
 
 void ScaleListener::Serve(const std::function<absl::StatusOr<ScaleReply>(const ScaleRequest&)>& scale) {
   const UniqueFd peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!peer.valid() || !IsThisUser(peer.get())) return;  // it has gone again
+  if (!peer.valid() || !IsThisUser(peer.get())) return;  // the peer has gone
   const auto line = ReadLine(peer.get(), RealClock().After(kRequestTimeoutMs * 1000), -1);
   if (!line.ok()) return;
   const std::optional<ScaleRequest> request = ParseRequest(*line);

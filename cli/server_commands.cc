@@ -89,7 +89,7 @@ struct NeededOption {
   const std::string& value;
 };
 
-/// INVALID_ARGUMENT names all that are not given.
+/// INVALID_ARGUMENT names all missing options.
 absl::Status CheckGiven(const char* role, std::initializer_list<NeededOption> needed, const char* hint) {
   std::vector<std::string> missing;
   for (const NeededOption& option : needed) {

@@ -31,7 +31,7 @@ struct MemoryServerCommandOptions {
   catalog::TlsFiles tls;
   uint64_t memory_bytes = 1ULL << 30;
   std::optional<uint64_t> scratch_bytes;
-  std::string data_directory;  // empty, or `none`: what it holds ends with it
+  std::string data_directory;  // empty, or `none`: its contents end with it
   std::string control_listen = "127.0.0.1:0";
   std::string fabric_listen;
   std::string advertised_host;
@@ -48,7 +48,7 @@ struct ComputeServerCommandOptions {
   std::string secret_file;
   catalog::TlsFiles tls;
   int threads = 0;                       // 0: all processors
-  std::optional<uint64_t> memory_bytes;  // nothing: DefaultComputeMemory
+  std::optional<uint64_t> memory_bytes;  // nullopt: DefaultComputeMemory
   std::string control_listen = "127.0.0.1:0";
   std::string fabric_listen;
   std::string advertised_host;
@@ -58,8 +58,8 @@ struct ComputeServerCommandOptions {
   ServerLogOptions log;
 };
 
-/// One server in the foreground. When it is up it prints `READY <role> key=value …` on standard output
-/// and then serves until SIGTERM or SIGINT; a second signal ends it at once.
+/// One server in the foreground. When it is up it prints `READY <role> key=value …` on standard output and
+/// then serves until SIGTERM or SIGINT; a second signal ends it at once.
 int RunCatalog(const CatalogOptions& options);
 int RunMemoryServer(const MemoryServerCommandOptions& options);
 int RunComputeServer(const ComputeServerCommandOptions& options);

@@ -5,7 +5,7 @@
 
 namespace nam::cli {
 
-/// While it lives, a Ctrl-C cancels the statement of this session that runs.
+/// During its lifetime, Ctrl-C cancels this session's running statement.
 class SessionCancel final : public Cancellable {
  public:
   SessionCancel(session::Session& session, Interrupts& interrupts)

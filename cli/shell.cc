@@ -29,7 +29,7 @@ namespace {
 constexpr char kPrompt[] = "nam=> ";
 constexpr char kContinuationPrompt[] = "nam-> ";
 
-/// COPY … FROM STDIN, which would take the rest of a script for rows.
+/// COPY … FROM STDIN, which would read the rest of a script as rows.
 bool ReadsStandardInput(const std::string& statement) {
   const std::vector<std::string> words =
       absl::StrSplit(absl::AsciiStrToLower(statement), absl::ByAnyChar(" \t\r\n;"), absl::SkipEmpty());
@@ -45,7 +45,7 @@ std::string_view TrimLeft(std::string_view text) {
   return start == std::string_view::npos ? std::string_view() : text.substr(start);
 }
 
-/// Behind the comment that `text` starts with; `text` itself if it starts with none.
+/// The text after a leading comment; `text` itself if there is none.
 std::string_view SkipComment(std::string_view text) {
   if (text.starts_with("--")) {
     const size_t end = text.find('\n');
@@ -58,10 +58,10 @@ std::string_view SkipComment(std::string_view text) {
     if (two == "/*") ++depth, ++i;
     if (two == "*/" && ++i && --depth == 0) return text.substr(i + 1);
   }
-  return text;  // not closed: a statement, for the parser to complain about
+  return text;  // not closed: the parser reports it
 }
 
-/// Behind the blanks, comments and lone semicolons before a statement.
+/// The text after blanks, comments and lone semicolons before a statement.
 std::string_view SkipBlanks(std::string_view text) {
   while (true) {
     text = TrimLeft(text);
@@ -81,7 +81,7 @@ absl::Status WithFormatHint(const absl::Status& status, const RowPrinter& printe
   return ToStatus(*error);
 }
 
-/// What the user ends: the statement, or if that is `done`, the printing of its rows.
+/// The error after Ctrl-C: it ended the statement, or if that is `done`, the printing of its rows.
 absl::Status CancelledByUser(bool done) {
   return UserError(sqlstate::kCancelled,
                    absl::StrCat("canceling ", done ? "output" : "statement", " due to user request"), -1,
@@ -128,7 +128,7 @@ int Shell::RunStream(std::istream& input, const std::string& name) {
 
 int Shell::RunFile(const std::string& path) {
   std::error_code unknown;
-  const bool directory = std::filesystem::is_directory(path, unknown);  // which opens, and has no lines
+  const bool directory = std::filesystem::is_directory(path, unknown);  // a directory opens, but has no lines
   std::ifstream file(path);
   if (file && !directory) return RunStream(file, path);
   out_.flush();
@@ -168,7 +168,7 @@ int Shell::RunInteractive(LineReader& reader) {
         break;
       }
     }
-    if (interrupts_.Seen()) out_.clear();  // it has ended what was being written
+    if (interrupts_.Seen()) out_.clear();  // the interrupt has ended the output
     interrupts_.Clear();
     told_interrupt_ = false;
   }
@@ -187,7 +187,7 @@ int Shell::FeedLine(const std::string& line, Cursor& at) {
     if (const std::string_view text = TrimLeft(line); text.starts_with("\\")) return RunMeta(text, at);
   }
   absl::StrAppend(&at.buffer, line, "\n");
-  // Only a semicolon completes anything.
+  // Only a semicolon completes a statement.
   if (line.find(';') != std::string::npos) return RunComplete(at);
   if (IsBlankSql(at.buffer)) at.buffer.clear();
   return kExitOk;
@@ -219,11 +219,11 @@ int Shell::FinishScript(Cursor& at) {
   at.buffer += "\n;";
   const int result = RunComplete(at);
   if (result != kExitOk || at.buffer.empty()) return result;
-  // Not even a semicolon completes it: a string or a comment is open. The parser says so.
+  // Even a semicolon does not complete it: a string or a comment is open. The parser reports that.
   return Execute(at.buffer.substr(0, at.buffer.size() - 2), at, at.buffer_line);
 }
 
-/// The rows of a statement on their way to the printer.
+/// Passes a statement's rows to the printer.
 class Shell::Rows final : public session::RowReceiver {
  public:
   Rows(Shell& shell, RowPrinter& printer) : shell_(shell), printer_(printer) {}
@@ -239,7 +239,7 @@ class Shell::Rows final : public session::RowReceiver {
     return prints_ ? printer_.Begin(columns) : absl::OkStatus();
   }
   absl::Status Add(const session::ResultBatch& rows) override {
-    // A session looks for it as well, but not between any two batches.
+    // A session checks for it as well, but not between any two batches.
     if (shell_.interrupts_.Seen()) return CancelledByUser(/*done=*/false);
     return prints_ ? printer_.Add(rows) : absl::OkStatus();
   }
@@ -252,7 +252,7 @@ class Shell::Rows final : public session::RowReceiver {
     return closed_ ? absl::CancelledError("the output was closed") : absl::OkStatus();
   }
   uint64_t bytes_held() const override { return printer_.bytes_held(); }
-  /// Whether rows of COPY … TO STDOUT came: the output is those alone.
+  /// Whether rows of COPY … TO STDOUT came: these are the only output.
   bool wrote() const { return wrote_; }
   /// Whether the output took no more of them.
   bool closed() const { return closed_; }
@@ -298,7 +298,7 @@ int Shell::EndInterrupted() {
   return kExitInterrupted;
 }
 
-/// Nobody reads on, as behind `| head`: then that was all. But an interrupt, too, ends what is being written.
+/// The reader has gone, as after `| head`: ends silently. But an interrupt, too, ends the output.
 int Shell::EndClosed(const std::string& statement, bool done, const Cursor& at, size_t line) {
   if (interrupts_.Seen()) {
     out_.clear();
@@ -340,7 +340,7 @@ absl::Status Shell::Print(const session::ResultSet& result, RowPrinter& printer)
     out_ << result.command << "\n";
   }
   if (options_.timing) {
-    // Programs that read another format get it on the other stream.
+    // Programs that read another format get messages on the other stream.
     std::ostream& to = options_.print.format == OutputFormat::kTable ? out_ : err_;
     to << "Time: " << FormatMilliseconds(result.elapsed_ms) << " ms\n";
     to.flush();

@@ -18,11 +18,11 @@ namespace nam::cli {
 struct ShellOptions {
   PrintOptions print;
   bool timing = false;
-  bool keep_going = false;           // of scripts: past the first error
-  ProgressLine* progress = nullptr;  // where long queries of an interactive shell show how far they are
+  bool keep_going = false;           // runs scripts past the first error
+  ProgressLine* progress = nullptr;  // shows the progress of long queries in an interactive shell
 };
 
-/// Where an interactive shell gets its lines from.
+/// The source of an interactive shell's lines.
 class LineReader {
  public:
   enum class Result { kLine, kEnd, kInterrupted };
@@ -36,8 +36,8 @@ class LineReader {
 ///     lines ─▶ buffer ─▶ SplitStatements ─▶ Session::Execute ─ rows as they come ─▶ row printer ─▶ out
 ///                 └─ `\…` at the start of a statement ─▶ meta command
 ///
-/// Errors go to `err`. An `out` that nobody reads any longer ends the statement that runs, and the shell,
-/// without a word. Used by one thread.
+/// Errors go to `err`. If the reader of `out` is gone, the running statement and the shell end silently. Used
+/// by one thread.
 class Shell {
  public:
   Shell(session::Session& session, catalog::Client& catalog, Interrupts& interrupts, std::ostream& out,
@@ -46,12 +46,12 @@ class Shell {
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
-  /// Runs a whole script; `name` stands before its errors (empty: nothing). The last statement needs no
-  /// semicolon. kExitOk, kExitFailed if a statement failed, kExitInterrupted.
+  /// Runs a whole script; `name` precedes its errors (empty: no name). The last statement needs no semicolon.
+  /// kExitOk, kExitFailed if a statement failed, kExitInterrupted.
   int RunScript(std::string_view script, const std::string& name);
   /// As RunScript, line by line as they arrive.
   int RunStream(std::istream& input, const std::string& name);
-  /// As RunStream, of a file; kExitFailed if it cannot be read.
+  /// As RunStream, for a file; kExitFailed if it cannot be read.
   int RunFile(const std::string& path);
   /// Until \q or the end of input; errors do not end it.
   int RunInteractive(LineReader& reader);
@@ -67,15 +67,19 @@ class Shell {
   int Execute(const std::string& statement, const Cursor& at, size_t line);
   int ReportError(const std::string& statement, const absl::Status& status, const Cursor& at, size_t line);
   int EndClosed(const std::string& statement, bool done, const Cursor& at, size_t line);
-  /// An interrupt that has reached no statement ends the script. Says so, unless it was said.
+  /// Ends the script after an interrupt that has reached no statement. Reports it once.
   int EndInterrupted();
   absl::Status Print(const session::ResultSet& result, RowPrinter& printer);
   void PrintReport(const session::ResultSet& report);
 
   // meta_commands.cc
   int RunMeta(std::string_view line, const Cursor& at);
-  int Describe(const std::string& table);
+  int Describe(const std::string& written);
   int DescribeAll();
+  int ListTable(const std::string& written);
+  int PrintTables(const std::vector<proto::Table>& tables);
+  /// The table or view of a name as the user writes it.
+  absl::StatusOr<std::shared_ptr<const proto::Table>> FindRelation(const std::string& written);
   int ListServers();
   int ListOthers(session::ResultSet (*report)(const std::vector<proto::Table>& entries));
   int IncludeFile(const std::string& path);
@@ -92,18 +96,18 @@ class Shell {
   bool interactive_ = false;
   bool quit_ = false;
   bool told_interrupt_ = false;  // the one that was seen
-  bool printing_ = false;        // rows of a statement that runs: no progress between them
+  bool printing_ = false;        // rows of a running statement: no progress between them
   int include_depth_ = 0;
 };
 
 /// True for text without a statement: blanks, comments and lone semicolons.
 bool IsBlankSql(std::string_view text);
 
-/// Where in a script.
+/// A position in a script.
 struct Shell::Cursor {
-  std::string name;        // of the script
-  std::string buffer;      // lines of a statement that is not complete yet
-  size_t buffer_line = 1;  // the first of them
+  std::string name;        // the script's
+  std::string buffer;      // lines of an incomplete statement
+  size_t buffer_line = 1;  // its first line
   size_t lines = 0;        // read so far
   bool standard_input = false;
 };

@@ -97,7 +97,7 @@ std::string ReportJson(const SimOptions& options, const std::vector<RunResult>& 
   return report.ToString();
 }
 
-/// Twice, if asked for: the same seed must have the same history.
+/// Runs twice, if requested: the same seed must have the same history.
 RunResult RunOnce(const simulation::RunOptions& run, const simulation::QueryAnswers& answers, bool verify) {
   RunResult result = simulation::Run(run, answers);
   if (!verify) return result;

@@ -41,7 +41,7 @@ int RunScripts(Shell& shell, const SqlOptions& options) {
   return result;
 }
 
-/// Ctrl-C while there is no statement to cancel: connecting and leaving may wait for servers that are silent.
+/// Handles Ctrl-C while there is no statement to cancel: connecting and leaving may wait for silent servers.
 class EndsProcess final : public Cancellable {
  public:
   void CancelFromSignal() override {
@@ -51,7 +51,7 @@ class EndsProcess final : public Cancellable {
   }
 };
 
-/// The user's statements, once there is a session.
+/// Runs the user's statements, once there is a session.
 int RunShell(const SqlOptions& options, OutputFormat format, session::Session& session,
              catalog::Client& catalog, Interrupts& interrupts) {
   const InterruptibleOutput output(std::cout, STDOUT_FILENO, interrupts);

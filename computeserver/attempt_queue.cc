@@ -116,7 +116,7 @@ bool AttemptQueue::GiveUp(Waiters& waiters, const Waiter& waiter) {
   const auto place = std::find(waiters.begin(), waiters.end(), &waiter);
   if (place == waiters.end()) return false;
   waiters.erase(place);
-  Serve();  // it may have held up those behind it
+  Serve();  // it may have held up later ones
   return true;
 }
 

@@ -17,24 +17,23 @@
 
 namespace nam::computeserver {
 
-/// Attempts of all sessions at one server: so many run, with what there is of memory, others wait in the
-/// order in which they came, and only where that queue ends they are refused.
+/// Queues the attempts of all sessions at one server: so many run, as memory allows, others wait in order of
+/// arrival, and are refused only if the queue is full.
 ///
 ///     call ── Begin ─▶ waits ─▶ turn (until the call ends) and place (until the attempt ends)
 ///     call ── Resume ▶ waits ─▶ turn
 ///
-/// Why everybody gets his turn, or is told:
-///  - Who has a turn waits for no other attempt, so turns end; and who has memory takes more only if there is
-///    some at that moment. So memory comes back, too.
-///  - An attempt that lacks memory is passed by later ones as long as earlier ones hold what it lacks: it
-///    could not begin in any case, and small queries do not wait for large ones that run for long. Once those
-///    have ended it is passed no more. So it waits for the attempts of that moment, and never for those that
-///    keep coming.
-///  - Attempts whose results leave in windows stand still while their clients read, and keep their place. Who
-///    lacks one of these places is passed by others; `relieve` may end what has stood still for too long.
-///  - Who resumes what has begun comes before all who have not, for it holds what they wait for. It is not
-///    refused. But as many as run at a time are followed by one that can begin, or clients who always read on
-///    would keep all turns.
+/// Why every caller gets its turn, or an error:
+///  - An attempt with a turn waits for no other attempt, so turns end. An attempt with memory takes more only
+///    if there is some at that moment, so memory comes back, too.
+///  - Later attempts pass one that lacks memory while earlier ones hold what it lacks: it could not begin in
+///    any case, and small queries do not wait for large ones that run for long. Once those have ended, no
+///    attempt passes it any more. So it waits for the attempts of that moment, and never for later arrivals.
+///  - Attempts whose results leave in windows stand still while their clients read, and keep their place.
+///    Others pass an attempt that lacks one of these places; `relieve` may end one that stood still too long.
+///  - An attempt that resumes comes before all that have not begun, for it holds what they wait for. It
+///    is not refused. But after as many of these as run at a time comes one that can begin, or clients that
+///    always read on would keep all turns.
 ///
 /// Thread-safe.
 class AttemptQueue {
@@ -46,11 +45,11 @@ class AttemptQueue {
     uint64_t memory_bytes = 0;
   };
   struct Needs {
-    uint64_t memory_bytes = 0;  // at its beginning; all of the server's at most
+    uint64_t memory_bytes = 0;  // at its beginning; at most all of the server's
     bool windows = false;       // its result leaves in windows
   };
 
-  /// A turn; ends with it. The queue outlives it.
+  /// A turn to run; gives it back when destroyed. The queue outlives it.
   class Turn {
    public:
     explicit Turn(AttemptQueue& queue) : queue_(&queue) {}
@@ -64,7 +63,7 @@ class AttemptQueue {
     AttemptQueue* queue_;
   };
 
-  /// What an attempt has of the server from its first call to its end. The queue outlives it.
+  /// An attempt's share of the server from its first call to its end. The queue outlives it.
   class Place {
    public:
     /// `needs.memory_bytes` have been taken; `number` is the caller's.
@@ -80,8 +79,7 @@ class AttemptQueue {
       queue_.Leave(*this);
     }
     execution::MemoryGrant& memory() { return *memory_; }
-    /// Takes memory that nobody gives back before the place ends. Before others have the place. False: there
-    /// is not so much.
+    /// Takes memory until the place ends. Called before others use the place. False: less is left.
     [[nodiscard]] bool Keep(uint64_t bytes) {
       if (!memory_->Take(bytes)) return false;
       kept_bytes_ += bytes;
@@ -104,11 +102,12 @@ class AttemptQueue {
   AttemptQueue(fabric::Fabric& fabric, const Limits& limits)
       : fabric_(fabric), limits_(limits), memory_(limits.memory_bytes) {}
 
-  /// Waits. While it is the first that waits, and not for a turn but for what attempts hold, `relieve` is
-  /// called again and again. 53300: too many wait already; CANCELLED: the caller has given up.
+  /// Waits for turn and place. Calls `relieve` again and again while this call is the first in line and waits
+  /// not for a turn but for what attempts hold. 53300: too many wait already; CANCELLED: the caller has given
+  /// up.
   absl::StatusOr<Beginning> Begin(const catalog::IncomingCall& call, const Needs& needs,
                                   const std::function<void()>& relieve);
-  /// Waits. CANCELLED: the caller has given up.
+  /// Waits for a turn. CANCELLED: the caller has given up.
   absl::StatusOr<Turn> Resume(const catalog::IncomingCall& call);
 
   size_t waiting() {
@@ -125,25 +124,25 @@ class AttemptQueue {
  private:
   struct Waiter {
     Needs needs;
-    uint64_t number = 0;  // counts those that have not begun, as they come
+    uint64_t number = 0;  // counts those that have not begun, in order of arrival
     bool admitted = false;
-    std::shared_ptr<Place> place;         // then, of those that had not begun
-    std::unique_ptr<fabric::Event> turn;  // once it is known that it has to wait
+    std::shared_ptr<Place> place;         // then, for those that had not begun
+    std::unique_ptr<fabric::Event> turn;  // once it has to wait
   };
-  using Waiters = std::deque<Waiter*>;  // of the threads that wait
+  using Waiters = std::deque<Waiter*>;  // owned by the waiting threads
 
-  /// Gives turns to those whose turn it is. With `mutex_`.
+  /// Gives turns to waiters that may run. With `mutex_`.
   void Serve();
-  /// A turn to the first that can begin; false: none can.
+  /// Gives a turn to the first that can begin; false: none can.
   bool ServeWaiting();
-  /// Whether it could not begin if all that came later ended.
+  /// Whether it could not begin even if all later arrivals ended.
   bool LacksWhatEarlierOnesHold(const Waiter& waiter) const;
   void Admit(Waiter& waiter);
   /// False: its turn has come.
   bool GiveUp(Waiters& waiters, const Waiter& waiter);
   absl::Status AwaitTurn(const catalog::IncomingCall& call, Waiters& waiters, Waiter& waiter,
                          const std::function<void()>& relieve);
-  /// Whether it is the first, and a turn is not what it lacks.
+  /// Whether it is the first, and lacks something other than a turn.
   bool HeldUp(const Waiter& waiter);
   void EndTurn();
   void Leave(Place& place);
@@ -151,7 +150,7 @@ class AttemptQueue {
   fabric::Fabric& fabric_;
   const Limits limits_;
   execution::ServerMemory memory_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   size_t running_ = 0;
   size_t open_ = 0;
   uint64_t came_ = 0;              // callers that had not begun

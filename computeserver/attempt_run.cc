@@ -13,7 +13,8 @@
 namespace nam::computeserver {
 namespace {
 
-/// The server's. More of it would not make room in memory servers, whatever was refused before.
+/// The server's memory, that is. More of it would not make room in memory servers, whatever was refused
+/// before.
 bool LacksMemory(const absl::Status& status) {
   return absl::IsResourceExhausted(status) && !status.GetPayload(execution::kScratchFull).has_value() &&
          !status.GetPayload(execution::kTableMemoryFull).has_value();

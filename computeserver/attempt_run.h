@@ -15,19 +15,19 @@
 
 namespace nam::computeserver {
 
-/// An attempt's error, as its client is told of it: if other queries have the server's memory, that it is to
-/// be done again once it can have all that it wants (`whole`: that was so). If its build sides had most of
-/// that, the error says so (kBuildSidesTooLarge). A result for which `result_bytes_max` has room, and the
-/// server never has, is the server's matter, too.
+/// Translates an attempt's error for its client. If other queries have the server's memory, tells the client
+/// to retry once it can have all that it wants (`whole`: it had that). If its build sides took most of that,
+/// says so (kBuildSidesTooLarge). A result that `result_bytes_max` allows, but the server's memory never
+/// fits, is the server's error, too.
 absl::StatusOr<proto::AttemptReply> OrCrowded(absl::StatusOr<proto::AttemptReply> reply,
                                               const execution::MemoryGrant& memory, bool whole,
                                               uint64_t build_bytes, uint64_t result_bytes_max);
 
-/// An attempt with all that is its own, from its first call to its last. Its result, or each window of it,
-/// goes where the coordinator READs it.
+/// An attempt with all that it owns, from its first call to its last. Its result, or each window of it, goes
+/// where the coordinator READs it.
 class AttemptRun final : public OpenAttempt {
  public:
-  /// Of the server; outlives the run.
+  /// The server's; outlives the run.
   struct Server {
     execution::ChannelPool& channels;
     execution::ChannelPool& claim_channels;
@@ -65,9 +65,9 @@ class AttemptRun final : public OpenAttempt {
   const std::unique_ptr<execution::PreparedStage> stage_;
   execution::Attempt attempt_;
   bool started_ = false;
-  bool handed_over_ = false;  // rows of it
+  bool handed_over_ = false;  // some of its rows
   std::atomic<bool> leaves_window_ = false;
-  bool ended_ = false;  // and what it has left is the client's
+  bool ended_ = false;  // and the client owns what it has left
 };
 
 }  // namespace nam::computeserver

@@ -16,9 +16,9 @@ namespace {
 
 /// Another server, or VACUUM, has been faster so often.
 constexpr int kTriesMax = 5;
-/// What a merge lacked (memory, room on a disk, a server) it will hardly have sooner.
+/// A merge that lacked something (memory, room on a disk, a server) will hardly get it sooner.
 constexpr int64_t kRestNs = 1'000'000'000;
-/// Of a table; the catalog has none of more.
+/// A table's name; the catalog has no longer ones.
 constexpr size_t kNameBytesMax = 128;
 
 uint64_t RowsOf(const proto::Table& table, const std::vector<uint32_t>& groups) {

@@ -14,33 +14,33 @@
 
 namespace nam::computeserver {
 
-/// Merges small groups of columnar tables (partitioner/compaction_rule.h), in the background: one table at a
-/// time, on one thread that is there as long as there is something to look at. Queries, appends, DROP and
-/// TRUNCATE go on meanwhile. Thread-safe.
+/// Merges small groups of columnar tables (partitioner/compaction_rule.h) in the background: one table at a
+/// time, on one thread that exists while there is work. Queries, appends, DROP and TRUNCATE go on meanwhile.
+/// Thread-safe.
 class Compactor {
  public:
   /// Borrows the attachment, whose member writes the merged groups.
   explicit Compactor(catalog::Attachment& attachment) : attachment_(attachment) {}
   ~Compactor() { Stop(); }
 
-  /// The table may have groups to be merged. Does not wait. Right behind a try that has failed nothing is
-  /// tried. A table that waits is looked at once; one that finds too many before it is forgotten: its next
-  /// append asks again.
+  /// Notes that the table may have groups to merge. Does not wait. Shortly after a failed try it does
+  /// nothing. A waiting table is checked at once; one with too many before it is forgotten: its next append
+  /// asks again.
   void Look(const std::string& table);
-  /// Ends what is under way, of which nothing is seen, and waits for that.
+  /// Ends the work under way, which leaves no trace, and waits for that.
   void Stop();
 
  private:
   static constexpr size_t kWaitingMax = 256;
   void Run();
-  /// Until nothing of the table is to be merged.
+  /// Merges until nothing of the table is left to merge.
   absl::Status Compact(const std::string& name);
 
   catalog::Attachment& attachment_;
   std::atomic<bool> stopping_ = false;
   std::mutex mutex_;  // guards:
   std::deque<std::string> waiting_;
-  std::map<std::string, int64_t> failed_ns_;  // of tables whose last try failed, not long ago
+  std::map<std::string, int64_t> failed_ns_;  // tables whose last try failed recently
   bool running_ = false;
   std::unique_ptr<fabric::Thread> thread_;
 };

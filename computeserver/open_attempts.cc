@@ -41,7 +41,7 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Resume(uint64_t id, MemberId c
     if (std::find(ended_standing_.begin(), ended_standing_.end(), key) != ended_standing_.end())
       return StoodStill();
     if (found == attempts_.end() || found->second.called)
-      return absl::NotFoundError("no attempt of this number stands still");
+      return absl::NotFoundError("no suspended attempt has this number");
     Entry& entry = found->second;
     if (entry.windows != windows)
       return absl::InvalidArgumentError("the client has not read what the attempt has handed over");
@@ -57,11 +57,12 @@ absl::StatusOr<proto::AttemptReply> OpenAttempts::Advance(const Key& key,
                                                           const std::function<absl::Status()>& await_turn) {
   const absl::Status turn = await_turn();
   absl::StatusOr<proto::AttemptReply> reply = turn.ok() ? attempt->Advance(call) : turn;
-  std::shared_ptr<OpenAttempt> over;  // ends without the lock
+  std::shared_ptr<OpenAttempt> over;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   const auto found = attempts_.find(key);
   Entry& entry = found->second;
-  // Nobody would read it, nor say so. gRPC looks into its sockets for the answer, so it is asked once.
+  // The caller is gone and could neither read the result nor release it. gRPC checks its sockets for the
+  // answer, so this asks once.
   if (call.Cancelled()) {
     entry.attempt->Cancel();
     entry.unwanted = true;
@@ -126,7 +127,7 @@ void OpenAttempts::EndOf(MemberId client) {
 }
 
 void OpenAttempts::EndStanding(int64_t us) {
-  std::shared_ptr<OpenAttempt> over;  // ends without the lock
+  std::shared_ptr<OpenAttempt> over;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   const int64_t now_ns = fabric_.clock().NowNs(), before_ns = std::exchange(asked_to_end_ns_, now_ns);
   const int64_t waiting_since_ns = now_ns - before_ns < kWaitingNs ? before_ns : now_ns;

@@ -19,33 +19,32 @@
 
 namespace nam::computeserver {
 
-/// An attempt whose result leaves in windows, a call for each.
+/// An attempt whose result leaves in windows, one call for each.
 class OpenAttempt {
  public:
   /// Ends its threads and waits for that.
   virtual ~OpenAttempt() = default;
-  /// Until its next window can be read, or its end. One call at a time.
+  /// Runs until its next window can be read, or its end. One call at a time.
   virtual absl::StatusOr<proto::AttemptReply> Advance(const catalog::IncomingCall& call) = 0;
-  /// Ends its threads soon; nobody wants what it has left. Any thread.
+  /// Ends its threads soon; its output is not wanted. Any thread.
   virtual void Cancel() = 0;
-  /// When it ends, the window that it has handed over stays for its client.
+  /// Keeps the window that it has handed over for its client when it ends.
   virtual void LeaveWindow() = 0;
 };
 
-/// The attempts of a server that are open, also while none of their calls is under way:
+/// A server's open attempts, also while none of their calls is under way:
 ///
 ///     Begin ─▶ Advance ─ more ─▶ stands ─ Resume ─▶ Advance ─ … ─ end, error ─▶ gone
 ///                                   └─ Release, EndOf its client, EndStanding, EndAll ─▶ gone
 ///
-/// What holds, so that clients who read slowly do each other no harm:
-///  - An attempt that stands has no turn in the AttemptQueue: only calls have one, and a call ends when its
-///    window is full, whatever any client does. So every turn comes to its end, and all callers get theirs.
-///  - Resume waits for a turn and comes before those who have not begun. So an attempt that has begun can be
-///    brought to its end; what a client waits for elsewhere meanwhile is nobody else's.
-///  - One that nobody resumes keeps its threads, build sides and two windows, until its client says that it
-///  is
-///    not wanted, or the client's membership ends, or others have waited for what it holds (EndStanding):
-///    they may be queries of the same client, who would never read on.
+/// Rules that keep slow clients from harming others:
+///  - A standing attempt has no turn in the AttemptQueue: only calls have one, and a call ends when its
+///    window is full, whatever any client does. So every turn ends, and all callers get theirs.
+///  - Resume waits for a turn and comes before attempts that have not begun. So an attempt that has begun can
+///    finish; what its client waits for elsewhere concerns no other client.
+///  - An attempt that is not resumed keeps its threads, build sides and two windows, until its client
+///    releases it, or the client's membership ends, or others have waited for what it holds (EndStanding):
+///    they may be queries of the same client, which would never read on.
 ///
 /// Thread-safe.
 class OpenAttempts {
@@ -53,48 +52,48 @@ class OpenAttempts {
   explicit OpenAttempts(fabric::Fabric& fabric) : fabric_(fabric) {}
   ~OpenAttempts() { EndAll(); }
 
-  /// The first call. ALREADY_EXISTS.
+  /// Runs the first call. ALREADY_EXISTS.
   absl::StatusOr<proto::AttemptReply> Begin(uint64_t id, MemberId client,
                                             std::shared_ptr<OpenAttempt> attempt,
                                             const catalog::IncomingCall& call);
-  /// A further one, of a client that has read so many windows: all that the attempt has handed over, or
+  /// Runs a further call for a client that has read so many windows: all that the attempt has handed over, or
   /// INVALID_ARGUMENT. NOT_FOUND: no attempt of this client stands. 53200: it stood still for too long. From
   /// here on it does not stand; it goes on once `await_turn` has returned, and ends if that fails.
   absl::StatusOr<proto::AttemptReply> Resume(uint64_t id, MemberId client, uint32_t windows,
                                              const catalog::IncomingCall& call,
                                              const std::function<absl::Status()>& await_turn);
-  /// The client does not want it. Waits for its end unless a call is under way, which then ends soon. Nothing
-  /// happens to another client's attempt of this number.
+  /// Drops an attempt that the client does not want. Waits for its end unless a call is under way, which then
+  /// ends soon. Another client's attempt of this number is not affected.
   void Release(uint64_t id, MemberId client);
-  /// Those that attempts are open for.
+  /// The clients with open attempts.
   std::set<MemberId> Clients();
-  /// The client is gone, and its attempts are soon. Does not wait.
+  /// The client is gone: its attempts end soon. Does not wait.
   void EndOf(MemberId client);
-  /// Others wait. Of those that have stood still for so long, the one that has for longest ends; waits for
-  /// that. So does one that has stood still again and again, for kKeptWaiting times as long while others
-  /// waited. The window that its client may be reading stays.
+  /// Called while others wait. Ends the attempt that has stood still for longest, at least so long, and waits
+  /// for that. Also ends one that has stood still again and again, for kKeptWaiting times as long while
+  /// others waited. The window that its client may be reading stays.
   void EndStanding(int64_t us);
-  /// Once no call is under way, nor will be.
+  /// Called once no call is under way, nor will be.
   void EndAll();
   size_t size() {
     const std::lock_guard lock(mutex_);
     return attempts_.size();
   }
-  /// When a client was last given a window; -1: none was.
+  /// When a client last got a window; -1: never.
   int64_t handed_over_ns() {
     const std::lock_guard lock(mutex_);
     return handed_over_ns_;
   }
 
  private:
-  using Key = std::pair<MemberId, uint64_t>;  // client, and the number that it has given
+  using Key = std::pair<MemberId, uint64_t>;  // client, and its own number
   struct Entry {
     std::shared_ptr<OpenAttempt> attempt;
     uint32_t windows = 0;  // handed over
-    bool called = true;    // a call is under way, which alone takes the entry away
+    bool called = true;    // a call is under way, which alone removes the entry
     bool unwanted = false;
     int64_t stands_since_ns = 0;  // if no call is under way
-    int64_t kept_waiting_ns = 0;  // others, all in all
+    int64_t kept_waiting_ns = 0;  // total time that others waited
   };
   /// Threads that wait for the ends of others.
   struct Ending {
@@ -105,10 +104,10 @@ class OpenAttempts {
                                               const catalog::IncomingCall& call,
                                               const std::function<absl::Status()>& await_turn);
 
-  /// Those that EndStanding has ended, the last of them: their clients are told.
+  /// The last attempts that EndStanding has ended, to tell their clients.
   static constexpr size_t kEndedMax = 1'024;
   static constexpr int64_t kKeptWaiting = 4;
-  /// Between calls of EndStanding that are further apart nobody has waited.
+  /// No attempt has waited between calls of EndStanding that are further apart.
   static constexpr int64_t kWaitingNs = 50'000'000;
 
   fabric::Fabric& fabric_;

@@ -32,7 +32,7 @@ std::set<MemberId> OpenExchanges::Clients() {
 }
 
 void OpenExchanges::DropOf(MemberId client) {
-  std::vector<Entry> dropped;  // end without the lock
+  std::vector<Entry> dropped;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     if (entry->first.first == client) dropped.push_back(std::move(entry->second));

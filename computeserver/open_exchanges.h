@@ -16,12 +16,12 @@
 
 namespace nam::computeserver {
 
-/// Ends of exchanges whose attempts have not begun yet: each has its turn and its place at the server, so
-/// that the stage waits for nobody once all members have theirs. What nobody takes is dropped: soon, or with
-/// its client. Attempts are numbered by each client for itself. Thread-safe.
+/// Exchange ends whose attempts have not begun yet: each has its turn and its place at the server, so that
+/// the stage waits for no other work once all members have theirs. Unused ends are dropped soon, or with
+/// their client. Each client numbers its own attempts. Thread-safe.
 class OpenExchanges {
  public:
-  /// Of one attempt.
+  /// One attempt's.
   struct Ends {
     AttemptQueue::Beginning beginning;
     std::vector<std::unique_ptr<execution::Endpoint>> endpoints;  // by thread
@@ -31,17 +31,17 @@ class OpenExchanges {
 
   /// False: the client has opened them already, or no more are taken.
   bool Put(uint64_t attempt, MemberId client, Ends ends);
-  /// Nothing: there are none, or none any more.
+  /// nullopt: there are none, or none any more.
   std::optional<Ends> Take(uint64_t attempt, MemberId client);
-  /// The client does not want them.
+  /// Drops ends that the client does not want.
   void Release(uint64_t attempt, MemberId client) { Take(attempt, client); }
-  /// Those that some are open for.
+  /// The clients with open ends.
   std::set<MemberId> Clients();
-  /// The client is gone.
+  /// Drops those of a client that is gone.
   void DropOf(MemberId client);
-  /// Those that have waited for long.
+  /// Drops those that have waited for long.
   void DropOld();
-  /// No more are taken.
+  /// Takes no more.
   void End();
 
  private:
@@ -52,7 +52,7 @@ class OpenExchanges {
   };
 
   fabric::Fabric& fabric_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::map<Key, Entry> entries_;
   bool ended_ = false;
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kSharedBytes = 4u << 20;
 constexpr uint64_t kSmallBytes = 256u << 10;
-/// Windows of a result differ by some pages: the region of one does for the next.
+/// Windows of a result differ by some pages: one's region fits the next.
 constexpr uint64_t kOwnStepBytes = 1u << 20;
 
 void Copy(std::span<const std::span<const std::byte>> pages, std::byte* to) {
@@ -76,7 +76,7 @@ absl::StatusOr<ResultStore::Place> ResultStore::Put(uint64_t attempt, MemberId c
   return PutInOwn(key, std::move(entry), pages);
 }
 
-/// A large result is copied without the lock.
+/// Copies a large result without the lock.
 absl::StatusOr<ResultStore::Place> ResultStore::PutInOwn(const Key& key, Entry entry,
                                                          std::span<const std::span<const std::byte>> pages) {
   if (entry.own == nullptr || entry.own->bytes() < entry.bytes) {

@@ -15,10 +15,10 @@
 
 namespace nam::computeserver {
 
-/// Partial results in registered memory until their coordinator has read them. Small ones share one
-/// region, so that most queries register nothing; large ones have a region of their own. A result that
-/// nobody releases is dropped with its client's membership. Attempts are numbered by each client for itself,
-/// so no client reaches another's results. Thread-safe.
+/// Keeps partial results in registered memory until their coordinator has read them. Small ones share one
+/// region, so that most queries register nothing; large ones have a region of their own. A result that is not
+/// released is dropped with its client's membership. Each client numbers its own attempts, so no client
+/// reaches another's results. Thread-safe.
 class ResultStore {
  public:
   struct Place {
@@ -27,14 +27,14 @@ class ResultStore {
   };
   static absl::StatusOr<std::unique_ptr<ResultStore>> Create(fabric::Fabric& fabric);
 
-  /// The pages one behind the other, for this client; instead of what lies here of this attempt, which has
-  /// been read. Calls for one attempt come one after the other.
+  /// Stores the pages consecutively for this client, instead of the attempt's earlier ones, which have been
+  /// read. Calls for one attempt come one after the other.
   absl::StatusOr<Place> Put(uint64_t attempt, MemberId client,
                             std::span<const std::span<const std::byte>> pages);
   void Release(uint64_t attempt, MemberId client);
-  /// Those that results lie here for.
+  /// The clients with results here.
   std::set<MemberId> Clients();
-  /// The client is gone.
+  /// Drops those of a client that is gone.
   void DropOf(MemberId client);
   bool empty() {
     std::scoped_lock lock(mutex_);

@@ -37,17 +37,17 @@
 namespace nam::computeserver {
 namespace {
 
-/// Whose results leave in windows. With those that run and wait, no more than the control plane has threads
-/// for their calls.
+/// Attempts whose results leave in windows. With the running and waiting ones, no more than the control plane
+/// has threads for their calls.
 constexpr size_t kOpenAttemptsMax = 48;
 constexpr int64_t kDrainCheckUs = 2'000;
-/// How long a server that leaves waits for coordinators to read results, or the next window of one. What they
-/// do not get they have done again elsewhere.
+/// How long a leaving server waits for coordinators to read results, or the next window of one. Coordinators
+/// repeat the rest elsewhere.
 constexpr int64_t kReadResultsUs = 500'000;
-/// A member that does nothing for so long is a lost one. The session notices before, as a rule.
+/// A member that is idle for so long is lost. The session usually notices before.
 constexpr int64_t kExchangeTimeoutUs = 30'000'000;
-/// Of channels that carry a FETCH_ADD at a time, and nothing else. They are kept apart from those of streams:
-/// each would otherwise have to be connected where the other had been.
+/// For channels that carry one FETCH_ADD at a time. They are separate from those of streams: otherwise each
+/// would have to connect where the other had been.
 constexpr storage::ChannelOptions kClaimChannel = {
     .queue_depth = 4, .datagram_depth = 1, .buffer_bytes = 64 << 10};
 
@@ -110,7 +110,7 @@ class ComputeServerImpl final : public ComputeServer {
     const std::lock_guard lock(shutdown_mutex_);
     stopping_ = true;
     compactor_.Stop();
-    exchanges_.End();  // they have turns, which are waited for
+    exchanges_.End();  // the turns that they hold end, too
     Drain(deadline);   // with the keys of a member: memory servers accept no connection of a former one
     EndMembership();
     if (control_server_) control_server_->Shutdown(deadline);
@@ -130,7 +130,7 @@ class ComputeServerImpl final : public ComputeServer {
     over.swap(membership_);
   }
   /// Waits until attempts have finished what they had claimed and their results have been read, as long as
-  /// somebody reads them.
+  /// coordinators read them.
   void Drain(Deadline deadline);
   absl::StatusOr<proto::AttemptReply> Run(const catalog::IncomingCall& call,
                                           const proto::AttemptRequest& request);
@@ -147,7 +147,7 @@ class ComputeServerImpl final : public ComputeServer {
                                                                     bool sockets);
   static absl::StatusOr<execution::EndpointOptions> EndpointOptionsOf(
       const proto::OpenExchangesRequest& request);
-  /// Those that the request's attempt has opened.
+  /// The exchanges that the request's attempt has opened.
   absl::StatusOr<execution::ExchangeLanes> LanesOf(const proto::AttemptRequest& request,
                                                    const plan::PhysicalPlan& plan, Endpoints endpoints) const;
   absl::StatusOr<OpenExchanges::Ends> Begin(const catalog::IncomingCall& call,
@@ -159,20 +159,21 @@ class ComputeServerImpl final : public ComputeServer {
                                                      Endpoints endpoints);
   absl::StatusOr<proto::AttemptReply> Resume(const catalog::IncomingCall& call,
                                              const proto::AttemptRequest& request);
-  /// Who has no keys any more sees errors of all kinds, and those are not the query's.
+  /// Replaces errors after the membership's end: without keys, errors of all kinds occur, which are not the
+  /// query's.
   absl::StatusOr<proto::AttemptReply> OrOver(absl::StatusOr<proto::AttemptReply> reply) const;
-  /// Its result has been read, or nobody wants it.
+  /// Drops an attempt whose result has been read, or is not wanted.
   void Release(uint64_t attempt, MemberId client);
-  /// Those that attempts are open for, or results lie here for.
+  /// The clients with open attempts or results here.
   std::set<MemberId> Clients();
-  /// Renewals tell, too, which of them are gone.
+  /// Renewals also tell which of them are gone.
   catalog::Membership::Hooks HooksOfMembership();
 
   const ComputeServerOptions options_;
   const catalog::FabricOpener open_fabric_;
   const std::unique_ptr<catalog::Attachment> attachment_;
-  std::mutex sockets_mutex_;                 // guards:
-  std::unique_ptr<fabric::Fabric> sockets_;  // of exchanges, once one has been asked for; outlives them
+  std::mutex sockets_mutex_;                 // guards the next member:
+  std::unique_ptr<fabric::Fabric> sockets_;  // for exchanges, opened on demand; outlives them
   execution::ChannelPool channels_;
   execution::ChannelPool claim_channels_;
   TableCache cache_;
@@ -183,13 +184,13 @@ class ComputeServerImpl final : public ComputeServer {
   std::string control_address_, fabric_address_;
   std::string exchange_host_;  // where exchanges listen, if the kind of fabric has hosts
   AttemptQueue queue_;
-  OpenAttempts open_;  // attempts, which hold what is declared above
+  OpenAttempts open_;  // use the members above
   OpenExchanges exchanges_;
   std::atomic<bool> stopping_ = false;
   std::mutex shutdown_mutex_;
   std::unique_ptr<fabric::Listener> listener_;
   std::unique_ptr<catalog::ControlServer> control_server_;
-  mutable std::mutex membership_mutex_;  // guards:
+  mutable std::mutex membership_mutex_;  // guards the members below
   std::shared_ptr<catalog::Membership> membership_;
 };
 
@@ -313,7 +314,7 @@ absl::StatusOr<execution::ExchangeLanes> ComputeServerImpl::LanesOf(const proto:
   return lanes;
 }
 
-/// The table as the client tells it, if no catalog has it; otherwise null.
+/// The table as the client describes it, if no catalog has it; otherwise null.
 std::shared_ptr<const proto::Table> UncommittedOf(const proto::AttemptRequest& request,
                                                   const plan::TableRef& table) {
   for (const proto::Table& told : request.uncommitted()) {
@@ -380,7 +381,7 @@ absl::StatusOr<std::unique_ptr<execution::PreparedStage>> ComputeServerImpl::Pre
     inputs.member = request.exchanges().self();
     inputs.members = static_cast<uint32_t>(request.exchanges().members_size());
     if (inputs.member >= inputs.members) return absl::InvalidArgumentError("no member of its exchanges");
-    // As many as its ends are, or LanesOf refuses it.
+    // As many threads as its ends, or LanesOf refuses it.
     inputs.threads = std::clamp(request.exchanges().members(0).addresses_size(), 1, inputs.threads);
   }
   if (request.has_write()) {
@@ -404,7 +405,7 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::OrOver(
   return over;
 }
 
-/// The turn of its own, or the one that it has had since its exchanges were opened.
+/// A turn of its own, or the one that it has had since its exchanges were opened.
 absl::StatusOr<OpenExchanges::Ends> ComputeServerImpl::Begin(const catalog::IncomingCall& call,
                                                              const proto::AttemptRequest& request) {
   if (request.has_exchanges()) {
@@ -440,7 +441,8 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Run(const catalog::Incomi
   }
   if (request.window_bytes() == 0) {
     absl::StatusOr<proto::AttemptReply> reply = (*run)->Advance(call);
-    if (call.Cancelled()) (*run)->Cancel();  // nobody would read what it has left, nor say so
+    if (call.Cancelled())
+      (*run)->Cancel();  // the caller is gone and could neither read the result nor release it
     return reply;
   }
   return open_.Begin(request.attempt(), MemberId(request.client()), *std::move(run), call);
@@ -457,7 +459,7 @@ absl::StatusOr<proto::AttemptReply> ComputeServerImpl::Resume(const catalog::Inc
   auto reply =
       open_.Resume(request.attempt(), MemberId(request.client()), request.resume(), call, await_turn);
   if (absl::IsResourceExhausted(reply.status()))
-    results_->Release(request.attempt(), MemberId(request.client()));  // what it stood still with
+    results_->Release(request.attempt(), MemberId(request.client()));  // the window that it stood still with
   return reply;
 }
 
@@ -522,7 +524,7 @@ catalog::Membership::Hooks ComputeServerImpl::HooksOfMembership() {
   return hooks;
 }
 
-/// What others are to connect to; addresses without a host as they are.
+/// The address for others; addresses without a host are unchanged.
 std::string ComputeServerImpl::Advertised(const std::string& address) const {
   if (!catalog::SplitAddress(address).ok()) return address;
   return catalog::AdvertisedAddress(address, options_.advertised_host,

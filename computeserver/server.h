@@ -14,35 +14,35 @@
 namespace nam::computeserver {
 
 struct ComputeServerOptions {
-  catalog::ClientOptions catalog;  // where it is, and the cluster's secret
+  catalog::ClientOptions catalog;  // its address, and the cluster's secret
   int threads = 1;                 // per query
-  /// That all queries together may hold; 0: half of the host's.
+  /// The bytes that all queries together may hold; 0: half of the host's.
   uint64_t memory_bytes = 0;
   std::string control_listen_address = "127.0.0.1:0";
-  /// Empty: picked by the fabric's kind, as for memory servers.
+  /// Empty: chosen by the fabric's kind, as for memory servers.
   std::string fabric_listen_address;
   std::string advertised_host;
   /// FabricOptions' of the same names.
   std::string rdma;
   std::string multicast_interface;
   int multicast_ttl = 1;
-  /// An attempt begins with so much of it, or what its settings allow if that is less, and takes more as long
-  /// as there is some. Most need no more.
+  /// An attempt begins with so much of it, or with what its settings allow if that is less, and takes more
+  /// while there is some. Most need no more.
   uint64_t first_memory_bytes = uint64_t{16} << 20;
   /// Attempts that run at a time, each with a thread for each core, and those that wait.
   size_t running_max = 32;
   size_t waiting_max = 64;
-  /// For tests: where a plan has parts, groups go by them however few they are.
+  /// For tests: where a plan has parts, groups always go by them.
   bool few_by_parts = false;
-  /// How long a result that nobody reads may keep what others wait for.
+  /// How long an unread result may keep what others wait for.
   int64_t stand_still_us = 30'000'000;
   /// Runs once, on a thread of the server, when the cluster has given it up.
   std::function<void(absl::Status)> on_lost;
 };
 
-/// The compute-server process: is told attempts of plans, streams the data from memory servers,
-/// and leaves partial results in registered memory for the coordinator to READ, whole or in windows. It keeps
-/// nothing that a query could not do without. Owned by main(); thread-safe.
+/// The compute-server process: receives attempts of plans, streams the data from memory servers, and leaves
+/// partial results in registered memory for the coordinator to READ, whole or in windows. It keeps no state
+/// that a query depends on. Owned by main(); thread-safe.
 class ComputeServer {
  public:
   static absl::StatusOr<std::unique_ptr<ComputeServer>> Start(const ComputeServerOptions& options);
@@ -51,17 +51,17 @@ class ComputeServer {
   virtual MemberId id() const = 0;
   virtual std::string control_address() const = 0;
   virtual std::string fabric_address() const = 0;
-  /// What queries have of it.
+  /// The load of the server by queries.
   struct Load {
     uint64_t memory_used_bytes = 0;
     size_t waiting = 0;    // calls
     size_t open = 0;       // attempts whose results leave in windows
-    bool results = false;  // some lie here
+    bool results = false;  // some are stored
     bool idle() const { return memory_used_bytes == 0 && waiting == 0 && open == 0; }
   };
   virtual Load load() = 0;
-  /// Leaves the cluster; queries under way are cancelled at the deadline, or as soon as nothing but their
-  /// clients, who do not read what is there, holds them up.
+  /// Leaves the cluster. Cancels queries at the deadline, or as soon as only their clients, which do not
+  /// read, hold them up.
   virtual void Shutdown(Deadline deadline) = 0;
 };
 

@@ -44,7 +44,7 @@ std::shared_ptr<storage::KnownBlocks> TableCache::Known(const proto::Table& tabl
     return std::make_shared<storage::KnownBlocks>(blocks);
   };
   std::scoped_lock lock(mutex_);
-  // Another version may have taken its place meanwhile: nobody would forget what is known of this one.
+  // Another version may have replaced it meanwhile: then knowledge about this one would never be dropped.
   const auto cached = tables_.find(table.name());
   if (cached == tables_.end() || cached->second->allocation() != table.allocation()) return made();
   std::shared_ptr<storage::KnownBlocks>& known = known_[table.allocation()];

@@ -10,14 +10,14 @@
 #include "absl/status/statusor.h"
 #include "catalog/client.h"
 #include "execution/channel_pool.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "storage/dictionary.h"
 #include "storage/known_blocks.h"
 
 namespace nam::computeserver {
 
-/// Tables and dictionaries as a compute server knows them. Both never change under one allocation id, so
-/// what is here needs no second look at the catalog. Bounded; thread-safe.
+/// A compute server's cache of tables and dictionaries. Neither changes under one allocation id, so entries
+/// need no second look at the catalog. Bounded; thread-safe.
 class TableCache {
  public:
   TableCache(catalog::Client& catalog, execution::ChannelPool& channels)
@@ -28,7 +28,7 @@ class TableCache {
   absl::StatusOr<std::shared_ptr<const proto::Table>> Table(const std::string& name, uint64_t allocation);
   absl::StatusOr<std::shared_ptr<const storage::Dictionary>> Dictionary(const proto::Table& table,
                                                                         uint32_t column, uint32_t group);
-  /// What queries have learned of this version's blocks.
+  /// What queries have learned about this version's blocks.
   std::shared_ptr<storage::KnownBlocks> Known(const proto::Table& table);
 
  private:

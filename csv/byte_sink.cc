@@ -1,12 +1,13 @@
 #include "csv/byte_sink.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -14,6 +15,8 @@
 #include "base/staged_file.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
+#include "csv/destination.h"
+#include "csv/interruptible_io.h"
 #include "types/sql_error.h"
 
 namespace nam::csv {
@@ -60,25 +63,45 @@ class FileSink final : public ByteSink {
   uint64_t written_ = 0;
 };
 
-/// A pipe, or a device.
-class StreamSink final : public ByteSink {
+/// A descriptor that is written to as it is.
+class DescriptorSink final : public ByteSink {
  public:
-  StreamSink(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  /// `replaces`: a regular file, of which nothing stays.
+  DescriptorSink(UniqueFd fd, std::string path, bool replaces)
+      : fd_(std::move(fd)), path_(std::move(path)), replaces_(replaces) {
+    struct stat about {};
+    regular_ = fstat(fd_.get(), &about) == 0 && S_ISREG(about.st_mode);
+  }
 
   absl::Status Write(std::string_view bytes) override {
+    NAM_RETURN_IF_ERROR(Empty());
     while (!bytes.empty()) {
-      const ssize_t done = ::write(fd_.get(), bytes.data(), bytes.size());
-      if (done < 0 && errno == EINTR) continue;
+      NAM_RETURN_IF_ERROR(AwaitReady(fd_.get(), POLLOUT));
+      // A pipe that has room takes so much at once, without waiting for its reader.
+      const ssize_t done = ::write(fd_.get(), bytes.data(),
+                                   regular_ ? bytes.size() : std::min<size_t>(bytes.size(), PIPE_BUF));
+      if (done < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (done <= 0) return ErrorOfSystem(path_, done < 0 ? errno : ENOSPC);
       bytes.remove_prefix(static_cast<size_t>(done));
     }
     return absl::OkStatus();
   }
-  absl::Status Finish() override { return absl::OkStatus(); }
+  absl::Status Finish() override {
+    NAM_RETURN_IF_ERROR(Empty());
+    return regular_ && fdatasync(fd_.get()) != 0 ? ErrorOfSystem(path_, errno) : absl::OkStatus();
+  }
 
  private:
+  /// Not before there are bytes: a statement that fails early leaves the file.
+  absl::Status Empty() {
+    if (!std::exchange(replaces_, false)) return absl::OkStatus();
+    return ftruncate(fd_.get(), 0) != 0 ? ErrorOfSystem(path_, errno) : absl::OkStatus();
+  }
+
   const UniqueFd fd_;
   const std::string path_;
+  bool replaces_;
+  bool regular_ = false;
 };
 
 class FunctionSink final : public ByteSink {
@@ -94,31 +117,25 @@ class FunctionSink final : public ByteSink {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateFile(const std::string& path) {
-  struct stat about {};
-  const bool there = stat(path.c_str(), &about) == 0;
-  if (!there && errno != ENOENT) return ErrorOfSystem(path, errno);
-  if (there && S_ISDIR(about.st_mode)) return ErrorOfSystem(path, EISDIR);
-  if (there && !S_ISREG(about.st_mode)) {
-    UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (!fd.valid()) return ErrorOfSystem(path, errno);
-    return std::make_unique<StreamSink>(std::move(fd), path);
+  using Kind = Destination::Kind;
+  Destination destination;
+  if (const int error = FindDestination(path, destination); error != 0) return ErrorOfSystem(path, error);
+  if (destination.kind == Kind::kReplace) {
+    absl::StatusOr<StagedFile> file = StagedFile::Create(destination.folder, destination.name);
+    if (absl::IsNotFound(file.status())) return ErrorOfSystem(path, ENOENT);
+    NAM_RETURN_IF_ERROR(AsUserError(file.status()));
+    return std::make_unique<FileSink>(*std::move(file));
   }
-  // The file that a link leads to is replaced, not the link; and none that this user may not write.
-  std::string target = path;
-  if (there) {
-    if (access(path.c_str(), W_OK) != 0) return ErrorOfSystem(path, errno);
-    char resolved[PATH_MAX];
-    if (realpath(path.c_str(), resolved) == nullptr) return ErrorOfSystem(path, errno);
-    target = resolved;
+  UniqueFd fd;
+  if (destination.kind == Kind::kDescriptor) {
+    fd.reset(fcntl(destination.descriptor, F_DUPFD_CLOEXEC, 0));
+  } else if (destination.fifo) {
+    NAM_ASSIGN_OR_RETURN(fd, OpenFifoToWrite(path));
+  } else {
+    fd.reset(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
   }
-  const size_t slash = target.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : target.substr(0, slash);
-  const std::string name = slash == std::string::npos ? target : target.substr(slash + 1);
-  if (name.empty()) return ErrorOfSystem(path, EISDIR);
-  absl::StatusOr<StagedFile> file = StagedFile::Create(folder, name);
-  if (absl::IsNotFound(file.status())) return ErrorOfSystem(path, ENOENT);
-  NAM_RETURN_IF_ERROR(AsUserError(file.status()));
-  return std::make_unique<FileSink>(*std::move(file));
+  if (!fd.valid()) return ErrorOfSystem(path, errno);
+  return std::make_unique<DescriptorSink>(std::move(fd), path, destination.kind == Kind::kInPlace);
 }
 
 std::unique_ptr<ByteSink> SinkTo(std::function<absl::Status(std::string_view bytes)> write) {

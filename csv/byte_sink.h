@@ -16,18 +16,20 @@ class ByteSink {
  public:
   virtual ~ByteSink() = default;
   virtual absl::Status Write(std::string_view bytes) = 0;
-  /// After the last byte. Without it a file is as it was before.
+  /// Called after the last byte. Without it a file that is replaced is unchanged.
   virtual absl::Status Finish() = 0;
 };
 
-/// The file of this path, which it is once Finish has succeeded; until then another one of the name stays.
-/// What is no regular file (a pipe, a device) is written to at once. 58P01 if there is no such folder, 42501
-/// if it may not be written, 42809 if the path is a folder's, 53100 if the disk is full.
+/// Creates the file of this path, written as csv/destination.h says. A file that replaces another appears
+/// once Finish has succeeded; until then the other one stays. Files written in place, pipes and devices keep
+/// what was written before an error. Waits for a pipe end with CANCELLED (csv/interruptible_io.h). 58P01 if
+/// there is no such folder, 42501 if it may not be written, 42809 if the path is a folder, 53100 if the disk
+/// is full.
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateFile(const std::string& path);
-/// Hands the bytes on.
+/// Passes the bytes on.
 std::unique_ptr<ByteSink> SinkTo(std::function<absl::Status(std::string_view bytes)> write);
 
-/// Compresses what `sink` gets: as one gzip member, or one zstd frame.
+/// Compresses the bytes for `sink`: as one gzip member, or one zstd frame.
 std::unique_ptr<ByteSink> Deflate(std::unique_ptr<ByteSink> sink, Compression compression);
 
 }  // namespace nam::csv

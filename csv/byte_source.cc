@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <glob.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
+#include "csv/interruptible_io.h"
 #include "types/sql_error.h"
 
 namespace nam::csv {
@@ -35,12 +37,12 @@ class FileSource final : public ByteSource {
       : fd_(fd), owned_(std::move(owned)), name_(std::move(name)), bytes_(bytes) {}
 
   absl::StatusOr<size_t> Read(char* into, size_t bytes) override {
-    ssize_t n = 0;
-    do {
-      n = read(fd_, into, bytes);
-    } while (n < 0 && errno == EINTR);
-    if (n < 0) return FileError(name_, errno);
-    return static_cast<size_t>(n);
+    while (true) {
+      NAM_RETURN_IF_ERROR(AwaitReady(fd_, POLLIN));
+      const ssize_t n = read(fd_, into, bytes);
+      if (n >= 0) return static_cast<size_t>(n);
+      if (errno != EINTR && errno != EAGAIN) return FileError(name_, errno);
+    }
   }
   const std::string& name() const override { return name_; }
   uint64_t bytes() const override { return bytes_; }
@@ -55,7 +57,8 @@ class FileSource final : public ByteSource {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // A FIFO that nothing writes to yet: Read waits, which may be cancelled.
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (fd.get() < 0) return FileError(path, errno);
   struct stat about {};
   if (fstat(fd.get(), &about) != 0) return FileError(path, errno);

@@ -14,11 +14,11 @@ namespace nam::csv {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  /// At most so many; 0 at the end.
+  /// At most so many; 0 at the end. A wait for a pipe ends with CANCELLED (csv/interruptible_io.h).
   virtual absl::StatusOr<size_t> Read(char* into, size_t bytes) = 0;
-  /// As messages name it: a file's name without its folder, or `standard input`.
+  /// The name for messages: a file's name without its folder, or `standard input`.
   virtual const std::string& name() const = 0;
-  /// How many bytes Read will give in all; 0 if that is not known.
+  /// The total bytes of all Reads; 0 if unknown.
   virtual uint64_t bytes() const = 0;
 };
 
@@ -27,8 +27,8 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path);
 /// The standard input of the process.
 std::unique_ptr<ByteSource> StandardInput();
 
-/// The files that a pattern with `*`, `?` or `[…]` names, by name; a path without them as it is. 58P01 if it
-/// names none.
+/// The files that match a pattern with `*`, `?` or `[…]`, by name; a path without these is returned as it is.
+/// 58P01 if no file matches.
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& pattern);
 
 }  // namespace nam::csv

@@ -17,13 +17,13 @@ struct Dialect {
 
   Format format = Format::kCsv;
   char delimiter = ',';
-  char quote = '"';                        // CSV; kNoQuote: nothing stands in quotes
-  char escape = '"';                       // CSV: stands before a quote within quotes
-  std::string null_text;                   // a field that is this, without quotes, is NULL
+  char quote = '"';                        // CSV; kNoQuote: no quotes
+  char escape = '"';                       // CSV: precedes a quote within quotes
+  std::string null_text;                   // a field with this text, without quotes, is NULL
   bool header = false;                     // the first row has names
-  std::optional<Compression> compression;  // nothing: as the file's name says
+  std::optional<Compression> compression;  // nullopt: by the file's name
 
-  /// No byte of a text.
+  /// Not a byte of any text.
   static constexpr char kNoQuote = '\0';
   bool has_quotes() const { return format == Format::kCsv && quote != kNoQuote; }
 

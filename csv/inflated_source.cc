@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kInputBytes = 256 << 10;
 constexpr char kBadFormat[] = "22P04";
 
-/// Both formats share the compressed bytes, and where in them the reader is.
+/// The common part of both formats: the compressed bytes, and the reader's place in them.
 class InflatedSource : public ByteSource {
  public:
   explicit InflatedSource(std::unique_ptr<ByteSource> compressed)
@@ -44,7 +44,7 @@ class InflatedSource : public ByteSource {
   uint64_t bytes() const final { return 0; }
 
  protected:
-  /// Takes some of the input; how many bytes came of it, perhaps none.
+  /// Unpacks some of the input; returns the number of bytes, perhaps 0.
   virtual absl::StatusOr<size_t> Unpack(char* into, size_t bytes) = 0;
   absl::Status Bad(const std::string& what) const {
     return UserError(kBadFormat, absl::StrCat(name(), ": the compressed file ", what), -1,
@@ -53,8 +53,8 @@ class InflatedSource : public ByteSource {
 
   const std::unique_ptr<ByteSource> compressed_;
   std::vector<char> input_;
-  size_t at_ = 0, end_ = 0;  // of the input
-  bool whole_ = true;        // no member, or frame, is under way
+  size_t at_ = 0, end_ = 0;  // in the input
+  bool whole_ = false;       // a member, or frame, has ended and no other one has begun
 };
 
 class GzipSource final : public InflatedSource {

@@ -10,18 +10,17 @@
 
 namespace nam::csv {
 
-/// By the end of a file's name: `.gz`, `.zst`.
+/// By the suffix of a file's name: `.gz`, `.zst`.
 Compression CompressionOf(std::string_view path);
-/// What the dialect says, or else the name.
+/// By the dialect, or else by the name.
 inline Compression CompressionOf(std::string_view path, const Dialect& dialect) {
   return dialect.compression.value_or(CompressionOf(path));
 }
-/// `a.csv` of `a.csv.gz`.
+/// `a.csv` for `a.csv.gz`.
 std::string_view WithoutCompression(std::string_view path);
 
-/// The bytes that a compressed file unpacks to: of all gzip members, or zstd frames, one after the other.
-/// 22P04 where it is none, is damaged, or ends too early. Bounded: no more memory than the format's window,
-/// 128 MiB at most.
+/// Unpacks a compressed file: all gzip members, or zstd frames, one after the other. 22P04 if it is not
+/// compressed, damaged, or truncated. Takes no more memory than the format's window, 128 MiB at most.
 std::unique_ptr<ByteSource> Inflate(std::unique_ptr<ByteSource> compressed, Compression compression);
 
 }  // namespace nam::csv

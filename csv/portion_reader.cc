@@ -35,7 +35,7 @@ PortionReader::~PortionReader() = default;
 absl::StatusOr<bool> PortionReader::Next(Portion& portion) {
   const std::lock_guard lock(mutex_);
   if (failed_) return false;
-  failed_ = true;  // unless all goes well
+  failed_ = true;  // cleared on success
   while (source_ == nullptr || (ended_ && rest_.empty())) {
     NAM_ASSIGN_OR_RETURN(const bool opened, OpenNext());
     if (!opened) return false;
@@ -65,7 +65,7 @@ absl::StatusOr<bool> PortionReader::OpenNext() {
   return true;
 }
 
-/// So many bytes more, or until the source has ended.
+/// Reads so many bytes more, or until the source has ended.
 absl::Status PortionReader::Fill(size_t bytes) {
   const size_t wanted = rest_.size() + bytes;
   while (!ended_ && rest_.size() < wanted) {
@@ -101,7 +101,8 @@ absl::Status PortionReader::Cut(Portion& portion) {
   portion.text.assign(rest_, 0, end);
   rest_.erase(0, end);
   line_ += static_cast<uint64_t>(std::count(portion.text.begin(), portion.text.end(), '\n'));
-  if (rest_.size() < portion_bytes_) return Fill(portion_bytes_);
+  if (rest_.size() < portion_bytes_) NAM_RETURN_IF_ERROR(Fill(portion_bytes_));
+  portion.last = ended_ && rest_.empty();
   return absl::OkStatus();
 }
 

@@ -16,27 +16,28 @@ namespace nam::csv {
 /// Some whole rows of a file.
 struct Portion {
   uint64_t number = 0;      // in the order of the files and their rows
-  std::string source;       // as messages name the file
+  std::string source;       // the file's name in messages
   uint64_t first_line = 1;  // the file's line where the portion begins
   std::string text;
   bool header = false;  // its first row is the file's
+  bool last = true;     // of the file
 };
 
 /// Reads files one after the other, by portions that end where rows do. Any number of threads.
 class PortionReader {
  public:
   static constexpr size_t kPortionBytes = 1 << 20;
-  /// A longer row is taken for one whose quote is missing.
+  /// A longer row is assumed to lack a quote.
   static constexpr size_t kRowBytesMax = 64 << 20;
 
   /// Empty paths: standard input.
   PortionReader(std::vector<std::string> paths, const Dialect& dialect, size_t portion_bytes = kPortionBytes);
   ~PortionReader();
 
-  /// False when all is read. After an error no portion comes any more.
+  /// False when all is read. After an error no portion follows.
   absl::StatusOr<bool> Next(Portion& portion);
 
-  /// The size of all files together; 0 if one of them has none before it is read.
+  /// The size of all files together; 0 if one is unknown before it is read.
   uint64_t bytes() const { return bytes_; }
   uint64_t bytes_read() const { return bytes_read_; }
 
@@ -51,13 +52,13 @@ class PortionReader {
   uint64_t bytes_ = 0;
   std::atomic<uint64_t> bytes_read_ = 0;
 
-  std::mutex mutex_;  // guards:
+  std::mutex mutex_;  // guards the members below
   std::unique_ptr<ByteSource> source_;
   size_t next_path_ = 0;
-  bool ended_ = false;  // source_ has given all
+  bool ended_ = false;  // source_ is used up
   bool failed_ = false;
   bool at_header_ = false;
-  std::string rest_;  // what source_ has given behind the last portion
+  std::string rest_;  // bytes of source_ after the last portion
   uint64_t line_ = 1;
   uint64_t portions_ = 0;
 };

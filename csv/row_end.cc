@@ -5,8 +5,8 @@
 namespace nam::csv {
 namespace {
 
-/// A quote within quotes is written as two, so the number of quotes tells whether one is open: those of the
-/// whole text are counted, and taken back from its end.
+/// A quote within quotes is written as two, so the number of quotes tells whether one is open: counts those
+/// of the whole text, and goes back from its end.
 size_t EndOfDoubledQuotes(std::string_view text, char quote) {
   bool open = std::count(text.begin(), text.end(), quote) % 2 != 0;
   for (size_t at = text.size(); at > 0; --at) {

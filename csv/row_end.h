@@ -7,8 +7,7 @@
 
 namespace nam::csv {
 
-/// Where the last row ends that `text` holds whole: behind its line end; 0 if it holds none. `text` begins
-/// with a row.
+/// The end of the last whole row in `text`: after its line end; 0 if there is none. `text` begins with a row.
 ///
 ///     1,"a          2,b           3,"c
 ///     b",x ⏎        …    ⏎        d

@@ -12,6 +12,12 @@ namespace nam::csv {
 namespace {
 
 constexpr char kBadFormat[] = "22P04";  // bad_copy_file_format
+constexpr std::string_view kEndMarker = "\\.";
+
+absl::Status UnquotedReturn() {
+  return UserError(kBadFormat, "unquoted carriage return found in data", -1,
+                   "lines end in LF or CRLF; other carriage returns stand in quotes");
+}
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -19,7 +25,7 @@ int HexDigit(char c) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/// The byte that is written as a number behind a backslash, of up to `digits_max` digits of the base.
+/// The byte written as a number after a backslash, of up to `digits_max` digits of the base.
 char NumberedByte(std::string_view text, size_t& at, int base, int digits_max) {
   int value = 0;
   for (int digits = 0; digits < digits_max && at < text.size(); ++digits, ++at) {
@@ -32,8 +38,10 @@ char NumberedByte(std::string_view text, size_t& at, int base, int digits_max) {
 
 }  // namespace
 
-void RowSplitter::Begin(std::string_view portion) {
+void RowSplitter::Begin(std::string_view portion, bool last) {
   portion_ = portion;
+  last_ = last;
+  has_returns_ = portion.find('\r') != std::string_view::npos;
   at_ = 0;
   lines_ = 0;
   kept_.clear();
@@ -44,11 +52,28 @@ absl::StatusOr<bool> RowSplitter::Next(std::vector<Field>& fields) {
   if (at_ == portion_.size()) return false;
   const size_t begin = at_;
   lines_before_ = lines_;
+  if (const size_t marker = MarkerBytes(); marker > 0) {
+    at_ += marker;
+    row_ = portion_.substr(begin, marker);
+    if (at_ == portion_.size() && last_) return false;
+    return UserError(kBadFormat, "rows stand behind the end-of-copy marker \\.", -1, "remove the marker");
+  }
   const absl::Status split = dialect_.format == Dialect::Format::kCsv ? NextCsv(fields) : NextText(fields);
   row_ = portion_.substr(begin, at_ - begin);
   NAM_RETURN_IF_ERROR(split);
   lines_ += static_cast<uint64_t>(std::count(row_.begin(), row_.end(), '\n'));
-  return !fields.empty();
+  return true;
+}
+
+size_t RowSplitter::MarkerBytes() const {
+  const bool text = dialect_.format == Dialect::Format::kText;
+  const std::string_view rest = portion_.substr(at_);
+  if (!rest.starts_with(kEndMarker) || (!text && !dialect_.has_quotes())) return 0;
+  const std::string_view behind = rest.substr(kEndMarker.size());
+  const size_t end = behind.find_first_not_of('\r');
+  if (end <= 1 && end < behind.size() && behind[end] == '\n') return kEndMarker.size() + end + 1;
+  // Without a line end it is a text of CSV.
+  return text && behind.size() <= 1 && end == std::string_view::npos ? rest.size() : 0;
 }
 
 std::string_view RowSplitter::Keep(std::string text) {
@@ -57,7 +82,7 @@ std::string_view RowSplitter::Keep(std::string text) {
 
 absl::Status RowSplitter::NextCsv(std::vector<Field>& fields) {
   const char delimiter = dialect_.delimiter;
-  constexpr int kNone = -1;  // no byte
+  constexpr int kNone = -1;  // not a byte
   const int quote = dialect_.has_quotes() ? dialect_.quote : kNone;
   while (true) {
     const size_t begin = at_;
@@ -68,7 +93,10 @@ absl::Status RowSplitter::NextCsv(std::vector<Field>& fields) {
       NAM_RETURN_IF_ERROR(QuotedField(begin, fields));
     } else {
       std::string_view text = portion_.substr(begin, at_ - begin);
-      if (at_ == portion_.size() || portion_[at_] == '\n') text = WithoutReturn(text);
+      if (has_returns_) {
+        if (at_ == portion_.size() || portion_[at_] == '\n') text = WithoutReturn(text);
+        if (text.find('\r') != std::string_view::npos) return UnquotedReturn();
+      }
       fields.push_back({text, text == dialect_.null_text});
     }
     if (at_ == portion_.size()) return absl::OkStatus();
@@ -78,16 +106,17 @@ absl::Status RowSplitter::NextCsv(std::vector<Field>& fields) {
 
 absl::Status RowSplitter::QuotedField(size_t begin, std::vector<Field>& fields) {
   std::string text(portion_.substr(begin, at_ - begin));
+  if (has_returns_ && text.find('\r') != std::string::npos) return UnquotedReturn();
   const bool at_once = at_ == begin;
   bool open = false;
-  size_t runs = 0;  // that were appended; a field of one is a view
+  size_t runs = 0;  // appended parts; a field of one is a view
   std::string_view whole;
   while (at_ < portion_.size()) {
     const char c = portion_[at_];
     if (!open && (c == dialect_.delimiter || c == '\n')) break;
     if (!open && c != dialect_.quote) {
-      if (c == '\r' && (at_ + 1 == portion_.size() || portion_[at_ + 1] == '\n')) {
-        ++at_;
+      if (c == '\r') {
+        if (++at_ < portion_.size() && portion_[at_] != '\n') return UnquotedReturn();
         continue;
       }
       text += c;
@@ -126,19 +155,27 @@ absl::Status RowSplitter::QuotedField(size_t begin, std::vector<Field>& fields) 
 }
 
 absl::Status RowSplitter::NextText(std::vector<Field>& fields) {
-  size_t end = at_;
-  while (end < portion_.size() && portion_[end] != '\n') end += portion_[end] == '\\' ? 2 : 1;
-  end = std::min(end, portion_.size());
-  const std::string_view line = WithoutReturn(portion_.substr(at_, end - at_));
-  at_ = std::min(end + 1, portion_.size());
-  if (line == "\\.") {
-    if (at_ == portion_.size()) return absl::OkStatus();
-    return UserError(kBadFormat, "rows stand behind the end-of-copy marker \\.", -1, "remove the marker");
+  size_t end = at_, escaped = at_;  // behind the last byte that has a backslash before it
+  while (end < portion_.size() && portion_[end] != '\n') {
+    if (portion_[end] == '\\') escaped = end + 2;
+    end += portion_[end] == '\\' ? 2 : 1;
   }
+  end = std::min(end, portion_.size());
+  std::string_view line = portion_.substr(at_, end - at_);
+  if (escaped != end) line = WithoutReturn(line);
+  at_ = std::min(end + 1, portion_.size());
   for (size_t from = 0; from <= line.size();) {
     size_t to = from;
     bool plain = true;
     while (to < line.size() && line[to] != dialect_.delimiter) {
+      if (line[to] == '\r') {
+        return UserError(kBadFormat, "literal carriage return found in data", -1,
+                         "lines end in LF or CRLF; other carriage returns are written \\r");
+      }
+      if (line.substr(to, 2) == kEndMarker) {
+        return UserError(kBadFormat, "end-of-copy marker is not alone on its line", -1,
+                         "a backslash is written twice");
+      }
       plain = plain && line[to] != '\\';
       to += line[to] == '\\' ? 2 : 1;
     }
@@ -154,11 +191,12 @@ std::string_view RowSplitter::Unescaped(std::string_view field) {
   constexpr std::string_view kLetters = "bfnrtv", kBytes = "\b\f\n\r\t\v";
   std::string out;
   for (size_t at = 0; at < field.size();) {
-    if (field[at] != '\\' || at + 1 == field.size()) {
+    if (field[at] != '\\') {
       out += field[at++];
       continue;
     }
-    const char c = field[++at];
+    if (++at == field.size()) break;  // at the end of the file
+    const char c = field[at];
     if (c >= '0' && c <= '7') {
       out += NumberedByte(field, at, 8, 3);
     } else if (c == 'x' && at + 1 < field.size() && HexDigit(field[at + 1]) >= 0) {

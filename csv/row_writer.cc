@@ -72,7 +72,8 @@ void RowWriter::EndRow(std::string& out) {
 }
 
 bool RowWriter::NeedsQuotes(std::string_view text) const {
-  if (text == dialect_.null_text || (columns_ == 1 && text == kEndMarker)) return true;
+  const bool marker = columns_ == 1 && text == kEndMarker && dialect_.has_quotes();
+  if (text == dialect_.null_text || marker) return true;
   return std::any_of(text.begin(), text.end(),
                      [this](char c) { return special_[static_cast<unsigned char>(c)]; });
 }

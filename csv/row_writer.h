@@ -10,14 +10,14 @@
 
 namespace nam::csv {
 
-/// Appends rows to a text as PostgreSQL's COPY … TO writes them. RowSplitter reads the same fields from it.
-/// Belongs to one thread.
+/// Appends rows to a text like PostgreSQL's COPY … TO. RowSplitter reads the same fields from it. Belongs to
+/// one thread.
 class RowWriter {
  public:
-  /// `force_quote`, of CSV: columns whose texts always stand in quotes; empty: none.
+  /// `force_quote`, for CSV: columns whose texts are always quoted; empty: none.
   RowWriter(const Dialect& dialect, size_t columns, std::vector<bool> force_quote = {});
 
-  /// The next field of the row. 22P04 if the dialect has no way to write the text: one without quotes.
+  /// The next field of the row. 22P04 if a dialect without quotes cannot write the text.
   absl::Status Add(std::string_view text, std::string& out);
   void AddNull(std::string& out);
   /// The row with the columns' names, without forced quotes.
@@ -34,7 +34,7 @@ class RowWriter {
   const Dialect dialect_;
   const size_t columns_;
   const std::vector<bool> force_quote_;
-  bool special_[256] = {};  // bytes that CSV quotes, and text writes with a backslash
+  bool special_[256] = {};  // bytes that CSV quotes, and text escapes by a backslash
   size_t column_ = 0;       // of the next field
 };
 

@@ -43,7 +43,7 @@ absl::Status ChunkRun::Run(uint64_t chunks,
       static_cast<size_t>(std::min<uint64_t>(options_.threads, std::max<uint64_t>(chunks, 1)));
   {
     std::vector<std::unique_ptr<ChunkWorker>> workers;
-    std::vector<std::unique_ptr<fabric::Thread>> threads;  // joined before the workers go
+    std::vector<std::unique_ptr<fabric::Thread>> threads;  // joined before the workers are destroyed
     for (size_t i = 0; i < thread_count; ++i) workers.push_back(make_worker());
     for (size_t i = 0; i < thread_count; ++i) {
       threads.push_back(

@@ -8,7 +8,7 @@
 
 namespace nam::dataset {
 
-/// Texts that are put together once, by the first caller, and live forever.
+/// Texts that are composed once, by the first caller, and live forever.
 class ComposedWords {
  public:
   /// `fill` Adds them all. The object is never destroyed.

@@ -6,8 +6,8 @@
 
 namespace nam::dataset {
 
-/// One random word, spent piece by piece. Each Below() takes the word's topmost part and keeps the rest,
-/// without a division; pieces are uniform and independent while the product of all n is far below 2^64.
+/// One random word, consumed in pieces. Each Below() takes the topmost part of the word and keeps the rest,
+/// without a division. Pieces are uniform and independent while the product of all n is far below 2^64.
 class RandomDigits {
  public:
   explicit constexpr RandomDigits(uint64_t word) : rest_(word) {}
@@ -23,7 +23,7 @@ class RandomDigits {
   uint64_t rest_;
 };
 
-/// Random words that are a function of (key, row, word) alone, so that any row can be made on its own.
+/// Random words that depend on (key, row, word) alone, so that any row can be generated separately.
 class RowRandom {
  public:
   constexpr RowRandom(uint64_t key, uint64_t row) : state_(MixBits(key + row * kGoldenGamma)) {}

@@ -9,10 +9,10 @@
 
 namespace nam::dataset {
 
-/// A generated table as chunks of one batch each, the same for any number of threads.
+/// A generated table as chunks of one batch each, independent of the number of threads.
 class GeneratedChunks {
  public:
-  /// `generator` outlives it.
+  /// `generator` must outlive this object.
   GeneratedChunks(const Generator& generator, size_t table, const WorkOptions& options)
       : generator_(generator), table_(table), rows_(generator.Rows(table)) {
     const uint64_t rows_per_unit = std::max<uint64_t>(

@@ -13,7 +13,7 @@ LineCounts::LineCounts(uint64_t first_order) : state_(kSeed) {
 }
 
 uint64_t CountLines(uint64_t first_order, uint64_t orders) {
-  // Four stretches at once: one alone would wait for its own multiplication.
+  // Four ranges at once: a single one would wait for its own multiplication.
   const uint64_t stretch = orders / 4;
   std::array<LineCounts, 4> lanes = {LineCounts(first_order), LineCounts(first_order + stretch),
                                      LineCounts(first_order + 2 * stretch),

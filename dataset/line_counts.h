@@ -4,12 +4,12 @@
 
 namespace nam::dataset {
 
-/// Lines per order, 1 … 7, from the very random stream of the original generator (dbgen), so that row
-/// counts are the published ones whatever the seed of everything else: 6,001,215 at scale factor 1,
-/// 59,986,052 at 10. A Lehmer generator: x' = 16807 x mod 2^31 - 1, one step per order.
+/// Lines per order, 1 … 7, from the random stream of the original generator (dbgen), so that row counts are
+/// the published ones whatever the seed of all other data: 6,001,215 at scale factor 1, 59,986,052 at 10. A
+/// Lehmer generator: x' = 16807 x mod 2^31 - 1, one step per order.
 class LineCounts {
  public:
-  /// The next Next() is for the order with this number, counted from 0.
+  /// The next Next() returns the count of this order, numbered from 0.
   explicit LineCounts(uint64_t first_order);
 
   uint32_t Next() {
@@ -26,7 +26,7 @@ class LineCounts {
   uint64_t state_;
 };
 
-/// Lines of `orders` orders from `first_order` on: about 2 ns an order.
+/// The lines of `orders` orders from `first_order` on. Takes about 2 ns per order.
 uint64_t CountLines(uint64_t first_order, uint64_t orders);
 
 }  // namespace nam::dataset

@@ -9,18 +9,18 @@
 /// Text of single rows, kept by their batch.
 namespace nam::dataset {
 
-/// Writes `digits` decimal digits, with leading zeros; the end.
+/// Writes `digits` decimal digits, with leading zeros; returns the end.
 char* WriteDigits(char* at, uint64_t number, int digits);
 
 /// `Customer#000000017`; the prefix has at most 16 characters.
 std::string_view KeepName(partitioner::ColumnBatch& batch, std::string_view prefix, uint64_t key);
 
-/// low … high (at most 40) letters, digits, blanks and commas: the specifications' v-strings. Takes one word
-/// from `word` on, and one more for each 8 characters.
+/// low … high (at most 40) letters, digits, blanks and commas: the specifications' v-strings. Takes one
+/// random word at `word`, and one more per 8 characters.
 std::string_view KeepAddress(partitioner::ColumnBatch& batch, const RowRandom& random, uint64_t word,
                              uint32_t low, uint32_t high);
 
-/// `25-989-741-2988`: ten more than the nation's number, then three random groups.
+/// `25-989-741-2988`: the nation's number plus ten, then three random groups.
 std::string_view KeepPhone(partitioner::ColumnBatch& batch, uint32_t nation, RandomDigits digits);
 
 }  // namespace nam::dataset

@@ -6,20 +6,20 @@
 
 #include "partitioner/table_schema.h"
 
-/// Rows of benchmarks on their way into tables: what generators of different benchmarks share, `.tbl` files,
-/// and the passes that drive them with several threads.
+/// Benchmark rows on their way into tables: the shared parts of the generators, `.tbl` files, and
+/// multi-threaded passes.
 namespace nam::dataset {
 
-/// One table of a benchmark's data, as loaders, readers and writers know it.
+/// One table of a benchmark's data, for loaders, readers and writers.
 struct Table {
   partitioner::TableSchema schema;
-  /// Names that its file has in some dbgen's output; it is written by the first.
+  /// File names in the output of various dbgens; the first one is used for writing.
   std::vector<std::string> file_names;
-  /// Columns of integers yyyymmdd, which some builds of dbgen write as yyyy-mm-dd.
+  /// Columns with integers yyyymmdd, which some builds of dbgen write as yyyy-mm-dd.
   std::vector<std::string> date_keys;
 };
 
-/// `part` with its file `part.tbl`.
+/// A table `part` with the file `part.tbl`.
 inline Table MakeTable(partitioner::TableSchema schema) {
   std::string file_name = schema.name + ".tbl";
   return {.schema = std::move(schema), .file_names = {std::move(file_name)}};

@@ -13,14 +13,14 @@
 namespace nam::dataset {
 namespace {
 
-/// For messages: printable and short, whatever came in.
+/// For messages: printable and short, whatever the input.
 std::string Quoted(std::string_view field) {
   constexpr size_t kBytesMax = 40;
   const std::string start(field.substr(0, kBytesMax));
   return absl::StrFormat("\"%s\"%s", absl::CHexEscape(start), field.size() > kBytesMax ? " …" : "");
 }
 
-/// False if it is no integer; sets `overflow` if it is one that needs more than 64 bits.
+/// False if it is not an integer; sets `overflow` if it is one of more than 64 bits.
 bool ParseInteger(std::string_view field, int64_t& value, bool& overflow) {
   constexpr size_t kSafeDigits = 18;
   const bool negative = !field.empty() && field[0] == '-';
@@ -40,7 +40,7 @@ bool ParseInteger(std::string_view field, int64_t& value, bool& overflow) {
   return true;
 }
 
-/// Some builds of dbgen write `1992-01-01` where the specification has 19920101.
+/// Some builds of dbgen write `1992-01-01` instead of the specification's 19920101.
 bool ParseDashedDate(std::string_view field, int64_t& value) {
   if (field.size() != 10 || field[4] != '-' || field[7] != '-') return false;
   const absl::StatusOr<int64_t> days = ParseDate(field);
@@ -50,7 +50,7 @@ bool ParseDashedDate(std::string_view field, int64_t& value) {
   return true;
 }
 
-/// ASCII without NUL.
+/// True for ASCII without NUL.
 bool IsPlain(std::string_view text) {
   constexpr uint64_t kHighest = 0x8080808080808080, kOnes = 0x0101010101010101;
   uint64_t seen = 0;
@@ -59,14 +59,14 @@ bool IsPlain(std::string_view text) {
     uint64_t word;
     std::memcpy(&word, text.data() + i, sizeof word);
     seen |=
-        word | (word - kOnes);  // the highest bit of a byte that is no ASCII, or that borrows: the first zero
+        word | (word - kOnes);  // the top bit marks a byte that is not ASCII, or that borrows: the first zero
   }
   for (; i < text.size(); ++i)
     seen |= static_cast<unsigned char>(text[i] - 1) | static_cast<unsigned char>(text[i]);
   return (seen & kHighest) == 0;
 }
 
-/// `-12.3` as an integer of `scale` decimals. False if it is no such number or has more decimals than that.
+/// Parses `-12.3` as an integer of `scale` decimals. False if it is not such a number or has more decimals.
 bool ParseDecimal(std::string_view field, int scale, int64_t& value, bool& overflow) {
   constexpr size_t kDigitsMax = 18;
   const bool negative = field.starts_with('-');
@@ -90,7 +90,7 @@ bool ParseDecimal(std::string_view field, int scale, int64_t& value, bool& overf
   return true;
 }
 
-/// yyyy-mm-dd as days since 1970-01-01.
+/// Parses yyyy-mm-dd as days since 1970-01-01.
 bool ParseDay(std::string_view field, int64_t& value) {
   if (field.size() != 10 || field[4] != '-' || field[7] != '-') return false;
   const absl::StatusOr<int64_t> days = ParseDate(field);
@@ -130,7 +130,7 @@ std::optional<std::string> TblLineParser::Parse(std::string_view line,
     const char* separator = at == end ? nullptr : static_cast<const char*>(std::memchr(at, '|', end - at));
     const bool last = i + 1 == columns_.size();
     if (separator == nullptr && !last) return WrongFieldCount(line);
-    // `a|b|` are two fields and dbgen's closing separator, not three of which the last is empty.
+    // `a|b|` is two fields and dbgen's closing separator, not three fields with an empty last one.
     if (last && (at == end || (separator != nullptr && separator + 1 != end))) return WrongFieldCount(line);
     const char* const field_end = separator == nullptr ? end : separator;
     const std::string_view field(at, field_end - at);

@@ -11,18 +11,18 @@
 
 namespace nam::dataset {
 
-/// Reads lines of dbgen's format, `field|field|…|field` with or without one more `|`, into a batch.
-/// Used by any number of threads.
+/// Parses lines of dbgen's format, `field|field|…|field` with or without a final `|`, into a batch. Any
+/// number of threads.
 class TblLineParser {
  public:
   explicit TblLineParser(const Table& table);
 
-  /// Adds one row; text in the batch refers into `line`, which has no line end. Otherwise says what is
-  /// wrong, as `column 9 (lo_quantity): "x" is not an integer`; the batch is then useless until cleared.
+  /// Adds one row; the batch's text refers into `line`, which excludes the line end. On failure returns the
+  /// error, such as `column 9 (lo_quantity): "x" is not an integer`; the batch is then useless until cleared.
   std::optional<std::string> Parse(std::string_view line, partitioner::ColumnBatch& batch) const;
 
   size_t column_count() const { return columns_.size(); }
-  /// `column 9 (lo_quantity)`; columns are counted from 0 here and from 1 in the text.
+  /// `column 9 (lo_quantity)`; `column` counts from 0, the text from 1.
   std::string ColumnText(size_t column) const;
 
  private:

@@ -13,14 +13,15 @@
 namespace nam::dataset {
 namespace {
 
-/// Chunk k is the lines that start in bytes [k c, (k + 1) c) of the file, c being WorkOptions::read_bytes:
+/// Chunk k holds the lines that start in bytes [k c, (k + 1) c) of the file, where c is
+/// WorkOptions::read_bytes:
 ///
 ///     … a|b|c|\n d|e|f|\n g|h|      i|\n j|k|l|\n …
 ///       chunk k ──────────────┤├ chunk k + 1 ────
 ///            its last line ─────────┘└─ its first line
 ///
-/// So it reads one byte before its range, to see whether a line starts with it, and beyond its end until
-/// its last line does.
+/// So it reads one byte before its range, to see whether a line starts there, and beyond its end until its
+/// last line ends.
 class ReadingWorker final : public ChunkWorker {
  public:
   ReadingWorker(const TblFile& file, const TblLineParser& parser, const Sink& sink,
@@ -46,7 +47,7 @@ class ReadingWorker final : public ChunkWorker {
  private:
   static constexpr size_t kTailBytes = 1024;
 
-  /// Sets lines_ to the chunk's lines and lines_offset_ to where they start in the file.
+  /// Sets lines_ to the chunk's lines and lines_offset_ to their start in the file.
   absl::Status ReadLines(uint64_t start, uint64_t end) {
     const uint64_t from = start == 0 ? 0 : start - 1;
     buffer_.resize(options_.read_bytes + 1 + kTblLineBytesMax + kTailBytes);
@@ -56,7 +57,7 @@ class ReadingWorker final : public ChunkWorker {
     lines_offset_ = from;
     if (start != 0) {
       const auto* line_end = static_cast<const char*>(std::memchr(buffer_.data(), '\n', bytes));
-      if (line_end == nullptr) return absl::OkStatus();  // all of it belongs to a line of an earlier chunk
+      if (line_end == nullptr) return absl::OkStatus();  // belongs entirely to a line of an earlier chunk
       lines_offset_ = from + static_cast<uint64_t>(line_end + 1 - buffer_.data());
       if (lines_offset_ == end) return absl::OkStatus();
     }
@@ -69,7 +70,7 @@ class ReadingWorker final : public ChunkWorker {
   absl::Status CompleteLastLine(uint64_t from, size_t& bytes) {
     const size_t chunk_bytes = bytes;
     while (buffer_[bytes - 1] != '\n' && from + bytes < file_.bytes()) {
-      if (bytes - chunk_bytes >= kTblLineBytesMax) break;  // TakeLine says so, after the lines before it
+      if (bytes - chunk_bytes >= kTblLineBytesMax) break;  // TakeLine reports it after the lines before it
       const size_t more = std::min<uint64_t>(kTailBytes, file_.bytes() - from - bytes);
       NAM_RETURN_IF_ERROR(file_.Read(from + bytes, buffer_.data() + bytes, more));
       const auto* line_end = static_cast<const char*>(std::memchr(buffer_.data() + bytes, '\n', more));
@@ -114,7 +115,7 @@ class ReadingWorker final : public ChunkWorker {
     return status;
   }
 
-  // All rows, judged by the rows per byte of this chunk.
+  // Estimates all rows from this chunk's rows per byte.
   void ReportRows(uint64_t bytes, uint64_t chunk) {
     const double share = static_cast<double>(bytes) / static_cast<double>(file_.bytes());
     const auto expected = static_cast<uint64_t>(static_cast<double>(rows_in_chunk_) / share);
@@ -126,7 +127,7 @@ class ReadingWorker final : public ChunkWorker {
   const Sink& sink_;
   const WorkOptions& options_;
   ChunkRun& run_;
-  partitioner::ColumnBatch batch_;  // its text lies in buffer_
+  partitioner::ColumnBatch batch_;  // refers to buffer_
   std::vector<char> buffer_;
   std::string_view lines_;  // not yet taken
   uint64_t lines_offset_ = 0;

@@ -17,15 +17,15 @@
 namespace nam::dataset {
 namespace {
 
-/// Where each chunk's text goes in the file. Chunk k's place is known once chunk k - 1, which some thread
-/// has claimed before, has told its length; so a thread waits for no more than another's formatting.
+/// The offsets of the chunks' texts in the file. The offset of chunk k is known once chunk k - 1, which was
+/// claimed earlier, has reported its length; so a thread waits at most for another's formatting.
 class ChunkPlaces {
  public:
   ChunkPlaces(fabric::Fabric& fabric, uint64_t chunks) : fabric_(fabric), places_(chunks) {
     for (Place& place : places_) place.known = fabric.CreateEvent();
   }
 
-  /// The offset of chunk `chunk`; tells the next one's. Called once per chunk.
+  /// Returns the offset of chunk `chunk` and reports the next one's. Called once per chunk.
   absl::StatusOr<uint64_t> Take(uint64_t chunk, uint64_t bytes) {
     uint64_t offset = 0;
     if (chunk > 0) {
@@ -45,7 +45,7 @@ class ChunkPlaces {
     return offset;
   }
 
-  /// Instead of Take: whoever waits for this chunk's end stops.
+  /// Called instead of Take: the thread that waits for this chunk's end stops.
   void Abandon(uint64_t chunk) {
     places_[chunk].abandoned = true;
     places_[chunk].known->Set();
@@ -145,7 +145,7 @@ absl::StatusOr<std::vector<WrittenTable>> WriteTbl(fabric::Fabric& fabric, const
 
 namespace {
 
-/// The writing of one column's values, chosen once a batch.
+/// The formatting of one column's values, chosen once per batch.
 struct ColumnText {
   TypeKind kind;
   int scale;

@@ -14,7 +14,7 @@
 namespace nam::dataset {
 
 struct WrittenTable {
-  size_t table;  // of the generator
+  size_t table;  // index in the generator
   std::string path;
   uint64_t rows;
   uint64_t bytes;
@@ -22,18 +22,18 @@ struct WrittenTable {
 
 struct TblWriteOptions {
   WorkOptions work;
-  bool replace = false;  // files that are there already; otherwise ALREADY_EXISTS
+  bool replace = false;  // replace existing files; otherwise ALREADY_EXISTS
 };
 
-/// Writes tables of the generator as `<table>.tbl` in dbgen's format (`a|b|c|` and \n) into a directory, made
-/// if it is not there. Row for row the same file for any number of threads. All files get their names at the
-/// end, together: after an error, or CANCELLED, none of them is there (nor was one replaced).
+/// Writes tables of the generator as `<table>.tbl` in dbgen's format (`a|b|c|` and \n) into a directory,
+/// which is created if missing. The files do not depend on the number of threads. They get their names
+/// together, at the end: after an error or CANCELLED none exists, and none was replaced.
 absl::StatusOr<std::vector<WrittenTable>> WriteTbl(fabric::Fabric& fabric, const Generator& generator,
                                                    std::span<const size_t> tables,
                                                    const std::string& directory,
                                                    const TblWriteOptions& options);
 
-/// Appends a batch's rows to `text`, as in those files.
+/// Appends a batch's rows to `text` in the same format.
 void AppendTbl(const Table& table, const partitioner::ColumnBatch& batch, std::string& text);
 
 }  // namespace nam::dataset

@@ -14,20 +14,20 @@ namespace nam::execution {
 namespace {
 
 constexpr int64_t kWhileWaitingUs = 5'000;
-/// How long a thread waits for others before it looks whether the query has failed elsewhere.
+/// How often a waiting thread checks whether the query has failed elsewhere.
 constexpr int64_t kBarrierCheckUs = 2'000;
-/// Gates are opened by tasks of this pipeline that run now, or by a client that may be slow: the longer it
-/// takes, the more seldom it is looked at.
+/// Gates are opened by running tasks of this pipeline, or by a client that may be slow: the longer that
+/// takes, the less often a thread checks.
 constexpr int64_t kGateCheckUs = 100;
 constexpr int64_t kGateCheckUsMax = 10'000;
-/// In which all members of a streamed stage have begun.
+/// All members of a streamed stage begin within this time.
 constexpr int64_t kMeetUs = 10'000'000;
 
 absl::Status Cancelled() {
   return absl::CancelledError("the query was cancelled");
 }
 
-/// Rows behind the source and each step as the plan has them, whichever of the steps the source does.
+/// Rows after the source and each step as in the plan, whichever of the steps the source absorbed.
 void AddRowsAfter(const plan::Pipeline& planned, const AbsorbedPipeline& absorbed, const ScanTotals& totals,
                   const std::vector<uint64_t>& rows, proto::PipelineCounters& out) {
   auto& after = *out.mutable_rows_after();
@@ -55,7 +55,7 @@ void AddRowsAfter(const plan::Pipeline& planned, const AbsorbedPipeline& absorbe
 
 }  // namespace
 
-/// One thread of an attempt, with what its tasks need of their surroundings.
+/// One thread of an attempt, with its tasks' surroundings.
 class Attempt::Worker {
  public:
   Worker(Attempt& attempt, const TaskChannels& channels)
@@ -74,7 +74,7 @@ class Attempt::Worker {
       const PreparedPipeline& pipeline = stage_.pipeline(p);
       if (pipeline.exchange_sink != nullptr) {
         if (pipeline.key_filters != nullptr) NAM_RETURN_IF_ERROR(ShipFilters(p));
-        sending.push_back(p);  // when its receiver's turn has come
+        sending.push_back(p);  // runs when its receiver's turn has come
       } else if (pipeline.received != nullptr) {
         NAM_RETURN_IF_ERROR(stage_.Explained(p, RunStreamed(std::exchange(sending, {}), p)));
       } else {
@@ -88,7 +88,7 @@ class Attempt::Worker {
   }
 
  private:
-  /// This thread's share of the pipeline. Its task is gone when this returns.
+  /// Runs this thread's share of the pipeline. Its task is destroyed before this returns.
   absl::Status RunTask(size_t p) {
     PreparedPipeline& pipeline = stage_.pipeline(p);
     Progress& progress = *attempt_.progress_[p];
@@ -108,7 +108,7 @@ class Attempt::Worker {
     return absl::OkStatus();
   }
 
-  /// This thread's shares of pipelines that send and of the one that receives, at the same time.
+  /// Runs this thread's shares of the sending pipelines and of the receiving one, at the same time.
   absl::Status RunStreamed(const std::vector<uint32_t>& sending, uint32_t receiving) {
     StreamedTasks tasks(context_, *context_.channels().exchange);
     for (const uint32_t p : sending) {
@@ -127,12 +127,12 @@ class Attempt::Worker {
       attempt_.progress_[p]->exchange_waiting_ns += tasks.waited_ns();
       ended.push_back(p);
     }));
-    // Not before the tasks are gone.
+    // Only after the tasks are destroyed.
     for (const uint32_t p : ended) EndTask(p);
     return absl::OkStatus();
   }
-  /// This thread's share of the Bloom filters that the pipeline, which sends, asks. The last thread sees that
-  /// all of them are whole.
+  /// Ships this thread's share of the Bloom filters that the sending pipeline asks. The last thread verifies
+  /// that all are complete.
   absl::Status ShipFilters(uint32_t p) {
     const auto& send = std::get<plan::ExchangeSend>(stage_.plan().pipelines[p].sink);
     KeyFilters& filters = *stage_.pipeline(p).key_filters;
@@ -173,7 +173,7 @@ class Attempt::Worker {
     Progress& progress = *attempt_.progress_[p];
     if (progress.complete->IsSet()) return absl::OkStatus();
     NAM_RETURN_IF_ERROR(Await(*progress.combinable));
-    // Asked each time: in virtual time the other threads claim theirs meanwhile.
+    // Checked each time: in virtual time the other threads claim theirs meanwhile.
     while (!progress.complete->IsSet()) {
       const uint32_t part = progress.next_part.fetch_add(1, std::memory_order_relaxed);
       if (part >= progress.parts) break;
@@ -185,7 +185,7 @@ class Attempt::Worker {
     return Await(*progress.complete);
   }
 
-  /// Until all threads that matter have come as far.
+  /// Waits until all threads that matter have come as far.
   absl::Status Await(fabric::Event& event) {
     context_.Settle();
     while (!event.Wait(clock_.After(kBarrierCheckUs))) {
@@ -204,8 +204,8 @@ class Attempt::Worker {
     return absl::OkStatus();
   }
 
-  /// Everything that comes by multicast from a part of the senders, whatever join it is for. Nothing is built
-  /// before all parts have joined: if one of them cannot, all is READ.
+  /// Receives all that comes by multicast from a part of the senders, for any join. Builds nothing before all
+  /// parts have joined: if one cannot, all is READ.
   absl::Status ReceiveMulticast() {
     if (attempt_.multicast_parts_ == 0) return absl::OkStatus();
     const uint32_t part = attempt_.multicast_claimed_.fetch_add(1);
@@ -278,7 +278,7 @@ Attempt::~Attempt() = default;
 
 void Attempt::Fail(const absl::Status& status) {
   const std::scoped_lock lock(mutex_);
-  // What the first failure cancelled is not news.
+  // Later cancellations follow from the first failure.
   if (first_error_.ok()) first_error_ = status;
   cancel_ = true;
 }
@@ -396,7 +396,7 @@ std::optional<proto::Directory> Attempt::Directory() const {
 
 std::vector<std::vector<uint32_t>> Attempt::Claimed() const {
   std::vector<std::vector<uint32_t>> claimed = stage_.pipeline(stage_.claimed()).totals().begun;
-  claimed.resize(static_cast<size_t>(threads_));  // some may have found nothing left
+  claimed.resize(static_cast<size_t>(threads_));  // some may have found no pieces
   return claimed;
 }
 

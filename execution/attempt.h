@@ -20,14 +20,14 @@
 
 namespace nam::execution {
 
-/// Of a streamed stage: an endpoint for each thread, and where those of the other members are.
+/// For a streamed stage: an endpoint for each thread, and the addresses of the other members' endpoints.
 struct ExchangeLanes {
   std::vector<std::unique_ptr<Endpoint>> endpoints;
   std::vector<std::vector<std::string>> addresses;  // by thread, then member
 };
 
-/// What one server does in a stage until its claims run dry. Its threads go through the pipelines in the
-/// plan's order and meet where one needs others to be complete:
+/// The work of one server in a stage until its claims run dry. Its threads run the pipelines in the plan's
+/// order and meet where one needs others to be complete:
 ///
 ///     build:  P0 … Pn-1, all threads a task of each ──▶ parts that are combined
 ///     ─────── barrier: what the claimed pipeline comes after is complete ───────
@@ -37,31 +37,29 @@ struct ExchangeLanes {
 ///
 ///     Start ─▶ Await ─ window ─▶ StoreWindow ─▶ GiveBack ─▶ Await ─ … ─▶ Await ─ end ─▶ Store
 ///
-/// Between two calls its threads fill the next window and then wait, for as long as it takes: they hold their
-/// channels and the build sides, and do nothing but look now and then whether they are cancelled.
+/// Between two calls its threads fill the next window and then wait, however long: they hold their channels
+/// and the build sides, and only check now and then whether they are cancelled.
 ///
-/// In a streamed stage nothing is claimed: what each member reads of the tables that are sent follows from
-/// their number. A pipeline that sends runs together with the one that receives, when that one's turn has
-/// come:
+/// A streamed stage claims nothing: each member's number tells what it reads of the sent tables. A sending
+/// pipeline runs together with the one that receives, when the receiver's turn has come:
 ///
 ///     P0 scan ─▶ send ═══▶ P1 receive ─▶ build        each thread a task of both, in turns
 ///     ─────── barrier of this server's threads ───────
 ///     P2 scan ─▶ send ═══▶ P3 receive ─▶ probe P1 ─▶ … ─▶ pages
 ///
-/// Where rows are filtered before they are sent (plan::ExchangeSend::filtered_by), the barrier is before P2,
-/// and behind it each thread sends and receives its share of the Bloom filters; a second barrier is behind
-/// that. Whoever waits there has sent its share.
+/// If rows are filtered before they are sent (plan::ExchangeSend::filtered_by), the barrier precedes P2.
+/// After it each thread sends and receives its share of the Bloom filters, and a second barrier follows. A
+/// thread that waits there has sent its share.
 ///
 /// A thread that waits at the barrier does not answer its peers, which run out of credit and wait: for
-/// threads of this server that are still at P1, and what these wait for, others send in P0.
+/// threads of this server that are still at P1, which in turn wait for what others send in P0.
 ///
-/// Build sides that come by multicast are received by as many of the threads as there are senders. Each joins
-/// its senders' groups before it does anything else; if one of them cannot, these sides are READ like the
-/// others.
+/// As many threads receive multicast build sides as there are senders. Each joins its senders' groups before
+/// it does anything else; if one cannot, these sides are READ like the others.
 class Attempt {
  public:
-  /// `cancel` may be set by anyone at any time; the attempt then ends with CANCELLED. All that is referred to
-  /// outlives the attempt.
+  /// Any thread may set `cancel` at any time; the attempt then ends with CANCELLED. All references outlive
+  /// the attempt.
   Attempt(PreparedStage& stage, MulticastBuild multicast, ChannelPool& channels, ChannelPool& claim_channels,
           std::atomic<bool>& cancel, ExchangeLanes lanes = {});
   /// Waits for the threads, which end soon if they are cancelled.
@@ -74,39 +72,39 @@ class Attempt {
   bool Await(const std::function<void()>& while_waiting);
 
   // After a window:
-  /// Its rows as sealed pages that carry `attempt`, and the pages to give back once they have been read. The
-  /// threads go on with others.
+  /// Returns its rows as sealed pages that carry `attempt`, and the pages to give back once they have been
+  /// read. The threads go on with others.
   std::vector<uint32_t> StoreWindow(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
   void GiveBack(std::span<const uint32_t> pages);
 
   // After the end:
   /// CANCELLED, or the first error of a thread.
   absl::Status status() const;
-  /// The result, or what of it has not left in windows, as sealed pages that carry `attempt`; they lie in the
-  /// stage's memory.
+  /// Stores the result, or what has not left in windows, as sealed pages that carry `attempt`; they lie in
+  /// the stage's memory.
   absl::Status Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
-  /// What it has written of a table; null: it writes none.
+  /// The groups of a table that it wrote; nullptr: it writes none.
   const TableSink* table() const;
-  /// What it has left in scratch memory; nothing if all of the result is in pages.
+  /// The pages in scratch memory; nullopt if the result is all in stored pages.
   std::optional<proto::Directory> Directory() const;
-  /// Of each thread: positions of the pieces whose rows are in the result, all of them.
+  /// By thread: positions of the pieces whose rows are all in the result.
   std::vector<std::vector<uint32_t>> Claimed() const;
-  /// Claims of the work queue by which the threads got those.
+  /// The number of claims on the work queue that got them.
   uint32_t Claims() const;
-  /// Whether other pieces cannot change the result.
+  /// Whether more pieces cannot change the result.
   bool satisfied() const;
   /// By pipeline.
   std::vector<proto::PipelineCounters> Counters() const;
 
  private:
-  /// Where the threads are with one pipeline.
+  /// The progress of the threads with one pipeline.
   struct Progress {
     std::atomic<int> tasks_to_make = 0;
     std::atomic<int> tasks_left = 0;
-    uint32_t parts = 0;  // once combinable
+    uint32_t parts = 0;  // known once combinable
     std::atomic<uint32_t> next_part = 0;
     std::atomic<uint32_t> parts_left = 0;
-    std::unique_ptr<fabric::Event> made;        // all tasks, or key filters; where they wait for each other
+    std::unique_ptr<fabric::Event> made;        // all tasks, or key filters; the threads' barrier
     std::unique_ptr<fabric::Event> combinable;  // all tasks have ended
     std::unique_ptr<fabric::Event> complete;    // all parts are combined
     std::vector<uint64_t> rows;                 // that left the source, then each step; guarded by mutex_
@@ -115,12 +113,12 @@ class Attempt {
   class Worker;
 
   void Fail(const absl::Status& status);
-  /// The threads have ended, or a window is full.
+  /// Signals that the threads have ended, or that a window is full.
   void Tell();
-  /// Of the claimed pipeline; nullptr: its result is all at the end.
+  /// The claimed pipeline's window; nullptr: its whole result comes at the end.
   PageWindow* window() const;
   absl::Status RunThread(size_t number);
-  /// The build sides that were to come by multicast are READ like any other.
+  /// READs the build sides that were to come by multicast.
   void ReadInstead(const absl::Status& why);
 
   PreparedStage& stage_;
@@ -130,20 +128,21 @@ class Attempt {
   const int threads_;
   std::atomic<bool>& cancel_;
   const ExchangeLanes lanes_;
-  std::vector<std::unique_ptr<Progress>> progress_;  // by pipeline of the plan; null: of another stage
+  std::vector<std::unique_ptr<Progress>> progress_;  // by pipeline of the plan; null: other stages'
 
-  const uint32_t multicast_parts_;               // threads that receive: 0, or a part of the senders each
+  const uint32_t multicast_parts_;               // threads that receive: 0, or each a part of the senders
   std::atomic<uint32_t> multicast_claimed_ = 0;  // parts
-  std::atomic<uint32_t> opening_;                // parts that have not joined yet, nor failed to
+  std::atomic<uint32_t> opening_;                // parts that have neither joined nor failed to
   std::unique_ptr<fabric::Event> opened_;
   std::atomic<bool> read_instead_ = false;
 
   mutable std::mutex mutex_;  // guards what follows while threads run
   int running_;
-  std::shared_ptr<fabric::Event> told_;  // of Await
+  std::shared_ptr<fabric::Event> told_;  // wakes Await
   absl::Status first_error_;
   std::string multicast_failure_;
-  std::vector<std::unique_ptr<fabric::Thread>> running_threads_;  // of Start's caller; last: joined first
+  std::vector<std::unique_ptr<fabric::Thread>>
+      running_threads_;  // belongs to Start's caller; last: joined first
 };
 
 }  // namespace nam::execution

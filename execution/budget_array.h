@@ -20,8 +20,8 @@ inline absl::Status OverBudget(const MemoryBudget& budget) {
                    " MiB of memory on a server: add a LIMIT or a filter, or raise nam.result_mib_max"));
 }
 
-/// An array that grows out of a query's budget. Its elements are zero until they are written. The budget
-/// outlives it. One thread.
+/// An array whose memory a query's budget pays for. Elements are zero until written. The budget outlives it.
+/// One thread.
 template <typename T>
 class BudgetArray {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -40,13 +40,13 @@ class BudgetArray {
   }
   ~BudgetArray() { Clear(); }
 
-  /// Makes room for `capacity` elements at least; more than doubling pays for all copies that come. While it
-  /// copies it holds the old and the new array.
+  /// Makes room for at least `capacity` elements. Growth by doubling bounds the cost of copies. While it
+  /// copies it holds both arrays.
   absl::Status Grow(uint64_t capacity) {
     if (capacity <= capacity_) return absl::OkStatus();
     return Resize(std::max({capacity, 2 * capacity_, kLeastBytes / sizeof(T)}));
   }
-  /// As Grow, but to this size exactly.
+  /// As Grow, but to exactly this size.
   absl::Status Resize(uint64_t capacity) {
     if (capacity <= capacity_) return absl::OkStatus();
     if (capacity > UINT64_MAX / sizeof(T) || !budget_->Take(capacity * sizeof(T)))

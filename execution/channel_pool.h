@@ -11,15 +11,15 @@
 
 namespace nam::execution {
 
-/// Channels kept for the next query, so that connections are not made anew. Those of a member that the
-/// process was before it joined again are dropped. Thread-safe.
+/// Keeps channels for the next query, so that it need not connect again. Drops those of a member that the
+/// process was before it joined again. Thread-safe.
 class ChannelPool {
  public:
   ChannelPool(fabric::Fabric& fabric, fabric::RegionDirectory& directory,
               const storage::ChannelOptions& options = {})
       : fabric_(fabric), directory_(directory), options_(options) {}
 
-  /// A channel on loan; goes back when the lease ends, unless it is broken.
+  /// A channel on loan. Goes back when the lease ends, unless it is broken.
   class Lease {
    public:
     Lease(ChannelPool& pool, std::unique_ptr<storage::Channel> channel)
@@ -51,7 +51,7 @@ class ChannelPool {
     return Lease(*this, *std::move(channel));
   }
   fabric::Fabric& fabric() { return fabric_; }
-  /// Drops idle channels, whose queue pairs may lead to a server that is gone.
+  /// Drops idle channels: their queue pairs may lead to a dead server.
   void Clear() {
     std::scoped_lock lock(mutex_);
     idle_.clear();

@@ -6,7 +6,7 @@ namespace nam::execution {
 
 void ChargeAccesses(TaskContext& context, uint64_t count, uint64_t working_set_bytes) {
   Clock& clock = context.clock();
-  if (&clock == &RealClock()) return;  // which is known sooner than by its type
+  if (&clock == &RealClock()) return;  // cheaper to test than its type
   const auto* const caches = dynamic_cast<const CacheCosts*>(&clock);
   if (caches != nullptr) context.Charge(count, caches->AccessPs(working_set_bytes));
 }

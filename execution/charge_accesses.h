@@ -6,8 +6,8 @@
 
 namespace nam::execution {
 
-/// In virtual time whose processors have caches: what `count` accesses to random places of so many bytes take
-/// beside TaskContext::Charge. Otherwise nothing. For a chunk, not for each of its rows.
+/// Charges `count` accesses to random places of so many bytes, beside TaskContext::Charge, if virtual time
+/// models caches. Otherwise does nothing. Called for a chunk, not for each of its rows.
 void ChargeAccesses(TaskContext& context, uint64_t count, uint64_t working_set_bytes);
 
 }  // namespace nam::execution

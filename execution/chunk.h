@@ -9,10 +9,10 @@
 
 namespace nam::execution {
 
-/// The most tuples of a chunk.
+/// The maximum number of tuples in a chunk.
 inline constexpr uint32_t kChunkRows = 1024;
 
-/// Positions of a chunk, ascending: positions[0 … count), or 0 … count - 1 if there is no array.
+/// Ascending positions of a chunk: positions[0 … count), or 0 … count - 1 if there is no array.
 struct Selection {
   const uint32_t* positions = nullptr;
   uint32_t count = 0;
@@ -20,7 +20,7 @@ struct Selection {
   uint32_t operator[](uint32_t i) const { return positions == nullptr ? i : positions[i]; }
 };
 
-/// Calls `body(position)` for each position that is selected; two loops, so that neither asks which it is.
+/// Calls `body(position)` for each selected position. Two loops, so that neither tests the form.
 template <typename Body>
 void ForEach(Selection selection, Body&& body) {
   if (selection.positions == nullptr) {
@@ -36,12 +36,12 @@ void ForEach(Selection selection, Body&& body) {
 ///     row sets  A: 17 18 40 …      B: 5 kNullRow 5 …
 ///     selection 0 2 …              ascending positions that are still alive; none: all
 ///
-/// Made once by the task that fills it, for the schema of the plan, and filled again for each chunk. The
-/// producer owns what columns point to: it stays as it is until the producer is asked again. A filter
-/// shortens the selection and copies nothing. Used by one task.
+/// The task that fills it makes it once, for the schema of the plan, and refills it for each chunk. The
+/// producer owns the memory behind the columns and keeps it until it is asked again. A filter shortens the
+/// selection and copies nothing. Used by one task.
 class Chunk {
  public:
-  /// Places of a row set: what a vectorized store may write beyond the rows that count is there.
+  /// Places of a row set, with room for what a vectorized store writes beyond the last row.
   static constexpr uint32_t kRowSetPlaces = 2 * kChunkRows + 16;
 
   Chunk(size_t columns, size_t row_sets) : columns_(columns) {
@@ -49,15 +49,15 @@ class Chunk {
   }
 
   uint32_t size() const { return size_; }
-  /// The positions that are alive.
+  /// The alive positions.
   Selection selection() const { return selection_; }
   void SelectAll(uint32_t rows) {
     size_ = rows;
     selection_ = {nullptr, rows};
   }
-  /// `positions` ascend, are below size() and live as long as the chunk's columns do.
+  /// `positions` are ascending, below size() and live as long as the chunk's columns.
   void Select(const uint32_t* positions, uint32_t count) { selection_ = {positions, count}; }
-  /// As `Select` for a chunk that is being made: with its size.
+  /// As `Select`, with the size, for a chunk under construction.
   void Reset(uint32_t rows, Selection selection) {
     size_ = rows;
     selection_ = selection;

@@ -13,23 +13,23 @@ namespace nam::execution {
 
 struct RowField;  // execution/row_field.h
 
-/// The row number that leads nowhere: an outer join's partner that does not exist. All its columns are NULL.
+/// The row number of no row: a missing partner of an outer join. All its columns are NULL.
 inline constexpr uint32_t kNullRow = UINT32_MAX;
 
-/// What the codes of a stored column stand for: one for each version of a table, column and group of chains
-/// that were encoded together. Owned by the prepared stage, immutable, shared by its threads. Chunks point to
-/// it, so that one scan may meet several dictionaries.
+/// The meaning of a stored column's codes: one for each version of a table, column and group of chains that
+/// were encoded together. Owned by the prepared stage, immutable, shared by its threads. Chunks point to it,
+/// so one scan may meet several dictionaries.
 struct CodeMeaning {
   Type type;
-  uint8_t width = 1;  // bytes of a code: 1, 2, 4 or 8
-  /// The column has no codes, but texts or numbers of 128 bits (storage/block.h). Only scans meet it: behind
-  /// them it is an array of values.
+  uint8_t width = 1;  // of a code: 1, 2, 4 or 8
+  /// The column has no codes, but texts or 128-bit numbers (storage/block.h). Only scans see it; they turn it
+  /// into an array of values.
   bool plain = false;
-  /// Code 0 is NULL. Tests of codes and loads read it; nobody behind a load meets it.
+  /// Code 0 is NULL. Only tests of codes and loads read this.
   bool null_code = false;
   int64_t base = 0;    // number, or dictionary entry, = base + code
-  uint64_t codes = 1;  // codes are below this; 0 if all 64 bits are used
-  int64_t min = 0;     // of the numbers that are not NULL; text: of the dictionary's entries
+  uint64_t codes = 1;  // an upper bound of codes; 0 if all 64 bits are used
+  int64_t min = 0;     // least number that is not NULL; text: least dictionary entry
   int64_t max = 0;
   std::shared_ptr<const storage::Dictionary> dictionary;  // text
   /// Equal ids: equal codes are equal text. 0: no dictionary.
@@ -40,31 +40,30 @@ struct CodeMeaning {
   std::string_view Text(uint64_t code) const { return (*dictionary)[static_cast<size_t>(Number(code))]; }
 };
 
-/// One column of a chunk. Trivially copyable; owns nothing. Position p of the chunk has its value at the
-/// index
+/// One column of a chunk. Trivially copyable; owns nothing. The value of position p lies at the index
 ///
 ///     rows == nullptr ? p : rows[p]
 ///
-/// of an array (kCodes, kValues) or as the number of a row at rest (kField). kConstant has one value for all
-/// positions and no index.
+/// of an array (kCodes, kValues), or in the row at rest with that number (kField). kConstant has one value
+/// for all positions and no index.
 struct Column {
   enum class Kind : uint8_t { kCodes, kValues, kField, kConstant };
 
   Kind kind = Kind::kValues;
-  uint8_t width = 8;                     // bytes of a code (kCodes) or of a value's physical form
-  Physical physical = Physical::kInt64;  // of the values, also of those that codes stand for
+  uint8_t width = 8;                     // of a code (kCodes) or of a value's physical form
+  Physical physical = Physical::kInt64;  // of the values, also of decoded ones
   const std::byte* base =
       nullptr;  // kCodes, kValues: the array; kField: the table's first page; kConstant: the value
-  const uint32_t* rows = nullptr;  // of the chunk; columns of one table share it. May hold kNullRow
-  const uint8_t* nulls = nullptr;  // kValues, kConstant: a byte an index, 1 where NULL; nullptr: none is
+  const uint32_t* rows = nullptr;  // the chunk's; a table's columns share it. May hold kNullRow
+  const uint8_t* nulls = nullptr;  // kValues, kConstant: one byte an index, 1 where NULL; nullptr: no NULLs
   const CodeMeaning* meaning = nullptr;  // kCodes
   const RowField* field = nullptr;       // kField
 
   uint32_t IndexOf(uint32_t position) const { return rows == nullptr ? position : rows[position]; }
 };
 
-/// Bytes of one value in arrays of the physical form: numbers as they are, kText as std::string_view, kTruth
-/// as a byte of kFalse, kTrue or kUnknown, which needs no bytes for NULLs.
+/// The bytes of one value in arrays of the physical form: numbers as they are, kText as std::string_view,
+/// kTruth as a byte of kFalse, kTrue or kUnknown, which needs no bytes for NULLs.
 constexpr uint8_t WidthOf(Physical physical) {
   switch (physical) {
     case Physical::kTruth:
@@ -80,7 +79,7 @@ constexpr uint8_t WidthOf(Physical physical) {
 
 inline constexpr uint8_t kFalse = 0, kTrue = 1, kUnknown = 2;
 
-/// A column that is NULL everywhere.
+/// A column of NULLs.
 inline Column NullColumn(Physical physical) {
   static constexpr uint8_t kNull = 1;
   static constexpr std::byte kUnknownValue[16] = {std::byte{kUnknown}};
@@ -108,7 +107,7 @@ decltype(auto) WithCodes(const std::byte* codes, uint8_t width, Body&& body) {
   }
 }
 
-/// The code at an index. For tests and for what is done once a chunk: loops use WithCodes.
+/// The code at an index. For tests and per-chunk work: loops use WithCodes.
 inline uint64_t CodeAt(const std::byte* codes, uint8_t width, uint32_t index) {
   return WithCodes(codes, width, [index](const auto* c) -> uint64_t { return c[index]; });
 }

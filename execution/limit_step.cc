@@ -57,7 +57,7 @@ class LimitOperator::Task final : public StepTask {
     std::string text;
   };
 
-  /// The selected [from, to) flow on.
+  /// Passes the selected [from, to).
   static Step PutOut(const Chunk& in, uint32_t from, uint32_t to, bool done, Chunk& out) {
     const Selection rows = in.selection();
     out.columns() = in.columns();
@@ -65,8 +65,8 @@ class LimitOperator::Task final : public StepTask {
     return done ? Step::kDone : Step::kNeedInput;
   }
 
-  /// How many of the selected from `from` on are like the last tuple of the limit, which `here` is the one
-  /// before them. Nothing if the frame has an error.
+  /// How many of the selected from `from` on equal the limit's last tuple, which `here` is the one before
+  /// them. nullopt if the frame has an error.
   std::optional<uint32_t> Ties(TaskContext& context, const Chunk& in, bool here, uint32_t from) {
     const Selection rows = in.selection();
     uint32_t alike = rows.count - from;

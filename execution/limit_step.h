@@ -13,8 +13,9 @@
 
 namespace nam::execution {
 
-/// So many tuples of all tasks together behind `offset` others, whichever come first; with ties those behind
-/// them that are like the last one, if one task alone pushes them in their order: see plan::LimitStep.
+/// Passes so many tuples of all tasks together after `offset` others, in order of arrival. With ties it also
+/// passes those after them that equal the last one, if one task alone pushes them in order: see
+/// plan::LimitStep.
 class LimitOperator final : public StepOperator {
  public:
   static absl::StatusOr<std::unique_ptr<LimitOperator>> Make(const plan::LimitStep& limit,
@@ -28,8 +29,8 @@ class LimitOperator final : public StepOperator {
 
   const uint64_t offset_;
   const uint64_t end_;                         // offset and limit
-  const std::unique_ptr<const Program> ties_;  // nullptr: none
-  std::atomic<uint64_t> seen_ = 0;             // also those beyond the end
+  const std::unique_ptr<const Program> ties_;  // nullptr: no ties
+  std::atomic<uint64_t> seen_ = 0;             // including those beyond the end
 };
 
 }  // namespace nam::execution

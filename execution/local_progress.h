@@ -10,12 +10,12 @@
 
 namespace nam::execution {
 
-/// Counts the rows that leave sources and steps on one thread, and tells of them after each chunk: whoever is
-/// told looks at the time.
+/// Counts the rows that leave sources and steps on one thread, and reports them after each chunk; the
+/// receiver limits its own rate.
 ///
 ///     source ─▶ counted ─▶ step ─▶ counted ─▶ … ─▶ sink
 ///
-/// A step that looks at many pairs of rows and lets few pass tells so, too.
+/// A step that compares many pairs of rows and passes few reports, too.
 class LocalProgress {
  public:
   void OnProgress(std::function<void(uint64_t rows)> report) { report_ = std::move(report); }
@@ -23,9 +23,9 @@ class LocalProgress {
     rows_ += rows;
     if (report_) report_(rows_);
   }
-  /// Tasks of the pipeline's steps that are made from now on are counted. This outlives them.
+  /// Counts tasks of the pipeline's steps made from now on. This outlives them.
   void Watch(PreparedPipeline& pipeline);
-  /// The same of a source's task. Nothing is counted if nobody is told.
+  /// The same for a source's task. Counts nothing without a receiver.
   std::unique_ptr<SourceTask> Watched(std::unique_ptr<SourceTask> source);
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::atomic<bool> kNotLeaving = false;
 
-/// Pages that are looked at.
+/// Accounts for pages while they are read.
 class Held {
  public:
   Held(MemoryBudget& budget, uint64_t bytes) : budget_(budget), bytes_(budget.Take(bytes) ? bytes : 0) {}
@@ -138,7 +138,7 @@ absl::Status LocalStage::AddRuns(uint32_t pipeline, const proto::Directory& runs
   Sorter* const sorter = stage_->pipeline(fed->second.number).sorter.get();
   if (error_.ok()) {
     error_ = sorter == nullptr || runs.pipeline() != pipeline
-                 ? absl::InternalError("a compute server reports runs that nobody has asked it for")
+                 ? absl::InternalError("a compute server reports runs that were not requested")
                  : sorter->AddRuns(runs);
   }
   return error_;
@@ -185,7 +185,7 @@ absl::Status LocalStage::Complete(uint32_t number) {
   for (const uint32_t before : after) NAM_RETURN_IF_ERROR(Complete(before));
   NAM_RETURN_IF_ERROR(stage_->Explained(number, Run(number)));
   complete_[number] = true;
-  // Memory goes back as soon as what it held has been read for the last time.
+  // Memory goes back as soon as its contents have been read for the last time.
   for (const uint32_t before : after) stage_->ReleaseIfRead(before, complete_);
   return absl::OkStatus();
 }

@@ -19,63 +19,61 @@
 #include "execution/scan/stored_rows.h"
 #include "execution/sort/sorter.h"
 #include "execution/task.h"
-#include "proto/compute.pb.h"
+#include "proto/pages.pb.h"
 
 namespace nam::execution {
 
-/// The run of a stage where the client is, on the thread that calls:
+/// Runs a stage where the client is, on the calling thread:
 ///
-///     Add   rows and groups that other stages have left ──▶ the pipelines that read them, as they come
+///     Add   pages of rows and groups from other stages ──▶ the pipelines that read them, as they come
 ///     AddRecords   rows of tables that the session's transaction has found ──▶ their scans, as they come
 ///     Run   the others, in the plan's order ──▶ … ──▶ StageInputs::client_sink
 ///
-/// Where rows come for a pipeline that waits for others, these run first: what is fed to them must have come
-/// before.
+/// If rows come for a pipeline that waits for others, these run first: their input must have come before.
 class LocalStage {
  public:
-  /// `inputs.stage` is one of the session. All that is referred to outlives this.
+  /// `inputs.stage` is one of the session's. All references outlive this.
   static absl::StatusOr<std::unique_ptr<LocalStage>> Make(StageInputs inputs, Clock& clock,
                                                           const std::atomic<bool>& cancel);
   ~LocalStage();
 
-  /// Takes in the pages that one attempt at another stage stored (Attempt::Store), one behind the other, as
-  /// what `pipeline` has left. They are not looked at afterwards. Nothing of them is trusted: DATA_LOSS if
-  /// they are not of this plan and attempt. CANCELLED soon after `cancel` is set; RESOURCE_EXHAUSTED with
-  /// 53200 beyond the budget, which they count against while they are here. After an error every call returns
-  /// that error.
+  /// Takes in the consecutive pages that one attempt at another stage stored (Attempt::Store), as the output
+  /// of `pipeline`. Keeps no pointers into them. Trusts nothing in them: DATA_LOSS if they are not of this
+  /// plan and attempt. CANCELLED soon after `cancel` is set; RESOURCE_EXHAUSTED with 53200 beyond the budget,
+  /// which they count against during the call. After an error every call returns that error.
   absl::Status Add(uint32_t pipeline, std::span<const std::byte> pages, uint64_t attempt);
 
-  /// Takes in the sorted runs that an attempt at another stage has left in scratch memory, as what `pipeline`
-  /// has left. DATA_LOSS if they are none of this plan.
+  /// Takes in the sorted runs that an attempt at another stage left in scratch memory, as the output of
+  /// `pipeline`. DATA_LOSS if they are not of this plan.
   absl::Status AddRuns(uint32_t pipeline, const proto::Directory& runs);
 
-  /// Whether what `pipeline` has left can still change the result.
+  /// Whether more output of `pipeline` can still change the result.
   bool Wants(uint32_t pipeline) const { return !fed_.at(pipeline).done; }
 
-  /// RESOURCE_EXHAUSTED with 53200 if the budget has no room for so many bytes of pages, to be asked before
-  /// they are fetched.
+  /// RESOURCE_EXHAUSTED with 53200 if the budget has no room for so many bytes of pages. Called before they
+  /// are fetched.
   absl::Status CheckRoom(uint64_t bytes) const;
 
-  /// Takes in at most kChunkRows rows as their table stores them, for the pipeline that scans it. They are
-  /// not looked at afterwards. False: it wants no more. Errors as of Add.
+  /// Takes in at most kChunkRows rows as their table stores them, for the pipeline that scans it. Keeps no
+  /// pointers into them. False: it wants no more. Errors as of Add.
   absl::StatusOr<bool> AddRecords(uint32_t pipeline, std::span<const std::byte* const> rows);
 
-  /// From now on tells, now and then, how many rows have left the sources and steps of its pipelines, of all
-  /// together. Before rows are added.
+  /// Reports, now and then, how many rows have left the sources and steps of all its pipelines together.
+  /// Called before rows are added.
   void OnProgress(std::function<void(uint64_t rows)> report);
 
-  /// The end, once; nothing may be added any more. Errors as of Add, and those of the query's expressions.
+  /// Ends the stage, once; nothing may be added any more. Errors as of Add, and those of the query's
+  /// expressions.
   absl::Status Run();
 
-  /// After Run, by pipeline of the plan: rows that left the source, then each step that stayed behind it. Of
-  /// those that take in groups: the groups. None of pipelines of other stages.
+  /// After Run, by pipeline of the plan: the rows that left the source, then each step after it. For
+  /// pipelines that take in groups: the groups. Empty for pipelines of other stages.
   const std::vector<std::vector<uint64_t>>& rows() const { return rows_; }
 
-  /// After Run: what sorts have done in scratch memory, by pipeline; those that did nothing there are not in
-  /// it.
+  /// After Run: the work of sorts in scratch memory, by pipeline; without sorts that did none.
   const std::map<uint32_t, Sorter::RunTotals>& sorts() const { return sorts_; }
 
-  /// The most memory that was held at one time.
+  /// The peak of memory held.
   uint64_t bytes_most() const { return stage_->result_budget().most(); }
 
  private:
@@ -94,13 +92,13 @@ class LocalStage {
 
   LocalStage(std::unique_ptr<PreparedStage> stage, Clock& clock, const std::atomic<bool>& cancel);
   absl::Status PrepareFed(uint32_t number);
-  /// Makes the task, once what the pipeline waits for is complete.
+  /// Makes the task, once the pipelines that it waits for are complete.
   absl::Status Start(Fed& fed);
   absl::Status End(Fed& fed);
   absl::Status Feed(Fed& fed, std::span<const std::byte> pages, uint64_t attempt);
   absl::Status RunFed(Fed& fed);
-  /// Runs a pipeline of the stage, and those that it waits for, unless they have run. What is fed to them is
-  /// over then.
+  /// Runs a pipeline of the stage, and those that it waits for, unless they have run. Nothing more may be fed
+  /// to them.
   absl::Status Complete(uint32_t number);
   absl::Status Run(uint32_t number);
   absl::Status Combine(Sink& sink);

@@ -14,7 +14,7 @@ MappingPool::~MappingPool() {
 }
 
 std::optional<MappingPool::Mapping> MappingPool::Map(uint64_t bytes, bool writable) {
-  // Without access a strict system counts nothing yet, and a stray pointer finds nothing.
+  // Inaccessible memory does not count yet in a strict system, and faults on a stray pointer.
   void* const data = mmap(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) return std::nullopt;

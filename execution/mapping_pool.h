@@ -8,8 +8,8 @@
 
 namespace nam::execution {
 
-/// Mappings of memory that tables leave for the next ones: mapping, first touches and unmapping would be a
-/// tenth of a short query's time. No budget counts what is left here, so there are bounds; beyond them the
+/// Keeps memory mappings that tables leave for later ones: mapping, first touches and unmapping would be a
+/// tenth of a short query's time. No budget counts these mappings, so they have bounds; beyond them the
 /// oldest are unmapped. Any thread.
 class MappingPool {
  public:
@@ -18,7 +18,7 @@ class MappingPool {
     uint64_t bytes = 0;
     uint64_t writable_bytes = 0;  // from the beginning on
   };
-  /// Of what is left: touched bytes, which are those that take memory.
+  /// Bounds on the touched bytes kept; only those take memory.
   struct Bounds {
     uint64_t of_one = 0;
     uint64_t of_all = 0;
@@ -29,12 +29,12 @@ class MappingPool {
   MappingPool& operator=(const MappingPool&) = delete;
   ~MappingPool();
 
-  /// A new one, all of it writable or nothing. It takes no memory before it is touched, and is zero. Nothing
-  /// if the system has no addresses: errno says why.
+  /// Makes a new mapping, all of it writable or nothing. It takes no memory before it is touched, and is
+  /// zero. nullopt if the system has no addresses: errno says why.
   static std::optional<Mapping> Map(uint64_t bytes, bool writable);
-  /// The one that was left last of those with so many bytes; what lies in it is anything.
+  /// Takes the youngest mapping with so many bytes; its contents are arbitrary.
   std::optional<Mapping> Take(uint64_t bytes_least, uint64_t bytes_most);
-  /// Leaves one of which at most `touched_bytes` have been touched since Map, by this user or those before.
+  /// Leaves a mapping of which all its users so far have touched at most `touched_bytes`.
   void Leave(const Mapping& mapping, uint64_t touched_bytes);
 
  private:

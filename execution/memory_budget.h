@@ -7,12 +7,12 @@
 
 #include "base/check.h"
 
-/// Who may hold how much:
+/// Bounds of memory:
 ///
 ///     ServerMemory ── MemoryGrant ── MemoryBudget of build sides ── operators
 ///      of a server     an attempt's └ MemoryBudget of the result ── operators
 ///
-/// A budget is what a query wants to be held to; the grant is what its attempt has of what all share.
+/// A budget is a query's own bound; the grant is its attempt's share of the server's memory.
 namespace nam::execution {
 
 /// The bytes that all queries together may hold on one server. Thread-safe.
@@ -22,7 +22,7 @@ class ServerMemory {
   ServerMemory(const ServerMemory&) = delete;
   ServerMemory& operator=(const ServerMemory&) = delete;
 
-  /// False, and nothing is taken, if there is not so much. Nobody waits here.
+  /// False, and nothing is taken, if less is left. Never waits.
   [[nodiscard]] bool Take(uint64_t bytes) {
     uint64_t used = used_.load(std::memory_order_relaxed);
     do {
@@ -42,9 +42,9 @@ class ServerMemory {
   std::atomic<uint64_t> used_ = 0;
 };
 
-/// What one attempt has of a server's memory, for all of its budgets: so much from its beginning on, and more
-/// when it takes more, if there is more at that moment. All of it goes back when the attempt ends, and not
-/// before, so that whoever waits for memory waits for ends. Thread-safe; the memory outlives it.
+/// One attempt's share of a server's memory, for all of its budgets: an initial amount, and more on demand,
+/// if the server has more at that moment. All of it goes back only when the attempt ends, so a query that
+/// waits for memory waits for ends. Thread-safe; the memory outlives it.
 class MemoryGrant {
  public:
   /// `granted` bytes have been taken for it.
@@ -56,7 +56,7 @@ class MemoryGrant {
     memory_.Give(granted_);
   }
 
-  /// False, and nothing is taken: others have the server's memory.
+  /// False, and nothing is taken: other attempts have the server's memory.
   [[nodiscard]] bool Take(uint64_t bytes) {
     uint64_t used = used_.load(std::memory_order_relaxed);
     while (true) {
@@ -71,7 +71,7 @@ class MemoryGrant {
   }
   void Give(uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
 
-  /// Whether it was ever refused what a budget allowed.
+  /// Whether the server ever refused what a budget allowed.
   bool refused() const { return refused_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return granted_.load(std::memory_order_relaxed); }
   /// The most that it can ever have.
@@ -80,11 +80,11 @@ class MemoryGrant {
  private:
   static constexpr uint64_t kStepBytes = uint64_t{1} << 20;
 
-  /// Until `bytes` more than `used` are granted.
+  /// Takes until `bytes` more than `used` are granted.
   bool Grow(uint64_t used, uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     const uint64_t granted = granted_.load(std::memory_order_relaxed);
-    if (used <= granted && bytes <= granted - used) return true;  // somebody has seen to it
+    if (used <= granted && bytes <= granted - used) return true;  // another thread has done it
     if (bytes > memory_.bytes()) return Refuse();
     const uint64_t needed = used + bytes - granted;
     uint64_t more = std::max(needed, kStepBytes);
@@ -111,14 +111,14 @@ class MemoryGrant {
 /// is allocated and given back after it is freed, so that the sum is never above the bound.
 class MemoryBudget {
  public:
-  /// Out of the grant, which outlives it; null: whatever the process can have.
+  /// Takes from the grant, which outlives it; null: from the process, without a bound of its own.
   explicit MemoryBudget(uint64_t bytes, MemoryGrant* grant = nullptr)
       : bytes_(grant == nullptr ? bytes : std::min(bytes, grant->bytes_most())), grant_(grant) {}
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
-  ~MemoryBudget() { NAM_CHECK(used_.load() == 0, "who took memory gives it back before the query ends"); }
+  ~MemoryBudget() { NAM_CHECK(used_.load() == 0, "all memory is given back before the query ends"); }
 
-  /// False, and nothing is taken, if the query then held more than it may.
+  /// False, and nothing is taken, if the query would hold more than it may.
   [[nodiscard]] bool Take(uint64_t bytes) {
     uint64_t used = used_.load(std::memory_order_relaxed);
     do {
@@ -142,7 +142,7 @@ class MemoryBudget {
 
   uint64_t bytes() const { return bytes_; }
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
-  /// The most that was held at one time.
+  /// The peak of memory held.
   uint64_t most() const { return most_.load(std::memory_order_relaxed); }
 
  private:

@@ -16,12 +16,12 @@ inline constexpr catalog::Method<proto::ReleaseResultRequest, proto::ReleaseResu
 inline constexpr catalog::Method<proto::CompactTableRequest, proto::CompactTableReply> kCompactTable{
     "/nam.proto.Compute/CompactTable"};
 
-/// SQLSTATE of an attempt that a server has not begun, since too many wait there: another server may take it.
+/// SQLSTATE of an attempt that a server refused because too many wait there: another server may take it.
 inline constexpr const char* kTooManyQueries = sqlstate::kTooManyConnections;
-/// The payload of an attempt's error on a server that has stood still for longer than its lease: it is no
-/// member any more, and what it has done is lost as if it had died.
+/// The payload of an attempt's error on a server that stalled for longer than its lease: it is no member any
+/// more, and its work is lost as if it had died.
 inline constexpr char kServerOver[] = "nam/server-over";
-/// The payload of an attempt's error that says that the build sides of its joins do not fit its memory.
+/// The payload of an attempt's error if the build sides of its joins do not fit its memory.
 inline constexpr char kBuildSidesTooLarge[] = "nam/build-sides-too-large";
 
 }  // namespace nam::execution

@@ -6,7 +6,7 @@
 #include "execution/exchange/exchange_layout.h"
 #include "execution/pipeline_preparation.h"
 
-/// Both ends of exchanges.
+/// Prepares both ends of exchanges.
 namespace nam::execution {
 namespace {
 
@@ -33,7 +33,7 @@ absl::Status PipelinePreparation::MakeExchangeSource(const plan::ExchangeReceive
 absl::Status PipelinePreparation::MakeExchangeSink(const plan::ExchangeSend& sink) {
   const StageInputs& inputs = stage_.inputs();
   if (inputs.members == 0) return NoMembers();
-  // Other sources have no share of a member's: all of them would send all rows.
+  // Other sources have no member's share: every member would send all rows.
   if (out_.scan == nullptr && out_.received == nullptr) return NotRun("an exchange of these rows");
   if (sink.filtered_by.has_value()) {
     out_.key_filters = std::make_unique<KeyFilters>(

@@ -6,7 +6,7 @@
 #include "execution/pipeline_preparation.h"
 #include "plan/flow.h"
 
-/// Sources of pipelines over what earlier stages have left by parts.
+/// Prepares sources over the parts of earlier stages.
 namespace nam::execution {
 
 absl::Status PipelinePreparation::MakePartitionSource(const plan::PartitionSource& parts) {

@@ -27,14 +27,14 @@
 namespace nam::execution {
 namespace {
 
-/// A build side is cut into so many pieces for each thread, unless they would be small: it may be a single
-/// partition that this server needs.
+/// A build side is cut into so many pieces a thread, unless they would be small: this server may need a
+/// single partition.
 constexpr uint64_t kBuildPiecesOfAThread = 2;
 constexpr uint64_t kBuildPieceRowsMin = 4'096;
-/// What a member sends of a table is cut into so many pieces for each of its threads.
+/// A member's rows to send are cut into so many pieces a thread.
 constexpr uint64_t kSentPiecesOfAThread = 8;
 
-/// A table that was dropped meanwhile: the statement is worth another try, which does not find it.
+/// The table was dropped meanwhile: a retry of the statement will not find it.
 template <typename T>
 absl::StatusOr<T> UnlessDropped(absl::StatusOr<T> found, const std::string& table) {
   if (!absl::IsNotFound(found.status())) return found;
@@ -196,7 +196,7 @@ absl::Status PipelinePreparation::MakeScan() {
   NAM_ASSIGN_OR_RETURN(options.probes, AbsorbedProbes(scan));
   for (const ScanOutput& output : out_.absorbed.outputs) {
     if (output.probe == ScanOutput::kScanned) {
-      // Of a table that was appended to, codes mean something else in each group.
+      // In a table that was appended to, codes mean something else in each group.
       const CodeMeaning& meaning = out_.meanings[output.column];
       meanings_.push_back(meaning.plain || catalog::GroupCount(table) > 1 ? nullptr : &meaning);
       continue;
@@ -232,7 +232,7 @@ absl::Status PipelinePreparation::FindPartitions(const plan::BlockScan& scan) {
   const plan::TableScan* const claimed = plan::ScanOf(claims);
   const proto::Table& table = *inputs.tables[scan.table];
   if (claimed == nullptr || std::holds_alternative<plan::RecordScan>(claims.source)) {
-    // Extents and parts in scratch memory are no parts by any key of a table.
+    // Extents and parts in scratch memory are not divided by any key of a table.
     for (int p = 0; p < table.partitions_size(); ++p) out_.partitions.push_back(static_cast<uint32_t>(p));
     return absl::OkStatus();
   }
@@ -281,7 +281,7 @@ absl::Status PipelinePreparation::MakeRecordScan(const plan::RecordScan& scan) {
   return absl::OkStatus();
 }
 
-/// The whole table: an extent that the snapshot sees rows of was there before the snapshot was.
+/// The whole table: extents with rows that the snapshot sees existed before the snapshot.
 absl::StatusOr<std::vector<partitioner::Piece>> PipelinePreparation::RecordPiecesOfBuild(
     const plan::RecordScan& scan, const txn::TableDescription& records) const {
   const auto own_rows = static_cast<uint32_t>(scan.own_rows.size());
@@ -313,8 +313,8 @@ std::vector<partitioner::Piece> PipelinePreparation::PiecesOfBuild() const {
                                std::max(kBuildPieceRowsMin, RowsHere() / pieces));
 }
 
-/// All members cut the table alike, since the version that they read is the plan's, and so are the numbers of
-/// members and of threads.
+/// All members cut the table alike, since the plan gives its version and the numbers of members and of
+/// threads.
 std::vector<partitioner::Piece> PipelinePreparation::PiecesOfMember() const {
   const StageInputs& inputs = stage_.inputs();
   const uint64_t pieces = kSentPiecesOfAThread * static_cast<uint64_t>(inputs.threads) * inputs.members;

@@ -11,7 +11,7 @@
 
 namespace nam::execution {
 
-/// UNIMPLEMENTED, by name.
+/// UNIMPLEMENTED, with the name of what is not run.
 inline absl::Status NotRun(const char* what) {
   return absl::UnimplementedError(absl::StrFormat("this version of NAM does not run %s", what));
 }
@@ -20,18 +20,18 @@ inline OrderSlot SlotOf(const plan::Order& by) {
   return {by.slot, by.descending, by.nulls_first};
 }
 
-/// Of two keys that are compared: blanks at the end of one of them do not count, and may be there.
+/// For two compared keys: whether one of them may end in blanks that are ignored.
 inline bool BlanksDiffer(const Type& probed, const Type& built) {
   return plan::IsChar(probed) != plan::IsChar(built) && plan::IgnoresBlanks(probed, built);
 }
 
-/// A probe's output are the input's own tuples.
+/// The probe's output tuples are the input's own.
 inline bool PassesOwnTuples(plan::JoinKind kind) {
   return kind == plan::JoinKind::kSemi || kind == plan::JoinKind::kAnti ||
          kind == plan::JoinKind::kNullAwareAnti || kind == plan::JoinKind::kMark;
 }
 
-/// Makes one pipeline of a stage ready, after those before it.
+/// Prepares one pipeline of a stage, after those before it.
 class PipelinePreparation {
  public:
   PipelinePreparation(PreparedStage& stage, uint32_t number);
@@ -53,7 +53,7 @@ class PipelinePreparation {
   absl::Status LoadMeanings(const plan::BlockScan& scan);
   absl::Status FindPartitions(const plan::BlockScan& scan);
   std::vector<partitioner::Piece> PiecesOfBuild() const;
-  /// Of a scan whose rows are sent: this member's share of the table.
+  /// For a scan whose rows are sent: this member's share of the table.
   std::vector<partitioner::Piece> PiecesOfMember() const;
   absl::StatusOr<std::vector<BlockScan::Probe>> AbsorbedProbes(const plan::BlockScan& scan) const;
 
@@ -76,14 +76,16 @@ class PipelinePreparation {
   absl::Status MakeBuild(const plan::BuildSink& sink);
   absl::Status MakeDirectBuild(const plan::BuildSink& sink, DirectTable::Options table, bool text);
   absl::Status MakeRowBuild(const plan::BuildSink& sink, std::optional<DirectTable::Options> direct);
-  /// Of a build over these rows, whose codes mean this; what depends on its probes is still to be said.
+  /// The options of a build over these rows, whose codes have these meanings, except those that depend on its
+  /// probes.
   absl::StatusOr<RowBuild::Options> RowBuildOptions(const plan::BuildSink& sink, const plan::Schema& input,
                                                     const std::vector<const CodeMeaning*>& codes);
   absl::Status MakeAggregate(const plan::AggregateSink& sink);
   absl::Status MakePartedGroups(const plan::AggregateSink& sink);
   absl::Status MakePartitions(const plan::PartitionSink& sink);
   absl::Status MakeExchangeSink(const plan::ExchangeSend& sink);
-  /// The states of groups over these rows, merged: of the layout that who made them derived from the rows.
+  /// The plan that merges states of groups over these rows, of the layout that their producer derived from
+  /// the rows.
   static absl::StatusOr<std::unique_ptr<const AggregatePlan>> MergeOf(const plan::AggregateSink& partial,
                                                                       const plan::Schema& rows,
                                                                       bool part_by_part);
@@ -92,30 +94,30 @@ class PipelinePreparation {
   absl::Status MakeSort(const plan::SortSink& sink);
   absl::Status MakeRuns(const plan::ResultSink& sink, std::span<const OrderSlot> order);
   absl::Status MakeSorter(plan::Runs runs, std::span<const OrderSlot> order);
-  /// Whether a window is over this pipeline's rows.
+  /// Whether a window reads this pipeline's rows.
   bool IsWindowed() const;
 
   /// How the key of a build side numbers its rows, if it is one dense number or text of one dictionary.
   std::optional<DirectTable::Options> DirectOptions(const plan::BuildSink& sink) const;
-  /// For each key of the build side whether blanks at its end do not count.
+  /// For each key of the build side whether blanks at its end are ignored.
   absl::StatusOr<std::vector<bool>> IgnoresBlanks(const plan::BuildSink& sink) const;
   bool IsDrained() const;
-  /// Whether Bloom filters of what this pipeline builds say which rows are sent.
+  /// Whether Bloom filters of this pipeline's build side decide which rows are sent.
   bool FiltersRows() const;
   uint64_t RowsHere() const;
-  /// How many of the rows that are received come to this member if all get as many: an estimate.
+  /// An estimate of the received rows that reach this member, if all get as many.
   uint64_t RowsReceived() const;
   bool sends() const { return std::holds_alternative<plan::ExchangeSend>(plan_.sink); }
   const plan::Schema& schema() const { return out_.absorbed.pipeline.schemas.back(); }
 
   PreparedStage& stage_;
   const uint32_t number_;
-  const plan::Pipeline& plan_;  // as it came
+  const plan::Pipeline& plan_;  // the original
   PreparedPipeline& out_;
   const bool claimed_;
-  /// What the codes of each slot stand for behind the steps so far; nullptr: these are no codes.
+  /// The meaning of each slot's codes after the steps so far; nullptr: no codes.
   std::vector<const CodeMeaning*> meanings_;
-  uint32_t row_sets_ = 1;  // that the columns so far share, at most
+  uint32_t row_sets_ = 1;  // the most that the columns so far share
 };
 
 }  // namespace nam::execution

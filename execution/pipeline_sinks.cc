@@ -10,7 +10,7 @@
 #include "plan/join_algorithm.h"
 #include "plan/slot_of.h"
 
-/// The sinks of pipelines.
+/// Prepares the sinks of pipelines.
 namespace nam::execution {
 namespace {
 
@@ -35,7 +35,7 @@ absl::Status PipelinePreparation::MakeSink() {
   if (const auto* sort = std::get_if<plan::SortSink>(&sink)) return MakeSort(*sort);
   if (const auto* feed = std::get_if<plan::FeedSink>(&sink)) {
     if (!stage_.of_session_) return NotRun("pipelines that feed others on compute servers");
-    // That is prepared later.
+    // That one is prepared later.
     out_.feeds = &stage_.pipelines_[feed->pipeline];
     return absl::OkStatus();
   }
@@ -77,7 +77,7 @@ std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const pla
   if (sink.keys.size() != 1) return std::nullopt;
   const std::optional<uint32_t> slot = plan::BareSlot(sink.keys[0]);
   if (!slot.has_value()) return std::nullopt;
-  if (out_.scan == nullptr && out_.received == nullptr) return std::nullopt;  // nobody knows how many rows
+  if (out_.scan == nullptr && out_.received == nullptr) return std::nullopt;  // the number of rows is unknown
   DirectTable::Options options{.rows = out_.scan != nullptr ? RowsHere() : RowsReceived(),
                                .unique = sink.unique};
   if (PhysicalOf(sink.keys[0].type) == Physical::kText) {
@@ -92,7 +92,7 @@ std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const pla
   options.key_min = static_cast<int64_t>(bounds.low);
   options.key_max = static_cast<int64_t>(bounds.high);
   if (out_.scan == nullptr) return options;
-  // A table that is split by this very key has a share of the numbers for each part.
+  // A table that is split by this key has a share of the numbers for each part.
   const plan::Pipeline& pipeline = out_.absorbed.pipeline;
   const auto& scan = std::get<plan::BlockScan>(pipeline.source);
   const proto::Table& table = *stage_.inputs().tables[scan.table];
@@ -115,7 +115,7 @@ std::optional<DirectTable::Options> PipelinePreparation::DirectOptions(const pla
 absl::Status PipelinePreparation::MakeBuild(const plan::BuildSink& sink) {
   std::optional<DirectTable::Options> direct = DirectOptions(sink);
   if (direct.has_value() && !DirectTable::Fits(*direct)) direct.reset();
-  // How many rows are received was a guess, for which nothing is to be lost that would fit otherwise.
+  // The number of received rows was a guess, and must not fail a join that fits otherwise.
   const uint64_t received_bytes_max = stage_.build_budget().bytes() / 4;
   if (direct.has_value() && out_.received != nullptr &&
       (direct->unique || DirectTable::BytesNeeded(*direct) > received_bytes_max))
@@ -154,7 +154,7 @@ absl::StatusOr<RowBuild::Options> PipelinePreparation::RowBuildOptions(
     NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOf(output, input));
     const std::optional<uint32_t> bare = plan::BareSlot(output);
     const CodeMeaning* meaning = bare.has_value() ? codes[*bare] : nullptr;
-    // A number as a key is compared by its value: it lies at rest as such.
+    // A number key is compared by its value, and lies at rest as such.
     const bool number_key = fields.size() < sink.keys.size() && PhysicalOf(output.type) != Physical::kText;
     fields.push_back(std::move(slot));
     meanings.push_back(number_key ? nullptr : meaning);

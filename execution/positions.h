@@ -19,8 +19,8 @@ inline const uint32_t* PositionsOf(Selection rows) {
   return rows.positions == nullptr ? kPositions.data() : rows.positions;
 }
 
-/// The indexes of a column's values at the selected positions, one behind the other. `scratch` has kChunkRows
-/// places and may become what is returned.
+/// The indexes of a column's values at the selected positions, consecutively. `scratch` has kChunkRows places
+/// and may become the result.
 inline const uint32_t* IndexesOf(const Column& column, Selection rows, uint32_t* scratch) {
   if (column.rows == nullptr) return PositionsOf(rows);
   if (rows.positions == nullptr) return column.rows;
@@ -28,8 +28,8 @@ inline const uint32_t* IndexesOf(const Column& column, Selection rows, uint32_t*
   return scratch;
 }
 
-/// Calls `body` with what leads from the i-th selected tuple to its index in the column: loops are compiled
-/// for columns that lie there in the order of the tuples, and for others. `scratch` as above.
+/// Calls `body` with a map from the i-th selected tuple to its index in the column. Loops are compiled for
+/// columns in the order of the tuples, and for others. `scratch` as above.
 template <typename Body>
 decltype(auto) WithIndexes(const Column& column, Selection rows, uint32_t* scratch, Body&& body) {
   if (column.rows == nullptr && rows.positions == nullptr) return body([](uint32_t i) { return i; });

@@ -132,7 +132,7 @@ absl::StatusOr<std::unique_ptr<PreparedStage>> PreparedStage::Make(StageInputs i
   return stage;
 }
 
-/// Sources leave out those of other pipelines: rows of one that no source reads would be missing.
+/// Sources ignore directories of other pipelines: rows of one that no source reads would be missing.
 absl::Status PreparedStage::CheckDirectories() const {
   std::set<uint32_t> read;
   for (const uint32_t number : numbers_) {

@@ -44,45 +44,44 @@ namespace nam::execution {
 using DictionaryLoader = std::function<absl::StatusOr<std::shared_ptr<const storage::Dictionary>>(
     const proto::Table& table, uint32_t column, uint32_t group)>;
 
-/// The sink of a result, for rows of this schema. The budget outlives it.
+/// Makes the sink of a result, for rows of this schema. The budget outlives it.
 using ClientSink =
     std::function<absl::StatusOr<std::unique_ptr<Sink>>(const plan::Schema& rows, MemoryBudget& budget)>;
 
-/// What the run of a stage is given: by a server for an attempt, or by the session.
+/// The inputs of a stage's run: from a server for an attempt, or from the session.
 struct StageInputs {
-  plan::PhysicalPlan plan;  // passed plan::Check and plan::CheckTables
-  uint32_t stage = 0;       // of the plan
-  plan::TableMetadata
-      tables;  // of the plan; of a stage of the session only those that it scans need be there
+  plan::PhysicalPlan plan;     // passed plan::Check and plan::CheckTables
+  uint32_t stage = 0;          // in the plan
+  plan::TableMetadata tables;  // the plan's; a stage of the session needs only those that it scans
   std::vector<std::shared_ptr<storage::KnownBlocks>> known;  // as tables; may be null
   proto::StreamSettings settings;
   std::vector<partitioner::Piece> pieces;       // of the claimed pipeline's table
-  std::optional<storage::WorkCounter> counter;  // what claims them; none: all of them are this server's
+  std::optional<storage::WorkCounter> counter;  // claims them; none: all of them are this server's
   DictionaryLoader load_dictionary;
-  /// Where this member finds record tables; outlives the stage. Null: it scans none.
+  /// This member's way to record tables; outlives the stage. Null: it scans none.
   txn::Tables* records = nullptr;
   int threads = 1;
-  /// What the attempt has of its server's memory; null, in the session: what its settings say.
+  /// The attempt's share of its server's memory; null, in the session: only the settings bound it.
   std::shared_ptr<MemoryGrant> memory;
   /// The claimed pipeline's rows leave in windows of about so many bytes, if they leave in any order; 0: all
   /// at the end.
   uint64_t window_bytes = 0;
-  uint64_t attempt = 0;  // that pages in scratch memory and in messages carry
-  /// Of a streamed stage: which of so many members this server is. 0 of 0: the stage has no exchanges.
+  uint64_t attempt = 0;  // carried by pages in scratch memory and by messages
+  /// For a streamed stage: this server's number among so many members. 0 of 0: the stage has no exchanges.
   uint32_t member = 0, members = 0;
-  /// Of its exchanges' messages: the first member's.
+  /// The attempt that its exchanges' messages carry: the first member's.
   uint64_t exchange_attempt() const { return attempt - member; }
-  /// Where this attempt writes by parts; null: nowhere.
+  /// The scratch memory that this attempt writes by parts; null: none.
   std::shared_ptr<storage::ScratchSpace> scratch;
   std::vector<proto::Directory> directories;  // of attempts of earlier stages
   bool few_by_parts = false;                  // for tests: groups go by parts however few they are
-  SortScratch sort_scratch;                   // of a stage of the session: where its sorts write runs
-  ClientSink client_sink;                     // of a stage of the session: where its last pipeline's rows go
-  /// Of an attempt: the table that the claimed pipeline's rows are written into, instead of a result.
+  SortScratch sort_scratch;                   // for a stage of the session: where its sorts write runs
+  ClientSink client_sink;                     // for a stage of the session: the sink of its last pipeline
+  /// For an attempt: the table that the claimed pipeline's rows are written into, instead of a result.
   std::optional<TableTarget> table_target;
 };
 
-/// A pipeline made ready: source, steps and sink that all threads of the server share.
+/// A prepared pipeline: source, steps and sink that all threads of the server share.
 struct PreparedPipeline {
   struct StepAndChunk {
     std::unique_ptr<StepOperator> step;
@@ -90,20 +89,20 @@ struct PreparedPipeline {
     std::function<std::unique_ptr<Chunk>()> new_chunk;
   };
 
-  /// After its source has taken over what it can. `probes` counts those.
+  /// After its source has absorbed what it can. `probes` counts those.
   AbsorbedPipeline absorbed;
-  uint32_t table = 0;                // of the plan, that the source scans
-  std::vector<uint32_t> partitions;  // of the table that this server needs
+  uint32_t table = 0;                // in the plan: the source scans it
+  std::vector<uint32_t> partitions;  // of the table; those that this server needs
   std::unique_ptr<PieceQueue> pieces;
-  std::unique_ptr<Source> source;             // null: rows of another stage, which who runs this one feeds
-  BlockScan* scan = nullptr;                  // the source, if it is one
-  RecordScan* record_scan = nullptr;          // likewise
-  PartitionSource* parts = nullptr;           // likewise
-  PartitionJoin* join = nullptr;              // likewise
-  ExchangeSource* received = nullptr;         // likewise
-  const plan::PageSource* foreign = nullptr;  // if there is no source: one of these two
-  std::optional<RecordSelect> records;        // of a transaction's rows, which who runs the stage feeds
-  std::deque<CodeMeaning> meanings;           // of the scan's columns, by group of chains, then slot
+  std::unique_ptr<Source> source;                       // null: rows of another stage, which the caller feeds
+  BlockScan* scan = nullptr;                            // the source, if it is one
+  RecordScan* record_scan = nullptr;                    // likewise
+  PartitionSource* parts = nullptr;                     // likewise
+  PartitionJoin* join = nullptr;                        // likewise
+  ExchangeSource* received = nullptr;                   // likewise
+  const plan::PageSource* foreign = nullptr;            // without a source: one of these two
+  std::optional<RecordSelect> records;                  // a transaction's rows, which the caller feeds
+  std::deque<CodeMeaning> meanings;                     // the scan's columns, by group of chains, then slot
   std::deque<std::unique_ptr<const Program>> programs;  // of probes and builds
   std::unique_ptr<const AggregatePlan> merge_plan;      // of a source that merges states
   std::vector<StepAndChunk> steps;
@@ -127,47 +126,47 @@ struct PreparedPipeline {
   std::unique_ptr<RunSink> run_sink;
   std::unique_ptr<TopRows> top_rows;
   std::unique_ptr<Sorter> sorter;
-  uint64_t offset = 0;                 // of sorted rows: the first that nobody reads
+  uint64_t offset = 0;                 // of sorted rows: the first that is read
   std::vector<uint32_t> group_totals;  // plan::AggregateSink::totals
-  PreparedPipeline* feeds = nullptr;   // whose sink is this one's, and which completes it
+  PreparedPipeline* feeds = nullptr;   // its sink is this one's; it completes the sink
 
-  /// For one thread. The source is this pipeline's, or one with the same rows.
+  /// Makes the task of one thread. The source is this pipeline's, or one with the same rows.
   std::unique_ptr<PipelineTask> NewTask(TaskContext& context, std::unique_ptr<SourceTask> source) const;
   /// Whether the source scans a table, and what its tasks have done.
   bool scans() const { return scan != nullptr || record_scan != nullptr; }
   ScanTotals totals() const;
   Sink& sink() const;
-  /// What the source has READ from scratch memory; nothing if it reads none.
+  /// What the source has READ from scratch memory; nullopt if it reads none.
   std::optional<PartitionSource::Totals> scratch_read() const;
-  /// Whether the sink writes to scratch memory; what it has left there by parts, once it is complete: null if
-  /// that is nothing because groups were few.
+  /// Whether the sink writes to scratch memory. Once it is complete, its output there by parts: null if the
+  /// groups were few.
   bool writes_scratch() const {
     return parted_groups != nullptr || partition_sink != nullptr || run_sink != nullptr;
   }
   const ScratchOutput* scratch_output() const;
   const BuildSide* build() const;
-  /// Frees what the sink holds.
+  /// Frees the sink's memory.
   void ReleaseSink();
-  /// Rows in an order, once the sink is complete; nullptr: it has none.
+  /// The sink's ordered rows once it is complete; nullptr: it has none.
   const OrderedRows* ordered() const;
-  /// What the sink has left, once it is complete; of a build nothing.
+  /// A source over the complete sink's rows. Null for a build.
   std::unique_ptr<Source> RowsAtRest(bool in_order) const;
 };
 
-/// What the result of an attempt may take on a server of so many threads: as much as the settings say, and
-/// room for some pages of each thread in any case.
+/// The most bytes of an attempt's result on a server of so many threads: as the settings say, but at least
+/// some pages for each thread.
 uint64_t ResultBytesMax(const proto::StreamSettings& settings, int threads);
 
-/// All operators of one stage on one site: checked against the tables, dictionaries loaded, conditions and
-/// programs compiled, and tables of joins sized by the parts of build sides that the pieces need. Made by one
-/// thread, then shared by the attempt's threads.
+/// All operators of one stage on one site: checked against the tables, with dictionaries loaded, conditions
+/// and programs compiled, and join tables sized by the parts of build sides that the pieces need. One thread
+/// makes it; the attempt's threads share it.
 ///
 ///     plan ──▶ Absorb, by what is direct here ──▶ PreparedPipeline, in the plan's order
 class PreparedStage {
  public:
-  /// INVALID_ARGUMENT for what is no plan over these tables; UNIMPLEMENTED for nodes that this version does
-  /// not run; RESOURCE_EXHAUSTED if tables of joins are larger than the settings allow; DATA_LOSS if a
-  /// directory is of no pipeline whose parts the stage reads.
+  /// INVALID_ARGUMENT if the plan does not fit these tables; UNIMPLEMENTED for nodes that this version does
+  /// not run; RESOURCE_EXHAUSTED if join tables are larger than the settings allow; DATA_LOSS if the stage
+  /// reads no parts of a directory's pipeline.
   static absl::StatusOr<std::unique_ptr<PreparedStage>> Make(StageInputs inputs,
                                                              const std::atomic<bool>& leaving);
 
@@ -176,16 +175,16 @@ class PreparedStage {
   uint32_t claimed() const { return claimed_; }
   /// The stage's pipelines, as the plan numbers them; ascending.
   const std::vector<uint32_t>& numbers() const { return numbers_; }
-  /// Of its own pipelines.
+  /// Only its own pipelines.
   PreparedPipeline& pipeline(size_t i) { return pipelines_[i]; }
   const PreparedPipeline& pipeline(size_t i) const { return pipelines_[i]; }
 
-  /// Of build sides, and of what else sinks hold. In the session both are one.
+  /// For build sides, and sinks' other memory. In the session both budgets are one.
   MemoryBudget& build_budget() { return of_session_ ? result_budget_ : build_budget_; }
   MemoryBudget& result_budget() { return result_budget_; }
-  /// Frees what a pipeline's sink holds if all those that read it are complete.
+  /// Frees the memory of a pipeline's sink if all its readers are complete.
   void ReleaseIfRead(uint32_t number, const std::vector<bool>& complete);
-  /// The error of a pipeline; where it asked for too much memory, with the setting that bounds it.
+  /// The pipeline's error. If it needed too much memory, names the setting that bounds it.
   absl::Status Explained(size_t pipeline, const absl::Status& status) const;
 
  private:
@@ -198,11 +197,11 @@ class PreparedStage {
   const uint32_t claimed_;
   const bool of_session_;
   std::vector<uint32_t> numbers_;
-  // Before what takes from them.
+  // Destroyed after its users.
   MemoryBudget build_budget_;
   MemoryBudget result_budget_;
   MemoShare memos_;
-  std::deque<PreparedPipeline> pipelines_;  // as the plan's; those of other stages are empty
+  std::deque<PreparedPipeline> pipelines_;  // as in the plan; those of other stages are empty
 };
 
 }  // namespace nam::execution

@@ -9,24 +9,24 @@
 
 namespace nam::execution {
 
-/// Bytes before the first row of a page: execution/rows/row_layout.h's PageHeader.
+/// The bytes before the first row of a page: execution/rows/row_layout.h's PageHeader.
 inline constexpr uint32_t kPageHeaderBytes = 32;
 
-/// One field of the rows at rest of a layout, with all that leads from a row's number to its value:
+/// One field of a layout's rows at rest, with everything that leads from a row's number to its value:
 ///
 ///     row number = page << rows_shift | place
 ///     its page   = base + (page << page_shift)
 ///     its bytes  = its page + kPageHeaderBytes + place · stride
 ///
-/// Here and not with the layout, because expressions load fields (Column::kField) and lie below rows.
+/// Separate from the layout, because expressions load fields (Column::kField) and lie below rows.
 struct RowField {
   Type type;
   Physical physical = Physical::kInt64;
   /// Bytes in the row. Numbers: 1, 2, 4 or 8 (number = base + unsigned field), or 16 (the number itself) if
-  /// their bounds are wider or not known; kTruth: 1, kFalse or kTrue; kText: 8, the u32 offset in the page
-  /// and the u32 bytes. All zero where NULL.
+  /// their bounds are wider or unknown; kTruth: 1, kFalse or kTrue; kText: 8, the u32 offset in the page and
+  /// the u32 bytes. All zero where NULL.
   uint8_t width = 8;
-  /// Of numbers below 16 bytes. It comes from the plan, so it is the same on all servers.
+  /// For numbers below 16 bytes. It comes from the plan, so it is the same on all servers.
   int64_t base = 0;
   uint16_t offset = 0;  // in the row
   /// The field is NULL where row[null_byte] & null_mask is not 0. 0: never.
@@ -35,8 +35,8 @@ struct RowField {
   uint8_t rows_shift = 0;
   uint8_t page_shift = 0;
   uint16_t stride = 0;
-  /// Layouts that stay in the process: the field is a code of this meaning, as the column's was, and 0 where
-  /// NULL. The validity bit says NULL for all of them; null_code need not be asked.
+  /// For layouts that stay in the process: the field holds the column's codes, with this meaning, and 0 where
+  /// NULL. The validity bit marks every NULL; null_code need not be asked.
   const CodeMeaning* meaning = nullptr;
 
   bool nullable() const { return null_mask != 0; }
@@ -51,22 +51,22 @@ struct RowField {
   bool IsNull(const std::byte* row) const {
     return (std::to_integer<uint8_t>(row[null_byte]) & null_mask) != 0;
   }
-  /// As it lies in the row; T has `width` bytes.
+  /// The stored value; T has `width` bytes.
   template <typename T>
   T Stored(const std::byte* row) const {
     T value;
     std::memcpy(&value, row + offset, sizeof(T));
     return value;
   }
-  /// kText that is not NULL. `page` is the row's.
+  /// For kText that is not NULL. `page` is the row's.
   std::string_view Text(const std::byte* page, const std::byte* row) const {
     return {reinterpret_cast<const char*>(page) + Stored<uint32_t>(row),
             Stored<uint32_t>(row + sizeof(uint32_t))};
   }
 };
 
-/// Reads one field of a RowTable's rows by their numbers, as it is stored. A value of its own, so that loops
-/// keep all of it in registers whatever they write.
+/// Reads one field of a RowTable's rows by their numbers, as stored. A separate value, so that loops keep all
+/// of it in registers whatever they write.
 template <typename T>
 class StoredAt {
  public:
@@ -90,7 +90,7 @@ class StoredAt {
   uint8_t rows_shift_, page_shift_;
 };
 
-/// Calls `body` with a zero of the type that a field of this width is stored as, so that loops over fields
+/// Calls `body` with a zero of the type in which a field of this width is stored, so that loops over fields
 /// are compiled for each width.
 template <typename Body>
 decltype(auto) WithStored(uint8_t width, Body&& body) {

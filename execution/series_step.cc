@@ -77,7 +77,7 @@ class SeriesOperator::Task final : public StepTask {
     return first_ != nullptr && last_ != nullptr && step_ != nullptr;
   }
 
-  /// The series of the tuple at at_.
+  /// Begins the series of the tuple at at_.
   absl::Status Begin(Selection rows) {
     live_ = false;
     if (at_ >= rows.count) return absl::OkStatus();
@@ -93,7 +93,7 @@ class SeriesOperator::Task final : public StepTask {
     return absl::OkStatus();
   }
 
-  /// To the next number.
+  /// Moves to the next number.
   absl::Status Move() {
     if (series_.times_) {
       const absl::StatusOr<int64_t> moved =
@@ -112,12 +112,12 @@ class SeriesOperator::Task final : public StepTask {
   Frame frame_;
   ColumnsAlong along_;
   std::vector<uint32_t> slots_;
-  const std::unique_ptr<__int128[]> numbers_;  // of the chunk that was put out last
-  // Of the input chunk that is being pushed:
+  const std::unique_ptr<__int128[]> numbers_;  // of the chunk emitted last
+  // State of the current input chunk:
   bool pushing_ = false;
   const Vector *first_ = nullptr, *last_ = nullptr, *step_ = nullptr;
   uint32_t at_ = 0;  // position in the selection
-  // Of the tuple there, as far as its series has come:
+  // State of the tuple there:
   bool live_ = false;   // next_ belongs to it
   bool falls_ = false;  // its step is negative
   __int128 next_ = 0, end_ = 0, by_ = 0;

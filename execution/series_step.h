@@ -13,17 +13,17 @@
 
 namespace nam::execution {
 
-/// Each tuple once for each number of a series: see plan::SeriesStep. A series of any length takes the memory
-/// of one chunk. 22023 for a step of 0, 22008 for a timestamp beyond those that there are.
+/// Repeats each tuple for each number of a series: see plan::SeriesStep. A series of any length takes the
+/// memory of one chunk. 22023 for a step of 0, 22008 for a timestamp out of range.
 class SeriesOperator final : public StepOperator {
  public:
-  /// `input_row_sets`: distinct row sets of the input's columns, at most.
+  /// `input_row_sets`: an upper bound of distinct row sets among the input's columns.
   static absl::StatusOr<std::unique_ptr<SeriesOperator>> Make(const plan::SeriesStep& series,
                                                               const plan::Schema& input,
                                                               uint32_t input_row_sets,
                                                               MemoShare* memos = nullptr);
   std::unique_ptr<StepTask> NewTask(TaskContext& context) override;
-  /// What its tasks fill.
+  /// The chunk that its tasks fill.
   std::unique_ptr<Chunk> NewChunk() const {
     return std::make_unique<Chunk>(input_columns_ + 1, 1 + input_row_sets_);
   }

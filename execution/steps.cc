@@ -97,7 +97,7 @@ class ExpandOperator::Task final : public StepTask {
 
  private:
   const ExpandOperator& expand_;
-  size_t set_ = 0;  // that the next call puts out
+  size_t set_ = 0;  // emitted by the next call
 };
 
 std::unique_ptr<StepTask> ExpandOperator::NewTask(TaskContext&) {
@@ -150,7 +150,7 @@ class RepeatOperator::Task final : public StepTask {
   }
 
  private:
-  /// How often the tuple at at_ is put out.
+  /// How often the tuple at at_ is emitted.
   __int128 Times(Selection rows) const {
     const uint32_t position = rows[at_];
     return times_->null(position) ? 0 : std::max<__int128>(times_->number(position), 0);
@@ -160,10 +160,10 @@ class RepeatOperator::Task final : public StepTask {
   Frame frame_;
   ColumnsAlong along_;
   std::vector<uint32_t> slots_;
-  // Of the input chunk that is being pushed:
+  // State of the current input chunk:
   const Vector* times_ = nullptr;
   uint32_t at_ = 0;    // position in the selection
-  __int128 left_ = 0;  // how often the tuple there is still to be put out
+  __int128 left_ = 0;  // remaining emissions of the tuple there
 };
 
 std::unique_ptr<StepTask> RepeatOperator::NewTask(TaskContext&) {

@@ -11,11 +11,11 @@
 #include "plan/physical.h"
 #include "plan/schema.h"
 
-/// Steps that look at one tuple at a time and copy none: the columns of what comes flow on as they are, or
-/// along the positions of tuples that are repeated.
+/// Steps that process one tuple at a time and copy none: the input's columns pass unchanged, or along the
+/// positions of repeated tuples.
 namespace nam::execution {
 
-/// Tuples where all conditions are true flow on.
+/// Passes tuples for which all conditions are true.
 class FilterOperator final : public StepOperator {
  public:
   explicit FilterOperator(std::unique_ptr<const Program> conditions) : conditions_(std::move(conditions)) {}
@@ -27,7 +27,7 @@ class FilterOperator final : public StepOperator {
   const std::unique_ptr<const Program> conditions_;
 };
 
-/// Each output is a column. What is a slot as it is stays what it was, codes included.
+/// Each output is a column. Plain slots stay what they were, codes included.
 class ProjectOperator final : public StepOperator {
  public:
   explicit ProjectOperator(std::unique_ptr<const Program> outputs) : outputs_(std::move(outputs)) {}
@@ -39,8 +39,8 @@ class ProjectOperator final : public StepOperator {
   const std::unique_ptr<const Program> outputs_;
 };
 
-/// Each tuple once for each grouping set: see plan::ExpandStep. Chunks of the output have as many row sets as
-/// those of the input have distinct ones: none of their own.
+/// Emits each tuple once for each grouping set: see plan::ExpandStep. Chunks of the output have as many row
+/// sets as those of the input have distinct ones: none of their own.
 class ExpandOperator final : public StepOperator {
  public:
   ExpandOperator(plan::ExpandStep expand, const plan::Schema& input);
@@ -52,18 +52,18 @@ class ExpandOperator final : public StepOperator {
   const size_t input_columns_;
   std::vector<Physical> keys_;
   std::vector<std::vector<uint8_t>> has_;  // by set and key
-  std::vector<int64_t> numbers_;           // of sets: what constants point to
+  std::vector<int64_t> numbers_;           // of sets: constants point to them
 };
 
-/// Each tuple as many times as a slot of it says: see plan::RepeatStep.
+/// Repeats each tuple as often as a slot of it says: see plan::RepeatStep.
 class RepeatOperator final : public StepOperator {
  public:
-  /// `input_row_sets`: distinct row sets of the input's columns, at most.
+  /// `input_row_sets`: an upper bound of distinct row sets among the input's columns.
   static absl::StatusOr<std::unique_ptr<RepeatOperator>> Make(const plan::RepeatStep& repeat,
                                                               const plan::Schema& input,
                                                               uint32_t input_row_sets);
   std::unique_ptr<StepTask> NewTask(TaskContext& context) override;
-  /// What its tasks fill.
+  /// The chunk that its tasks fill.
   std::unique_ptr<Chunk> NewChunk() const { return std::make_unique<Chunk>(columns_, 1 + input_row_sets_); }
 
  private:

@@ -14,15 +14,15 @@ namespace nam::execution {
 ///
 ///     input   column a: rows A    column b: flat       output  a: rows A[positions]   b: rows positions
 ///
-/// Nothing but row numbers is copied. One task.
+/// Copies only row numbers. One task.
 class ColumnsAlong {
  public:
-  /// `input_row_sets`: distinct row sets of the input's columns, at most.
+  /// `input_row_sets`: an upper bound of distinct row sets among the input's columns.
   explicit ColumnsAlong(uint32_t input_row_sets) { sources_.reserve(input_row_sets); }
 
-  /// Columns 0, 1, … of `out` become the slots of `in` along positions[from, end), which are at these places
-  /// of the output. Its row sets from `first_set` on are for the input's, one each. What was taken for places
-  /// before `from` stays.
+  /// Sets columns 0, 1, … of `out` to the slots of `in` along positions[from, end), at these places of the
+  /// output. Its row sets from `first_set` on are for the input's, one each. Places before `from` keep their
+  /// values.
   void Take(const Chunk& in, std::span<const uint32_t> slots, const uint32_t* positions, uint32_t from,
             uint32_t end, size_t first_set, Chunk& out) {
     sources_.clear();
@@ -47,7 +47,7 @@ class ColumnsAlong {
   }
 
  private:
-  std::vector<const uint32_t*> sources_;  // row sets of the input that the output has already
+  std::vector<const uint32_t*> sources_;  // row sets of the input that the output already has
 };
 
 }  // namespace nam::execution

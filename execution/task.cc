@@ -25,7 +25,7 @@ Step PipelineTask::Run(TaskContext& context) {
 Step PipelineTask::Advance(TaskContext& context) {
   Step step = Step::kHaveMore;
   while (step == Step::kHaveMore) {
-    // Before each call, because one chunk may keep the steps busy for long.
+    // Checked before each call, because one chunk may keep the steps busy for long.
     if (context.cancelled()) return context.Fail(absl::CancelledError("the query was cancelled"));
     if (!filled_) {
       step = Refill(context);
@@ -69,7 +69,7 @@ Step PipelineTask::Refill(TaskContext& context) {
     if (step == Step::kHaveMore) return Filled(0);
     if (step != Step::kDone) return step;
   } else if (source_state_ == SourceState::kUnwanted) {
-    source_->Stop();  // not before: rows of its last chunk were still on their way to the sink
+    source_->Stop();  // not before: rows of its last chunk were still in the steps
   }
   source_state_ = SourceState::kEnded;
   return Drain(context);

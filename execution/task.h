@@ -25,20 +25,20 @@ class Endpoint;
 ///        │          │          │               │ NewTask
 ///     SourceTask  StepTask   StepTask       SinkTask        one thread each
 ///
-/// Nothing here blocks. Each call says in which state it left its task, and all of that state is in the task,
-/// not on the stack: one tuple may match ten million rows, and the task is put aside between any two of its
-/// chunks. Exceptions are the sources that read blocks: they wait for their completions inside `Next`.
+/// Nothing here blocks. Each call returns the state of its task, and all of that state is in the task, not on
+/// the stack: one tuple may match ten million rows, and the task can be put aside between any two of its
+/// chunks. Sources that read blocks are the exception: they wait for their completions inside `Next`.
 namespace nam::execution {
 
 enum class Step : uint8_t {
-  kNeedInput,  // what was given is used up
+  kNeedInput,  // the input is used up
   kHaveMore,   // call again: with the same input (steps), or for the next chunk (sources)
-  kBlocked,    // waits for the context's gate, or an exchange; the same call is then made again
-  kDone,       // nothing that still comes can change anything
+  kBlocked,    // waits for the context's gate, or an exchange; then repeat the call
+  kDone,       // no further input can change the result
   kFailed,     // the context has the error
 };
 
-/// What a blocked task waits for. Opened once, by any thread.
+/// What a blocked task waits for. Any thread opens it once.
 class Gate {
  public:
   bool open() const { return open_.load(std::memory_order_acquire); }
@@ -48,9 +48,9 @@ class Gate {
   std::atomic<bool> open_ = false;
 };
 
-/// A thread's ways to the memory servers, one task at a time: the blocks that it streams, the words that it
-/// claims work at while blocks are in flight, and the pages that its sink writes to scratch memory. Tasks of
-/// a streamed stage share the thread's endpoint of its exchanges.
+/// A thread's channels to the memory servers, for one task at a time: for the blocks that it streams, the
+/// words that it claims work at while blocks are in flight, and the pages that its sink writes to scratch
+/// memory. Tasks of a streamed stage share the thread's endpoint of its exchanges.
 struct TaskChannels {
   storage::Channel* blocks = nullptr;
   storage::Channel* claims = nullptr;
@@ -64,37 +64,37 @@ class TaskContext {
   TaskContext(Clock& clock, MemoryBudget& budget, const std::atomic<bool>& cancel, TaskChannels channels = {})
       : clock_(clock), budget_(budget), cancel_(cancel), channels_(channels) {}
 
-  /// Computation that took count · ps of virtual time. Collected here; the clock hears of it in Settle.
+  /// Charges count · ps of virtual time for computation. Collects it until Settle passes it to the clock.
   void Charge(uint64_t count, int64_t ps) { uncharged_ps_ += static_cast<int64_t>(count) * ps; }
-  /// At each block and before each wait; PipelineTask::Run does it before it returns.
+  /// Called at each block and before each wait; PipelineTask::Run calls it before it returns.
   void Settle() {
     if (uncharged_ps_ < 1000) return;
     clock_.Charge(uncharged_ps_ / 1000);
     uncharged_ps_ %= 1000;
   }
   bool cancelled() const { return cancel_.load(std::memory_order_relaxed); }
-  /// For those that wait below the task.
+  /// For waits below the task.
   const std::atomic<bool>& cancel() const { return cancel_; }
 
-  /// Keeps the first error. Always kFailed.
+  /// Keeps the first error. Always returns kFailed.
   Step Fail(absl::Status error) {
     if (error_.ok()) error_ = std::move(error);
     return Step::kFailed;
   }
   const absl::Status& error() const { return error_; }
-  /// Always kBlocked. The gate outlives the wait.
+  /// Always returns kBlocked. The gate outlives the wait.
   Step BlockOn(const Gate& gate) {
     gate_ = &gate;
     return Step::kBlocked;
   }
-  /// Always kBlocked, until something happens at the thread's endpoint.
+  /// Always returns kBlocked, until something happens at the thread's endpoint.
   Step BlockOnExchange() {
     gate_ = nullptr;
     return Step::kBlocked;
   }
-  /// Of the task that was blocked last; null: it waits for the endpoint.
+  /// The gate of the task that was blocked last; null: it waits for the endpoint.
   const Gate* gate() const { return gate_; }
-  /// A message has been sent or taken: other tasks of the thread may go on.
+  /// Counts a message sent or taken: other tasks of the thread may go on.
   void CountMessage() { ++messages_; }
   uint64_t messages() const { return messages_; }
 
@@ -115,26 +115,25 @@ class TaskContext {
 
 class SourceTask {
  public:
-  /// Gives up what is under way, also after a failure or a cancellation, when nothing is called before.
+  /// Gives up work under way, also after a failure or a cancellation, when no other call comes before.
   virtual ~SourceTask() = default;
-  /// kHaveMore: `out` has at least one row. kDone: it has none, nor will it. kNeedInput: a source that is fed
-  /// from outside has none now.
+  /// kHaveMore: `out` has at least one row. kDone: it has none, and no more come. kNeedInput: a source that
+  /// is fed from outside has none now.
   virtual Step Next(TaskContext& context, Chunk& out) = 0;
-  /// A step behind it is done: what is still under way is given up. The last chunk is used up by then. At
-  /// most once, not after kDone; Next is not called again.
+  /// A later step is done: gives up work under way. The last chunk is used up by then. Called at most once,
+  /// not after kDone; Next is not called again.
   virtual void Stop() {}
 };
 
 class StepTask {
  public:
   virtual ~StepTask() = default;
-  /// kNeedInput: `in` is used up. kHaveMore: call again with the same `in`, which has not changed. In both
-  /// cases `out` has the rows of this call, maybe none: the step says so by SelectAll(0). kDone: as
-  /// kNeedInput, and no more input is wanted; nothing is called any more. After kBlocked and kFailed nobody
-  /// looks at `out`.
+  /// kNeedInput: `in` is used up. kHaveMore: call again with the same `in`, unchanged. In both cases `out`
+  /// has the rows of this call, perhaps none: then the step calls SelectAll(0). kDone: as kNeedInput, and no
+  /// more input is wanted; no call follows. After kBlocked and kFailed `out` is not read.
   virtual Step Push(TaskContext& context, const Chunk& in, Chunk& out) = 0;
-  /// After the last input, unless a step behind it is done: rows that the step still holds. kHaveMore: `out`
-  /// has rows, and Drain is called again; kDone: it has none.
+  /// After the last input, unless a later step is done: emits rows that the step still holds. kHaveMore:
+  /// `out` has rows, and Drain is called again; kDone: it has none.
   virtual Step Drain(TaskContext&, Chunk& out) {
     out.SelectAll(0);
     return Step::kDone;
@@ -152,7 +151,7 @@ class SinkTask {
   virtual Step Finish(TaskContext&) { return Step::kDone; }
 };
 
-/// Immutable while tasks run, but for what an implementation says of itself.
+/// Immutable while tasks run, except as an implementation states.
 class Source {
  public:
   virtual ~Source() = default;
@@ -169,17 +168,18 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual std::unique_ptr<SinkTask> NewTask(TaskContext& context) = 0;
-  /// After all tasks have finished: how many parts the threads combine, in any order and at once. 0: nothing.
+  /// After all tasks have finished: the number of parts that the threads combine, in any order and at once.
+  /// 0: nothing.
   virtual uint32_t CombineParts() { return 0; }
   virtual absl::Status Combine(TaskContext&, uint32_t part) {
     (void)part;
     return absl::OkStatus();
   }
-  /// Whether other rows cannot change the result. Any thread.
+  /// Whether more rows cannot change the result. Any thread.
   virtual bool Satisfied() const { return false; }
 };
 
-/// One thread's run of one pipeline. May stop after any chunk and go on later on the same thread.
+/// One thread's run of one pipeline. May stop after any chunk and resume later on the same thread.
 class PipelineTask {
  public:
   /// `chunks[0]` is the source's, chunks[i + 1] that of steps[i].
@@ -188,7 +188,7 @@ class PipelineTask {
 
   /// kDone: the source has no more, or no step wants more of it, and the sink has finished. kBlocked: call
   /// again when the context's gate is open. kNeedInput: a fed source has nothing now. kFailed: the context
-  /// has the error, which is CANCELLED soon after the query was cancelled; the task is not run again.
+  /// has the error, which is CANCELLED soon after the query is; the task is not run again.
   Step Run(TaskContext& context);
 
   /// Rows that left the source, then each step.
@@ -201,11 +201,11 @@ class PipelineTask {
   /// The sink and steps[at_] take chunks_[at_]. kHaveMore: go on.
   Step Consume(TaskContext& context);
   Step Push(TaskContext& context);
-  /// Looks for the next chunk with rows, from the sink backwards. kHaveMore: go on, with it if filled_.
+  /// Finds the next chunk with rows, from the sink backwards. kHaveMore: go on, with it if filled_.
   Step Refill(TaskContext& context);
-  /// After the source: what steps still hold, then the sink's end.
+  /// After the source: drains the steps, then ends the sink.
   Step Drain(TaskContext& context);
-  /// No step before `step` is asked any more, nor is the source.
+  /// Neither steps before `step` nor the source are asked any more.
   void CutOff(size_t step);
   Step Filled(size_t at);
 
@@ -214,7 +214,7 @@ class PipelineTask {
   std::unique_ptr<SinkTask> sink_;
   std::vector<std::unique_ptr<Chunk>> chunks_;
   std::vector<uint64_t> rows_;
-  /// Steps that have more of the chunk before them. None behind at_ has.
+  /// Steps that have more of the chunk before them. None after at_ has.
   std::vector<uint8_t> more_;
   /// chunks_[at_] has rows that steps_[at_], or the sink, has not used up.
   bool filled_ = false;

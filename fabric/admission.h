@@ -15,15 +15,15 @@ namespace nam::fabric {
 
 enum class Verdict : uint8_t {
   kAdmitted,
-  kRefused,  // no member with this id and this key lives
-  kUnknown,  // the owner could not say, or too many wait
+  kRefused,  // no live member has this id and this key
+  kUnknown,  // the owner could not answer, or too many claims wait
 };
 
-/// Asks the owner of a passive listener about members, on a thread of its own, so that the owner may take its
-/// time and other handshakes go on. All that wait are asked about at once. Thread-safe.
+/// Asks the owner of a passive listener about members. Runs on its own thread, so the owner may take its time
+/// while other handshakes go on. Asks about all waiting claims at once. Thread-safe.
 class Admission {
  public:
-  /// `place`: registered, and with `key` ready to serve if it is admitted.
+  /// `place`: the registered connection; serves under `key` if admitted.
   struct Decision {
     Verdict verdict = Verdict::kUnknown;
     MemberConnections::Place place;
@@ -31,14 +31,14 @@ class Admission {
   };
   using Decided = std::function<void(Decision)>;
 
-  /// `keys` outlives this.
+  /// `keys` must outlive this object.
   explicit Admission(MemberKeys& keys);
   ~Admission() { Stop(); }
-  /// Waits for the question under way; what is not decided then never is. Later questions are kUnknown.
+  /// Waits for the question in flight; claims still undecided stay undecided. Later claims get kUnknown.
   void Stop();
 
-  /// Registers the connection, and calls `decide` once: here if the member's key is known or too many wait,
-  /// else later on the thread of this.
+  /// Registers the connection and calls `decide` once: in this call if the member's key is known or too many
+  /// claims wait, else later on the admission thread.
   void Ask(const MemberClaim& claim, Decided decide);
   MemberConnections& connections() { return *connections_; }
 
@@ -48,7 +48,7 @@ class Admission {
     MemberConnections::Place place;
     Decided decide;
   };
-  /// `key`: the member's; null: it does not live.
+  /// `key`: the member's key; null if the member is not alive.
   static void Decide(Question question, const MemberKey* key);
   void Run();
   void Answer(std::vector<Question> questions);

@@ -15,8 +15,8 @@ constexpr size_t kGatesLeast = 64;
 
 // ─── Uses
 
-// The count is raised before the look, and the closing thread looks at it behind the mark: one of them sees
-// the other.
+// The count is raised before the check, and the closing thread reads it after its mark: at least one sees the
+// other.
 std::optional<Grant::Use> Grant::Use::Of(std::shared_ptr<Grant> grant) {
   grant->uses_.fetch_add(1, std::memory_order_seq_cst);
   Use use(std::move(grant));
@@ -30,7 +30,7 @@ Grant::Use::~Use() {
 
 // ─── Gates
 
-// The store is a full barrier: the owner looks at grants behind it, the closing thread marks them before it
+// The store is a full barrier: the owner checks grants after it, the closing thread marks them before it
 // looks here.
 void Gate::Enter() {
   if (inside_) return;
@@ -94,7 +94,7 @@ void Gate::Settle() {
   word_.store(section + (settled ? kIdle : kParked), std::memory_order_seq_cst);
 }
 
-// ─── All of a process
+// ─── The grants of a process
 
 std::shared_ptr<Grant> Grants::Open(AllocationId allocation, uint64_t attempt, MemoryServerId server) {
   const std::lock_guard lock(mutex_);
@@ -196,7 +196,7 @@ void Grants::ConfirmEnds() {
   std::move(some.begin(), some.end(), std::back_inserter(unconfirmed_));
 }
 
-// Nothing that may wait happens under the lock.
+// Nothing that may wait runs under the lock.
 std::vector<Grants::Closed> Grants::Close() {
   ConfirmEnds();
   std::vector<std::shared_ptr<Gate>> gates;

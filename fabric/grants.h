@@ -16,34 +16,33 @@
 #include "base/clock.h"
 #include "base/strong_id.h"
 
-/// What memory servers have given this process to change, and how it says that it has done with it.
+/// Tracks the memory that this process may change in memory servers, and tells the servers when the process
+/// is done with it.
 ///
-/// A region has one key, so a key does not protect memory that was freed from a request that is still on its
-/// way. A memory server hands freed memory out again only when each member that had opened it has closed it,
-/// or is fenced:
+/// A region has one key, so a key does not protect freed memory from a request in flight. A memory server
+/// reuses freed memory only when each member that opened it has closed it or is fenced:
 ///
-///     open ── the catalog: its allocation is over ─▶ over ── no request under way ─▶ closed ─▶ the servers
-///     hear
-///              from here on no request of this process begins there
+///     open ── catalog: the allocation is over ─▶ over ── no request in flight ─▶ closed ─▶ servers are told
+///              from here on this process begins no request there
 ///
-/// Requests are under way while a Grant::Use of it lives (loads, scratch memory, claims), or in the section
-/// of a Gate that began before it was over (transactions).
+/// Requests are in flight while a Grant::Use of the memory lives (loads, scratch memory, claims), or in the
+/// section of a Gate that began before the allocation was over (transactions).
 namespace nam::fabric {
 
-/// The memory of one allocation, or what one attempt has of it. Thread-safe.
+/// The memory of one allocation, or of one attempt within it. Thread-safe.
 class Grant {
  public:
   Grant(AllocationId allocation, uint64_t attempt) : allocation_(allocation), attempt_(attempt) {}
   AllocationId allocation() const { return allocation_; }
   uint64_t attempt() const { return attempt_; }
-  /// No request may begin there any more.
+  /// True once no request may begin there.
   bool over() const { return over_.load(std::memory_order_seq_cst); }
 
-  /// As long as one lives, requests of its owner may be under way there.
+  /// Keeps the grant in use: its owner may have requests in flight while it lives.
   class Use {
    public:
     Use() = default;
-    /// Nothing, if the grant is over.
+    /// Empty if the grant is over.
     static std::optional<Use> Of(std::shared_ptr<Grant> grant);
     Use(Use&& other) noexcept : grant_(std::move(other.grant_)) {}
     Use& operator=(Use&& other) noexcept {
@@ -65,8 +64,8 @@ class Grant {
   std::atomic<uint32_t> uses_{0};
 };
 
-/// The sections in which requests of one channel are under way. A section covers the look at the grant and
-/// the completion of every request that relies on it.
+/// The sections during which one channel has requests in flight. A section spans from the check of the grant
+/// to the completion of the last request that relies on it.
 ///
 ///     idle ── Enter ─▶ inside ── Leave ─▶ idle
 ///                        └─ Park ─▶ parked ── Enter ─▶ inside, the same section
@@ -78,16 +77,16 @@ class Gate {
   explicit Gate(Clock& clock) : clock_(clock) {}
 
   bool inside() const { return inside_; }
-  /// Nothing is under way; the owner's to ask.
+  /// True if no request is in flight. Owner only.
   bool idle() const { return Look() % kStates == kIdle; }
   void Enter();
-  /// Nothing is under way.
+  /// Requires that no request is in flight.
   void Leave();
-  /// The owner goes away, and requests are under way. Until it enters again another thread may call `settle`,
-  /// which does not wait, and says whether they have completed, or cannot take effect any more.
+  /// The owner leaves with requests in flight. Until it enters again, another thread may call `settle`, which
+  /// does not wait and returns whether the requests have completed or can no longer take effect.
   void Park(std::function<bool()> settle);
 
-  /// While one lives nobody settles what is parked: the owner changes what a settling thread uses.
+  /// Prevents settling while it lives: the owner changes what a settling thread uses.
   class Pause {
    public:
     explicit Pause(Gate& gate);
@@ -97,15 +96,14 @@ class Gate {
 
    private:
     Gate& gate_;
-    uint64_t before_ =
-        0;  // the word; kTaken instead of it if the gate was entered, and nothing is to be done
+    uint64_t before_ = 0;  // the word to restore; 0: the gate was entered, so there is nothing to restore
   };
 
-  /// What the gate shows now.
+  /// The current word.
   uint64_t Look() const { return word_.load(std::memory_order_seq_cst); }
-  /// Nothing is under way of the section that `looked` was in.
+  /// True if no request of the section in `looked` is in flight.
   bool Passed(uint64_t looked) const;
-  /// Settles what is parked, if it can be.
+  /// Settles the parked section if possible.
   void Settle();
 
  private:
@@ -114,18 +112,18 @@ class Gate {
   Clock& clock_;
   std::atomic<uint64_t> word_{0};  // the section's number times kStates, plus the state
   bool inside_ = false;            // the owner's
-  std::function<bool()> settle_;   // of who has the state kInside or kTaken
+  std::function<bool()> settle_;   // belongs to the thread that holds kInside or kTaken
 };
 
-/// A channel's connections that nobody uses any more, and over which requests may be under way.
+/// Connections that a channel abandoned with requests possibly in flight.
 class Unconfirmed {
  public:
   virtual ~Unconfirmed() = default;
-  /// Memory servers have seen the end of the connections. Does not wait.
+  /// True once memory servers have seen the end of the connections. Does not wait.
   virtual bool Confirmed() = 0;
 };
 
-/// All of a process. Thread-safe; Close is called by one thread at a time.
+/// All grants of a process. Thread-safe; one thread at a time calls Close.
 class Grants {
  public:
   struct Closed {
@@ -133,34 +131,34 @@ class Grants {
     std::vector<MemoryServerId> servers;
   };
 
-  /// Before the server is asked: it may have given what the process then does not hear of. Over from the
-  /// beginning, if the allocation is known to be over.
+  /// Called before the server is asked, because its answer may get lost. The grant is over from the start if
+  /// the allocation is known to be over.
   std::shared_ptr<Grant> Open(AllocationId allocation, uint64_t attempt, MemoryServerId server);
-  /// The server has opened it. False: it is over, or not this member's any more; what the server then took
-  /// down for the process is to be closed, too.
+  /// The server has opened it. False: the grant is over or belongs to a former member of this process; the
+  /// caller must then close what the server has recorded.
   bool Confirm(const Grant& grant, MemoryServerId server);
-  /// Nothing, unless the server has opened the allocation.
+  /// Null unless the server has opened the allocation.
   std::shared_ptr<Grant> Find(AllocationId allocation, MemoryServerId server) const;
-  /// Allocations of which something is open, for the catalog to say which of them are over.
+  /// Allocations with open grants; the catalog says which of them are over.
   std::vector<AllocationId> Allocations() const;
 
-  /// They are over. True: something is to be closed.
+  /// The allocations are over. True: some grant must be closed.
   bool End(std::span<const AllocationId> allocations);
-  /// So is what the attempt has.
+  /// The attempt's grants are over.
   void EndAttempt(AllocationId allocation, uint64_t attempt);
-  /// The process is another member from now on. Memory servers know of its former one that it is over.
+  /// The process has become another member. Memory servers know that the former member is over.
   void EndAll();
 
-  /// What is over, and has no request under way. It stays until Forget.
+  /// The grants that are over and have no request in flight. They stay until Forget.
   std::vector<Closed> Close();
-  /// The server has heard that it is closed.
+  /// The server has been told that the grant is closed.
   void Forget(const Grant& grant, MemoryServerId server);
-  /// Whether something is over, and not forgotten.
+  /// True if some grant is over and not forgotten.
   bool closing() const;
 
   std::shared_ptr<Gate> MakeGate(Clock& clock);
   void Leave(std::unique_ptr<Unconfirmed> connections);
-  /// The process ends, and its membership with it: memory servers end its connections.
+  /// Drops the abandoned connections. The membership ends with the process, so memory servers end them.
   void DropConnections();
 
  private:
@@ -169,16 +167,16 @@ class Grants {
   struct Entry {
     std::shared_ptr<Grant> grant;
     std::set<MemoryServerId> servers;    // to be told of the end
-    std::set<MemoryServerId> confirmed;  // of them
-    std::optional<Looked> looked;  // gates that were in a section when it was over, and have not left it yet
+    std::set<MemoryServerId> confirmed;  // have confirmed the grant
+    std::optional<Looked> looked;        // gates inside a section when the grant ended, and still in it
   };
-  /// With mutex_ held.
+  /// Requires mutex_.
   std::vector<std::shared_ptr<Gate>> Gates() const;
   void ConfirmEnds();
 
   mutable std::mutex mutex_;
   std::map<Key, Entry> entries_;
-  std::vector<std::weak_ptr<Gate>> gates_;  // with those of channels that are gone, up to gates_max_
+  std::vector<std::weak_ptr<Gate>> gates_;  // includes gates of destroyed channels, up to gates_max_
   size_t gates_max_ = 0;
   std::vector<std::unique_ptr<Unconfirmed>> unconfirmed_;
 };

@@ -64,7 +64,7 @@ bool MemberConnections::Fence(MemberId member, bool kill) {
       ++entry;
     }
   }
-  // Without the lock: an end may wait for a thread that forgets connections.
+  // Without the lock, because an end may wait for a thread that forgets connections.
   const size_t undrained = std::erase_if(ends, [&](const auto& end) { return !end.second->Stop(kill); });
   std::vector<Entry> forgotten;  // destroyed without the lock
   const std::lock_guard lock(mutex_);

@@ -18,10 +18,10 @@ namespace nam::fabric {
 class ServedEnd {
  public:
   virtual ~ServedEnd() = default;
-  /// No operation of it begins any more. True once none is under way either; `kill` ends the process of a
-  /// peer that stands still in the middle of one. Any thread, any number of times.
+  /// Prevents new operations. True once none is in flight either. `kill` ends the process of a peer that
+  /// stalls inside an operation. Any thread, repeatable.
   virtual bool Stop(bool kill) = 0;
-  /// The peer is gone, and no operation is under way: the connection can be forgotten.
+  /// True if the peer is gone and no operation is in flight: the connection can be forgotten.
   virtual bool Over() { return false; }
 };
 
@@ -30,14 +30,15 @@ class ServedEnd {
 ///     Register ─▶ asked about ── Serve ─▶ serving ── its place ends ─▶ forgotten
 ///                      └─ Fence: Serve says no  └─ Fence: stopped, forgotten once nothing is under way
 ///
-/// A connection is registered before the listener's owner is asked whether the membership is over. So a fence
-/// that comes after the answer finds the connection, and a fence that came before makes the answer "over".
-/// Ids are never used again, so fenced ids need not be remembered.
+/// A connection is registered before the listener's owner is asked about its member. So a fence after the
+/// answer finds the connection, and a fence before it makes the answer negative. Ids are never reused, so
+/// fenced ids need not be remembered.
 class MemberConnections : public std::enable_shared_from_this<MemberConnections> {
   using Ticket = std::pair<MemberId, uint64_t>;
 
  public:
-  /// A registered connection; its destruction forgets it. Does not keep the MemberConnections.
+  /// A registered connection. Its destructor forgets the connection. Does not keep the MemberConnections
+  /// alive.
   class Place {
    public:
     Place() = default;
@@ -50,13 +51,13 @@ class MemberConnections : public std::enable_shared_from_this<MemberConnections>
     }
     ~Place() { Leave(); }
 
-    /// The connection serves from now on, and a fence stops `end`. False, and nothing happens: the member was
-    /// fenced since the connection was registered. `begin` runs where no fence can come between.
+    /// The connection now serves, and a fence stops `end`. False, without effect: the member was fenced since
+    /// the registration. `begin` runs where no fence can intervene.
     bool Serve(
         const MemberKey& key, std::shared_ptr<ServedEnd> end, const std::function<void()>& begin = [] {});
     /// Forgets the connection now.
     void Leave();
-    /// Leaves it to MemberConnections, which forgets the connection once its end is over.
+    /// Hands the connection to MemberConnections, which forgets it once its end is over.
     void Detach() { ticket_ = {}; }
 
    private:
@@ -68,22 +69,22 @@ class MemberConnections : public std::enable_shared_from_this<MemberConnections>
   };
 
   Place Register(MemberId member);
-  /// The key of a member with a connection that serves. Whoever asks has registered a connection before,
-  /// which a later fence finds as it finds that one; so the owner need not be asked again.
+  /// The key of a member with a serving connection. The caller has registered a connection, which a later
+  /// fence finds together with the serving one, so the owner need not be asked again.
   std::optional<MemberKey> KnownKey(MemberId member);
-  /// Stops all connections of the member. True: nothing that was posted over them changes memory any more.
+  /// Stops all connections of the member. True: no request posted over them changes memory any more.
   bool Fence(MemberId member, bool kill);
-  /// Those with connections, ascending; also with one that is stopped and has an operation under way.
+  /// Members with connections, ascending. Includes stopped connections with an operation in flight.
   std::vector<MemberId> Members();
 
  private:
   struct Entry {
     MemberKey key{};
-    std::shared_ptr<ServedEnd> end;  // null: asked about
+    std::shared_ptr<ServedEnd> end;  // null: the owner is being asked
     bool stopped = false;
   };
   using Entries = std::map<Ticket, Entry>;
-  /// With mutex_ held.
+  /// Requires mutex_.
   std::pair<Entries::iterator, Entries::iterator> Of(MemberId member);
   void ForgetTheOver();
 

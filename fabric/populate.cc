@@ -23,9 +23,9 @@ namespace {
 
 constexpr size_t kChunkBytes = size_t{64} << 20;
 constexpr size_t kThreadsMax = 16;
-constexpr int kCollapsesMax = 4;  // of a page, while the kernel says to try again
+constexpr int kCollapsesMax = 4;  // tries per page while the kernel says to try again
 
-/// 0 or an errno.
+/// Returns 0 or an errno.
 int PopulateChunk(std::byte* data, size_t bytes) {
   while (madvise(data, bytes, MADV_POPULATE_WRITE) != 0) {
     if (errno == EINTR || errno == EAGAIN) continue;
@@ -37,7 +37,7 @@ int PopulateChunk(std::byte* data, size_t bytes) {
   return 0;
 }
 
-/// 0 or an errno. The kernel makes a huge page only out of one that has begun.
+/// Returns 0 or an errno. The kernel makes a huge page only if a part of it is present.
 int CollapsePage(std::byte* page) {
   *reinterpret_cast<volatile std::byte*>(page) = std::byte{0};
   for (int i = 0; i < kCollapsesMax; ++i) {
@@ -47,7 +47,7 @@ int CollapsePage(std::byte* page) {
   return errno;
 }
 
-/// step(i) for i in 0 … steps - 1, in several threads, until one of them fails: 0 or its errno.
+/// Runs step(i) for i in 0 … steps - 1 on several threads until one fails; returns 0 or its errno.
 template <typename Step>
 int InParallel(size_t steps, const Step& step) {
   std::atomic<size_t> next{0};

@@ -20,31 +20,30 @@ struct ServerRegions {
     uint64_t bytes = 0;
     RemoteKey rkey;
   };
-  /// The memory server that has them, by its member id. It is the server id that was looked up, or has its
-  /// storage.
+  /// The member id of the memory server. Equals the server id that was looked up, or owns its storage id.
   MemoryServerId member;
   std::string fabric_address;
   std::string name;             // for messages: `memory server 2 (127.0.0.1:4711)`
-  std::vector<Region> regions;  // by offset, without overlaps
+  std::vector<Region> regions;  // by offset, disjoint
 };
 
 /// Finds memory servers. Thread-safe.
 class RegionDirectory {
  public:
   virtual ~RegionDirectory() = default;
-  /// With `refresh` the server is asked again: a pointer into a region that is not listed may only be
-  /// newer than the copy. UNAVAILABLE names a server that is gone, NOT_FOUND one that never was.
+  /// `refresh` asks the server again: a pointer into an unlisted region may be newer than the copy.
+  /// UNAVAILABLE if the server is gone, NOT_FOUND if it never existed.
   virtual absl::StatusOr<std::shared_ptr<const ServerRegions>> Lookup(MemoryServerId server,
                                                                       bool refresh) = 0;
-  /// Whether the catalog has buried the server of this member id, so that its memory is nobody's, even if it
-  /// answers. With `ask` the catalog is asked, else only what has been heard counts.
+  /// True if the catalog has buried the server with this member id; its memory is then void even if it still
+  /// answers. With `ask` the catalog is asked, else only burials heard so far count.
   virtual bool Buried(MemoryServerId, bool /*ask*/) { return false; }
-  /// As which member this process connects to memory servers now. It is another one once it has joined again.
+  /// The member that this process connects as. Changes when the process joins again.
   virtual MemberProof Self() { return {}; }
-  /// What this process may change in memory servers.
+  /// The memory that this process may change.
   Grants& grants() { return grants_; }
-  /// How many burials have been heard of. Who is connected to servers looks, when it changes, whether they
-  /// are among them.
+  /// The number of burials heard so far. When it changes, a channel checks whether its servers are among
+  /// them.
   uint64_t burials() const { return burials_.load(std::memory_order_acquire); }
 
  protected:

@@ -50,7 +50,7 @@ class RealEvent final : public Event {
   bool set_ = false;
 };
 
-/// A thread of the operating system that runs one body after another, at most one at a time.
+/// An operating system thread that runs bodies, one at a time.
 class Worker {
  public:
   Worker() : thread_([this] { Loop(); }) {}
@@ -70,7 +70,7 @@ class Worker {
     done_ = false;
     changed_.notify_all();
   }
-  /// Until the body has returned, and what it held is gone.
+  /// Waits until the body has returned and its captures are destroyed.
   void Await() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return done_; });
@@ -100,14 +100,14 @@ class Worker {
   std::string name_;
   std::function<void()> body_;
   bool done_ = false, leaving_ = false;
-  std::thread thread_;  // begins when all above is there
+  std::thread thread_;  // starts after all members above
 };
 
-/// Workers whose thread has ended, for the next ones: a short query has a thread on each server and one for
-/// each server in its client, and to make and end them takes longer than to wake them. Of the process.
+/// Idle workers of the process, for reuse. A short query has a thread on each server, and in its client one
+/// thread per server; creating and ending them takes longer than waking them.
 class ParkedWorkers {
  public:
-  /// A process that was forked has none of its parent's threads, so it begins with nobody parked.
+  /// A forked process has none of its parent's threads, so it starts with no parked worker.
   static ParkedWorkers& Instance() {
     static ParkedWorkers* workers = nullptr;
     static std::once_flag once;

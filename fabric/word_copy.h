@@ -8,13 +8,13 @@
 #include <emmintrin.h>
 #endif
 
-/// Copies between a private buffer and memory that others change at the same time: an aligned
-/// 8-byte word of the shared side is never torn. For co-aligned buffers memcpy keeps that promise
-/// when it gets whole words only (x86-64 and aarch64 implementations move at least 8 aligned bytes
-/// at once); the rest goes word by word. The kernel's copies to and from sockets do not keep it: sendmsg
-/// from a region that another thread was writing tore 0.06 % of the words when measured.
+/// Copies between a private buffer and shared memory that other threads change concurrently: an aligned
+/// 8-byte word of the shared side is never torn. For co-aligned buffers memcpy keeps that promise when it
+/// gets whole words only (x86-64 and aarch64 implementations move at least 8 aligned bytes at once); the rest
+/// goes word by word. The kernel's socket copies do not keep it: in a measurement, sendmsg from a region with
+/// a concurrent writer tore 0.06 % of the words.
 ///
-/// Nothing is said about the order in which other threads see the words: callers put fences between copies.
+/// The order in which other threads see the words is unspecified: callers put fences between copies.
 namespace nam::fabric {
 
 inline constexpr size_t kWordBytes = 8;
@@ -30,7 +30,7 @@ inline void StoreWord(std::byte* p, uint64_t word) {
   __atomic_store_n(reinterpret_cast<uint64_t*>(p), word, __ATOMIC_RELAXED);
 }
 
-/// Fewer than 8 bytes, or the bytes before the first and after the last whole word.
+/// For fewer than 8 bytes, or the bytes before the first and after the last whole word.
 inline void CopyBytes(std::byte* to, const std::byte* from, size_t bytes) {
   auto* into = reinterpret_cast<unsigned char*>(to);  // clang has no atomics on std::byte
   const auto* out_of = reinterpret_cast<const unsigned char*>(from);
@@ -39,7 +39,7 @@ inline void CopyBytes(std::byte* to, const std::byte* from, size_t bytes) {
   }
 }
 
-/// Both aligned; whole words.
+/// Both sides aligned; whole words only.
 inline void CopyWords(std::byte* to, const std::byte* from, size_t bytes) {
 #if defined(__SANITIZE_THREAD__)
   constexpr size_t kWordByWordMax = SIZE_MAX;  // races are part of the contract here
@@ -89,12 +89,12 @@ inline void CopyToShared(std::byte* shared, const std::byte* from, size_t bytes)
   CopyBytes(shared + head + words, from + head + words, bytes - head - words);
 }
 
-/// From so many bytes on, what goes to shared memory goes past the caches: nobody here reads it soon, the
-/// lines need not be fetched before they are overwritten, and what the caches hold stays.
+/// From this size on, stores to shared memory bypass the caches. The lines are not read here soon, need not
+/// be fetched before they are overwritten, and evict nothing.
 inline constexpr size_t kLeastStreamedBytes = 2048;
 
-/// As CopyToShared, of whole cache lines that are aligned on both sides. The stores come before any later
-/// one.
+/// Like CopyToShared, for whole cache lines that are aligned on both sides. The stores precede all later
+/// stores.
 inline void StreamToShared(std::byte* shared, const std::byte* from, size_t bytes) {
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
   const auto* source = reinterpret_cast<const __m128i*>(from);
@@ -113,22 +113,22 @@ inline void StreamToShared(std::byte* shared, const std::byte* from, size_t byte
 #endif
 }
 
-/// Whether StreamToShared may, and is to, take these bytes.
+/// True if StreamToShared is applicable and pays off.
 inline bool Streams(const std::byte* shared, const std::byte* from, size_t bytes) {
   constexpr size_t kLineBytes = 64;
   const auto bits = reinterpret_cast<uintptr_t>(shared) | reinterpret_cast<uintptr_t>(from) | bytes;
   return bytes >= kLeastStreamedBytes && bits % kLineBytes == 0;
 }
 
-/// After an atomic, for the READs behind it: an x86 processor has that order anyway, others may let a load
-/// pass the atomic's store.
+/// Orders an atomic before later READs. x86 guarantees that order; other processors may let a load pass the
+/// atomic's store.
 inline void FenceAfterAtomic() {
 #if !defined(__x86_64__)
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
 }
 
-/// Of `bytes` that arrived for `shared`, how many end on a word: what may be placed before more arrives.
+/// The bytes of a partial arrival that end on a word boundary and may be placed before more arrives.
 inline size_t WholeWords(const std::byte* shared, size_t bytes) {
   const size_t past = (reinterpret_cast<uintptr_t>(shared) + bytes) % kWordBytes;
   return bytes > past ? bytes - past : 0;

@@ -23,7 +23,7 @@ namespace {
 constexpr unsigned kOrderlyEndSeconds = 45;
 constexpr int64_t kCancelTimeoutMs = 5'000;
 
-/// Runs `body` on a thread; fd() is readable once it has returned.
+/// Runs `body` on a thread; fd() becomes readable once it has returned.
 class Worker {
  public:
   explicit Worker(const std::function<void()>& body)
@@ -78,7 +78,7 @@ absl::Status RunClusterWork(LocalCluster& cluster, ClusterWork& work, StopSignal
       if (absl::IsCancelled(end)) stop.GiveOrderlyEnd(kOrderlyEndSeconds);
       work.Cancel();
       if (!worker.AwaitDone(kCancelTimeoutMs)) {
-        // It hangs in something that cannot be cancelled: without its servers, and without waiting for it.
+        // It hangs in a call that cannot be cancelled: stop its servers and do not wait for it.
         cluster.Stop().IgnoreError();
         RemoveTree(directory);
         ReportFailure(end);

@@ -8,7 +8,7 @@
 
 namespace nam {
 
-/// What a command does as a client of its own cluster. One thread runs it, another one may cancel it.
+/// Work of a command as a client of its own cluster. One thread runs it; another one may cancel it.
 class ClusterWork {
  public:
   virtual ~ClusterWork() = default;
@@ -17,13 +17,13 @@ class ClusterWork {
   virtual void Cancel() = 0;
 };
 
-/// Runs the work on a thread of its own, until it is done, a signal comes or a server ends:
+/// Runs the work on its own thread until it is done, a signal comes or a server ends:
 ///
 ///     Run ──done──────────────────────────▶ Stop ─▶ the work's status
 ///      └──signal, or a server that ended──▶ Cancel ─▶ Stop ─▶ CANCELLED, or UNAVAILABLE
 ///
-/// The cluster is stopped in every case. Work that does not heed Cancel ends the process, after
-/// `directory` is removed.
+/// The cluster is stopped in every case. If the work ignores Cancel, the process ends after `directory` is
+/// removed.
 absl::Status RunClusterWork(LocalCluster& cluster, ClusterWork& work, StopSignals& stop,
                             const std::string& directory);
 

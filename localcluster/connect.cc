@@ -26,7 +26,7 @@ void PrintError(const absl::Status& status) {
 absl::StatusOr<catalog::ControlPlane*> OpenControlPlane(const catalog::TlsFiles& tls) {
   if (!tls.given()) return &catalog::GrpcControlPlane();
   NAM_ASSIGN_OR_RETURN(auto made, catalog::MakeGrpcControlPlane(tls));
-  // As GrpcControlPlane() itself, they are never destroyed. Something leads to them, so they are no leaks.
+  // Like GrpcControlPlane(), they are never destroyed. They stay reachable, so they are not leaks.
   static std::mutex mutex;
   static auto& kept = *new std::vector<std::unique_ptr<catalog::ControlPlane>>;
   const std::lock_guard lock(mutex);

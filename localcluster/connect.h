@@ -11,13 +11,13 @@
 
 namespace nam {
 
-/// Which cluster a command is for: the one of a catalog's address, or the local one of a state directory.
+/// The cluster of a command: by a catalog's address, or the local one of a state directory.
 struct ClusterOptions {
   std::string catalog;  // host:port; needs secret_file
   std::string secret_file;
   std::string state_dir;  // empty: DefaultStateDirectory()
-  catalog::TlsFiles tls;  // of a cluster with certificates of its own
-  /// FabricOptions' of the same names.
+  catalog::TlsFiles tls;  // for a cluster with its own certificates
+  /// As in FabricOptions.
   std::string rdma;
   std::string multicast_interface;
   int multicast_ttl = 1;
@@ -34,19 +34,20 @@ struct ClusterAddress {
   }
 };
 
-/// That of this process, with its own certificates if files are given; lives until the process ends.
+/// The control plane of this process, with its own certificates if files are given. Lives until the process
+/// ends.
 absl::StatusOr<catalog::ControlPlane*> OpenControlPlane(const catalog::TlsFiles& tls);
 
-/// INVALID_ARGUMENT when the options contradict each other; UNAVAILABLE without a cluster, with a hint.
+/// INVALID_ARGUMENT if the options contradict each other; UNAVAILABLE if there is no cluster, with a hint.
 absl::StatusOr<ClusterAddress> FindCluster(const ClusterOptions& options);
 
 absl::StatusOr<std::unique_ptr<catalog::Attachment>> AttachToCluster(const ClusterOptions& options);
 
-/// Says on stderr why there is no connection; the exit code.
+/// Reports on stderr why there is no connection; returns the exit code.
 int ReportNoConnection(const absl::Status& status);
-/// Says on stderr why the work failed; the exit code.
+/// Reports on stderr why the work failed; returns the exit code.
 int ReportFailure(const absl::Status& status);
-/// Says on stderr why a command is not begun as it was given; kExitUsage.
+/// Reports on stderr why a command was not started; returns kExitUsage.
 int Refuse(const absl::Status& status);
 
 }  // namespace nam

@@ -17,9 +17,17 @@
 namespace nam {
 namespace {
 
+constexpr char kOwnData[] = "data";
 constexpr char kMemoryPrefix[] = "memory-";
 
 }  // namespace
+
+std::string DataDirectoryOf(const std::string& state_directory, const std::string& given) {
+  if (given == kNoDataDirectory) return "";
+  const std::filesystem::path path =
+      given.empty() ? std::filesystem::path(state_directory) / kOwnData : std::filesystem::path(given);
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
 
 absl::Status MakeDataDirectory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -33,11 +41,25 @@ absl::Status MakeDataDirectory(const std::string& path) {
         absl::StrCat("the data directory `", path,
                      "` must be a directory, no link, of yours, and closed to others: `chmod 700` it"));
   }
+  if (access(UnfinishedStoreIn(path).c_str(), F_OK) == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a restore into `", path,
+                     "` was interrupted, or is under way; remove the directory when it "
+                     "has ended, and restore again"));
+  }
   return absl::OkStatus();
 }
 
 std::string StoreIn(const std::string& data_directory) {
   return absl::StrCat(data_directory, "/catalog.db");
+}
+
+std::string UnfinishedStoreIn(const std::string& data_directory) {
+  return StoreIn(data_directory) + ".new";
+}
+
+std::string SavedRecordsIn(const std::string& data_directory) {
+  return absl::StrCat(data_directory, "/records.saved");
 }
 
 std::string MemoryDirectoryIn(const std::string& data_directory, int place) {

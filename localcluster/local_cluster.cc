@@ -17,7 +17,7 @@ constexpr int kServersMax = 64;
 
 using Slots = std::vector<std::unique_ptr<ServerSlot>>;
 
-/// Without those whose end is known.
+/// Skips processes whose end is known.
 std::vector<Process*> ToStop(const Slots& slots) {
   std::vector<Process*> processes;
   for (const auto& slot : slots) {
@@ -61,11 +61,11 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClu
   std::unique_ptr<LocalCluster> cluster(new LocalCluster(complete, std::move(directory)));
   const absl::Status status = cluster->StartAll(interrupt_fd);
   if (status.ok()) return cluster;
-  cluster->Stop().IgnoreError();  // why it did not start says more
+  cluster->Stop().IgnoreError();  // the reason for the failed start is more useful
   return status;
 }
 
-// The servers work in the directory, so the names of its files are theirs.
+// The servers work in the directory, so file names are relative to it.
 absl::StatusOr<std::unique_ptr<ServerSlot>> LocalCluster::Launch(const std::string& name,
                                                                  std::vector<std::string> arguments,
                                                                  const RestartPolicy& restart,
@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<ServerSlot>> LocalCluster::Launch(const std::stri
   return ServerSlot::Start({.name = name,
                             .executable = options_.executable,
                             .arguments = std::move(arguments),
-                            // A configuration of the user's own must not reach into a private cluster.
+                            // The user's own configuration must not affect a private cluster.
                             .drop_prefix = "NAM_",
                             .quote_stderr = true,
                             .directory_fd = directory_.fd()},
@@ -100,7 +100,7 @@ absl::Status LocalCluster::StartAll(int interrupt_fd) {
   NAM_RETURN_IF_ERROR(AwaitStarted({catalog_.get()}, interrupt_fd));
   catalog_address_ = catalog_->ReadyValue("address");
   if (catalog_address_.empty()) return absl::InternalError("the catalog did not tell its address");
-  // Where all others look for it, also after it was started again.
+  // Restarts use the address where all others look for it.
   catalog_->ReplaceArgument(absl::StrCat("--listen=", catalog_address_));
   const std::string leases = catalog_->ReadyValue("leases");
   catalog_->ReplaceArgument(absl::StrCat("--lease-port=", leases.substr(leases.find_last_of(':') + 1)));
@@ -108,7 +108,7 @@ absl::Status LocalCluster::StartAll(int interrupt_fd) {
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   compute_threads_ =
       options_.threads > 0 ? options_.threads : std::max(1, processors / options_.compute_servers);
-  // What one compute server would have alone is shared out, as processors are.
+  // A host's query memory is shared out among its compute servers, like its processors.
   compute_memory_bytes_ = DefaultComputeMemory(options_.compute_servers);
   for (int i = 1; i <= options_.memory_servers; ++i) {
     NAM_ASSIGN_OR_RETURN(auto server, LaunchMemoryServer(i));
@@ -154,7 +154,7 @@ absl::Status LocalCluster::LaunchComputeServers(int count) {
 
 absl::StatusOr<std::vector<Process*>> LocalCluster::AddComputeServers(int count, int interrupt_fd) {
   ForgetGivenUp();
-  const int places = static_cast<int>(compute_servers_.size());  // also of those that are being started again
+  const int places = static_cast<int>(compute_servers_.size());  // including those being restarted
   if (count < 1 || count > kServersMax - places) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "a local cluster has 1 to %d compute servers; it has %d, so %d more cannot be started", kServersMax,
@@ -168,7 +168,8 @@ absl::StatusOr<std::vector<Process*>> LocalCluster::AddComputeServers(int count,
   std::vector<Process*> processes;
   for (ServerSlot* slot : fresh) processes.push_back(&slot->process());
   if (status.ok()) return processes;
-  StopAll(processes, options_.stop_timeout_ms).IgnoreError();  // why one did not start says more
+  StopAll(processes, options_.stop_timeout_ms)
+      .IgnoreError();  // the reason for the failed start is more useful
   compute_servers_.resize(before);
   return status;
 }
@@ -188,7 +189,7 @@ absl::StatusOr<std::vector<std::string>> LocalCluster::RemoveComputeServers(int 
   std::vector<Process*> youngest;
   std::vector<std::string> ids;
   for (auto slot = compute_servers_.rbegin(); static_cast<int>(ids.size()) < count; ++slot) {
-    if (!(*slot)->process().running()) continue;  // is about to be started again, and stays
+    if (!(*slot)->process().running()) continue;  // about to be restarted, so it stays
     youngest.push_back(&(*slot)->process());
     ids.push_back(IdOf((*slot)->process()));
   }

@@ -13,9 +13,9 @@ namespace {
 constexpr uint64_t kRegionBytes = uint64_t{64} << 20;  // of a memory server
 constexpr uint64_t kDefaultMax = uint64_t{4} << 30;
 constexpr uint64_t kUnknownHost = uint64_t{6} << 30;
-/// ComputeServerOptions::first_memory_bytes: with less, queries that move little fail.
+/// ComputeServerOptions::first_memory_bytes: with less, even queries that move little data fail.
 constexpr uint64_t kComputeMin = uint64_t{16} << 20;
-/// storage::ScratchSpace::kFirstSlabBytes: what a query asks a memory server for first.
+/// storage::ScratchSpace::kFirstSlabBytes: a query's first request to a memory server.
 constexpr uint64_t kScratchMin = uint64_t{256} << 10;
 
 uint64_t HostBytes(const std::vector<MemoryLimit>& limits) {

@@ -9,26 +9,25 @@
 
 namespace nam {
 
-/// INVALID_ARGUMENT, with the figures, if so many memory servers of `memory_bytes` each can never have that
-/// on this host: what they hand out is taken as tables need it, long after they have started.
+/// INVALID_ARGUMENT, with the figures, if this host can never give each memory server `memory_bytes`. Checked
+/// at the start because memory is taken only as tables need it, long afterwards.
 absl::Status CheckMemoryRoom(uint64_t memory_bytes, int servers,
                              const std::vector<MemoryLimit>& limits = ReadMemoryLimits());
 
-/// INVALID_ARGUMENT, with the figures, unless a compute server here can run queries with so much for all of
-/// them.
+/// INVALID_ARGUMENT, with the figures, unless a compute server here can run queries with `memory_bytes` for
+/// all of them.
 absl::Status CheckComputeMemory(uint64_t memory_bytes,
                                 const std::vector<MemoryLimit>& limits = ReadMemoryLimits());
 
-/// INVALID_ARGUMENT if so much of a memory server's memory is of no use to queries, or leaves nothing for
-/// tables. Nothing: the server chooses.
+/// INVALID_ARGUMENT if the scratch share is too small for queries, or leaves nothing for tables. Empty: the
+/// server chooses.
 absl::Status CheckScratch(uint64_t memory_bytes, std::optional<uint64_t> scratch_bytes);
 
-/// What each of the compute servers of a host has for queries unless it is told: its share of half of what
-/// the host may have.
+/// The default query memory of each compute server on a host: its share of half of the host's memory limit.
 uint64_t DefaultComputeMemory(int servers, const std::vector<MemoryLimit>& limits = ReadMemoryLimits());
 
-/// What `nam up` gives each memory server unless it is told: a third of what the host may have, in whole 64
-/// MiB, and not more than 4 GiB each.
+/// The default memory of each memory server of `nam up`: a third of the host's memory limit, in multiples of
+/// 64 MiB, and at most 4 GiB each.
 uint64_t DefaultMemory(int servers, const std::vector<MemoryLimit>& limits = ReadMemoryLimits());
 
 }  // namespace nam

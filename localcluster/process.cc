@@ -43,7 +43,7 @@ int MillisecondsUntil(Deadline deadline) {
   return static_cast<int>(std::clamp<int64_t>((left_ns + 999'999) / 1'000'000, 0, 3'600'000));
 }
 
-/// What the child needs, laid out before fork: between fork and exec nothing may allocate.
+/// The child's data, prepared before fork: between fork and exec nothing may allocate.
 struct Launch {
   std::vector<std::string> strings;
   std::vector<char*> argv;
@@ -71,16 +71,16 @@ Launch Prepare(const ProcessOptions& options) {
   return launch;
 }
 
-/// In the child: async-signal-safe calls only.
+/// Runs in the child: async-signal-safe calls only.
 [[noreturn]] void RunChild(const ProcessOptions& options, const Launch& launch, pid_t parent, int out,
                            int err) {
   if (options.detached) {
     setsid();
   } else {
-    // Its own group: a terminal's Ctrl-C reaches the parent alone, which stops its children in order.
+    // Its own group: a terminal's Ctrl-C reaches only the parent, which stops its children in order.
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    // A parent that died before prctl sends nothing any more.
+    // A parent that died before prctl sends no signal.
     if (getppid() != parent) _exit(127);
   }
   const int in = options.stdin_fd >= 0 ? options.stdin_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -138,10 +138,10 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
-/// Of a folder in /proc.
+/// The start time of the process with this /proc directory.
 std::optional<uint64_t> StartTimeOf(const std::string& folder) {
   const std::string text = FirstLine(folder + "/stat");
-  // The second field, the name in parentheses, may hold anything; the 22nd is the start time.
+  // The second field, the name in parentheses, may contain anything; the 22nd is the start time.
   const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(text.substr(name_end + 1));
@@ -246,7 +246,7 @@ std::string Process::Outcome() {
 }
 
 void Process::Signal(int signal) {
-  // Not reaped yet, so the pid is still this child's.
+  // Not reaped yet, so the pid still belongs to this child.
   if (running()) kill(pid_, signal);
 }
 
@@ -279,7 +279,7 @@ absl::Status Process::TakeOutput() {
   if (n == 0) return DiedEarly();
   line_.append(chunk, static_cast<size_t>(n));
   for (size_t end; !ready_.has_value() && (end = line_.find('\n')) != std::string::npos;) {
-    // Other lines before it are allowed: libraries greet.
+    // Libraries may print other lines first.
     ready_ = ReadyLine::Parse(std::string_view(line_).substr(0, end));
     line_.erase(0, end + 1);
   }
@@ -339,14 +339,14 @@ std::optional<ProcessIdentity> IdentityOf(pid_t pid) {
   std::error_code error;
   std::string executable = std::filesystem::read_symlink(folder + "/exe", error);
   if (error) return std::nullopt;
-  // A build that has replaced the file meanwhile does not make it another program.
+  // A build may have replaced the file meanwhile; that does not make it another program.
   if (executable.ends_with(kDeleted)) executable.resize(executable.size() - std::strlen(kDeleted));
   return ProcessIdentity{pid, *start_time, FirstLine("/proc/sys/kernel/random/boot_id"), executable};
 }
 
 bool EndForeignProcess(const ProcessIdentity& process, int64_t timeout_ms) {
   const UniqueFd pidfd = OpenPidfd(process.pid);
-  // The descriptor is taken first: it stays with the process that is identified then.
+  // The descriptor is opened first, so it belongs to the process identified next.
   if (!pidfd.valid() || IdentityOf(process.pid) != process) return false;
   if (AwaitReadable(pidfd.get(), In(0))) return false;  // ended; its parent has not noticed yet
   const auto send = [&](int signal) { syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0); };
@@ -377,7 +377,7 @@ absl::StatusOr<std::string> FindExecutable(const std::string& name) {
   const std::string path(link, bytes < 0 ? 0 : static_cast<size_t>(bytes));
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return absl::NotFoundError("this program's own path cannot be read");
-  // A build may have replaced the file meanwhile; the link still leads to what runs.
+  // A build may have replaced the file meanwhile; the link still leads to the running program.
   if (path.substr(slash + 1) == name) return std::string(kThisProgram);
   const std::string directory = path.substr(0, slash);
   for (const char* beside : {"/", "/../cli/", "/../bench/"}) {

@@ -69,7 +69,7 @@ void ServerSlot::ReplaceArgument(const std::string& argument) {
   }
 }
 
-/// `memory server 3`: by its id, once it has one; the place's name until then.
+/// `memory server 3`: by its id once it has one; until then the place's name.
 std::string ServerSlot::Called() const {
   const std::string id = ReadyValue("id");
   return id.empty() ? name() : absl::StrCat(name().substr(0, name().find_last_of(' ')), " ", id);
@@ -90,7 +90,7 @@ std::optional<std::string> ServerSlot::Tend() {
   switch (state_) {
     case State::kStarting: {
       Process* const one[] = {process_.get()};
-      const absl::Status ready = AwaitReady(one, 0);  // takes what is there
+      const absl::Status ready = AwaitReady(one, 0);  // takes pending output
       if (ready.ok()) return TakeReady();
       if (!absl::IsDeadlineExceeded(ready)) return Fail(std::string(ready.message()));
       if (!RealClock().Passed(wake_)) return std::nullopt;
@@ -121,7 +121,7 @@ std::string ServerSlot::TakeReady() {
   return absl::StrCat(former_, " is replaced by ", Called(), WhatIsThere(holds_));
 }
 
-/// Ends what is left of the process, and says when the next one comes.
+/// Ends the rest of the process, and schedules the next one.
 std::string ServerSlot::Fail(const std::string& how) {
   process_->Signal(SIGKILL);
   process_->AwaitEnd(kKillWaitMs);

@@ -11,48 +11,48 @@
 
 namespace nam {
 
-/// How a server that ends is started again. A program that crashes must not keep the host busy with that.
+/// When a server that has ended is restarted. Keeps a crashing program from occupying the host.
 struct RestartPolicy {
   int64_t first_delay_ms = 200;  // doubled by every failure
   int64_t delay_max_ms = 30'000;
-  int64_t steady_ms = 60'000;  // who ran so long begins anew
-  int failures_max = 10;       // then it is given up; 0: never
+  int64_t steady_ms = 60'000;  // this uptime resets the failures
+  int failures_max = 10;       // then the server is given up; 0: never
   int64_t ready_timeout_ms = 120'000;
 };
 
-/// A server of a local cluster, and its place in it: one process after the other.
+/// A server's place in a local cluster, with successive processes.
 ///
 ///     Start ─▶ starting ──READY──▶ running ──ended──▶ waiting ──delay──▶ starting …
 ///                  └──ended, or no READY in time──────▶ │
 ///                                                       └──too often──▶ given up
 ///
-/// Its thread polls wait_fd() until wake(), and then calls Tend. Used by one thread: that which starts
-/// processes.
+/// Its thread polls wait_fd() until wake(), then calls Tend. Only the thread that starts processes may use
+/// it.
 class ServerSlot {
  public:
-  /// What ends with a process, and what the next one has of it.
+  /// The state lost with a process, or kept for the next one; the log mentions it.
   enum class Holds : uint8_t { kNothing, kMemory, kDataDirectory };
   static absl::StatusOr<std::unique_ptr<ServerSlot>> Start(ProcessOptions options,
                                                            const RestartPolicy& policy, Holds holds);
 
-  /// The latest process; it may have ended.
+  /// The latest process; may have ended.
   Process& process() { return *process_; }
-  /// Of the place: `memory server 1`.
+  /// The place's name: `memory server 1`.
   const std::string& name() const { return options_.name; }
-  /// The member id, or other value, that the latest READY line told; empty if there was none.
+  /// A value of the latest READY line, such as the member id; empty if there was none.
   std::string ReadyValue(const std::string& key) const;
-  /// In place of the argument that begins alike up to `=`, from the next start on.
+  /// Replaces the argument with the same beginning up to `=`, from the next start on.
   void ReplaceArgument(const std::string& argument);
 
-  /// Looks after the process: takes its READY line, starts another when it has ended. What happened, if
-  /// anything, for the log.
+  /// Reads the READY line, and restarts a process that has ended. Returns what happened, if anything, for the
+  /// log.
   std::optional<std::string> Tend();
-  /// Readable when there is something to do for Tend; negative if only time brings it.
+  /// Readable when Tend has work; negative if only time brings work.
   int wait_fd() const;
-  /// When Tend has something to do at the latest.
+  /// The latest time at which Tend has work.
   Deadline wake() const { return wake_; }
   bool given_up() const { return state_ == State::kGivenUp; }
-  /// Its process has ended, and Tend has said so.
+  /// True if its process has ended and Tend has reported it.
   bool down() const { return state_ == State::kWaiting || given_up(); }
 
  private:
@@ -70,10 +70,10 @@ class ServerSlot {
   const Holds holds_;
   std::unique_ptr<Process> process_;
   State state_ = State::kStarting;
-  int failures_ = 0;  // since it last ran for steady_ms
-  Deadline steady_;   // when it will have
+  int failures_ = 0;  // since the last run of steady_ms
+  Deadline steady_;   // when the current run reaches steady_ms
   Deadline wake_;
-  std::string former_;  // what the process before was called
+  std::string former_;  // name of the previous process
 };
 
 }  // namespace nam

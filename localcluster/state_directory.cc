@@ -27,7 +27,7 @@ constexpr int kStateVersion = 2;
 constexpr size_t kSecretBytes = 32;
 constexpr size_t kChosenSecretBytesMin = 16;
 constexpr char kLock[] = "lock", kState[] = "cluster.json", kSecret[] = "secret";
-/// What a run makes, beside its logs and the lock. The store's companions are SQLite's.
+/// The files of one run, except logs and the lock. SQLite adds the store's companion files.
 constexpr const char* kRunFiles[] = {kState,           "cluster.json.new",   kSecret,
                                      "secret.new",     "catalog.db",         "catalog.db-wal",
                                      "catalog.db-shm", "catalog.db-journal", "control"};
@@ -40,7 +40,7 @@ absl::Status Errno(const std::string& what) {
 absl::Status NotTrusted(const std::string& path) {
   return absl::FailedPreconditionError(absl::StrCat(
       path,
-      " must be a directory of yours that nobody else may enter, and no link to one; `chmod 700` it if it "
+      " must be a directory of yours that no other user may enter, and no link to one; `chmod 700` it if it "
       "is yours, or choose another by --state-dir"));
 }
 
@@ -56,7 +56,7 @@ absl::StatusOr<std::string> SecretIn(int fd, const std::string& path) {
                       what, text.size(), kChosenSecretBytesMin));
 }
 
-/// Without what a shell adds. Behind a slash a link would be followed.
+/// Removes trailing slashes, which shells add: after a slash a link would be followed.
 std::string WithoutSlashes(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -95,7 +95,7 @@ bool FromJson(const json& from, ClusterState::Server& server) {
   }
   process.pid = from["pid"].get<pid_t>();
   process.start_time = from["start_time"].get<uint64_t>();
-  return process.pid > 1;  // kill() takes others for groups
+  return process.pid > 1;  // kill() treats other values as groups
 }
 
 }  // namespace
@@ -172,7 +172,7 @@ absl::Status StateDirectory::ReplaceFile(const std::string& name, const std::str
   const UniqueFd fd(
       openat(directory_.get(), fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd.valid()) return Errno(what);
-  for (size_t written = 0; written < text.size();) {  // the last room of a disk may be there for a part of it
+  for (size_t written = 0; written < text.size();) {  // a full disk may take only a part
     const ssize_t n = write(fd.get(), text.data() + written, text.size() - written);
     if (n < 0) return Errno(what);
     written += static_cast<size_t>(n);

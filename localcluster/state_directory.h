@@ -13,10 +13,10 @@
 #include "base/unique_fd.h"
 #include "localcluster/process.h"
 
-/// A local cluster's directory, readable by its owner alone:
+/// The directory of a local cluster, readable only by its owner:
 ///
-///     lock           held by the cluster's supervisor as long as it lives
-///     cluster.json   who runs and where (ClusterState)
+///     lock           held by the cluster's supervisor while it lives
+///     cluster.json   the running processes and addresses (ClusterState)
 ///     secret         the cluster's secret
 ///     catalog.db     the catalog's store
 ///     control        where the supervisor listens for requests
@@ -27,11 +27,11 @@ namespace nam {
 std::string DefaultStateDirectory();
 /// A fresh directory `<prefix>XXXXXX` with mode 0700 under $XDG_RUNTIME_DIR or /tmp.
 absl::StatusOr<std::string> CreateTemporaryDirectory(const std::string& prefix);
-/// Removes it and all below; what is not there is no error.
+/// Removes it recursively; a missing path is no error.
 void RemoveTree(const std::string& path);
 
-/// The secret of a file; FAILED_PRECONDITION unless it is a regular file of this user that no other may read
-/// (base/private_file.h), with a secret of 16 bytes at least.
+/// Reads a secret file. FAILED_PRECONDITION unless it is a regular file of this user, unreadable for others
+/// (base/private_file.h), with a secret of at least 16 bytes.
 absl::StatusOr<std::string> ReadSecret(const std::string& path);
 
 struct ClusterState {
@@ -44,36 +44,36 @@ struct ClusterState {
   std::string data_directory;  // localcluster/data_layout.h; empty: none
   Server supervisor;
   std::vector<Server> servers;
-  std::vector<std::string> events = {};  // what the supervisor did of late, the last one last
+  std::vector<std::string> events = {};  // the supervisor's recent actions, newest last
 };
 
-/// A descriptor of such a directory. In /tmp anybody may have made one of that name: Open takes it only if it
-/// is a directory, not a link to one, that belongs to this user and is closed to all others; and from then on
-/// every name in it is looked up below the descriptor, without following links, whatever becomes of the path.
-/// Every file is checked as it was opened: a regular file of this user, closed to others.
+/// An open state directory. In /tmp any user may create a directory of that name, so Open accepts only a real
+/// directory, not a link, that belongs to this user and is closed to all others. From then on names are
+/// resolved below the descriptor, without following links, whatever becomes of the path. Every opened file is
+/// checked: a regular file of this user, closed to others.
 class StateDirectory {
  public:
-  /// NOT_FOUND if there is none; FAILED_PRECONDITION for one that cannot be trusted, with what to do.
+  /// NOT_FOUND if missing; FAILED_PRECONDITION if it cannot be trusted, with a remedy.
   static absl::StatusOr<StateDirectory> Open(const std::string& path);
-  /// Makes it with mode 0700 first, unless there is one.
+  /// Creates it with mode 0700 if missing.
   static absl::StatusOr<StateDirectory> Create(const std::string& path);
 
-  /// As it was given, for messages.
+  /// The path as given, for messages.
   const std::string& path() const { return path_; }
-  /// Valid as long as this lives.
+  /// Valid for the lifetime of this object.
   int fd() const { return directory_.get(); }
 
-  /// Writes 32 random bytes as hexadecimal digits in place of what was there.
+  /// Replaces the secret by 32 random bytes as hexadecimal digits.
   absl::Status WriteFreshSecret() const;
   absl::StatusOr<std::string> ReadSecret() const;
   /// Replaces the file in one step.
   absl::Status SaveState(const ClusterState& state) const;
-  /// NOT_FOUND without a file, DATA_LOSS for one that is damaged.
+  /// NOT_FOUND if there is no file, DATA_LOSS if it is damaged.
   absl::StatusOr<ClusterState> LoadState() const;
-  /// Removes what belongs to one run of a cluster, by the names above: not its logs, nor what others put
-  /// there.
+  /// Removes the files of one run of a cluster, by the names above; keeps logs and other files.
   void RemoveRunFiles() const;
-  /// The lock. Freed when destroyed, or when the process ends. ALREADY_EXISTS if another process holds it.
+  /// Takes the lock, which is freed when the result is destroyed or the process ends. ALREADY_EXISTS if
+  /// another process holds it.
   absl::StatusOr<UniqueFd> Lock() const;
 
  private:
@@ -87,7 +87,7 @@ class StateDirectory {
   UniqueFd directory_;
 };
 
-/// Paths of files in a directory, for messages and for other processes.
+/// Paths of files in a directory, for messages and other processes.
 std::string StateFile(const std::string& directory);
 std::string SecretFile(const std::string& directory);
 

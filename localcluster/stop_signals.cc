@@ -18,7 +18,7 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
-  // A signal that is still pending has been answered; it must not kill what runs after the scope.
+  // A pending signal has been answered; it must not kill the code after the scope.
   signalfd_siginfo seen;
   while (read(fd_.get(), &seen, sizeof seen) == sizeof seen) {
   }

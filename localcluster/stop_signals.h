@@ -6,8 +6,8 @@
 
 namespace nam {
 
-/// SIGINT and SIGTERM as something to wait for. Construct it on the main thread before any other thread
-/// starts, so that all of them inherit the block; the mask is restored at the end.
+/// Makes SIGINT and SIGTERM waitable. Construct it on the main thread before any other thread starts, so that
+/// all inherit the blocked signals; the destructor restores the mask.
 class StopSignals {
  public:
   StopSignals();
@@ -18,8 +18,8 @@ class StopSignals {
   /// Readable while a signal is pending.
   int fd() const { return fd_.get(); }
   bool Pending() const;
-  /// After the first signal, on the thread that saw it: the next one ends the process at once, and so
-  /// does the clock when the orderly end takes longer than `seconds`.
+  /// Call after the first signal, on the thread that saw it. The next signal ends the process at once; so
+  /// does the clock if the orderly end takes longer than `seconds`.
   void GiveOrderlyEnd(unsigned seconds);
 
  private:

@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -18,40 +18,27 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/exhausted.h"
 #include "base/log.h"
 #include "base/private_file.h"
+#include "base/replaced_file.h"
 #include "base/status_macros.h"
 #include "memserver/file_pieces.h"
-#include "storage/checksum.h"
+#include "memserver/sealed_file_reader.h"
+#include "memserver/sealed_file_writer.h"
 
 namespace nam::memserver {
 namespace {
 
 constexpr char kLock[] = "lock";
 constexpr char kIdentity[] = "identity";
-constexpr char kIdentityNew[] = "identity.new";
 constexpr char kIdentityFirstLine[] = "nam data directory 1";
 constexpr char kUnfinished[] = ".new";
 constexpr size_t kFilesMax = 65'536;
-/// That write, or wait for their turn.
+/// Seals in progress or waiting for their turn.
 constexpr size_t kSealingMax = 64;
-
-absl::Status Errno(const std::string& what, int error) {
-  const std::string text = absl::StrCat(what, ": ", std::strerror(error));
-  return error == ENOSPC || error == EDQUOT || error == EFBIG ? DiskFullError(text)
-                                                              : absl::InternalError(text);
-}
 
 std::string UnfinishedName(AllocationId allocation) {
   return absl::StrCat("allocation-", allocation.value(), kUnfinished);
-}
-
-/// How much room the file system has for this user.
-std::string RoomAt(int fd) {
-  struct statvfs info;
-  if (fstatvfs(fd, &info) != 0) return "an unknown number of bytes";
-  return ReadableBytes(uint64_t{info.f_bavail} * info.f_frsize);
 }
 
 std::string IdentityText(const DirectoryIdentity& identity) {
@@ -59,7 +46,7 @@ std::string IdentityText(const DirectoryIdentity& identity) {
                          identity.storage, identity.cluster);
 }
 
-/// Nothing if the text is none of IdentityText's.
+/// Parses IdentityText's result; an error for any other text.
 absl::StatusOr<DirectoryIdentity> ParseIdentity(const std::string& text, const std::string& path) {
   DirectoryIdentity identity;
   const std::vector<std::string> lines = absl::StrSplit(text, '\n');
@@ -74,23 +61,8 @@ absl::StatusOr<DirectoryIdentity> ParseIdentity(const std::string& text, const s
   if (known) return identity;
   return absl::DataLossError(
       absl::StrCat("`", path,
-                   "` is damaged, or of another version of nam: whose the data directory is, nobody "
-                   "knows; put a copy of the file back, or name another directory"));
-}
-
-/// Replaces the file, durably.
-absl::Status ReplaceDurably(int directory, const char* name, const char* fresh_name, const std::string& text,
-                            const std::string& path) {
-  unlinkat(directory, fresh_name, 0);
-  UniqueFd fresh(openat(directory, fresh_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fresh.valid()) return Errno(absl::StrCat("cannot write ", path), errno);
-  int error = WriteAll(fresh.get(), std::as_bytes(std::span(text.data(), text.size())), 0);
-  if (error == 0 && fsync(fresh.get()) != 0) error = errno;
-  if (error == 0 && renameat(directory, fresh_name, directory, name) != 0) error = errno;
-  if (error == 0 && fsync(directory) != 0) error = errno;
-  if (error == 0) return absl::OkStatus();
-  unlinkat(directory, fresh_name, 0);
-  return Errno(absl::StrCat("cannot write ", path), error);
+                   "` is damaged, or of another version of nam, so the directory's owner is unknown; "
+                   "put a copy of the file back, or name another directory"));
 }
 
 }  // namespace
@@ -101,11 +73,11 @@ std::string DataDirectory::PathOf(const std::string& name) const {
 
 absl::StatusOr<std::unique_ptr<DataDirectory>> DataDirectory::Open(const std::string& path, uint64_t store,
                                                                    const std::string& cluster) {
-  std::error_code ignored;  // of a working directory that is gone
+  std::error_code ignored;  // if the working directory is gone
   const std::string whole = std::filesystem::absolute(path, ignored).lexically_normal().string();
   std::unique_ptr<DataDirectory> directory(new DataDirectory(whole));
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return Errno(absl::StrCat("cannot make the data directory `", whole, "`"), errno);
+    return WriteError(absl::StrCat("cannot make the data directory `", whole, "`"), errno);
   directory->directory_.reset(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info;
   if (!directory->directory_.valid() || fstat(directory->directory_.get(), &info) != 0) {
@@ -118,7 +90,7 @@ absl::StatusOr<std::unique_ptr<DataDirectory>> DataDirectory::Open(const std::st
                      "` must belong to the user who runs the memory server, and be "
                      "closed to others: `chmod 700` it"));
   }
-  // A new one is as durable as what is in it.
+  // Makes the new directory itself as durable as its contents.
   const UniqueFd parent(openat(directory->directory_.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (parent.valid()) (void)fsync(parent.get());
   NAM_RETURN_IF_ERROR(directory->Lock());
@@ -128,16 +100,16 @@ absl::StatusOr<std::unique_ptr<DataDirectory>> DataDirectory::Open(const std::st
 
 absl::Status DataDirectory::Lock() {
   lock_.reset(openat(directory_.get(), kLock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!lock_.valid()) return Errno(absl::StrCat("cannot write ", PathOf(kLock)), errno);
+  if (!lock_.valid()) return WriteError(absl::StrCat("cannot write ", PathOf(kLock)), errno);
   if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return Errno(PathOf(kLock), errno);
+    if (errno != EWOULDBLOCK) return WriteError(PathOf(kLock), errno);
     return absl::FailedPreconditionError(
         absl::StrCat("the data directory `", path_, "` is in use by another memory server (its pid is in `",
                      PathOf(kLock), "`); name another directory, or end that one"));
   }
   const std::string pid = absl::StrCat(getpid(), "\n");
-  if (ftruncate(lock_.get(), 0) != 0) return Errno(PathOf(kLock), errno);
-  (void)WriteAll(lock_.get(), std::as_bytes(std::span(pid.data(), pid.size())), 0);  // for people
+  if (ftruncate(lock_.get(), 0) != 0) return WriteError(PathOf(kLock), errno);
+  (void)WriteAll(lock_.get(), std::as_bytes(std::span(pid.data(), pid.size())), 0);  // informative
   return absl::OkStatus();
 }
 
@@ -163,7 +135,7 @@ absl::Status DataDirectory::SetStorage(uint32_t storage) {
   DirectoryIdentity fresh = identity_;
   fresh.storage = storage;
   NAM_RETURN_IF_ERROR(
-      ReplaceDurably(directory_.get(), kIdentity, kIdentityNew, IdentityText(fresh), PathOf(kIdentity)));
+      ReplacePrivateFile(directory_.get(), kIdentity, IdentityText(fresh), PathOf(kIdentity)));
   identity_ = fresh;
   return absl::OkStatus();
 }
@@ -171,47 +143,27 @@ absl::Status DataDirectory::SetStorage(uint32_t storage) {
 struct DataDirectory::FileToRead {
   AllocationId allocation;
   std::string name;
-  UniqueFd fd;
-  SealedHeader header;
-  uint64_t header_bytes = 0;
+  std::optional<SealedFileReader> file;
 };
 
-// Checks of the header all that can be wrong with the file but its pieces.
+// Checks everything about the file except its pieces.
 absl::Status DataDirectory::ReadHeader(FileToRead& file) const {
-  file.fd.reset(openat(directory_.get(), file.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat info;
-  if (!file.fd.valid() || fstat(file.fd.get(), &info) != 0)
-    return absl::DataLossError(absl::StrCat("it cannot be opened: ", std::strerror(errno)));
-  if (!S_ISREG(info.st_mode)) return absl::DataLossError("it is no regular file");
-  std::string bytes(kExtentAlignment, '\0');
-  if (const int error = ReadAllAt(file.fd.get(), std::as_writable_bytes(std::span(bytes)), 0); error != 0)
-    return absl::DataLossError(absl::StrCat("its header cannot be read: ", DescribeReadError(error)));
-  NAM_ASSIGN_OR_RETURN(file.header_bytes, SealedHeaderBytesOf(bytes));
-  bytes.resize(file.header_bytes);
-  if (const int error = ReadAllAt(file.fd.get(), std::as_writable_bytes(std::span(bytes)), 0); error != 0)
-    return absl::DataLossError(absl::StrCat("its header cannot be read: ", DescribeReadError(error)));
-  NAM_ASSIGN_OR_RETURN(file.header, DecodeSealedHeader(bytes));
-  const DirectoryIdentity& whose = file.header.identity;
+  NAM_ASSIGN_OR_RETURN(file.file, SealedFileReader::Open(directory_.get(), file.name));
+  const DirectoryIdentity& whose = file.file->header().identity;
   if (whose.store != identity_.store || whose.storage != identity_.storage) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "it belongs to storage %d of the cluster `%s` (store %016x), not to storage %d of store %016x",
         whose.storage, whose.cluster, whose.store, identity_.storage, identity_.store));
   }
-  if (file.header.allocation != file.allocation) {
-    return absl::DataLossError(absl::StrFormat("it is the file of allocation %d under another name",
-                                               file.header.allocation.value()));
-  }
-  const uint64_t expected = file.header_bytes + file.header.data_bytes();
-  if (static_cast<uint64_t>(info.st_size) == expected) return absl::OkStatus();
-  return absl::DataLossError(absl::StrFormat("it has %d bytes instead of %d", info.st_size, expected));
+  return file.file->CheckIsOf(file.allocation);
 }
 
-// The newest first: what extents of two files overlap are the newer one's, since a file goes before its
-// memory is given to another. Files that are not ours are left alone.
+// Newest first: extents of two files that overlap belong to the newer one, because a file is removed before
+// its memory is reused. Ignores files of others.
 absl::StatusOr<std::vector<DataDirectory::FileToRead>> DataDirectory::ListFiles(Contents& contents) {
   std::vector<FileToRead> files;
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(dup(directory_.get())), &closedir);
-  if (listing == nullptr) return Errno(absl::StrCat("cannot list ", path_), errno);
+  if (listing == nullptr) return WriteError(absl::StrCat("cannot list ", path_), errno);
   rewinddir(listing.get());
   while (const dirent* const entry = readdir(listing.get())) {
     const std::string name = entry->d_name;
@@ -241,7 +193,7 @@ absl::StatusOr<std::vector<DataDirectory::FileToRead>> DataDirectory::ListFiles(
 absl::Status DataDirectory::Adopt(std::vector<FileToRead>& files, MemoryPool& pool, Contents& contents) {
   absl::Status failed;
   std::erase_if(files, [&](FileToRead& file) {
-    const absl::Status adopted = pool.Adopt(file.allocation, file.header.extents);
+    const absl::Status adopted = pool.Adopt(file.allocation, file.file->header().extents);
     if (adopted.ok()) return false;
     if (absl::IsAlreadyExists(adopted)) {
       contents.damaged.push_back(
@@ -264,14 +216,14 @@ absl::StatusOr<DataDirectory::Contents> DataDirectory::ReadInto(MemoryPool& pool
   NAM_RETURN_IF_ERROR(Adopt(files, pool, contents));
   std::vector<PieceToRead> pieces;
   for (size_t i = 0; i < files.size(); ++i) {
-    const std::vector<SealedPiece> of_file = PiecesOf(files[i].header.extents, files[i].header_bytes);
+    const std::vector<SealedPiece> of_file = files[i].file->Pieces();
     for (size_t p = 0; p < of_file.size(); ++p) {
       std::byte* const to = pool.FindToFill(of_file[p].offset, of_file[p].bytes);
       pieces.push_back({.file = i,
-                        .fd = files[i].fd.get(),
+                        .fd = files[i].file->fd(),
                         .file_offset = of_file[p].file_offset,
                         .to = {to, of_file[p].bytes},
-                        .checksum = files[i].header.checksums[p]});
+                        .checksum = files[i].file->header().checksums[p]});
     }
   }
   const std::vector<std::string> wrong = ReadPieces(pieces, files.size(), fabric);
@@ -279,7 +231,7 @@ absl::StatusOr<DataDirectory::Contents> DataDirectory::ReadInto(MemoryPool& pool
   for (size_t i = 0; i < files.size(); ++i) {
     if (wrong[i].empty()) {
       contents.whole.push_back(files[i].allocation);
-      contents.bytes += files[i].header.data_bytes();
+      contents.bytes += files[i].file->header().data_bytes();
       sealed_.insert(files[i].allocation);
       continue;
     }
@@ -318,45 +270,25 @@ absl::StatusOr<uint64_t> DataDirectory::Write(AllocationId allocation, MemoryPoo
   SealedHeader header{.identity = identity_, .allocation = allocation, .extents = extents, .checksums = {}};
   {
     const std::lock_guard lock(mutex_);
-    if (sealed_.contains(allocation)) return header.data_bytes();  // asked again because the answer was lost
+    if (sealed_.contains(allocation)) return header.data_bytes();  // repeated because the answer was lost
     written_ = allocation;
   }
+  const uint64_t bytes = header.data_bytes();
   const std::string name = UnfinishedName(allocation);
   unlinkat(directory_.get(), name.c_str(), 0);
-  const UniqueFd file(
-      openat(directory_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  const uint64_t header_bytes = SealedHeaderBytes(header);
-  int error = file.valid() ? Reserve(file.get(), header_bytes + header.data_bytes()) : errno;
-  bool goes_on = true;
-  for (const SealedPiece& piece : PiecesOf(extents, header_bytes)) {
-    goes_on = goes_on && !cancelled();
-    if (error != 0 || !goes_on) break;
-    const std::byte* const bytes = pool.Find(piece.offset, piece.bytes);
-    header.checksums.push_back(storage::Checksum({bytes, piece.bytes}));
-    error = WriteAll(file.get(), {bytes, piece.bytes}, piece.file_offset);
-    if (error == 0) StartWriteback(file.get(), piece.file_offset, piece.bytes);
+  NAM_ASSIGN_OR_RETURN(const auto file,
+                       SealedFileWriter::Create(directory_.get(), path_, name, std::move(header)));
+  for (const SealedPiece& piece : file->pieces()) {
+    if (cancelled()) return absl::CancelledError("the client that asked to seal the allocation is gone");
+    NAM_RETURN_IF_ERROR(file->Add({pool.Find(piece.offset, piece.bytes), piece.bytes}));
   }
-  if (error == 0 && goes_on) {
-    const std::string encoded = EncodeSealedHeader(header);
-    error = WriteAll(file.get(), std::as_bytes(std::span(encoded.data(), encoded.size())), 0);
-  }
-  if (error == 0 && goes_on && fsync(file.get()) != 0) error = errno;
-  absl::Status status;
-  if (error != 0) {
-    status = Errno(
-        absl::StrFormat("memory of allocation %d cannot be written to `%s` (%s are needed, %s are free)",
-                        allocation.value(), PathOf(name), ReadableBytes(header_bytes + header.data_bytes()),
-                        RoomAt(directory_.get())),
-        error);
-  }
-  if (!goes_on) status = absl::CancelledError("the client that asked to seal the allocation is gone");
-  if (status.ok()) status = Finish(allocation, pool);
-  if (status.ok()) return header.data_bytes();
-  unlinkat(directory_.get(), name.c_str(), 0);
-  return status;
+  NAM_RETURN_IF_ERROR(file->Finish());
+  NAM_RETURN_IF_ERROR(Finish(allocation, pool));
+  file->Keep();
+  return bytes;
 }
 
-// An allocation that is over by now has no file, however far this came.
+// An allocation that is over by now gets no file, however far its seal came.
 absl::Status DataDirectory::Finish(AllocationId allocation, const MemoryPool& pool) {
   const std::lock_guard lock(mutex_);
   if (written_ != allocation || !pool.Lives(allocation)) {
@@ -369,11 +301,11 @@ absl::Status DataDirectory::Finish(AllocationId allocation, const MemoryPool& po
         absl::StrCat("`", PathOf(name), "` is there already, and belongs to another cluster; move it away"));
   }
   if (renameat(directory_.get(), UnfinishedName(allocation).c_str(), directory_.get(), name.c_str()) != 0)
-    return Errno(absl::StrCat("cannot write `", PathOf(name), "`"), errno);
+    return WriteError(absl::StrCat("cannot write `", PathOf(name), "`"), errno);
   if (fsync(directory_.get()) != 0) {
     const int error = errno;
     unlinkat(directory_.get(), name.c_str(), 0);
-    return Errno(absl::StrCat("cannot write `", PathOf(name), "`"), error);
+    return WriteError(absl::StrCat("cannot write `", PathOf(name), "`"), error);
   }
   sealed_.insert(allocation);
   return absl::OkStatus();

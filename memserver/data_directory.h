@@ -19,29 +19,30 @@
 
 namespace nam::memserver {
 
-/// Where a memory server keeps what is sealed, a file an allocation. One process has it at a time.
+/// Stores sealed allocations of a memory server on disk, one file each. One process uses a directory at a
+/// time.
 ///
 ///     lock                   held as long as the server lives
-///     identity               whose it is: cluster and storage id
+///     identity               its cluster and storage id
 ///     allocation-17.sealed   memserver/sealed_file.h
-///     allocation-18.new      being written; of no use after a crash
+///     allocation-18.new      being written; useless after a crash
 ///
 ///     allocation:  Seal ─▶ being written ──fsync, rename, fsync──▶ sealed ──Remove──▶ gone
 ///                               └────────no room, Remove──────────────────────────────▲
 ///
-/// A file that is damaged stays until the catalog says that its allocation is over. One of another cluster or
+/// A damaged file stays until the catalog says that its allocation is over. A file of another cluster or
 /// storage id is left alone. Thread-safe.
 class DataDirectory {
  public:
-  /// Makes it, closed to others, unless it is there. FAILED_PRECONDITION for one that is in use, belongs to
-  /// another store than `store`, or is open to others.
+  /// Opens the directory; creates it, closed to other users, if it does not exist. FAILED_PRECONDITION if it
+  /// is in use, belongs to a store other than `store`, or is open to other users.
   static absl::StatusOr<std::unique_ptr<DataDirectory>> Open(const std::string& path, uint64_t store,
                                                              const std::string& cluster);
 
   const std::string& path() const { return path_; }
-  /// 0: it has none yet, and is empty.
+  /// 0: not assigned yet, and the directory is empty.
   uint32_t storage() const { return identity_.storage; }
-  /// Durable once it returned. Only of a directory without one, before the first Seal.
+  /// Durable once it returns. Requires that no storage id is assigned yet and no Seal has begun.
   absl::Status SetStorage(uint32_t storage);
 
   struct DamagedFile {
@@ -51,19 +52,19 @@ class DataDirectory {
   struct Contents {
     std::vector<AllocationId> whole;
     std::vector<DamagedFile> damaged;
-    uint64_t bytes = 0;  // of the whole ones
+    uint64_t bytes = 0;  // of the whole allocations
   };
-  /// Reads all files into an empty pool, where they lay. FAILED_PRECONDITION if the memory is too small for
-  /// them.
+  /// Reads all files into an empty pool, at their former addresses. FAILED_PRECONDITION if the memory is too
+  /// small.
   absl::StatusOr<Contents> ReadInto(MemoryPool& pool, fabric::Fabric& fabric);
 
-  /// Writes what the pool has of the allocation: the bytes, once they are durable. `cancelled` is asked
-  /// between pieces. RESOURCE_EXHAUSTED: no room on the disk, or too many at once.
+  /// Writes the pool's extents of the allocation; returns their bytes once they are durable. Checks
+  /// `cancelled` between pieces. RESOURCE_EXHAUSTED: no room on the disk, or too many seals at once.
   absl::StatusOr<uint64_t> Seal(AllocationId allocation, MemoryPool& pool,
                                 const std::function<bool()>& cancelled);
-  /// The allocation is over; to be called before its memory is given to another.
+  /// Removes the file of an allocation that is over. Required before its memory is reused.
   void Remove(AllocationId allocation);
-  /// Allocations whose files are damaged: the catalog is to say when they are over.
+  /// Allocations with damaged files. The catalog must say when they are over.
   std::vector<AllocationId> Damaged() const;
 
  private:
@@ -85,11 +86,11 @@ class DataDirectory {
   UniqueFd lock_;
   DirectoryIdentity identity_;
 
-  std::mutex writing_;  // one file at a time: the disk is shared anyway
+  std::mutex writing_;  // one file at a time: they share the disk anyway
   mutable std::mutex mutex_;
-  size_t sealing_ = 0;             // that write, or wait for their turn
-  AllocationId written_;           // now
-  std::set<AllocationId> sealed_;  // files that are there, and whole
+  size_t sealing_ = 0;             // in progress or waiting
+  AllocationId written_;           // in progress
+  std::set<AllocationId> sealed_;  // with whole files
   std::set<AllocationId> damaged_;
 };
 

@@ -11,43 +11,43 @@ namespace nam::memserver {
 
 inline constexpr uint64_t kExtentAlignment = 4'096;
 
-/// A range of a memory server's address space; lies in one region.
+/// A range of a memory server's address space, within one region.
 struct Extent {
   uint64_t offset = 0;
   uint64_t bytes = 0;
   bool operator==(const Extent&) const = default;
 };
 
-/// Which parts of the address space are handed out; arithmetic only, it touches no memory.
+/// Tracks the free parts of the address space. Pure arithmetic; touches no memory.
 ///
 ///     0    4 KiB        region_bytes          2·region_bytes              memory_bytes
 ///     ├──x──┼───────────────┼──────────────────────┼──── … ────┼──────────────┤
 ///     never │   region 0    │       region 1       │           │ the last may be shorter
 ///
-/// Best fit, lowest offset first, so regions fill up before the next one is begun; what fits into no
-/// single gap takes the largest gaps. Freed neighbours within a region become one gap again.
-/// Not thread-safe.
+/// Best fit, lowest offset first, so regions fill up before the next one is begun. A request that fits no
+/// single gap takes the largest gaps. Adjacent free ranges within a region are merged. Not thread-safe.
 class ExtentAllocator {
  public:
   /// Both multiples of kExtentAlignment, neither 0.
   ExtentAllocator(uint64_t region_bytes, uint64_t memory_bytes);
 
-  /// Extents of `bytes` in all, rounded up to the alignment, by offset; nothing if there is no room.
+  /// Extents of `bytes` in total, rounded up to the alignment, ordered by offset; nothing if there is no
+  /// room.
   std::optional<std::vector<Extent>> Allocate(uint64_t bytes);
   /// One extent, or nothing.
   std::optional<Extent> AllocateContiguous(uint64_t bytes);
-  /// Takes exactly this extent. False: it is not free as a whole, or not in one region.
+  /// Takes exactly this extent. False: part of it is not free, or it spans regions.
   bool Take(const Extent& extent);
-  /// Checked: must have been handed out, as a whole or in part, and not be free already.
+  /// Checks that the extent, or a larger one around it, was handed out and is not free.
   void Free(const Extent& extent);
 
-  /// The most that can be handed out.
+  /// The most bytes that can be handed out.
   uint64_t capacity_bytes() const { return memory_bytes_ - kExtentAlignment; }
   uint64_t free_bytes() const { return free_bytes_; }
-  /// What AllocateContiguous has room for.
+  /// The most bytes that AllocateContiguous can take.
   uint64_t largest_gap_bytes() const { return by_bytes_.empty() ? 0 : by_bytes_.rbegin()->first; }
   uint64_t used_bytes() const { return capacity_bytes() - free_bytes_; }
-  /// Gaps, for judging fragmentation.
+  /// The number of gaps, a measure of fragmentation.
   size_t gaps() const { return by_offset_.size(); }
 
  private:

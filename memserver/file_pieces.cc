@@ -18,7 +18,7 @@
 namespace nam::memserver {
 namespace {
 
-constexpr unsigned kReadersMin = 4;  // a disk likes several requests at a time, however few the processors
+constexpr unsigned kReadersMin = 4;  // a disk likes concurrent requests, even with few processors
 constexpr unsigned kReadersMax = 16;
 
 }  // namespace

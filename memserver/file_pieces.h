@@ -8,7 +8,7 @@
 
 #include "fabric/fabric.h"
 
-/// Large reads and writes of files at given places.
+/// Large positional reads and writes of files.
 namespace nam::memserver {
 
 /// 0, or an errno.
@@ -18,10 +18,10 @@ int ReadAllAt(int fd, std::span<std::byte> bytes, uint64_t file_offset);
 inline constexpr int kEndsTooEarly = -1;
 std::string DescribeReadError(int error);
 
-/// Room for the file, so that a full disk is met before the first byte is written. 0 or an errno; 0 where the
-/// file system cannot reserve.
+/// Reserves space for the file, so that a full disk shows before the first byte is written. Returns 0 or an
+/// errno; 0 if the file system cannot reserve.
 int Reserve(int fd, uint64_t bytes);
-/// The disk may begin now with what was written, rather than with the fsync.
+/// Lets the disk start writing the range now instead of at the fsync.
 void StartWriteback(int fd, uint64_t file_offset, uint64_t bytes);
 
 struct PieceToRead {
@@ -31,8 +31,8 @@ struct PieceToRead {
   std::span<std::byte> to;
   uint64_t checksum = 0;
 };
-/// Reads them by several threads and compares their checksums: what is wrong with each of the files, empty if
-/// nothing is. Memory that is not there yet comes while it is read into.
+/// Reads the pieces on several threads and compares their checksums. Returns one description per file of what
+/// is wrong, empty if nothing is. Reading populates memory that is not present yet.
 std::vector<std::string> ReadPieces(const std::vector<PieceToRead>& pieces, size_t files,
                                     fabric::Fabric& fabric);
 

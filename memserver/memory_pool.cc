@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kAddressSpaceBytes = uint64_t{1} << 48;  // offsets of remote pointers
 constexpr uint64_t kRegionsMax = 1u << 20;
 constexpr size_t kAllocationsMax = 65'536;
-/// Of an allocation: so many are refused more memory.
+/// Ended attempts remembered per allocation; they get no more memory.
 constexpr size_t kOverAttemptsMax = 1'024;
 
 absl::Status CheckOptions(const MemoryPoolOptions& options) {
@@ -49,13 +49,13 @@ absl::Status CheckOptions(const MemoryPoolOptions& options) {
 }
 
 absl::Status Over(AllocationId allocation) {
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "allocation %d is over: its load was aborted, or the loader's lease has ended, or nobody waits for the "
-      "attempt that asks",
-      allocation.value()));
+  return absl::FailedPreconditionError(
+      absl::StrFormat("allocation %d is over: its load was aborted, the loader's lease has ended, or the "
+                      "attempt is no longer wanted",
+                      allocation.value()));
 }
 
-/// A size beside another one: to the byte if they would read alike.
+/// Formats a size next to another one: in bytes if both would read alike.
 std::string TellApart(uint64_t bytes, uint64_t other_bytes) {
   const std::string text = ReadableBytes(bytes);
   return text == ReadableBytes(other_bytes) ? absl::StrFormat("%d bytes", bytes) : text;
@@ -92,7 +92,7 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Allocate(AllocationId allocation
                                                          MemberId member, Pieces pieces, Use use,
                                                          uint64_t attempt) {
   if (allocation == AllocationId())
-    return absl::InvalidArgumentError("memory needs an allocation that it is for");
+    return absl::InvalidArgumentError("a request for memory must name an allocation");
   if (bytes == 0) return absl::InvalidArgumentError("0 bytes cannot be allocated");
   if (use == Use::kData) attempt = 0;
   const std::lock_guard growth(growth_mutex_);
@@ -149,7 +149,7 @@ absl::Status MemoryPool::Adopt(AllocationId allocation, const std::vector<Extent
     }
   }
   if (status.ok()) status = Back(taken);
-  if (status.ok()) Zero(taken, Use::kScratch);  // only notes that they are not as the fabric made them
+  if (status.ok()) Zero(taken, Use::kScratch);  // only notes that they are not zero any more
   const std::lock_guard lock(mutex_);
   if (!status.ok()) {
     for (const Extent& extent : taken) Free(extent, Use::kData);
@@ -212,7 +212,7 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Reserve(AllocationId allocation,
   std::optional<std::vector<Extent>> extents;
   const uint64_t left = LeftBytes(use);
   if (bytes > left) {
-    // Not of this share.
+    // The share is too small.
   } else if (pieces == Pieces::kAny) {
     extents = allocator_.Allocate(bytes);
   } else if (const std::optional<Extent> one = allocator_.AllocateContiguous(bytes)) {
@@ -243,7 +243,7 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Reserve(AllocationId allocation,
   return *std::move(extents);
 }
 
-// Regions for extents in slots that have none yet. Those made before an error are kept for later.
+// Makes regions for extents in empty slots. Regions made before an error are kept for later.
 absl::Status MemoryPool::Back(const std::vector<Extent>& extents) {
   for (const Extent& extent : extents) {
     const uint64_t index = extent.offset / options_.region_bytes;
@@ -261,7 +261,7 @@ absl::Status MemoryPool::Back(const std::vector<Extent>& extents) {
   return absl::OkStatus();
 }
 
-// The extents are reserved, so nobody else touches their bytes; the marks are growth_mutex_'s.
+// The extents are reserved, so no other thread touches their bytes; growth_mutex_ guards the marks.
 void MemoryPool::Zero(const std::vector<Extent>& extents, Use use) {
   for (const Extent& extent : extents) {
     Slot& slot = slots_[extent.offset / options_.region_bytes];
@@ -328,7 +328,7 @@ MemoryPool::Released MemoryPool::ReleaseAttempt(AllocationId allocation, uint64_
   if (attempt == 0) return {};
   const std::lock_guard lock(mutex_);
   if (held_.size() >= kAllocationsMax && !held_.contains(allocation)) return {};
-  const auto found = held_.try_emplace(allocation).first;  // if it has nothing yet, it gets nothing
+  const auto found = held_.try_emplace(allocation).first;  // even if empty: refuses later requests
   Holding& holding = found->second;
   for (HeldExtent& extent : holding.extents) extent.over |= extent.attempt == attempt;
   holding.over_attempts.push_back(attempt);

@@ -23,29 +23,29 @@ namespace nam::memserver {
 std::string ReadableBytes(uint64_t bytes);
 
 struct MemoryPoolOptions {
-  uint64_t memory_bytes = 0;  // of the address space; its first 4 KiB are never handed out
+  uint64_t memory_bytes = 0;  // size of the address space; its first 4 KiB are never handed out
   uint64_t region_bytes = 0;
-  uint64_t scratch_bytes = 0;  // the most for scratch memory, which nothing else takes
+  uint64_t scratch_bytes = 0;  // reserved for scratch memory, and its limit
   bool huge_pages = true;
   bool populate = false;  // touch pages when a region is made
 };
 
-/// The registered memory of one memory server: regions in the slots of the address space, and who
-/// holds which extents of them. A region is made when the first extent in it is handed out and then
-/// kept until the pool ends: peers' copies of the region list only ever lack regions, never hold
-/// stale ones. Extents are zero when handed out, but those of scratch memory, which has a share of its own:
-/// neither it nor the rest takes what is the other's. What the bytes mean is not known here. Thread-safe.
+/// The registered memory of one memory server: regions in the slots of the address space, and the holders of
+/// their extents. A region is made when its first extent is handed out, and lives as long as the pool: peers'
+/// copies of the region list may lack regions but never hold stale ones.
 ///
-/// Each region has one key, for everything, so no key keeps a former user's late requests off memory that was
-/// freed. Memory is handed out again only when each member that had opened it has closed it, or is fenced:
+/// Extents are zero when handed out, except scratch memory. Scratch memory has a share of its own: it cannot
+/// take the rest, and the rest cannot take it. The pool does not interpret the bytes. Thread-safe.
+///
+/// Each region has one key, so a key does not protect freed memory from a former user's late requests. Memory
+/// is handed out again only when each member that opened it has closed it or is fenced:
 ///
 ///     free ── Allocate ─▶ held ── Release ─▶ leaving ── Close, or Fenced, of the last member ─▶ free
-///                          │                    (at once, if nobody has it open)
+///                          │                    (at once, if no member has it open)
 ///                          └─ Open: one more member
 ///
-/// What an attempt has written to scratch memory goes the same way by ReleaseAttempt, alone. Readers without
-/// a member are not waited for: what they READ may be another allocation's by then, and carries no allocation
-/// id of theirs.
+/// ReleaseAttempt frees an attempt's scratch memory the same way. Readers without a member are not waited
+/// for: the memory they READ may belong to another allocation by then, which its allocation id shows.
 class MemoryPool {
  public:
   struct Region {
@@ -59,82 +59,82 @@ class MemoryPool {
 
   enum class Pieces : uint8_t { kAny, kOne };
   enum class Use : uint8_t { kData, kScratch };
-  /// All or nothing, in addition to what the allocation has; `member` has it open. Scratch memory is
-  /// `attempt`'s, 0: nobody's. RESOURCE_EXHAUSTED says what is free, FAILED_PRECONDITION that the allocation
-  /// is over, or the attempt.
+  /// Allocates all or nothing, in addition to what the allocation has, and opens it for `member`. Scratch
+  /// memory belongs to `attempt`; 0: to none. RESOURCE_EXHAUSTED says what is free; FAILED_PRECONDITION: the
+  /// allocation or the attempt is over.
   absl::StatusOr<std::vector<Extent>> Allocate(AllocationId allocation, uint64_t bytes, MemberId member,
                                                Pieces pieces = Pieces::kAny, Use use = Use::kData,
                                                uint64_t attempt = 0);
-  /// Gives the allocation exactly these extents, with any bytes, which nobody has open: it is as one that was
-  /// sealed. ALREADY_EXISTS: they are not free. OUT_OF_RANGE: the address space ends before them, or is cut
-  /// elsewhere.
+  /// Gives the allocation exactly these extents, with arbitrary contents and open for no member, as if it had
+  /// been sealed. ALREADY_EXISTS: they are not free. OUT_OF_RANGE: they exceed the address space, or cross
+  /// region boundaries.
   absl::Status Adopt(AllocationId allocation, const std::vector<Extent>& extents);
-  /// The allocation's extents, in the order of their offsets, which get no more by Allocate. Scratch memory
-  /// is not among them. NOT_FOUND: nothing is held for it, or it is over.
+  /// The allocation's extents by offset, without scratch memory. Allocate adds none from now on. NOT_FOUND:
+  /// it holds nothing, or is over.
   absl::StatusOr<std::vector<Extent>> Seal(AllocationId allocation);
-  /// Whether the allocation is held, and not over.
+  /// True if the allocation is held and not over.
   bool Lives(AllocationId allocation) const;
-  /// Whether it could be RESOURCE_EXHAUSTED only for memory that is leaving.
+  /// True if some memory is leaving and the bytes fit once it is free.
   bool WillHave(uint64_t bytes, Use use) const;
-  /// All extents of the allocation, which the member has open from now on. NOT_FOUND: nothing is held for it.
+  /// All extents of the allocation, now open for the member. NOT_FOUND: it holds nothing.
   absl::StatusOr<std::vector<Extent>> Open(AllocationId allocation, MemberId member);
-  /// The member has no request under way in what it has opened of the allocation for `attempt`, nor will
-  /// have.
+  /// The member has no request in flight, and will have none, in what it opened of the allocation for
+  /// `attempt`.
   void Close(AllocationId allocation, uint64_t attempt, MemberId member);
-  /// The member's connections are ended for good: it has closed everything.
+  /// The member's connections have ended for good: it has closed everything.
   void Fenced(MemberId member);
-  /// Those that have something open.
+  /// Members that have something open.
   std::vector<MemberId> Openers() const;
 
-  /// The allocation is over.
+  /// Ends the allocation.
   struct Released {
     uint64_t freed_bytes = 0;
-    uint64_t leaving_bytes = 0;  // now
+    uint64_t leaving_bytes = 0;  // still to be freed
   };
   Released Release(AllocationId allocation);
-  /// Likewise of the attempt's scratch memory: it is over, and the allocation goes on.
+  /// Ends the attempt's scratch memory; the allocation continues.
   Released ReleaseAttempt(AllocationId allocation, uint64_t attempt);
 
-  /// [offset, offset + bytes) of the address space if it lies in one region, else nullptr. Readable as long
-  /// as the pool lives, whatever becomes of the extents there.
+  /// The bytes at [offset, offset + bytes) if they lie in one region, else nullptr. Readable as long as the
+  /// pool lives, whatever becomes of the extents there.
   const std::byte* Find(uint64_t offset, uint64_t bytes) const;
-  /// The same, of an extent that was adopted and that nobody knows of yet.
+  /// Like Find, for an adopted extent that no member knows of yet.
   std::byte* FindToFill(uint64_t offset, uint64_t bytes);
   std::vector<Region> Regions() const;
-  /// Also those that are leaving.
+  /// Includes allocations that are leaving.
   std::vector<AllocationId> Held() const;
-  /// Held and leaving.
+  /// Bytes held or leaving.
   uint64_t used_bytes() const;
-  /// Of used_bytes.
+  /// The part of used_bytes that is leaving.
   uint64_t leaving_bytes() const;
   uint64_t capacity_bytes() const { return capacity_bytes_; }
-  /// Of it, what is not kept for scratch memory.
+  /// The capacity minus the scratch share.
   uint64_t table_bytes() const { return capacity_bytes_ - std::min(options_.scratch_bytes, capacity_bytes_); }
-  /// Of used_bytes.
+  /// The part of used_bytes that is scratch memory.
   uint64_t scratch_used_bytes() const;
-  /// The most that it has been so far.
+  /// The highest scratch_used_bytes so far.
   uint64_t scratch_highest_bytes() const;
-  /// The most that it may be.
+  /// The limit of scratch_used_bytes.
   uint64_t scratch_bytes() const { return std::min(options_.scratch_bytes, capacity_bytes_); }
 
  private:
   struct Slot {
     std::unique_ptr<fabric::MemoryRegion> region;
-    uint64_t handed_out_bytes = 0;  // from here to its end the region is still as the fabric made it
+    uint64_t handed_out_bytes = 0;  // from here to the end, the region is untouched
   };
 
   struct HeldExtent {
     Extent extent;
     Use use = Use::kData;
     uint64_t attempt = 0;  // of scratch memory
-    bool over = false;     // the attempt is
+    bool over = false;     // the attempt is over
   };
   struct Holding {
     std::vector<HeldExtent> extents;
-    std::set<std::pair<uint64_t, MemberId>> open;  // by attempt: who may have requests under way there
+    std::set<std::pair<uint64_t, MemberId>> open;  // by attempt: members that may have requests in flight
     bool over = false;
     bool sealed = false;
-    std::deque<uint64_t> over_attempts;  // the last of them: they get no more
+    std::deque<uint64_t> over_attempts;  // the most recent ones; they get no more
 
     bool IsOpen(uint64_t attempt) const;
   };
@@ -143,15 +143,16 @@ class MemoryPool {
   MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options);
   absl::StatusOr<std::vector<Extent>> Reserve(AllocationId allocation, uint64_t bytes, Pieces pieces,
                                               Use use);
-  /// With mutex_: what is left of the share; nothing of what Reserve gave is handed out, or has come back.
+  /// Requires mutex_. The rest of the share; bytes from Reserve are not in it.
   uint64_t LeftBytes(Use use) const;
   void Free(const Extent& extent, Use use);
-  /// With mutex_.
+  /// Requires mutex_.
   fabric::MemoryRegion* RegionOf(uint64_t offset, uint64_t bytes) const;
   absl::Status Back(const std::vector<Extent>& extents);
-  /// Or, of scratch memory, notes that it is not zero any more.
+  /// Zeroes the extents; for scratch memory, only notes that they are not zero any more.
   void Zero(const std::vector<Extent>& extents, Use use);
-  /// With mutex_: frees what is over of the allocation and nobody has open. Forgets it, if nothing is left.
+  /// Requires mutex_. Frees the allocation's extents that are over and not open; forgets it if nothing is
+  /// left.
   Released FreeWhatIsOver(Holdings::iterator holding);
   uint64_t LeavingBytes(Use use) const;
 
@@ -159,10 +160,10 @@ class MemoryPool {
   const MemoryPoolOptions options_;
   const uint64_t capacity_bytes_;
 
-  // Making regions and zeroing takes long: growth_mutex_ lets one Allocate do so at a time, while
-  // mutex_ is held for moments only, so that renewals and listings never wait for it.
+  // Making regions and zeroing take long: growth_mutex_ lets one Allocate do so at a time, while mutex_ is
+  // held only briefly, so that renewals and listings never wait.
   std::mutex growth_mutex_;
-  mutable std::mutex mutex_;  // after it
+  mutable std::mutex mutex_;  // acquired after growth_mutex_
   ExtentAllocator allocator_;
   uint64_t scratch_used_bytes_ = 0;
   uint64_t scratch_highest_bytes_ = 0;

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kStreamsMax = 16;
 constexpr uint32_t kTimeoutMsMin = 100;
 constexpr uint32_t kTimeoutMsMax = 60'000;
-/// Members may look at the board for so long after a stream's deadline.
+/// The board survives its stream's deadline this long, for members that look at it.
 constexpr int64_t kForgetAfterNs = 60'000'000'000;
 
 absl::StatusOr<std::vector<storage::MulticastExtent>> ExtentsFrom(const proto::StartMulticastRequest& request,
@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<storage::MulticastExtent>> ExtentsFrom(const proto::S
 
 MulticastStreams::Stream::~Stream() {
   cancel = true;
-  thread.reset();  // before the sender that it runs
+  thread.reset();  // before the sender that it uses
 }
 
 MulticastStreams::~MulticastStreams() {
@@ -51,7 +51,7 @@ MulticastStreams::~MulticastStreams() {
   all.swap(streams_);
 }
 
-/// Ends those of `group`, and those that nobody has ended in time.
+/// Ends the streams of `group`, and streams that were not ended in time.
 void MulticastStreams::EndStale(uint32_t group) {
   Streams stale;  // destroyed without the lock: that waits for their threads
   const int64_t now_ns = fabric_.clock().NowNs();
@@ -93,7 +93,7 @@ absl::StatusOr<proto::StartMulticastReply> MulticastStreams::Start(
   reply.set_group_address(address.group);
   reply.set_board_rkey(address.board.value);
   reply.set_fragment_bytes(address.fragment_bytes);
-  // What goes wrong on the way is no news to anybody: members repair by READ.
+  // Errors on the way are ignored: members repair by READ.
   stream->thread = fabric_.StartThread(
       "nam-multicast", [stream = stream.get()] { stream->sender->Run(stream->cancel).IgnoreError(); });
   streams_.emplace(address.stream, std::move(stream));

@@ -15,18 +15,18 @@
 
 namespace nam::memserver {
 
-/// The multicast streams that a memory server sends, a thread for each. A stream stays, with its board, until
-/// somebody ends it; what nobody ends goes some time after its deadline. Bounded; thread-safe.
+/// The multicast streams that a memory server sends, one thread each. A stream stays, with its board, until a
+/// client ends it, or until some time after its deadline. Bounded; thread-safe.
 class MulticastStreams {
  public:
   MulticastStreams(fabric::Fabric& fabric, const MemoryPool& pool) : fabric_(fabric), pool_(pool) {}
-  /// Stops and joins all of them.
+  /// Stops and joins all streams.
   ~MulticastStreams();
 
-  /// `self`: this server, whose blocks may be sent.
+  /// `self`: this server, which may send its own blocks only.
   absl::StatusOr<proto::StartMulticastReply> Start(MemoryServerId self,
                                                    const proto::StartMulticastRequest& request);
-  /// NOT_FOUND if there is no such stream (any more).
+  /// NOT_FOUND if the stream never existed or has ended.
   absl::StatusOr<proto::EndMulticastReply> End(const proto::EndMulticastRequest& request);
 
  private:

@@ -41,7 +41,7 @@ absl::Status Damaged(const char* what) {
   return absl::DataLossError(absl::StrCat("its header is damaged: ", what));
 }
 
-/// Takes numbers off the front; once one is missing, all that follow are.
+/// Takes numbers off the front; after the first missing one, all are missing.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}

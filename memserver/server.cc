@@ -28,11 +28,11 @@ namespace nam::memserver {
 namespace {
 
 constexpr int kRequestBytesMax = 4 << 20;
-/// Between two tries to join while the former member of the data directory has its lease.
+/// Pause between tries to join while the data directory's former member still has its lease.
 constexpr int64_t kJoinPauseUs = 50'000;
-/// As long as those tries go on, beside two leases.
+/// Duration of these tries, in addition to two leases.
 constexpr int64_t kJoinTimeoutUs = 10'000'000;
-/// A smaller server has no scratch memory unless it is told.
+/// Smaller servers have scratch memory only on request.
 constexpr uint64_t kScratchMemoryMin = uint64_t{16} << 20;
 
 uint64_t DefaultScratch(uint64_t memory_bytes) {
@@ -40,15 +40,15 @@ uint64_t DefaultScratch(uint64_t memory_bytes) {
   return memory_bytes / 4 / kExtentAlignment * kExtentAlignment;
 }
 
-/// What only the catalog knows. The first two never become untrue once they are true.
+/// Questions that only the catalog can answer. The first two answers stay true once they are.
 struct CatalogQuestions {
-  /// OK when the allocation is over, so that its memory may be freed.
+  /// OK if the allocation is over, so that its memory may be freed.
   std::function<absl::Status(AllocationId allocation)> may_release;
   std::function<absl::StatusOr<bool>(MemberId member)> membership_over;
-  /// Whether the member lives and the proof is its own; and, if one is named, so is the load, which is under
-  /// way.
+  /// True if the member is alive and the proof is its own; and, if a load is named, it is the member's and in
+  /// progress.
   std::function<absl::StatusOr<bool>(MemberId member, const std::string& proof, AllocationId load)> proven;
-  /// Asks what need not be kept any more, and acts on the answer. Nothing, if there is none.
+  /// Asks the catalog what need not be kept any more, and acts on the answer. May be empty.
   std::function<void()> settle;
 };
 
@@ -57,8 +57,8 @@ absl::Status CheckMember(uint32_t member) {
   return absl::InvalidArgumentError("0 is no member: join the cluster first");
 }
 
-/// It is over; the bytes that are free at once. The file goes first: memory that another allocation has, and
-/// seals, is in no older file then.
+/// Ends the allocation; returns the bytes freed at once. Removes the file first: so memory that another
+/// allocation gets and seals is in no older file.
 uint64_t EndAllocation(MemoryPool& pool, DataDirectory* directory, AllocationId allocation) {
   if (directory != nullptr) directory->Remove(allocation);
   return pool.Release(allocation).freed_bytes;
@@ -66,7 +66,7 @@ uint64_t EndAllocation(MemoryPool& pool, DataDirectory* directory, AllocationId 
 
 class MemoryService {
  public:
-  /// `storage` is known once this server has joined. `fence` is Listener::Fence.
+  /// `storage` is valid once this server has joined. `fence` is Listener::Fence.
   MemoryService(MemoryPool& pool, DataDirectory* directory, MulticastStreams& streams,
                 CatalogQuestions catalog, std::function<MemoryServerId()> storage,
                 std::function<bool(MemberId, bool)> fence)
@@ -113,15 +113,14 @@ class MemoryService {
     NAM_ASSIGN_OR_RETURN(const bool proven, catalog_.proven(MemberId(member), proof, load));
     if (proven) return absl::OkStatus();
     if (load != AllocationId()) {
-      return absl::FailedPreconditionError(
-          absl::StrFormat("allocation %d is no load under way of a member with the id %d and this proof",
-                          load.value(), member));
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "allocation %d is not a load in progress of member %d with this proof", load.value(), member));
     }
     return absl::FailedPreconditionError(
         absl::StrFormat("no member with the id %d and this proof lives", member));
   }
 
-  // Memory that is over need not wait for the next renewal to be heard of.
+  // Memory that is over must not wait for the next renewal.
   absl::StatusOr<proto::AllocateReply> Allocate(const proto::AllocateRequest& request) {
     NAM_RETURN_IF_ERROR(CheckProof(request.member(), request.proof()));
     const auto use = request.scratch() ? MemoryPool::Use::kScratch : MemoryPool::Use::kData;
@@ -145,7 +144,8 @@ class MemoryService {
     return reply;
   }
 
-  // Without a proof: who opens in another's name delays the end of what he could write to as well.
+  // Needs no proof: a member that opens in another's name only delays the end of memory that it could write
+  // to anyway.
   absl::StatusOr<proto::OpenExtentsReply> OpenExtents(const proto::OpenExtentsRequest& request) {
     NAM_RETURN_IF_ERROR(CheckMember(request.member()));
     proto::OpenExtentsReply reply;
@@ -167,7 +167,7 @@ class MemoryService {
     return proto::CloseExtentsReply();
   }
 
-  // Once the proof is known to be the owner's: nobody else costs this server a byte on its disk.
+  // Checks the owner's proof first, so that no other process causes disk writes.
   absl::StatusOr<proto::SealReply> Seal(const proto::SealRequest& request,
                                         const catalog::IncomingCall& call) {
     const AllocationId allocation(request.allocation());
@@ -207,7 +207,7 @@ class MemoryService {
     return reply;
   }
 
-  // Members may write to any memory, so any of them may say what of scratch memory nobody reads.
+  // Needs no owner: members may write to any memory, so any member may release unread scratch memory.
   absl::StatusOr<proto::ReleaseReply> ReleaseScratch(const proto::ReleaseScratchRequest& request) {
     NAM_RETURN_IF_ERROR(CheckProof(request.member(), request.proof()));
     proto::ReleaseReply reply;
@@ -234,7 +234,7 @@ class MemoryService {
   }
 
   MemoryPool& pool_;
-  DataDirectory* const directory_;  // or nullptr
+  DataDirectory* const directory_;  // may be null
   const CatalogQuestions catalog_;
   const std::function<bool(MemberId, bool)> fence_;
   catalog::Handlers handlers_;
@@ -295,7 +295,7 @@ class MemoryServerImpl final : public MemoryServer, private fabric::MemberKeys {
   const std::unique_ptr<fabric::Fabric> fabric_;
   const std::unique_ptr<MemoryPool> pool_;
   const std::unique_ptr<DataDirectory> directory_;  // nullptr: none
-  const DataDirectory::Contents contents_;          // as it was read
+  const DataDirectory::Contents contents_;          // as read at the start
   MulticastStreams streams_;
   MemoryService service_;
   std::unique_ptr<catalog::ControlServer> control_server_;
@@ -303,11 +303,11 @@ class MemoryServerImpl final : public MemoryServer, private fabric::MemberKeys {
   std::string control_address_;
   std::string fabric_address_;
   std::string proof_;                 // written before member_
-  std::atomic<uint32_t> storage_{0};  // so is this
+  std::atomic<uint32_t> storage_{0};  // written before member_
   std::atomic<uint32_t> member_{0};   // 0: not joined yet
   std::mutex undrained_mutex_;
-  std::set<uint32_t> undrained_;  // members that are not fenced yet
-  std::mutex shutdown_mutex_;     // of membership_, control_server_ and listener_ once started
+  std::set<uint32_t> undrained_;  // members not fenced yet
+  std::mutex shutdown_mutex_;     // guards membership_, control_server_ and listener_ once started
   std::unique_ptr<catalog::Membership> membership_;
 };
 
@@ -328,10 +328,10 @@ absl::Status MemoryServerImpl::Listen() {
   };
   control_address_ = advertised(control_server_->address());
   NAM_ASSIGN_OR_RETURN(listener_, fabric_->Listen({.address = FabricListenAddress(), .member_keys = this}));
-  // Only host:port has a host to advertise; other addresses are good on this machine alone.
+  // Only host:port has a host to advertise; other addresses are valid on this machine only.
   fabric_address_ = listener_->address();
   if (catalog::SplitAddress(fabric_address_).ok()) fabric_address_ = advertised(fabric_address_);
-  if (fabric_->kind() == fabric::Kind::kShm) return absl::OkStatus();  // all is on one host
+  if (fabric_->kind() == fabric::Kind::kShm) return absl::OkStatus();  // one host only
   return catalog::CheckAdvertised(options_.catalog.address, {control_address_, fabric_address_});
 }
 
@@ -355,8 +355,8 @@ proto::Member MemoryServerImpl::Self() const {
   return self;
 }
 
-// The lock on the directory says that the former member's process has ended. The catalog believes that once
-// it has not heard of it for half a lease: two copies of a directory have two locks.
+// The lock on the directory says that the former member's process has ended. The catalog believes that after
+// half a lease of silence, because two copies of a directory have two locks.
 absl::Status MemoryServerImpl::Join(int64_t lease_us) {
   catalog::Membership::Hooks hooks;
   hooks.before_renew = [this](proto::RenewRequest& request) { BeforeRenew(request); };
@@ -398,14 +398,14 @@ absl::Status MemoryServerImpl::AdoptStorage(const proto::JoinReply& joined) {
   return absl::OkStatus();
 }
 
-// What only the catalog knows of what the request lists.
+// Asks the catalog about the listed allocations and members.
 absl::StatusOr<proto::RenewReply> MemoryServerImpl::Ask(proto::RenewRequest about) {
   about.set_id(member_);
   about.set_used_bytes(pool_->used_bytes());
   return client_->Renew(about);
 }
 
-// An allocation that is over never comes back, so the catalog's answer stays true.
+// An allocation that is over never returns, so the catalog's answer stays true.
 absl::Status MemoryServerImpl::MayRelease(AllocationId allocation) {
   proto::RenewRequest request;
   request.add_held(allocation.value());
@@ -454,7 +454,7 @@ absl::StatusOr<std::vector<std::optional<fabric::MemberKey>>> MemoryServerImpl::
   return keys;
 }
 
-// All that it could free, or would have to fence for that.
+// Lists the allocations that could be freed, and the members to fence for that.
 void MemoryServerImpl::AddHeld(proto::RenewRequest& request) {
   for (const AllocationId allocation : pool_->Held()) request.add_held(allocation.value());
   if (directory_ != nullptr) {
@@ -481,7 +481,7 @@ void MemoryServerImpl::BeforeRenew(proto::RenewRequest& request) {
   catalog::SetHeader(request, header);
 }
 
-// A member that is fenced is refused from then on, so nobody opens memory in its name and then writes to it.
+// A fenced member is refused from then on, so no process opens memory in its name and then writes to it.
 void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
   for (const uint32_t member : reply.over()) {
     const bool fenced = listener_->Fence(MemberId(member), false);
@@ -492,8 +492,8 @@ void MemoryServerImpl::AfterRenew(const proto::RenewReply& reply) {
       LogInfo(absl::StrFormat("the membership of member %d is over: its connections are ended", member));
     } else if (undrained_.insert(member).second) {
       LogWarning(absl::StrFormat(
-          "the membership of member %d is over, but it stands still in the middle of changing memory, "
-          "until it goes on or ends",
+          "the membership of member %d is over, but its process is stalled while changing memory; "
+          "the memory stays in use until it continues or ends",
           member));
     }
   }
@@ -537,7 +537,8 @@ absl::StatusOr<std::unique_ptr<MemoryServer>> StartOverFabric(const MemoryServer
   if (!options.data_directory.empty()) {
     NAM_ASSIGN_OR_RETURN(directory,
                          DataDirectory::Open(options.data_directory, cluster.store(), cluster.name()));
-    // Before anybody can connect: with the former one's address, peers would read what is not there yet.
+    // Before any peer can connect: with the former server's address, a peer would read memory that is not
+    // filled yet.
     NAM_ASSIGN_OR_RETURN(contents, directory->ReadInto(*pool, *fabric));
   }
   auto server =

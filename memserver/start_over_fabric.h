@@ -8,7 +8,7 @@
 
 namespace nam::memserver {
 
-/// MemoryServer::Start over the fabric that `open` makes.
+/// MemoryServer::Start over a fabric that `open` makes.
 absl::StatusOr<std::unique_ptr<MemoryServer>> StartOverFabric(const MemoryServerOptions& options,
                                                               const catalog::FabricOpener& open);
 

@@ -33,13 +33,13 @@ bool IsOf(const Expr& condition, const std::vector<plan::logical::Column>& colum
   });
 }
 
-/// Appends the common conditions of an OR's alternatives, then what is left of it, which may be nothing.
+/// Appends the common conditions of an OR's alternatives, then its rest, which may be empty.
 void AppendFactored(Expr condition, std::vector<Expr>& out) {
   std::vector<std::vector<Expr>> alternatives;
   for (const Expr& alternative : condition.children) alternatives.push_back(PartsOf(alternative));
   std::vector<Expr> common;
   for (const Expr& part : alternatives[0]) {
-    // One that may fail stays behind what keeps it from failing.
+    // A condition that may fail stays after those that guard it.
     if (MayFail(part) || Has(common, part)) continue;
     if (std::all_of(alternatives.begin(), alternatives.end(),
                     [&](const std::vector<Expr>& parts) { return Has(parts, part); })) {

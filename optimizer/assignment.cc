@@ -24,7 +24,7 @@ uint64_t RowBytes(const proto::Table& table, const std::vector<uint32_t>& column
   return bytes;
 }
 
-/// The partition key (if it is the only one with that column) that `expr`, a bare column, is of its table.
+/// The partition key whose column is `expr`, a plain column of the table, if only one key has it.
 std::optional<int> KeyOf(const plan::Expr& expr, const proto::Table& table) {
   if (expr.op != plan::Op::kColumn) return std::nullopt;
   for (int k = 0; k < table.partitioning_size(); ++k) {
@@ -89,8 +89,8 @@ Assignment Evaluate(const Plan& plan, const TableRefs& tables, const std::vector
   return assignment;
 }
 
-/// The pieces (by position) in an order whose runs need little of the build sides: by the key of the largest
-/// of them first. Keys that no build side is split by come last.
+/// Orders the pieces (by position) so that runs need little of the build sides: by the key of the largest of
+/// them first. Keys that split no build side come last.
 std::vector<uint32_t> OrderForRuns(const Plan& plan, const TableRefs& tables,
                                    const std::vector<Piece>& pieces) {
   const proto::Table& driving = DrivingTable(plan, tables);
@@ -134,7 +134,7 @@ std::vector<int> CutRuns(const std::vector<uint64_t>& costs, const std::vector<u
   return server_of;
 }
 
-/// What both ways make of the same pieces, the better one.
+/// The better result of both ways for the same pieces.
 Assignment BetterOfTwo(const Plan& plan, const TableRefs& tables, const std::vector<Piece>& pieces,
                        int servers) {
   std::vector<uint64_t> costs;
@@ -146,12 +146,12 @@ Assignment BetterOfTwo(const Plan& plan, const TableRefs& tables, const std::vec
   return even.LargestBytes() < runs.LargestBytes() ? even : runs;
 }
 
-/// How much more than the fair part the largest share may have: a fiftieth. A cut must spare as much.
+/// How far the largest share may exceed the fair one: a fiftieth. A cut must save as much.
 constexpr uint64_t kTolerance = 50;
-/// The largest pieces that are tried, as parts of a fair share.
+/// The largest pieces to try, as fractions of a fair share.
 constexpr uint64_t kPiecesOfAShare[] = {1, 2, 4, 8, 16, 32};
-/// A thread's part of its server's share comes in so many pieces at least, unless they would be small:
-/// threads are to end at about the same time, and servers that are idle are to find something to take.
+/// A thread's part of its server's share comes in at least so many pieces, unless they would be small:
+/// threads should end at about the same time, and idle servers should find something to take.
 constexpr uint64_t kPiecesOfAThread = 16;
 constexpr uint64_t kPieceRowsMin = 4'096;
 
@@ -195,10 +195,10 @@ std::optional<int> MatchingKey(const Plan& plan, const Plan::Join& join, const T
 std::vector<int> LargestDifferencing(const std::vector<uint64_t>& costs, int parts) {
   NAM_CHECK(parts >= 1);
   if (costs.empty()) return {};
-  // A candidate is a partial solution: its parts, the largest sum first. Repeatedly the two candidates
-  // that differ most are joined, the largest part of one with the smallest of the other. At first each item
-  // is one; joined ones stay in the place of the first. A statement waits for this: items are chained by
-  // number, so that nothing is allocated for a candidate.
+  // A candidate is a partial solution: its parts, the largest sum first. Repeatedly joins the two candidates
+  // that differ most, the largest part of one with the smallest of the other. At first each item is a
+  // candidate; joined ones stay in the place of the first. Statements wait for this: items are chained by
+  // number, so that no candidate needs an allocation.
   constexpr uint32_t kNone = UINT32_MAX;
   struct Part {
     uint64_t sum = 0;

@@ -7,7 +7,7 @@
 #include "plan/table_schema.h"
 #include "plan/work_cost.h"
 
-/// Which distributed join and which aggregation is estimated to be the cheapest.
+/// Chooses the distributed join and the aggregation with the least estimated cost.
 namespace nam::optimizer {
 
 using plan::Expr;
@@ -21,7 +21,7 @@ namespace work_cost = plan::work_cost;
 
 /// More rows are not joined in the session if they can go by parts.
 constexpr double kFewRows = 10'000;
-/// Keys of a larger range are no numbers of an array.
+/// Keys of a larger range cannot index an array.
 constexpr double kSparsest = 8;
 
 double BytesOfSlot(const plan::Slot& slot) {
@@ -42,14 +42,14 @@ double BytesOfSlot(const plan::Slot& slot) {
   }
 }
 
-/// One thread's time until all rows of a flow are there.
+/// One thread's time until all rows of a flow exist.
 double SourcePs(const Flow& flow, const TableRefs& tables, const ClusterShape& cluster) {
   const plan::Pipeline& pipeline = flow.pipeline;
   double ps = 0;
   if (const plan::TableScan* scan = plan::ScanOf(pipeline); scan != nullptr) {
     ps = ScanPs(static_cast<double>(tables[scan->table]->rows()), BytesOfRow(scan->slots), cluster.constants);
   } else {
-    // Of parts, which are read, or joined.
+    // For parts, which are read, or joined.
     ps = pipeline.estimates[0].rows *
          (cluster.constants.finish_row_ps + BytesOfRow(pipeline.schemas[0]) * cluster.constants.read_byte_ps);
   }

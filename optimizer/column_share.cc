@@ -13,7 +13,7 @@ bool IsText(const proto::Column& column) {
   return PhysicalOf(ColumnTypeOf(column.type())) == Physical::kText;
 }
 
-/// The share that a number of rows has of the column's.
+/// A number of rows as a share of the column's.
 double Share(uint64_t some, uint64_t rows) {
   return rows == 0 ? 0 : std::min(1.0, static_cast<double>(some) / static_cast<double>(rows));
 }
@@ -31,7 +31,7 @@ double InUnits(const proto::Column& column, const Value& value) {
          std::pow(10.0, ColumnTypeOf(column.type()).scale - value.type.scale);
 }
 
-/// How many of 0 … 1 of evenly or otherwise spread values are below `x`.
+/// The share of values, evenly spread or by histogram, below `x`.
 double Below(const proto::Column& column, double x) {
   const auto& bounds = column.histogram();
   if (bounds.empty()) {
@@ -46,7 +46,7 @@ double Below(const proto::Column& column, double x) {
   return (static_cast<double>(above - bounds.begin() - 1) + (x - low) / (high - low)) / (bounds.size() - 1);
 }
 
-/// Bytes that the characters of some texts are taken from.
+/// The bytes that the characters of some texts come from.
 struct Alphabet {
   uint8_t low = 0xFF;
   uint8_t high = 0;
@@ -55,7 +55,7 @@ struct Alphabet {
     low = std::min(low, first);
     high = std::max(high, last);
   }
-  /// Whoever uses one digit or letter uses the others, too.
+  /// A text with one digit or letter may have the others, too.
   void AddAll(std::string_view text) {
     for (const char c : text) {
       const auto byte = static_cast<uint8_t>(c);
@@ -75,7 +75,7 @@ struct Alphabet {
   }
 };
 
-/// Where a text lies between two others: by their bytes behind what these have in common.
+/// The position of a text between two others: by their bytes after the common prefix.
 double Between(std::string_view low, std::string_view high, std::string_view text) {
   const size_t most = std::min({low.size(), high.size(), text.size()});
   size_t common = 0;
@@ -89,7 +89,7 @@ double Between(std::string_view low, std::string_view high, std::string_view tex
   return to <= from ? 0.5 : std::clamp((alphabet.Fraction(text) - from) / (to - from), 0.0, 1.0);
 }
 
-/// Below of texts.
+/// Below for texts.
 double Below(const proto::Column& column, std::string_view text) {
   const auto& bounds = column.text_histogram();
   const auto above = std::upper_bound(bounds.begin(), bounds.end(), text,
@@ -100,7 +100,7 @@ double Below(const proto::Column& column, std::string_view text) {
          (bounds.size() - 1);
 }
 
-/// The least text that is greater than all with the prefix; none if there is no such.
+/// The least text greater than all with the prefix; nullopt if there is none.
 std::optional<std::string> Behind(std::string_view prefix) {
   std::string text(prefix);
   while (!text.empty() && static_cast<uint8_t>(text.back()) == 0xFF) text.pop_back();
@@ -132,7 +132,7 @@ std::optional<double> ShareBelow(const proto::Column& column, uint64_t rows, con
                                  bool also_it) {
   const bool text = IsText(column);
   if (text ? column.text_histogram().empty() : value.type.real()) return std::nullopt;
-  // What is stored are whole numbers.
+  // Stored numbers are whole.
   const double number = text ? 0 : InUnits(column, value) + (also_it ? 1 : 0);
   double share = ShareOfOthers(column, rows) * (text ? Below(column, value.text) : Below(column, number));
   for (const proto::CommonValue& common : column.common()) {

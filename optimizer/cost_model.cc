@@ -29,7 +29,7 @@ double NetworkMs(double bytes) {
   return bytes / kCardBytesPerUs / 1e3;
 }
 
-/// Rows that come to each join, and, last, to the sink.
+/// The rows that reach each join, and, last, the sink.
 std::vector<double> RowsAt(const Plan& plan) {
   const Plan::Table& driving = plan.tables[static_cast<size_t>(plan.driving)];
   std::vector<double> rows{driving.rows * driving.selectivity};
@@ -37,7 +37,7 @@ std::vector<double> RowsAt(const Plan& plan) {
   return rows;
 }
 
-/// What travels to join `j` of a shuffle-based plan: its key, and what is wanted from there on.
+/// The bytes that travel to join `j` of a shuffle-based plan: its key, and the columns wanted from there on.
 struct Leg {
   double columns = 0;
   double bytes = 0;
@@ -95,7 +95,8 @@ ModelCost PipelinedOn(const Plan& plan, const TableRefs& tables, const Assignmen
     const Plan::Join& join = plan.joins[j];
     ps += rows[j] * part * work_cost::kFilterRowPs;
     const proto::Table& side = *tables[static_cast<size_t>(join.table)];
-    double build = side.has_record() ? static_cast<double>(side.rows()) : 0;  // which has no partitions
+    double build =
+        side.has_record() ? static_cast<double>(side.rows()) : 0;  // record tables have no partitions
     const std::optional<int> key = MatchingKey(plan, join, tables);
     for (const uint32_t p :
          partitioner::NeededPartitions(*tables[static_cast<size_t>(plan.driving)], side, key, partitions))
@@ -108,7 +109,7 @@ ModelCost PipelinedOn(const Plan& plan, const TableRefs& tables, const Assignmen
   return {.compute_ms = ps / threads / kPsPerMs, .network_ms = NetworkMs(bytes)};
 }
 
-/// All servers do the same amount; each holds the part of either input that its keys are.
+/// All servers do the same amount; each holds its keys' part of either input.
 ModelCost Shuffled(const Plan& plan, const TableRefs& tables, double servers, int threads,
                    double& shuffled_bytes) {
   const std::vector<double> rows = RowsAt(plan);
@@ -146,7 +147,7 @@ ReplicationCosts CostsOf(const ReplicatedSides& sides) {
   const double once_ms = NetworkMs(sides.bytes / sides.senders);
   // All servers' copies leave through the same cards, but no server takes more than its own card does.
   const double read_ms = std::max(once_ms * sides.servers, NetworkMs(sides.bytes));
-  // A sender's stream is received by one thread of each server.
+  // One thread of each server receives a sender's stream.
   const double receivers = std::min(sides.senders, sides.threads);
   const double receive_ps =
       sides.datagrams * work_cost::kDatagramPs + sides.bytes * work_cost::kDatagramBytePs;

@@ -16,7 +16,7 @@ Distribution::Function FunctionOf(proto::PartitionFunction function) {
   return function == proto::MODULO ? Distribution::Function::kModulo : Distribution::Function::kXxh3;
 }
 
-/// Where the input's slot is in a step's output.
+/// The place of the input's slot in a step's output.
 std::optional<uint32_t> SlotAfter(const plan::StepNode& step, uint32_t slot) {
   if (const auto* project = std::get_if<plan::ProjectStep>(&step)) {
     for (uint32_t i = 0; i < project->outputs.size(); ++i) {
@@ -32,7 +32,7 @@ std::optional<uint32_t> SlotAfter(const plan::StepNode& step, uint32_t slot) {
   return slot;
 }
 
-/// The column that a pipeline's key is, if its source reads it and nothing computes it.
+/// The column of a pipeline's key, if its source reads it and nothing computes it.
 std::optional<uint32_t> ColumnOf(const plan::Pipeline& pipeline, size_t step, const plan::Expr& key) {
   const auto* scan = std::get_if<plan::BlockScan>(&pipeline.source);
   const std::optional<uint32_t> slot = plan::BareSlot(key);
@@ -42,7 +42,7 @@ std::optional<uint32_t> ColumnOf(const plan::Pipeline& pipeline, size_t step, co
   return scan->columns[scan->output[*of_source]];
 }
 
-/// Whether a probe asks only for partners of its own rows.
+/// Whether a probe needs only partners of its own rows.
 bool AsksForPartners(const plan::ProbeStep& probe) {
   using plan::JoinKind;
   return probe.kind == JoinKind::kInner || probe.kind == JoinKind::kLeft || probe.kind == JoinKind::kSemi ||
@@ -91,7 +91,7 @@ plan::Distribution DistributionAfter(const plan::Distribution& input, const plan
   const auto* probe = std::get_if<plan::ProbeStep>(&step);
   const bool unmatched =
       probe != nullptr && (probe->kind == plan::JoinKind::kRight || probe->kind == plan::JoinKind::kFull);
-  // The build side's rows without a partner come from whichever server drains them.
+  // Any server may emit the build side's rows without a partner.
   if (unmatched && input.kind != Distribution::Kind::kSingle) return {};
   Distribution out = input;
   for (uint32_t& column : out.columns) {

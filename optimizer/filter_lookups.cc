@@ -19,28 +19,28 @@ using plan::Op;
 
 namespace {
 
-/// A scan that leaves more of its rows leaves too much to be worth the join. What no statistics know is taken
-/// to leave a third.
+/// A scan that leaves a larger share of its rows is not worth the join. Without statistics a third is
+/// assumed.
 constexpr double kFewOfRows = 0.35;
-/// What is filtered has so many times the rows that the scan leaves.
+/// The filtered input has at least so many times the scan's remaining rows.
 constexpr double kManyTimes = 4;
 
 bool IsColumn(const Expr& expr) {
   return expr.op == Op::kColumn;
 }
 
-/// Whether rows of the right input that match none of the left one change nothing.
+/// Whether rows of the right input without a match do not matter.
 bool LooksUpRight(const lg::Join& join) {
   return !join.dependent && join.kind != JoinKind::kRight && join.kind != JoinKind::kFull;
 }
 
-/// What a tree's rows have in common: the scans that each of them has a partner in, and columns that are
+/// Common properties of a tree's rows: the scans in which each of them has a partner, and columns that are
 /// equal in all of them.
 class Partners {
  public:
   explicit Partners(const lg::Node& root) { Collect(root); }
 
-  /// The least scan, and its unique column, whose values are all that `column` has; none if none filters.
+  /// The smallest scan, and its unique column, which has all values of `column`; nullopt if no scan filters.
   std::optional<std::pair<FilteredScan, ColumnRef>> KeysOf(ColumnRef column) const {
     std::optional<std::pair<FilteredScan, ColumnRef>> least;
     for (const ColumnRef same : SameAs(column)) {
@@ -134,7 +134,7 @@ class LookupFilter {
 
  private:
   void FilterRight(const lg::Join& join, const lg::Node& left, lg::NodePtr& right) {
-    // The tables of an inner join are a star, which is planned as one.
+    // The tables of an inner join form a star, which is planned as one.
     if (!HasGroups(*right) && join.kind == JoinKind::kInner) return;
     const Partners partners(left);
     for (const Expr& condition : join.conditions) {
@@ -153,8 +153,8 @@ class LookupFilter {
     return (node.As<lg::Filter>() != nullptr || node.As<lg::Project>() != nullptr) && HasGroups(node.input());
   }
 
-  /// Whether `key`, a column of the right input, is a key of its groups, or of its table, that now are
-  /// filtered.
+  /// Filters by `key`, a column of the right input, if it is a key of its groups, or of its table. Returns
+  /// whether it did.
   bool FilterBy(const Partners& partners, ColumnRef looked_up, ColumnRef key, lg::NodePtr& place_of_node) {
     lg::Node& node = *place_of_node;
     const auto place = std::find_if(node.columns.begin(), node.columns.end(),
@@ -181,14 +181,14 @@ class LookupFilter {
                  const FilteredScan& table, lg::NodePtr& rows) {
     const std::vector<lg::Column> columns = rows->columns;
     if (!JoinRows(partners, looked_up, lg::MakeColumn(key), MostRows(*table.node), rows)) return false;
-    // What is above knows the table's columns alone.
+    // The operators above know the table's columns only.
     lg::Project project;
     for (const lg::Column& column : columns) project.outputs.push_back(lg::MakeColumn(column));
     rows = lg::MakeNode(std::move(project), columns, std::move(rows));
     return true;
   }
 
-  /// Of the largest columnar table below.
+  /// The rows of the largest columnar table below.
   static double MostRows(const lg::Node& node) {
     if (const std::optional<FilteredScan> scan = AsFilteredScan(node); scan.has_value())
       return scan->scan->table->has_record() ? 0 : scan->rows;
@@ -197,7 +197,7 @@ class LookupFilter {
     return most;
   }
 
-  /// If they are many: another scan of the keys' table costs less than what they cost.
+  /// Filters if the rows are many: then another scan of the keys' table costs less than they do.
   bool JoinRows(const Partners& partners, ColumnRef looked_up, const Expr& key, double many,
                 lg::NodePtr& rows) {
     const auto keys = partners.KeysOf(looked_up);

@@ -50,10 +50,10 @@ Expr OfOrder(Expr order) {
   return Call(Function::kIntervalOfOrder, Type::Interval(), {std::move(order)});
 }
 
-/// What stands for an interval where it is a key.
+/// The replacement of an interval as a key.
 enum class Key : uint8_t {
-  kSpan,   // equal ones are one
-  kParts,  // those are one that are the same
+  kSpan,   // equal intervals are one
+  kParts,  // only identical intervals are one
 };
 Type TypeOf(Key key) {
   return key == Key::kSpan ? Type::Decimal(0) : Type::Bytes();
@@ -62,7 +62,7 @@ Expr KeyOf(Key key, Expr interval) {
   return key == Key::kSpan ? SpanOf(std::move(interval)) : OrderOf(std::move(interval));
 }
 
-/// What compares intervals compares their keys.
+/// Makes comparisons of intervals compare their keys.
 void CompareKeys(Key key, Expr& e) {
   for (Expr& child : e.children) CompareKeys(key, child);
   const bool compares = (e.op >= Op::kEqual && e.op <= Op::kGreaterEqual) || e.op == Op::kIn ||
@@ -73,7 +73,7 @@ void CompareKeys(Key key, Expr& e) {
   }
 }
 
-/// Puts others in the place of a node's columns: a Project above computes what these were.
+/// Replaces a node's columns: a Project above restores the old ones.
 class Replacement {
  public:
   explicit Replacement(lg::Query& query) : query_(query) {}
@@ -82,10 +82,10 @@ class Replacement {
     if (relation_ < 0) relation_ = query_.relations++;
     return {{relation_, next_++}, "", type, true};
   }
-  /// The column is computed from what is there now.
+  /// Computes the column from the current ones.
   void Compute(const lg::Column& column, Expr expr) { computed_.emplace_back(column.ref, std::move(expr)); }
 
-  /// `node` has its new columns; above it there are again those that it had.
+  /// `node` has its new columns; adds the Project that restores the old ones.
   void Finish(std::vector<lg::Column> before, lg::NodePtr& node) {
     lg::Project project;
     for (const lg::Column& column : before) {
@@ -114,7 +114,7 @@ bool NeedsParts(const lg::AggregateCall& call) {
   }
 }
 
-/// The same aggregate of something else.
+/// The same aggregate over another argument.
 lg::AggregateCall Of(const lg::AggregateCall& call, AggregateFunction function, Expr argument,
                      const Type& type) {
   lg::AggregateCall out = call;
@@ -124,7 +124,7 @@ lg::AggregateCall Of(const lg::AggregateCall& call, AggregateFunction function, 
   return out;
 }
 
-/// The aggregates that one of intervals is computed from, and how.
+/// The aggregates from which one of intervals is computed, and how.
 struct Parts {
   std::vector<lg::AggregateCall> calls;
   std::vector<lg::Column> columns;  // their results
@@ -282,8 +282,7 @@ class Rewriting {
     return absl::OkStatus();
   }
 
-  /// UNION is DISTINCT of UNION ALL. Of INTERSECT and EXCEPT groups of all rows say how many there are on
-  /// either side.
+  /// UNION is DISTINCT over UNION ALL. INTERSECT and EXCEPT group all rows and count those of either side.
   absl::Status SetOperation(lg::NodePtr& node) {
     auto& set = *node->As<lg::SetOperation>();
     using Kind = lg::SetOperation::Kind;
@@ -299,7 +298,7 @@ class Rewriting {
     const bool all = set.all;
     const std::vector<lg::Column> before = node->columns;
     Replacement names(query_);
-    std::vector<lg::Column> columns;  // of the sides together, then how many rows are of each
+    std::vector<lg::Column> columns;  // of both sides, then the counts of rows of each
     for (const lg::Column& column : before) columns.push_back(names.NewColumn(column.type));
     for (int side = 0; side < 2; ++side) columns.push_back(names.NewColumn(Type::Integer()));
     std::vector<lg::NodePtr> sides;
@@ -337,7 +336,7 @@ class Rewriting {
     return absl::OkStatus();
   }
 
-  /// Of each group as many rows as INTERSECT or EXCEPT has of it.
+  /// Keeps as many rows of each group as INTERSECT or EXCEPT has.
   static void Keep(lg::SetOperation::Kind kind, bool all, const std::vector<Expr>& counts, Replacement& names,
                    lg::NodePtr& node) {
     const auto compare = [](Op op, const Expr& a, const Expr& b) {

@@ -29,7 +29,7 @@ JoinChoice ChooseJoin(JoinAlgorithm wanted, const JoinPossibilities& can, JoinCo
   };
   if (!can.by_parts) return made(JoinAlgorithm::kPipelined, Why::kOnly);
   if (plan::IsStreamed(wanted) && exchange) {
-    // Where no row may be dropped there is nothing for a filter to do.
+    // Where no row may be dropped, a filter is useless.
     return made(can.drops_probe ? wanted : JoinAlgorithm::kGhj, Why::kForced);
   }
   if (wanted != JoinAlgorithm::kAuto && !plan::IsStreamed(wanted)) return made(wanted, Why::kForced);

@@ -18,20 +18,20 @@ namespace work_cost = plan::work_cost;
 
 constexpr double kPsPerMs = 1e9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// Of a Bloom filter with kBloomError: 1.44 log2(1 / error) for each key.
+/// For a Bloom filter with kBloomError: 1.44 log2(1 / error) for each key.
 constexpr double kBloomBytesOfRow = 0.6;
 /// A thread's table of groups, until it is written.
 constexpr double kGroupsOfATable = 131'072;
 constexpr double kBytesOfPart = 1 << 20;
 constexpr double kFewestJoinParts = 64, kMostJoinParts = 1024;
-/// Of large parts: some for each worker, so that none is left alone with the last one.
+/// Large parts: some for each worker, so that none is left alone with the last one.
 constexpr double kLargePartsOfWorker = 2, kFewestLargeParts = 8;
 
 double PowerOfTwo(double parts) {
   return std::bit_ceil(static_cast<uint32_t>(parts));
 }
 
-// Where nothing has been calibrated, rows cost what other estimates and virtual time say.
+// Uncalibrated rows cost what other estimates and virtual time assume.
 static_assert(FabricConstants().build_row_ps == work_cost::kInsertRowPs);
 static_assert(FabricConstants().probe_row_ps == work_cost::kProbeKeyPs);
 static_assert(FabricConstants().direct_probe_row_ps == work_cost::kFilterRowPs);
@@ -39,11 +39,11 @@ static_assert(FabricConstants().group_row_ps == work_cost::kSinkRowPs);
 static_assert(FabricConstants().combine_group_ps == work_cost::kCombineGroupPs);
 static_assert(FabricConstants().finish_row_ps == work_cost::kFinishRowPs);
 
-/// A pass over memory, and through the network, of what algorithms move beside it.
+/// The cost of a pass over memory, and through the network, of what algorithms move beside it.
 ByteCosts BytesOf(JoinAlgorithm algorithm, const ClusterShape& cluster) {
   const FabricConstants& constants = cluster.constants;
   const bool in_parts = algorithm == JoinAlgorithm::kRrj || algorithm == JoinAlgorithm::kRdmaGhj;
-  // What a server sends to itself does not leave it.
+  // A server's rows for itself do not leave it.
   const double remote = (cluster.servers - 1) / cluster.servers;
   const double sent = std::min(constants.send_byte_ps, constants.socket_byte_ps);
   // Half of the passes are WRITEs of pages, half READs.
@@ -54,8 +54,7 @@ ByteCosts BytesOf(JoinAlgorithm algorithm, const ClusterShape& cluster) {
           .overlapped = cluster.overlapped};
 }
 
-/// Rows of one side put into tables, of which there are so many, and looked up by those of the other side, by
-/// one thread.
+/// One thread's time to put one side's rows into so many tables, and to look up the other side's rows.
 double JoinPs(const JoinWork& work, double build_rows, double probe_rows, double tables,
               const FabricConstants& constants) {
   const double row_bytes = work.build.row_bytes + (work.direct ? 0 : kTableBytesOfRow);
@@ -75,14 +74,14 @@ double PipelinedPs(const JoinWork& work, const ClusterShape& cluster) {
   const FabricConstants& constants = cluster.constants;
   const JoinSide &build = work.build, &probe = work.probe;
   if (!work.whole_build) {
-    // Servers leave their rows to the session, which joins them by one thread.
+    // Servers leave their rows to the session, where one thread joins them.
     const double rows = build.rows + probe.rows;
     return (build.source_ps + probe.source_ps + rows * constants.finish_row_ps) / cluster.workers() +
            (build.bytes() + probe.bytes()) * (constants.read_byte_ps + constants.memory_byte_ps) +
            rows * constants.finish_row_ps + JoinPs(work, build.rows, probe.rows, 1, constants) +
            2 * constants.stage_ps;
   }
-  // Every server reads all of the build side, and shares it among its threads alone.
+  // Every server reads all of the build side, and shares it among its threads only.
   return (build.source_ps + JoinPs(work, build.rows, 0, 1, constants)) / cluster.threads +
          (probe.source_ps + JoinPs(work, 0, probe.rows, 1, constants)) / cluster.workers() +
          constants.stage_ps;
@@ -108,7 +107,7 @@ double ExchangePs(JoinAlgorithm algorithm, const JoinWork& work, const ClusterSh
   const FabricConstants& constants = cluster.constants;
   const JoinSide &build = work.build, &probe = work.probe;
   const bool reduced = algorithm == JoinAlgorithm::kGhjBloom;
-  // Only the build side's filter is there before its rows are: rows of the probe side are dropped.
+  // Only the build side's filter exists before its rows are sent: it drops rows of the probe side.
   const double left = reduced && work.drops_probe ? AfterBloom(probe.matching, kBloomError) : 1;
   const ByteCosts costs = BytesOf(algorithm, cluster);
   const BytePasses passes = PassesOf(JoinAlgorithm::kGhj);
@@ -133,11 +132,11 @@ BytePasses PassesOf(JoinAlgorithm algorithm, double selectivity) {
   switch (algorithm) {
     case JoinAlgorithm::kGhj:  // read, written by the receiver; the radix join reads twice
       return {.memory = 4, .network = 1};
-    case JoinAlgorithm::kGhjBloom:  // a scan for the filter, and the rest of what it leaves
+    case JoinAlgorithm::kGhjBloom:  // a scan for the filter, then the rows that it leaves
       return {.memory = 1 + 4 * selectivity, .network = selectivity};
     case JoinAlgorithm::kRdmaGhj:  // read while WRITEs go on, then the radix join over prefetched parts
       return {.memory = 3, .background = 2};
-    case JoinAlgorithm::kRrj:  // partitioned as the radix join does, and joined
+    case JoinAlgorithm::kRrj:  // partitioned as in the radix join, and joined
       return {.memory = 2, .background = 2};
     case JoinAlgorithm::kAuto:
     case JoinAlgorithm::kPipelined:
@@ -164,7 +163,7 @@ double CostOf(JoinAlgorithm algorithm, const JoinCosts& costs) {
 }
 
 double AccessPs(double working_set_bytes, const FabricConstants& constants) {
-  // What exceeds a cache is met there as often as its share of the whole.
+  // Accesses beyond a cache hit it as often as its share of the whole.
   if (working_set_bytes <= constants.l2_bytes) return constants.l2_access_ps;
   const double in_l2 = constants.l2_bytes / working_set_bytes;
   if (working_set_bytes <= constants.l3_bytes)
@@ -215,7 +214,7 @@ GroupCosts CostsOf(const GroupWork& work, const ClusterShape& cluster) {
   const double of_server = std::min(work.groups, work.rows / cluster.servers);
   const double table_bytes = work.state_bytes + kTableBytesOfRow;
 
-  // Each server combines its threads' groups; the session takes in all servers' by one thread.
+  // Each server combines its threads' groups; one thread of the session merges all servers'.
   const double grouped =
       (work.source_ps + work.rows * (constants.group_row_ps + AccessPs(of_thread * table_bytes, constants))) /
       workers;
@@ -228,7 +227,7 @@ GroupCosts CostsOf(const GroupWork& work, const ClusterShape& cluster) {
   GroupCosts costs{.rdma_ms = dist / kPsPerMs, .dist_ms = dist / kPsPerMs};
   if (of_server <= kGroupsOfAnAttempt) return costs;
 
-  // Tables of bounded size take in what they can; what they let go is written as states.
+  // Tables of bounded size reduce what they can; their overflow is written as states.
   const double in_table = std::min(of_thread, kGroupsOfATable);
   const double states_of_thread =
       of_thread <= kGroupsOfATable

@@ -31,8 +31,8 @@ double TimesMore(double rows, double expected) {
   return expected > 0 ? rows / expected : 1;
 }
 
-/// Where blanks at the end do not count, and one side may have them: that one without. Then equal keys have
-/// equal bytes.
+/// Trims the key's blanks where one side may have them and they are ignored. Then equal keys have equal
+/// bytes.
 void DropBlanks(const Type& other, Expr& key) {
   if (plan::IsChar(key.type) || !plan::IsChar(other) || !plan::IgnoresBlanks(key.type, other)) return;
   Expr trimmed = plan::MakeNode(Op::kFunction, Type::String(), -1, {std::move(key)});
@@ -51,8 +51,8 @@ void DropBlanks(std::vector<Expr>& left, std::vector<Expr>& right) {
 }
 
 absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probed, Flow& built) {
-  // Every server reads all of a build side, which scans can do. Parts are claimed, by one server each: what
-  // comes of them is written to scratch memory first.
+  // Every server can read all of a build side by scans. Parts are claimed, by one server each: their output
+  // is written to scratch memory first.
   const auto scans = [&](const Flow& flow) {
     return flow.on_servers() && builder_.stage(flow.pipeline.stage).claims_table();
   };
@@ -65,13 +65,13 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
     const auto fits = [&](const Flow& flow) {
       return scans(flow) && !(MayGoByParts(join.left) && IsTooLarge(flow.rows(), flow.schema()));
     };
-    // Rows without a partner are known of a whole build side: one server alone would have to see all probes.
+    // Unmatched rows of a whole build side are unknown to one server, which would have to see all probes.
     const bool whole_matters = join.kind != JoinKind::kFull;
     const bool small = scans(probed) && CanBeWhole(built) && built.rows() <= probed.rows();
     if (inner && !fits(built) && fits(probed) && !small) swap();
     const bool whole = whole_matters && (scans(built) || (scans(probed) && CanBeWhole(built)));
     const auto streamed = [&] { return plan::IsStreamed(join.choice->algorithm); };
-    // A star's joins are chosen before it is known where their sides come from.
+    // A star's joins are chosen before the places of their sides are known.
     if (!join.choice.has_value() ||
         (streamed() && WhyNoExchange(join, probed, built) != NoExchange::kPossible))
       join.choice = Choose(join, probed, built, whole);
@@ -88,8 +88,8 @@ absl::StatusOr<TreeLowering::Place> TreeLowering::Meet(JoinOf& join, Flow& probe
   }
   const bool refused = options_.join != JoinAlgorithm::kAuto && options_.join != JoinAlgorithm::kPipelined;
   if (!join.choice.has_value() && refused) join.choice = InSession(options_.join);
-  // In the session the build side's stage runs first. If more rows come of it than are expected of the other
-  // side, that one is built.
+  // In the session the build side's stage runs first. If it yields more rows than the other side is expected
+  // to, the other side is built.
   if (inner && probed.rows() < built.rows()) swap();
   const uint32_t stage = built.pipeline.stage;
   NAM_ASSIGN_OR_RETURN(built, ToSession(std::move(built)));
@@ -128,7 +128,7 @@ absl::StatusOr<TreeLowering::ProbeAndLayout> TreeLowering::ProbeOf(const JoinOf&
 
 double TreeLowering::MatchingRows(const JoinOf& join, double probed, double built) const {
   if (join.left.size() != 1 || (join.kind != JoinKind::kInner && join.kind != JoinKind::kSemi)) return probed;
-  // Keys of few rows are taken to be as many.
+  // Keys of few rows are assumed to be distinct.
   const double values = ValuesOf(join.left);
   return std::isfinite(values) && values > built ? probed * built / values : probed;
 }
@@ -157,7 +157,7 @@ absl::StatusOr<Flow> TreeLowering::Join(JoinOf join, Flow flow, Flow build) {
   return flow;
 }
 
-/// Of keys that are nearly as many as their range is long, and go into so many parts.
+/// The domain of keys that are nearly as many as their range is long, if it divides into so many parts.
 plan::KeyDomain DomainOf(const plan::Slot& probed, const plan::Slot& built, double built_rows,
                          uint32_t parts) {
   const auto narrow = [](const plan::Slot& key) {
@@ -175,7 +175,7 @@ plan::KeyDomain DomainOf(const plan::Slot& probed, const plan::Slot& built, doub
 absl::StatusOr<std::vector<uint32_t>> TreeLowering::KeepForJoin(std::vector<Expr> keys,
                                                                 const ColumnSet& behind, NullKeys nulls,
                                                                 Flow& flow) {
-  // Computed keys lie behind the columns, and nothing is kept that nobody looks at.
+  // Computed keys come after the columns; unused columns are dropped.
   std::vector<uint32_t> places;
   NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> slots, SlotsOf(keys, flow));
   std::vector<uint32_t> wanted = SlotsWhere(flow.layout, behind);
@@ -226,7 +226,7 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
   const JoinAlgorithm algorithm = join.choice->algorithm;
   std::vector<Expr> left = join.left, right = join.right;
   DropBlanks(left, right);
-  // As both sides are to have as many parts, what comes of the first one does not change them.
+  // Both sides need equally many parts, so the first one's result does not change them.
   const uint32_t parts = algorithm == JoinAlgorithm::kRdmaGhj
                              ? static_cast<uint32_t>(RdmaGhjParts(options_.cluster.workers()))
                              : PartsOfRows(built.rows(), built.schema());
@@ -241,7 +241,7 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
   }
   plan::JoinSource source{
       .probed = 0, .build = {}, .probe = {.kind = join.kind, .null_aware = join.null_aware}};
-  // What is compared beside the keys has no slots yet; whether something is, decides.
+  // Comparisons beside the keys have no slots yet; only their existence matters.
   const bool counts = join.compared.empty() && plan::AsksForNulls(source.probe);
   const NullKeys of_built = counts                  ? NullKeys::kCounted
                             : KeepsBuilt(join.kind) ? NullKeys::kWritten
@@ -266,7 +266,7 @@ absl::StatusOr<Flow> TreeLowering::JoinByParts(const JoinOf& join, Flow probed, 
   NAM_ASSIGN_OR_RETURN(plan::JoinSchemas schemas, plan::SchemasOf(builder_.draft(), source));
   double rows = probe.row_count;
   if (join.rows >= 0) {
-    // The estimate goes with those of both sides.
+    // Combines the estimates of both sides.
     rows =
         join.rows * TimesMore(probe.row_count, expected_probed) * TimesMore(build.row_count, expected_built);
     rows = std::min(rows, probe.row_count * build.row_count);

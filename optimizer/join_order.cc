@@ -15,12 +15,12 @@ namespace work_cost = plan::work_cost;
 
 using plan::ColumnRef;
 
-constexpr size_t kMostCompared = 8;  // build sides, of which 2^8 sets are looked at
+constexpr size_t kMostCompared = 8;  // build sides, with 2^8 sets to compare
 constexpr double kLeastOfLargest = 0.25;
 constexpr double kWorthIt = 0.8;
-/// A table's partitions are claimed by threads: few of them leave most idle. This many are enough.
+/// Threads claim a table's partitions: few of them leave most threads idle. This many are enough.
 constexpr double kThreads = 16;
-/// Costs that differ by less are equal: they come from the same numbers, multiplied in another order.
+/// Costs that differ by less are equal: the same numbers, multiplied in another order.
 constexpr double kSame = 1 - 1e-9;
 
 class Orders {
@@ -51,7 +51,7 @@ class Orders {
     return largest;
   }
 
-  /// What a probe into the table leaves of each row that comes in.
+  /// The output rows of a probe into the table for each input row.
   double Fanout(int t, ColumnRef key) const {
     const auto distinct = static_cast<double>(std::max<uint64_t>(ColumnOf(query_, key).distinct(), 1));
     return RowsLeft(t) / distinct;
@@ -114,7 +114,7 @@ class Orders {
     best[0] = {.sum = 0, .rows = RowsLeft(driving)};
     std::vector<bool> joined(tables_.size());
     for (size_t set = 1; set < best.size(); ++set) {
-      // The last one first: of equal orders that of FROM is kept.
+      // The last one first: among equal orders this keeps that of FROM.
       for (size_t b = builds.size(); b-- > 0;) {
         if ((set >> b & 1) == 0) continue;
         const Way& before = best[set ^ size_t{1} << b];

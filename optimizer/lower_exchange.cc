@@ -13,21 +13,20 @@
 ///     build side ─▶ send by key ══▶ receive ─▶ build
 ///     probe side ─▶ send by key ══▶ receive ─▶ probe ─▶ …      once the build is complete
 ///
-/// With Bloom filters the probe side is read once the build is complete on all servers, and they have sent
-/// each other the filters of their keys.
+/// With Bloom filters the probe side is read once the build is complete on all servers, and they have
+/// exchanged the filters of their keys.
 namespace nam::optimizer {
 
 using plan::Expr;
 using plan::JoinKind;
 
 NoExchange TreeLowering::WhyNoExchange(const JoinOf& join, const Flow& probed, const Flow& built) {
-  // Every server reads its share of a table. Of other sources each would read all, or nobody knows the
-  // shares.
+  // Every server reads its share of a table. Other sources have no shares, or unknown ones.
   const auto scans = [&](const Flow& flow) {
     return flow.on_servers() && builder_.stage(flow.pipeline.stage).claims_table() &&
            std::holds_alternative<plan::BlockScan>(flow.pipeline.source);
   };
-  // No server alone knows whether the build side is empty, or has a NULL.
+  // No single server knows whether the build side is empty, or has a NULL.
   const plan::ProbeStep probe{.kind = join.kind, .null_aware = join.null_aware};
   const bool asks = join.compared.empty() && plan::AsksForNulls(probe);
   if (asks) return NoExchange::kAsksAll;

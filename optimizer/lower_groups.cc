@@ -24,9 +24,9 @@ using Phase = plan::AggregateSink::Phase;
 
 namespace {
 
-/// An attempt's groups go to the session at once if they are no more.
+/// Up to so many groups of an attempt go directly to the session.
 constexpr double kFewGroups = 10'000;
-/// … as are those of rows that are expected to be so many times fewer: no guess is taken to be further off.
+/// … as do those of rows expected to be so many times fewer: no guess is assumed to be further off.
 constexpr double kGuessesAreOff = 100;
 constexpr double kGroupsOfAPart = 16'384;
 constexpr uint32_t kFewestParts = 64;
@@ -37,7 +37,7 @@ Expr NullOf(const Type& type) {
   return plan::MakeLiteral(Value::Null(type), -1);
 }
 
-/// Takes in what servers have left of an aggregation.
+/// Merges what servers have left of an aggregation.
 plan::AggregateSink MergeOf(const plan::AggregateSink& partial, const plan::Schema& states) {
   plan::AggregateSink merge{.group_by = plan::SlotExprs(states),
                             .aggregates = partial.aggregates,
@@ -73,7 +73,7 @@ absl::StatusOr<plan::Aggregate> AggregateOf(const lg::AggregateCall& call) {
   return out;
 }
 
-/// Every aggregate looks at each value of its argument once, or might.
+/// Whether every aggregate takes each value of its argument once, or could.
 bool IsOfDistinctValues(const std::vector<plan::Aggregate>& aggregates) {
   return std::any_of(aggregates.begin(), aggregates.end(), plan::IsDistinct) &&
          std::all_of(aggregates.begin(), aggregates.end(), [&](const plan::Aggregate& aggregate) {
@@ -82,7 +82,7 @@ bool IsOfDistinctValues(const std::vector<plan::Aggregate>& aggregates) {
          });
 }
 
-/// What aggregates look at each value of, once each.
+/// The arguments whose values aggregates take once each.
 std::vector<Expr> DistinctArguments(const std::vector<plan::Aggregate>& aggregates) {
   std::vector<Expr> out;
   for (const plan::Aggregate& aggregate : aggregates) {
@@ -94,7 +94,7 @@ std::vector<Expr> DistinctArguments(const std::vector<plan::Aggregate>& aggregat
   return out;
 }
 
-/// The same over values that come once each.
+/// The same aggregate over distinct values.
 plan::Aggregate OverSingleValues(plan::Aggregate aggregate, Expr argument) {
   if (aggregate.function == AggregateFunction::kCountDistinct) aggregate.function = AggregateFunction::kCount;
   aggregate.distinct = false;
@@ -102,7 +102,7 @@ plan::Aggregate OverSingleValues(plan::Aggregate aggregate, Expr argument) {
   return aggregate;
 }
 
-/// CASE number WHEN 0 THEN values[0] … of a grouping set's number.
+/// CASE number WHEN 0 THEN values[0] … over a grouping set's number.
 Expr BySet(const Expr& number, const std::vector<int64_t>& values) {
   Expr out = plan::MakeNode(Op::kCase, Type::Integer(), -1, {});
   for (size_t set = 0; set + 1 < values.size(); ++set) {
@@ -165,7 +165,7 @@ double RowsMost(const Flow& flow, const TableRefs& tables) {
   if (const plan::TableScan* scan = plan::ScanOf(flow.pipeline); scan != nullptr)
     rows = static_cast<double>(tables[scan->table]->rows());
   for (const plan::Estimate& estimate : flow.pipeline.estimates) rows = std::max(rows, estimate.rows);
-  // No table says how many they are.
+  // No table tells their number.
   const bool joined = std::holds_alternative<plan::JoinSource>(flow.pipeline.source) ||
                       std::holds_alternative<plan::ExchangeReceive>(flow.pipeline.source);
   return joined ? rows * kGuessesAreOff : rows;
@@ -173,7 +173,7 @@ double RowsMost(const Flow& flow, const TableRefs& tables) {
 
 namespace {
 
-/// How many parts have about kGroupsOfAPart groups each.
+/// The number of parts with about kGroupsOfAPart groups each.
 uint32_t PartsFor(double groups) {
   const double wanted = std::clamp<double>(groups / kGroupsOfAPart, kFewestParts, kMostGroupParts);
   return std::bit_ceil(static_cast<uint32_t>(wanted));
@@ -199,8 +199,8 @@ GroupChoice TreeLowering::ChooseGroups(const Flow& flow, const plan::AggregateSi
   } else if (!MayBeMany(flow, groups_most)) {
     if (!forced) choice.why = Why::kFew;
   } else {
-    // An attempt with few groups leaves them as pages in any case. So what counts is what there may be most,
-    // and whether that would fit the session. Nothing says how long texts are.
+    // An attempt with few groups leaves them as pages in any case. So the upper bound counts, and whether it
+    // would fit the session. Lengths of texts are unknown.
     const double most = std::min(groups_most, rows_most);
     const GroupCosts costs = CostsOfGroups(rows_most, most, flow.schema());
     const bool fits =
@@ -222,7 +222,7 @@ absl::StatusOr<Flow> TreeLowering::Group(Flow flow, plan::AggregateSink sink, La
                                          double groups_most) {
   for (const Expr& key : sink.group_by) NAM_RETURN_IF_ERROR(CheckKey(key.type));
   sink.phase = flow.on_servers() ? Phase::kPartial : Phase::kWhole;
-  // Keys without statistics have as many values as a tenth of the rows, as far as anybody knows.
+  // Keys without statistics are assumed to have as many values as a tenth of the rows.
   const double guess = groups_most == kUnknownValues ? flow.rows() / 10 : groups_most;
   const double groups = std::max(1.0, std::min(guess, flow.rows()));
   if (!flow.on_servers()) {
@@ -280,8 +280,8 @@ absl::Status TreeLowering::MakeDistinct(const std::vector<Expr>& keys,
   plan::AggregateSink pairs{.group_by = sink.group_by};
   NAM_ASSIGN_OR_RETURN(const std::vector<uint32_t> slots, ExpandArguments(arguments, flow));
   for (const uint32_t slot : slots) pairs.group_by.push_back(plan::SlotExpr(flow.schema(), slot));
-  // Where an aggregate's argument will stand. Of others the least of the least values is the least: what
-  // ignores repeats is asked of both.
+  // The places of aggregates' arguments. The least of least values is the least: aggregates that ignore
+  // repeats work on both levels.
   std::vector<size_t> place;
   for (size_t i = 0; i < calls.size(); ++i) {
     size_t number = 0;
@@ -395,7 +395,7 @@ absl::StatusOr<Flow> TreeLowering::LowerAggregate(const Node& node, const Column
 absl::StatusOr<Flow> TreeLowering::LowerDistinct(const Node& node, const ColumnSet&) {
   ColumnSet below;
   if (const auto* project = node.input().As<lg::Project>(); project != nullptr) {
-    // The groups' keys are what it computes.
+    // The groups' keys are its outputs.
     AddColumns(project->outputs, below);
     NAM_ASSIGN_OR_RETURN(Flow flow, Lower(node.input().input(), below));
     plan::AggregateSink sink;
@@ -480,7 +480,7 @@ absl::StatusOr<Flow> TreeLowering::LowerSetOperation(const Node& node, const Col
     NAM_RETURN_IF_ERROR(builder_.Append(std::move(project), std::move(layout), flow.rows(), flow));
     flows.push_back(std::move(flow));
   }
-  // They go into one sink, whose slots hold what any of them may hold.
+  // They go into one sink, whose slots fit all of them.
   plan::Schema wide = flows[0].schema();
   for (const Flow& flow : flows) {
     for (size_t i = 0; i < wide.size(); ++i) {

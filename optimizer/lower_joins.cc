@@ -31,7 +31,7 @@ void AddPointers(const std::vector<Expr>& exprs, std::vector<const Expr*>& point
   for (const Expr& expr : exprs) pointers.push_back(&expr);
 }
 
-/// False: there is something else below.
+/// False: something else is below.
 bool Collect(const lg::Node& node, Block& block) {
   if (node.As<lg::Scan>() != nullptr) {
     block.scans.push_back(&node);
@@ -65,7 +65,7 @@ class Renaming {
   ColumnRef Back(ColumnRef column) const {
     return {relations_[static_cast<size_t>(column.table)], column.column};
   }
-  /// Whether it names columns of the block alone.
+  /// Whether it names columns of the block only.
   bool HasAllOf(const Expr& expr) const {
     if (expr.op == Op::kColumn)
       return std::find(relations_.begin(), relations_.end(), expr.column.table) != relations_.end();
@@ -82,7 +82,7 @@ class Renaming {
   std::vector<int> relations_;
 };
 
-/// Whether every table can be reached from the first one by edges.
+/// Whether edges lead from the first table to every other.
 bool Connected(size_t tables, const std::vector<JoinEdge>& edges) {
   std::vector<bool> seen(tables);
   std::vector<int> open{0};
@@ -102,7 +102,7 @@ bool Connected(size_t tables, const std::vector<JoinEdge>& edges) {
   return std::all_of(seen.begin(), seen.end(), [](bool s) { return s; });
 }
 
-/// Once is enough, in either direction.
+/// Adds an edge only once, in either direction.
 void AddEdge(const JoinEdge& edge, StarQuery& query) {
   const bool known = std::any_of(query.joins.begin(), query.joins.end(), [&](const JoinEdge& other) {
     return (other.left == edge.left && other.right == edge.right) ||
@@ -113,7 +113,7 @@ void AddEdge(const JoinEdge& edge, StarQuery& query) {
 
 constexpr int kIntegerDigits = 19;
 
-/// Whether every number of so many digits is there at a larger scale, too.
+/// Whether all numbers of so many digits fit the larger scale, too.
 bool FitsAtScale(int digits, int from, int to) {
   return digits + to - from <= kMaxDecimalDigits;
 }
@@ -155,7 +155,7 @@ StarQuery QueryOf(const Block& block, const Renaming& renaming, const ColumnSet&
   return query;
 }
 
-/// a = b whose sides can be made alike in bytes: as keys of a build.
+/// Whether both sides of a = b can get equal bytes, for keys of a build.
 bool CanBeKey(const Type& a, const Type& b) {
   if (a.numeric() && b.numeric()) return true;
   if (a.kind == TypeKind::kInterval) return false;
@@ -180,15 +180,14 @@ lg::ColumnSet ColumnsBelow(const lg::Node& node) {
   return columns;
 }
 
-/// A join's conditions, by what becomes of them.
+/// A join's conditions by their use.
 struct Keys {
   std::vector<Expr> left, right;
   std::vector<Expr> residuals;
 };
 
-/// False: the condition has to be looked at beside the keys. If it is an equality of the two sides whose
-/// numbers have no room at the larger scale, they are keys at the smaller one: equal numbers stay equal
-/// there.
+/// False: the condition must be checked beside the keys. If it is an equality of the two sides whose numbers
+/// do not fit the larger scale, they are keys at the smaller one: equal numbers stay equal there.
 bool AddKey(const Expr& condition, const lg::ColumnSet& left, const lg::ColumnSet& right, Keys& keys) {
   if (condition.op != Op::kEqual) return false;
   Expr a = condition.children[0], b = condition.children[1];
@@ -207,8 +206,8 @@ bool AddKey(const Expr& condition, const lg::ColumnSet& left, const lg::ColumnSe
   return exact;
 }
 
-/// a IS NOT DISTINCT FROM b as equalities that are never NULL: of a value in the place of NULL, and of
-/// whether that is so.
+/// a IS NOT DISTINCT FROM b as equalities that are never NULL: of a replacement for NULL, and of whether it
+/// is NULL.
 std::vector<Expr> EqualitiesOf(const Expr& condition) {
   const auto sides = lg::NotDistinctSides(condition);
   if (!sides.has_value() || !CanBeKey(sides->first->type, sides->second->type)) return {condition};
@@ -299,7 +298,7 @@ std::vector<Expr> OfTheOnlyTable(std::vector<Expr> conditions) {
   return conditions;
 }
 
-/// Conditions on one table of a block alone.
+/// Conditions on one table of a block only.
 std::vector<Expr> ConditionsOn(const StarQuery& query, size_t table) {
   std::vector<Expr> conditions;
   for (const Expr& condition : query.conjuncts) {
@@ -382,7 +381,7 @@ absl::StatusOr<Flow> TreeLowering::LowerJoin(const Node& node, const ColumnSet& 
   const auto& join = *node.As<lg::Join>();
   const Node *probe_side = &node.input(0), *build_side = &node.input(1);
   JoinKind kind = join.kind;
-  // A right join is a left one from the other side, which servers can do alone.
+  // A right join is a left one from the other side, which servers can make alone.
   if (kind == JoinKind::kRight) {
     kind = JoinKind::kLeft;
     std::swap(probe_side, build_side);
@@ -427,7 +426,7 @@ absl::StatusOr<Flow> TreeLowering::LowerJoin(const Node& node, const ColumnSet& 
 std::optional<absl::StatusOr<Flow>> TreeLowering::LowerSemiJoinFirst(const Node& node,
                                                                      const ColumnSet& needed, Flow& build) {
   if (!CanBeWhole(build)) return std::nullopt;
-  // What is lowered already has a name.
+  // The lowered input already has a name.
   lg::CteScan scan{.cte = -1 - static_cast<int>(common_tables_.size()), .fields = {}};
   std::vector<Column> columns;
   for (uint32_t i = 0; i < build.layout.size(); ++i) {

@@ -23,12 +23,12 @@ absl::Status Bad(const char* what) {
   return absl::InvalidArgumentError(std::string("not a star: ") + what);
 }
 
-/// Estimates are for people: what is no number of rows is none.
+/// Estimates are for readers: replaces invalid numbers of rows.
 double RowsOf(double estimate) {
   return std::isfinite(estimate) ? std::max(0.0, estimate) : 0;
 }
 
-/// The pipelines of a star, up to what reaches its end.
+/// Makes the pipelines of a star, up to its open end.
 class StarLowering {
  public:
   StarLowering(const Plan& star, const TableRefs& tables, PlanBuilder& builder, uint32_t stage)
@@ -67,7 +67,7 @@ class StarLowering {
     return absl::OkStatus();
   }
 
-  /// needed_[j]: columns that the probe of join j or something behind it looks at. The last: what is put out.
+  /// needed_[j]: columns that the probe of join j or later operators read. The last: the output.
   void FindNeeded() {
     const size_t joins = star_.joins.size();
     needed_.resize(joins + 1);
@@ -78,14 +78,14 @@ class StarLowering {
     }
   }
 
-  /// What the residuals of join j or something behind them looks at.
+  /// The columns that the residuals of join j or later operators read.
   ColumnSet behind_probe(size_t j) const {
     ColumnSet columns = needed_[j + 1];
     for (const Expr& residual : star_.joins[j].residuals) AddColumns(residual, columns);
     return columns;
   }
 
-  /// The table's columns that are wanted flow on.
+  /// Emits the wanted columns of the table.
   absl::StatusOr<Flow> Scan(int table, const ColumnSet& wanted) const {
     const Plan::Table& from = star_.tables[static_cast<size_t>(table)];
     const proto::Table& metadata = *tables_[static_cast<size_t>(table)];
@@ -134,7 +134,7 @@ class StarLowering {
 
   bool IsUnique(const Plan::Join& join) const {
     const Type &probe = join.probe_key.type, &build = join.build_key.type;
-    // Texts of one kind that differ in their blanks alone are one key beside texts of the other.
+    // Texts of one type that differ in their blanks alone are one key beside texts of the other.
     const bool blanks_do_not_count =
         plan::IsChar(probe) != plan::IsChar(build) && plan::IgnoresBlanks(probe, build);
     if (join.build_key.op != plan::Op::kColumn || blanks_do_not_count) return false;
@@ -160,7 +160,7 @@ class StarLowering {
   const TableRefs& tables_;
   PlanBuilder& builder_;
   const uint32_t stage_;
-  std::vector<uint32_t> table_of_;  // of the plan
+  std::vector<uint32_t> table_of_;  // in the plan
   std::vector<ColumnSet> needed_;
 };
 

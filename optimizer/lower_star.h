@@ -8,10 +8,10 @@
 
 namespace nam::optimizer {
 
-/// The pipelines of a star at a stage: a build pipeline for each join, in probe order, which are closed; and
-/// the driving table's with all probes, whose flow is named by the star's columns. Each carries only the
-/// columns that something behind it looks at. Scans of records lack the snapshot and the transaction's
-/// writes, which the session fills in. 54001 if an expression is too deep.
+/// Lowers a star to pipelines of a stage: a build pipeline for each join, in probe order, which are closed;
+/// and the driving table's with all probes, whose flow is named by the star's columns. Each carries only the
+/// columns that later operators need. Scans of records lack the snapshot and the transaction's writes, which
+/// the session fills in. 54001 if an expression is too deep.
 absl::StatusOr<Flow> LowerStar(const Plan& star, const TableRefs& tables, PlanBuilder& builder,
                                uint32_t stage);
 

@@ -6,7 +6,7 @@
 #include "optimizer/lower_star.h"
 #include "optimizer/tree_lowering.h"
 
-/// Stars some of whose build sides are larger than a server's memory.
+/// Stars with build sides that exceed a server's memory.
 namespace nam::optimizer {
 
 using plan::ColumnRef;

@@ -39,9 +39,9 @@ namespace {
 
 /// Servers sort no fewer rows, …
 constexpr double kFewRows = 10'000;
-/// … as far as rows are expected: no guess is taken to be further off.
+/// … as far as rows are expected: no guess is assumed to be further off.
 constexpr double kGuessesAreOff = 100;
-/// What a row takes that is kept as one of the first: beside its values, and for each of them.
+/// The memory of a row kept as one of the first: beside its values, and for each of them.
 constexpr uint64_t kOrderBytes = 32, kNumberBytes = 8, kTextBytes = 32;
 
 void AddConditions(const std::vector<Expr>& conditions, ColumnSet& columns) {
@@ -73,13 +73,13 @@ absl::StatusOr<LoweredTree> TreeLowering::Run(const lg::Query& query) {
   builder_.Close(std::move(flow), plan::ResultSink{});
   LoweredTree out;
   NAM_ASSIGN_OR_RETURN(out.lowered, builder_.Finish());
-  // Now that pipelines have their numbers: a scan of a transaction is the one of its table.
+  // Pipelines have their numbers now: finds each transaction's scan by its table.
   for (uint32_t p = 0; p < out.lowered.plan.pipelines.size(); ++p) {
     const auto* scan = std::get_if<plan::RecordScan>(&out.lowered.plan.pipelines[p].source);
     if (scan == nullptr) continue;
     const auto place = std::find_if(transaction_scans_.begin(), transaction_scans_.end(),
                                     [&](const TransactionScan& s) { return s.table == scan->table; });
-    if (place == transaction_scans_.end()) continue;  // servers do it
+    if (place == transaction_scans_.end()) continue;  // servers scan it
     place->pipeline = p;
     out.transaction_scans.push_back(std::move(*place));
   }
@@ -326,7 +326,7 @@ absl::StatusOr<Flow> TreeLowering::LowerLimit(const Node& node, const ColumnSet&
 
 namespace {
 
-/// How many rows a series has, if that is known.
+/// The number of rows of a series, if known.
 double RowsOf(const lg::Series& series) {
   constexpr double kGuess = 1000;
   const bool known = plan::IsLiteral(series.first) && plan::IsLiteral(series.last) &&

@@ -15,45 +15,45 @@
 
 namespace nam::optimizer {
 
-/// A scan of a record table, whose rows the session's transaction finds.
+/// A scan of a record table whose rows the session's transaction finds.
 struct TransactionScan {
-  uint32_t pipeline = 0;                                    // of the plan
-  uint32_t table = 0;                                       // of the plan
+  uint32_t pipeline = 0;                                    // in the plan
+  uint32_t table = 0;                                       // in the plan
   std::vector<plan::Expr> conditions;                       // over columns of table 0
-  std::shared_ptr<const partitioner::RecordLayout> layout;  // of the table
-  /// Leads to all rows that meet `conditions`, which it borrows; what it leaves of them the plan checks.
+  std::shared_ptr<const partitioner::RecordLayout> layout;  // the table's
+  /// Leads to all rows that meet `conditions`, which it borrows; the plan checks its result.
   sql::AccessPath path;
-  int64_t rows_wanted = -1;  // so many of its rows are likely to be enough; -1: all
+  int64_t rows_wanted = -1;  // probably enough; -1: all
 };
 
-/// What the session knows of record tables, at the snapshot of the transaction under way.
+/// The session's knowledge of record tables, at the snapshot of the transaction under way.
 class RecordTables {
  public:
   virtual ~RecordTables() = default;
   virtual uint64_t snapshot() const = 0;
-  /// Whether compute servers may read them; otherwise the session joins them, and nothing is prepared.
+  /// Whether compute servers may read them; otherwise the session joins them, and prepares nothing.
   virtual bool servers_read() const { return true; }
-  /// Prepares a scan by compute servers of the rows that meet these conditions, over columns of table 0. The
-  /// table with as many rows as there may be, which nobody has counted: for estimates.
+  /// Prepares a scan by compute servers of the rows that meet these conditions, over columns of table 0.
+  /// Returns the table with an uncounted upper bound of its rows, for estimates.
   virtual absl::StatusOr<std::shared_ptr<const proto::Table>> Prepare(
       const std::shared_ptr<const proto::Table>& table, const std::vector<plan::Expr>& conditions) = 0;
 };
 
 struct LoweringOptions {
-  /// All columns of tables that are streamed are read, as from rows that are stored one after the other.
+  /// Reads all columns of streamed tables, like rows that are stored one after the other.
   bool whole_tuples = false;
   /// How groups of servers are merged. All but kDist are for callers that run several stages.
   plan::AggregateAlgorithm aggregate = plan::AggregateAlgorithm::kDist;
-  /// Rows of an order that do not fit a server's memory, or the session's, go to scratch memory.
+  /// Whether rows of an order that exceed a server's or the session's memory go to scratch memory.
   plan::Runs runs = plan::Runs::kNever;
-  /// What the first rows of an order may take on one server and in the session; of more all are sorted.
+  /// The most bytes of an order's first rows on one server and in the session; beyond it all rows are sorted.
   uint64_t top_bytes_max = UINT64_MAX;
   /// How the sides of joins of servers meet. kAuto: as the cost model says, but not pipelined if the build
   /// side is expected to take more than `build_bytes_max` on a server. A join that a forced algorithm cannot
   /// make is pipelined.
   plan::JoinAlgorithm join = plan::JoinAlgorithm::kPipelined;
   uint64_t build_bytes_max = UINT64_MAX;
-  /// As far as is known: for estimates.
+  /// As far as known: for estimates.
   ClusterShape cluster;
   /// Null: the session scans record tables as a whole, and joins them.
   RecordTables* records = nullptr;
@@ -65,39 +65,39 @@ using StageFacts = std::map<uint32_t, StageFact>;
 struct LoweredTree {
   LoweredPlan lowered;
   std::vector<TransactionScan> transaction_scans;
-  /// Of each RecordTables::Prepare, in their order: the table of the plan.
+  /// For each RecordTables::Prepare, in their order: the table of the plan.
   std::vector<uint32_t> prepared_tables;
 };
 
-/// The physical plan of a query's tree, which Unnest has left without dependent joins.
+/// Makes the physical plan of a query's tree, which Unnest has left without dependent joins.
 ///
 ///     inner joins of tables, and scans of columnar ones; what filters or projects their rows, ──▶ a stage of
 ///     and joins them if all are columnar                                                          servers
 ///     everything above, and what servers have left; scans of single record tables  ──▶ the session's stage
 ///
-/// Stages of servers run one after the other; the session takes in what each leaves. Where a build side comes
-/// from servers and the probe side too, the build side's stage runs first. Groups that are many go by parts
-/// instead: what follows is a further stage of servers, which claims the parts.
+/// Stages of servers run one after the other; the session takes in the result of each. If both sides of a
+/// join come from servers, the build side's stage runs first. Groups that are many go by parts instead: the
+/// next operators are a further stage of servers, which claims the parts.
 ///
 ///     … ──▶ groups, few  ──▶ pages ──▶ the session merges
 ///                    many ──▶ parts in scratch memory ──▶ a stage of servers merges ──▶ …
 ///
-/// The sides of a join whose build side is larger than a server's memory go by parts, too: a stage for each
-/// side, then one whose tasks join the sides of a part.
+/// The sides of a join whose build side exceeds a server's memory go by parts, too: a stage for each side,
+/// then one whose tasks join the sides of a part.
 ///
 ///     build side ──▶ parts ─┐
 ///     probe side ──▶ parts ─┴▶ a stage of servers joins ──▶ …
 ///
-/// What a stage makes of parts may be a build side beside a scan, too: every server reads all of it.
+/// The output of a stage over parts may be a build side beside a scan, too: every server reads all of it.
 ///
 ///     parts ──▶ a stage of servers merges ──▶ parts ══▶ all servers build ─▶ the scan's rows probe ──▶ …
 ///
-/// Whether they are many is known at the barrier behind their stage. `facts` say what came of stages that are
-/// barriers. The plan depends on nothing but the query, the options and the facts, and a stage on the facts
-/// of those before it alone: with one more fact the plan is the same up to that stage, and anew behind it. Of
-/// stages without a fact what comes is assumed.
+/// The barrier behind their stage tells whether they are many. `facts` describe the results of stages that
+/// are barriers. The plan depends on the query, the options and the facts alone, and a stage on the facts of
+/// earlier ones alone: with one more fact the plan stays the same up to that stage, and is new behind it.
+/// Without a fact a stage's result is assumed.
 ///
-/// 0A000 for what the engine has no operator for; 54001 if an expression is too deep.
+/// 0A000 if the engine has no operator for it; 54001 if an expression is too deep.
 absl::StatusOr<LoweredTree> LowerTree(const plan::logical::Query& query, const LoweringOptions& options = {},
                                       const StageFacts& facts = {});
 

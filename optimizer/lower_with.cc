@@ -7,7 +7,7 @@
 #include "plan/flow.h"
 #include "plan/slot_of.h"
 
-/// Common table expressions: what several consumers read.
+/// Common table expressions, which several consumers read.
 ///
 ///     few rows   servers or session ──▶ the session's memory ──▶ each consumer, in the session
 ///     many       servers ──▶ parts in scratch memory ──▶ each consumer, a stage of servers of its own
@@ -20,12 +20,12 @@ using plan::JoinAlgorithm;
 
 namespace {
 
-/// More rows are read by servers sooner than by the session.
+/// Servers read more rows faster than the session.
 constexpr double kFewRows = 10'000;
-/// No guess is taken to be further off, where the session's memory is at stake.
+/// No guess is assumed to be further off, where the session's memory is at stake.
 constexpr double kGuessesAreOff = 100;
 
-/// By all of them, so that parts are even: nobody asks what they have in common.
+/// All columns, so that parts are even: no common property is needed.
 std::vector<uint32_t> KeysOfRows(const plan::Schema& rows) {
   std::vector<uint32_t> keys;
   for (uint32_t slot = 0; slot < rows.size(); ++slot) {

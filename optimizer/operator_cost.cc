@@ -14,7 +14,7 @@ namespace work_cost = plan::work_cost;
 
 constexpr double kPsPerMs = 1e9;
 
-/// Computing, of all the server's threads together, and moving.
+/// Computing, by all the server's threads together, and moving.
 struct Cost {
   double ps = 0;
   double bytes = 0;
@@ -137,7 +137,7 @@ class PipelineCosts {
   const TableRefs& tables_;
 };
 
-/// Which part of the pipeline's rows one server has to do with.
+/// The share of the pipeline's rows that one server processes.
 double ShareOf(const plan::PhysicalPlan& plan, uint32_t number, int servers) {
   const plan::Pipeline& pipeline = plan.pipelines[number];
   const auto* scan = std::get_if<plan::BlockScan>(&pipeline.source);
@@ -161,7 +161,7 @@ double RowsLeft(const plan::PhysicalPlan& plan, uint32_t number) {
   if (const auto* result = std::get_if<plan::ResultSink>(&pipeline.sink)) return First(in, 0, result->limit);
   const auto* groups = std::get_if<plan::AggregateSink>(&pipeline.sink);
   if (groups == nullptr) return in;
-  // The optimizer has said it where they are read.
+  // The optimizer has stated it where they are read.
   for (uint32_t p = number + 1; p < plan.pipelines.size(); ++p) {
     const plan::SourceNode& source = plan.pipelines[p].source;
     const auto* pages = std::get_if<plan::PageSource>(&source);

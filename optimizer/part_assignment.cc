@@ -11,24 +11,24 @@ namespace {
 using partitioner::Piece;
 using plan::SharedSide;
 
-/// A thread's fair share of the rows is so many pieces of parts that are cut: the last thread to end is
-/// behind the others by one of them.
+/// A thread's fair share of the rows is so many pieces of cut parts: the last thread ends at most one of them
+/// after the others.
 constexpr uint64_t kPiecesOfAThread = 2;
-/// Parts up to so many times the mean one are not worth the second reading of a side.
+/// Parts up to so many times the mean one are not worth reading a side twice.
 constexpr uint64_t kMeanParts = 2;
-/// Nor are those of up to the fair share and one in so many of its rows, if there are about as many as
-/// threads.
+/// Nor are those that exceed the fair share by up to one in so many of its rows, if there are about as many
+/// as threads.
 constexpr uint64_t kTolerance = 4;
 /// A thread claims up to so many neighbours of a list (execution/scan/piece_claims.cc).
 constexpr size_t kClaimedAtOnce = 8;
-/// Fewer rows of the shared side are over before another task has built a table.
+/// Fewer rows of the shared side end before another task has built a table.
 constexpr uint64_t kPieceRowsMin = 1'024;
 
 SharedSide SharedSideOf(const ClaimedParts& parts, const PartRows& rows) {
   return parts.join ? plan::SharedSideOf(*parts.join, rows.probed, rows.built) : SharedSide::kNone;
 }
 
-/// What parts with so many rows together are cut by.
+/// How to cut parts with so many rows together.
 struct Cut {
   Cut(uint64_t rows, uint64_t parts, uint64_t threads) {
     const uint64_t fair = rows / threads;
@@ -36,10 +36,10 @@ struct Cut {
     most = std::max(piece, std::min(kMeanParts * (rows / parts), fair + fair / kTolerance));
   }
   uint64_t most;   // rows of a part that stays whole
-  uint64_t piece;  // about so many rows in each piece of others
+  uint64_t piece;  // about so many rows in each piece of the others
 };
 
-/// How many pieces a part comes in.
+/// The number of pieces of a part.
 uint64_t PiecesOf(const ClaimedParts& parts, const PartRows& part, const Cut& cut) {
   const SharedSide side = SharedSideOf(parts, part);
   if (side == SharedSide::kNone || part.all() <= cut.most) return 1;
@@ -49,7 +49,7 @@ uint64_t PiecesOf(const ClaimedParts& parts, const PartRows& part, const Cut& cu
                               std::max<uint64_t>(1, shared / kPieceRowsMin));
 }
 
-/// `large` from the first place on, each kClaimedAtOnce from the next, if there are as many others.
+/// Spreads `large` from the first place on, kClaimedAtOnce apart, if there are as many others.
 std::vector<Piece> Mixed(const std::vector<Piece>& others, const std::vector<Piece>& large) {
   std::vector<Piece> mixed;
   const size_t all = others.size() + large.size();

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "plan/expression.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::optimizer {
 
@@ -22,8 +22,8 @@ struct JoinEdge {
 /// Inner joins of tables. Columns are named by a table's place in `tables`.
 struct StarQuery {
   TableRefs tables;
-  std::vector<JoinEdge> joins;        // every two tables are connected; no two alike
-  std::vector<plan::Expr> conjuncts;  // all must be true; includes other conditions between tables
+  std::vector<JoinEdge> joins;        // connect every two tables; all distinct
+  std::vector<plan::Expr> conjuncts;  // all must be true; include other conditions between tables
   std::vector<plan::ColumnRef> output;
 };
 
@@ -42,7 +42,7 @@ struct Plan {
   };
   struct Join {
     int table = -1;        // build side
-    plan::Expr probe_key;  // over tables joined before; same type kind and scale as build_key
+    plan::Expr probe_key;  // over tables joined before; of build_key's type kind and scale
     plan::Expr build_key;
     std::vector<plan::Expr> residuals;
     double rows_after = 0;  // estimate
@@ -50,7 +50,7 @@ struct Plan {
   std::vector<Table> tables;  // in the order of StarQuery::tables
   int driving = 0;
   std::vector<Join> joins;              // in probe order
-  std::vector<plan::ColumnRef> output;  // what something behind the joins looks at
+  std::vector<plan::ColumnRef> output;  // columns that later operators read
 };
 
 /// Chooses driving table, join order, filters and columns.

@@ -14,80 +14,79 @@
 
 namespace nam::optimizer {
 
-/// What comes of a stage of servers.
+/// The result of a stage of servers.
 struct StageFact {
-  double rows = 0;        // rows or groups that all attempts together leave
+  double rows = 0;        // rows or groups of all attempts together
   bool by_parts = false;  // they lie in scratch memory, by parts
 };
 
-/// A stage of compute servers, as assignment, multicast and EXPLAIN see it: a star over some of the plan's
-/// tables.
+/// A stage of compute servers for assignment, multicast and EXPLAIN: a star over some of the plan's tables.
 struct ServerStage {
   Plan star;
   TableRefs tables;          // as star.tables
-  uint32_t first_table = 0;  // of the plan: where star.tables begin
+  uint32_t first_table = 0;  // of the plan: where star.tables begins
   /// There are further build sides. Otherwise the stage's first pipelines are those of star.joins, in order.
   bool extended = false;
-  /// What servers claim are so many parts that an earlier stage has left: there is no star. 0: the star's
+  /// The number of parts from an earlier stage that servers claim instead of a star. 0: they claim the star's
   /// driving table.
   uint32_t parts = 0;
-  /// Its members stream rows to each other: nothing is claimed, and there is no star.
+  /// Its members stream rows to each other: they claim nothing, and there is no star.
   bool streamed = false;
   bool claims_table() const { return parts == 0 && !streamed; }
-  /// Its fact, or what the optimizer takes for it.
+  /// Its fact, or the optimizer's assumption.
   StageFact expected;
-  /// The plan of what comes behind it depends on its fact.
+  /// The plan behind it depends on its fact.
   bool barrier = false;
 };
 
-/// A physical plan and what it is made of.
+/// A physical plan and its parts.
 struct LoweredPlan {
   plan::PhysicalPlan plan;
   TableRefs tables;                 // as plan.tables
-  std::vector<ServerStage> stages;  // those of servers: plan.stages but the session's
+  std::vector<ServerStage> stages;  // the servers': plan.stages without the session's
   std::vector<JoinChoice> joins;    // of two flows of servers
-  std::vector<GroupChoice> groups;  // of servers
+  std::vector<GroupChoice> groups;  // on servers
 };
 
-/// A pipeline whose end is open, at a site: a stage of servers, or the session's.
+/// A pipeline with an open end, at a site: a stage of servers, or the session's.
 struct Flow {
   static constexpr uint32_t kSession = UINT32_MAX;
 
   plan::Pipeline pipeline;  // pipeline.stage is the site
-  Layout layout;            // of what leaves it
+  Layout layout;            // of its output
 
   bool on_servers() const { return pipeline.stage != kSession; }
   const plan::Schema& schema() const { return pipeline.schemas.back(); }
   double rows() const { return pipeline.estimates.back().rows; }
 };
 
-/// Collects pipelines in the order in which they are closed, then puts them into their stages' order. Numbers
-/// are those of closing until Finish.
+/// Collects pipelines in the order in which they are closed, then sorts them into their stages' order. Until
+/// Finish their numbers are in the order of closing.
 class PlanBuilder {
  public:
-  /// A table as one more of the plan.
+  /// Adds a table to the plan.
   uint32_t AddTable(std::shared_ptr<const proto::Table> table);
-  /// A stage of servers. Its number stands for it until Finish.
+  /// Adds a stage of servers. Its number stands for it until Finish.
   uint32_t AddStage(ServerStage stage);
-  /// The stage's pipelines become those of another one, which goes on.
+  /// Moves the stage's pipelines to another one, which goes on.
   void MoveStage(uint32_t from, uint32_t to);
   ServerStage& stage(uint32_t number) { return *stages_[number]; }
-  /// The stage has its last pipeline. Returns the number that it has in the plan: stages run in this order.
+  /// Ends the stage after its last pipeline. Returns its number in the plan: stages run in this order.
   uint32_t EndStage(uint32_t number);
 
-  /// A pipeline over what another one has left, at the same site or in the session.
+  /// Opens a pipeline over another one's output, at the same site or in the session.
   absl::StatusOr<Flow> Open(uint32_t before, uint32_t site, Layout layout, bool in_order = false) const;
   /// Adds a step, after which columns lie as `layout` says.
   absl::Status Append(plan::StepNode step, Layout layout, double rows, Flow& flow) const;
   /// Ends a pipeline; returns its number.
   uint32_t Close(Flow flow, plan::SinkNode sink);
-  /// As Close, and what the sink has left flows on in a pipeline of the session.
+  /// Closes the flow, and continues with the sink's output in a pipeline of the session.
   absl::StatusOr<Flow> Through(Flow flow, plan::SinkNode sink, Layout layout, bool in_order = false);
 
-  /// For EXPLAIN. Of closed pipelines.
+  /// For EXPLAIN. About closed pipelines.
   void Note(const JoinChoice& join) { joins_.push_back(join); }
   void Note(const GroupChoice& groups) { groups_.push_back(groups); }
-  /// As many are closed.
+  /// The number of closed pipelines.
   uint32_t pipelines() const { return static_cast<uint32_t>(plan_.pipelines.size()); }
 
   plan::Pipeline& pipeline(uint32_t number) { return plan_.pipelines[number]; }
@@ -95,7 +94,7 @@ class PlanBuilder {
   plan::PhysicalPlan& draft() { return plan_; }
   const TableRefs& tables() const { return tables_; }
 
-  /// The result is what the session's last pipeline leaves. Checks the plan.
+  /// Makes the output of the session's last pipeline the result. Checks the plan.
   absl::StatusOr<LoweredPlan> Finish();
 
  private:

@@ -6,12 +6,12 @@
 
 namespace nam::optimizer {
 
-/// The first half of PlanQuery: intervals are compared by their spans, correlation is removed, conditions
-/// move down. Errors as of UseSpansOfIntervals and Unnest.
+/// The first half of PlanQuery: makes intervals compare by their spans, removes correlation, moves conditions
+/// down. Errors as of UseSpansOfIntervals and Unnest.
 absl::Status Rewrite(plan::logical::Query& query);
 
-/// From a bound query to its physical plan: what Rewrite does, then operators are chosen. Errors as of
-/// Rewrite and LowerTree.
+/// Makes a physical plan of a bound query: Rewrite, then the choice of operators. Errors as of Rewrite and
+/// LowerTree.
 absl::StatusOr<LoweredTree> PlanQuery(plan::logical::Query query, const LoweringOptions& options = {});
 
 }  // namespace nam::optimizer

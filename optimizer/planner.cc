@@ -62,7 +62,7 @@ class Planner {
         later_.push_back({conjunct, tables});
         continue;
       }
-      // A condition over no column at all holds for every table's rows or none.
+      // A condition without columns holds for every table's rows or none.
       Plan::Table& table = plan_.tables[tables.empty() ? 0 : static_cast<size_t>(*tables.begin())];
       table.filters.push_back(conjunct);
     }
@@ -91,7 +91,7 @@ class Planner {
     join.build_key = AtScale(std::move(join.build_key), scale);
     join.probe_key = AtScale(std::move(join.probe_key), scale);
     std::erase(edges_, step.edge);
-    // Other equalities that are decided now are checked after the probe.
+    // Other equalities that are now decidable are checked after the probe.
     std::erase_if(edges_, [&](size_t edge) {
       const JoinEdge& e = query_.joins[edge];
       if (!joined.contains(e.left.table) || !joined.contains(e.right.table)) return false;
@@ -135,7 +135,7 @@ class Planner {
   const StarQuery& query_;
   Plan plan_;
   std::vector<Later> later_;    // conditions over several tables
-  std::vector<size_t> edges_;   // of the query's joins, not decided yet
+  std::vector<size_t> edges_;   // in the query's joins, undecided yet
   std::set<ColumnRef> needed_;  // by table, then column
 };
 

@@ -19,8 +19,8 @@ using plan::Op;
 
 namespace {
 
-/// Conditions do not grow beyond this where names become what they stand for: doubled at each of many levels,
-/// they would fill memory.
+/// Conditions do not grow beyond this when names are replaced by what they stand for: doubled at each of many
+/// levels, they would fill memory.
 constexpr size_t kMostNodes = 256;
 
 bool IsOf(const Expr& condition, const std::vector<lg::Column>& columns) {
@@ -30,7 +30,7 @@ bool IsOf(const Expr& condition, const std::vector<lg::Column>& columns) {
   });
 }
 
-/// Takes those that look at columns of the node alone.
+/// Takes the conditions on columns of the node alone.
 std::vector<Expr> TakeThoseOf(const lg::Node& node, std::vector<Expr>& conditions) {
   std::vector<Expr> taken, left;
   for (Expr& condition : conditions) {
@@ -41,8 +41,8 @@ std::vector<Expr> TakeThoseOf(const lg::Node& node, std::vector<Expr>& condition
   return taken;
 }
 
-/// Takes those that `below` makes conditions on the input of. One that may fail does not pass one that stays:
-/// that one may be what keeps it from failing.
+/// Takes those that `below` turns into conditions on the input. One that may fail does not pass one that
+/// stays, which may guard it.
 template <typename Below>
 std::vector<Expr> TakeBelow(std::vector<Expr>& conditions, const Below& below) {
   std::vector<Expr> taken, left;
@@ -59,18 +59,18 @@ std::vector<Expr> TakeBelow(std::vector<Expr>& conditions, const Below& below) {
   return taken;
 }
 
-/// Whether a row of the left input that does not meet a condition on it may be left out before the join.
+/// Whether rows of the left input that fail a condition on it may be dropped before the join.
 bool FiltersLeft(JoinKind kind) {
   return kind != JoinKind::kRight && kind != JoinKind::kFull;
 }
 
-/// What the columns of a node are below it.
+/// The expressions below a node for its columns.
 using Meanings = std::map<ColumnRef, const Expr*>;
 
 bool Replace(const Meanings& meanings, Expr& expr) {
   if (expr.op == Op::kColumn) {
     const auto found = meanings.find(expr.column);
-    // Comparisons of texts go by their types, so these must not change.
+    // Comparisons of texts depend on their types, which must not change.
     if (found == meanings.end() || found->second->type != expr.type) return false;
     expr = *found->second;
     return true;
@@ -79,7 +79,7 @@ bool Replace(const Meanings& meanings, Expr& expr) {
                      [&](Expr& child) { return Replace(meanings, child); });
 }
 
-/// The condition on the input; nothing if it cannot be said there.
+/// The condition on the input; nullopt if it has no form there.
 std::optional<Expr> Below(const Meanings& meanings, const Expr& condition) {
   if (plan::IsConstant(condition)) return std::nullopt;
   Expr below = condition;
@@ -105,7 +105,7 @@ bool Filters(const lg::Node& node, const Expr& condition) {
                      [&](const lg::NodePtr& input) { return Filters(*input, condition); });
 }
 
-/// Adds what the conditions of a join say of one input alone.
+/// Adds the conditions on one input alone that a join implies.
 void AddImplied(const lg::Node& input, const std::vector<Expr>& conditions, std::vector<Expr>& of_input) {
   for (const Expr& condition : conditions) {
     std::optional<Expr> implied = ImpliedOn(input.columns, condition);
@@ -129,7 +129,7 @@ void PushIntoJoin(lg::Node& node, std::vector<Expr>& conditions) {
     AddImplied(node.input(1), conditions, right);
     join.conditions = std::exchange(conditions, {});
   } else if (FiltersLeft(join.kind)) {
-    // Rows that match nothing.
+    // Rows without a match.
     right = TakeThoseOf(node.input(1), join.conditions);
   }
   Push(node.inputs[0], std::move(left));
@@ -171,14 +171,14 @@ void PushIntoUnion(lg::Node& node, std::vector<Expr>& conditions) {
   for (size_t i = 0; i < below.size(); ++i) Push(node.inputs[i], std::move(below[i]));
 }
 
-/// Past what leaves each row as it is, if they look at these columns alone.
+/// Passes conditions on these columns through a node that leaves each row as it is.
 void PushPast(lg::Node& node, std::vector<Expr>& conditions, const std::vector<lg::Column>& columns) {
   Push(node.inputs[0], TakeBelow(conditions, [&](const Expr& condition) {
          return IsOf(condition, columns) ? std::optional(condition) : std::nullopt;
        }));
 }
 
-/// Columns that all rows of a partition have in common.
+/// Columns that are equal in all rows of a partition.
 std::vector<lg::Column> PartitionColumns(const lg::Node& node) {
   std::vector<lg::Column> columns;
   for (const Expr& key : node.As<lg::Window>()->partition) {
@@ -189,7 +189,7 @@ std::vector<lg::Column> PartitionColumns(const lg::Node& node) {
 
 void Push(lg::NodePtr& node, std::vector<Expr> conditions) {
   if (auto* filter = node->As<lg::Filter>(); filter != nullptr) {
-    // The inner ones first: they may keep the others from failing.
+    // The inner ones come first: they may guard the others.
     conditions.insert(conditions.begin(), std::make_move_iterator(filter->conditions.begin()),
                       std::make_move_iterator(filter->conditions.end()));
     lg::NodePtr input = std::move(node->inputs[0]);
@@ -213,7 +213,7 @@ void Push(lg::NodePtr& node, std::vector<Expr> conditions) {
   } else if (set != nullptr && set->kind == lg::SetOperation::Kind::kUnion && set->all) {
     PushIntoUnion(*node, conditions);
   } else if (node->As<lg::With>() != nullptr) {
-    // Scans that are alone have their definition in their place, but of a CTE that is to be computed whole.
+    // A definition replaces its only scan, unless the CTE must be computed whole.
     Push(node->inputs[0], {});
     Push(node->inputs[1], std::exchange(conditions, {}));
   } else {

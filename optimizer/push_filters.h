@@ -4,11 +4,10 @@
 
 namespace nam::optimizer {
 
-/// Conditions move down to where all that they name is there: into joins, and past them to the side that they
-/// look at; past select lists (their names become what these compute, unless it may fail), ORDER BY,
-/// DISTINCT, UNION ALL, and past windows if they look at PARTITION BY columns alone. The rows stay, but what
-/// is computed for rows that a condition leaves out is computed no more, and so is no error. Of a tree
-/// without dependent joins.
+/// Moves conditions down to where all their columns exist: into joins, and past them to the side that they
+/// read; past select lists (their names become what these compute, unless it may fail), ORDER BY, DISTINCT,
+/// UNION ALL, and past windows if they read PARTITION BY columns alone. The rows stay, but nothing is
+/// computed for rows that a condition drops, so errors there vanish. For a tree without dependent joins.
 void PushFilters(plan::logical::Query& query);
 
 }  // namespace nam::optimizer

@@ -28,7 +28,7 @@ lg::ColumnSet KeysOf(const lg::Node& node) {
   return keys;
 }
 
-/// Of a tree of inner joins: the scan with the keys, and how many rows the largest one has.
+/// The leaves of a tree of inner joins: the scan with the keys, and the rows of the largest scan.
 struct Leaves {
   lg::NodePtr* with_keys = nullptr;
   double key_rows = 0, most_rows = 0;
@@ -59,13 +59,13 @@ lg::NodePtr WithSemiJoinFirst(const lg::Node& node, lg::NodePtr right) {
   const lg::Join& join = *node.As<lg::Join>();
   if (!join.compared.empty() || (join.kind != JoinKind::kSemi && join.kind != JoinKind::kAnti))
     return nullptr;
-  // The inner joins may be what keeps it from failing.
+  // The inner joins may guard it.
   if (std::any_of(join.conditions.begin(), join.conditions.end(), MayFail)) return nullptr;
   const lg::ColumnSet keys = KeysOf(node);
   lg::NodePtr tree = lg::Clone(node.input(0));
   Leaves leaves;
   if (keys.empty() || !Collect(tree, keys, leaves) || leaves.with_keys == nullptr) return nullptr;
-  // The scan that is the whole left input is its largest, too.
+  // A scan that is the whole left input is its largest, too.
   if (leaves.key_rows >= kSmall * leaves.most_rows) return nullptr;
   *leaves.with_keys =
       lg::MakeJoin(join.kind, std::move(*leaves.with_keys), std::move(right), join.conditions);

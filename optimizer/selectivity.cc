@@ -16,10 +16,10 @@ using plan::ColumnRef;
 using plan::Expr;
 using plan::Op;
 
-/// Where the statistics say nothing: comparisons of text, of expressions, of columns with each other.
+/// Without statistics: comparisons of text, of expressions, of columns with each other.
 constexpr double kUnknown = 1.0 / 3;
 constexpr double kLike = 0.1;
-/// No condition is taken to leave less, so that estimates stay in order when they are multiplied.
+/// No condition is assumed to leave less, so that products of estimates stay ordered.
 constexpr double kLeast = 0.001;
 
 /// A range of a table's rows in the order of a column: from the share below it to the share up to it.
@@ -32,7 +32,7 @@ const proto::Table& TableOf(const StarQuery& query, ColumnRef ref) {
   return *query.tables[static_cast<size_t>(ref.table)];
 }
 
-/// The condition as a range of a column's values, if it is one that the statistics can judge.
+/// The condition as a range of a column's values, if the statistics cover it.
 std::optional<std::pair<ColumnRef, Range>> RangeOf(const StarQuery& query, const Expr& e) {
   if (e.op != Op::kLess && e.op != Op::kLessEqual && e.op != Op::kGreater && e.op != Op::kGreaterEqual)
     return std::nullopt;
@@ -76,7 +76,7 @@ double All(const StarQuery& query, const std::vector<const Expr*>& conjuncts) {
   return share;
 }
 
-/// The share of rows whose text is LIKE the pattern: of those that begin as it does.
+/// The share of rows whose text is LIKE the pattern: of those with its prefix.
 std::optional<double> OfPattern(const proto::Column& column, uint64_t rows, const Value& pattern) {
   const std::string& text = pattern.text;
   const size_t wild = text.find_first_of("%_\\");
@@ -90,7 +90,7 @@ double OfColumn(const StarQuery& query, const Expr& e, ColumnRef ref) {
   const uint64_t rows = TableOf(query, ref).rows();
   const double not_null = ShareNotNull(column, rows);
   const double one = not_null / static_cast<double>(std::max<uint64_t>(column.distinct(), 1));
-  // A value that cannot be there is taken to have half a row, so that estimates stay in order.
+  // A value that cannot exist is assumed to have half a row, so that estimates stay ordered.
   const double least = 0.5 / static_cast<double>(std::max<uint64_t>(rows, 1));
   const auto equal = [&](const Expr& value) {
     const bool known = value.op == Op::kLiteral && !value.literal.null;

@@ -48,7 +48,7 @@ bool IsOneRow(const Node& node) {
   return values != nullptr && node.columns.empty() && values->rows.size() == 1;
 }
 
-/// Joins whose result has each row of the left input at least once or not at all, whatever else it has.
+/// Joins that keep each row of the left input at least once or drop it, without regard to its other columns.
 bool FiltersLeft(JoinKind kind) {
   return kind != JoinKind::kRight && kind != JoinKind::kFull;
 }
@@ -58,10 +58,10 @@ bool IsPlainDistinct(const Node& node) {
   return distinct != nullptr && distinct->on.empty();
 }
 
-/// Moves conditions that name `outer` from below a node to its user; what they name stays visible.
+/// Moves conditions that name `outer` from below a node to its user; their columns stay visible.
 class PullUp {
  public:
-  /// `only_existence`: how often a row is there does not matter to the user.
+  /// `only_existence`: the user ignores how often a row occurs.
   PullUp(const ColumnSet& outer, bool only_existence) : outer_(outer), only_existence_(only_existence) {}
 
   std::vector<Expr> From(NodePtr& node) {
@@ -113,7 +113,7 @@ class PullUp {
   const bool only_existence_;
 };
 
-/// Sides of `inner = outer` whose groups by the inner one are what the comparison tells apart.
+/// The sides of `inner = outer`, where groups by the inner one are what the comparison distinguishes.
 struct KeyEquality {
   Expr condition;
   size_t inner = 0;
@@ -178,7 +178,7 @@ class Unnester {
     for (NodePtr& input : node->inputs) FilterByJoins(input);
   }
 
-  /// Whether a semi or anti join below does what the condition says.
+  /// Whether a semi or anti join below replaces the condition.
   bool FilterByJoin(Node& filter, const Expr& condition) {
     const bool negated = condition.op == Op::kNot;
     const Expr& mark = negated ? condition.children[0] : condition;
@@ -205,7 +205,7 @@ class Unnester {
                        [&](const Expr& expr) { return plan::logical::MayBeNull(expr, columns); });
   }
 
-  /// The join that makes the mark, if rows that it would leave out would be left out of `node` as well.
+  /// The join that makes the mark, if `node` would also drop the rows that it would drop.
   static Node* FindMark(Node& node, ColumnRef mark) {
     if (node.As<Filter>() != nullptr) return FindMark(node.input(), mark);
     if (node.As<With>() != nullptr) return FindMark(node.input(1), mark);
@@ -218,13 +218,13 @@ class Unnester {
 
   // ─── Subqueries of one side
 
-  /// Joins that leave a row of the left input as it is, out, or with a column more.
+  /// Joins that keep or drop a row of the left input, or add a column to it.
   static bool SaysOfLeft(JoinKind kind) {
     return kind == JoinKind::kSemi || kind == JoinKind::kAnti || kind == JoinKind::kNullAwareAnti ||
            kind == JoinKind::kMark || kind == JoinKind::kSingle;
   }
 
-  /// Whether the join looks at columns of `node`.
+  /// Whether the join reads columns of `node`.
   static bool LooksAt(const Node& join, const Node& node) {
     const ColumnSet columns = ColumnsIn(node);
     const Join& parts = *join.As<Join>();
@@ -235,7 +235,7 @@ class Unnester {
     return std::any_of(free.begin(), free.end(), [&](ColumnRef ref) { return columns.count(ref) > 0; });
   }
 
-  /// Whether it may fail for a row of the left input, which what is asked before may have left out.
+  /// Whether it may fail for a row of the left input that an earlier condition would have dropped.
   static bool MayFailOfLeft(const Node& join) {
     const ColumnSet left = ColumnsIn(join.input(0));
     bool may_fail = false;
@@ -249,8 +249,8 @@ class Unnester {
     return may_fail;
   }
 
-  /// A left join has each row of its left input, perhaps many times: what a subquery says of that row alone
-  /// is asked before. So it is if what is joined is one value for all rows.
+  /// A left join has each row of its left input, perhaps many times: a subquery about that row alone is
+  /// evaluated first. So is one if the joined input is one value for all rows.
   ///
   ///     semi(left(A, B), Q)  ──►  left(semi(A, Q), B)
   static void Sink(NodePtr& node) {
@@ -273,7 +273,7 @@ class Unnester {
 
   // ─── Dependent joins
 
-  /// From the inside out: what is eliminated holds no dependent join itself.
+  /// Visits inner joins first: an eliminated one contains no dependent join.
   absl::Status Visit(NodePtr& node) {
     for (NodePtr& input : node->inputs) NAM_RETURN_IF_ERROR(Visit(input));
     if (auto* join = node->As<Join>(); join != nullptr && join->dependent)
@@ -288,7 +288,7 @@ class Unnester {
     const ColumnSet outer = ColumnsIn(node->input(0));
     const bool existence = join.kind == JoinKind::kMark || join.kind == JoinKind::kSemi ||
                            join.kind == JoinKind::kAnti || join.kind == JoinKind::kNullAwareAnti;
-    if (existence && join.compared.empty() && join.conditions.empty()) {  // EXISTS asks for no column
+    if (existence && join.compared.empty() && join.conditions.empty()) {  // EXISTS reads no column
       NodePtr& right = node->inputs[1];
       while (right->As<Project>() != nullptr || right->As<Sort>() != nullptr || IsPlainDistinct(*right))
         right = NodePtr(std::move(right->inputs[0]));
@@ -379,7 +379,7 @@ class Unnester {
     return true;
   }
 
-  /// What to group by; nothing if that is not all that the aggregate is correlated by.
+  /// The keys to group by; nullopt if the aggregate has further correlation.
   static std::optional<std::vector<KeyEquality>> KeysOf(const Node& aggregate,
                                                         const std::vector<Expr>& pulled,
                                                         const ColumnSet& outer) {
@@ -396,7 +396,7 @@ class Unnester {
     return keys;
   }
 
-  /// left ⟕ groups, with `results` as the aggregates' columns: counts of groups that are not there are 0.
+  /// left ⟕ groups, with `results` as the aggregates' columns: counts of missing groups are 0.
   NodePtr JoinGroups(NodePtr left, NodePtr grouped, const std::vector<KeyEquality>& keys,
                      const std::vector<Column>& results) {
     Aggregate& aggregate = *grouped->As<Aggregate>();

@@ -42,7 +42,7 @@ using plan::logical::WindowCall;
 using plan::logical::WindowFunction;
 using plan::logical::With;
 
-/// Adds an output that is a column alone, unless there is one of its name.
+/// Adds a plain column as an output, unless there is one of its name.
 void Keep(const Column& column, Project& project, std::vector<Column>& columns) {
   if (FindColumn(columns, column.ref) != nullptr) return;
   project.outputs.push_back(MakeColumn(column));
@@ -167,7 +167,7 @@ absl::StatusOr<DomainPush::Pushed> DomainPush::Push(NodePtr node, bool want_orde
   return absl::InternalError("a correlated operator that has no expressions");
 }
 
-/// Filters and series: what comes of a row is decided by the row alone, and its columns stay.
+/// Filters and series: each row's output depends on that row alone, and its columns stay.
 absl::StatusOr<DomainPush::Pushed> DomainPush::PushRowwise(NodePtr node, bool want_order) {
   NAM_ASSIGN_OR_RETURN(Pushed pushed, Push(std::move(node->inputs[0]), want_order));
   ReplaceIn(*node, pushed.domain);
@@ -224,7 +224,7 @@ absl::StatusOr<DomainPush::Pushed> DomainPush::PushJoin(NodePtr node) {
   return pushed;
 }
 
-/// Either side may be filled with NULLs: the domain's value is that of the side that is there.
+/// Either side may be filled with NULLs: the domain's value comes from the side that is not.
 absl::StatusOr<DomainPush::Pushed> DomainPush::PushFullJoin(NodePtr node) {
   NAM_ASSIGN_OR_RETURN(Pushed a, Push(std::move(node->inputs[0])));
   NAM_ASSIGN_OR_RETURN(Pushed b, Push(std::move(node->inputs[1])));
@@ -273,7 +273,7 @@ absl::StatusOr<DomainPush::Pushed> DomainPush::PushAggregate(NodePtr node) {
   pushed.order.clear();
   const bool groups_nothing = aggregate.sets.empty() ? keys == 0 : empty_sets == 1;
   if (groups_nothing) {
-    // The names are those of what comes out above.
+    // The names are those of the output.
     const std::vector<Column> inner = Renamed(original.columns);
     for (Column& column : node->columns) {
       for (size_t i = 0; i < inner.size(); ++i) {
@@ -297,7 +297,7 @@ absl::StatusOr<DomainPush::Pushed> DomainPush::PushAggregate(NodePtr node) {
   return pushed;
 }
 
-/// Values of the domain for which there is nothing to aggregate have a row nevertheless.
+/// Values of the domain without rows to aggregate still have a row.
 absl::StatusOr<DomainPush::Pushed> DomainPush::WithEmptyGroups(Pushed grouped, const Node& original) {
   const Aggregate& aggregate = *original.As<Aggregate>();
   const size_t keys = aggregate.keys.size(), domain = outer_.size();
@@ -348,7 +348,7 @@ absl::StatusOr<DomainPush::Pushed> DomainPush::PushSort(NodePtr node, bool want_
   return pushed;
 }
 
-/// The first rows of each value of the domain are those of the first numbers.
+/// The first rows of each value of the domain are those with the first numbers.
 absl::StatusOr<DomainPush::Pushed> DomainPush::PushLimit(NodePtr node, bool want_order) {
   const Limit limit = *node->As<Limit>();
   NAM_ASSIGN_OR_RETURN(Pushed pushed, Push(std::move(node->inputs[0]), true));
@@ -370,7 +370,7 @@ absl::StatusOr<DomainPush::Pushed> DomainPush::PushLimit(NodePtr node, bool want
   std::vector<Expr> conditions;
   if (limit.offset > 0) conditions.push_back(compared(Op::kGreater, number, limit.offset));
   if (limit.rows.has_value()) {
-    // A row like the last one has the rank of it or one before it.
+    // A row equal to the last one has its rank or a lower one.
     const bool ties = !limit.ties.empty() && *limit.rows > 0;
     const Expr last_place = ties ? place(WindowFunction::kRank, "rank") : number;
     const __int128 last = static_cast<__int128>(limit.offset) + *limit.rows;

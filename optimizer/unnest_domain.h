@@ -20,8 +20,8 @@ class DomainPush {
   /// A tree that computes the right input for every row of the domain.
   struct Pushed {
     plan::logical::NodePtr node;
-    std::vector<plan::logical::Column> domain;  // of node's columns: the outer ones, in their order
-    std::vector<plan::OrderKey> order;          // that a LIMIT above goes by
+    std::vector<plan::logical::Column> domain;  // node's columns that are the outer ones, in their order
+    std::vector<plan::OrderKey> order;          // for a LIMIT above
   };
   absl::StatusOr<Pushed> Push(plan::logical::NodePtr node, bool want_order = false);
 
@@ -33,7 +33,7 @@ class DomainPush {
   using Columns = std::vector<plan::logical::Column>;
 
   bool Correlated(const plan::logical::Node& root) const;
-  /// The domain, under names of its own.
+  /// Scans the domain, under names of its own.
   Pushed Scan();
   PushedOr PushRowwise(plan::logical::NodePtr node, bool want_order);
   PushedOr PushProject(plan::logical::NodePtr node, bool want_order);

@@ -16,9 +16,9 @@ namespace nam::partitioner {
 namespace {
 
 constexpr int kCommonMost = 32;
-/// Descriptions travel in messages, and all of them in one.
+/// Table descriptions travel in messages, and a list of tables has all of them in one.
 constexpr size_t kDescriptionBytesMax = 8 << 20;
-/// Rows that come bring new values to a column if so large a share of its values differ.
+/// Appended rows count as bringing new values to a column if this share of their values differ.
 constexpr double kMostlyNew = 0.5;
 
 bool SameColumns(const proto::Table& a, const proto::Table& b) {
@@ -36,7 +36,7 @@ bool SameColumns(const proto::Table& a, const proto::Table& b) {
   return a.pointer_group() == b.pointer_group();
 }
 
-/// Numbers that are no codes' meanings have no bounds, and texts have those of a dictionary.
+/// Numbers that are not encoded have no bounds; texts have those of a dictionary.
 bool HasBounds(const proto::Column& column) {
   return !column.encoding().plain() && !column.encoding().has_dictionary();
 }
@@ -61,7 +61,7 @@ void MergeCommon(const proto::Column& more, proto::Column& into) {
   }
 }
 
-/// `rows_before` and `rows_more`: rows of either side.
+/// `rows_before` and `rows_more`: row counts of the two sides.
 void MergeColumn(uint64_t rows_before, uint64_t rows_more, const proto::Column& more, proto::Column& into) {
   const uint64_t before = rows_before - into.nulls(), added = rows_more - more.nulls();
   const bool bounded = HasBounds(into) && HasBounds(more);
@@ -74,7 +74,7 @@ void MergeColumn(uint64_t rows_before, uint64_t rows_more, const proto::Column& 
     into.set_unique(before == 0 ? more.unique() : into.unique() && more.unique() && apart);
     into.set_distinct(before == 0 ? more.distinct() : std::min(distinct, before + added));
     MergeCommon(more, into);
-    if (added > before) {  // the larger side's ranges are the better ones
+    if (added > before) {  // the larger side's ranges are more accurate
       *into.mutable_histogram() = more.histogram();
       *into.mutable_text_histogram() = more.text_histogram();
     }
@@ -82,7 +82,7 @@ void MergeColumn(uint64_t rows_before, uint64_t rows_more, const proto::Column& 
     into.set_unique(into.unique() && more.nulls() == 0);
   }
   into.set_nulls(into.nulls() + more.nulls());
-  // Also of a side without values: CutBackTo finds the same bounds by those of the groups.
+  // Also for a side without values: CutBackTo derives the same bounds from the groups.
   if (!bounded) return;
   into.set_min(std::min(into.min(), more.min()));
   into.set_max(std::max(into.max(), more.max()));

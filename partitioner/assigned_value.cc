@@ -24,7 +24,7 @@ absl::Status OutOfRange(const proto::Type& type, int position) {
 bool Fits(const proto::Type& type, __int128 number) {
   switch (ColumnTypeOf(type).kind) {
     case TypeKind::kInteger: {
-      // Columns that are made by loaders may be as wide as their kind goes.
+      // Loaders' columns may be as wide as their kind allows.
       const uint32_t bytes = type.precision() == 0 ? sizeof(int64_t) : type.precision();
       const __int128 limit = __int128{1} << (8 * bytes - 1);
       return number >= -limit && number < limit;
@@ -82,7 +82,7 @@ absl::StatusOr<Value> Assign(const proto::Table& table, int column, Value value,
                      " of a record table has ", most, " at most, a varchar(n) as many as it says"));
   }
   if (type.blank_padded()) value.text.erase(value.text.find_last_not_of(' ') + 1);
-  // A table that was made with as many bytes as characters keeps them.
+  // A table made with as many bytes as characters keeps that bound.
   size_t end = EndOfCharacters(value.text, type.length());
   if (bounded) end = std::min<size_t>(end, BytesOfColumn(type));
   if (end < value.text.size()) {

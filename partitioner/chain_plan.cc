@@ -8,10 +8,10 @@
 namespace nam::partitioner {
 namespace {
 
-/// A page has so much more room than its rows need on average, as a share of 16.
+/// Spare room of a page over its rows' average need, in sixteenths.
 constexpr uint64_t kSpare = 1;
 
-/// The bytes of one column's texts.
+/// The sizes of one column's texts.
 struct TextSizes {
   uint64_t total = 0;
   uint32_t longest = 0;
@@ -33,7 +33,7 @@ class Cutter {
     }
   }
 
-  /// The room that pages for so many rows have for texts; empty if there are none.
+  /// The text room of pages for `block_rows` rows; empty without texts.
   std::vector<uint32_t> RoomFor(uint64_t block_rows) const {
     std::vector<uint32_t> room;
     if (!any_text_) return room;
@@ -47,10 +47,10 @@ class Cutter {
     return room;
   }
 
-  /// The most rows whose block is within `block_bytes`; 0: not even one row is.
+  /// The most rows of a block within `block_bytes`; 0 if none fits.
   uint32_t MostRows(uint32_t block_bytes, uint32_t pointer_slots) const {
     const auto fits = [&](uint64_t rows) {
-      // Sums of pages that do not fit 32 bits are far beyond any block.
+      // Page sizes that exceed 32 bits are far beyond any block.
       uint64_t bytes = 0;
       const std::vector<uint32_t> room = RoomFor(rows);
       for (const uint32_t text_bytes : room) bytes += text_bytes;
@@ -71,7 +71,7 @@ class Cutter {
     return static_cast<uint32_t>(low);
   }
 
-  /// The blocks' ends, with pages for `block_rows` rows and so much text.
+  /// The blocks' ends, for pages with `block_rows` rows and `room` for texts.
   std::vector<uint64_t> Cut(uint64_t block_rows, const std::vector<uint32_t>& room) const {
     std::vector<uint64_t> ends;
     if (room.empty()) {
@@ -95,7 +95,7 @@ class Cutter {
     return ends;
   }
 
-  /// Pages no larger than what the fullest block needs.
+  /// Reduces pages to the need of the fullest block.
   void Shrink(ChainPlan& plan) const {
     uint64_t first = 0;
     plan.block_rows = 0;
@@ -140,7 +140,7 @@ absl::StatusOr<ChainPlan> PlanChain(const ChainContents& contents, uint32_t bloc
     }
     plan.text_bytes = cutter.RoomFor(most_rows);
     plan.ends = cutter.Cut(most_rows, plan.text_bytes);
-    // Equal blocks instead of full ones and a remainder: nothing is wasted in a short chain.
+    // Equal blocks instead of full ones and a remainder, which wastes nothing in a short chain.
     plan.ends = cutter.Cut((contents.rows + plan.blocks() - 1) / plan.blocks(), plan.text_bytes);
     if (plan.blocks() <= pointer_group) break;
   }

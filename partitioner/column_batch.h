@@ -11,29 +11,29 @@
 
 namespace nam::partitioner {
 
-/// A run of rows on its way into a table, by columns in the table's order. Numbers are those of Value:
-/// integers, unscaled decimals, days since 1970-01-01. Filled and owned by one thread.
+/// A run of rows to be loaded, by columns in the table's order. Numbers are as in Value: integers, unscaled
+/// decimals, days since 1970-01-01. Filled and owned by one thread.
 class ColumnBatch {
  public:
   class Column {
    public:
-    std::vector<int64_t> numbers;           // of the form kNumber (partitioner/table_schema.h)
+    std::vector<int64_t> numbers;           // form kNumber (partitioner/table_schema.h)
     std::vector<__int128> wide;             // kWide
     std::vector<std::string_view> strings;  // kText; see Keep
-    std::vector<uint8_t> nulls;             // 1 where NULL; empty if there are none
+    std::vector<uint8_t> nulls;             // 1 where NULL; empty if none is
 
-    /// A value of the form; its text must outlive the batch's rows.
+    /// Appends a value of the form; its text must outlive the batch's rows.
     void Push(Form form, __int128 number, std::string_view text) {
       PushValue(form, number, text);
       if (!nulls.empty()) nulls.push_back(0);
     }
-    /// NULL in row `row`, the next one.
+    /// Appends NULL as row `row`, the next one.
     void PushNull(Form form, size_t row) {
       nulls.resize(row);
       nulls.push_back(1);
       PushValue(form, 0, {});
     }
-    /// Leaves the first `rows` rows.
+    /// Keeps the first `rows` rows.
     void Resize(size_t rows) {
       if (numbers.size() > rows) numbers.resize(rows);
       if (wide.size() > rows) wide.resize(rows);

@@ -14,15 +14,14 @@
 namespace nam::partitioner {
 namespace {
 
-/// Rows that are looked at, spread over the table: a share of 1 % is then known to a tenth of itself.
+/// Size of the sample, spread over the table: it measures a share of 1 % with an error of a tenth.
 constexpr uint64_t kSampleRows = 30'000;
 constexpr size_t kCommonMost = 32;
 constexpr size_t kRanges = 64;
-/// Values of a dictionary that are cut there compare as the whole ones do, but for those that are alike so
-/// far.
+/// Texts are cut to this length. They compare like whole ones, unless their first bytes are equal.
 constexpr size_t kTextBytes = 16;
 constexpr size_t kCommonTextBytes = 64;
-/// How far a column's values may be from an even spread, as a share of its rows.
+/// Tolerated distance of a column's values from a uniform distribution, as a share of its rows.
 constexpr double kEvenly = 0.02;
 
 /// Spreads neighbouring numbers over all bits (the finalizer of MurmurHash3).
@@ -48,7 +47,7 @@ class DistinctSketch {
       empty += most == 0 ? 1 : 0;
     }
     const double estimate = 0.7213 / (1 + 1.079 / kRegisters) * kRegisters * kRegisters / inverse;
-    // Of few values most registers are empty, and their number says more.
+    // With few values most registers are empty, and their count is more accurate.
     return estimate <= 2.5 * kRegisters && empty > 0 ? kRegisters * std::log(kRegisters / empty) : estimate;
   }
 
@@ -57,7 +56,7 @@ class DistinctSketch {
   std::array<uint8_t, 1 << kBits> most_{};
 };
 
-/// A number for a plain value: the same for equal ones.
+/// A number for a plain value; equal values have equal numbers.
 int64_t NumberOf(const StagedChunk::Column& values, const ColumnCode& code, uint32_t row) {
   if (code.text)
     return static_cast<int64_t>(storage::Checksum(std::as_bytes(std::span(code.TextOf(values, row)))));
@@ -83,24 +82,24 @@ uint64_t DistinctOf(const StagedTable& staged, size_t column, const ColumnCode& 
   return std::clamp<uint64_t>(static_cast<uint64_t>(std::llround(sketch.Estimate())), 1, most);
 }
 
-/// Values of some rows, sorted; texts by their places in `texts`, which are in order.
+/// The sorted values of some rows. Texts are positions in `texts`, which is ordered.
 struct Sample {
   std::vector<int64_t> values;
   std::vector<std::string_view> texts;
 };
 
-/// Calls `take` with a column of a chunk and a row, for each row of the sample that is not NULL.
+/// Calls `take` with a chunk's column and a row, for each non-NULL row of the sample.
 template <typename Take>
 void ForSample(const StagedTable& staged, size_t column, Take take) {
   const uint64_t stride = std::max<uint64_t>(staged.rows() / kSampleRows, 1);
-  uint64_t first = 0, step = 0;  // rows of the chunks before; of the sample
+  uint64_t first = 0, step = 0;  // rows of earlier chunks; rows of the sample
   uint64_t next = Mix(1) % stride;
   for (const auto& chunk : staged.chunks()) {
     const StagedChunk::Column& values = chunk->columns[column];
     const uint64_t end = first + chunk->partition_start.back();
     while (next < end) {
       const auto row = static_cast<uint32_t>(next - first);
-      // Not every stride-th row exactly: tables repeat themselves in strides of their own.
+      // Not exactly every stride-th row, because tables have periods of their own.
       ++step;
       next = step * stride + Mix(step + 1) % stride;
       if (!values.IsNull(row)) take(values, row);
@@ -134,10 +133,10 @@ Sample SampleOf(const StagedTable& staged, size_t column, const ColumnCode& code
 
 struct Run {
   int64_t value = 0;
-  uint64_t rows = 0;  // of the sample
+  uint64_t rows = 0;  // in the sample
 };
 
-/// Values that have clearly more rows than an average one: beyond what chance makes of a sample.
+/// Values with clearly more rows than the average value: beyond the variance of a sample.
 std::vector<Run> CommonOf(const std::vector<int64_t>& sample, uint64_t distinct) {
   const double average =
       static_cast<double>(sample.size()) / static_cast<double>(std::max<uint64_t>(distinct, 1));
@@ -154,7 +153,7 @@ std::vector<Run> CommonOf(const std::vector<int64_t>& sample, uint64_t distinct)
   return common;
 }
 
-/// The greatest distance between the ranges and an even spread from the first bound to the last.
+/// The greatest distance of the ranges from a uniform distribution between the first and the last bound.
 double Unevenness(const std::vector<int64_t>& bounds) {
   const auto low = static_cast<double>(bounds.front()), high = static_cast<double>(bounds.back());
   if (high <= low) return 0;
@@ -183,7 +182,7 @@ void DescribeValues(const StagedTable& staged, size_t column, const ColumnCode& 
   const StagedTable::ColumnRange range = staged.RangeOf(column);
   const bool text = code.text;
   out.set_distinct(text && !code.plain ? code.sorted.size() : DistinctOf(staged, column, code));
-  // Planning knows no values of 128 bits.
+  // Planning does not handle 128-bit values.
   if (range.values == 0 || (code.plain && !text)) return;
   const Sample sample = SampleOf(staged, column, code);
   const std::vector<Run> common = CommonOf(sample.values, out.distinct());
@@ -200,7 +199,7 @@ void DescribeValues(const StagedTable& staged, size_t column, const ColumnCode& 
     }
     value.set_rows(run.rows * range.values / sample.values.size());
   }
-  if (out.distinct() <= 2 * kRanges) return;  // as even as can be told, but for the common ones
+  if (out.distinct() <= 2 * kRanges) return;  // as uniform as can be measured, except for common values
   const std::vector<int64_t> bounds = BoundsOf(sample.values, common);
   if (bounds.empty() || (!text && Unevenness(bounds) < kEvenly)) return;
   for (const int64_t bound : bounds) {

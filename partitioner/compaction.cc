@@ -14,7 +14,7 @@
 namespace nam::partitioner {
 namespace {
 
-/// The encodings and bounds of the first group, which may be another one by now.
+/// Sets the encodings and bounds of the first group, which may have changed.
 void DescribeByFirstGroup(proto::Table& table) {
   for (int c = 0; c < table.columns_size(); ++c) {
     const proto::GroupColumn& first = table.groups(0).columns(c);

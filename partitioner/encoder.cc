@@ -7,20 +7,25 @@
 #include <numeric>
 
 #include "absl/strings/str_format.h"
+#include "types/sql_error.h"
 
 namespace nam::partitioner {
 namespace {
 
 constexpr uint64_t kRowsAtOnce = 1 << 16;
 
-/// Codes from 0 to the greatest one, which `greatest` is without NULL.
+/// Chooses the width for codes from 0 to the greatest one. `greatest` excludes NULL.
 absl::Status ChooseWidth(const StagedTable& staged, size_t column, uint64_t greatest, ColumnCode& code) {
   if (code.nullable) {
     if (greatest == std::numeric_limits<uint64_t>::max() ||
         code.base == std::numeric_limits<int64_t>::min()) {
-      return absl::InvalidArgumentError(absl::StrFormat("column %s of %s is nullable and spans all 64 bits",
-                                                        staged.schema().columns[column].name,
-                                                        staged.schema().name));
+      // The code of NULL is the one below the least value's.
+      return Refusal(
+          absl::StrFormat("column %s of %s, which may be NULL, cannot hold %d%s",
+                          staged.schema().columns[column].name, staged.schema().name,
+                          std::numeric_limits<int64_t>::min(),
+                          code.base == std::numeric_limits<int64_t>::min() ? "" : " to 9223372036854775807"),
+          /*position=*/-1, "declare it NOT NULL, or as decimal(19)");
     }
     ++greatest;
     --code.base;
@@ -102,7 +107,7 @@ std::vector<uint32_t> PartitionEncoder::TextBytes(size_t column) const {
   return bytes;
 }
 
-/// `less` of two columns and rows in them.
+/// `less` compares two rows, each given as a column and a row in it.
 template <typename Less>
 void PartitionEncoder::OrderBy(Less less) {
   const auto column = static_cast<size_t>(sort_column_);
@@ -143,7 +148,7 @@ void PartitionEncoder::Order() {
   }
   const uint64_t max = keys.empty() ? 0 : *std::max_element(keys.begin(), keys.end());
   std::vector<uint32_t> order(rows_);
-  if (std::bit_width(max) <= 32) {  // code and position in one word sort without a look-up
+  if (std::bit_width(max) <= 32) {  // code and position in one word sort without look-ups
     for (size_t i = 0; i < keys.size(); ++i) keys[i] = keys[i] << 32 | i;
     std::sort(keys.begin(), keys.end());
     for (size_t i = 0; i < keys.size(); ++i) order[i] = static_cast<uint32_t>(keys[i]);

@@ -5,24 +5,24 @@
 #include <vector>
 
 #include "partitioner/staging.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "storage/block.h"
 
 namespace nam::partitioner {
 
-/// How one column's staged values are stored; made once per load, read by all its threads.
+/// The storage format of one column's staged values. Made once per load and read by all its threads.
 struct ColumnCode {
   uint8_t width = 1;
   bool nullable = false;
-  bool plain = false;                      // no codes: numbers of 128 bits, or texts
-  bool text = false;                       // and the next two are of texts
-  int64_t base = 0;                        // code = value - base, 0 is NULL if nullable
-  std::vector<uint32_t> place_of;          // from the collector's number to the dictionary's
+  bool plain = false;                      // not encoded: 128-bit numbers, or texts
+  bool text = false;                       // texts, as are the next two members
+  int64_t base = 0;                        // code = value - base; 0 is NULL if nullable
+  std::vector<uint32_t> place_of;          // the collector's number to the dictionary's
   std::vector<std::string_view> sorted;    // the dictionary
-  std::vector<std::string_view> numbered;  // plain: by the collector's number, of rows that came first
+  std::vector<std::string_view> numbered;  // plain: by the collector's number, for the first rows
 
   bool plain_text() const { return plain && text; }
-  /// A value of a plain text column that is not NULL.
+  /// A non-NULL value of a plain text column.
   std::string_view TextOf(const StagedChunk::Column& column, uint32_t row) const {
     return column.numbered() ? numbered[static_cast<size_t>(column.at(row))] : column.text_at(row);
   }
@@ -30,8 +30,8 @@ struct ColumnCode {
 
 absl::StatusOr<ColumnCode> PlanColumn(const StagedTable& staged, size_t column);
 
-/// The rows of one partition in their final order: what takes them from the staged chunks, a block at a time.
-/// One thread; reused.
+/// Encodes the rows of one partition in their final order, from the staged chunks, one block at a time. One
+/// thread; reusable.
 class PartitionEncoder {
  public:
   PartitionEncoder(const StagedTable& staged, const std::vector<ColumnCode>& codes, int sort_column)
@@ -39,7 +39,7 @@ class PartitionEncoder {
 
   /// Finds the partition's rows in all chunks, and orders them by the sort column.
   void Start(uint32_t partition);
-  /// The bytes of each row's text in a plain column.
+  /// Text bytes per row of a plain column.
   std::vector<uint32_t> TextBytes(size_t column) const;
   /// Writes rows [first, first + rows) of every column into the block's mini-pages.
   void Encode(uint64_t first, uint32_t rows, storage::BlockWriter& block);
@@ -49,10 +49,10 @@ class PartitionEncoder {
     const StagedChunk* chunk;
     uint32_t first;
     uint32_t rows;
-    uint64_t before;  // rows of the runs before it
+    uint64_t before;  // rows of earlier runs
   };
   /// Calls `take` for each of the rows [first, first + rows), in order, with the chunk's column, the row in
-  /// it and the row's place from `first` on.
+  /// it and the row's position relative to `first`.
   template <typename Take>
   void ForRows(size_t column, uint64_t first, uint64_t rows, Take take) const;
   uint64_t CodeOf(const ColumnCode& code, const StagedChunk::Column& column, uint32_t row) const;
@@ -65,8 +65,8 @@ class PartitionEncoder {
   const std::vector<ColumnCode>& codes_;
   const int sort_column_;
   std::vector<Run> runs_;
-  uint64_t rows_ = 0;  // of all runs
-  /// In final order, where a row is: its run and its row in the chunk. Empty: as the runs are.
+  uint64_t rows_ = 0;  // in all runs
+  /// The rows in final order, as run and row in the chunk. Empty: the order of the runs.
   struct Place {
     uint32_t run;
     uint32_t row;

@@ -26,13 +26,13 @@ uint64_t CodeAt(const std::byte* page, uint8_t width, uint32_t row) {
   return code;
 }
 
-/// What the codes of one column mean in one group.
+/// The encoding of one column in one group.
 struct GroupCodes {
   proto::Encoding encoding;
   std::shared_ptr<const storage::Dictionary> dictionary;
 };
 
-/// One thread of a read: its blocks, and the batch that their rows are collected in.
+/// One thread of a read: its stream, and the batch that collects rows.
 class Reader {
  public:
   using Take = std::function<absl::Status(const ColumnBatch& rows)>;
@@ -56,7 +56,7 @@ class Reader {
     }
     return Flush();
   }
-  /// Of the groups that the stream will meet, before it runs.
+  /// Reads the dictionaries of the stream's groups, before it runs.
   absl::Status ReadDictionaries(storage::Channel& channel, const std::vector<uint32_t>& groups) {
     codes_.resize(catalog::GroupCount(table_));
     for (const uint32_t group : groups) {
@@ -161,7 +161,7 @@ absl::Status ReadGroups(catalog::Attachment& attachment, const proto::Table& tab
     }
     return std::nullopt;
   };
-  // By READ: memory that is looked at in place may become another's behind the check.
+  // By READ: memory read in place may be reused after the check.
   const storage::StreamOptions stream{.in_place = false, .verify = true, .cancel = options.cancel};
   std::mutex mutex;
   absl::Status first_error;

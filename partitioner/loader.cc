@@ -18,7 +18,7 @@
 namespace nam::partitioner {
 namespace {
 
-/// Each time somebody else has appended: with so many at once something is wrong.
+/// Tries of an append that concurrent appends overtake: beyond this something is wrong.
 constexpr int kAppendTries = 1'000;
 
 bool IsFull(const absl::Status& status) {
@@ -135,7 +135,7 @@ absl::StatusOr<proto::Table> Loader::CommitNew(const std::vector<proto::Table>& 
   return table;
 }
 
-/// Others may append or compact meanwhile: then once more, behind theirs.
+/// Other sessions may append or compact meanwhile: then retries after theirs.
 absl::StatusOr<proto::Table> Loader::CommitAppended(const std::vector<proto::Table>& groups) {
   for (int tries = 1;; ++tries) {
     NAM_ASSIGN_OR_RETURN(const auto table, attachment_.catalog().GetTable(table_));

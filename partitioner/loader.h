@@ -13,7 +13,7 @@
 #include "base/strong_id.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/table_schema.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::catalog {
 class Attachment;
@@ -25,50 +25,50 @@ struct LoadOptions {
   uint32_t block_bytes = 64 * 1024;
   uint32_t pointer_group = 32;  // G: pointers held by every G-th block
   bool replace = false;         // replace a table of the same name; otherwise ALREADY_EXISTS
-  AllocationId replaces;        // the one table that it may replace; Commit is ABORTED if it has gone
-  bool append = false;          // to the table of this name: one more group of chains
-  uint64_t appends_to = 0;      // its creation (catalog/chain_groups.h), if it must be the one that is known
-  /// Of an append: the allocations of the table's groups whose rows these are, and which it has no more.
+  AllocationId replaces;        // the only table that it may replace; Commit is ABORTED if it is gone
+  bool append = false;          // append to the table of this name: adds a chain group
+  uint64_t appends_to = 0;      // creation of the expected table (catalog/chain_groups.h); 0: any
+  /// For an append: allocations of the table's groups that these rows replace.
   std::set<uint64_t> replaced_groups;
-  /// Of an append to a table that has kGroupsMax groups (partitioner/appended_table.h): returns once it may
-  /// have fewer, or with what the append is to end with. Empty: 54000.
+  /// For an append to a table with kGroupsMax groups (partitioner/appended_table.h): returns OK once the
+  /// table may have fewer, otherwise the append's error. Empty: 54000.
   std::function<absl::Status(const proto::Table& table, const absl::Status& full)> await_room;
   uint64_t expected_rows = 0;              // if known: memory is checked before the first row is kept
-  uint64_t staged_bytes_max = UINT64_MAX;  // memory of this process for the rows until they are written
+  uint64_t staged_bytes_max = UINT64_MAX;  // limit of this process's memory for unwritten rows
   int threads = 2;
 };
 
-/// What was written into an allocation.
+/// The groups that were written into one allocation.
 struct WrittenGroups {
   std::vector<proto::Table> groups;          // each described as a table of its own
   std::map<MemoryServerId, uint64_t> bytes;  // by the member that gave the memory
 };
 
-/// Lays one table out in the memory servers: partition, cluster, encode, write, commit.
-/// Nothing is visible, and nothing stays allocated, unless Commit returned OK.
+/// Loads one table into the memory servers: partition, cluster, encode, write, commit. Nothing is visible,
+/// and nothing stays allocated, unless Commit returned OK.
 class TableLoader {
  public:
   virtual ~TableLoader() = default;
-  /// Takes a run of rows; any number of threads. RESOURCE_EXHAUSTED if the memory servers cannot hold
-  /// the table, 53200 if this process may not hold the rows, INVALID_ARGUMENT if a value does not fit its
+  /// Takes a run of rows; any number of threads. RESOURCE_EXHAUSTED if the memory servers cannot hold the
+  /// table, 53200 if this process must not hold the rows, INVALID_ARGUMENT if a value does not fit its
   /// column's type.
   virtual absl::Status Append(const ColumnBatch& rows) = 0;
-  /// A further allocation of the load, for groups of these rows that other processes write
+  /// Begins a further allocation of the load, for groups of these rows that other processes write
   /// (partitioner/group_writer.h). It ends with the loader, unless Commit takes it.
   virtual absl::StatusOr<AllocationId> BeginBeside() = 0;
-  /// What one of them has written is a part of the load.
+  /// Makes the groups that such a process has written a part of the load.
   virtual void Take(AllocationId allocation, WrittenGroups written) = 0;
-  /// Nothing that was taken is.
+  /// Forgets every group that was taken.
   virtual void DropTaken() = 0;
-  /// Encodes, allocates, writes every block and commits the table to the catalog, with what was taken; tells
-  /// it as it is then.
+  /// Encodes, allocates, writes every block and commits the table to the catalog, with the groups taken;
+  /// returns the committed table.
   virtual absl::StatusOr<proto::Table> Commit() = 0;
-  /// Likewise without the catalog and the memory servers' disks: tells of a table, of version 0, that is
-  /// there as long as the loader is, for members that are told of it.
+  /// Like Commit, without the catalog and the memory servers' disks: returns a table of version 0, which
+  /// lives as long as the loader, for members that learn of it.
   virtual absl::StatusOr<proto::Table> WriteOnly() = 0;
 };
 
-/// The load lives on the attachment's lease: if this process dies, its memory is given back.
+/// The load depends on the attachment's lease: if this process dies, its memory is freed.
 absl::StatusOr<std::unique_ptr<TableLoader>> BeginLoad(catalog::Attachment& attachment,
                                                        const TableSchema& schema, const LoadOptions& options);
 

@@ -19,7 +19,7 @@ uint64_t Aligned(uint64_t bytes) {
 
 }  // namespace
 
-// All servers at once: each has a disk of its own, or should have.
+// All servers at once: each should have its own disk.
 absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMemory>& memory) {
   std::map<MemoryServerId, std::vector<LoadedMemory>> by_member;
   for (const LoadedMemory& one : memory) by_member[one.member].push_back(one);
@@ -42,7 +42,7 @@ absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMe
   return first_error;
 }
 
-// What is leaving is free when it is asked for.
+// Leaving memory counts as free: it will be when it is requested.
 absl::StatusOr<uint64_t> Placement::LeastFree(bool settle) {
   uint64_t least_free = UINT64_MAX;
   for (const Server& server : servers_) {
@@ -61,7 +61,7 @@ absl::Status Placement::Prepare(uint64_t bytes) {
   if (servers_.empty()) return absl::UnavailableError("the cluster has no living memory server");
   const uint64_t share = bytes / servers_.size();
   NAM_ASSIGN_OR_RETURN(uint64_t least_free, LeastFree(/*settle=*/false));
-  // Servers may not have heard yet of tables that were dropped.
+  // Servers may not have heard of dropped tables yet.
   if (share > least_free) {
     NAM_ASSIGN_OR_RETURN(least_free, LeastFree(/*settle=*/true));
   }
@@ -78,7 +78,7 @@ absl::Status Placement::Prepare(uint64_t bytes) {
 
 absl::Status Placement::ReserveOn(MemoryServerId server, const std::vector<uint32_t>& piece_bytes) {
   std::deque<uint64_t>& offsets = offsets_[server];
-  // A piece does not straddle extents, so the end of each may stay unused: ask again for what is left.
+  // A piece does not straddle extents, so the end of each may stay unused: requests more for the rest.
   for (size_t placed = 0; placed < piece_bytes.size();) {
     uint64_t needed = 0;
     for (size_t i = placed; i < piece_bytes.size(); ++i) needed += Aligned(piece_bytes[i]);

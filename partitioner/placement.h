@@ -21,32 +21,31 @@ struct LoadedMemory {
   AllocationId allocation;
   uint64_t bytes = 0;
 };
-/// All of it, of loads that are this member's, becomes as durable as the servers' data directories.
+/// Makes all of it, which belongs to loads of this member, as durable as the servers' data directories.
 absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMemory>& memory);
 
-/// Hands out remote memory for one load, evenly over the living memory servers. All of it is asked for
-/// before the first byte is written, so a table that does not fit fails early and leaves nothing.
-/// One thread.
+/// Allocates remote memory for one load, evenly over the live memory servers. Requests all of it before the
+/// first byte is written, so a table that does not fit fails early and leaves nothing. One thread.
 class Placement {
  public:
   Placement(catalog::Attachment& attachment, AllocationId allocation)
       : attachment_(attachment), allocation_(allocation) {}
 
-  /// Finds the memory servers, and refuses (RESOURCE_EXHAUSTED) if together they lack `bytes` now.
+  /// Finds the memory servers. RESOURCE_EXHAUSTED if together they lack `bytes` now.
   absl::Status Prepare(uint64_t bytes);
-  /// Asks the servers for room for these pieces, in turn: piece i goes to server i modulo their number.
+  /// Requests room for these pieces from the servers in turn: piece i goes to server i modulo their number.
   absl::Status Reserve(std::span<const uint32_t> piece_bytes);
-  /// The next piece, in the order of Reserve, as remote pointers name it for good: by the storage id.
+  /// The next piece, in the order of Reserve, as a permanent remote pointer: with the storage id.
   storage::RemotePtr<void> Next(uint32_t bytes);
-  /// Where the load writes such a piece: to the member that gave the memory. A later one that has adopted the
-  /// storage id is never written to.
+  /// The address for writing the piece: at the member that gave the memory. A later member that has adopted
+  /// the storage id is never written to.
   storage::RemotePtr<void> ToWrite(storage::RemotePtr<void> piece) const;
-  /// Gives everything back at once; also done by the catalog when the load is aborted.
+  /// Gives everything back at once; the catalog also does so when the load is aborted.
   void ReleaseAll();
 
-  /// Of what was reserved.
+  /// The grant of the reserved memory.
   const std::shared_ptr<fabric::Grant>& grant() const { return grant_; }
-  /// Of the pieces taken, by storage id.
+  /// Bytes of the pieces taken, by storage id.
   const std::map<MemoryServerId, uint64_t>& used_bytes() const { return used_bytes_; }
   /// The same by the member that gave the memory.
   std::map<MemoryServerId, uint64_t> written_bytes() const;
@@ -62,8 +61,7 @@ class Placement {
     MemoryServerId storage;
   };
   std::vector<Server> servers_;
-  std::map<MemoryServerId, std::deque<uint64_t>>
-      offsets_;  // of the pieces reserved and not yet taken, by member
+  std::map<MemoryServerId, std::deque<uint64_t>> offsets_;  // pieces reserved and not yet taken, by member
   std::shared_ptr<fabric::Grant> grant_;
   std::map<MemoryServerId, uint64_t> used_bytes_;
   size_t turn_ = 0;

@@ -14,7 +14,7 @@ constexpr uint32_t kMostDigitsOf8Bytes = 18;
 
 using Unsigned = unsigned __int128;
 
-/// What is added to a number of this width so that it is not negative.
+/// The bias that makes a number of this width non-negative.
 Unsigned SignBit(uint32_t bytes) {
   return Unsigned{1} << (8 * bytes - 1);
 }

@@ -10,30 +10,29 @@
 #include <type_traits>
 #include <vector>
 
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "types/value.h"
 
-/// How a row of a record table lies in memory: of fixed size, its key first.
+/// The memory format of a record table's row: fixed size, key first.
 ///
-///     ├ key columns, as the primary key orders them ┼ NULL bits ┼ the other columns, as the table does ┤
+///     ├ key columns, in the primary key's order ┼ NULL bits ┼ the other columns, in the table's order ┤
 ///
-///     NULL bits   bit i of byte i / 8: the i-th of the columns that may be NULL is; its bytes are zero then
+///     NULL bits   bit i of byte i / 8: the i-th nullable column is NULL; its bytes are then zero
 ///     boolean     1 byte                      smallint, integer, bigint   2, 4, 8 bytes
 ///     date        4 bytes                     decimal(p, s)               8 bytes up to 18 digits, else 16
-///     timestamp   8 bytes                     char(n), varchar(n)         4n bytes, zeros behind the text
-///     uuid        16 bytes                    bytea                       zeros behind the bytes, then how
-///     many
-///                                                                         they are in 2 bytes
+///     timestamp   8 bytes                     char(n), varchar(n)         4n bytes, the text zero-padded
+///     uuid        16 bytes                    bytea                       the bytes zero-padded, then their
+///                                                                         length in 2 bytes
 ///
-/// Numbers are big-endian with the sign bit flipped, so that bytes are ordered as values are (a text holds no
-/// zero byte): keys are compared by memcmp.
+/// Numbers are big-endian with the sign bit flipped, so that bytes are ordered like values (a text contains
+/// no zero byte): memcmp compares keys.
 ///
-/// The key of an ordered index is likewise one string of bytes, and several rows may have the same:
+/// The key of an ordered index is likewise a string of bytes, and several rows may have the same one:
 ///
-///     ├ its columns; each that may be NULL behind a byte: 0, or 1 if it is ┤
+///     ├ its columns; each nullable one after a byte: 0, or 1 if it is NULL ┤
 namespace nam::partitioner {
 
-/// A number as a row holds it, in as many bytes as `Unsigned` has: for those that decode many rows.
+/// Decodes a stored number of as many bytes as `Unsigned` has. For decoders of many rows.
 template <typename Unsigned>
 std::make_signed_t<Unsigned> StoredNumber(const std::byte* from) {
   static_assert(std::endian::native == std::endian::little && sizeof(Unsigned) <= 8);
@@ -44,7 +43,7 @@ std::make_signed_t<Unsigned> StoredNumber(const std::byte* from) {
   if constexpr (sizeof(n) == 8) n = __builtin_bswap64(n);
   return static_cast<std::make_signed_t<Unsigned>>(n ^ Unsigned{1} << (8 * sizeof(n) - 1));
 }
-/// One of 16 bytes.
+/// Decodes a stored number of 16 bytes.
 inline __int128 StoredWideNumber(const std::byte* from) {
   uint64_t low = 0;
   std::memcpy(&low, from + 8, 8);
@@ -52,11 +51,10 @@ inline __int128 StoredWideNumber(const std::byte* from) {
                                __builtin_bswap64(low));
 }
 
-/// What stands behind the bytes of a bytea: how many they are, of those that differ in zeros at their end
-/// alone.
+/// The length after the bytes of a bytea; it distinguishes values that differ only in trailing zeros.
 inline constexpr uint32_t kLengthBytes = 2;
 
-/// The text or bytea that lies in a field of so many bytes.
+/// The text or bytea in a field of `bytes` bytes.
 std::string_view StoredText(TypeKind kind, const std::byte* from, uint32_t bytes);
 
 /// Bytes of a column in a row.
@@ -67,21 +65,21 @@ uint32_t MostTextBytesOf(const proto::Type& type);
 /// Positions of the primary key's columns, the most significant first.
 std::vector<uint32_t> KeyColumnsOf(const proto::Table& table);
 
-/// The layout of one table's rows. Immutable; of any thread. Borrows nothing.
+/// The layout of one table's rows. Immutable; any thread. Borrows nothing.
 class RecordLayout {
  public:
-  /// Of a table whose columns and primary key are set.
+  /// Requires that the table's columns and primary key are set.
   explicit RecordLayout(const proto::Table& table);
 
   uint32_t key_bytes() const { return key_bytes_; }
   uint32_t row_bytes() const { return row_bytes_; }
 
-  /// Where a column lies in a row.
+  /// The place of a column in a row.
   struct Field {
     Type type;
     uint32_t bytes = 0;
     uint32_t offset = 0;
-    int null_bit = -1;  // counted from the row's first byte; -1: it is never NULL
+    int null_bit = -1;  // counted from the row's first byte; -1: never NULL
     bool nullable() const { return null_bit >= 0; }
     bool IsNull(const std::byte* row) const {
       return (static_cast<uint8_t>(row[null_bit / 8]) >> (null_bit % 8) & 1) != 0;
@@ -89,19 +87,18 @@ class RecordLayout {
   };
   const Field& field(uint32_t column) const { return fields_[column]; }
 
-  /// One value for each column of the table, all of them as Assign (partitioner/assigned_value.h) leaves
-  /// them.
+  /// Takes one value per column of the table, as Assign (partitioner/assigned_value.h) leaves them.
   std::string Encode(std::span<const Value> values) const;
   std::vector<Value> Decode(std::span<const std::byte> row) const;
 
-  /// Fills in what the key of an ordered index over index.columns is made of.
+  /// Fills in the key description of an ordered index over index.columns.
   void DescribeKey(proto::RecordPart& index) const;
   /// The key of a row in an ordered index over `columns`.
   std::string IndexKey(std::span<const std::byte> row, std::span<const uint32_t> columns) const;
 
-  /// The bytes of a column's value that is not NULL, as a row and its key hold them.
+  /// Appends the stored bytes of a column's non-NULL value.
   void Append(uint32_t column, const Value& value, std::string& bytes) const;
-  /// Whether the column's bytes stand behind a NULL byte in an index.
+  /// True if a NULL byte precedes the column in an index.
   bool nullable(uint32_t column) const { return fields_[column].nullable(); }
   uint32_t bytes(uint32_t column) const { return fields_[column].bytes; }
 
@@ -111,7 +108,7 @@ class RecordLayout {
   uint32_t row_bytes_ = 0;
 };
 
-/// The least string of bytes above all that begin with `prefix`; empty if there is none.
+/// The least string greater than all strings with `prefix`; empty if there is none.
 std::string SuccessorOfPrefix(std::string prefix);
 
 }  // namespace nam::partitioner

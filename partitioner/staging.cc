@@ -16,7 +16,7 @@ namespace nam::partitioner {
 
 namespace {
 
-/// Of the map, beside the string itself: it is at most half empty after it has grown.
+/// Bytes of a map entry besides the string: after growing, the map is at most half empty.
 constexpr uint64_t kBytesOfEntry = 2 * (sizeof(std::string) + 2 * sizeof(uint64_t));
 
 template <typename T>
@@ -29,7 +29,7 @@ uint64_t BytesOf(const std::vector<T>& values) {
 uint64_t StagedChunk::held_bytes() const {
   uint64_t bytes = sizeof(*this) + BytesOf(partition_start) + BytesOf(columns);
   for (const Column& column : columns) {
-    bytes += BytesOf(column.narrow) + BytesOf(column.wide) + BytesOf(column.plain) + BytesOf(column.ends) +
+    bytes += column.numbers.held_bytes() + BytesOf(column.plain) + column.ends.held_bytes() +
              BytesOf(column.nulls) + column.text.capacity();
   }
   return bytes;
@@ -40,8 +40,8 @@ StringCollector::StringCollector() = default;
 bool StringCollector::Number(const std::vector<std::string_view>& strings, const std::vector<uint8_t>& nulls,
                              std::vector<uint32_t>& numbers) {
   if (many_) return false;
-  // Batches repeat few strings, often the very same bytes: a small cache by address, then a map of the
-  // batch's own, and the column's map under the lock only for strings that are new to the batch.
+  // Batches repeat few strings, often the very same bytes: checks a small cache by address, then the batch's
+  // own map, and takes the lock of the column's map only for strings new to the batch.
   struct Recent {
     std::string_view text;
     uint32_t local;
@@ -137,7 +137,7 @@ absl::Status StagedTable::Check(const ColumnBatch& batch) const {
     if (schema.type.kind != TypeKind::kString || schema.type.length == 0) continue;
     for (std::string_view value : column.strings) {
       if (value.size() <= schema.type.length) continue;
-      // Lengths are in characters: count those only when the bytes are too many.
+      // Lengths are in characters, which are counted only if there are too many bytes.
       if (CountCharacters(value) <= schema.type.length) continue;
       return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is too long for column %s of %s, a %s", value,
                                                         schema.name, schema_.name, TypeName(schema.type)));
@@ -166,7 +166,7 @@ void StagedTable::PartitionRows(const ColumnBatch& batch, std::vector<uint32_t>&
 
 namespace {
 
-/// Stable counting sort: order[k] is the row that comes k-th.
+/// Stable counting sort: order[k] is the k-th row.
 void OrderByPartition(const std::vector<uint32_t>& partition_of, uint32_t partitions,
                       std::vector<uint32_t>& start, std::vector<uint32_t>& order) {
   start.assign(partitions + 1, 0);
@@ -177,7 +177,7 @@ void OrderByPartition(const std::vector<uint32_t>& partition_of, uint32_t partit
   for (uint32_t i = 0; i < partition_of.size(); ++i) order[next[partition_of[i]]++] = i;
 }
 
-/// NULLs in the rows' final order, if there are any; what is told of columns without numbers.
+/// Stages the NULLs in the rows' final order; returns the range of columns without numbers.
 StagedTable::ColumnRange StageNulls(size_t rows, const std::vector<uint8_t>& nulls,
                                     const std::vector<uint32_t>& order, StagedChunk::Column& out) {
   StagedTable::ColumnRange range;
@@ -195,16 +195,15 @@ StagedTable::ColumnRange StageTexts(const std::vector<std::string_view>& values,
   size_t bytes = 0;
   for (const std::string_view value : values) bytes += value.size();
   out.text.reserve(bytes);
-  out.ends.reserve(values.size());
-  for (const uint32_t row : order) {
-    out.text.append(values[row]);
-    out.ends.push_back(out.text.size());
-  }
+  out.ends.Fill(order.size(), 0, static_cast<int64_t>(bytes), [&](size_t i) {
+    out.text.append(values[order[i]]);
+    return out.text.size();
+  });
   return StageNulls(values.size(), nulls, order, out);
 }
 
 bool FitNumbers(const std::vector<__int128>& values) {
-  // One less than 64 bits: codes and their base, which are differences, fit too.
+  // One bit less than 64 bits: codes and their base, which are differences, must fit too.
   constexpr __int128 kBound = __int128{1} << 62;
   return std::all_of(values.begin(), values.end(),
                      [](__int128 value) { return value > -kBound && value < kBound; });
@@ -235,18 +234,7 @@ StagedTable::ColumnRange Stage(const std::vector<int64_t>& values, const std::ve
     out.nulls.resize(values.size());
     for (size_t i = 0; i < order.size(); ++i) out.nulls[i] = nulls[order[i]];
   }
-  const uint64_t spread = static_cast<uint64_t>(range.max) - static_cast<uint64_t>(range.min);
-  if (spread <= std::numeric_limits<uint32_t>::max()) {
-    out.base = range.min;
-    out.narrow.resize(values.size());
-    for (size_t i = 0; i < order.size(); ++i) {
-      out.narrow[i] =
-          static_cast<uint32_t>(static_cast<uint64_t>(values[order[i]]) - static_cast<uint64_t>(range.min));
-    }
-  } else {
-    out.wide.resize(values.size());
-    for (size_t i = 0; i < order.size(); ++i) out.wide[i] = values[order[i]];
-  }
+  out.numbers.Fill(order.size(), range.min, range.max, [&](size_t i) { return values[order[i]]; });
   return range;
 }
 
@@ -330,7 +318,7 @@ uint64_t StagedTable::Distinct(size_t column) const {
   std::vector<bool> seen(spread + 1);
   uint64_t distinct = 0;
   for (const auto& chunk : chunks_) {
-    if (distinct == spread + 1) break;  // all of them
+    if (distinct == spread + 1) break;  // every value occurs
     const StagedChunk::Column& values = chunk->columns[column];
     const uint32_t rows = chunk->partition_start.back();
     for (uint32_t row = 0; row < rows; ++row) {

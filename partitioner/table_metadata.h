@@ -5,21 +5,21 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "storage/block_stream.h"
 #include "storage/channel.h"
 #include "storage/dictionary.h"
 
-/// From the catalog's description of a table to what storage streams by.
+/// Translates the catalog's description of a table for storage's streams.
 namespace nam::partitioner {
 
-/// The widths of all columns, as the group's chains hold them.
+/// The widths of all columns in the group's chains.
 std::vector<uint8_t> WidthsOf(const proto::Table& table, uint32_t group);
-/// The group of one of the table's chains: catalog/chain_groups.h.
+/// The group of a chain: catalog/chain_groups.h.
 uint32_t GroupOfChain(const proto::Table& table, uint32_t chain);
-/// Whether a group of chains holds the column's values as they are.
+/// True if a chain group stores the column's values unencoded.
 bool IsPlain(const proto::Table& table, uint32_t column);
-/// The bytes of a value in a block; plain texts have so many on average.
+/// The bytes of a value in a block; for plain texts, on average.
 uint32_t StoredBytesOf(const proto::Column& column);
 storage::StreamTable StreamTableOf(const proto::Table& table, std::span<const uint32_t> columns);
 storage::ChainStart ChainStartOf(const proto::Table& table, uint32_t number);

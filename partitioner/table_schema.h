@@ -8,14 +8,14 @@
 
 namespace nam::partitioner {
 
-/// How loaders are given a column's values.
+/// The representation in which loaders receive a column's values.
 enum class Form : uint8_t {
   kNumber,  // of 64 bits: booleans, integers, decimals of up to 18 digits, dates, times, real numbers
   kWide,    // of 128 bits: longer decimals, intervals, uuids
   kText,    // texts and bytea
 };
 
-/// Decimals of so many digits are numbers of 64 bits; and those of which nothing is said.
+/// The most decimal digits of a 64-bit number; decimals of unspecified precision count as such.
 inline constexpr int kNumberDigits = 18;
 
 inline Form FormOf(const Type& type) {
@@ -36,22 +36,22 @@ struct ColumnSchema {
   Type type;
   bool nullable = false;
   std::string default_expression = {};
-  bool dropped = false;  // its values are NULL, and nobody reads them
+  bool dropped = false;  // its values are NULL and never read
 };
 
-/// One partition function per join key: `parts` by modulo for integers, by XXH3 for everything else.
-/// The same function wherever the key occurs is what lets matching partitions be joined on their own.
+/// One partition function per join key: `parts` by modulo for integers, by XXH3 for all other types. Matching
+/// partitions can be joined separately because the function is the same wherever the key occurs.
 struct PartitionSchema {
   std::string column;
   uint32_t parts = 8;
 };
 
-/// What a loader is told of a table before its first row.
+/// A loader's description of a table before its first row.
 struct TableSchema {
   std::string name;
   std::vector<ColumnSchema> columns;
   std::vector<PartitionSchema> partitioning;  // none: one partition
-  std::string sort_column;                    // rows of a partition are clustered by it; may be empty
+  std::string sort_column;                    // clusters the rows of a partition; may be empty
 };
 
 }  // namespace nam::partitioner

@@ -7,7 +7,7 @@
 
 namespace nam::plan {
 
-/// Plans hold these numbers: further ones go to the end.
+/// Plans hold these numbers: append new ones.
 enum class AggregateFunction : uint8_t {
   kCountRows,
   kCount,
@@ -25,10 +25,10 @@ enum class AggregateFunction : uint8_t {
   kBitAnd,
   kBitOr,
   kBitXor,
-  kCovarPop,  // of two arguments, as the next two: of rows where neither is NULL
+  kCovarPop,  // two arguments, as the next two: over rows where neither is NULL
   kCovarSamp,
   kCorr,
-  kStringAggregate,  // [value, what stands before it if it is not the first]: of windows alone
+  kStringAggregate,  // [value, separator]: windows only
   kRegrAvgX,         // [y, x] as all that follow: the line of least squares y = slope · x + intercept
   kRegrAvgY,
   kRegrSxx,  // sum of squared distances from the average, of y and x: of products
@@ -41,24 +41,25 @@ enum class AggregateFunction : uint8_t {
 inline constexpr AggregateFunction kLastAggregate = AggregateFunction::kRegrR2;
 
 /// sum of integers is an integer, of decimals a decimal of the same scale; avg is a decimal of scale
-/// max(scale + 6, 6), rounded half away from zero; over no rows all but the counts are NULL. Sums are
-/// exact in 128 bits and an error beyond 38 digits. Variances and deviations of exact numbers are exact up to
-/// one rounding, to the scale of `type`, half away from zero. Functions of two arguments are double
-/// precision, of exact numbers from exact sums; both arguments are exact, or both double precision. Samples'
-/// are NULL over one row, a correlation is NULL where one side does not vary, a slope where x does not.
+/// max(scale + 6, 6), rounded half away from zero; over no rows all but the counts are NULL. Sums are exact
+/// in 128 bits and an error beyond 38 digits. Variances and deviations of exact numbers are exact up to one
+/// rounding, to the scale of `type`, half away from zero. Functions of two arguments are double precision,
+/// computed from exact sums for exact numbers; both arguments are exact, or both double precision. Sample
+/// functions are NULL over one row, a correlation is NULL where one side does not vary, a slope where x does
+/// not.
 struct Aggregate {
   AggregateFunction function = AggregateFunction::kCountRows;
   Expr argument;  // over columns; unused by kCountRows
   Type type;
-  bool distinct = false;  // of each value once: sums, averages, variances, bit_xor
-  Expr second;            // of functions of two arguments
+  bool distinct = false;  // takes each value once: sums, averages, variances, bit_xor
+  Expr second;            // for functions of two arguments
 };
 
 /// One key of an ORDER BY.
 struct OrderKey {
   Expr expr;
   bool descending = false;
-  bool nulls_first = false;  // default: nulls last ascending, first descending, as PostgreSQL
+  bool nulls_first = false;  // default: nulls last ascending, first descending, as in PostgreSQL
 };
 
 }  // namespace nam::plan

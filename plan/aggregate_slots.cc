@@ -29,7 +29,7 @@ bool IsDecimal(const Type& type) {
   return type.kind == TypeKind::kDecimal && type.scale <= kMaxDecimalDigits;
 }
 
-/// What functions of two arguments are over, and yield.
+/// Checks functions of two arguments: their arguments and result.
 absl::Status CheckPair(const Type& a, const Type& b, const Type& to) {
   const bool exact = a.numeric() && b.numeric(), real = a == Type::Double() && b == Type::Double();
   return Ok((exact || real) && to == Type::Double(),
@@ -158,7 +158,7 @@ absl::Status CheckCall(Function function, std::span<const Type> arguments, const
 
 absl::Status CheckAggregate(const Aggregate& aggregate) {
   const size_t count = ArgumentsOf(aggregate.function);
-  // What is not an argument is never evaluated, but walks over expressions reach it.
+  // Only arguments are ever evaluated, but walks over expressions reach the others.
   const Expr* const exprs[] = {&aggregate.argument, &aggregate.second};
   std::vector<Type> types;
   for (size_t i = 0; i < std::size(exprs); ++i) {
@@ -220,7 +220,7 @@ Schema StatesOf(std::span<const Slot> keys, std::span<const Aggregate> aggregate
   for (size_t a = 0; a < aggregates.size(); ++a) {
     const Function function = aggregates[a].function;
     if (IsDistinct(aggregates[a])) continue;
-    // Floating point has no bounds: its words are the sum and what rounding has lost of it.
+    // Floating point has no bounds: its words are the sum and its rounding error.
     const Slot word{arguments[a].type, false, arguments[a].type.real() ? Bounds{} : kWords};
     switch (function) {
       case Function::kCountRows:

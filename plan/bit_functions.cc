@@ -4,13 +4,13 @@
 #include "plan/function_families.h"
 #include "types/sql_error.h"
 
-/// Functions of integers of 64 bits.
+/// Functions of 64-bit integers.
 namespace nam::plan {
 namespace {
 
 using F = Function;
 
-/// Of numbers of 64 bits; the result may be one more than fits.
+/// For 64-bit numbers; the result may be one too large for them.
 __int128 DivisorOf(int64_t a, int64_t b) {
   __int128 x = a < 0 ? -__int128{a} : a, y = b < 0 ? -__int128{b} : b;
   while (y != 0) {
@@ -29,7 +29,7 @@ absl::StatusOr<Value> Fitting(const Expr& call, __int128 n) {
 }  // namespace
 
 absl::StatusOr<Value> ApplyToBits(const Expr& call, std::span<const Value> arguments) {
-  // Integers that are computed may be longer.
+  // Computed integers may be longer.
   for (const Value& argument : arguments) {
     if (!FitsInteger(argument.number, sizeof(int64_t)))
       return IntegerOutOfRange(sizeof(int64_t), call.position);

@@ -13,7 +13,7 @@
 #include "types/bytes.h"
 #include "types/sql_error.h"
 
-/// Functions of bytea: what text counts in characters, it counts in bytes.
+/// Functions of bytea: they count bytes where those of text count characters.
 namespace nam::plan {
 namespace {
 
@@ -34,7 +34,7 @@ absl::StatusOr<std::string_view> PartOf(const Expr& call, std::span<const Value>
   return bytes.substr(static_cast<size_t>(first), static_cast<size_t>(end - first));
 }
 
-/// overlay: `a[1]` in the place of some bytes, of as many as it has itself if the call does not say.
+/// overlay: `a[1]` replaces some bytes, as many as it has itself if the call does not say.
 absl::StatusOr<std::string> Overlaid(const Expr& call, std::span<const Value> a) {
   const std::string& bytes = a[0].text;
   if (a[2].number <= 0)
@@ -95,7 +95,7 @@ absl::StatusOr<Value> Decode(const Expr& call, std::span<const Value> a) {
                    std::string(bytes.status().message()), call.position);
 }
 
-/// The names of UTF-8, which is what text is.
+/// Accepts the names of UTF-8, the encoding of all text.
 absl::Status CheckUtf8Name(const Expr& call, std::string_view name) {
   std::string plain;
   for (const char c : name) {

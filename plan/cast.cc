@@ -47,7 +47,7 @@ absl::StatusOr<Value> TextToBool(const Expr& e, const Value& from) {
   const std::string text = absl::AsciiStrToLower(std::string(TrimBlanks(from.text)));
   if (text == "1" || text == "on") return Value::Bool(true);
   if (text == "0" || text == "of" || text == "off") return Value::Bool(false);
-  // A part of these words will do.
+  // A prefix of these words is enough.
   for (const auto& [word, value] : {std::pair("true", true), {"yes", true}, {"false", false}, {"no", false}})
     if (!text.empty() && absl::StartsWith(word, text)) return Value::Bool(value);
   return UserError(sqlstate::kBadText, "invalid boolean: " + Quote(from.text), e.position,
@@ -68,7 +68,7 @@ absl::StatusOr<Value> TextToDate(const Expr& e, const Value& from) {
 }
 
 absl::StatusOr<Value> TextToTimestamp(const Expr& e, const Value& from) {
-  // A zone is read and does not count.
+  // A zone is parsed and ignored.
   NAM_ASSIGN_OR_RETURN(const ZonedText split, SplitZoneOrError(from.text, e.position));
   const absl::StatusOr<int64_t> us = ParseTimestamp(CanonicalDateText(split.text));
   if (us.ok()) return Value::Timestamp(*us);
@@ -77,13 +77,13 @@ absl::StatusOr<Value> TextToTimestamp(const Expr& e, const Value& from) {
 
 absl::StatusOr<Value> TextToTime(const Expr& e, const Value& from) {
   NAM_ASSIGN_OR_RETURN(const ZonedText split, SplitZoneOrError(from.text, e.position));
-  // AM and PM stand behind the time of a date.
+  // AM and PM follow the time of a date.
   std::string text(split.text);
   if (absl::EqualsIgnoreCase(text, "allballs")) return Value::Time(0);
   if (text.size() > 1 && (text[0] == 'T' || text[0] == 't') && absl::ascii_isdigit(text[1])) text.erase(0, 1);
   if (text.ends_with('m') || text.ends_with('M')) text = CanonicalDateText("2000-01-01 " + text);
   const absl::StatusOr<int64_t> us = ParseTime(text);
-  // How far a place is from UTC depends on the day.
+  // A place's offset from UTC depends on the day.
   const bool placed = split.zone && !split.zone->fixed() && !absl::StrContains(text, '-');
   if (us.ok() && !placed) return Value::Time(*us);
   if (absl::IsOutOfRange(us.status())) {
@@ -137,7 +137,7 @@ absl::StatusOr<Value> TextToBytes(const Expr& e, const Value& from) {
 
 // ─── To text
 
-/// What `length` characters hold: char(n) and varchar(n) are cut by an explicit cast, and char(n) is kept
+/// Fits text into `length` characters: an explicit cast cuts for char(n) and varchar(n), and char(n) is kept
 /// without its blanks.
 Value ToText(const Expr& e, const Value& from) {
   const bool truth = from.type.kind == TypeKind::kBool;
@@ -161,7 +161,7 @@ absl::StatusOr<Value> ExactNumber(const Expr& e, std::optional<__int128> n) {
   return Value{e.type, false, *n, {}};
 }
 
-/// As PostgreSQL: by the 15 or 6 digits that are exact in any case.
+/// As PostgreSQL: by the 15 or 6 digits that are always exact.
 absl::StatusOr<Value> RealToNumber(const Expr& e, const Value& from) {
   const double x = from.real();
   if (e.type.kind == TypeKind::kInteger) {
@@ -185,7 +185,7 @@ absl::StatusOr<Value> RealToNumber(const Expr& e, const Value& from) {
         -scale > kMaxDecimalDigits ? std::nullopt : Rescale(mantissa->number, 0, -scale);
     return ExactNumber(e, whole.has_value() ? Rescale(*whole, 0, e.type.scale) : std::nullopt);
   }
-  // Digits behind the 38th decimal: those of 10^-38 and more are left, and one that rounds.
+  // Digits after the 38th decimal: those of 10^-38 and more remain, and one for rounding.
   const int dropped = scale - kMaxDecimalDigits;
   if (dropped > digits) return ExactNumber(e, 0);
   return ExactNumber(
@@ -244,7 +244,7 @@ std::optional<int64_t> IntegerOf(double x) {
 bool CastExists(const Type& from, const Type& to) {
   const TypeKind a = from.kind, b = to.kind;
   if (a == b) return true;
-  // They need a time zone, and are functions.
+  // These casts need a time zone, and are functions.
   if (a == TypeKind::kTimestampTz || b == TypeKind::kTimestampTz) return false;
   if (a == TypeKind::kString || b == TypeKind::kString) return true;
   const auto number = [](const Type& type) { return type.numeric() || type.real(); };

@@ -16,7 +16,7 @@
 namespace nam::plan {
 namespace {
 
-/// As many as a cube of 12 keys has, which is PostgreSQL's bound.
+/// A cube of 12 keys has as many, which is PostgreSQL's bound.
 constexpr size_t kMostSets = 4096;
 
 absl::Status CheckSlot(const Slot& slot) {
@@ -36,8 +36,8 @@ absl::Status CheckConditions(std::span<const Expr> conditions, const Schema& inp
   return absl::OkStatus();
 }
 
-/// Values that are equal have equal bytes, and their order is that of their numbers: what keys are made of.
-/// Intervals are neither.
+/// Checks types of keys: equal values have equal bytes, and their order is that of their numbers. Intervals
+/// have neither property.
 absl::Status CheckKey(const Type& type) {
   return type.kind != TypeKind::kInterval ? absl::OkStatus() : Bad("a key of intervals");
 }
@@ -70,19 +70,19 @@ bool ComparesValues(const Aggregate& aggregate) {
          aggregate.function == AggregateFunction::kMax;
 }
 
-/// Equal values of both have equal hashes and bytes.
+/// Whether equal values of both have equal hashes and bytes.
 bool Comparable(const Type& a, const Type& b) {
   return a.scale == b.scale && (a.kind == b.kind || (a.numeric() && b.numeric()));
 }
 
-/// Whether `slot` holds what a state of slot `wanted` may be.
+/// Whether `slot` fits a state of slot `wanted`.
 bool Holds(const Slot& wanted, const Slot& slot) {
   if (slot.type != wanted.type || (slot.nullable && !wanted.nullable)) return false;
   return !wanted.bounds.known || (slot.bounds.known && slot.bounds.low >= wanted.bounds.low &&
                                   slot.bounds.high <= wanted.bounds.high);
 }
 
-/// What merges states: its input is what StatesOf says.
+/// Checks a merge of states: its input is as StatesOf says.
 absl::Status CheckMerge(const AggregateSink& sink, const Schema& input) {
   if (sink.group_by.size() > input.size()) return Bad("groups of states that are not there");
   for (size_t k = 0; k < sink.group_by.size(); ++k) {
@@ -104,7 +104,7 @@ absl::Status CheckMerge(const AggregateSink& sink, const Schema& input) {
   return absl::OkStatus();
 }
 
-/// Groups that are there without rows: their keys are values of the keys' slots.
+/// Checks groups that exist without rows: their keys are values of the keys' slots.
 absl::Status CheckTotals(const AggregateSink& sink, const Schema& input) {
   using Phase = AggregateSink::Phase;
   if (sink.totals.empty()) return absl::OkStatus();
@@ -146,7 +146,7 @@ absl::Status CheckRuns(Runs runs, std::span<const Order> order, int64_t limit) {
   return Bad("runs of rows without an order, or of some of them");
 }
 
-/// Checks pipelines in their order, so those that one looks at are checked already.
+/// Checks pipelines in their order, so that the inputs of each are checked already.
 class Checker {
  public:
   explicit Checker(const PhysicalPlan& plan) : plan_(plan) {}
@@ -267,7 +267,7 @@ class Checker {
            (sink->phase == AggregateSink::Phase::kMerge || sink->phase == AggregateSink::Phase::kFinal);
   }
 
-  /// Runs of servers are in the order that is asked for.
+  /// Runs of servers are in the requested order.
   static bool MergesRuns(const Pipeline& p, const Pipeline& from) {
     const auto* left = std::get_if<ResultSink>(&from.sink);
     if (left == nullptr || left->runs == Runs::kNever) return true;
@@ -296,7 +296,7 @@ class Checker {
     return output == p.schemas[0] ? absl::OkStatus() : Bad("a schema that is not what flows");
   }
 
-  /// A side of a join by parts: rows by the parts of these keys.
+  /// Checks a side of a join by parts: rows by the parts of these keys.
   absl::StatusOr<const PartitionSink*> CheckSide(const Pipeline& p, uint32_t number,
                                                  std::span<const Expr> keys) const {
     if (!Waits(p, number)) return Bad("parts of a pipeline that is not complete");
@@ -334,7 +334,7 @@ class Checker {
     NAM_RETURN_IF_ERROR(CheckConditions(join.probe.residuals, schemas.partners));
     NAM_RETURN_IF_ERROR(CheckConditions(join.probe.compared, schemas.partners));
     NAM_RETURN_IF_ERROR(CheckNullAware(join.probe));
-    // Rows that are counted alone have no partners, and nobody else asks for them.
+    // Rows that are only counted have no partners, and only the build side's count matters.
     if (probed->counts_nulls) return Bad("a probe side some of whose rows are counted alone");
     if (built->counts_nulls != AsksForNulls(join.probe))
       return Bad("a join by parts that asks for other facts of its whole build side than are known");
@@ -368,7 +368,7 @@ class Checker {
     return sent ? absl::OkStatus() : Bad("an exchange without a sender");
   }
 
-  /// What has no partner in the build side by the keys that it is sent by leaves no row.
+  /// Whether rows without a partner in the build side, by the keys that they are sent by, are dropped.
   static bool DropsWithoutPartner(const Pipeline& p, const ExchangeSend& send) {
     const auto* probe = p.steps.empty() ? nullptr : std::get_if<ProbeStep>(&p.steps[0]);
     const auto same = [](const Expr& key, uint32_t slot) { return BareSlot(key) == slot; };
@@ -383,7 +383,7 @@ class Checker {
     return CheckConditions(filter.conditions, input);
   }
 
-  /// StepOutput looks at every output.
+  /// StepOutput checks every output.
   absl::Status CheckStep(const Pipeline&, const ProjectStep&, const Schema&) const {
     return absl::OkStatus();
   }
@@ -394,7 +394,7 @@ class Checker {
     return CheckKeySlots(limit.ties, input);
   }
 
-  /// StepOutput looks at the expressions.
+  /// StepOutput checks the expressions.
   absl::Status CheckStep(const Pipeline&, const SeriesStep&, const Schema&) const { return absl::OkStatus(); }
 
   absl::Status CheckStep(const Pipeline& p, const ProbeStep& probe, const Schema& input) const {
@@ -414,7 +414,7 @@ class Checker {
     return CheckNullAware(probe);
   }
 
-  /// What NULLs mean to it is said in one way.
+  /// Checks that the treatment of NULLs is stated in one way.
   static absl::Status CheckNullAware(const ProbeStep& probe) {
     const bool mark = probe.kind == JoinKind::kMark, anti = probe.kind == JoinKind::kNullAwareAnti;
     if (!probe.compared.empty() && !mark && !anti) return Bad("a probe that compares for no mark");
@@ -504,7 +504,7 @@ class Checker {
 
   absl::Status CheckSink(const FeedSink&, const Schema&) const { return Bad("a sink that was checked"); }
 
-  /// The later pipeline is not checked yet; its own check looks at its schemas.
+  /// The later pipeline is not checked yet; its own check covers its schemas.
   absl::Status CheckFeed(const Pipeline& p, const FeedSink& feed) const {
     if (feed.pipeline <= number_ || feed.pipeline >= plan_.pipelines.size())
       return Bad("rows for a pipeline that is not there");
@@ -523,7 +523,7 @@ class Checker {
   }
 
   const PhysicalPlan& plan_;
-  uint32_t number_ = 0;  // of the pipeline that is checked
+  uint32_t number_ = 0;  // the pipeline under check
 };
 
 }  // namespace

@@ -55,8 +55,7 @@ class GraphChecker {
     return absl::OkStatus();
   }
 
-  /// Parts are claimed, and that by servers, or read as a whole by builds; what a pipeline leaves by parts is
-  /// of servers, too.
+  /// Servers claim parts, or builds read them as a whole; only pipelines of servers leave rows by parts.
   absl::Status CheckParts(uint32_t number) const {
     const Stage& stage = plan_.stages[number];
     for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
@@ -77,7 +76,7 @@ class GraphChecker {
     return absl::OkStatus();
   }
 
-  /// What servers claim leaves runs; the session merges them.
+  /// Pipelines that servers claim leave runs; the session merges them.
   static absl::Status CheckSiteOfRuns(const Pipeline& pipeline, uint32_t number, const Stage& stage) {
     const bool servers = stage.site == Stage::Site::kServers;
     const auto* result = std::get_if<ResultSink>(&pipeline.sink);
@@ -90,7 +89,7 @@ class GraphChecker {
   }
 
   /// One part of the build side is enough only for keys that come from the claimed table's own rows, and only
-  /// if no probe needs a fact of the whole build side.
+  /// if no probe needs a fact about the whole build side.
   absl::Status CheckPartitionMatch(const Pipeline& build) const {
     const auto* scan = std::get_if<BlockScan>(&build.source);
     if (scan == nullptr || scan->co_partitioned_key < 0) return absl::OkStatus();
@@ -119,7 +118,7 @@ class GraphChecker {
     return absl::OkStatus();
   }
 
-  /// One receiver for each exchange, which waits for none of its senders: these wait for its credit.
+  /// Each exchange has one receiver, which waits for none of its senders: these wait for its credit.
   absl::Status CheckExchanges() const {
     std::set<uint32_t> received;
     for (uint32_t p = 0; p < plan_.pipelines.size(); ++p) {
@@ -136,9 +135,9 @@ class GraphChecker {
     return absl::OkStatus();
   }
 
-  /// Those that send wait for the first receiver behind them that does not send itself: then all of them run,
-  /// and what they send is received by these alone. One scan is among them at most, since a thread has one
-  /// way to the tables. Servers alone exchange rows, and receive what the stage is about.
+  /// Senders wait for the first later receiver that does not send itself: then all of them run, and these
+  /// alone receive. At most one of them scans, since a thread has one channel to the tables. Only servers
+  /// exchange rows, and a stage's result comes from what it receives.
   absl::Status CheckTurns(uint32_t number) const {
     const Stage& stage = plan_.stages[number];
     std::vector<uint32_t> sent;

@@ -256,7 +256,7 @@ absl::Status Take(const Messages& from, std::vector<Expr>& to) {
   return absl::OkStatus();
 }
 
-/// The enum's value of a number, if it has one up to `last`.
+/// The enum's value of a number, if there is one up to `last`.
 template <typename Enum>
 absl::Status Take(uint32_t from, Enum last, Enum& to) {
   if (from > static_cast<uint32_t>(last)) return Bad("a number that names nothing");

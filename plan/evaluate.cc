@@ -25,7 +25,7 @@ absl::StatusOr<Value> Number(const Expr& e, std::optional<__int128> n) {
 
 absl::StatusOr<Value> DateArithmetic(const Expr& e, const Value& a, const Value& b) {
   if (b.type.kind == TypeKind::kDate) return Value::Integer(a.number - b.number);
-  // Integers of up to 38 digits and their sums with a day stay inside 128 bits.
+  // Integers of up to 38 digits and their sums with a day fit 128 bits.
   const __int128 day = e.op == Op::kAdd ? a.number + b.number : a.number - b.number;
   if (day < kLeastDay || day > kGreatestDay) return DateOutOfRange(e.position);
   return Value::Date(static_cast<int64_t>(day));
@@ -73,7 +73,7 @@ int CompareOperands(const Expr& e, const Value& a, const Value& b) {
   return WithoutBlanks(a.text).compare(WithoutBlanks(b.text));
 }
 
-/// LIKE sees a char(n) with its blanks.
+/// LIKE sees the blanks of a char(n).
 std::string Padded(std::string text, const Type& type) {
   const size_t characters = CountCharacters(text);
   if (characters < type.length) text.append(type.length - characters, ' ');
@@ -157,7 +157,7 @@ class Evaluator {
     return a;
   }
 
-  /// Evaluates all operands, also behind one that is NULL.
+  /// Evaluates all operands, even after a NULL.
   absl::StatusOr<Value> Call(const Expr& e) const {
     std::vector<Value> arguments;
     arguments.reserve(e.children.size());
@@ -173,7 +173,7 @@ class Evaluator {
     return Apply(e, arguments);
   }
 
-  /// AND stops at the first false, OR at the first true; what comes behind is not evaluated.
+  /// AND stops at the first false, OR at the first true; later operands are not evaluated.
   absl::StatusOr<Value> Junction(const Expr& e, bool stop) const {
     bool unknown = false;
     for (const Expr& child : e.children) {
@@ -227,8 +227,8 @@ absl::StatusOr<Value> Evaluate(const Expr& expr, const Resolver& resolve) {
 
 namespace {
 
-/// Where, from `at` on, what follows a % may begin: at its first characters if these stand for themselves, of
-/// which text is searched many bytes at a time. The end of the text if nowhere.
+/// The next place, from `at` on, where the pattern after a % may begin: at its first characters if these are
+/// literal, which is searched many bytes at a time. The end of the text if there is none.
 size_t NextStart(std::string_view text, size_t at, std::string_view pattern) {
   const std::string_view literal = pattern.substr(0, pattern.find_first_of("%_\\"));
   if (literal.empty() || at >= text.size()) return std::min(at, text.size());
@@ -241,7 +241,7 @@ size_t NextStart(std::string_view text, size_t at, std::string_view pattern) {
 bool MatchesLike(std::string_view text, std::string_view pattern) {
   constexpr size_t kNone = std::string_view::npos;
   size_t t = 0, p = 0;
-  size_t retry_pattern = kNone, retry_text = 0;  // behind the last %, and where its run ends so far
+  size_t retry_pattern = kNone, retry_text = 0;  // after the last %, and the end of its run so far
   while (t < text.size() || p < pattern.size()) {
     if (p < pattern.size() && pattern[p] == '%') {
       retry_pattern = ++p;
@@ -249,7 +249,7 @@ bool MatchesLike(std::string_view text, std::string_view pattern) {
       continue;
     }
     if (p < pattern.size() && t < text.size()) {
-      // A lone backslash at the end stands for itself.
+      // A lone backslash at the end is literal.
       const bool escaped = pattern[p] == '\\' && p + 1 < pattern.size();
       const size_t at = escaped ? p + 1 : p;
       const bool any = !escaped && pattern[at] == '_';
@@ -259,7 +259,7 @@ bool MatchesLike(std::string_view text, std::string_view pattern) {
         continue;
       }
     }
-    // Let the last % take one character more; an earlier one cannot do better.
+    // Extends the last % by one character; an earlier one cannot do better.
     if (retry_pattern == kNone || retry_text >= text.size()) return false;
     p = retry_pattern;
     t = retry_text = NextStart(text, retry_text + CharacterBytes(text, retry_text), pattern.substr(p));

@@ -33,7 +33,7 @@ enum class Op : uint8_t {
   kGreater,
   kGreaterEqual,  // [a, b]
   kAnd,
-  kOr,      // [a, b, …] two or more
+  kOr,      // [a, b, …], at least two
   kNot,     // [a]
   kIsNull,  // [a]; IS NOT NULL is kNot over it
   kIn,      // [a, literal, literal, …], literals of a's type; NOT IN is kNot over it
@@ -46,10 +46,10 @@ enum class Op : uint8_t {
   kFunction,    // [a, b, …]: function number `index` (plan/function.h)
 };
 
-/// A typed expression. The binder guarantees: operands of comparisons and of IN are of one kind (all
-/// strings, all dates, all booleans, all double precision, or exact numbers of any scales); operands of
-/// arithmetic are exact numbers, or double precision and real as the result (or date ± integer giving a date,
-/// date - date giving an integer); nothing else is converted silently.
+/// A typed expression. The binder guarantees: operands of comparisons and of IN are of one kind (all strings,
+/// all dates, all booleans, all double precision, or exact numbers of any scales); operands of arithmetic are
+/// exact numbers, or double precision and real as the result (or date ± integer giving a date, date - date
+/// giving an integer). There are no implicit conversions.
 ///
 /// Arithmetic, in exact decimals: + and - have the larger scale; * adds the scales; / of two integers
 /// truncates towards zero; / with a decimal has scale max(sa, sb, 6), rounded half away from zero; % of
@@ -67,7 +67,7 @@ struct Expr {
   std::vector<Expr> children;
 };
 
-/// Of a kCast to an integer: the bytes of the type.
+/// For a kCast to an integer: the bytes of the type.
 inline int IntegerBytes(const Expr& cast) {
   return cast.index > 0 ? cast.index : 8;
 }
@@ -76,7 +76,7 @@ inline bool FitsInteger(__int128 n, int bytes) {
   return n >= -limit && n < limit;
 }
 
-/// Of a kCast to a decimal: the digits of the type.
+/// For a kCast to a decimal: the digits of the type.
 inline int DecimalDigits(const Expr& cast) {
   return cast.index > 0 ? cast.index : kMaxDecimalDigits;
 }
@@ -93,9 +93,9 @@ inline constexpr bool IsChar(const Type& type) {
   return type.blank_padded;
 }
 
-/// Blanks at the end of a char(n) do not count. Its values never end in blanks: columns do not store them,
-/// literals that become char(n) lose them. So char(n) compares, groups, sorts and joins as its bytes do, but
-/// beside varchar(n), whose blanks do not count there either; beside text they do, as in PostgreSQL.
+/// Whether blanks at the end are ignored, as in char(n). Its values never end in blanks: columns do not store
+/// them, literals that become char(n) lose them. So char(n) compares, groups, sorts and joins as its bytes
+/// do. Beside varchar(n) the blanks of both are ignored; beside text they count, as in PostgreSQL.
 inline bool IgnoresBlanks(const Type& a, const Type& b) {
   const auto sized = [](const Type& type) { return IsChar(type) || type.length > 0; };
   return (IsChar(a) || IsChar(b)) && sized(a) && sized(b);
@@ -114,7 +114,7 @@ absl::StatusOr<Value> Evaluate(const Expr& expr, const Resolver& resolve);
 /// SQL LIKE over UTF-8: % any run, _ any one character, \ escapes.
 bool MatchesLike(std::string_view text, std::string_view pattern);
 
-/// As SQL text, for EXPLAIN. `name` prints column references.
+/// SQL text, for EXPLAIN. `name` prints column references.
 std::string ToString(const Expr& expr, const std::function<std::string(const Expr&)>& name);
 
 /// Every kColumn below, in order of first occurrence, without repeats.

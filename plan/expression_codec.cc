@@ -86,7 +86,7 @@ absl::StatusOr<Expr> FromProto(const proto::Expression& expression) {
     Expr expr;
     size_t levels;
   };
-  std::vector<Tree> done;  // whose parents are still to come
+  std::vector<Tree> done;  // subtrees without a parent yet
   for (const proto::ExpressionNode& node : expression.nodes()) {
     if (node.children() > done.size()) return Bad("an operator without its operands");
     NAM_ASSIGN_OR_RETURN(Expr e, ExprOf(node));

@@ -5,13 +5,13 @@
 #include "plan/schema.h"
 #include "proto/plan.pb.h"
 
-/// Expressions and schemas as they travel. Neither direction recurses.
+/// Encodes expressions and schemas. Neither direction recurses.
 namespace nam::plan {
 
 /// At most kDeepestExpression levels.
 proto::Expression ToProto(const Expr& expr);
-/// INVALID_ARGUMENT if the nodes are no tree, or of unknown operators or types; 54001 if it is too deep.
-/// Types and slots are for SlotOf to check.
+/// INVALID_ARGUMENT if the nodes do not form a tree, or have unknown operators or types; 54001 if it is too
+/// deep. SlotOf checks types and slots.
 absl::StatusOr<Expr> FromProto(const proto::Expression& expression);
 
 proto::Int128 ToProto(__int128 n);

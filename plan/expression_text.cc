@@ -9,7 +9,7 @@
 namespace nam::plan {
 namespace {
 
-/// How tightly an operator binds, as in PostgreSQL's grammar.
+/// The precedence of an operator, as in PostgreSQL's grammar.
 int Binding(const Expr& expr) {
   switch (expr.op) {
     case Op::kOr:
@@ -76,14 +76,14 @@ std::string LiteralText(const Value& value) {
     case TypeKind::kString:
       return QuoteString(value.text);
     case TypeKind::kDecimal:
-      // Without its point it would be read as an integer, which divides otherwise.
+      // Without its point it would be read as an integer, which divides differently.
       return value.ToString() + (value.type.scale == 0 ? "." : "");
     default:
       return value.ToString();
   }
 }
 
-/// A string constant that would be read as char(n) where one stands beside it, and is none.
+/// A string constant that would be read as char(n) beside one, although it is not.
 bool IsPlainText(const Expr& e) {
   return IsLiteral(e) && e.type.kind == TypeKind::kString && !IsChar(e.type);
 }
@@ -96,7 +96,7 @@ class Printer {
   std::string Print(const Expr& expr, int above = 0) const {
     const int binding = Binding(expr);
     std::string text = expr.op == Op::kNot ? Negated(expr.children[0], above) : Plain(expr);
-    // What NOT prints as IS NOT NULL, NOT IN, NOT LIKE has seen to its own parentheses.
+    // IS NOT NULL, NOT IN and NOT LIKE have added their own parentheses.
     return binding <= above && expr.op != Op::kNot ? absl::StrCat("(", text, ")") : text;
   }
 
@@ -132,7 +132,7 @@ class Printer {
       default:
         break;
     }
-    // Operators between two: + and * group to the left, comparisons not at all.
+    // Infix operators: + and * group to the left, comparisons not at all.
     const int binding = Binding(e);
     const bool groups_left = binding == 7 || binding == 8;
     const Expr &a = e.children[0], &b = e.children[1];
@@ -190,7 +190,7 @@ class Printer {
     return absl::StrCat(text, " END");
   }
 
-  /// Whether all results of a CASE are char(n), but for constants that are not.
+  /// Whether all results of a CASE are char(n), except constants that are not.
   static bool MixesConstantsWithChar(const Expr& e) {
     bool chars = false;
     for (size_t i = 1; i <= e.children.size(); i += 2) {
@@ -201,7 +201,7 @@ class Printer {
     return chars && !IsChar(e.type);
   }
 
-  /// Functions that are operators, in parentheses: PostgreSQL gives most of them one binding.
+  /// Functions that are operators get parentheses: PostgreSQL gives most of them one precedence.
   static const char* OperatorOf(Function function) {
     switch (function) {
       case Function::kConcat:

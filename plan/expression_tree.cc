@@ -34,7 +34,7 @@ bool IsBoolLiteral(const Expr& expr, bool value) {
 }
 
 bool EquatesTables(const Expr& expr) {
-  // Intervals that are equal differ in their parts: no join is over them.
+  // Equal intervals differ in their parts: no join compares them.
   return expr.op == Op::kEqual && expr.children[0].op == Op::kColumn && expr.children[1].op == Op::kColumn &&
          expr.children[0].type.kind != TypeKind::kInterval &&
          expr.children[0].column.table != expr.children[1].column.table;

@@ -6,10 +6,10 @@
 
 namespace nam::plan {
 
-/// Same meaning by structure; positions do not count.
+/// Whether both have the same structure; positions are ignored.
 bool SameExpr(const Expr& a, const Expr& b);
 
-/// No column, group or aggregate below.
+/// Whether no column, group or aggregate is below.
 bool IsConstant(const Expr& expr);
 
 bool IsLiteral(const Expr& expr);
@@ -24,7 +24,7 @@ size_t CountNodes(const Expr& expr);
 Expr MakeLiteral(Value value, int position);
 Expr MakeNode(Op op, Type type, int position, std::vector<Expr> children);
 
-/// `=`, `AND`, … for operators that are written between operands.
+/// `=`, `AND`, … for infix operators.
 const char* Symbol(Op op);
 
 }  // namespace nam::plan

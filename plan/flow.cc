@@ -14,7 +14,7 @@ absl::Status Bad(const char* what) {
   return absl::InvalidArgumentError(std::string("not a plan: ") + what);
 }
 
-/// What keys and arguments of an aggregation yield over rows.
+/// The slots of an aggregation's keys or arguments over rows.
 absl::StatusOr<Schema> SlotsOf(std::span<const Expr> exprs, const Schema& input) {
   Schema out;
   for (const Expr& expr : exprs) {
@@ -39,7 +39,7 @@ const Schema& LastSchema(const Pipeline& pipeline) {
   return pipeline.schemas.back();
 }
 
-/// What the build has for probes.
+/// The payload that the build has for probes.
 absl::StatusOr<Schema> PayloadOf(const PhysicalPlan& plan, uint32_t build) {
   if (build >= plan.pipelines.size()) return Bad("a probe of no pipeline");
   const Pipeline& pipeline = plan.pipelines[build];
@@ -77,8 +77,8 @@ absl::StatusOr<Schema> ProbeOutput(const ProbeStep& probe, const Schema& input, 
   return out;
 }
 
-/// The slots of an aggregate's arguments. Of states they are the NULLs that stand for them, with the bounds
-/// that the state has.
+/// The slots of an aggregate's arguments. For states these are the NULLs in their place, with the state's
+/// bounds.
 absl::StatusOr<Schema> ArgumentSlots(const Aggregate& aggregate, const Schema& input) {
   const Expr* const exprs[] = {&aggregate.argument, &aggregate.second};
   Schema out;
@@ -247,7 +247,7 @@ std::optional<uint32_t> SourceSlotOf(const Pipeline& pipeline, size_t step, uint
       if (!from) return std::nullopt;
       slot = *from;
     } else if (const auto* probe = std::get_if<ProbeStep>(&node)) {
-      // A right or full join also makes rows that no source row is behind.
+      // A right or full join also emits rows without a source row.
       const bool invents = probe->kind == JoinKind::kRight || probe->kind == JoinKind::kFull;
       if (invents || slot >= probe->keep.size()) return std::nullopt;
       slot = probe->keep[slot];

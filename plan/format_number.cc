@@ -18,7 +18,7 @@ namespace nam::plan {
 namespace {
 
 enum class Part : uint8_t {
-  kText,  // stands for itself
+  kText,  // literal
   kNine,
   kZero,
   kPoint,  // . or D
@@ -32,7 +32,7 @@ enum class Part : uint8_t {
   kOrdinal,
   kOrdinalLower,
   kExponent,
-  kNothing,  // FM, S, PR, V, B, …: they change what others print
+  kNothing,  // FM, S, PR, V, B, …: they change other parts
 };
 
 struct Piece {
@@ -40,14 +40,14 @@ struct Piece {
   std::string text;  // kText: one character or one quoted text
 };
 
-/// Where the sign of S goes.
+/// The place of the sign of S.
 enum class Locked : uint8_t { kNone, kBefore, kBehind };
 
 struct Pattern {
   std::vector<Piece> pieces;
   int before = 0, behind = 0;        // digits on both sides of the point
   int zero_start = 0, zero_end = 0;  // 1-based; 0: none
-  int shift = 0;                     // V: digits behind it
+  int shift = 0;                     // V: digits after it
   int signs_before = 0;              // digits before S
   Locked locked = Locked::kNone;
   bool fill = true, zero = false, point = false, brackets = false, minus = false, plus = false, roman = false,
@@ -216,13 +216,13 @@ class PatternReader {
   Pattern out_;
 };
 
-/// A number that is to be printed: its digits, a point if the pattern has one, and its sign.
+/// A number to print: its digits, a point if the pattern has one, and its sign.
 struct Digits {
   std::string text;
   bool negative = false;
 };
 
-/// Fills a pattern with digits, one place after the other, as PostgreSQL's NUM_processor.
+/// Fills a pattern with digits, one place after the other, like PostgreSQL's NUM_processor.
 class NumberPrinter {
  public:
   NumberPrinter(Pattern pattern, Digits digits, int blanks)
@@ -256,7 +256,7 @@ class NumberPrinter {
       pattern_.locked = Locked::kBehind;
   }
 
-  /// The last digit that FM keeps.
+  /// Finds the last digit that FM keeps.
   void FindRelevant() {
     const size_t point = digits_.find('.');
     if (point == kNone) return;
@@ -271,7 +271,7 @@ class NumberPrinter {
 
   char At(size_t at) const { return at < digits_.size() ? digits_[at] : '\0'; }
 
-  /// A 0 before the point that the pattern does not ask for.
+  /// Whether this is a 0 before the point that the pattern does not request.
   bool IsLeadingZero() const { return !pattern_.zero && next_ == 0 && At(0) == '0' && pattern_.behind != 0; }
 
   void PutPiece(const Piece& piece) {
@@ -395,7 +395,7 @@ class NumberPrinter {
   const bool negative_;
   const int blanks_;  // places before the first digit
   int places_ = 0, place_ = 0;
-  size_t next_ = 0;               // digit
+  size_t next_ = 0;               // the next digit
   size_t last_relevant_ = kNone;  // digit or point
   bool sign_written_ = false;
   bool inside_ = false;  // the place before held a digit

@@ -11,7 +11,7 @@
 namespace nam::plan {
 namespace {
 
-/// As a literal of SQL: backslashes make it one with escapes.
+/// An SQL literal; one with backslashes has the form with escapes.
 std::string QuotedLiteral(std::string_view text) {
   std::string out = text.find('\\') == std::string_view::npos ? "'" : "E'";
   for (const char c : text) {
@@ -21,7 +21,7 @@ std::string QuotedLiteral(std::string_view text) {
   return out + "'";
 }
 
-/// As a name of SQL: in quotes, unless it is one of small letters that is no word of the grammar.
+/// An SQL name: in quotes, unless it has only small letters and is no keyword.
 std::string QuotedName(std::string_view text);
 
 class TextFormatter {
@@ -54,7 +54,7 @@ class TextFormatter {
                      "For a single \"%\" use \"%%\".");
   }
 
-  /// -1 without one.
+  /// -1 if there is none.
   absl::StatusOr<int64_t> Number() {
     int64_t number = -1;
     while (!left_.empty() && left_[0] >= '0' && left_[0] <= '9') {
@@ -116,10 +116,10 @@ class TextFormatter {
   const std::span<const Value> arguments_;
   std::string_view left_;
   std::string out_;
-  size_t next_ = 1;  // argument
+  size_t next_ = 1;  // the next argument
 };
 
-/// PostgreSQL's words that no name may be without quotes.
+/// PostgreSQL's keywords, which cannot be names without quotes.
 constexpr std::string_view kReserved[] = {"all",
                                           "analyse",
                                           "analyze",

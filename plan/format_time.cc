@@ -24,7 +24,7 @@ constexpr const char* kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
 constexpr const char* kRomanMonths[] = {"I",   "II",   "III", "IV", "V",  "VI",
                                         "VII", "VIII", "IX",  "X",  "XI", "XII"};
 
-/// What a pattern names. Longer names come before those that they begin with.
+/// The pattern's keywords. Longer names precede their prefixes.
 constexpr const char* kKeywords[] = {
     "A.D.", "A.M.",  "AD",    "AM",   "B.C.", "BC",    "CC",    "DAY", "DDD",   "DD",   "DY",    "Day",
     "Dy",   "D",     "FF1",   "FF2",  "FF3",  "FF4",   "FF5",   "FF6", "FX",    "HH24", "HH12",  "HH",
@@ -45,7 +45,7 @@ std::string_view KeywordAt(std::string_view pattern) {
   return {};
 }
 
-/// `st`, `nd`, `rd`, `th` behind a number.
+/// `st`, `nd`, `rd`, `th` after a number.
 std::string_view OrdinalOf(std::string_view number) {
   const char last = number.empty() ? '0' : number.back();
   const bool teen = number.size() > 1 && number[number.size() - 2] == '1';
@@ -82,7 +82,7 @@ class TimeFormatter {
     week_ = IsoWeekOf(day_);
   }
 
-  /// Whether the pattern has named what an interval does not have.
+  /// Whether the pattern names a field that intervals lack.
   bool failed() const { return failed_; }
 
   std::string Format(std::string_view pattern) {
@@ -117,7 +117,7 @@ class TimeFormatter {
     }
     return std::move(out_);
   }
-  /// What of the pattern a time does not have; then Format has failed.
+  /// The part of the pattern that times lack; then Format has failed.
   std::string_view refused() const { return refused_; }
 
  private:
@@ -126,7 +126,7 @@ class TimeFormatter {
            upper == "MS" || upper == "US" || upper == "AM" || upper == "A.M.";
   }
 
-  /// What is no name: a quoted text, or one character.
+  /// Handles literals: a quoted text, or one character.
   void Plain(std::string_view& pattern) {
     if (pattern.empty()) return;
     if (pattern[0] != '"') {
@@ -159,7 +159,7 @@ class TimeFormatter {
     return std::find(std::begin(kNoNumbers), std::end(kNoNumbers), upper) == std::end(kNoNumbers);
   }
 
-  /// In the case that the pattern's letters have; filled up to `width` blanks.
+  /// The name in the case of the pattern's letters; filled up to `width` blanks.
   std::string Name(std::string name, std::string_view keyword, size_t width) const {
     if (absl::ascii_islower(static_cast<unsigned char>(keyword[0])) != 0) {
       name = absl::AsciiStrToLower(name);
@@ -174,7 +174,7 @@ class TimeFormatter {
     return absl::StrFormat("%0*d", fill_ || names_only_ ? width + (n < 0) : 0, n);
   }
 
-  /// Days' sign takes one of the places, other than that of hours and months, as in PostgreSQL.
+  /// The sign of days takes one of the places, unlike that of hours and months, as in PostgreSQL.
   std::string DaysOfInterval(int64_t n, int width) const {
     return absl::StrFormat("%0*d", fill_ || names_only_ ? width : 0, n);
   }
@@ -215,7 +215,7 @@ class TimeFormatter {
                : OfCalendar(upper);
   }
 
-  /// Numbers of years, months and days, however many they are.
+  /// Numbers of years, months and days, of any size.
   std::string PartOfInterval(std::string_view keyword) {
     const std::string upper = absl::AsciiStrToUpper(std::string(keyword));
     const int year = civil_.year, month = civil_.month, day = civil_.day;
@@ -241,7 +241,7 @@ class TimeFormatter {
     return {};
   }
 
-  /// The second letter of a name with dots says its case as that of one without.
+  /// The second letter of a name with dots tells its case as that of one without.
   static std::string_view Doubled(std::string_view keyword) {
     return keyword[0] == 'a' || keyword[0] == 'b' || keyword[0] == 'p' ? "aa" : "AA";
   }
@@ -305,7 +305,7 @@ class TimeFormatter {
 absl::StatusOr<Value> FormatTime(const Expr& call, const Value& time, std::string_view pattern,
                                  const TimeZone* zone) {
   if (pattern.empty()) return Value::Null(call.type);
-  // What of it is longest is no longer than nine characters, and two for the ordinal, for each byte.
+  // The longest output takes at most nine characters, and two for the ordinal, for each byte.
   TimeFormatter formatter(time, zone);
   std::string text = formatter.Format(pattern);
   if (!formatter.refused().empty()) {

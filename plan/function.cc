@@ -12,7 +12,7 @@ namespace {
 
 using F = Function;
 
-/// The binder takes the first of the cheapest for calls that fit several.
+/// Of several signatures that fit a call, the binder takes the first of the cheapest.
 constexpr Signature kSignatures[] = {
     // A chain of || is one call.
     {F::kConcat, "textcat", "tt*", 't'},
@@ -251,7 +251,7 @@ bool IsIntegerLiteral(const Expr& e) {
   return e.op == Op::kLiteral && !e.literal.null && e.literal.type.kind == TypeKind::kInteger;
 }
 
-/// The decimals of a result that is a decimal.
+/// The decimals of a decimal result.
 uint8_t ResultScale(Function function, std::span<const Expr> operands) {
   const Type& first = operands[0].type;
   switch (function) {
@@ -342,7 +342,7 @@ bool IsStrict(Function function) {
 
 bool MakesNulls(Function function) {
   switch (function) {
-    case F::kToChar:  // of an empty pattern
+    case F::kToChar:  // for an empty pattern
     case F::kMatchedPart:
     case F::kSimilarPart:
     case F::kNthMatch:

@@ -11,15 +11,15 @@
 #include "plan/expression.h"
 #include "plan/schema.h"
 
-/// The functions that Op::kFunction calls: one table of names, types and strictness, which the binder, the
-/// checks of plans and the printer read. The result depends on nothing but the arguments.
+/// The functions that Op::kFunction calls: one table of names, types and strictness, for the binder, the
+/// checks of plans and the printer. The result depends on the arguments alone.
 namespace nam::plan {
 
-/// Plans carry these numbers: new ones are appended.
+/// Plans hold these numbers: append new ones.
 enum class Function : uint8_t {
-  // Of text
+  // Text
   kConcat,      // a || b
-  kConcatAll,   // concat(…): NULLs count as nothing
+  kConcatAll,   // concat(…): NULLs are skipped
   kConcatWith,  // concat_ws(separator, …)
   kUpper,
   kLower,
@@ -45,13 +45,13 @@ enum class Function : uint8_t {
   kTrim,               // [text] or [text, characters]
   kTrimLeft,           // likewise
   kTrimRight,          // likewise
-  kLike,               // [text, pattern]: patterns that are no constants; see Op::kLike
+  kLike,               // [text, pattern]: patterns that are not constant; see Op::kLike
   kLikeEscape,         // [pattern, escape]: the pattern with backslashes instead
   kLikeIgnoreCase,     // ILIKE
   kMatches,            // text ~ expression
   kMatchesIgnoreCase,  // ~*
-  // Of numbers
-  kGreatest,  // [a, b, …] of one type: NULLs count as nothing
+  // Numbers
+  kGreatest,  // [a, b, …] of one type: NULLs are skipped
   kLeast,
   kAbs,
   kSign,
@@ -60,7 +60,7 @@ enum class Function : uint8_t {
   kTruncate,   // [x] or [x, decimals]
   kRound,      // likewise
   kDivide,     // div(a, b): the integral quotient
-  kRemainder,  // of decimals
+  kRemainder,  // for decimals
   kPower,
   kSquareRoot,
   kExp,
@@ -77,13 +77,13 @@ enum class Function : uint8_t {
   kAcos,
   kAtan,
   kAtan2,
-  // Of times
+  // Times
   kExtract,       // [field, date, time, timestamp or interval]: exact
   kDatePart,      // likewise, in double precision
   kTruncateTime,  // date_trunc(field, timestamp or interval) or (field, timestamptz, zone)
   kMoveForward,   // timestamp or time + interval; [timestamptz, interval, zone]
   kMoveBack,      // likewise with -
-  kTimeBetween,   // timestamp - timestamp, both with a time zone or without; time - time
+  kTimeBetween,   // timestamp - timestamp, both with a time zone or both without; time - time
   kIntervalSum,   // [a, b]
   kIntervalDifference,
   kIntervalProduct,  // [interval, factor]
@@ -91,11 +91,11 @@ enum class Function : uint8_t {
   kAge,       // [timestamp, timestamp]
   kMakeDate,  // [year, month, day]
   kToChar,    // [date, time, timestamp, interval or number, pattern]; [timestamptz, pattern, zone]
-  // Of bytea, as those of text above that take it
+  // bytea, beside the functions of text above that take it
   kEncode,       // [bytea, encoding]
   kDecode,       // [text, encoding]
   kConvertFrom,  // [bytea, encoding of characters]
-  kConvertTo,    // [text, likewise]
+  kConvertTo,    // [text, encoding of characters]
   kSha224,
   kSha256,
   kSha384,
@@ -104,31 +104,31 @@ enum class Function : uint8_t {
   kSetByte,  // [bytea, n, byte]
   kGetBit,   // [bytea, n]
   kSetBit,   // [bytea, n, bit]
-  // Of intervals: what their groups, orders and aggregates are made of
+  // Intervals: the parts of their groups, orders and aggregates
   kIntervalSpan,     // [interval]: microseconds, as comparisons see it
-  kIntervalMonths,   // [interval]: its part alone
+  kIntervalMonths,   // [interval]: its months alone
   kIntervalDays,     // likewise
   kIntervalTime,     // likewise, in microseconds
   kIntervalOfParts,  // [months, days, microseconds]
-  kIntervalOrder,    // [interval]: bytes in the order of spans, from which it can be had again
+  kIntervalOrder,    // [interval]: bytes in the order of spans, which restore it
   kIntervalOfOrder,  // [bytea]
-  // Of time zones
-  kAtZone,             // timezone(zone, timestamptz or timestamp): the other one
-  kTimestampTzOfText,  // [text, zone of texts without one]
+  // Time zones
+  kAtZone,             // timezone(zone, timestamptz or timestamp): the other type
+  kTimestampTzOfText,  // [text, zone for texts without one]
   kTextOfTimestampTz,  // [timestamptz, zone]
   kToTimestamp,        // [seconds since 1970]
-  // Of texts by regular expressions (plan/regular_expression.h); flags are i, c, g, s and t
+  // Texts by regular expressions (plan/regular_expression.h); flags are i, c, g, s and t
   kMatchedPart,     // [text, expression]: substring(text from expression); NULL without a match
-  kSimilarPart,     // [text, expression]: of the only group of one that is as long as the text
+  kSimilarPart,     // [text, expression]: the only group of a match of the whole text
   kReplaceMatches,  // regexp_replace [text, expression, by (, flags) or (, start (, which (, flags)))]
   kCountMatches,    // regexp_count [text, expression (, start (, flags))]
   kHasMatch,        // regexp_like [text, expression (, flags)]
   kNthMatch,        // regexp_substr [text, expression (, start (, which (, flags (, group))))]
   kMatchPlace,      // regexp_instr [text, expression (, start (, which (, end (, flags (, group)))))]
-  // Of text
+  // Text
   kOverlay,     // [text or bytea, by, from] or [text or bytea, by, from, characters]
   kFormatText,  // format(pattern, …): %s %I %L
-  // Of integers
+  // Integers
   kGreatestDivisor,  // gcd [a, b]
   kLeastMultiple,    // lcm [a, b]
   kBitsAnd,          // [a, b], of 64 bits, as those below
@@ -137,27 +137,26 @@ enum class Function : uint8_t {
   kBitsNot,     // [a]
   kShiftLeft,   // [a, n]: by n modulo 64
   kShiftRight,  // likewise
-  // Of times
+  // Times
   kJustifyDays,  // [interval]: 30 days become a month
   kJustifyHours,
   kJustifyInterval,
   kToDate,              // [text, pattern]
   kTimestampByPattern,  // likewise
-  kOverlaps,  // [from, to, from, to] of timestamps, moments or times: whether the spans have something in
-              // common
+  kOverlaps,            // [from, to, from, to] of timestamps, moments or times: whether the spans intersect
 };
 inline constexpr Function kLastFunction = Function::kOverlaps;
 
-/// One way to call a function. Types of arguments are letters: t text, b boolean, i integer, n decimal,
-/// f double precision, D date, T timestamp, Z timestamp with time zone, C time, I interval, U uuid, B bytea,
-/// a any; a last `*` repeats the one before.
+/// One way to call a function. Letters are types of arguments: t text, b boolean, i integer, n decimal, f
+/// double precision, D date, T timestamp, Z timestamp with time zone, C time, I interval, U uuid, B bytea, a
+/// any; a last `*` repeats the one before.
 struct Signature {
   Function function;
   const char* name;
   const char* arguments;
   /// A letter as above, or = for the first argument's type.
   char result;
-  /// NULL for any argument that is NULL, without evaluation.
+  /// A NULL argument makes the result NULL, without evaluation.
   bool strict = true;
 };
 std::span<const Signature> Signatures();
@@ -167,33 +166,33 @@ Type TypeOfLetter(char letter);
 /// The letter of a type; ? if no function takes it.
 char LetterOf(const Type& type);
 
-/// Of an expression with Op::kFunction.
+/// The function of an Op::kFunction expression.
 inline Function FunctionOf(const Expr& e) {
   return static_cast<Function>(e.index);
 }
 /// The signature that the operands fit exactly; nullptr if there is none.
 const Signature* SignatureOf(Function function, std::span<const Type> arguments);
 bool IsStrict(Function function);
-/// Whether a strict one may be NULL where no argument is.
+/// Whether a strict function may return NULL for arguments that are not NULL.
 bool MakesNulls(Function function);
-/// Of one that is not strict: whether it has a value for operands of these types.
+/// For one that is not strict: whether its result is never NULL over operands of these types.
 bool NeverNull(Function function, std::span<const Slot> operands);
 /// The name in SQL.
 const char* NameOf(Function function);
 
-/// The type of a call. Of operands it looks at types and, where the decimals of a result or the kind of
-/// EXTRACT depend on them, at literals. Nothing if no signature fits.
+/// The type of a call. Reads the operands' types and, where the decimals of a result or the kind of EXTRACT
+/// depend on them, literals. nullopt if no signature fits.
 std::optional<Type> ResultType(Function function, std::span<const Expr> operands);
-/// Of the call's results, whatever its operands.
+/// Bounds of the call's results over any operands.
 Bounds ResultBounds(const Expr& call);
 
-/// A call with values that fit: of a strict function none is NULL.
+/// Calls with matching values, none of them NULL for a strict function.
 absl::StatusOr<Value> Apply(const Expr& call, std::span<const Value> arguments);
 
 /// 22008.
 absl::Status TimestampOutOfRange(int position);
 
-/// The decimals of what is computed from decimals but has no end: roots, logarithms, powers.
+/// The decimals of results without an end: roots, logarithms, powers.
 inline constexpr uint8_t kComputedScale = 16;
 /// The longest text that a function makes; longer is 54000.
 inline constexpr size_t kLongestResultBytes = size_t{16} << 20;

@@ -10,40 +10,40 @@
 #include "plan/time_field.h"
 #include "types/time_zone.h"
 
-/// The functions by what they are about; plan/function.cc calls them.
+/// The functions by topic; plan/function.cc calls them.
 namespace nam::plan {
 
 absl::StatusOr<Value> ApplyToText(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToNumbers(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> arguments);
-/// Those that have a time zone among their arguments, and to_timestamp.
+/// Functions with a time zone among their arguments, and to_timestamp.
 absl::StatusOr<Value> ApplyToZones(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToMatches(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToBits(const Expr& call, std::span<const Value> arguments);
 
 /// 54000 for a text of more than kLongestResultBytes.
 absl::Status TextTooLong(int position);
-/// By format's pattern; the pattern is no NULL.
+/// Formats by the pattern of format(), which is not NULL.
 absl::StatusOr<std::string> FormatText(const Expr& call, std::span<const Value> arguments);
-/// The microseconds that a text says by to_timestamp's pattern.
+/// Parses a text by to_timestamp's pattern, to microseconds.
 absl::StatusOr<int64_t> TimeOfText(const Expr& call, std::string_view text, std::string_view pattern);
 
 absl::StatusOr<Value> ApplyToBytes(const Expr& call, std::span<const Value> arguments);
 absl::StatusOr<Value> ApplyToIntervals(const Expr& call, std::span<const Value> arguments);
 
-/// date_trunc of a timestamp with time zone.
+/// date_trunc for a timestamp with time zone.
 absl::StatusOr<Value> TruncateZoned(const Expr& call, TimeField field, const Value& time, const Value& zone);
 
 /// 22023.
 absl::Status UnknownZone(std::string_view name, int position);
-/// 22023 or 22009 if the zone is none.
+/// 22023 or 22009 if the zone is invalid.
 absl::StatusOr<ZonedText> SplitZoneOrError(std::string_view text, int position);
-/// 0A000 if the text is infinity, which is no date and no timestamp here.
+/// 0A000 if the text is infinity, which dates and timestamps do not have here.
 absl::Status RefuseInfinity(std::string_view text, int position);
-/// 22007 or 22008, of a text that ParseTimestamp does not take.
+/// 22007 or 22008, for a text that ParseTimestamp rejects.
 absl::Status TimestampTextError(std::string_view text, const absl::Status& error, int position);
 
-/// By to_char's patterns. `zone`: of a timestamp with time zone.
+/// Formats by to_char's patterns. `zone`: for a timestamp with time zone.
 absl::StatusOr<Value> FormatTime(const Expr& call, const Value& time, std::string_view pattern,
                                  const TimeZone* zone = nullptr);
 absl::StatusOr<Value> FormatInterval(const Expr& call, const Value& interval, std::string_view pattern);

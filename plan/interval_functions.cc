@@ -6,7 +6,7 @@
 #include "types/interval.h"
 #include "types/sql_error.h"
 
-/// What groups, orders and aggregates of intervals are made of: optimizer/interval_keys.h.
+/// The parts of intervals' groups, orders and aggregates: optimizer/interval_keys.h.
 namespace nam::plan {
 namespace {
 
@@ -15,7 +15,7 @@ using F = Function;
 /// A span has 73 bits and a sign.
 constexpr size_t kNumberBytes = 16, kOrderBytes = 2 * kNumberBytes;
 
-/// Both numbers as a uuid has its own: their bytes are in their order.
+/// Encodes both numbers like a uuid's: their bytes sort like the numbers.
 std::string OrderOf(const Value& interval) {
   return BytesOfUuid(SpanOf(interval.interval())) + BytesOfUuid(interval.number);
 }

@@ -13,9 +13,9 @@
 #include "plan/aggregate.h"
 #include "plan/expression.h"
 #include "plan/join_kind.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
-/// What a query means, as a tree of relational operators over bags of rows.
+/// The meaning of a query, as a tree of relational operators over bags of rows.
 ///
 ///     select c.name, (select max(o.sum) from orders o where o.c = c.id) from customer c order by 1
 ///
@@ -29,27 +29,27 @@
 ///
 /// **Columns** are named by ColumnRef: the number of a relation, and a column of it. Scans number their
 /// table's columns as the catalog does; every operator that computes columns numbers these by a relation of
-/// its own (Query::relations counts them). A name stands for one value of a row wherever it occurs: operators
-/// that only pass a column on keep its name. No operator has two columns of one name, and the two inputs of a
-/// join have none in common. Where one subtree must occur twice, it is a CTE and its scans rename.
+/// its own (Query::relations counts them). A name means one value of a row wherever it occurs: operators that
+/// only pass a column on keep its name. No operator has two columns of one name, and the two inputs of a join
+/// share none. Where one subtree must occur twice, it is a CTE and its scans rename.
 ///
-/// **Visible** to an operator's expressions are the columns of its inputs; and to everything below the right
-/// input of a dependent join also the columns of the left one, unless they are defined below as well. That is
-/// the only correlation there is. optimizer/unnest.h removes all dependent joins: lowering never sees one.
+/// **Visible** to an operator's expressions are the columns of its inputs. Everything below the right input
+/// of a dependent join also sees the columns of the left one, unless they are defined below as well. There is
+/// no other correlation. optimizer/unnest.h removes all dependent joins: lowering never sees one.
 ///
-/// **Order**: Sort orders; Filter, Project, Limit, Series and With keep their (last) input's order; nothing
-/// else promises one. Limit takes the first rows of its input's order.
+/// **Order**: Sort orders; Filter, Project, Limit, Series and With keep their (last) input's order; no other
+/// operator promises one. Limit takes the first rows of its input's order.
 ///
-/// **Types** of expressions are what the binder promised (plan/expression.h). A column that is not `nullable`
+/// **Types** of expressions are as the binder promises (plan/expression.h). A column that is not `nullable`
 /// has no NULL.
 ///
-/// A tree is as deep as the binder's bounds on nesting allow (a few thousand levels at most), so that what
-/// walks it may recurse. Nodes are owned by their parents; tables are shared with the catalog's cache.
+/// A tree is as deep as the binder's bounds on nesting allow (a few thousand levels at most), so walks may
+/// recurse. Nodes are owned by their parents; tables are shared with the catalog's cache.
 namespace nam::plan::logical {
 
 struct Column {
   ColumnRef ref;
-  std::string name;  // as a result shows it
+  std::string name;  // as results show it
   Type type;
   bool nullable = true;
 };
@@ -65,8 +65,8 @@ struct Scan {
   std::shared_ptr<const proto::Table> table;
 };
 
-/// No input. Rows of constants, one for each of columns. One row without columns is what SELECT without FROM
-/// selects from.
+/// No input. Rows of constants, one for each column. One row without columns is the input of SELECT without
+/// FROM.
 struct Values {
   std::vector<std::vector<Value>> rows;
 };
@@ -76,20 +76,20 @@ struct Filter {
   std::vector<Expr> conditions;
 };
 
-/// columns[i] is outputs[i]. An output that is a column alone may keep its name.
+/// columns[i] is outputs[i]. An output that is a plain column may keep its name.
 struct Project {
   std::vector<Expr> outputs;
 };
 
-/// Two inputs, left and right. A pair *matches* if all `conditions` are true of it: none at all is the cross
-/// join. What becomes of it says JoinKind, the left input being the probe side.
+/// Two inputs, left and right. A pair *matches* if all `conditions` are true for it: without conditions it is
+/// the cross join. JoinKind defines the output; the left input is the probe side.
 ///
 /// columns: left, then right (inner, left, right, full, single: those of a side that may be filled with NULLs
 /// become nullable); left (semi, anti, null-aware anti); left, then `mark`, a boolean (mark).
 ///
-/// Of kMark and kNullAwareAnti `compared` is the part of IN or ANY whose NULLs count: of the pairs that
-/// match, if one has all of `compared` true, the mark is true; otherwise if one has none of it false, the
-/// mark is NULL; otherwise it is false. Without `compared`, as of EXISTS, the mark is never NULL.
+/// For kMark and kNullAwareAnti `compared` is the part of IN or ANY whose NULLs count. If `compared` is all
+/// true for one of the matching pairs, the mark is true; otherwise if none of it is false for one pair, the
+/// mark is NULL; otherwise it is false. Without `compared`, as for EXISTS, the mark is never NULL.
 /// kNullAwareAnti keeps the rows whose mark would be false.
 struct Join {
   JoinKind kind = JoinKind::kInner;
@@ -102,25 +102,25 @@ struct Join {
 struct AggregateCall {
   AggregateFunction function = AggregateFunction::kCountRows;  // not kCountDistinct: `distinct` says it
   Expr argument;                                               // unused by kCountRows
-  Expr second;                                                 // of functions of two arguments
+  Expr second;                                                 // for functions of two arguments
   bool distinct = false;
-  std::optional<Expr> filter;  // of the rows that count
+  std::optional<Expr> filter;  // selects the rows that count
   Type type;
 };
 
-/// GROUPING(…): of the keys, first to last, a bit each from the highest; 1 if the row's grouping set lacks
-/// it.
+/// GROUPING(…): a bit for each key, the first key highest; 1 if the row's grouping set lacks the key.
 struct GroupingCall {
   std::vector<uint32_t> keys;
 };
 
-/// columns: keys, then aggregates, then groupings. Without keys and `sets` there is one row even of no input.
+/// columns: keys, then aggregates, then groupings. Without keys and `sets` there is one row even without
+/// input.
 struct Aggregate {
   std::vector<Expr> keys;
   std::vector<AggregateCall> aggregates;
   std::vector<GroupingCall> groupings;
-  /// Grouping sets as places in `keys`: the result is that of each set, one after the other, keys that it
-  /// lacks being NULL. None: one set of all keys. An empty set has one row even of no input.
+  /// Grouping sets as places in `keys`. The result is that of each set, one after the other, with NULL for
+  /// keys that it lacks. None: one set of all keys. An empty set has one row even without input.
   std::vector<std::vector<uint32_t>> sets;
 };
 
@@ -142,14 +142,14 @@ enum class WindowFunction : uint8_t {
 struct FrameBound {
   enum class Kind : uint8_t { kUnboundedPreceding, kPreceding, kCurrentRow, kFollowing, kUnboundedFollowing };
   Kind kind = Kind::kUnboundedPreceding;
-  /// Of kPreceding and kFollowing, not negative, not NULL: of ROWS and GROUPS an integer, of RANGE a number
+  /// For kPreceding and kFollowing; neither negative nor NULL. ROWS and GROUPS: an integer. RANGE: a number
   /// that is added to the one order key.
   Value offset;
 };
 
 struct Frame {
   enum class Unit : uint8_t { kRows, kRange, kGroups };
-  /// The rows between the bounds that do not count: none; the row itself; it and its peers; its peers alone.
+  /// The excluded rows between the bounds: none; the row itself; it and its peers; its peers alone.
   enum class Exclusion : uint8_t { kNone, kCurrentRow, kGroup, kTies };
   Unit unit = Unit::kRange;
   FrameBound start;
@@ -160,8 +160,8 @@ struct Frame {
 struct WindowCall {
   WindowFunction function = WindowFunction::kRowNumber;
   std::vector<Expr> arguments;
-  AggregateCall aggregate;  // of kAggregate; not distinct
-  Frame frame;              // of kAggregate, first, last and nth value; ranking and lag look at all rows
+  AggregateCall aggregate;  // for kAggregate; not distinct
+  Frame frame;              // for kAggregate, first, last and nth value; ranking and lag read all rows
   Column result;
 };
 
@@ -179,28 +179,28 @@ struct Sort {
 struct Limit {
   std::optional<int64_t> rows;  // none: all
   int64_t offset = 0;
-  /// With these, which the input is ordered by, and one row or more: rows behind the last one that are like
-  /// it in all of them come, too. NULLs are alike.
+  /// The columns that the input is ordered by, with at least one row wanted: rows after the last one that
+  /// equal it in all of them are included. NULLs are equal.
   std::vector<Expr> ties;
 };
 
-/// Each row of the input once for each number of a series: first, first + step, … as long as `last` is not
-/// passed. None if one of them is NULL; 22023 if `step` is 0. All of one type, an integer or a decimal; or
+/// Repeats each row of the input for each number of a series: first, first + step, … up to `last`. The series
+/// is empty if one of them is NULL; 22023 if `step` is 0. All have one type, an integer or a decimal; or
 /// timestamps, `step` being an interval. columns: the input's, then `result`, which has no NULL.
 struct Series {
   Expr first, last, step;
   Column result;
 };
 
-/// One row of those that are alike in `on` (in all columns if `on` is empty), NULLs being alike: the first
+/// One row of those that are equal in `on` (in all columns if `on` is empty), NULLs being equal: the first
 /// one by `order`, any of its peers.
 struct Distinct {
   std::vector<Expr> on;
   std::vector<OrderKey> order;
 };
 
-/// Two inputs; of union two or more. columns[i] is each input's columns[i], which have one type; rows are
-/// alike if all columns are, NULLs being alike.
+/// Two inputs; at least two for union. columns[i] is each input's columns[i], which have one type; rows are
+/// equal if all columns are, NULLs being equal.
 struct SetOperation {
   enum class Kind : uint8_t { kUnion, kIntersect, kExcept };
   Kind kind = Kind::kUnion;
@@ -208,7 +208,7 @@ struct SetOperation {
 };
 
 /// Two inputs: the definition, which is computed once, and the body, whose rows these are. CteScans with this
-/// number occur in the body only. The definition may be correlated as any node.
+/// number occur in the body only. The definition may be correlated like any node.
 struct With {
   int cte = -1;
   std::string name;
@@ -242,27 +242,27 @@ struct Node {
 
 struct Query {
   NodePtr root;       // its columns are the result's
-  int relations = 0;  // numbers that are taken
+  int relations = 0;  // numbers in use
   int ctes = 0;
 };
 
-// ─── Making nodes. Columns follow from the inputs where the operator has no say in them.
+// ─── Making nodes. Columns follow from the inputs where the operator has no choice.
 
 NodePtr MakeNode(Operator op, std::vector<Column> columns, NodePtr a = nullptr, NodePtr b = nullptr);
-NodePtr MakeFilter(NodePtr input, std::vector<Expr> conditions);  // the input itself if there are none
+NodePtr MakeFilter(NodePtr input, std::vector<Expr> conditions);  // returns the input if there are none
 NodePtr MakeJoin(JoinKind kind, NodePtr left, NodePtr right, std::vector<Expr> conditions = {});
 /// One row without columns.
 NodePtr MakeOneRow();
 /// A reference to a column.
 Expr MakeColumn(const Column& column, int position = -1);
-/// a IS NOT DISTINCT FROM b, two columns or expressions of one type: `a = b` where one of them has no NULL,
+/// a IS NOT DISTINCT FROM b, two columns or expressions of one type: `a = b` if one of them has no NULL,
 /// otherwise `a = b OR (a IS NULL AND b IS NULL)`, which NotDistinctSides recognizes.
 Expr MakeNotDistinct(const Expr& a, bool a_nullable, const Expr& b, bool b_nullable);
 /// The two sides of an expression of the second form.
 std::optional<std::pair<const Expr*, const Expr*>> NotDistinctSides(const Expr& expr);
 
 /// Sets the columns that follow from the inputs: all of Filter, Sort, Limit, Distinct, Join, Window, Series
-/// and With; `nullable` of the others. Inputs' columns are right already.
+/// and With; `nullable` for the others. The inputs' columns are already right.
 void DeriveColumns(Node& node);
 /// DeriveColumns of every node, inputs first.
 void DeriveAllColumns(Node& root);
@@ -271,22 +271,22 @@ void DeriveAllColumns(Node& root);
 
 using VisitExpr = std::function<void(Expr&)>;
 using VisitConstExpr = std::function<void(const Expr&)>;
-/// Every expression of the node itself, as a whole.
+/// Visits every expression of the node itself, as a whole.
 void ForExpressions(Node& node, const VisitExpr& visit);
 void ForExpressions(const Node& node, const VisitConstExpr& visit);
 
 using ColumnSet = std::set<ColumnRef>;
 ColumnSet ColumnsIn(const Node& node);
-/// Columns that expressions below (and of) the node name but nothing below defines: what it is correlated by.
+/// The columns that expressions below (and of) the node name but nothing below defines: its correlation.
 ColumnSet FreeColumns(const Node& root);
 /// Whether the expression names one of these columns.
 bool Names(const Expr& expr, const ColumnSet& columns);
 const Column* FindColumn(const std::vector<Column>& columns, ColumnRef ref);
-/// Whether the expression may be NULL; columns that are not among `columns` may.
+/// Whether the expression may be NULL; columns outside of `columns` may.
 bool MayBeNull(const Expr& expr, const std::vector<Column>& columns);
-/// Whether all conditions are one condition: as ANDs below are taken apart.
+/// The condition's conjuncts, as the list below splits them.
 std::vector<Expr> Conjuncts(Expr condition);
-/// Splits ANDs of a list, leaves out what is true, and makes NULL false.
+/// Splits ANDs of a list, drops conditions that are true, and makes NULL false.
 std::vector<Expr> Conjuncts(std::vector<Expr> conditions);
 /// The conditions as one expression; true if there are none.
 Expr Conjunction(std::vector<Expr> conditions);

@@ -104,7 +104,7 @@ class Checker {
     return absl::OkStatus();
   }
 
-  /// Columns are what the inputs make them.
+  /// Checks that columns follow from the inputs.
   static absl::Status CheckDerived(const Node& node) {
     if (node.inputs.empty()) return absl::OkStatus();
     Node again;
@@ -127,7 +127,7 @@ class Checker {
 
   const Query& query_;
   const bool unnested_;
-  std::map<int, std::vector<Column>> definitions_;  // of CTEs met so far
+  std::map<int, std::vector<Column>> definitions_;  // CTEs visited so far
 };
 
 }  // namespace

@@ -86,7 +86,7 @@ class Printer {
   }
 
   void Outputs(const Node& node, size_t from, const std::vector<std::string>& values) {
-    for (size_t i = 0; i < values.size(); ++i) {  // of a broken tree there may be fewer columns
+    for (size_t i = 0; i < values.size(); ++i) {  // a broken tree may have fewer columns
       const size_t at = from + i;
       absl::StrAppend(&out_, i == 0 ? " " : ", ", at < node.columns.size() ? Name(node.columns[at].ref) : "?",
                       " = ", values[i]);

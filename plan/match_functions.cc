@@ -10,7 +10,7 @@
 #include "plan/regular_expression.h"
 #include "types/sql_error.h"
 
-/// Functions that look for what a regular expression matches.
+/// Functions that search for a regular expression's matches.
 namespace nam::plan {
 namespace {
 
@@ -23,7 +23,7 @@ struct Flags {
   bool all = false;
 };
 
-/// As PostgreSQL reads them; `all` where a function may look at all matches.
+/// Parses flags as PostgreSQL does; `all` where a function may take all matches.
 absl::StatusOr<Flags> FlagsOf(const Expr& call, std::string_view text, bool may_be_all) {
   Flags flags;
   for (const char flag : text) {
@@ -45,7 +45,7 @@ absl::StatusOr<Flags> FlagsOf(const Expr& call, std::string_view text, bool may_
         break;
       case 's':
       case 't':
-        break;  // as it is anyway
+        break;  // the default
       default: {
         const std::string shown(1, flag);
         if (std::string_view("bemnpqwx").find(flag) != std::string_view::npos) {
@@ -60,14 +60,14 @@ absl::StatusOr<Flags> FlagsOf(const Expr& call, std::string_view text, bool may_
   return flags;
 }
 
-/// The calls' common arguments, with what they are if they are left out.
+/// The calls' common arguments, with their defaults.
 struct Search {
   Expression expression;
   size_t from = 0;  // a byte
   __int128 which = 1;
-  bool end = false;  // of a place: behind the match
+  bool end = false;  // for kMatchPlace: after the match
   size_t group = 0;
-  bool beyond = false;  // there is nothing to look at
+  bool beyond = false;  // there is nothing to search
 };
 
 absl::Status AtLeast(const Expr& call, const char* name, const Value& value, int least) {
@@ -78,7 +78,7 @@ absl::Status AtLeast(const Expr& call, const char* name, const Value& value, int
       call.position);
 }
 
-/// Of [text, expression (, start (, which (, end)) (, flags (, group)))].
+/// Parses [text, expression (, start (, which (, end)) (, flags (, group)))].
 absl::StatusOr<Search> SearchOf(const Expr& call, std::span<const Value> a) {
   const F function = FunctionOf(call);
   Search search;
@@ -117,12 +117,12 @@ absl::StatusOr<Search> SearchOf(const Expr& call, std::span<const Value> a) {
       function == F::kHasMatch ? RegularExpression::Purpose::kTest : RegularExpression::Purpose::kFind;
   NAM_ASSIGN_OR_RETURN(search.expression,
                        CachedRegularExpression(a[1].text, flags.ignore_case, call.position, purpose));
-  // PostgreSQL takes the whole match for the first group of an expression without any.
+  // For an expression without groups PostgreSQL takes the whole match as the first one.
   if (search.group == 1 && search.expression->groups() == 0) search.group = 0;
   return search;
 }
 
-/// Calls visit(parts), of so many groups, for each match from byte `from` on, until it says false.
+/// Calls visit(parts), with so many groups, for each match from byte `from` on, until it returns false.
 template <typename Visit>
 void ForMatches(const RegularExpression& expression, std::string_view text, size_t from, size_t groups,
                 Visit&& visit) {
@@ -130,7 +130,7 @@ void ForMatches(const RegularExpression& expression, std::string_view text, size
   while (from <= text.size() && expression.Find(text, from, parts)) {
     if (!visit(parts)) return;
     from = parts[0].end;
-    // An empty match would be found again.
+    // Skips a character, or an empty match would be found again.
     if (parts[0].size() == 0) from += from < text.size() ? CharacterBytes(text, from) : 1;
   }
 }
@@ -147,7 +147,7 @@ absl::StatusOr<Value> Count(const Expr& call, std::span<const Value> a) {
   return Value::Integer(count);
 }
 
-/// The group of the match that the call asks for; not found if there is none.
+/// The requested group of the requested match; not found if there is none.
 absl::StatusOr<Part> Wanted(const Search& search, std::string_view text) {
   Part wanted;
   if (search.beyond || search.group > search.expression->groups()) return wanted;
@@ -175,7 +175,7 @@ absl::StatusOr<Value> Place(const Expr& call, std::span<const Value> a) {
   return Value::Integer(static_cast<int64_t>(CountCharacters(before)) + 1);
 }
 
-/// Of the first match: what its first group took, or all of it if there is no group.
+/// The first match: its first group, or all of it if there is no group.
 absl::StatusOr<Value> MatchedPart(const Expr& call, std::span<const Value> a) {
   const auto purpose = FunctionOf(call) == F::kSimilarPart ? RegularExpression::Purpose::kDivide
                                                            : RegularExpression::Purpose::kFind;
@@ -186,7 +186,7 @@ absl::StatusOr<Value> MatchedPart(const Expr& call, std::span<const Value> a) {
   return Value::String(a[0].text.substr(parts.back().begin, parts.back().size()));
 }
 
-/// What a match is replaced by: \1 to \9 are its groups, \& is all of it.
+/// The replacement of a match: \1 to \9 are its groups, \& is all of it.
 class Replacement {
  public:
   explicit Replacement(std::string_view text) : text_(text) {
@@ -221,7 +221,7 @@ class Replacement {
   size_t groups_ = 0;
 };
 
-/// [text, expression, by], then flags, or start, which and flags.
+/// Takes [text, expression, by], then flags, or start, which and flags.
 absl::StatusOr<Value> Replaced(const Expr& call, std::span<const Value> a) {
   const bool of_place = a.size() > 3 && a[3].type.kind == TypeKind::kInteger;
   Flags flags;

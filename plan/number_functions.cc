@@ -66,7 +66,7 @@ absl::StatusOr<Value> OfReals(const Expr& e, std::span<const Value> a) {
     case F::kAbs:
       return Value::Double(std::abs(x));
     case F::kSign:
-      return Value::Double(x > 0 ? 1 : x < 0 ? -1 : 0);  // of NaN, too, as in PostgreSQL
+      return Value::Double(x > 0 ? 1 : x < 0 ? -1 : 0);  // NaN gives 0, too, as in PostgreSQL
     case F::kFloor:
       return Value::Double(std::floor(x));
     case F::kCeiling:
@@ -122,14 +122,15 @@ int SignOf(__int128 n) {
   return n > 0 ? 1 : n < 0 ? -1 : 0;
 }
 
-/// Towards negative infinity, or positive.
+/// Rounds towards negative infinity, or positive.
 absl::StatusOr<Value> WholeOf(const Expr& e, const Value& a, bool up) {
   const __int128 power = PowerOfTen(a.type.scale);
   const __int128 n = a.number / power, rest = a.number % power;
   return Exact(e, n + (up ? rest > 0 : -static_cast<int>(rest < 0)));
 }
 
-/// To `decimals`, which may be negative, at the scale of the result; rounded half away from zero or cut.
+/// Rounds to `decimals`, which may be negative, at the scale of the result; half away from zero, or
+/// truncates.
 absl::StatusOr<Value> ToDecimals(const Expr& e, const Value& a, __int128 decimals, bool round) {
   decimals = std::clamp<__int128>(decimals, -kMaxDecimalDigits, kMaxDecimalDigits);
   __int128 n = a.number;
@@ -149,7 +150,7 @@ absl::StatusOr<Value> ToDecimals(const Expr& e, const Value& a, __int128 decimal
 
 absl::StatusOr<Value> Quotient(const Expr& e, const Value& a, const Value& b) {
   if (b.number == 0) return DivisionByZero(e.position);
-  // One more digit than the result has would round: cut behind a division that does not.
+  // One more digit than the result has would round: truncates after a division that does not.
   const int shift = b.type.scale - a.type.scale;
   const std::optional<__int128> x = shift > 0 ? Rescale(a.number, 0, shift) : a.number;
   const std::optional<__int128> y = shift < 0 ? Rescale(b.number, 0, -shift) : b.number;
@@ -223,7 +224,7 @@ absl::StatusOr<Value> OfDecimals(const Expr& e, std::span<const Value> a) {
   return Computed(e, NaturalLogarithm(QuadOf(a[1].number, a[1].type.scale)) / base);
 }
 
-/// The greatest or the least of those that are not NULL.
+/// The greatest or the least argument that is not NULL.
 Value Extreme(const Expr& e, std::span<const Value> a, bool greatest) {
   const Value* best = nullptr;
   for (const Value& value : a) {

@@ -13,7 +13,7 @@
 #include "types/date.h"
 #include "types/sql_error.h"
 
-/// to_date and to_timestamp, as PostgreSQL reads texts by a pattern without FX.
+/// to_date and to_timestamp: parse texts by a pattern without FX, as PostgreSQL does.
 namespace nam::plan {
 namespace {
 
@@ -37,7 +37,7 @@ enum class Field : uint8_t {
   kMicrosecond,
   kHalfOfDay,
   kHalfOfDayDots,
-  kOther,  // that no text is read by here
+  kOther,  // not supported for parsing
 };
 
 struct Keyword {
@@ -46,7 +46,7 @@ struct Keyword {
   size_t digits = 0;  // 0: no number
 };
 
-/// Longer names come before those that they begin with.
+/// Longer names precede their prefixes.
 constexpr Keyword kKeywords[] = {
     {"a.d.", Field::kOther},
     {"a.m.", Field::kHalfOfDayDots},
@@ -100,7 +100,7 @@ constexpr std::string_view kMonths[] = {"january",   "february", "march",    "ap
 constexpr std::string_view kDays[] = {"sunday",   "monday", "tuesday", "wednesday",
                                       "thursday", "friday", "saturday"};
 
-/// In letters of any case; `name` is in small ones.
+/// Ignores case; `name` is in lower case.
 bool BeginsWith(std::string_view text, std::string_view name) {
   return text.size() >= name.size() &&
          std::equal(name.begin(), name.end(), text.begin(), [](char small, char c) {
@@ -125,7 +125,7 @@ bool IsSeparator(char c) {
   return c > 0x20 && c < 0x7f && std::isalnum(static_cast<unsigned char>(c)) == 0;
 }
 
-/// A year of few digits is one near 2020.
+/// A year of few digits is the one nearest 2020.
 int64_t NearYear(int64_t year) {
   if (year < 70) return year + 2000;
   if (year < 100) return year + 1900;
@@ -191,7 +191,7 @@ class TimeReader {
   void SkipSpaces() {
     for (; !text_.empty() && IsSpace(text_[0]); ++extra_) text_.remove_prefix(1);
   }
-  /// Of a text in the pattern: what was skipped before counts.
+  /// Handles a literal of the pattern: skipped characters count.
   void SkipCharacter() {
     if (extra_ > 0) {
       --extra_;
@@ -214,7 +214,7 @@ class TimeReader {
                      "date/time field value out of range: " + Quote(std::string(whole_)), call_.position);
   }
 
-  /// Whether what follows in the pattern cannot be a digit of this number.
+  /// Whether the rest of the pattern cannot begin with a digit of this number.
   bool Ends() const {
     if (ordinal_ || pattern_.empty()) return true;
     if (const Keyword* next = KeywordAt(pattern_)) return next->digits == 0;
@@ -360,9 +360,9 @@ class TimeReader {
 
   const Expr& call_;
   const std::string_view whole_;
-  std::string_view text_, pattern_;  // what is left of them
-  std::string_view name_;            // of the field that is read
-  int64_t extra_ = 0;                // characters that were skipped beyond what the pattern says
+  std::string_view text_, pattern_;  // their rests
+  std::string_view name_;            // of the current field
+  int64_t extra_ = 0;                // characters skipped beyond the pattern's
   bool fills_ = false, ordinal_ = false, twelve_ = false;
   std::optional<int64_t> year_, month_, day_, day_of_year_, hour_, half_, minute_, second_, millisecond_,
       microsecond_;

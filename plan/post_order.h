@@ -10,7 +10,7 @@
 /// Walks over expressions of unchecked depth, without recursion.
 namespace nam::plan {
 
-/// The most levels of an expression, a leaf being one. What walks expressions that passed Check may recurse:
+/// The most levels of an expression, a leaf being one. Walks over expressions that passed Check may recurse:
 /// evaluation, printing and destruction of so many levels take less than half of a thread's stack of 8 MiB
 /// (tests/plan/depth_test.cc).
 inline constexpr size_t kDeepestExpression = 2000;
@@ -21,7 +21,8 @@ inline absl::Status ExpressionTooDeep(int position) {
 }
 
 /// Calls visit(expr), which returns absl::Status, for every node: children from left to right, then their
-/// parent. Ends at the first error. 54001 above kDeepestExpression levels; the nodes before are visited.
+/// parent. Ends at the first error. 54001 above kDeepestExpression levels, after the nodes before have been
+/// visited.
 template <typename Visit>
 absl::Status ForPostOrder(const Expr& root, Visit&& visit) {
   struct Place {

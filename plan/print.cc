@@ -19,7 +19,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// Names of what is computed end here: names that hold names would grow with every step.
+/// Cuts names of computed columns: names within names would grow with every step.
 constexpr size_t kLongestName = 60;
 
 std::string Shortened(std::string name) {
@@ -63,7 +63,7 @@ Names Picked(std::span<const uint32_t> slots, const Names& names) {
   return out;
 }
 
-/// As SQL calls the columns of VALUES.
+/// SQL's names for the columns of VALUES.
 Names Numbered(size_t slots) {
   Names out;
   for (size_t i = 0; i < slots; ++i) out.push_back(absl::StrCat("column", i + 1));
@@ -159,7 +159,7 @@ class Printer {
   void Pipe(uint32_t number) {
     const Pipeline& pipeline = plan_.pipelines[number];
     const auto flows = [&](size_t at) {
-      // A projection has said it.
+      // A projection has printed it.
       const bool named = at > 0 && std::holds_alternative<ProjectStep>(pipeline.steps[at - 1]);
       const std::string names = named || names_.empty() ? "" : " => " + absl::StrJoin(names_, ", ");
       return absl::StrFormat("%s ~%.0f", names, pipeline.estimates[at].rows);
@@ -191,7 +191,7 @@ class Printer {
     return text;
   }
 
-  /// What the sink's rows at rest are called.
+  /// The names of the sink's rows at rest.
   Names Left(const Pipeline& pipeline) {
     if (const auto* build = std::get_if<BuildSink>(&pipeline.sink)) return Picked(build->payload, names_);
     const auto* groups = std::get_if<AggregateSink>(&pipeline.sink);
@@ -201,7 +201,7 @@ class Printer {
     return NamesOf(*groups, calls_[number_], left.ok() ? left->size() : 0);
   }
 
-  /// The calls of an aggregation in words. Those over states are of the pipeline that has made the states.
+  /// The calls of an aggregation as text. Those over states come from the pipeline that made the states.
   std::vector<std::string> CallsOf(const AggregateSink& sink) const {
     using Phase = AggregateSink::Phase;
     if (sink.phase == Phase::kMerge || sink.phase == Phase::kFinal) {
@@ -222,7 +222,7 @@ class Printer {
     return calls;
   }
 
-  /// Of groups: keys, then results, or states, of which an aggregate may have several or none.
+  /// Names of groups: keys, then results, or states, of which an aggregate may have several or none.
   Names NamesOf(const AggregateSink& sink, const std::vector<std::string>& calls, size_t slots) const {
     using Phase = AggregateSink::Phase;
     Names names;
@@ -262,7 +262,7 @@ class Printer {
   }
   std::string Source(const Pipeline& pipeline, const ValuesSource& values) {
     names_ = Numbered(pipeline.schemas[0].size());
-    // Where nothing but fed rows flows, they are called as the first that feeds calls them.
+    // If only fed rows flow, they are named after the first feeder's.
     if (values.rows.empty() && fed_[number_].size() == names_.size()) names_ = fed_[number_];
     return absl::StrCat("values, ", values.rows.size(), values.rows.size() == 1 ? " row" : " rows");
   }
@@ -335,7 +335,7 @@ class Printer {
                      probe.keys.empty() ? " in a loop" : " on ", All(probe.keys, names_, ", "));
     return text + Partners(probe, left_[probe.build]);
   }
-  /// What else decides which partners match; then names_ are those of what flows.
+  /// The further conditions on partners. Sets names_ to the output's.
   std::string Partners(const ProbeStep& probe, const Names& payload) {
     Names partners = Picked(probe.keep, names_);
     const size_t kept = partners.size();
@@ -428,12 +428,12 @@ class Printer {
   const PhysicalPlan& plan_;
   const ColumnNames& column_names_;
   std::vector<PipelineText> pipelines_;
-  uint32_t number_ = 0;      // of the pipeline that is printed
-  Names names_;              // of what flows at the place that is printed
-  std::vector<Names> left_;  // by pipeline: of what its sink leaves
+  uint32_t number_ = 0;      // the pipeline being printed
+  Names names_;              // of the flow at the current place
+  std::vector<Names> left_;  // by pipeline: of its sink's output
   // By pipeline of the plan:
   std::vector<std::vector<std::string>> calls_;  // of its aggregation
-  std::vector<Names> fed_;                       // of what the first that feeds it calls its rows
+  std::vector<Names> fed_;                       // the first feeder's names
 };
 
 }  // namespace

@@ -9,21 +9,21 @@
 
 namespace nam::plan {
 
-/// What a column of PhysicalPlan::tables is called.
+/// Names a column of PhysicalPlan::tables.
 using ColumnNames = std::function<std::string(uint32_t table, uint32_t column)>;
 
-/// What Print says of one pipeline, without indentation. Sources and steps end with what flows on, and how
-/// many rows are estimated to.
+/// The printed form of one pipeline, without indentation. Sources and steps end with their output and its
+/// estimated rows.
 struct PipelineText {
   std::string source;
   std::string place;               // in the graph: `, stage 1, after P0`
   std::vector<std::string> steps;  // as Pipeline::steps
   std::string sink;
 };
-/// Of each pipeline. `plan` passed Check.
+/// The texts of all pipelines. `plan` passed Check.
 std::vector<PipelineText> PrintPipelines(const PhysicalPlan& plan, const ColumnNames& names);
 
-/// One line for each source, step and sink; behind => what flows on, and how many rows are estimated to:
+/// One line for each source, step and sink; after => its output and estimated rows:
 ///
 ///     P0 scan date (d_datekey, d_year) where d_year = 1993 => d_datekey ~365
 ///        build unique on d_datekey
@@ -31,8 +31,8 @@ std::vector<PipelineText> PrintPipelines(const PhysicalPlan& plan, const ColumnN
 ///        probe P0 on lo_orderdate => lo_revenue ~85659
 ///        aggregate partial sum(lo_revenue)
 ///
-/// Slots are called as their columns, or by the expression or call that made them, of which long ones are
-/// cut; those of VALUES are column1, column2, …. `plan` passed Check.
+/// Slots are named after their columns, or after the expression or call that made them, shortened if long;
+/// those of VALUES are column1, column2, …. `plan` passed Check.
 std::vector<std::string> Print(const PhysicalPlan& plan, const ColumnNames& names);
 
 }  // namespace nam::plan

@@ -15,7 +15,7 @@ enum class RealFault : uint8_t { kNone, kOverflow, kUnderflow, kDivisionByZero }
 /// 22003 or 22012.
 absl::Status ErrorOf(RealFault fault, int position);
 
-/// What `z`, an infinity or a zero made of x and y, says about them.
+/// The fault of x and y if their result `z` is an infinity or a zero.
 inline RealFault FaultOf(Op op, double x, double y, double z) {
   if (op == Op::kDivide) {
     if (y == 0) return std::isnan(x) ? RealFault::kNone : RealFault::kDivisionByZero;
@@ -26,7 +26,7 @@ inline RealFault FaultOf(Op op, double x, double y, double z) {
   return op == Op::kMultiply && z == 0 && x != 0 && y != 0 ? RealFault::kUnderflow : RealFault::kNone;
 }
 
-/// + - * / of two numbers; of 32 bits if `narrow`, which rounding twice does not change.
+/// + - * / of two numbers; of 32 bits if `narrow`, where rounding twice is harmless.
 inline double RealResult(Op op, double x, double y, bool narrow) {
   const double z = op == Op::kAdd ? x + y : op == Op::kSubtract ? x - y : op == Op::kMultiply ? x * y : x / y;
   return narrow ? static_cast<double>(static_cast<float>(z)) : z;

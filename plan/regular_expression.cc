@@ -15,7 +15,7 @@
 namespace nam::plan {
 namespace {
 
-/// Rewrites PostgreSQL's advanced regular expressions as RE2 reads them.
+/// Rewrites PostgreSQL's advanced regular expressions for RE2.
 class Translator {
  public:
   Translator(std::string_view pattern, int position) : left_(pattern), position_(position) {}
@@ -50,8 +50,8 @@ class Translator {
     return std::move(out_);
   }
 
-  /// Whether there are quantifiers that take as little as they can, beside others or |: of these PostgreSQL
-  /// decides for all of an expression what RE2 decides for each.
+  /// Whether lazy quantifiers occur beside greedy ones or |: PostgreSQL then decides for the whole
+  /// expression, RE2 for each.
   bool mixes_greed() const { return lazy_ && (greedy_ || alternates_); }
   bool lazy() const { return lazy_; }
 
@@ -74,7 +74,7 @@ class Translator {
     left_.remove_prefix(bytes);
   }
 
-  /// `(?i)` and the like, which may only stand at the beginning.
+  /// `(?i)` and similar, allowed only at the beginning.
   absl::Status Options(bool* ignore_case) {
     if (!left_.starts_with("(?")) return absl::OkStatus();
     const size_t end = left_.find_first_not_of("abcdefghijklmnopqrstuvwxyz", 2);
@@ -245,7 +245,7 @@ struct RegularExpression::Impl {
     if (finds_longest && expression.ok()) longest.emplace(pattern, OptionsOf(ignore_case, true));
   }
   const RE2 expression;
-  std::optional<RE2> longest;  // nothing: the first match is the one that is looked for
+  std::optional<RE2> longest;  // nullopt: the first match is the wanted one
 };
 
 RegularExpression::RegularExpression(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}

@@ -10,10 +10,10 @@
 
 namespace nam::plan {
 
-/// A regular expression as PostgreSQL's ~ takes it, translated for RE2, which takes linear time.
+/// A regular expression of PostgreSQL's ~, translated for RE2, which takes linear time.
 class RegularExpression {
  public:
-  /// Whether a text matches; which part of it; how a whole text is divided into groups.
+  /// To test whether a text matches; to find the matching part; to divide a whole text into groups.
   enum class Purpose : uint8_t { kTest, kFind, kDivide };
   /// Bytes [begin, end) of a text that a match took, or one of its groups.
   struct Part {
@@ -23,9 +23,8 @@ class RegularExpression {
     size_t size() const { return end - begin; }
   };
 
-  /// 2201B if it is none; 0A000 for what RE2 lacks or would read otherwise: back references, looking ahead or
-  /// behind, word ends (\y \m \M), collating elements; to find what it matches, *? and the like beside * or
-  /// |.
+  /// 2201B if it is invalid; 0A000 for what RE2 lacks or would read differently: back references, looking
+  /// ahead or behind, word ends (\y \m \M), collating elements; for kFind also *? and similar beside * or |.
   static absl::StatusOr<std::shared_ptr<const RegularExpression>> Compile(std::string_view pattern,
                                                                           bool ignore_case, int position,
                                                                           Purpose purpose);
@@ -34,10 +33,10 @@ class RegularExpression {
   /// Whether it matches a part of the text.
   bool Matches(std::string_view text) const;
 
-  /// The first match at byte `from` or behind it, of these the longest, as POSIX has it (the shortest, if its
+  /// Finds the first match at or after byte `from`, of several the longest, as in POSIX (the shortest, if its
   /// quantifiers are those with ?); false without one. parts[0] becomes all of it, parts[n] its n-th group.
-  /// Of several ways to divide a match into groups, earlier quantifiers take what they can, and earlier
-  /// branches of | come first. Not of Purpose::kTest; parts are at most 1 + groups().
+  /// If a match divides into groups in several ways, earlier quantifiers take what they can, and earlier
+  /// branches of | come first. Not for Purpose::kTest; parts are at most 1 + groups().
   bool Find(std::string_view text, size_t from, std::span<Part> parts) const;
   size_t groups() const;
 
@@ -47,7 +46,7 @@ class RegularExpression {
   std::unique_ptr<const Impl> impl_;
 };
 
-/// One that was compiled by this thread lately, or a new one.
+/// A recent one of this thread, or a new one.
 absl::StatusOr<std::shared_ptr<const RegularExpression>> CachedRegularExpression(
     std::string_view pattern, bool ignore_case, int position, RegularExpression::Purpose purpose);
 

@@ -7,8 +7,8 @@
 
 namespace nam::plan {
 
-/// The numbers that something can yield, from statistics of columns. What fits 64 bits is computed in 64 bits
-/// without checks, the rest in 128 bits with checks, so that no result ever wraps. They hold for every
+/// The possible numbers of an expression or column, from statistics. Numbers within 64 bits are computed in
+/// 64 bits without checks, others in 128 bits with checks, so that no result ever wraps. They hold on every
 /// server.
 struct Bounds {
   __int128 low = 0;
@@ -19,11 +19,11 @@ struct Bounds {
   bool operator==(const Bounds&) const = default;
 };
 
-/// One column of what flows between two operators.
+/// One column that flows between two operators.
 struct Slot {
   Type type;
   bool nullable = true;
-  Bounds bounds;  // of numbers, dates and timestamps that are not NULL
+  Bounds bounds;  // for numbers, dates and timestamps that are not NULL
 
   bool operator==(const Slot&) const = default;
 };

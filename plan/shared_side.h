@@ -6,14 +6,14 @@
 
 namespace nam::plan {
 
-/// The side of a join by parts whose pages several tasks share where a part is too much for one of them. Each
-/// has all of the other side, so every pair of rows meets in one task.
+/// The side of a join by parts whose pages several tasks share if a part is too much for one of them. Each
+/// reads all of the other side, so every pair of rows meets in one task.
 enum class SharedSide : uint8_t { kNone, kProbed, kBuilt };
 
-/// The larger side of a part, since the other one is read by each of its tasks, as long as the kind of the
-/// join allows it. A row that leaves with or without a partner has to see the whole other side, once: what
-/// leaves by rows of the probe side shares these, a right join those of the build side, and a full join
-/// neither. Sessions and servers have the same directories, and so come to the same side.
+/// The larger side of a part, since each task reads the other one, if the kind of the join allows it. A row
+/// that is emitted with or without a partner has to see the whole other side, once: output by rows of the
+/// probe side shares these, a right join those of the build side, and a full join neither. Sessions and
+/// servers have the same directories, and so choose the same side.
 constexpr SharedSide SharedSideOf(JoinKind kind, uint64_t probed_rows, uint64_t built_rows) {
   switch (kind) {
     case JoinKind::kInner:

@@ -18,7 +18,7 @@
 namespace nam::plan {
 namespace {
 
-/// PostgreSQL's bound of char(n). LIKE pads to it, so there has to be one.
+/// PostgreSQL's bound of char(n). LIKE pads to it, so it must be bounded.
 constexpr uint32_t kLongestChar = 10'485'760;
 
 constexpr Bounds kTimes{0, kMicrosecondsPerDay, true};
@@ -30,7 +30,7 @@ absl::Status Bad(const char* what) {
   return absl::InvalidArgumentError(std::string("not an expression: ") + what);
 }
 
-/// Whether both are of one kind and scale, so that their numbers mean the same.
+/// Whether both have one kind and scale, so that their numbers mean the same.
 bool Alike(const Type& a, const Type& b) {
   return a.kind == b.kind && a.scale == b.scale;
 }
@@ -86,7 +86,7 @@ Bounds United(const Bounds& a, const Bounds& b) {
   return {std::min(a.low, b.low), std::max(a.high, b.high), true};
 }
 
-/// Rounding keeps the order, so the ends stay the ends.
+/// Rounding preserves order, so the bounds stay bounds.
 Bounds Rescaled(const Bounds& b, int from, int to) {
   if (!b.known || from == to) return b;
   const std::optional<__int128> low = Rescale(b.low, from, to), high = Rescale(b.high, from, to);
@@ -297,12 +297,12 @@ absl::StatusOr<Slot> OfExtract(const Expr& e, const Slot& from) {
   return Slot{e.type, from.nullable, {1, most, true}};
 }
 
-/// The one check of calls: the function is one, and its operands are those of a signature.
+/// The one check of calls: the function exists, and its operands fit a signature.
 absl::StatusOr<Slot> OfFunction(const Expr& e, std::span<const Slot> args) {
   if (e.index < 0 || e.index > static_cast<int>(kLastFunction)) return Bad("a function that does not exist");
   const std::optional<Type> type = ResultType(FunctionOf(e), e.children);
   if (!type || *type != e.type) return Bad("a function that does not take its operands");
-  // NULL may come from operands that are not; of those that are not strict, from few.
+  // Some strict functions return NULL for other values; of the others few never return it.
   const bool nullable =
       IsStrict(FunctionOf(e)) ? MakesNulls(FunctionOf(e)) || Nullable(args) : !NeverNull(FunctionOf(e), args);
   return Slot{e.type, nullable, ResultBounds(e)};
@@ -324,7 +324,7 @@ absl::StatusOr<Slot> OfColumn(const Expr& e, const Schema& input) {
   return input[slot];
 }
 
-/// What every operator that yields a boolean has in common.
+/// The common part of operators that return a boolean.
 absl::StatusOr<Slot> OfCondition(const Expr& e, std::span<const Slot> args) {
   if (e.type != Type::Bool()) return Bad("a condition of another type than boolean");
   switch (e.op) {
@@ -428,7 +428,7 @@ bool HasBounds(const Type& type) {
 }
 
 absl::StatusOr<Slot> SlotOf(const Expr& expr, const Schema& input) {
-  std::vector<Slot> done;  // of nodes whose parents are still to come
+  std::vector<Slot> done;  // slots of nodes whose parents come later
   NAM_RETURN_IF_ERROR(ForPostOrder(expr, [&](const Expr& e) -> absl::Status {
     const size_t n = e.children.size();
     NAM_ASSIGN_OR_RETURN(Slot slot, OfNode(e, std::span(done).last(n), input));

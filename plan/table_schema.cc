@@ -18,7 +18,7 @@ absl::Status Bad(const char* what) {
   return absl::InvalidArgumentError(absl::StrCat("not a plan: ", what));
 }
 
-/// What a record's column of this width can hold.
+/// The range of a record's column of this width.
 Bounds BoundsOfRecords(const proto::Type& type) {
   switch (static_cast<TypeKind>(type.kind())) {
     case TypeKind::kInteger: {
@@ -44,7 +44,7 @@ Bounds BoundsOfRecords(const proto::Type& type) {
   }
 }
 
-/// Whether values of the column lie as they are somewhere: of these nobody knows the least and the greatest.
+/// Whether the column has plain values anywhere: these have no known bounds.
 bool HoldsPlain(const proto::Table& table, uint32_t column) {
   const auto place = static_cast<int>(column);
   bool plain = table.columns(place).encoding().plain();
@@ -61,7 +61,7 @@ std::optional<int32_t> KeyOf(const proto::Table& table, uint32_t column) {
   return std::nullopt;
 }
 
-/// The column of its table that a key of the pipeline is as it is, at the input of step `step`.
+/// The table column that a key of the pipeline is, unchanged, at the input of step `step`.
 std::optional<uint32_t> ColumnOf(const Pipeline& pipeline, size_t step, const Expr& key) {
   const TableScan* scan = ScanOf(pipeline);
   const std::optional<uint32_t> slot = BareSlot(key);
@@ -81,7 +81,7 @@ absl::Status CheckScan(const TableScan& scan, const proto::Table& table) {
   return absl::OkStatus();
 }
 
-/// All probes of the build side, which are the claimed table's, match by the key that the plan states.
+/// Checks that all probes of the build side come from the claimed table and match by the stated key.
 absl::Status CheckMatch(const PhysicalPlan& plan, uint32_t number, const TableMetadata& tables) {
   const Pipeline& build = plan.pipelines[number];
   const BlockScan& scan = std::get<BlockScan>(build.source);

@@ -22,7 +22,7 @@ namespace {
 
 using F = Function;
 
-/// Letters as PostgreSQL knows them in a database of C.UTF-8. Never freed.
+/// PostgreSQL's letters in a database of C.UTF-8. Never freed.
 locale_t CharacterLocale() {
   static const locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
   return locale;
@@ -30,7 +30,7 @@ locale_t CharacterLocale() {
 
 constexpr char32_t kNoCharacter = 0xffffffff;
 
-/// The code point of the character at `at`; kNoCharacter if its bytes are none.
+/// The code point of the character at `at`; kNoCharacter if its bytes are invalid.
 char32_t CodePointAt(std::string_view text, size_t at) {
   const size_t bytes = CharacterBytes(text, at);
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[at + i]); };
@@ -60,7 +60,7 @@ void AppendCodePoint(std::string& text, char32_t c) {
   put(0x80 | (c & 0x3f));
 }
 
-/// Each character by `map`, which takes and gives a code point; what is no character stays.
+/// Maps each character by `map` from code point to code point; invalid bytes stay.
 template <typename Map>
 std::string Mapped(std::string_view text, Map&& map) {
   std::string out;
@@ -236,7 +236,7 @@ absl::StatusOr<std::string_view> SubstringOf(const Expr& call, std::span<const V
   return Substring(a[0].text, a[1].number, a[2].number);
 }
 
-/// The text with so many characters from `from` on replaced.
+/// Replaces so many characters of the text from `from` on.
 absl::StatusOr<std::string> Overlaid(const Expr& call, std::span<const Value> a) {
   const __int128 from = a[2].number;
   const __int128 characters = a.size() > 3 ? a[3].number : static_cast<__int128>(CountCharacters(a[1].text));
@@ -269,7 +269,7 @@ absl::StatusOr<std::string> WithBackslashes(const Expr& call, std::string_view p
     const std::string_view c = pattern.substr(at, CharacterBytes(pattern, at));
     at += c.size();
     if (c == escape) {
-      // At the end it escapes nothing, which the match will say.
+      // At the end it escapes nothing, and the match reports that.
       out += "\\";
       if (at == pattern.size()) break;
       const std::string_view next = pattern.substr(at, CharacterBytes(pattern, at));

@@ -27,13 +27,13 @@ enum class TimeField : uint8_t {
   kDayOfYear,
   kIsoYear,
 };
-/// As EXTRACT and date_trunc write them, in any case.
+/// Parses names of EXTRACT and date_trunc, in any case.
 std::optional<TimeField> TimeFieldOf(std::string_view name);
 
 /// A field of a timestamp. Parts of seconds are in microseconds, and so is the epoch.
 int64_t FieldOfTimestamp(TimeField field, int64_t us);
-/// The timestamp without what is finer than the field. Nothing if the field cuts nothing off, or if the
-/// result is before the year 1.
+/// The timestamp without parts finer than the field. nullopt if the field cannot truncate, or if the result
+/// is before the year 1.
 std::optional<int64_t> TruncateTimestamp(TimeField field, int64_t us);
 bool Truncates(TimeField field);
 

@@ -23,15 +23,15 @@ int64_t DayOf(int64_t us) {
   return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
 }
 
-/// A timestamp in its parts, or an interval.
+/// The parts of a timestamp or an interval.
 struct Parts {
   int64_t year = 0;
   int64_t month = 0;
   int64_t day = 0;
-  int64_t us = 0;            // of the day; of an interval all that are not days
-  int64_t calendar_day = 0;  // since 1970; of no interval
+  int64_t us = 0;            // of the day; for an interval all but its days
+  int64_t calendar_day = 0;  // since 1970; not for an interval
   bool interval = false;
-  bool time = false;  // of a day alone
+  bool time = false;  // false: a day alone
 };
 
 Parts PartsOf(const Interval& interval) {
@@ -74,7 +74,7 @@ absl::Status NotSupported(const Expr& call, const Value& time, std::string_view 
 
 // ─── EXTRACT
 
-/// What EXTRACT yields, as a number of so many decimals.
+/// The result of EXTRACT, as a number of so many decimals.
 struct Extracted {
   __int128 number = 0;
   int scale = 0;
@@ -82,13 +82,13 @@ struct Extracted {
 
 Extracted EpochOf(const Parts& parts) {
   if (!parts.interval) return {__int128{parts.calendar_day} * kMicrosecondsPerDay + parts.us, 6};
-  // A year has 365.25 days here, a month that is no part of one 30.
+  // A year has 365.25 days here, a month beyond whole years 30.
   const __int128 quarter_days =
       __int128{parts.year} * 1461 + __int128{parts.month} * 120 + __int128{parts.day} * 4;
   return {quarter_days * (kMicrosecondsPerDay / 4) + parts.us, 6};
 }
 
-/// Fields that only days of the calendar have.
+/// Fields of calendar days only.
 std::optional<Extracted> CalendarField(T field, const Parts& parts) {
   const int64_t day = parts.calendar_day;
   switch (field) {
@@ -107,10 +107,10 @@ std::optional<Extracted> CalendarField(T field, const Parts& parts) {
   }
 }
 
-/// Nothing if the type does not have the field.
+/// nullopt if the type does not have the field.
 std::optional<Extracted> Extract(T field, const Parts& parts) {
   const bool interval = parts.interval;
-  // An interval counts its years from 0, the calendar its centuries from the year 1 on.
+  // An interval counts its years from 0; the calendar's centuries begin with the year 1.
   const int64_t before = interval ? 0 : 99, before_all = interval ? 0 : 999;
   switch (field) {
     case T::kEpoch:
@@ -148,7 +148,7 @@ bool IsOfDay(T field) {
   return field <= T::kHour;
 }
 
-/// date_trunc does not know what is no part of a date's or a time's text.
+/// date_trunc only knows fields that a date's or a time's text has.
 bool IsNamedByTruncation(T field) {
   return field < T::kEpoch;
 }
@@ -167,7 +167,7 @@ absl::StatusOr<T> FieldOf(const Expr& call, const std::string& name, const Value
 absl::StatusOr<Value> ExtractField(const Expr& call, const Value& name, const Value& time) {
   NAM_ASSIGN_OR_RETURN(const T field, FieldOf(call, name.text, time));
   const bool part = FunctionOf(call) == F::kDatePart;
-  // A date has no hours for EXTRACT; date_part takes it for a timestamp. A time has nothing else.
+  // A date has no hours for EXTRACT; date_part takes it as a timestamp. A time has only hours and less.
   const bool none = time.type.kind == TypeKind::kDate   ? IsOfDay(field) && !part
                     : time.type.kind == TypeKind::kTime ? !IsOfDay(field) && field != T::kEpoch
                                                         : false;
@@ -182,7 +182,7 @@ absl::StatusOr<Value> ExtractField(const Expr& call, const Value& name, const Va
 
 // ─── date_trunc
 
-/// To a multiple of `unit`, towards zero.
+/// Truncates to a multiple of `unit`, towards zero.
 int64_t Cut(int64_t us, int64_t unit) {
   return us - us % unit;
 }
@@ -206,7 +206,7 @@ std::optional<int64_t> UnitOf(T field) {
   }
 }
 
-/// Months of a field that is made of them; 0 of others.
+/// The months of a field that consists of months; else 0.
 int MonthsOf(T field) {
   switch (field) {
     case T::kMonth:
@@ -258,7 +258,7 @@ absl::StatusOr<Value> SpanOrError(const Expr& call, const absl::StatusOr<Interva
   return Value::Span(*interval);
 }
 
-/// Within the day; days and months of the interval do not count.
+/// Stays within the day; ignores days and months of the interval.
 Value MovedTime(const Value& time, const Value& by, int sign) {
   const auto moved =
       static_cast<int64_t>((time.number + sign * __int128{by.interval().us}) % kMicrosecondsPerDay);
@@ -286,7 +286,7 @@ absl::StatusOr<Value> MakeDate(const Expr& call, std::span<const Value> a) {
       DaysFromCivil({static_cast<int32_t>(year), static_cast<int32_t>(month), static_cast<int32_t>(day)}));
 }
 
-/// Whole days of hours become days, whole months of 30 days become months, and all parts get one sign.
+/// Turns whole days of hours into days and whole months of 30 days into months, and gives all parts one sign.
 absl::StatusOr<Value> Justified(const Expr& call, const Interval& interval) {
   constexpr __int128 kDaysPerMonth = 30, kDay = kMicrosecondsPerDay;
   const bool of_hours = FunctionOf(call) != F::kJustifyDays, of_days = FunctionOf(call) != F::kJustifyHours;
@@ -300,7 +300,7 @@ absl::StatusOr<Value> Justified(const Expr& call, const Interval& interval) {
     days %= kDaysPerMonth;
   }
   const auto sign = [](__int128 n) { return n > 0 ? 1 : n < 0 ? -1 : 0; };
-  // A part of the other sign takes one of the next larger.
+  // A part of the other sign borrows one of the next larger.
   if (of_days && months != 0 &&
       (sign(days) == -sign(months) || (days == 0 && of_hours && sign(us) == -sign(months)))) {
     days += kDaysPerMonth * sign(months);
@@ -313,8 +313,8 @@ absl::StatusOr<Value> Justified(const Expr& call, const Interval& interval) {
   return SpanOrError(call, MakeInterval(months, days, us));
 }
 
-/// Whether the spans between two timestamps, moments or times each, in any order, have a moment in common.
-/// The span's beginning is the one that is there, if one is NULL.
+/// Whether the spans between two timestamps, moments or times each, in any order, intersect. If one end is
+/// NULL, the span begins at the other.
 Value Overlap(std::span<const Value> a) {
   struct Span {
     Value from, to;

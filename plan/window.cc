@@ -73,7 +73,7 @@ absl::StatusOr<Slot> OfAggregate(const WindowCall& call, const Schema& arguments
   return AggregateResult(call.aggregate, call.type, arguments);
 }
 
-/// Values of one form: texts of any length are.
+/// Whether values have one form; texts of any length do.
 bool Alike(const Type& a, const Type& b) {
   return a.kind == b.kind && a.scale == b.scale && a.blank_padded == b.blank_padded;
 }

@@ -14,8 +14,7 @@
 #include "types/sql_error.h"
 #include "types/time_zone.h"
 
-/// Functions that need a time zone: each is told it by an argument, so that its result depends on nothing
-/// else.
+/// Functions with a time zone: an argument names it, so that the result depends on nothing else.
 namespace nam::plan {
 namespace {
 
@@ -48,7 +47,7 @@ absl::StatusOr<Value> Moved(const Expr& call, std::span<const Value> a, int sign
   NAM_ASSIGN_OR_RETURN(const TimeZone* zone, ZoneOf(call, a[2]));
   auto us = static_cast<int64_t>(a[0].number);
   const Interval by = a[1].interval();
-  if (zone->fixed()) {  // at once, as vectors of UTC are moved
+  if (zone->fixed()) {  // quick, as vectors of UTC do
     const absl::StatusOr<int64_t> local = AddToTimestamp(zone->LocalOf(us), by, sign);
     return local.ok() ? InRange(call, zone->UtcOf(*local)) : TimestampOutOfRange(call.position);
   }
@@ -123,7 +122,7 @@ absl::StatusOr<Value> TruncateZoned(const Expr& call, TimeField field, const Val
   const int64_t local = zone->LocalOf(us);
   const std::optional<int64_t> cut = IsTimestamp(local) ? TruncateTimestamp(field, local) : std::nullopt;
   if (!cut) return DateOutOfRange(call.position);
-  // Hours and less stay at the offset of their moment; days begin when the zone's clocks say so.
+  // Hours and less keep the offset of their moment; days begin by the zone's clocks.
   return InRange(call, field <= TimeField::kHour ? us - (local - *cut) : zone->UtcOf(*cut));
 }
 

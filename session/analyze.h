@@ -11,8 +11,9 @@
 namespace nam::session {
 
 /// ANALYZE: counts the distinct values of columns by queries over all rows, and gives them to the catalog.
-/// Appends merge the counts of loads, which can only guess how many values both have; of record tables nobody
-/// else counts. 40001 if a table has changed meanwhile. `run`: one query, whose rows are in its result.
+/// Appends merge the counts of loads, and can only guess how many values are in both; record tables are
+/// counted by ANALYZE only. 40001 if a table has changed meanwhile. `run`: runs one query and returns its
+/// rows.
 absl::StatusOr<ResultSet> Analyze(const sql::AnalyzeStatement& statement, catalog::Client& catalog,
                                   const std::function<absl::StatusOr<ResultSet>(const std::string&)>& run);
 

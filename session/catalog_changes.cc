@@ -27,10 +27,13 @@ absl::Status Missing(const sql::DropTableStatement& statement) {
        .sqlstate = schema ? sqlstate::kUndefinedSchema : sqlstate::kUndefinedTable});
 }
 
-/// The catalog's error, whose names stand in other quotes, as SQL's.
-absl::Status InSql(const absl::Status& status, const std::string& what, int position) {
+constexpr char kDropHint[] = "drop what depends on it first, or DROP … CASCADE";
+constexpr char kAlterHint[] = "DROP VIEW what depends on it first, and CREATE it again afterwards";
+
+/// The catalog's error with names in SQL's quotes, and this hint if something depends on the entry.
+absl::Status InSql(const absl::Status& status, const std::string& what, const char* hint, int position) {
   if (status.ok() || SqlErrorOf(status).has_value()) return status;
-  const std::string message = absl::StrReplaceAll(status.message(), {{"`", "\""}});
+  const std::string message = absl::StrReplaceAll(catalog::MessageOfService(status), {{"`", "\""}});
   if (absl::IsAborted(status)) {
     return ToStatus({.message = message,
                      .hint = "nothing of this statement has happened; run it again",
@@ -42,7 +45,7 @@ absl::Status InSql(const absl::Status& status, const std::string& what, int posi
   if (absl::IsFailedPrecondition(status) && absl::StrContains(message, "depends on")) {
     return ToStatus({.message = absl::StrCat(what, ": ", message),
                      .position = position,
-                     .hint = "drop what depends on it first, or DROP … CASCADE",
+                     .hint = hint,
                      .sqlstate = sqlstate::kDependentObjects});
   }
   if (absl::IsFailedPrecondition(status)) {
@@ -72,7 +75,7 @@ void AddNotice(std::string message, ResultSet& result) {
   result.warnings.push_back({std::move(message), sqlstate::kSuccess});
 }
 
-// A table with foreign keys leaves its parents first, which takes steps of its own.
+// Tables with foreign keys first leave their parents, which takes steps of their own.
 absl::Status CatalogChanges::LeaveParentsIn(const std::string& schema) {
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> tables, attachment_.catalog().ListTables());
   for (const proto::Table& table : tables) {
@@ -113,7 +116,7 @@ absl::StatusOr<ResultSet> CatalogChanges::Drop(const sql::DropTableStatement& st
   }
   NAM_RETURN_IF_ERROR(InSql(dropped,
                             absl::StrCat("cannot drop ", WordOf(statement.kind), " ", Quote(statement.table)),
-                            statement.position));
+                            kDropHint, statement.position));
   return result;
 }
 
@@ -130,7 +133,7 @@ absl::StatusOr<ResultSet> CatalogChanges::CreateSchema(const sql::CreateSchemaSt
     AddNotice(absl::StrCat("schema ", Quote(statement.name), " already exists, skipping"), result);
     return result;
   }
-  NAM_RETURN_IF_ERROR(InSql(made, absl::StrCat("cannot create schema ", Quote(statement.name)), -1));
+  NAM_RETURN_IF_ERROR(InSql(made, absl::StrCat("cannot create schema ", Quote(statement.name)), "", -1));
   return result;
 }
 
@@ -143,8 +146,8 @@ absl::StatusOr<ResultSet> CatalogChanges::CreateView(const sql::CreateViewStatem
   const absl::Status made = attachment_.catalog().ChangeCatalog(request).status();
   if (absl::IsAlreadyExists(made))
     return Exists("relation", statement.view.name(), sqlstate::kDuplicateTable, statement.position);
-  NAM_RETURN_IF_ERROR(
-      InSql(made, absl::StrCat("cannot create view ", Quote(statement.view.name())), statement.position));
+  NAM_RETURN_IF_ERROR(InSql(made, absl::StrCat("cannot create view ", Quote(statement.view.name())),
+                            kAlterHint, statement.position));
   return Command("CREATE VIEW");
 }
 
@@ -166,7 +169,8 @@ absl::StatusOr<ResultSet> CatalogChanges::Alter(const sql::AlterTableStatement& 
   const absl::Status altered = attachment_.catalog().ChangeCatalog(request).status();
   if (absl::IsAlreadyExists(altered))
     return Exists("relation", statement.to, sqlstate::kDuplicateTable, statement.position);
-  NAM_RETURN_IF_ERROR(InSql(altered, absl::StrCat("cannot alter ", Quote(table.name())), statement.position));
+  NAM_RETURN_IF_ERROR(
+      InSql(altered, absl::StrCat("cannot alter ", Quote(table.name())), kAlterHint, statement.position));
   return result;
 }
 

@@ -8,7 +8,7 @@
 
 namespace nam::session {
 
-/// Statements that change the catalog alone: views, schemas, ALTER TABLE but for new columns, and DROP. Each
+/// Statements that change only the catalog: views, schemas, ALTER TABLE except new columns, and DROP. Each
 /// happens at once or not at all; 40001 if what it was bound to has changed meanwhile.
 class CatalogChanges {
  public:
@@ -19,7 +19,7 @@ class CatalogChanges {
   absl::StatusOr<ResultSet> Drop(const sql::DropTableStatement& statement);
   absl::StatusOr<ResultSet> CreateSchema(const sql::CreateSchemaStatement& statement);
   absl::StatusOr<ResultSet> CreateView(const sql::CreateViewStatement& statement);
-  /// Without a source.
+  /// For statements without a source.
   absl::StatusOr<ResultSet> Alter(const sql::AlterTableStatement& statement);
 
  private:
@@ -30,7 +30,7 @@ class CatalogChanges {
   RecordAccess* const records_;
 };
 
-/// A notice, as PostgreSQL's clients show them: beside the result, and no warning.
+/// A notice, which PostgreSQL's clients show beside the result; it is no warning.
 void AddNotice(std::string message, ResultSet& result);
 
 }  // namespace nam::session

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/system_names.h"
 #include "catalog/chain_groups.h"
 #include "csv/byte_source.h"
 #include "types/sql_error.h"
@@ -11,7 +12,7 @@
 namespace nam::session {
 
 void CatalogTables::Begin() {
-  asking_.reset();  // what a statement without tables has not waited for
+  asking_.reset();  // a statement without tables has not waited for it
   const bool likely = !of_statement_.empty();
   current_ = of_before_ = false;
   of_statement_.clear();
@@ -65,18 +66,21 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> CatalogTables::Find(const st
     // It may be newer than version_, never older: then the next statement finds another version.
     seen = seen_.emplace(name, table.ok() ? *std::move(table) : nullptr).first;
   }
-  if (seen->second == nullptr) return absl::NotFoundError(absl::StrCat("there is no table `", name, "`"));
   std::shared_ptr<const proto::Table> table = seen->second;
-  if (const auto kept = kept_.find(name); kept != kept_.end()) {
-    if (catalog::CreationOf(*kept->second) != catalog::CreationOf(*table)) {
-      return ToStatus({.message = absl::StrCat("table ", Quote(name),
-                                               " was dropped or emptied while the transaction read it"),
-                       .hint = "ROLLBACK, and run the transaction again",
-                       .sqlstate = sqlstate::kSerializationFailure});
+  const auto kept = kept_.find(name);
+  if (table == nullptr && kept == kept_.end())
+    return absl::NotFoundError(absl::StrCat("there is no table `", name, "`"));
+  if (kept != kept_.end()) {
+    if (table == nullptr || catalog::CreationOf(*kept->second) != catalog::CreationOf(*table)) {
+      return ToStatus(
+          {.message = absl::StrCat("table ", Quote(name),
+                                   " was dropped, renamed or emptied while the transaction read it"),
+           .hint = "ROLLBACK, and run the transaction again",
+           .sqlstate = sqlstate::kSerializationFailure});
     }
     table = kept->second;
   }
-  of_statement_.push_back(table);
+  if (!table->schema()) of_statement_.push_back(table);
   return table;
 }
 
@@ -88,9 +92,11 @@ void CatalogTables::Keep() {
 
 std::vector<std::string> CatalogTables::Names() {
   std::vector<std::string> names;
-  const auto tables = catalog_.ListTables();
-  if (!tables.ok()) return names;
-  for (const proto::Table& table : *tables) names.push_back(table.name());
+  const auto entries = catalog_.ListEntries();
+  if (!entries.ok()) return names;
+  for (const proto::Table& entry : *entries) {
+    if (!entry.schema() && !IsSystemName(entry.name())) names.push_back(entry.name());
+  }
   return names;
 }
 

@@ -17,50 +17,50 @@
 
 namespace nam::session {
 
-/// The catalog as one statement sees it: asked once who is there and which version all is at, and for the
-/// tables that it has not seen at that version.
+/// One statement's view of the catalog: asks it once for the cluster's members and its version, and for
+/// tables that the session has not seen at that version.
 ///
-/// The answer takes about as long as to bind a short query. So a statement that comes after one with tables
-/// is bound to what that one saw while the catalog is asked; Confirm says whether that still holds:
+/// The answer takes about as long as binding a short query. So a statement that follows one with tables is
+/// bound to the tables that that one saw while the catalog is asked; Confirm tells whether they still hold:
 ///
 ///     Begin ──► ask ───────────────────► answer: its version
 ///         ├───► parse, bind (Find: as seen) ──┤
 ///         └───► a plan is known (Know) ───────┴─► Confirm: the same? run it : Begin anew, and bind (again)
 ///
-/// Of the session's thread, which alone waits; a thread of its own asks.
+/// Belongs to the session's thread, the only one that waits; another thread asks the catalog.
 class CatalogTables final : public sql::TableSource {
  public:
   CatalogTables(catalog::Client& catalog, fabric::Fabric& fabric) : catalog_(catalog), fabric_(fabric) {}
-  /// What names mean, from now on.
+  /// Sets the meaning of names from now on.
   void Use(const sql::NameSettings& settings) { settings_ = settings; }
   const sql::NameSettings& settings() const override { return settings_; }
-  /// A new statement, which must see what has happened since.
+  /// Begins a statement, which must see all earlier changes.
   void Begin();
-  /// Right behind Begin: the statement uses these tables, which were seen at this version.
+  /// Called right after Begin: the statement uses these tables, which were seen at this version.
   void Know(const std::vector<std::shared_ptr<const proto::Table>>& tables, uint64_t version);
-  /// Before anything that the statement has looked up has an effect: false if the catalog has changed since
-  /// it was seen. Then the statement begins anew, and sees it as it is.
+  /// Called before the statement takes effect: false if the catalog has changed since the statement looked it
+  /// up. Then the statement begins again, with the current catalog.
   absl::StatusOr<bool> Confirm();
-  /// Nothing has been looked up since that is still to be confirmed.
+  /// Whether all look-ups are confirmed.
   bool confirmed() const { return !of_before_; }
-  /// The columnar tables that the statement has looked up, confirmed, stay as they are until LetGo: further
-  /// statements of the transaction find the same rows.
+  /// Keeps the columnar tables that the statement has looked up and confirmed until LetGo: further statements
+  /// of the transaction see the same rows.
   void Keep();
   void LetGo() { kept_.clear(); }
-  /// Asks again who is there.
+  /// Asks again for the cluster's members.
   void Refresh() { current_ = false; }
-  /// Those that the statement has looked up.
+  /// The tables that the statement has looked up.
   const std::vector<std::shared_ptr<const proto::Table>>& of_statement() const { return of_statement_; }
-  /// Which all of it is of, once it is confirmed.
+  /// Their version, once it is confirmed.
   uint64_t version() const { return version_; }
-  /// As it was told last, which may be before the statement; without servers if it never was.
+  /// The last answer, perhaps from before the statement; without servers if there is none.
   const proto::Cluster& last_seen() const { return cluster_; }
-  /// As it is during the statement.
+  /// The cluster during the statement.
   absl::StatusOr<const proto::Cluster*> Cluster();
-  /// 40001 if a table that is kept has been dropped or emptied, and there is another one.
+  /// 40001 if a kept table has been dropped or renamed, or emptied and replaced.
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override;
   std::vector<std::string> Names() override;
-  /// By the first of the files.
+  /// Uses the first of the files.
   absl::StatusOr<std::vector<csv::SniffedColumn>> Sniff(const std::string& pattern,
                                                         const csv::SniffOptions& options,
                                                         csv::Dialect& dialect) override;
@@ -69,7 +69,7 @@ class CatalogTables final : public sql::TableSource {
   }
   using LoadFiles =
       std::function<absl::StatusOr<std::shared_ptr<const proto::Table>>(const sql::CopyStatement&)>;
-  /// Who makes tables of files. Before the first statement.
+  /// Sets the maker of tables from files. Called before the first statement.
   void LoadBy(LoadFiles load) { load_ = std::move(load); }
 
  private:
@@ -79,13 +79,13 @@ class CatalogTables final : public sql::TableSource {
   fabric::Fabric& fabric_;
   LoadFiles load_;
   proto::Cluster cluster_;  // the last answer
-  bool current_ = false;    // it is of this statement
+  bool current_ = false;    // it belongs to this statement
   sql::NameSettings settings_;
   uint64_t version_ = 0;
-  std::map<std::string, std::shared_ptr<const proto::Table>> seen_;  // at version_; null: there is none
+  std::map<std::string, std::shared_ptr<const proto::Table>> seen_;  // at version_; null: does not exist
   std::vector<std::shared_ptr<const proto::Table>> of_statement_;
   std::map<std::string, std::shared_ptr<const proto::Table>> kept_;
-  /// Some of of_statement_ were seen at seen_version_, before the catalog has answered; not confirmed yet.
+  /// Some of of_statement_ were seen at seen_version_, before the catalog answered; not confirmed yet.
   bool of_before_ = false;
   uint64_t seen_version_ = 0;
   absl::StatusOr<proto::Cluster> answer_;

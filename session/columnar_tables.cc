@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/chain_groups.h"
 #include "csv/portion_reader.h"
@@ -30,7 +31,7 @@ namespace {
 
 constexpr int64_t kReportNs = 200'000'000;
 constexpr int kThreads = 2;
-/// Each time another session has appended, or a group of the table was compacted.
+/// Each try fails because another session has appended, or a group of the table was compacted.
 constexpr int kTries = 100;
 
 absl::Status ChangedMeanwhile(const std::string& table) {
@@ -47,7 +48,7 @@ absl::Status AlreadyExists(const sql::CreateTableStatement& statement) {
                    .sqlstate = sqlstate::kDuplicateTable});
 }
 
-/// Whether an append failed because its table has gone, or is another one by now.
+/// Whether an append failed because its table is gone, or was replaced.
 bool HasGone(catalog::Attachment& attachment, const proto::Table& table, const absl::Status& status) {
   if (!absl::IsAborted(status) && !absl::IsFailedPrecondition(status) && !absl::IsNotFound(status))
     return false;
@@ -91,7 +92,7 @@ class ParallelCopy {
         began_ns_(fabric.clock().NowNs()),
         next_report_ns_(began_ns_ + kReportNs) {}
 
-  /// The error of the first row that has one, whichever thread meets it.
+  /// Returns the error of the first bad row, whichever thread finds it.
   absl::Status Run() {
     {
       std::vector<std::unique_ptr<fabric::Thread>> threads;
@@ -108,12 +109,13 @@ class ParallelCopy {
   static constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
 
   void Work() {
+    const Interruption interruption(&cancelled_);
     CopiedRows rows(statement_, reader_);
     CopiedColumns columns(statement_, rows);
     partitioner::ColumnBatch batch(static_cast<size_t>(statement_.insert.table.table->columns_size()));
     while (!cancelled_ && failed_portion_ == kNone) {
       const absl::StatusOr<bool> more = rows.NextPortion();
-      // A file that cannot be read: behind all rows that were.
+      // An unreadable file fails after all rows that were read.
       if (!more.ok()) Fail(kNone - 1, more.status());
       if (!more.ok() || !*more) return;
       if (const absl::Status status = TakePortion(rows, columns, batch); !status.ok())
@@ -174,7 +176,7 @@ class ParallelCopy {
   std::atomic<uint64_t> rows_ = 0;
   SkippedRows skipped_;
   std::atomic<uint64_t> failed_portion_ = kNone;  // the first; written under the mutex
-  std::mutex mutex_;                              // guards:
+  std::mutex mutex_;                              // guards the members below
   absl::Status error_;                            // of failed_portion_
   int64_t next_report_ns_;
 };
@@ -303,10 +305,12 @@ absl::StatusOr<ResultSet> ColumnarTables::Rewrite(const sql::AlterTableStatement
       }).status();
   if (absl::IsAborted(rewritten)) return ChangedMeanwhile(table.name());
   if (absl::IsFailedPrecondition(rewritten) && absl::StrContains(rewritten.message(), "depends on")) {
-    return ToStatus({.message = absl::StrReplaceAll(rewritten.message(), {{"`", "\""}}),
-                     .position = statement.position,
-                     .hint = "DROP VIEW first: the new column's name means something else in it",
-                     .sqlstate = sqlstate::kDependentObjects});
+    return ToStatus(
+        {.message = absl::StrCat("cannot alter ", Quote(table.name()), ": ",
+                                 absl::StrReplaceAll(catalog::MessageOfService(rewritten), {{"`", "\""}})),
+         .position = statement.position,
+         .hint = "DROP VIEW first: the new column's name means something else in it",
+         .sqlstate = sqlstate::kDependentObjects});
   }
   NAM_RETURN_IF_ERROR(rewritten);
   ResultSet result = Command(statement.command);
@@ -350,10 +354,10 @@ absl::StatusOr<uint64_t> ColumnarTables::LoadFiles(const sql::CopyStatement& sta
 
 absl::StatusOr<ColumnarTables::Loaded> ColumnarTables::LoadAlone(const sql::CopyStatement& files,
                                                                  const Report& report) {
-  // Nothing of this name is replaced, since nothing is committed.
+  // Nothing is committed, so no table of this name is replaced.
   const partitioner::LoadOptions options{.replace = true, .threads = kThreads};
   ResultSet result;
-  // For the catalog a name with a dot would be in a schema.
+  // For the catalog a dotted name would be in a schema.
   sql::CopyStatement unnamed = files;
   auto described = std::make_shared<proto::Table>(*files.insert.table.table);
   described->set_name("read_csv");
@@ -372,6 +376,7 @@ absl::StatusOr<ColumnarTables::Filled> ColumnarTables::Fill(const sql::CopyState
                        BeginLoad(*statement.insert.table.table, options));
   csv::PortionReader reader(std::move(files), statement.dialect);
   ParallelCopy copy(statement, reader, *loader, attachment_.fabric(), cancelled_, report);
+  const Interruption interruption(&cancelled_);
   NAM_RETURN_IF_ERROR(copy.skipped().Open(statement));
   NAM_RETURN_IF_ERROR(copy.Run());
   NAM_RETURN_IF_ERROR(copy.skipped().Finish(result));

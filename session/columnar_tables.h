@@ -17,8 +17,8 @@
 
 namespace nam::session {
 
-/// Makes and fills columnar tables. The rows of a statement become visible at once or not at all, behind
-/// those that are there (catalog/chain_groups.h); statements that append at the same time do not meet.
+/// Makes and fills columnar tables. A statement's rows become visible at once or not at all, after the
+/// existing ones (catalog/chain_groups.h); concurrent appends do not conflict.
 class ColumnarTables {
  public:
   using Report = std::function<void(const QueryProgress&)>;
@@ -29,15 +29,15 @@ class ColumnarTables {
                  const std::atomic<bool>& cancelled)
       : attachment_(attachment), settings_(settings), cancelled_(cancelled), compaction_(attachment) {}
 
-  /// 42P07 if there is one of its name.
+  /// 42P07: a table of its name exists.
   absl::StatusOr<ResultSet> Create(const sql::CreateTableStatement& statement);
   /// 42P07 likewise. Without data the query does not run.
   absl::StatusOr<ResultSet> CreateAs(const sql::CreateTableAsStatement& statement, const RunSource& run,
                                      const Report& report);
-  /// 40001 if the table has been dropped meanwhile, or replaced. `report`: on a thread of its own; may be
+  /// 40001 if the table has been dropped meanwhile, or replaced. `report` runs on a thread of its own; may be
   /// empty.
   absl::StatusOr<ResultSet> Copy(const sql::CopyStatement& statement, const Report& report);
-  /// A table of files that is there as long as its loader.
+  /// A table of files, with its loader's lifetime.
   struct Loaded {
     std::unique_ptr<partitioner::TableLoader> loader;
     std::shared_ptr<const proto::Table> table;
@@ -45,13 +45,13 @@ class ColumnarTables {
   absl::StatusOr<Loaded> LoadAlone(const sql::CopyStatement& files, const Report& report);
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const RunSource& run);
   absl::StatusOr<ResultSet> Truncate(const sql::TruncateStatement& statement);
-  /// ALTER TABLE … ADD COLUMN: the table with other columns, made of the rows of `run`. 40001 likewise.
+  /// ALTER TABLE … ADD COLUMN: makes the table with other columns, from the rows of `run`. 40001 likewise.
   absl::StatusOr<ResultSet> Rewrite(const sql::AlterTableStatement& statement, const RunSource& run);
-  /// Makes one group of those that are there when it begins. 40001 as COPY.
+  /// Merges the groups that exist when it begins into one. 40001 as for COPY.
   absl::StatusOr<ResultSet> Vacuum(const sql::VacuumStatement& statement);
 
  private:
-  /// A load with the rows of the statement's files; warns in the result of those that were left out.
+  /// A load with the rows of the statement's files; its result warns of skipped ones.
   struct Filled {
     std::unique_ptr<partitioner::TableLoader> loader;
     uint64_t rows = 0;
@@ -61,16 +61,16 @@ class ColumnarTables {
   absl::StatusOr<uint64_t> LoadFiles(const sql::CopyStatement& statement,
                                      const partitioner::LoadOptions& options, const Report& report,
                                      ResultSet& result);
-  /// The rows of `fill` become the table's; `options` say how.
+  /// Loads the rows of `fill` into the table, as `options` say.
   absl::StatusOr<uint64_t> Load(const proto::Table& table, const partitioner::LoadOptions& options,
                                 const std::vector<int>& columns,
                                 const std::function<absl::Status(LoadedRows& rows)>& fill);
   partitioner::LoadOptions AppendTo(const proto::Table& table);
-  /// Behind an append a compute server may have to look at the table's groups.
+  /// Commits, and asks a compute server to compact if an append has left many groups.
   absl::Status Commit(partitioner::TableLoader& loader, const partitioner::LoadOptions& options);
 
   catalog::Attachment& attachment_;
-  /// With the bound on its memory.
+  /// Begins a load with the bound on its memory.
   absl::StatusOr<std::unique_ptr<partitioner::TableLoader>> BeginLoad(const proto::Table& table,
                                                                       partitioner::LoadOptions options) const;
   const SessionSettings& settings_;

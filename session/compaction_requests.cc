@@ -14,7 +14,7 @@
 namespace nam::session {
 namespace {
 
-/// Between two requests of a session: a merge of small groups takes milliseconds.
+/// The pause between two requests of a session: a merge of small groups takes milliseconds.
 constexpr int64_t kPauseNs = 50'000'000;
 constexpr int64_t kCallTimeoutUs = 1'000'000;
 constexpr size_t kServersAskedMax = 2;
@@ -27,7 +27,7 @@ void CompactionRequests::After(const proto::Table& table) {
   const int64_t now_ns = attachment_.fabric().clock().NowNs();
   if (asking_ || now_ns < next_ns_ || partitioner::GroupsToMerge(table).empty()) return;
   next_ns_ = now_ns + kPauseNs;
-  thread_.reset();  // has ended, but for its last instructions
+  thread_.reset();  // has ended, except its last instructions
   asking_ = true;
   thread_ = attachment_.fabric().StartThread("nam-ask-compact", [this, name = table.name()] {
     Ask(name);

@@ -14,21 +14,21 @@ namespace {
 
 constexpr uint64_t kBufferBytes = 1u << 20;
 constexpr uint32_t kMostServers = 64;
-/// A result of this size or more is released as soon as it is read.
+/// A result of this size or more is released as soon as it is READ.
 constexpr uint64_t kReleaseAtOnceBytes = 1u << 20;
 constexpr int64_t kConnectTimeoutUs = 3'000'000;
 constexpr int64_t kReadTimeoutUs = 4'000'000;
-/// How long a wait for a READ lasts before it is looked whether the statement was cancelled.
+/// How often a wait for a READ checks whether the statement was cancelled.
 constexpr int64_t kCancelCheckUs = 20'000;
 constexpr int64_t kReleaseTimeoutUs = 1'000'000;
-/// Servers that are not silent have heard by then.
+/// Responsive servers have answered by then.
 constexpr int64_t kReleasePatienceUs = 200'000;
 /// A statement's bound; Cancel ends it sooner.
 constexpr int64_t kAttemptTimeoutUs = int64_t{24} * 3600 * 1'000'000;
 
 }  // namespace
 
-// A session whose queries leave nothing at servers, or that runs none, goes without.
+// Skipped by sessions that run no queries, or whose queries leave nothing at servers.
 absl::Status ComputeClients::PrepareReads() {
   if (completions_ != nullptr) return absl::OkStatus();
   fabric::Fabric& fabric = attachment_.fabric();
@@ -42,7 +42,7 @@ ComputeClients::~ComputeClients() {
   for (auto& [id, server] : servers_) Release(*server);
 }
 
-/// Unheard, the server drops its results by itself after a while.
+/// Without this message the server drops its results by itself after a while.
 void ComputeClients::Release(Server& server) {
   for (const uint64_t attempt : std::exchange(server.unreleased, {}))
     Release(*server.peer, attachment_.member(), attempt);
@@ -78,7 +78,7 @@ ComputeClients::Server& ComputeClients::ServerOf(const proto::Member& member) {
 }
 
 void ComputeClients::Start(std::unique_ptr<Work> work) {
-  // Connections to servers of earlier queries are given up when there are too many.
+  // Drops connections to servers of earlier queries when there are too many.
   if (servers_.size() >= kMostServers && !servers_.contains(work->member.id())) {
     for (auto& [id, known] : servers_) Release(*known);
     servers_.clear();
@@ -115,7 +115,7 @@ void ComputeClients::ReleaseExchanges(const proto::Member& member, uint64_t atte
 
 void ComputeClients::Run(const std::shared_ptr<Calls>& calls) {
   proto::AttemptRequest request = std::move(calls->work.request);
-  // What the coordinator needs to know of it, and further calls to say.
+  // The coordinator does not need the request, and further calls repeat it.
   calls->work.request.Clear();
   calls->work.request.set_attempt(request.attempt());
   calls->work.request.set_client(request.client());
@@ -169,7 +169,7 @@ std::unique_ptr<ComputeClients::Work> ComputeClients::Await(Deadline deadline,
     ended_.pop_front();
   }
   ReadResult(*work, cancel, room);
-  // If it could not be read, the attempt stands still until EndAll.
+  // If it could not be READ, the attempt stands still until EndAll.
   if (work->read != nullptr && work->status.ok()) work->read->Set();
   return work;
 }
@@ -202,11 +202,11 @@ void ComputeClients::EndAll() {
   for (const std::unique_ptr<Work>& work : ended_) {
     const auto server = servers_.find(work->member.id());
     if (server == servers_.end()) continue;
-    // It is this side that ended those that are CANCELLED.
+    // CANCELLED calls were ended by this side.
     if (work->lost && !absl::IsCancelled(work->status)) {
       servers_.erase(server);
     } else {
-      // A call that was cancelled may have left a result too: its server may not have noticed in time.
+      // A cancelled call may have left a result, too: its server may not have noticed in time.
       server->second->unreleased.push_back(work->request.attempt());
     }
   }
@@ -244,7 +244,7 @@ absl::Status ComputeClients::ReadPartial(Server& server, const proto::AttemptRep
     if (!done->ok()) {
       const absl::Status error = fabric::CompletionError(*done, *server.queue_pair);
       server.queue_pair.reset();
-      // A key that is good for nothing any more: the server is ending, and has given the result up.
+      // A revoked key: the server is ending, and has given the result up.
       return absl::Status(absl::IsPermissionDenied(error) ? absl::StatusCode::kUnavailable : error.code(),
                           absl::StrCat(server.peer->name(), ": ", std::string(error.message())));
     }
@@ -261,7 +261,7 @@ absl::StatusOr<fabric::Completion> ComputeClients::AwaitRead(const Server& serve
   std::array<fabric::Completion, 1> done;
   while (true) {
     if (completions_->Wait(done, {std::min(deadline.ns, clock.After(kCancelCheckUs).ns)}) > 0) {
-      // Others are of READs that were given up, with their queue pairs.
+      // Others belong to abandoned READs and their queue pairs.
       if (done[0].queue_pair == server.queue_pair->id()) return done[0];
     } else if (cancel) {
       return absl::CancelledError("cancelled");

@@ -19,13 +19,13 @@
 
 namespace nam::session {
 
-/// A coordinator's connections to compute servers: calls to tell them what to run, queue pairs to read
-/// what they leave:
+/// A coordinator's connections to compute servers: calls that start their work, queue pairs to READ their
+/// results:
 ///
 ///     Start ─▶ call ─ window ─▶ Await, which READs it ─▶ the same attempt's next call, by itself ─▶ …
 ///                └─ end ──────▶ Await, which READs the rest
 ///
-/// So a server fills a window while its coordinator works on the one before. One thread.
+/// So a server fills a window while its coordinator processes the one before. One thread.
 class ComputeClients {
  public:
   explicit ComputeClients(catalog::Attachment& attachment) : attachment_(attachment) {}
@@ -35,49 +35,50 @@ class ComputeClients {
   struct Work {
     proto::Member member;
     proto::AttemptRequest request;
-    // The caller's own:
+    // Set by the caller:
     size_t server = 0;
     size_t list = 0;
-    uint64_t first = 0;  // of the list, which the request starts with
+    uint64_t first = 0;  // in the list; the request starts with it
     double started_ms = 0;
     int losses = 0;           // before it
-    uint64_t allocation = 0;  // that it writes a table's groups into
-    /// Windows of the attempt that Await has given before this: their rows are somewhere already.
+    uint64_t allocation = 0;  // the one that it writes a table's groups into
+    /// The attempt's windows that Await has returned before this: their rows are already taken in.
     uint32_t windows = 0;
-    // Once it has ended, or with a window (reply.more()), of which only `partial` is told:
+    // Set at its end, or with a window (reply.more()), which only has `partial`:
     absl::Status status;  // names the server
-    bool lost = false;    // the server did not answer, or not let its result be read: it may be dead
+    bool lost = false;    // the server did not answer, or its result could not be READ: it may be dead
     proto::AttemptReply reply;
     std::string partial;
 
    private:
     friend class ComputeClients;
-    std::shared_ptr<fabric::Event> read;  // of a window: the attempt's next call may begin
+    std::shared_ptr<fabric::Event> read;  // for a window: the attempt's next call may begin
   };
   void Start(std::unique_ptr<Work> work);
   /// Whether so many bytes of a result may be held.
   using Room = std::function<absl::Status(uint64_t bytes)>;
-  /// The next attempt that has ended, or window, with its rows read; null at the deadline. `cancel` ends the
-  /// reading soon: its status is CANCELLED then. Without room for them nothing is read, and the status is
+  /// Returns the next attempt that has ended, or window, with its rows READ; null at the deadline. `cancel`
+  /// ends the reading soon: its status is CANCELLED then. Without room nothing is READ, and the status is
   /// `room`'s.
   std::unique_ptr<Work> Await(Deadline deadline, const std::atomic<bool>& cancel, const Room& room);
-  /// A server's ends of a streamed stage, before its attempt. Waits. `lost`: the server did not answer.
+  /// Opens a server's ends of a streamed stage, before its attempt. Waits. `lost`: the server did not answer.
   absl::StatusOr<proto::OpenExchangesReply> OpenExchanges(const proto::Member& member,
                                                           const proto::OpenExchangesRequest& request,
                                                           bool& lost);
-  /// No attempt will need them.
+  /// Drops ends that no attempt needs.
   void ReleaseExchanges(const proto::Member& member, uint64_t attempt);
-  /// Ends all that run and waits for that. Nobody reads what they left: the servers are told at once of
-  /// results in windows, which would stand still, of others with the next attempt, or at the end.
+  /// Ends all running attempts and waits for that. Their results are dropped: servers learn at once of
+  /// results in windows, whose attempts would stand still, and of others with the next attempt, or at the
+  /// end.
   void EndAll();
 
  private:
-  /// Calls of one attempt, one after the other, on a thread of their own.
+  /// The consecutive calls of one attempt, on a thread of their own.
   struct Calls {
     std::shared_ptr<catalog::Peer> peer;
-    Work work;  // of the first, without what comes of it
+    Work work;  // the first call's, without results
     catalog::CallCancellation cancellation;
-    std::shared_ptr<fabric::Event> read;  // guarded by mutex_, as `over`
+    std::shared_ptr<fabric::Event> read;  // guarded by mutex_, like `over`
     bool over = false;
     std::atomic<bool> ended = false;  // its thread is about to end
   };
@@ -89,17 +90,17 @@ class ComputeClients {
     proto::Member member;
     std::shared_ptr<catalog::Peer> peer;            // calls under way hold it
     std::unique_ptr<fabric::QueuePair> queue_pair;  // made at the first result
-    std::vector<uint64_t> unreleased;               // attempts whose small results have been read
+    std::vector<uint64_t> unreleased;               // attempts whose small results have been READ
   };
 
   Server& ServerOf(const proto::Member& member);
   void Run(const std::shared_ptr<Calls>& calls);
-  /// A call has ended. False: there is no next one.
+  /// Hands over a call's result. False: there is no next call.
   bool Hand(Calls& calls, std::unique_ptr<Work> work);
   void ReadResult(Work& work, const std::atomic<bool>& cancel, const Room& room);
   void Release(Server& server);
   static void Release(catalog::Peer& peer, MemberId client, uint64_t attempt);
-  /// By a thread: a server that is silent holds nobody up.
+  /// Uses a thread, so that a silent server delays no work.
   void ReleaseLater(const std::shared_ptr<catalog::Peer>& peer, uint64_t attempt);
   absl::Status PrepareReads();
   absl::Status ReadPartial(Server& server, const proto::AttemptReply& reply, std::string& out,
@@ -108,18 +109,18 @@ class ComputeClients {
   absl::StatusOr<fabric::Completion> AwaitRead(const Server& server, const std::atomic<bool>& cancel);
 
   catalog::Attachment& attachment_;
-  // Destroyed in reverse: queue pairs, their completion queue, the memory they write to.
+  // Destroyed in reverse: queue pairs, their completion queue, the memory that they write.
   std::unique_ptr<fabric::MemoryRegion> buffer_;          // made at the first result
   std::unique_ptr<fabric::CompletionQueue> completions_;  // likewise
   std::map<uint32_t, std::unique_ptr<Server>> servers_;   // by member id
-  std::vector<Thread> threads_;  // those that have ended are joined when the next one starts
+  std::vector<Thread> threads_;                           // the next start joins those that have ended
   struct Releasing {
     std::shared_ptr<fabric::Event> ended;
     std::unique_ptr<fabric::Thread> thread;
   };
   std::vector<Releasing> releasing_;  // likewise
 
-  std::mutex mutex_;  // guards what calling threads and the coordinator's share:
+  std::mutex mutex_;  // guards what the calling threads and the coordinator's share:
   std::deque<std::unique_ptr<Work>> ended_;
   std::vector<std::shared_ptr<Calls>> running_;
   std::shared_ptr<fabric::Event> wake_;

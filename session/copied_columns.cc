@@ -20,7 +20,7 @@ bool IsDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// `[-]digits[.digits]`, with at most `scale` of the latter; as n / 10^scale.
+/// Parses `[-]digits[.digits]`, with at most `scale` decimals, as n / 10^scale.
 bool ReadNumber(std::string_view text, int scale, int64_t& number) {
   const bool negative = !text.empty() && text[0] == '-';
   if (negative) text.remove_prefix(1);
@@ -33,7 +33,7 @@ bool ReadNumber(std::string_view text, int scale, int64_t& number) {
     for (++at; at < text.size() && IsDigit(text[at]); ++at, ++decimals) n = 10 * n + (text[at] - '0');
   }
   if (at != text.size() || decimals > scale) return false;
-  // With the zeroes behind it, it has as many digits as `text` and `scale` together.
+  // Its digits are at most those of `text` and `scale` together.
   if (text.size() + static_cast<size_t>(scale - decimals) > kSafeDigits) return false;
   for (; decimals < scale; ++decimals) n *= 10;
   number = negative ? -n : n;
@@ -115,7 +115,7 @@ bool CopiedColumns::ReadFast(const Column& column, std::string_view text, int64_
     case Fast::kDate:
       return ReadDate(text, number);
     case Fast::kText:
-      // Bytes are at least as many as characters.
+      // There are at least as many bytes as characters.
       return (column.characters == 0 || text.size() <= column.characters) && IsCleanUtf8(text, &bad);
     case Fast::kNone:
       return false;

@@ -11,21 +11,21 @@
 
 namespace nam::session {
 
-/// Puts rows of a COPY into batches of a columnar table's columns. What is written as nearly all numbers,
-/// dates and texts are is read here, at a few nanoseconds a field; everything else, and every error, is
-/// CopiedRows::ValueOf's. Belongs to one thread.
+/// Puts rows of a COPY into batches of a columnar table's columns. Parses common forms of numbers, dates and
+/// texts itself, at a few nanoseconds a field; CopiedRows::ValueOf handles the rest, and every error. Belongs
+/// to one thread.
 class CopiedColumns {
  public:
   /// Borrows both.
   CopiedColumns(const sql::CopyStatement& statement, CopiedRows& rows);
 
-  /// Adds a row, whose texts the batch refers to. After an error, which says where, the batch is as before.
+  /// Adds a row; the batch refers to its texts. An error tells the place, and leaves the batch unchanged.
   absl::Status Add(const std::vector<csv::Field>& fields, partitioner::ColumnBatch& batch);
 
  private:
   enum class Fast : uint8_t { kInteger, kDecimal, kDate, kText, kNone };
   struct Column {
-    size_t field = 0;  // of the statement's; kNoField: its values are `absent`
+    size_t field = 0;  // in the statement; kNoField: its values are `absent`
     Value absent;      // the column's default
     Fast fast = Fast::kNone;
     partitioner::Form form = partitioner::Form::kNumber;
@@ -41,7 +41,7 @@ class CopiedColumns {
 
   const sql::CopyStatement& statement_;
   CopiedRows& rows_;
-  std::vector<Column> columns_;  // of the table
+  std::vector<Column> columns_;  // the table's
 };
 
 }  // namespace nam::session

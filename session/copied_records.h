@@ -19,7 +19,7 @@ class CopiedRecords {
       : statement_(statement), rows_(statement, reader) {}
 
   absl::Status Open() { return skipped_.Open(statement_); }
-  /// Nothing when the batch has all of its rows, or all were given.
+  /// nullopt when the batch is full, or all rows were returned.
   absl::StatusOr<std::optional<std::vector<Value>>> Next() {
     while (statement_.batch_rows == 0 || in_batch_ < statement_.batch_rows) {
       absl::StatusOr<std::vector<Value>> row = Read();
@@ -34,10 +34,10 @@ class CopiedRecords {
     }
     return std::nullopt;
   }
-  /// The batch's rows are in the table.
+  /// Called once the batch's rows are in the table.
   void EndBatch() { count_ += std::exchange(in_batch_, 0); }
   bool ended() const { return ended_; }
-  /// Of all batches that have ended.
+  /// Rows of all batches that have ended.
   uint64_t count() const { return count_; }
   /// The statement's result.
   absl::StatusOr<ResultSet> Finish() {
@@ -70,7 +70,7 @@ class CopiedRecords {
   SkippedRows skipped_;
   std::vector<csv::Field> fields_;
   uint64_t count_ = 0;
-  uint64_t in_batch_ = 0;  // rows of it that were given
+  uint64_t in_batch_ = 0;  // rows returned
   bool ended_ = false;
 };
 

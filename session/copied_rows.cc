@@ -38,7 +38,7 @@ const proto::Column& CopiedRows::ColumnOf(size_t field) const {
 
 absl::StatusOr<bool> CopiedRows::NextPortion() {
   NAM_ASSIGN_OR_RETURN(const bool more, reader_.Next(portion_));
-  if (more) splitter_.Begin(portion_.text);
+  if (more) splitter_.Begin(portion_.text, portion_.last);
   return more;
 }
 
@@ -52,8 +52,7 @@ absl::StatusOr<bool> CopiedRows::Next(std::vector<csv::Field>& fields) {
       NAM_RETURN_IF_ERROR(CheckHeader(fields));
       continue;
     }
-    const bool blank = fields.size() == 1 && fields[0].text.empty();
-    if (blank && statement_.insert.columns.size() > 1) continue;
+    if (splitter_.line().empty() && statement_.insert.columns.size() > 1) continue;
     of_one_row_ = true;
     NAM_RETURN_IF_ERROR(CheckWidth(fields));
     return true;
@@ -81,8 +80,9 @@ absl::Status CopiedRows::CheckHeader(const std::vector<csv::Field>& fields) cons
 
 absl::Status CopiedRows::CheckWidth(std::vector<csv::Field>& fields) const {
   const size_t columns = statement_.insert.columns.size();
-  // dbgen closes its lines with a delimiter.
-  if (fields.size() == columns + 1 && statement_.dialect.delimiter == '|' && fields.back().text.empty())
+  // dbgen ends its lines with a delimiter.
+  if (fields.size() == columns + 1 && statement_.dialect.delimiter == '|' && fields.back().text.empty() &&
+      splitter_.line().ends_with('|'))
     fields.pop_back();
   if (fields.size() == columns) return absl::OkStatus();
   const bool fewer = fields.size() < columns;

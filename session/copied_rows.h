@@ -17,7 +17,7 @@
 
 namespace nam::session {
 
-/// The files of a COPY, in their order; standard input if it names none. 58P01 if a pattern names none.
+/// The files of a COPY, in their order; standard input if it names none. 58P01 if a pattern matches no file.
 absl::StatusOr<std::vector<std::string>> FilesOf(const sql::CopyStatement& statement);
 
 /// Rows of a COPY, portion by portion, as fields and as values. Belongs to one thread; a reader may have
@@ -28,23 +28,23 @@ class CopiedRows {
   CopiedRows(const sql::CopyStatement& statement, csv::PortionReader& reader)
       : statement_(statement), reader_(reader), splitter_(statement.dialect) {}
 
-  /// Goes on to the next portion of the files. False if there is none.
+  /// Advances to the next portion of the files. False if there is none.
   absl::StatusOr<bool> NextPortion();
   const csv::Portion& portion() const { return portion_; }
 
   /// The next row of the portion, with a field for each column of the statement. False if there is none.
-  /// Lines without a character are no rows, unless there is one column only. Errors say where the row is:
-  /// 22P04 if it has fewer or more fields.
+  /// Skips empty lines, unless there is one column only. Errors tell the row's place: 22P04 if it has fewer
+  /// or more fields.
   absl::StatusOr<bool> Next(std::vector<csv::Field>& fields);
-  /// Whether the last error was of one row alone, so that the next one may be asked for.
+  /// Whether the last error concerns one row alone, so that the next one may be read.
   bool of_one_row() const { return of_one_row_; }
 
-  /// The text of the row that Next gave.
+  /// The text of the row from Next.
   std::string_view row() const { return splitter_.row(); }
 
-  /// What a field is as a value of its column (`field`: of the statement's): as `'text'` is in an INSERT.
+  /// A field as a value of its column (`field`: in the statement): as `'text'` is in an INSERT.
   absl::StatusOr<Value> ValueOf(size_t field, const csv::Field& text);
-  /// The error, with the place of the row that Next gave: `people.csv:17: column age: …`.
+  /// The error, with the place of the row from Next: `people.csv:17: column age: …`.
   absl::Status AtField(size_t field, const absl::Status& error) const;
   absl::Status AtRow(const absl::Status& error) const;
 
@@ -58,25 +58,24 @@ class CopiedRows {
   csv::RowSplitter splitter_;
   csv::Portion portion_;
   bool of_one_row_ = true;
-  std::vector<Value> texts_;  // of the field that ValueOf looks at
+  std::vector<Value> texts_;  // of ValueOf's current field
 };
 
-/// Rows that ON_ERROR ignore has left out. Thread-safe.
+/// Rows that ON_ERROR ignore has skipped. Thread-safe.
 class SkippedRows {
  public:
-  /// Once, before the others: makes the statement's file for them, if it names one. Errors of
-  /// csv::CreateFile.
+  /// Called once, first: makes the file for them, if the statement names one. Errors of csv::CreateFile.
   absl::Status Open(const sql::CopyStatement& statement);
-  /// `row`: its text, which the file gets as it is.
+  /// `row`: its text, which the file gets unchanged.
   absl::Status Add(const absl::Status& error, std::string_view row);
-  /// At the statement's end: warns of them. The file appears now.
+  /// At the statement's end: warns of them, and makes the file visible.
   absl::Status Finish(ResultSet& result);
 
  private:
   static constexpr size_t kShown = 10;
-  std::mutex mutex_;  // guards:
+  std::mutex mutex_;  // guards the members below
   uint64_t count_ = 0;
-  std::vector<std::string> first_;          // the errors of some of them
+  std::vector<std::string> first_;          // the first errors
   std::unique_ptr<csv::ByteSink> rejects_;  // null: there is no file
 };
 

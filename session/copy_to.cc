@@ -15,7 +15,7 @@
 namespace nam::session {
 namespace {
 
-/// Rows as text, on their way into a sink.
+/// Writes rows as text into a sink.
 class WrittenRows final : public RowReceiver {
  public:
   WrittenRows(const sql::CopyToStatement& statement, std::unique_ptr<csv::ByteSink> sink)
@@ -69,8 +69,8 @@ class WrittenRows final : public RowReceiver {
   const bool header_;
   csv::RowWriter writer_;
   const std::unique_ptr<csv::ByteSink> sink_;
-  std::string text_;   // that the sink has not got
-  std::string field_;  // of the row that is written
+  std::string text_;   // not yet in the sink
+  std::string field_;  // of the current row
   uint64_t rows_ = 0;
 };
 

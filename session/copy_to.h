@@ -8,8 +8,9 @@
 
 namespace nam::session {
 
-/// COPY … TO: runs the statement's query, and writes its rows as they come, to the file or to the client. The
-/// file is there once it has all rows: after an error, or a client's end, it is as it was before.
+/// COPY … TO: runs the statement's query, and writes its rows as they come, to the file or to the client. A
+/// file that may be replaced (csv/destination.h) appears once it has all rows: after an error, or if the
+/// client ends, it is unchanged. CANCELLED while a pipe is stalled, if the thread's Interruption says so.
 absl::StatusOr<ResultSet> CopyTo(const sql::CopyToStatement& statement, RowReceiver& client,
                                  const std::function<absl::StatusOr<ResultSet>(RowReceiver& rows)>& run);
 

@@ -8,12 +8,12 @@
 
 namespace nam::session {
 
-/// The rows of a statement on their way, from a query or all at once.
+/// Delivers a statement's rows, from a query or all at once.
 class Delivery final : public NotedReceiver {
  public:
   using NotedReceiver::NotedReceiver;
 
-  /// Ends the result of a statement that has rows, or none, which no query has made.
+  /// Ends the result of a statement that no query answers, with or without rows.
   absl::Status End(ResultSet& result) {
     if (begun() || result.columns.empty()) return absl::OkStatus();
     NAM_RETURN_IF_ERROR(Begin(result.columns));

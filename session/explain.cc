@@ -31,10 +31,10 @@ std::string Bytes(uint64_t bytes) {
 }
 
 constexpr size_t kColumns = 100;
-/// The columns of one line; the rest of what is longer is left out.
+/// The columns of one line; longer ones are cut.
 constexpr size_t kLongestLine = 8 * kColumns;
 
-/// Where a line that is longer than kColumns ends: at a blank behind `indent`, or within a long word.
+/// The end of a line longer than kColumns: at a blank after `indent`, or within a long word.
 size_t LineEnd(const std::string& line, size_t indent) {
   const size_t blank = line.rfind(' ', kColumns);
   if (blank != std::string::npos && blank > indent) return blank;
@@ -43,7 +43,7 @@ size_t LineEnd(const std::string& line, size_t indent) {
   return end;
 }
 
-/// The line in pieces of kColumns columns, each but the first one further to the right.
+/// Splits the line into pieces of kColumns columns, each but the first one indented further.
 void AddWrapped(std::string line, std::vector<std::string>& lines) {
   if (line.size() > kLongestLine) {
     size_t end = kLongestLine;
@@ -60,7 +60,7 @@ void AddWrapped(std::string line, std::vector<std::string>& lines) {
   lines.push_back(std::move(line));
 }
 
-/// What is streamed of a table.
+/// The streamed size of a table.
 std::string SizeOf(const proto::Table& table) {
   uint64_t blocks = 0;
   for (const proto::Chain& chain : table.partitions()) blocks += chain.blocks();
@@ -68,7 +68,7 @@ std::string SizeOf(const proto::Table& table) {
                          Grouped(blocks));
 }
 
-/// How a build side came to one compute server; nothing for what was READ everywhere.
+/// How a build side reached one compute server; empty if it was READ everywhere.
 std::string Multicast(const proto::PipelineCounters& c) {
   if (!c.multicast_failure().empty())
     return absl::StrFormat(", READ (multicast not available: %s)", c.multicast_failure());
@@ -78,7 +78,7 @@ std::string Multicast(const proto::PipelineCounters& c) {
                          Grouped(c.duplicate_datagrams()));
 }
 
-/// What a server sorted and wrote to scratch memory.
+/// The runs that a server sorted and wrote to scratch memory.
 std::string Runs(const proto::PipelineCounters& c) {
   if (c.scratch_runs_written() == 0) return "";
   return absl::StrFormat(", %s sorted runs of %s pages (%s) to scratch memory",
@@ -86,7 +86,7 @@ std::string Runs(const proto::PipelineCounters& c) {
                          Bytes(c.scratch_bytes_written()));
 }
 
-/// What each server did in a pipeline.
+/// Each server's work in a pipeline.
 void AddCounters(const std::vector<ServerReport>& servers, size_t place, std::vector<std::string>& lines) {
   for (const ServerReport& server : servers) {
     if (static_cast<int>(place) >= server.reply.pipelines_size()) continue;
@@ -111,7 +111,7 @@ void AddCounters(const std::vector<ServerReport>& servers, size_t place, std::ve
   }
 }
 
-/// Why it is this way and not the other.
+/// Why the plan is pipelined.
 std::string CostLine(const ExplainedStage& stage) {
   const std::vector<ServerReport>& servers = stage.servers;
   std::vector<optimizer::Assignment::Share> shares;
@@ -166,7 +166,7 @@ std::string PartOf(const proto::Table& driving, const optimizer::Assignment::Sha
                          cut == 0 ? "" : absl::StrFormat(" (of %d only some blocks)", cut));
 }
 
-/// What the plan gives to each compute server.
+/// The plan's share for each compute server.
 void AddAssignment(const proto::Table& driving, const std::vector<ServerReport>& servers,
                    std::vector<std::string>& lines) {
   uint64_t rows = 0;
@@ -182,7 +182,7 @@ void AddAssignment(const proto::Table& driving, const std::vector<ServerReport>&
   }
 }
 
-/// What each compute server and each of its threads did of it.
+/// The actual share of each compute server and each of its threads.
 void AddShares(const std::vector<ServerReport>& servers, std::vector<std::string>& lines) {
   uint64_t all = 0;
   for (const ServerReport& server : servers)
@@ -197,7 +197,7 @@ void AddShares(const std::vector<ServerReport>& servers, std::vector<std::string
   }
 }
 
-/// Who worked on whose share, and when.
+/// Which server worked on whose share, and when.
 void AddTimeline(const std::vector<ServerReport>& servers, const char* pieces,
                  std::vector<std::string>& lines) {
   lines.push_back("  Timeline");
@@ -268,7 +268,7 @@ class Lines {
     AddTimeline(stage.servers, Cut(driving, stage.servers) ? "pieces" : "partitions", lines_);
   }
 
-  /// What servers claim is not there before they run.
+  /// The parts that servers claim do not exist before they run.
   void PartsStage(uint32_t number) {
     const ExplainedStage& stage = query_.stages[number];
     Add(absl::StrFormat("Stage %d: %d parts, claimed by compute servers", number, stage.parts));
@@ -283,7 +283,7 @@ class Lines {
     AddTimeline(stage.servers, cut.parts > 0 ? "pieces" : "parts", lines_);
   }
 
-  /// How the joins that are made at a stage, and its groups, are distributed, and why.
+  /// How the joins at a stage, and its groups, are distributed, and why.
   void Choices(uint32_t stage) {
     for (const optimizer::JoinChoice& join : query_.joins) {
       if (query_.StageOfJoin(join) == stage)
@@ -295,7 +295,7 @@ class Lines {
     }
   }
 
-  /// What each server reads of a table that is sent follows from their number.
+  /// Each server's number tells what it reads of a sent table.
   void StreamedStage(uint32_t number) {
     const size_t servers = query_.stages[number].servers.size();
     Add(absl::StrFormat("Stage %d: streamed between %d compute server%s", number, servers,
@@ -337,7 +337,7 @@ class Lines {
     AddCounters(query_.stages[stage].servers, query_.PlaceInStage(number), lines_);
   }
 
-  /// Behind the estimated rows of an operator: the actual ones, and its estimated cost.
+  /// After an operator's estimated rows: the actual ones, and its estimated cost.
   std::string Figures(uint32_t pipeline, size_t node) const {
     return Actual(pipeline, node) + (costs_[node].has_value()
                                          ? absl::StrFormat(", cost %.3g ms", *costs_[node])
@@ -358,7 +358,7 @@ class Lines {
     return after.empty() ? "" : absl::StrCat(", after P", absl::StrJoin(after, " P"));
   }
 
-  /// How much of a table each server needs.
+  /// The share of a table that each server needs.
   std::string Needs(uint32_t number) const {
     const plan::Pipeline& pipeline = query_.plan.pipelines[number];
     const plan::Stage& stage = query_.plan.stages[pipeline.stage];
@@ -371,7 +371,7 @@ class Lines {
 
   const ExplainedQuery& query_;
   const std::vector<plan::PipelineText> texts_;
-  std::vector<std::optional<double>> costs_;  // of the pipeline that is shown
+  std::vector<std::optional<double>> costs_;  // of the current pipeline
   std::vector<std::string> lines_;
 };
 

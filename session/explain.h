@@ -26,74 +26,75 @@ struct ServerReport {
   // With ANALYZE:
   proto::AttemptReply reply;  // of all its attempts together
   struct Turn {
-    std::optional<size_t> share_of;  // position among the servers; none: handed out again
+    std::optional<size_t> share_of;  // position among the servers; nullopt: repeated work
     double started_ms = 0;
     double ended_ms = 0;
     uint32_t pieces = 0;
-    uint32_t claims = 0;  // by which it got them; 0: without a work queue
+    uint32_t claims = 0;  // for these pieces; 0: without a work queue
   };
   std::vector<Turn> turns;            // its attempts
   std::vector<uint64_t> thread_rows;  // of the driving table, in pieces that its threads claimed
 };
 
-/// What skew has made of the parts that these have claimed.
+/// The parts among these servers' claims that skew has made large.
 optimizer::CutParts CutPartsOf(const std::vector<ServerReport>& servers);
 
 /// A stage of compute servers.
 struct ExplainedStage {
   const optimizer::Plan& star;
   const optimizer::TableRefs& tables;  // as star.tables
-  bool extended = false;               // has build sides that `star` does not know
-  uint32_t parts = 0;                  // that it claims; there is no star then
-  bool streamed = false;               // nothing is claimed: there is no star, either
+  bool extended = false;               // has build sides outside of `star`
+  uint32_t parts = 0;                  // claimed instead of a star
+  bool streamed = false;               // nothing is claimed, and there is no star
   const std::vector<ServerReport>& servers;
-  const std::vector<std::string>& why_read;  // of each join of the star; empty if it was multicast
+  const std::vector<std::string>& why_read;  // by join of the star; empty if it was multicast
 };
 
-/// How many rows left an operator.
+/// The rows that left an operator.
 struct ActualRows {
-  uint64_t rows = 0;           // of all servers together; with `each_server`, of the one that had fewest
-  bool each_server = false;    // every server does it for itself, so servers are not added
-  uint64_t most = 0;           // then: of the one that had most
-  std::optional<uint64_t> of;  // of a look-up that a scan does by itself: rows that it has looked up
+  uint64_t rows = 0;           // of all servers together; with `each_server`, the fewest on one server
+  bool each_server = false;    // every server does all of the work, so servers are not added
+  uint64_t most = 0;           // then: the most on one server
+  std::optional<uint64_t> of;  // for a scan's own look-ups: rows looked up
 };
 
-/// A query's plan, and with ANALYZE what became of it.
+/// A query's plan, and with ANALYZE its run.
 struct ExplainedQuery {
   const plan::PhysicalPlan& plan;
   const optimizer::TableRefs& tables;  // as plan.tables
   const proto::StreamSettings& settings;
-  std::vector<ExplainedStage> stages;                    // of servers: plan.stages but the session's
+  std::vector<ExplainedStage> stages;                    // the servers': plan.stages without the session's
   const std::vector<optimizer::TransactionScan>& scans;  // by the session
   const std::vector<optimizer::JoinChoice>& joins;
   const std::vector<optimizer::GroupChoice>& groups;
   bool analyze = false;
-  const std::vector<std::string>& replanned;  // why what has run was not what was planned at first
+  const std::vector<std::string>& replanned;  // why the plan that ran differs from the first one
   // With ANALYZE:
-  std::vector<std::vector<uint64_t>> session_rows;  // by pipeline: that left the source, then each step
-  std::map<uint32_t, execution::Sorter::RunTotals> session_sorts;  // by pipeline: of those in scratch memory
+  std::vector<std::vector<uint64_t>> session_rows;  // by pipeline: rows that left the source, then each step
+  std::map<uint32_t, execution::Sorter::RunTotals> session_sorts;  // by pipeline: sorts in scratch memory
   size_t result_rows = 0;
   double result_ms = 0;
 
-  /// The operators of a pipeline are numbered: its source is 0, then its steps, then its sink.
+  /// A pipeline's operators are numbered: its source is 0, then its steps, then its sink.
   size_t SinkOf(uint32_t pipeline) const { return plan.pipelines[pipeline].steps.size() + 1; }
   double EstimatedRows(uint32_t pipeline, size_t node) const;
   std::optional<ActualRows> Actual(uint32_t pipeline, size_t node) const;
-  /// Of each operator, in ms; nothing where the model does not know it (optimizer/operator_cost.h).
+  /// By operator, in ms; nullopt where the model does not know it (optimizer/operator_cost.h).
   std::vector<std::optional<double>> Costs(uint32_t pipeline) const;
-  /// The place of a pipeline among those of its stage, as in a server's counters.
+  /// The place of a pipeline in its stage, as in a server's counters.
   size_t PlaceInStage(uint32_t pipeline) const;
-  /// Of pipelines that build a side of a stage's star: which join's.
+  /// For pipelines that build a side of a stage's star: the join.
   std::optional<size_t> JoinOf(uint32_t pipeline) const;
-  /// How a pipeline's record table is read by the session; empty if none is.
+  /// How the session reads a pipeline's record table; empty if it reads none.
   std::string PathOf(uint32_t pipeline) const;
   std::string ColumnName(uint32_t table, uint32_t column) const;
-  /// Of servers, or the session's, which is the last: where the join with this build side is made.
+  /// The stage where the join with this build side is made: one of servers, or the session's, which is the
+  /// last.
   uint32_t StageOfJoin(const optimizer::JoinChoice& join) const;
-  /// … and what its stages took: those of its sides, if these go by parts, and its own. Nothing without
-  /// ANALYZE, and of the session's.
+  /// … and the time of its stages: those of its sides, if these go by parts, and its own. nullopt without
+  /// ANALYZE, and for the session's.
   std::optional<double> ActualMs(const optimizer::JoinChoice& join) const;
-  /// Of the stage that groups, and of the one that merges its parts.
+  /// The time of the stage that groups, and of the one that merges its parts.
   std::optional<double> ActualMs(const optimizer::GroupChoice& groups) const;
 
  private:
@@ -104,7 +105,7 @@ struct ExplainedQuery {
 };
 
 /// The lines of EXPLAIN, of at most 100 columns: each stage's pipelines, operator by operator, with estimated
-/// rows and cost, and the assignment. With `analyze` the actual rows beside the estimates, and of each
+/// rows and cost, and the assignment. With `analyze` also the actual rows beside the estimates, and for each
 /// pipeline and server its counters: rows, blocks, bytes per memory server, time waiting, and for build sides
 /// what came by multicast, or why it was READ.
 std::vector<std::string> Explain(const ExplainedQuery& query);
@@ -112,7 +113,7 @@ std::vector<std::string> Explain(const ExplainedQuery& query);
 /// The same as one JSON document.
 std::string ExplainAsJson(const ExplainedQuery& query);
 
-/// Before the lines of the query, which may be none.
+/// Precedes the lines of the query, which may be none.
 std::vector<std::string> ExplainChange(const ExplainedChange& change, std::vector<std::string> query);
 /// `query` is the query's document, or empty.
 std::string ExplainChangeAsJson(const ExplainedChange& change, const std::string& query);

@@ -6,12 +6,12 @@
 
 namespace nam::session {
 
-/// A change of rows that is explained, without the query that finds them.
+/// An explained change of rows, without the query that finds them.
 struct ExplainedChange {
   std::string kind;                     // `Insert into`, `Update`, `Delete`
   std::string table;                    // with its alias
-  std::string how;                      // how the rows are found, or where they come from
-  std::vector<std::string> conditions;  // that are left
+  std::string how;                      // how the rows are found, or their source
+  std::vector<std::string> conditions;  // conditions that the access path does not ensure
   // With ANALYZE:
   std::optional<std::string> command;  // `UPDATE 3`
   double ms = 0;

@@ -16,7 +16,7 @@ using optimizer::Why;
 using plan::AggregateAlgorithm;
 using plan::JoinAlgorithm;
 
-/// An infinite estimate is none.
+/// Skips an infinite estimate.
 std::string Figures(const char* algorithm, const std::string& why, double estimated_ms,
                     const std::optional<double>& actual_ms,
                     const std::vector<std::pair<const char*, double>>& others) {
@@ -62,7 +62,7 @@ std::string WhyRefused(const optimizer::JoinChoice& join) {
       return absl::StrCat(", as ", refused, " joins columnar tables alone");
     case NoExchange::kAsksAll:
       return absl::StrCat(", as of ", refused, " no server knows the whole build side");
-    case NoExchange::kTooLarge:  // of auto alone
+    case NoExchange::kTooLarge:  // for auto only
     case NoExchange::kPossible:
       break;
   }

@@ -5,7 +5,7 @@
 
 #include "optimizer/join_choice.h"
 
-/// Which distributed algorithms a plan has, as EXPLAIN says it.
+/// Texts of EXPLAIN about a plan's distributed algorithms.
 namespace nam::session {
 
 /// `rrj, the cheapest: estimated 12.3 ms, actual 14.0 ms; pipelined 40.1 ms, rdma_ghj 15.0 ms`. `actual_ms`

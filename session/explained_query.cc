@@ -10,8 +10,8 @@
 namespace nam::session {
 namespace {
 
-/// Rows of a node in what a server or the session has counted. What a source does by itself of the steps that
-/// follow stands before what is counted, if it is not counted at all.
+/// Rows of a node by the counts of a server or the session. Steps that the source absorbed come before the
+/// counted ones, unless they are not counted at all.
 template <typename Rows>
 std::optional<uint64_t> At(const Rows& rows, size_t nodes, size_t node) {
   const size_t counted = std::min(static_cast<size_t>(rows.size()), nodes);
@@ -55,8 +55,8 @@ std::optional<ActualRows> ExplainedQuery::Actual(uint32_t pipeline, size_t node)
   return ActualRows{.rows = *rows};
 }
 
-/// What servers do besides what they share is a build side, whole or of the partitions that each needs: one
-/// for each of a server's attempts.
+/// Servers repeat the work of a build side, whole or of the partitions that each needs: once for each attempt
+/// of a server.
 std::optional<ActualRows> ExplainedQuery::OfServers(uint32_t pipeline, size_t node) const {
   const uint32_t number = plan.pipelines[pipeline].stage;
   const ExplainedStage& stage = stages[number];
@@ -69,7 +69,7 @@ std::optional<ActualRows> ExplainedQuery::OfServers(uint32_t pipeline, size_t no
   for (const ServerReport& server : stage.servers) {
     if (place >= server.reply.pipelines_size()) continue;
     const auto& counted = server.reply.pipelines(place).rows_after();
-    // Behind a row count for each node: how many rows each step looked up, if the source has done it.
+    // After a row count for each node: the rows that each step looked up, if the source absorbed it.
     const bool with_lookups = static_cast<size_t>(counted.size()) == 2 * nodes - 1;
     std::optional<uint64_t> rows = At(counted, nodes, node);
     if (!rows.has_value()) continue;
@@ -88,7 +88,7 @@ std::optional<ActualRows> ExplainedQuery::OfServers(uint32_t pipeline, size_t no
   return all;
 }
 
-/// As many as come in, or as who reads them has counted.
+/// As many as come in, or as their reader has counted.
 std::optional<ActualRows> ExplainedQuery::LeftBySink(uint32_t pipeline) const {
   const plan::Pipeline& of = plan.pipelines[pipeline];
   if (OfSession(pipeline) && pipeline + 1 == plan.pipelines.size())
@@ -107,7 +107,7 @@ std::optional<ActualRows> ExplainedQuery::LeftBySink(uint32_t pipeline) const {
       const auto place = static_cast<int>(PlaceInStage(p));
       if (place < server.reply.pipelines_size()) read.rows += server.reply.pipelines(place).rows_in();
     }
-    // A build side of parts is read by each server.
+    // Each server reads a build side of parts.
     if (plan.stages[plan.pipelines[p].stage].claimed == p) return read;
   }
   if (std::holds_alternative<plan::AggregateSink>(of.sink)) return std::nullopt;

@@ -20,14 +20,14 @@ std::span<const std::byte> BytesOf(const std::string& row) {
   return std::as_bytes(std::span(row));
 }
 
-/// The bytes of a column of a row; nothing if it is NULL.
+/// The bytes of a column of a row; nullopt if it is NULL.
 std::optional<std::string_view> Field(const RecordLayout& layout, uint32_t column, const std::string& row) {
   const RecordLayout::Field& field = layout.field(column);
   if (field.nullable() && field.IsNull(BytesOf(row).data())) return std::nullopt;
   return std::string_view(row).substr(field.offset, field.bytes);
 }
 
-/// Columns of a row, side by side; nothing if one is NULL.
+/// Columns of a row, side by side; nullopt if one is NULL.
 std::optional<std::string> KeyOf(const RecordLayout& layout, const Columns& columns, const std::string& row) {
   std::string key;
   for (const uint32_t column : columns) {
@@ -61,9 +61,9 @@ absl::Status ForeignKeys::Check(std::span<const RowChange> changes) {
   return absl::OkStatus();
 }
 
-/// Keys as the parent has them, in its primary key or in its unique index. A row that gets another primary
-/// key is another record: its entry in the child's index is a new one, which must not come behind the look of
-/// who deletes the parent.
+/// Keys as the parent has them, in its primary key or in its unique index. A row with a new primary key is
+/// another record: its entry in the child's index is new, and must precede the search of a client that
+/// deletes the parent.
 ForeignKeys::Keys ForeignKeys::NewKeys(const proto::ForeignKey& key, const proto::Table& parent,
                                        std::span<const RowChange> changes) const {
   std::vector<uint32_t> order = partitioner::KeyColumnsOf(parent);
@@ -113,7 +113,7 @@ absl::Status ForeignKeys::LockParents(const proto::ForeignKey& key, const proto:
   return access_.Lock(parent, primary_keys, /*waits=*/true);
 }
 
-/// Each once.
+/// Finds each parent once.
 absl::Status ForeignKeys::FindParents(const proto::ForeignKey& key, const proto::Table& parent,
                                       const Keys& keys, std::set<std::string>& found,
                                       std::vector<std::string>& primary_keys) {
@@ -135,7 +135,7 @@ absl::Status ForeignKeys::FindParents(const proto::ForeignKey& key, const proto:
   int number = 0;
   const proto::RecordPart* const index = IndexOf(parent, key.parent_index(), number);
   if (index == nullptr) return absl::OkStatus();
-  // What the snapshot sees may be missing in it.
+  // The index may lack rows that the snapshot sees.
   if (index->usable_from() > access_.snapshot())
     return txn::AbortStatus(txn::AbortReason::kSnapshotTooOld, absl::StrCat("for index ", index->name()));
   for (const std::string& bytes : wanted) {
@@ -151,7 +151,7 @@ absl::Status ForeignKeys::FindParents(const proto::ForeignKey& key, const proto:
   return absl::OkStatus();
 }
 
-/// Keys that the statement took from all rows: one that moved to another row is still there.
+/// Keys that the statement removed from all rows: one that moved to another row still exists.
 absl::Status ForeignKeys::CheckChildren(const proto::ForeignKey& key, const proto::Table& child,
                                         std::span<const RowChange> changes) {
   int number = 0;

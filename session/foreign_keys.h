@@ -17,19 +17,19 @@ namespace nam::session {
 
 /// A row that a statement has changed, as bytes.
 struct RowChange {
-  std::string before;  // empty: it was inserted
-  std::string after;   // empty: it was deleted
+  std::string before;  // empty: inserted
+  std::string after;   // empty: deleted
 };
 
-/// Whether a table has anything to do with foreign keys.
+/// Whether a table has foreign keys, or is referenced by some.
 inline bool HasReferences(const sql::BoundTable& table) {
   return !table.parents.empty() || !table.children.empty();
 }
 
-/// Judges the foreign keys of the rows that a statement has changed, once all are changed: new keys have
-/// their parents, which are then locked, and keys that went have no children. What other transactions commit
-/// meanwhile, the commit judges: by the locks, and by a look of its own for children
-/// (docs/design/transactions.md). Borrows all; of the session's thread.
+/// Checks the foreign keys of the rows that a statement has changed, after all changes: new keys have their
+/// parents, which are then locked, and removed keys have no children. The commit covers concurrent
+/// transactions: by the locks, and by its own search for children (docs/design/transactions.md). Borrows all;
+/// belongs to the session's thread.
 class ForeignKeys {
  public:
   ForeignKeys(RecordAccess& access, const std::atomic<bool>& cancelled, const sql::BoundTable& table)

@@ -9,30 +9,30 @@
 #include "partitioner/assigned_rows.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/loader.h"
-#include "proto/catalog.pb.h"
 #include "proto/compute.pb.h"
+#include "proto/table.pb.h"
 #include "session/session.h"
 
 namespace nam::session {
 
-/// The rows of a query on their way into a columnar table. What must be converted, and every error, is as in
-/// an INSERT (partitioner/assigned_value.h). One thread.
+/// Loads a query's rows into a columnar table. Conversions and errors are as in an INSERT
+/// (partitioner/assigned_value.h). One thread.
 ///
 ///     rows that come to the session ─ Add ─▶ loader, in this process ─┐
 ///     attempts of servers, told by ForServers,                        ├─ the loader's Commit: all of it or
 ///     nothing each with an allocation of its own ─ Take, once accepted ───────┘
 class LoadedRows final : public RowReceiver {
  public:
-  /// `columns`: the table's columns that the query's are for; the others get their defaults. Borrows the
-  /// table, and the loader, which was begun with the options.
+  /// `columns`: the table's columns for the query's; the others get their defaults. Borrows the table, and the
+  /// loader, which was begun with the options.
   LoadedRows(const proto::Table& table, const std::vector<int>& columns, partitioner::TableLoader& loader,
              const partitioner::LoadOptions& options);
 
   absl::Status Begin(const std::vector<ResultSet::Column>& columns) override;
   absl::Status Add(const ResultBatch& rows) override;
-  /// One row, a value for each of the columns.
+  /// Adds one row, with a value for each of the columns.
   absl::Status Add(const std::vector<Value>& row);
-  /// Hands the last rows to the loader.
+  /// Passes the last rows to the loader.
   absl::Status End();
   /// All of them.
   uint64_t rows() const { return rows_ + rows_of_servers_; }

@@ -11,8 +11,8 @@
 
 namespace nam::session {
 
-/// Hands the rows of a SELECT with a locking clause on without the columns that the clause has added, and
-/// keeps the keys that those hold.
+/// Passes the rows of a SELECT with a locking clause on without the columns that the clause has added, and
+/// keeps the keys in those.
 class LockedRows final : public RowReceiver {
  public:
   LockedRows(const std::vector<sql::RowLock>& locks, RowReceiver& receiver);
@@ -21,9 +21,9 @@ class LockedRows final : public RowReceiver {
   absl::Status Add(const ResultBatch& rows) override;
   uint64_t bytes_held() const override { return bytes_ + receiver_.bytes_held(); }
 
-  /// Once all rows have come, in the transaction that they were read in: locks them.
+  /// Locks the rows, once all have come, in the transaction that read them.
   absl::Status Lock(RecordAccess& access);
-  /// What the client sees of the result.
+  /// Reduces the result to what the client sees.
   void Show(ResultSet& result) const { result.columns.resize(shown_); }
 
  private:

@@ -11,8 +11,8 @@
 
 namespace nam::session {
 
-/// The memory server that keeps statements on these tables from running; first one that is buried, for which
-/// nobody need wait.
+/// The memory server that blocks statements on these tables; a buried one first, for which waiting is
+/// useless.
 struct MissingServerOfTable {
   std::string table;
   catalog::MissingServer server;
@@ -20,8 +20,7 @@ struct MissingServerOfTable {
 std::optional<MissingServerOfTable> FindMissingServer(
     const std::vector<std::shared_ptr<const proto::Table>>& tables, const proto::Cluster& cluster);
 
-/// What the statement that needs it ends with: 57P03, run it again, for a suspect; XX001 for one that is
-/// buried.
+/// The error of a statement that needs it: 57P03, to be retried, for a suspect; XX001 for a buried one.
 absl::Status MissingServerError(const MissingServerOfTable& missing, const proto::Cluster& cluster);
 
 }  // namespace nam::session

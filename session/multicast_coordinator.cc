@@ -16,12 +16,11 @@
 namespace nam::session {
 namespace {
 
-/// What a datagram costs its sender and its receivers grows little with its bytes, so blocks of few datagrams
-/// pay from two compute servers on, others only where READ has to share a link among many. Over `tcp` on one
-/// host, multicast beat READ with blocks of 2 KiB from the start, with blocks of 64 KiB not with 8 servers
-/// yet.
+/// A datagram's cost to its sender and receivers grows little with its bytes. So blocks of few datagrams pay
+/// from two compute servers on, others only where READs share a link among many. Over `tcp` on one host,
+/// multicast beat READ with blocks of 2 KiB from the start, with blocks of 64 KiB not even with 8 servers.
 constexpr uint64_t kDatagramsPerServer = 2;
-/// Their pointers travel in control messages, which must stay small.
+/// Pointers travel in control messages, which must stay small.
 constexpr uint64_t kBlocksMax = 1u << 16;
 constexpr uint64_t kPointersKeptMax = 1u << 20;
 constexpr uint32_t kStreamTimeoutMs = 30'000;
@@ -33,7 +32,7 @@ uint64_t BlocksOf(const proto::Table& table) {
   return blocks;
 }
 
-/// How many datagrams its largest block takes, if it is sent as a whole.
+/// The datagrams of its largest block, if it is sent as a whole.
 uint64_t DatagramsOf(const proto::Table& table) {
   uint64_t bytes = 0;
   for (int p = 0; p < table.partitions_size(); ++p)
@@ -68,7 +67,7 @@ MulticastCoordinator::~MulticastCoordinator() {
   if (groups_.empty()) return;
   std::vector<uint32_t> groups;
   for (const auto& [server, group] : groups_) groups.push_back(group);
-  // Unheard, the catalog takes them back when the lease of this client ends.
+  // Without this message the catalog takes them back when the lease of this client ends.
   attachment_.catalog().ReleaseGroups(attachment_.member(), groups).IgnoreError();
 }
 
@@ -182,8 +181,8 @@ absl::Status MulticastCoordinator::StartStreams(const Query& query, const std::v
   return StartSenders(servers, requests);
 }
 
-/// All at once: the query waits for the slowest answer, not for their sum. Those that have started are in
-/// streams_ also if others have not.
+/// Starts all at once: the query waits for the slowest answer, not for their sum. streams_ has the started
+/// ones, even if others have failed.
 absl::Status MulticastCoordinator::StartSenders(const std::vector<MemoryServerId>& servers,
                                                 const std::vector<proto::StartMulticastRequest>& requests) {
   std::vector<absl::StatusOr<proto::StartMulticastReply>> replies(servers.size(),
@@ -230,7 +229,7 @@ absl::StatusOr<storage::MulticastTable> MulticastCoordinator::Describe(const Que
   return out;
 }
 
-/// A table's blocks stay where they are as long as its allocation lives, so they are looked up once.
+/// A table's blocks stay in place during its allocation's lifetime, so they are looked up once.
 absl::StatusOr<const std::vector<uint64_t>*> MulticastCoordinator::Pointers(const proto::Table& table,
                                                                             uint32_t partition) {
   const auto key = std::make_pair(table.allocation(), partition);
@@ -261,7 +260,7 @@ absl::Status MulticastCoordinator::FindGroups(const std::vector<MemoryServerId>&
   if (without.empty()) return absl::OkStatus();
   const auto groups =
       attachment_.catalog().AllocateGroups(attachment_.member(), static_cast<uint32_t>(without.size()));
-  // In words of our own: a query can do without the catalog, not so without a memory server.
+  // Replaces the code: a query can run without the catalog, unlike a memory server.
   if (!groups.ok()) return absl::FailedPreconditionError(groups.status().message());
   if (groups->size() != without.size())
     return absl::InternalError("the catalog gave too few multicast groups");
@@ -279,7 +278,7 @@ void MulticastCoordinator::End(bool tell) {
   for (const proto::MulticastSender& sender : streams_.senders()) {
     if (!tell) break;
     const MemoryServerId server(static_cast<uint16_t>(sender.server()));
-    // Unheard, the memory server ends it at its deadline.
+    // Without this message the memory server ends it at its deadline.
     ending_.push_back(attachment_.fabric().StartThread("nam-multicast", [this, server, id = sender.stream()] {
       attachment_.EndMulticast(server, id).IgnoreError();
     }));

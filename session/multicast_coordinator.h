@@ -19,15 +19,16 @@
 
 namespace nam::session {
 
-/// The coordinator's part in multicast: which build sides several compute servers need alike, and the streams
-/// of one query at a time. A build side that cannot be multicast is READ; why is kept for EXPLAIN ANALYZE.
+/// The coordinator's part in multicast: chooses the build sides that several compute servers need alike, and
+/// runs the streams of one query at a time. A build side that cannot be multicast is READ; EXPLAIN ANALYZE
+/// reports why.
 ///
 ///     catalog: a group for each memory server, kept for the session
 ///     Start:   blocks' pointers (the head's, and by READ) ─▶ StartMulticast on all memory servers at once
 ///     then     AttemptRequest.multicast tells the compute servers what to join
 ///     End:     EndMulticast on each, while the caller goes on
 ///
-/// Used by one thread; those that it starts end before the next streams begin.
+/// Used by one thread; threads that it starts end before the next streams begin.
 class MulticastCoordinator {
  public:
   explicit MulticastCoordinator(catalog::Attachment& attachment) : attachment_(attachment) {}
@@ -36,22 +37,22 @@ class MulticastCoordinator {
   struct Query {
     const optimizer::Plan& plan;
     const optimizer::TableRefs& tables;
-    std::vector<uint32_t> pipelines;                // of the physical plan: that builds each of plan.joins
+    std::vector<uint32_t> pipelines;                // in the physical plan, by join of plan.joins: builds it
     std::vector<std::vector<uint32_t>> partitions;  // of the driving table, for each compute server
-    int threads = 1;                                // of the compute server that has fewest
-    bool in_place = false;                          // blocks are taken where they lie, if the fabric can
+    int threads = 1;                                // the fewest of a compute server
+    bool in_place = false;                          // blocks are used in place, if the fabric can
   };
-  /// For each join empty if its build side is multicast, else why it is READ. Fails only if a memory server
-  /// does not answer that has some of the blocks: READ would but wait for it once more.
+  /// By join: empty if its build side is multicast, else why it is READ. Fails only if a memory server with
+  /// some of the blocks does not answer: a READ would only wait for it again.
   absl::StatusOr<std::vector<std::string>> Start(const Query& query, Choice mode);
-  /// What the compute server with number `member` in Query::partitions must know.
+  /// The streams for the compute server with number `member` in Query::partitions.
   proto::MulticastStreams StreamsFor(uint32_t member) const;
-  /// Untold, memory servers end a stream by themselves: nobody waits for one that may be out of reach.
+  /// Without `tell`, memory servers end a stream by themselves: no call waits for an unreachable one.
   void End(bool tell = true);
 
  private:
   std::string WhyRead(const Query& query, size_t join, Choice mode) const;
-  /// Of build sides that could all be multicast; empty if that is estimated to pay.
+  /// The reason not to multicast these build sides; empty if multicast is estimated to pay.
   std::string WhyNotCheaper(const Query& query, const std::vector<size_t>& joins) const;
   absl::Status StartStreams(const Query& query, const std::vector<size_t>& joins);
   absl::Status StartSenders(const std::vector<MemoryServerId>& servers,
@@ -66,7 +67,7 @@ class MulticastCoordinator {
       channel_;  // made for the first chain whose pointers are not all in its head
   std::map<std::pair<uint64_t, uint32_t>, std::vector<uint64_t>> pointers_;  // by allocation and partition
   proto::MulticastStreams streams_;                                          // under way
-  std::vector<std::unique_ptr<fabric::Thread>> ending_;                      // those before
+  std::vector<std::unique_ptr<fabric::Thread>> ending_;                      // earlier ones
 };
 
 }  // namespace nam::session

@@ -7,7 +7,7 @@
 
 namespace nam::session {
 
-/// The rows of EXPLAIN ANALYZE, which nobody wants.
+/// Discards the rows of EXPLAIN ANALYZE.
 class NoRows final : public RowReceiver {
  public:
   absl::Status Begin(const std::vector<ResultSet::Column>&) override { return absl::OkStatus(); }

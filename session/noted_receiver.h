@@ -9,7 +9,7 @@
 
 namespace nam::session {
 
-/// Hands a statement's rows on, and knows whether some are out: from then on it cannot begin anew.
+/// Passes a statement's rows on, and notes whether some have left: then it cannot begin again.
 class NotedReceiver : public RowReceiver {
  public:
   explicit NotedReceiver(RowReceiver& receiver) : receiver_(receiver) {}

@@ -6,7 +6,7 @@
 namespace nam::session {
 namespace {
 
-/// What a plan holds that grows with its tables.
+/// The size of a plan's part that grows with its tables.
 size_t PiecesOf(const TreeRun::Start& start) {
   size_t pieces = 0;
   for (const PlacedStage& stage : start.stages) {

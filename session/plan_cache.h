@@ -7,29 +7,29 @@
 #include <unordered_map>
 #include <vector>
 
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "session/settings.h"
 #include "session/tree_run.h"
 
 namespace nam::session {
 
-/// Plans of queries that this session has run, by the text of the statement: one that comes again is neither
-/// parsed nor bound nor planned. Constants are part of the text, so a plan fits its own values.
+/// Plans of queries that this session has run, by the text of the statement: a repeated one is neither parsed
+/// nor bound nor planned. Constants are part of the text, so a plan fits its own values.
 ///
-/// A plan depends on the text, the settings, the tables and the compute servers. Tables and servers are those
-/// of one version of the catalog, which the caller confirms before the plan runs. Not for queries that read
-/// record tables (their plan has what their transaction has found) or whose meaning depends on the time.
+/// A plan depends on the text, the settings, the tables and the compute servers. Tables and servers are of
+/// one version of the catalog, which the caller confirms before the plan runs. Not for queries that read
+/// record tables (their plan has rows that their transaction has found) or that depend on the time.
 ///
-/// The least recently used plans make room. One thread.
+/// Evicts the least recently used plans. One thread.
 class PlanCache {
  public:
   static constexpr size_t kMost = 128;             // plans
-  static constexpr size_t kPiecesMax = 1 << 20;    // of their driving tables, as assigned to servers, in all
+  static constexpr size_t kPiecesMax = 1 << 20;    // of all driving tables, as assigned to servers
   static constexpr size_t kTextBytesMax = 16'384;  // of a statement; longer ones are planned each time
 
   struct Entry {
     TreeRun::Start start;
-    std::vector<std::shared_ptr<const proto::Table>> tables;  // that the statement looks up
+    std::vector<std::shared_ptr<const proto::Table>> tables;  // looked up by the statement
     uint64_t catalog_version = 0;
   };
 
@@ -42,14 +42,14 @@ class PlanCache {
   struct Kept {
     Entry entry;
     size_t pieces = 0;
-    uint64_t used = 0;  // the look-up that was the last to find it
+    uint64_t used = 0;  // the last look-up that found it
   };
   using Entries = std::unordered_map<std::string, Kept>;
-  /// Plans of other settings are of no use.
+  /// Drops plans of other settings.
   void Under(const SessionSettings& settings);
   void Forget(Entries::iterator at);
 
-  SessionSettings settings_;  // that all plans were made under
+  SessionSettings settings_;  // of all plans
   Entries entries_;
   size_t pieces_ = 0;  // of all entries
   uint64_t uses_ = 0;

@@ -17,33 +17,33 @@
 
 namespace nam::session {
 
-/// What the client gets of a query: the rows that the session's stage leaves, as it leaves them. One thread.
+/// The client's result of a query: the rows of the session's stage, as they come. One thread.
 class QueryResult {
  public:
   QueryResult(std::vector<ResultSet::Column> columns, RowReceiver& receiver)
       : columns_(std::move(columns)), receiver_(receiver) {}
 
-  /// The last stage of the plan, whose rows go to the receiver. `tables` are the plan's. `budget_bytes`
-  /// bounds what the session holds for the query, what the receiver holds included. Sorts that it has no room
-  /// for go to `scratch`. This, `clock` and `cancel` outlive the stage.
+  /// Prepares the last stage of the plan, whose rows go to the receiver. `tables` are the plan's.
+  /// `budget_bytes` bounds the session's memory for the query, including the receiver's. Sorts that exceed it
+  /// use `scratch`. This, `clock` and `cancel` outlive the stage.
   absl::StatusOr<std::unique_ptr<execution::LocalStage>> PrepareStage(const plan::PhysicalPlan& plan,
                                                                       plan::TableMetadata tables,
                                                                       uint64_t budget_bytes, Clock& clock,
                                                                       const std::atomic<bool>& cancel,
                                                                       execution::SortScratch scratch = {});
 
-  /// Once the stage has run, and before it ends: all but the rows.
+  /// After the stage has run, and before it ends: the result without its rows.
   absl::StatusOr<ResultSet> Finish();
 
  private:
   const std::vector<ResultSet::Column> columns_;
   RowReceiver& receiver_;
-  ResultRows* rows_ = nullptr;  // of the stage
+  ResultRows* rows_ = nullptr;  // owned by the stage
 };
 
-/// Whether the rows that a pipeline of servers leaves flow through the session's stage to the client, so that
-/// they may come before the pipeline has ended. Others wait behind a sort, groups, a build side: there each
-/// attempt's are taken in at once.
+/// Whether the rows of a pipeline of servers flow through the session's stage to the client, so that they may
+/// come before the pipeline has ended. Others wait for a sort, groups, a build side: these take in each
+/// attempt's rows at once.
 bool FlowsToClient(const plan::PhysicalPlan& plan, uint32_t pipeline);
 
 }  // namespace nam::session

@@ -14,17 +14,17 @@
 namespace nam::session {
 namespace {
 
-/// A list with fewer items left for each attempt, or that is done sooner by those it has, is not worth
-/// another server's call and build sides.
+/// A list is not worth another server's call and build sides if it has fewer items left for each attempt, or
+/// if its attempts finish sooner.
 constexpr uint64_t kWorthStealing = 8;
 constexpr double kWorthStealingNs = 1e6;
-/// Losing servers again and again is an error of its own.
+/// Repeated loss of servers is an error of its own.
 constexpr int kMostRounds = 16;
-/// Attempts that found nothing to claim: somebody was faster. More of them are a mistake somewhere.
+/// Attempts that found nothing to claim, because others were faster. More of them indicate a bug.
 constexpr int kMostFruitless = 1'000;
 constexpr int64_t kWaitUs = 5'000;
 constexpr int64_t kLookForServersNs = 20'000'000;
-/// In this time it is noticed that a server does not answer any more.
+/// Within this time a dead server is noticed.
 constexpr int64_t kNoticeLossNs = 10'000'000'000;
 
 void Merge(const proto::PipelineCounters& more, proto::PipelineCounters& into) {
@@ -56,7 +56,7 @@ void Merge(const proto::PipelineCounters& more, proto::PipelineCounters& into) {
   }
 }
 
-/// A server is lost after some rows of its unfinished attempt have been taken in.
+/// A server is lost after some rows of its unfinished attempt were taken in.
 absl::Status RowsAreOut(const absl::Status& why) {
   return UserError(sqlstate::kConnectionFailure,
                    absl::StrCat("a compute server was lost after rows of it had been delivered: ",
@@ -150,7 +150,7 @@ absl::Status QueryRun::Run() {
   for (size_t s = 0; s < servers_.size() && status.ok(); ++s)
     status = Start(s, s, 0, /*with_multicast=*/true);
   if (status.ok()) status = Loop();
-  // Attempts that still run have nothing to add: they found their lists empty, or the query has ended.
+  // Running attempts have nothing to add: their lists are empty, or the query has ended.
   options_.clients.EndAll();
   return status;
 }
@@ -185,7 +185,7 @@ absl::Status QueryRun::Add(const ComputeClients::Work& work) {
 absl::Status QueryRun::TakeParts(ComputeClients::Work& work) const {
   if (!work.reply.has_directory()) return absl::OkStatus();
   if (!options_.output.parts || work.reply.directory().attempt() != work.request.attempt())
-    return absl::InternalError("a compute server reports parts that nobody has asked it for");
+    return absl::InternalError("a compute server reports parts that were not requested");
   return options_.output.parts(std::move(*work.reply.mutable_directory()));
 }
 
@@ -258,7 +258,7 @@ absl::Status QueryRun::Lost(size_t server, const absl::Status& why) {
   const auto others = [&] {
     return std::any_of(servers_.begin(), servers_.end(), [](const Server& s) { return !s.gone; });
   };
-  // Those that had no share of a small query can do it as well.
+  // Servers without a share of a small query can run it as well.
   if (!others()) AddNewServers();
   return others() ? absl::OkStatus() : first_loss_;
 }
@@ -273,7 +273,7 @@ absl::Status QueryRun::Declined(size_t server, const absl::Status& why) {
 
 absl::Status QueryRun::Crowded(size_t server) {
   if (std::exchange(servers_[server].crowded, true))
-    return absl::InternalError("a compute server has no memory for what it has all of its memory for");
+    return absl::InternalError("a compute server lacks memory for an attempt that has all of its memory");
   return absl::OkStatus();
 }
 
@@ -294,7 +294,7 @@ double QueryRun::Expected(const List& list, int64_t now_ns) const {
   const uint64_t left = list.pieces.size() - list.claimed;
   if (list.running > 0) {
     if (left < kWorthStealing * static_cast<uint64_t>(list.running)) return 0;
-    // As long as what has been claimed took, as far as is known.
+    // As long as the claimed part has taken, as far as known.
     const auto claimed = static_cast<double>(list.claimed);
     if (static_cast<double>(left) * static_cast<double>(now_ns - list.started_ns) <
         kWorthStealingNs * claimed)
@@ -383,7 +383,7 @@ void QueryRun::AddNewServers() {
   }
 }
 
-/// What has been reported, and what running attempts have claimed of their lists.
+/// Counts what has been reported, and what running attempts have claimed of their lists.
 absl::Status QueryRun::ReportProgress() {
   const int64_t now_ns = options_.clock.NowNs();
   if (!options_.progress || now_ns - reported_ns_ < kProgressNs) return absl::OkStatus();

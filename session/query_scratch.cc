@@ -26,7 +26,7 @@ constexpr int64_t kTellAgainUs = 500'000;
 
 using OnPage = std::function<absl::Status(std::span<const std::byte> page, const PageHeader& header)>;
 
-/// Headers are believed as far as memory goes; who reads the rows checks all of a page.
+/// Trusts headers within the memory's bounds; readers of the rows check pages fully.
 absl::Status ForPages(std::span<const std::byte> pages, const OnPage& on_page) {
   while (!pages.empty()) {
     PageHeader header;

@@ -32,7 +32,7 @@ plan::Resolver TwoRows(const std::vector<Value>& first, const std::vector<Value>
   };
 }
 
-/// What RETURNING shows of the rows, one after the other.
+/// Collects RETURNING's values of the rows.
 class Returned {
  public:
   explicit Returned(const std::vector<sql::OutputColumn>& outputs) : outputs_(outputs) {
@@ -58,7 +58,7 @@ class Returned {
   ResultSet result_;
 };
 
-/// 2200H if the column's type has no such number.
+/// 2200H if the number does not fit the column's type.
 absl::StatusOr<Value> NumberOf(const proto::Table& table, const proto::Column& column, uint64_t place) {
   const __int128 number =
       column.first_number() + static_cast<__int128>(place) * static_cast<__int128>(column.number_step());
@@ -109,8 +109,8 @@ absl::StatusOr<std::optional<std::string>> RecordChanges::FindKey(const proto::T
   return found;
 }
 
-/// The keys of unique indexes, of all rows that the statement has written: `rows` is a range of them. What
-/// commits meanwhile is judged by the commit.
+/// Checks the keys of unique indexes, for all rows that the statement has written: `rows` is a range of them.
+/// The commit covers concurrent commits.
 template <typename Rows>
 absl::Status RecordChanges::CheckUnique(const proto::Table& table, const Rows& rows,
                                         const std::function<bool(uint32_t column)>& written) {
@@ -140,8 +140,8 @@ class RecordChanges::Inserting {
         layout_(table_),
         returned_(statement.returning) {}
 
-  /// `values`: of the statement's columns; nothing where the default is to stand. The first row that cannot
-  /// be inserted is the error.
+  /// `values`: for the statement's columns; nullopt means the default. The first row that cannot be inserted
+  /// is the error.
   absl::Status Add(std::vector<std::optional<Value>> values, const std::vector<int>& positions) {
     const absl::Status added = AddRow(std::move(values), positions);
     if (added.ok() && waiting_.size() < kRowsAtOnce && !statement_.conflict.has_value()) return added;
@@ -209,7 +209,7 @@ class RecordChanges::Inserting {
     return returned_.Add(row, {});
   }
 
-  /// A row has one of the keys: it stays, or is changed.
+  /// Handles an existing row with one of the keys: it stays, or is changed.
   absl::Status Meet(const std::string& there, const Row& excluded) {
     const sql::ConflictAction& conflict = *statement_.conflict;
     if (!conflict.update) return absl::OkStatus();
@@ -255,9 +255,9 @@ class RecordChanges::Inserting {
   const proto::Table& table_;
   const RecordLayout layout_;
   Returned returned_;
-  std::vector<std::string> waiting_;             // rows that are inserted next
-  std::map<std::string, std::string> written_;   // by primary key, with those that wait
-  std::map<std::string, std::string> replaced_;  // what ON CONFLICT has changed, by the key that it got
+  std::vector<std::string> waiting_;             // rows to insert next
+  std::map<std::string, std::string> written_;   // by primary key, including waiting_
+  std::map<std::string, std::string> replaced_;  // rows changed by ON CONFLICT, by their new key
   uint64_t rows_ = 0;
 };
 
@@ -340,7 +340,7 @@ absl::Status RecordChanges::FindAll(const sql::BoundTable& bound, const std::vec
   return absl::OkStatus();
 }
 
-/// The row as SET makes it; `returned`: what the source has for RETURNING.
+/// The row after SET; `returned`: the source's values for RETURNING.
 absl::StatusOr<RecordChanges::Row> RecordChanges::ChangedRow(const sql::UpdateStatement& statement,
                                                              const Found& found, Row& returned) {
   const proto::Table& table = *statement.table.table;
@@ -398,7 +398,7 @@ absl::Status RecordChanges::CheckReferences(const sql::BoundTable& table,
   return ForeignKeys(access_, cancelled_, table).Check(changes);
 }
 
-/// Rows get other keys, perhaps those that other rows of the statement had.
+/// Gives rows other keys, perhaps former keys of other rows of the statement.
 absl::Status RecordChanges::MoveRows(const proto::Table& table, std::vector<std::string> before,
                                      std::span<const std::string> rows) {
   const RecordLayout layout(table);

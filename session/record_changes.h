@@ -20,12 +20,12 @@
 
 namespace nam::session {
 
-/// A query's rows, as the transaction that is open sees them.
+/// A query's rows, as the open transaction sees them.
 using RunQuery = std::function<absl::StatusOr<ResultSet>(plan::logical::Query query)>;
 
-/// INSERT, UPDATE and DELETE in the transaction that is open. A statement finds all of its rows before it
-/// changes one, so it never meets its own; unique indexes and foreign keys are judged when all are changed.
-/// After an error some of the changes are made: the transaction must end. Of the session's thread.
+/// INSERT, UPDATE and DELETE in the open transaction. A statement finds all of its rows before it changes
+/// one, so it never sees its own changes; unique indexes and foreign keys are checked after all changes.
+/// After an error some of the changes are made: the transaction must end. Belongs to the session's thread.
 class RecordChanges {
  public:
   /// Borrows the first three.
@@ -34,7 +34,8 @@ class RecordChanges {
       : access_(access), finder_(finder), cancelled_(cancelled), run_query_(std::move(run_query)) {}
 
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement);
-  /// The rows that `next` gives, each a value for each of the statement's columns, until it gives none.
+  /// Changes the rows from `next`, each with a value for each of the statement's columns, until it returns
+  /// none.
   using NextRow = std::function<absl::StatusOr<std::optional<std::vector<Value>>>()>;
   absl::StatusOr<ResultSet> Insert(const sql::InsertStatement& statement, const NextRow& next);
   absl::StatusOr<ResultSet> Update(const sql::UpdateStatement& statement);
@@ -42,7 +43,7 @@ class RecordChanges {
 
  private:
   using Row = std::vector<Value>;
-  /// A row of UPDATE and DELETE with what the source gives beside it: values, then what RETURNING wants.
+  /// A row of UPDATE and DELETE with its values from the source: values to assign, then those for RETURNING.
   struct Found {
     std::string key;
     Row row;
@@ -51,7 +52,7 @@ class RecordChanges {
   class Inserting;
 
   using OnFound = std::function<absl::Status(Found found)>;
-  /// Each row once.
+  /// Finds each row once.
   absl::Status FindAll(const sql::BoundTable& table, const std::vector<plan::Expr>& conjuncts,
                        const sql::ChangeSource& source, const OnFound& on_found);
   /// Their keys differ.
@@ -64,8 +65,8 @@ class RecordChanges {
   absl::Status CheckUnique(const proto::Table& table, const Rows& rows,
                            const std::function<bool(uint32_t column)>& written);
   absl::Status CheckReferences(const sql::BoundTable& table, std::span<const RowChange> changes);
-  /// A row whose key (ConflictAction::keys) is that of `row`; nothing if there is none, or the key has NULL
-  /// in it. `but_itself`: another than the one with the primary key of `row`.
+  /// Another row with the key (ConflictAction::keys) of `row`; nullopt if there is none, or the key has NULL
+  /// in it. `but_itself`: excludes the row with the primary key of `row`.
   absl::StatusOr<std::optional<std::string>> FindKey(const proto::Table& table, int key,
                                                      const std::string& row, bool but_itself);
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "csv/portion_reader.h"
 #include "session/copied_records.h"
@@ -14,10 +15,10 @@
 namespace nam::session {
 namespace {
 
-/// So many that a columnar table would have been worth it.
+/// So many rows are worth a columnar table.
 constexpr uint64_t kManyRows = 1'000'000;
 
-/// What the batches before the one that failed have left.
+/// Adds the rows that earlier batches have left to the error.
 absl::Status WithRowsThatStay(const absl::Status& error, uint64_t rows) {
   std::optional<SqlError> out = SqlErrorOf(error);
   if (rows == 0 || !out.has_value()) return error;
@@ -33,6 +34,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CopyStatement& statem
   NAM_ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(statement));
   csv::PortionReader reader(std::move(files), statement.dialect);
   CopiedRecords rows(statement, reader);
+  const Interruption interruption(&cancelled_);
   NAM_RETURN_IF_ERROR(rows.Open());
   while (!rows.ended()) {
     const absl::StatusOr<ResultSet> batch =

@@ -163,7 +163,7 @@ class RecordEngine final : public RecordAccess {
     for (const proto::RecordPart& index : indexes) {
       const absl::Status made = Lost(txn::CreateIndex(attachment_, *session_, table.name(), index));
       if (made.ok()) continue;
-      // By another session, if this one is lost. The error is what matters.
+      // Another session drops it, if this one is lost. The first error matters.
       DropTable(table.name(), /*cascade=*/false).IgnoreError();
       if (!absl::IsAlreadyExists(made)) return made;
       return UserError(sqlstate::kDuplicateTable,
@@ -200,7 +200,7 @@ class RecordEngine final : public RecordAccess {
     handles_.clear();
     return absl::OkStatus();
   }
-  /// An error of `on_row` comes to `failed`.
+  /// Errors of `on_row` go to `failed`.
   static txn::RowVisitor Visitor(const OnRow& on_row, absl::Status& failed) {
     return [&](std::span<const std::byte> row) {
       const absl::StatusOr<bool> more = on_row(row);
@@ -225,14 +225,14 @@ class RecordEngine final : public RecordAccess {
     }
     return lookups;
   }
-  /// Looks up what begins with the keys that `changes` begin with, some at a time, and calls
-  /// each(handle, number of the first, changes, lookups).
+  /// Looks up the rows with the keys that `changes` begin with, in groups, and calls each(handle, number of
+  /// the first, changes, lookups).
   template <typename Each>
   absl::Status InPortions(const proto::Table& table, std::span<const std::string> changes, const Each& each) {
     NAM_ASSIGN_OR_RETURN(const txn::TableHandle handle, HandleOf(table));
     std::vector<std::byte> rows(std::min(kLookupsAtOnce, changes.size()) * table.record().row_bytes());
     for (size_t first = 0; first < changes.size(); first += kLookupsAtOnce) {
-      // Where memory is in its place nothing waits, and so nothing else looks.
+      // Where memory is in place no call waits, so no other check happens.
       if (Interruption::requested()) return absl::CancelledError("cancelled");
       const auto some = changes.subspan(first, std::min(kLookupsAtOnce, changes.size() - first));
       std::vector<txn::Lookup> lookups = LookupsOf(table, handle, some, rows);
@@ -248,15 +248,14 @@ class RecordEngine final : public RecordAccess {
       writes.push_back({.kind = kind, .table = handle, .row = Bytes(changes[i]), .met = lookups[i].met});
     return Lost(session_->Write(writes));
   }
-  /// What the transaction has scanned it must read, too, before it may change it. `changes` are rows, or
-  /// keys.
+  /// The transaction must read scanned rows before it changes them. `changes` are rows, or keys.
   absl::Status Change(const proto::Table& table, std::span<const std::string> changes,
                       txn::RowWrite::Kind kind) {
     return InPortions(table, changes, [&](txn::TableHandle handle, size_t, auto some, auto lookups) {
       return Write(kind, handle, some, lookups);
     });
   }
-  /// A session that is of no use any more is replaced by the next Begin.
+  /// The next Begin replaces an unusable session.
   absl::Status Lost(absl::Status status) {
     if (absl::IsUnavailable(status) || absl::IsInternal(status)) session_.reset();
     return status;

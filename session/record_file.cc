@@ -11,24 +11,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/exhausted.h"
 #include "base/private_file.h"
+#include "base/replaced_file.h"
 #include "base/status_macros.h"
 #include "storage/checksum.h"
 
 namespace nam::session {
 namespace {
 
-constexpr char kMagic[] = "NAMROWS1";  // in front of the first section
+constexpr char kMagic[] = "NAMROWS1";  // precedes the first section
 constexpr size_t kMagicBytes = sizeof(kMagic) - 1;
 constexpr size_t kFrameBytes = 4 + 4 + 8;
 constexpr size_t kChecksumBytes = 8;
 
 absl::Status Errno(const std::string& path) {
-  const int error = errno;
-  const std::string text = absl::StrCat("cannot write `", path, "`: ", std::strerror(error));
-  return error == ENOSPC || error == EDQUOT || error == EFBIG ? DiskFullError(text)
-                                                              : absl::InternalError(text);
+  return WriteError(absl::StrCat("cannot write `", path, "`"), errno);
 }
 
 template <typename T>
@@ -46,6 +43,11 @@ T NumberAt(const std::string& bytes, size_t at) {
 
 uint64_t ChecksumOf(const std::string& bytes) {
   return storage::Checksum(std::as_bytes(std::span(bytes.data(), bytes.size())));
+}
+
+uint64_t Chained(uint64_t before, uint64_t section) {
+  const uint64_t words[] = {before, section};
+  return storage::Checksum(std::as_bytes(std::span(words)));
 }
 
 std::string FrameOf(RecordSection kind, uint32_t number, uint64_t bytes) {
@@ -90,7 +92,9 @@ absl::Status RecordFileWriter::Add(RecordSection kind, std::string_view bytes) {
   }
   std::string section = FrameOf(kind, sections_++, bytes.size());
   section.append(bytes);
-  Append(section, ChecksumOf(section));
+  const uint64_t checksum = ChecksumOf(section);
+  checksum_ = Chained(checksum_, checksum);
+  Append(section, checksum);
   return Write(section);
 }
 
@@ -139,13 +143,14 @@ absl::StatusOr<RecordFileReader::Section> RecordFileReader::Next() {
   const bool known = kind >= static_cast<uint32_t>(RecordSection::kHead) &&
                      kind <= static_cast<uint32_t>(RecordSection::kEnd);
   if (!known || NumberAt<uint32_t>(all, 4) != sections_ || bytes > kSectionBytesMax)
-    return Damaged("what should be a section is none");
+    return Damaged("a section is malformed");
   all.resize(kFrameBytes + bytes + kChecksumBytes);
   NAM_RETURN_IF_ERROR(Read(all.data() + kFrameBytes, bytes + kChecksumBytes));
   const auto checksum = NumberAt<uint64_t>(all, kFrameBytes + bytes);
   all.resize(kFrameBytes + bytes);
   if (ChecksumOf(all) != checksum) return Damaged("the checksum of a section is wrong");
   ++sections_;
+  checksum_ = Chained(checksum_, checksum);
   return Section{static_cast<RecordSection>(kind), all.substr(kFrameBytes)};
 }
 

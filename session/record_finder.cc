@@ -15,7 +15,7 @@ using plan::Expr;
 
 bool InRanges(const std::vector<sql::KeyRange>& ranges, std::span<const std::byte> bytes) {
   const std::string_view key(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  // The last that begins at or before the key.
+  // The last range that begins at or before the key.
   const auto after = std::upper_bound(ranges.begin(), ranges.end(), key,
                                       [](std::string_view k, const sql::KeyRange& r) { return k < r.low; });
   if (after == ranges.begin()) return false;

@@ -9,14 +9,14 @@
 #include "absl/status/statusor.h"
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "session/record_access.h"
 #include "sql/record_access.h"
 
 namespace nam::session {
 
-/// Finds rows of record tables in the transaction that is open, by the access path that their conditions
-/// allow. Borrows all; of the session's thread.
+/// Finds rows of record tables in the open transaction, by the access path that their conditions allow.
+/// Borrows all; belongs to the session's thread.
 class RecordFinder {
  public:
   using OnFound =
@@ -25,10 +25,10 @@ class RecordFinder {
   RecordFinder(RecordAccess& access, const std::atomic<bool>& cancelled)
       : access_(access), cancelled_(cancelled) {}
 
-  /// The rows that meet the conditions, which are over columns of table 0.
+  /// Visits the rows that meet the conditions, which are over columns of table 0.
   absl::Status Find(const proto::Table& table, const partitioner::RecordLayout& layout,
                     const std::vector<plan::Expr>& conjuncts, const OnFound& on_row);
-  /// The rows that the path leads to; its filter is the caller's.
+  /// Visits the rows that the path leads to; the caller applies its filter.
   absl::Status Follow(const proto::Table& table, const partitioner::RecordLayout& layout,
                       const sql::AccessPath& path, const RecordAccess::OnRow& on_row);
 
@@ -37,7 +37,7 @@ class RecordFinder {
   const std::atomic<bool>& cancelled_;
 };
 
-/// Whether all of the conditions, over columns of table 0, are true of the row.
+/// Whether all of the conditions, over columns of table 0, are true for the row.
 absl::StatusOr<bool> HoldsAll(const std::vector<const plan::Expr*>& conditions, const plan::Resolver& row);
 
 }  // namespace nam::session

@@ -19,10 +19,10 @@
 namespace nam::session {
 namespace {
 
-/// What an index finds beyond that travels no more with the plan: compute servers read the table.
+/// More rows than this do not travel with the plan: compute servers read the table instead.
 constexpr size_t kFoundRowsMax = 10'000;
 constexpr size_t kFoundBytesMax = size_t{1} << 20;
-/// Nobody knows how many values a column has that is no key: so many rows are taken to have the same.
+/// The number of values of a column that is no key is unknown: assumes so many rows for each.
 constexpr uint64_t kRowsOfAValue = 10;
 /// Fewer are not worth a claim: 4,096 rows.
 constexpr uint64_t kChunksOfAPieceMin = 16;
@@ -36,7 +36,7 @@ absl::Status Dropped(const std::string& table) {
                           absl::StrCat("table ", table, " was dropped meanwhile"));
 }
 
-/// The greatest key of `bytes` bytes below a bound, which may be shorter; nothing if there is none.
+/// The greatest key of `bytes` bytes below a bound, which may be shorter; nullopt if there is none.
 std::optional<std::string> LastBelow(std::string bound, uint32_t bytes) {
   bound.resize(bytes, '\0');
   for (size_t i = bound.size(); i-- > 0;) {
@@ -47,7 +47,7 @@ std::optional<std::string> LastBelow(std::string bound, uint32_t bytes) {
   return std::nullopt;
 }
 
-/// Ranges of whole keys with both their ends; none for the whole table.
+/// Adds ranges of whole keys with both their ends; none for the whole table.
 void AddRanges(const std::vector<sql::KeyRange>& ranges, uint32_t key_bytes, plan::RecordScan& scan) {
   for (const sql::KeyRange& range : ranges) {
     if (range.low.empty() && range.high.empty()) continue;
@@ -61,7 +61,7 @@ void AddRanges(const std::vector<sql::KeyRange>& ranges, uint32_t key_bytes, pla
   }
 }
 
-/// Whether all rows of the path, which is no scan, were found; else there are too many of them.
+/// Returns whether all rows of the path, which is no scan, were found; else there are too many.
 absl::StatusOr<bool> FindRows(const proto::Table& table, const sql::AccessPath& path, RecordAccess& access,
                               const std::atomic<bool>& cancelled, std::vector<std::string>& rows) {
   size_t bytes = 0;
@@ -127,7 +127,7 @@ absl::StatusOr<RecordReads::Read> RecordReads::Find(const proto::Table& table,
     read.scan.hidden_keys.emplace_back(key);
     if (!row.empty()) read.scan.own_rows.emplace_back(row);
   }));
-  // As it is now that the snapshot is taken: whatever the snapshot sees has its extent by then.
+  // As of now, after the snapshot was taken: all rows that the snapshot sees have their extents by then.
   const auto now = catalog_.GetTable(table.name());
   if (absl::IsNotFound(now.status())) return Dropped(table.name());
   if (!now.ok()) return now.status();
@@ -146,7 +146,7 @@ void RecordReads::FillIn(const std::vector<uint32_t>& tables, plan::PhysicalPlan
   for (plan::Pipeline& pipeline : plan.pipelines) {
     auto* const scan = std::get_if<plan::RecordScan>(&pipeline.source);
     const auto read = scan == nullptr ? read_of_.end() : read_of_.find(scan->table);
-    if (read == read_of_.end()) continue;  // the session does it
+    if (read == read_of_.end()) continue;  // the session scans it
     plan::RecordScan filled = reads_[read->second].scan;
     static_cast<plan::TableScan&>(filled) = std::move(*scan);
     *scan = std::move(filled);

@@ -25,7 +25,7 @@ namespace nam::session {
 ///     the table, or a range of its key   all chunks, without the rows that the transaction has written, and
 ///                                        those as it has left them, as part of the plan
 ///
-/// Conditions on one table alone are part of its scan either way. Of the session's thread.
+/// Conditions on one table alone are part of its scan either way. Belongs to the session's thread.
 class RecordReads final : public optimizer::RecordTables {
  public:
   RecordReads(RecordAccess& access, catalog::Client& catalog, const std::atomic<bool>& cancelled)
@@ -36,16 +36,16 @@ class RecordReads final : public optimizer::RecordTables {
   absl::StatusOr<std::shared_ptr<const proto::Table>> Prepare(
       const std::shared_ptr<const proto::Table>& table, const std::vector<plan::Expr>& conditions) override;
 
-  /// Into the scans of the plan, whose tables were prepared in this order.
+  /// Completes the scans of the plan, whose tables were prepared in this order.
   void FillIn(const std::vector<uint32_t>& tables, plan::PhysicalPlan& plan);
-  /// One of the plan's tables in about `pieces_wanted` parts.
+  /// Divides one of the plan's tables into about `pieces_wanted` parts.
   std::vector<partitioner::Piece> PiecesOf(uint32_t table, uint64_t pieces_wanted) const;
 
  private:
   struct Read {
-    plan::RecordScan scan;  // but for what it has of TableScan
+    plan::RecordScan scan;  // except its part of TableScan
     uint32_t extents = 0;
-    uint32_t chunks = 0;  // of an extent
+    uint32_t chunks = 0;  // per extent
     uint64_t rows() const;
   };
   absl::StatusOr<Read> Find(const proto::Table& table, const std::vector<plan::Expr>& conditions);

@@ -34,7 +34,7 @@ ResultSet Warn(ResultSet result, const char* state, std::string message) {
   return result;
 }
 
-/// What an error says behind the name of its AbortReason.
+/// The error's text after the name of its AbortReason.
 std::string WithoutReason(const absl::Status& status) {
   absl::string_view message = status.message();
   if (const auto reason = txn::AbortReasonOf(status); reason.has_value())
@@ -45,7 +45,7 @@ std::string WithoutReason(const absl::Status& status) {
 constexpr char kLockNotAvailable[] = "55P03";
 constexpr char kForeignKeyViolation[] = "23503";
 
-/// The engine's errors as SQL's. `failed` says what a conflict has ended.
+/// Translates the engine's errors to SQL's. `failed` names what a conflict has ended.
 absl::Status InSql(const absl::Status& status, const char* failed = "the statement failed") {
   if (SqlErrorOf(status).has_value()) return status;
   if (txn::AbortReasonOf(status) == txn::AbortReason::kLockTimeout) {
@@ -67,7 +67,7 @@ absl::Status InSql(const absl::Status& status, const char* failed = "the stateme
   }
   if (absl::IsAlreadyExists(status)) {
     return ToStatus({.message = absl::StrCat("duplicate key: ", WithoutReason(status)),
-                     .hint = "a primary key, and a key of a unique index, is there once",
+                     .hint = "keys of primary keys and unique indexes occur only once",
                      .sqlstate = sqlstate::kUniqueViolation});
   }
   if (txn::AbortReasonOf(status) == txn::AbortReason::kForeignKey) {
@@ -96,12 +96,12 @@ constexpr char kNoSuchSavepoint[] = "3B001";  // invalid_savepoint_specification
 constexpr char kNotCommitted[] = "the transaction cannot be committed";
 constexpr char kFailedInside[] = "the transaction has failed";
 
-/// What Commit failed of, in the words of SQL.
+/// Translates an error of Commit to SQL's.
 absl::Status CommitInSql(const absl::Status& status) {
   if (!absl::IsUnavailable(status) || SqlErrorOf(status).has_value()) return InSql(status, kNotCommitted);
   return ToStatus({.message = absl::StrCat("whether the transaction was committed is unknown: ",
                                            std::string(status.message())),
-                   .hint = "look whether its changes are there before you run it again",
+                   .hint = "check whether its changes are there before you run it again",
                    .sqlstate = kOutcomeUnknown});
 }
 
@@ -111,7 +111,7 @@ absl::Status OnlyInTransactions(const char* statement) {
                    .sqlstate = sqlstate::kNoActiveTransaction});
 }
 
-/// Whether the same transaction, run again, may succeed.
+/// Whether a retry of the same transaction may succeed.
 bool IsConflict(const absl::Status& error) {
   const std::optional<SqlError> sql_error = SqlErrorOf(error);
   if (!sql_error.has_value()) return absl::IsAborted(error);
@@ -125,17 +125,17 @@ absl::Status NameTaken(const std::string& name, int position, std::string hint) 
                    .sqlstate = sqlstate::kDuplicateTable});
 }
 
-/// With its alias, if that is another.
+/// Includes its alias, if that differs.
 std::string NameOf(const sql::BoundTable& bound) {
   const std::string& name = bound.table->name();
   return bound.alias.empty() || bound.alias == name ? name : absl::StrCat(name, " ", bound.alias);
 }
 
-/// Rows of a table on their way into a query's stage, many at a time: a transaction shows them one by one.
+/// Passes rows of a table to a query's stage in batches: a transaction returns them one by one.
 class RowBatch {
  public:
   static constexpr uint64_t kBytesMax = 4 << 20;
-  /// `rows_wanted`: more than that need not be found before the stage has seen them.
+  /// `rows_wanted`: the stage sees so many before more are searched for.
   RowBatch(execution::LocalStage& stage, uint32_t pipeline, uint32_t row_bytes, uint64_t rows_wanted)
       : stage_(stage),
         pipeline_(pipeline),
@@ -277,7 +277,7 @@ absl::StatusOr<ResultSet> RecordStatements::RollBackTo(const std::string& name) 
   }
   if (state_ == State::kOver) {
     return ToStatus({.message = absl::StrCat("cannot roll back to savepoint ", Quote(name),
-                                             ": what failed has ended the whole transaction"),
+                                             ": the error has ended the whole transaction"),
                      .hint = "nothing of it has happened; ROLLBACK, and run all of it again",
                      .sqlstate = conflict_ ? sqlstate::kSerializationFailure : sqlstate::kFailedTransaction});
   }
@@ -318,7 +318,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement&
   const Interruption interruption(&cancelled_);
   proto::RecordPart index = statement.index;
   absl::Status created = CreateIndex(*statement.table, index);
-  // As PostgreSQL names what has no name: t_x_idx, t_x_idx1, …
+  // PostgreSQL's default names: t_x_idx, t_x_idx1, …
   for (int n = 1; !statement.named && absl::IsAlreadyExists(created); ++n) {
     if (cancelled_) return absl::CancelledError("cancelled");
     index.set_name(absl::StrCat(statement.index.name(), n));
@@ -340,7 +340,7 @@ absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateIndexStatement&
   return Command("CREATE INDEX");
 }
 
-/// ALREADY_EXISTS without a look at the cluster if the table itself has such an index.
+/// ALREADY_EXISTS without asking the cluster if the table itself has such an index.
 absl::Status RecordStatements::CreateIndex(const proto::Table& table, const proto::RecordPart& index) {
   const auto& parts = table.record().parts();
   const bool taken = std::any_of(parts.begin(), parts.end(),

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "execution/local_stage.h"
 #include "optimizer/lower_tree.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "session/explained_change.h"
 #include "session/record_access.h"
 #include "session/record_changes.h"
@@ -31,20 +31,18 @@ namespace nam::session {
 ///      ▲             │ ◀─────── ROLLBACK TO ───────┤    ◀─┘ ROLLBACK and ROLLBACK TO
 ///      └─────────────┴────── COMMIT, ROLLBACK ─────┘        (COMMIT rolls back, too)
 ///
-/// BEGIN while open, and COMMIT or ROLLBACK while idle, change nothing and warn. A BEGIN that fails, for
-/// whatever reason, leads to `over`: the statements behind it were meant to be one transaction, and must not
-/// be committed one by one.
+/// BEGIN while open, and COMMIT or ROLLBACK while idle, only warn. A BEGIN that fails leads to `over`: the
+/// statements after it were meant to be one transaction, and must not be committed one by one.
 ///
-/// A statement that fails behind a savepoint takes back at once what was written since the innermost one. The
+/// A statement that fails after a savepoint immediately undoes the writes since the innermost one. The
 /// engine's transaction then waits for ROLLBACK TO. Without a savepoint it ends at once, and so it does if
-/// the engine has ended it (a conflict, a connection that was lost): the transaction is `over`, which is
-/// `failed` without a way back.
+/// the engine has ended it (a conflict, a lost connection): the transaction is `over`, which is `failed`
+/// without a way back.
 ///
-/// Errors carry a SqlError; 40001 asks to run the transaction again. Of the session's thread.
+/// Errors carry a SqlError; 40001 asks to retry the transaction. Belongs to the session's thread.
 class RecordStatements {
  public:
-  /// Borrows all; `cancelled` ends the statement that runs. `run_query`: of the queries that changes are made
-  /// of.
+  /// Borrows all; `cancelled` ends the running statement. `run_query` runs the queries of changes.
   RecordStatements(RecordAccess& access, Clock& clock, const std::atomic<bool>& cancelled, RunQuery run_query)
       : access_(access),
         clock_(clock),
@@ -56,8 +54,8 @@ class RecordStatements {
   RecordStatements& operator=(const RecordStatements&) = delete;
 
   absl::StatusOr<ResultSet> Run(const sql::InsertStatement& statement);
-  /// Into a record table: one transaction, or a part of the one that is open; with BATCH, a transaction for
-  /// so many rows each.
+  /// Copies into a record table: one transaction, or a part of the open one; with BATCH, a transaction for so
+  /// many rows each.
   absl::StatusOr<ResultSet> Run(const sql::CopyStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::UpdateStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::DeleteStatement& statement);
@@ -65,30 +63,29 @@ class RecordStatements {
   absl::StatusOr<ResultSet> Run(const sql::CreateTableStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::CreateIndexStatement& statement);
   absl::StatusOr<ResultSet> Run(const sql::DropIndexStatement& statement);
-  /// Where the rows of a change come from; if that is no query: how they are found, and which conditions are
-  /// left.
+  /// The source of a change's rows; without a query: how they are found, and the remaining conditions.
   absl::StatusOr<ExplainedChange> Explain(const sql::InsertStatement& statement) const;
   absl::StatusOr<ExplainedChange> Explain(const sql::UpdateStatement& statement) const;
   absl::StatusOr<ExplainedChange> Explain(const sql::DeleteStatement& statement) const;
 
-  /// In a transaction: gives a stage the rows of a table that its scan wants.
+  /// In a transaction: feeds a stage the rows of a table that its scan wants.
   absl::Status Feed(const optimizer::TransactionScan& scan, const proto::Table& table,
                     execution::LocalStage& stage);
 
-  /// Runs it in the transaction that is open, or in one of its own.
+  /// Runs it in the open transaction, or in one of its own.
   absl::StatusOr<ResultSet> InTransaction(const std::function<absl::StatusOr<ResultSet>()>& body);
 
   /// Before any other statement: 25P02 if the transaction has failed, 25001 if one is open and the statement
-  /// takes effect outside of it (CREATE TABLE, …), which `what` names; empty if it has no effect.
+  /// takes effect outside of it (CREATE TABLE, …). `what` names the statement; empty if it has no effect.
   absl::Status MayRun(std::string_view what) const;
-  /// After any statement's error, of one that does not parse as well: the transaction that is open fails, or
-  /// the one that the statement should have begun. Returns the error to report: 25P02 instead of what a
-  /// statement met that was not to be run at all.
+  /// After any statement's error, even a syntax error: fails the open transaction, or the one that the
+  /// statement should have begun. Returns the error to report: 25P02 instead of the error of a statement that
+  /// was not allowed to run.
   absl::Status Fail(const std::string& statement, absl::Status error);
-  /// The open transaction was lost: nothing of it will be committed.
+  /// The open transaction was lost: none of it will be committed.
   void Lose();
   bool in_transaction() const { return state_ != State::kIdle; }
-  /// How many the transaction has.
+  /// The number of the transaction's savepoints.
   size_t savepoints() const { return savepoints_.size(); }
 
  private:
@@ -104,9 +101,9 @@ class RecordStatements {
   absl::StatusOr<ResultSet> AddSavepoint(const std::string& name);
   absl::StatusOr<ResultSet> RollBackTo(const std::string& name);
   absl::StatusOr<ResultSet> Release(const std::string& name);
-  /// How many savepoints there are up to the innermost one of this name; 3B001 if there is none.
+  /// The number of savepoints up to the innermost one of this name; 3B001 if there is none.
   absl::StatusOr<size_t> SavepointsUpTo(const std::string& name) const;
-  /// The engine's transaction, if it still runs, is aborted.
+  /// Aborts the engine's transaction, if it still runs.
   void GiveUp(bool conflict);
   absl::Status CreateIndex(const proto::Table& table, const proto::RecordPart& index);
   absl::StatusOr<ExplainedChange> ExplainFound(const char* kind, const sql::BoundTable& table,
@@ -119,9 +116,9 @@ class RecordStatements {
   RecordFinder finder_;
   RecordChanges changes_;
   State state_ = State::kIdle;
-  std::vector<Savepoint> savepoints_;  // the innermost is the last
+  std::vector<Savepoint> savepoints_;  // the innermost is last
   bool told_of_columnar_tables_ = false;
-  bool conflict_ = false;  // is why the transaction is over: the same one may succeed
+  bool conflict_ = false;  // ended the transaction: a retry may succeed
 };
 
 }  // namespace nam::session

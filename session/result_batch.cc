@@ -14,7 +14,7 @@ void AppendNumber(int64_t number, std::string& out) {
   out.append(digits, static_cast<size_t>(end - digits));
 }
 
-/// `-12.05` of -1205 with two decimals.
+/// `-12.05` for -1205 with two decimals.
 void AppendDecimal(int64_t unscaled, uint8_t scale, std::string& out) {
   if (scale == 0) return AppendNumber(unscaled, out);
   char digits[24];

@@ -11,7 +11,7 @@
 
 namespace nam::session {
 
-/// Some rows of a result: columns as the engine has them, or boxed values. Borrows all; valid until the
+/// Some rows of a result: columns in the engine's form, or boxed values. Borrows all; valid until the
 /// receiver returns.
 class ResultBatch {
  public:
@@ -23,7 +23,7 @@ class ResultBatch {
   explicit ResultBatch(std::span<const std::vector<Value>> boxed)
       : boxed_(boxed.data()), rows_(boxed.size()), width_(boxed.empty() ? 0 : boxed[0].size()) {}
 
-  /// The same rows, of the first columns alone.
+  /// The same rows, with the first columns only.
   ResultBatch First(size_t columns) const {
     ResultBatch first = *this;
     first.width_ = columns;
@@ -39,13 +39,13 @@ class ResultBatch {
     if (boxed_ != nullptr) return boxed_[row][column].null;
     return columns_[column].null(At(row));
   }
-  /// Of one that is not NULL, and no text.
+  /// The value is neither NULL nor text.
   __int128 number(size_t column, size_t row) const {
     if (boxed_ != nullptr) return boxed_[row][column].number;
     return columns_[column].number(At(row));
   }
   bool is_text(size_t column, size_t row) const { return type(column, row).kind == TypeKind::kString; }
-  /// Of a text that is not NULL.
+  /// The value is a text, not NULL.
   std::string_view text(size_t column, size_t row) const {
     return boxed_ == nullptr ? columns_[column].text[At(row)] : std::string_view(boxed_[row][column].text);
   }
@@ -57,7 +57,7 @@ class ResultBatch {
   const std::vector<Value>* boxed() const { return boxed_; }
   std::span<const Column> vectors() const { return columns_; }
   const uint32_t* positions() const { return positions_; }
-  /// Appends what Value::ToString says of one that is not NULL.
+  /// Appends Value::ToString of a value that is not NULL.
   void AppendText(size_t column, size_t row, std::string& out) const;
 
  private:
@@ -65,7 +65,7 @@ class ResultBatch {
 
   const std::span<const Column> columns_;
   const uint32_t* const positions_ = nullptr;
-  const std::vector<Value>* const boxed_ = nullptr;  // or else
+  const std::vector<Value>* const boxed_ = nullptr;  // or else the columns
   const size_t rows_;
   size_t width_;
 };

@@ -7,18 +7,18 @@
 namespace nam::session {
 namespace {
 
-/// What a row takes beside its values. A vector that grows holds its elements twice, and room for as many.
+/// The bytes of a row beside its values. A vector that grows holds its elements twice, and room for as many.
 constexpr uint64_t kRowBytes = 3 * sizeof(std::vector<Value>);
 
-/// What the system's allocator takes for an allocation of so many bytes.
+/// The allocator's bytes for an allocation of so many.
 uint64_t AllocatedBytes(uint64_t bytes) {
   constexpr uint64_t kHeader = 8, kStep = 16, kLeast = 32;
   return std::max(kLeast, (bytes + kHeader + kStep - 1) / kStep * kStep);
 }
 
-/// What a text takes beside the Value itself.
+/// The bytes of a text beside the Value itself.
 uint64_t TextBytes(size_t bytes) {
-  constexpr size_t kWithin = 15;  // held by std::string itself
+  constexpr size_t kWithin = 15;  // stored in std::string itself
   return bytes <= kWithin ? 0 : AllocatedBytes(bytes + 1);
 }
 

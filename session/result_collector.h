@@ -8,7 +8,7 @@
 
 namespace nam::session {
 
-/// The rows of a statement as values, all of them.
+/// Collects all rows of a statement as values.
 class ResultCollector final : public RowReceiver {
  public:
   absl::Status Begin(const std::vector<ResultSet::Column>&) override { return absl::OkStatus(); }

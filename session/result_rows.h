@@ -15,10 +15,10 @@
 
 namespace nam::session {
 
-/// The rows of a result on their way to the client, a chunk at a time. One task.
+/// Passes the rows of a result to the client, a chunk at a time. One task.
 class ResultRows final : public execution::Sink {
  public:
-  /// What the receiver holds of the rows is taken from the budget until the sink's end. Both outlive it.
+  /// The budget pays for the rows that the receiver holds until the sink's end. Both outlive it.
   static absl::StatusOr<std::unique_ptr<ResultRows>> Make(const plan::Schema& input,
                                                           std::vector<ResultSet::Column> columns,
                                                           RowReceiver& receiver,
@@ -27,7 +27,7 @@ class ResultRows final : public execution::Sink {
 
   std::unique_ptr<execution::SinkTask> NewTask(execution::TaskContext& context) override;
 
-  /// At the end: a receiver that has got no rows hears of the columns.
+  /// Called at the end: tells the columns to a receiver that has got no rows.
   absl::Status End();
   uint64_t rows() const { return rows_; }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "base/system_names.h"
 #include "catalog/missing_servers.h"
@@ -20,12 +21,12 @@
 namespace nam::session {
 namespace {
 
-constexpr int kSnapshotsMax = 3;  // until nobody has committed meanwhile
+constexpr int kSnapshotsMax = 3;  // until no commit came meanwhile, and none was too old
 constexpr size_t kRowsBytesMax = 1 << 20;
-/// Of one transaction.
+/// Rows of one transaction.
 constexpr size_t kRowsAtOnceMax = 4'096;
 
-/// What CREATE TABLE would have: without memory. Parts are the ordered indexes.
+/// The table as in CREATE TABLE, without memory. Parts are the ordered indexes.
 proto::Table DefinitionOf(const proto::Table& table) {
   proto::Table definition = table;
   definition.clear_allocation();
@@ -44,7 +45,7 @@ proto::Table DefinitionOf(const proto::Table& table) {
   return definition;
 }
 
-/// Parents before their children: foreign keys come with CREATE TABLE alone, so there is no cycle.
+/// Parents before their children: only CREATE TABLE makes foreign keys, so there is no cycle.
 std::vector<std::shared_ptr<const proto::Table>> InOrder(
     std::vector<std::shared_ptr<const proto::Table>> tables) {
   std::vector<std::shared_ptr<const proto::Table>> ordered;
@@ -66,7 +67,13 @@ std::vector<std::shared_ptr<const proto::Table>> InOrder(
   return ordered;
 }
 
-/// Those that are whole, parents first; the others' names in `lost`.
+uint64_t BytesOf(const proto::Table& table) {
+  uint64_t bytes = 0;
+  for (const proto::ServerUsage& usage : table.usage()) bytes += usage.bytes();
+  return bytes;
+}
+
+/// Whole tables, parents first; the others' names go to `lost`.
 absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> RecordTables(
     catalog::Attachment& attachment, std::vector<std::string>& lost) {
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Table> listed, attachment.catalog().ListTables());
@@ -82,10 +89,12 @@ absl::StatusOr<std::vector<std::shared_ptr<const proto::Table>>> RecordTables(
                          attachment.catalog().GetTable(table.name()));
     tables.push_back(std::move(whole));
   }
+  // Small tables first: rows that are changed again and again outlive a snapshot for the shortest time.
+  std::ranges::stable_sort(tables, {}, [](const auto& table) { return BytesOf(*table); });
   return InOrder(std::move(tables));
 }
 
-/// Of numbered columns: a number that none of them has handed out.
+/// For numbered columns: a number that none of them has handed out.
 absl::StatusOr<std::string> NumbersOf(const proto::Table& table, RecordAccess& access) {
   std::vector<std::string> numbers;
   for (int column = 0; column < table.columns_size(); ++column) {
@@ -96,24 +105,33 @@ absl::StatusOr<std::string> NumbersOf(const proto::Table& table, RecordAccess& a
   return absl::StrJoin(numbers, ",");
 }
 
+std::string HeadOf(uint64_t store, const std::string& cluster) {
+  return absl::StrCat(store, " ", cluster);
+}
+
 absl::Status SaveTable(const proto::Table& table, RecordAccess& access, RecordFileWriter& file,
-                       uint64_t& rows) {
+                       const SaveOptions& options, SavedRecords& saved) {
   NAM_RETURN_IF_ERROR(file.Add(RecordSection::kTable, DefinitionOf(table).SerializeAsString()));
   NAM_ASSIGN_OR_RETURN(const std::string numbers, NumbersOf(table, access));
   if (!numbers.empty()) NAM_RETURN_IF_ERROR(file.Add(RecordSection::kNumbers, numbers));
   std::string bytes;
+  SavedTable& counted = saved.tables.emplace_back(SavedTable{.name = table.name()});
   NAM_RETURN_IF_ERROR(access.Scan(table, [&](std::span<const std::byte> row) -> absl::StatusOr<bool> {
     bytes.append(reinterpret_cast<const char*>(row.data()), row.size());
-    ++rows;
+    ++counted.rows;
+    ++saved.rows;
     if (bytes.size() < kRowsBytesMax) return true;
     NAM_RETURN_IF_ERROR(file.Add(RecordSection::kRows, bytes));
     bytes.clear();
+    if (options.progress) options.progress(saved.rows, file.bytes());
+    // Where memory is in its place nothing waits, and so nothing else looks.
+    if (Interruption::requested()) return absl::CancelledError("cancelled");
     return true;
   }));
   return bytes.empty() ? absl::OkStatus() : file.Add(RecordSection::kRows, bytes);
 }
 
-/// Ends the transaction that it is given, whatever happens.
+/// Ends its transaction in any case.
 class Transaction {
  public:
   explicit Transaction(RecordAccess& access) : access_(access) {}
@@ -124,33 +142,33 @@ class Transaction {
 };
 
 absl::StatusOr<SavedRecords> SaveOnce(catalog::Attachment& attachment, RecordAccess& access,
-                                      const std::string& path, bool& overtaken) {
+                                      const std::string& path, const SaveOptions& options, bool& overtaken) {
   SavedRecords saved;
   NAM_ASSIGN_OR_RETURN(const auto tables, RecordTables(attachment, saved.lost));
   if (tables.empty()) return saved;
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
   NAM_ASSIGN_OR_RETURN(const auto file, RecordFileWriter::Create(path));
-  NAM_RETURN_IF_ERROR(file->Add(RecordSection::kHead, absl::StrCat(cluster.store(), " ", cluster.name())));
+  NAM_RETURN_IF_ERROR(file->Add(RecordSection::kHead, HeadOf(cluster.store(), cluster.name())));
   uint64_t snapshot = 0;
   {
     NAM_RETURN_IF_ERROR(access.Begin());
     const Transaction transaction(access);
     snapshot = access.snapshot();
-    for (const auto& table : tables) {
-      saved.tables.push_back(table->name());
-      NAM_RETURN_IF_ERROR(SaveTable(*table, access, *file, saved.rows));
-    }
+    for (const auto& table : tables) NAM_RETURN_IF_ERROR(SaveTable(*table, access, *file, options, saved));
   }
-  NAM_RETURN_IF_ERROR(access.Begin());
-  overtaken = access.snapshot() != snapshot;
-  access.Abort();
-  if (overtaken) return saved;
+  if (!options.others_go_on) {
+    NAM_RETURN_IF_ERROR(access.Begin());
+    overtaken = access.snapshot() != snapshot;
+    access.Abort();
+    if (overtaken) return saved;
+  }
   NAM_RETURN_IF_ERROR(file->Finish());
   saved.bytes = file->bytes();
+  saved.checksum = file->checksum();
   return saved;
 }
 
-/// Reads the file from its first table on.
+/// Loads from the file's first table on.
 class Loading {
  public:
   Loading(catalog::Attachment& attachment, RecordAccess& access, RecordFileReader& file)
@@ -159,9 +177,9 @@ class Loading {
   absl::StatusOr<SavedRecords> Run() {
     const absl::Status status = ReadAll();
     if (status.ok()) return std::move(loaded_);
-    // Children before their parents; an error of that is not what matters.
+    // Drops children before their parents; the first error matters.
     for (auto table = loaded_.tables.rbegin(); table != loaded_.tables.rend(); ++table)
-      access_.DropTable(*table).IgnoreError();
+      access_.DropTable(table->name).IgnoreError();
     return status;
   }
 
@@ -200,7 +218,7 @@ class Loading {
     }
     NAM_RETURN_IF_ERROR(access_.CreateTable(table, indexes));
     NAM_ASSIGN_OR_RETURN(table_, attachment_.catalog().GetTable(table.name()));
-    loaded_.tables.push_back(table.name());
+    loaded_.tables.push_back({.name = table.name()});
     return absl::OkStatus();
   }
 
@@ -237,6 +255,7 @@ class Loading {
         return inserted;
       }
       loaded_.rows += rows.size();
+      loaded_.tables.back().rows += rows.size();
       rows.clear();
     }
     return absl::OkStatus();
@@ -251,15 +270,32 @@ class Loading {
 
 }  // namespace
 
+std::string SavedRecords::TableNames() const {
+  std::vector<std::string> names;
+  for (const SavedTable& table : tables) names.push_back(table.name);
+  std::sort(names.begin(), names.end());
+  return absl::StrJoin(names, ", ");
+}
+
 absl::StatusOr<SavedRecords> SaveRecords(catalog::Attachment& attachment, RecordAccess& access,
-                                         const std::string& path) {
+                                         const std::string& path, const SaveOptions& options) {
+  absl::Status too_old;
   for (int i = 0; i < kSnapshotsMax; ++i) {
     bool overtaken = false;
-    NAM_ASSIGN_OR_RETURN(SavedRecords saved, SaveOnce(attachment, access, path, overtaken));
-    if (!overtaken) return saved;
+    absl::StatusOr<SavedRecords> saved = SaveOnce(attachment, access, path, options, overtaken);
+    if (absl::IsAborted(saved.status())) {
+      too_old = saved.status();
+      continue;
+    }
+    if (!saved.ok() || !overtaken) return saved;
+  }
+  if (options.others_go_on) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("clients change rows of record tables faster than they can be saved at one snapshot (",
+                     std::string(too_old.message()), "); try again in a quieter moment"));
   }
   return absl::FailedPreconditionError(
-      "clients go on changing record tables: what they commit behind the snapshot that is saved would be "
+      "clients go on changing record tables: commits after the saved snapshot would be "
       "lost; end them "
       "first");
 }
@@ -271,7 +307,7 @@ absl::StatusOr<SavedRecords> LoadRecords(catalog::Attachment& attachment, Record
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
   const std::vector<std::string> whose = absl::StrSplit(head.bytes, absl::MaxSplits(' ', 1));
   if (head.kind != RecordSection::kHead || whose.size() != 2)
-    return absl::DataLossError(absl::StrCat("`", path, "` is damaged: it does not say whose it is"));
+    return absl::DataLossError(absl::StrCat("`", path, "` is damaged: it does not name its cluster"));
   if (whose[0] != absl::StrCat(cluster.store())) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "`%s` has record tables of the cluster `%s` on another catalog store; move it away", path, whose[1]));
@@ -280,6 +316,32 @@ absl::StatusOr<SavedRecords> LoadRecords(catalog::Attachment& attachment, Record
   if (loaded.ok() || !absl::IsDataLoss(loaded.status())) return loaded;
   return absl::DataLossError(
       absl::StrCat("record tables cannot be loaded from `", path, "`: ", loaded.status().message()));
+}
+
+absl::StatusOr<SavedRecords> CheckSavedRecords(const std::string& path) {
+  NAM_ASSIGN_OR_RETURN(const auto file, RecordFileReader::Open(path));
+  while (true) {
+    if (Interruption::requested()) return absl::CancelledError("cancelled");
+    NAM_ASSIGN_OR_RETURN(const RecordFileReader::Section section, file->Next());
+    if (section.kind != RecordSection::kEnd) continue;
+    SavedRecords found;
+    found.bytes = file->bytes();
+    found.checksum = file->checksum();
+    return found;
+  }
+}
+
+absl::Status CopySavedRecords(const std::string& from, const std::string& to, uint64_t store,
+                              const std::string& cluster) {
+  NAM_ASSIGN_OR_RETURN(const auto reader, RecordFileReader::Open(from));
+  NAM_ASSIGN_OR_RETURN(const auto writer, RecordFileWriter::Create(to));
+  while (true) {
+    if (Interruption::requested()) return absl::CancelledError("cancelled");
+    NAM_ASSIGN_OR_RETURN(RecordFileReader::Section section, reader->Next());
+    if (section.kind == RecordSection::kEnd) return writer->Finish();
+    if (section.kind == RecordSection::kHead) section.bytes = HeadOf(store, cluster);
+    NAM_RETURN_IF_ERROR(writer->Add(section.kind, section.bytes));
+  }
 }
 
 }  // namespace nam::session

@@ -50,10 +50,9 @@ namespace {
 /// How long a statement waits for a memory server whose lease has ended.
 constexpr int64_t kSuspectPatienceUs = 2'000'000;
 constexpr int64_t kSuspectPauseUs = 100'000;
-/// Of a query that writers overtake: they may always be faster than it is.
+/// Retries of a query that writers overtake: they may always be faster.
 constexpr int kRunsAgain = 4;
-constexpr const char* kRetry =
-    sqlstate::kSerializationFailure;  // what drivers and pools run again by themselves
+constexpr const char* kRetry = sqlstate::kSerializationFailure;  // drivers and pools retry it by themselves
 
 SessionSettings DefaultSettings(const fabric::Fabric& fabric) {
   SessionSettings settings;
@@ -61,7 +60,7 @@ SessionSettings DefaultSettings(const fabric::Fabric& fabric) {
   return settings;
 }
 
-/// As PostgreSQL says it.
+/// PostgreSQL's message.
 absl::Status Cancelled(bool timed_out) {
   return UserError(
       sqlstate::kCancelled,
@@ -69,8 +68,8 @@ absl::Status Cancelled(bool timed_out) {
       -1);
 }
 
-/// A query whose snapshot has become too old while it ran, or while the session opened the tables. Outside of
-/// a transaction it may as well have a later one.
+/// The query's snapshot became too old while it ran, or while the session opened the tables. Outside of a
+/// transaction it may take a later one.
 bool Overtaken(const absl::StatusOr<ResultSet>& result) {
   if (result.ok()) return false;
   const std::optional<SqlError> error = SqlErrorOf(result.status());
@@ -113,11 +112,11 @@ class SessionImpl final : public Session {
     absl::StatusOr<ResultSet> result = ExecuteNow(statement, delivery);
     files_.Clear();
     const bool timed_out = timer.Stop();
-    // Not before: what came between two statements is meant for the next.
+    // Not before: a cancellation between two statements is meant for the next.
     const bool cancelled = cancel_.exchange(false);
     if (!was_open && InTransaction()) settings_.BeginTransaction();
     if (!InTransaction()) tables_.LetGo(), pin_.reset();
-    // A COMMIT of what has failed says ROLLBACK.
+    // A COMMIT of a failed transaction reports ROLLBACK.
     if (was_open && !InTransaction()) settings_.EndTransaction(result.ok() && result->command == "COMMIT");
     if (absl::IsCancelled(result.status()) && (cancelled || timed_out)) return Cancelled(timed_out);
     if (!result.ok()) return WithSqlState(result.status());
@@ -128,6 +127,13 @@ class SessionImpl final : public Session {
   void OnProgress(std::function<void(const QueryProgress&)> report) override {
     progress_ = report;
     stages_->OnProgress(std::move(report));
+  }
+  absl::StatusOr<std::shared_ptr<const proto::Table>> FindRelation(const std::string& schema,
+                                                                   const std::string& name) override {
+    tables_.Use(settings_.now().names);
+    tables_.Begin();
+    return ToTables<std::shared_ptr<const proto::Table>>(
+        [&] { return sql::LookUpRelation(tables_, schema, name); });
   }
   std::map<std::string, std::string> Settings() const override {
     std::map<std::string, std::string> out;
@@ -160,7 +166,7 @@ class SessionImpl final : public Session {
     return result;
   }
 
-  /// As it was planned before; nothing if it was not, or the catalog has changed since.
+  /// Runs the cached plan; nullopt if there is none, or the catalog has changed since.
   std::optional<absl::StatusOr<ResultSet>> RunKnown(const std::string& statement) {
     const PlanCache::Entry* const known = plans_.Find(statement, settings_.now());
     if (known == nullptr || InTransaction()) return std::nullopt;
@@ -185,12 +191,12 @@ class SessionImpl final : public Session {
     }();
   }
 
-  /// `bound`: what the statement is, or nothing.
+  /// `bound`: the statement, or nullopt.
   absl::StatusOr<ResultSet> BindAndRun(const std::string& statement, std::optional<sql::Statement>& bound) {
     bool depends_on_time = false;
     bound.reset();
     NAM_ASSIGN_OR_RETURN(bound, Bind(statement, depends_on_time));
-    // Of the version that it was bound to: while it waits for servers another one may come.
+    // Plans the version that it was bound to: another one may come while it waits for servers.
     if (!depends_on_time && files_.empty() && std::holds_alternative<sql::TreeStatement>(*bound) &&
         !tables_.of_statement().empty() && !InTransaction())
       to_keep_ = {&statement, tables_.version()};
@@ -206,33 +212,31 @@ class SessionImpl final : public Session {
     return ToTables<sql::Statement>([&] { return sql::Bind(statement, tables_, now); });
   }
 
-  /// What `bind` makes of tables as the catalog has them now. It may have looked them up as they were before.
+  /// The result of `bind` with the current tables of the catalog. It may have looked up earlier ones.
   template <typename Bound>
   absl::StatusOr<Bound> ToTables(const std::function<absl::StatusOr<Bound>()>& bind) {
     absl::StatusOr<Bound> bound = bind();
     NAM_ASSIGN_OR_RETURN(const bool holds, tables_.Confirm());
     if (holds) return bound;
     tables_.Begin();
-    // Known at the version that the catalog has told, so most likely for good.
+    // Known at the catalog's version, so most likely final.
     NAM_RETURN_IF_ERROR(tables_.Cluster().status());
     return bind();
   }
 
-  /// now() is the same in all statements of a transaction: when it began.
+  /// now() is the same in all statements of a transaction: its beginning.
   sql::StatementTime Now() {
     const int64_t wall_us = WallTimeUs(attachment_.fabric().clock());
     if (!InTransaction()) began_us_ = wall_us;
     sql::StatementTime time(began_us_, settings_.now().time_zone);
     time.statement_us = wall_us;
-    const std::vector<std::string>& path = settings_.now().names.search_path;
-    time.schema = path.empty() ? "" : path[0];
     return time;
   }
 
   bool InTransaction() const { return records_.has_value() && records_->in_transaction(); }
 
-  /// This client may have stood still for longer than its lease (a stopped process, a laptop's lid): then it
-  /// goes on as another member. What is open is lost, and the next statement says so.
+  /// This client may have stalled for longer than its lease (a stopped process, a laptop's lid): then it goes
+  /// on as another member. Open work is lost, and the next statement reports that.
   absl::Status Regain() {
     if (absl::IsNotFound(attachment_.ConfirmLease())) {
       if (absl::Status joined = attachment_.Rejoin(); !joined.ok()) {
@@ -246,7 +250,7 @@ class SessionImpl final : public Session {
     return BeginAnew();
   }
 
-  /// Everything that was the former member's.
+  /// Drops all state of the former member.
   absl::Status BeginAnew() {
     NAM_RETURN_IF_ERROR(stages_->BeginAnew());
     plans_.Clear();
@@ -256,27 +260,26 @@ class SessionImpl final : public Session {
     records_->Lose();
     record_access_->BeginAnew();
     if (!open) return absl::OkStatus();
-    lost_ =
-        ToStatus({.message = "the session was lost: this client stood still for longer than its lease; the "
-                             "transaction that was open is over",
-                  .hint = "nothing of it has happened; run it again",
-                  .sqlstate = sqlstate::kConnectionFailure});
+    lost_ = ToStatus({.message = "the session was lost: this client stalled for longer than its lease; the "
+                                 "transaction that was open is over",
+                      .hint = "nothing of it has happened; run it again",
+                      .sqlstate = sqlstate::kConnectionFailure});
     return absl::OkStatus();
   }
 
-  /// A statement that failed because the membership was lost meanwhile says so; the next one works.
+  /// A statement reports that it failed because the membership was lost meanwhile; the next one works.
   absl::Status AfterFailure(const absl::Status& error, bool in_transaction) {
     const auto sql_error = SqlErrorOf(error);
     const std::string state = sql_error.has_value() ? sql_error->sqlstate : "08000";
     const std::string state_class = state.substr(0, 2);
-    // Transactions may have found it out, and joined again, by themselves.
+    // Transactions may have noticed, and joined again, by themselves.
     const bool perhaps = attachment_.member() != member_ || state_class == "08" || state_class == "57" ||
                          state_class == "58" || state_class == "XX" ||
                          absl::IsNotFound(attachment_.ConfirmLease());
     if (!perhaps || (absl::IsCancelled(error) && cancel_)) return error;
     if (attachment_.member() == member_ && attachment_.MembershipOver()) attachment_.Rejoin().IgnoreError();
     if (attachment_.member() == member_) return error;
-    BeginAnew().IgnoreError();  // the next statement finds what is missing
+    BeginAnew().IgnoreError();  // the next statement reports what is missing
     lost_.reset();
     return SessionLost(error, in_transaction);
   }
@@ -289,7 +292,7 @@ class SessionImpl final : public Session {
     return std::visit([this](const auto& s) { return Run(s); }, statement);
   }
 
-  /// Until no memory server that the statement needs is suspect; for some time.
+  /// Waits, for some time, until no memory server that the statement needs is suspect.
   absl::Status AwaitServers() {
     if (tables_.of_statement().empty()) return absl::OkStatus();
     std::optional<Deadline> deadline;
@@ -320,11 +323,11 @@ class SessionImpl final : public Session {
     if (missing.has_value() || !records) return missing;
     const auto state = attachment_.catalog().GetTable(txn::kStateTable);
     if (state.ok()) missing = FindMissingServer({*state}, cluster);
-    // The engine knows better what to do when it is buried.
+    // The engine handles a buried one.
     return missing.has_value() && missing->server.buried() ? std::nullopt : missing;
   }
 
-  /// A statement that is not of the open transaction; `what` names it if it has an effect.
+  /// For a statement outside of the open transaction; `what` names it if it has an effect.
   absl::Status MayRun(std::string_view what) const {
     return records_.has_value() ? records_->MayRun(what) : absl::OkStatus();
   }
@@ -354,7 +357,7 @@ class SessionImpl final : public Session {
     return result;
   }
 
-  /// Positions are in the text of the PREPARE, which is not at hand.
+  /// Positions are in the text of the PREPARE, which is not available.
   static absl::Status WithoutPosition(const absl::Status& status) {
     std::optional<SqlError> error = SqlErrorOf(status);
     if (!error.has_value() || error->position < 0) return status;
@@ -429,7 +432,7 @@ class SessionImpl final : public Session {
                      return result;
                    });
   }
-  /// Of a query whose rows a columnar table takes.
+  /// For a query whose rows go to a columnar table.
   ColumnarTables::RunSource RunnerOf(const std::shared_ptr<plan::logical::Query>& source) {
     return [this, source](LoadedRows& rows) {
       return WithTree(*source, [&rows](TreeRun& query) { return query.RunInto(rows); });
@@ -446,6 +449,7 @@ class SessionImpl final : public Session {
 
   absl::StatusOr<ResultSet> Run(const sql::CopyToStatement& statement) {
     runs_query_ = true;
+    const Interruption interruption(&cancel_);  // also of a pipe that has no reader yet
     return CopyTo(statement, *receiver_, [&](RowReceiver& rows) {
       return WithTree(*statement.source, [&rows](TreeRun& query) { return query.Run(rows); });
     });
@@ -457,7 +461,7 @@ class SessionImpl final : public Session {
     return WithTree(*statement.tree, [this](TreeRun& query) { return query.Run(*receiver_); });
   }
 
-  /// SELECT … FOR UPDATE. Locks last until the transaction ends: without BEGIN there is none to keep them.
+  /// SELECT … FOR UPDATE. Locks last until the transaction ends: without BEGIN none keeps them.
   absl::StatusOr<ResultSet> RunAndLock(const sql::TreeStatement& statement) {
     LockedRows rows(statement.locks, *receiver_);
     return WithTree(*statement.tree, [&](TreeRun& query) -> absl::StatusOr<ResultSet> {
@@ -487,7 +491,7 @@ class SessionImpl final : public Session {
     return run();
   }
 
-  /// The query that a change is made of, in the transaction that is open.
+  /// Runs the query of a change, in the open transaction.
   absl::StatusOr<ResultSet> RunOfChange(plan::logical::Query query) {
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TreeRun> run, Prepare(std::move(query)));
     ResultCollector rows;
@@ -585,7 +589,7 @@ class SessionImpl final : public Session {
   }
   absl::StatusOr<ResultSet> Run(const sql::CreateViewStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun("CREATE VIEW"));
-    runs_query_ = true;  // what it was bound to may change meanwhile
+    runs_query_ = true;  // its tables may change meanwhile
     return changes_.CreateView(statement);
   }
   absl::StatusOr<ResultSet> Run(const sql::AlterTableStatement& statement) {
@@ -613,20 +617,20 @@ class SessionImpl final : public Session {
 
   catalog::Attachment& attachment_;
   CatalogTables tables_;
-  MemberId member_;                                // whose all this is
-  std::optional<absl::Status> lost_;               // with a transaction; not told yet
-  std::optional<catalog::VersionsRead::Pin> pin_;  // of the statement that runs, or of the transaction
+  MemberId member_;                                // the owner of all this
+  std::optional<absl::Status> lost_;               // with a transaction; not reported yet
+  std::optional<catalog::VersionsRead::Pin> pin_;  // of the running statement, or of the transaction
   session::Settings settings_;
   int64_t began_us_ = 0;  // when the transaction or, outside of one, the last statement began
   std::atomic<bool> cancel_ = false;
-  RowReceiver* receiver_ = nullptr;  // of the statement that runs
+  RowReceiver* receiver_ = nullptr;  // the running statement's
   bool runs_query_ = false;          // it is a query, perhaps a prepared one
   PlanCache plans_;
   struct {
     const std::string* text = nullptr;  // null: none
     uint64_t catalog_version = 0;
-  } to_keep_;  // the statement that runs, if its plan is to be kept
-  /// While EXPLAIN ANALYZE makes a change: gets the lines of the query that the change is made of.
+  } to_keep_;  // the running statement, if its plan is to be kept
+  /// While EXPLAIN ANALYZE makes a change: gets the lines of the change's query.
   std::function<void(std::vector<std::string>)> explain_query_of_change_;
   bool explain_as_json_ = false;
   std::unique_ptr<StageRunner> stages_;
@@ -634,7 +638,7 @@ class SessionImpl final : public Session {
   std::unique_ptr<RecordAccess> record_access_;  // null: none
   std::optional<RecordStatements> records_;      // over it
   ColumnarTables columnar_{attachment_, settings_.now(), cancel_};
-  FileTables files_{columnar_};  // of the statement that runs
+  FileTables files_{columnar_};  // the running statement's
   CatalogChanges changes_{attachment_, record_access_.get()};
   std::function<void(const QueryProgress&)> progress_;  // may be empty
 };

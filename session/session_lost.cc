@@ -14,14 +14,13 @@ absl::Status SessionLost(const absl::Status& error, bool in_transaction) {
   const std::optional<SqlError> sql_error = SqlErrorOf(error);
   const std::string state = sql_error.has_value() ? sql_error->sqlstate : sqlstate::kConnectionFailure;
   if (state == kOutcomeUnknown) {
-    return ToStatus({.message =
-                         "the session was lost: this client stood still for longer than its lease, and "
-                         "whether the transaction was committed is unknown",
-                     .hint = "a new session is open; look whether the changes are there",
+    return ToStatus({.message = "the session was lost: this client stalled for longer than its lease, and "
+                                "whether the transaction was committed is unknown",
+                     .hint = "a new session is open; check whether the changes are there",
                      .sqlstate = state});
   }
   return ToStatus(
-      {.message = "the session was lost: this client stood still for longer than its lease",
+      {.message = "the session was lost: this client stalled for longer than its lease",
        .hint =
            in_transaction
                ? "nothing of the transaction has happened, and it is over: ROLLBACK, and run all of it again"

@@ -7,9 +7,9 @@ namespace nam::session {
 /// SQLSTATE of a COMMIT that may have taken effect or not: transaction_resolution_unknown.
 inline constexpr char kOutcomeUnknown[] = "08007";
 
-/// What a statement reports that failed while its client stood still for longer than its lease: one sentence,
-/// with 40001 if the statement failed so, 08007 if its commit may have taken effect, otherwise 08006. What
-/// `error` says names members and connections that are gone; it goes to the log.
+/// The error of a statement that failed while its client stalled for longer than its lease: one sentence,
+/// with 40001 if the statement failed in a transaction, 08007 if its commit may have taken effect, otherwise
+/// 08006. The text of `error`, which names lost members and connections, goes to the log.
 absl::Status SessionLost(const absl::Status& error, bool in_transaction);
 
 }  // namespace nam::session

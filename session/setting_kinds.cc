@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "sql/bound_query.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
@@ -29,10 +30,10 @@ absl::Status BadValue(const GivenValue& value, std::string hint = {}) {
       value.position, std::move(hint));
 }
 
-/// A way to write values of a unit.
+/// A unit in which values may be written.
 struct Scale {
   const char* name;
-  double times;  // of the setting's own unit
+  double times;  // in the setting's own unit
 };
 /// From small to large. PostgreSQL's.
 constexpr Scale kTimes[] = {{"us", 0.001}, {"ms", 1}, {"s", 1e3}, {"min", 6e4}, {"h", 3.6e6}, {"d", 8.64e7}};
@@ -62,7 +63,7 @@ std::string ValidUnits(Unit unit) {
   return names.empty() ? "" : absl::StrCat("Valid units for this parameter are ", names, ".");
 }
 
-/// A number and perhaps a unit, blanks around them; nothing: it is none.
+/// Parses a number and an optional unit, with blanks around them; nullopt if it is malformed.
 std::optional<double> ParseNumber(std::string given, Unit unit) {
   absl::StripAsciiWhitespace(&given);
   std::string_view text = given;
@@ -112,7 +113,7 @@ std::string IntegerSetting::Show(const SessionSettings& settings) const {
 }
 
 absl::Status SwitchSetting::Set(const GivenValue& value, SessionSettings& settings) const {
-  // A part of a word is the word, unless it is a part of two.
+  // A prefix of a word is the word, unless it is a prefix of two.
   struct Word {
     const char* word;
     size_t letters_min;
@@ -160,8 +161,8 @@ absl::Status ZoneSetting::Set(const GivenValue& value, SessionSettings& settings
   if (absl::SimpleAtod(zone, &hours) && hours > -kMostHours && hours < kMostHours)
     zone = NameOfOffset(static_cast<int32_t>(hours * 3600));
   if (absl::AsciiStrToUpper(zone) == kUtc) zone = kUtc;
-  // PostgreSQL knows them by the rules of a place as a session's zone, and as one offset where they stand in
-  // a text: a name here is the same everywhere.
+  // PostgreSQL uses the rules of a place for these as a session's zone, and one offset for them in a text: a
+  // name here is the same everywhere.
   for (const char* const twofold : {"CET", "EET", "MET", "WET"}) {
     if (absl::AsciiStrToUpper(zone) == twofold)
       return BadValue(value, "it has summer time in some places: write Europe/Berlin, Europe/Athens, …");
@@ -210,7 +211,10 @@ absl::Status PathSetting::Set(const GivenValue& value, SessionSettings& settings
 }
 
 std::string PathSetting::Show(const SessionSettings& settings) {
-  return absl::StrJoin(settings.names.search_path, ", ");
+  if (settings.names.search_path.empty()) return "\"\"";
+  return absl::StrJoin(settings.names.search_path, ", ", [](std::string* out, const std::string& schema) {
+    absl::StrAppend(out, sql::WrittenIdentifier(schema));
+  });
 }
 
 }  // namespace nam::session

@@ -11,15 +11,15 @@
 #include "absl/status/status.h"
 #include "session/settings.h"
 
-/// What values a setting takes, how they are written, and where they are kept.
+/// Kinds of settings: their values, how these are written, and where they are kept.
 namespace nam::session {
 
-/// What SET gives a setting. Errors name it, and point at the value.
+/// The value of a SET. Errors name the setting, and point at the value.
 struct GivenValue {
   std::string setting;
   std::string text;
   int position = -1;
-  std::vector<std::string> words;  // of a list, apart
+  std::vector<std::string> words;  // a list's elements
 };
 
 enum class Unit : uint8_t { kNone, kMilliseconds, kMebibytes };
@@ -36,7 +36,7 @@ struct IntegerSetting {
   std::string Show(const SessionSettings& settings) const;
 };
 
-/// on or off; or what else PostgreSQL takes for a boolean.
+/// on or off; or PostgreSQL's other booleans.
 struct SwitchSetting {
   bool SessionSettings::*field;
 
@@ -49,13 +49,13 @@ struct WordSetting {
   static constexpr size_t kWordsMax = 8;
   size_t (*get)(const SessionSettings&);
   void (*set)(SessionSettings&, size_t word);
-  std::array<const char*, kWordsMax> words;  // null behind the last
+  std::array<const char*, kWordsMax> words;  // null after the last
 
   absl::Status Set(const GivenValue& value, SessionSettings& settings) const;
   std::string Show(const SessionSettings& settings) const;
 };
 
-/// An enumeration whose values count from 0; the words are theirs, in their order.
+/// An enumeration whose values count from 0; the words name them in order.
 template <auto kField, typename... Words>
 constexpr WordSetting Enumeration(Words... words) {
   using Value = std::remove_cvref_t<decltype(std::declval<SessionSettings>().*kField)>;
@@ -106,11 +106,11 @@ constexpr WordSetting Enumeration(const std::array<const char*, kWords>& words) 
   return std::apply([](const auto... word) { return Enumeration<kField>(word...); }, words);
 }
 
-/// One value for ever.
+/// One fixed value.
 struct FixedSetting {
   enum class Change : uint8_t { kNever, kToItself, kToItsWords };
   const char* value;
-  /// Whether SET may give it the value that it has: clients do so; or some words of its list.
+  /// Whether SET may give it its own value, as clients do; or some words of its list.
   Change change = Change::kNever;
 
   absl::Status Set(const GivenValue& value, SessionSettings& settings) const;

@@ -14,17 +14,17 @@
 
 namespace nam::session {
 
-/// Something that is done where it pays, never, or wherever possible.
+/// When to do something: where it pays, never, or wherever possible.
 enum class Choice : uint8_t { kAuto, kOff, kOn };
 
-/// What exchanges between compute servers go over.
+/// The transport of exchanges between compute servers.
 enum class ExchangeOver : uint8_t { kAuto, kFabric, kSockets };
 
-/// What SET changes, as planning and running read it. A field's value here is its default; the table in
-/// settings.cc has a line for each: its name, its values, what it does.
+/// The settings that SET changes, for planning and running. A field's value here is its default; the table in
+/// settings.cc has a line for each: its name, its values, its effect.
 struct SessionSettings {
   int64_t prefetch_window = 10;  // blocks in flight per thread
-  bool in_place = true;          // take blocks where they lie, if the fabric can
+  bool in_place = true;          // use blocks in place, if the fabric can
   bool verify_checksums = true;
   bool whole_tuples = false;
   bool compaction = true;
@@ -44,7 +44,7 @@ struct SessionSettings {
   std::string time_zone = kUtc;      // a name that TimeZone::Find knows
   int64_t statement_timeout_ms = 0;  // 0: none
   int64_t lock_timeout_ms = 0;       // 0: a lock of another transaction is a conflict at once
-  std::string application_name;      // whatever the client says
+  std::string application_name;      // chosen by the client
 
   bool operator==(const SessionSettings&) const = default;
 
@@ -61,8 +61,8 @@ struct SessionSettings {
 ///     now      new    new         = kept    = before
 ///     kept     new    as it was             = before
 ///
-/// Outside of a transaction the first two are the same. A savepoint keeps the first two, and ROLLBACK TO
-/// brings them back.
+/// Outside of a transaction the first two are the same. A savepoint saves the first two, and ROLLBACK TO
+/// restores them.
 class Settings {
  public:
   struct Shown {
@@ -74,7 +74,7 @@ class Settings {
   explicit Settings(SessionSettings defaults);
 
   const SessionSettings& now() const { return now_; }
-  /// SET and RESET. 42704 if there is no such setting, 22023 if it takes no such value, 55P02 if it cannot be
+  /// SET and RESET. 42704 if there is no such setting, 22023 for an invalid value, 55P02 if it cannot be
   /// changed. SET LOCAL outside of a transaction has no effect.
   absl::Status Set(const sql::SetStatement& statement);
   absl::StatusOr<Shown> Show(const sql::ShowStatement& statement) const;
@@ -85,11 +85,11 @@ class Settings {
   void EndTransaction(bool committed);
   bool in_transaction() const { return in_transaction_; }
 
-  /// Of the transaction: inside the others that it has.
+  /// Adds a savepoint of the transaction, inside its others.
   void AddSavepoint() { savepoints_.push_back({now_, kept_}); }
-  /// The innermost of the first `savepoints` is rolled back to; those inside of it are gone.
+  /// Rolls back to the innermost of the first `savepoints`, and drops those inside of it.
   void RollBackTo(size_t savepoints);
-  /// Those behind the first `savepoints` are gone. What was set since them stays.
+  /// Drops those after the first `savepoints`. Keeps settings made since them.
   void Release(size_t savepoints) { savepoints_.resize(savepoints); }
 
  private:
@@ -100,10 +100,10 @@ class Settings {
 
   const SessionSettings defaults_;
   SessionSettings now_;
-  SessionSettings kept_;    // what COMMIT leaves
-  SessionSettings before_;  // what ROLLBACK leaves
+  SessionSettings kept_;    // after COMMIT
+  SessionSettings before_;  // after ROLLBACK
   bool in_transaction_ = false;
-  std::vector<Savepoint> savepoints_;  // the innermost is the last
+  std::vector<Savepoint> savepoints_;  // the innermost is last
 };
 
 }  // namespace nam::session

@@ -10,9 +10,9 @@
 namespace nam::session {
 namespace {
 
-/// Large enough that its call does not show, small enough that clients and servers hold some.
+/// Large enough to hide its call, small enough that clients and servers hold some.
 constexpr uint64_t kWindowBytes = 8 << 20;
-/// A server holds two windows and what its threads fill, the session one: all within the budget of each.
+/// A server holds two windows and its threads' open pages, the session one: all within the budget of each.
 constexpr uint64_t kWindowsOfBudget = 8;
 
 }  // namespace

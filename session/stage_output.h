@@ -8,19 +8,19 @@
 #include "absl/status/statusor.h"
 #include "execution/local_stage.h"
 #include "plan/physical.h"
-#include "proto/compute.pb.h"
+#include "proto/pages.pb.h"
 
 namespace nam::session {
 
 class LoadedRows;
 
-/// Where the rows of a stage of compute servers go.
+/// The destination of a stage of compute servers' rows.
 struct StageOutput {
-  /// Takes in pages of an attempt. False: no more rows are wanted, of any server.
+  /// Takes in pages of an attempt. False: no more rows are wanted, from any server.
   std::function<absl::StatusOr<bool>(const std::string& pages, uint64_t attempt)> add;
   /// Whether so many bytes of pages may be fetched.
   std::function<absl::Status(uint64_t bytes)> room;
-  /// Takes what an accepted attempt has left in scratch memory. Empty: none leaves anything there.
+  /// Takes an accepted attempt's pages in scratch memory. Empty: attempts leave none there.
   std::function<absl::Status(proto::Directory directory)> parts;
   /// Where rows go that servers write into a table themselves; null: they come here. Then `add` and `parts`
   /// are not called, and nothing comes in windows.
@@ -29,9 +29,9 @@ struct StageOutput {
   uint64_t window_bytes = 0;
 };
 
-/// To the pipeline of the session's stage that reads what `pipeline` of the plan leaves. In windows if its
-/// rows flow on to the client. `budget_bytes` bounds what the session holds. `use_scratch` is called before
-/// sorted runs are taken in. The stage outlives the output.
+/// Feeds the pipeline of the session's stage that reads `pipeline` of the plan. In windows if its rows flow
+/// on to the client. `budget_bytes` bounds the session's memory. Calls `use_scratch` before it takes in
+/// sorted runs. The stage outlives the output.
 StageOutput OutputTo(execution::LocalStage& stage, const plan::PhysicalPlan& plan, uint32_t pipeline,
                      uint64_t budget_bytes, std::function<void()> use_scratch = {});
 

@@ -18,15 +18,15 @@
 namespace nam::session {
 namespace {
 
-/// A query that moves less, and whose joins make fewer tuples of it, is over before anybody could help.
+/// A query that moves less, and whose joins make fewer tuples of it, ends before another server could help.
 constexpr uint64_t kWorthClaimingBytes = 32u << 20;
 constexpr double kWorthClaimingTuples = 8e6;
-/// A record table that drives a query comes in so many pieces for each thread, so that all end together.
+/// A driving record table comes in so many pieces for each thread, so that all end together.
 constexpr uint64_t kRecordPiecesOfAThread = 16;
-/// For so long a catalog that has not answered is not asked who has joined.
+/// For so long a silent catalog is not asked for new members.
 constexpr int64_t kCatalogSilentNs = 10'000'000'000;
 
-/// Those that a stage claims. Rows that may be of any part are nobody's, and make every part worth a look.
+/// The parts that a stage claims. Rows of any part belong to none, and make every part worth reading.
 optimizer::ClaimedParts PartsOf(const PlacedStage& placed) {
   optimizer::ClaimedParts parts;
   parts.rows.resize(placed.parts);
@@ -86,7 +86,7 @@ bool WritesScratch(const proto::PhysicalPlan& plan, uint32_t stage) {
   return sink.has_partition() || sink.aggregate().parts() > 0 || sink.result().runs() > 0;
 }
 
-/// Those of a stage, in the plan's order.
+/// A stage's pipelines, in the plan's order.
 std::vector<uint32_t> PipelinesOf(const proto::PhysicalPlan& plan, uint32_t stage) {
   std::vector<uint32_t> pipelines;
   for (int p = 0; p < plan.pipelines_size(); ++p) {
@@ -159,7 +159,7 @@ optimizer::ClusterShape StageRunner::Shape() const {
   return {.servers = static_cast<double>(std::max<int64_t>(1, servers)),
           .threads = static_cast<double>(threads),
           .overlapped = kind == fabric::Kind::kVerbs || kind == fabric::Kind::kSim,
-          // Another program's may have names that are not known here.
+          // Another program's may have unknown names.
           .constants = catalog::FromProto(cluster.constants()).value_or(catalog::FabricConstants())};
 }
 
@@ -249,7 +249,7 @@ absl::Status StageRunner::Run(proto::AttemptRequest request, uint32_t number, Pl
   running_ = true;
   const absl::Status status = run.Run();
   running_ = false;
-  // Whichever memory server was lost may have streams or the words; nobody waits for it once more.
+  // The lost memory server may have streams or the words; no call waits for it again.
   const bool lost = absl::IsUnavailable(status);
   multicast_->End(/*tell=*/!lost);
   if (counters_ != nullptr && (lost || !counters_->usable())) {
@@ -345,7 +345,7 @@ WorkCounters* StageRunner::CountersFor(const PlacedStage& placed) {
 
 absl::StatusOr<std::vector<proto::Member>> StageRunner::NewMembers() {
   if (settings_.compute_servers > 0) return std::vector<proto::Member>();
-  // One that is silent would hold the query up at each look.
+  // A silent catalog would delay the query at each look.
   Clock& clock = attachment_.fabric().clock();
   if (clock.NowNs() < catalog_silent_until_ns_) return std::vector<proto::Member>();
   auto members = attachment_.Members(proto::ROLE_COMPUTE);

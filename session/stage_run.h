@@ -30,30 +30,30 @@
 
 namespace nam::session {
 
-/// The sides of the join that a stage makes of parts, by pipelines of its plan.
+/// The sides of a join by parts, as pipelines of its plan.
 struct JoinedParts {
   uint32_t probed = 0, built = 0;
   plan::JoinKind kind = plan::JoinKind::kInner;
 };
 
-/// A stage of compute servers: what is known of it before it runs, and which servers have work of it.
+/// A stage of compute servers before it runs: its properties, and the servers with work.
 struct PlacedStage {
   optimizer::Plan plan;
   optimizer::TableRefs tables;
-  uint32_t first_table = 0;            // of the physical plan: where `tables` begin
-  bool extended = false;               // has build sides that `plan` does not know
-  double pairs = 0;                    // estimate of those that its joins without keys compare
-  uint32_t parts = 0;                  // that it claims instead of the driving table: there is no `plan` then
+  uint32_t first_table = 0;            // in the physical plan: where `tables` begin
+  bool extended = false;               // has build sides outside of `plan`
+  double pairs = 0;                    // estimated pairs that its joins without keys compare
+  uint32_t parts = 0;                  // claimed instead of the driving table: then there is no `plan`
   std::optional<JoinedParts> join;     // if it claims parts of two sides
   execution::ExchangeShape exchanges;  // of a streamed stage: nothing is claimed, and there is no `plan`
   bool streamed() const { return exchanges.exchanges > 0; }
-  std::vector<proto::Directory> inputs;  // where they are
+  std::vector<proto::Directory> inputs;  // their places
   std::vector<ServerReport> servers;     // those with work
-  std::vector<std::string> why_read;     // once it has run: of each join; empty if it was multicast
+  std::vector<std::string> why_read;     // after the run, by join; empty if it was multicast
 };
 
-/// Runs stages of compute servers for a session, with what it keeps for them from query to query:
-/// connections, multicast groups, words to claim work from. All that it is made of outlives it. One thread.
+/// Runs stages of compute servers for a session, and keeps resources for them from query to query:
+/// connections, multicast groups, words to claim work from. Its parts outlive it. One thread.
 class StageRunner {
  public:
   static absl::StatusOr<std::unique_ptr<StageRunner>> Open(catalog::Attachment& attachment,
@@ -61,27 +61,27 @@ class StageRunner {
                                                            const SessionSettings& settings,
                                                            const std::atomic<bool>& cancel);
 
-  /// Everything that was the former member's is given up.
+  /// Gives up all resources of the former member.
   absl::Status BeginAnew();
   void OnProgress(std::function<void(const QueryProgress&)> report) { progress_ = std::move(report); }
   bool tells_progress() const { return progress_ != nullptr; }
-  /// Of a query whose rows the session works on: so many have come through its operators. Tells so now and
-  /// then, unless servers run, which tell of themselves.
+  /// Reports that so many rows have passed the session's operators, now and then, unless servers run, which
+  /// report themselves.
   void TellFinishing(uint64_t rows);
-  /// A query begins.
+  /// Called when a query begins.
   void BeginQuery();
 
-  /// Who works on queries, as the catalog has told last: for estimates, which are not worth waiting for it.
+  /// The workers of queries, by the catalog's last answer: for estimates, which are not worth a wait.
   optimizer::ClusterShape Shape() const;
-  /// Living compute servers, and what each does of the stage.
+  /// Finds living compute servers, and their shares of the stage.
   absl::Status FindServers(PlacedStage& placed, const RecordReads* records);
-  /// What attempts at stages of the plan have alike.
-  /// `tables`: the plan's. Those of version 0 are known to this session alone.
+  /// The common part of requests for attempts at stages of the plan. `tables`: the plan's. Those of version 0
+  /// are known to this session alone.
   proto::AttemptRequest RequestOf(const plan::PhysicalPlan& plan, const optimizer::TableRefs& tables) const;
   /// Runs stage `number` of the request's plan.
   absl::Status Run(proto::AttemptRequest request, uint32_t number, PlacedStage& placed,
                    const StageOutput& output);
-  /// Of the session.
+  /// The session's.
   QueryScratch& scratch() { return scratch_; }
 
  private:
@@ -93,11 +93,11 @@ class StageRunner {
                                      uint32_t threads);
   /// `pipelines`: the stage's, of which the first build the star's joins.
   absl::Status StartMulticast(PlacedStage& placed, std::vector<uint32_t> pipelines);
-  /// What QueryRun tells, as our caller wants to hear it.
+  /// Translates QueryRun's progress for the session's caller.
   std::function<void(uint64_t)> ProgressOf(const PlacedStage& placed);
-  /// Words to claim work from, if the query is large enough for that to pay and memory can be had.
+  /// Words to claim work from, if the query is large enough and memory is available.
   WorkCounters* CountersFor(const PlacedStage& placed);
-  /// What an attempt that does not count has written.
+  /// Drops the pages of an attempt that does not count.
   void DropScratch(uint64_t attempt);
   /// Compute servers that may join a query under way.
   absl::StatusOr<std::vector<proto::Member>> NewMembers();
@@ -110,15 +110,15 @@ class StageRunner {
   std::optional<MulticastCoordinator> multicast_;
   QueryScratch scratch_;
   std::unique_ptr<WorkCounters> counters_;  // made for the first query that needs them
-  int64_t catalog_silent_until_ns_ = 0;     // and not asked who has joined, or has scratch memory
-  uint64_t attempt_;                        // ids start at random, so that sessions do not meet
+  int64_t catalog_silent_until_ns_ = 0;     // until then it is not asked for new members or scratch memory
+  uint64_t attempt_;                        // ids start at random, so that sessions' ids differ
   std::function<void(const QueryProgress&)> progress_;
-  bool running_ = false;        // servers do
-  int64_t began_ns_ = 0;        // the query
-  int64_t next_report_ns_ = 0;  // of the session's own work: not before
+  bool running_ = false;        // servers run
+  int64_t began_ns_ = 0;        // of the query
+  int64_t next_report_ns_ = 0;  // for the session's own work: the earliest time
 };
 
-/// What the stage's servers did, in addition.
+/// Adds the work of the stage's servers.
 void AddWork(const PlacedStage& placed, QueryWork& work);
 
 }  // namespace nam::session

@@ -6,13 +6,13 @@
 
 namespace nam::session {
 
-/// It wants what has become of a transaction that was lost.
+/// Whether it ends a transaction that was lost.
 inline bool IsRollback(const sql::Statement& statement) {
   const auto* const ends = std::get_if<sql::TransactionStatement>(&statement);
   return ends != nullptr && ends->kind == sql::TransactionStatement::Kind::kRollback;
 }
 
-/// Whether it ends with these tables rather than works on them, so that it may run without them.
+/// Whether it removes these tables, so that it may run without them.
 inline bool NeedsTables(const sql::Statement& statement) {
   return !std::holds_alternative<sql::DropTableStatement>(statement) &&
          !std::holds_alternative<sql::DropIndexStatement>(statement) &&

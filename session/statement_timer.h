@@ -8,8 +8,8 @@
 
 namespace nam::session {
 
-/// Cancels the statement that runs once its time is over. Waits on a thread of its own, which only a
-/// statement with a bound has.
+/// Cancels the running statement after its time. Waits on a thread of its own, which only a statement with a
+/// bound has.
 class StatementTimer {
  public:
   /// `timeout_ms` 0: no bound. Borrows the others; they outlive it.
@@ -18,7 +18,7 @@ class StatementTimer {
   StatementTimer(const StatementTimer&) = delete;
   StatementTimer& operator=(const StatementTimer&) = delete;
 
-  /// From now on it cancels nothing. Whether it has.
+  /// Stops the timer. Returns whether it has cancelled the statement.
   bool Stop();
 
  private:

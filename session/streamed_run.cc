@@ -14,10 +14,10 @@
 namespace nam::session {
 namespace {
 
-/// Losing members again and again is an error of its own.
+/// Repeated loss of members is an error of its own.
 constexpr int kMostRounds = 16;
 constexpr int64_t kWaitUs = 5'000;
-/// Once one attempt has failed the others soon do: by then it is noticed that a server does not answer.
+/// Once one attempt has failed the others soon do: by then a dead server is noticed.
 constexpr int64_t kNoticeLossNs = 10'000'000'000;
 
 bool IsDeclined(const absl::Status& status) {
@@ -37,7 +37,7 @@ absl::Status StreamedRun::Run() {
   servers_.resize(options_.servers.size());
   for (int round = 0; round < kMostRounds; ++round) {
     absl::StatusOr<bool> counts = RunOnce();
-    // Attempts that still run have nothing to add.
+    // Running attempts have nothing to add.
     options_.clients.EndAll();
     NAM_RETURN_IF_ERROR(counts.status());
     if (*counts) return absl::OkStatus();
@@ -48,7 +48,7 @@ absl::Status StreamedRun::Run() {
 
 absl::StatusOr<bool> StreamedRun::RunOnce() {
   NAM_ASSIGN_OR_RETURN(const std::vector<size_t> members, FindMembers());
-  // Each has its own, whose pages are told apart. Messages carry the first one.
+  // Each has its own, which distinguishes its pages. Messages carry the first one.
   const uint64_t first_attempt = options_.next_attempt();
   for (uint64_t m = 1; m < members.size(); ++m)
     NAM_CHECK(options_.next_attempt() == first_attempt + m, "attempts of a stage are consecutive");
@@ -123,7 +123,7 @@ absl::StatusOr<bool> StreamedRun::OpenAll(const std::vector<size_t>& members, ui
       options_.clients.ReleaseExchanges(options_.servers[members[before]].member, first_attempt + before);
     if (opened.ok())
       return absl::InternalError("a compute server opens other exchanges than it is asked for");
-    // One where too many wait is left out, unless there is no other.
+    // Skips a server where too many wait, unless there is no other.
     if (!lost && (!IsDeclined(opened.status()) || members.size() == 1)) return opened.status();
     Lose(members[m], opened.status());
     return false;
@@ -195,7 +195,7 @@ absl::StatusOr<bool> StreamedRun::Look(const ComputeClients::Work& work) {
     servers_[work.server].crowded = true;
     return false;
   }
-  // Which member it was, that one's own attempt says, or nothing does: then it was a connection alone.
+  // The lost member's own attempt tells, or nothing does: then only a connection was lost.
   if (!IsOfMember(work.status)) return work.status;
   if (first_loss_.ok()) first_loss_ = work.status;
   return false;
@@ -217,7 +217,7 @@ absl::Status StreamedRun::Deliver(std::vector<Work> ended) {
       NAM_RETURN_IF_ERROR(options_.output.table->Take(work->allocation, work->reply));
     if (!work->reply.has_directory()) continue;
     if (!options_.output.parts || work->reply.directory().attempt() != work->request.attempt())
-      return absl::InternalError("a compute server reports parts that nobody has asked it for");
+      return absl::InternalError("a compute server reports parts that were not requested");
     NAM_RETURN_IF_ERROR(options_.output.parts(std::move(*work->reply.mutable_directory())));
   }
   std::vector<ServerReport> took_part;

@@ -30,22 +30,22 @@ class StreamedRun {
  public:
   struct Options {
     proto::AttemptRequest request;  // plan, stage and settings
-    bool sockets = false;           // whatever the cluster's fabric is
-    uint32_t exchanges = 0;         // of the stage
+    bool sockets = false;           // over sockets, whatever the cluster's fabric is
+    uint32_t exchanges = 0;         // in the stage
     uint32_t message_bytes = 0;
-    std::vector<ServerReport>& servers;  // those that may take part; in the end those that did
+    std::vector<ServerReport>& servers;  // possible members; in the end the actual ones
     ComputeClients& clients;
     std::function<uint64_t()> next_attempt;
-    /// Living compute servers, asked if all others are lost.
+    /// Living compute servers, asked for if all others are lost.
     std::function<absl::StatusOr<std::vector<proto::Member>>()> members;
     StageOutput output;
-    /// Told of attempts that do not count, and may have left something in scratch memory.
+    /// Called with attempts that do not count, and may have left pages in scratch memory.
     std::function<void(uint64_t attempt)> drop_scratch;
     Clock& clock;
     const std::atomic<bool>& cancel;
   };
   explicit StreamedRun(Options options) : options_(std::move(options)), started_ns_(options_.clock.NowNs()) {}
-  /// CANCELLED; or the first error that other members could not make good.
+  /// CANCELLED; or the first error that no other members could repair.
   absl::Status Run();
 
  private:
@@ -57,10 +57,10 @@ class StreamedRun {
   };
   using Work = std::unique_ptr<ComputeClients::Work>;
 
-  /// The stage as one attempt. False: it does not count, and may be worth another one.
+  /// Runs the stage as one attempt. False: it does not count, and another may be worthwhile.
   absl::StatusOr<bool> RunOnce();
   absl::StatusOr<std::vector<size_t>> FindMembers();
-  /// False: one of the members is none any more.
+  /// False: one of the members is lost.
   absl::StatusOr<bool> OpenAll(const std::vector<size_t>& members, uint64_t first_attempt);
   absl::Status StartAll(const std::vector<size_t>& members, uint64_t first_attempt);
   absl::StatusOr<bool> AwaitAll(const std::vector<size_t>& members, std::vector<Work>& ended);
@@ -72,7 +72,7 @@ class StreamedRun {
 
   Options options_;
   std::vector<Server> servers_;  // as options_.servers
-  uint32_t threads_ = 1;         // of each member, of this attempt
+  uint32_t threads_ = 1;         // of each member, in this attempt
   absl::Status first_loss_;
   const int64_t started_ns_;
 };

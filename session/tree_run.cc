@@ -31,7 +31,7 @@ constexpr uint64_t kTopRowsOfBudget = 4;
 constexpr double kFewRowsOfTable = 100'000;
 /// … and such that would leave most blocks of many partitions empty.
 constexpr double kFewRowsOfPartition = 2'000;
-/// Behind estimates that are this far off the rest is planned anew.
+/// If estimates are this far off the rest is planned again.
 constexpr double kFarOff = 10;
 
 optimizer::LoweringOptions LoweringOf(const SessionSettings& settings,
@@ -58,7 +58,7 @@ bool WritesScratch(const plan::PhysicalPlan& plan) {
   });
 }
 
-/// What joins without keys compare in the pipeline that a stage claims: a row with each of the build side's.
+/// The comparisons of joins without keys in a stage's claimed pipeline: a row with each of the build side's.
 double PairsOf(const plan::PhysicalPlan& plan, uint32_t stage) {
   const plan::Pipeline& claimed = plan.pipelines[plan.stages[stage].claimed];
   double pairs = 0;
@@ -85,7 +85,7 @@ std::set<uint32_t> ReadBy(const plan::PhysicalPlan& plan, uint32_t stage) {
   return stages;
 }
 
-/// What the pipeline that a stage claims makes of parts, if it joins them.
+/// The join over parts of a stage's claimed pipeline, if any.
 std::optional<JoinedParts> JoinedBy(const plan::PhysicalPlan& plan, uint32_t stage) {
   const plan::Pipeline& claimed = plan.pipelines[plan.stages[stage].claimed];
   const auto* const join = std::get_if<plan::JoinSource>(&claimed.source);
@@ -149,7 +149,7 @@ absl::StatusOr<ResultSet> TreeRun::Run(RowReceiver& receiver) {
   options_.stages.BeginQuery();
   absl::StatusOr<ResultSet> result = RunStages(receiver);
   if (!result.ok()) result = OrWithoutScratch(result.status());
-  // Attempts of a query that failed may have written, too. A memory server that was lost is not waited for.
+  // Attempts of a failed query may have written, too. No call waits for a lost memory server.
   if (!result.ok()) options_.stages.scratch().Use();
   options_.stages.scratch().EndQuery(/*tell=*/!absl::IsUnavailable(result.status()) &&
                                      !absl::IsCancelled(result.status()));
@@ -161,7 +161,7 @@ absl::StatusOr<ResultSet> TreeRun::RunInto(LoadedRows& table) {
   return Run(table);
 }
 
-/// What does not fit would have gone to scratch memory. That there was none is what the user is to hear of.
+/// Rows that do not fit would have gone to scratch memory: reports that there was none.
 absl::Status TreeRun::OrWithoutScratch(const absl::Status& error) const {
   const std::optional<SqlError> sql_error = SqlErrorOf(error);
   const absl::Status& why_none = options_.stages.scratch().why_none();
@@ -175,8 +175,8 @@ absl::Status TreeRun::OrWithoutScratch(const absl::Status& error) const {
        .sqlstate = exhausted ? of_catalog->sqlstate : sql_error->sqlstate});
 }
 
-/// A build side may be larger than anybody expected. As long as no row is out, the query begins anew, with
-/// all sides of joins by parts.
+/// A build side may be larger than expected. While no row is out, the query begins again, with all sides of
+/// joins by parts.
 absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   NotedReceiver noted(receiver);
   absl::StatusOr<ResultSet> result = TryStages(noted);
@@ -185,7 +185,7 @@ absl::StatusOr<ResultSet> TreeRun::RunStages(RowReceiver& receiver) {
   const bool other_way =
       (way == plan::JoinAlgorithm::kAuto || plan::IsStreamed(way)) && current_.lowering.build_bytes_max > 0;
   if (!too_large || noted.begun() || !other_way) return result;
-  // Nobody reads what has been written so far.
+  // Pages written so far are not read.
   if (table_ != nullptr) table_->DropTaken();
   options_.stages.scratch().Use();
   options_.stages.scratch().EndQuery(/*tell=*/true);
@@ -225,7 +225,7 @@ absl::StatusOr<ResultSet> TreeRun::TryStages(RowReceiver& receiver) {
   return rows;
 }
 
-/// Servers tell how far they are themselves, and the session takes in their rows meanwhile.
+/// Servers report their own progress, and the session takes in their rows meanwhile.
 void TreeRun::TellProgress(execution::LocalStage& local) const {
   if (!options_.stages.tells_progress()) return;
   local.OnProgress([this](uint64_t rows) { options_.stages.TellFinishing(rows); });
@@ -266,8 +266,8 @@ absl::Status TreeRun::RunBarrier(uint32_t number) {
   NAM_RETURN_IF_ERROR(RunServers(number, plan(), {.add = keep, .room = room, .parts = note}));
   NAM_ASSIGN_OR_RETURN(const optimizer::StageFact fact, FactOf(number, left));
   const optimizer::StageFact expected = lowered().stages[number].expected;
-  // What the plan has assumed, it goes on with; so do the plans of later barriers, which are to have the same
-  // stages up to there.
+  // The plan keeps its assumption, and so do the plans of later barriers, which must have the same stages up
+  // to there.
   const double least = std::max(1.0, std::min(fact.rows, expected.rows));
   if (fact.by_parts == expected.by_parts && std::max(fact.rows, expected.rows) < kFarOff * least) {
     facts_[number] = expected;
@@ -283,7 +283,7 @@ absl::Status TreeRun::RunBarrier(uint32_t number) {
 
 absl::StatusOr<optimizer::StageFact> TreeRun::FactOf(uint32_t number, Left& left) {
   optimizer::StageFact fact{.rows = 0, .by_parts = !left.directories.empty()};
-  // Rows of few are of any part once others have left many.
+  // Rows of few may be of any part once others have left many.
   for (const Left::Pages& pages : left.pages) {
     NAM_ASSIGN_OR_RETURN(const uint64_t rows, RowsOfPages(BytesOf(pages.bytes)));
     if (!fact.by_parts) {

@@ -28,37 +28,37 @@ namespace nam::session {
 
 class LoadedRows;
 
-/// A query by its tree, from its plan to its rows.
+/// Runs a query's tree, from its plan to its rows.
 ///
 ///     plan ─▶ a stage that is a barrier ─▶ what came of it ─▶ plan anew ─▶ … ─▶ the other stages
 ///                                                                                │ rows, as they come
 ///             pages are kept, or lie by parts in scratch memory ───────────────▶ the session's stage
 ///
-/// All that it is made of outlives it. One thread, once.
+/// Its parts outlive it. One thread, once.
 class TreeRun {
  public:
   struct Options {
     catalog::Attachment& attachment;
     StageRunner& stages;
-    /// Of queries that read record tables; null: the session runs no transactions.
+    /// For queries that read record tables; null: the session runs no transactions.
     RecordStatements* records = nullptr;
     RecordAccess* access = nullptr;
     const SessionSettings& settings;
     const std::atomic<bool>& cancel;
   };
-  /// What a run begins with: the plan by estimates. Copies are cheap and share what no run changes. That of a
-  /// query without record tables may begin many runs, as long as the catalog stays as it was.
+  /// The start of a run: the plan by estimates. Copies are cheap and share what no run changes. The start of
+  /// a query without record tables may begin many runs, while the catalog is unchanged.
   struct Start {
     std::vector<ResultSet::Column> columns;
     std::shared_ptr<const plan::logical::Query> query;  // without dependent joins
     optimizer::LoweringOptions lowering;
     std::shared_ptr<const optimizer::LoweredTree> tree;
-    std::vector<PlacedStage> stages;  // of servers, as the plan's
+    std::vector<PlacedStage> stages;  // the servers', as in the plan
   };
 
   static bool ReadsRecords(const plan::logical::Node& root);
-  /// Makes the plan, and finds servers for its stages. Of a query that reads record tables: in a transaction,
-  /// where it runs as well.
+  /// Makes the plan, and finds servers for its stages. A query that reads record tables does so in the
+  /// transaction in which it runs.
   static absl::StatusOr<std::unique_ptr<TreeRun>> Make(const Options& options, plan::logical::Query query);
   TreeRun(const Options& options, Start start) : options_(options), current_(std::move(start)) {}
 
@@ -67,12 +67,11 @@ class TreeRun {
 
   /// The rows go to the receiver.
   absl::StatusOr<ResultSet> Run(RowReceiver& receiver);
-  /// They become a table's. Those of servers that the session has nothing to do with are written by these, if
-  /// they are many.
+  /// Makes the rows a table's. Servers write those that the session has nothing to do with, if they are many.
   absl::StatusOr<ResultSet> RunInto(LoadedRows& table);
-  /// The lines of EXPLAIN, or its JSON document; with `analyze` it runs before, and they say what has run.
+  /// The lines of EXPLAIN, or its JSON document; with `analyze` it runs first, and they describe the run.
   absl::StatusOr<std::vector<std::string>> Explain(bool analyze, bool json);
-  /// The same of a query that has run, or (nothing) has not.
+  /// The same for a query that has run, or (nullopt) has not.
   struct Ran {
     size_t rows = 0;
     double ms = 0;
@@ -80,7 +79,7 @@ class TreeRun {
   std::vector<std::string> Describe(const std::optional<Ran>& ran, bool json) const;
 
  private:
-  /// What attempts at a barrier's stage have left.
+  /// The output of attempts at a barrier's stage.
   struct Left {
     struct Pages {
       std::string bytes;
@@ -90,16 +89,16 @@ class TreeRun {
     std::vector<proto::Directory> directories;
   };
 
-  /// With what is known by now. Stages up to the barrier stay as they are.
+  /// Plans with current knowledge. Stages up to the barrier stay as they are.
   absl::Status Plan(size_t stages_kept);
   absl::Status OrWithoutScratch(const absl::Status& error) const;
   absl::StatusOr<ResultSet> RunStages(RowReceiver& receiver);
   absl::StatusOr<ResultSet> TryStages(RowReceiver& receiver);
-  /// Runs the stage, notes what came of it, and plans the rest anew.
+  /// Runs the stage, notes its fact, and plans the rest again.
   absl::Status RunBarrier(uint32_t number);
   absl::StatusOr<optimizer::StageFact> FactOf(uint32_t number, Left& left);
-  /// What the session's stage reads of servers' stages, in its pipelines' order, so that what they wait for
-  /// is there.
+  /// Feeds servers' output to the session's stage, in its pipelines' order, so that each pipeline's
+  /// prerequisites have run.
   absl::Status FeedSession(execution::LocalStage& local);
   absl::Status FeedStage(uint32_t number, uint32_t pipeline, execution::LocalStage& local);
   absl::Status RunServers(uint32_t number, const plan::PhysicalPlan& plan, const StageOutput& output);
@@ -107,17 +106,17 @@ class TreeRun {
   std::optional<plan::PhysicalPlan> PlanOfWriters(uint32_t pipeline) const;
   const optimizer::LoweredPlan& lowered() const { return current_.tree->lowered; }
   const plan::PhysicalPlan& plan() const { return lowered().plan; }
-  /// Tells how far the session's stage is, from now on.
+  /// Reports the progress of the session's stage, from now on.
   void TellProgress(execution::LocalStage& local) const;
 
   const Options options_;
-  Start current_;                     // replaced as far as the plan is made anew; stages hold what they did
-  std::optional<RecordReads> reads_;  // of a query that reads record tables
+  Start current_;                     // replaced as far as the plan changes; stages keep their work
+  std::optional<RecordReads> reads_;  // for a query that reads record tables
   optimizer::StageFacts facts_;
   uint64_t kept_bytes_ = 0;        // of the pages in left_
   std::map<uint32_t, Left> left_;  // by barrier that has run
   std::vector<std::string> replanned_;
-  // Once it has run: LocalStage's.
+  // Set once it has run: LocalStage's.
   std::vector<std::vector<uint64_t>> session_rows_;
   std::map<uint32_t, execution::Sorter::RunTotals> session_sorts_;
   QueryWork work_;

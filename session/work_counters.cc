@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<WorkCounters>> WorkCounters::Open(catalog::Attach
 
 WorkCounters::~WorkCounters() {
   {
-    const Interruption none(nullptr);  // a catalog that is not told keeps the load until the lease is over
+    const Interruption none(nullptr);  // untold, the catalog keeps the load until the lease is over
     (void)attachment_.catalog().AbortLoad(allocation_);
   }
   if (server_ != MemoryServerId() && !abandoned_) (void)attachment_.Release(server_, allocation_);
@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<uint64_t>> WorkCounters::Values(std::span<const stora
     first = std::min(first, counter.word.offset());
     last = std::max(last, counter.word.offset());
   }
-  // All that lies between them comes along, which is cheaper than a READ for each.
+  // Reads all bytes between them, which is cheaper than a READ for each.
   std::vector<std::byte> words(last - first + sizeof(uint64_t));
   NAM_RETURN_IF_ERROR(channel_->Read(storage::RemotePtr<void>(server_, first), words, &cancel_));
   for (size_t i = 0; i < counters.size(); ++i)

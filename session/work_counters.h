@@ -14,23 +14,23 @@
 namespace nam::session {
 
 /// A coordinator's words in a memory server, from which compute servers claim work: a small allocation that
-/// lives as long as the session's lease. Words are used in turn. What waits ends with CANCELLED soon after
-/// `cancel` is set. One thread.
+/// lives as long as the session's lease. Words are used in turn. Waits end with CANCELLED soon after `cancel`
+/// is set. One thread.
 class WorkCounters {
  public:
-  /// RESOURCE_EXHAUSTED when no memory server has room, or the session has no lease.
+  /// RESOURCE_EXHAUSTED: no memory server has room, or the session has no lease.
   static absl::StatusOr<std::unique_ptr<WorkCounters>> Open(catalog::Attachment& attachment,
                                                             const std::atomic<bool>& cancel);
   ~WorkCounters();
 
-  /// The next `count` words, with their present values as bases. One READ, as Claimed.
+  /// The next `count` words, with their current values as bases. One READ, as Claimed.
   absl::StatusOr<std::vector<storage::WorkCounter>> Next(size_t count);
-  /// How many items of each counter's list have been claimed, or more.
+  /// An upper bound of the claimed items of each counter's list.
   absl::StatusOr<std::vector<uint64_t>> Claimed(std::span<const storage::WorkCounter> counters);
-  /// False after an error: what is left is to open others.
+  /// False after an error: then open others.
   bool usable() const { return !channel_->broken(); }
-  /// Its memory server need not be told of the end, and may be out of reach: the memory is free a little
-  /// later all the same.
+  /// Skips telling its memory server of the end, which may be unreachable: the memory is freed a little later
+  /// all the same.
   void Abandon() { abandoned_ = true; }
 
  private:
@@ -39,7 +39,7 @@ class WorkCounters {
 
   WorkCounters(catalog::Attachment& attachment, const std::atomic<bool>& cancel, AllocationId allocation)
       : attachment_(attachment), cancel_(cancel), allocation_(allocation) {}
-  /// Those of words of the allocation.
+  /// The values of words of the allocation.
   absl::StatusOr<std::vector<uint64_t>> Values(std::span<const storage::WorkCounter> counters);
 
   catalog::Attachment& attachment_;

@@ -23,7 +23,7 @@ constexpr int64_t kFirstBalance = 1'000;
 constexpr int64_t kAuditUs = 120'000'000;
 constexpr int64_t kAuditPauseUs = 1'000;
 
-/// The write that made it, and the balance, all over: parts of two rows are told from a whole one.
+/// Repeats its write's number and the balance, so that a mix of two rows is detectable.
 struct AccountRow {
   uint64_t key = 0;
   uint64_t write = 0;
@@ -44,7 +44,7 @@ struct AccountRow {
     }
     return true;
   }
-  /// What a history records: a write that nobody has made, if the row is torn.
+  /// The write to record in a history; a number that no write has, if the row is torn.
   uint64_t Named() const {
     if (sound()) return write;
     uint64_t digest = write;
@@ -65,7 +65,7 @@ constexpr std::array<const char*, 2> kTables = {"checking", "savings"};
 
 class Bank;
 
-/// A session's tables, and its transactions in steps that are recorded.
+/// A session's tables, and its transactions, which record their steps.
 class Teller final : public Customer {
  public:
   Teller(Bank& bank, Session& session, HistoryRecorder& recorder, RandomStream random)
@@ -73,14 +73,14 @@ class Teller final : public Customer {
   absl::Status Open();
   absl::StatusOr<bool> RunOne() override;
 
-  /// All that there is; what does not add up is reported.
+  /// Reads all accounts, and reports an inconsistent total.
   absl::Status ReadAll();
   absl::Status Insert(const Account& account, int64_t balance);
-  /// Of a row that was read.
+  /// Writes a row that was read.
   absl::Status Put(const Account& account, int64_t balance);
   absl::Status Remove(const Account& account);
   absl::StatusOr<bool> Commit();
-  /// After an error: an abort, or the error.
+  /// Handles an error: false for an abort, else the error.
   absl::StatusOr<bool> End(const absl::Status& status);
 
   struct Seen {
@@ -165,7 +165,7 @@ class Bank final : public Application {
   void Report(std::string what) { Wrong(std::move(what)); }
 
  private:
-  /// Tries a transaction until it has happened.
+  /// Repeats a transaction until it has committed.
   absl::Status UntilDone(Teller& teller, Clock& clock, const char* what,
                          const std::function<absl::Status(Teller&)>& work) {
     const Deadline deadline = clock.After(kAuditUs);
@@ -190,7 +190,7 @@ class Bank final : public Application {
     return absl::OkStatus();
   }
 
-  const uint64_t accounts_;  // of each table
+  const uint64_t accounts_;  // per table
   const uint32_t versions_;
   const uint64_t closings_percent_;
 };
@@ -204,7 +204,7 @@ absl::Status Teller::Open() {
   return absl::OkStatus();
 }
 
-// Begins the transaction.
+// Also begins the transaction.
 absl::Status Teller::Read(std::span<const Account> accounts) {
   seen_.clear();
   for (const Account& account : accounts) seen_.push_back({.account = account});
@@ -226,8 +226,8 @@ absl::Status Teller::Read(std::span<const Account> accounts) {
     seen.found = lookups[i].found;
     recorder_.Read(seen.account.record(), seen.found ? seen.row.Named() : txn::kNoValue);
     if (seen.found && (!seen.row.sound() || seen.row.key != seen.account.key)) {
-      bank_.Report(absl::StrFormat("account %d of %s: a row that nobody has written", seen.account.key,
-                                   kTables[seen.account.table]));
+      bank_.Report(absl::StrFormat("account %d of %s: a row that no transaction has written",
+                                   seen.account.key, kTables[seen.account.table]));
       return absl::DataLossError("an account is torn");
     }
   }
@@ -287,7 +287,7 @@ absl::Status Teller::Remove(const Account& account) {
   return status;
 }
 
-// From one account to another, which may be opened for it; the last of an account may go, too.
+// Transfers between two accounts; may open the target, and close an emptied account.
 absl::Status Teller::Transfer() {
   Account from{random_.Below(kTables.size()), random_.Below(bank_.accounts())}, to = from;
   while (to == from) to = {random_.Below(kTables.size()), random_.Below(bank_.accounts())};

@@ -15,7 +15,7 @@
 
 namespace nam::simulation {
 
-/// A small benchmark's data and what SQLite answers on it; made once, used by many runs.
+/// A small benchmark's data and SQLite's answers; created once, used by many runs.
 class BenchmarkAnswers {
  public:
   struct Query {
@@ -29,7 +29,7 @@ class BenchmarkAnswers {
 
   const Benchmark& benchmark() const { return benchmark_; }
   const std::vector<Query>& queries() const { return queries_; }
-  /// Of a table by its place in Benchmark::tables.
+  /// The rows of a table, by its index in Benchmark::tables.
   const partitioner::ColumnBatch& rows(size_t table) const { return tables_[table]; }
   bool AreRight(const Query& query, const SqliteOracle::Rows& rows) const;
 
@@ -37,8 +37,8 @@ class BenchmarkAnswers {
   explicit BenchmarkAnswers(const Benchmark& benchmark) : benchmark_(benchmark) {}
 
   const Benchmark& benchmark_;
-  std::unique_ptr<dataset::Generator> generator_;  // texts of the rows may be its own
-  std::deque<partitioner::ColumnBatch> tables_;    // never moved: their text points into them
+  std::unique_ptr<dataset::Generator> generator_;  // may own texts of the rows
+  std::deque<partitioner::ColumnBatch> tables_;    // never moved: rows point into them
   std::vector<Query> queries_;
 };
 
@@ -48,7 +48,7 @@ struct LoadShape {
   uint32_t pointer_group = 4;
 };
 
-/// Loads all tables, replacing what is there.
+/// Loads all tables, replacing existing ones.
 absl::Status LoadTables(catalog::Attachment& attachment, const BenchmarkAnswers& answers,
                         const LoadShape& shape);
 

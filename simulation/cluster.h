@@ -20,7 +20,7 @@
 
 namespace nam::simulation {
 
-/// What a simulated process stands on: a host, the fabric opened there, and the control plane over it.
+/// The base of a simulated process: a host, the fabric opened there, and the control plane over it.
 class Process {
  public:
   static absl::StatusOr<std::unique_ptr<Process>> Open(fabric::sim::World& world,
@@ -30,14 +30,14 @@ class Process {
   fabric::sim::ProcessId id() const { return id_; }
   fabric::Fabric& fabric() { return fabric_; }
   catalog::ControlPlane& control_plane() { return *control_plane_; }
-  /// Hands the fabric to the objects of the process, once; they end before this does.
+  /// Passes the fabric to the process's objects, once; they must end before this object.
   catalog::FabricOpener Opener();
 
  private:
   Process(fabric::sim::World& world, catalog::SimulatedControlNetwork& network,
           std::unique_ptr<fabric::Fabric> fabric);
 
-  std::unique_ptr<fabric::Fabric> owned_;  // until Opener's was called
+  std::unique_ptr<fabric::Fabric> owned_;  // until Opener's result is called
   fabric::Fabric& fabric_;
   const fabric::sim::ProcessId id_;
   const std::unique_ptr<catalog::ControlPlane> control_plane_;
@@ -46,26 +46,26 @@ class Process {
 struct ClusterOptions {
   int memory_servers = 2;
   int compute_servers = 2;
-  int threads = 2;  // of a compute server
+  int threads = 2;  // per compute server
   /// Compute server i is on the host of memory server i, `server-i`: they share its card.
   bool shared_hosts = false;
   uint64_t memory_bytes = uint64_t{64} << 20;
-  uint64_t first_memory_bytes = 0;  // of memory-0; 0: as the others
+  uint64_t first_memory_bytes = 0;  // for memory-0; 0: like the others
   uint64_t region_bytes = uint64_t{1} << 20;
-  std::optional<uint64_t> scratch_bytes;              // of a memory server's; nothing: a quarter
-  uint64_t compute_memory_bytes = uint64_t{4} << 30;  // for all queries of a compute server
-  // Of compute servers: computeserver::ComputeServerOptions.
+  std::optional<uint64_t> scratch_bytes;              // per memory server; empty: a quarter
+  uint64_t compute_memory_bytes = uint64_t{4} << 30;  // per compute server, for all queries
+  // For compute servers, as in computeserver::ComputeServerOptions.
   uint64_t first_attempt_bytes = uint64_t{16} << 20;
   size_t running_max = 32, waiting_max = 64;
   uint32_t lease_ms = 3'000;
-  bool few_by_parts = false;  // groups go by parts however few they are
+  bool few_by_parts = false;  // groups go by parts even if they are few
   uint32_t bury_after_ms = catalog::kDefaultBuryAfterMs;
   std::string timestamps = catalog::kDefaultTimestamps;
   /// A file, for a catalog that can be killed; empty: in memory.
   std::string catalog_store;
 };
 
-/// A client of the cluster on a host of its own: process, membership, session.
+/// A client of the cluster on its own host: process, membership, session.
 class Client {
  public:
   static absl::StatusOr<std::unique_ptr<Client>> Attach(fabric::sim::World& world,
@@ -84,9 +84,9 @@ class Client {
   std::unique_ptr<session::Session> session_;
 };
 
-/// A whole cluster in a simulated world: the real servers, each a process on a host of its own (`catalog`,
-/// `memory-0`, `compute-0`, …; or see shared_hosts). Servers may be killed and started again, by one thread
-/// at a time.
+/// A whole cluster in a simulated world: the real servers, each a process on its own host (`catalog`,
+/// `memory-0`, `compute-0`, …; or see shared_hosts). Servers may be killed and restarted, by one thread at a
+/// time.
 class Cluster {
  public:
   enum class Role { kMemory, kCompute };
@@ -98,41 +98,41 @@ class Cluster {
   fabric::sim::World& world() { return world_; }
   const ClusterOptions& options() const { return options_; }
   absl::StatusOr<std::unique_ptr<Client>> NewClient(const std::string& host);
-  /// A process whose part the caller plays, and what it joins by.
+  /// A process that the caller plays itself, and its access to the catalog.
   absl::StatusOr<std::unique_ptr<Process>> NewProcess(const std::string& host);
   catalog::ClientOptions CatalogOf(Process& process) const;
 
-  /// Servers of a role are numbered from 0; hosts outlive what runs on them.
+  /// Servers of a role are numbered from 0. A host outlives its processes.
   int count(Role role) const { return static_cast<int>(slots(role).size()); }
   std::string HostOf(Role role, int number) const { return slots(role)[static_cast<size_t>(number)].host; }
   bool Alive(Role role, int number) const;
   fabric::sim::ProcessId ProcessOf(Role role, int number) const {
     return slots(role)[static_cast<size_t>(number)].process->id();
   }
-  /// Its process ends at once, or with its whole host (which peers notice later).
+  /// Ends the server's process at once, or its whole host, which peers notice later.
   void Kill(Role role, int number, bool whole_host);
-  /// A compute server finishes what it has begun and leaves; Restart brings it back.
+  /// Lets a compute server finish its work and leave; Restart brings it back.
   void Leave(int number);
-  /// A server that the cluster has given up ends itself, as `nam memserver` does.
+  /// The number of servers that ended themselves after the cluster gave them up, as `nam memserver` does.
   int given_up() const { return given_up_; }
-  /// Clears away what was killed and starts it anew, empty. UNAVAILABLE when it cannot join yet: again later.
+  /// Removes a killed server and restarts it empty. UNAVAILABLE if it cannot join yet: retry later.
   absl::Status Restart(Role role, int number);
 
-  /// The catalog, with a store that outlives it.
+  /// The catalog's process; its store outlives it.
   fabric::sim::ProcessId catalog_process() const { return catalog_process_->id(); }
   void KillCatalog(bool whole_host);
-  /// Starts it again at its address, on its store.
+  /// Restarts it at its address, on its store.
   absl::Status RestartCatalog();
 
-  /// How often memory servers were killed: tables loaded before the last time may have lost blocks.
+  /// The number of memory servers killed: tables loaded before the last time may have lost blocks.
   int memory_deaths() const { return memory_deaths_; }
-  /// What memory servers hold, one word a server: `memory-0:4096`.
+  /// The memory held per server, as words: `memory-0:4096`.
   std::string Holdings() const;
-  /// Handed out by living memory servers.
+  /// Bytes handed out by live memory servers.
   uint64_t UsedBytes() const;
-  /// Of it, queries' scratch memory.
+  /// The part of UsedBytes() that is scratch memory.
   uint64_t ScratchUsedBytes() const;
-  /// Whether no living compute server holds anything of a query.
+  /// True if no live compute server holds anything of a query.
   bool Idle() const;
 
  private:
@@ -156,7 +156,7 @@ class Cluster {
   RandomStream catalog_ids_{1};
   std::unique_ptr<Process> catalog_process_;
   std::unique_ptr<catalog::CatalogServer> catalog_;
-  std::string catalog_address_;  // from the first start on
+  std::string catalog_address_;  // set at the first start
   bool catalog_host_down_ = false;
   std::vector<Slot> memory_, compute_;
   int memory_deaths_ = 0;

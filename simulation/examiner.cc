@@ -16,7 +16,7 @@ bool Mentions(const absl::Status& status, const char* word) {
 }  // namespace
 
 void Examiner::Fail(const std::string& what) {
-  if (result_.failures.size() >= kFailuresMax) return;  // the first ones tell
+  if (result_.failures.size() >= kFailuresMax) return;  // the first ones suffice
   result_.failures.push_back(
       absl::StrFormat("at %.3f ms: %s", static_cast<double>(cluster_.world().NowNs()) / 1e6, what));
 }
@@ -30,13 +30,13 @@ void Examiner::CheckClean(const std::string& what, const absl::Status& status,
     case absl::StatusCode::kDeadlineExceeded:
       clean = clean || Mentions(status, "server") || Mentions(status, "catalog");
       break;
-    case absl::StatusCode::kResourceExhausted:  // for memory, all servers of which are gone
+    case absl::StatusCode::kResourceExhausted:  // for memory, when all its servers are gone
       clean = clean || Mentions(status, "there is no memory server");
       break;
     case absl::StatusCode::kCancelled:
       clean = circumstances.cancelled;
       break;
-    case absl::StatusCode::kNotFound:  // the membership has ended, or never was
+    case absl::StatusCode::kNotFound:  // the membership has ended, or never existed
     case absl::StatusCode::kFailedPrecondition:
       clean = clean || Mentions(status, "member") || Mentions(status, "is gone") ||
               Mentions(status, "lease has ended");

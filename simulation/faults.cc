@@ -13,9 +13,9 @@ namespace {
 using Role = Cluster::Role;
 
 constexpr int64_t kMs = 1'000'000;
-/// Work on a tiny benchmark takes milliseconds, waiting for what is gone takes seconds.
+/// Work on a tiny benchmark takes milliseconds; waiting for lost servers takes seconds.
 constexpr int64_t kPauseNsMin = 20'000, kPauseNsMax = 500 * kMs;
-/// How often the adversary looks for servers that have ended by themselves.
+/// Interval at which the adversary checks for servers that have ended by themselves.
 constexpr int64_t kLookNs = 500 * kMs;
 constexpr int kStartTriesMax = 100;
 constexpr int64_t kStartPauseUs = 200'000;
@@ -60,7 +60,7 @@ std::string FaultKinds::ToString() const {
 
 fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, RandomStream& random, double operations) {
   fabric::sim::FaultPlan plan;
-  // Each is left out now and then, whatever is on: what always happens hides what it hides.
+  // Each kind is left out in some runs, because a fault that always happens hides others.
   const auto on = [&random](bool kind) { return random.Below(3) != 0 && kind; };
   const auto one_in = [&random](int64_t low, int64_t high) {
     return 1.0 / static_cast<double>(random.Magnitude(low, high));
@@ -109,7 +109,7 @@ absl::Status Adversary::Stop() {
     stop_->Set();
     thread_.reset();
     if (const absl::Status mended = MendAll(); !mended.ok()) return mended;
-    // Who was cut off for longer than its lease hears so from now on, and ends itself.
+    // A process cut off for longer than its lease learns it now, and ends itself.
     world_.clock().SleepUntil(world_.clock().After(int64_t{2'000} * cluster_.options().lease_ms));
   }
   return MendAll();
@@ -267,7 +267,7 @@ absl::Status Adversary::Mend(const Repair& repair) {
   return absl::OkStatus();
 }
 
-// What others wait for comes first: nothing joins the cluster while the catalog is away.
+// The catalog first: nothing joins the cluster while it is away.
 void Adversary::Mend(bool all) {
   std::vector<Repair> repairs = std::exchange(repairs_, {});
   std::stable_sort(repairs.begin(), repairs.end(), [](const Repair& a, const Repair& b) {

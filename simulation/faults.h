@@ -16,45 +16,45 @@
 
 namespace nam::simulation {
 
-/// Kinds of faults that a run may meet.
+/// Kinds of faults that a run may have.
 struct FaultKinds {
   bool delays = true;      // operations, threads and calls are late; queue pairs overtake each other
   bool errors = true;      // queue pairs break, singly or all between two hosts
   bool torn = true;        // large operations take effect in parts
-  bool partitions = true;  // hosts do not reach each other for a while
-  bool deaths = true;      // memory and compute servers end, alone or with their host, and come back
-  bool clients = true;     // clients that load, query, or commit end
-  bool pauses = true;      // processes stand still, and go on
-  bool asymmetric = true;  // one host reaches another, which does not reach it
+  bool partitions = true;  // hosts cannot reach each other for a while
+  bool deaths = true;      // memory and compute servers end, alone or with their host, and return
+  bool clients = true;     // clients end while they load, query or commit
+  bool pauses = true;      // processes stop, and resume
+  bool asymmetric = true;  // one host reaches another, but not vice versa
   bool slow = true;        // cards are many times slower for a while
-  bool overtaking = true;  // READs fetch their words in any order, and are passed by what is behind them
-  bool catalog = true;     // the catalog ends, and starts again on its store
+  bool overtaking = true;  // READs fetch their words in any order, and later requests pass them
+  bool catalog = true;     // the catalog ends, and restarts on its store
 
-  /// `all`, `none`, or some of the names above, with commas between.
+  /// Parses `all`, `none`, or a comma-separated list of the names above.
   static absl::StatusOr<FaultKinds> Parse(const std::string& text);
   std::string ToString() const;
 };
 
-/// What is drawn for every operation, of the kinds that are on. Statements have so many times the operations
-/// of a query of SSB: as many of them are to come through without a broken queue pair.
+/// Draws the per-operation faults of the enabled kinds. `operations`: a statement's operations relative to an
+/// SSB query's, so that as many statements complete without a broken queue pair.
 fabric::sim::FaultPlan DrawPlan(const FaultKinds& kinds, RandomStream& random, double operations = 1);
 
-/// Breaks things at drawn moments while a cluster works, and mends them later: servers that it killed are
-/// started again, partitions end. One thread, of a host that nothing happens to.
+/// Injects faults at random times while a cluster works, and mends them later: restarts killed servers, ends
+/// partitions. One thread, on a host without faults.
 class Adversary {
  public:
-  /// `faults_max` in all. Starts at once.
+  /// Starts at once; injects at most `faults_max` faults.
   static absl::StatusOr<std::unique_ptr<Adversary>> Start(Cluster& cluster, const FaultKinds& kinds,
                                                           RandomStream random, int faults_max);
   ~Adversary();
 
-  /// No more faults; returns once everything is mended and all servers run. DEADLINE_EXCEEDED if a server
-  /// does not come up though nothing is in its way.
+  /// Ends the faults; returns once everything is mended and all servers run. DEADLINE_EXCEEDED if a server
+  /// does not come up although nothing prevents it.
   absl::Status Stop();
-  /// A client that may be killed from now on, until it is told otherwise.
+  /// Allows killing the client, until Protect.
   void Expose(const Client& client) { clients_.push_back(client.process()); }
   void Protect(const Client& client) { std::erase(clients_, client.process()); }
-  /// By kind.
+  /// Counts by kind.
   const std::map<std::string, int>& injected() const { return injected_; }
 
  private:
@@ -64,7 +64,7 @@ class Adversary {
     Kind kind = Kind::kHeal;
     std::string a, b;  // hosts
     Cluster::Role role = Cluster::Role::kMemory;
-    int number = -1;  // of the server
+    int number = -1;  // the server's
     fabric::sim::ProcessId process;
   };
   Adversary(Cluster& cluster, const FaultKinds& kinds, RandomStream random, int faults_max);
@@ -78,19 +78,19 @@ class Adversary {
   void PauseProcess();
   void PartitionOneWay();
   void SlowCard();
-  /// Servers that the cluster gave up shall start again.
+  /// Schedules restarts of servers that the cluster gave up.
   void NoticeDeaths();
   absl::Status MendAll();
-  /// Those that are due, or all of them.
+  /// Mends what is due, or everything.
   void Mend(bool all);
   absl::Status Mend(const Repair& repair);
-  /// A moment up to so much later: every order of magnitude as likely.
+  /// A random later time, with every order of magnitude equally likely.
   int64_t Until() { return world_.NowNs() + random_.Magnitude(kFaultNsMin, kFaultNsMax); }
   std::string AnyHost();
 
-  /// A fault that breaks nothing for longer than a lease or a peer's timeout is another than one that does.
+  /// The range includes faults that are shorter, and longer, than a lease and a peer timeout.
   static constexpr int64_t kFaultNsMin = 100'000, kFaultNsMax = 8'000'000'000;
-  /// client-0 and the following, as many as a run has customers at most.
+  /// client-0 and the following: the most customers of a run.
   static constexpr uint64_t kClientHosts = 4;
 
   Cluster& cluster_;

@@ -12,17 +12,16 @@ struct RunResult {
   std::string workload;
   bool in_place = false;
   int statements = 0;  // queries, or transactions
-  int right = 0;       // answers, or commits
+  int right = 0;       // correct answers, or commits
   int clean_errors = 0;
   int aborts = 0;
-  int loads = 0;                      // of all tables, complete
+  int loads = 0;                      // complete loads of all tables
   std::map<std::string, int> faults;  // injected, by kind
   std::map<std::string, int> errors;  // of statements and loads, by code
   double virtual_ms = 0;
   uint64_t trace_hash = 0;
   uint64_t trace_events = 0;
-  /// Wrong answers, lost commits, errors that are not clean, statements that took too long, memory left.
-  /// Empty is good.
+  /// Wrong answers, lost commits, unclean errors, slow statements, leaked memory. Empty on success.
   std::vector<std::string> failures;
 };
 

@@ -21,11 +21,11 @@
 namespace nam::simulation {
 namespace {
 
-/// Of a query of TPC-H at scale factor 0.01, over those of one of SSB at 0.002.
+/// Operations of a TPC-H query at scale factor 0.01 relative to an SSB query at 0.002.
 constexpr double kTpchOperations = 20;
 constexpr int64_t kVirtualNsMax = 3'000'000'000'000;
 
-/// The parts of a scenario draw from streams of their own, so that a change of one leaves the others.
+/// The parts of a scenario draw from separate streams, so that changing one leaves the others unchanged.
 RandomStream StreamOf(uint64_t seed, uint64_t part) {
   RandomStream all(seed);
   return RandomStream(all.Next() ^ (part << 56));
@@ -37,7 +37,7 @@ void EndHanging(const std::string& report, const std::string& replay) {
   std::_Exit(1);
 }
 
-/// While it lives, a broken invariant or a crash says which seed it was. One at a time.
+/// While it lives, a broken invariant or a crash reports the seed. One at a time.
 class ReplayAtCrash {
  public:
   explicit ReplayAtCrash(const std::string& replay) {
@@ -68,7 +68,8 @@ constexpr Named kWorkloads[] = {{"all", Workloads::kAll},
                                 {"checkout", Workloads::kCheckout},
                                 {"bank", Workloads::kBank}};
 
-/// A folder for the catalog's store, in memory if the host has such a file system; gone with it.
+/// A directory for the catalog's store, in memory if the host has such a file system; removed with this
+/// object.
 class StoreFolder {
  public:
   explicit StoreFolder(bool wanted) {
@@ -110,7 +111,7 @@ LoadShape DrawShape(RandomStream random) {
   return shape;
 }
 
-/// What the seed has drawn.
+/// The scenario that the seed draws.
 struct Scenario {
   Workloads workload = Workloads::kSsb;
   bool in_place = false;
@@ -162,14 +163,14 @@ void RunScenario(fabric::sim::World& world, const RunOptions& options, const Sce
   shape.catalog_store = folder.file();
   if (!IsOfQueries(scenario.workload)) {
     shape.compute_servers = 0;
-    // An extent lies in one region; those of the largest rows have 8 MiB.
+    // An extent lies in one region; the largest rows' extents have 8 MiB.
     shape.region_bytes = uint64_t{16} << 20;
     shape.memory_bytes = uint64_t{96} << 20;
     if (StreamOf(options.seed, 6).OneIn(3)) shape.timestamps = "bitvector";
   }
   auto cluster = Cluster::Start(world, shape);
   if (!cluster.ok()) {
-    // The plan's faults alone, before there is an adversary: an error is as good as an answer.
+    // Only the plan's faults, before the adversary starts: an error is acceptable.
     ++result.errors[absl::StatusCodeToString(cluster.status().code())];
     if (!absl::IsUnavailable(cluster.status())) result.failures.push_back(cluster.status().ToString());
     return;

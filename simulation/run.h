@@ -10,14 +10,14 @@
 #include "simulation/faults.h"
 #include "simulation/result.h"
 
-/// Whole clusters in virtual time, one scenario a seed:
+/// Whole clusters in virtual time, one scenario per seed:
 ///
 ///     cluster of drawn shape ─▶ load ─▶ clients query, or commit ─▶ everything mended ─▶ drop all tables
 ///              └──────────────── an adversary breaks things ───────────┘      │               │
 ///                                                          everything must succeed      no memory is left
 ///
-/// Meanwhile every answer is right, or an error of an expected code that names a server, no commit is lost,
-/// and no statement takes for ever. docs/design/simulated-clusters.md.
+/// Meanwhile every answer is right or an error of an expected code that names a server, no commit is lost,
+/// and every statement ends in time. docs/design/simulated-clusters.md.
 namespace nam::simulation {
 
 enum class Workloads : uint8_t {
@@ -40,17 +40,17 @@ struct RunOptions {
 absl::StatusOr<Workloads> ParseWorkload(const std::string& name);
 const char* WorkloadName(Workloads workload);
 
-/// The command that runs a seed again.
+/// The command that replays a seed.
 std::string ReplayCommand(const RunOptions& options);
 
-/// The benchmarks that a workload may need; the others are null.
+/// The benchmarks that a workload may need; others are null.
 struct QueryAnswers {
   std::unique_ptr<BenchmarkAnswers> ssb, tpch;
 };
 absl::StatusOr<QueryAnswers> MakeAnswers(Workloads workload, double scale_factor);
 
-/// Runs one seed to its end. A hang or a deadlock prints who waits for what and the replay command, and
-/// ends the process with exit code 1.
+/// Runs one seed to its end. A hang or a deadlock prints all waiting threads and the replay command, and ends
+/// the process with exit code 1.
 RunResult Run(const RunOptions& options, const QueryAnswers& answers);
 
 }  // namespace nam::simulation

@@ -12,15 +12,15 @@
 namespace nam::simulation {
 namespace {
 
-/// A customer whose session does not work any more gets another one.
+/// A customer whose session keeps failing gets a new one.
 constexpr int kErrorsInARowMax = 4;
 constexpr int kSessionsMax = 100;
-/// How often tables that a memory server has taken along are made anew.
+/// How often lost tables are recreated after memory servers die.
 constexpr int kLivesMax = 3;
 /// Longer than a memory server without power stays suspect.
 constexpr int64_t kTablesUsMax = 300'000'000;
 
-/// What stays when all tables are dropped; at most, if memory servers have died.
+/// Bytes left when all tables are dropped; an upper bound if memory servers have died.
 uint64_t StateBytesOf(Client& client) {
   const auto state = client.attachment().catalog().GetTable(txn::kStateTable);
   uint64_t bytes = 0;
@@ -70,7 +70,7 @@ absl::Status TransactionWorkload::DropTables(Client& client) {
     const absl::Status dropped = catalog.DropTable(table.name);
     if (!dropped.ok() && !absl::IsNotFound(dropped)) return dropped;
   }
-  // As `nam reset-transactions` does: refused unless the server that had it has died.
+  // Like `nam reset-transactions`: refused unless the server with the transaction state has died.
   const absl::Status reset = catalog.DropTable(txn::kStateTable);
   return absl::IsNotFound(reset) || absl::IsFailedPrecondition(reset) ? absl::OkStatus() : reset;
 }
@@ -86,7 +86,7 @@ absl::Status TransactionWorkload::MakeTables(Client& client) {
   }));
   return WithSession(client, {}, [&](txn::Session& session) -> absl::Status {
     NAM_RETURN_IF_ERROR(application_->Fill(session));
-    // From here on every session's snapshot holds it.
+    // From here on every session's snapshot includes it.
     return session.AwaitCommits().status();
   });
 }
@@ -105,7 +105,7 @@ void TransactionWorkload::MakeTables() {
     adversary_.Protect(*client);
     if (!made.ok()) {
       const bool lost = deaths != cluster_.memory_deaths();
-      // Of a client that was killed in the middle of it a table may be left, or be made after the drop.
+      // A client killed in the middle may leave a table, or create one after the drop.
       const bool known = absl::IsAlreadyExists(made) || txn::AbortReasonOf(made).has_value();
       if (!known)
         examiner_.CheckClean("tables", made, {.replaced = lost, .killed = !examiner_.Alive(*client)});
@@ -118,7 +118,7 @@ void TransactionWorkload::MakeTables() {
   examiner_.Fail("the tables could not be made");
 }
 
-/// One customer after the other, each in a process of its own, on a thread of the harness.
+/// Successive customers, each in its own process, on a thread of the harness.
 class TransactionWorkload::CustomerThread {
  public:
   CustomerThread(TransactionWorkload& workload, RandomStream random, int number)
@@ -152,7 +152,7 @@ class TransactionWorkload::CustomerThread {
       if (done.ok()) {
         errors = 0;
         ++(*done ? workload_.result_.right : workload_.result_.aborts);
-        // What it waits for is done by others.
+        // others do the work that it waits for
         if (!*done) workload_.examiner_.Pause(random_.Magnitude(1, 1'000));
         continue;
       }
@@ -216,10 +216,10 @@ void TransactionWorkload::Conclude() {
       return application_->Audit(session, client->fabric().clock());
     });
     if (audited.ok()) return CheckHistories();
-    // Operations may still be broken by the plan, one by one.
+    // The plan may still break single operations.
     if (!txn::AbortReasonOf(audited).has_value()) examiner_.CheckClean("audit", audited, {});
   }
-  examiner_.Fail("though all is mended, nobody can look at all rows");
+  examiner_.Fail("all is mended, but no client can read all rows");
 }
 
 void TransactionWorkload::DropAll() {

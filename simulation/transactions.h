@@ -14,16 +14,16 @@
 
 namespace nam::simulation {
 
-/// Runs an application's customers under an adversary, and checks all that they saw:
+/// Runs an application's customers under an adversary, and checks all their results:
 ///
-///     tables made, filled ─▶ customers, each in a process of its own; who is lost is followed by another
+///     tables made, filled ─▶ customers, each in its own process; a lost one is replaced
 ///         ▲                     │
-///         └── all tables anew ──┤ a memory server with rows died: what was seen until then is checked
+///         └── all tables anew ──┤ a memory server with rows died: the history until then is checked
 ///                               ▼
-///     everything mended ─▶ all is looked at and changed once ─▶ tables dropped, memory freed
+///     everything mended ─▶ everything read and changed once ─▶ tables dropped, memory freed
 ///
-/// Histories of sessions are checked twice: by the engine's timestamps, and by dependencies alone. A commit
-/// that was acknowledged and is not there is a lost write; so the last look at everything is in them too.
+/// Histories of sessions are checked twice: by the engine's timestamps, and by dependencies alone. They
+/// include the final read of everything, because an acknowledged commit that is missing is a lost write.
 class TransactionWorkload {
  public:
   using Factory = std::function<std::unique_ptr<Application>(RandomStream)>;
@@ -31,23 +31,23 @@ class TransactionWorkload {
                       RunResult& result);
   ~TransactionWorkload();
 
-  /// `customers` at once, each for `transactions`.
+  /// Runs `customers` concurrently, `transactions` each.
   void Run(int customers, int transactions);
-  /// All is mended: everything can be read and changed, and is as it should be.
+  /// Requires that all is mended. Checks that everything can be read and changed, and is correct.
   void Conclude();
-  /// Drops all tables; then no memory server holds anything but the state of transactions.
+  /// Drops all tables and checks that memory servers hold only the transaction state.
   void DropAll();
 
  private:
   class CustomerThread;
 
-  /// What a memory server held that died is gone, and with it the tables' meaning.
+  /// True if a memory server with rows has died, so the tables' invariants no longer hold.
   bool TablesLost() const { return made_at_deaths_ != cluster_.memory_deaths(); }
   void MakeTables();
   absl::Status MakeTables(Client& client);
-  /// And the state of all transactions, if it is lost.
+  /// Also drops the transaction state, if it is lost.
   absl::Status DropTables(Client& client);
-  /// On a thread of the client's process, so that it stands still when that does.
+  /// Runs on a thread of the client's process, so that it stops when the process does.
   absl::Status OnItsThread(Client& client, const std::function<absl::Status()>& body);
   absl::Status WithSession(Client& client, const txn::RsiOptions& options,
                            const std::function<absl::Status(txn::Session&)>& body);
@@ -59,10 +59,10 @@ class TransactionWorkload {
   RandomStream random_;
   RunResult& result_;
   Examiner examiner_;
-  std::unique_ptr<fabric::Fabric> harness_;  // of the threads that look after customers
+  std::unique_ptr<fabric::Fabric> harness_;  // for the threads that run customers
   std::unique_ptr<Application> application_;
   int made_at_deaths_ = -1;
-  int made_ = 0;  // attempts
+  int made_ = 0;  // attempts to make tables
 };
 
 }  // namespace nam::simulation

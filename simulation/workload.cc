@@ -55,7 +55,7 @@ void Workload::Load(RandomStream random) {
   examiner_.Fail("the tables could not be loaded");
 }
 
-/// One client's statements, on a thread of its own.
+/// One client's statements, on its own thread.
 class Workload::QueryClient {
  public:
   QueryClient(Workload& workload, RandomStream random, int number)
@@ -88,7 +88,7 @@ class Workload::QueryClient {
     client_.reset();
   }
 
-  // On a thread of the client's process, so that it stands still when that does.
+  // Runs on a thread of the client's process, so that it stops when the process does.
   absl::StatusOr<session::ResultSet> Execute(const std::string& sql) {
     absl::StatusOr<session::ResultSet> result;
     client_->fabric().StartThread("session", [&] { result = client_->session().Execute(sql); }).reset();
@@ -124,7 +124,7 @@ class Workload::QueryClient {
     const auto result = Execute(query.sql);
     const int64_t took_ns = workload_.world_.NowNs() - started_ns;
     canceller.reset();
-    // A cancel that comes too late ends the next statement: this one.
+    // A late cancel ends the next statement: this one.
     if (cancelled) Execute("SET nam.multicast = auto").status().IgnoreError();
     const std::string what = absl::StrCat(host_, ": ", query.id);
     RunResult& report = workload_.result_;

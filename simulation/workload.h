@@ -15,21 +15,22 @@
 
 namespace nam::simulation {
 
-/// What the clients of a simulated cluster do with a benchmark, and what they may expect. Everything is
-/// written to a RunResult. Its threads are the world's, so one runs at a time.
+/// The clients' work on a benchmark in a simulated cluster, and the expected answers. Records everything in a
+/// RunResult. Its threads belong to the world, so one runs at a time.
 class Workload {
  public:
   Workload(Cluster& cluster, Adversary& adversary, const BenchmarkAnswers& answers, const LoadShape& shape,
            RunResult& result);
   ~Workload();
 
-  /// Loads all tables, again after errors, until they are there; whoever loads may be killed.
+  /// Loads all tables, retrying after errors; the loading client may be killed.
   void Load(RandomStream random);
-  /// `clients` at once, `statements` each. The first reloads what dead memory servers have lost.
+  /// Runs `clients` concurrently, `statements` each. The first one reloads tables that dead memory servers
+  /// have lost.
   void RunClients(RandomStream random, int clients, int statements);
-  /// All is mended: every query must come to its right answer, after few attempts.
+  /// Requires that all is mended: every query must return its right answer after few attempts.
   void RunAllQueries();
-  /// Drops all tables; then no memory server holds anything.
+  /// Drops all tables and checks that no memory server holds anything.
   void DropAll();
 
  private:
@@ -44,9 +45,9 @@ class Workload {
   const LoadShape shape_;
   RunResult& result_;
   Examiner examiner_;
-  std::unique_ptr<fabric::Fabric> harness_;  // of the clients' threads
+  std::unique_ptr<fabric::Fabric> harness_;  // for the clients' threads
   int loaded_at_deaths_ = -1;
-  int replacements_ = 0;  // begun
+  int replacements_ = 0;  // started
   bool replacing_ = false;
 };
 

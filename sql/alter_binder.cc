@@ -57,12 +57,12 @@ bool Mentions(const std::string& condition, const std::string& column) {
   return std::find(names.begin(), names.end(), column) != names.end();
 }
 
-/// Finds what is altered.
+/// Finds the altered table or view.
 class Altered {
  public:
   Altered(const Node& node, TableSource& tables) : node_(node), tables_(tables), context_(tables) {}
 
-  /// Of IF EXISTS false, with a notice, if there is none.
+  /// False, with a notice, for IF EXISTS without the table.
   absl::StatusOr<bool> Find(const Node& relation, AlterTableStatement& out) {
     NAM_RETURN_IF_ERROR(CheckNotSystem(relation.Text("relname"), relation.position()));
     if (relation.Has("inh") && !relation.Flag("inh"))
@@ -124,7 +124,7 @@ class TableAlterer {
     const Node definition = command.Field("def");
     const std::string name = definition.Text("colname");
     const int position = definition.position();
-    NAM_RETURN_IF_ERROR(CheckNotSystem(name, position));
+    NAM_RETURN_IF_ERROR(CheckColumnName(name, position));
     if (FindColumn(changed_, name) >= 0) {
       if (!command.Flag("missing_ok")) return DuplicateColumn(changed_, name, position);
       statement_.notices.push_back(absl::StrCat("column ", Quote(name), " of relation ",
@@ -167,7 +167,7 @@ class TableAlterer {
     return absl::OkStatus();
   }
 
-  /// Kept as it is written, as CREATE TABLE does; rows that come later get it, too.
+  /// Kept as written, as in CREATE TABLE, for later rows.
   absl::StatusOr<plan::Expr> BindAddedDefault(const Node& constraint, const Node& definition,
                                               proto::Column& column) {
     const SqlText& text = node_.text();
@@ -198,10 +198,10 @@ class TableAlterer {
     NAM_RETURN_IF_ERROR(CheckNotNeeded(c, position));
     proto::Column& column = *changed_.mutable_columns(c);
     if (added_.erase(c) > 0) {
-      changed_.mutable_columns()->DeleteSubrange(c, 1);  // it was added by the same statement, as the last
+      changed_.mutable_columns()->DeleteSubrange(c, 1);  // the same statement added it, as the last one
       return absl::OkStatus();
     }
-    column.set_name(absl::StrCat("nam.dropped.", c + 1));
+    column.set_name(absl::StrCat(kDroppedPrefix, c + 1));
     column.set_hidden(true);
     column.set_dropped(true);
     column.set_numbering(proto::NOT_NUMBERED);
@@ -210,7 +210,7 @@ class TableAlterer {
       column.set_nullable(true);  // its codes are not read any more
       return absl::OkStatus();
     }
-    // The bytes of a row stay where they are, and new rows have something there.
+    // The bytes of existing rows stay, and new rows need some there.
     if (!column.nullable()) NAM_RETURN_IF_ERROR(GiveFiller(column, position));
     auto& checks = *changed_.mutable_record()->mutable_checks();
     checks.erase(
@@ -284,7 +284,7 @@ class TableAlterer {
     return absl::OkStatus();
   }
 
-  /// All rows, with the new columns' defaults; dropped columns are left behind.
+  /// All rows, with the new columns' defaults and without dropped columns.
   void MakeSource() {
     const proto::Table& table = *statement_.table;
     std::vector<lg::Column> scanned, columns;
@@ -318,10 +318,10 @@ class TableAlterer {
   AlterTableStatement statement_;
   Altered found_;
   proto::Table& changed_;
-  std::map<int, plan::Expr> added_;  // by their place in changed_: what rows that are there get
+  std::map<int, plan::Expr> added_;  // by place in changed_: the values of existing rows
 };
 
-/// The text of a check with a column under its new name.
+/// The text of a check with the column's new name.
 absl::StatusOr<std::string> RenameIn(const std::string& condition, const std::string& from,
                                      const std::string& to) {
   const std::string text = absl::StrCat("SELECT ", condition);
@@ -332,7 +332,7 @@ absl::StatusOr<std::string> RenameIn(const std::string& condition, const std::st
   const ScanResult scan = Scan(text);
   const std::string quoted = absl::StrCat("\"", absl::StrReplaceAll(to, {{"\"", "\"\""}}), "\"");
   for (const int place : places) {
-    // The column's name is the last of the names with dots between.
+    // The column's name is the last of a dotted name.
     size_t t = 0;
     while (t < scan.tokens.size() && scan.tokens[t].start != place) ++t;
     while (t + 2 < scan.tokens.size() && scan.tokens[t + 1].kind == '.') t += 2;
@@ -350,7 +350,7 @@ absl::Status RenameColumn(const Node& node, AlterTableStatement& statement) {
   const int c = FindColumn(table, from);
   if (c < 0) return NoSuchColumn(table, from, statement.position);
   if (FindColumn(table, to) >= 0) return DuplicateColumn(table, to, statement.position);
-  NAM_RETURN_IF_ERROR(CheckNotSystem(to, statement.position));
+  NAM_RETURN_IF_ERROR(CheckColumnName(to, statement.position));
   table.mutable_columns(c)->set_name(to);
   for (proto::PartitionKey& key : *table.mutable_partitioning()) {
     if (key.column() == from) key.set_column(to);
@@ -366,7 +366,7 @@ absl::Status RenameColumn(const Node& node, AlterTableStatement& statement) {
   return absl::OkStatus();
 }
 
-/// Clients of transactions know record tables by their names, for as long as they live.
+/// Clients of transactions know record tables by their names, for their whole lifetime.
 absl::Status RefuseRecordTable(const AlterTableStatement& statement, const char* what) {
   if (!statement.table->has_record()) return absl::OkStatus();
   return Refusal(absl::StrCat(what, " of a record table is not supported"), statement.position,
@@ -419,8 +419,12 @@ absl::StatusOr<Statement> BindSetSchema(const Node& node, TableSource& tables) {
   statement.command = type == "OBJECT_VIEW" ? "ALTER VIEW" : "ALTER TABLE";
   NAM_ASSIGN_OR_RETURN(const bool there, altered.Find(node.Field("relation").OfKind("RangeVar"), statement));
   if (!there) return Statement(std::move(statement));
-  NAM_RETURN_IF_ERROR(RefuseRecordTable(statement, "SET SCHEMA"));
   const std::string schema = node.Text("newschema");
+  if (schema == SchemaOfName(statement.table->name())) {
+    statement.table = nullptr;
+    return Statement(std::move(statement));
+  }
+  NAM_RETURN_IF_ERROR(RefuseRecordTable(statement, "SET SCHEMA"));
   NAM_ASSIGN_OR_RETURN(const bool exists, SchemaExists(tables, schema));
   if (!exists) return NoSuchSchema(schema, statement.position);
   statement.to = QualifiedName(schema, BareName(statement.table->name()));

@@ -10,7 +10,7 @@
 #include "sql/expression_binder.h"
 #include "types/sql_error.h"
 
-/// ANY and ALL over arrays: lists of values that are written as ARRAY[…], as a text, or given as a parameter.
+/// ANY and ALL over arrays: lists of values written as ARRAY[…], as a text, or given as a parameter.
 namespace nam::sql {
 namespace {
 
@@ -33,7 +33,7 @@ absl::StatusOr<Op> ComparisonOf(const Node& node) {
       node.position(), "operators are = <> < <= > >=");
 }
 
-/// Reads `{a,"b c",NULL}`.
+/// Parses `{a,"b c",NULL}`.
 class ArrayReader {
  public:
   ArrayReader(const std::string& text, int position) : text_(text), position_(position) {}
@@ -89,7 +89,7 @@ class ArrayReader {
       out = std::move(element);
       return absl::OkStatus();
     }
-    size_t end = 0;  // behind what is no blank
+    size_t end = 0;  // after the last character that is not blank
     bool escaped = false;
     while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '}') {
       if (At('"') || At('{')) return Malformed();

@@ -83,6 +83,11 @@ absl::StatusOr<Statement> BindExplain(const Node& node, TableSource& tables) {
   return Statement(std::move(statement));
 }
 
+StatementTime In(StatementTime time, TableSource& tables) {
+  time.tables = &tables;
+  return time;
+}
+
 }  // namespace
 
 bool Parses(const std::string& text) {
@@ -122,7 +127,7 @@ absl::StatusOr<Statement> BindStatement(const Node& root, TableSource& tables) {
 }
 
 absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, const StatementTime& time) {
-  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(text, time));
+  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(text, In(time, tables)));
   if (!statement.root().Is("PrepareStmt")) return BindStatement(statement.root(), tables);
   Parameters parameters;
   statement.SetParameters(parameters);
@@ -132,7 +137,7 @@ absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, con
 absl::StatusOr<Statement> BindPrepared(const PrepareStatement& prepared, const ExecuteStatement& execute,
                                        TableSource& tables, const StatementTime& time) {
   NAM_ASSIGN_OR_RETURN(Parameters parameters, ArgumentsOf(prepared, execute, time.zone));
-  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(prepared.text, time));
+  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(prepared.text, In(time, tables)));
   statement.SetParameters(parameters);
   return BindStatement(statement.root(), tables);
 }
@@ -142,7 +147,7 @@ absl::StatusOr<ExplainStatement> BindExplained(const ExplainStatement& explain,
                                                const ExecuteStatement& execute, TableSource& tables,
                                                const StatementTime& time) {
   NAM_ASSIGN_OR_RETURN(Parameters parameters, ArgumentsOf(prepared, execute, time.zone));
-  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(prepared.text, time));
+  NAM_ASSIGN_OR_RETURN(ParsedStatement statement, ParsedStatement::Parse(prepared.text, In(time, tables)));
   statement.SetParameters(parameters);
   ExplainStatement out{.analyze = explain.analyze, .json = explain.json, .statement = {}};
   NAM_ASSIGN_OR_RETURN(out.statement, BindExplainedStatement(statement.root(), tables));

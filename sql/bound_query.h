@@ -14,15 +14,15 @@
 #include "plan/aggregate.h"
 #include "plan/expression.h"
 #include "plan/logical.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "sql/statement_time.h"
 
 namespace nam::sql {
 
 struct BoundTable {
-  std::string alias;  // as the query calls it
+  std::string alias;  // its name in the query
   std::shared_ptr<const proto::Table> table;
-  // Of a table that is changed:
+  // For a table that is changed:
   std::vector<std::shared_ptr<const proto::Table>> parents;   // of record.foreign_keys
   std::vector<std::shared_ptr<const proto::Table>> children;  // of record.referenced_by; null: dropped since
 };
@@ -32,7 +32,7 @@ struct OutputColumn {
   plan::Expr expr;
 };
 
-/// A record table whose rows a SELECT … FOR UPDATE locks: those that its result is made of.
+/// A record table whose rows a SELECT … FOR UPDATE locks: the rows behind its result.
 struct RowLock {
   std::shared_ptr<const proto::Table> table;
   int first = -1;     // the result's column where the rows' primary key begins
@@ -48,23 +48,23 @@ struct TreeStatement {
 /// DROP TABLE, DROP VIEW, DROP SCHEMA.
 struct DropTableStatement {
   enum class Kind : uint8_t { kTable, kView, kSchema };
-  std::string table;  // or view; of a schema its own name
+  std::string table;  // or view; for a schema its own name
   bool if_exists = false;
   Kind kind = Kind::kTable;
   bool cascade = false;
-  int position = -1;  // of the name
+  int position = -1;  // the name's
 };
-/// ALTER TABLE, and what else renames a table or a view.
+/// ALTER TABLE, and other statements that rename a table or a view.
 struct AlterTableStatement {
-  std::shared_ptr<const proto::Table> table;  // null: IF EXISTS, and there is none
+  /// Null if nothing is to be done: IF EXISTS without the table, or SET SCHEMA to its own.
+  std::shared_ptr<const proto::Table> table;
   std::vector<std::string> notices;
-  std::string command;  // as it is reported
-  std::string to;       // its new name; empty: it keeps its own
-  /// Otherwise the table as it is to be. With a source it is made of those rows, else the rows stay where
-  /// they are.
+  std::string command;  // as reported to the client
+  std::string to;       // new name; empty: keeps the old one
+  /// Otherwise the changed table. With a source it is made of those rows, else the rows stay where they are.
   proto::Table changed;
   std::shared_ptr<plan::logical::Query> source;
-  int position = -1;  // of the name
+  int position = -1;  // the name's
 };
 struct CreateSchemaStatement {
   std::string name;
@@ -74,7 +74,7 @@ struct CreateViewStatement {
   proto::Table view;
   std::vector<proto::ViewSource> sources;
   bool replace = false;
-  int position = -1;  // of the name
+  int position = -1;  // the name's
 };
 /// ANALYZE
 struct AnalyzedTable {
@@ -84,14 +84,14 @@ struct AnalyzedTable {
 struct AnalyzeStatement {
   std::vector<AnalyzedTable> tables;
 };
-/// SET name = value, …; RESET name; RESET ALL. Names are as they were written, in lower case unless quoted.
+/// SET name = value, …; RESET name; RESET ALL. Names are as written, in lower case unless quoted.
 struct SetStatement {
   std::string name;                 // empty: all
   std::vector<std::string> values;  // none: the default
-  bool local = false;               // for the transaction that is open
+  bool local = false;               // for the open transaction
   bool reset = false;               // written as RESET
-  int position = -1;                // of the name
-  int value_position = -1;          // of the first value
+  int position = -1;                // the name's
+  int value_position = -1;          // the first value's
 };
 
 /// SHOW name, SHOW ALL
@@ -104,48 +104,48 @@ struct ShowStatement {
 /// size of its blocks.
 struct CreateTableStatement {
   proto::Table table;  // name, columns, primary key, checks, record: as the catalog takes them
-  std::vector<proto::RecordPart> indexes;  // of UNIQUE constraints and foreign keys; without extents
+  std::vector<proto::RecordPart> indexes;  // for UNIQUE constraints and foreign keys; without extents
   bool if_not_exists = false;
-  int position = -1;  // of the name
+  int position = -1;  // the name's
 };
 struct CopyStatement;
 /// CREATE TABLE … AS: a columnar table of a query's rows.
 struct CreateTableAsStatement {
   CreateTableStatement create;
   std::shared_ptr<plan::logical::Query> source;  // its columns are those of the table; a session takes it
-  std::shared_ptr<CopyStatement> file;  // instead, of SELECT * FROM read_csv(…): files whose rows it gets
+  std::shared_ptr<CopyStatement> file;  // instead, for SELECT * FROM read_csv(…): the files with its rows
   bool with_data = true;
 };
 /// TRUNCATE
 struct TruncateStatement {
   BoundTable table;
 };
-/// VACUUM of a columnar table: its chains become as few as one load makes.
+/// VACUUM of a columnar table: merges its chains to as few as one load makes.
 struct VacuumStatement {
   std::shared_ptr<const proto::Table> table;
 };
 struct CreateIndexStatement {
   std::shared_ptr<const proto::Table> table;
   proto::RecordPart index;  // without extents
-  bool named = true;        // false: its name is made of its columns, and takes a number if it is taken
+  bool named = true;        // false: its name comes from its columns, with a number if it is taken
   bool if_not_exists = false;
   int position = -1;  // of the table's name
 };
 
 struct DropIndexStatement {
-  std::vector<std::string> names;  // that it may have, one for each schema of the search path
+  std::vector<std::string> names;  // its possible names, one for each schema of the search path
   bool if_exists = false;
-  int position = -1;  // of the name
+  int position = -1;  // the name's
 };
 
-/// A row is refused if the condition is false of it.
+/// Refuses a row if the condition is false for it.
 struct BoundCheck {
   std::string name;
   plan::Expr condition;  // over columns of table 0
 };
-/// What changes rows of one record table. Values are of their column's kind and scale; whether they fit it is
-/// for Assign (partitioner/assigned_value.h) to say. Where no value stands, the column takes its default: a
-/// value without columns, or nothing if the column is numbered and takes its next number.
+/// Changes to rows of one record table. Values are of their column's kind and scale; Assign
+/// (partitioner/assigned_value.h) checks whether they fit. A missing value is the column's default: a value without
+/// columns, or nullopt if the column is numbered and takes its next number.
 using ChangeValue = std::optional<plan::Expr>;
 using ChangeSource = std::shared_ptr<plan::logical::Query>;
 
@@ -153,53 +153,52 @@ struct ColumnAssignment {
   int column = -1;
   ChangeValue value;
 };
-/// ON CONFLICT. Expressions are over columns of table 0, the row that is there, and of table 1, the row that
-/// was to be inserted.
+/// ON CONFLICT. Expressions are over columns of table 0, the existing row, and of table 1, the row to insert.
 struct ConflictAction {
   static constexpr int kPrimaryKey = -1;
-  std::vector<int> keys;  // that are looked up: kPrimaryKey, or a unique index RecordStorage.parts[i]
-  bool update = false;    // otherwise the row that is there stays as it is
+  std::vector<int> keys;  // keys to look up: kPrimaryKey, or a unique index RecordStorage.parts[i]
+  bool update = false;    // otherwise the existing row stays as it is
   std::vector<ColumnAssignment> assignments;
   std::vector<plan::Expr> conjuncts;
 };
 /// Into a columnar table: without checks, conflict and returning.
 struct InsertStatement {
   BoundTable table;
-  std::vector<int> columns;                    // that values are given for
+  std::vector<int> columns;                    // columns with values
   std::vector<std::vector<ChangeValue>> rows;  // constants, one for each of `columns`
   ChangeSource source;                         // instead of rows: its columns are those values
-  std::vector<ChangeValue> defaults;           // of each column of the table
+  std::vector<ChangeValue> defaults;           // for each column of the table
   std::vector<BoundCheck> checks;
   std::optional<ConflictAction> conflict;
   std::vector<OutputColumn> returning;  // over the new row as table 0
 };
 /// COPY … FROM: rows of files, or of standard input, become rows of a table.
 struct CopyStatement {
-  /// Without rows. Of a columnar table it has the table and the columns only.
+  /// Without rows. For a columnar table it has the table and the columns only.
   InsertStatement insert;
-  std::vector<plan::Expr> values;  // of insert.columns, over the row's texts as columns of table 0
+  std::vector<plan::Expr> values;  // for insert.columns, over the row's texts as columns of table 0
   std::string path;                // or a pattern; empty: standard input
   csv::Dialect dialect;
-  bool match_header = false;  // the names of the first row are those of the columns
-  bool skip_errors = false;   // rows that cannot be read are left out
-  std::string rejects;        // the file that gets those rows; empty: none does
-  uint64_t batch_rows = 0;    // of a transaction, into a record table; 0: all
-  bool told_types = false;    // the columns' types are those that the first rows have
+  bool match_header = false;  // the first row's names must be those of the columns
+  bool skip_errors = false;   // skips rows that cannot be read
+  std::string rejects;        // the file for those rows; empty: none
+  uint64_t batch_rows = 0;    // per transaction, into a record table; 0: all
+  bool told_types = false;    // the columns' types are known from the first rows
   int position = -1;          // of the table's name
 };
-/// COPY … TO: a query's rows become a file, or go to the client.
+/// COPY … TO: writes a query's rows to a file, or to the client.
 struct CopyToStatement {
   std::shared_ptr<plan::logical::Query> source;  // a session takes it
   std::string path;                              // empty: to the client
   csv::Dialect dialect;
-  std::vector<bool> force_quote;  // by column: values that are not NULL stand in quotes
+  std::vector<bool> force_quote;  // by column: puts values that are not NULL in quotes
 };
 struct UpdateStatement {
   BoundTable table;
   std::vector<plan::Expr> conjuncts;  // over columns of table 0; all must be true
   std::vector<ColumnAssignment> assignments;
-  /// Instead of conjuncts and of the assignments' expressions: its columns are those of the table, the values
-  /// of the assignments that have one, and what RETURNING names of other tables.
+  /// Replaces conjuncts and the assignments' expressions: its columns are those of the table, the values of
+  /// the assignments that have one, and the columns of other tables that RETURNING names.
   ChangeSource source;
   std::vector<ChangeValue> defaults;
   std::vector<BoundCheck> checks;
@@ -208,21 +207,21 @@ struct UpdateStatement {
 struct DeleteStatement {
   BoundTable table;
   std::vector<plan::Expr> conjuncts;
-  ChangeSource source;  // instead; as of UPDATE
+  ChangeSource source;  // replaces conjuncts; as for UPDATE
   std::vector<OutputColumn> returning;
 };
-/// Snapshot isolation is the one level there is.
+/// Snapshot isolation is the only level.
 struct TransactionStatement {
   enum class Kind : uint8_t { kBegin, kCommit, kRollback, kSavepoint, kRollbackTo, kRelease };
   Kind kind = Kind::kBegin;
-  std::string savepoint;  // of the last three
+  std::string savepoint;  // for the last three
 };
 
-/// PREPARE: bound once to learn the parameters' types, and anew with their values by each EXECUTE.
+/// PREPARE: bound once to learn the parameters' types, and again with their values by each EXECUTE.
 struct PrepareStatement {
   std::string name;
-  std::string text;         // of the statement inside
-  std::vector<Type> types;  // of $1, $2, …; precision: the bytes of an integer type that was written, or 0
+  std::string text;         // of the inner statement
+  std::vector<Type> types;  // of $1, $2, …; precision: the written bytes of an integer type, or 0
 };
 struct ExecuteStatement {
   std::string name;
@@ -234,7 +233,7 @@ struct DeallocateStatement {
 };
 
 struct ExplainStatement {
-  /// What is explained. Of an ExecuteStatement what it runs is not known before BindExplained.
+  /// The explained statement. For an ExecuteStatement BindExplained finds it.
   using Explained =
       std::variant<TreeStatement, InsertStatement, UpdateStatement, DeleteStatement, ExecuteStatement>;
   bool analyze = false;
@@ -249,7 +248,7 @@ using Statement = std::variant<TreeStatement, ExplainStatement, DropTableStateme
                                UpdateStatement, DeleteStatement, CopyStatement, CopyToStatement,
                                TransactionStatement, PrepareStatement, ExecuteStatement, DeallocateStatement>;
 
-/// Whether transactions change it; others are loaded and appended to, and then read.
+/// Whether transactions change it; columnar tables are loaded and appended to, and then read.
 inline bool IsRecordTable(const proto::Table& table) {
   return table.has_record();
 }
@@ -260,10 +259,10 @@ inline bool HasRowIds(const proto::Table& table) {
   return last >= 0 && table.columns(last).hidden() && !table.columns(last).dropped();
 }
 
-/// What of the session decides what names mean.
+/// The session's settings that decide what names mean.
 struct NameSettings {
-  /// nam.default_storage: what CREATE TABLE makes; auto: of CREATE TABLE AS and of files columnar tables,
-  /// else record tables.
+  /// nam.default_storage: the storage for CREATE TABLE; auto: columnar for CREATE TABLE AS and files, else
+  /// record tables.
   enum class Storage : uint8_t { kAuto, kColumnar, kRecord };
   Storage default_storage = Storage::kAuto;
   std::vector<std::string> search_path = {"public"};
@@ -271,8 +270,8 @@ struct NameSettings {
   bool operator==(const NameSettings&) const = default;
 };
 
-/// Where the binder looks tables, views and schemas up, under the names that the catalog has for them
-/// (base/qualified_names.h). Names come lower-cased unless they were quoted.
+/// Looks up tables, views and schemas for the binder, under the catalog's names (base/qualified_names.h).
+/// Names come in lower case unless they were quoted.
 class TableSource {
  public:
   virtual ~TableSource() = default;
@@ -280,11 +279,11 @@ class TableSource {
     static const NameSettings kDefault;
     return kDefault;
   }
-  /// NOT_FOUND when there is no such table.
+  /// NOT_FOUND: there is no such table.
   virtual absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) = 0;
-  /// For "did you mean".
+  /// Of tables and views, for "did you mean".
   virtual std::vector<std::string> Names() = 0;
-  /// What is in the files that a pattern names: csv/sniffer.h. UNIMPLEMENTED where no file may be read.
+  /// The columns in the files that a pattern names: csv/sniffer.h. UNIMPLEMENTED where no file may be read.
   virtual absl::StatusOr<std::vector<csv::SniffedColumn>> Sniff(const std::string& /*pattern*/,
                                                                 const csv::SniffOptions& /*options*/,
                                                                 csv::Dialect& /*dialect*/) {
@@ -297,36 +296,45 @@ class TableSource {
   }
 };
 
-/// Splits a script at its top-level semicolons (by the parser's own scanner: strings, quoted names,
-/// dollar quotes and comments may hold them). `complete` is false if the last piece lacks its semicolon.
+/// A name as SQL takes it: in quotes unless it is a word in lower case, and none of the grammar's.
+std::string WrittenIdentifier(const std::string& name);
+
+/// The table or view that a name of one or two parts means: an empty schema stands for the search path.
+/// NOT_FOUND if there is none.
+absl::StatusOr<std::shared_ptr<const proto::Table>> LookUpRelation(TableSource& tables,
+                                                                   const std::string& schema,
+                                                                   const std::string& name);
+
+/// Splits a script at its top-level semicolons, with the parser's own scanner: strings, quoted names, dollar
+/// quotes and comments may contain some. `complete` is false if the last piece lacks its semicolon.
 struct ScriptPiece {
   std::string text;
   bool complete;
 };
 std::vector<ScriptPiece> SplitStatements(std::string_view script);
 
-/// Whether the statement's first word is BEGIN or START, whatever comes behind it.
+/// Whether the statement's first word is BEGIN or START.
 bool BeginsTransaction(const std::string& text);
-/// Whether the statement is a ROLLBACK TO, whatever comes behind these words.
+/// Whether the statement begins with ROLLBACK TO.
 bool RollsBackToSavepoint(const std::string& text);
 
-/// What a column of a columnar table gets where no value is given: NULL, or a constant.
+/// The default of a columnar table's column: NULL, or a constant.
 absl::StatusOr<Value> ConstantDefault(const proto::Column& column);
 
-/// Whether it is one statement of PostgreSQL's grammar, whatever it means.
+/// Whether the text is one statement of PostgreSQL's grammar.
 bool Parses(const std::string& text);
 
-/// Parses one statement with PostgreSQL's grammar and binds it. What the engine does not do is refused
-/// by name with position and hint; nothing is ignored. `time`: what now() and CURRENT_DATE are wherever they
-/// stand; without one they are refused; and the zone of timestamps that are written without one, or printed.
+/// Parses one statement with PostgreSQL's grammar and binds it. Refuses unsupported parts by name, with
+/// position and hint; ignores nothing. `time`: the values of now() and CURRENT_DATE, which are refused
+/// without it; and the zone of timestamps that are written without one, or printed.
 absl::StatusOr<Statement> Bind(const std::string& text, TableSource& tables, const StatementTime& time = {});
 
 /// The statement of a PREPARE with these arguments for its parameters: 42601 if there are more or fewer,
-/// 42804 if one has no value of its parameter's type.
+/// 42804 if one cannot have its parameter's type.
 absl::StatusOr<Statement> BindPrepared(const PrepareStatement& prepared, const ExecuteStatement& execute,
                                        TableSource& tables, const StatementTime& time);
 
-/// The same of EXPLAIN EXECUTE: an EXPLAIN of the prepared statement. Errors as of BindPrepared.
+/// The same for EXPLAIN EXECUTE: an EXPLAIN of the prepared statement. Errors as of BindPrepared.
 absl::StatusOr<ExplainStatement> BindExplained(const ExplainStatement& explain,
                                                const PrepareStatement& prepared,
                                                const ExecuteStatement& execute, TableSource& tables,

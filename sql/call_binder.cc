@@ -8,12 +8,14 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "plan/cast.h"
 #include "plan/expression_tree.h"
 #include "plan/function.h"
 #include "plan/time_field.h"
 #include "sql/expression_binder.h"
+#include "sql/relation_names.h"
 #include "sql/similar_pattern.h"
 #include "types/interval.h"
 #include "types/sql_error.h"
@@ -37,8 +39,7 @@ int64_t DayOf(int64_t us) {
   return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
 }
 
-/// The statement's time as a value of a type: a date, a time or a timestamp is what the session's clocks
-/// show.
+/// The statement's time as a value of a type; a date, a time or a timestamp is by the session's clocks.
 absl::StatusOr<Expr> Now(const Node& node, TypeKind kind, bool of_statement = false) {
   const StatementTime& time = node.text().time();
   const std::optional<int64_t> now = time.Now(of_statement);
@@ -52,7 +53,15 @@ absl::StatusOr<Expr> Now(const Node& node, TypeKind kind, bool of_statement = fa
                      node.position());
 }
 
-/// The type of a function that is called as a type is: a cast.
+absl::StatusOr<Expr> CurrentSchemaOf(const Node& node) {
+  TableSource* const tables = node.text().time().tables;
+  if (tables == nullptr) return MakeLiteral(Value::String(kPublicSchema), node.position());
+  NAM_ASSIGN_OR_RETURN(std::optional<std::string> schema, CurrentSchema(*tables));
+  return MakeLiteral(schema.has_value() ? Value::String(*std::move(schema)) : Value::Null(Type::String()),
+                     node.position());
+}
+
+/// The type of a function named like a type: a cast.
 std::optional<Type> TypeOfCall(std::string_view name) {
   if (IsOneOf(name, {"int2", "int4", "int8"})) return Type::Integer();
   if (name == "float8") return Type::Double();
@@ -66,7 +75,7 @@ std::optional<IntervalField> FieldOfMask(int64_t mask) {
   constexpr std::pair<int64_t, IntervalField> kMasks[] = {
       {1 << 1, IntervalField::kMonth}, {1 << 2, IntervalField::kYear},    {1 << 3, IntervalField::kDay},
       {1 << 10, IntervalField::kHour}, {1 << 11, IntervalField::kMinute}, {1 << 12, IntervalField::kSecond}};
-  std::optional<IntervalField> last;  // of YEAR TO MONTH, DAY TO SECOND, …: what is finer is cut
+  std::optional<IntervalField> last;  // for YEAR TO MONTH, DAY TO SECOND, …: finer parts are cut
   int64_t known = 0;
   for (const auto& [bits, field] : kMasks) {
     if ((mask & bits) == 0) continue;
@@ -85,7 +94,7 @@ void AddHours(std::string& text) {
   text.insert(first, "0:");
 }
 
-/// Without what is finer than the field.
+/// Drops parts finer than the field.
 Interval CutTo(Interval interval, IntervalField field) {
   constexpr int64_t kMinute = 60'000'000, kHour = 60 * kMinute;
   if (field == IntervalField::kYear) interval.months -= interval.months % 12;
@@ -135,8 +144,7 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
   if (args.empty() &&
       IsOneOf(name, {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"}))
     return Now(node, TypeKind::kTimestampTz, IsOneOf(name, {"statement_timestamp", "clock_timestamp"}));
-  if (args.empty() && name == "current_schema")
-    return MakeLiteral(Value::String(node.text().time().schema), position);
+  if (args.empty() && name == "current_schema") return CurrentSchemaOf(node);
   if (args.empty() && name == "pi") return MakeLiteral(Value::Double(std::numbers::pi), position);
   std::vector<Expr> operands;
   for (const Node& arg : args) {
@@ -189,7 +197,7 @@ absl::StatusOr<Expr> ExpressionBinder::SimilarPart(std::vector<Expr> operands, i
 
 namespace {
 
-/// What the ends of OVERLAPS become: PostgreSQL takes the type that most of them have, and moments if none is
+/// The common type of the ends of OVERLAPS: PostgreSQL takes the type of most of them, and moments if none is
 /// a time or a timestamp.
 Type TypeOfSpans(const std::vector<Expr>& operands) {
   const auto any = [&](TypeKind kind) {
@@ -208,9 +216,9 @@ bool IsSpanEnd(const Expr& operand) {
 }
 
 /// Whether an end without a type could be an interval as well. PostgreSQL gives it the type of the other ends
-/// if they have but one, which is no time: that could become an interval.
+/// if they have only one, which is no time: a time could become an interval.
 bool IsAmbiguousSpan(const std::vector<Expr>& operands) {
-  if (!std::all_of(operands.begin(), operands.end(), IsSpanEnd)) return false;  // there is no such function
+  if (!std::all_of(operands.begin(), operands.end(), IsSpanEnd)) return false;  // no such function
   if (!ExpressionBuilder::IsUntyped(operands[1]) && !ExpressionBuilder::IsUntyped(operands[3])) return false;
   const auto known = std::find_if_not(operands.begin(), operands.end(), ExpressionBuilder::IsUntyped);
   if (known == operands.end()) return true;
@@ -226,7 +234,7 @@ bool IsAmbiguousSpan(const std::vector<Expr>& operands) {
 absl::StatusOr<Expr> ExpressionBinder::Overlaps(std::vector<Expr> operands, int position) {
   if (IsAmbiguousSpan(operands)) {
     return UserError(sqlstate::kAmbiguousFunction, "OVERLAPS is not unique for these types", position,
-                     "say of which type the second ends are: TIMESTAMP '…', INTERVAL '…'");
+                     "give the second ends a type: TIMESTAMP '…', INTERVAL '…'");
   }
   const Type type = TypeOfSpans(operands);
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -259,8 +267,7 @@ absl::StatusOr<Expr> ExpressionBinder::CurrentTime(const Node& node) {
     return Refusal("CURRENT_TIME is not supported", node.position(),
                    "it is a time with time zone, which is no type here: write LOCALTIME");
   }
-  if (op == "SVFOP_CURRENT_SCHEMA")
-    return MakeLiteral(Value::String(node.text().time().schema), node.position());
+  if (op == "SVFOP_CURRENT_SCHEMA") return CurrentSchemaOf(node);
   return RefuseExpression(node);
 }
 
@@ -272,7 +279,7 @@ absl::StatusOr<Expr> ExpressionBinder::Extract(const Node& node, const Context& 
   NAM_ASSIGN_OR_RETURN(Expr time, Expression(args[1], context));
   if (ExpressionBuilder::IsUntyped(time)) {
     return UserError(sqlstate::kAmbiguousFunction, "function extract(unknown, unknown) is not unique",
-                     position, "say of which type the argument is: TIMESTAMP '…', INTERVAL '…'");
+                     position, "give the argument a type: TIMESTAMP '…', INTERVAL '…'");
   }
   if (time.type.kind == TypeKind::kTimestampTz) {
     const bool offset = field == "timezone";

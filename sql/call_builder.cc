@@ -12,7 +12,7 @@
 #include "sql/expression_builder.h"
 #include "types/sql_error.h"
 
-/// Calls of functions: which of those with a name is meant, and what its operands become.
+/// Calls of functions: chooses among those of a name, and converts their operands.
 namespace nam::sql {
 namespace {
 
@@ -25,10 +25,10 @@ using plan::MakeNode;
 using plan::Op;
 using plan::Signature;
 
-/// What an operand costs where a signature has this letter: 0 as it is, 1 converted. Nothing: it cannot be.
+/// The cost of an operand for this letter of a signature: 0 unchanged, 1 converted. nullopt: impossible.
 std::optional<int> CostOf(const Expr& operand, char letter) {
   if (letter == 'a') return 0;
-  // What has no type yet is a string where one is taken.
+  // An untyped operand is a string where one is taken.
   if (ExpressionBuilder::IsUntyped(operand)) return letter == 't' ? 0 : 1;
   const char own = plan::LetterOf(operand.type);
   if (own == letter) return 0;
@@ -60,13 +60,13 @@ std::optional<int> CostOf(const Signature& signature, std::span<const Expr> oper
   return cost;
 }
 
-/// Numbers are of one category, dates and timestamps of another: within one there is a preferred type.
+/// Numbers are one category, dates and timestamps another, each with a preferred type.
 char CategoryOf(char letter) {
   if (letter == 'i' || letter == 'n' || letter == 'f') return 'n';
   return letter == 'D' || letter == 'Z' ? 'T' : letter;
 }
 
-/// Whether an operand without a type could as well be what the other signature takes.
+/// Whether an operand without a type fits the other signature as well.
 bool Ambiguous(const Signature& a, const Signature& b, std::span<const Expr> operands) {
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!ExpressionBuilder::IsUntyped(operands[i])) continue;
@@ -170,7 +170,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<
   if (ambiguous) {
     return UserError(sqlstate::kAmbiguousFunction,
                      absl::StrCat("function ", ShownCall(name, operands), " is not unique"), position,
-                     "say of which type the arguments are: TIMESTAMP '…', INTERVAL '…'");
+                     "give the arguments a type: TIMESTAMP '…', INTERVAL '…'");
   }
   const bool sees_blanks = SeesBlanks(best->function);
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -256,12 +256,12 @@ absl::StatusOr<Expr> ExpressionBuilder::TimeArithmetic(Op op, Expr a, Expr b, in
     NAM_ASSIGN_OR_RETURN(e, Cast(std::move(e), Type::Interval(), position));
     return absl::OkStatus();
   };
-  // A time beside anything else is how long the day has lasted, unless it is what is moved.
+  // Beside other types a time is the span since midnight, unless it is the moved operand.
   const bool time_first = is(a, TypeKind::kTime), time_second = is(b, TypeKind::kTime);
   if (time_first && timed(b) && op == Op::kAdd) NAM_RETURN_IF_ERROR(to_interval(a));
   if (time_second && (timed(a) || (is(a, TypeKind::kInterval) && op == Op::kSubtract)))
     NAM_RETURN_IF_ERROR(to_interval(b));
-  // The interval is on the right, and so is a factor.
+  // The interval goes to the right, and so does a factor.
   const bool swaps = (op == Op::kAdd && is(a, TypeKind::kInterval) && (timed(b) || is(b, TypeKind::kTime))) ||
                      (op == Op::kMultiply && is(b, TypeKind::kInterval));
   if (swaps) std::swap(a, b);

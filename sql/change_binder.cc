@@ -12,8 +12,8 @@ namespace {
 
 using plan::Expr;
 
-/// SET's list. As PostgreSQL has it, all values are looked at first, then columns take them, and what is
-/// assigned twice or must not be assigned is said last.
+/// SET's list. As in PostgreSQL, all values are bound first, then assigned to columns; duplicate and
+/// forbidden assignments are reported last.
 class SetList {
  public:
   explicit SetList(ChangeScope& scope) : scope_(scope) {}
@@ -36,7 +36,7 @@ class SetList {
 
  private:
   struct Source {
-    std::optional<Expr> value;  // nothing: DEFAULT
+    std::optional<Expr> value;  // nullopt: DEFAULT
     int position = -1;
   };
 
@@ -65,7 +65,7 @@ class SetList {
     return absl::OkStatus();
   }
 
-  /// A row that is assigned at once is bound with its first column.
+  /// Binds a row that is assigned as a whole with its first column.
   absl::Status AddOfRow(const Node& source, size_t place, size_t width) {
     if (place == 0) {
       NAM_ASSIGN_OR_RETURN(row_, scope_.BindRow(source, width));
@@ -100,7 +100,7 @@ class SetList {
   std::vector<Expr> row_;  // of the subquery whose columns are being assigned
 };
 
-/// The columns that SET names; those that do not exist are for SetList to tell.
+/// The columns that SET names; SetList reports unknown ones.
 std::set<int> ColumnsOf(const std::vector<Node>& targets, const proto::Table& table) {
   std::set<int> columns;
   for (const Node& target : targets) {

@@ -21,7 +21,7 @@ using plan::logical::MakeFilter;
 using plan::logical::MakeNode;
 using plan::logical::Project;
 
-/// Columns that are not of the target are outputs of the source behind `first`, as columns of table 1.
+/// Columns of other tables than the target: outputs of the source after `first`, as columns of table 1.
 class ReturnedColumns {
  public:
   ReturnedColumns(int target, Project& project)
@@ -47,7 +47,7 @@ class ReturnedColumns {
 };
 
 /// Until a new table has the indexes of its constraints, two rows could have the same key, and commits that
-/// delete a row's parent may not know of the table yet. Once it is being dropped they know of it no more.
+/// delete a row's parent may not know the table yet. Once it is being dropped they no longer know it.
 absl::Status CheckConstraints(const proto::Table& table, int position) {
   const auto check = [&](const std::string& constraint, const std::string& index) {
     const auto& parts = table.record().parts();
@@ -91,7 +91,7 @@ absl::Status ChangeScope::BindTarget(const Node& relation, const char* statement
 
 absl::Status ChangeScope::BindFrom(const Node& relation, const Node& with, const std::vector<Node>& others,
                                    const char* statement) {
-  const absl::Status target = BindTarget(relation, statement);  // before WITH defines what could be named so
+  const absl::Status target = BindTarget(relation, statement);  // before WITH defines such a name
   if (with) NAM_RETURN_IF_ERROR(with_.Bind(with));
   NAM_RETURN_IF_ERROR(target);
   if (!others.empty()) {
@@ -176,7 +176,7 @@ absl::StatusOr<std::vector<OutputColumn>> ChangeScope::BindReturning(
 }
 
 ChangeSource ChangeScope::TakeSource(std::vector<Expr> values, std::vector<OutputColumn>& returning) {
-  // Conditions without subqueries first: fewer rows ask the others.
+  // Conditions without subqueries come first: fewer rows evaluate the others.
   std::vector<Expr> plain, asking;
   for (Expr& condition : conditions_)
     (select_.UsesSubquery(condition) ? asking : plain).push_back(std::move(condition));

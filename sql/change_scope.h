@@ -17,26 +17,26 @@
 namespace nam::sql {
 
 /// 42P01 if there is no such table, 42501 if it is the system's, 0A000 unless it is a record table.
-/// `statement` names what would change it: INSERT adds rows to columnar tables, too.
+/// `statement` names the changing statement: INSERT adds rows to columnar tables, too.
 absl::Status CheckTarget(LogicalContext& context, const Node& relation, const char* statement);
 
-/// The rows that UPDATE and DELETE are about: of the target, and of what FROM or USING join to it, with the
-/// expressions over them, in which the target's columns are those of table 0. As long as there is no other
-/// table and no subquery the statement needs no tree.
+/// The rows of UPDATE and DELETE: the target's, joined with FROM or USING, and the expressions over them, in
+/// which the target's columns are those of table 0. Without another table or a subquery the statement needs
+/// no tree.
 class ChangeScope {
  public:
   explicit ChangeScope(TableSource& source)
       : context_(source), with_(context_, Surroundings()), select_(context_, {nullptr, &with_.tables()}) {}
 
-  /// `with`: the WITH before the statement, if it has one. The target is a table whatever WITH defines.
+  /// `with`: the statement's WITH, if any. The target is a table whatever WITH defines.
   absl::Status BindFrom(const Node& relation, const Node& with, const std::vector<Node>& others,
                         const char* statement);
   absl::Status BindWhere(const Node& where);
   /// The value of SET for a single column, perhaps without a type yet.
   absl::StatusOr<plan::Expr> BindValue(const Node& node);
   absl::StatusOr<std::vector<plan::Expr>> BindRow(const Node& subquery, size_t width);
-  /// `changed`: the target's columns that have other values afterwards. Subqueries see those before, and must
-  /// not name them. Nothing: the row comes to be by the statement, and no subquery may ask.
+  /// `changed`: the target's columns whose values the statement changes. Subqueries see the old values, and
+  /// must not name them. nullopt: the statement makes the row, and subqueries may not name it.
   absl::StatusOr<std::vector<OutputColumn>> BindReturning(const std::vector<Node>& list,
                                                           const std::optional<std::set<int>>& changed);
 
@@ -44,16 +44,16 @@ class ChangeScope {
   const proto::Table& table() const { return *table_.table; }
   const BoundTable& bound_table() const { return table_; }
   ExpressionBuilder& builder() { return select_.builder(); }
-  /// Why a constant of the statement cannot be computed, if one cannot.
+  /// The first error in computing a constant of the statement.
   const absl::Status& folding() const { return context_.folding; }
   /// Without a tree: the conditions.
   std::vector<plan::Expr> TakeConditions() { return std::move(conditions_); }
-  /// With one: all columns of the target, the values, then what `returning` names of other tables, whose
-  /// columns become those of table 1.
+  /// With one: all columns of the target, the values, then the columns of other tables that `returning`
+  /// names, which become those of table 1.
   ChangeSource TakeSource(std::vector<plan::Expr> values, std::vector<OutputColumn>& returning);
 
  private:
-  static constexpr int kTarget = 0;  // the first relation of the context
+  static constexpr int kTarget = 0;  // the context's first relation
 
   absl::Status BindTarget(const Node& relation, const char* statement);
   absl::Status AddStar(const Node& value, std::vector<OutputColumn>& out);

@@ -17,7 +17,7 @@ namespace {
 using plan::CharType;
 
 constexpr uint32_t kMostBytesOfCharacter = 4;  // in UTF-8
-constexpr uint32_t kBytesOfText = 1000;        // of text and bytea: other columns fit beside it in a key
+constexpr uint32_t kBytesOfText = 1000;        // text and bytea: other columns fit beside it in a key
 constexpr int64_t kLongestText =
     (64 << 10) / kMostBytesOfCharacter - 1;  // characters; a row has up to 64 KiB
 
@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<int64_t>> Modifiers(const Node& type_name) {
       return UserError(sqlstate::kBadParameter, "the modifiers of a type are whole numbers",
                        modifier.position());
     }
-    // What the parser adds by itself (char is char(1)) has no place in the text.
+    // Modifiers that the parser adds (char is char(1)) have no place in the text.
     numbers.push_back(modifier.position() >= 0 ? type_name.text().IntegerAt(modifier.position())
                                                : modifier.Field("ival").Integer("ival"));
   }

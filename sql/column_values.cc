@@ -16,7 +16,7 @@ namespace {
 
 using plan::Expr;
 
-/// Refuses what a default cannot be made of.
+/// Refuses nodes that a default cannot contain.
 class DefaultScope final : public QueryScope {
  public:
   std::optional<absl::StatusOr<Expr>> BindInQuery(const Node& node, Clause, int) override {

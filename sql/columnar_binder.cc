@@ -23,7 +23,7 @@ namespace {
 
 namespace lg = plan::logical;
 
-/// A type whose values are all that an expression of the type may have.
+/// A type that holds all values of an expression of the type.
 proto::Type StoredTypeOf(Type type) {
   if (type.kind == TypeKind::kNull) type = Type::String();
   if (type.kind == TypeKind::kInteger && type.precision == 0) type.precision = sizeof(int64_t);
@@ -31,8 +31,7 @@ proto::Type StoredTypeOf(Type type) {
   return ToProto(type);
 }
 
-/// The files of `SELECT * FROM read_csv(…)`, or of `SELECT * FROM 'file'`; nothing if the query is another
-/// one.
+/// The files of `SELECT * FROM read_csv(…)`, or of `SELECT * FROM 'file'`; nullopt for other queries.
 absl::StatusOr<std::optional<FileArguments>> FilesOf(const Node& query) {
   const std::vector<Node> from = query.List("fromClause"), targets = query.List("targetList");
   if (from.size() != 1 || targets.size() != 1) return std::nullopt;
@@ -109,7 +108,7 @@ class TableAsBinder {
       column.set_name(i < names.size() ? names[i] : columns[i].first);
       column.set_nullable(true);
       *column.mutable_type() = StoredTypeOf(columns[i].second);
-      NAM_RETURN_IF_ERROR(CheckNotSystem(column.name(), statement_.create.position));
+      NAM_RETURN_IF_ERROR(CheckColumnName(column.name(), statement_.create.position));
       if (seen.insert(column.name()).second) continue;
       return UserError(sqlstate::kDuplicateColumn,
                        absl::StrCat("column ", Quote(column.name()), " specified more than once"),
@@ -126,7 +125,7 @@ class TableAsBinder {
     NAM_ASSIGN_OR_RETURN(const auto columns, file_->Sniff(tables_));
     return AddColumns(columns);
   }
-  /// Once the table is laid out.
+  /// Runs once the table is laid out.
   absl::Status CopyFile() {
     NAM_ASSIGN_OR_RETURN(CopyStatement copy,
                          CopyOfFiles(std::make_shared<proto::Table>(table_), file_->pattern, file_->dialect,
@@ -221,7 +220,7 @@ absl::StatusOr<Statement> BindAnalyze(const Node& node, TableSource& tables) {
   for (const std::string& name : tables.Names()) {
     if (IsSystemName(name)) continue;
     auto table = tables.Find(name);
-    if (absl::IsNotFound(table.status())) continue;  // dropped since
+    if (absl::IsNotFound(table.status())) continue;  // dropped meanwhile
     NAM_RETURN_IF_ERROR(table.status());
     NAM_RETURN_IF_ERROR(AddAnalyzed(*table, {}, -1, statement));
   }

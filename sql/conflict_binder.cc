@@ -17,7 +17,7 @@ namespace {
 using plan::Expr;
 using plan::logical::Column;
 
-/// The keys of a table that no two rows share: its primary key, if it has one, and unique indexes.
+/// The unique keys of a table: its primary key, if any, and unique indexes.
 std::vector<int> KeysOf(const proto::Table& table) {
   std::vector<int> keys;
   if (!HasRowIds(table)) keys.push_back(ConflictAction::kPrimaryKey);
@@ -37,7 +37,7 @@ std::set<uint32_t> ColumnsOfKey(const proto::Table& table, int key) {
   return {columns.begin(), columns.end()};
 }
 
-/// The target as relation 0, the row that was to be inserted as relation 1, `excluded`.
+/// Binds with the target as relation 0, and the row to insert as relation 1, `excluded`.
 class ConflictBinder {
  public:
   ConflictBinder(TableSource& tables, std::set<int>& defaults, absl::Status& late)
@@ -61,7 +61,7 @@ class ConflictBinder {
     AddExcluded();
     const LogicalSelect::Within within(select_, scope_);
     const std::vector<Node> targets = clause.List("targetList");
-    std::vector<ChangeValue> values;  // all are looked at before columns take them
+    std::vector<ChangeValue> values;  // all are bound before they are assigned
     for (const Node& target : targets) {
       NAM_ASSIGN_OR_RETURN(ChangeValue value, ValueOf(target));
       values.push_back(std::move(value));
@@ -87,7 +87,7 @@ class ConflictBinder {
                        clause.position(), "for example, ON CONFLICT (column_name)");
     }
     NAM_RETURN_IF_ERROR(infer.Only({"indexElems", "conname", "whereClause"}));
-    // Every key is of all rows, which is what a condition on rows asks at least.
+    // Every key covers all rows, so it satisfies any condition on rows.
     if (infer.Has("whereClause")) {
       const LogicalSelect::Within within(select_, scope_);
       const Node where = infer.Field("whereClause");
@@ -150,7 +150,7 @@ class ConflictBinder {
     scope_.relations.push_back(std::move(excluded));
   }
 
-  /// Nothing for DEFAULT.
+  /// nullopt for DEFAULT.
   absl::StatusOr<ChangeValue> ValueOf(const Node& target) {
     const Node value = target.Field("val");
     if (value.Is("MultiAssignRef")) {
@@ -198,7 +198,7 @@ class ConflictBinder {
   std::shared_ptr<const proto::Table> table_;
   std::set<int>& defaults_;
   absl::Status& late_;
-  absl::Status unmatched_;  // no key has the columns that are named
+  absl::Status unmatched_;  // no key has the named columns
   std::set<int> assigned_;
 };
 

@@ -8,9 +8,9 @@
 
 namespace nam::sql {
 
-/// ON CONFLICT of an INSERT into `relation`. Columns that it sets to DEFAULT go to `defaults`. What
-/// PostgreSQL says when all expressions of the statement are right goes to `late`: 42P10 if no key of the
-/// table has the columns that it names, 42601 if a column is assigned twice.
+/// ON CONFLICT of an INSERT into `relation`. Columns that it sets to DEFAULT go to `defaults`. Errors that
+/// PostgreSQL reports after those of the statement's expressions go to `late`: 42P10 if no key of the table
+/// has the named columns, 42601 if a column is assigned twice.
 absl::StatusOr<ConflictAction> BindConflict(const Node& clause, const Node& relation, TableSource& tables,
                                             std::set<int>& defaults, absl::Status& late);
 

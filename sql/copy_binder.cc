@@ -15,7 +15,7 @@ namespace {
 
 using plan::Expr;
 
-/// As 'text' in an INSERT becomes the column's value.
+/// Converts texts as an INSERT converts 'text' to the column's value.
 absl::Status AddValues(const StatementTime& time, CopyStatement& statement) {
   ExpressionBuilder builder;
   builder.UseZone(time.zone);

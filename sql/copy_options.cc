@@ -217,7 +217,7 @@ class OptionReader {
     if (dialect.format == Format::kCsv &&
         (dialect.delimiter == dialect.quote || dialect.delimiter == dialect.escape))
       return refuse("COPY delimiter and quote must be different");
-    // Behind a backslash these mean something of their own.
+    // After a backslash these have other meanings.
     constexpr std::string_view kTaken = "\\.abcdefghijklmnopqrstuvwxyz0123456789";
     if (dialect.format == Format::kText && kTaken.find(dialect.delimiter) != std::string_view::npos) {
       return UserError(sqlstate::kBadParameter,
@@ -243,6 +243,12 @@ class OptionReader {
 }  // namespace
 
 absl::StatusOr<CopyOptions> CopyOptions::From(const Node& copy) {
+  // An empty path is the binder's word for the client's standard streams.
+  if (copy.Has("filename") && copy.Text("filename").empty()) {
+    constexpr char kNoSuchFile[] = "58P01";
+    return UserError(kNoSuchFile, "could not open file \"\"", -1,
+                     "FROM STDIN reads standard input, TO STDOUT writes standard output");
+  }
   return OptionReader(copy).Read();
 }
 

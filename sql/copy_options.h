@@ -20,14 +20,14 @@ struct CopyOptions {
   uint64_t batch_rows = 0;
   int batch_position = -1;
   bool force_quote_all = false;
-  std::vector<std::string> force_quote;  // names of columns
+  std::vector<std::string> force_quote;  // column names
   int force_quote_position = -1;
 
-  /// Of a CopyStmt. 42601 and 22023 as PostgreSQL; 0A000 for options of the other direction.
+  /// Reads a CopyStmt. 42601 and 22023 as in PostgreSQL; 0A000 for options of the other direction.
   static absl::StatusOr<CopyOptions> From(const Node& copy);
 };
 
-/// The columns that a CopyStmt names, or all that are not hidden. `position`: of the table's name.
+/// The columns that a CopyStmt names, or all that are not hidden. `position`: the table name's.
 absl::StatusOr<std::vector<int>> CopiedColumnsOf(const Node& copy, const proto::Table& table, int position);
 
 /// COPY … TO.

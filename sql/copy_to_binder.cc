@@ -88,7 +88,13 @@ class CopyToBinder {
                          absl::StrCat("FORCE_QUOTE column ", Quote(name), " not referenced by COPY"),
                          options.force_quote_position, "name columns that are written");
       }
-      forced[static_cast<size_t>(found - columns.begin())] = true;
+      const auto column = static_cast<size_t>(found - columns.begin());
+      if (forced[column]) {
+        return UserError(sqlstate::kDuplicateColumn,
+                         absl::StrCat("column ", Quote(name), " specified more than once"),
+                         options.force_quote_position, "name it once");
+      }
+      forced[column] = true;
     }
     return forced;
   }

@@ -31,8 +31,6 @@ constexpr int kMostColumns = 1600;  // PostgreSQL's own bound
 constexpr uint32_t kMostRowBytes = 64 << 10;
 constexpr uint32_t kMostKeyBytes = 1024;
 
-constexpr char kRowIds[] = "nam.row";  // the hidden column of a table without a primary key
-
 /// A table's own columns, as relation 0.
 class CheckScope final : public QueryScope {
  public:
@@ -91,7 +89,7 @@ class TableBinder {
  private:
   struct Constraint {
     Node node;
-    std::string column;  // whose constraint it is; empty: the table's
+    std::string column;  // of a column constraint; empty: the table's
   };
 
   absl::Status RefuseClauses() {
@@ -137,7 +135,7 @@ class TableBinder {
   }
   bool columnar() const { return options_.storage == StorageOptions::Storage::kColumnar; }
 
-  /// Of a columnar table, after its columns.
+  /// For a columnar table, after its columns.
   absl::Status RefuseConstraints() const {
     const Constraint* found = key_.has_value() ? &*key_ : nullptr;
     for (const auto* constraints : {&uniques_, &foreign_keys_, &checks_}) {
@@ -170,7 +168,7 @@ class TableBinder {
       return UserError(sqlstate::kLimitExceeded, "too many columns", node.position(),
                        absl::StrCat("at most ", kMostColumns));
     }
-    NAM_RETURN_IF_ERROR(CheckNotSystem(name, node.position()));
+    NAM_RETURN_IF_ERROR(CheckColumnName(name, node.position()));
     proto::Column& column = *table_.add_columns();
     column.set_name(name);
     column.set_nullable(true);
@@ -200,7 +198,7 @@ class TableBinder {
     return absl::OkStatus();
   }
 
-  /// serial is an integer that is numbered.
+  /// serial is a numbered integer.
   absl::Status BindType(const Node& type_name, proto::Column& column) {
     NAM_ASSIGN_OR_RETURN(const std::optional<proto::Type> serial, SerialTypeOfName(type_name));
     if (serial.has_value()) {
@@ -219,7 +217,7 @@ class TableBinder {
     column.set_nullable(false);
   }
 
-  /// Kept as it is written, so that now() is the time of each INSERT, but for constants: 'today' is today.
+  /// Kept as written, so that now() is the time of each INSERT, except constants: 'today' is today.
   absl::Status AddDefault(const Node& constraint, const std::vector<Node>& constraints,
                           proto::Column& column) {
     NAM_RETURN_IF_ERROR(constraint.Only({"contype", "raw_expr"}));
@@ -281,7 +279,7 @@ class TableBinder {
       if (absl::SimpleAtoi(value.Text("fval"), &number)) return number;
       return UserError(sqlstate::kNumberOutOfRange, "the number is out of range", position);
     }
-    // The tree leaves out what is not positive, so the text tells.
+    // The tree omits numbers that are not positive, so the text tells.
     int at = text_.Find({}, position + static_cast<int>(name.size()));
     for (const char* word : {"by", "with"}) {
       if (text_.Find({word}, at) == at) at = text_.Find({}, at + 1);
@@ -335,7 +333,7 @@ class TableBinder {
     return Refusal("this constraint is not supported", node.position(), "leave it out");
   }
 
-  /// The columns of a key; `what` it is, for messages.
+  /// The columns of a key; `what` names it in messages.
   absl::StatusOr<std::vector<int>> KeyColumns(const Constraint& constraint, const char* what) {
     std::vector<std::string> names = constraint.node.Names("keys");
     if (!constraint.column.empty()) names = {constraint.column};
@@ -355,13 +353,13 @@ class TableBinder {
 
   absl::Status BindKey() {
     if (!key_.has_value()) {
-      // Rows are told apart by a number that statements do not see.
+      // A number that statements do not see distinguishes rows.
       proto::Column& column = *table_.add_columns();
-      column.set_name(kRowIds);
+      column.set_name(kRowIdColumn);
       *column.mutable_type() = ToProto(Type{.kind = TypeKind::kInteger, .precision = sizeof(int64_t)});
       Number(column, proto::NUMBERED_ALWAYS);
       column.set_hidden(true);
-      table_.mutable_record()->add_primary_key(kRowIds);
+      table_.mutable_record()->add_primary_key(kRowIdColumn);
       return absl::OkStatus();
     }
     NAM_ASSIGN_OR_RETURN(const std::vector<int> columns, KeyColumns(*key_, "primary key"));
@@ -373,7 +371,7 @@ class TableBinder {
     return absl::OkStatus();
   }
 
-  /// As PostgreSQL names what has no name: table_columns_key, with a number if taken.
+  /// PostgreSQL's default name: table_columns_key, with a number if taken.
   absl::StatusOr<std::string> UniqueName(const Constraint& unique, const std::vector<int>& columns) {
     const std::string given = unique.node.Text("conname");
     std::string base = given;
@@ -402,7 +400,7 @@ class TableBinder {
     NAM_ASSIGN_OR_RETURN(const std::string name, UniqueName(unique, columns));
     NAM_RETURN_IF_ERROR(CheckNotSystem(name, position));
     NAM_RETURN_IF_ERROR(DescribeIndex(table_, name, /*unique=*/true, position, index));
-    // One of two constraints on the same columns will do.
+    // Of two constraints on the same columns one is enough.
     const auto same = [&](const proto::RecordPart& other) {
       return std::equal(index.columns().begin(), index.columns().end(), other.columns().begin(),
                         other.columns().end());
@@ -413,8 +411,8 @@ class TableBinder {
     return absl::OkStatus();
   }
 
-  /// As PostgreSQL names what has no name: table_column_check, table_check, with a number if taken.
-  /// The column is the only one that the condition names.
+  /// PostgreSQL's default name: table_column_check, or table_check, with a number if taken. The column is the
+  /// only one that the condition names.
   absl::StatusOr<std::string> CheckName(const Constraint& check, const Expr& condition) {
     const std::string given = check.node.Text("conname");
     const std::vector<plan::ColumnRef> columns = ColumnsOf(condition);
@@ -435,7 +433,7 @@ class TableBinder {
     return name;
   }
 
-  /// Kept as DEFAULT's expressions are: the session that changes a row says what now() and its zone are.
+  /// Kept like DEFAULT's expressions: the session that changes a row gives now() and its zone.
   absl::Status BindCheckConstraints() {
     CheckScope scope(table_);
     for (const Constraint& check : checks_) {

@@ -15,7 +15,7 @@ bool Continues(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
 }
 
-/// The part of a line that is shown, and where the position is in it.
+/// The shown part of a line, and the position in it.
 struct Near {
   std::string text;
   size_t position;

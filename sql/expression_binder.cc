@@ -20,9 +20,9 @@ using plan::MakeLiteral;
 using plan::Op;
 
 constexpr char kUndefinedParameter[] = "42P02";
-/// Nesting that the binder's own recursion bears.
+/// The nesting that the binder's own recursion can take.
 constexpr int kDeepestExpression = 400;
-/// Levels of what is bound: plans have up to plan::kDeepestExpression, and a level here may become two.
+/// Levels of bound expressions: plans have up to plan::kDeepestExpression, and a level here may become two.
 constexpr int kMostLevels = 1700;
 
 absl::Status TooDeep(const Node& node) {
@@ -127,7 +127,7 @@ absl::StatusOr<Expr> ExpressionBinder::Constant(const Node& node) {
   const int position = node.position();
   if (node.Flag("isnull")) return ExpressionBuilder::UntypedNull(position);
   if (node.Has("ival")) {
-    // The tree leaves out what is not positive, so the text tells.
+    // The tree omits numbers that are not positive, so the text tells.
     const int64_t value =
         position >= 0 ? node.text().IntegerAt(position) : node.Field("ival").Integer("ival");
     return MakeLiteral(Value::Integer(value), position);
@@ -139,7 +139,7 @@ absl::StatusOr<Expr> ExpressionBinder::Constant(const Node& node) {
   return Refusal("bit string constants are not supported", position, "write a number or a string");
 }
 
-/// As long as its type is not known, it is a NULL that remembers its number.
+/// Without a type it is a NULL that remembers its number.
 absl::StatusOr<Expr> ExpressionBinder::ParameterValue(const Node& node) {
   const int position = node.position();
   const int64_t number = node.Integer("number");
@@ -168,7 +168,7 @@ absl::StatusOr<Expr> ExpressionBinder::NumberConstant(const std::string& text, i
     return UserError(sqlstate::kNumberOutOfRange, "the number has more than 38 digits", position,
                      "numbers are exact and have up to 38 digits; with an exponent they are floating point");
   }
-  // Integers are of 64 bits where they are written.
+  // Written integers have 64 bits.
   if (number->type.kind == TypeKind::kInteger && !FitsInteger(number->number, sizeof(int64_t)))
     number->type = Type::Decimal(0);
   return MakeLiteral(*std::move(number), position);
@@ -244,8 +244,7 @@ const OperatorName* FindOperator(const std::vector<std::string>& name) {
   return found == std::end(kOperators) ? nullptr : found;
 }
 
-/// Whether it is `a + b`, `a || b` or the like, of which there are long chains: their trees are deep on the
-/// left.
+/// Whether it is `a + b`, `a || b` or similar, which form long chains: their trees are deep on the left.
 bool IsChained(const Node& node) {
   if (!node.Is("A_Expr") || node.Text("kind") != "AEXPR_OP" || !node.Has("lexpr")) return false;
   const std::vector<std::string> name = node.Names("name");
@@ -256,7 +255,7 @@ bool IsChained(const Node& node) {
 
 }  // namespace
 
-/// From the innermost operator on, so that the recursion is not as deep as the chain is long.
+/// Starts at the innermost operator, so that the recursion is not as deep as the chain is long.
 absl::StatusOr<Expr> ExpressionBinder::Chain(const Node& node, const Context& context) {
   std::vector<Node> links = {node};
   while (IsChained(links.back().Field("lexpr"))) {
@@ -344,7 +343,7 @@ absl::StatusOr<Expr> ExpressionBinder::Between(const Node& node, bool negated, b
   NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
   NAM_ASSIGN_OR_RETURN(Expr low, Expression(bounds.at(0), context));
   NAM_ASSIGN_OR_RETURN(Expr high, Expression(bounds.at(1), context));
-  // The lower bound tells a parameter's type; another literal is read once beside each bound.
+  // The lower bound gives a parameter its type; another literal is parsed once beside each bound.
   if (a.index > 0) {
     const bool text = ExpressionBuilder::IsUntyped(low);
     NAM_RETURN_IF_ERROR(builder_.Settle(a, text ? Type::String() : low.type));
@@ -515,7 +514,7 @@ absl::StatusOr<Expr> ExpressionBinder::CastExpression(const Node& node, const Co
   }
   NAM_ASSIGN_OR_RETURN(Expr operand, Expression(node.Field("arg"), context));
   NAM_ASSIGN_OR_RETURN(const CastTarget to, TypeOfName(node.Field("typeName"), operand));
-  // Of the integer types integer alone is cast to boolean; what was written tells them apart.
+  // Of the integer types only integer is cast to boolean; the written type tells them apart.
   const Node& from = node.Field("arg");
   if (to.type.kind == TypeKind::kBool && operand.type.kind == TypeKind::kInteger) {
     const std::vector<std::string> names =

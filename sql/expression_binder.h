@@ -12,7 +12,7 @@
 
 namespace nam::sql {
 
-/// Where an expression stands: decides what it may hold, and is named in messages.
+/// The clause of an expression: decides its allowed parts, and is named in messages.
 enum class Clause : uint8_t {
   kSelect,
   kWhere,
@@ -31,11 +31,11 @@ enum class Clause : uint8_t {
 };
 const char* ClauseName(Clause clause);
 
-/// Knows what an expression may hold beside constants and functions: columns, and more in a query.
+/// Binds what an expression may contain beside constants and functions: columns, and more in a query.
 class QueryScope {
  public:
   virtual ~QueryScope() = default;
-  /// Binds a column, an aggregate, a window function or a subquery; nothing if the node is none of these.
+  /// Binds a column, an aggregate, a window function or a subquery; nullopt for other nodes.
   virtual std::optional<absl::StatusOr<plan::Expr>> BindInQuery(const Node& node, Clause clause,
                                                                 int depth) = 0;
   /// The columns of a subquery's one row; refused where there are no subqueries.
@@ -50,7 +50,7 @@ class ExpressionBinder {
 
   /// May return an untyped literal (see ExpressionBuilder).
   absl::StatusOr<plan::Expr> BindUntyped(const Node& node, Clause clause);
-  /// An untyped literal becomes a string.
+  /// Makes an untyped literal a string.
   absl::StatusOr<plan::Expr> Bind(const Node& node, Clause clause);
   absl::StatusOr<plan::Expr> BindBoolean(const Node& node, Clause clause);
 
@@ -59,8 +59,8 @@ class ExpressionBinder {
  private:
   struct Context {
     Clause clause = Clause::kSelect;
-    int depth = 0;   // of the binder's recursion
-    int levels = 0;  // of the expression around this one: more, behind chains
+    int depth = 0;   // the binder's recursion depth
+    int levels = 0;  // levels of the expression around this one: more, after chains
   };
   using ExprOr = absl::StatusOr<plan::Expr>;
 
@@ -91,7 +91,7 @@ class ExpressionBinder {
   ExprOr Function(const Node& node, const Context& context);
   ExprOr Extract(const Node& node, const Context& context);
   ExprOr FunctionCall(const Node& node, const std::string& name, const Context& context);
-  /// Nothing if the operator is no function.
+  /// nullopt if the operator is not a function.
   std::optional<ExprOr> CalledOperation(const std::string& symbol, const Node& node, const Context& context);
   ExprOr MinMax(const Node& node, const Context& context);
   ExprOr BooleanTest(const Node& node, const Context& context);
@@ -112,25 +112,25 @@ class ExpressionBinder {
 /// Whether PostgreSQL 15 has a function of this name.
 bool IsPostgresFunction(std::string_view name);
 
-/// The elements of an array that is written as a text, `{a,"b c",NULL}`: nothing for NULL. 22P02 if it is
-/// none; arrays of arrays are refused.
+/// The elements of an array written as text, `{a,"b c",NULL}`: nullopt for NULL. 22P02 if it is malformed;
+/// arrays of arrays are refused.
 absl::StatusOr<std::vector<std::optional<std::string>>> ArrayElements(const std::string& text, int position);
 
 const std::vector<std::string>& AggregateNames();
-/// The function of one of these names; count is kCount.
+/// The function of this name; count is kCount.
 plan::AggregateFunction AggregateOfName(const std::string& name);
-/// The type of an aggregate's result; an error when the function does not take arguments of these types.
+/// The type of an aggregate's result; an error if the function does not take arguments of these types.
 /// `second` counts for functions of two.
 absl::StatusOr<Type> AggregateType(plan::AggregateFunction function, const Type& argument, const Type& second,
                                    const std::string& name, int position);
 
-/// Name of an output column without AS, as PostgreSQL chooses it.
+/// Name of an output column without AS, as in PostgreSQL.
 std::string OutputName(const Node& expression);
 
-/// What CAST … AS names.
+/// The target type of CAST … AS.
 struct CastTarget {
   Type type;
-  /// 2, 4 or 8 bytes of an integer; digits of a decimal, -1 for all that there are.
+  /// 2, 4 or 8 bytes of an integer; digits of a decimal, -1 for the maximum.
   int width = -1;
 };
 

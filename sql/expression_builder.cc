@@ -33,7 +33,7 @@ constexpr char kAmbiguousParameter[] = "42P08";
 constexpr size_t kMostDuplicatedNodes = 50000;
 constexpr size_t kLongestFoldedBytes = 64 << 10;
 
-/// For messages: without lengths and scales, which are never what is wrong.
+/// For messages: without lengths and scales, which are never the error.
 std::string KindName(const Expr& expr) {
   switch (expr.type.kind) {
     case TypeKind::kDecimal:
@@ -51,7 +51,7 @@ bool DateAndTimestamp(const Type& a, const Type& b) {
   return a.kind == TypeKind::kDate && b.kind == TypeKind::kTimestamp;
 }
 
-/// A date becomes a timestamp beside one, both one with time zone beside that. 0: none of these.
+/// A date becomes a timestamp beside one, both one with time zone beside that. 0: another type.
 int RankOfTime(const Type& type) {
   return type.kind == TypeKind::kDate          ? 1
          : type.kind == TypeKind::kTimestamp   ? 2
@@ -72,7 +72,7 @@ bool Comparable(const Type& a, const Type& b) {
   return a.kind == b.kind || (a.numeric() && b.numeric());
 }
 
-/// NULL in makes NULL out, whatever the other operand is.
+/// Whether a NULL operand makes the result NULL, whatever the other operand is.
 bool Strict(const Expr& e) {
   const Op op = e.op;
   if (op == Op::kFunction) return plan::IsStrict(plan::FunctionOf(e));
@@ -92,7 +92,7 @@ absl::Status NoOperator(Op op, const Expr& a, const Expr& b, int position) {
                               : "arithmetic takes numbers, dates, timestamps and intervals");
 }
 
-/// Whether the operator takes this type and, beside it, something whose type is not known.
+/// Whether the operator takes this type and, beside it, an operand of unknown type.
 bool HasOperator(Op op, const Type& type) {
   switch (type.kind) {
     case TypeKind::kBool:
@@ -201,9 +201,9 @@ absl::StatusOr<Expr> ExpressionBuilder::Fold(Expr expr) const {
     return expr;
   }
   value->type = expr.type;
-  // A longer integer would be read as a decimal when the expression's text is bound again.
+  // A longer integer would become a decimal when the expression's text is bound again.
   if (expr.type.kind == TypeKind::kInteger && !FitsInteger(value->number, sizeof(int64_t))) return expr;
-  // Plans carry literals: a long text is made where it is needed.
+  // Plans carry literals: a long text is computed where it is needed.
   if (value->text.size() > kLongestFoldedBytes) return expr;
   return MakeLiteral(*std::move(value), expr.position);
 }
@@ -220,7 +220,7 @@ absl::Status ExpressionBuilder::Meet(Expr& expr, const Expr& other) const {
     NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), other.type, position));
     return absl::OkStatus();
   }
-  // A timestamp at midnight is compared as its day, so that conditions on dates stay conditions on their
+  // A timestamp at midnight is compared as its day, so that conditions on dates remain conditions on their
   // codes.
   if (DateAndTimestamp(other.type, expr.type) && IsMidnight(expr) && !IsLiteral(other)) {
     NAM_ASSIGN_OR_RETURN(expr, Cast(std::move(expr), Type::Date(), position));
@@ -254,7 +254,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Compare(Op op, Expr a, Expr b, int posit
 
 namespace {
 
-/// The type of `a op b`, numbers and dates only; kNull when there is no such operator.
+/// The type of `a op b`, numbers and dates only; kNull if there is no such operator.
 Type ArithmeticType(Op op, const Type& a, const Type& b) {
   if (a.kind == TypeKind::kDate) {
     if (op == Op::kSubtract && b.kind == TypeKind::kDate) return Type::Integer();
@@ -278,7 +278,7 @@ Type ArithmeticType(Op op, const Type& a, const Type& b) {
 }  // namespace
 
 absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int position) const {
-  // An untyped operand is of the other side's type.
+  // An untyped operand gets the other side's type.
   const auto partner = [op](const Expr& other) {
     const TypeKind kind = other.type.kind;
     const bool moves = RankOfTime(other.type) > 1 || kind == TypeKind::kTime;
@@ -294,14 +294,14 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
   };
   const auto timed_day = [](const Expr& e) { return e.type.kind == TypeKind::kTime; };
   if ((IsUntyped(a) && IsUntyped(b)) || (op == Op::kAdd && timed_day(a) && timed_day(b))) return ambiguous();
-  // A date and what could be days, a span or a time.
+  // A date and an operand that could be days, a span or a time.
   const auto either = [op](const Expr& date, const Expr& other) {
     return op == Op::kAdd && date.type.kind == TypeKind::kDate && IsUntyped(other);
   };
   if (either(a, b) || either(b, a)) return ambiguous();
   if ((IsUntyped(a) && !HasOperator(op, b.type)) || (IsUntyped(b) && !HasOperator(op, a.type)))
     return NoOperator(op, a, b, position);
-  // How long the day has lasted.
+  // The span since midnight.
   for (Expr* side : {&a, &b}) {
     if (!timed_day(*side) || (op != Op::kMultiply && op != Op::kDivide)) continue;
     NAM_ASSIGN_OR_RETURN(*side, Cast(std::move(*side), Type::Interval(), position));
@@ -352,11 +352,11 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
       return MakeLiteral(Value::Null(type), position);
     }
     position = a.position;
-    // As in PostgreSQL, a literal is read when it is bound, whether or not it is ever reached.
+    // As in PostgreSQL, a literal is parsed when it is bound, even if it is never evaluated.
     if (type.kind != TypeKind::kString) NAM_RETURN_IF_ERROR(Settle(a, type));
     SettleAsString(a);
   }
-  // Columns hold 64 bits at most; what is computed may be wider.
+  // Columns hold at most 64 bits; computed integers may be wider.
   const bool integer = type.kind == TypeKind::kInteger;
   const bool checked = width > 0 && !(integer && width == 8 && a.op == Op::kColumn);
   const bool cut = type.kind == TypeKind::kString && type.length > 0 && type.length != Type::kAnyLength;
@@ -367,7 +367,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
   };
   const bool zoned_exists = zoned && has_zoned(a.type) && has_zoned(type) && a.type.kind != TypeKind::kTime;
   if (zoned_exists && !cut && a.type.kind != type.kind) return CastZoned(std::move(a), type, position);
-  // A boolean is cast to integer itself, and to no other integer type.
+  // A boolean is cast to integer only, to no other integer type.
   const bool odd = a.type.kind == TypeKind::kBool && integer && width > 0 && width != 4;
   if (odd || (!zoned_exists && !plan::CastExists(a.type, type))) {
     return UserError(
@@ -375,8 +375,8 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
         "casts go between numbers, between date, time and timestamp, and between string and any type");
   }
   if (cut) return CutText(std::move(a), type, position);
-  // A string is a string: the length of a column's type is no part of its values. But blanks at the end count
-  // in text, not in varchar, where char(n) stands beside it.
+  // The length of a column's type is not part of its strings. But blanks at the end count in text, not in
+  // varchar, beside char(n).
   const auto sized = [](const Type& t) { return t.length > 0; };
   if (a.type.kind == TypeKind::kString && type.kind == TypeKind::kString && !IsChar(a.type) &&
       (IsChar(type) || sized(a.type) == sized(type)))
@@ -386,7 +386,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int posit
   return Fold(std::move(cast));
 }
 
-/// varchar(n) and char(n): an explicit cast cuts what is longer.
+/// varchar(n) and char(n): an explicit cast cuts longer strings.
 absl::StatusOr<Expr> ExpressionBuilder::CutText(Expr a, const Type& type, int position) const {
   const bool fits = IsChar(a.type) && IsChar(type) && a.type.length > 0 && a.type.length <= type.length;
   if (!fits && (a.type.kind != TypeKind::kString || IsChar(a.type))) {
@@ -417,7 +417,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Junction(Op op, std::vector<Expr> operan
     }
   }
   if (decided) {
-    // What connects tables stays beside a false condition, so that FROM is no cartesian product.
+    // Conditions that connect tables stay beside a false one, so that FROM is no cartesian product.
     const auto connects = [&](const Expr& e) { return op == Op::kAnd && EquatesTables(e); };
     kept.erase(std::remove_if(kept.begin(), kept.end(), std::not_fn(connects)), kept.end());
     kept.push_back(*std::move(decided));

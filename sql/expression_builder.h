@@ -23,16 +23,16 @@ bool ConvertsTimes(TypeKind from, TypeKind to);
 
 /// Builds typed expressions by the rules of expression.h and folds constants.
 ///
-/// A string literal has no type until its surroundings give it one (`d < '1994-01-01'`), and so has NULL.
-/// Until then it is a kLiteral of type kNull (with text, or null); Settle ends that. Nothing untyped leaves
-/// through a node that this class builds.
+/// A string literal has no type until its context gives it one (`d < '1994-01-01'`), and neither has NULL.
+/// Until then it is a kLiteral of type kNull (with text, or null); Settle ends that. No node that this class
+/// builds contains an untyped literal.
 ///
 /// An error while folding is the user's error (see DeferFolding), unless the constant may never be evaluated
-/// (in a branch of CASE, behind the first operand of AND and OR): then it stays as it is and fails when it is
-/// reached.
+/// (in a branch of CASE, after the first operand of AND and OR): then it stays as it is and fails when it is
+/// evaluated.
 class ExpressionBuilder {
  public:
-  /// While one lives, constants may never be evaluated.
+  /// While one exists, constants may never be evaluated.
   class Conditional {
    public:
     explicit Conditional(ExpressionBuilder& builder) : builder_(builder) { ++builder_.conditional_; }
@@ -50,36 +50,36 @@ class ExpressionBuilder {
     return expr.op == plan::Op::kLiteral && expr.type.kind == TypeKind::kNull;
   }
 
-  /// The name of the zone that timestamps are of which are written without one; UTC before.
+  /// The zone of timestamps that are written without one; UTC before this call.
   void UseZone(const std::string& zone) { zone_ = zone; }
-  /// Those whose types Settle finds; borrowed.
+  /// Settle sets their types; borrowed.
   void UseParameters(Parameters* parameters) { parameters_ = parameters; }
 
-  /// From here on an error of a constant waits in `failure`, the first one, until all of the statement has
-  /// been looked at: PostgreSQL computes constants only then. Borrowed.
+  /// Defers a constant's error to `failure`, the first one, until the whole statement is bound: PostgreSQL
+  /// computes constants only then. Borrowed.
   void DeferFolding(absl::Status* failure) { folding_ = failure; }
 
-  /// What `now` and `today` are as dates and timestamps; without it they are none.
+  /// Gives the values of `now` and `today` as dates and timestamps; without it they are refused.
   void UseTime(const StatementTime& time) {
     now_us_ = time.now_us;
     depends_on_time_ = time.depends;
   }
 
-  /// Texts of literals that became dates or times, by their positions: each means the same at any moment and
-  /// in any zone. Filled by Settle and Cast; borrowed.
+  /// Texts of literals that became dates or times, by their positions: each independent of time and zone.
+  /// Filled by Settle and Cast; borrowed.
   using FixedTimes = std::map<int, std::string>;
   void UseFixedTimes(FixedTimes* times) { fixed_times_ = times; }
 
   /// Gives an untyped literal the kind of `type`, parsing its text, and a parameter this type: 42P08 if it
-  /// has got one of another kind meanwhile. Leaves other expressions alone.
+  /// already has one of another kind. Leaves other expressions alone.
   absl::Status Settle(plan::Expr& expr, const Type& type) const;
-  /// Untyped becomes a string; of a parameter that has no type it says nothing.
+  /// Makes an untyped literal a string; leaves an untyped parameter alone.
   static void SettleAsString(plan::Expr& expr);
 
   absl::StatusOr<plan::Expr> Compare(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
   absl::StatusOr<plan::Expr> Arithmetic(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
   absl::StatusOr<plan::Expr> Negate(plan::Expr a, int position) const;
-  /// `width`: the bytes of an integer type that was written, the digits of a decimal; -1: any that is stored.
+  /// `width`: the written bytes of an integer type, or digits of a decimal; -1: the maximum.
   absl::StatusOr<plan::Expr> Cast(plan::Expr a, const Type& type, int position, int width = -1) const;
   absl::StatusOr<plan::Expr> Junction(plan::Op op, std::vector<plan::Expr> operands, int position) const;
   absl::StatusOr<plan::Expr> Not(plan::Expr a, int position) const;
@@ -89,10 +89,10 @@ class ExpressionBuilder {
   /// [when, then, …, else]; whens are booleans.
   absl::StatusOr<plan::Expr> Case(std::vector<plan::Expr> parts, int position) const;
   absl::StatusOr<plan::Expr> Extract(plan::Op op, plan::Expr date, int position) const;
-  /// A timestamp as clocks of the session's zone show it, or what of a timestamp with time zone is looked at
-  /// there: for the field of an EXTRACT.
+  /// The timestamp on clocks of the session's zone from which EXTRACT takes the field, or another part of a
+  /// timestamp with time zone that the field needs.
   absl::StatusOr<plan::Expr> FieldSource(std::string_view field, plan::Expr time, int position) const;
-  /// The field of FieldSource's result that a field of a timestamp with time zone is.
+  /// The field of FieldSource's result for a field of a timestamp with time zone.
   static std::string UnzonedField(std::string_view field);
 
   static bool IsFunction(std::string_view name);
@@ -106,37 +106,37 @@ class ExpressionBuilder {
   /// a || b
   absl::StatusOr<plan::Expr> Concatenate(plan::Expr a, plan::Expr b, int position) const;
 
-  /// One common type for values that meet in one place (branches, a comparison's sides).
+  /// Gives one common type to values that meet in one place (branches, a comparison's sides).
   absl::Status Unify(const std::vector<plan::Expr*>& values, const char* place) const;
 
-  /// A copy of an operand that occurs twice after lowering. Bounded over the statement, as nested copies
-  /// would double without end.
+  /// A copy of an operand that occurs twice after lowering. Bounded over the statement: nested copies would
+  /// double without end.
   absl::StatusOr<plan::Expr> Duplicate(const plan::Expr& expr);
 
  private:
   absl::StatusOr<plan::Expr> Fold(plan::Expr expr) const;
-  /// Brings two that are compared together: a date that meets a timestamp becomes one, a number that meets
+  /// Converts one of two compared values: a date that meets a timestamp becomes one, a number that meets
   /// double precision likewise.
   absl::Status Meet(plan::Expr& expr, const plan::Expr& other) const;
-  /// + - * / with an interval, and differences of timestamps.
+  ///  + - * / with an interval, and differences of timestamps.
   absl::StatusOr<plan::Expr> TimeArithmetic(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
-  /// With operands of the function's types.
+  /// Takes operands of the function's types.
   absl::StatusOr<plan::Expr> FunctionNode(plan::Function function, std::vector<plan::Expr> operands,
                                           int position) const;
   /// A cast from or to a timestamp with time zone.
   absl::StatusOr<plan::Expr> CastZoned(plan::Expr a, const Type& type, int position) const;
-  /// A constant with time zone that meets a timestamp without one becomes one without, where clocks never
-  /// turn back: so conditions on columns stay conditions on them.
+  /// Converts a constant with time zone that meets a timestamp without one, where clocks never turn back: so
+  /// conditions on columns stay conditions on them.
   absl::Status MeetUnzoned(plan::Expr& expr, const plan::Expr& other) const;
   /// timezone(zone, time)
   absl::StatusOr<plan::Expr> AtZone(std::string_view zone, plan::Expr time, int position) const;
-  /// What of a call with a timestamp with time zone needs the session's zone, with it.
+  /// Adds the session's zone to the operands of a call that needs it for a timestamp with time zone.
   absl::Status GiveZone(std::string_view name, std::vector<plan::Expr>& operands, int position) const;
   absl::StatusOr<plan::Expr> CutText(plan::Expr a, const Type& type, int position) const;
   /// A char(n) with its blanks.
   absl::StatusOr<plan::Expr> PaddedText(plan::Expr text, int position) const;
 
-  /// Of a literal that becomes a date or timestamp: words for days become these.
+  /// Replaces words for days in a literal that becomes a date or timestamp.
   void ResolveDay(plan::Expr& text, const Type& type) const;
   absl::Status SettleText(plan::Expr& text, const Type& type) const;
 

@@ -19,18 +19,18 @@ struct FileArguments {
   std::string pattern;
   csv::Dialect dialect;
   csv::SniffOptions options;
-  bool all_text = false;  // nothing is told of types
+  bool all_text = false;  // no types were given
   bool called = false;    // by read_csv
   int position = -1;
 
-  /// Of an item of a FROM; nothing if it is none of files. 22023 for arguments that read_csv does not take.
+  /// Reads an item of a FROM; nullopt if it names no files. 22023 for arguments that read_csv does not take.
   static absl::StatusOr<std::optional<FileArguments>> Of(const Node& item);
 
-  /// Names and types of the files' columns. Sets what of the dialect is not given.
+  /// Names and types of the files' columns. Sets what the dialect leaves open.
   absl::StatusOr<std::vector<std::pair<std::string, Type>>> Sniff(TableSource& tables);
-  /// The table that the statement sees of them: `read_csv('people.csv')`, with its rows.
+  /// The statement's table with their rows: `read_csv('people.csv')`.
   absl::StatusOr<std::shared_ptr<const proto::Table>> Load(TableSource& tables, const StatementTime& time);
-  /// As a query calls the table without an alias: `people` of `/tmp/people.csv.gz`.
+  /// The table's name without an alias: `people` for `/tmp/people.csv.gz`.
   std::string Alias() const;
 
  private:

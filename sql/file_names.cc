@@ -44,7 +44,7 @@ class FileNameFinder {
   std::string Word(const Token& token) const {
     return absl::AsciiStrToLower(text_.substr(Start(token), Bytes(token)));
   }
-  /// A name in quotes that is as long, and none that anything has.
+  /// A quoted name of the same length that nothing else has.
   static std::string Placeholder(size_t bytes) { return "\"" + std::string(bytes - 2, 'f') + "\""; }
 
   bool NamesFile(const Token& token) {
@@ -88,7 +88,7 @@ class FileNameFinder {
   const ScanResult scan_;
   std::vector<Level> levels_;  // of parentheses
   std::string word_, word_before_;
-  size_t before_ = 0;          // where word_ is
+  size_t before_ = 0;          // the place of word_
   bool begins_query_ = false;  // the FROM before the file's name
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kInvalidForeignKey[] = "42830";
 
-/// What PostgreSQL does and record tables do not.
+/// Refuses PostgreSQL's options that record tables lack.
 absl::Status RefuseOptions(const Node& node) {
   const SqlText& text = node.text();
   const auto at = [&](std::initializer_list<std::string_view> words) {
@@ -114,7 +114,7 @@ absl::Status ForeignKeyBinder::Bind(const Node& constraint, const std::string& c
   return absl::OkStatus();
 }
 
-/// Perhaps the table itself, as far as it is bound.
+/// The parent may be the table itself, as far as it is bound.
 absl::StatusOr<std::shared_ptr<const proto::Table>> ForeignKeyBinder::ParentOf(const Node& constraint) {
   const Node relation = constraint.Field("pktable");
   const int position = relation.position();
@@ -138,7 +138,7 @@ absl::StatusOr<std::shared_ptr<const proto::Table>> ForeignKeyBinder::ParentOf(c
                  "it is a columnar table, which is loaded as a whole");
 }
 
-/// Those that are named, or the primary key's.
+/// The named columns, or the primary key's.
 absl::StatusOr<std::vector<int>> ForeignKeyBinder::ParentColumns(const Node& constraint,
                                                                  const proto::Table& parent) const {
   const int position = constraint.position();
@@ -161,7 +161,7 @@ absl::StatusOr<std::vector<int>> ForeignKeyBinder::ParentColumns(const Node& con
   return columns;
 }
 
-/// 42830 unless the parent's columns are its primary key, or a unique index, in whatever order.
+/// 42830 unless the parent's columns are its primary key, or a unique index, in any order.
 absl::Status ForeignKeyBinder::FindParentKey(const proto::Table& parent, int position,
                                              proto::ForeignKey& key) const {
   const std::set<uint32_t> wanted = SetOf(key.parent_columns());
@@ -196,7 +196,7 @@ absl::Status ForeignKeyBinder::CheckTypes(const proto::Table& parent, int positi
   return absl::OkStatus();
 }
 
-/// As PostgreSQL names what has no name: table_columns_fkey, with a number if taken.
+/// PostgreSQL's default name: table_columns_fkey, with a number if taken.
 absl::StatusOr<std::string> ForeignKeyBinder::NameOf(const Node& constraint,
                                                      const std::vector<int>& columns) {
   const std::string given = constraint.Text("conname");
@@ -220,7 +220,7 @@ absl::StatusOr<std::string> ForeignKeyBinder::NameOf(const Node& constraint,
   return name;
 }
 
-/// The one that finds the rows which reference a key: one that the table gets anyway, or one of the
+/// Adds the index that finds the rows which reference a key: an existing one of the table, or one of the
 /// constraint's name.
 absl::Status ForeignKeyBinder::AddIndex(int position, proto::ForeignKey& key) {
   for (const proto::RecordPart& index : statement_.indexes) {

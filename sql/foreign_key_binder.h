@@ -22,7 +22,7 @@ class ForeignKeyBinder {
         index_names_(index_names),
         constraint_names_(constraint_names) {}
 
-  /// `column`: whose constraint it is; empty: the table's.
+  /// `column`: the constraint's column; empty: a table constraint.
   absl::Status Bind(const Node& constraint, const std::string& column);
 
  private:
@@ -40,7 +40,7 @@ class ForeignKeyBinder {
   std::set<std::string>& constraint_names_;
 };
 
-/// Finds what the changes of a table have to do with: the parents of its foreign keys, and its children.
+/// Finds the tables that changes of a table involve: the parents of its foreign keys, and its children.
 absl::Status BindReferences(TableSource& tables, BoundTable& table);
 
 }  // namespace nam::sql

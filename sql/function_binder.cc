@@ -47,7 +47,7 @@ constexpr NamedAggregate kAggregates[] = {{"count", AggregateFunction::kCount},
                                           {"covar_pop", AggregateFunction::kCovarPop},
                                           {"covar_samp", AggregateFunction::kCovarSamp},
                                           {"corr", AggregateFunction::kCorr},
-                                          {"regr_count", AggregateFunction::kCount},  // of pairs
+                                          {"regr_count", AggregateFunction::kCount},  // over pairs
                                           {"regr_avgx", AggregateFunction::kRegrAvgX},
                                           {"regr_avgy", AggregateFunction::kRegrAvgY},
                                           {"regr_sxx", AggregateFunction::kRegrSxx},
@@ -87,7 +87,7 @@ std::vector<std::string> FunctionNames() {
   return names;
 }
 
-/// The function's name without pg_catalog, where it is that simple.
+/// The function's plain name without pg_catalog.
 absl::StatusOr<std::string> FunctionName(const Node& node) {
   const std::vector<std::string> name = node.Names("funcname");
   if (name.empty() || name.size() > 2 || (name.size() == 2 && name[0] != "pg_catalog")) {
@@ -105,7 +105,7 @@ absl::Status RefuseFunction(const Node& node, const std::string& name) {
   return Refusal(absl::StrCat("function ", Quote(name), " is not supported"), node.position(), hint);
 }
 
-/// Clauses inside a call that would change what it computes.
+/// Refuses clauses inside a call that would change its result.
 absl::Status RefuseCallClauses(const Node& node, const std::string& name) {
   const int position = node.position();
   const SqlText& text = node.text();
@@ -142,7 +142,7 @@ absl::StatusOr<Type> AggregateType(AggregateFunction function, const Type& type,
       return Type::Integer();
     case AggregateFunction::kMin:
     case AggregateFunction::kMax:
-      if (type.kind == TypeKind::kUuid || type.kind == TypeKind::kBytes) break;  // nor has PostgreSQL
+      if (type.kind == TypeKind::kUuid || type.kind == TypeKind::kBytes) break;  // PostgreSQL does not either
       if (type.kind != TypeKind::kBool && type.kind != TypeKind::kNull) return type;
       break;
     case AggregateFunction::kSum:
@@ -232,8 +232,8 @@ absl::StatusOr<Expr> ExpressionBinder::Function(const Node& node, const Context&
   return UnknownFunction(node, name, context);
 }
 
-/// One that PostgreSQL has not, either: its arguments are bound for their types, and their mistakes come
-/// first.
+/// A function that PostgreSQL does not have either: binds its arguments for their types, and their errors
+/// come first.
 absl::StatusOr<Expr> ExpressionBinder::UnknownFunction(const Node& node, const std::string& name,
                                                        const Context& context) {
   std::vector<Expr> operands;
@@ -254,7 +254,7 @@ bool IsIntervalConstant(const Node& node) {
 
 namespace {
 
-/// A name for an output column, and whether it is better than what surrounds the expression has to offer.
+/// A name for an output column, and whether it is better than the surrounding expression's.
 struct FoundName {
   std::string name = "?column?";
   bool strong = false;
@@ -262,7 +262,7 @@ struct FoundName {
 
 FoundName FindName(const Node& node);
 
-/// That of the only column, which may well be `?column?`.
+/// The name of the only column, perhaps `?column?`.
 FoundName NameOfSubquery(const Node& node) {
   if (node.Text("subLinkType") == "EXISTS_SUBLINK") return {"exists", true};
   if (node.Text("subLinkType") != "EXPR_SUBLINK") return {};
@@ -275,7 +275,7 @@ FoundName NameOfSubquery(const Node& node) {
   return {FindName(targets[0].Field("val")).name, true};
 }
 
-/// As PostgreSQL's FigureColname finds it.
+/// Follows PostgreSQL's FigureColname.
 FoundName FindName(const Node& node) {
   const auto last = [](const std::vector<std::string>& names) {
     return names.empty() || names.back().empty() ? FoundName() : FoundName{names.back(), true};  // empty: `*`
@@ -320,14 +320,14 @@ absl::StatusOr<CastTarget> DecimalOfName(const Node& type_name, const Expr& from
           Type::Decimal(ScaleOfText(from.type.real() ? from.literal.ToString() : from.literal.text))};
     if (IsLiteral(from)) return CastTarget{Type::Decimal(0)};
     if (from.type.real()) return CastTarget{Type::Decimal(plan::kComputedScale)};
-    if (from.type.kind != TypeKind::kString) return CastTarget{Type::Decimal(0)};  // there is no such cast
+    if (from.type.kind != TypeKind::kString) return CastTarget{Type::Decimal(0)};  // no such cast
     return Refusal("CAST of strings to decimal without a scale is not supported", type_name.position(),
                    "write decimal(38, 2)");
   }
   int64_t numbers[2] = {0, 0};
   for (size_t i = 0; i < modifiers.size() && i < 2; ++i) {
     if (!modifiers[i].Has("ival")) {
-      // PostgreSQL reads a name alone as a text, and the text as a number.
+      // PostgreSQL reads a plain name as a text, and the text as a number.
       const bool name = modifiers[i].Is("ColumnRef") && modifiers[i].List("fields").size() == 1;
       return UserError(name                         ? sqlstate::kBadText
                        : modifiers[i].Is("A_Const") ? sqlstate::kBadParameter
@@ -356,7 +356,7 @@ absl::StatusOr<CastTarget> TextOfName(const Node& type_name, bool padded) {
     return CastTarget{Type::String(Type::kAnyLength)};
   }
   constexpr int64_t kLongest = 10'485'760;  // as PostgreSQL
-  // What the parser adds by itself (char is char(1)) has no place in the text.
+  // Modifiers that the parser adds (char is char(1)) have no place in the text.
   const int64_t length = modifiers[0].position() >= 0 ? type_name.text().IntegerAt(modifiers[0].position())
                                                       : modifiers[0].Field("ival").Integer("ival");
   if (modifiers.size() > 1 || length < 1 || length > kLongest)

@@ -19,7 +19,7 @@
 namespace nam::sql {
 namespace {
 
-// Without the bytes that tell NULL. A node of an ordered index holds several keys.
+// Without the bytes that mark NULL. A node of an ordered index holds several keys.
 constexpr uint32_t kMostIndexKeyBytes = 1024;
 constexpr int kMostIndexColumns = 32;  // PostgreSQL's own bound
 
@@ -29,7 +29,7 @@ absl::Status RefuseIndexClauses(const Node& node) {
   struct {
     const char *field, *word, *name, *hint;
   } constexpr kRefused[] = {
-      {"concurrent", "concurrently", "CONCURRENTLY", "others may write meanwhile without it"},
+      {"concurrent", "concurrently", "CONCURRENTLY", "other sessions can write meanwhile without it"},
       {"indexIncludingParams", "include", "INCLUDE", "leave it out"},
       {"nulls_not_distinct", "nulls", "NULLS NOT DISTINCT", "leave it out"},
       {"options", "with", "WITH", "an index has no options"},
@@ -128,7 +128,7 @@ absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables)
                    relation.position(),
                    "it is a columnar table, which is partitioned by its join keys when loaded");
   }
-  // The columns have no location: they stand behind the table's name.
+  // The columns have no location: they follow the table's name.
   int position = node.text().Find({"("}, relation.position());
   std::vector<std::string> names;
   for (const Node& element : node.List("indexParams")) {

@@ -79,7 +79,7 @@ class InsertBinder {
         "CREATE TABLE … WITH (storage = record) makes a table that has it");
   }
 
-  /// The columns that values are for, in their order.
+  /// Binds the columns that get values, in their order.
   absl::Status BindColumns() {
     std::set<int> seen;
     for (const Node& target : node_.List("cols")) {
@@ -111,7 +111,7 @@ class InsertBinder {
     return plain ? BindRows(select) : BindSelect(select);
   }
 
-  /// 42601 unless there is a value for each column; without a list there may be fewer.
+  /// 42601 unless each column has a value; without a list there may be fewer.
   absl::Status FitColumns(size_t values, int position) {
     if (values > statement_.columns.size() || (listed_ && values < statement_.columns.size()))
       return WrongWidth(values, statement_.columns.size(), position);
@@ -141,7 +141,7 @@ class InsertBinder {
     return absl::OkStatus();
   }
 
-  /// A row's values before they are their columns'; nothing for DEFAULT.
+  /// A row's values before conversion to their columns; nullopt for DEFAULT.
   absl::StatusOr<std::vector<ChangeValue>> ValuesOf(const std::vector<Node>& items) {
     std::vector<ChangeValue> values;
     for (const Node& item : items) {
@@ -270,7 +270,7 @@ class InsertBinder {
                      position, "use OVERRIDING SYSTEM VALUE to override");
   }
 
-  /// Columns that take a number in every row are not given.
+  /// Columns that are numbered in every row get no values.
   absl::Status LeaveOutNumbers() {
     for (size_t i = statement_.columns.size(); i-- > 0 && !statement_.rows.empty();) {
       const int column = statement_.columns[i];
@@ -292,10 +292,10 @@ class InsertBinder {
   WithBinder with_{context_, Surroundings()};
   LogicalSelect values_{context_, {nullptr, &with_.tables()}};
   InsertStatement statement_;
-  bool listed_ = false;    // names its columns
+  bool listed_ = false;    // the statement names columns
   bool any_asks_ = false;  // a row has a subquery
   std::set<int> defaults_;
-  absl::Status late_;  // what PostgreSQL says when all expressions are right
+  absl::Status late_;  // reported after errors of expressions, as in PostgreSQL
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "sql/logical_select.h"
 #include "types/sql_error.h"
 
-/// Aggregates, each of the query whose rows it is over.
+/// Aggregates, each bound in the query whose rows it aggregates.
 namespace nam::sql {
 namespace {
 
@@ -37,7 +37,7 @@ bool SameOrder(const std::vector<plan::OrderKey>& a, const std::vector<plan::Ord
   });
 }
 
-/// Whether functions of several types have its name, of which none is the best for what has no type.
+/// Whether functions of several types have its name, none of which is best for an untyped argument.
 bool IsAmbiguous(AggregateFunction function) {
   return function == AggregateFunction::kSum || function == AggregateFunction::kAverage ||
          function == AggregateFunction::kBitAnd || function == AggregateFunction::kBitOr ||
@@ -78,7 +78,7 @@ absl::StatusOr<Expr> LogicalSelect::AggregateExpr(const Node& node, const std::s
   NAM_RETURN_IF_ERROR(RefuseClauses(node));
   const size_t named_before = named_.size();
   NAM_ASSIGN_OR_RETURN(AggregateCall call, AggregateArguments(node, name, clause));
-  // Also columns that are folded away tell whose it is.
+  // Columns that are folded away also decide its owner.
   std::vector<plan::ColumnRef> columns(named_.begin() + static_cast<std::ptrdiff_t>(named_before),
                                        named_.end());
   if (call.function != AggregateFunction::kCountRows) AddColumns(call.argument, columns);
@@ -90,7 +90,7 @@ absl::StatusOr<Expr> LogicalSelect::AggregateExpr(const Node& node, const std::s
   return owner->AddAggregate(std::move(call), std::move(order), position);
 }
 
-/// ORDER BY in the call; only string_agg tells orders apart.
+/// ORDER BY in the call; it only matters to string_agg.
 absl::StatusOr<std::vector<plan::OrderKey>> LogicalSelect::OrderOfArguments(const Node& node,
                                                                             const AggregateCall& call,
                                                                             Clause clause) {
@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<plan::OrderKey>> LogicalSelect::OrderOfArguments(cons
   }
   if (call.function != AggregateFunction::kStringAggregate) return std::vector<plan::OrderKey>();
   if (!call.distinct) return order;
-  // What is left open is decided by the arguments, first to last.
+  // The arguments, first to last, decide open types.
   for (const Expr* argument : {&call.argument, &call.second}) {
     const bool ordered = std::any_of(
         order.begin(), order.end(), [&](const plan::OrderKey& key) { return SameExpr(key.expr, *argument); });
@@ -163,7 +163,7 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
     if (ExpressionBuilder::IsUntyped(call.argument) && IsAmbiguous(call.function)) {
       return UserError(sqlstate::kAmbiguousFunction,
                        absl::StrCat("function ", name, "(unknown) is not unique"), position,
-                       "say of which type the argument is with CAST");
+                       "give the argument a type with CAST");
     }
     const Type open = plan::HasMoments(call.function) ? Type::Double() : Type::String();
     NAM_RETURN_IF_ERROR(builder().Settle(call.argument, open));
@@ -171,7 +171,7 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
   if (args.size() > 1) {
     NAM_ASSIGN_OR_RETURN(call.second, BindTyped(args[1], clause));
   }
-  // A time is added up as how long its day has lasted.
+  // A time is added up as the span since midnight.
   const bool adds_up =
       call.function == AggregateFunction::kSum || call.function == AggregateFunction::kAverage;
   if (adds_up && call.argument.type.kind == TypeKind::kTime) {
@@ -191,7 +191,7 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
   return call;
 }
 
-/// count(t.*): of rows that no outer join made up, which a column tells that is never NULL.
+/// count(t.*): counts rows that no outer join made up, by a column that is never NULL.
 absl::StatusOr<AggregateCall> LogicalSelect::CountOfRows(const Node& star, AggregateCall call,
                                                          const Node& node) {
   const int position = star.position();
@@ -218,13 +218,13 @@ absl::StatusOr<AggregateCall> LogicalSelect::CountOfRows(const Node& star, Aggre
   return call;
 }
 
-/// Whether the column is one of a table that has no NULLs in it, whatever joins do.
+/// Whether the column is a table's without NULLs, before joins.
 bool LogicalSelect::IsNeverNullInTable(plan::ColumnRef ref) const {
   const auto table = context_.scanned.find(ref.table);
   return table != context_.scanned.end() && !table->second->columns(ref.column).nullable();
 }
 
-/// Two numbers, of pairs of which both are there: both exact, or both double precision.
+/// Binds pairs of numbers: both exact, or both double precision.
 absl::Status LogicalSelect::BindPair(const Node& node, const std::string& name, Clause clause,
                                      AggregateCall& call) {
   const int position = node.position();
@@ -257,7 +257,7 @@ absl::Status LogicalSelect::BindPair(const Node& node, const std::string& name, 
   return absl::OkStatus();
 }
 
-/// The innermost query whose columns these are; without columns this one.
+/// The innermost query with these columns; without columns this one.
 absl::StatusOr<LogicalSelect*> LogicalSelect::OwnerOf(const std::vector<plan::ColumnRef>& columns,
                                                       int position) {
   if (columns.empty()) return this;

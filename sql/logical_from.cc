@@ -126,7 +126,7 @@ class FromTree {
     return item;
   }
 
-  /// Whose table is this statement's alone.
+  /// Their table belongs to this statement only.
   absl::StatusOr<FromItem> Files(const Node& node, FileArguments files) {
     if (files.called) {
       NAM_RETURN_IF_ERROR(node.Only({"lateral", "functions", "alias"}));
@@ -156,7 +156,7 @@ class FromTree {
     return Scanned(std::move(table), alias, name, position);
   }
 
-  /// All rows of a table, called `name` unless it has an alias.
+  /// All rows of a table, named `name` unless it has an alias.
   absl::StatusOr<FromItem> Scanned(std::shared_ptr<const proto::Table> table, const Node& alias,
                                    const std::string& name, int position) {
     const int relation = context_.AddRelation(&select_);
@@ -207,7 +207,7 @@ class FromTree {
     return Own(std::move(tree.root), node.Field("alias"), name, node.position());
   }
 
-  /// The columns of a subquery belong to this select from here on.
+  /// From here on the columns of a subquery belong to this select.
   absl::StatusOr<FromItem> Own(NodePtr tree, const Node& alias, const std::string& name, int position) {
     plan::logical::Project project;
     std::vector<Column> columns = tree->columns;
@@ -221,7 +221,7 @@ class FromTree {
     return Named(std::move(root), std::move(columns), alias, name, position);
   }
 
-  /// generate_series, which sees what stands to its left with and without LATERAL.
+  /// generate_series, which sees the items to its left with and without LATERAL.
   absl::StatusOr<FromItem> Function(const Node& node, const FromScope& left) {
     const SqlText& text = node.text();
     const std::vector<Node> functions = node.List("functions");
@@ -241,7 +241,7 @@ class FromTree {
     }
     NAM_ASSIGN_OR_RETURN(plan::logical::Series series, BindSeries(select_, items[0], left));
     const Node alias = node.Field("alias");
-    // The column is called as the table is, as in PostgreSQL.
+    // The column is named like the table, as in PostgreSQL.
     series.result = {{context_.AddRelation(&select_), 0},
                      alias ? alias.Text("aliasname") : names.back(),
                      series.first.type,
@@ -303,7 +303,7 @@ class FromTree {
     }
     if (kind == JoinKind::kFull)
       return FullWithSubqueries(std::move(left), std::move(right), conditions, position);
-    // The condition is asked inside the side that may be missing, for each row of the other.
+    // The condition is evaluated inside the side that may be missing, for each row of the other.
     if (kind == JoinKind::kRight) std::swap(left, right);
     right = select_.Attach(std::move(right), users);
     right = MakeFilter(std::move(right), std::move(conditions));
@@ -340,7 +340,7 @@ class FromTree {
 
   absl::StatusOr<FromItem> Using(const Node& node, JoinKind kind, FromItem left, FromItem right) {
     NAM_ASSIGN_OR_RETURN(const std::vector<std::string> names, SharedNames(node, left.scope, right.scope));
-    // The names have no location: they stand behind USING, the last one before the next table.
+    // The names have no location: they follow USING, the last one before the next table.
     const int before = node.Field("rarg").Leftmost();
     int position = std::max(node.text().Find({"using"}, before), -1);
     if (position < 0) position = before;
@@ -405,7 +405,7 @@ class FromTree {
     return ResolveColumn(level, {name}, position, false);
   }
 
-  /// The value of a merged column: of the side that is always there, of both for FULL.
+  /// The value of a merged column: from the side that is always there, from both for FULL.
   absl::StatusOr<Expr> Merged(JoinKind kind, const Column& a, const Column& b, int position) {
     Expr left = MakeColumn(a, position), right = MakeColumn(b, position);
     NAM_RETURN_IF_ERROR(select_.builder().Unify({&left, &right}, "JOIN/USING"));

@@ -40,7 +40,7 @@ void AddKeys(std::vector<uint32_t>& set, const std::vector<uint32_t>& keys) {
   }
 }
 
-/// Every set of one with every set of the other.
+/// Combines every set of one with every set of the other.
 Sets Crossed(const Sets& a, const Sets& b) {
   Sets sets;
   for (const auto& left : a) {
@@ -85,7 +85,7 @@ absl::Status LogicalSelect::BindGroupBy() {
     all = Crossed(all, of_item);
   }
   if (select_.Flag("groupDistinct")) all = WithoutRepeats(std::move(all));
-  // One set of all keys is what the keys alone say.
+  // One set of all keys is the same as the keys alone.
   if (sets && (all.size() > 1 || all[0].size() != groups_.keys.size())) groups_.sets = std::move(all);
   return absl::OkStatus();
 }
@@ -175,7 +175,7 @@ absl::StatusOr<Expr> LogicalSelect::Grouping(const Node& node, Clause clause) {
   if ((clause != Clause::kSelect && clause != Clause::kHaving && clause != Clause::kOrderBy) || in_from_) {
     return UserError(sqlstate::kGroupingError,
                      absl::StrCat("GROUPING is not allowed in ", ClauseName(clause)), position,
-                     "it tells of a group which columns it is grouped by");
+                     "it tells by which columns a group is grouped");
   }
   std::vector<Expr> arguments;
   for (const Node& argument : node.List("args")) {
@@ -202,7 +202,7 @@ int LogicalSelect::NextAggregateColumn() const {
   return static_cast<int>(aggregate_refs_.size() + grouping_refs_.size());
 }
 
-/// Which keys GROUPING asks for can be said only when all are known.
+/// The keys that GROUPING names are only known after all keys.
 absl::Status LogicalSelect::FinishGroupings() {
   for (size_t i = 0; i < grouping_arguments_.size(); ++i) {
     for (const Expr& argument : grouping_arguments_[i]) {
@@ -218,7 +218,7 @@ absl::Status LogicalSelect::FinishGroupings() {
   return absl::OkStatus();
 }
 
-/// They make no further groups beside others; alone they make one, of no rows none.
+/// Constants make no further groups beside other keys; alone they make one group, or none without rows.
 void LogicalSelect::DropConstantKeys() {
   const auto constant = [](const Expr& key) { return plan::IsConstant(key); };
   const bool all = std::all_of(groups_.keys.begin(), groups_.keys.end(), constant);
@@ -291,7 +291,7 @@ Expr OfFirst(const Column& number, Expr value) {
   return Where(std::move(first), std::move(value));
 }
 
-/// Nothing is computed for the rows that FILTER leaves out.
+/// Computes nothing for the rows that FILTER drops.
 void FilterArguments(plan::logical::AggregateCall& call, std::vector<OrderKey>& order) {
   if (!call.filter.has_value()) return;
   call.argument = Where(*call.filter, std::move(call.argument));
@@ -304,7 +304,7 @@ void FilterArguments(plan::logical::AggregateCall& call, std::vector<OrderKey>& 
 
 }  // namespace
 
-/// Of each group's equal arguments all but the first become NULL.
+/// Makes all but the first of each group's equal arguments NULL.
 NodePtr LogicalSelect::LeaveOutRepeats(plan::logical::AggregateCall& call, std::vector<OrderKey> order,
                                        NodePtr root) {
   std::vector<Expr> partition = groups_.keys;
@@ -318,7 +318,7 @@ NodePtr LogicalSelect::LeaveOutRepeats(plan::logical::AggregateCall& call, std::
   return MakeNode(std::move(repeats), {}, std::move(root));
 }
 
-/// Equal intervals may have other parts: the least of these, as texts, is added up.
+/// Equal intervals may have different parts: adds up the least of these, as texts.
 NodePtr LogicalSelect::BuildIntervalAggregate(plan::logical::AggregateCall& call, NodePtr root) {
   std::vector<OrderKey> order;
   FilterArguments(call, order);
@@ -326,7 +326,7 @@ NodePtr LogicalSelect::BuildIntervalAggregate(plan::logical::AggregateCall& call
   return LeaveOutRepeats(call, std::move(order), std::move(root));
 }
 
-/// string_agg is computed by a window over each group, in its order; the group takes it from the first row.
+/// A window over each group computes string_agg, in its order; the group takes it from the first row.
 absl::StatusOr<NodePtr> LogicalSelect::BuildStringAggregate(plan::logical::AggregateCall& call,
                                                             std::vector<OrderKey> order, NodePtr root) {
   if (!groups_.sets.empty())
@@ -369,7 +369,7 @@ absl::Status LogicalSelect::Ungrouped(const Expr& column, bool in_subquery) cons
       column.position, absl::StrCat("add ", name, " to GROUP BY, or write min(", name, ")"));
 }
 
-/// Puts the group's column where its expression stands; a column that is left over belongs to no group.
+/// Replaces an expression by the group's column; other columns belong to no group.
 absl::Status LogicalSelect::ReplaceGroups(Expr& expr, bool in_subquery) {
   if (expr.op == Op::kLiteral) return absl::OkStatus();
   for (size_t i = 0; i < groups_.keys.size(); ++i) {
@@ -382,7 +382,7 @@ absl::Status LogicalSelect::ReplaceGroups(Expr& expr, bool in_subquery) {
     const bool own = context_.owners[static_cast<size_t>(relation)] == this;
     if (own && relation != aggregate_relation_ && relation != key_relation_) {
       if (!FollowsFromKeys(expr.column)) return Ungrouped(expr, in_subquery);
-      groups_.keys.push_back(expr);  // of each group it has one value
+      groups_.keys.push_back(expr);  // each group has one value of it
       return ReplaceGroups(expr, in_subquery);
     }
   }
@@ -431,7 +431,7 @@ absl::Status LogicalSelect::ReplaceAllGroups() {
     group.window = std::move(*node.As<plan::logical::Window>());
     NAM_RETURN_IF_ERROR(status);
   }
-  // What is not attached yet stands above the groups.
+  // Subqueries not attached yet stand above the groups.
   for (Subquery& subquery : subqueries_) {
     if (subquery.plan == nullptr) continue;
     NAM_RETURN_IF_ERROR(ReplaceGroupsBelow(*subquery.plan));

@@ -4,7 +4,7 @@
 
 namespace nam::sql {
 
-/// Remembers which clause a select binds, and sets it back.
+/// Remembers which clause a select binds, and restores it.
 class SavedPlace {
  public:
   SavedPlace(LogicalSelect& select, Clause clause)

@@ -15,18 +15,18 @@
 namespace nam::sql {
 namespace {
 
-/// Levels of queries, FROM items and expressions, one inside the other: what recursion over them bears.
+/// Levels of queries, FROM items and expressions, one inside the other, that recursion over them can take.
 constexpr int kDeepestNesting = 600;
 constexpr int kQueryWeight = 4;
 
-/// Rows of the outermost query's tables alone can be locked.
+/// Only rows of the outermost query's tables can be locked.
 absl::Status CheckLocking(const LogicalContext& context, const Node& select) {
   const std::vector<Node> clauses = select.List("lockingClause");
   if (clauses.empty()) return absl::OkStatus();
   const LockingWords clause = WordsOf(clauses[0]);
   if (!context.locks_rows || context.depth > kQueryWeight) {
     return Refusal(absl::StrCat(clause.words, " inside a statement is not supported"), clause.position,
-                   "a SELECT locks rows that is a statement of its own");
+                   "only a SELECT that is a statement of its own locks rows");
   }
   if (select.Text("op") != "SETOP_NONE") {
     return Refusal(absl::StrCat(clause.words, " is not allowed with UNION/INTERSECT/EXCEPT"), clause.position,
@@ -96,7 +96,7 @@ absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource
   LogicalContext context(tables);
   context.locks_rows = locks != nullptr;
   NAM_ASSIGN_OR_RETURN(BoundTree tree, BindQuery(context, {}, select));
-  // What the select list leaves open is text.
+  // Open types of the select list become text.
   ExpressionBuilder builder;
   builder.UseParameters(select.text().parameters());
   for (std::optional<plan::Expr>& literal : tree.literals) {

@@ -102,7 +102,7 @@ absl::Status UnknownColumn(const ScopeLevel& innermost, const std::string& name,
                    position, hint);
 }
 
-/// `a.x or b.x`: how a query can say which it means.
+/// `a.x or b.x`: the qualified names to choose from.
 std::string Alternatives(const FromScope& scope, const Column& a, const Column& b) {
   std::vector<std::string> ways;
   for (const Column* column : {&a, &b}) {

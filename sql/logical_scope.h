@@ -11,7 +11,7 @@ namespace nam::sql {
 
 class LogicalSelect;
 
-/// A table, subquery or CTE of FROM, as the query calls it.
+/// A table, subquery or CTE of FROM, under its name in the query.
 struct FromRelation {
   std::string alias;  // empty: the columns have no qualified names
   std::string table;  // the table's own name, for hints
@@ -19,26 +19,26 @@ struct FromRelation {
   bool reachable = true;  // false: LATERAL must not name it, as it stands left of RIGHT or FULL JOIN
 };
 
-/// What names mean in one place of a query: in all of FROM, or in the two sides of one JOIN … ON.
+/// The meanings of names in one place of a query: in all of FROM, or in the two sides of one JOIN … ON.
 struct FromScope {
   std::vector<FromRelation> relations;
-  /// As names without a table and `*` see them: a column merged by USING is there once.
+  /// Columns for unqualified names and `*`: one merged by USING occurs once.
   std::vector<plan::logical::Column> columns;
 
   void Add(const FromScope& other);
 };
 
-/// Scopes from the inside out: of a query, and of those that it is a subquery of. They live on the binder's
+/// Scopes from the inside out: a query's, and those of the queries around it. They live on the binder's
 /// stack.
 struct ScopeLevel {
   const FromScope* scope = nullptr;
-  LogicalSelect* select = nullptr;  // whose FROM it is
+  LogicalSelect* select = nullptr;  // the select of this FROM
   const ScopeLevel* outer = nullptr;
-  /// FROM items that stand beside a subquery, which it would see if it were LATERAL: for messages.
+  /// FROM items beside a subquery, which it would see if it were LATERAL: for messages.
   bool sealed = false;
 };
 
-/// The column that [table.]name or public.table.name means: of the innermost scope that has one.
+/// The column that [table.]name or public.table.name means: from the innermost scope that has one.
 absl::StatusOr<plan::logical::Column> ResolveColumn(const ScopeLevel& level,
                                                     const std::vector<std::string>& name, int position,
                                                     bool quoted);
@@ -54,10 +54,10 @@ absl::StatusOr<std::vector<plan::logical::Column>> ResolveStar(const ScopeLevel&
                                                                const std::vector<std::string>& table,
                                                                int position);
 
-/// Columns of a star as a select list names them one by one.
+/// A star's columns, written out for a select list.
 std::string WrittenOut(const FromScope& scope, const std::vector<plan::logical::Column>& columns);
 
-/// `AS alias (names…)`: the columns with these names first. 42P10 if there are more names than columns.
+/// `AS alias (names…)`: gives the first columns these names. 42P10 if there are more names than columns.
 absl::Status RenameColumns(const std::vector<std::string>& names, const std::string& alias, int position,
                            std::vector<plan::logical::Column>& columns);
 

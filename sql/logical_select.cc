@@ -91,7 +91,7 @@ absl::StatusOr<Expr> LogicalSelect::ColumnExpr(const Node& node) {
   return MakeColumn(column, position);
 }
 
-/// Clauses in the order in which PostgreSQL looks at them: of two mistakes it tells the first one.
+/// Binds clauses in PostgreSQL's order: of two errors it reports the first one.
 absl::StatusOr<BoundTree> LogicalSelect::Bind(const Node& select) {
   select_ = select;
   builder().UseZone(select.text().time().zone);
@@ -132,7 +132,7 @@ absl::StatusOr<NodePtr> LogicalSelect::BindWhere(NodePtr root) {
   return root;
 }
 
-/// Conditions without subqueries first: fewer rows ask the others.
+/// Conditions without subqueries come first: fewer rows evaluate the others.
 NodePtr LogicalSelect::Filtered(NodePtr root, std::vector<Expr> conditions) {
   const auto asks = std::stable_partition(conditions.begin(), conditions.end(),
                                           [&](const Expr& condition) { return !UsesSubquery(condition); });
@@ -156,8 +156,21 @@ absl::Status LogicalSelect::AddStar(const Node& column, const std::vector<std::s
   for (const plan::logical::Column& c : columns)
     outputs_.push_back({c.name, MakeColumn(c, position), std::nullopt});
   if (context_.stars != nullptr && context_.views == 0)
-    context_.stars->emplace(position, WrittenOut(*scope_, columns));
+    WriteOut(position, WrittenOut(*scope_, columns), *context_.stars);
   return absl::OkStatus();
+}
+
+/// `TABLE t` and `FROM 'file'` have a star without a position: their first word becomes a SELECT … FROM.
+void LogicalSelect::WriteOut(int position, const std::string& columns,
+                             std::map<int, WrittenStar>& stars) const {
+  const SqlText& text = select_.text();
+  if (position >= 0) {
+    stars[position] = {text.Find({"*"}, position) + 1, columns};
+    return;
+  }
+  const int table = select_.List("fromClause").at(0).position();
+  const int word = std::max(text.FindBefore("table", table), text.FindBefore("from", table));
+  stars[word] = {text.Find({}, word + 1), absl::StrCat("SELECT ", columns, " FROM ")};
 }
 
 absl::Status LogicalSelect::BindSelectList() {
@@ -173,7 +186,7 @@ absl::Status LogicalSelect::BindSelectList() {
       Output output{target.Has("name") ? target.Text("name") : OutputName(value), expr, std::nullopt};
       if (ExpressionBuilder::IsUntyped(expr)) {
         output.literal = expr;
-        output.expr.index = -1;  // of a parameter: what takes the query's rows may give it another type
+        output.expr.index = -1;  // a parameter's: the query's user may give it another type
         NAM_RETURN_IF_ERROR(builder().Settle(output.expr, Type::String()));
       }
       outputs_.push_back(std::move(output));
@@ -186,7 +199,7 @@ absl::Status LogicalSelect::BindSelectList() {
   return absl::OkStatus();
 }
 
-/// The output that an integer constant means.
+/// The output at the position of an integer constant.
 absl::StatusOr<const Expr*> LogicalSelect::ByPosition(const Node& constant, const char* clause) {
   if (!constant.Has("ival")) {
     return UserError(sqlstate::kSyntaxError, absl::StrCat("a constant in ", clause, " must be a position"),
@@ -201,7 +214,7 @@ absl::StatusOr<const Expr*> LogicalSelect::ByPosition(const Node& constant, cons
   return &outputs_[static_cast<size_t>(index) - 1].expr;
 }
 
-/// The output of this name; null if there is none, an error if there are two that differ.
+/// The output of this name; null if there is none, an error if two differ.
 absl::StatusOr<const Expr*> LogicalSelect::ByAlias(const std::string& name, int position,
                                                    const char* clause) {
   const Expr* found = nullptr;
@@ -260,7 +273,7 @@ absl::Status LogicalSelect::BindOrderBy() {
 absl::Status LogicalSelect::BindDistinct() {
   distinct_ = select_.Has("distinctClause");
   for (const Node& item : select_.List("distinctClause")) {
-    if (!item || item.kind().empty()) continue;  // a plain DISTINCT is a list of nothing
+    if (!item || item.kind().empty()) continue;  // a plain DISTINCT is an empty list
     NAM_ASSIGN_OR_RETURN(Expr key, Item(item, Clause::kOrderBy));
     const auto same = [&](const Expr& other) { return SameExpr(other, key); };
     if (std::none_of(distinct_on_.begin(), distinct_on_.end(), same)) distinct_on_.push_back(std::move(key));
@@ -268,7 +281,7 @@ absl::Status LogicalSelect::BindDistinct() {
   return absl::OkStatus();
 }
 
-/// Which row of those that are alike is the first one must not depend on the order of the work.
+/// The first one of equal rows must not depend on the order of the work.
 absl::Status LogicalSelect::CheckDistinctOrder() const {
   if (!distinct_) return absl::OkStatus();
   const auto among = [](const auto& list, const Expr& expr, auto&& of) {
@@ -315,7 +328,7 @@ absl::Status LogicalSelect::BindLocks() {
   return absl::OkStatus();
 }
 
-/// The primary keys of the rows that are to be locked.
+/// Adds the primary keys of the rows to lock.
 void LogicalSelect::AddLockedKeys(Project& project, std::vector<plan::logical::Column>& columns,
                                   BoundTree& tree) const {
   for (const LockedRelation& locked : locked_) {
@@ -348,7 +361,7 @@ absl::StatusOr<NodePtr> LogicalSelect::BuildWindows(NodePtr root) {
   return root;
 }
 
-/// The result's column that has this value; a further one if there is none.
+/// The result's column with this value, added if there is none.
 Expr LogicalSelect::ResultColumn(const Expr& expr, Project& project,
                                  std::vector<plan::logical::Column>& columns) const {
   const auto same = [&](const Expr& output) { return SameExpr(output, expr); };
@@ -432,7 +445,7 @@ absl::StatusOr<Expr> BindCount(LogicalSelect& expressions, const Node& node, Cla
   return expr;
 }
 
-/// LIMIT's or OFFSET's value; nothing for NULL and ALL.
+/// The value of LIMIT or OFFSET; nullopt for NULL and ALL.
 absl::StatusOr<std::optional<int64_t>> Count(const std::optional<Expr>& expr, Clause clause) {
   if (!expr.has_value()) return std::optional<int64_t>();
   const char* name = ClauseName(clause);

@@ -19,8 +19,8 @@ namespace nam::sql {
 ///
 ///     FROM → filter → aggregate → filter → window … → project → distinct → sort → limit → project
 ///
-/// and what its expressions need of it: columns, aggregates, window functions, subqueries. A subquery in an
-/// expression is a column of a join that is put in below the first operator that needs the column.
+/// and the parts that its expressions need: columns, aggregates, window functions, subqueries. A subquery in
+/// an expression is a column of a join that is inserted below the first operator that needs the column.
 class LogicalSelect : public QueryScope {
  public:
   LogicalSelect(LogicalContext& context, const Surroundings& around);
@@ -31,7 +31,7 @@ class LogicalSelect : public QueryScope {
   std::optional<absl::StatusOr<plan::Expr>> BindInQuery(const Node& node, Clause clause, int depth) override;
   absl::StatusOr<std::vector<plan::Expr>> BindRowOf(const Node& sublink, size_t width, int depth) override;
 
-  /// Sees the scope while it lives; of JOIN … ON it is not yet all of FROM: `beside` stands left of it.
+  /// Sees the scope during its lifetime; for JOIN … ON not yet all of FROM: `beside` stands left of it.
   class Within {
    public:
     Within(LogicalSelect& select, const FromScope& scope, const FromScope* beside = nullptr)
@@ -55,7 +55,7 @@ class LogicalSelect : public QueryScope {
   absl::StatusOr<plan::Expr> BindBoolean(const Node& node, Clause clause);
   absl::StatusOr<plan::Expr> BindTyped(const Node& node, Clause clause);
   absl::StatusOr<plan::Expr> BindUntyped(const Node& node, Clause clause);
-  /// The columns of a subquery that has one row at most: what it is of several columns is assigned.
+  /// The columns of a subquery with at most one row: several columns are assigned from it.
   absl::StatusOr<std::vector<plan::Expr>> BindRowSubquery(const Node& node, size_t width);
   ExpressionBuilder& builder() { return expressions_.builder(); }
   LogicalContext& context() { return context_; }
@@ -65,7 +65,7 @@ class LogicalSelect : public QueryScope {
   plan::logical::NodePtr Attach(plan::logical::NodePtr input, const std::vector<const plan::Expr*>& users);
   /// Whether an expression uses a subquery that is not attached yet.
   bool UsesSubquery(const plan::Expr& expr) const;
-  /// The columns that the subqueries which the expression uses need of their surroundings.
+  /// The outer columns that the expression's subqueries need.
   plan::logical::ColumnSet NeedsOfSubqueries(const plan::Expr& expr) const;
 
  private:
@@ -76,7 +76,7 @@ class LogicalSelect : public QueryScope {
     plan::logical::NodePtr plan;
     plan::JoinKind kind = plan::JoinKind::kSingle;
     std::vector<plan::Expr> compared;
-    plan::logical::ColumnSet results;  // one; of a row several
+    plan::logical::ColumnSet results;  // one; several for a row
   };
   struct Output {
     std::string name;
@@ -88,17 +88,18 @@ class LogicalSelect : public QueryScope {
     plan::logical::Window window;
     int relation = -1;
   };
-  /// OVER (…) or WINDOW w AS (…), with what it inherits.
+  /// OVER (…) or WINDOW w AS (…), with inherited parts.
   struct WindowDefinition {
     std::vector<plan::Expr> partition;
     std::vector<plan::OrderKey> order;
-    std::optional<Node> frame;  // the node that writes one
+    std::optional<Node> frame;  // the node that writes it
   };
 
   // logical_select.cc
   absl::Status BindSelectList();
   absl::StatusOr<plan::logical::NodePtr> BindWhere(plan::logical::NodePtr root);
   absl::Status AddStar(const Node& column, const std::vector<std::string>& table);
+  void WriteOut(int position, const std::string& columns, std::map<int, WrittenStar>& stars) const;
   absl::StatusOr<const plan::Expr*> ByPosition(const Node& constant, const char* clause);
   absl::StatusOr<const plan::Expr*> ByAlias(const std::string& name, int position, const char* clause);
   ExprOr Item(const Node& node, Clause clause);
@@ -184,10 +185,10 @@ class LogicalSelect : public QueryScope {
   FromScope from_;
   const FromScope* scope_ = &from_;
   const FromScope* beside_ = nullptr;  // items of FROM that expressions must not name; null: none
-  Clause clause_ = Clause::kSelect;    // that is being bound
+  Clause clause_ = Clause::kSelect;    // being bound
   bool in_from_ = false;
   bool in_aggregate_ = false, in_window_ = false;
-  std::vector<plan::ColumnRef> named_;  // columns in the order in which expressions name them
+  std::vector<plan::ColumnRef> named_;  // in the order in which expressions name them
 
   std::vector<Output> outputs_;
   std::vector<plan::OrderKey> order_by_;
@@ -201,10 +202,10 @@ class LogicalSelect : public QueryScope {
   int key_relation_ = -1, aggregate_relation_ = -1;
   plan::logical::Aggregate groups_;
   std::vector<plan::ColumnRef> aggregate_refs_, grouping_refs_;
-  std::vector<std::vector<plan::OrderKey>> aggregate_orders_;  // of groups_.aggregates: string_agg's
-  std::vector<std::vector<plan::Expr>> grouping_arguments_;    // of groups_.groupings, until keys are known
+  std::vector<std::vector<plan::OrderKey>> aggregate_orders_;  // by aggregate in groups_: string_agg's
+  std::vector<std::vector<plan::Expr>> grouping_arguments_;    // by grouping in groups_, until keys are known
   std::vector<WindowGroup> windows_;
-  absl::Status windowing_;  // what is wrong with OVER (…)
+  absl::Status windowing_;  // the error in OVER (…)
   std::vector<Subquery> subqueries_;
   friend class SavedPlace;
 };
@@ -212,15 +213,14 @@ class LogicalSelect : public QueryScope {
 /// Whether it is `*` or `t.*`.
 bool EndsInStar(const Node& node);
 
-/// Whether the name is of a function that needs OVER.
+/// Whether the function of this name needs OVER.
 bool IsWindowFunction(const std::string& name);
 
-/// FROM's tree; `scope` becomes what the rest of the query sees. `left`: what stands before, which is
-/// `scope`'s.
+/// FROM's tree; `scope` becomes the rest of the query's. `left`: the items before, which are `scope`'s.
 absl::StatusOr<plan::logical::NodePtr> BindFrom(LogicalSelect& select, const std::vector<Node>& from,
                                                 FromScope& scope, plan::logical::NodePtr left = nullptr);
 
-/// generate_series' arguments, over the columns that stand to its left. `result` is the caller's to name.
+/// generate_series' arguments, over the columns to its left. The caller names `result`.
 absl::StatusOr<plan::logical::Series> BindSeries(LogicalSelect& select, const Node& call,
                                                  const FromScope& left);
 

@@ -60,7 +60,7 @@ absl::Status SettleTimes(ExpressionBuilder& builder, std::vector<Expr>& ends, co
       position, "make a series of timestamps, and write s AT TIME ZONE 'Europe/Berlin'");
 }
 
-/// Whole numbers, or decimals, which get the decimals of the one that has the most.
+/// Whole numbers, or decimals, which get the most decimals of any.
 absl::Status SettleNumbers(ExpressionBuilder& builder, std::vector<Expr>& ends, int position) {
   if (ends.size() == 2) ends.push_back(plan::MakeLiteral(Value::Integer(1), position));
   return builder.Unify({&ends[0], &ends[1], &ends[2]}, "generate_series");
@@ -81,7 +81,7 @@ absl::StatusOr<Series> BindSeries(LogicalSelect& select, const Node& call, const
     }
     ends.push_back(std::move(end));
   }
-  // Whatever has no type yet may become what is wanted.
+  // An untyped end may become the wanted type.
   const auto fits = [](const Expr& end, auto&& is) {
     return ExpressionBuilder::IsUntyped(end) || is(end.type);
   };

@@ -21,7 +21,7 @@ using plan::logical::Project;
 using plan::logical::SetOperation;
 using plan::logical::Values;
 
-/// The column of a result that ORDER BY names, as set operations and VALUES have nothing else to sort by.
+/// The result's column that ORDER BY names: set operations and VALUES have nothing else to sort by.
 absl::StatusOr<Column> OrderColumn(const Node& item, const std::vector<Column>& columns) {
   const int position = item.position();
   if (item.Is("A_Const")) {
@@ -73,7 +73,7 @@ absl::StatusOr<NodePtr> SortAndLimit(LogicalContext& context, const Surroundings
   return AddLimit(select, counts, std::move(root));
 }
 
-/// One of the queries that are combined, on its way to the types that they have in common.
+/// One of the combined queries, on its way to their common types.
 struct Side {
   BoundTree tree;
   std::vector<Expr> values;
@@ -105,7 +105,7 @@ class SetBinder {
  public:
   SetBinder(LogicalContext& context, const Surroundings& around) : context_(context), around_(around) {}
 
-  /// Chains of set operations lean to the left and may be thousands long: they are walked, not recursed.
+  /// Chains of set operations lean to the left and may be thousands long: iterates over them.
   absl::StatusOr<BoundTree> Bind(const Node& select) {
     std::vector<Node> chain = {select};
     for (Node left = select.Field("larg"); IsBare(left); left = left.Field("larg")) chain.push_back(left);
@@ -171,7 +171,7 @@ class SetBinder {
   ExpressionBuilder builder_;
 };
 
-/// The rows of VALUES, of one type a column.
+/// Binds the rows of VALUES, with one type a column.
 class ValuesBinder {
  public:
   ValuesBinder(LogicalContext& context, const Surroundings& around)
@@ -237,7 +237,7 @@ class ValuesBinder {
     return MakeNode(std::move(values), std::move(columns));
   }
 
-  /// Rows that are computed: one query for each.
+  /// Computed rows: one query for each.
   NodePtr AsProjections(const std::vector<Column>& columns) {
     std::vector<NodePtr> inputs;
     for (auto& row : rows_) {

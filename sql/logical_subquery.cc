@@ -160,7 +160,7 @@ NodePtr LogicalSelect::Attach(NodePtr input, const std::vector<const Expr*>& use
     if (join.kind == JoinKind::kMark) join.mark = *subquery.results.begin();
     join.compared = std::move(subquery.compared);
     NodePtr plan = std::move(subquery.plan);
-    // What is compared may hold subqueries itself.
+    // The compared expressions may contain subqueries themselves.
     std::vector<const Expr*> inner;
     for (const Expr& compared : join.compared) inner.push_back(&compared);
     input = Attach(std::move(input), inner);

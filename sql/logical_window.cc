@@ -10,7 +10,7 @@
 #include "types/interval.h"
 #include "types/sql_error.h"
 
-/// Window functions and the windows that they look at.
+/// Window functions and their windows.
 namespace nam::sql {
 namespace {
 
@@ -113,7 +113,7 @@ absl::StatusOr<Expr> LogicalSelect::WindowExpr(const Node& node, const std::stri
   absl::StatusOr<WindowDefinition> definition = Over(over, clause);
   absl::StatusOr<Frame> frame =
       definition.ok() ? FrameOf(*definition, clause) : absl::StatusOr<Frame>(definition.status());
-  if (!frame.ok()) {  // PostgreSQL looks into windows behind the other clauses
+  if (!frame.ok()) {  // PostgreSQL binds windows after the other clauses
     windowing_.Update(frame.status());
     return MakeColumn(call.result, position);
   }
@@ -200,7 +200,7 @@ absl::Status LogicalSelect::SettleArguments(WindowCall& call, const std::string&
                    "it takes an integer there");
 }
 
-/// Windows that no call names are checked as well.
+/// Windows that no call names are checked, too.
 absl::Status LogicalSelect::BindWindowClause() {
   const std::vector<Node> definitions = select_.List("windowClause");
   for (size_t i = 0; i < definitions.size(); ++i) {

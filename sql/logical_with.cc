@@ -25,7 +25,7 @@ size_t CountScans(const plan::logical::Node& root, int cte) {
   return scans;
 }
 
-/// Puts the definition where its one scan is.
+/// Replaces its one scan by the definition.
 void InlineScan(plan::logical::Node& root, int cte, NodePtr& definition) {
   if (const auto* scan = root.As<CteScan>(); scan != nullptr && scan->cte == cte) {
     Project project;

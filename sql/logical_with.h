@@ -20,10 +20,10 @@ class WithBinder {
 
   absl::Status Bind(const Node& with);
 
-  /// The body, with those definitions around it that it uses twice; what it uses once is put there.
+  /// The body, inside the definitions that it uses twice; those that it uses once are inlined.
   plan::logical::NodePtr Around(plan::logical::NodePtr body);
 
-  /// What the body sees.
+  /// The body's common tables.
   CommonTables& tables() { return tables_; }
 
  private:

@@ -9,12 +9,12 @@
 
 namespace nam::sql {
 
-/// What $1, $2, … mean while a statement is bound. Outlives the binding.
+/// The parameters $1, $2, … of a statement being bound. Outlives the binding.
 class Parameters {
  public:
   struct Parameter {
     Type type;                   // kNull: not known yet
-    std::optional<Value> value;  // nothing while types are found: then it is a NULL
+    std::optional<Value> value;  // nullopt while types are inferred: then it is a NULL
     bool occurs = false;
   };
   static constexpr int64_t kMost = 65'535;  // PostgreSQL's own bound
@@ -24,7 +24,7 @@ class Parameters {
     if (static_cast<size_t>(number) > list_.size()) list_.resize(static_cast<size_t>(number));
     return list_[static_cast<size_t>(number) - 1];
   }
-  /// Its surroundings give it a type, the first ones for all. False if it has a type of another kind.
+  /// Takes a type from the context, the first one for all uses. False if it has a type of another kind.
   bool Settle(int64_t number, const Type& type) {
     Parameter& parameter = Get(number);
     if (parameter.type.kind != TypeKind::kNull) return parameter.type.kind == type.kind;
@@ -33,7 +33,7 @@ class Parameters {
     return true;
   }
   const std::vector<Parameter>& list() const { return list_; }
-  /// Whether types are being found: what a parameter's value decides is not known.
+  /// Whether types are being inferred: then values are unknown.
   bool without_values() const {
     return std::any_of(list_.begin(), list_.end(), [](const Parameter& p) { return !p.value.has_value(); });
   }

@@ -22,10 +22,10 @@ using Json = nlohmann::json;
 
 constexpr size_t kLongestStatementBytes = size_t{4} << 20;
 /// The parser's library recurses over its tree without a bound. Every level of a tree costs a token that is
-/// not flat; this many levels take 2 MiB of stack at most.
-constexpr std::ptrdiff_t kMostNestingTokens = 10000;
+/// not flat; this many levels take at most 2 MiB of stack.
+constexpr size_t kMostNestingTokens = 10000;
 
-/// `{"Tag": {…}}` is a node of kind Tag; `{…}` one whose kind the place tells.
+/// `{"Tag": {…}}` is a node of kind Tag; for `{…}` the place gives the kind.
 Node MakeNodeOf(const Json& json, const SqlText* text) {
   if (!json.is_object()) return {};
   if (json.size() == 1) {
@@ -37,7 +37,7 @@ Node MakeNodeOf(const Json& json, const SqlText* text) {
   return {&json, "", text};
 }
 
-/// Kinds whose location field is left out because it is 0 exist nowhere: a statement's first word has none.
+/// An omitted location is never 0: a statement's first word has no location.
 int LocationOf(const Json& body) {
   const auto it = body.find("location");
   return it != body.end() && it->is_number_integer() ? it->get<int>() : -1;
@@ -48,7 +48,7 @@ absl::Status SyntaxError(const std::string& text, const std::string& message, in
     return UserError(sqlstate::kTooComplex, "the statement is nested too deeply", position,
                      "use fewer levels of parentheses or operators");
   }
-  // The grammar itself looks at the ends of a window's frame.
+  // The grammar itself checks the ends of a window's frame.
   if (absl::StartsWith(message, "frame "))
     return UserError(sqlstate::kWindowingError, message, position, "swap the frame's ends");
   const bool at_end =
@@ -65,21 +65,21 @@ absl::StatusOr<SqlText> ScanStatement(const std::string& text) {
   }
   ScanResult scan = Scan(text);
   if (!scan.error.empty()) return SyntaxError(text, scan.error[0].message, scan.error[0].position);
-  const auto nesting = std::count_if(scan.tokens.begin(), scan.tokens.end(),
-                                     [](const Token& token) { return !token.flat() && !token.comment(); });
-  if (nesting > kMostNestingTokens) {
+  if (NestingTokens(text, scan.tokens) > kMostNestingTokens) {
     return UserError(sqlstate::kTooComplex, "the statement is too complex", -1,
-                     absl::StrCat("at most ", kMostNestingTokens, " words and operators, constants aside"));
+                     absl::StrCat("at most ", kMostNestingTokens,
+                                  " words and operators, constants and further rows of VALUES aside; COPY "
+                                  "loads many rows"));
   }
   return SqlText(text, std::move(scan.tokens));
 }
 
-/// The grammar takes no JOIN in the name of a setting unless it is quoted. Another word of its length stands
-/// in for that of nam.join, so that positions stay.
+/// The grammar takes no unquoted JOIN in the name of a setting. Another word of its length replaces that of
+/// nam.join, so that positions stay.
 constexpr std::string_view kJoin = "join", kJoinStandIn = "joi_";
 static_assert(kJoin.size() == kJoinStandIn.size());
 
-/// Where the JOIN of nam.join is, in SET, RESET and SHOW; -1: nowhere.
+/// The position of the JOIN of nam.join in SET, RESET and SHOW; -1: none.
 int SettingJoinPosition(const SqlText& text) {
   const int start = text.Start();
   for (const std::string_view command : {"set", "reset", "show"}) {
@@ -90,7 +90,7 @@ int SettingJoinPosition(const SqlText& text) {
   return -1;
 }
 
-/// Gives the setting its own name back: nam.join, or nam.join.x, which there is none of.
+/// Restores the setting's own name: nam.join, or nam.join.x, which does not exist.
 void RestoreJoin(Json& tree) {
   for (Json& body : tree["stmts"][0]["stmt"]) {
     auto name = body.value("name", std::string());

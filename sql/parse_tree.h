@@ -13,11 +13,11 @@
 
 namespace nam::sql {
 
-/// A node of PostgreSQL's parse tree, a view into a ParsedStatement. The tree leaves out every field that
-/// is zero, false or empty, so an absent field and an empty node are the same thing.
+/// A node of PostgreSQL's parse tree, a view into a ParsedStatement. The tree omits every field that is zero,
+/// false or empty, so an absent field and an empty node are the same.
 ///
-/// Whoever reads a node calls Only() with the fields that it reads: any other field that is set is a clause
-/// that would be ignored, and is refused instead.
+/// A reader of a node calls Only() with the fields that it reads: any other field is a clause that it would
+/// ignore, and is refused.
 class Node {
  public:
   Node() = default;
@@ -28,7 +28,7 @@ class Node {
   /// `SelectStmt`, `A_Expr`, …; empty where the grammar allows one kind only.
   const std::string& kind() const { return kind_; }
   bool Is(std::string_view kind) const { return body_ != nullptr && kind_ == kind; }
-  /// Where the grammar allows one kind only, for those who read several.
+  /// For nodes of which the grammar allows one kind only: sets it, for readers of several.
   Node OfKind(std::string kind) const { return {body_, std::move(kind), text_}; }
 
   Node Field(const char* name) const;
@@ -40,7 +40,7 @@ class Node {
   /// A list of names: `public.t` is {"public", "t"}.
   std::vector<std::string> Names(const char* name) const;
 
-  /// Byte offset where the node's own location is, otherwise of the first located node below; -1 if none.
+  /// Byte offset of the node's own location, or else of the first located node below; -1 if there is none.
   int position() const;
   /// Byte offset of the first located node below, this one included.
   int Leftmost() const;
@@ -58,10 +58,10 @@ class Node {
   const SqlText* text_ = nullptr;
 };
 
-/// One parsed statement and what its nodes point into.
+/// One parsed statement, which owns its nodes' data.
 class ParsedStatement {
  public:
-  /// A syntax error, more than one statement, or none, is an error with position.
+  /// A syntax error, several statements or none are an error with position.
   static absl::StatusOr<ParsedStatement> Parse(const std::string& text, StatementTime time = {});
 
   /// Borrows them.
@@ -78,13 +78,13 @@ class ParsedStatement {
   std::shared_ptr<nlohmann::json> tree_;  // shared only so that the type may stay incomplete here
 };
 
-/// What a query's text says of columns: views are kept as text.
+/// The column names in a query's text: views are kept as text.
 struct ColumnWords {
-  std::vector<std::string> names;  // each once: of columns that it names, USING's included
+  std::vector<std::string> names;  // distinct names of columns, including USING's
   bool natural = false;            // it has a NATURAL JOIN
 };
 ColumnWords ColumnWordsOf(const Node& query);
-/// Where the query names a column so, with its table's name before it or without.
+/// The places where the query names the column, with or without its table's name.
 std::vector<int> ColumnPlacesOf(const Node& query, const std::string& column);
 
 /// Refuses a kind of expression by its name in SQL.

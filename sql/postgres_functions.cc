@@ -7,7 +7,7 @@
 namespace nam::sql {
 namespace {
 
-/// Without those that only PostgreSQL itself calls. A blank stands on either side of each.
+/// Without functions that only PostgreSQL itself calls. A blank stands on either side of each.
 constexpr std::string_view kFunctions =
     " abbrev abs aclcontains acldefault aclinsert aclremove acos acosd acosh age amvalidate area"
     " array_agg array_append array_dims array_fill array_length array_lower array_ndims array_position"

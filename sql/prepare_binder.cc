@@ -18,7 +18,7 @@ namespace {
 
 using plan::Expr;
 
-/// Refuses what an argument cannot be made of.
+/// Refuses nodes that an argument cannot contain.
 class ArgumentScope final : public QueryScope {
  public:
   std::optional<absl::StatusOr<Expr>> BindInQuery(const Node& node, Clause, int) override {
@@ -39,7 +39,7 @@ bool Converts(const Type& from, const Type& to) {
          to.kind == TypeKind::kString;
 }
 
-/// What the argument becomes. A decimal has as many decimals as its argument; strings of parameters have no
+/// The argument's target type. A decimal has as many decimals as its argument; parameters' strings have no
 /// length, as in PostgreSQL.
 Type TargetOf(const Expr& argument, const Type& type) {
   if (type.kind == TypeKind::kDecimal) {
@@ -52,7 +52,7 @@ Type TargetOf(const Expr& argument, const Type& type) {
   return Type::String(type.length > 0 ? Type::kAnyLength : 0);
 }
 
-/// `width`: the bytes of an integer type that was written, otherwise -1.
+/// `width`: the written bytes of an integer type, otherwise -1.
 absl::StatusOr<Value> Argument(Expr argument, const Type& type, int width, size_t number,
                                const std::string& zone) {
   ExpressionBuilder builder;
@@ -77,7 +77,7 @@ absl::StatusOr<Value> Argument(Expr argument, const Type& type, int width, size_
   return value;
 }
 
-/// An argument as it is written; ARRAY[…] as the text of its elements.
+/// Binds an argument; ARRAY[…] becomes the text of its elements.
 absl::StatusOr<Expr> ArgumentOf(const Node& node, ExpressionBinder& expressions) {
   const Node array =
       node.Is("TypeCast") && node.Field("typeName").Has("arrayBounds") ? node.Field("arg") : node;
@@ -102,11 +102,11 @@ absl::StatusOr<Statement> BindPrepare(const Node& node, TableSource& tables, Par
   PrepareStatement statement;
   statement.name = node.Text("name");
   int64_t number = 0;
-  std::vector<uint8_t> widths;  // of integers that are listed
+  std::vector<uint8_t> widths;  // of listed integers
   for (const Node& type_name : node.List("argtypes")) {
     const Expr unknown = plan::MakeLiteral(Value::Null(Type::Decimal(0)), -1);
     NAM_ASSIGN_OR_RETURN(CastTarget target, ElementTypeOfName(type_name, unknown));
-    // An array is a text, which ANY and ALL read.
+    // An array is a text, which ANY and ALL parse.
     if (type_name.Has("arrayBounds")) target = {Type::String()};
     parameters.Get(++number).type = target.type;
     widths.push_back(target.type.kind == TypeKind::kInteger ? static_cast<uint8_t>(target.width) : 0);
@@ -146,7 +146,7 @@ absl::StatusOr<Statement> BindExecute(const Node& node) {
 
 absl::StatusOr<Parameters> ArgumentsOf(const PrepareStatement& prepared, const ExecuteStatement& execute,
                                        const std::string& zone) {
-  if (prepared.types.empty()) return Parameters();  // PostgreSQL does not look at arguments then
+  if (prepared.types.empty()) return Parameters();  // PostgreSQL ignores arguments then
   if (prepared.types.size() != execute.arguments.size()) {
     return UserError(sqlstate::kSyntaxError,
                      absl::StrCat("wrong number of parameters for prepared statement ", Quote(prepared.name)),
@@ -158,7 +158,7 @@ absl::StatusOr<Parameters> ArgumentsOf(const PrepareStatement& prepared, const E
   for (size_t i = 0; i < prepared.types.size(); ++i) {
     Parameters::Parameter& parameter = parameters.Get(static_cast<int64_t>(i) + 1);
     parameter.type = prepared.types[i];
-    parameter.type.precision = 0;  // of columns and of what is prepared only
+    parameter.type.precision = 0;  // for columns and prepared statements only
     const int width = prepared.types[i].precision > 0 ? prepared.types[i].precision : -1;
     NAM_ASSIGN_OR_RETURN(parameter.value, Argument(execute.arguments[i], parameter.type, width, i + 1, zone));
     if (parameter.value->null) parameter.value->type = parameter.type;

@@ -14,8 +14,7 @@ absl::StatusOr<Statement> BindStatement(const Node& root, TableSource& tables);
 absl::StatusOr<Statement> BindPrepare(const Node& node, TableSource& tables, Parameters& parameters);
 absl::StatusOr<Statement> BindExecute(const Node& node);
 
-/// The arguments as values of the parameters' types.
-/// `zone` is the session's.
+/// The arguments as values of the parameters' types. `zone` is the session's.
 absl::StatusOr<Parameters> ArgumentsOf(const PrepareStatement& prepared, const ExecuteStatement& execute,
                                        const std::string& zone);
 

@@ -25,17 +25,17 @@ using plan::Op;
 
 constexpr size_t kLongestList = 1024;  // of an IN that is more than a filter
 
-/// What the conjuncts leave of one column's values, as the bytes that an index holds them by: those from low
-/// to high, both included, and of these only `points` if there are any. All have the column's width.
+/// The conjuncts' restriction of one column's values, as an index's bytes: from low to high, both included,
+/// and of these only `points` if there are any. All have the column's width.
 struct Domain {
   std::string low;
   std::string high;
   std::optional<std::set<std::string>> points;
-  std::vector<size_t> conjuncts;  // that it has taken up
+  std::vector<size_t> conjuncts;  // conjuncts that it covers
 
   bool empty() const { return low > high || (points.has_value() && points->empty()); }
   bool given() const { return points.has_value() || low == high; }
-  /// The range of what is left.
+  /// The range that is left.
   const std::string& least() const { return points.has_value() ? *points->begin() : low; }
   const std::string& greatest() const { return points.has_value() ? *points->rbegin() : high; }
 
@@ -58,11 +58,11 @@ __int128 FloorShift(__int128 n, int digits) {
   return n / power - (n % power < 0);
 }
 
-/// A constant among a column's values.
+/// The place of a constant among a column's values.
 struct Cut {
   enum class Side : uint8_t { kBelowAll, kAboveAll, kAt, kBehind };
   Side side = Side::kAt;
-  std::string bytes;  // kAt: the constant itself; kBehind: the largest value below it, which is a value
+  std::string bytes;  // kAt: the constant itself; kBehind: the largest value below it
 };
 
 class Domains {
@@ -83,7 +83,7 @@ class Domains {
     }
   }
 
-  /// False if the conjunct says nothing that bytes can say.
+  /// False if the conjunct has no form in bytes.
   bool Take(const Expr& conjunct, size_t number) {
     if (!Apply(conjunct)) return false;
     domains_[column_].conjuncts.push_back(number);
@@ -157,7 +157,7 @@ class Domains {
 
   bool ApplyIn(const Expr& e) {
     if (e.children[0].op != Op::kColumn || e.children.size() > kLongestList) return false;
-    // Strings of a list are compared by their bytes.
+    // A list's strings are compared by their bytes.
     if (e.children[0].type.kind == TypeKind::kInterval) return false;
     Select(e.children[0]);
     std::set<std::string> points;
@@ -221,7 +221,7 @@ class Domains {
     above.has_value() ? KeepFrom(*std::move(above)) : Clear();
   }
 
-  /// The string of the same width right before or behind; none at the end.
+  /// The string of the same width right before or after; nullopt at the end.
   static std::optional<std::string> Predecessor(std::string bytes) {
     for (size_t i = bytes.size(); i-- > 0;) {
       bytes[i] = static_cast<char>(static_cast<uint8_t>(bytes[i]) - 1);
@@ -237,8 +237,8 @@ class Domains {
     return std::nullopt;
   }
 
-  /// Whether a comparison's equals have equal bytes. One span of time has many forms, and a varchar that
-  /// meets a char(n) has any number of blanks at its end.
+  /// Whether equal values have equal bytes. One span of time has many forms, and a varchar that meets a
+  /// char(n) has any number of blanks at its end.
   static bool BytesDecide(const Type& column, const Type& literal) {
     if (column.kind == TypeKind::kInterval) return false;
     return plan::IsChar(column) || !plan::IgnoresBlanks(column, literal);
@@ -294,15 +294,15 @@ class Domains {
   const RecordLayout& layout_;
   std::vector<Type> types_;
   std::vector<Domain> domains_;
-  uint32_t column_ = 0;  // that the conjunct at hand is about
+  uint32_t column_ = 0;  // the current conjunct's
 };
 
-/// How far a key or an index serves.
+/// How much of a key or an index the conditions cover.
 struct Reach {
   int index = AccessPath::kPrimaryKey;
   std::vector<uint32_t> columns;
-  size_t given = 0;    // columns of the prefix that are given
-  bool range = false;  // the column behind it is restricted
+  size_t given = 0;    // given columns of the prefix
+  bool range = false;  // the next column is restricted
   bool whole() const { return given == columns.size(); }
 };
 
@@ -320,7 +320,7 @@ Reach ReachOf(int index, std::vector<uint32_t> columns, const Domains& domains, 
   return reach;
 }
 
-/// Whether rows come in the order of these columns: those that have one value do not count.
+/// Whether rows come in the order of these columns; columns with a single value do not matter.
 bool HasOrder(const Reach& reach, const Domains& domains, const std::vector<uint32_t>& order) {
   if (order.empty()) return false;
   const auto single = [&](uint32_t column) {
@@ -347,7 +347,7 @@ Reach BestReach(const proto::Table& table, const Domains& domains, const AccessW
   const auto rank = [&](const Reach& reach) {
     return std::tuple(reach.given, reach.range, HasOrder(reach, domains, wishes.order));
   };
-  std::tuple<size_t, bool, bool> most;  // nothing of this kind: the whole table is better read without it
+  std::tuple<size_t, bool, bool> most;  // without any: scanning the whole table is better
   for (int i = 0; i < table.record().parts_size(); ++i) {
     const proto::RecordPart& part = table.record().parts(i);
     if (part.kind() != proto::ORDERED_INDEX || part.columns().empty() || part.leaving()) continue;
@@ -360,7 +360,7 @@ Reach BestReach(const proto::Table& table, const Domains& domains, const AccessW
   return best;
 }
 
-/// All combinations of what the given columns may be.
+/// All combinations of the given columns' values.
 std::vector<std::string> Prefixes(const Reach& reach, const Domains& domains) {
   std::vector<std::string> prefixes = {""};
   for (size_t i = 0; i < reach.given; ++i) {
@@ -407,7 +407,7 @@ AccessPath ChooseAccessPath(const proto::Table& table, const RecordLayout& layou
   }
   for (size_t i = 0; i < best.given + best.range; ++i) {
     const Domain& domain = domains[best.columns[i]];
-    if (i == best.given && domain.points.has_value()) break;  // its range holds more than its points
+    if (i == best.given && domain.points.has_value()) break;  // its range covers its points
     for (const size_t conjunct : domain.conjuncts) taken[conjunct] = true;
   }
   for (size_t i = 0; i < conjuncts.size(); ++i) {

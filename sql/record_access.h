@@ -5,7 +5,7 @@
 
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::sql {
 
@@ -16,41 +16,40 @@ struct KeyRange {
   bool operator==(const KeyRange&) const = default;
 };
 
-/// How the rows of one record table that meet a WHERE are found.
+/// How to find the rows of one record table that meet a WHERE.
 struct AccessPath {
   static constexpr int kPrimaryKey = -1;
 
-  std::vector<std::string> keys;  // rows by their whole key; none twice
-  /// RecordStorage.parts[index]: rows by ranges of an ordered index; kPrimaryKey: of the whole table, those
-  /// in ranges of the key.
+  std::vector<std::string> keys;  // rows by their whole key; no duplicates
+  /// RecordStorage.parts[index]: rows by ranges of an ordered index; kPrimaryKey: rows of the whole table in
+  /// ranges of the key.
   int index = kPrimaryKey;
   std::vector<KeyRange> ranges;           // disjoint, ascending; the whole table is one range without bounds
-  std::vector<const plan::Expr*> filter;  // conjuncts that rows found so may still fail; borrowed
-  bool ordered = false;                   // rows come in the order that was wished for
+  std::vector<const plan::Expr*> filter;  // conjuncts that the path does not ensure; borrowed
+  bool ordered = false;                   // rows come in the wished order
   // No keys and no ranges: no row can meet the conditions.
 
   bool scan() const { return index == kPrimaryKey && !ranges.empty(); }
   bool nothing() const { return keys.empty() && ranges.empty(); }
 };
 
-/// What else counts in the choice of a path.
+/// Further criteria for a path.
 struct AccessWishes {
-  /// Indexes that are not complete for this snapshot are not used.
+  /// Excludes indexes that are not complete for this snapshot.
   uint64_t snapshot = ~uint64_t{0};
-  /// Columns, the most significant first, in whose ascending order rows would be welcome. Empty: any.
+  /// A wish for ascending order by these columns, the most significant first. Empty: any order.
   std::vector<uint32_t> order;
-  /// More combinations of points than these are no gain over a range with a filter.
+  /// With more combinations of points a range with a filter is as good.
   size_t most_points = 1024;
 };
 
-/// Chooses by rule: all columns of the key are given; else the ordered index of which the longest prefix is
-/// given, with a range behind it; else one that has the order; else the whole table. A column is given by =
-/// and by IN, a range by comparisons with constants and by IS [NOT] NULL. Conjuncts are over columns of table
-/// 0.
+/// Chooses by rule: all columns of the key are given; else the ordered index with the longest given prefix,
+/// and a range after it; else one that has the order; else the whole table. A column is given by = and by IN,
+/// a range by comparisons with constants and by IS [NOT] NULL. Conjuncts are over columns of table 0.
 AccessPath ChooseAccessPath(const proto::Table& table, const partitioner::RecordLayout& layout,
                             const std::vector<plan::Expr>& conjuncts, const AccessWishes& wishes = {});
 
-/// The path in words, for EXPLAIN.
+/// Describes the path, for EXPLAIN.
 std::string Describe(const proto::Table& table, const AccessPath& path);
 
 }  // namespace nam::sql

@@ -9,8 +9,8 @@
 #include "sql/bound_query.h"
 #include "sql/parse_tree.h"
 
-/// Binds statements that make and change tables. What PostgreSQL's grammar knows beyond bound_query.h's
-/// statements is refused by name.
+/// Binds statements that make and change tables. Other statements of PostgreSQL's grammar than
+/// bound_query.h's are refused by name.
 namespace nam::sql {
 
 absl::StatusOr<Statement> BindCreateTable(const Node& node, TableSource& tables);
@@ -30,10 +30,10 @@ absl::StatusOr<Statement> BindVacuum(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindCreateIndex(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindInsert(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindCopy(const Node& node, TableSource& tables);
-/// All columns of the table, which need not exist yet, from the fields of such files.
+/// Copies into all columns of the table, which need not exist yet, from the fields of such files.
 absl::StatusOr<CopyStatement> CopyOfFiles(std::shared_ptr<const proto::Table> table, std::string pattern,
                                           const csv::Dialect& dialect, const StatementTime& time);
-/// What a file says by its name of how it is written: `.csv`, `.tbl`, else text; perhaps compressed.
+/// The dialect that a file's name implies: `.csv`, `.tbl`, else text; perhaps compressed.
 csv::Dialect DialectOfPath(std::string_view path);
 absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindDelete(const Node& node, TableSource& tables);
@@ -41,7 +41,7 @@ absl::StatusOr<Statement> BindTransaction(const Node& node);
 /// SET TRANSACTION …, SET SESSION CHARACTERISTICS AS TRANSACTION …
 absl::StatusOr<Statement> BindSetTransaction(const Node& node);
 
-/// The checks of a table, from their text, for a statement of this time and zone.
+/// Binds the checks of a table from their text, for a statement of this time and zone.
 absl::StatusOr<std::vector<BoundCheck>> BindChecks(const std::shared_ptr<const proto::Table>& table,
                                                    const StatementTime& time);
 

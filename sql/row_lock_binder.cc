@@ -12,12 +12,12 @@ namespace {
 
 enum class ItemKind : uint8_t { kTable, kSubquery, kCommonTable, kFunction, kJoin };
 
-/// What a locking clause may name.
+/// An item that a locking clause may name.
 struct Item {
   ItemKind kind = ItemKind::kTable;
   std::string alias;
-  int relation = -1;      // of a table
-  bool nullable = false;  // it stands where an outer join may have no row
+  int relation = -1;      // a table's
+  bool nullable = false;  // an outer join may have no row for it
 };
 
 const char* Noun(ItemKind kind) {

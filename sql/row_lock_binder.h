@@ -13,7 +13,7 @@ struct LockedRelation {
   bool waits = true;  // false: NOWAIT
 };
 
-/// `FOR UPDATE` as a message names the clause, with its place in the statement.
+/// The clause for messages, such as `FOR UPDATE`, with its place in the statement.
 struct LockingWords {
   const char* words = "";
   int position = -1;
@@ -21,7 +21,7 @@ struct LockingWords {
 LockingWords WordsOf(const Node& clause);
 
 /// FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE and FOR KEY SHARE of a SELECT whose FROM is bound; `owner` is its
-/// LogicalSelect. All lock alike. Each table once, in FROM's order.
+/// LogicalSelect. All lock alike. Returns each table once, in FROM's order.
 absl::StatusOr<std::vector<LockedRelation>> BindRowLocks(LogicalContext& context, const Surroundings& around,
                                                          const LogicalSelect* owner, const Node& select);
 

@@ -8,7 +8,7 @@
 #include "sql/system_names.h"
 #include "types/sql_error.h"
 
-/// CREATE SCHEMA, and DROP of anything.
+/// CREATE SCHEMA, and all forms of DROP.
 namespace nam::sql {
 namespace {
 
@@ -33,7 +33,7 @@ absl::StatusOr<Statement> BindDropSchema(DropTableStatement statement, const std
   return Statement(std::move(statement));
 }
 
-/// The first of the names that there is, or the first.
+/// The first name that exists, or else the first.
 absl::StatusOr<std::string> Existing(const std::vector<std::string>& names, TableSource& tables,
                                      std::shared_ptr<const proto::Table>& found) {
   for (const std::string& name : names) {
@@ -112,13 +112,13 @@ absl::StatusOr<Statement> BindDrop(const Node& node, TableSource& tables) {
   }
   if (node.Flag("concurrent")) {
     return Refusal("CONCURRENTLY is not supported", text.Find({"concurrently"}),
-                   "others may write meanwhile without it");
+                   "other sessions can write meanwhile without it");
   }
   NAM_RETURN_IF_ERROR(node.Only({"objects", "removeType", "behavior", "missing_ok", "concurrent"}));
   DropTableStatement statement;
   statement.if_exists = node.Flag("missing_ok");
   statement.cascade = node.Text("behavior") == "DROP_CASCADE";
-  // The name has no location of its own; it stands behind EXISTS, or behind the word.
+  // The name has no location of its own; it follows EXISTS, or the keyword.
   statement.position = text.Find({}, text.Find({statement.if_exists ? "exists" : word}) + 1);
   if (!index && kind->kind == Kind::kSchema) {
     statement.kind = kind->kind;

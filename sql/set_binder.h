@@ -4,7 +4,7 @@
 #include "sql/bound_query.h"
 #include "sql/parse_tree.h"
 
-/// SET, RESET and SHOW. Which settings there are is the session's to know.
+/// SET, RESET and SHOW. The session knows which settings exist.
 namespace nam::sql {
 
 absl::StatusOr<Statement> BindSet(const Node& node);

@@ -10,13 +10,13 @@
 namespace nam::sql {
 namespace {
 
-/// What stands between separators. `lazy`: it matches as little as it can.
+/// The part between separators. `lazy`: it matches as little as possible.
 struct Piece {
   std::string expression;
   bool branches = false;  // it has |
 };
 
-/// The pattern's pieces; the separators are what is between them.
+/// The pattern's pieces, between its separators.
 std::vector<Piece> PiecesOf(std::string_view pattern, std::string_view escape, bool lazy_first) {
   std::vector<Piece> pieces(1);
   bool in_brackets = false, in_bounds = false;
@@ -66,7 +66,7 @@ std::vector<Piece> PiecesOf(std::string_view pattern, std::string_view escape, b
 
 }  // namespace
 
-// Anchored, and each piece in a group of its own, so that | stands below everything else.
+// Anchors, and puts each piece in a group of its own, so that | binds weakest.
 absl::StatusOr<std::string> SimilarPattern(std::string_view pattern, std::string_view escape, int position) {
   const std::vector<Piece> pieces = PiecesOf(pattern, escape, /*lazy_first=*/false);
   if (pieces.size() > 1)

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kSemicolon = ';';
 
-/// Collects tokens of one piece after another.
+/// Collects the tokens of consecutive pieces.
 class Splitter {
  public:
   explicit Splitter(const std::string& script) : script_(script) {}
@@ -19,7 +19,7 @@ class Splitter {
     end_ = end;
   }
 
-  /// Pieces without a token are dropped.
+  /// Drops pieces without a token.
   void Cut(bool complete) {
     if (end_ > start_) {
       pieces_.push_back(
@@ -32,12 +32,12 @@ class Splitter {
 
  private:
   const std::string& script_;
-  int start_ = -1;  // of the piece under way; -1 before its first token
+  int start_ = -1;  // of the current piece; -1 before its first token
   int end_ = -1;
   std::vector<ScriptPiece> pieces_;
 };
 
-/// Behind the quote that ends a string with escapes, from somewhere within it.
+/// The end after the quote of a string with escapes, from somewhere within it.
 int EndOfString(const std::string& script, int from) {
   size_t at = static_cast<size_t>(from);
   for (; at < script.size(); ++at) {
@@ -54,11 +54,11 @@ int EndOfString(const std::string& script, int from) {
 }  // namespace
 
 std::vector<ScriptPiece> SplitStatements(std::string_view script_view) {
-  // The scanner stops at a NUL; so does everything behind it.
+  // The scanner stops at a NUL, and so does this.
   const std::string script(script_view.substr(0, script_view.find('\0')));
   const int size = static_cast<int>(script.size());
   Splitter splitter(script);
-  // Runs again only after an error inside a token, from behind that piece's next semicolon on.
+  // Runs again only after an error inside a token, from after that piece's next semicolon.
   for (int from = 0; from < size;) {
     const std::string rest = script.substr(static_cast<size_t>(from));
     ScanResult scan = Scan(rest);
@@ -70,7 +70,7 @@ std::vector<ScriptPiece> SplitStatements(std::string_view script_view) {
       behind_error = from + position;
       ScanResult before = Scan(rest.substr(0, static_cast<size_t>(position)));
       if (!before.error.empty()) behind_error = EndOfString(script, behind_error);
-      // An error within a string: what comes before the string scans without one.
+      // An error within a string: the text before the string scans without one.
       while (!before.error.empty() && position > 0) {
         position = std::clamp(before.error[0].position, 0, position - 1);
         before = Scan(rest.substr(0, static_cast<size_t>(position)));

@@ -5,26 +5,26 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "sql/parse_tree.h"
 
 namespace nam::sql {
 
-/// WITH (…) of CREATE TABLE: how its rows lie in memory.
+/// WITH (…) of CREATE TABLE: the layout of its rows in memory.
 struct StorageOptions {
   enum class Storage : uint8_t {
     kRecord,    // rows, which transactions change; WITH (versions = n)
     kColumnar,  // columns in blocks, loaded and appended to; WITH (partition_by, sort_by, block_bytes)
   };
   Storage storage = Storage::kRecord;
-  uint32_t versions = 1;     // of a record that are kept for older snapshots
-  std::string partition_by;  // `a:8,b:8`: columns, and the parts that each divides rows into
-  std::string sort_by;       // the column that rows of a partition are in the order of
+  uint32_t versions = 1;     // of a record, kept for older snapshots
+  std::string partition_by;  // `a:8,b:8`: columns, and the number of parts by each
+  std::string sort_by;       // the column that orders the rows of a partition
   uint32_t block_bytes = 64 << 10;
   int partition_position = -1, sort_position = -1;
 
-  /// `options`: the DefElem nodes. Without `storage`, options of columnar tables make one; without these it
-  /// is `otherwise`.
+  /// `options`: the DefElem nodes. Without `storage`, options of columnar tables imply it; otherwise it is
+  /// `otherwise`.
   static absl::StatusOr<StorageOptions> From(const std::vector<Node>& options, Storage otherwise);
 };
 

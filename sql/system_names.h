@@ -17,4 +17,17 @@ inline absl::Status CheckNotSystem(const std::string& name, int position) {
                    "another");
 }
 
+/// The hidden column of a table without a primary key.
+inline constexpr char kRowIdColumn[] = "nam.row";
+/// Dropped columns have this before their number.
+inline constexpr char kDroppedPrefix[] = "nam.dropped.";
+
+/// Refuses the names of hidden columns: SQLSTATE 42701. All others are the user's.
+inline absl::Status CheckColumnName(const std::string& name, int position) {
+  if (name != kRowIdColumn && !name.starts_with(kDroppedPrefix)) return absl::OkStatus();
+  return UserError(sqlstate::kDuplicateColumn,
+                   absl::StrCat("column name ", Quote(name), " conflicts with a system column name"),
+                   position, "choose another name");
+}
+
 }  // namespace nam::sql

@@ -16,9 +16,9 @@ namespace {
 constexpr int kFloat = 260, kString = 261, kBitString = 263, kHexString = 264, kInteger = 266;
 constexpr int kSqlComment = 275, kCComment = 276;
 
-/// The two wire types of protobuf that pg_query_scan's answer has:
-/// ScanResult {int32 version = 1; repeated ScanToken tokens = 2}, ScanToken {start = 1, end = 2, token = 4,
-/// keyword_kind = 5}. The library's own decoder would bring its 3,000-line schema along.
+/// The two wire types of protobuf in pg_query_scan's answer: ScanResult {int32 version = 1; repeated
+/// ScanToken tokens = 2}, ScanToken {start = 1, end = 2, token = 4, keyword_kind = 5}. The library's own
+/// decoder would need its 3,000-line schema.
 class WireReader {
  public:
   WireReader(const char* data, size_t size) : at_(data), end_(data + size) {}
@@ -74,7 +74,7 @@ int ByteOffset(std::string_view text, int cursor) {
   if (cursor <= 0) return -1;
   size_t i = 0;
   for (int left = cursor - 1; left > 0 && i < text.size(); --left) {
-    // As the scanner counts, which trusts a character's first byte even where the rest does not fit it.
+    // Counts like the scanner, which trusts a character's first byte even if the rest does not fit it.
     const auto first = static_cast<unsigned char>(text[i]);
     i += first >= 0xf8 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
   }
@@ -98,6 +98,24 @@ ScanResult Scan(const std::string& text) {
   }
   pg_query_free_scan_result(scan);
   return result;
+}
+
+size_t NestingTokens(std::string_view text, const std::vector<Token>& tokens) {
+  size_t outside = 0, row = 0, longest_row = 0, depth = 0;
+  bool begins = false, in_rows = false;  // begins: the last token is VALUES
+  for (const Token& token : tokens) {
+    if (token.comment()) continue;
+    if (in_rows && depth == 0 && token.kind != '(') in_rows = token.kind == ',';
+    if (begins && token.kind == '(') in_rows = true;
+    if (in_rows && depth == 0) row = 0;
+    (in_rows ? row : outside) += token.flat() ? 0 : 1;
+    longest_row = std::max(longest_row, row);
+    if (in_rows && token.kind == '(') ++depth;
+    if (in_rows && token.kind == ')') --depth;
+    begins = absl::EqualsIgnoreCase({text.data() + token.start, static_cast<size_t>(token.end - token.start)},
+                                    "values");
+  }
+  return outside + longest_row;
 }
 
 SqlText::SqlText(std::string text, std::vector<Token> tokens) : text_(std::move(text)) {
@@ -184,7 +202,7 @@ int64_t SqlText::IntegerAt(int position) const {
     if (tokens_[i].kind == kInteger) {
       int64_t value = 0;
       for (const char c : Spelling(i)) {
-        if (c >= '0' && c <= '9') value = value * 10 + (c - '0');  // at most 2^31: the scanner's promise
+        if (c >= '0' && c <= '9') value = value * 10 + (c - '0');  // at most 2^31, as the scanner ensures
       }
       return negative ? -value : value;
     }

@@ -17,7 +17,7 @@ namespace nam::sql {
 struct Token {
   int start = 0;  // byte offsets
   int end = 0;
-  int kind = 0;  // PostgreSQL's token number; for one character, the character
+  int kind = 0;  // PostgreSQL's token number; for a single character, the character
 
   bool comment() const;
   /// Numbers, strings and commas: tokens that make a statement longer but never deeper.
@@ -33,40 +33,47 @@ struct ScanError {
 /// Tokens by PostgreSQL's own scanner, comments included. On an error `tokens` is empty.
 struct ScanResult {
   std::vector<Token> tokens;
-  std::vector<ScanError> error;  // none or one
+  std::vector<ScanError> error;  // at most one
 };
 ScanResult Scan(const std::string& text);
+
+/// How many of these tokens may make one branch of the statement's tree, each a level of it: those outside of
+/// rows of VALUES, and those of its longest row. The rows lie beside each other.
+///
+///     insert into t (a, b) values (1, -2), (3 + 4, now()) on conflict do nothing
+///     └────────────────────────────┘       └───────────┘  └───────────────────┘
+size_t NestingTokens(std::string_view text, const std::vector<Token>& tokens);
 
 /// Byte offset of the 1-based character `cursor`; -1 for 0.
 int ByteOffset(std::string_view text, int cursor);
 
-/// A statement's text with its tokens: the parser says where expressions are, but not where the words of
-/// a clause are, and refusals point at them.
+/// A statement's text with its tokens. The parser gives positions of expressions, but not of a clause's
+/// words, which refusals point at.
 class SqlText {
  public:
   SqlText() = default;
   SqlText(std::string text, std::vector<Token> tokens);
 
   const std::string& text() const { return text_; }
-  /// When the statement was given, and where.
+  /// The time and place of the statement.
   const StatementTime& time() const { return time_; }
   void set_time(StatementTime time) { time_ = std::move(time); }
-  /// The parameters of a statement that has some; borrowed.
+  /// The statement's parameters, if any; borrowed.
   Parameters* parameters() const { return parameters_; }
   void set_parameters(Parameters* parameters) { parameters_ = parameters; }
   std::string_view Spelling(size_t token) const;
   /// Start of the first token; 0 if there is none.
   int Start() const;
-  /// Start of the first occurrence of `words`, one after the other, at or after `from`; -1 if none.
-  /// Without words, of the first token there.
+  /// Start of the first occurrence of consecutive `words`, at or after `from`; -1 if none. Without words: of
+  /// the first token there.
   int Find(std::initializer_list<std::string_view> words, int from = 0) const;
   /// Start of the last occurrence of `word` before `before`; -1 if none.
   int FindBefore(std::string_view word, int before) const;
-  /// Where an item of a list ends that has begun before `from`: at its comma or closing parenthesis, or with
-  /// the text.
+  /// The end of a list's item that begins before `from`: at its comma or closing parenthesis, or the text's
+  /// end.
   int EndOfItem(int from) const;
-  /// The tokens from `from` to `to` on one line, without comments; those that begin at a position of
-  /// `instead` are replaced by string constants.
+  /// The tokens from `from` to `to` on one line, without comments; string constants replace those that begin
+  /// at a position of `instead`.
   std::string Excerpt(int from, int to, const std::map<int, std::string>& instead) const;
   /// The integer constant at byte `position` with its signs and parentheses: `-(5)`. 0 if there is none.
   int64_t IntegerAt(int position) const;
@@ -80,7 +87,7 @@ class SqlText {
   Parameters* parameters_ = nullptr;
 };
 
-/// Where the name of a setting begins, in SET, RESET or SHOW: behind SESSION or LOCAL, if that is there.
+/// Start of a setting's name in SET, RESET or SHOW: after SESSION or LOCAL, if present.
 int SettingPosition(const SqlText& text);
 
 }  // namespace nam::sql

@@ -10,8 +10,8 @@
 #include "types/sql_error.h"
 #include "types/wire.h"
 
-/// CREATE VIEW, and views in queries. A view is kept as the text of its query, whose stars are written out,
-/// so that it goes on to mean the same when its tables get columns.
+/// CREATE VIEW, and views in queries. A view is kept as the text of its query with stars written out, so that
+/// its meaning stays when its tables get columns.
 namespace nam::sql {
 namespace {
 
@@ -22,7 +22,7 @@ constexpr size_t kMostRelations = 4'096;
 constexpr int kMostLevels = 32;
 constexpr size_t kMostQueryBytes = 256 << 10;
 
-/// Positions are in the view's text, which the statement does not show.
+/// Positions in the view's text are not in the statement.
 absl::Status AtRelation(const absl::Status& status, const proto::Table& view, int position) {
   std::optional<SqlError> error = SqlErrorOf(status);
   if (!error.has_value()) return status;
@@ -93,14 +93,14 @@ class ViewBinder {
     return absl::OkStatus();
   }
 
-  /// The query's text as it is kept, and what it reads.
+  /// The query's stored text, and the relations that it reads.
   absl::Status Describe(const LogicalContext& context) {
     proto::View& kept = *view_.mutable_view();
     std::string text = node_.text().text();
     const auto from = static_cast<size_t>(node_.text().Find({"as"}, relation_.position()) + 2);
     for (auto star = stars_.rbegin(); star != stars_.rend(); ++star) {
-      const auto begin = static_cast<size_t>(star->first), end = text.find('*', begin) + 1;
-      text.replace(begin, end - begin, star->second);
+      const auto begin = static_cast<size_t>(star->first), end = static_cast<size_t>(star->second.end);
+      text.replace(begin, end - begin, star->second.columns);
     }
     text.erase(0, from);
     const size_t last = text.find_last_not_of(" \t\r\n;");
@@ -130,7 +130,7 @@ class ViewBinder {
     return absl::OkStatus();
   }
 
-  /// As PostgreSQL: columns may only be added at the end.
+  /// As in PostgreSQL: columns may only be added at the end.
   absl::Status CheckReplaced() {
     if (!statement_.replace) return absl::OkStatus();
     const auto found = tables_.Find(view_.name());
@@ -159,7 +159,7 @@ class ViewBinder {
   ColumnWords words_;
   CreateViewStatement statement_;
   proto::Table& view_ = statement_.view;
-  std::map<int, std::string> stars_;
+  std::map<int, WrittenStar> stars_;
 };
 
 }  // namespace
@@ -203,7 +203,7 @@ absl::StatusOr<BoundTree> BindView(LogicalContext& context, const proto::Table& 
                      absl::StrCat("the tables of view ", Quote(view.name()), " have changed"), position,
                      "DROP VIEW and CREATE it again");
   }
-  // What is computed by it is of no place of the statement.
+  // The view's expressions have no position in the statement.
   const auto forget = [&](plan::Expr& expr) {
     const auto each = [&](const auto& self, plan::Expr& one) -> void {
       one.position = -1;

@@ -15,7 +15,7 @@
 #include "types/sql_error.h"
 #include "types/time_zone.h"
 
-/// Timestamps with time zone: what depends on the session's zone becomes a call that names it.
+/// Timestamps with time zone: operations that depend on the session's zone become calls that name it.
 namespace nam::sql {
 namespace {
 
@@ -39,13 +39,13 @@ std::vector<Expr> Operands(Expr a, Expr b) {
   return operands;
 }
 
-/// Whether to_char's pattern asks for the zone.
+/// Whether to_char's pattern prints the zone.
 bool MayShowZone(const Expr& pattern) {
   const std::string text = absl::AsciiStrToLower(pattern.literal.text);
   return !IsLiteral(pattern) || absl::StrContains(text, "tz") || absl::StrContains(text, "of");
 }
 
-/// A zone that is a constant, checked, UTC in one spelling; an interval as its offset.
+/// Checks a constant zone; UTC gets one spelling, an interval becomes its offset.
 absl::Status SettleZone(Expr& zone) {
   if (!IsLiteral(zone) || zone.literal.null) return absl::OkStatus();
   if (zone.type.kind == TypeKind::kInterval) {
@@ -129,7 +129,7 @@ absl::Status ExpressionBuilder::GiveZone(std::string_view name, std::vector<Expr
   if (name == "timezone" && pair) return SettleZone(operands[0]);
   if (name == "date_trunc" && operands.size() == 3) return SettleZone(operands[2]);
   if (name == "date_trunc" && pair && operands[1].type.kind == TypeKind::kDate) {
-    // As PostgreSQL, which prefers the type.
+    // As in PostgreSQL, which prefers the type.
     NAM_ASSIGN_OR_RETURN(operands[1], CastZoned(std::move(operands[1]), Type::TimestampTz(), position));
   }
   if (name == "to_char" && pair && operands[0].type.kind == TypeKind::kDate && MayShowZone(operands[1])) {

@@ -7,8 +7,8 @@
 
 namespace nam::sql {
 
-/// Timestamps with time zone of a query's result become their texts in the zone, unless it is UTC, in which
-/// they are printed anyway. Columns from `shown` on stay as they are.
+/// Converts timestamps with time zone in a query's result to their texts in the zone, unless it is UTC, the
+/// default for printing. Leaves columns from `shown` on unchanged.
 absl::Status ShowInZone(plan::logical::Query& query, const std::string& zone, size_t shown);
 
 }  // namespace nam::sql

@@ -11,14 +11,14 @@ namespace nam::ssb {
 
 /// 1992-01-01, the benchmark's first day, as days since 1970-01-01.
 inline constexpr int64_t kFirstDay = 8035;
-/// The specification's row count of the date table. Seven years with two leap days are 2,557 days, so
-/// the calendar ends on 1998-12-30; no order (until 1998-08-02) or commit date (90 days later) needs more.
+/// The specification's row count of the date table. Seven years with two leap days are 2,557 days, so the
+/// calendar ends on 1998-12-30. No order date (until 1998-08-02) or commit date (90 days later) needs more.
 inline constexpr int kCalendarDays = 2556;
 /// Orders fall on the first 2,406 days: 1992-01-01 … 1998-08-02.
 inline constexpr int kOrderDays = 2406;
 
-/// A row of the date table. Weekdays are the real calendar's (the original generator's are one day late);
-/// weeks are numbered as the original does (day of the year / 7 + 1), because Q1.3 selects one.
+/// A row of the date table. Weekdays are the real ones (the original generator's are one day late); weeks are
+/// numbered as in the original (day of the year / 7 + 1), because Q1.3 selects one.
 struct CalendarDay {
   int32_t date_key;  // yyyymmdd
   std::string date;  // `January 1, 1992`

@@ -24,13 +24,13 @@ using dataset::Nations;
 using dataset::RandomDigits;
 using dataset::RowRandom;
 
-// As dbgen makes for an average of 15.
+// As in dbgen, for an average of 15.
 constexpr uint32_t kAddressLengthMin = 6, kAddressLengthMax = 24;
 
 enum Word : uint64_t { kPlace = 0, kPhone = 1, kAddress = 2 };
 
-/// Columns 1 … 6 of customer and supplier alike: name, address, city, nation, region, phone.
-/// What is left of the first word goes back for what only customers have.
+/// Adds columns 1 … 6, which customer and supplier share: name, address, city, nation, region, phone. Returns
+/// the rest of the first word, for the customers' own column.
 RandomDigits AddPlace(ColumnBatch& batch, std::string_view prefix, uint64_t key, const RowRandom& random) {
   RandomDigits place = random.Word(kPlace);
   const uint32_t city = place.Below(static_cast<uint32_t>(Cities().size()));
@@ -75,7 +75,7 @@ void Generator::FillPart(uint64_t first, uint64_t count, ColumnBatch& batch) con
   };
   for (uint64_t row = first; row < first + count; ++row) {
     const RowRandom random(key, row);
-    // Three different colours: p_color, and p_name's two. Steps around a circle never meet the start.
+    // Three different colours: p_color and two of p_name. Steps around a circle never return to the start.
     RandomDigits color_digits = random.Word(0);
     const uint32_t color = color_digits.Below(color_count);
     const uint32_t step = color_digits.Between(1, color_count - 1);

@@ -23,7 +23,7 @@ using dataset::ShipModes;
 using dataset::SparseKey;
 using partitioner::ColumnBatch;
 
-/// Where the rows of a batch go, column by column, in the schema's order.
+/// The columns of a batch, in the schema's order.
 struct Columns {
   Columns(ColumnBatch& batch, size_t rows) {
     size_t next = 0;
@@ -71,7 +71,7 @@ const std::array<int32_t, kCalendarDays>& DateKeys() {
   return keys;
 }
 
-/// What the lines of one order share.
+/// The values that the lines of one order share.
 struct Order {
   int64_t key;
   int64_t cust_key;
@@ -85,7 +85,7 @@ struct KeyRanges {
   uint32_t parts;
 };
 
-/// Fills row `at`; the line's part of the order's total price.
+/// Fills row `at`; returns the line's part of the order's total price.
 int64_t FillLine(const Columns& out, size_t at, const Order& order, uint32_t line, const RowRandom& random,
                  const KeyRanges& ranges) {
   RandomDigits keys = random.Word(1 + 2 * line);

@@ -28,7 +28,7 @@ uint64_t Generator::Rows(size_t table) const {
   if (table != kLineorder) return Units(table);
   uint64_t rows = lineorder_rows_.load(std::memory_order_relaxed);
   if (rows == 0) {
-    rows = dataset::CountLines(0, Units(table));  // the same for every thread that gets here
+    rows = dataset::CountLines(0, Units(table));  // the same for every thread
     lineorder_rows_.store(rows, std::memory_order_relaxed);
   }
   return rows;

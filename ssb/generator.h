@@ -10,15 +10,14 @@
 
 namespace nam::ssb {
 
-/// 1 is 6,001,215 lineorder rows.
+/// Scale factor 1 has 6,001,215 lineorder rows.
 using GeneratorOptions = dataset::GeneratorOptions;
 
-/// The benchmark's data. Where it follows the specification's text and where
-/// the original generator (dbgen), and where neither:
-///  - row counts: dbgen's to the row for every whole scale factor (see LineCounts); 200,000 x (1 + floor
-///    log2 SF) parts from SF 1, and everything in proportion below it, at least one row each;
-///  - values: dbgen's domains and formulas; customers whose key divides by three never order; the
-///    random streams other than lines per order are not dbgen's;
+/// The benchmark's data. It combines the specification's text and the original generator (dbgen):
+///  - row counts: exactly dbgen's for every integral scale factor (see LineCounts); 200,000 x (1 + floor log2
+///    SF) parts from SF 1 on; below, everything in proportion, at least one row each;
+///  - values: dbgen's domains and formulas; customers whose key is a multiple of three never order; the
+///    random streams differ from dbgen's, except lines per order;
 ///  - dates: see CalendarDay.
 /// Thread-safe. Options must be valid.
 class Generator final : public dataset::Generator {

@@ -10,10 +10,10 @@ struct Query {
   std::string_view sql;  // without a closing semicolon; runs unmodified in PostgreSQL, SQLite and DuckDB
 };
 
-/// The benchmark's 13 queries (revision 3) in its order. Rows that tie in a flight-3 ORDER BY may come
-/// in any order: compare results sorted.
+/// The benchmark's 13 queries (revision 3), in order. Rows that tie in flight 3's ORDER BY may come in any
+/// order: compare sorted results.
 const std::array<Query, 13>& Queries();
-/// Null if there is none; `q2.1` and `2.1` are understood as well.
+/// Null if there is none. Also accepts `q2.1` and `2.1`.
 const Query* FindQuery(std::string_view id);
 
 }  // namespace nam::ssb

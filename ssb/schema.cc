@@ -33,7 +33,7 @@ std::vector<ColumnSchema> PartColumns() {
           Text("p_type", 25),    Int("p_size"),       Text("p_container", 10)};
 }
 
-// The specification gives d_dayofweek 8 characters and the value Wednesday, which has 9.
+// The specification gives d_dayofweek 8 characters, but the value Wednesday has 9.
 std::vector<ColumnSchema> DateColumns() {
   return {Int("d_datekey"),
           Text("d_date", 18),

@@ -17,18 +17,18 @@
 ///     date     (replicated) ────────────────────┘
 namespace nam::ssb {
 
-/// The places of tables in Tables(), in the order in which they are loaded: dimensions first.
+/// Indexes into Tables(), in loading order: dimensions first.
 enum Table : size_t { kCustomer = 0, kSupplier = 1, kPart = 2, kDate = 3, kLineorder = 4 };
 inline constexpr std::array kAllTables = {kCustomer, kSupplier, kPart, kDate, kLineorder};
 
 std::string_view TableName(Table table);
 
-/// Parts per join key when nobody asks for another number.
+/// The default number of parts per join key.
 inline constexpr uint32_t kDefaultFanOut = 8;
 
-/// One table: the specification's columns. Keys, dates (yyyymmdd) and money (cents) are integers.
+/// The schema of a table: the specification's columns. Keys, dates (yyyymmdd) and money (cents) are integers.
 partitioner::TableSchema Schema(Table table, uint32_t fan_out = kDefaultFanOut);
-/// All five, in the order of kAllTables, with the default fan-out.
+/// All five tables, in the order of kAllTables, with the default fan-out.
 const std::vector<dataset::Table>& Tables();
 
 }  // namespace nam::ssb

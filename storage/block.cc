@@ -19,7 +19,7 @@ uint32_t Low32(uint64_t n) {
   return static_cast<uint32_t>(n);
 }
 
-/// The prefix's checksum with the header's own field taken as zero.
+/// The prefix's checksum, with the header's checksum field taken as zero.
 uint32_t PrefixChecksum(const std::byte* block, uint32_t prefix_bytes) {
   BlockHeader header;
   std::memcpy(&header, block, sizeof(header));
@@ -41,7 +41,7 @@ void MinMax(const std::byte* page, uint32_t rows, ColumnZone& zone) {
   zone.max = high;
 }
 
-/// The first bytes of a text as a number that is in the order of texts.
+/// The first bytes of a text as a number that sorts like the text.
 uint64_t PrefixOf(std::string_view text) {
   unsigned char bytes[8] = {};
   std::memcpy(bytes, text.data(), std::min<size_t>(text.size(), sizeof(bytes)));
@@ -50,7 +50,7 @@ uint64_t PrefixOf(std::string_view text) {
   return prefix;
 }
 
-/// The zone of the values that are not NULL; `value` is a number of each row, or nothing.
+/// The zone of the values that are not NULL. `value_of` returns a row's number, or nothing.
 template <typename ValueOf>
 void ZoneOfPlain(uint32_t rows, ColumnZone& zone, ValueOf value_of) {
   zone.min = UINT64_MAX;
@@ -77,7 +77,7 @@ void ZoneOfNumbers(const NumberPage& numbers, uint32_t rows, ColumnZone& zone) {
   });
 }
 
-/// Of the bytes of a page that hold values of `rows` rows.
+/// The checksum of the page bytes that hold the values of `rows` rows.
 uint32_t PageChecksum(const BlockLayout& layout, uint32_t column, const std::byte* page, uint32_t rows) {
   const uint64_t fixed = Checksum({page, size_t{rows} * layout.width(column)});
   if (!layout.is_text(column)) return Low32(fixed);
@@ -86,7 +86,7 @@ uint32_t PageChecksum(const BlockLayout& layout, uint32_t column, const std::byt
                Checksum({page + size_t{layout.block_rows()} * 4, text_bytes}) * 0x9E3779B97F4A7C15ull);
 }
 
-/// Whether the ends ascend within the page.
+/// True if the ends ascend within the page.
 bool EndsAreWhole(const BlockLayout& layout, uint32_t column, const std::byte* page, uint32_t rows) {
   const TextPage texts(page, layout.block_rows(), layout.text_bytes(column));
   uint32_t before = 0;

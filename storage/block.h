@@ -19,16 +19,16 @@ namespace nam::storage {
 ///     ├ header ──┼ zone of column 0, 1, … ┼ pointer group ┼ mini-page 0 ┼ mini-page 1 ┼ … ┤
 ///     └────────────────── prefix ─────────────────────────┘ each 8-byte aligned
 ///
-/// All blocks of a chain have one layout, sized for the same number of rows, so a stream knows where
-/// each mini-page lies before it has read anything (I-Store, section 3). Values are codes: unsigned
-/// little-endian integers of the column's width; the catalog says what they stand for. Columns whose values
-/// are too many, or too wide, for codes are plain: numbers of 128 bits, and texts, whose pages have a size of
-/// their own in each chain. A block closes when any of its pages is full.
+/// All blocks of a chain have one layout, sized for the same number of rows, so a stream knows where each
+/// mini-page lies before it has read anything (I-Store, section 3). Values are codes: unsigned little-endian
+/// integers of the column's width, which the catalog decodes. Columns whose values are too many or too wide
+/// for codes are plain: 128-bit numbers, or texts, whose page size is set per chain. A block closes when any
+/// of its pages is full.
 ///
 ///     ├ end[0 … block_rows - 1], 4 bytes each ┼ the texts, one after the other ┤      page of plain text
 ///
-/// Pointer groups: block i with i % G = 0 holds the pointers of blocks i + G … i + 2G - 1; those of
-/// blocks 0 … G - 1 are in the catalog. A chain of at most G blocks has no pointer slots at all.
+/// Pointer groups: block i with i % G = 0 holds the pointers of blocks i + G … i + 2G - 1; the catalog holds
+/// those of blocks 0 … G - 1. A chain of at most G blocks has no pointer slots.
 struct BlockHeader {
   static constexpr uint32_t kMagic = 0x424d414e;  // "NAMB"
   uint32_t magic;
@@ -36,27 +36,27 @@ struct BlockHeader {
   uint16_t pointer_slots;
   uint32_t rows;
   uint32_t index;       // in its chain
-  uint64_t allocation;  // of the table: tells a block from one that used to be here
+  uint64_t allocation;  // of the table: tells a block from its predecessor in this memory
   uint32_t partition;
   uint32_t checksum;  // of the prefix with this field zero: the low half of XXH3
 };
 static_assert(sizeof(BlockHeader) == 32 && offsetof(BlockHeader, checksum) == 28);
 
-/// What a mini-page holds: codes; of plain texts the first 8 bytes, of plain numbers the upper 8 with the
-/// sign turned, so that zones are in the order of the values. min > max: NULLs alone.
+/// The range of a mini-page's keys, ordered like its values: codes; the first 8 bytes of plain texts; the
+/// upper 8 bytes of plain numbers with the sign bit flipped. min > max: NULLs alone.
 struct ColumnZone {
   uint64_t min;
   uint64_t max;
-  uint32_t checksum;  // of the mini-page's rows
+  uint32_t checksum;  // over the mini-page's rows
   uint32_t page_offset;
 };
 static_assert(sizeof(ColumnZone) == 24);
 
-/// A plain value that is no text: 16 bytes, and one that is 1 if it is NULL. Every number of 128 bits is a
-/// uuid.
+/// Width of a plain number: 16 bytes, and a byte that is 1 for NULL. A flag is needed because every 128-bit
+/// number is a valid uuid.
 inline constexpr uint8_t kPlainNumberBytes = 17;
 
-/// The numbers of one mini-page. Borrows its bytes.
+/// The numbers of one mini-page. Borrows the page.
 class NumberPage {
  public:
   explicit NumberPage(const std::byte* page) : page_(page) {}
@@ -79,11 +79,11 @@ class NumberPage {
   const std::byte* page_;
 };
 
-/// The texts of one mini-page. Borrows its bytes. Memory that is looked at in place may become another's at
-/// any time: then texts are wrong, but within the page.
+/// The texts of one mini-page. Borrows the page. Memory read in place may be reused at any time: texts are
+/// then wrong, but within the page.
 class TextPage {
  public:
-  /// Of an end: the value is NULL.
+  /// Flag of an end: the value is NULL.
   static constexpr uint32_t kNull = uint32_t{1} << 31;
 
   TextPage(const std::byte* page, uint32_t block_rows, uint32_t text_bytes)
@@ -91,7 +91,7 @@ class TextPage {
         texts_(reinterpret_cast<const char*>(page) + size_t{block_rows} * 4),
         text_bytes_(text_bytes) {}
   bool IsNull(uint32_t row) const { return (ends_[row] & kNull) != 0; }
-  /// Where the text ends; it begins where the one before it does.
+  /// The end of the text; it begins at the previous row's end.
   uint32_t end(uint32_t row) const { return ends_[row] & ~kNull; }
   std::string_view operator[](uint32_t row) const {
     const uint32_t begin = row == 0 ? 0 : std::min(end(row - 1), text_bytes_);
@@ -110,14 +110,14 @@ inline constexpr uint32_t kMinBlockBytes = 1024;
 inline constexpr uint32_t kMaxBlockBytes = 1u << 20;
 inline constexpr uint32_t kMaxColumns = 1024;
 
-/// Where everything lies in the blocks of one chain. A value.
+/// The offsets within the blocks of one chain. A value.
 class BlockLayout {
  public:
-  /// `text_bytes`: by column, the room for texts in its page; 0 for columns that are no plain text, empty if
-  /// none is. Their width is that of an end.
+  /// `text_bytes`: per column, the room for texts in its page; 0 for other columns, empty if no column is
+  /// plain text. A plain text column's width is that of an end.
   BlockLayout(std::span<const uint8_t> widths, uint32_t block_rows, uint32_t pointer_slots,
               std::span<const uint32_t> text_bytes = {});
-  /// The most rows that fit `block_bytes`, without plain texts; 0 if not even one does.
+  /// The most rows that fit into `block_bytes`, without plain texts; 0 if none fits.
   static uint32_t RowsThatFit(std::span<const uint8_t> widths, uint32_t block_bytes, uint32_t pointer_slots);
 
   uint32_t columns() const { return static_cast<uint32_t>(widths_.size()); }
@@ -144,7 +144,7 @@ class BlockLayout {
   uint32_t bytes_;
 };
 
-/// How many pointers each block of a chain reserves.
+/// The number of pointers that each block of a chain reserves.
 constexpr uint32_t PointerSlots(uint32_t blocks, uint32_t pointer_group) {
   return blocks > pointer_group ? pointer_group : 0;
 }
@@ -152,11 +152,11 @@ constexpr uint32_t PointerSlots(uint32_t blocks, uint32_t pointer_group) {
 /// Fills a block in local memory: pages first, then Seal.
 class BlockWriter {
  public:
-  /// `block` has layout.bytes() bytes and outlives the writer.
+  /// `block` has layout.bytes() bytes and must outlive the writer.
   BlockWriter(const BlockLayout& layout, std::byte* block) : layout_(layout), block_(block) {}
   const BlockLayout& layout() const { return layout_; }
   std::byte* page(uint32_t column) { return block_ + layout_.page_offset(column); }
-  /// Computes zones and checksums of `rows` rows. `group` is empty unless the block leads a group.
+  /// Computes zones and checksums of `rows` rows. `group` is empty unless the block leads a pointer group.
   void Seal(uint64_t allocation, uint32_t partition, uint32_t index, uint32_t rows,
             std::span<const uint64_t> group);
 
@@ -171,8 +171,8 @@ class BlockView {
   BlockView() = default;
   BlockView(const BlockLayout& layout, const std::byte* block) : layout_(&layout), block_(block) {}
 
-  /// DATA_LOSS if the prefix is not that of block `index` of the allocation's chain. Cheap checks always,
-  /// the checksum with `verify`.
+  /// DATA_LOSS unless the prefix is that of block `index` of the allocation's chain. Always makes the cheap
+  /// checks; compares the checksum with `verify`.
   absl::Status CheckPrefix(uint64_t allocation, uint32_t partition, uint32_t index, bool verify) const;
   absl::Status CheckPage(uint32_t column) const;
 

@@ -3,7 +3,7 @@
 namespace nam::storage {
 namespace {
 
-/// A gap up to so many bytes is read over rather than asked for in a READ of its own.
+/// Gaps up to this size are read over instead of starting another READ.
 constexpr uint32_t kMergeGapBytes = 1024;
 
 }  // namespace
@@ -12,7 +12,7 @@ std::vector<ByteRange> RunsOf(const BlockLayout& layout, std::span<const uint32_
   std::vector<ByteRange> runs{{0, layout.prefix_bytes()}};
   for (uint32_t column : columns) {
     const uint32_t offset = layout.page_offset(column);
-    // Whole words, as the next page begins at one: what is copied stays aligned.
+    // Rounds up to whole words, where the next page begins, so that copies stay aligned.
     const uint32_t end = (offset + layout.page_bytes(column) + 7) / 8 * 8;
     ByteRange& last = runs.back();
     if (offset <= last.offset + last.bytes + kMergeGapBytes) {

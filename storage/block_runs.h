@@ -14,8 +14,8 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
-/// What has to be moved of each block of a chain for `columns` (ascending): the prefix and their mini-pages,
-/// neighbours merged, small gaps included.
+/// The byte ranges to move per block for `columns` (ascending): the prefix and their mini-pages. Adjacent
+/// ranges are merged, including small gaps.
 std::vector<ByteRange> RunsOf(const BlockLayout& layout, std::span<const uint32_t> columns);
 uint32_t TotalBytes(std::span<const ByteRange> runs);
 

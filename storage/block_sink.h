@@ -9,19 +9,19 @@
 
 namespace nam::storage {
 
-/// Writes blocks to memory servers with as many WRITEs in flight as the channel's buffer has room for.
-/// Has the channel to itself from the first Acquire to Flush; one thread.
+/// Writes blocks to memory servers, with as many WRITEs in flight as fit the channel's buffer. Has exclusive
+/// use of the channel from the first Acquire to Flush. One thread.
 class BlockSink {
  public:
-  /// `use` is of the allocation that the blocks belong to.
+  /// `use` belongs to the blocks' allocation.
   BlockSink(Channel& channel, fabric::Grant::Use use, uint32_t block_bytes_max);
   ~BlockSink();
 
-  /// A zeroed-by-nobody local block to fill; valid until the Write that follows.
+  /// A local block to fill, not zeroed; valid until the next Write.
   absl::StatusOr<std::byte*> Acquire();
-  /// Sends `bytes` of the block acquired last.
+  /// Sends `bytes` of the last acquired block.
   absl::Status Write(RemotePtr<void> to, uint32_t bytes);
-  /// Returns when everything written is in place.
+  /// Returns when all blocks written are in place.
   absl::Status Flush();
 
  private:

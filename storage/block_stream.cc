@@ -12,19 +12,19 @@
 namespace nam::storage {
 namespace {
 
-/// How long a wait lasts before the cancel flag is looked at again.
+/// Interval between checks of the cancel flag during a wait.
 constexpr int64_t kCancelCheckUs = 20'000;
-/// Of a block in place, what is asked for before it is looked at: of its prefix when it joins the window, of
-/// each column when the block before it is delivered. The processor's own prefetcher goes on from there.
+/// Prefetched bytes of a block in place: of its prefix when it joins the window, of each column when the
+/// block before it is delivered. The processor's own prefetcher continues from there.
 constexpr uint32_t kPrefixFetchedMax = 512;
 constexpr uint32_t kPageFetchedMax = 1024;
 
-/// So many chains are under way at first: what is claimed is taken from other threads, and no use before its
-/// turn comes. More when blocks are waited for, and where posts are calls also when half of what is ahead is
-/// used up this soon.
+/// Chains claimed ahead at first. A claimed chain is taken from other threads and useless before its turn.
+/// The number grows when the stream waits for blocks; and, where posts are calls, when half of the claimed
+/// chains are used up within kSoonUs.
 constexpr size_t kChainsAhead = 10;
 constexpr int64_t kSoonUs = 1'000;
-/// The paper's, and one for posts that are system calls, of which each is to carry half a window.
+/// The paper's window; and one for posts that are system calls, each of which should carry half a window.
 constexpr uint32_t kWindow = 10;
 constexpr uint32_t kWindowOfCalls = 64;
 
@@ -48,15 +48,15 @@ BlockStream::BlockStream(Channel& channel, const StreamTable& table, const Strea
 }
 
 BlockStream::~BlockStream() {
-  // READs still in flight would land in the buffer of the next stream: take them first. A stream that was
-  // cancelled, or met bad data, does not wait for them, and nobody may use its channel again.
+  // READs still in flight would land in the next stream's buffer: take them first. A cancelled stream, or one
+  // that met bad data, has broken its channel and does not wait.
   while (!channel_.broken() &&
          std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.reads_left > 0; })) {
     if (!TakeCompletions(/*wait=*/true).ok()) channel_.Break();
   }
 }
 
-/// The chain whose next block is to be posted; nullptr if there is none (yet).
+/// The chain whose next block must be posted; nullptr if there is none (yet).
 absl::StatusOr<BlockStream::Chain*> BlockStream::ChainToPost() {
   while (true) {
     if (!chains_.empty()) {
@@ -102,7 +102,7 @@ absl::StatusOr<bool> BlockStream::Claim() {
   return false;
 }
 
-/// Nothing of the block is wanted, and what it says of the blocks after it is known.
+/// True if the block is not wanted and the pointers that it holds are known.
 bool BlockStream::CanSkip(const Chain& chain, uint32_t index) const {
   const uint32_t number = chain.start.number, group = table_.pointer_group;
   if (index >= chain.start.first) {
@@ -114,7 +114,7 @@ bool BlockStream::CanSkip(const Chain& chain, uint32_t index) const {
   }
   if (index % group != 0) return true;
   if (options_.known == nullptr) return false;
-  // Pointers are learned in order: those of the group before must have come.
+  // Pointers are learned in order: those of the previous group must be known.
   if (chain.pointers.size() < std::min<uint64_t>(uint64_t{index} + group, chain.start.blocks)) return false;
   for (uint64_t i = uint64_t{index} + group; i < std::min<uint64_t>(index + 2 * group, chain.start.blocks);
        ++i) {
@@ -185,7 +185,7 @@ absl::Status BlockStream::PostBatches() {
   return absl::OkStatus();
 }
 
-/// Where posts are calls, half of what there can be in flight at once.
+/// Where posts are calls, posts half a window at a time.
 absl::Status BlockStream::Fill() {
   if (posts_are_calls_) {
     if (tail_ - head_ > refill_at_) return absl::OkStatus();
@@ -206,7 +206,7 @@ absl::Status BlockStream::Fill() {
   return PostBatches();
 }
 
-/// A block that leads a pointer group tells where the group after its own lies.
+/// Learns, from a block that leads a pointer group, the pointers of the next group.
 absl::Status BlockStream::LearnPointers(const Slot& slot) {
   Chain& chain = *slot.chain;
   if (slot.index % table_.pointer_group != 0 || chain.layout.pointer_slots() == 0) return absl::OkStatus();
@@ -262,7 +262,7 @@ absl::Status BlockStream::Deliver(Slot& slot, BlockView& block) {
   block = BlockView(chain.layout, slot.block);
   const uint32_t number = chain.start.number;
   KnownBlocks* const known = options_.known;
-  // A copy is checked whenever it is made; memory that is looked at in place, once.
+  // A copy is checked every time; memory read in place, once.
   const uint64_t whole = in_place_ && known != nullptr ? known->Verified(number, slot.index) : 0;
   const bool verify_prefix = options_.verify && (whole & KnownBlocks::kPrefix) == 0;
   NAM_RETURN_IF_ERROR(
@@ -294,10 +294,10 @@ absl::StatusOr<bool> BlockStream::Next(BlockView& block) {
   if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed)) {
     return absl::CancelledError("cancelled");
   }
-  // Its user before may have lost a connection when it had all that it wanted.
+  // The channel's previous user may have lost a connection after it had everything it wanted.
   if (channel_.broken())
     return absl::UnavailableError("a connection to a memory server was lost before; ask again");
-  if (std::exchange(delivered_, false)) FreeHead();  // the block delivered last is done with
+  if (std::exchange(delivered_, false)) FreeHead();  // the caller is done with it
   while (true) {
     NAM_RETURN_IF_ERROR(Fill());
     if (head_ == tail_) return false;
@@ -309,7 +309,7 @@ absl::StatusOr<bool> BlockStream::Next(BlockView& block) {
       if (in_place_ && head_ + 1 < tail_) FetchPages(slots_[(head_ + 1) % slots_.size()]);
       return true;
     }
-    FreeHead();  // it was READ for its pointers
+    FreeHead();  // READ only for its pointers
   }
 }
 

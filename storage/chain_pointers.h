@@ -9,7 +9,7 @@
 
 namespace nam::storage {
 
-/// Where all blocks of a chain lie: what the head says, and READs of the blocks that lead pointer groups.
+/// The pointers of all blocks of a chain. READs the blocks that lead pointer groups.
 absl::StatusOr<std::vector<uint64_t>> PointersOf(Channel& channel, const StreamTable& table,
                                                  const ChainStart& chain);
 

@@ -27,13 +27,13 @@ absl::Status BuriedError(const std::string& name) {
 }
 
 constexpr size_t kTransferBytes = 64 * 1024;
-/// How long a wait lasts before the cancel flag is looked at again.
+/// Interval between checks of the cancel flag during a wait.
 constexpr int64_t kCancelCheckUs = 20'000;
-/// Long enough for nearly any server that is not silent.
+/// Nearly every live server answers within this time.
 constexpr int64_t kConnectLookUpUs = 700'000;
 
-/// A thread that may be interrupted looks up between tries. Each has twice the time of the one before: a
-/// server that is slow to answer is reached as well.
+/// An interruptible thread checks for interruption between tries. Each try takes twice the time of the one
+/// before, so that slow servers are reached as well.
 absl::StatusOr<std::unique_ptr<fabric::QueuePair>> Connect(fabric::Fabric& fabric, const std::string& address,
                                                            fabric::CompletionQueue& completions,
                                                            const ChannelOptions& options,
@@ -100,7 +100,7 @@ absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
                             fabric::CredentialsFor(self_, fresh->regions->member));
   if (!queue_pair.ok()) {
     endpoints_.erase(server);
-    // The member is no more: nothing can be changed over this channel, but over one that is opened anew.
+    // The member is over: this channel can change nothing any more; only a new one can.
     const bool over = absl::IsPermissionDenied(queue_pair.status());
     broken_ = broken_ || over;
     return absl::Status(over ? absl::StatusCode::kUnavailable : queue_pair.status().code(),
@@ -119,7 +119,7 @@ absl::StatusOr<Channel::Endpoint*> Channel::EndpointOf(MemoryServerId server) {
   return endpoint.get();
 }
 
-// Another channel of the process may have met the region.
+// Another channel of the process may know the region.
 absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64_t bytes) {
   NAM_ASSIGN_OR_RETURN(Endpoint * endpoint, EndpointOf(pointer.server()));
   const auto* region = RegionOf(*endpoint->regions, pointer.offset());
@@ -129,7 +129,7 @@ absl::StatusOr<Channel::Target> Channel::Resolve(RemotePtr<void> pointer, uint64
     NAM_ASSIGN_OR_RETURN(std::shared_ptr<const fabric::ServerRegions> regions,
                          directory_.Lookup(pointer.server(), refresh));
     if (regions->member !=
-        endpoint->regions->member) {  // the connection is to the former member of the storage id
+        endpoint->regions->member) {  // the connection is to the storage id's former member
       broken_ = true;
       return BuriedError(endpoint->regions->name);
     }
@@ -196,7 +196,7 @@ absl::Status Channel::EndConnections(Deadline deadline) {
 }
 
 absl::Status Channel::Disconnect(Deadline deadline) {
-  NAM_CHECK(broken(), "somebody may still use it");
+  NAM_CHECK(broken(), "it may still be in use");
   gate_->Enter();
   const absl::Status ended = EndConnections(deadline);
   if (!ended.ok()) {
@@ -256,7 +256,7 @@ class Channel::Remains final : public fabric::Unconfirmed {
 Channel::~Channel() {
   const bool idle = gate_->idle();
   if (idle && abandoned_.empty()) return;
-  gate_->Enter();  // nobody else touches the connections from here on
+  gate_->Enter();  // no other thread touches the connections from here on
   if (EndNow()) {
     gate_->Leave();
     return;
@@ -277,7 +277,7 @@ absl::Status Channel::LookForBurials() {
 
 absl::StatusOr<size_t> Channel::WaitSome(std::span<fabric::Completion> completions,
                                          const std::atomic<bool>* cancel) {
-  // What is over when it is posted needs no look at the clock.
+  // Work that is complete when posted needs no look at the clock.
   if (in_place_) {
     if (const size_t n = completions_->Poll(completions); n > 0) return n;
   }
@@ -316,7 +316,7 @@ absl::Status Channel::Transfer(fabric::Opcode opcode, RemotePtr<void> remote, st
                                const std::atomic<bool>* cancel) {
   const size_t slots = std::min<size_t>(buffer().bytes() / kTransferBytes, options_.queue_depth);
   NAM_CHECK(slots > 0 && !broken());
-  broken_ = true;  // until nothing is in flight any more
+  broken_ = true;  // until nothing is in flight
   std::array<fabric::Completion, 64> done;
   for (size_t at = 0; at < bytes;) {
     const size_t first = at;

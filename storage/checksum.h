@@ -6,7 +6,7 @@
 
 namespace nam::storage {
 
-/// XXH3, by the widest vectors that this processor has; the same result on all.
+/// XXH3, with the widest vectors of this processor; the result is the same on all.
 uint64_t Checksum(std::span<const std::byte> bytes);
 
 }  // namespace nam::storage

@@ -12,8 +12,8 @@
 
 namespace nam::storage {
 
-/// A string column's distinct values in byte order: entry numbers compare as the strings do, so
-/// equality, ranges and IN on strings are integer comparisons. In memory servers it lies as
+/// The distinct values of a string column in byte order. Entry numbers compare like the strings, so equality,
+/// ranges and IN on strings are integer comparisons. Stored in memory servers as
 ///
 ///     0      8                     8 + 4·(entries + 1)
 ///     ├ count ┼ offset[0 … entries] ┼ bytes of all entries, one after the other ┤
@@ -21,16 +21,16 @@ namespace nam::storage {
 /// cut into segments that the catalog points to. Immutable; any thread.
 class Dictionary {
  public:
-  /// The stored form of `entries`, which are distinct and in byte order.
+  /// Encodes `entries`, which are distinct and in byte order.
   static std::vector<std::byte> Encode(const std::vector<std::string_view>& entries);
-  /// Takes the stored form; DATA_LOSS if it is not one.
+  /// Takes the stored form; DATA_LOSS if it is invalid.
   static absl::StatusOr<std::shared_ptr<const Dictionary>> Decode(std::vector<std::byte> bytes);
 
   size_t size() const { return size_; }
   std::string_view operator[](size_t i) const {
     return {text_ + offsets_[i], static_cast<size_t>(offsets_[i + 1] - offsets_[i])};
   }
-  /// The first entry that is not less than `text`; size() if there is none.
+  /// The first entry not less than `text`; size() if none.
   size_t LowerBound(std::string_view text) const;
   std::optional<size_t> Find(std::string_view text) const;
 

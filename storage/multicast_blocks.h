@@ -12,7 +12,7 @@
 
 namespace nam::storage {
 
-/// A table of which whole chains are multicast.
+/// A table with the chains that are multicast as a whole.
 struct MulticastTable {
   struct Chain {
     uint32_t partition = 0;
@@ -24,29 +24,29 @@ struct MulticastTable {
   std::vector<Chain> chains;
 };
 
-/// The blocks of a stream as all who take part number them: each sender's for itself, in the order of tables,
-/// chains and blocks, leaving out those of other servers.
+/// The blocks of a stream, numbered the same by all participants: per sender, in the order of tables, chains
+/// and blocks, skipping blocks of other servers.
 class MulticastBlocks {
  public:
   struct Chain {
-    size_t table = 0;  // its number
+    size_t table = 0;  // index
     uint32_t partition = 0;
     BlockLayout layout;
     std::vector<ByteRange> runs;  // of each block
-    uint32_t run_bytes = 0;       // of all runs together
+    uint32_t run_bytes = 0;       // total of all runs
   };
   struct Place {
     uint32_t chain = 0;
     uint32_t index = 0;  // in the chain
     RemotePtr<void> home;
   };
-  /// INVALID_ARGUMENT: a sender twice, or a block whose home is none of the senders.
+  /// INVALID_ARGUMENT: a duplicate sender, or a block whose home is not among the senders.
   static absl::StatusOr<MulticastBlocks> Number(const std::vector<MulticastTable>& tables,
                                                 const std::vector<MemoryServerId>& senders);
 
   const std::vector<Chain>& chains() const { return chains_; }
   const std::vector<Place>& of_sender(size_t sender) const { return places_[sender]; }
-  /// What the sender needs to know of them.
+  /// The sender's view of its blocks.
   std::vector<MulticastExtent> ExtentsOf(size_t sender) const;
 
  private:

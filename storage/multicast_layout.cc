@@ -7,7 +7,7 @@
 namespace nam::storage {
 namespace {
 
-/// Fragments before the last have one length, so each one alone tells whether its numbers fit together.
+/// All fragments but the last have one length, so each one alone shows whether its numbers are consistent.
 bool Consistent(const FragmentHeader& h) {
   if (h.bytes == 0 || h.block_bytes == 0 || h.block_bytes > kMaxBlockBytes) return false;
   if (h.fragment >= h.fragments || h.fragments > h.block_bytes) return false;

@@ -12,12 +12,12 @@
 namespace nam::storage {
 namespace {
 
-/// Datagrams that are posted together; the last of them is signaled.
+/// Datagrams posted together; the last one is signaled.
 constexpr uint32_t kBatch = 16;
-/// Credit is looked for this soon after it ran out, then ever less often.
+/// Pauses between checks for credit: the first one, doubling up to the last.
 constexpr int64_t kFirstPauseUs = 1;
 constexpr int64_t kLastPauseUs = 64;
-/// How long a wait lasts before the cancel flag is looked at again.
+/// Interval between checks of the cancel flag during a wait.
 constexpr int64_t kCancelCheckUs = 20'000;
 
 MulticastBoard& BoardOf(fabric::MemoryRegion& region) {
@@ -68,7 +68,7 @@ absl::Status MulticastSender::Prepare() {
   address_.server = options_.server;
   address_.stream = fabric_.Random();
   address_.board = board_region_->rkey();
-  // A multiple of 8, so that a block's words stay aligned among themselves.
+  // A multiple of 8, so that fragments keep a block's words aligned.
   address_.fragment_bytes =
       (queue_pair_->bytes_max() - static_cast<uint32_t>(sizeof(FragmentHeader))) / 8 * 8;
   return absl::OkStatus();
@@ -104,7 +104,7 @@ absl::Status MulticastSender::Run(const std::atomic<bool>& cancel) {
   absl::Status status = AwaitMembers(cancel);
   if (status.ok()) status = SendAll(cancel);
   if (status.ok()) status = Flush();
-  // What the queue pair still holds would go with it.
+  // Destroying the queue pair would drop its pending sends.
   while (status.ok() && completed_ < posted_) status = AwaitCompletions(cancel);
   Publish(/*ended=*/true);
   return status;
@@ -113,7 +113,7 @@ absl::Status MulticastSender::Run(const std::atomic<bool>& cancel) {
 absl::Status MulticastSender::SendAll(const std::atomic<bool>& cancel) {
   for (const MulticastExtent& extent : extents_) {
     for (const RemotePtr<void> block : extent.blocks) {
-      if (limit_ == kMulticastLeft) return absl::OkStatus();  // nobody waits any more
+      if (limit_ == kMulticastLeft) return absl::OkStatus();  // no member waits any more
       NAM_RETURN_IF_ERROR(SendBlock(extent, block, cancel));
       ++block_;
     }
@@ -155,7 +155,7 @@ absl::Status MulticastSender::SendBlock(const MulticastExtent& extent, RemotePtr
   return absl::OkStatus();
 }
 
-/// A place in the ring that no send under way uses.
+/// A place in the ring that no send in flight uses.
 absl::StatusOr<std::byte*> MulticastSender::NextBuffer(const std::atomic<bool>& cancel) {
   std::array<fabric::Completion, kBatch> done;
   TakeCompletions({done.data(), completions_->Poll(done)});
@@ -192,7 +192,7 @@ absl::Status MulticastSender::Flush() {
   return absl::OkStatus();
 }
 
-/// One signaled send stands for all before it.
+/// One signaled send completes all before it.
 void MulticastSender::TakeCompletions(std::span<const fabric::Completion> done) {
   for (const fabric::Completion& completion : done)
     completed_ = std::max(completed_, static_cast<uint32_t>(completion.id) + 1);
@@ -227,7 +227,7 @@ absl::Status MulticastSender::CheckRunning(const std::atomic<bool>& cancel) cons
       absl::StrFormat("the multicast stream was not done within %d ms", options_.stream_timeout_us / 1000));
 }
 
-/// Waits a little for members to WRITE; ever longer in one row of calls.
+/// Waits briefly for members to WRITE; longer with each call in a row.
 absl::Status MulticastSender::Pause(const std::atomic<bool>& cancel, int64_t& pause_us) {
   NAM_RETURN_IF_ERROR(CheckRunning(cancel));
   std::array<fabric::Completion, kBatch> done;
@@ -259,7 +259,7 @@ absl::Status MulticastSender::AwaitMembers(const std::atomic<bool>& cancel) {
 absl::Status MulticastSender::AwaitCredit(const std::atomic<bool>& cancel) {
   RefreshLimit();
   if (prepared_ < limit_) return absl::OkStatus();
-  NAM_RETURN_IF_ERROR(Flush());  // what is due may be what the members wait for
+  NAM_RETURN_IF_ERROR(Flush());  // members may wait for unposted datagrams
   const int64_t blocked_ns = fabric_.clock().NowNs();
   int64_t pause_us = kFirstPauseUs;
   while (prepared_ >= limit_) {

@@ -15,13 +15,13 @@
 namespace nam::storage {
 
 struct MulticastSenderOptions {
-  MemoryServerId server;  // this one
+  MemoryServerId server;  // this server
   uint32_t group = 0;     // its number, from the catalog
-  uint32_t members = 0;   // whose credit is waited for, 1 … kMulticastMembersMax
+  uint32_t members = 0;   // number of members to wait for, 1 … kMulticastMembersMax
   uint32_t send_depth = 128;
-  int64_t join_timeout_us = 1'000'000;     // then those who came are served
-  int64_t member_timeout_us = 250'000;     // a member that holds all others up for so long is left behind
-  int64_t stream_timeout_us = 30'000'000;  // the end of everything
+  int64_t join_timeout_us = 1'000'000;     // then the stream starts with the members present
+  int64_t member_timeout_us = 250'000;     // a member that delays all others this long is left behind
+  int64_t stream_timeout_us = 30'000'000;  // limit of the whole stream
 };
 
 struct MulticastSenderCounters {
@@ -32,15 +32,15 @@ struct MulticastSenderCounters {
   int64_t waiting_ns = 0;  // for credit
 };
 
-/// Sends one stream of blocks to one group (protocol: multicast_layout.h). It copies the blocks into
-/// datagrams and looks at none of their bytes. Opened and destroyed by any thread, run by one. Members may
-/// use the board until it is destroyed.
+/// Sends one stream of blocks to one group (protocol: multicast_layout.h). Copies the blocks into datagrams
+/// without reading their contents. Any thread may open and destroy it; one thread runs it. Members may use
+/// the board until it is destroyed.
 class MulticastSender {
  public:
-  /// Where a block's bytes lie in local memory, readable as long as the sender lives; nullptr if nowhere.
+  /// A block's bytes in local memory, readable as long as the sender lives; nullptr if it has none.
   using BlockSource = std::function<const std::byte*(RemotePtr<void> block, uint64_t bytes)>;
 
-  /// FAILED_PRECONDITION: multicast does not work here, and why. INVALID_ARGUMENT: not a list of blocks.
+  /// FAILED_PRECONDITION says why multicast does not work here. INVALID_ARGUMENT: not a valid list of blocks.
   static absl::StatusOr<std::unique_ptr<MulticastSender>> Open(fabric::Fabric& fabric,
                                                                const BlockSource& source,
                                                                std::vector<MulticastExtent> extents,
@@ -48,10 +48,10 @@ class MulticastSender {
   ~MulticastSender();
 
   const MulticastAddress& address() const { return address_; }
-  /// Sends everything. CANCELLED soon after `cancel` is set; DEADLINE_EXCEEDED after stream_timeout_us, or
-  /// when no member came. Whatever the outcome, the board then says that the stream has ended.
+  /// Sends everything. CANCELLED soon after `cancel` is set; DEADLINE_EXCEEDED after stream_timeout_us, or if
+  /// no member joined. In all cases the board then says that the stream has ended.
   absl::Status Run(const std::atomic<bool>& cancel);
-  /// Of the thread that runs it; of anybody afterwards.
+  /// For the running thread; afterwards for any thread.
   const MulticastSenderCounters& counters() const { return counters_; }
 
  private:
@@ -75,7 +75,7 @@ class MulticastSender {
   absl::Status Pause(const std::atomic<bool>& cancel, int64_t& pause_us);
   absl::Status CheckRunning(const std::atomic<bool>& cancel) const;
   void TakeCompletions(std::span<const fabric::Completion> done);
-  /// Reads the members' credit; the number of those that are not at 0.
+  /// Reads the members' credit; returns the number of members whose credit is not 0.
   uint32_t RefreshLimit();
   void LeaveBehindWhoStalls(int64_t blocked_since_ns);
   void Publish(bool ended);
@@ -87,7 +87,7 @@ class MulticastSender {
   MulticastAddress address_;
   Deadline give_up_;
 
-  // Destroyed in reverse: the queue pair, its completion queue, the memory they use.
+  // Destroyed in reverse: the queue pair, its completion queue, the memory that they use.
   std::unique_ptr<fabric::MemoryRegion> board_region_;
   std::unique_ptr<fabric::MemoryRegion> ring_;  // of datagrams, in batches
   std::unique_ptr<fabric::CompletionQueue> completions_;
@@ -95,11 +95,11 @@ class MulticastSender {
   fabric::DatagramTarget group_;
 
   std::vector<Member> members_;
-  uint64_t limit_ = 0;  // the least credit
+  uint64_t limit_ = 0;  // least credit of all members
   uint32_t block_ = 0;
   std::vector<uint32_t> lengths_;  // of the datagrams in the ring
-  uint32_t prepared_ = 0;          // datagrams written into the ring
-  uint32_t posted_ = 0;            // and given to the queue pair
+  uint32_t prepared_ = 0;          // written into the ring
+  uint32_t posted_ = 0;            // passed to the queue pair
   uint32_t completed_ = 0;
   MulticastSenderCounters counters_;
 };

@@ -15,10 +15,10 @@
 namespace nam::storage {
 namespace {
 
-/// How long a wait lasts before the cancel flag is looked at again.
+/// Interval between checks of the cancel flag during a wait.
 constexpr int64_t kCancelCheckUs = 20'000;
 
-/// The channel's buffer: a page of words for the boards, receives, and slots for blocks.
+/// The layout of the channel's buffer: a page of words for the boards, receives, and slots for blocks.
 ///
 ///     0           2048           4096                 slots_offset
 ///     ├ credit[s] ┼ progress[s] ─┼ receive 0 │ 1 │ … ─┼ slot 0 │ 1 │ … ┤
@@ -29,13 +29,13 @@ constexpr uint64_t kReceiveBytes =
 constexpr uint32_t kSendersMax = 64;
 static_assert(kSendersMax * 8 <= kProgressOffset);
 
-/// What an operation's completion is for: kind, and the number of a slot or sender.
+/// The purpose of an operation: kind, and the number of a slot or sender.
 enum class Work : uint32_t { kRead, kCredit, kProgress };
 uint64_t IdOf(Work work, size_t number) {
   return static_cast<uint64_t>(work) << 32 | number;
 }
 
-/// Copies a piece of the runs' bytes, counted one run after the other, to where it belongs in the block.
+/// Copies a piece of the concatenated runs to its place in the block.
 void Scatter(std::span<const ByteRange> runs, uint32_t offset, std::span<const std::byte> from,
              std::byte* block) {
   for (const ByteRange& run : runs) {
@@ -53,7 +53,7 @@ void Scatter(std::span<const ByteRange> runs, uint32_t offset, std::span<const s
 
 constexpr uint32_t kNoSlot = UINT32_MAX;
 
-/// One sender, as it is seen from here.
+/// The receiver's state of one sender.
 struct Source {
   Source(MulticastAddress address, size_t sender, MulticastWindow window)
       : address(std::move(address)),
@@ -62,16 +62,16 @@ struct Source {
         slot_of(this->window.blocks(), kNoSlot) {}
 
   const MulticastAddress address;
-  const size_t sender;  // its number among all senders
+  const size_t sender;  // index among all senders
   MulticastWindow window;
-  std::vector<uint32_t> slot_of;  // of each block, while it is being assembled
+  std::vector<uint32_t> slot_of;  // by block, while it is assembled
   uint64_t credit_told = 0;
   bool telling = false;  // a WRITE of credit is in flight
   bool asking = false;   // a READ of progress is in flight
-  bool left = false;     // nothing is expected from the group any more
-  uint64_t asked = 0;    // progress, when it was last READ
-  int64_t heard_ns = 0;  // last datagram, or look at the board
-  int64_t moved_ns = 0;  // last time that anything was new
+  bool left = false;     // the group is no longer listened to
+  uint64_t asked = 0;    // progress at the last READ
+  int64_t heard_ns = 0;  // last datagram, or check of the board
+  int64_t moved_ns = 0;  // last news
 };
 
 struct Slot {
@@ -80,7 +80,7 @@ struct Slot {
   bool repaired = false;
   uint32_t source = 0;
   uint32_t block = 0;
-  uint32_t missing = 0;        // fragments, or READs
+  uint32_t missing = 0;        // fragments or READs
   std::vector<uint64_t> have;  // bitmap of fragments
 };
 
@@ -156,12 +156,12 @@ class MulticastReceiver final : public MulticastStream {
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;                      // slots
   std::deque<uint32_t> ready_;                      // slots, in the order of their completion
-  std::deque<std::pair<uint32_t, uint32_t>> lost_;  // source and block, without a slot yet
+  std::deque<std::pair<uint32_t, uint32_t>> lost_;  // source and block, still without a slot
   std::vector<uint32_t> to_repair_;                 // slots
-  std::vector<fabric::ReceiveRequest> again_;       // receives to post again
+  std::vector<fabric::ReceiveRequest> again_;       // receives to repost
   uint32_t operations_ = 0;                         // READs and WRITEs in flight
   uint64_t blocks_left_ = 0;
-  std::optional<uint32_t> delivered_;  // the slot that is with the caller
+  std::optional<uint32_t> delivered_;  // the slot that the caller uses
   size_t delivered_table_ = 0;
   int64_t waited_ns_ = 0;  // since the last block
   std::vector<MulticastCounters> counters_;
@@ -189,7 +189,7 @@ absl::Status MulticastReceiver::DivideBuffer(size_t senders) {
   const uint64_t bytes = channel_.buffer().bytes();
   if (senders == 0 || senders > kSendersMax)
     return absl::InvalidArgumentError(absl::StrFormat("a multicast stream from %d senders", senders));
-  // Half for receives, but at least a slot for each sender.
+  // Half for receives, but at least one slot per sender.
   const uint64_t slots_min = kReceivesOffset + senders * slot_bytes_;
   const uint64_t for_receives = std::min(bytes / 2, bytes - std::min(bytes, slots_min));
   receives_ = static_cast<uint32_t>(std::min<uint64_t>(
@@ -223,7 +223,7 @@ absl::Status MulticastReceiver::AddSources(const std::vector<MulticastAddress>& 
 }
 
 absl::Status MulticastReceiver::JoinGroups() {
-  // Connections first: whoever has joined is expected to take part at once.
+  // Connections first: a member that has joined is expected to take part at once.
   for (const Source& source : sources_)
     NAM_RETURN_IF_ERROR(channel_.QueuePairOf(source.address.server).status());
   NAM_ASSIGN_OR_RETURN(
@@ -238,8 +238,8 @@ absl::Status MulticastReceiver::JoinGroups() {
   return TellCredit();
 }
 
-/// Everything in flight must be over before the channel's next user comes; what this stream has received
-/// until its queue pair is gone is nobody's any more.
+/// All operations must be over before the channel's next user comes. Datagrams received until the queue pair
+/// is gone are dropped.
 MulticastReceiver::~MulticastReceiver() {
   if (!channel_.broken()) FinishOperations();
   queue_pair_.reset();
@@ -256,7 +256,7 @@ void MulticastReceiver::FinishOperations() {
     if (!told && std::none_of(sources_.begin(), sources_.end(), [](const Source& s) { return s.telling; })) {
       told = true;
       for (size_t s = 0; s < sources_.size(); ++s) {
-        // A stream that was never joined, or that has said so already, has nobody to tell.
+        // The sender expects nothing of a stream that never joined, or that has already left.
         if (sources_[s].credit_told == 0 || sources_[s].credit_told == kMulticastLeft) continue;
         if (!Write(s, kMulticastLeft).ok()) return;  // the channel is broken then
       }
@@ -304,7 +304,7 @@ absl::StatusOr<bool> MulticastReceiver::Next(BlockView& block) {
   return false;
 }
 
-/// One round: takes what has come, judges what is lost, keeps READs and credit going.
+/// One round: takes completions, detects lost blocks, continues READs and credit.
 absl::Status MulticastReceiver::Progress(bool wait) {
   NAM_ASSIGN_OR_RETURN(const size_t n, TakeCompletions(wait));
   if (!again_.empty()) {
@@ -316,7 +316,7 @@ absl::Status MulticastReceiver::Progress(bool wait) {
   return TellCredit();
 }
 
-/// When the next sender has been silent for too long; Never if none is waited for.
+/// The time at which the next sender will have been silent for too long; Never if none is awaited.
 Deadline MulticastReceiver::NextLook() const {
   Deadline look;
   for (const Source& source : sources_) {
@@ -397,8 +397,8 @@ Source* MulticastReceiver::SourceOf(uint64_t stream) {
   return nullptr;
 }
 
-/// The slot that assembles the fragment's block. None if the block is here, or on its way by READ, or if the
-/// sender sends more than it has credit for.
+/// The slot that assembles the fragment's block. None if the block is here or is being READ, or if the sender
+/// exceeds its credit.
 std::optional<uint32_t> MulticastReceiver::SlotFor(Source& source, const FragmentHeader& header) {
   if (source.window.Has(header.block)) return std::nullopt;
   if (source.slot_of[header.block] != kNoSlot) return source.slot_of[header.block];
@@ -443,7 +443,7 @@ void MulticastReceiver::TakeFragment(Source& source, const Fragment& fragment) {
 void MulticastReceiver::GiveUpLost(Source& source, uint32_t reorder) {
   const auto number = static_cast<uint32_t>(NumberOf(source));
   while (const std::optional<uint32_t> block = source.window.NextLost(reorder)) {
-    source.window.SetHas(*block);  // what comes of it now comes too late
+    source.window.SetHas(*block);  // later fragments are ignored
     const uint32_t slot = std::exchange(source.slot_of[*block], kNoSlot);
     if (slot == kNoSlot) {
       lost_.emplace_back(number, *block);
@@ -454,15 +454,15 @@ void MulticastReceiver::GiveUpLost(Source& source, uint32_t reorder) {
   }
 }
 
-/// Nothing more is expected from the group: all that is missing is lost.
+/// Stops listening to the group: all missing blocks are lost.
 void MulticastReceiver::Leave(Source& source) {
   source.left = true;
   source.window.Passed(source.window.datagrams());
   GiveUpLost(source, 0);
 }
 
-/// In silence a sender says what it has sent. What it had sent at the look before, and what is still not
-/// here, is lost; if it has ended since, so is the rest.
+/// On silence a sender reports its progress. Datagrams that it had sent by the previous check, and that are
+/// still missing, are lost; if it has ended since, so are all others.
 void MulticastReceiver::TakeProgress(Source& source, uint64_t word) {
   source.asking = false;
   const uint64_t sent = word & ~kMulticastEnded;
@@ -498,7 +498,7 @@ absl::Status MulticastReceiver::TellCredit() {
     Source& source = sources_[s];
     if (source.telling || source.credit_told == kMulticastLeft) continue;
     const uint64_t credit = source.left ? kMulticastLeft : source.window.Credit();
-    // Small steps only when the sender may have come to its end.
+    // Small credit steps are worth telling only if the sender may have used up its credit.
     const bool needed = source.window.next() >= source.credit_told;
     if (credit <= source.credit_told) continue;
     if (!needed && credit - source.credit_told < source.window.credit_step()) continue;
@@ -530,7 +530,7 @@ std::optional<uint32_t> MulticastReceiver::FreeSlot() {
   return slot;
 }
 
-/// As many as the queues carry; the others wait for their turn.
+/// Posts as many repairs as the queues take; the others wait.
 absl::Status MulticastReceiver::PostRepairs() {
   while (!to_repair_.empty() || !lost_.empty()) {
     if (to_repair_.empty()) {
@@ -571,7 +571,7 @@ absl::Status MulticastReceiver::PostRepair(uint32_t slot_number) {
   return absl::OkStatus();
 }
 
-/// False if the block came damaged by datagrams, and is READ instead.
+/// False if datagrams damaged the block, which is then READ instead.
 absl::StatusOr<bool> MulticastReceiver::Deliver(uint32_t slot_number, BlockView& block) {
   Slot& slot = slots_[slot_number];
   const MulticastBlocks::Chain& chain = ChainOf(slot);

@@ -17,7 +17,7 @@ MulticastWindow::MulticastWindow(std::span<const uint32_t> block_bytes, uint32_t
   first_.reserve(block_bytes.size() + 1);
   first_.push_back(0);
   for (uint32_t bytes : block_bytes) first_.push_back(first_.back() + FragmentsOf(bytes, fragment_bytes));
-  // A quarter of what fits at first: then the next credit is there long before the last is used up.
+  // A quarter of the capacity at first: so the next credit arrives long before the last is used up.
   const uint64_t at_first = std::min<uint64_t>(datagrams_max_, first_[std::min(blocks_max_, blocks())]);
   credit_step_ = std::max<uint64_t>(1, at_first / 4);
 }
@@ -42,7 +42,7 @@ std::optional<uint32_t> MulticastWindow::NextLost(uint32_t reorder) {
 }
 
 uint64_t MulticastWindow::Credit() const {
-  // Blocks beyond would find no slot: those before it that are not taken yet have all of them.
+  // Blocks beyond would find no slot: earlier blocks, not taken yet, use all of them.
   const uint64_t by_slots = first_[std::min<uint64_t>(uint64_t{taken_} + blocks_max_, blocks())];
   return std::max<uint64_t>(1, std::min(next_ + datagrams_max_, by_slots));
 }

@@ -9,40 +9,40 @@
 
 namespace nam::storage {
 
-/// What a receiver knows of one sender's stream: which blocks it has, up to where datagrams have come, what
-/// is lost, and how much more may be sent. Numbers only. One thread.
+/// A receiver's state of one sender's stream: the blocks that have arrived, the progress of the datagrams,
+/// the lost blocks, and the credit. Numbers only. One thread.
 ///
 ///     block     0   │ 1 │   2   │ 3 …
 ///     datagram  0 1 │ 2 │ 3 4 5 │ 6 …      first(block): where a block begins
 ///                         ▲ lost_ (judged up to here)   ▲ next_ (all later ones still to come)
 class MulticastWindow {
  public:
-  /// `block_bytes` of each block in the sender's order; at most `datagrams_max` datagrams, and `blocks_max`
-  /// blocks, may be on their way or wait here to be taken.
+  /// `block_bytes` per block, in the sender's order. At most `datagrams_max` datagrams and `blocks_max`
+  /// blocks may be in flight or wait to be taken.
   MulticastWindow(std::span<const uint32_t> block_bytes, uint32_t fragment_bytes, uint32_t datagrams_max,
                   uint32_t blocks_max);
 
   uint32_t blocks() const { return static_cast<uint32_t>(have_.size()); }
   uint32_t datagrams() const { return first_.back(); }
   uint32_t fragments(uint32_t block) const { return first_[block + 1] - first_[block]; }
-  /// The header is one that the sender of these blocks makes.
+  /// True if the header is consistent with these blocks.
   bool Matches(const FragmentHeader& header) const;
 
   bool Has(uint32_t block) const { return have_[block]; }
   void SetHas(uint32_t block) { have_[block] = true; }
-  /// All datagrams before `datagram` were sent earlier than one that has come.
+  /// All datagrams before `datagram` were sent before one that has arrived.
   void Passed(uint64_t datagram);
-  /// The next block that is given up: not here, though `reorder` datagrams after its last one were sent.
-  /// Each is named once.
+  /// The next lost block: it is missing although `reorder` datagrams after its last one were sent. Names each
+  /// block once.
   std::optional<uint32_t> NextLost(uint32_t reorder);
-  /// Every block is here or was named as lost.
+  /// True if every block has arrived or was named as lost.
   bool judged() const { return lost_ == blocks(); }
-  /// A block was taken by the consumer.
+  /// The consumer has taken a block.
   void Taken() { ++taken_; }
   uint64_t next() const { return next_; }
-  /// How many datagrams may be sent in all. Never falls.
+  /// The total number of datagrams that may be sent. Never decreases.
   uint64_t Credit() const;
-  /// So much more credit is worth telling.
+  /// The least increase of credit worth telling.
   uint64_t credit_step() const { return credit_step_; }
 
  private:

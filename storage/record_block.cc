@@ -63,7 +63,7 @@ VersionChoice ChooseVersion(RecordHeader before, VersionWords words, RecordHeade
   const uint64_t limit = snapshot < newest ? snapshot : newest;
 
   VersionChoice choice;
-  bool complete = false;      // nothing older than what is there was ever replaced
+  bool complete = false;      // no version older than these was ever replaced
   bool newest_there = false;  // else the words are older than the header that was READ before them
   for (uint32_t slot = 0; slot < words.size(); ++slot) {
     const VersionWord version = words[slot];
@@ -74,7 +74,7 @@ VersionChoice ChooseVersion(RecordHeader before, VersionWords words, RecordHeade
     choice = {Outcome::kVersion, slot, version};
   }
   if (!newest_there) {
-    // Whoever makes a block free empties its slots first, under his lock.
+    // A client that frees a block first empties its slots, under its lock.
     const bool emptied = before == after && before.locked() && IsEmpty(words);
     return {.outcome = emptied ? Outcome::kNone : Outcome::kMoved};
   }

@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 
-/// A row of a record table with its versions, as it lies in a memory server, and what its words say. Pure
-/// functions: what is READ and when is txn/'s. The paper's section 4.2, table 1; docs/design/transactions.md.
+/// A row of a record table with its versions, as it lies in a memory server. Pure functions on its words;
+/// txn/ decides what to READ and when. The paper's section 4.2, table 1; docs/design/transactions.md.
 ///
 ///     ┌────────┬──────┬─────────────┬──────┬─────────────┬─ … ─┬─────────┐
 ///     │ header │ word │ row         │ word │ row         │     │ padding │
@@ -20,13 +20,13 @@
 ///              free       0
 ///     word     deleted 1 │ first 1 │ 0 14 │ timestamp 48;     0: the slot is empty
 ///
-/// A version is one contiguous WRITE: its word and, behind it, its row. A new block's header precedes both,
-/// so an insert is one WRITE, too. A READ of a slot brings the version word with the row. A slot has no
-/// checksum, and fields lie at fixed offsets: a writer that knows a slot's content may WRITE the version word
-/// and only the fields that differ.
+/// A version is one contiguous WRITE: its word, then its row. A new block's header precedes both, so an
+/// insert is one WRITE, too. A READ of a slot brings the version word with the row. A slot has no checksum,
+/// and fields lie at fixed offsets: a writer that knows a slot's contents may WRITE only the version word and
+/// the fields that differ.
 ///
-/// `first` marks the version that an insert made: nothing is older. `rollbacks` makes a header that was
-/// locked and given back differ from what it was before, as its victim may have changed meanwhile.
+/// `first` marks an inserted version: nothing is older. `rollbacks` makes a header that was locked and rolled
+/// back differ from its earlier value, because the victim may have changed meanwhile.
 namespace nam::storage {
 
 inline constexpr uint64_t kTimestampMask = (uint64_t{1} << 48) - 1;
@@ -41,7 +41,7 @@ class RecordHeader {
   constexpr RecordHeader() = default;
   constexpr explicit RecordHeader(uint64_t word) : word_(word) {}
   static constexpr RecordHeader Unlocked(uint64_t timestamp) { return RecordHeader(timestamp); }
-  /// Of a row that is being inserted: no version yet.
+  /// The header of a row that is being inserted: no version yet.
   static constexpr RecordHeader NewlyLocked(uint32_t client) { return RecordHeader().LockedBy(client); }
 
   constexpr uint64_t word() const { return word_; }
@@ -53,7 +53,7 @@ class RecordHeader {
   constexpr RecordHeader LockedBy(uint32_t client) const {
     return RecordHeader(uint64_t{1} << 63 | uint64_t{client} << 48 | timestamp());
   }
-  /// What the header becomes when whoever locked it, when it was this, gives up.
+  /// The header after the lock's holder, which locked this header, has given up.
   constexpr RecordHeader RolledBack() const {
     return RecordHeader(((uint64_t{bits()} + 1) & kClientMax) << 48 | timestamp());
   }
@@ -90,7 +90,7 @@ struct RecordGeometry {
     NAM_CHECK(row_bytes > 0 && row_bytes <= kRowBytesMax && versions > 0 && versions <= kVersionsMax);
     return {row_bytes, versions < 2 ? 2 : versions};
   }
-  /// A version as it is written: its word and its row.
+  /// Bytes of a version as written: its word and its row.
   constexpr uint32_t version_bytes() const { return 8 + row_bytes; }
   constexpr uint32_t slot_bytes() const { return (version_bytes() + 7) / 8 * 8; }
   constexpr uint32_t word_offset(uint32_t slot) const { return 8 + slot * slot_bytes(); }
@@ -98,7 +98,7 @@ struct RecordGeometry {
   constexpr uint32_t block_bytes() const { return (word_offset(slots) + 63) / 64 * 64; }
 };
 
-/// The version words of a block, by slot: where they lie in a copy of it, or gathered.
+/// The version words of a block, by slot, read in place or gathered.
 class VersionWords {
  public:
   VersionWords(const std::byte* block, const RecordGeometry& geometry)
@@ -118,31 +118,30 @@ class VersionWords {
   uint32_t size_;
 };
 
-/// The slot that the next version goes to: the oldest; under a lock, the one with the version that its holder
-/// has written already. It may be written to whenever the header is locked.
+/// The slot for the next version: the oldest; under a lock, the one whose version the holder has already
+/// written. It may be overwritten while the header is locked.
 uint32_t VictimSlot(VersionWords words, uint64_t newest);
 
-/// Who holds a lock, and which transaction it was committing when it was asked. That has to be before the
-/// block is READ: a version is whole once its client commits, and stays so until another header says it is
-/// there.
+/// The holder of a lock, and the transaction that it was committing when asked. It must be asked before the
+/// block is READ: a version is whole once its client commits, and stays so until another header announces it.
 struct LockHolder {
-  uint32_t client = 0;      // 0: nobody was asked
+  uint32_t client = 0;      // 0: no client was asked
   uint64_t committing = 0;  // timestamp; 0: none
 };
 
-/// What a snapshot sees of a block whose words were READ between two READs of its header.
+/// The version of a block that a snapshot sees, from words READ between two READs of its header.
 ///
-/// A version above the timestamp of a locked header is its holder's. If its timestamp is in the snapshot it
-/// was committed, or it was skipped and will be cleared: only the holder's slot can tell, and only if it
-/// still says `committing` with just this timestamp. A slot that has left a commit has flipped all its
-/// headers before, so a block that is READ later shows that.
+/// A version newer than a locked header's timestamp is the holder's. If its timestamp is in the snapshot, it
+/// was either committed, or skipped and will be cleared. Only the holder's slot word can tell, and only if it
+/// still says `committing` with exactly this timestamp. A holder that has left a commit has flipped all its
+/// headers, so a later READ of the block shows that.
 struct VersionChoice {
   enum class Outcome : uint8_t {
-    kVersion,  // `slot` holds it; a row that is deleted has a version too
+    kVersion,  // in `slot`; a deleted row has a version too
     kNone,     // the row did not exist yet, or the block is free
-    kTooOld,   // it was replaced
-    kMoved,    // the block changed meanwhile: READ it again
-    kInDoubt,  // ask the client that has it locked, then READ it again
+    kTooOld,   // was replaced
+    kMoved,    // the block changed during the READs: READ again
+    kInDoubt,  // ask the lock's holder, then READ again
   };
   Outcome outcome = Outcome::kNone;
   uint32_t slot = 0;
@@ -150,8 +149,7 @@ struct VersionChoice {
 };
 VersionChoice ChooseVersion(RecordHeader before, VersionWords words, RecordHeader after, uint64_t snapshot,
                             LockHolder holder = {});
-/// The version above the timestamp of a header that is locked, if it is not above `snapshot`; 0: there is
-/// none.
+/// The timestamp of the version above a locked header's timestamp, if it is not above `snapshot`; 0 if none.
 uint64_t VersionUnderLock(RecordHeader header, VersionWords words, uint64_t snapshot);
 
 }  // namespace nam::storage

@@ -22,7 +22,7 @@ class RemotePtr {
       : raw_(uint64_t{server.value()} << 48 | offset) {
     NAM_CHECK(offset < (uint64_t{1} << 48), "offset beyond 48 bits");
   }
-  /// From and to the 8 bytes that are stored.
+  /// Converts from and to the 8 stored bytes.
   static constexpr RemotePtr FromRaw(uint64_t raw) {
     RemotePtr p;
     p.raw_ = raw;

@@ -13,7 +13,7 @@
 namespace nam::storage {
 namespace {
 
-/// WRITEs that are posted together.
+/// WRITEs posted together.
 constexpr size_t kBatch = 4;
 /// Pages begin at cache lines, in the channel's buffer and in slabs.
 constexpr uint64_t kPageAlignment = 64;
@@ -22,7 +22,7 @@ absl::Status Full() {
   return absl::ResourceExhaustedError("scratch memory is full");
 }
 
-/// Another server may do.
+/// True if another server may succeed.
 bool PassesOver(const absl::Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<MemoryServerId>> ScratchSpace::Servers() {
     const std::lock_guard lock(mutex_);
     if (!servers_.empty()) return servers_;
   }
-  // Not under the lock: it is a call. Who comes second finds the same.
+  // Without the lock, because it is a call. Concurrent callers find the same.
   NAM_ASSIGN_OR_RETURN(std::vector<MemoryServerId> servers, find_servers_());
   if (servers.empty()) return absl::UnavailableError("no memory server has scratch memory");
   const std::lock_guard lock(mutex_);
@@ -92,7 +92,7 @@ absl::StatusOr<ScratchSlab> ScratchSpace::Ask(const std::vector<MemoryServerId>&
     absl::StatusOr<ScratchSlab> slab = allocate_(server, bytes, cancel);
     if (slab.ok() || !PassesOver(slab.status())) return slab;
     if (!absl::IsResourceExhausted(slab.status())) PassOver(server);
-    // A server without room says more than one that is gone.
+    // A server without room is a better reason than an unreachable one.
     if (refused.ok() || absl::IsResourceExhausted(slab.status())) refused = slab.status();
   }
   return refused;
@@ -114,8 +114,8 @@ ScratchWriter::~ScratchWriter() {
   if (in_flight_ > 0 || channel_.broken()) channel_.Abandon(std::move(use_));
 }
 
-/// A new slab has no more bytes than were written before, but kFirstSlabBytes at least: of many short writers
-/// most of the slabs would be left over otherwise.
+/// A new slab is no larger than the bytes written so far, but at least kFirstSlabBytes: otherwise many short
+/// writers would leave most of their slabs unused.
 absl::StatusOr<ScratchStretch> ScratchWriter::Reserve(uint32_t bytes) {
   NAM_CHECK(bytes % kPageAlignment == 0, "a stretch that ends within a cache line");
   if (slab_.left() < bytes) {
@@ -124,7 +124,7 @@ absl::StatusOr<ScratchStretch> ScratchWriter::Reserve(uint32_t bytes) {
     NAM_ASSIGN_OR_RETURN(slab_, space_.NextSlab(bytes_wanted, bytes, cancel_));
     if (slab_.left() < bytes) return absl::InternalError("a slab is smaller than what was asked for");
     NAM_ASSIGN_OR_RETURN(fabric::Grant::Use use, UseOf(slab_.grant));
-    use_ = std::move(use);  // slabs of a space have one grant
+    use_ = std::move(use);  // all slabs of a space have one grant
   }
   const ScratchStretch stretch{{slab_.begin.Plus(slab_.used), 0}, bytes};
   slab_.used += bytes;

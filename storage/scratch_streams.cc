@@ -23,7 +23,7 @@ ScratchStreams::ScratchStreams(Channel& channel, uint32_t page_bytes,
 }
 
 ScratchStreams::~ScratchStreams() {
-  // A source that is wanted no more ends in the middle.
+  // A source that is no longer wanted ends in the middle.
   while (in_flight_ > 0 && !channel_.broken() && TakeCompletions().ok()) {
   }
   if (in_flight_ > 0) channel_.Break();
@@ -118,7 +118,7 @@ ScratchReader::ScratchReader(Channel& channel, uint32_t page_bytes_max, uint32_t
                              const std::atomic<bool>& cancel)
     : channel_(channel),
       page_bytes_max_(page_bytes_max),
-      // One more than are in flight: the page that the caller looks at.
+      // One more than are in flight: the page that the caller uses.
       slots_(static_cast<uint32_t>(std::min<uint64_t>(
           {channel.buffer().bytes() / page_bytes_max, channel.options().queue_depth, uint64_t{window} + 1}))),
       cancel_(cancel) {
@@ -126,7 +126,7 @@ ScratchReader::ScratchReader(Channel& channel, uint32_t page_bytes_max, uint32_t
 }
 
 void ScratchReader::Start(std::vector<ScratchPage> pages) {
-  NAM_CHECK(!list_.has_value() || list_->pages_left(0) == 0, "pages that nobody has taken");
+  NAM_CHECK(!list_.has_value() || list_->pages_left(0) == 0, "pages were left");
   std::vector<std::vector<ScratchPage>> one;
   one.push_back(std::move(pages));
   list_.emplace(channel_, page_bytes_max_, std::move(one), cancel_, slots_);

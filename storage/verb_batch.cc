@@ -8,13 +8,13 @@
 namespace nam::storage {
 namespace {
 
-constexpr size_t kBufferBytesMax = size_t{64} << 20;  // unless more is asked for in one piece
+constexpr size_t kBufferBytesMax = size_t{64} << 20;  // unless a single request needs more
 constexpr size_t kUnpostedMax = 8'192;
 
 }  // namespace
 
-// Every request names its queue in `id`; only the last of a posting is signaled, and its completion says that
-// all before it on that queue pair are complete too.
+// Every request carries its queue's index in `id`. Only the last of a posting is signaled; its completion
+// covers all before it on that queue pair.
 VerbBatch::VerbBatch(Channel& channel, uint64_t scratch_bytes_max)
     : channel_(channel), scratch_bytes_max_(std::max(scratch_bytes_max, channel.buffer().bytes())) {
   UseBuffer(0, 0);
@@ -28,7 +28,8 @@ void VerbBatch::UseBuffer(size_t number, size_t begin) {
   buffer_end_ = begin + buffer.bytes();
 }
 
-// The next buffer that has so many bytes, or a new one. Each is larger than the one before, so they are few.
+// Returns the next buffer with this many bytes, or a new one. Each is larger than the one before, so they are
+// few.
 std::byte* VerbBatch::ScratchBeyond(size_t bytes) {
   while (bytes > buffer_end_ - scratch_used_) {
     const size_t next = buffer_number_ + 1;
@@ -69,8 +70,9 @@ size_t VerbBatch::AddQueue(fabric::QueuePair* queue_pair) {
   return number;
 }
 
-// A bounded number is collected: requests of large transactions are on their way before Execute. In its place
-// at once: a request that is put together elsewhere is copied before its parts have arrived.
+// Posts when a bounded number is collected, so that a large transaction's first requests are in flight before
+// Execute. Builds the request in its place: one assembled elsewhere would be copied before its parts have
+// arrived.
 fabric::WorkRequest& VerbBatch::Add(const Channel::Target& at, fabric::Opcode opcode, const std::byte* local,
                                     size_t bytes) {
   if (unposted_ >= kUnpostedMax && refused_.ok()) [[unlikely]]
@@ -90,7 +92,7 @@ void VerbBatch::Refuse(const Channel::Target& at, fabric::Opcode opcode, fabric:
   refused_ = channel_.Error({.queue_pair = at.queue_pair->id(), .status = status, .opcode = opcode});
 }
 
-// Behind an error nothing is executed, nor what follows on another queue pair.
+// After an error nothing is executed, not even requests on another queue pair.
 void VerbBatch::Read(const Channel::Target& from, std::byte* into, uint32_t bytes) {
   ++requests_added_;
   if (!Enter(from)) [[unlikely]]
@@ -198,8 +200,8 @@ absl::Status VerbBatch::TakeCompletions() {
 absl::Status VerbBatch::Account(size_t completions) {
   for (const fabric::Completion& completion : std::span(done_).first(completions)) {
     if (!completion.ok()) return channel_.Error(completion);
-    // An earlier posting of the queue may still be in flight if there were several; then the count drops late
-    // rather than early.
+    // If there were several postings, an earlier one may still be in flight; then the count drops late rather
+    // than early.
     Queue& queue = queues_[completion.id];
     if (--queue.signaled == 0) queue.in_flight = 0;
     --signaled_;
@@ -220,7 +222,7 @@ void VerbBatch::LeaveSection() {
   }
 }
 
-// By another thread, which does not wait.
+// Runs on another thread. Does not wait.
 bool VerbBatch::TakeParked() {
   while (signaled_ > 0) {
     const size_t count = channel_.completions().Poll(done_);
@@ -245,7 +247,7 @@ void VerbBatch::GiveUp() {
   LeaveSection();
 }
 
-// What is still in flight ends with the channel's connections.
+// Requests still in flight end with the channel's connections.
 VerbBatch::~VerbBatch() {
   GiveUp();
 }

@@ -10,24 +10,24 @@
 
 namespace nam::storage {
 
-/// Where a list of work is claimed: a word in a memory server that FETCH_ADD counts up and nothing else
-/// changes. Item i is whose FETCH_ADD returned base + i; who gets a number beyond the list's end gets
-/// nothing. A word is used by one list after the other; a straggler of an earlier one may take a number of
-/// this list, which then is missing from everybody's report and has to be handed out again.
+/// The counter that hands out a list of work: a word in a memory server that only FETCH_ADD changes. The
+/// client whose FETCH_ADD returned base + i gets item i; a number beyond the list's end means no work.
+/// Successive lists share a word: a straggler of an earlier list may take a number of this one, which is then
+/// in no report and must be handed out again.
 struct WorkCounter {
   RemotePtr<void> word;
-  AllocationId allocation;  // that it lies in
+  AllocationId allocation;  // that contains the word
   uint64_t base = 0;
-  std::shared_ptr<fabric::Grant> grant;  // of a process that claims
+  std::shared_ptr<fabric::Grant> grant;  // set in processes that claim
 };
 
-/// One thread's way to claim work, over a channel that it has to itself meanwhile.
+/// Claims work for one thread, over a channel that it needs exclusively meanwhile.
 class WorkClaims {
  public:
   WorkClaims(Channel& channel, const WorkCounter& counter, const std::atomic<bool>& cancel)
       : channel_(channel), counter_(counter), cancel_(cancel) {}
-  /// Claims `items` of the list: the first one's number; those behind its end are nobody's. CANCELLED soon
-  /// after `cancel` is set; the channel is broken then.
+  /// Claims `items` of the list; returns the first one's number. Numbers beyond the list's end are void.
+  /// CANCELLED soon after `cancel` is set; the channel is then broken.
   absl::StatusOr<uint64_t> Claim(uint64_t items);
 
  private:

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "terminal/command_description.h"
 #include "terminal/config_file.h"
 #include "terminal/exit_codes.h"
 #include "terminal/output.h"
@@ -20,12 +21,12 @@
 
 namespace nam {
 
-/// A program's commands and their options. What every option's default, environment variable and
-/// configuration key come from is its long name; of flag, environment (NAM_...) and configuration file, the
-/// first that says something wins. For main files alone: CLI11 is slow to compile.
+/// A program's commands and their options. An option's default, environment variable and configuration key
+/// are named after its long name. Of flag, environment (NAM_...) and configuration file, the first one set
+/// wins. For main files only: CLI11 is slow to compile.
 class CommandLine {
  public:
-  /// Runs the command that was asked for: its exit code. Results that could not be written are a failure.
+  /// Runs the requested command; returns its exit code. Results that could not be written count as a failure.
   int Run(int argc, char** argv) { return FinishOutput(RunCommand(argc, argv)); }
 
  protected:
@@ -50,8 +51,8 @@ class CommandLine {
     return kExitUsage;
   }
 
-  /// Sections of the configuration file whose first name is in `sections_of_others` are another program's.
-  /// A program with a `section` of its own reads that one, and leaves what else it does not know to others.
+  /// Sections of the configuration file whose first name is in `sections_of_others` belong to other programs.
+  /// A program with its own `section` reads that one and ignores all other unknown sections.
   CommandLine(const std::string& name, const std::string& description, std::string section,
               std::vector<std::string> sections_of_others)
       : section_(std::move(section)), sections_of_others_(std::move(sections_of_others)) {
@@ -81,7 +82,7 @@ class CommandLine {
     return option;
   }
 
-  /// Into a uint64_t, or an optional one.
+  /// `Value` is a uint64_t or an optional one.
   template <typename Bytes>
   static void AddBytes(CLI::App* command, const std::string& name, Bytes& value,
                        const std::string& description) {
@@ -99,9 +100,25 @@ class CommandLine {
     }
   }
 
-  static void AddFormat(CLI::App* command, std::string& format, const std::string& choices) {
-    Add(command, "--format", format, choices + " (table)", "FORMAT");
+  /// One of `words`. Which of them are right the command's Run function says, with a better message.
+  static CLI::Option* AddChoice(CLI::App* command, const std::string& name, std::string& value,
+                                const std::vector<std::string>& words, const std::string& description) {
+    return Add(command, name, value, description, CLI::detail::join(words, "|"));
   }
+  /// One of `words`, and anything else is refused here.
+  static void AddCheckedChoice(CLI::App* command, const std::string& name, std::string& value,
+                               const std::vector<std::string>& words, const std::string& description) {
+    // The words are the value's name already, so the check needs none in the help.
+    AddChoice(command, name, value, words, description)->check(CLI::IsMember(words).description(""));
+  }
+  static void AddFormat(CLI::App* command, std::string& format,
+                        const std::vector<std::string>& words = {"table", "json", "csv", "markdown"},
+                        const std::string& description = "of the output") {
+    AddChoice(command, "--format", format, words, description + " (table)");
+  }
+  /// All that users see. For manual pages and completion.
+  CommandDescription Describe() const { return DescriptionOf(app_); }
+
   /// NAM_<LONG_NAME> for every option that a file can set too.
   static void NameEnvironment(CLI::App& app) {
     for (CLI::Option* option : app.get_options()) {
@@ -115,7 +132,7 @@ class CommandLine {
     for (CLI::App* command : app.get_subcommands(nullptr)) NameEnvironment(*command);
   }
 
-  /// Needed before the command line is parsed: the file's values are defaults.
+  /// Runs before the command line is parsed, because the file's values are defaults.
   static std::string ConfigPath(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
@@ -127,7 +144,7 @@ class CommandLine {
     return path != nullptr ? path : "";
   }
 
-  /// Makes the file's entries defaults; what is wrong with it, if anything.
+  /// Makes the file's entries defaults; returns the error, if any.
   std::string ApplyFile(const std::string& path) {
     if (path.empty()) return {};
     auto entries = ReadConfigFile(path);
@@ -142,8 +159,7 @@ class CommandLine {
     return {};
   }
 
-  /// Makes an entry the default of the options it means, `deep` of those of all commands; what is wrong with
-  /// it, if anything.
+  /// Makes an entry the default of its options, with `deep` in all commands; returns the error, if any.
   std::string Apply(const ConfigEntry& entry, bool deep) {
     CLI::App* app = &app_;
     for (const std::string& name : entry.section) {
@@ -179,7 +195,7 @@ class CommandLine {
     for (CLI::App* command : app.get_subcommands(nullptr)) ApplyTo(*command, entry, true, found);
   }
 
-  /// What is wrong with the first word that stands where a command should; nothing if all are commands.
+  /// Describes the first word in a command's place that is not a command; empty if all are.
   std::string UnknownCommand(int argc, char** argv) const {
     const CLI::App* app = &app_;
     std::string path = app_.get_name();
@@ -191,7 +207,7 @@ class CommandLine {
       const CLI::App* inner = nullptr;
       for (const CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; })) {
         if (command->get_name() == word) inner = command;
-        if (!command->get_group().empty()) names.push_back(command->get_name());  // others are not for users
+        if (!command->get_group().empty()) names.push_back(command->get_name());  // others are internal
       }
       if (names.empty()) return {};
       if (inner == nullptr) {
@@ -214,6 +230,29 @@ class CommandLine {
       words += " " + app->get_name();
     }
     return words;
+  }
+
+  static CommandDescription DescriptionOf(const CLI::App& app) {
+    CommandDescription command{.name = app.get_name(), .text = app.get_description()};
+    for (const CLI::Option* option : app.get_options()) {
+      if (!option->get_group().empty()) command.options.push_back(DescriptionOf(*option));
+    }
+    for (const CLI::App* inner : app.get_subcommands([](const CLI::App*) { return true; })) {
+      if (!inner->get_group().empty()) command.commands.push_back(DescriptionOf(*inner));
+    }
+    return command;
+  }
+
+  static OptionDescription DescriptionOf(const CLI::Option& option) {
+    OptionDescription described{.text = option.get_description(),
+                                .default_text = option.get_default_str(),
+                                .environment = option.get_envname(),
+                                .required = option.get_required(),
+                                .repeated = option.get_items_expected_max() > 1};
+    for (const std::string& name : option.get_snames()) described.names.push_back("-" + name);
+    for (const std::string& name : option.get_lnames()) described.names.push_back("--" + name);
+    if (option.get_items_expected_max() > 0) described.value = option.get_type_name();
+    return described;
   }
 
   static int Refuse(const std::string& message) {

@@ -69,7 +69,9 @@ class Reader {
 absl::StatusOr<std::vector<ConfigEntry>> ReadConfigFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
+  // An empty file has no character to copy, which would count as a failure.
+  if (file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (!file.is_open() || file.bad() || !text)
     return absl::NotFoundError(absl::StrCat("cannot read the configuration ", path));
   const toml::parse_result parsed = toml::parse(std::string_view(text.str()), path);
   if (!parsed) {

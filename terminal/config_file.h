@@ -19,7 +19,7 @@ struct ConfigEntry {
   std::string where;                // `nam.toml:3:1`, for messages
 };
 
-/// Reads TOML. NOT_FOUND, or INVALID_ARGUMENT with the position of what is wrong.
+/// Reads TOML. NOT_FOUND, or INVALID_ARGUMENT with the position of the error.
 absl::StatusOr<std::vector<ConfigEntry>> ReadConfigFile(const std::string& path);
 
 }  // namespace nam

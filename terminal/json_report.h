@@ -5,42 +5,45 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "proto/catalog.pb.h"
 #include "session/session.h"
 #include "types/value.h"
 
 namespace nam {
 
+namespace proto {
+class Cluster;
+class Table;
+}  // namespace proto
+
 using Json = nlohmann::ordered_json;
 
-/// What every command prints with --format=json: one object, in this order.
+/// The output of every command with --format=json: one object, with its keys in this order.
 struct JsonReport {
   std::string command;
   Json config = Json::object();
   Json rows = Json::array();
   Json summary = Json::object();
-  /// With `host` filled in, and a newline at the end. What is not UTF-8 becomes U+FFFD.
+  /// Fills in `host` and ends with a newline. Replaces invalid UTF-8 by U+FFFD.
   std::string ToString() const;
 };
 
-/// Integers of up to 64 bits as numbers; other numbers as strings, which keep every digit.
+/// Integers of up to 64 bits become numbers; other numbers become strings, which keep every digit.
 Json ToJson(const Value& value);
-/// Flat objects as a table: a column for each key, in the order in which they first appear; NULL where a row
-/// has none.
+/// Flat objects as a table: one column per key, in order of first appearance; NULL where an object lacks the
+/// key.
 session::ResultSet TableOf(const Json& rows);
 /// Name, kernel, processors and memory of this host.
 Json HostJson();
 /// A memory server's scratch memory.
 struct ScratchUse {
   uint64_t used_bytes = 0;     // by queries, now
-  uint64_t highest_bytes = 0;  // the most since the server began
-  uint64_t bytes = 0;          // the most that it may be: --scratch
+  uint64_t highest_bytes = 0;  // maximum since the server began
+  uint64_t bytes = 0;          // limit: --scratch
 };
-/// Of the memory servers that have told it, by id.
+/// By the id of each memory server that has reported it.
 using ScratchUses = std::map<uint32_t, ScratchUse>;
 
-/// `nam status`: members are the rows; tables stand beside them, and what a local cluster's supervisor did of
-/// late.
+/// `nam status`: rows are members; tables, and a local supervisor's recent actions, are separate keys.
 std::string StatusJson(const proto::Cluster& cluster, const ScratchUses& scratch,
                        const std::vector<proto::Table>& tables, const std::vector<std::string>& events);
 

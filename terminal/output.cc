@@ -12,8 +12,7 @@
 namespace nam {
 namespace {
 
-/// Why output is lost; 0: unknown. If it was earlier, its reason is gone; but who could not write then cannot
-/// now.
+/// Why output was lost; 0: unknown. The reason of an earlier failure is gone, but usually still holds.
 int ReasonOf(int flush_error) {
   if (flush_error != 0) return flush_error;
   return write(STDOUT_FILENO, "\n", 1) == 1 ? 0 : errno;
@@ -28,7 +27,7 @@ int FinishOutput(int code) {
   const bool lost_now = std::fflush(stdout) != 0;
   if (!lost_before && !lost_now) return code;
   const int reason = ReasonOf(lost_now ? errno : 0);
-  if (reason == EPIPE) return code;  // who reads has seen enough
+  if (reason == EPIPE) return code;  // the reader has seen enough
   std::fprintf(stderr, "nam: cannot write the output: %s\n",
                reason == 0 ? "some of it is lost" : std::strerror(reason));
   return code == kExitOk ? kExitFailed : code;

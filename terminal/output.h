@@ -2,9 +2,9 @@
 
 namespace nam {
 
-/// The end of a command that may have printed results: what is still in buffers is written, and if any of it
-/// was lost (a full disk), that is said on standard error and a `code` of success becomes kExitFailed. Who
-/// closes its end of a pipe (`| head`) has seen enough: nothing is said.
+/// Ends a command that may have printed results: writes the buffers. If output was lost (a full disk),
+/// reports it on standard error and turns a successful `code` into kExitFailed. A reader that closes its end
+/// of a pipe (`| head`) has seen enough: no report.
 int FinishOutput(int code);
 
 }  // namespace nam

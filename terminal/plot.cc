@@ -25,11 +25,11 @@ constexpr double kWidth = 760, kHeight = 400;
 constexpr double kLeft = 74, kRight = 20, kTop = 64, kBottom = 52;
 constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
 constexpr double kLegendMark = 16, kLegendGap = 18, kLegendRow = 16, kLabelRow = 14;
-constexpr int kLegendRowsOfAPlot = 2, kLabelRowsOfAPlot = 2;  // more of them make it higher
-/// Of a character of the labels: rather more than fonts take, which nobody knows here.
+constexpr int kLegendRowsOfAPlot = 2, kLabelRowsOfAPlot = 2;  // more rows make the plot higher
+/// Width of a label's character: a generous estimate, because fonts are unknown here.
 constexpr double kCharacterWidth = 7;
 
-/// Distinct also without colours: each series has a marker of its own too.
+/// Distinct without colours: each series also has its own marker.
 constexpr char kStyle[] = R"(<style>
 :root { --paper: #fff; --ink: #1b1b1b; --faint: #d9d9d9;
   --s0: #0b62c4; --s1: #d1580a; --s2: #14863c; --s3: #8a3ab9; --s4: #b01e3c; --s5: #4d6a78; --s6: #8a6d00; --s7: #00798c; }
@@ -65,7 +65,7 @@ std::string Short(double number) {
   return absl::StrFormat("%.4g%s", number, unit);
 }
 
-/// From a value to its place on an axis, with the values that are written beside it.
+/// Maps values to positions on an axis, and lists the labelled values.
 class Scale {
  public:
   static Scale Linear(double low, double high) {
@@ -126,7 +126,7 @@ std::string Line(double x1, double y1, double x2, double y2, const char* style) 
                          y2, style);
 }
 
-/// Circle, square, triangle, diamond by turns.
+/// Circle, square, triangle and diamond in turn.
 std::string Marker(size_t series, double x, double y, const std::string& says) {
   const std::string color = ColorOf(series);
   std::string shape;
@@ -169,7 +169,7 @@ double WidthOf(const std::string& text) {
   return kCharacterWidth * static_cast<double>(DisplayWidth(text));
 }
 
-/// Words, as many of them on each line as fit.
+/// Splits text at blanks, with as many words per line as fit.
 std::vector<std::string> Wrapped(const std::string& text, double width) {
   std::vector<std::string> lines;
   for (const absl::string_view piece : absl::StrSplit(text, ' ')) {
@@ -190,7 +190,7 @@ bool Dashed(const BarPlot::Series&) {
   return false;
 }
 
-/// What each series looks like: its marks are those that it has in the plot.
+/// The appearance of each series in the plot.
 struct Legend {
   std::string svg;
   int rows = 1;
@@ -221,7 +221,7 @@ Legend LegendOf(const std::vector<Series>& series, bool bars) {
   return legend;
 }
 
-/// The whole picture: title and legend, and below them `plot`, which is drawn for a legend of two rows.
+/// The whole picture: title, legend, and below them `plot`, which is drawn for a legend of two rows.
 std::string Picture(const std::string& title, const Legend& legend, const std::string& plot, int label_rows) {
   const double lower = kLegendRow * std::max(0, legend.rows - kLegendRowsOfAPlot);
   const double height = kHeight + lower + kLabelRow * std::max(0, label_rows - kLabelRowsOfAPlot);
@@ -351,9 +351,9 @@ absl::Status CannotWrite(const std::string& path, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": ", why));
 }
 
-/// A new file beside the page, which can take its place in one step.
+/// A new file beside the page that can replace it in one step.
 struct FreshFile {
-  std::string path;  // the page's, behind links
+  std::string path;  // of the page, with links resolved
   std::string fresh_path;
   UniqueFd fd;
 };

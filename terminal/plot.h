@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "terminal/json_report.h"
 
-/// Plots for benchmarks' reports: SVG in one HTML page that needs nothing else, no scripts either. It follows
-/// the browser's light or dark scheme, and every mark shows its numbers when it is pointed at.
+/// Plots for benchmark reports: SVG in one self-contained HTML page without scripts. It follows the browser's
+/// light or dark scheme, and marks show their numbers on hover.
 namespace nam {
 
 struct LinePlot {
@@ -24,10 +24,10 @@ struct LinePlot {
   bool log_y = false;          // values above 0 only
 };
 
-/// Which of the report's columns make a plot.
+/// The report's columns that make a plot.
 struct PlottedColumns {
   std::string title;
-  std::string series;  // text: a line for each
+  std::string series;  // text: one line per value
   std::string x, y;    // numbers
   std::string x_label, y_label;
 };
@@ -36,7 +36,7 @@ LinePlot PlotRows(const Json& rows, const PlottedColumns& columns);
 struct BarPlot {
   struct Series {
     std::string name;
-    std::vector<double> values;  // by category; not above 0: no bar
+    std::vector<double> values;  // by category; 0 or less: no bar
   };
   std::string title;
   std::string y_label;
@@ -53,13 +53,12 @@ struct PlotPage {
   std::string title;
   std::string text;                  // below it
   std::vector<std::string> figures;  // SVG
-  Json rows;                         // as a table below the figures, as in the report
+  Json rows;                         // shown as a table below the figures, as in the report
 };
 std::string HtmlOf(const PlotPage& page);
-/// Whether WriteHtml can write there: to be asked before the work that the page is about. Says what is wrong.
+/// Checks that WriteHtml can write there, before the work that the page reports.
 absl::Status CheckHtmlPath(const std::string& path);
-/// In one step: who looks sees the whole page, or what was there before. Says which file could not be
-/// written.
+/// Writes in one step: readers see the whole page or the previous one. Errors name the file.
 absl::Status WriteHtml(const std::string& path, const std::string& html);
 absl::Status WritePage(const std::string& path, const PlotPage& page);
 

@@ -15,7 +15,7 @@ ProgressLine::ProgressLine() : shown_(isatty(STDERR_FILENO) != 0) {}
 
 void ProgressLine::Show(const std::string& text) {
   if (!shown_) return;
-  // To the start of the line, the text, and erase what is left of the old one.
+  // Go to the start of the line, write the text, and erase the rest of the old one.
   std::fprintf(stderr, "\r%s\x1b[K", text.c_str());
   std::fflush(stderr);
   dirty_ = true;
@@ -47,7 +47,7 @@ std::string ProgressText(const session::QueryProgress& progress) {
     return absl::StrCat("finishing: ", FormatCount(progress.rows_done), " rows so far, ",
                         FormatDuration(std::lround(progress.elapsed_ms / 1000)));
   const uint64_t rows = std::max(progress.rows, progress.rows_done);
-  // As long as there is something to tell, there is something left to do.
+  // While there is progress to report, work remains.
   const uint64_t percent = rows == 0 ? 0 : std::min<uint64_t>(99, progress.rows_done * 100 / rows);
   std::string text = absl::StrCat(progress.table, ": ", FormatCount(progress.rows_done), " of ",
                                   FormatCount(rows), " rows (", percent, " %)");

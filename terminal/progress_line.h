@@ -8,8 +8,8 @@
 
 namespace nam {
 
-/// One line on standard error that is written over and over; nothing unless that is a terminal.
-/// Used by one thread at a time.
+/// One line on standard error that is rewritten in place; nothing unless that is a terminal. Used by one
+/// thread at a time.
 class ProgressLine {
  public:
   ProgressLine();

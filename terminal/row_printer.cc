@@ -18,7 +18,7 @@ using session::ResultBatch;
 using session::ResultSet;
 using Columns = std::vector<ResultSet::Column>;
 
-/// Text that is written when there is so much of it.
+/// Buffered text is written from this size on.
 constexpr size_t kWriteBytes = 64 << 10;
 
 std::string Cell(const ResultBatch& rows, size_t column, size_t row, const PrintOptions& options) {
@@ -35,7 +35,7 @@ void AppendPadded(std::string_view text, size_t width, bool right, std::string& 
   if (!right) out.append(blanks, ' ');
 }
 
-/// Of the last line, which begins at `begin`.
+/// Trims the last line, which begins at `begin`.
 void TrimRight(size_t begin, std::string& out) {
   while (out.size() > begin && out.back() == ' ') out.pop_back();
 }
@@ -44,7 +44,7 @@ std::string Footer(uint64_t rows) {
   return absl::StrFormat("(%d %s)\n", rows, rows == 1 ? "row" : "rows");
 }
 
-/// A cell with a line for each line of its text.
+/// A cell with one line per line of its text.
 std::string CellLines(const ResultBatch& rows, size_t column, size_t row, const PrintOptions& options) {
   if (rows.null(column, row) || !rows.is_text(column, row)) return Cell(rows, column, row, options);
   std::string lines;
@@ -68,8 +68,8 @@ size_t WidestLine(std::string_view lines) {
   }
 }
 
-/// Cells lie one behind the other in one text. One of several lines has a `+` behind each that is not its
-/// last, as psql prints it.
+/// Cells are concatenated in one text. In a multi-line cell every line but the last is followed by `+`, as in
+/// psql.
 class TablePrinter final : public RowPrinter {
  public:
   TablePrinter(const PrintOptions& options, std::ostream& out) : RowPrinter(out), options_(options) {}
@@ -122,7 +122,7 @@ class TablePrinter final : public RowPrinter {
   }
 
  private:
-  /// As many lines as the cell with most has. What is printed of the cells is taken off them.
+  /// Prints as many lines as the tallest cell has, and removes what it prints from the cells.
   void Append(std::vector<std::string_view>& cells, std::string& out) const {
     for (bool more = true; more;) {
       more = false;

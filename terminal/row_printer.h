@@ -12,23 +12,23 @@
 
 namespace nam {
 
-/// Prints the rows of a statement in one of the formats: those of an aligned table at the end, since its
-/// columns are as wide as their widest value, all others as they come. One thread.
+/// Prints a statement's rows in one of the formats. An aligned table is printed at the end, because its
+/// columns are as wide as their widest values; other formats print rows as they come. One thread.
 class RowPrinter : public session::RowReceiver {
  public:
-  /// `out` outlives the printer.
+  /// `out` must outlive the printer.
   static std::unique_ptr<RowPrinter> Make(const PrintOptions& options, std::ostream& out);
 
-  /// After the last row.
+  /// Call after the last row.
   virtual absl::Status End() = 0;
-  /// Whether rows are printed as they come.
+  /// True if rows are printed as they come.
   virtual bool prints_at_once() const { return true; }
-  /// `out` took no more: nobody reads it any longer. What was called last has said CANCELLED.
+  /// True once `out` is closed by its reader. The last call has returned CANCELLED.
   bool closed() const { return closed_; }
 
  protected:
   explicit RowPrinter(std::ostream& out) : out_(out) {}
-  /// Writes the text, and empties it.
+  /// Writes the text and clears it.
   absl::Status Write(std::string& text);
 
  private:

@@ -14,23 +14,23 @@ absl::StatusOr<OutputFormat> ParseOutputFormat(std::string_view name);
 
 struct PrintOptions {
   OutputFormat format = OutputFormat::kTable;
-  bool expanded = false;  // table only: a block of `name | value` lines for each row
+  bool expanded = false;  // table only: per row, a block of `name | value` lines
   std::string null_text;  // table and markdown
   bool footer = true;     // table only: `(13 rows)`
 };
 
-/// The rows of a statement as text that ends with a newline. Without columns: nothing, in any format.
-///  - table: aligned, numbers to the right, a line for each line of a text, control characters escaped
-///  - csv: RFC 4180 with a header line (lines end with a newline alone); NULL is an empty field, an empty
+/// A statement's rows as text that ends with a newline. Empty without columns, in any format.
+///  - table: aligned, numbers to the right, one line per line of text, control characters escaped
+///  - csv: RFC 4180 with a header line (lines end with a newline only); NULL is an empty field, an empty
 ///    string a quoted one
-///  - json: an array of objects; integers and decimals as exact JSON numbers, dates as strings. Of columns
-///    that are called alike, later ones are numbered: `sum`, `sum_2`
+///  - json: an array of objects; integers and decimals as exact JSON numbers, dates as strings. Columns with
+///    equal names are numbered: `sum`, `sum_2`
 ///  - markdown: a pipe table
 std::string Render(const session::ResultSet& result, const PrintOptions& options);
 
 /// One value as JSON.
 std::string JsonValue(const Value& value);
-/// A JSON string with its quotes. What is not UTF-8 becomes U+FFFD.
+/// A JSON string with its quotes. Invalid UTF-8 becomes U+FFFD.
 std::string JsonString(std::string_view text);
 /// `rows` of the result as JSON: an array of arrays, one line.
 std::string JsonRows(const session::ResultSet& result);

@@ -14,7 +14,7 @@ struct Range {
   uint32_t first, last;
 };
 
-// Combining marks and other characters without width, in order.
+// Combining marks and other zero-width characters, in order.
 constexpr Range kZeroWidth[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD},   {0x05BF, 0x05BF},
                                 {0x05C1, 0x05C2}, {0x05C4, 0x05C5}, {0x0610, 0x061A},   {0x064B, 0x065F},
                                 {0x0670, 0x0670}, {0x06D6, 0x06DC}, {0x06DF, 0x06E4},   {0x06E7, 0x06E8},

@@ -19,7 +19,7 @@ absl::Status NotASize(std::string_view text) {
       "\"%s\" is not a size: write a number of bytes, or one with KiB, MiB, GiB or TiB", text));
 }
 
-/// The power of 1024 that `unit` (lower case, without blanks) stands for, or -1.
+/// The power of 1024 of `unit` (lower case, without blanks), or -1.
 int PowerOf(std::string_view unit) {
   if (unit.empty() || unit == "b") return 0;
   const size_t prefix = kPrefixes.find(unit[0]);
@@ -72,7 +72,7 @@ absl::StatusOr<uint64_t> ParseBytes(std::string_view text) {
 std::string FormatBytes(uint64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   int unit = 0;
-  // Rounded to a tenth, a number just below the next unit is written in it: 1 MiB, not 1024 KiB.
+  // A number that rounds up to the next unit uses that unit: 1 MiB, not 1024 KiB.
   while (unit < 6 && static_cast<double>(bytes) / static_cast<double>(1ULL << (10 * unit)) >= 1023.95) ++unit;
   const double value = static_cast<double>(bytes) / static_cast<double>(1ULL << (10 * unit));
   std::string text = absl::StrFormat("%.1f", value);

@@ -1,4 +1,4 @@
-// Suppliers and customers, parts and who supplies them.
+// Suppliers, customers, parts, and the suppliers of parts.
 #include <array>
 #include <cstring>
 #include <string_view>
@@ -31,8 +31,8 @@ int64_t Balance(RandomDigits& digits) {
   return static_cast<int64_t>(digits.Below(99'999 + 999'999 + 1)) - 99'999;
 }
 
-/// Columns 0 … 5 of supplier and customer alike: key, name, address, nation, phone, balance. What is left of
-/// the first word goes back for what only customers have.
+/// Adds columns 0 … 5, which supplier and customer share: key, name, address, nation, phone, balance. Returns
+/// the rest of the first word, for the customers' own column.
 RandomDigits AddParty(ColumnBatch& batch, std::string_view prefix, uint64_t key, const RowRandom& random) {
   RandomDigits place = random.Word(kPlace);
   const uint32_t nation = place.Below(kNations);
@@ -46,11 +46,11 @@ RandomDigits AddParty(ColumnBatch& batch, std::string_view prefix, uint64_t key,
   return place;
 }
 
-// Of every 2,000 suppliers one is complained about and another one recommended: five each of 10,000.
+// In every 2,000 suppliers, one has a complaint and another a recommendation: five each of 10,000.
 constexpr uint64_t kRemarkPeriod = 2'000;
 constexpr std::string_view kCustomer = "Customer", kComplaints = "Complaints", kRecommends = "Recommends";
 
-/// What customers say of a supplier; empty for most.
+/// The customers' remark on a supplier; empty for most.
 std::string_view RemarkOn(uint64_t key, uint64_t row) {
   RandomDigits digits = RowRandom(~key, row / kRemarkPeriod).Word(0);
   const auto complaint = digits.Below(kRemarkPeriod);
@@ -60,7 +60,7 @@ std::string_view RemarkOn(uint64_t key, uint64_t row) {
   return {};
 }
 
-/// `text` with `Customer`, later `remark` somewhere in it.
+/// `text` with `Customer` and, after it, `remark` at random positions.
 std::string_view KeepRemark(ColumnBatch& batch, std::string_view text, std::string_view remark,
                             RandomDigits digits) {
   std::array<char, 100> out;
@@ -80,7 +80,7 @@ std::span<const std::string_view> Manufacturers() {
   return words.words();
 }
 
-/// Five to a manufacturer, in its order.
+/// Five per manufacturer, in its order.
 std::span<const std::string_view> Brands() {
   static const auto& words = dataset::ComposedWords::Make([](dataset::ComposedWords& out) {
     for (int m = 1; m <= 5; ++m) {
@@ -90,7 +90,7 @@ std::span<const std::string_view> Brands() {
   return words.words();
 }
 
-/// Five different colours, a blank between each two.
+/// Five different colours, separated by blanks.
 std::string_view KeepPartName(ColumnBatch& batch, RandomDigits digits) {
   constexpr size_t kWords = 5, kColors = 92;
   static const std::span<const std::string_view> colors = dataset::Colors();

@@ -25,7 +25,7 @@ uint64_t Generator::Rows(size_t table) const {
   if (table != kLineitem) return Units(table);
   uint64_t rows = lineitem_rows_.load(std::memory_order_relaxed);
   if (rows == 0) {
-    rows = dataset::CountLines(0, Units(table));  // the same for every thread that gets here
+    rows = dataset::CountLines(0, Units(table));  // the same for every thread
     lineitem_rows_.store(rows, std::memory_order_relaxed);
   }
   return rows;

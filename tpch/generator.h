@@ -11,24 +11,22 @@
 
 namespace nam::tpch {
 
-/// 1 is 6,001,215 rows of lineitem.
+/// Scale factor 1 has 6,001,215 rows of lineitem.
 using GeneratorOptions = dataset::GeneratorOptions;
 
 /// The benchmark's data, by the specification's clauses 4.2.2 and 4.2.3:
-///  - row counts: dbgen's to the row for every whole scale factor, and in proportion for others, at least one
-///  row;
-///  - values: the specification's domains and formulas. The random streams are not dbgen's, but for that of
-///  lines per
-///    order;
+///  - row counts: exactly dbgen's for every integral scale factor, proportional at others, at least one row;
+///  - values: the specification's domains and formulas; the random streams differ from dbgen's, except
+///    lines per order;
 ///  - text: see TextPool.
-/// Below scale factor 0.0004 a part's four suppliers are no longer different. Thread-safe. Options must be
+/// Below scale factor 0.0004 a part's four suppliers are not all different. Thread-safe. Options must be
 /// valid.
 class Generator final : public dataset::Generator {
  public:
   explicit Generator(const GeneratorOptions& options);
 
   const std::vector<dataset::Table>& tables() const override { return Tables(); }
-  /// Orders for lineitem, parts for partsupp.
+  /// Orders for lineitem, parts for partsupp; otherwise rows.
   uint64_t Units(size_t table) const override { return units_[table]; }
   uint64_t Rows(size_t table) const override;
   ReferredRows ReferredByOrders() const;

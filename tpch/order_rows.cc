@@ -43,7 +43,7 @@ Head MakeHead(const RowRandom& random, const ReferredRows& referred) {
   return head;
 }
 
-/// A line's part of the total price, in cents as dbgen cuts them.
+/// A line's part of the total price, in cents, truncated as in dbgen.
 int64_t TotalOf(int64_t extended_price, int64_t discount, int64_t tax) {
   return extended_price * (100 - discount) / 100 * (100 + tax) / 100;
 }

@@ -11,12 +11,12 @@
 
 namespace nam::tpch {
 
-/// Days since 1970-01-01: 1992-01-01, the first of an order, and 1995-06-17, the benchmark's today.
+/// Days since 1970-01-01: 1992-01-01, the first order date, and 1995-06-17, the benchmark's current date.
 inline constexpr int64_t kStartDate = 8035, kCurrentDate = 9298;
-/// Orders fall on so many days, 1992-01-01 … 1998-08-02: 151 days later is 1998-12-31.
+/// The number of order dates, 1992-01-01 … 1998-08-02: 151 days later is 1998-12-31.
 inline constexpr uint32_t kOrderDays = 2406;
 
-/// How many rows there are of what orders refer to.
+/// Row counts of the tables that orders refer to.
 struct ReferredRows {
   uint64_t customers = 1;
   uint64_t parts = 1;
@@ -24,25 +24,25 @@ struct ReferredRows {
   uint64_t clerks = 1;
 };
 
-/// Orders and their lines, each of which may be made without the other. A value.
+/// Generates orders and their lines, each independently. A value.
 class OrderRows {
  public:
   static constexpr uint32_t kLinesMax = 7;
 
-  /// `key` is of the orders' random words; `key_offset` is added to their keys.
+  /// `key` selects the orders' random words; `key_offset` is added to their keys.
   OrderRows(uint64_t key, const ReferredRows& referred, uint64_t key_offset = 0)
       : key_(key), referred_(referred), key_offset_(key_offset) {}
 
-  /// Rows of orders with these numbers, counted from 0, which `batch` has none of yet.
+  /// Fills in the orders with these numbers, from 0. `batch` must be empty.
   void FillOrders(uint64_t first, uint64_t count, partitioner::ColumnBatch& batch) const;
-  /// Likewise the rows of lineitem of these orders.
+  /// Fills in the lineitem rows of these orders.
   void FillLineitem(uint64_t first, uint64_t count, partitioner::ColumnBatch& batch) const;
 
  private:
   struct Line {
     int64_t part_key, supp_key, quantity, extended_price, discount, tax;
     int64_t ship_date, commit_date, receipt_date;
-    bool shipped;  // by the benchmark's today
+    bool shipped;  // by the current date
     std::string_view return_flag, ship_instruct, ship_mode;
   };
 

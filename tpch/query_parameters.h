@@ -7,10 +7,10 @@
 
 namespace nam::tpch {
 
-/// Texts by the names that stand for them in the queries: `Q1.DELTA`.
+/// Parameter values by their names in the queries: `Q1.DELTA`.
 using ParameterTexts = std::map<std::string, std::string>;
 
-/// All queries' substitution parameters: see Queries.
+/// The substitution parameters of all queries: see Queries.
 ParameterTexts MakeParameters(double scale_factor, std::optional<uint64_t> seed);
 
 }  // namespace nam::tpch

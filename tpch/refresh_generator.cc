@@ -15,7 +15,7 @@ namespace nam::tpch {
 namespace {
 
 constexpr double kOrdersPerPair = 1'500;
-/// From the key of an order to that of the new one, behind the eight that are used.
+/// Offset from an existing order's key to the new order's, past the eight used keys.
 constexpr uint64_t kKeyOffset = 8;
 
 dataset::Table NumberedTable(Table table, uint64_t pair) {

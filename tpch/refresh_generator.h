@@ -10,17 +10,16 @@
 
 namespace nam::tpch {
 
-/// Data of the refresh functions (2.5 … 2.7): for each of n pairs RF1, RF2 three tables,
+/// Data of the refresh functions (2.5 … 2.7): three tables for each of n pairs RF1, RF2:
 ///
 ///     orders.tbl.u1, lineitem.tbl.u1   new orders and their lines: RF1 inserts them
-///     delete.1                         keys of as many orders of the generator's: RF2 deletes these with
-///     their lines
+///     delete.1                         keys of as many existing orders: RF2 deletes these with their lines
 ///
-/// A pair has 1,500 orders for each scale factor. New orders have keys that Generator's leave free; no order
-/// is deleted by two pairs, none that was inserted. Thread-safe.
+/// A pair has 1,500 orders per scale factor. New orders use keys that Generator leaves free. No order is
+/// deleted by two pairs, and no inserted order is deleted. Thread-safe.
 class RefreshGenerator final : public dataset::Generator {
  public:
-  /// INVALID_ARGUMENT for options that are none, or if there are not so many pairs.
+  /// INVALID_ARGUMENT if the options are invalid, or if there are not enough orders for the pairs.
   static absl::StatusOr<std::unique_ptr<RefreshGenerator>> Make(const GeneratorOptions& options,
                                                                 uint64_t pairs);
 
@@ -34,7 +33,7 @@ class RefreshGenerator final : public dataset::Generator {
   RefreshGenerator(const GeneratorOptions& options, uint64_t pairs);
   void FillRows(size_t table, uint64_t first_unit, uint64_t unit_count,
                 partitioner::ColumnBatch& batch) const override;
-  /// The number of the first order of the pair that has the table.
+  /// The first order's number of the pair that the table belongs to.
   uint64_t FirstOrder(size_t table) const { return table / kParts * orders_per_pair_; }
 
   const tpch::Generator base_;

@@ -8,14 +8,15 @@
 #include "dataset/table.h"
 #include "partitioner/table_schema.h"
 
-/// TPC-H (specification 3.0): eight tables, partitioned by the keys by which the large ones are joined.
+/// TPC-H (specification 3.0): eight tables, partitioned by the join keys of the large ones.
 ///
 ///     customer (c_custkey)   orders (o_orderkey) ──┐
-///     supplier (s_suppkey)                         ├── lineitem (l_orderkey x l_partkey, clustered by
-///     l_shipdate) part (p_partkey) ── partsupp (ps_partkey) ───┘ nation, region (not split)
+///     supplier (s_suppkey)                         ├── lineitem (l_orderkey x l_partkey,
+///     part (p_partkey) ── partsupp (ps_partkey) ───┘             clustered by l_shipdate)
+///     nation, region (not partitioned)
 namespace nam::tpch {
 
-/// The places of tables in Tables(), in the order in which they are loaded: the largest last.
+/// Indexes into Tables(), in loading order: the largest last.
 enum Table : size_t {
   kRegion = 0,
   kNation = 1,
@@ -29,13 +30,13 @@ enum Table : size_t {
 inline constexpr std::array kAllTables = {kRegion, kNation,   kSupplier, kCustomer,
                                           kPart,   kPartsupp, kOrders,   kLineitem};
 
-/// Parts per join key when nobody asks for another number. A power of two: keys of orders have the same
-/// lowest three bits for all numbers of parts up to 8, and none of the next two.
+/// The default number of parts per join key. A power of two: order keys cover all values of the lowest three
+/// bits, for up to 8 parts, but none of the next two.
 inline constexpr uint32_t kDefaultFanOut = 8;
 
-/// One table with the specification's columns and types; keys of orders are bigint.
+/// The schema of a table: the specification's columns and types; order keys are bigint.
 partitioner::TableSchema Schema(Table table, uint32_t fan_out = kDefaultFanOut);
-/// All eight, in the order of kAllTables, with the default fan-out.
+/// All eight tables, in the order of kAllTables, with the default fan-out.
 const std::vector<dataset::Table>& Tables();
 
 }  // namespace nam::tpch

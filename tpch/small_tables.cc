@@ -9,7 +9,7 @@
 namespace nam::tpch {
 namespace {
 
-constexpr uint64_t kRegionKey = 1, kNationKey = 2;  // of their random words
+constexpr uint64_t kRegionKey = 1, kNationKey = 2;  // for their random words
 constexpr uint32_t kCommentLengthMin = 31, kRegionCommentLengthMax = 115, kNationCommentLengthMax = 114;
 
 }  // namespace

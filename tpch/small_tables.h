@@ -4,7 +4,7 @@
 
 #include "partitioner/column_batch.h"
 
-/// The tables that have the same rows at every scale factor.
+/// The tables with the same rows at every scale factor.
 namespace nam::tpch {
 
 void FillRegion(uint64_t first, uint64_t count, partitioner::ColumnBatch& batch);

@@ -18,7 +18,7 @@ struct WeightedWord {
   int weight;
 };
 
-// The lists are the specification's; how often each word comes is as dbgen's distributions have it.
+// The words are the specification's; their frequencies are dbgen's.
 constexpr WeightedWord kNouns[] = {
     {"packages", 40},     {"requests", 40},     {"accounts", 40},      {"deposits", 40},
     {"foxes", 20},        {"ideas", 20},        {"theodolites", 20},   {"pinto beans", 20},
@@ -126,7 +126,7 @@ constexpr WeightedWord kSentences[] = {{"NVT", 3}, {"NVPT", 3}, {"NVNT", 3}, {"N
 constexpr WeightedWord kNounPhrases[] = {{"N", 10}, {"JN", 20}, {"KJN", 10}, {"DJN", 50}};
 constexpr WeightedWord kVerbPhrases[] = {{"V", 30}, {"XV", 1}, {"VD", 40}, {"XVD", 1}};
 
-/// Draws words as often as their weights say.
+/// Draws words by weight.
 class Draw {
  public:
   explicit Draw(std::span<const WeightedWord> words) {
@@ -153,7 +153,7 @@ class PoolWriter {
 
   void Word(const Draw& words) { text_.append(words.From(random_)).push_back(' '); }
   void CloseWith(std::string_view mark) {
-    text_.pop_back();  // the blank behind the last word
+    text_.pop_back();  // the blank after the last word
     text_.append(mark).push_back(' ');
   }
 

@@ -37,7 +37,7 @@ uint64_t CheckOfRow(const Row& row) {
   return CheckOf(words);
 }
 
-/// A bigint as a row holds it, and back.
+/// Converts a bigint to its stored form, and back.
 uint64_t StoredWord(uint64_t word) {
   return __builtin_bswap64(word ^ uint64_t{1} << 63);
 }
@@ -45,7 +45,7 @@ uint64_t LoadedWord(uint64_t stored) {
   return __builtin_bswap64(stored) ^ uint64_t { 1 } << 63;
 }
 
-/// Two letters from U+1D400 to U+1D4FF that stand for a write: 16 bits of a hash, in UTF-8.
+/// Two letters from U+1D400 to U+1D4FF that encode 16 bits of the write's hash, in UTF-8.
 uint64_t FillerOf(uint64_t write) {
   constexpr uint64_t kTwoLetters = 0x80909df0'80909df0;  // the first byte the lowest
   constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
@@ -54,10 +54,10 @@ uint64_t FillerOf(uint64_t write) {
          ((hash & 0xc000) << 34);
 }
 
-/// A cache line of a filler; its words are worked on all at once.
+/// A cache line of a filler, whose words are processed together.
 using FillerLine = std::array<uint64_t, 8>;
 
-/// Whether it is the write's letters over and over.
+/// True if the filler repeats the write's letters.
 bool IsFilledWith(std::span<const std::byte> filler, uint64_t write) {
   if (filler.empty()) return true;
   const uint64_t letters = FillerOf(write);
@@ -165,7 +165,7 @@ uint64_t ValueOfRow(std::span<const std::byte> row, bool sound) {
 
 void WriteNewProduct(const CheckoutOptions& options, uint64_t id, std::span<std::byte> row) {
   const int64_t price = 100 + static_cast<int64_t>(id * 7919 % 9900);
-  // Clients' writes begin at 2^40.
+  // Clients' write numbers begin at 2^40.
   WriteRow(ProductRow{{.id = id, .write = id + 1, .check = 0}, options.initial_stock, price}, row);
 }
 
@@ -307,7 +307,7 @@ absl::Status CheckoutClient::BeginAndReadProducts() {
   return all_sound ? absl::OkStatus() : absl::DataLossError("checkout: a row is torn");
 }
 
-// The order, its lines, and what is left of the products.
+// Writes the order, its lines, and the products' new stocks.
 absl::Status CheckoutClient::Write() {
   using Kind = txn::RowWrite::Kind;
   std::array<txn::RowWrite, 1 + 2 * kLinesPerOrder> writes;
@@ -352,7 +352,7 @@ absl::StatusOr<std::optional<txn::AbortReason>> CheckoutClient::Try() {
     if (recorder_ != nullptr) recorder_->Settle(txn::Outcome::kCommitted, commit);
     return std::nullopt;
   }
-  // What fails for another reason than a conflict while it commits may have been committed.
+  // A commit that fails for any reason but a conflict may have committed.
   if (reason.has_value() || !committing) orders_.back() = OrderState::kAborted;
   if (recorder_ != nullptr && !committing) recorder_->End(txn::Outcome::kAborted, 0);
   if (recorder_ != nullptr && committing && reason.has_value()) recorder_->Settle(txn::Outcome::kAborted, 0);

@@ -13,23 +13,22 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/random.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "tpcw/product_choice.h"
 #include "txn/check/history.h"
 #include "txn/session.h"
 
-/// The checkout of TPC-W over any session: reads 3 products, inserts an order and its 3 lines, takes what was
-/// bought out of the products' stock. They are tables of SQL, with rows as partitioner/record_row.h lays them
-/// out: words are bigint NOT NULL (big-endian, the sign bit flipped), the filler is a text.
+/// The checkout of TPC-W over any session: reads 3 products, inserts an order with its 3 lines, and reduces
+/// the products' stock. The tables are SQL tables with rows as in partitioner/record_row.h: words are bigint
+/// NOT NULL (big-endian, sign bit flipped), the filler is a text.
 ///
 ///     products     id │ write │ check │ stock │ price │ filler…
 ///     orders       id │ write │ check │ lines │ total │ filler…
 ///     order_lines  id │ write │ check │ product │ quantity │ restocked │ price │ filler…
 ///
-/// `write` names the write that made the row, `check` covers the words around it, and the filler is two
-/// letters that stand for the write, over and over: of a row that mixes two writes one of them tells (but for
-/// one pair in 65,536 that have the same letters). A letter has four bytes, so that the text fills its
-/// column.
+/// `write` identifies the write that made the row, `check` covers the words around it, and the filler repeats
+/// two letters that stand for the write. One of them reveals a row that mixes two writes, except for one pair
+/// in 65,536 with the same letters. A letter has four bytes, so that the text fills its column.
 namespace nam::tpcw {
 
 inline constexpr size_t kLinesPerOrder = 3;
@@ -37,46 +36,46 @@ inline constexpr char kProducts[] = "products";
 inline constexpr char kOrders[] = "orders";
 inline constexpr char kOrderLines[] = "order_lines";
 
-/// In histories.
+/// Table numbers in histories.
 enum HistoryTable : uint8_t { kProductsHistory = 1, kOrdersHistory = 2, kOrderLinesHistory = 3 };
 
 struct CheckoutOptions {
   uint64_t products = 1'000'000;
-  size_t product_bytes = 1024;  // of a row; like the others a multiple of 8
+  size_t product_bytes = 1024;  // of a row; a multiple of 8, as the others
   size_t order_bytes = 128;
   size_t line_bytes = 64;
-  double zipf_theta = 0;  // below 1; 0: every product as likely
+  double zipf_theta = 0;  // below 1; 0: uniform
   int64_t initial_stock = 1000;
   int64_t restock_below = 10;
   int64_t restock_quantity = 1000;
-  int64_t quantity_max = 10;  // of a line
+  int64_t quantity_max = 10;  // per line
 
   absl::Status Validate() const;
 };
 
 struct TableSchema {
   std::string name;
-  size_t key_bytes;  // the row's first
+  size_t key_bytes;  // at the row's beginning
   size_t row_bytes;
-  proto::Table table;  // its columns and its primary key
+  proto::Table table;  // with columns and primary key
 };
-/// What must be there before the load.
+/// The tables that must exist before the load.
 std::vector<TableSchema> CheckoutTables(const CheckoutOptions& options);
 
-/// Orders are numbered by their clients without asking anybody.
+/// Clients number their orders without coordination.
 constexpr uint64_t OrderId(uint32_t client, uint64_t number) {
   return uint64_t{client} << 40 | number;
 }
 constexpr uint64_t LineId(uint64_t order, size_t line) {
   return order * 4 + line;
 }
-/// The bytes of a key, as a row begins with them.
+/// The bytes of a key at the beginning of a row.
 using Key = std::array<std::byte, 8>;
 Key KeyOf(uint64_t id);
 
 inline constexpr uint32_t kClientsMax = 1u << 20;
 
-/// Words of every row.
+/// The words that every row begins with.
 struct RowHeader {
   uint64_t id;
   uint64_t write;
@@ -97,16 +96,16 @@ struct LineRow : RowHeader {
   int64_t price;
 };
 
-/// Completes a row: `words` at its beginning, of which `check` is computed, and then the filler.
+/// Completes a row: writes `words` at its beginning, with a computed `check`, then the filler.
 template <typename Row>
 void WriteRow(Row words, std::span<std::byte> row);
-/// Its words; none if the row is not one that WriteRow has made.
+/// The row's words; empty if WriteRow did not write the row.
 template <typename Row>
 std::optional<Row> ReadRow(std::span<const std::byte> row);
-/// Names what was read: the write, or for a row that nobody has written a digest of it.
+/// Identifies a row that was read: by its write, or by a digest if the row is unsound.
 uint64_t ValueOfRow(std::span<const std::byte> row, bool sound);
 
-/// Runs a transaction; again, some times, if a connection was lost.
+/// Runs a transaction; retries a bounded number of times if a connection was lost.
 template <typename Transaction>
 absl::Status RunUnlessLost(const Transaction& transaction) {
   for (int left = 20;; --left) {
@@ -115,29 +114,29 @@ absl::Status RunUnlessLost(const Transaction& transaction) {
   }
 }
 
-/// Inserts all products, some hundred in a transaction. `progress`, if there: rows so far; false ends it with
-/// CANCELLED. The last commit's timestamp.
+/// Inserts all products, some hundred per transaction. Calls `progress`, if set, with the rows so far; false
+/// ends the load with CANCELLED. Returns the last commit's timestamp.
 absl::StatusOr<uint64_t> LoadProducts(const CheckoutOptions& options, txn::Session& session,
                                       const std::function<bool(uint64_t)>& progress);
 
-/// What checkouts buy, one after the other, and the rows that they write: all of a checkout but its
-/// transaction. One thread's.
+/// Draws successive purchases and fills in the rows that they write: all of a checkout except its
+/// transaction. One thread.
 ///
-///     Draw ─▶ Take: each product's row, as it was read ─▶ Fill…: the rows that the purchase makes
+///     Draw ─▶ Take: each product's row, as read ─▶ Fill…: the rows that the purchase writes
 ///
-/// Fill… may be repeated, as a transaction is; every row is then another write.
+/// Fill… may be repeated, like a transaction; each repetition makes new writes.
 class Purchase {
  public:
-  /// `client` as CheckoutClient's. `choice` outlives it.
+  /// `client` as in CheckoutClient. `choice` must outlive this object.
   Purchase(const CheckoutOptions& options, const ProductChoice& choice, uint32_t client, uint64_t seed)
       : options_(options), choice_(choice), client_(client), random_(seed) {}
 
-  /// Draws products, all different, and quantities.
+  /// Draws different products, and quantities.
   void Draw();
   uint64_t product(size_t line) const { return bought_[line].product; }
-  /// Checks the row of a line's product. False: it is torn, or another's.
+  /// Checks the row of a line's product. False: it is torn, or another product's.
   bool Take(size_t line, std::span<const std::byte> row);
-  /// The result is the number of the write that the row carries.
+  /// Each returns the number of the row's write.
   uint64_t FillOrder(uint64_t order, std::span<std::byte> row);
   uint64_t FillLine(uint64_t order, size_t line, std::span<std::byte> row);
   uint64_t FillProduct(size_t line, std::span<std::byte> row);
@@ -159,31 +158,32 @@ class Purchase {
   std::array<ProductRow, kLinesPerOrder> read_ = {};
 };
 
-/// A product as it is before the first purchase.
+/// Writes a product's row as it is before the first purchase.
 void WriteNewProduct(const CheckoutOptions& options, uint64_t id, std::span<std::byte> row);
 
-/// A client's checkouts, one after the other. Used by one thread.
+/// Successive checkouts of one client. Used by one thread.
 class CheckoutClient {
  public:
-  /// What became of an order number.
+  /// The outcome of an order number.
   enum class OrderState : uint8_t { kUnknown, kCommitted, kAborted };
 
-  /// `client`: unique in the run, below kClientsMax. `recorder` (if any), `session` and `choice` outlive it.
+  /// `client`: unique in the run, below kClientsMax. `recorder` (if any), `session` and `choice` must outlive
+  /// this object.
   static absl::StatusOr<std::unique_ptr<CheckoutClient>> Open(const CheckoutOptions& options,
                                                               const ProductChoice& choice, uint32_t client,
                                                               uint64_t seed, txn::Session& session,
                                                               txn::HistoryRecorder* recorder);
 
-  /// Draws what is bought next.
+  /// Draws the next purchase.
   void Next() { purchase_.Draw(); }
-  /// One transaction that buys it, under a new order number. None: committed. Another error than an abort
-  /// leaves open what became of it.
+  /// Tries to buy it in one transaction, under a new order number. Empty: committed. After an error other
+  /// than an abort the outcome is unknown.
   absl::StatusOr<std::optional<txn::AbortReason>> Try();
 
   uint32_t client() const { return client_; }
   /// By order number.
   const std::vector<OrderState>& orders() const { return orders_; }
-  /// Rows that nobody has written, as their words tell.
+  /// The number of unsound rows read.
   uint64_t torn_rows() const { return torn_rows_; }
 
  private:

@@ -118,7 +118,7 @@ absl::Status CheckoutDriver::RunCheckouts(uint32_t number) {
   return status;
 }
 
-/// Turns are taken by the dozen: a counter that all clients write to costs each a cache miss.
+/// Takes turns in batches, because a counter that all clients write costs a cache miss each time.
 bool CheckoutDriver::TakeTurn(Client& client) {
   if (stop_.load(std::memory_order_relaxed)) return false;
   const uint64_t all = options_.transactions;
@@ -143,7 +143,7 @@ absl::Status CheckoutDriver::CheckOut(CheckoutClient& client, Client& counts) {
     if (aborted.ok()) {
       out_of_reach.reset();
     } else {
-      // What became of it may be unknown; then this buys the same once more, by another order.
+      // The outcome may be unknown; then this buys the same again, as another order.
       if (!out_of_reach.has_value()) out_of_reach = clock_.After(kOutOfReachUsMax);
       const bool connection =
           absl::IsUnavailable(aborted.status()) || absl::IsDeadlineExceeded(aborted.status());

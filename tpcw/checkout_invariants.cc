@@ -11,15 +11,15 @@ namespace {
 
 using OrderState = CheckoutClient::OrderState;
 
-constexpr size_t kBatch = 64;  // lookups a round trip
+constexpr size_t kBatch = 64;  // lookups per round trip
 
-/// Reads rows by their keys, some at a time.
+/// Reads batches of rows by key.
 class RowBatch {
  public:
   RowBatch(txn::Session& session, txn::TableHandle table, size_t row_bytes)
       : session_(session), table_(table), row_bytes_(row_bytes), rows_(kBatch * row_bytes) {}
 
-  /// At most kBatch; what is returned stays until the next Read.
+  /// At most kBatch ids; the result stays valid until the next Read.
   absl::StatusOr<std::span<const txn::Lookup>> Read(std::span<const uint64_t> ids) {
     lookups_.clear();
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -56,7 +56,7 @@ class InvariantCheck {
   const CheckoutOptions& options_;
   txn::Session& session_;
   CheckoutInvariants found_;
-  std::vector<int64_t> stocks_;  // as they should be, by product
+  std::vector<int64_t> stocks_;  // expected, by product
   std::vector<uint64_t> ids_;    // of the orders of a batch
   std::vector<OrderState> states_;
 };

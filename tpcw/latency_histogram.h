@@ -8,8 +8,8 @@
 
 namespace nam::tpcw {
 
-/// Durations in buckets that are at most 1/16 wide. Written by one thread, read by any at any time, with no
-/// allocation.
+/// Durations in buckets of at most 1/16 relative width. One thread writes; any thread may read concurrently.
+/// No allocation.
 class LatencyHistogram {
  public:
   static constexpr size_t kBuckets = 16 * 61;
@@ -35,7 +35,7 @@ class LatencyHistogram {
     const size_t doublings = bucket / 16 - 1;
     return (static_cast<double>(16 + bucket % 16) + 0.5) * static_cast<double>(uint64_t{1} << doublings);
   }
-  /// The duration that `fraction` of all do not exceed; 0 if there are none.
+  /// The duration that `fraction` of all do not exceed; 0 if empty.
   static double PercentileNs(const Counts& counts, double fraction) {
     uint64_t sum = 0, seen = 0;
     for (const uint64_t count : counts) sum += count;

@@ -8,7 +8,7 @@
 
 namespace nam::tpcw {
 
-/// Which products are bought: uniform, or by Zipf's law with exponent theta, where popular ones are scattered
+/// Chooses products to buy: uniformly, or by Zipf's law with exponent theta, with popular products scattered
 /// over the table (Gray et al., Quickly Generating Billion-Record Synthetic Databases, 1994). Shared by
 /// clients.
 class ProductChoice {

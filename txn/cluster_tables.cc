@@ -26,7 +26,7 @@ constexpr uint32_t kKeyBytesMax = 1'024;
 constexpr int64_t kSettlePauseUs = 1'000'000;
 constexpr size_t kLogExtentsAtFirst = 16;
 
-// Few extents for what is expected, and none without room for some chunks.
+// Few extents for the expected rows, and each has room for some chunks.
 uint64_t ExtentBytesFor(const storage::RecordGeometry& geometry, uint64_t rows) {
   const uint64_t chunk_bytes = kChunkRecords * geometry.block_bytes();
   const uint64_t wanted =
@@ -96,10 +96,10 @@ absl::Status CheckNoConstraintNeeds(const proto::Table& table, const std::string
   return absl::OkStatus();
 }
 
-// Its memory goes only when no commit can change it any more.
+// Releases the memory only after no commit can change it any more.
 absl::Status RemoveIndex(catalog::Attachment& attachment, Session& session,
                          proto::ChangePartRequest request) {
-  const Interruption none(nullptr);  // also of a CREATE INDEX that was cancelled
+  const Interruption none(nullptr);  // even after a CREATE INDEX that was cancelled
   request.set_leaving(true);
   NAM_RETURN_IF_ERROR(attachment.catalog().ChangePart(request).status());
   NAM_RETURN_IF_ERROR(session.AwaitCommits().status());
@@ -156,10 +156,10 @@ absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, cons
       handle.ok() ? session.FillIndex(*handle, allocation) : handle.status();
   if (usable_from.ok()) {
     request.set_usable_from(*usable_from);
-    const Interruption none(nullptr);  // the index may be there though the call is given up
+    const Interruption none(nullptr);  // the index may exist although the call is cancelled
     return attachment.catalog().ChangePart(request).status();
   }
-  RemoveIndex(attachment, session, std::move(request)).IgnoreError();  // the error is what matters
+  RemoveIndex(attachment, session, std::move(request)).IgnoreError();  // the first error matters
   if (!absl::IsAlreadyExists(usable_from.status())) return usable_from.status();
   return absl::FailedPreconditionError(usable_from.status().message());
 }
@@ -169,7 +169,7 @@ absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const 
   for (const proto::Table& listed : tables) {
     if (FindIndex(listed, name) == nullptr) continue;
     NAM_RETURN_IF_ERROR(CheckNoConstraintNeeds(listed, name));
-    // With its extents, which a list leaves out.
+    // With extents, which a list omits.
     NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table,
                          attachment.catalog().GetTable(listed.name()));
     const proto::RecordPart* const part = FindIndex(*table, name);
@@ -187,7 +187,7 @@ absl::Status DropTable(catalog::Attachment& attachment, Session& session, const 
                        bool cascade) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> table, attachment.catalog().GetTable(name));
   if (!table->record().foreign_keys().empty()) {
-    const Interruption none(nullptr);  // once it leaves, nobody can change it any more
+    const Interruption none(nullptr);  // after it leaves, no commit changes it any more
     NAM_RETURN_IF_ERROR(attachment.catalog().LeaveParents(name, cascade));
     NAM_RETURN_IF_ERROR(session.AwaitCommits().status());
   }
@@ -216,7 +216,7 @@ ClusterTables::~ClusterTables() {
 }
 
 void ClusterTables::SettleLater(std::function<void()> attempt) {
-  std::unique_ptr<fabric::Thread> former;  // over, if there is one
+  std::unique_ptr<fabric::Thread> former;  // ended, if there is one
   const std::lock_guard lock(mutex_);
   if (std::exchange(settling_, true)) return;
   former = std::move(settler_);
@@ -318,7 +318,7 @@ absl::Status ClusterTables::MakeState() {
   logs.set_name(kLogsPart);
   logs.set_kind(proto::TRANSACTION_LOGS);
   static_assert(kLogExtentBytes == catalog::kLogExtentBytes);
-  // One on each memory server, as far as there are some for a beginning.
+  // Starts with one on each memory server, up to a limit.
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> servers, attachment_.Members(proto::ROLE_MEMORY));
   const auto log_extents = static_cast<uint32_t>(std::clamp<size_t>(servers.size(), 1, kLogExtentsAtFirst));
   const absl::Status created = CreateRecordTable(attachment_, fresh, {1, log_extents});

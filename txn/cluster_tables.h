@@ -9,7 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "catalog/attachment.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "txn/session.h"
 #include "txn/tables.h"
 
@@ -18,37 +18,37 @@ namespace nam::txn {
 /// The catalog's name of the transaction state.
 inline constexpr char kStateTable[] = "nam.transactions";
 inline constexpr char kRecordsPart[] = "rows";
-inline constexpr char kLogsPart[] = "logs";  // of the transaction state
+inline constexpr char kLogsPart[] = "logs";  // part of the transaction state
 inline constexpr char kKeyPart[] = "key";
-inline constexpr char kNumbersPart[] = "numbers";  // only of a table with numbered columns
+inline constexpr char kNumbersPart[] = "numbers";  // part of tables with numbered columns only
 
-/// What a new record table is like. `table` may carry what SQL keeps in the catalog (columns, record().checks
-/// …); storage is filled in here.
+/// Describes a new record table. `table` may carry what SQL keeps in the catalog (columns, record().checks
+/// …); CreateTable fills in the storage.
 struct RecordTableOptions {
   std::string name;
   uint32_t row_bytes = 0;
   uint32_t key_bytes = 0;
   uint32_t versions = 1;
-  uint64_t expected_rows = 0;  // memory for so many at once; the table grows beyond
+  uint64_t expected_rows = 0;  // initial memory; the table grows beyond
   proto::Table table;
 };
-/// ALREADY_EXISTS; INVALID_ARGUMENT names what is out of range; RESOURCE_EXHAUSTED when no memory server has
-/// room. On any error nothing stays.
+/// ALREADY_EXISTS; INVALID_ARGUMENT names the value out of range; RESOURCE_EXHAUSTED if no memory server has
+/// room. An error leaves nothing behind.
 absl::Status CreateTable(catalog::Attachment& attachment, const RecordTableOptions& options);
 
-/// An ordered index, filled with the rows that are there while others commit; `part` without extents. The
-/// session has no transaction under way. ALREADY_EXISTS: a table or an index has this name;
-/// FAILED_PRECONDITION: it is unique, and two rows have the same key. Only if the client dies does something
-/// stay: an index that nobody reads, for DropIndex.
+/// Creates an ordered index and fills it with the existing rows while others commit. `part` has no extents.
+/// The session has no transaction under way. ALREADY_EXISTS: a table or an index has this name;
+/// FAILED_PRECONDITION: it is unique, and two rows have the same key. Only a dead client leaves something: an
+/// unused index, for DropIndex.
 absl::Status CreateIndex(catalog::Attachment& attachment, Session& session, const std::string& table,
                          const proto::RecordPart& part);
-/// NOT_FOUND: there is no such index; FAILED_PRECONDITION: it is a constraint's. Whoever is reading it
-/// meanwhile is told to try again.
+/// NOT_FOUND: there is no such index; FAILED_PRECONDITION: it belongs to a constraint. Concurrent readers get
+/// ABORTED and retry.
 absl::Status DropIndex(catalog::Attachment& attachment, Session& session, const std::string& name);
 
-/// NOT_FOUND: there is no such table. `cascade`: the views that read it go with it. A table with foreign keys
-/// leaves its parents first, so that no commit reads it when its memory goes; the session has no transaction
-/// under way.
+/// NOT_FOUND: there is no such table. `cascade` drops the views that read it, too. A table with foreign keys
+/// is first removed from its parents, so that no commit reads it once its memory is released. The session has
+/// no transaction under way.
 absl::Status DropTable(catalog::Attachment& attachment, Session& session, const std::string& name,
                        bool cascade = false);
 
@@ -69,7 +69,7 @@ class ClusterTables final : public Tables {
   absl::Status Fence(MemberId member) override { return attachment_.Fence(member); }
   absl::Status KeepMembership() override { return attachment_.Rejoin(); }
   void SettleLater(std::function<void()> attempt) override;
-  /// To standard error.
+  /// Writes to standard error.
   void Report(const std::string& what) override;
 
  private:

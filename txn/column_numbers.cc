@@ -71,7 +71,7 @@ absl::Status ColumnNumbers::Skip(const Table& table, uint32_t column, uint64_t c
 }
 
 absl::StatusOr<uint64_t> ColumnNumbers::Take(const Table& table, uint32_t column, uint64_t count) {
-  // The connections of a former member are of no use any more.
+  // A former member's connections are useless.
   if (access_ != nullptr && access_->channel->member() != directory_.Self().id) access_.reset();
   const auto fetch_add = [&]() -> absl::StatusOr<uint64_t> {
     NAM_ASSIGN_OR_RETURN(ExtentSpace* const space, SpaceOf(table));

@@ -17,8 +17,8 @@
 
 namespace nam::txn {
 
-/// Numbers for the columns of record tables, each handed out once: words in a memory server count them, by
-/// FETCH_ADD. A process takes several at a time, so that what it leaves behind, dying or not, is a gap.
+/// Hands out each number of a record table's column once. Words in a memory server count them, by FETCH_ADD.
+/// A process takes several at a time; those that it does not use become a gap, also if it dies.
 ///
 ///     the table's part      │ column 0 │ column 1 │ column 2 │ …      8 bytes each
 ///                                          ▲ + 32: this process has 32 more
@@ -38,7 +38,7 @@ class ColumnNumbers {
 
   /// CANCELLED: the thread was interrupted while another one took numbers.
   absl::StatusOr<uint64_t> Next(const Table& table, uint32_t column);
-  /// The next `count` numbers are handed out to nobody. Of a column that nobody has had a number of yet.
+  /// Drops the next `count` numbers of a column that has handed out none yet.
   absl::Status Skip(const Table& table, uint32_t column, uint64_t count);
 
  private:
@@ -46,7 +46,7 @@ class ColumnNumbers {
     uint64_t next = 0;
     uint64_t end = 0;
   };
-  /// The way to the words, of the thread that takes numbers.
+  /// Access to the words, for the thread that takes numbers.
   struct Access {
     std::unique_ptr<storage::Channel> channel;
     std::unique_ptr<storage::VerbBatch> batch;
@@ -62,7 +62,7 @@ class ColumnNumbers {
   std::mutex mutex_;  // not held during calls
   std::map<std::pair<AllocationId, uint32_t>, Taken> taken_;
   std::shared_ptr<fabric::Event> taking_;  // a thread takes numbers: until it has
-  std::unique_ptr<Access> access_;         // that thread's; none before it is needed, and after an error
+  std::unique_ptr<Access> access_;         // that thread's; null until needed, and after an error
 };
 
 }  // namespace nam::txn

@@ -63,7 +63,7 @@ absl::Status ExtentSpace::LostError() const {
     servers += absl::StrFormat("%s%d", servers.empty() ? "" : ", ", server.value());
   }
   return absl::UnavailableError(absl::StrFormat(
-      "memory server %s is gone, and what it held of this table or index with it: drop it and make it again",
+      "memory server %s is gone, and its part of this table or index is lost: drop and recreate it",
       servers));
 }
 

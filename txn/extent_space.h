@@ -21,40 +21,40 @@ struct SpaceExtent {
   MemoryServerId server;
   uint64_t offset = 0;  // in the server's address space
   std::shared_ptr<fabric::Grant> grant;
-  bool lost = false;  // the catalog has buried its memory server: there is no grant, and no memory any more
+  bool lost = false;  // the catalog has buried its memory server, so grant and memory are gone
 };
 
-/// Where the extents of a space come from.
+/// The source of a space's extents.
 class ExtentSource {
  public:
   virtual ~ExtentSource() = default;
-  /// All that there are now, in the order in which they were added, with grants. Extents of a memory server
-  /// that the catalog has buried are lost; a server that is merely out of reach makes the call fail.
+  /// Returns all current extents, in the order in which they were added, with grants. Extents of a memory
+  /// server that the catalog has buried are lost. The call fails if a server is merely unreachable.
   virtual absl::StatusOr<std::vector<SpaceExtent>> Extents() = 0;
-  /// Makes one more than `known`, unless somebody else has done so meanwhile; then as Extents.
-  /// RESOURCE_EXHAUSTED: no memory server has room.
+  /// Adds an extent to `known` ones, unless another client already has; then as Extents. RESOURCE_EXHAUSTED:
+  /// no memory server has room.
   virtual absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) = 0;
 };
 
-/// Remote memory that clients may change: extents of one size, in a row, spread over memory servers.
+/// Remote memory that clients may change: consecutive extents of one size, spread over memory servers.
 ///
 ///     position   0                 E                 2E
 ///                ├─── extent 0 ────┼─── extent 1 ────┼ …       E a power of two; each starts zeroed
 ///
 /// An extent is lost with its memory server. The space stays usable: recovery finishes what other extents
-/// hold. Of one thread, whose channel it resolves for.
+/// hold. Belongs to one thread, and resolves for its channel.
 class ExtentSpace {
  public:
   static absl::StatusOr<ExtentSpace> Open(storage::Channel& channel, std::shared_ptr<ExtentSource> source,
                                           uint64_t extent_bytes);
 
   uint64_t extent_bytes() const { return uint64_t{1} << shift_; }
-  /// Known to this client; others may have added more.
+  /// Extents that this client knows; other clients may have added more.
   size_t extents() const { return targets_.size(); }
 
-  /// For READs, WRITEs and atomics on [position, position + …) of one extent. Looks for new extents once if
-  /// the position is beyond what is known; OUT_OF_RANGE if it is beyond what there is, UNAVAILABLE if the
-  /// extent is lost.
+  /// Resolves [position, position + …) of one extent for READs, WRITEs and atomics. Looks for new extents
+  /// once if the position is beyond the known ones. OUT_OF_RANGE if it is beyond the space, UNAVAILABLE if
+  /// the extent is lost.
   absl::StatusOr<storage::Channel::Target> Resolve(uint64_t position) {
     if (position >> shift_ >= whole_) [[unlikely]] {
       if (absl::Status status = Seek(position); !status.ok()) return status;
@@ -63,24 +63,24 @@ class ExtentSpace {
     target.address.offset += position & (extent_bytes() - 1);
     return target;
   }
-  /// Whether the extent of `position` was lost when this client last looked for new ones.
+  /// Whether the extent of `position` was lost when this client last looked for new extents.
   bool Lost(uint64_t position) const {
     const size_t extent = position >> shift_;
     return extent < targets_.size() && targets_[extent].queue_pair == nullptr;
   }
   /// UNAVAILABLE if an extent is lost.
   absl::Status CheckWhole() const { return lost_.empty() ? absl::OkStatus() : LostError(); }
-  /// Memory servers of lost extents.
+  /// The memory servers of lost extents.
   const std::set<MemoryServerId>& lost() const { return lost_; }
-  /// Learns of extents that others have added, and of those that are lost.
+  /// Learns of extents that others have added, and of lost ones.
   absl::Status FindNew();
-  /// Adds an extent if there are still as many as this client knows; afterwards extents() is larger.
+  /// Adds an extent unless another client already has. Afterwards extents() is larger.
   absl::Status Grow();
 
  private:
   ExtentSpace(storage::Channel& channel, std::shared_ptr<ExtentSource> source, int shift)
       : channel_(&channel), source_(std::move(source)), shift_(shift) {}
-  /// OK: the position's extent is known, and not lost.
+  /// OK if the position's extent is known and not lost.
   absl::Status Seek(uint64_t position);
   absl::Status Install(const std::vector<SpaceExtent>& extents);
   absl::Status LostError() const;
@@ -88,9 +88,9 @@ class ExtentSpace {
   storage::Channel* channel_;
   std::shared_ptr<ExtentSource> source_;
   int shift_;
-  std::vector<storage::Channel::Target> targets_;       // by extent: offset 0 of it; no queue pair: lost
+  std::vector<storage::Channel::Target> targets_;       // by extent: its offset 0; no queue pair: lost
   std::vector<std::shared_ptr<fabric::Grant>> grants_;  // of targets_
-  size_t whole_ = 0;  // so many extents stand before the first lost one: one comparison on the way to each
+  size_t whole_ = 0;  // extents before the first lost one: one comparison resolves most positions
   std::set<MemoryServerId> lost_;
 };
 

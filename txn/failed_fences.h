@@ -11,19 +11,19 @@
 
 namespace nam::txn {
 
-/// How long after a try that failed the next one is made. A try may wait for a server that is out of reach,
-/// and a transaction that begins waits for the try, for no great part of its time; but sessions wait for
-/// their own commits (RsiOptions::own_commit_timeout_us), and want another try by then.
+/// How long to wait after a failed fence before the next try. A try may wait for an unreachable server, and a
+/// transaction that begins waits for the try, so tries take only a small part of the time. But sessions wait
+/// for their own commits (RsiOptions::own_commit_timeout_us), and need another try by then.
 inline int64_t PauseBehindTry(int64_t took_ns) {
   constexpr int64_t kAtLeastNs = 100'000'000, kAtMostNs = 10'000'000'000;
   return std::clamp(10 * took_ns, kAtLeastNs, kAtMostNs);
 }
 
-/// Fences of a process that have failed because a server could not be reached. Sessions, and clients of one
-/// member, do not each wait for the same server. Thread-safe.
+/// A process's fences that failed because a server was unreachable. Spares sessions and other clients of the
+/// same member a wait for the same server. Thread-safe.
 class FailedFences {
  public:
-  /// What the last fence of the member came to, if it is too early for another; else OK.
+  /// The result of the member's last fence while it is too early for another; else OK.
   absl::Status Last(MemberId member, int64_t now_ns) const {
     const std::lock_guard lock(mutex_);
     const auto found = failed_.find(member);

@@ -12,26 +12,25 @@
 
 namespace nam::txn {
 
-/// A client of this process whose session cannot go on: a connection of its own broke, or it failed while its
-/// rows were locked. What it holds (locks, a timestamp, a snapshot, its slot) is nobody else's to take as
-/// long as the process lives, so the process takes it itself:
+/// A client of this process whose session cannot go on: one of its connections broke, or it failed while its
+/// rows were locked. No other process may take what it holds (locks, a timestamp, a snapshot, its slot) while
+/// this process lives, so this process recovers it:
 ///
-///     session fails ─▶ connections end ─▶ its slot says `lost` ─▶ Recovery, by its next session or anybody
+///     session fails ─▶ connections end ─▶ its slot says `lost` ─▶ Recovery, by any session
 ///
-/// Memory servers have confirmed the end before the slot says so: nothing that was posted takes effect later.
+/// Memory servers confirm the end before the slot says `lost`: nothing that was posted takes effect later.
 struct LostClient {
-  /// Broken; kept until its connections have ended. Used by whoever has the LostClient.
+  /// Broken; kept until its connections have ended. The LostClient's holder may use it.
   std::shared_ptr<storage::Channel> channel;
   uint32_t client = 0;
-  SlotOwner owner;        // as the slot says, if it was claimed at all
-  uint64_t deciding = 0;  // timestamp of a commit of which it is not known whether it happened; 0: none
-  std::optional<bool> committed = std::nullopt;  // what has become of that, once somebody has looked
-  bool locks = true;                             // it may hold some
+  SlotOwner owner;                               // as in the slot, if it was claimed
+  uint64_t deciding = 0;                         // timestamp of a commit whose outcome is unknown; 0: none
+  std::optional<bool> committed = std::nullopt;  // that commit's outcome, once settled
+  bool locks = true;                             // it may hold locks
 };
 
-/// Those of a process that nobody has settled yet, since memory servers could not be reached. Whoever opens a
-/// session tries, and so does Tables::SettleLater: a process that is idle must not keep locks until its user
-/// is back. Thread-safe.
+/// A process's lost clients that are not settled yet, because memory servers were unreachable. A new session
+/// and Tables::SettleLater retry: an idle process must not keep locks until its user is back. Thread-safe.
 class LostClients {
  public:
   void Add(LostClient lost) {
@@ -49,7 +48,7 @@ class LostClients {
 
  private:
   mutable std::mutex mutex_;
-  std::vector<LostClient> lost_;  // no more than there are client slots
+  std::vector<LostClient> lost_;  // at most as many as client slots
 };
 
 }  // namespace nam::txn

@@ -38,8 +38,8 @@ absl::Status RecordBlocks::AddReadAgain(BlockRead& read) const {
   return absl::OkStatus();
 }
 
-// What was copied may be of whatever is there by now, unless the grant goes on: no header is believed then.
-// The READs that follow are refused.
+// The copied bytes are meaningless unless the grant still holds: then no header is trusted. The READs that
+// follow are refused.
 void RecordBlocks::JudgeCopy(BlockRead& read) {
   if (read.grant == nullptr || !read.grant->over()) [[likely]]
     return;

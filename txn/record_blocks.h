@@ -15,24 +15,23 @@
 
 namespace nam::txn {
 
-/// Blocks up to this size are READ as a whole; of larger ones first the words of all slots, then the slot
-/// that is wanted.
+/// Blocks up to this size are READ as a whole. Of larger ones, readers take the words of all slots first,
+/// then the slot that they want.
 inline constexpr uint32_t kWholeBlockBytesMax = 4'096;
 inline constexpr uint32_t kFewLinesBytesMax = 512;
 
-/// A block on its way here: READ between two READs of its header. Where it can be looked at in place the same
-/// is done by copies, of the words and of the slot that is wanted; of memory whose grant is over behind a
-/// copy it is a block that has moved.
+/// A block in flight: READ between two READs of its header. Memory in place is copied the same way: the
+/// words, then the wanted slot. If the grant is over after a copy, the block counts as moved.
 struct BlockRead {
   uint64_t record = 0;
   const std::byte* in_place = nullptr;
-  const fabric::Grant* grant = nullptr;  // of the memory in place
+  const fabric::Grant* grant = nullptr;  // of memory in place
   static constexpr uint32_t kNoSlot = ~uint32_t{0};
-  uint32_t slot = kNoSlot;     // whose version has come, if not all of them have
+  uint32_t slot = kNoSlot;     // whose version has arrived, if only one has
   uint64_t* before = nullptr;  // scratch, as all here
   std::byte* block = nullptr;
   uint64_t* after = nullptr;
-  storage::LockHolder holder;  // as asked before the block was READ
+  storage::LockHolder holder;  // as asked before the READ
 
   storage::RecordHeader header() const { return storage::RecordHeader(*after); }
   storage::VersionWords version_words(const storage::RecordGeometry& geometry) const {
@@ -40,13 +39,13 @@ struct BlockRead {
   }
 };
 
-/// The blocks of a table's records, for reading. Changes nothing and needs no client slot. One thread, whose
-/// batch it shares; the space and the batch outlive it.
+/// Reads the blocks of a table's records. Changes nothing and needs no client slot. One thread, whose batch
+/// it shares; the space and the batch outlive it.
 ///
 ///     AddRead ─Execute─▶ Take ─▶ whole, or AddReadSlot ─Execute─▶ TakeSlot
 class RecordBlocks {
  public:
-  /// Scratch memory that a block takes: itself, its two headers, and what rounding adds.
+  /// The scratch memory of a block: itself, its two headers, and rounding.
   static uint64_t ScratchOf(const storage::RecordGeometry& geometry) { return geometry.block_bytes() + 192; }
 
   RecordBlocks(ExtentSpace& space, const RecordLayout& layout, storage::VerbBatch& batch, std::string table)
@@ -61,14 +60,14 @@ class RecordBlocks {
   absl::StatusOr<storage::Channel::Target> Block(uint64_t record) const {
     return space_.Resolve(layout_.BlockPosition(record));
   }
-  /// Otherwise only its words have come, and AddReadSlot brings a slot.
+  /// False: only its words have arrived, and AddReadSlot brings a slot.
   bool IsWhole(const BlockRead& read) const { return read.in_place == nullptr && IsSmall(); }
   absl::Status AddRead(BlockRead& read) const;
-  /// Into the same scratch memory.
+  /// Repeats the READ into the same scratch memory.
   absl::Status AddReadAgain(BlockRead& read) const;
-  /// Asks for what Take looks at, where memory is in place: of all blocks of a round in a row, behind their
-  /// AddReads, so that the processor translates their addresses at once. Of more than a few lines only those
-  /// with words: FetchSlot asks for the version that is wanted, once the words say which it is.
+  /// Prefetches what Take looks at, where memory is in place: for all blocks of a round, after their
+  /// AddReads, so that the processor translates their addresses in parallel. Blocks of many lines get only
+  /// their words: FetchSlot prefetches the wanted version once the words tell it.
   void FetchWords(const std::byte* in_place) const {
     if (in_place == nullptr) return;
     if (IsFewLines()) {
@@ -79,8 +78,8 @@ class RecordBlocks {
     }
   }
   void Take(BlockRead& read) const;
-  /// The slot of a block of which only the words have come: its version word again, with the row, so that the
-  /// two are judged together; and the header once more.
+  /// READs a slot of a block whose words alone have arrived: the version word again, with the row, so that
+  /// both are judged together; and the header once more.
   absl::Status AddReadSlot(BlockRead& read, uint32_t slot) const;
   void FetchSlot(const std::byte* in_place, uint32_t slot) const {
     if (in_place == nullptr || slot == BlockRead::kNoSlot || IsFewLines()) return;

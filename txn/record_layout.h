@@ -6,29 +6,29 @@
 #include "base/check.h"
 #include "storage/record_block.h"
 
-/// The extents of a record table's rows: which of their chunks is whose, then the blocks.
+/// The layout of a record table's extents: the owners of their chunks, then the blocks.
 ///
 ///     extent    word of chunk 0, 1, …  padded to 64 │ block 0 │ block 1 │ …
 ///     chunk     kChunkRecords blocks in a row
 ///     number    of a record:  extent │ chunk │ block 8      of a chunk:  extent │ chunk
 ///
-/// `chunk` has the bits that an extent's chunks need, and extents are a power of two: a number becomes an
-/// address by shifts and one multiplication. Numbers between an extent's last chunk and the next extent are
-/// of no record. All zeroes: chunks that nobody had, blocks that are free.
+/// `chunk` has as many bits as an extent's chunks need, and extents are a power of two: shifts and one
+/// multiplication turn a number into an address. Numbers between an extent's last chunk and the next extent
+/// name no record. All zeroes: unowned chunks of free blocks.
 namespace nam::txn {
 
 inline constexpr int kChunkRecordBits = 8;
 inline constexpr uint64_t kChunkRecords = uint64_t{1} << kChunkRecordBits;
-/// A chunk of which fewer blocks were freed is not worth looking through.
+/// The freed blocks that make a chunk worth searching.
 inline constexpr uint32_t kFreedMin = kChunkRecords / 8;
 
-/// A chunk's word. Changed by CAS and FETCH_ADD.
+/// A chunk's word. Clients change it by CAS and FETCH_ADD.
 ///
 ///     had 1 │ owner 15 │ freed 48
 ///
-/// Nobody's chunk has owner 0. `freed` counts the blocks that were given back, or whose rows were deleted,
-/// since an owner last looked. It is too large if rows are deleted and inserted again, as often as that may
-/// be: at a million a second it would reach the owner in nine years.
+/// An unowned chunk has owner 0. `freed` counts the blocks that were given back, or whose rows were deleted,
+/// since an owner last looked. It counts a block again each time its row is deleted: at a million a second it
+/// would reach the owner bits in nine years.
 class ChunkWord {
  public:
   constexpr explicit ChunkWord(uint64_t word) : word_(word) {}
@@ -39,7 +39,7 @@ class ChunkWord {
   constexpr bool had() const { return word_ >> 63 != 0; }
   constexpr uint32_t owner() const { return static_cast<uint32_t>(word_ >> kOwnerShift) & 0x7fff; }
   constexpr uint64_t freed() const { return word_ & ((uint64_t{1} << kOwnerShift) - 1); }
-  /// Added to a chunk of `client`'s it gives it back: `freed` blocks more are free.
+  /// The addend that gives a chunk of `client` back with `freed` more free blocks.
   static constexpr uint64_t GiveBackAddend(uint32_t client, uint64_t freed) {
     return freed - (uint64_t{client} << kOwnerShift);
   }
@@ -52,11 +52,11 @@ class ChunkWord {
 struct RecordLayout {
   storage::RecordGeometry geometry;
   uint64_t extent_bytes = 0;
-  uint64_t chunks = 0;              // of an extent
+  uint64_t chunks = 0;              // per extent
   uint64_t records_per_extent = 0;  // chunks · kChunkRecords
   int extent_shift = 0;
-  int chunk_bits = 0;        // of a number
-  uint64_t first_block = 0;  // behind the chunks' words
+  int chunk_bits = 0;        // in a number
+  uint64_t first_block = 0;  // after the chunks' words
   uint64_t block_bytes = 0;  // the geometry's
 
   static constexpr RecordLayout Of(storage::RecordGeometry geometry, uint64_t extent_bytes) {
@@ -85,7 +85,7 @@ struct RecordLayout {
   constexpr uint64_t ChunkNumber(uint64_t extent, uint64_t chunk) const {
     return extent << chunk_bits | chunk;
   }
-  /// Of a chunk's word.
+  /// The position of a chunk's word.
   constexpr uint64_t ChunkPosition(uint64_t number) const {
     return (number >> chunk_bits << extent_shift) + LowBits(number, chunk_bits) * 8;
   }

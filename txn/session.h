@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "base/strong_id.h"
 
-/// Transactions under snapshot isolation. One interface, several protocols: RSI over one-sided verbs, and
-/// two-phase commit over sockets or SEND/RECEIVE.
+/// Runs transactions under snapshot isolation. One interface, several protocols: RSI over one-sided verbs,
+/// and two-phase commit over sockets or SEND/RECEIVE.
 ///
 ///     Begin ─▶ Read* ─▶ Insert, Update, Delete* ─▶ Commit ─▶ OK, the commit timestamp
 ///       snapshot          kept at the client          └────▶ ABORTED with a reason; nothing has happened
@@ -25,36 +25,36 @@ struct TableHandle {
 };
 
 enum class AbortReason : uint8_t {
-  kWriteWrite,      // somebody else has changed it since the snapshot, or is about to
-  kSnapshotTooOld,  // the version that the snapshot sees has been replaced
-  kUniqueKey,       // a row with this key is there
-  kDeadLock,        // locked by a client that is gone; being recovered, try again
-  kConnectionLost,  // to a memory server; what the transaction had done was taken back
-  kSkipped,         // it stood still for longer than others wait; what it had done was taken back
-  kLockTimeout,     // it has waited for another client's lock for as long as SetLockTimeout allows
-  kForeignKey,      // rows of another table reference a row that it deletes, or gives another key
+  kWriteWrite,      // another transaction has changed it since the snapshot, or is about to
+  kSnapshotTooOld,  // the version that the snapshot sees was replaced
+  kUniqueKey,       // a row with this key exists
+  kDeadLock,        // locked by a dead client; being recovered, try again
+  kConnectionLost,  // to a memory server; the transaction was rolled back
+  kSkipped,         // it stalled for longer than others wait, and was rolled back
+  kLockTimeout,     // it waited for another client's lock as long as SetLockTimeout allows
+  kForeignKey,      // rows of another table reference a row that it deletes, or whose key it changes
 };
 inline constexpr size_t kAbortReasons = 8;
 std::string_view AbortReasonName(AbortReason reason);
-/// ABORTED, or ALREADY_EXISTS for kUniqueKey, FAILED_PRECONDITION for kForeignKey.
+/// ABORTED; ALREADY_EXISTS for kUniqueKey, FAILED_PRECONDITION for kForeignKey.
 absl::Status AbortStatus(AbortReason reason, std::string_view what);
 std::optional<AbortReason> AbortReasonOf(const absl::Status& status);
 
-/// RESOURCE_EXHAUSTED that is no lack of memory in the cluster: the transaction reads or writes more than the
-/// protocol takes. The same transaction fails so again.
+/// RESOURCE_EXHAUSTED although the cluster has memory: the transaction reads or writes more than the protocol
+/// takes. A retry fails likewise.
 absl::Status TooLargeStatus(std::string_view what);
 bool IsTooLarge(const absl::Status& status);
 
-/// RESOURCE_EXHAUSTED of Begin: the process has as many transactions under way as it may, and none of them
+/// RESOURCE_EXHAUSTED from Begin: the process has as many transactions under way as it may, and none of them
 /// ended in time. Nothing has begun.
 absl::Status TooManyAtOnceStatus(std::string_view what);
 bool IsTooManyAtOnce(const absl::Status& status);
 
-/// Gets a row's bytes, valid during the call; false: no more of them. Does not use the session.
+/// Gets a row's bytes, valid during the call; returns false to stop. Does not use the session.
 using RowVisitor = std::function<bool(std::span<const std::byte> row)>;
 
-/// Gets the key of a row that the transaction has written, and the row as it is now, or nothing if it is
-/// deleted; otherwise as RowVisitor.
+/// Gets the key of a row that the transaction has written, and the row's current bytes, empty if it is
+/// deleted; otherwise like RowVisitor.
 using WriteVisitor = std::function<bool(std::span<const std::byte> key, std::span<const std::byte> row)>;
 
 /// What one Read looks up. A row begins with its key.
@@ -62,16 +62,16 @@ struct Lookup {
   static constexpr uint32_t kNotMet = ~uint32_t{0};
   TableHandle table;
   std::span<const std::byte> key;
-  std::span<std::byte> row;  // of the table's row_bytes; filled if found
+  std::span<std::byte> row;  // the table's row_bytes; filled if found
   bool found = false;
-  uint32_t met = kNotMet;  // the row's number among those that the transaction has met, if there is one
+  uint32_t met = kNotMet;  // the row's number among those that the transaction has met, if any
 };
 
 /// What a transaction does to one row.
 struct RowWrite {
   enum class Kind : uint8_t {
-    kInsert,  // of a row whose key the snapshot does not hold
-    kUpdate,  // of a row that the transaction has read; NOT_FOUND otherwise
+    kInsert,  // a row whose key the snapshot does not hold
+    kUpdate,  // a row that the transaction has read; NOT_FOUND otherwise
     kDelete,  // likewise
     /// Likewise. Commit succeeds only if no other transaction changes the row between the snapshot and the
     /// commit. The row stays as it is. Counts as a write.
@@ -79,26 +79,26 @@ struct RowWrite {
   };
   Kind kind = Kind::kInsert;
   TableHandle table;
-  std::span<const std::byte> row;  // of kDelete and kLock its key alone
-  uint32_t met = Lookup::kNotMet;  // as Read has said, if it is at hand: then the row is not looked for
+  std::span<const std::byte> row;  // for kDelete and kLock the key alone
+  uint32_t met = Lookup::kNotMet;  // from Read, if at hand; spares the search for the row
 };
 
-/// What it has cost a session to begin transactions: to take their snapshots.
+/// A session's cost of beginning transactions, that is of taking their snapshots.
 struct BeginCosts {
   uint64_t begins = 0;
   uint64_t verbs = 0;  // work requests
-  uint64_t timed = 0;  // of the begins, those that
-  int64_t ns = 0;      // was measured of, waits included
+  uint64_t timed = 0;  // begins whose time was measured
+  int64_t ns = 0;      // that time, waits included
 
   BeginCosts operator+(const BeginCosts& more) const {
     return {begins + more.begins, verbs + more.verbs, timed + more.timed, ns + more.ns};
   }
 };
 
-/// A client's transactions, one at a time; used by one thread. Sees its own writes. Any error of the
-/// transaction (ABORTED, ALREADY_EXISTS, UNAVAILABLE …) ends it: nothing of it stays, Begin starts the next.
-/// The call that makes it too large says so (IsTooLarge), not Commit.
-/// Only UNAVAILABLE from Commit leaves open whether it took effect.
+/// A client's transactions, one at a time, on one thread. Sees its own writes. Any error of the transaction
+/// (ABORTED, ALREADY_EXISTS, UNAVAILABLE …) ends it: nothing of it stays, and Begin starts the next. The call
+/// that makes it too large says so (IsTooLarge), not Commit. Only UNAVAILABLE from Commit leaves open whether
+/// it took effect.
 class Session {
  public:
   virtual ~Session() = default;
@@ -107,13 +107,12 @@ class Session {
 
   /// Takes a snapshot.
   virtual absl::Status Begin() = 0;
-  /// All of them in as few round trips as one of them. NOT finding a row is no error.
+  /// Reads all of them in as few round trips as one. A missing row is no error.
   virtual absl::Status Read(std::span<Lookup> lookups) = 0;
-  /// Begin, and the transaction's first Read: for whoever knows by then what it reads. RSI saves a round trip
-  /// by it.
+  /// Begin and the transaction's first Read at once. RSI saves a round trip by it.
   virtual absl::Status BeginAndRead(std::span<Lookup> lookups);
-  /// In their order, as if each had a call of its own; but if one names a table that is not open, or has
-  /// another size than its table's, none is done. Many in one call cost less than as many calls.
+  /// Applies the writes in order, as if each had a call of its own. But if one names a table that is not
+  /// open, or has another size than its table's, none is done. One call is cheaper than many.
   virtual absl::Status Write(std::span<const RowWrite> writes) = 0;
   absl::Status Insert(TableHandle table, std::span<const std::byte> row) {
     return WriteOne({.kind = RowWrite::Kind::kInsert, .table = table, .row = row});
@@ -127,43 +126,42 @@ class Session {
   absl::Status Lock(TableHandle table, std::span<const std::byte> key) {
     return WriteOne({.kind = RowWrite::Kind::kLock, .table = table, .row = key});
   }
-  /// Every row that the transaction sees, in no order. A row that is then to be changed must be read.
+  /// Visits every row that the transaction sees, in no order. A row must be read before it is changed.
   virtual absl::Status Scan(TableHandle table, const RowVisitor& visit);
-  /// The transaction's own writes to a table so far, each key once: what a scan of the snapshot by somebody
-  /// else lacks, and which stored rows of it do not count.
+  /// Visits the transaction's own writes to a table so far, each key once. A scan of the snapshot by another
+  /// process lacks them, and must skip the stored rows that they replace.
   virtual absl::Status VisitWrites(TableHandle table, const WriteVisitor& visit);
-  /// The rows whose keys in an ordered index of the table begin with something from `low` on and below `high`
-  /// (empty: no bound), in the order of these keys; as Scan. An index is named by the allocation of its first
-  /// extent. ABORTED: it was dropped.
+  /// Visits the rows whose keys in an ordered index of the table begin with a prefix from `low` on and below
+  /// `high` (empty: no bound), in the order of these keys; otherwise like Scan. The allocation of its first
+  /// extent names the index. ABORTED: it was dropped.
   virtual absl::Status ScanIndex(TableHandle table, AllocationId index, std::span<const std::byte> low,
                                  std::span<const std::byte> high, const RowVisitor& visit);
-  /// How long Write waits for one row, or Commit in all, for records that other clients have locked, and goes
-  /// on if these give them back unchanged. 0, the default: it conflicts at once.
+  /// Sets how long Write waits for one row, or Commit in all, for records that other clients have locked. The
+  /// call goes on if these come back unchanged. 0, the default: it conflicts at once.
   virtual void SetLockTimeout(int64_t /*us*/) {}
-  /// What one transaction may take of the client's memory for what it reads and writes; from the next Begin
-  /// on.
+  /// Bounds the client memory that one transaction's reads and writes may take; from the next Begin on.
   virtual void SetTransactionBytesMax(uint64_t) {}
-  /// A place behind all that the transaction has written so far. It holds until one before it is rolled back
+  /// Marks a place after all writes of the transaction so far. It holds until an earlier mark is rolled back
   /// to, or the transaction ends.
   virtual size_t Mark() const;
-  /// What the transaction has written is again as it was at `mark`.
+  /// Undoes the writes since `mark`.
   virtual absl::Status RollBackTo(size_t mark);
-  /// Too large (IsTooLarge) if no statement of the transaction can change that many rows, whichever they are.
+  /// Too large (IsTooLarge) if no statement of the transaction can change that many rows.
   virtual absl::Status MayWrite(size_t /*rows*/) const { return absl::OkStatus(); }
-  /// Its timestamp; 0 if nothing was written.
+  /// Returns the timestamp; 0 if nothing was written.
   virtual absl::StatusOr<uint64_t> Commit() = 0;
   virtual void Abort() = 0;
 
-  /// The snapshot of the transaction under way: it sees commits up to it.
+  /// The current transaction's snapshot: it sees commits up to it.
   virtual uint64_t snapshot() const = 0;
-  /// Nothing, for a protocol that does not count.
+  /// Zero if the protocol does not count.
   virtual BeginCosts begin_costs() const { return {}; }
 
-  /// Between transactions, after the catalog's word on a table's indexes has changed: from then on every
-  /// commit goes by it. A snapshot that holds all those that may have not.
+  /// Called between transactions, after the catalog has changed a table's indexes: from then on every commit
+  /// follows the change. Returns a snapshot that holds all earlier commits.
   virtual absl::StatusOr<uint64_t> AwaitCommits();
-  /// Between transactions: entries of all rows for an index that commits keep in step. The first snapshot
-  /// that may use it. ALREADY_EXISTS: it is unique, and a key is there twice.
+  /// Called between transactions: adds entries of all rows to an index that commits keep in step. Returns the
+  /// first snapshot that may use it. ALREADY_EXISTS: it is unique, and a key is there twice.
   virtual absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index);
 
  private:

@@ -5,11 +5,11 @@
 
 namespace nam::txn {
 
-/// What the sessions of a process share of timestamps, where memory is not in place: there a look at the
-/// memory itself costs less than to meet here. Thread-safe.
+/// The timestamps that a process's sessions share, if memory is not in place. In place, a look at the memory
+/// itself is cheaper than sharing. Thread-safe.
 class SharedTimestamps {
  public:
-  /// A watermark that some session has seen: all timestamps up to it are done.
+  /// A watermark that a session has seen: all timestamps up to it are done.
   uint64_t watermark() const { return watermark_.load(std::memory_order_acquire); }
   void SawWatermark(uint64_t watermark) {
     uint64_t known = watermark_.load(std::memory_order_relaxed);

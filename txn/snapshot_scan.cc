@@ -19,16 +19,16 @@ using storage::VersionChoice;
 using Outcome = storage::VersionChoice::Outcome;
 
 constexpr int kRoundsMax = 10'000;
-constexpr int kRoundsAtOnce = 8;  // of READs of blocks that change, before a pause
+constexpr int kRoundsAtOnce = 8;  // READs of moving blocks before a pause
 constexpr int64_t kPauseUs = 10;
-constexpr uint64_t kAskScratchBytes = 64;  // of a block in doubt
+constexpr uint64_t kAskScratchBytes = 64;  // per block in doubt
 
 absl::Status CheckCancel(const ReadAt& at) {
   if (at.cancel == nullptr || !at.cancel->load(std::memory_order_relaxed)) return absl::OkStatus();
   return absl::CancelledError("the scan was cancelled");
 }
 
-/// Of blocks of which only the words have come.
+/// Brings the slots of blocks whose words alone have arrived.
 absl::Status ReadVisibleSlots(const RecordBlocks& from, std::span<BlockRead* const> blocks,
                               const ReadAt& at) {
   bool any = false;
@@ -46,7 +46,7 @@ absl::Status ReadVisibleSlots(const RecordBlocks& from, std::span<BlockRead* con
   return absl::OkStatus();
 }
 
-/// The most that fit, at most `most`; 0: not one.
+/// The largest window that fits, at most `most`; 0: none.
 uint64_t WindowOf(const RecordLayout& layout, const storage::VerbBatch& batch, uint64_t most) {
   const uint64_t left = batch.scratch_left(), fixed = SnapshotScan::ScratchOf(layout, 0);
   return left < fixed ? 0 : std::min(most, (left - fixed) / (SnapshotScan::ScratchOf(layout, 1) - fixed));
@@ -82,7 +82,7 @@ VersionChoice ChooseVersion(const RecordBlocks& from, const BlockRead& block, co
   const VersionChoice choice =
       at.torn ? storage::ChooseVersion(trusted, words, trusted, at.snapshot)
               : storage::ChooseVersion(before, words, block.header(), at.snapshot, block.holder);
-  // A slot's word comes again with its row, and may say by then that another slot is wanted.
+  // A slot's word arrives again with its row, and may then name another slot.
   const bool other = block.slot != BlockRead::kNoSlot && block.slot != choice.slot;
   return other && choice.outcome == Outcome::kVersion ? VersionChoice{.outcome = Outcome::kMoved} : choice;
 }
@@ -92,8 +92,7 @@ absl::Status ReadVersions(const RecordBlocks& from, std::span<BlockRead> blocks,
   std::vector<BlockRead*> waiting, again, in_doubt;
   for (BlockRead& block : blocks) waiting.push_back(&block);
   for (int round = 0; !waiting.empty(); ++round) {
-    if (round == kRoundsMax)
-      return AbortStatus(AbortReason::kSnapshotTooOld, "a row that never stands still");
+    if (round == kRoundsMax) return AbortStatus(AbortReason::kSnapshotTooOld, "a row that keeps changing");
     NAM_RETURN_IF_ERROR(CheckCancel(at));
     if (round > kRoundsAtOnce) clock.SleepUntil(clock.After(kPauseUs));
     for (BlockRead* block : waiting) {
@@ -146,7 +145,7 @@ absl::Status SnapshotScan::Start(const Run& run) {
   return from_.batch().Execute();
 }
 
-// Of a chunk that nobody ever had when the run began, no row can be visible: the snapshot was taken before.
+// A chunk that was unused when the run began has no visible row: the snapshot is older.
 size_t SnapshotScan::Fill() {
   const uint64_t first = from_.layout().ChunkNumber(run_.extent, run_.first_chunk);
   size_t count = 0;
@@ -182,7 +181,7 @@ absl::StatusOr<std::span<const std::byte* const>> SnapshotScan::Next() {
   return std::span<const std::byte* const>(rows_);
 }
 
-// Behind the blocks' completions: it may not be older than they are.
+// Runs after the blocks' completions: the horizon must not be older than they are.
 absl::Status SnapshotScan::CheckHorizon() {
   if (!options_.checks_horizon) return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, options_.at.state->Resolve(kHorizonOffset));
@@ -190,7 +189,7 @@ absl::Status SnapshotScan::CheckHorizon() {
   NAM_RETURN_IF_ERROR(from_.batch().Execute());
   if (*horizon_ <= options_.at.snapshot) return absl::OkStatus();
   return AbortStatus(AbortReason::kSnapshotTooOld,
-                     "nobody keeps the rows of " + from_.table() + " that the snapshot sees any more");
+                     "rows of " + from_.table() + " that the snapshot sees are no longer kept");
 }
 
 RecordReader::RecordReader(const TableDescription& table, storage::Channel& channel, ExtentSpace records,
@@ -234,7 +233,7 @@ absl::StatusOr<std::span<const std::byte* const>> RecordReader::Next() {
   return rows;
 }
 
-// Its source knows whether the table is still there.
+// The table's source knows whether it still exists.
 absl::Status RecordReader::Judge(const absl::Status& failed) {
   if (failed.ok() || AbortReasonOf(failed).has_value() || absl::IsCancelled(failed)) return failed;
   if (!absl::IsNotFound(records_.FindNew())) return failed;

@@ -22,18 +22,18 @@ const proto::RecordPart* FindPart(const proto::Table& table, const std::string& 
   return nullptr;
 }
 
-/// 0: it has no extents.
+/// 0: the part has no extents.
 uint64_t FirstAllocation(const proto::RecordPart& part) {
   return part.extents().empty() ? 0 : part.extents(0).allocation();
 }
 
-/// Where the next extents of a part go: living servers with the fewest of the part's extents first, among
-/// those the ones with the fewest of the table's.
+/// The servers for a part's next extents: living ones, fewest extents of the part first, then fewest of the
+/// table.
 absl::StatusOr<std::vector<MemoryServerId>> Candidates(catalog::Attachment& attachment,
                                                        const proto::Table& table,
                                                        const proto::RecordPart& part) {
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> servers, attachment.Members(proto::ROLE_MEMORY));
-  std::map<uint32_t, std::pair<size_t, size_t>> extents;  // by server: of the part, of the table
+  std::map<uint32_t, std::pair<size_t, size_t>> extents;  // by server: the part's, the table's
   for (const proto::Member& server : servers) extents[server.id()] = {};
   for (const proto::RecordPart& one : table.record().parts()) {
     for (const proto::RecordExtent& extent : one.extents()) {
@@ -61,16 +61,16 @@ proto::RecordExtent ExtentOf(MemoryServerId server, AllocationId allocation, uin
   return extent;
 }
 
-/// Ends what is under way. The memory servers that got some of it free it now if they can be reached,
-/// otherwise when they hear of it.
+/// Ends the allocation under way. The memory servers that took part free its memory now if they are
+/// reachable, otherwise when they hear of it.
 void GiveUp(catalog::Attachment& attachment, AllocationId allocation,
             const std::vector<MemoryServerId>& servers) {
   if (!attachment.catalog().AbortLoad(allocation).ok()) return;
   for (const MemoryServerId server : servers) attachment.Release(server, allocation).IgnoreError();
 }
 
-/// One more extent for the part. Only a lack of room sends it to the next server: after an error whose
-/// outcome is unknown the allocation must end.
+/// Adds an extent to the part. Only a lack of room leads to the next server: after an error of unknown
+/// outcome the allocation must end.
 absl::Status AddExtent(catalog::Attachment& attachment, AllocationId allocation, proto::Table& table,
                        proto::RecordPart& part) {
   NAM_ASSIGN_OR_RETURN(const std::vector<MemoryServerId> candidates, Candidates(attachment, table, part));
@@ -109,8 +109,8 @@ std::vector<MemoryServerId> ServersOf(const proto::Table& table) {
   return servers;
 }
 
-/// Memory servers that are not buried. Of one that is missing here no byte will ever be there again: ids are
-/// not used twice, and the catalog forgets only members that are dead.
+/// Memory servers that are not buried. A server missing here is gone for good: ids are not reused, and the
+/// catalog forgets only dead members.
 absl::StatusOr<std::set<MemoryServerId>> NotBuried(catalog::Attachment& attachment) {
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
   std::set<MemoryServerId> servers;
@@ -121,7 +121,7 @@ absl::StatusOr<std::set<MemoryServerId>> NotBuried(catalog::Attachment& attachme
   return servers;
 }
 
-/// Opens extents[begin …), in one call to each memory server; those of other servers than `there` are lost.
+/// Opens extents[begin …), in one call to each memory server. Extents of servers not in `there` are lost.
 absl::StatusOr<std::vector<SpaceExtent>> OpenFrom(catalog::Attachment& attachment, const Extents& extents,
                                                   size_t begin, const std::set<MemoryServerId>& there) {
   std::map<MemoryServerId, std::vector<AllocationId>> wanted;
@@ -168,7 +168,7 @@ absl::Status CreateRecordTable(catalog::Attachment& attachment, proto::Table tab
   table.set_allocation(allocation.value());
   absl::Status status = FillAndCommit(attachment, allocation, table, extents_of_parts);
   if (status.ok()) return status;
-  // Of a commit whose answer was lost the catalog knows whether it happened.
+  // The answer to the commit was lost; the catalog knows whether it happened.
   if (absl::IsFailedPrecondition(attachment.catalog().AbortLoad(allocation))) return absl::OkStatus();
   for (const MemoryServerId server : ServersOf(table)) attachment.Release(server, allocation).IgnoreError();
   return status;
@@ -191,7 +191,7 @@ absl::StatusOr<AllocationId> AddPart(catalog::Attachment& attachment, const std:
     status = attachment.catalog().CommitExtend(request).status();
   }
   if (status.ok()) return allocation;
-  // Of a commit whose answer was lost the catalog knows whether it happened.
+  // The answer to the commit was lost; the catalog knows whether it happened.
   if (absl::IsFailedPrecondition(attachment.catalog().AbortLoad(allocation))) return allocation;
   for (const proto::RecordExtent& extent : added.extents()) {
     attachment.Release(MemoryServerId(static_cast<uint16_t>(extent.server())), allocation).IgnoreError();
@@ -226,7 +226,7 @@ absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Extents() {
     const std::lock_guard lock(mutex_);
     all = opened_;
   }
-  // The process has joined again, and is to open them as the member that it is now.
+  // The process has joined again, and must open them as its new member.
   const auto over = [](const SpaceExtent& extent) { return extent.grant != nullptr && extent.grant->over(); };
   const bool anew = std::any_of(all.begin(), all.end(), over);
   if (anew) all.clear();
@@ -244,7 +244,7 @@ absl::StatusOr<std::vector<SpaceExtent>> TableExtents::Extents() {
   return all;
 }
 
-// OK also when another was faster.
+// OK also if another process was faster.
 absl::Status TableExtents::TryGrow(MemoryServerId server, uint64_t extent_bytes, size_t known) {
   catalog::Client& catalog = attachment_.catalog();
   NAM_ASSIGN_OR_RETURN(const AllocationId allocation, catalog.BeginExtend(attachment_.member(), table_));
@@ -260,7 +260,7 @@ absl::Status TableExtents::TryGrow(MemoryServerId server, uint64_t extent_bytes,
   request.set_expected_extents(static_cast<uint32_t>(known));
   *request.add_extents() = ExtentOf(server, allocation, extent->offset);
   const absl::Status committed = catalog.CommitExtend(request).status();
-  // Does nothing if it was committed and only the answer was lost; Grow's look at the table tells.
+  // Does nothing if the commit happened and only its answer was lost; Grow's look at the table tells.
   if (!committed.ok()) GiveUp(attachment_, allocation, {server});
   return absl::IsAborted(committed) ? absl::OkStatus() : committed;
 }

@@ -11,19 +11,19 @@
 #include "absl/status/statusor.h"
 #include "base/strong_id.h"
 #include "catalog/attachment.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "txn/extent_space.h"
 
 namespace nam::txn {
 
-/// Makes a record table: extents_of_parts[i] extents, zeroed, for part i of table.record(). Spread over the
-/// living memory servers. Everything of `table` but allocation, version, usage and extents is the caller's.
-/// ALREADY_EXISTS, RESOURCE_EXHAUSTED when no memory server has room; on any error nothing stays.
+/// Creates a record table: extents_of_parts[i] zeroed extents for part i of table.record(), spread over the
+/// living memory servers. The caller fills in `table` except allocation, version, usage and extents.
+/// ALREADY_EXISTS; RESOURCE_EXHAUSTED if no memory server has room. An error leaves nothing behind.
 absl::Status CreateRecordTable(catalog::Attachment& attachment, proto::Table table,
                                const std::vector<uint32_t>& extents_of_parts);
 
 /// Gives a record table one more part, with one extent. `part` has none yet. ALREADY_EXISTS: its name is
-/// taken. On any error nothing stays.
+/// taken. An error leaves nothing behind.
 absl::StatusOr<AllocationId> AddPart(catalog::Attachment& attachment, const std::string& table,
                                      const proto::RecordPart& part);
 
@@ -32,16 +32,16 @@ absl::StatusOr<AllocationId> AddPart(catalog::Attachment& attachment, const std:
 ///     Grow:  BeginExtend ─▶ Allocate in one piece ─▶ CommitExtend(known) ─▶ one more extent
 ///               └─ no room there: AbortLoad, the next server  └─ ABORTED, another was faster: AbortLoad
 ///
-/// Whatever ends it in between, memory that did not become the table's is given back. Thread-safe: sessions
-/// of several threads share one. No lock is held during a call.
+/// An interrupted Grow gives back memory that did not become the table's. Thread-safe: sessions of several
+/// threads share one. No lock is held during a call.
 class TableExtents final : public ExtentSource {
  public:
-  /// NOT_FOUND when there is no such table or part. The attachment outlives it.
+  /// NOT_FOUND: there is no such table or part. The attachment outlives it.
   static absl::StatusOr<std::shared_ptr<TableExtents>> Open(catalog::Attachment& attachment,
                                                             const std::string& table,
                                                             const std::string& part);
 
-  /// NOT_FOUND once the table or the part was dropped, also if another has its name by now.
+  /// NOT_FOUND once the table or the part is dropped, even if another has its name by now.
   absl::StatusOr<std::vector<SpaceExtent>> Extents() override;
   absl::StatusOr<std::vector<SpaceExtent>> Grow(size_t known) override;
 
@@ -58,13 +58,13 @@ class TableExtents final : public ExtentSource {
   absl::Status TryGrow(MemoryServerId server, uint64_t extent_bytes, size_t known);
 
   catalog::Attachment& attachment_;
-  const AllocationId allocation_;  // the table's first, which tells it from others of its name
+  const AllocationId allocation_;  // the table's first; distinguishes it from others of its name
   const std::string table_;
   const std::string part_;
-  const uint64_t part_allocation_;  // of its first extent, likewise
+  const uint64_t part_allocation_;  // its first extent's, likewise
 
   std::mutex mutex_;
-  std::vector<SpaceExtent> opened_;  // a prefix of all that there are; `lost` stays
+  std::vector<SpaceExtent> opened_;  // the first extents of the part; `lost` stays
 };
 
 }  // namespace nam::txn

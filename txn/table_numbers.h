@@ -11,8 +11,8 @@
 
 namespace nam::txn {
 
-/// Numbers the record tables that a process uses, so that a handle means the same table with every client of
-/// the process. A table that was dropped and made anew has another allocation, so it gets another number.
+/// Numbers the record tables that a process uses, so that a handle means the same table to every client of
+/// the process. A table that was dropped and recreated has another allocation, and so another number.
 /// Thread-safe.
 class TableNumbers {
  public:
@@ -27,7 +27,7 @@ class TableNumbers {
     if (fresh) tables_.push_back({name, allocation});
     return found->second;
   }
-  /// Nothing if no table has this number.
+  /// nullopt if no table has this number.
   std::optional<Table> At(uint32_t number) const {
     const std::lock_guard lock(mutex_);
     if (number >= tables_.size()) return std::nullopt;

@@ -21,20 +21,20 @@
 
 namespace nam::txn {
 
-/// An ordered index of a record table, as the catalog describes it. Its key is pieces of the row, one behind
-/// the other.
+/// An ordered index of a record table, as the catalog describes it. Its key is a concatenation of pieces of
+/// the row.
 struct IndexDescription {
   struct Piece {
     uint32_t offset = 0;
     uint32_t bytes = 0;
-    bool nullable = false;  // a byte stands before it: 0, or 1 if it is NULL
-    uint32_t null_bit = 0;  // counted from the row's first byte
+    bool nullable = false;  // a byte precedes it: 0, or 1 if it is NULL
+    uint32_t null_bit = 0;  // counted from the row's first bit
   };
   std::string name;
-  AllocationId allocation;  // of its first extent; tells it from others of its name
+  AllocationId allocation;  // its first extent's; distinguishes it from others of its name
   std::vector<Piece> pieces;
   uint32_t key_bytes = 0;
-  bool unique = false;       // but for keys with NULL in them
+  bool unique = false;       // except keys with NULL in them
   uint64_t usable_from = 0;  // complete for snapshots from this on; 0: it is being filled
   uint64_t extent_bytes = 0;
   std::shared_ptr<ExtentSource> extents;
@@ -50,7 +50,7 @@ struct ReferenceDescription {
   std::vector<IndexDescription::Piece> pieces;
 };
 
-/// A record table, as the catalog describes it. Sources are shared by the sessions of a process.
+/// A record table, as the catalog describes it. A process's sessions share the sources.
 struct TableDescription {
   std::string name;
   AllocationId allocation;  // names this table in logs; never used again
@@ -62,11 +62,12 @@ struct TableDescription {
   uint64_t index_extent_bytes = 0;
   int index_root_bits = 0;
   std::shared_ptr<ExtentSource> index;
-  std::vector<IndexDescription> indexes;            // those that commits keep in step with the rows
-  std::vector<ReferenceDescription> referenced_by;  // what commits ask before they delete one of its rows
+  std::vector<IndexDescription> indexes;  // those that commits keep in step with the rows
+  std::vector<ReferenceDescription>
+      referenced_by;  // foreign keys that commits check before they delete one of its rows
 };
 
-/// txn/transaction_state.h; and the extents of clients' logs, txn/rsi/client_log.h.
+/// The transaction state (txn/transaction_state.h), and the extents of clients' logs (txn/rsi/client_log.h).
 struct TransactionState {
   std::shared_ptr<ExtentSource> extents;
   std::shared_ptr<ExtentSource> logs;
@@ -74,7 +75,7 @@ struct TransactionState {
   std::shared_ptr<SharedTimestamps> shared;  // by the process's sessions
 };
 
-/// What transactions need to know of the cluster, outside the data path. Thread-safe, one per process.
+/// What transactions need to know about the cluster, outside the data path. Thread-safe, one per process.
 class Tables {
  public:
   virtual ~Tables() = default;
@@ -86,27 +87,27 @@ class Tables {
   virtual absl::StatusOr<TableDescription> Find(const std::string& name) = 0;
   /// Every record table of the cluster.
   virtual absl::StatusOr<std::vector<TableDescription>> All() = 0;
-  /// The cluster's transaction state, made by whoever asks first.
+  /// The cluster's transaction state. The first call makes it.
   virtual absl::StatusOr<TransactionState> State() = 0;
-  /// That state went with its memory server. If there is another by now, State finds it.
+  /// Forgets a state that was lost with its memory server. State then finds its successor, if any.
   virtual void ForgetState(const TransactionState& /*lost*/) {}
-  /// OK when nothing that this member has posted, or posts, changes a record any more. FAILED_PRECONDITION:
-  /// it is alive.
+  /// OK once nothing that this member has posted, or will post, changes a record any more.
+  /// FAILED_PRECONDITION: it is alive.
   virtual absl::Status Fence(MemberId member) = 0;
-  /// Joins the cluster again if the membership is over: member() is another one from then on, and so is the
-  /// one that new channels belong to.
+  /// Joins the cluster again if the membership is over. member() then changes, and new channels belong to the
+  /// new member.
   virtual absl::Status KeepMembership() { return absl::OkStatus(); }
 
-  /// Lost clients could not be settled now: `attempt` is made from time to time, on another thread, until
-  /// there are none. One attempt at a time. Otherwise they wait for the next session.
+  /// Repeats `attempt` on another thread until no lost client is left to settle. One attempt at a time. The
+  /// default leaves lost clients to the next session.
   virtual void SettleLater(std::function<void()> /*attempt*/) {}
-  /// What this process's user should know, though nobody waits for it: a sentence. Any thread.
+  /// Reports a sentence to this process's user. Any thread.
   virtual void Report(const std::string& what) = 0;
 
   LostClients& lost_clients() { return lost_clients_; }
   FailedFences& failed_fences() { return failed_fences_; }
   TableNumbers& table_numbers() { return table_numbers_; }
-  /// What the process's sessions share. None of it is used once this is destroyed.
+  /// Objects that the process's sessions share. They outlive all uses but not this.
   SharedObjects& shared() { return shared_; }
 
  private:

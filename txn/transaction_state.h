@@ -5,7 +5,8 @@
 
 #include "base/check.h"
 
-/// What a cluster's transactions share, in one extent of one memory server; all zeroes is a valid start.
+/// The state that a cluster's transactions share, in one extent of one memory server. All zeroes is a valid
+/// start.
 ///
 ///     0          leased: the last timestamp that was given out  FETCH_ADD
 ///     64         leased: a timestamp, bitvector: a row, up to
@@ -15,7 +16,7 @@
 ///     256        bitvector: the highest lane that was used      CAS, upwards
 ///     512        how often indexes were made or dropped         FETCH_ADD
 ///     576        the highest client slot that was ever used     CAS, upwards
-///     4096       16,384 client slots, 64 bytes each; client 0 is nobody
+///     4096       16,384 client slots, 64 bytes each; client 0 is none
 ///     then       4 MiB for the timestamps, of one kind:
 ///                leased: the ring, 524,288 entries of 8 bytes   CAS
 ///                bitvector: 120 rows of 512 bits                FETCH_ADD by the lane's client
@@ -24,10 +25,10 @@
 /// Clients' logs lie elsewhere (txn/rsi/client_log.h). docs/design/transactions.md.
 namespace nam::txn {
 
-/// Where commit timestamps come from; chosen when the state is made.
+/// The source of commit timestamps, chosen when the state is made.
 enum class TimestampKind : uint8_t { kLeased, kBitVector };
 
-/// What a client READs first of all when it takes a snapshot.
+/// The first thing that a client READs to take a snapshot.
 struct StateHead {
   uint64_t next = 0;
   uint64_t padding1[7] = {};
@@ -50,10 +51,10 @@ inline constexpr uint64_t kIndexChangesOffset = 512;
 inline constexpr uint64_t kSlotsUsedOffset = 576;
 inline constexpr uint64_t kClientsOffset = 4'096;
 inline constexpr uint32_t kClientSlotBytes = 64;
-/// Client ids have 15 bits wherever they are written. The bit vector has a lane for each of the first only.
+/// Client ids have 15 bits everywhere. The bit vector has lanes only for the first clients.
 inline constexpr uint32_t kClientSlots = 16'384;
-/// What may be given out while one claim holds snapshots back: a quarter of a million commits a second for as
-/// long as the longest patience lasts. More would make the state too large for regions of 8 MiB.
+/// The timestamps that may be given out while one claim holds snapshots back: a quarter of a million commits
+/// a second during the longest patience. More would make the state too large for regions of 8 MiB.
 inline constexpr uint64_t kRingEntries = uint64_t{1} << 19;
 inline constexpr uint64_t kBitRows = 120;
 inline constexpr uint64_t kBitLanes = 512;
@@ -66,9 +67,9 @@ static_assert(kBitRows * kBitRowBytes <= kLaneWordsOffset &&
 ///
 ///     done 1 │ client 15 │ timestamp 48      claimed by a client; then done, without the client
 ///
-/// and as long as nobody has claimed t, still that of t - kRingEntries. It changes by CAS only, so whoever is
-/// held up may do what is left to do: an entry that nobody claims becomes done, so that a claim which comes
-/// late fails; one that is claimed becomes done once the client's slot has decided (SlotWord).
+/// An unclaimed entry still holds t - kRingEntries. It changes by CAS only, so a client that is held up may
+/// finish the work: an unclaimed entry becomes done, so that a late claim fails; a claimed one becomes done
+/// once the client's slot has decided (SlotWord).
 class RingEntry {
  public:
   constexpr explicit RingEntry(uint64_t word) : word_(word) {}
@@ -76,7 +77,7 @@ class RingEntry {
     return RingEntry(uint64_t{client} << 48 | timestamp);
   }
   static constexpr RingEntry Done(uint64_t timestamp) { return RingEntry(uint64_t{1} << 63 | timestamp); }
-  /// What it is before `timestamp` is claimed. There is no timestamp 0.
+  /// The entry's value before `timestamp` is claimed. There is no timestamp 0.
   static constexpr RingEntry Before(uint64_t timestamp) {
     return timestamp <= kRingEntries ? RingEntry(0) : Done(timestamp - kRingEntries);
   }
@@ -91,8 +92,8 @@ class RingEntry {
 };
 
 /// `bitvector`: timestamp t is lane t mod 512 (the client) of row t / 512; rows begin with 1. A row's bits
-/// lie at (row - 1) mod 120. Which value says `done` changes each time around, so that bits are never
-/// cleared: what is done for a row is not done for the row that follows in its place.
+/// lie at (row - 1) mod 120. The value that says `done` alternates each time around, so that bits are never
+/// cleared: what is done for a row is not done for the next row in its place.
 struct BitRow {
   static constexpr uint64_t Of(uint64_t timestamp) { return timestamp / kBitLanes; }
   static constexpr uint64_t TimestampOf(uint64_t row, uint32_t lane) { return row * kBitLanes + lane; }
@@ -106,8 +107,8 @@ inline constexpr uint64_t kBitRowMax = (uint64_t{1} << 39) - 1;
 ///
 ///     present 1 │ 0 15 │ row 48        the last row that its client has claimed, or given up
 ///
-/// An absent lane's bits are not looked at. Its client claims a row by CAS, so nobody is made absent who has
-/// one.
+/// Readers ignore an absent lane's bits. Its client claims a row by CAS, so no lane with a claim is made
+/// absent.
 class LaneWord {
  public:
   constexpr explicit LaneWord(uint64_t word) : word_(word) {}
@@ -125,20 +126,20 @@ class LaneWord {
 ///
 ///     0   owner: member 32 │ session 30 │ state 2; CAS
 ///     8   a timestamp not above the snapshot that it uses, 0: none; FETCH_ADD by the owner
-///     16  who recovers it: session 32 │ client 32, 0: nobody; CAS
-///     24  where the log of its clients begins, a position in the log extents; 0: none has written one; CAS
-///     32  what becomes of its transaction: SlotWord; CAS
+///     16  the recovering client: session 32 │ client 32, 0: none; CAS
+///     24  the position in the log extents where the log of its clients begins; 0: none; CAS
+///     32  the fate of its transaction: SlotWord; CAS
 enum class SlotState : uint32_t {
   kFree = 0,
   kUsed = 1,
   kRecovered = 2,
-  kLost = 3,  // its member lives, and says that nothing of this client's can take effect any more
+  kLost = 3,  // its member lives, and says that nothing of this client's takes effect any more
 };
 struct SlotOwner {
   static constexpr uint32_t kSessionMax = (uint32_t{1} << 30) - 1;
   uint32_t member = 0;
   SlotState state = SlotState::kFree;
-  uint32_t session = 0;  // drawn: tells the slot's users from each other, if one member has several
+  uint32_t session = 0;  // random: distinguishes the slot's users, if one member has several
   static constexpr SlotOwner FromWord(uint64_t word) {
     return {static_cast<uint32_t>(word >> 32), static_cast<SlotState>(word & 3),
             static_cast<uint32_t>(word) >> 2};
@@ -146,7 +147,7 @@ struct SlotOwner {
   constexpr uint64_t word() const {
     return uint64_t{member} << 32 | uint64_t{session} << 2 | static_cast<uint32_t>(state);
   }
-  /// Somebody uses the slot, or has left something that is to be recovered.
+  /// The slot is in use, or needs recovery.
   constexpr bool held() const { return state == SlotState::kUsed || state == SlotState::kLost; }
 };
 struct SlotRecoverer {
@@ -163,19 +164,19 @@ inline constexpr uint64_t kSlotRecovererOffset = 16;
 inline constexpr uint64_t kSlotLogOffset = 24;
 inline constexpr uint64_t kSlotWordOffset = 32;
 
-/// Where a transaction is decided. A client has one at a time.
+/// Decides a transaction. A client has one at a time.
 ///
 ///     state 2 │ patience 4 │ 0 10 │ timestamp 48           0: the slot has had none
 ///
 ///     over ──CAS──▶ claimed(T) ──CAS, the client──▶ committing(T) ──CAS──▶ claimed(T'), the client's next
-///                      │ └──CAS, anybody whom it holds up for longer than its patience──▶ skipped(T)
+///                      │ └──CAS, any client that it holds up for longer than its patience──▶ skipped(T)
 ///                      └──CAS, the client gives up──▶ over(T) ◀──CAS, the client has rolled back──┘
 ///
 ///  - claimed → committing is the commit point. All that the commit writes has completed before it.
 ///  - committing leaves T only when every header is flipped and T's ring entry is done, all of it completed:
-///    a header that is locked for T by a client whose slot has left T is not to be seen.
+///    a reader may not see a header that is locked for T by a client whose slot has left T.
 ///  - skipped leaves T only when all is taken back.
-///  - The slot says claimed(T) before the ring's entry does, so whoever sees the entry can skip it.
+///  - The slot says claimed(T) before the ring's entry does, so a client that sees the entry can skip it.
 enum class SlotFate : uint32_t { kOver = 0, kClaimed = 1, kCommitting = 2, kSkipped = 3 };
 class SlotWord {
  public:
@@ -184,7 +185,7 @@ class SlotWord {
   static constexpr SlotWord Claimed(uint64_t timestamp, uint32_t patience) {
     return SlotWord(Of(SlotFate::kClaimed) | uint64_t{patience} << 58 | timestamp);
   }
-  /// What a claim becomes.
+  /// The word after a claim is decided.
   constexpr SlotWord Become(SlotFate fate) const {
     return SlotWord((word_ & ~(uint64_t{3} << 62)) | Of(fate));
   }
@@ -194,7 +195,7 @@ class SlotWord {
   constexpr bool committing(uint64_t timestamp) const {
     return fate() == SlotFate::kCommitting && this->timestamp() == timestamp;
   }
-  /// How long others wait before they skip it.
+  /// How long other clients wait before they skip it.
   constexpr int64_t patience_us() const { return kPatienceUs << (word_ >> 58 & 15); }
   static constexpr int64_t kPatienceUs = 10'000;  // some time slices of a busy machine
   static constexpr uint32_t kPatienceMax = 8;     // 2.6 s, about a lease
@@ -218,7 +219,7 @@ static_assert(sizeof(SlotWords) == kClientSlotBytes &&
               offsetof(SlotWords, recoverer) == kSlotRecovererOffset &&
               offsetof(SlotWords, word) == kSlotWordOffset);
 
-/// Where things are in the state.
+/// The layout of the state.
 class StateGeometry {
  public:
   constexpr explicit StateGeometry(TimestampKind kind)

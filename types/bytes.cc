@@ -15,7 +15,7 @@ constexpr size_t kUuidBytes = 16;
 constexpr char kBase64Digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr size_t kBase64Line = 76;
 
-/// The number that the sign stands for in two's complement.
+/// The sign bit of a two's complement number.
 constexpr auto kHighestBit = static_cast<unsigned __int128>(1) << 127;
 
 int HexDigit(char c) {
@@ -32,12 +32,12 @@ int Base64Digit(char c) {
   return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/// As PostgreSQL's decoders know them.
+/// Blanks as in PostgreSQL's decoders.
 bool IsBlank(char c) {
   return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-/// The byte that `\ooo` at `at` writes; -1 if it does not.
+/// The byte that `\ooo` at `at` denotes; -1 if it is not that form.
 int OctalAt(std::string_view text, size_t at) {
   if (at + 4 > text.size() || text[at + 1] < '0' || text[at + 1] > '3') return -1;
   int byte = 0;
@@ -176,7 +176,7 @@ absl::StatusOr<std::string> BytesOfBase64(std::string_view text) {
   std::string bytes;
   uint32_t bits = 0;
   int digits = 0;
-  int last = 3;  // bytes of four digits: as many as stand before the first =, less one
+  int last = 3;  // bytes of four digits: the digits before the first =, less one
   for (size_t at = 0; at < text.size(); ++at) {
     if (IsBlank(text[at])) continue;
     const bool end = text[at] == '=';

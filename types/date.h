@@ -32,7 +32,7 @@ constexpr CivilDate CivilFromDays(int64_t days) {
   return {static_cast<int32_t>(yoe + era * 400 + (month <= 2)), month, day};
 }
 
-/// The dates that there are, and timestamps within them: years 1 to 9999.
+/// The range of dates, and of timestamps within them: years 1 to 9999.
 inline constexpr int64_t kLeastDay = DaysFromCivil({1, 1, 1});
 inline constexpr int64_t kGreatestDay = DaysFromCivil({9999, 12, 31});
 

@@ -15,9 +15,9 @@ namespace {
 
 constexpr char kBlanks[] = " \t\n\v\f\r";
 constexpr int64_t kJulianDayOf1970 = 2'440'588;
-/// No such hour: what is read from it is out of range.
+/// An invalid hour: the reader reports it as out of range.
 constexpr int64_t kNoHour = 99;
-constexpr int32_t kNoYear = 0;  // likewise
+constexpr int32_t kNoYear = 0;  // an invalid year
 
 constexpr const char* kMonths[] = {"january", "february", "march",     "april",   "may",      "june",
                                    "july",    "august",   "september", "october", "november", "december"};
@@ -27,7 +27,7 @@ constexpr const char* kWeekDays[] = {"sunday",   "monday", "tuesday", "wednesday
 bool IsDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
-/// Digits, which digits may follow behind a point.
+/// Digits, optionally with a point and more digits.
 bool IsNumber(std::string_view text) {
   const size_t point = text.find('.');
   return IsDigits(text.substr(0, point)) &&
@@ -38,14 +38,14 @@ bool IsLetters(std::string_view text) {
     return absl::ascii_isalpha(static_cast<unsigned char>(c));
   });
 }
-/// Of up to nine digits.
+/// Parses up to nine digits.
 int64_t NumberOf(std::string_view digits) {
   int64_t n = 0;
   for (const char c : digits) n = n * 10 + (c - '0');
   return n;
 }
 
-/// Its name, or the first three letters of it.
+/// Matches a name, or its first three letters.
 template <size_t n>
 std::optional<int> Named(std::string_view word, const char* const (&names)[n]) {
   constexpr size_t kShort = 3;
@@ -64,7 +64,7 @@ bool IsWeekDay(std::string_view word) {
   return Named(word, kWeekDays) || word == "tues" || word == "weds" || word == "thur" || word == "thurs";
 }
 
-/// A year of two digits is one of 1970 to 2069.
+/// A two-digit year is one of 1970 to 2069.
 int64_t YearOf(std::string_view digits) {
   const int64_t year = NumberOf(digits);
   if (digits.size() > 2) return year;
@@ -73,20 +73,20 @@ int64_t YearOf(std::string_view digits) {
 
 struct Reading {
   std::string date;  // YYYY-MM-DD
-  std::string time;  // as it was written, but for what follows
+  std::string time;  // as written, except for the rest below
   std::optional<bool> afternoon;
   bool before_christ = false;
   std::string behind;                // a zone
-  int month = 0;                     // by its name
-  std::vector<std::string> numbers;  // of a date whose month is a word of its own
-  bool other = false;                // it is not written as ParseTimestamp reads it
+  int month = 0;                     // by name
+  std::vector<std::string> numbers;  // of a date whose month is a separate word
+  bool other = false;                // not in ParseTimestamp's format
 };
 
 std::string DateOf(int64_t year, int64_t month, int64_t day) {
   return absl::StrFormat("%04d-%02d-%02d", year, month, day);
 }
 
-/// Three fields between `-`, `/` or `.`. False if it is none.
+/// Three fields separated by `-`, `/` or `.`. False otherwise.
 bool TakeFields(std::string_view token, Reading& reading) {
   const size_t first = token.find_first_of("-/.");
   if (first == std::string_view::npos) return false;
@@ -98,7 +98,7 @@ bool TakeFields(std::string_view token, Reading& reading) {
   if (std::max({a.size(), b.size(), c.size()}) > kMostDigits) return false;
   const auto word = [](std::string_view field) { return IsLetters(field) ? MonthOf(field) : std::nullopt; };
   if (IsDigits(a) && IsDigits(b) && IsDigits(c)) {
-    if (a.size() > 2 && token[first] != '.') {  // as it is read anyway
+    if (a.size() > 2 && token[first] != '.') {  // already in the reader's format
       reading.date = std::string(token);
       return true;
     }
@@ -150,7 +150,7 @@ bool TakeDayOfYear(std::string_view token, Reading& reading) {
                          behind = token.substr(std::min(kYear + 1, token.size()));
   if (token.size() != kLength || !IsDigits(year) || !IsDigits(behind) || !reading.date.empty()) return false;
   if (token[kYear] != '.' && token[kYear] != '-') return false;
-  constexpr int64_t kMostDays = 366;  // of any year, as in PostgreSQL
+  constexpr int64_t kMostDays = 366;  // in any year, as in PostgreSQL
   const int64_t day = NumberOf(behind);
   if (day < 1 || day > kMostDays) return false;
   const CivilDate date = CivilFromDays(DaysFromCivil({static_cast<int32_t>(NumberOf(year)), 1, 1}) + day - 1);
@@ -203,7 +203,7 @@ bool TakeJulianDay(std::string_view token, Reading& reading) {
   return true;
 }
 
-/// A month by its name, and two numbers: the year has more digits, or comes last.
+/// A month by name and two numbers: the year has more digits, or comes last.
 bool JoinDate(Reading& reading) {
   if (reading.month == 0) return reading.numbers.empty();
   if (!reading.date.empty() || reading.numbers.size() != 2) return false;
@@ -214,7 +214,7 @@ bool JoinDate(Reading& reading) {
   return true;
 }
 
-/// In 24 hours.
+/// Converts to 24 hours.
 bool MoveToAfternoon(Reading& reading) {
   if (!reading.afternoon) return true;
   if (reading.time.empty()) reading.time = "00:00";
@@ -236,7 +236,7 @@ std::string CanonicalDateText(std::string_view text) {
   for (size_t at = small.find_first_not_of(kBetween); at != std::string::npos;) {
     const size_t end = std::min(small.find_first_of(kBetween, at), small.size());
     const std::string_view token = std::string_view(small).substr(at, end - at);
-    // Behind the time stands what only its reader knows.
+    // After the time comes text that only its reader interprets.
     const bool taken = (token.find(':') != std::string_view::npos && IsDigits(token.substr(0, 1)) &&
                         token.find_first_of("-/t") > token.find(':') && TakeTime(token, reading)) ||
                        TakeDayOfYear(token, reading) || TakeDateAndTime(token, reading) ||

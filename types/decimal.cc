@@ -14,7 +14,7 @@ Unsigned Magnitude(__int128 n) {
   return n < 0 ? -static_cast<Unsigned>(n) : static_cast<Unsigned>(n);
 }
 
-/// 10^38 - 1, the largest magnitude. Twice it still fits 128 bits, which what follows relies on.
+/// 10^38 - 1, the largest magnitude. Twice that still fits 128 bits, which the code below relies on.
 Unsigned Largest() {
   static const Unsigned largest = static_cast<Unsigned>(PowerOfTen(kMaxDecimalDigits)) - 1;
   return largest;
@@ -26,7 +26,7 @@ std::optional<__int128> Signed(bool negative, Unsigned magnitude) {
   return negative ? -n : n;
 }
 
-/// magnitude · 10^digits, or nothing beyond 128 bits.
+/// magnitude · 10^digits; nothing beyond 128 bits.
 std::optional<Unsigned> ShiftLeft(Unsigned magnitude, int digits) {
   Unsigned product;
   if (__builtin_mul_overflow(magnitude, static_cast<Unsigned>(PowerOfTen(digits)), &product))
@@ -40,7 +40,7 @@ struct LongDivision {
   Unsigned remainder;
   Unsigned divisor;
 
-  /// remainder · 2 + add · `extra`, carried into a digit.
+  /// Computes remainder · 2 + add · `extra`, with carry into a digit.
   void DoubleAndAdd(Unsigned* digit, Unsigned add) {
     remainder *= 2;
     *digit *= 2;
@@ -49,7 +49,7 @@ struct LongDivision {
     Carry(digit);
   }
 
-  /// Brings down one decimal zero. False when the quotient grows too long.
+  /// Brings down one decimal zero. False if the quotient grows too long.
   bool NextDigit() {
     const Unsigned once = remainder;
     Unsigned digit = 0;
@@ -89,7 +89,8 @@ std::optional<__int128> Rescale(__int128 n, int from, int to) {
 
 std::optional<__int128> AddDecimals(__int128 a, int scale_a, __int128 b, int scale_b) {
   const int scale = std::max(scale_a, scale_b);
-  // At most one side is shifted. Beyond 128 bits (3.4·10^38) the other (below 10^38) cannot bring it back.
+  // At most one side is shifted. Beyond 128 bits (3.4·10^38) the other side (below 10^38) cannot compensate
+  // it.
   const std::optional<Unsigned> left = ShiftLeft(Magnitude(a), scale - scale_a);
   const std::optional<Unsigned> right = ShiftLeft(Magnitude(b), scale - scale_b);
   if (!left.has_value() || !right.has_value()) return std::nullopt;
@@ -120,7 +121,7 @@ std::optional<__int128> DivideDecimals(__int128 a, int scale_a, __int128 b, int 
 
 namespace {
 
-/// digits · 10^exponent, whose scale is within bounds if that can be.
+/// digits · 10^exponent, with its scale within bounds if possible.
 absl::StatusOr<Value> WithExponent(const Value& digits, int64_t exponent) {
   const absl::Status too_long = absl::OutOfRangeError("more than 38 digits");
   __int128 number = digits.number;
@@ -148,7 +149,7 @@ absl::StatusOr<Value> ParseNumeric(std::string_view text) {
   const size_t e = trimmed.find_first_of("eE");
   const absl::StatusOr<Value> digits = ParseNumber(trimmed.substr(0, e));
   if (e == std::string_view::npos || absl::IsInvalidArgument(digits.status())) return digits;
-  // Beyond a thousand any exponent is as good as another.
+  // Exponents beyond a thousand are all equivalent.
   const std::string_view written = trimmed.substr(e + 1);
   const bool negative = !written.empty() && written[0] == '-';
   const std::string_view figures = written.substr(!written.empty() && (negative || written[0] == '+'));

@@ -70,7 +70,7 @@ absl::StatusOr<Interval> ScaleInterval(const Interval& interval, double factor, 
     return absl::OutOfRangeError("interval out of range");
   const auto whole_months = static_cast<int32_t>(months);
   const auto whole_days = static_cast<int32_t>(days);
-  // Microseconds of a day's part are kept, what is beyond them is noise.
+  // Keeps microseconds of a day's fraction; the rest is noise.
   const auto rounded = [](double x) { return std::rint(x * kSecond) / kSecond; };
   double left_days = rounded((months - whole_months) * kDaysPerMonth);
   double seconds = rounded((days - whole_days + left_days - static_cast<int32_t>(left_days)) * 86400.0);
@@ -112,7 +112,7 @@ std::string IntervalText(const Interval& interval) {
 
 namespace {
 
-/// What a number of an interval counts.
+/// The units of an interval's numbers.
 enum class Unit : uint8_t {
   kMicrosecond,
   kMillisecond,
@@ -134,7 +134,7 @@ constexpr uint32_t Bit(Unit unit) {
 constexpr uint32_t kSecondBits = Bit(Unit::kMicrosecond) | Bit(Unit::kMillisecond) | Bit(Unit::kSecond);
 constexpr uint32_t kTimeBits = kSecondBits | Bit(Unit::kMinute) | Bit(Unit::kHour);
 
-/// PostgreSQL's words, of which it looks at ten letters.
+/// PostgreSQL's words, of which it compares ten letters.
 std::optional<Unit> UnitOf(std::string_view word) {
   struct Word {
     std::string_view name;
@@ -207,8 +207,8 @@ bool IsLetter(char c) {
   return absl::ascii_isalpha(static_cast<unsigned char>(c));
 }
 
-/// Reads an interval's parts from the last to the first, as PostgreSQL does: a number takes the unit of what
-/// stands behind it, and none may be there twice.
+/// Reads an interval's parts from last to first, as PostgreSQL does: a number takes the unit of the text
+/// after it, and each unit may occur only once.
 class IntervalReader {
  public:
   IntervalReader(std::string_view text, IntervalField field) : left_(text), field_(field) {}
@@ -231,7 +231,7 @@ class IntervalReader {
 
  private:
   static absl::Status Bad() { return absl::InvalidArgumentError("no interval"); }
-  /// Of one field; MakeInterval speaks of the whole.
+  /// For one field; MakeInterval checks the whole.
   static absl::Status OutOfRange() { return absl::OutOfRangeError("interval field value out of range"); }
 
   void SkipBlanks() { left_.remove_prefix(std::min(left_.find_first_not_of(" \t\n\v\f\r"), left_.size())); }
@@ -240,7 +240,7 @@ class IntervalReader {
 
   // ─── Words and numbers
 
-  /// One character and all behind it that `belongs` takes.
+  /// Takes one character and all following ones that `belongs` accepts.
   template <typename Belongs>
   std::string TakeWhile(Belongs belongs) {
     std::string taken;
@@ -251,7 +251,7 @@ class IntervalReader {
     return taken;
   }
 
-  /// Words in small letters, numbers, times of the day. Other signs only part them.
+  /// Splits into lower-case words, numbers and times of the day. Other characters are separators.
   absl::StatusOr<std::vector<std::string>> Split() {
     std::vector<std::string> tokens;
     while (SkipBlanks(), !left_.empty()) {
@@ -279,7 +279,7 @@ class IntervalReader {
     std::string word = absl::AsciiStrToLower(TakeWhile(IsLetter));
     const char next = Next();
     if (next == '-' || next == '/' || next == '.') return Bad();
-    // A number may stand right behind these alone.
+    // Only these words may be followed by a number without a separator.
     const bool followed =
         word == "d" || word == "h" || word == "m" || word == "s" || word == "y" || word == "mon";
     if ((next == '+' || IsDigit(next)) && !followed) return Bad();
@@ -305,7 +305,7 @@ class IntervalReader {
     size_t digits = 0;
   };
 
-  /// Takes a number from the text's front.
+  /// Takes a number off the front of the text.
   static bool TakeNumber(std::string_view& text, Number& out) {
     size_t at = 0;
     if (at < text.size() && (text[at] == '-' || text[at] == '+')) out.negative = text[at++] == '-';
@@ -330,7 +330,7 @@ class IntervalReader {
   absl::Status Parts() {
     NAM_ASSIGN_OR_RETURN(const std::vector<std::string> tokens, Split());
     std::optional<Unit> unit;
-    bool named = false;  // by a word that no number has taken yet
+    bool named = false;  // by a word not yet used by a number
     for (size_t i = tokens.size(); i-- > 0;) {
       const std::string& token = tokens[i];
       if (token == "ago") {
@@ -343,7 +343,7 @@ class IntervalReader {
       } else if (token.find(':') != std::string::npos) {
         if (named) return Bad();
         NAM_RETURN_IF_ERROR(TimeOfDay(token));
-        unit = Unit::kDay;  // of a number before it
+        unit = Unit::kDay;  // for a number before it
       } else {
         if (!unit.has_value()) unit = DefaultUnit();
         NAM_RETURN_IF_ERROR(Part(token, *unit));
@@ -359,7 +359,7 @@ class IntervalReader {
     return absl::OkStatus();
   }
 
-  /// A number, or `years-months`, which makes months the unit.
+  /// A number, or `years-months`, which sets the unit to months.
   absl::Status Part(std::string_view token, Unit& unit) {
     Number number;
     if (!TakeNumber(token, number)) return Bad();
@@ -425,10 +425,10 @@ class IntervalReader {
 
   // ─── ISO 8601
 
-  /// `1Y2M3DT4H5M6S` or `0001-02-03T04:05:06` behind the P.
+  /// `1Y2M3DT4H5M6S` or `0001-02-03T04:05:06` after the P.
   absl::Status Iso() {
     if (left_.empty()) return Bad();
-    bool time = false, first = true;  // of its half
+    bool time = false, first = true;  // in its half
     while (!left_.empty()) {
       if (Next() == 'T' || Next() == 't') {
         if (time) return Bad();
@@ -463,7 +463,7 @@ class IntervalReader {
     return absl::OkStatus();
   }
 
-  /// `-MM[-DD]` behind the years, `:MM[:SS]` behind the hours.
+  /// `-MM[-DD]` after the years, `:MM[:SS]` after the hours.
   absl::Status Alternative(const Number& first, bool time) {
     const Unit units[] = {time ? Unit::kHour : Unit::kYear, time ? Unit::kMinute : Unit::kMonth,
                           time ? Unit::kSecond : Unit::kDay};
@@ -585,7 +585,7 @@ Interval AgeOf(int64_t a, int64_t b) {
     --days;
   }
   if (days < 0) {
-    days += DaysInMonth(db.year, db.month);  // of the earlier date's month
+    days += DaysInMonth(db.year, db.month);  // in the earlier date's month
     --months;
   }
   months += years * kMonthsPerYear;

@@ -27,7 +27,7 @@ double FromOrderedBits(int64_t bits) {
 
 namespace {
 
-/// `d.ddde±xx` of std::to_chars as PostgreSQL lays it out.
+/// Reformats std::to_chars' `d.ddde±xx` like PostgreSQL.
 std::string LayOut(std::string_view scientific, int most_plain_digits) {
   std::string out;
   if (scientific.starts_with('-')) {

@@ -21,12 +21,12 @@ absl::StatusCode CodeOf(const std::string& state) {
   }
   if (state == sqlstate::kCancelled) return absl::StatusCode::kCancelled;
   if (state.substr(0, 2) == "53") return absl::StatusCode::kResourceExhausted;
-  // Worth another try: the connection is lost, or a server cannot be used now.
+  // Retryable: the connection is lost, or a server is unavailable now.
   if (state.substr(0, 2) == "08" || state == "57P03") return absl::StatusCode::kUnavailable;
   return absl::StatusCode::kInvalidArgument;
 }
 
-/// What an error is that the user's text is not to blame for.
+/// The SQLSTATE of an error that the user's text did not cause.
 const char* StateOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kCancelled:
@@ -61,7 +61,7 @@ const char* StateOf(absl::StatusCode code) {
   }
 }
 
-/// Likewise, and more exactly where the error says what is exhausted.
+/// Like the above, but more precise if the error names an exhausted resource.
 const char* StateOf(const absl::Status& error) {
   const auto exhausted = error.GetPayload(kExhaustedPayload);
   if (exhausted == "memory") return sqlstate::kOutOfMemory;
@@ -69,7 +69,7 @@ const char* StateOf(const absl::Status& error) {
   return StateOf(error.code());
 }
 
-/// What a message quotes may be megabytes of the user's text.
+/// A message may quote megabytes of the user's text.
 void Shorten(std::string& message) {
   constexpr size_t kMostBytes = 600;
   if (message.size() <= kMostBytes) return;
@@ -176,7 +176,7 @@ std::string DidYouMean(std::string_view name, const std::vector<std::string>& ca
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongestName) continue;
     const int distance = EditDistance(wanted, Lower(candidate));
-    // One letter for another is no likeness.
+    // Replacing the only letter is no resemblance.
     if (distance >= best || distance >= static_cast<int>(candidate.size())) continue;
     best = distance;
     nearest = candidate;

@@ -9,10 +9,10 @@
 
 namespace nam {
 
-/// An error in the user's text. Carried by absl::Status as a payload, so that it passes through layers.
+/// An error in the user's text. A payload of absl::Status, so that it passes through layers.
 struct SqlError {
   std::string message;  // ToStatus shortens long ones
-  int position = -1;    // byte offset in the statement; -1 if nowhere in particular
+  int position = -1;    // byte offset in the statement; -1: unknown
   std::string hint;
   std::string sqlstate;  // five characters
 };
@@ -22,9 +22,9 @@ std::optional<SqlError> SqlErrorOf(const absl::Status& status);
 
 /// SQLSTATEs as PostgreSQL uses them.
 namespace sqlstate {
-inline constexpr const char* kSuccess = "00000";  // of notices
+inline constexpr const char* kSuccess = "00000";  // for notices
 inline constexpr const char* kNotSupported = "0A000";
-inline constexpr const char* kBadText = "22P02";  // text that is no number, no boolean
+inline constexpr const char* kBadText = "22P02";  // invalid number or boolean text
 inline constexpr const char* kBadDate = "22007";
 inline constexpr const char* kDateOutOfRange = "22008";
 inline constexpr const char* kNumberOutOfRange = "22003";
@@ -90,25 +90,25 @@ inline constexpr const char* kDependentObjects = "2BP01";  // still exist
 
 absl::Status UserError(const char* state, std::string message, int position, std::string hint = {});
 
-/// A feature that the grammar knows and the engine does not: SQLSTATE 0A000.
+/// A feature that the grammar accepts and the engine lacks: SQLSTATE 0A000.
 absl::Status Refusal(std::string message, int position, std::string hint = {});
 
-/// Results outside of their type's range, the same from every evaluator.
+/// Results outside their type's range; the same from every evaluator.
 absl::Status NumberOutOfRange(int position);  // more than 38 digits
-absl::Status SumOutOfRange();                 // likewise
+absl::Status SumOutOfRange();                 // more than 38 digits
 absl::Status DateOutOfRange(int position);
 /// An integer type of 2, 4 or 8 bytes.
 absl::Status IntegerOutOfRange(int bytes, int position);
 
-/// An error of any kind as one with a SQLSTATE: as it is if it has one, otherwise with that of its code, or
-/// of what is exhausted (base/exhausted.h). Code and message stay. Every error that leaves a session has been
-/// through this.
+/// Adds a SQLSTATE to an error: keeps an existing one, else derives it from the code or the exhausted
+/// resource (base/exhausted.h). Code and message stay. Every error that leaves a session has passed through
+/// this.
 absl::Status WithSqlState(const absl::Status& error);
 
 /// `"name"`, as messages show identifiers.
 std::string Quote(std::string_view name);
 
-/// `did you mean "x"?` for the nearest candidate, or nothing when none is near.
+/// `did you mean "x"?` for the nearest candidate, or empty if none is near.
 std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace nam

@@ -17,13 +17,13 @@ namespace {
 
 constexpr int64_t kMicrosecondsPerSecond = 1'000'000;
 constexpr int32_t kMinute = 60, kHour = 3600;
-constexpr int32_t kGreatestOffset = 16 * kHour - 1;  // as PostgreSQL
+constexpr int32_t kGreatestOffset = 16 * kHour - 1;  // as in PostgreSQL
 
 struct NamedOffset {
   std::string_view name;
   int32_t minutes;
 };
-/// PostgreSQL's default abbreviations, as far as they are always one offset and often used.
+/// PostgreSQL's default abbreviations that have a single offset and are in common use.
 constexpr NamedOffset kAbbreviations[] = {
     {"utc", 0},     {"gmt", 0},     {"z", 0},      {"zulu", 0},   {"uct", 0},    {"wet", 0},    {"west", 60},
     {"bst", 60},    {"cet", 60},    {"cest", 120}, {"met", 60},   {"mest", 120}, {"eet", 120},  {"eest", 180},
@@ -50,7 +50,7 @@ int64_t FloorSeconds(int64_t us) {
   return us / kMicrosecondsPerSecond - (us % kMicrosecondsPerSecond < 0);
 }
 
-/// `2`, `02`, `0230`, `02:30`, `02:30:15` in seconds; nothing if it is written otherwise.
+/// Parses `2`, `02`, `0230`, `02:30`, `02:30:15` as seconds; nothing otherwise.
 std::optional<int32_t> ParseOffset(std::string_view text) {
   int32_t parts[3] = {0, 0, 0};
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -72,7 +72,7 @@ std::optional<int32_t> ParseOffset(std::string_view text) {
   return parts[0] * kHour + parts[1] * kMinute + parts[2];
 }
 
-/// `+02`, `UTC-05:30`, `<+02>-02`: an optional name, then how far it is to the west.
+/// `+02`, `UTC-05:30`, `<+02>-02`: an optional name, then the offset to the west.
 std::optional<TimeZone> FindPosix(std::string_view name) {
   std::string abbreviation;
   if (name.starts_with('<')) {
@@ -105,8 +105,8 @@ std::string Capitalized(std::string_view name) {
   return out;
 }
 
-/// Where the offset at the end of a text begins. A sign is the zone's behind the first colon, and without a
-/// time where no date goes on: `2024-01-02+02`, `2024-01-02 -05`, `2024/01/02-05`.
+/// The start of an offset at the end of a text. A sign belongs to the zone after the first colon, and,
+/// without a time, where no date continues: `2024-01-02+02`, `2024-01-02 -05`, `2024/01/02-05`.
 size_t FindOffset(std::string_view text) {
   const size_t sign = text.find_last_of("+-");
   if (sign == std::string_view::npos || sign == 0) return std::string_view::npos;
@@ -118,7 +118,7 @@ size_t FindOffset(std::string_view text) {
   return apart && ParseOffset(text.substr(sign + 1)) ? sign : std::string_view::npos;
 }
 
-/// Of a zone file. Other names could name any file.
+/// True for names of zone files. Other names could denote any file.
 bool MayBePlace(std::string_view name) {
   constexpr size_t kLongestName = 64;
   const auto fits = [](char c) {
@@ -207,7 +207,7 @@ ZonedText SplitZone(std::string_view whole) {
   const size_t sign = FindOffset(text);
   const std::string_view last = text.substr(text.find_last_of(" \t") + 1);
   if (!last.empty() && IsLetter(last[0]) && last.size() < text.size()) {
-    // Midnight of UTC.
+    // Midnight, UTC.
     const bool allballs =
         absl::AsciiStrToLower(std::string(last)) == "allballs" && text.find(':') == text.npos;
     out.zone = TimeZone::Find(allballs ? kUtc : last);
@@ -251,7 +251,7 @@ absl::StatusOr<int64_t> ParseTime(std::string_view text) {
   const absl::StatusOr<int64_t> us = ParseTimestamp(dated ? spelled : absl::StrCat("2000-01-01 ", spelled));
   if (!us.ok()) return us.status();
   if (!dated) {
-    // A date alone is no time.
+    // A date alone is not a time.
     return spelled.empty() ? absl::InvalidArgumentError("no time") : absl::StatusOr<int64_t>(*us - kSomeDay);
   }
   return *us - (*us / kMicrosecondsPerDay - (*us % kMicrosecondsPerDay < 0)) * kMicrosecondsPerDay;

@@ -41,7 +41,7 @@ std::string TypeName(const Type& type) {
 
 Physical PhysicalOf(const Type& type) {
   switch (type.kind) {
-    case TypeKind::kNull:  // has no values; the smallest form will do
+    case TypeKind::kNull:  // has no values; uses the smallest form
     case TypeKind::kBool:
       return Physical::kTruth;
     case TypeKind::kInteger:
@@ -49,7 +49,7 @@ Physical PhysicalOf(const Type& type) {
     case TypeKind::kTimestamp:
     case TypeKind::kTime:
     case TypeKind::kTimestampTz:
-    case TypeKind::kDouble:  // in the order of the numbers: types/real.h
+    case TypeKind::kDouble:  // ordered like the numbers: types/real.h
     case TypeKind::kReal:
       return Physical::kInt64;
     case TypeKind::kDecimal:

@@ -5,7 +5,7 @@
 
 namespace nam {
 
-/// The kinds of SQL types. Catalogs and plans store these numbers: they never change.
+/// The kinds of SQL types. Catalogs and plans store these numbers: they must never change.
 enum class TypeKind : uint8_t {
   kNull = 0,
   kBool = 1,
@@ -23,22 +23,20 @@ enum class TypeKind : uint8_t {
   kBytes = 13
 };
 
-/// The most digits of a decimal, and of any number that is computed.
+/// The most digits of a decimal and of any computed number.
 inline constexpr int kMaxDecimalDigits = 38;
 
-/// A SQL type. Integers are 64 bits wide; a decimal is an integer of up to 38 digits divided by
-/// 10^scale; a date is days since 1970-01-01, a timestamp microseconds since then, without a time zone or,
-/// with one, since that moment of UTC; a time is microseconds of a day; an interval is months, days and
-/// microseconds (types/interval.h); double precision and real are as in types/real.h; a uuid is a number of
-/// 128 bits whose highest one is turned, so that signed numbers are in the order of its bytes; bytea is
-/// bytes.
+/// A SQL type. Integers have 64 bits. A decimal is an integer of up to 38 digits divided by 10^scale. A date
+/// counts days since 1970-01-01, a timestamp microseconds since then, without a time zone or, with one, since
+/// that moment in UTC. A time counts microseconds of a day. An interval is months, days and microseconds
+/// (types/interval.h). double precision and real are as in types/real.h. A uuid is a 128-bit number with its
+/// highest bit flipped, so that signed numbers are ordered like its bytes. bytea is bytes.
 struct Type {
   TypeKind kind = TypeKind::kNull;
-  uint8_t scale = 0;  // decimals
-  uint8_t precision =
-      0;  // of columns: bytes of integers, digits of decimals; 0: the widest, as in expressions
+  uint8_t scale = 0;      // decimals
+  uint8_t precision = 0;  // of columns: bytes of integers, digits of decimals; 0: widest, as in expressions
   bool blank_padded = false;  // strings: char(n), see plan/expression.h
-  uint32_t length = 0;        // strings: most characters, 0 for text, kAnyLength for a varchar of any length
+  uint32_t length = 0;        // strings: maximum characters; 0 for text, kAnyLength for an unlimited varchar
   bool operator==(const Type&) const = default;
 
   static constexpr uint32_t kAnyLength = UINT32_MAX;
@@ -57,22 +55,21 @@ struct Type {
   static constexpr Type Bytes() { return {.kind = TypeKind::kBytes}; }
   static constexpr Type Interval() { return {.kind = TypeKind::kInterval}; }
   static constexpr Type String(uint32_t length = 0) { return {.kind = TypeKind::kString, .length = length}; }
-  /// An exact number: integer or decimal.
+  /// True for exact numbers: integer or decimal.
   bool numeric() const { return kind == TypeKind::kInteger || kind == TypeKind::kDecimal; }
-  /// double precision or real.
+  /// True for double precision and real.
   bool real() const { return kind == TypeKind::kDouble || kind == TypeKind::kReal; }
   bool HasValues() const { return kind != TypeKind::kNull; }
 };
 static_assert(sizeof(Type) == 8);
 
-/// `integer`, `decimal(2)`, `varchar(10)` …: as in messages.
+/// The type's name for messages: `integer`, `decimal(2)`, `varchar(10)` …
 std::string TypeName(const Type& type);
 
-/// How the values of a type lie in memory. Code that works on many values switches over this, not over
-/// TypeKind.
+/// The memory form of a type's values. Code that processes many values switches over this, not over TypeKind.
 enum class Physical : uint8_t { kTruth, kInt64, kInt128, kText };
 
-/// The form that holds every value of the type. Decimals whose bounds are known may take fewer bits.
+/// The form that holds every value of the type. Decimals with known bounds may use fewer bits.
 Physical PhysicalOf(const Type& type);
 
 }  // namespace nam

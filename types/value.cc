@@ -38,7 +38,7 @@ std::string DateText(int64_t days) {
   return absl::StrFormat("%04d-%02d-%02d", d.year, d.month, d.day);
 }
 
-/// Seconds have as many decimals as they need.
+/// Seconds have as many decimals as needed.
 std::string TimeText(int64_t of_day) {
   const int64_t seconds = of_day / 1000000;
   std::string text = absl::StrFormat("%02d:%02d:%02d", seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -164,7 +164,7 @@ absl::StatusOr<Value> ParseNumber(std::string_view text) {
 
 namespace {
 
-/// The number that the `n` characters at `from` write; -1 if they are no digits.
+/// The number of the `n` characters at `from`; -1 if they are not digits.
 int64_t DigitsAt(std::string_view text, size_t from, size_t n) {
   if (from + n > text.size()) return -1;
   int64_t value = 0;
@@ -175,15 +175,15 @@ int64_t DigitsAt(std::string_view text, size_t from, size_t n) {
   return value;
 }
 
-constexpr int64_t kNoTime = -1;          // the text is none
-constexpr int64_t kTimeOutOfRange = -2;  // it is written like one, but there is no such hour, …
+constexpr int64_t kNoTime = -1;          // not a time
+constexpr int64_t kTimeOutOfRange = -2;  // a time's form, but an invalid hour, minute or second
 
 bool IsDigit(char c) {
   return c >= '0' && c <= '9';
 }
 constexpr char kBlanks[] = " \t\n\v\f\r";
 
-/// The number of up to `most` digits that the text begins with, and takes them; -1 if there are none.
+/// Takes a leading number of up to `most` digits off the text; -1 if there is none.
 int64_t TakeDigits(std::string_view& text, size_t most) {
   size_t n = 0;
   while (n < text.size() && n < most && IsDigit(text[n])) ++n;
@@ -197,7 +197,7 @@ bool Take(std::string_view& text, char c) {
   return true;
 }
 
-/// Of the digits behind a second's point; rounded in floating point, as PostgreSQL does.
+/// Parses the digits after a second's point; rounds in floating point, as PostgreSQL does.
 int64_t MicrosecondsOf(std::string_view digits) {
   constexpr double kPerSecond = 1e6;
   return std::llrint(std::strtod(absl::StrCat("0.", std::string(digits)).c_str(), nullptr) * kPerSecond);
@@ -211,7 +211,7 @@ int64_t ParseTimeOfDay(std::string_view text) {
   if (minute < 0) return kNoTime;
   int64_t second = 0, fraction = 0;
   if (Take(text, ':')) {
-    second = std::max<int64_t>(TakeDigits(text, 2), 0);  // PostgreSQL minds neither 10:11: nor 10:11:.5
+    second = std::max<int64_t>(TakeDigits(text, 2), 0);  // PostgreSQL accepts both 10:11: and 10:11:.5
     if (Take(text, '.')) {
       const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
       fraction = MicrosecondsOf(text.substr(0, digits));
@@ -231,7 +231,7 @@ struct DateAndTime {
   int64_t us = 0;
 };
 
-/// `YYYY-MM-DD`, `YYYY/MM/DD` or `YYYYMMDD`; takes it from the text.
+/// Takes `YYYY-MM-DD`, `YYYY/MM/DD` or `YYYYMMDD` off the text.
 absl::StatusOr<int64_t> TakeDate(std::string_view& text) {
   const auto bad = [] { return absl::InvalidArgumentError("no date"); };
   CivilDate d{};
@@ -289,7 +289,7 @@ absl::StatusOr<int64_t> ParseTimestamp(std::string_view text) {
     return absl::InvalidArgumentError(
         absl::StrFormat("\"%s\" is not a timestamp (YYYY-MM-DD HH:MM:SS.ffffff)", text));
   }
-  // Rounded up, the last half microsecond of year 9999 is beyond it.
+  // Rounding up the last half microsecond of year 9999 leaves the range.
   if (!days.ok() || of_day == kTimeOutOfRange ||
       *days * kMicrosecondsPerDay + of_day >= (kGreatestDay + 1) * kMicrosecondsPerDay)
     return absl::OutOfRangeError(absl::StrFormat("there is no timestamp \"%s\"", text));

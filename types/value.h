@@ -13,12 +13,12 @@ namespace nam {
 
 inline constexpr int64_t kMicrosecondsPerDay = int64_t{24} * 3600 * 1000000;
 
-/// One SQL value, used where speed does not matter: literals, results, the reference evaluator.
+/// One SQL value, for uses where speed is irrelevant: literals, results, the reference evaluator.
 struct Value {
   Type type;
   bool null = true;
-  /// bool, integer, date, time, timestamp with and without time zone; unscaled decimal; OrderedBits of double
-  /// and real; a packed interval.
+  /// A bool, integer, date, time or timestamp with or without time zone; an unscaled decimal; OrderedBits of
+  /// double or real; a packed interval.
   __int128 number = 0;
   std::string text;  // string
 
@@ -39,12 +39,12 @@ struct Value {
   }
   static Value String(std::string s) { return {Type::String(), false, 0, std::move(s)}; }
 
-  /// Of double and real.
+  /// Requires double or real.
   double real() const { return FromOrderedBits(static_cast<int64_t>(number)); }
   Interval interval() const { return UnpackInterval(number); }
 
-  /// As printed to a user: `NULL` is the caller's business, booleans are t and f, dates ISO 8601, timestamps
-  /// with a time zone those of UTC.
+  /// Text for users: booleans are t and f, dates ISO 8601, timestamps with a time zone in UTC. The caller
+  /// prints NULL.
   std::string ToString() const;
 };
 
@@ -54,13 +54,13 @@ int Compare(const Value& a, const Value& b);
 
 __int128 PowerOfTen(int exponent);
 std::string Int128ToString(__int128 n);
-/// `digits[.digits]` with an optional sign, to a decimal of the text's own scale (an integer if none).
+/// Parses `digits[.digits]` with an optional sign as a decimal of the text's own scale (an integer if 0).
 absl::StatusOr<Value> ParseNumber(std::string_view text);
-/// `YYYY-MM-DD` with one or two digits of month and day, or `YYYYMMDD`; blanks around, and a time behind it
-/// that is not looked at but for its form. INVALID_ARGUMENT if it is written otherwise, OUT_OF_RANGE if there
-/// is no such day.
+/// Parses `YYYY-MM-DD` with one- or two-digit month and day, or `YYYYMMDD`; accepts surrounding blanks, and a
+/// well-formed time, which it ignores. INVALID_ARGUMENT if the form is wrong, OUT_OF_RANGE if the day does
+/// not exist.
 absl::StatusOr<int64_t> ParseDate(std::string_view text);
-/// A date, then `HH:MM[:SS[.fraction]]` behind blanks or T; microseconds, rounded.
+/// Parses a date, then `HH:MM[:SS[.fraction]]` after blanks or T, as microseconds, rounded.
 absl::StatusOr<int64_t> ParseTimestamp(std::string_view text);
 
 }  // namespace nam

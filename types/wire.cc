@@ -26,7 +26,7 @@ proto::Type ToProto(const Type& type) {
 absl::StatusOr<Type> TypeOf(const proto::Type& type) {
   if (!HasValues(type.kind())) return absl::InvalidArgumentError("not a type: unknown kind");
   Type out{.kind = static_cast<TypeKind>(type.kind()), .length = type.length()};
-  // The precision of what is stored as text is bytes, which are the catalog's.
+  // The precision of types stored as text is a number of bytes, which concerns the catalog only.
   if (PhysicalOf(out) == Physical::kText) {
     out.blank_padded = out.kind == TypeKind::kString && type.blank_padded();
     return out;

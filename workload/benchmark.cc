@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<dataset::Generator>> MakeTpchRefresh(const datase
   return tpch::RefreshGenerator::Make(options, refreshes);
 }
 
-// SQLite adds up numbers of 53 bits one by one: of millions of them some digits are lost.
+// SQLite adds 53-bit numbers one by one, which loses some digits over millions of them.
 constexpr int kTpchSqliteDigits = 9;
 
 std::string Unchanged(const std::string& sql) {

@@ -1,5 +1,7 @@
 #include "workload/benchmark_data.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -45,7 +47,7 @@ class SourceRows {
 
 const char kNoColumn[] = "";
 
-/// The column of the table that `columns` names.
+/// The table's column in `columns`.
 std::string ColumnOf(const std::vector<Benchmark::Index>& columns, const std::string& table) {
   for (const Benchmark::Index& column : columns) {
     if (column.table == table) return column.column;
@@ -53,7 +55,43 @@ std::string ColumnOf(const std::vector<Benchmark::Index>& columns, const std::st
   return kNoColumn;
 }
 
-/// A memory server that goes while the last table is loaded takes blocks of the first ones with it.
+bool HasColumnsOf(const proto::Table& table, const partitioner::TableSchema& schema) {
+  std::vector<std::string> columns;
+  for (const proto::Column& column : table.columns()) {
+    if (!column.hidden()) columns.push_back(column.name());
+  }
+  return std::equal(
+      columns.begin(), columns.end(), schema.columns.begin(), schema.columns.end(),
+      [](const std::string& name, const partitioner::ColumnSchema& column) { return name == column.name; });
+}
+
+/// The benchmark that has such a table; null if none has.
+const Benchmark* OwnerOf(const proto::Table& table) {
+  for (const Benchmark* const benchmark : {&SsbBenchmark(), &TpchBenchmark()}) {
+    for (const dataset::Table& own : benchmark->tables()) {
+      if (own.schema.name == table.name() && HasColumnsOf(table, own.schema)) return benchmark;
+    }
+  }
+  return nullptr;
+}
+
+/// Benchmarks have tables of the same names. One of them does not replace another's, nor a user's.
+absl::Status CheckOwnTables(catalog::Client& catalog, const Benchmark& benchmark) {
+  for (const dataset::Table& own : benchmark.tables()) {
+    const auto there = catalog.GetTable(own.schema.name);
+    if (absl::IsNotFound(there.status())) continue;
+    NAM_RETURN_IF_ERROR(there.status());
+    if (HasColumnsOf(**there, own.schema)) continue;
+    const Benchmark* const owner = OwnerOf(**there);
+    return absl::FailedPreconditionError(
+        absl::StrCat("there is another table ", own.schema.name, ", ",
+                     owner == nullptr ? "with other columns" : absl::StrCat("that of ", owner->title),
+                     "; rename or drop it in nam sql, or load into another cluster (--state-dir)"));
+  }
+  return absl::OkStatus();
+}
+
+/// A memory server lost during the last table's load takes blocks of the first tables with it.
 absl::Status CheckWhole(catalog::Client& catalog, const std::vector<LoadedTable>& loaded) {
   NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, catalog.GetCluster());
   for (const LoadedTable& table : loaded) {
@@ -81,6 +119,7 @@ absl::StatusOr<std::vector<LoadedTable>> LoadBenchmark(catalog::Attachment& atta
                                                        ProgressLine& progress,
                                                        const std::atomic<bool>& cancelled) {
   Clock& clock = attachment.fabric().clock();
+  NAM_RETURN_IF_ERROR(CheckOwnTables(attachment.catalog(), benchmark));
   const SourceRows rows_of(benchmark, source);
   std::vector<LoadedTable> loaded;
   for (size_t table = 0; table < rows_of.tables().size(); ++table) {

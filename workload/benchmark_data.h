@@ -17,7 +17,7 @@
 
 namespace nam {
 
-/// Where a benchmark's rows come from: the generator, or dbgen's files in a directory.
+/// The source of a benchmark's rows: the generator, or dbgen's files in a directory.
 struct DataSource {
   double scale_factor = 1;
   uint64_t seed = 1;
@@ -25,7 +25,7 @@ struct DataSource {
   int threads = 2;
 };
 
-/// INVALID_ARGUMENT for a scale factor or a number of threads out of range.
+/// INVALID_ARGUMENT if the scale factor or the number of threads is out of range.
 absl::Status Validate(const DataSource& source);
 
 struct LoadedTable {
@@ -35,7 +35,9 @@ struct LoadedTable {
   proto::Table table;
 };
 
-/// Loads the benchmark's tables, one after the other; each is there only when it is complete.
+/// Loads the benchmark's tables, one after the other. Each becomes visible only when complete.
+/// FAILED_PRECONDITION before it loads anything if one of their names belongs to a table with other columns:
+/// another benchmark's, or a user's.
 absl::StatusOr<std::vector<LoadedTable>> LoadBenchmark(catalog::Attachment& attachment,
                                                        const Benchmark& benchmark, const DataSource& source,
                                                        const partitioner::LoadOptions& options,

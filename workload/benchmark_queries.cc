@@ -20,7 +20,7 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-/// With three decimals, as an exact value.
+/// An exact value with three decimals.
 Value Milliseconds(double ms) {
   return Value::Decimal(std::llround(ms * 1000), 3);
 }
@@ -86,7 +86,7 @@ size_t CorrectQueries(const std::vector<QueryOutcome>& outcomes) {
 }
 
 double GeometricMeanMs(const std::vector<QueryOutcome>& outcomes) {
-  constexpr double kLeastMs = 1e-6;  // a query that took no time must not make the mean zero
+  constexpr double kLeastMs = 1e-6;  // keeps queries without measurable time from making the mean zero
   double sum = 0;
   for (const QueryOutcome& outcome : outcomes) sum += std::log(std::max(outcome.median_ms, kLeastMs));
   return outcomes.empty() ? 0 : std::exp(sum / static_cast<double>(outcomes.size()));

@@ -46,7 +46,7 @@ absl::Status RsiBackend::MakeTables(const tpcw::CheckoutOptions& checkout,
   return absl::OkStatus();
 }
 
-/// Memory of tables that were just dropped comes back when the memory servers hear of it.
+/// Memory of dropped tables is free once the memory servers hear of the drop.
 absl::Status RsiBackend::MakeTable(const txn::RecordTableOptions& table, bool after_drop) {
   Clock& clock = attachment_.fabric().clock();
   const Deadline deadline = clock.After(after_drop ? kMemoryComesBackUs : 0);
@@ -64,7 +64,7 @@ void RsiBackend::DropTables() {
 
 absl::StatusOr<std::unique_ptr<txn::Session>> RsiBackend::OpenSession() {
   txn::RsiOptions options;
-  // A checkout buys whatever is there at its snapshot; it need not see the last one of the same client.
+  // A checkout buys from its snapshot; it need not see the same client's last checkout.
   options.sees_own_commits = false;
   return txn::OpenRsiSession(tables_, options);
 }

@@ -19,18 +19,18 @@ namespace nam {
 struct CheckoutTableOptions {
   uint32_t versions = 1;
   bool replace = false;
-  uint64_t expected_orders = 0;  // memory that is made ready for them; more are taken as needed
+  uint64_t expected_orders = 0;  // memory is prepared for them; more is allocated as needed
 };
 
-/// Checkout's tables under one protocol, and the way to them. OpenSession by any thread.
+/// Checkout's tables under one protocol, and access to them. Any thread may call OpenSession.
 class CheckoutBackend {
  public:
   virtual ~CheckoutBackend() = default;
-  /// That of the clients' threads.
+  /// The fabric of the clients' threads.
   virtual fabric::Fabric& fabric() = 0;
   virtual absl::Status MakeTables(const tpcw::CheckoutOptions& checkout,
                                   const CheckoutTableOptions& options) = 0;
-  /// Takes away what MakeTables has made, and nothing else.
+  /// Drops the tables of MakeTables, and nothing else.
   virtual void DropTables() {}
   virtual absl::StatusOr<std::unique_ptr<txn::Session>> OpenSession() = 0;
 };
@@ -38,10 +38,10 @@ class CheckoutBackend {
 /// RSI on record tables of a cluster.
 class RsiBackend final : public CheckoutBackend {
  public:
-  /// The attachment outlives it.
+  /// The attachment must outlive this object.
   explicit RsiBackend(catalog::Attachment& attachment) : attachment_(attachment), tables_(attachment) {}
   fabric::Fabric& fabric() override { return attachment_.fabric(); }
-  /// ALREADY_EXISTS unless the options say to replace.
+  /// ALREADY_EXISTS unless the options allow replacing.
   absl::Status MakeTables(const tpcw::CheckoutOptions& checkout,
                           const CheckoutTableOptions& options) override;
   void DropTables() override;
@@ -55,13 +55,13 @@ class RsiBackend final : public CheckoutBackend {
   std::vector<std::string> made_;
 };
 
-/// Two-phase commit: MakeTables starts the servers, as threads of this process with a fabric each, so what
-/// they exchange crosses real connections. They end, with all rows, when this does.
+/// Two-phase commit: MakeTables starts the servers, as threads of this process with a fabric each, so their
+/// messages cross real connections. The servers and all rows end with this object.
 class TwoPhaseBackend final : public CheckoutBackend {
  public:
   struct Options {
     txn::two_phase::TransportOptions::Kind transport = txn::two_phase::TransportOptions::Kind::kSend;
-    fabric::Kind fabric = fabric::Kind::kShm;  // of kSend
+    fabric::Kind fabric = fabric::Kind::kShm;  // for kSend
     int participants = 3;
   };
   static absl::StatusOr<std::unique_ptr<TwoPhaseBackend>> Open(const Options& options);
@@ -76,14 +76,14 @@ class TwoPhaseBackend final : public CheckoutBackend {
   explicit TwoPhaseBackend(const Options& options) : options_(options) {}
 
   const Options options_;
-  std::vector<std::unique_ptr<fabric::Fabric>> fabrics_;  // participants', the coordinator's, the clients'
+  std::vector<std::unique_ptr<fabric::Fabric>> fabrics_;  // participants, coordinator, clients
   std::unique_ptr<txn::two_phase::Cluster> cluster_;
 };
 
-/// The tables as participants know them.
+/// The tables in the participants' form.
 std::vector<txn::two_phase::TableLayout> TwoPhaseTables(const tpcw::CheckoutOptions& checkout,
                                                         uint32_t versions);
-/// The cheaper way to a snapshot: it comes with the last answer.
+/// The cheapest snapshot: it arrives with the last answer.
 inline constexpr txn::two_phase::SessionOptions kTwoPhaseCheckout = {
     .snapshots = txn::two_phase::SessionOptions::Snapshots::kLastAnswer};
 

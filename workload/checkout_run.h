@@ -40,19 +40,19 @@ struct CheckoutOutcome {
   }
 };
 
-/// Checkout under any protocol: makes and loads the tables, runs clients as threads of this process, and
-/// looks whether everything adds up. Used by one thread, but for Stop.
+/// Checkout under any protocol: creates and loads the tables, runs clients as threads of this process, and
+/// checks the invariants. Used by one thread, except Stop.
 class CheckoutRun {
  public:
-  /// The backend outlives it.
+  /// The backend must outlive this object.
   CheckoutRun(CheckoutBackend& backend, const CheckoutRunOptions& options);
   ~CheckoutRun();
 
-  /// CANCELLED after Stop. What a failure leaves is taken away by CheckoutBackend::DropTables.
+  /// CANCELLED after Stop. After a failure, CheckoutBackend::DropTables removes the remains.
   absl::Status Load(ProgressLine& progress);
   absl::StatusOr<CheckoutOutcome> Run(const std::function<void(const tpcw::CheckoutRates&)>& line,
                                       ProgressLine& progress);
-  /// Ends the load, and the clients after the transactions under way; any thread, and signal handlers.
+  /// Ends the load, and the clients after the transactions in progress. Any thread and signal handlers.
   void Stop();
 
  private:
@@ -65,9 +65,9 @@ class CheckoutRun {
 
 /// `  3 s     212,345 committed/s   p50 8.2 us   p99 31.0 us   aborts: 12 write-write conflict`
 std::string CheckoutLine(const tpcw::CheckoutRates& rates);
-/// The same as a table, a row a line.
+/// The same as a table, one row per line.
 session::ResultSet CheckoutTable(const std::vector<tpcw::CheckoutRates>& lines);
-/// Of the whole run, some lines; ends with what was checked.
+/// Some lines about the whole run; the last ones state the checks.
 std::string CheckoutSummary(const CheckoutOutcome& outcome);
 Json CheckoutRatesJson(const tpcw::CheckoutRates& rates);
 Json CheckoutSummaryJson(const CheckoutOutcome& outcome);

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kIndexEntryBytes =
     64;  // 8, in segments that are half full, beside split ones and empty roots
 constexpr uint64_t kFixedBytes = uint64_t{16}
-                                 << 20;  // the transaction state, and what small tables begin with
+                                 << 20;  // the transaction state, and the initial memory of small tables
 constexpr uint64_t kProductsMax = 1'000'000;
 constexpr uint64_t kOrdersMin = 1'000;
 
@@ -56,7 +56,7 @@ absl::StatusOr<uint64_t> FreeForCheckout(catalog::Attachment& attachment, bool r
   uint64_t free_bytes = 0;
   NAM_ASSIGN_OR_RETURN(const std::vector<proto::Member> servers, attachment.Members(proto::ROLE_MEMORY));
   for (const proto::Member& server : servers) {
-    // As of now; the catalog's figure is a renewal old.
+    // Current figures; the catalog's are up to a renewal old.
     const auto usage = attachment.MemoryUsage(MemoryServerId(static_cast<uint16_t>(server.id())));
     const uint64_t used = usage.ok() ? usage->used_bytes() : server.used_bytes();
     free_bytes += server.memory_bytes() - std::min<uint64_t>(used, server.memory_bytes());
@@ -91,7 +91,7 @@ absl::StatusOr<CheckoutRunOptions> FitCheckout(CheckoutRunOptions run, uint64_t 
   }
   const uint64_t orders_max =
       std::max(least_orders, (usable_bytes - std::min(usable_bytes, products * product_bytes)) / order_bytes);
-  // What is made ready is not taken from tables that grow faster than others.
+  // Prepared memory is unavailable to tables that grow faster than others.
   run.tables.expected_orders = std::min(run.tables.expected_orders, orders_max / 2);
   if (run.driver.transactions == 0) run.driver.transactions = orders_max;
   return run;

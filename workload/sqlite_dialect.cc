@@ -21,7 +21,7 @@ CivilDate Later(CivilDate date, int64_t count, const std::string& unit) {
   return {year, month, std::min<int32_t>(date.day, DaysInMonth(year, month))};
 }
 
-/// `date '1994-01-01' + interval '1' year` as `'1995-01-01'`.
+/// Rewrites `date '1994-01-01' + interval '1' year` as `'1995-01-01'`.
 std::string DatesOf(std::string sql) {
   static const re2::RE2& pattern =
       *new re2::RE2(R"(date '(\d+)-(\d+)-(\d+)'(?:\s*([+-])\s*interval '(\d+)' (day|month|year))?)");
@@ -36,7 +36,7 @@ std::string DatesOf(std::string sql) {
   return sql;
 }
 
-/// `0.06 - 0.01` as `0.05`: of hundredths only.
+/// Rewrites `0.06 - 0.01` as `0.05`; hundredths only.
 std::string SumsOf(std::string sql) {
   static const re2::RE2& pattern = *new re2::RE2(R"(\b0\.(\d\d) ([+-]) 0\.(\d\d)\b)");
   int left = 0, right = 0;
@@ -48,7 +48,7 @@ std::string SumsOf(std::string sql) {
   return sql;
 }
 
-/// `… count(x) group by … ) as t (a, b)`: SQLite takes names of columns from the select list only.
+/// `… count(x) group by … ) as t (a, b)`: SQLite takes column names from the select list only.
 std::string DerivedColumnsOf(std::string sql) {
   static const re2::RE2& pattern =
       *new re2::RE2(R"((?s)select (\w+), (count\(\w+\))(.*?)\) as (\w+) \((\w+), (\w+)\))");

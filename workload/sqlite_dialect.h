@@ -4,9 +4,9 @@
 
 namespace nam {
 
-/// The text of a query in SQLite's dialect, for the forms that benchmarks use: date literals with or without
-/// an interval of days, months or years, EXTRACT of years, SUBSTRING … FROM … FOR, names of a derived table's
-/// columns, and sums and differences of decimals, which SQLite would compute inexactly.
+/// Translates a query to SQLite's dialect, for the forms that benchmarks use: date literals with or without
+/// an interval of days, months or years, EXTRACT of years, SUBSTRING … FROM … FOR, column names of derived
+/// tables, and sums and differences of decimals, which SQLite would compute inexactly.
 std::string SqliteText(const std::string& sql);
 
 }  // namespace nam

@@ -113,7 +113,7 @@ absl::Status SqliteOracle::CreateTable(const partitioner::TableSchema& schema,
                     column.name == key ? "\" INTEGER PRIMARY KEY" : "\"");
     marks += marks.empty() ? "?" : ", ?";
   }
-  if (table.columns.empty()) return absl::OkStatus();  // no query asks for it
+  if (table.columns.empty()) return absl::OkStatus();  // unused by the queries
   NAM_RETURN_IF_ERROR(Execute(absl::StrCat("CREATE TABLE \"", schema.name, "\" (", names, ")")));
   const std::string insert = absl::StrCat("INSERT INTO \"", schema.name, "\" VALUES (", marks, ")");
   const int code =
@@ -197,14 +197,14 @@ struct Cell {
   int decimals = 0;
 };
 
-/// Digits behind the point; none of 1.5e-7.
+/// Digits after the point; none for 1.5e-7.
 int DecimalsOf(const std::string& text) {
   const size_t point = text.find('.');
   if (point == std::string::npos || text.find_first_of("eE") != std::string::npos) return 0;
   return static_cast<int>(text.size() - point - 1);
 }
 
-/// A number if all of the text is one, as other systems write them.
+/// A number if the whole text is one, as other systems write them.
 Cell CellOf(const Value& value) {
   if (value.null) return {.text = std::string("\0", 1)};
   Cell cell{.text = value.ToString()};
@@ -218,7 +218,7 @@ Cell CellOf(const Value& value) {
 
 using Cells = std::vector<Cell>;
 
-/// By texts first: numbers that are nearly the same may come in either order.
+/// Orders by texts first, because nearly equal numbers may come in either order.
 bool Before(const Cells& a, const Cells& b) {
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
     if (!a[i].number && !b[i].number && a[i].text != b[i].text) return a[i].text < b[i].text;

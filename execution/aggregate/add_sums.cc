@@ -1,4 +1,4 @@
-// What sums and averages take in.
+// The input side of sums and averages.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,7 @@ uint64_t DistanceFromZero(int64_t number) {
   return number < 0 ? -static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
 }
 
-/// No number of these is further from 0; UINT64_MAX: any is.
+/// The largest distance of these numbers from 0; UINT64_MAX: unbounded.
 uint64_t FurthestOf(const CodeMeaning& meaning) {
   return std::max(DistanceFromZero(meaning.min), DistanceFromZero(meaning.max));
 }
@@ -36,7 +36,7 @@ uint64_t FurthestOf(const Vector& values, Selection rows) {
 
 }  // namespace
 
-/// Calls body(seen), where seen(group) says that a number has come for it.
+/// Calls body(seen), where seen(group) notes that a number has come for it.
 template <typename Body>
 void AggregateState::WithSeen(Body&& body) {
   if (counts()) {
@@ -113,8 +113,8 @@ absl::Status AggregateState::SumFields(const Column& column, Selection rows, con
   });
 }
 
-/// Adds codes, or fields up to 4 bytes, of which none is NULL: a chunk's sum fits 64 bits, and each value is
-/// its base and what is stored. False: the column is something else.
+/// Adds codes, or fields up to 4 bytes, none of which is NULL: a chunk's sum fits 64 bits, and each value is
+/// its base plus what is stored. False: the column has another form.
 absl::StatusOr<bool> AggregateState::SumStored(const Column& column, bool nullable, Selection rows) {
   if (nullable || column.width > sizeof(uint32_t)) return false;
   const bool codes = column.kind == Column::Kind::kCodes;

@@ -20,14 +20,14 @@ plan::Slot CountSlot() {
   return {.type = Type::Integer(), .nullable = false, .bounds = kCounts};
 }
 
-/// What is known of the argument of an aggregate over rows.
+/// Describes the argument of an aggregate over rows.
 struct Argument {
   plan::Slot slot;
   std::optional<uint32_t> of;  // slot of the input
 };
 
-/// The pairs of a distinct aggregate: group, value. Groups are counted from the aggregate's number on, so
-/// that the layouts of two aggregates, and their pages, differ even where their values are of one type.
+/// The pairs of a distinct aggregate: group, value. Group numbers begin with the aggregate's number, so that
+/// the layouts of two aggregates, and their pages, differ even where their values are of one type.
 absl::Status MakePairs(size_t number, const Argument& argument, const AggregatePlan::Options& options,
                        AggregatePlan::Aggregate& into) {
   plan::Slot group = CountSlot();
@@ -55,14 +55,14 @@ absl::Status MakePairs(size_t number, const Argument& argument, const AggregateP
   return absl::OkStatus();
 }
 
-/// What is written of a row that no table has made fewer.
+/// The form in which an unaggregated row is written.
 struct StoredRow {
   std::vector<plan::Expr> fields;  // over the input
   plan::Schema schema;
   std::vector<plan::Aggregate> aggregates;  // over the fields
 };
 
-/// Field by field, in the place of a text that is but counted, whether it is there.
+/// The argument itself; for a text that is only counted, whether it is present.
 plan::Expr FieldFor(const plan::Aggregate& aggregate, const plan::Expr& argument) {
   if (aggregate.function != AggregateFunction::kCount || PhysicalOf(argument.type) != Physical::kText)
     return argument;
@@ -100,7 +100,7 @@ absl::StatusOr<StoredRow> StoreRow(const AggregatePlan::Options& options) {
   return row;
 }
 
-/// The domain of keys of which a part has so few numbers that an array of them is its table.
+/// The domain of the keys, if a part has few enough numbers for an array.
 plan::KeyDomain DomainOf(const plan::Schema& keys, uint32_t parts) {
   if (keys.size() != 1 || keys[0].nullable || !std::has_single_bit(parts)) return {};
   const plan::Bounds& bounds = keys[0].bounds;
@@ -113,7 +113,7 @@ plan::KeyDomain DomainOf(const plan::Schema& keys, uint32_t parts) {
   return {static_cast<int64_t>(bounds.low), static_cast<uint32_t>(std::countr_zero(size))};
 }
 
-/// Pages of rows; those of states are as large.
+/// Marks pages of rows; those of states have the same size.
 constexpr uint32_t kRowMark = 1;
 
 }  // namespace
@@ -163,7 +163,7 @@ absl::StatusOr<std::unique_ptr<const AggregatePlan>> AggregatePlan::Make(const O
     NAM_RETURN_IF_ERROR(MakePairs(aggregates.size() - 1, argument, options, into));
   }
   plan::Schema partial = plan::StatesOf(keys->schema(), options.aggregates, argument_slots);
-  // Only distinct ones, without keys: the group is there, and says nothing.
+  // Only distinct aggregates, without keys: the one group needs no state.
   const bool only_pairs = partial_slot == 0;
 
   NAM_ASSIGN_OR_RETURN(RowLayout layout, options.parts > 0 ? PartLayout(partial, options.parts)

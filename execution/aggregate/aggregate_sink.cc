@@ -13,9 +13,9 @@
 namespace nam::execution {
 namespace {
 
-/// Groups of all threads that are worth a part: fewer are merged sooner than a part begins.
+/// Fewer groups of all threads than this are merged faster than a part starts.
 constexpr uint64_t kPartGroups = 4096;
-/// A task with so many groups divides them when it ends, beside the others.
+/// A task with so many groups divides them when it ends, in parallel with the others.
 constexpr uint32_t kDivideGroups = 1024;
 
 /// Numbers n with n * parts / numbers == part, see Groups::PartOf.
@@ -105,7 +105,7 @@ absl::Status AggregateSink::Combine(TaskContext& context, uint32_t part) {
   NAM_RETURN_IF_ERROR(combine_error_);
   std::unique_ptr<GroupSet>& result = results_[part];
   if (result == nullptr) {
-    // Sets that have changed to rows do not look at the range.
+    // Sets that have become rows ignore the range.
     const Groups::Range range = plan_.keys().form() == GroupForm::kDirect
                                     ? RangeOf(plan_.keys().numbers(), part, parts_)
                                     : Groups::Range();

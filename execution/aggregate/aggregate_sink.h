@@ -17,12 +17,12 @@
 namespace nam::execution {
 
 /// GROUP BY and aggregates. Each task has groups of its own; then the threads combine them, by parts of the
-/// groups' numbers or hashes if they are many. What is there at the end is either
+/// groups' numbers or hashes if they are many. The result is either
 ///
 ///   - stored as pages for another server, which takes them in by a StoredGroups, or
 ///   - read here as rows of the final schema (AggregateSource).
 ///
-/// All memory that follows the number of groups is the budget's.
+/// The budget pays for all memory that grows with the number of groups.
 class AggregateSink final : public Sink {
  public:
   /// Both outlive the sink.
@@ -33,13 +33,13 @@ class AggregateSink final : public Sink {
   uint32_t CombineParts() override;
   absl::Status Combine(TaskContext& context, uint32_t part) override;
 
-  /// After all parts are combined: the groups as sealed pages of plan.partial_layout(), then the pairs of
-  /// each distinct aggregate. The sink owns the pages. Groups of pairs are counted over all pages from 0 on.
+  /// After all parts are combined: stores the groups as sealed pages of plan.partial_layout(), then the pairs
+  /// of each distinct aggregate. The sink owns the pages. Pairs number their groups over all pages from 0 on.
   absl::Status Store(TaskContext& context, uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
 
   const AggregatePlan& plan() const { return plan_; }
 
-  /// The groups of one more thread, which are combined with the others. Any thread.
+  /// Adds the groups of one more thread, to be combined with the others. Any thread.
   GroupSet& NewSet();
 
  private:
@@ -53,7 +53,7 @@ class AggregateSink final : public Sink {
   MemoryBudget& budget_;
   AggregateRows rows_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<GroupSet>> sets_;     // of tasks
+  std::vector<std::unique_ptr<GroupSet>> sets_;     // by task
   std::vector<std::unique_ptr<GroupSet>> results_;  // by part
   uint32_t parts_ = 0;
   std::atomic<uint32_t> parts_left_ = 0;
@@ -62,7 +62,7 @@ class AggregateSink final : public Sink {
 };
 
 /// The groups of a sink whose parts are combined, as chunks of the final schema. Without keys there is one
-/// row, whether or not rows have come. The sink outlives the source; tasks share the work by parts.
+/// row, even if no rows have come. The sink outlives the source; tasks share the work by parts.
 class AggregateSource final : public Source {
  public:
   /// `totals`: see plan::AggregateSink.

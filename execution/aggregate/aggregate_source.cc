@@ -28,7 +28,7 @@ class AggregateSource::Task final : public SourceTask {
   }
 
  private:
-  /// kHaveMore: there is one, maybe without groups.
+  /// kHaveMore: there is a set, perhaps without groups.
   Step NextSet(TaskContext& context) {
     const size_t next = source_.next_.fetch_add(1, std::memory_order_relaxed);
     const bool no_keys = sink_.plan_.keys().size() == 0;
@@ -49,7 +49,7 @@ class AggregateSource::Task final : public SourceTask {
     return status.ok() ? Step::kHaveMore : context.Fail(status);
   }
 
-  /// Groups that no row has come for: a total is the value of the first key.
+  /// Reads groups without rows: a total is the value of the first key.
   absl::Status ReadEmpty(uint32_t first, uint32_t count, Chunk& out) {
     const GroupKeys& keys = sink_.plan_.keys();
     for (size_t k = 0; k < keys.size(); ++k) out.columns()[k] = NullColumn(keys.key(k).physical);

@@ -226,7 +226,7 @@ absl::Status AggregateState::TakeMoments(const Vector& values, const AggregatePl
   return absl::OkStatus();
 }
 
-/// Moments of other groups.
+/// Takes in moments of other groups.
 absl::Status AggregateState::TakeWords(const Program& program, Frame& frame, const Chunk& chunk,
                                        const uint32_t* groups) {
   const Selection rows = chunk.selection();

@@ -15,8 +15,8 @@
 
 namespace nam::execution {
 
-/// Texts that are kept for groups and replaced by better ones. Space that a text does not need any more is
-/// given to the next text of the same group, so what lies idle is less than what is used.
+/// Keeps texts for groups and replaces them by better ones. The space of a replaced text serves the next text
+/// of the same group, so less space is idle than used.
 class KeptTexts {
  public:
   struct Text {
@@ -26,13 +26,13 @@ class KeptTexts {
   };
   explicit KeptTexts(MemoryBudget& budget) : budget_(budget) {}
   absl::Status Keep(std::string_view text, Text& in);
-  /// Forgets all texts, which nobody points to any more.
+  /// Forgets all texts. No pointer to them is left.
   void Clear() {
     blocks_.clear();
     used_ = 0;
     bytes_ = 0;
   }
-  /// Of memory.
+  /// The memory held.
   uint64_t bytes() const { return bytes_; }
 
  private:
@@ -40,49 +40,49 @@ class KeptTexts {
 
   MemoryBudget& budget_;
   std::vector<BudgetArray<char>> blocks_;
-  uint64_t used_ = 0;   // of the last block
-  uint64_t bytes_ = 0;  // of all blocks
+  uint64_t used_ = 0;   // in the last block
+  uint64_t bytes_ = 0;  // all blocks
 };
 
-/// One aggregate over all groups of one thread, by columns. Of distinct ones it has nothing: see
+/// One aggregate over all groups of one thread, by columns. Empty for distinct aggregates: see
 /// DistinctValues.
 class AggregateState {
  public:
   AggregateState(const AggregatePlan::Aggregate& aggregate, MemoryBudget& budget);
 
-  /// Memory for texts.
+  /// The memory of texts.
   uint64_t text_bytes() const { return kept_.bytes(); }
-  /// Every group below `groups` has its state from now on.
+  /// Gives every group below `groups` a state.
   absl::Status Grow(uint32_t groups);
 
-  /// The first `groups` are as if nothing had come for them. Memory stays.
+  /// Resets the first `groups` to empty states. Keeps the memory.
   void Reset(uint32_t groups);
 
-  /// Takes in the selected tuples: the i-th belongs to groups[i]. `single`: all are of group 0. `of` says
-  /// what of them it is the aggregate of, for AggregateInput::kRows.
+  /// Takes in the selected tuples: the i-th belongs to groups[i]. `single`: all are of group 0. `of` names
+  /// the argument, for AggregateInput::kRows.
   absl::Status Consume(const AggregatePlan::Aggregate& of, const Program& program, Frame& frame,
                        const Chunk& chunk, const uint32_t* groups, bool single);
-  /// The same for tuples of the partial schema. DATA_LOSS for counts that cannot be.
+  /// The same for tuples of the partial schema. DATA_LOSS for impossible counts.
   absl::Status ConsumeGroups(const Program& program, Frame& frame, const Chunk& chunk,
                              const uint32_t* groups);
-  /// Takes in the groups theirs[i] of another as groups mine[i].
+  /// Merges the groups theirs[i] of another state into groups mine[i].
   absl::Status Merge(const AggregateState& other, std::span<const uint32_t> theirs, const uint32_t* mine);
 
-  /// Memory for what arrays of the state do not say as columns do.
+  /// Memory for what a state's arrays do not hold as columns.
   struct Memory {
     std::unique_ptr<uint8_t[]> nulls;
     std::unique_ptr<std::byte[]> values;
   };
-  /// The state of the groups first, first + 1, …, `count` of them, as slots of the partial schema.
+  /// Reads the states of the groups first, first + 1, …, `count` of them, as slots of the partial schema.
   void ReadPartial(uint32_t first, uint32_t count, Memory& memory, Column* columns) const;
-  /// The value of the aggregate. OUT_OF_RANGE if a sum has more than 38 digits.
+  /// Reads the aggregate's values. OUT_OF_RANGE if a sum has more than 38 digits.
   absl::Status ReadFinal(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
 
  private:
   absl::Status Sum(const Vector& values, Selection rows, const uint32_t* groups);
   template <typename Body>
   void WithSeen(Body&& body);
-  /// False: the column's values are to be loaded first.
+  /// False: the column's values must be loaded first.
   absl::StatusOr<bool> SumColumn(const Column& column, bool nullable, Selection rows, const uint32_t* groups,
                                  bool single);
   absl::Status SumCodes(const Column& column, bool nullable, Selection rows, const uint32_t* groups);
@@ -105,13 +105,13 @@ class AggregateState {
   __int128 SumOf(uint32_t group) const { return real() ? real_sums_[group] : sums_.of(group); }
   bool counts() const;
   bool sums() const;
-  /// Floating point: RealSum, RealMoments.
+  /// Whether it aggregates floating point: RealSum, RealMoments.
   bool real() const { return aggregate_.argument_type.real(); }
   bool best() const;
   bool least() const;
   bool bits() const;
   bool moments() const;
-  /// Its values are pairs elsewhere.
+  /// A distinct aggregate: DistinctValues holds its values.
   bool idle() const { return aggregate_.pairs != nullptr; }
   void ReadNulls(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
   void ReadBest(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
@@ -122,9 +122,9 @@ class AggregateState {
   absl::Status ReadSums(uint32_t first, uint32_t count, Memory& memory, Column& column) const;
 
   const AggregatePlan::Aggregate& aggregate_;
-  // By group; those that the function needs.
+  // By group; only those that the function needs.
   BudgetArray<int64_t> counts_;
-  GroupSums sums_;                   // of integers
+  GroupSums sums_;                   // integers
   BudgetArray<__int128> real_sums_;  // RealSum
   BudgetArray<uint8_t> seen_;        // whether a value that is not NULL has come
   BudgetArray<int64_t> narrow_;
@@ -135,15 +135,15 @@ class AggregateState {
   KeptTexts kept_;
 };
 
-/// 22003 of floating point.
+/// The error 22003 for floating point.
 absl::Status RealOutOfRange();
 
-/// A sum of floating point with what rounding has lost of it, so that the order of adding hardly counts. In
-/// states the two are the halves of a number of 128 bits.
+/// A sum of floating point with its rounding error, so that the order of additions hardly matters. In states
+/// the two are the halves of a 128-bit number.
 struct RealSum {
   double sum = 0, lost = 0;
 
-  /// OUT_OF_RANGE if finite numbers add up to none.
+  /// OUT_OF_RANGE if finite numbers have an infinite sum.
   absl::Status Add(double x);
   double total() const { return sum + lost; }
   __int128 Packed() const;

@@ -41,7 +41,7 @@ absl::Status DistinctValues::Consume(const Program& program, Frame& frame, const
   Selection rows = chunk.selection();
   for (uint32_t j = 0; j < rows.count; ++j) numbers_[rows[j]] = groups[j] + number_;
   chunk_.columns()[0] = NumbersOf(numbers_.get());
-  // A column goes on as it is, so that codes are told apart as codes.
+  // A plain column stays as it is, so that codes are compared as codes.
   if (aggregate_.slot) chunk_.columns()[1] = chunk.column(*aggregate_.slot);
   if (!aggregate_.slot || aggregate_.argument_nullable) {
     const Vector* const values = program.Evaluate(aggregate_.argument, frame, chunk, rows);

@@ -11,8 +11,8 @@
 
 namespace nam::execution {
 
-/// The state of a distinct aggregate: the pairs of a group and a value of it that have come, as groups of
-/// their own. One thread.
+/// The state of a distinct aggregate: the pairs of a group and one of its values, as groups of their own. One
+/// thread.
 class DistinctValues {
  public:
   /// `number` is the aggregate's in its plan. All outlive this.
@@ -29,16 +29,16 @@ class DistinctValues {
                      uint64_t groups);
 
   uint32_t size() const { return pairs_.size(); }
-  /// groups[p] becomes the group of pair p, for all pairs.
+  /// Sets groups[p] to the group of pair p, for all pairs.
   absl::Status AllGroups(uint32_t* groups);
-  /// groups[i] becomes the group of the i-th of some pairs, at most kChunkRows.
+  /// Sets groups[i] to the group of pairs[i], for at most kChunkRows.
   absl::Status GroupsOf(std::span<const uint32_t> pairs, uint32_t* groups);
-  /// Some pairs, as a chunk of their schema with groups from `base` on. Valid until the next call.
+  /// Reads some pairs as a chunk of their schema with groups from `base` on. Valid until the next call.
   absl::StatusOr<const Chunk*> Read(std::span<const uint32_t> pairs, uint64_t base);
-  /// counts[g] becomes the number of values of group g.
+  /// Sets counts[g] to the number of values of group g.
   absl::Status Count(int64_t* counts);
 
-  /// Takes all pairs into a state of the aggregate over their values, which has the groups.
+  /// Feeds all pairs to a state of the aggregate over their values, which has the groups.
   absl::Status Feed(AggregateState& state);
 
   const GroupKeys& keys() const { return *aggregate_.pairs; }
@@ -49,7 +49,7 @@ class DistinctValues {
   const AggregatePlan::Aggregate& aggregate_;
   const int64_t number_;
   Groups pairs_;
-  Frame frame_;         // of pairs->slots()
+  Frame frame_;         // for pairs->slots()
   Chunk chunk_, read_;  // group, value
   Groups::KeyColumns memory_;
   std::unique_ptr<int64_t[]> numbers_;  // by position: group + number_

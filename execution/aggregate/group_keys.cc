@@ -10,7 +10,7 @@
 namespace nam::execution {
 namespace {
 
-/// Digits of one key: none above this many, so that sums of a digit and a low bound do not wrap.
+/// Bounds the digits of one key, so that sums of a digit and a low bound do not wrap.
 constexpr uint64_t kRadixMax = uint64_t{1} << 62;
 
 absl::Status CheckHashed(const plan::Schema& keys) {
@@ -38,13 +38,13 @@ absl::StatusOr<std::unique_ptr<const GroupKeys>> GroupKeys::Make(std::span<const
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> program, Program::Compile(keys, input, memos));
   plan::Schema schema;
   for (size_t i = 0; i < keys.size(); ++i) {
-    // As the plan states it, so that its states are these.
+    // As the plan states it, so that states match.
     NAM_ASSIGN_OR_RETURN(plan::Slot slot, plan::SlotOf(keys[i], input));
     if (!slot.bounds.known) slot.bounds = program->bounds(i);
     schema.push_back(std::move(slot));
   }
   NAM_RETURN_IF_ERROR(CheckHashed(schema));
-  // Without keys there is one group, and never a row.
+  // Without keys there is one group, and rows are never used.
   const plan::Schema rows = schema.empty() ? plan::Schema{{.type = Type::Bool(), .bounds = {}}} : schema;
   NAM_ASSIGN_OR_RETURN(RowLayout layout, RowLayout::Of(rows, page_bytes));
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> slots, Program::Compile(SlotsOf(schema), schema));

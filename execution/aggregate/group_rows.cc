@@ -49,7 +49,7 @@ absl::Status Groups::AssignRows(const Chunk& chunk, uint32_t* groups) {
   }
   for (uint32_t j = 0; j < rows.count; ++j) s.slots[j] = table_.First(s.hashes[j]);
   std::copy_n(kPositions.data(), rows.count, s.open);
-  // Each round finds for every open tuple the next slot with its hash, writes the rows of new groups at once,
+  // Each round finds the next slot with its hash for every open tuple, writes the rows of new groups at once,
   // and compares key by key. Tuples of other groups with the same hash stay open.
   for (uint32_t open = rows.count; open > 0;) {
     const uint32_t first = size_;
@@ -89,7 +89,7 @@ void Groups::FindOrAdd(uint32_t open, Selection rows, uint32_t* groups) {
   }
 }
 
-/// Clears same[k] where found[k] has another key i than its group.
+/// Clears same[k] where key i of found[k] differs from its group's.
 void Groups::MatchKey(size_t i, Selection rows, const uint32_t* groups) {
   RowScratch& s = *scratch_;
   const Vector& values = *s.keys[i];
@@ -117,7 +117,7 @@ void Groups::MatchKey(size_t i, Selection rows, const uint32_t* groups) {
         return static_cast<__int128>(field.Stored<Stored>(row)) == values.number(at);
       });
     } else {
-      // Values are within the field's bounds, so they differ by their distance from its base alone.
+      // Values are within the field's bounds, so their distances from its base distinguish them.
       const auto base_of = static_cast<uint64_t>(field.base);
       const auto compare = [&](const auto* of) {
         match([&](uint32_t at, const std::byte* row, uint32_t) {
@@ -135,7 +135,7 @@ void Groups::MatchKey(size_t i, Selection rows, const uint32_t* groups) {
   });
 }
 
-/// Rows of one layout with equal keys are equal bytes, but for texts.
+/// Rows of one layout with equal keys have equal bytes, except texts.
 bool Groups::SameRow(uint32_t a, uint32_t b) const {
   const RowTable& table = *key_table_;
   const std::byte *const x = table.row(a), *const y = table.row(b);

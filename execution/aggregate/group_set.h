@@ -15,7 +15,7 @@
 
 namespace nam::execution {
 
-/// The rows that keys lie in, of all threads: of the groups, and of each count(distinct)'s pairs.
+/// The rows that hold all threads' keys: of the groups, and of each count(distinct)'s pairs.
 class AggregateRows {
  public:
   AggregateRows(const AggregatePlan& plan, MemoryBudget& budget);
@@ -27,14 +27,14 @@ class AggregateRows {
   std::vector<std::unique_ptr<KeyRows>> pairs_;
 };
 
-/// Numbers in the order of the bucket that each belongs to. A part is a run of buckets.
+/// Numbers sorted by bucket. A part is a run of buckets.
 class Buckets {
  public:
   static constexpr uint32_t kBuckets = 64;
 
   explicit Buckets(MemoryBudget& budget) : members_(budget) {}
   bool made() const { return made_; }
-  /// bucket_of(n), below kBuckets, for n in [0, count); called twice for each.
+  /// bucket_of(n) is below kBuckets, for n in [0, count); it is called twice for each.
   template <typename BucketOf>
   absl::Status Make(uint32_t count, BucketOf&& bucket_of) {
     if (absl::Status room = members_.Grow(count); !room.ok()) return room;
@@ -61,16 +61,16 @@ class Buckets {
 };
 
 /// The groups and aggregates of one thread, or of one part after threads' groups are combined. One thread at
-/// a time; several may read it at once where it says so.
+/// a time; several may read it at once where noted.
 class GroupSet {
  public:
   GroupSet(const AggregatePlan& plan, AggregateRows& rows, MemoryBudget& budget, Groups::Range range = {});
 
   absl::Status Consume(const Chunk& chunk);
-  /// Of a plan for AggregateInput::kGroups: rows that no table has taken in, as they were written
+  /// For a plan of AggregateInput::kGroups: takes in unaggregated rows as they were written
   /// (AggregatePlan::row_schema). Reading them may fail as the aggregates' sums do.
   absl::Status ConsumeRows(const Chunk& chunk);
-  /// Of the tuples of the last chunk.
+  /// The groups of the last chunk's tuples.
   const uint32_t* group_of() const { return group_of_.get(); }
 
   /// Sorts groups and pairs by bucket, for MergePart.
@@ -81,16 +81,17 @@ class GroupSet {
   /// sets and with different parts.
   absl::Status MergePart(GroupSet& other, uint32_t part, uint32_t parts);
   absl::Status ChangeToRows() { return groups_.ChangeToRows(); }
-  /// Forgets all groups and keeps the memory; not of a set that was divided, or that has distinct aggregates.
+  /// Forgets all groups and keeps the memory. Not for a set that was divided, or that has distinct
+  /// aggregates.
   void Reset();
   void Reset(Groups::Range range);
 
   uint32_t size() const { return groups_.size(); }
-  /// See Groups: where keys are of a domain not all groups are there.
+  /// See Groups: with keys of a domain some groups are absent.
   uint32_t SelectPresent(uint32_t first, uint32_t count, uint32_t* positions) const {
     return groups_.SelectPresent(first, count, positions);
   }
-  /// Memory that follows the values of groups, and not their number alone: rows of keys and texts.
+  /// Memory that grows with the values of groups, and not with their number alone: rows of keys and texts.
   uint64_t value_bytes() const;
   GroupForm form() const { return groups_.form(); }
   DistinctValues& distinct(size_t i) { return *distinct_[i]; }
@@ -100,18 +101,17 @@ class GroupSet {
     Groups::KeyColumns keys;
     std::vector<AggregateState::Memory> states;
     std::vector<uint32_t> groups;
-    // By distinct aggregate: one of the two, for ReadFinal.
+    // By distinct aggregate, for ReadFinal: one of the two.
     std::vector<BudgetArray<int64_t>> distinct_counts;
     std::vector<std::unique_ptr<AggregateState>> distinct_states;
     int64_t nothing = 0;
   };
-  /// The groups first, first + 1, …, at most kChunkRows, as a chunk of the partial schema.
+  /// Reads the groups first, first + 1, …, at most kChunkRows, as a chunk of the partial schema.
   void ReadPartial(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;
-  /// The same of the final schema. Before: FinishDistinct. OUT_OF_RANGE if a number has more than 38 digits.
+  /// The same for the final schema, after FinishDistinct. OUT_OF_RANGE if a number has more than 38 digits.
   absl::Status ReadFinal(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;
   absl::Status FinishDistinct(Memory& memory);
-  /// Of a set without groups: makes ReadAggregates(0, count, …) the aggregates of groups that no row has come
-  /// for.
+  /// For a set without groups: makes ReadAggregates(0, count, …) the aggregates of groups without rows.
   absl::Status AddEmptyGroups(uint32_t count);
   /// ReadFinal without the columns of keys.
   absl::Status ReadAggregates(uint32_t first, uint32_t count, Memory& memory, Chunk& out) const;
@@ -127,13 +127,13 @@ class GroupSet {
   std::vector<AggregateState> states_;  // by aggregate
   std::vector<std::unique_ptr<DistinctValues>> distinct_;
   Frame frame_;
-  std::optional<Frame> rows_frame_;  // of ConsumeRows
-  uint32_t grown_ = 0;               // groups that have states
+  std::optional<Frame> rows_frame_;  // for ConsumeRows
+  uint32_t grown_ = 0;               // groups with states
   std::unique_ptr<uint32_t[]> group_of_;
 
   Buckets buckets_;
   std::vector<Buckets> pair_buckets_;
-  BudgetArray<uint32_t> merged_as_;  // by group: what it is in the set of its part
+  BudgetArray<uint32_t> merged_as_;  // by group: its number in the set of its part
 };
 
 }  // namespace nam::execution

@@ -9,19 +9,19 @@
 
 namespace nam::execution {
 
-/// Sums of integers by group, of one thread. They have 64 bits as long as all that has come together cannot
-/// need more, and 128 from then on, where 2^64 numbers of 64 bits fit.
+/// Sums of integers by group, of one thread. They have 64 bits until the total input could overflow those,
+/// and 128 from then on, which fit 2^64 numbers of 64 bits.
 class GroupSums {
  public:
   explicit GroupSums(MemoryBudget& budget) : narrow_(budget), wide_(budget) {}
 
-  /// Every group below `groups` has a sum from now on.
+  /// Gives every group below `groups` a sum.
   absl::Status Grow(uint32_t groups) { return is_wide_ ? wide_.Grow(groups) : narrow_.Grow(groups); }
-  /// The first `groups` are 0 again. Memory stays.
+  /// Zeroes the first `groups`. Keeps the memory.
   void Reset(uint32_t groups);
 
-  /// Calls body(sums), an array by group of one of the two widths, for up to `count` numbers that are added
-  /// to any of them, none further from 0 than `most`.
+  /// Calls body(sums), an array by group of one of the two widths, for up to `count` additions of numbers of
+  /// an absolute value up to `most`.
   template <typename Body>
   absl::Status Add(uint64_t count, uint64_t most, Body&& body) {
     if (absl::Status room = MakeRoom(static_cast<unsigned __int128>(count) * most); !room.ok()) return room;
@@ -36,18 +36,18 @@ class GroupSums {
   absl::Status AddOne(uint32_t group, __int128 number);
 
   __int128 of(uint32_t group) const { return is_wide_ ? wide_[group] : narrow_[group]; }
-  /// The sums, if they are narrow.
+  /// The sums, if they are narrow; else nullptr.
   const int64_t* narrow() const { return is_wide_ ? nullptr : narrow_.data(); }
 
  private:
   absl::Status MakeRoom(unsigned __int128 more);
   absl::Status Widen();
 
-  // One of the two.
+  // Only one of the two is in use.
   BudgetArray<int64_t> narrow_;
   BudgetArray<__int128> wide_;
   bool is_wide_ = false;
-  uint64_t room_ = INT64_MAX;  // what may still come, in all, before a narrow sum could overflow
+  uint64_t room_ = INT64_MAX;  // the total that may still come before a narrow sum could overflow
 };
 
 }  // namespace nam::execution

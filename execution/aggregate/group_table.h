@@ -12,13 +12,13 @@ namespace nam::execution {
 ///
 ///     ├ u32 group + 1; 0: empty ┼ u32 lowest bits of the hash ┤
 ///
-/// The same bits choose the slot (their lowest) and tell groups apart, so growing reads slots and nothing
-/// else. Whether equal bits mean an equal group is the caller's to find out. One thread.
+/// The same bits choose the slot (their lowest) and identify groups, so growing reads slots and nothing else.
+/// The caller checks whether equal bits mean an equal group. One thread.
 class GroupTable {
  public:
   explicit GroupTable(MemoryBudget& budget) : budget_(budget), slots_(budget) {}
 
-  /// Makes room for `more` groups: Put may be called so often.
+  /// Makes room for `more` calls of Put.
   absl::Status Reserve(uint32_t more);
 
   void Clear() {
@@ -28,7 +28,7 @@ class GroupTable {
   /// Forgets the groups and keeps the memory.
   void Reset();
 
-  /// Where the search for a hash begins, and where it goes on.
+  /// The first slot for a hash, and the next one.
   uint64_t First(uint32_t hash) const { return hash & mask_; }
   uint64_t Next(uint64_t at) const { return (at + 1) & mask_; }
   bool Empty(uint64_t at) const { return static_cast<uint32_t>(slots_[at]) == 0; }
@@ -39,7 +39,7 @@ class GroupTable {
     ++size_;
   }
 
-  /// Whether slots miss the near caches, so that asking for them ahead pays.
+  /// Whether slots miss the near caches, so that prefetching them pays.
   bool far() const { return mask_ >= kFarSlots; }
   void Prefetch(uint32_t hash) const { nam::Prefetch<false>(&slots_[First(hash)], sizeof(uint64_t)); }
 

@@ -111,7 +111,7 @@ Groups::Packed Groups::PackCodes(const Column& column, const CodeMeaning& meanin
   if (!Packs(meaning, i)) return Packed::kNo;
   const GroupKeys::Key& key = keys_.key(i);
   const uint64_t weight = key.weight;
-  // In 64 bits without a sign: what wraps here wraps back.
+  // Unsigned 64-bit arithmetic: what wraps here wraps back.
   const uint64_t delta = static_cast<uint64_t>(meaning.base) - static_cast<uint64_t>(key.low) + key.nullable;
   const bool partners_missing = column.rows != nullptr && key.nullable;
   uint64_t* const numbers = numbers_.get();
@@ -131,7 +131,7 @@ Groups::Packed Groups::PackCodes(const Column& column, const CodeMeaning& meanin
       }
     } else {  // code 0 is digit 0, or it is no NULL
       WithIndexes(column, rows, indexes_.get(), [&](auto index_of) {
-        if (weight == 1) {  // a product of 64 bits takes long
+        if (weight == 1) {  // a 64-bit product is slow
           for (uint32_t j = 0; j < rows.count; ++j) numbers[j] += codes[index_of(j)] + delta;
         } else {
           for (uint32_t j = 0; j < rows.count; ++j) numbers[j] += weight * (codes[index_of(j)] + delta);
@@ -175,7 +175,7 @@ Groups::Packed Groups::PackValues(const Chunk& chunk, size_t i) {
     for (uint32_t j = 0; j < rows.count; ++j) {
       const uint32_t at = positions[j];
       if (values->null(at)) continue;
-      // What is below the bound wraps, and is beyond the radix.
+      // A value below the bound wraps, and exceeds the radix.
       const uint64_t digit = static_cast<uint64_t>(of[at]) - low;
       greatest = std::max(greatest, digit);
       numbers[j] += key.weight * digit;
@@ -216,10 +216,10 @@ absl::Status Groups::AssignNumbers(const uint64_t* numbers, uint32_t count, uint
   return AssignDirect([numbers](uint32_t j) { return numbers[j]; }, count, groups);
 }
 
-/// Where many groups are new nobody can foresee which, so nothing branches on it.
+/// Where many groups are new, a branch on it would be unpredictable, so there is none.
 template <typename NumberAt>
 absl::Status Groups::AssignDirect(NumberAt number_at, uint32_t count, uint32_t* groups) {
-  constexpr uint32_t kManyOf = 32;  // one of so many tuples
+  constexpr uint32_t kManyOf = 32;  // one in so many tuples
   NAM_RETURN_IF_ERROR(direct_.Resize(range_.count));
   uint32_t* const direct = direct_.data() - range_.first;
   uint64_t* const number_of = number_of_.data();
@@ -275,7 +275,7 @@ absl::Status Groups::AssignCodes(const Chunk& chunk, uint32_t* groups) {
   });
 }
 
-/// Only numbers of the range may come; those of other keys of the domain have other parts.
+/// Only numbers of the range may come; other keys of the domain have other parts.
 absl::Status Groups::AssignPermuted(const Chunk& chunk, uint32_t* groups) {
   const GroupKeys::Key& key = keys_.key(0);
   const plan::KeyDomain& domain = keys_.domain();
@@ -335,7 +335,7 @@ absl::Status Groups::AssignPacked(const uint64_t* numbers, uint32_t count, uint3
   if (table_.far()) {
     for (uint32_t j = 0; j < count; ++j) table_.Prefetch(hashes[j]);
   }
-  // Most are where their search begins. Which are not nobody can foresee: these are looked for afterwards.
+  // Most are where their search begins. The others are unpredictable: a second pass finds them.
   uint32_t* const missing = missing_.get();
   uint32_t left = 0;
   for (uint32_t j = 0; j < count; ++j) {

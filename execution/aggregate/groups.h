@@ -18,7 +18,7 @@
 
 namespace nam::execution {
 
-/// The table that the keys of all threads' groups lie in, once one of them needs rows. Any thread.
+/// The table that holds the keys of all threads' groups, once one of them needs rows. Any thread.
 class KeyRows {
  public:
   KeyRows(const GroupKeys& keys, MemoryBudget& budget) : keys_(keys), budget_(budget) {}
@@ -31,14 +31,14 @@ class KeyRows {
   std::unique_ptr<RowTable> table_;
 };
 
-/// Numbers the groups that occur, in the order in which they come. One thread; others read it after its
-/// pipeline has ended.
+/// Numbers groups in the order of their first appearance. One thread; others read it after its pipeline has
+/// ended.
 ///
-/// A value that the prepared numbers cannot express (a text of another dictionary, or one without) makes the
-/// groups change to rows, with the numbers that they have.
+/// A value that the prepared numbers cannot express (a text of another dictionary, or of none) converts the
+/// groups to rows, which keep their numbers.
 class Groups {
  public:
-  /// Of direct numbers only [first, first + count) may come.
+  /// Limits direct numbers to [first, first + count).
   struct Range {
     uint64_t first = 0;
     uint64_t count = UINT64_MAX;
@@ -48,28 +48,28 @@ class Groups {
   Groups(const GroupKeys& keys, KeyRows& rows, MemoryBudget& budget) : Groups(keys, rows, budget, Range()) {}
   ~Groups();
 
-  /// groups[i] becomes the group of the i-th selected tuple. RESOURCE_EXHAUSTED, the keys' errors, or
-  /// DATA_LOSS if a number is outside of the bounds that the plan states.
+  /// Sets groups[i] to the group of the i-th selected tuple. RESOURCE_EXHAUSTED, the keys' errors, or
+  /// DATA_LOSS if a number is outside of the plan's bounds.
   absl::Status Assign(const Chunk& chunk, uint32_t* groups);
-  /// mine[i] becomes this set's number of the group theirs[i] of another, which has the same keys, rows and
+  /// Sets mine[i] to this set's number for the group theirs[i] of another, which has the same keys, rows and
   /// form. At most kChunkRows.
   absl::Status Adopt(const Groups& other, std::span<const uint32_t> theirs, uint32_t* mine);
   absl::Status ChangeToRows();
-  /// Forgets all groups; form and memory stay. What was read of them is void. With a range: others may come.
+  /// Forgets all groups; form and memory stay. Invalidates what was read. With a range: changes the range.
   void Reset();
   void Reset(Range range);
 
-  /// Groups of a domain are as many as the range has numbers, and not all of them are there (SelectPresent).
+  /// With a domain: as many as the range has numbers, some of them absent (SelectPresent).
   uint32_t size() const { return size_; }
-  /// Which of the groups first, first + 1, …, up to kChunkRows, are there: how many, and, unless all are,
-  /// their positions from 0 on.
+  /// Selects the present ones of the groups first, first + 1, …, up to kChunkRows. Returns their number, and
+  /// their positions from 0 on unless all are present.
   uint32_t SelectPresent(uint32_t first, uint32_t count, uint32_t* positions) const;
-  /// Pages that keys lie in as rows, with their texts.
+  /// The pages that hold keys as rows, with their texts.
   uint64_t row_bytes() const {
     return appender_.has_value() ? appender_->pages() * uint64_t{key_table_->layout().page_bytes()} : 0;
   }
   GroupForm form() const { return form_; }
-  /// Which of `parts` a group belongs to, the same in every set of the same form.
+  /// The part of a group, of `parts`. Every set of the same form agrees.
   uint32_t PartOf(uint32_t group, uint32_t parts) const {
     switch (form_) {
       case GroupForm::kDirect:
@@ -92,7 +92,7 @@ class Groups {
     };
     std::vector<Values> keys;
   };
-  /// columns[k] becomes key k of the given groups, at most kChunkRows. `memory` holds them.
+  /// Sets columns[k] to key k of the given groups, at most kChunkRows. `memory` holds them.
   void Read(std::span<const uint32_t> groups, KeyColumns& memory, Column* columns) const;
 
  private:
@@ -100,7 +100,7 @@ class Groups {
 
   Packed PackKeys(const Chunk& chunk);
   Packed PackKey(const Chunk& chunk, size_t i);
-  /// Whether the numbers of key i have room for all that the codes stand for.
+  /// Whether the numbers of key i have room for all values of the codes.
   bool Packs(const CodeMeaning& meaning, size_t i) const;
   Packed PackCodes(const Column& column, const CodeMeaning& meaning, size_t i, Selection rows);
   Packed PackFieldCodes(const Column& column, const CodeMeaning& meaning, size_t i, Selection rows);
@@ -132,20 +132,20 @@ class Groups {
   Range range_;
   GroupForm form_;
   uint32_t size_ = 0;
-  bool many_new_ = false;  // groups in the last tuples
+  bool many_new_ = false;  // the last tuples had many new groups
   Frame frame_;
 
-  // Numbers.
+  // Groups as numbers.
   std::unique_ptr<uint64_t[]> numbers_;  // by selected tuple
   std::unique_ptr<uint32_t[]> missing_;  // scratch
-  std::unique_ptr<uint32_t[]> indexes_;  // scratch; of a domain, the numbers
+  std::unique_ptr<uint32_t[]> indexes_;  // scratch; with a domain, the numbers
   BudgetArray<uint32_t> direct_;         // number - range_.first → group + 1
   BudgetArray<uint64_t> number_of_;      // by group
-  BudgetArray<uint8_t> present_;  // of a domain, whose groups are the range's numbers: 1 if it has come
+  BudgetArray<uint8_t> present_;  // with a domain, whose groups are the range's numbers: 1 if it has come
 
   GroupTable table_;
 
-  // Rows.
+  // Groups as rows.
   std::unique_ptr<RowScratch> scratch_;
   std::optional<RowAppender> appender_;
   RowTable* key_table_ = nullptr;

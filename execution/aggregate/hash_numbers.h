@@ -4,8 +4,8 @@
 
 namespace nam::execution {
 
-/// A group's number as the hash that tables of groups look for: both halves count, and all bits of the result
-/// are good. Not what says the part of a row (types/hash.h): it stays in the process.
+/// Hashes a group's number for tables of groups: both halves count, and all bits of the result are good. Does
+/// not decide the part of a row (types/hash.h): it stays in the process.
 inline uint32_t HashOfNumber(uint64_t number) {
   const uint64_t low = uint64_t{static_cast<uint32_t>(number)} * 0x9e3779b1;
   const uint64_t high = (number >> 32) * 0x85ebca77;

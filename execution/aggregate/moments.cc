@@ -14,8 +14,8 @@ namespace {
 
 using plan::AggregateFunction;
 
-/// A number that is not negative, of so many bits that no formula below overflows: the largest, the
-/// square of a covariance's numerator, has 762.
+/// A natural number, with enough bits that no formula below overflows: the largest, the square of a
+/// covariance's numerator, has 762.
 class Natural {
  public:
   static constexpr size_t kWords = 13;
@@ -64,7 +64,7 @@ class Natural {
     }
     return out;
   }
-  /// The other number is not larger.
+  /// `other` is not larger.
   Natural operator-(const Natural& other) const {
     Natural out;
     uint64_t borrow = 0;
@@ -86,7 +86,7 @@ class Natural {
     return out;
   }
   void SetBit(size_t bit) { words_[bit / 64] |= uint64_t{1} << bit % 64; }
-  /// Whole part of the quotient; the divisor is not 0.
+  /// The quotient's whole part; the divisor is not 0.
   Natural operator/(const Natural& divisor) const {
     Natural quotient, rest = *this;
     while (!(rest < divisor)) {
@@ -98,7 +98,7 @@ class Natural {
     }
     return quotient;
   }
-  /// Whole part of the root, a bit at a time.
+  /// The root's whole part, a bit at a time.
   Natural Root() const {
     Natural root;
     for (size_t bit = (bits() + 1) / 2 + 1; bit-- > 0;) {
@@ -113,7 +113,7 @@ class Natural {
     for (size_t i = kWords; i-- > 0;) out = out * 0x1p64L + static_cast<long double>(words_[i]);
     return out;
   }
-  /// Nothing if it has more than 126 bits.
+  /// nullopt if it has more than 126 bits.
   std::optional<__int128> number() const {
     if (bits() > 126) return std::nullopt;
     return static_cast<__int128>(static_cast<unsigned __int128>(words_[1]) << 64 | words_[0]);
@@ -177,8 +177,8 @@ absl::StatusOr<std::optional<__int128>> FromNatural(const Natural& magnitude) {
   return number;
 }
 
-/// The half, rounded up: of 2 · value cut off it is the value half away from zero, of the root of 4 · value
-/// cut off the root.
+/// The half, rounded up: of 2 · value truncated it is the value rounded half away from zero, of the root of 4
+/// · value truncated the root.
 Natural Halved(const Natural& twice) {
   return (twice + Natural(1)) / Natural(2);
 }
@@ -249,7 +249,7 @@ std::optional<double> Moments::ResultOfPairs(AggregateFunction function, int sca
   const bool sample = function == AggregateFunction::kCovarSamp;
   if (count_ < (sample ? 2 : 1)) return std::nullopt;
   const auto n = static_cast<long double>(count_);
-  // Each is count · Σuv − Σu · Σv, exactly; only what is made of them is rounded.
+  // Each is count · Σuv − Σu · Σv, exactly; only the final results are rounded.
   const Whole of_a = Difference(Times(count_, aa_), Times(a_, a_));
   const Whole of_b = Difference(Times(count_, bb_), Times(b_, b_));
   const Whole both = Difference(Times(count_, ab_), Times(a_, b_));
@@ -279,7 +279,7 @@ std::optional<double> Moments::ResultOfPairs(AggregateFunction function, int sca
   }
   if (of_a.magnitude.zero())
     return function == AggregateFunction::kCorr ? std::nullopt : std::optional<double>(1);
-  // Where the line meets all points this is 1 and nothing near it.
+  // Where the line meets all points this is exactly 1.
   const long double square =
       (both.magnitude * both.magnitude).real() / (of_a.magnitude * of_b.magnitude).real();
   if (function == AggregateFunction::kRegrR2) return static_cast<double>(square);

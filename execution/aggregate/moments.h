@@ -11,7 +11,7 @@
 
 namespace nam::execution {
 
-/// A sum in two's complement, lowest word first. Wraps: its owner says why it has room.
+/// A sum in two's complement, lowest word first. Wraps: its owner ensures that it has room.
 template <size_t kWords>
 struct WideSum {
   std::array<uint64_t, kWords> words = {};
@@ -34,31 +34,31 @@ struct WideSum {
   bool negative() const { return words[kWords - 1] >> 63 != 0; }
 };
 
-/// The sums that variances, covariances and correlations are computed from: exact, whatever comes and goes. A
+/// The sums behind variances, covariances and correlations: exact, in any order of additions and removals. A
 /// number has 127 bits and there are fewer than 2^63, so sums fit 192 bits, and sums of products 320.
 class Moments {
  public:
   using Sum = WideSum<3>;
   using Products = WideSum<5>;
 
-  /// A value, or two that belong together; `b` is 0 where a function has one argument. The first argument of
-  /// regressions is their y.
+  /// Adds a value, or a pair; `b` is 0 where a function has one argument. The first argument of regressions
+  /// is their y.
   void Add(__int128 a, __int128 b) { Take(a, b, /*leaves=*/false); }
   void Remove(__int128 a, __int128 b) { Take(a, b, /*leaves=*/true); }
   void Merge(const Moments& other);
 
   int64_t count() const { return count_; }
-  /// What a function of one argument yields at `scale`, rounded once, half away from zero; nothing: NULL. The
-  /// argument's numbers have this scale. OUT_OF_RANGE beyond 38 digits.
+  /// The result of a function of one argument at `scale`, rounded once, half away from zero; nullopt: NULL.
+  /// The argument's numbers have this scale. OUT_OF_RANGE beyond 38 digits.
   absl::StatusOr<std::optional<__int128>> Result(plan::AggregateFunction function, int scale_a,
                                                  int scale) const;
-  /// What a function of two arguments yields, whose numbers have these scales; nothing: NULL.
+  /// The result of a function of two arguments with these scales; nullopt: NULL.
   std::optional<double> ResultOfPairs(plan::AggregateFunction function, int scale_a, int scale_b) const;
 
   /// The state at rest: count, sums and products of one argument, or of two; see plan::StatesOf.
   static constexpr size_t kWordsOfOne = 1 + 3 + 5, kWordsOfTwo = 1 + 2 * 3 + 3 * 5;
   void Write(std::span<int64_t> words) const;
-  /// What was written. Any words are some state, as far as the count is not negative.
+  /// Reads a written state. Any words are a valid state unless the count is negative.
   static Moments Read(std::span<const int64_t> words);
 
  private:

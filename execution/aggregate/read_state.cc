@@ -1,4 +1,4 @@
-// The states of aggregates as columns of results.
+// Reads the states of aggregates as columns of results.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +25,7 @@ Column ArrayOf(const void* values, Physical physical) {
 
 absl::StatusOr<__int128> AverageOf(__int128 sum, int64_t count, int scale, const Type& type) {
   const int up = type.scale - scale;
-  // Whole part and remainder apart: sum · 10^up itself may need more than 128 bits.
+  // Divides whole part and remainder separately: sum · 10^up itself may need more than 128 bits.
   const __int128 divisor = count;
   const bool negative = sum < 0;
   __int128 whole, rest;

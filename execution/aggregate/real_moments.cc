@@ -15,7 +15,7 @@ absl::Status Overflow() {
   return UserError(sqlstate::kNumberOutOfRange, "value out of range: overflow", -1);
 }
 
-/// Whether infinity came of numbers that are none.
+/// Whether finite numbers gave an infinity.
 bool Overflows(double of, double a, double b) {
   return std::isinf(of) && !std::isinf(a) && !std::isinf(b);
 }

@@ -8,12 +8,12 @@
 
 namespace nam::execution {
 
-/// What Groups needs to look up the rows of one chunk.
+/// Scratch memory of Groups for looking up the rows of one chunk.
 struct Groups::RowScratch {
   uint64_t wide[kChunkRows];    // by position: hashes
   uint32_t hashes[kChunkRows];  // by selected tuple: their lowest bits
-  uint64_t slots[kChunkRows];   // by selected tuple: where the search stands
-  uint32_t open[kChunkRows];    // tuples whose group is not known
+  uint64_t slots[kChunkRows];   // by selected tuple: the current slot of the search
+  uint32_t open[kChunkRows];    // tuples without a group yet
   uint32_t found[kChunkRows];   // tuples whose slot has their hash
   uint8_t same[kChunkRows];     // whether found[k] has the keys of its group
   uint32_t fresh[kChunkRows];   // positions of new groups, ascending

@@ -12,7 +12,7 @@
 
 namespace nam::execution {
 
-/// Takes what AggregateSink::Store has left on other servers into a sink of the same aggregation, whose plan
+/// Takes the pages of AggregateSink::Store from other servers into a sink of the same aggregation, whose plan
 /// is prepared for AggregateInput::kGroups. Each thread has its own; the sink combines them at the end as it
 /// combines tasks.
 class StoredGroups {
@@ -20,11 +20,11 @@ class StoredGroups {
   /// Both outlive this.
   StoredGroups(AggregateSink& sink, MemoryBudget& budget);
 
-  /// The pages of one attempt, one behind the other. Nothing of them is trusted: DATA_LOSS if they are not of
-  /// this aggregation and attempt. After an error the sink is of no use. CANCELLED soon after the query was.
+  /// Adds the consecutive pages of one attempt. Trusts nothing in them: DATA_LOSS if they are not of this
+  /// aggregation and attempt. After an error the sink is unusable. CANCELLED soon after the query is.
   absl::Status Add(TaskContext& context, std::span<const std::byte> stored, uint64_t attempt);
 
-  /// So many came, of all attempts.
+  /// The groups added so far, over all attempts.
   uint64_t groups() const { return groups_taken_; }
 
  private:
@@ -37,7 +37,7 @@ class StoredGroups {
   Chunk groups_;
   Chunk pairs_;
   std::vector<uint32_t> places_;
-  BudgetArray<uint32_t> group_of_;  // of the attempt's groups: what they are here
+  BudgetArray<uint32_t> group_of_;  // by group of the attempt: its group here
   uint64_t group_count_ = 0;
   uint64_t groups_taken_ = 0;
 };

@@ -15,7 +15,7 @@ absl::Status CheckGroups(const std::vector<TransmissionGroup>& groups, size_t me
     if (group.empty()) return absl::InvalidArgumentError("a transmission group without members");
     for (const uint32_t member : group) {
       if (member >= members || reached[member])
-        return absl::InvalidArgumentError("a member that there is not, or in two transmission groups");
+        return absl::InvalidArgumentError("a member that does not exist, or is in two transmission groups");
       reached[member] = true;
       ++count;
     }

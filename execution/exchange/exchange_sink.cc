@@ -58,7 +58,7 @@ class ExchangeSink::Task final : public SinkTask {
     return Step::kNeedInput;
   }
 
-  /// The last message to each group, not all members to the same one first.
+  /// Sends the last message to each group; members begin with different groups.
   Step Finish(TaskContext& context) override {
     for (; finished_ < groups_; ++finished_) {
       const uint32_t group = (endpoint_.options().self + finished_) % groups_;
@@ -73,18 +73,18 @@ class ExchangeSink::Task final : public SinkTask {
   }
 
  private:
-  /// The page that lies in a group's message. No buffer: no row for it has come.
+  /// The page in a group's message. No buffer: the group has no row yet.
   struct OpenPage {
     std::optional<Endpoint::Buffer> buffer;
     uint32_t rows = 0;
     uint32_t text_begin = 0;
-    uint32_t packed_bytes = 0;  // once it waits to be sent
+    uint32_t packed_bytes = 0;  // set once it waits to be sent
     std::byte* bytes() const { return buffer->payload.data(); }
   };
 
   std::byte* staging() { return reinterpret_cast<std::byte*>(staging_.data()); }
 
-  /// The chunk's next tuples to the staging page. False: the frame has the error.
+  /// Writes the chunk's next tuples to the staging page. False: the frame has the error.
   bool Stage(TaskContext& context, const Chunk& in) {
     layout_.Clear(staging());
     writer_.Open(staging(), 0);
@@ -102,7 +102,7 @@ class ExchangeSink::Task final : public SinkTask {
     return true;
   }
 
-  /// Rows of the staging page to their groups' pages. kDone: all of them.
+  /// Copies rows of the staging page to their groups' pages. kDone: all of them.
   Step Scatter(TaskContext& context) {
     const uint32_t stride = layout_.stride();
     for (; next_ < staged_; ++next_) {
@@ -138,7 +138,7 @@ class ExchangeSink::Task final : public SinkTask {
     }
   }
 
-  /// For a row with so many bytes of text. kDone: there is room.
+  /// Makes room for a row with so many bytes of text. kDone: there is room.
   Step MakeRoom(TaskContext& context, uint32_t group, uint32_t text_bytes) {
     OpenPage& page = open_[group];
     if (page.buffer.has_value()) {
@@ -165,7 +165,7 @@ class ExchangeSink::Task final : public SinkTask {
     return Step::kDone;
   }
 
-  /// The page leaves; a last one may have no rows.
+  /// Sends the page; a last one may have no rows.
   Step Send(TaskContext& context, uint32_t group, bool last) {
     OpenPage& page = open_[group];
     if (page.rows > 0 && page.packed_bytes == 0) Seal(context, page);
@@ -184,7 +184,7 @@ class ExchangeSink::Task final : public SinkTask {
     return Step::kDone;
   }
 
-  /// How many members of the group get a message by the fabric.
+  /// The members of the group that get a message by the fabric.
   uint64_t OthersOf(uint32_t group) const {
     const EndpointOptions& options = endpoint_.options();
     const TransmissionGroup& members = options.exchanges[options_.exchange][group];
@@ -214,8 +214,8 @@ class ExchangeSink::Task final : public SinkTask {
   std::vector<OpenPage> open_;     // by group
   BudgetArray<uint64_t> staging_;  // a page
   std::unique_ptr<uint64_t[]> hashes_;
-  std::unique_ptr<uint32_t[]> kept_;  // places of the rows that are to leave; without filters all
-  uint32_t staged_ = 0, next_ = 0;    // of those: how many there are, and the first that has not left
+  std::unique_ptr<uint32_t[]> kept_;  // places of the rows to send; all, without filters
+  uint32_t staged_ = 0, next_ = 0;    // number of those, and the first unsent one
   uint32_t consumed_ = 0;             // tuples of the chunk
   uint32_t finished_ = 0;             // groups
   uint64_t sent_bytes_ = 0;

@@ -15,29 +15,28 @@
 
 namespace nam::execution {
 
-/// Rows to the members of an exchange (plan::ExchangeSend): each to the one that its keys' hash belongs to
-/// (ExchangePart), or all rows to all members.
+/// Sends rows to the members of an exchange (plan::ExchangeSend): each row to the member that its keys' hash
+/// selects (ExchangePart), or all rows to all members.
 ///
 ///     chunk ── RowWriter ─▶ staging page ── HashRows ─▶ page in the message for each group ── full ─▶ Send
 ///
-/// A task without a buffer or credit is blocked in the middle of a chunk, and goes on there.
+/// A task without a buffer or credit blocks in the middle of a chunk, and resumes there.
 class ExchangeSink final : public Sink {
  public:
   struct Options {
     plan::Schema rows;
-    std::vector<uint32_t> keys;  // slots; none: to all
-    uint32_t exchange = 0;       // of the endpoint
-    uint64_t attempt = 0;        // that pages carry
-    /// Rows that it does not keep are not sent. Whole before a task runs; outlives the sink. nullptr: all
-    /// are.
+    std::vector<uint32_t> keys;  // slots; none: rows go to all
+    uint32_t exchange = 0;       // the endpoint's
+    uint64_t attempt = 0;        // carried by pages
+    /// Drops rows that it does not keep. Complete before a task runs; outlives the sink. nullptr: sends all.
     const KeyFilters* filters = nullptr;
   };
   /// The budget outlives the sink.
   static absl::StatusOr<std::unique_ptr<ExchangeSink>> Make(const Options& options, MemoryBudget& budget);
 
-  /// Tasks send by the context's endpoint.
+  /// Tasks send through the context's endpoint.
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
-  /// That the tasks that have ended have sent to other members, with headers.
+  /// Sent to other members by tasks that have ended, with headers.
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:

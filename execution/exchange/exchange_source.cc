@@ -46,7 +46,7 @@ class ExchangeSource::Task final : public SourceTask {
  private:
   std::byte* page() { return reinterpret_cast<std::byte*>(memory_.data()); }
 
-  /// kHaveMore: there is one, maybe without rows.
+  /// kHaveMore: there is one, perhaps without rows.
   Step NextPage(TaskContext& context) {
     const uint32_t exchange = source_.exchange_;
     std::optional<Endpoint::Message> message = endpoint_.GetData(exchange, exchange + 1);
@@ -67,7 +67,7 @@ class ExchangeSource::Task final : public SourceTask {
   absl::Status TakePage(TaskContext& context, const Endpoint::Message& message) {
     const RowLayout& layout = source_.layout_;
     done_ = rows_ = 0;
-    if (message.payload.empty() && message.rows == 0) return absl::OkStatus();  // the last one of a sender
+    if (message.payload.empty() && message.rows == 0) return absl::OkStatus();  // a sender's last message
     NAM_RETURN_IF_ERROR(memory_.Resize(layout.page_bytes() / sizeof(uint64_t)));
     const size_t bytes = message.payload.size();
     if (bytes < kPageHeaderBytes || bytes > layout.page_bytes())
@@ -97,7 +97,7 @@ class ExchangeSource::Task final : public SourceTask {
   Clock& clock_;
   Endpoint& endpoint_;
   BudgetArray<uint64_t> memory_;  // a page
-  uint32_t rows_ = 0, done_ = 0;  // of the page
+  uint32_t rows_ = 0, done_ = 0;  // in the page
   uint64_t received_ = 0, received_bytes_ = 0;
   std::optional<int64_t> began_ns_;
   PageColumns columns_;

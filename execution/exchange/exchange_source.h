@@ -12,30 +12,30 @@
 
 namespace nam::execution {
 
-/// What all members have sent by an exchange (plan::ExchangeReceive). Its tasks are fed: they have no input
-/// until a message comes, and are done when all senders have ended.
+/// The rows that all members have sent by an exchange (plan::ExchangeReceive). Its tasks are fed: they have
+/// no input until a message comes, and are done when all senders have ended.
 ///
-/// A message is copied into the task's own page and released before anything looks at its rows: a peer waits
-/// for no operator behind, and nobody else can change what has been checked.
+/// A message is copied into the task's own page and released before its rows are read: a peer never waits for
+/// downstream operators, and checked bytes cannot change.
 class ExchangeSource final : public Source {
  public:
   struct Options {
     plan::Schema rows;
-    uint32_t exchange = 0;  // of the endpoint
-    uint64_t attempt = 0;   // that pages carry
+    uint32_t exchange = 0;  // the endpoint's
+    uint64_t attempt = 0;   // carried by pages
   };
   /// The budget outlives the source.
   static absl::StatusOr<std::unique_ptr<ExchangeSource>> Make(const Options& options, MemoryBudget& budget);
 
-  /// Tasks receive by the context's endpoint. DATA_LOSS, naming the sender, of a message that is no page of
-  /// the layout with as many rows as it says.
+  /// Tasks receive through the context's endpoint. DATA_LOSS, naming the sender, if a message is not a page
+  /// of the layout with the stated number of rows.
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
   uint32_t exchange() const { return exchange_; }
-  // Of the tasks that have ended:
+  // Over tasks that have ended:
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
-  /// Of messages of other members, with headers.
+  /// Of messages from other members, with headers.
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  /// From their first calls to their ends, with what comes behind them.
+  /// From first calls to ends, including downstream work.
   int64_t total_ns() const { return total_ns_.load(std::memory_order_relaxed); }
 
  private:

@@ -15,7 +15,7 @@
 namespace nam::execution {
 namespace {
 
-/// Look-ups whose words are asked for at once.
+/// Look-ups whose words are prefetched together.
 constexpr uint32_t kAtOnce = 32;
 
 absl::Status Named(const Endpoint& endpoint, uint32_t member, absl::string_view what) {
@@ -28,7 +28,7 @@ absl::Status Named(const Endpoint& endpoint, uint32_t member, absl::string_view 
 }  // namespace
 
 /// One thread's sending: a piece to each other member, then the next piece; at the end the last message to
-/// each member, this one included.
+/// each member, including this one.
 class KeyFilters::Sender {
  public:
   Sender(KeyFilters& filters, TaskContext& context, Endpoint& endpoint)
@@ -42,7 +42,7 @@ class KeyFilters::Sender {
   }
 
   bool done() const { return piece_.empty() && to_ == filters_.options_.members; }
-  /// Goes on as far as buffers and credit allow. Whether something was sent.
+  /// Sends as far as buffers and credit allow. Returns whether it sent anything.
   absl::StatusOr<bool> Run() {
     bool moved = false;
     while (!done()) {
@@ -60,7 +60,7 @@ class KeyFilters::Sender {
   }
 
  private:
-  /// The next piece that no thread has; empty: there is none.
+  /// Claims the next piece; empty: none is left.
   void Claim() {
     offset_ = std::min<uint64_t>(filters_.next_.fetch_add(room_, std::memory_order_relaxed), own_.size());
     piece_ = own_.subspan(offset_, std::min<uint64_t>(room_, own_.size() - offset_));
@@ -122,14 +122,14 @@ absl::Status KeyFilters::Ship(TaskContext& context, Endpoint& endpoint) {
 }
 
 absl::Status KeyFilters::Take(const Endpoint& endpoint, const Endpoint::Message& message) {
-  if (message.payload.empty()) return absl::OkStatus();  // the last one of a sender
+  if (message.payload.empty()) return absl::OkStatus();  // a sender's last message
   PieceHeader header;
   if (message.payload.size() <= sizeof(header) || message.sender == options_.self)
     return Named(endpoint, message.sender, "a message that is no piece of a filter");
   std::memcpy(&header, message.payload.data(), sizeof(header));
   const std::span<const std::byte> piece = message.payload.subspan(sizeof(header));
   if (header.filter_bytes == 0 || header.filter_bytes % BloomFilter::kWordBytes != 0)
-    return Named(endpoint, message.sender, "a filter of no size");
+    return Named(endpoint, message.sender, "a filter without a size");
   NAM_ASSIGN_OR_RETURN(BloomFilter* const filter, FilterOf(message.sender, header.filter_bytes));
   if (filter->bytes().size() != header.filter_bytes || !filter->Add(header.offset, piece).ok())
     return Named(endpoint, message.sender, "a piece of another filter");
@@ -156,7 +156,7 @@ absl::Status KeyFilters::Complete(const Endpoint& endpoint) {
     }
     const Received& received = received_[member];
     if (received.filter == nullptr || received.bytes != received.filter->bytes().size())
-      return Named(endpoint, member, "a filter that is not whole");
+      return Named(endpoint, member, "an incomplete filter");
     filters_[member] = received.filter.get();
   }
   return absl::OkStatus();

@@ -14,11 +14,11 @@ namespace nam::execution {
 namespace {
 
 constexpr int64_t kCancelCheckUs = 20'000;
-/// A hello is waited for in one place, a connection in another: so long in each by turns.
+/// Hellos and connections arrive at different places: waits so long at each by turns.
 constexpr int64_t kMeetingTurnUs = 1'000;
 constexpr uint32_t kHeaderBytes = sizeof(MessageHeader);
 
-/// A completion's id: what it was, the member, and which buffer.
+/// A completion's id: its kind, the member, and the buffer.
 enum class What : uint8_t { kReceived, kSent, kHeaderSent, kGreeting };
 constexpr uint64_t IdOf(What what, uint32_t member, uint32_t number) {
   return uint64_t{member} << 40 | uint64_t{static_cast<uint8_t>(what)} << 32 | number;
@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<SendReceiveEndpoint>> SendReceiveEndpoint::Open(f
 }
 
 fabric::QueuePairOptions SendReceiveEndpoint::PairOptions() const {
-  // The buffers and the credits of each exchange, and others that are over but not seen yet. If it is full
+  // The buffers and the credits of each exchange, and completed ones that were not polled yet. If it is full
   // nevertheless, sends and credits wait.
   return {.send_depth = 4 * exchanges() * (options_.credits + kBuffersOfGroup),
           .receive_depth = receives(),
@@ -127,7 +127,7 @@ absl::Status SendReceiveEndpoint::Connect(std::span<const std::string> addresses
         return !member.met && &member != &members_[options_.self];
       });
       return Lost(static_cast<uint32_t>(missing - members_.begin()),
-                  absl::DeadlineExceededError("it has not come in time"));
+                  absl::DeadlineExceededError("it has not connected in time"));
     }
     const Deadline until{std::min(deadline.ns, clock.After(kMeetingTurnUs).ns)};
     if (accepts && !MetAllAbove()) NAM_RETURN_IF_ERROR(AcceptSome(until));
@@ -153,13 +153,13 @@ absl::Status SendReceiveEndpoint::AcceptSome(Deadline until) {
   const uint32_t visitor = next_in_lobby_++ % kLobby;
   lobby_[visitor] = *std::move(accepted);
   const fabric::ReceiveRequest request{.id = IdOf(What::kGreeting, 0, visitor), .into = LobbyBuffer(visitor)};
-  // Whoever has gone again is not missed.
+  // A visitor that has left again is ignored.
   if (!lobby_[visitor]->PostReceive({&request, 1}).ok()) lobby_[visitor].reset();
   return absl::OkStatus();
 }
 
 absl::Status SendReceiveEndpoint::Greeted(const fabric::Completion& completion, uint32_t visitor) {
-  // The completion belongs to a visitor that has been turned away meanwhile.
+  // The completion belongs to a visitor that was rejected meanwhile.
   if (lobby_[visitor] == nullptr || lobby_[visitor]->id() != completion.queue_pair) return absl::OkStatus();
   std::unique_ptr<fabric::QueuePair> queue_pair = std::move(lobby_[visitor]);
   if (!completion.ok() || completion.bytes != kHeaderBytes) return absl::OkStatus();
@@ -284,7 +284,7 @@ absl::Status SendReceiveEndpoint::Poll(bool wait, const std::atomic<bool>& cance
       if (clock.Passed(give_up)) {
         absl::Status silence = absl::UnavailableError(absl::StrFormat(
             "no member of the exchange has sent or taken anything for %d ms", options_.timeout_us / 1000));
-        // Whichever it is: to this one they are all silent.
+        // The member is arbitrary: to this endpoint they are all silent.
         silence.SetPayload(kExchangeMemberLost, absl::Cord());
         return silence;
       }
@@ -323,7 +323,7 @@ absl::Status SendReceiveEndpoint::Received(const fabric::Completion& completion,
                                            uint32_t number) {
   if (completion.bytes < kHeaderBytes) return Dishonest(member, "a message without a header");
   const MessageHeader header = HeaderAt(ReceiveBuffer(member, number, kHeaderBytes).data);
-  if (header.magic != MessageHeader::kMagic) return Dishonest(member, "what is no message");
+  if (header.magic != MessageHeader::kMagic) return Dishonest(member, "a malformed message");
   if (header.attempt != options_.attempt || header.stage != options_.stage) {
     ++discarded_;
     return PostReceive(member, number);
@@ -339,20 +339,20 @@ absl::Status SendReceiveEndpoint::Received(const fabric::Completion& completion,
       NAM_RETURN_IF_ERROR(PostReceive(member, number));
       return ReceivedCredit(header, member);
     case MessageHeader::kHello:
-      // The answer of one that this member has connected to.
+      // The answer of a member that this one has connected to.
       if (payload_bytes != 0 || member > options_.self || members_[member].met || !IsExpected(header))
         return Dishonest(member, "another greeting");
       members_[member].met = true;
       return PostReceive(member, number);
   }
-  return Dishonest(member, "a message of no kind");
+  return Dishonest(member, "a message of an unknown kind");
 }
 
 absl::Status SendReceiveEndpoint::ReceivedRows(const MessageHeader& header, uint32_t member,
                                                uint32_t number) {
-  if (header.exchange >= exchanges()) return Dishonest(member, "a message of no exchange");
+  if (header.exchange >= exchanges()) return Dishonest(member, "a message of an unknown exchange");
   Flow& flow = members_[member].flows[header.exchange];
-  if (flow.last_received) return Dishonest(member, "a message behind its last one");
+  if (flow.last_received) return Dishonest(member, "a message after its last one");
   if (flow.received >= flow.credited) return Dishonest(member, "more messages than it has credit for");
   ++flow.received;
   ChargeMessage(kHeaderBytes + header.payload_bytes);
@@ -368,10 +368,10 @@ absl::Status SendReceiveEndpoint::ReceivedRows(const MessageHeader& header, uint
 }
 
 absl::Status SendReceiveEndpoint::ReceivedCredit(const MessageHeader& header, uint32_t member) {
-  if (header.exchange >= exchanges()) return Dishonest(member, "credit of no exchange");
+  if (header.exchange >= exchanges()) return Dishonest(member, "credit for an unknown exchange");
   Flow& flow = members_[member].flows[header.exchange];
   if (header.credit < flow.may_send || header.credit > flow.sent + options_.credits)
-    return Dishonest(member, "credit that it has not to give");
+    return Dishonest(member, "credit that it cannot give");
   flow.may_send = header.credit;
   return absl::OkStatus();
 }
@@ -435,7 +435,7 @@ absl::Status SendReceiveEndpoint::PostHeader(uint32_t member, const MessageHeade
   header.attempt = options_.attempt;
   header.stage = options_.stage;
   header.sender = static_cast<uint16_t>(options_.self);
-  // Inline: the bytes are taken at once.
+  // Inline: the bytes are copied at once.
   fabric::WorkRequest request = fabric::WorkRequest::Send(
       IdOf(What::kHeaderSent, member, 0),
       {.data = reinterpret_cast<std::byte*>(&header), .bytes = kHeaderBytes, .lkey = region_->lkey()});

@@ -18,25 +18,25 @@
 
 namespace nam::execution {
 
-/// The exchange by SEND and RECEIVE over a reliable queue pair for each other member.
+/// The exchange by SEND and RECEIVE over a reliable queue pair to each other member.
 ///
 ///     member i                                        member j > i
 ///     Open: listens                                   Open: listens
 ///     Connect: accepts             ◀── connects ────  Connect
-///              receives of a hello  ◀──── HELLO ────  posts all receives; who it is, its credit
-///              checks who it is
+///              receives of a hello  ◀──── HELLO ────  posts all receives; its number, its credit
+///              checks the number
 ///              posts all receives   ───── HELLO ───▶  may send now, as j does
 ///
-/// The fabric has authenticated whoever connects as a process of the cluster. One that says hello for another
-/// attempt, or as somebody whom the endpoint does not wait for, is turned away. So are those that say nothing
-/// while more come than the lobby has room for.
+/// The fabric has authenticated every connecting peer as a process of the cluster. The endpoint rejects a
+/// peer whose hello names another attempt, or a member that it does not wait for. It also rejects silent
+/// peers once more come than the lobby holds.
 ///
-/// A receive is posted before its credit is given, so messages never wait for receives. What a member can do
-/// wrong ends the endpoint with an error and no more: messages have the receives' size at most, and those
-/// beyond the sender's credit, behind its last one, or whose header does not fit their bytes are errors.
+/// A receive is posted before its credit is given, so messages never wait for receives. A misbehaving member
+/// can only end the endpoint with an error: messages have the receives' size at most, and those beyond the
+/// sender's credit, after its last one, or with a header that does not fit their bytes are errors.
 ///
-/// Both ends' memory is registered by Open: for each other member, (credits + 2) messages for each exchange,
-/// and two for each of its transmission groups.
+/// Open registers the memory of both directions: for each other member, (credits + 2) messages for each
+/// exchange, and two for each of its transmission groups.
 class SendReceiveEndpoint final : public Endpoint {
  public:
   /// Listens at `host` if the kind of fabric has hosts; at an address of the fabric's choice.
@@ -69,27 +69,27 @@ class SendReceiveEndpoint final : public Endpoint {
   static constexpr uint32_t kBuffersOfGroup = 2;
   static constexpr uint32_t kLobby = 4;
 
-  /// What one member and this one have exchanged for one exchange, in this attempt.
+  /// What one member and this one have exchanged by one exchange, in this attempt.
   struct Flow {
     uint64_t sent = 0, may_send = 0;
     uint64_t received = 0, released = 0;
-    uint64_t credited = 0;  // told to the sender
+    uint64_t credited = 0;  // as told to the sender
     bool last_sent = false, last_received = false;
     bool owes_credit = false;  // the send queue had no room for it
   };
   struct Member {
     std::unique_ptr<fabric::QueuePair> queue_pair;
     bool met = false;
-    uint32_t posted = 0;      // SENDs whose completions have not been seen
+    uint32_t posted = 0;      // SENDs without a completion yet
     std::vector<Flow> flows;  // by exchange
   };
   struct SendBuffer {
     uint16_t exchange = 0, group = 0;
     bool taken = false;
-    uint32_t under_way = 0;  // to so many members
+    uint32_t under_way = 0;  // members that it is in flight to
   };
   struct Exchange {
-    uint32_t first_buffer = 0;  // of its groups, two each
+    uint32_t first_buffer = 0;  // its groups', two each
     uint32_t ended = 0;         // senders whose last message was released
     std::deque<Message> inbox;
   };
@@ -98,8 +98,8 @@ class SendReceiveEndpoint final : public Endpoint {
   uint32_t members() const { return static_cast<uint32_t>(members_.size()); }
   uint32_t exchanges() const { return static_cast<uint32_t>(exchanges_.size()); }
   uint32_t returned_at_once() const { return options_.credits / 2; }
-  /// How many receives are posted for one member: messages of all exchanges, the credits for what was sent to
-  /// it, its hello.
+  /// The receives posted for one member: messages of all exchanges, the credits for what was sent to it, its
+  /// hello.
   static uint32_t ReceivesOf(const EndpointOptions& options) {
     return static_cast<uint32_t>(options.exchanges.size()) * (options.credits + 2) + 1;
   }
@@ -107,12 +107,12 @@ class SendReceiveEndpoint final : public Endpoint {
   fabric::QueuePairOptions PairOptions() const;
   void ResetFlows();
 
-  // Memory: receives of each member, then buffers to send from, then the lobby.
+  // Memory: receives of each member, then send buffers, then the lobby.
   fabric::LocalBuffer ReceiveBuffer(uint32_t member, uint32_t number, uint32_t bytes) const;
   fabric::LocalBuffer BufferToSend(uint32_t number, uint32_t bytes) const;
   fabric::LocalBuffer LobbyBuffer(uint32_t number) const;
 
-  // Meeting.
+  // Connecting.
   absl::Status ConnectTo(uint32_t member, const std::string& address, Deadline deadline);
   absl::Status AcceptSome(Deadline until);
   absl::Status Adopt(uint32_t member, std::unique_ptr<fabric::QueuePair> queue_pair);
@@ -143,15 +143,15 @@ class SendReceiveEndpoint final : public Endpoint {
   // Destroyed in reverse: queue pairs, their completion queue, the memory.
   std::unique_ptr<fabric::MemoryRegion> region_;
   std::unique_ptr<fabric::CompletionQueue> completions_;
-  std::unique_ptr<fabric::Listener> listener_;  // until all have met
+  std::unique_ptr<fabric::Listener> listener_;  // until all have connected
   std::string address_;
   std::vector<Member> members_;
-  /// Connections that have not said whose they are.
+  /// Connections whose peers have not said hello.
   std::array<std::unique_ptr<fabric::QueuePair>, kLobby> lobby_;
   uint32_t next_in_lobby_ = 0;
   std::vector<Exchange> exchanges_;
   std::vector<SendBuffer> buffers_;
-  std::vector<std::pair<uint32_t, uint32_t>> owed_;  // credits, by member and exchange
+  std::vector<std::pair<uint32_t, uint32_t>> owed_;  // credits to send, by member and exchange
   uint64_t taken_ = 0, sent_bytes_ = 0, sent_messages_ = 0, discarded_ = 0;
 };
 

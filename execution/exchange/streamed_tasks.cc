@@ -9,7 +9,7 @@
 namespace nam::execution {
 namespace {
 
-/// Gates are opened by threads of the same server, which have something to do until then.
+/// Threads of the same server open gates, and have work until then.
 constexpr int64_t kGateCheckUs = 100;
 
 }  // namespace
@@ -35,7 +35,7 @@ absl::Status StreamedTasks::DropUnwanted() {
 }
 
 absl::StatusOr<bool> StreamedTasks::RunEach(const std::function<void(uint32_t, const PipelineTask&)>& ended) {
-  // One task may have taken completions that another one, which has been looked at, waits for.
+  // One task may have taken completions that an already visited one waits for.
   const auto moves = [this] { return context_.messages() + endpoint_.completions(); };
   const uint64_t before = moves();
   gated_ = false;

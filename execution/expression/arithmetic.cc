@@ -14,7 +14,7 @@ namespace {
 using plan::Bounds;
 using plan::Op;
 
-/// What + - * yield of numbers within bounds. Unknown beyond 128 bits.
+/// Bounds of + - * over numbers within bounds. Unknown beyond 128 bits.
 Bounds Combine(Op op, const Bounds& a, const Bounds& b) {
   Bounds out;
   if (!a.known || !b.known) return out;
@@ -54,7 +54,7 @@ void WithNarrow(const Node& node, const Vector& vector, Body&& body) {
   body(static_cast<const int64_t*>(vector.narrow));
 }
 
-/// + - * whose results fit 64 bits, as their operands do. What lies at NULLs wraps and does no harm.
+/// + - * with operands and results of 64 bits. Values at NULLs wrap harmlessly.
 class NarrowArithmetic final : public Node {
  public:
   NarrowArithmetic(Op op, const Bounds& bounds, NodePtr a, NodePtr b)
@@ -97,7 +97,7 @@ class WideNode : public Node {
 
  protected:
   /// Evaluates the operands and unites their NULLs; calls `compute(x, y, null, out)` with the operands of 128
-  /// bits, a function that tells NULLs, and the results; `compute` returns whether all went well.
+  /// bits, a function that tells NULLs, and the results; `compute` returns whether it succeeded.
   template <typename Compute>
   const Vector* Run(Frame& frame, const Chunk& chunk, Selection rows, Compute&& compute) const {
     const Vector* a = child(0).Evaluate(frame, chunk, rows);
@@ -120,8 +120,8 @@ class WideNode : public Node {
 /// + - * of one scale, or of any for *.
 class WideArithmetic final : public WideNode {
  public:
-  /// Not `checked`: the results are known to fit 128 bits and to have at most 38 digits, or it does not
-  /// matter.
+  /// Not `checked`: the results are known to fit 128 bits and to have at most 38 digits, or their overflow is
+  /// harmless.
   WideArithmetic(Op op, bool checked, const Bounds& bounds, int position, NodePtr a, NodePtr b)
       : WideNode(bounds, position, std::move(a), std::move(b)), op_(op), checked_(checked) {}
 
@@ -230,14 +230,14 @@ class Division final : public Node {
 
  private:
   T Divide(T x, T y) const {
-    if (y == -1) return kind_ == Quotient::kModulo ? 0 : -x * factor_;  // the least number has no quotient
+    if (y == -1) return kind_ == Quotient::kModulo ? 0 : -x * factor_;  // the least number has no negation
     if (kind_ == Quotient::kModulo) return x % y;
     const T n = x * factor_;
     const T quotient = n / y;
     if (kind_ == Quotient::kTruncated) return quotient;
     const T remainder = n % y;
     const T rest = remainder < 0 ? -remainder : remainder;
-    // -|y| has no overflow where |y| would: |y| - rest > rest as -|y| + rest < -rest.
+    // -|y| cannot overflow, |y| can: |y| - rest > rest as -|y| + rest < -rest.
     const T least = y < 0 ? y : -y;
     if (least + rest < -rest) return quotient;
     return (n < 0) != (y < 0) ? quotient - 1 : quotient + 1;
@@ -247,7 +247,7 @@ class Division final : public Node {
   const int position_;
 };
 
-/// Decimals' / digit by digit, whatever their sizes.
+/// Divides decimals digit by digit, whatever their sizes.
 class LongDivision final : public Node {
  public:
   LongDivision(int scale_a, int scale_b, int scale, int position, NodePtr a, NodePtr b)
@@ -321,7 +321,7 @@ class RoundedShift final : public Node {
   const T divisor_;
 };
 
-/// What is known to lie within 64 bits, or an error.
+/// A number that is known to lie within 64 bits, or an error.
 class WithinRange final : public Node {
  public:
   WithinRange(const Bounds& bounds, int64_t low, int64_t high, absl::Status error, NodePtr a)
@@ -358,7 +358,7 @@ class WithinRange final : public Node {
 
 NodePtr SameScale(Op op, bool checked, int position, NodePtr a, NodePtr b) {
   Bounds bounds = Combine(op, a->bounds(), b->bounds());
-  // Few numbers may be made of many: 0 * x.
+  // Few numbers may come from many: 0 * x.
   if (bounds.narrow() && a->physical() == Physical::kInt64 && b->physical() == Physical::kInt64)
     return std::make_unique<NarrowArithmetic>(op, bounds, std::move(a), std::move(b));
   checked = checked && !FitDigits(bounds);
@@ -378,7 +378,7 @@ NodePtr Add(const plan::Expr& e, NodePtr a, NodePtr b) {
   if (scale_a == scale_b) return SameScale(e.op, true, e.position, std::move(a), std::move(b));
   NodePtr& shorter = scale_a < scale_b ? a : b;
   const __int128 factor = PowerOfTen(scale_a < scale_b ? scale_b - scale_a : scale_a - scale_b);
-  // More than 38 digits at the larger scale are no error of the user's: the sum need not have as many.
+  // More than 38 digits at the larger scale are no user error: the sum may have fewer.
   if (!FitDigits(Combine(Op::kMultiply, shorter->bounds(), {factor, factor, true}))) {
     return std::make_unique<ScaledAddition>(e.op == Op::kSubtract, scale_a, scale_b, e.position, std::move(a),
                                             std::move(b));
@@ -388,7 +388,7 @@ NodePtr Add(const plan::Expr& e, NodePtr a, NodePtr b) {
   return SameScale(e.op, true, e.position, std::move(a), std::move(b));
 }
 
-/// The division in 64 bits if everything fits, else in 128.
+/// Divides in 64 bits if everything fits, else in 128.
 NodePtr DivideIn(Quotient kind, __int128 factor, const Bounds& dividend, const Bounds& bounds, int position,
                  NodePtr a, NodePtr b) {
   if (dividend.narrow() && bounds.narrow() && a->physical() == Physical::kInt64 &&
@@ -428,7 +428,7 @@ NodePtr Divide(const plan::Expr& e, NodePtr a, NodePtr b) {
 
 NodePtr MakeArithmetic(const plan::Expr& e, NodePtr a, NodePtr b) {
   if (e.children[0].type.kind == TypeKind::kDate) {
-    // 38 digits and a day stay inside 128 bits.
+    // 38 digits plus a day fit 128 bits.
     NodePtr days = SameScale(e.op, false, e.position, std::move(a), std::move(b));
     if (e.type.kind != TypeKind::kDate) return days;
     return MakeWithinRange(std::move(days), kLeastDay, kGreatestDay, DateOutOfRange(e.position));
@@ -467,7 +467,7 @@ NodePtr MakeRescale(NodePtr a, int from, int to, int position) {
 
 NodePtr MakeWithinRange(NodePtr a, int64_t low, int64_t high, absl::Status error) {
   const Bounds& of = a->bounds();
-  // What is known to be inside is in 64 bits already.
+  // A number that is known to be inside is already in 64 bits.
   if (of.known && of.low >= low && of.high <= high && a->physical() == Physical::kInt64) return a;
   Bounds bounds{low, high, true};
   if (of.known)

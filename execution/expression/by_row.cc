@@ -20,8 +20,7 @@ Value ValueAt(const Vector& vector, uint32_t position, const Type& type) {
   return value;
 }
 
-/// Of one expression and chunk. A function makes up to 16 MiB a row, which a server has no room for 1,024
-/// times.
+/// For one expression and chunk. A function makes up to 16 MiB a row, too much memory for 1,024 rows.
 constexpr size_t kMostTextBytes = size_t{256} << 20;
 
 absl::Status TextsTooLong(int position) {

@@ -20,7 +20,7 @@ struct Range {
   uint64_t low;
   uint64_t high;
 };
-/// Codes: ranges that ascend, do not overlap and are not empty.
+/// Codes as ascending, disjoint, nonempty ranges.
 using Ranges = std::vector<Range>;
 
 Ranges Intersect(const Ranges& a, const Ranges& b) {
@@ -33,7 +33,7 @@ Ranges Intersect(const Ranges& a, const Ranges& b) {
   return out;
 }
 
-/// Brings ranges into order and joins those that meet.
+/// Sorts ranges and joins adjacent ones.
 Ranges Joined(Ranges ranges) {
   std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.low < b.low; });
   Ranges out;
@@ -52,7 +52,7 @@ Ranges Unite(Ranges a, const Ranges& b) {
   return Joined(std::move(a));
 }
 
-/// What of `a` is not in `b`.
+/// `a` without `b`.
 Ranges Without(const Ranges& a, const Ranges& b) {
   Ranges rest;  // of all codes
   uint64_t low = 0;
@@ -86,7 +86,7 @@ Op Swapped(Op op) {
   }
 }
 
-/// The least text greater than all that begin with `prefix`; nothing if there is none.
+/// The least text greater than all that begin with `prefix`; nullopt if there is none.
 std::optional<std::string> AfterPrefix(std::string prefix) {
   while (!prefix.empty() && static_cast<uint8_t>(prefix.back()) == 0xff) prefix.pop_back();
   if (prefix.empty()) return std::nullopt;
@@ -94,7 +94,7 @@ std::optional<std::string> AfterPrefix(std::string prefix) {
   return prefix;
 }
 
-/// Conditions as ranges of codes.
+/// Turns conditions into ranges of codes.
 class RangeFinder {
  public:
   explicit RangeFinder(const CodeMeaning& meaning) : meaning_(meaning) {
@@ -110,7 +110,7 @@ class RangeFinder {
   const Ranges& values() const { return values_; }
   const Ranges& nulls() const { return nulls_; }
 
-  /// Nothing if it needs more than comparisons.
+  /// nullopt if it needs more than comparisons.
   std::optional<Truths> Find(const Expr& e) const {
     switch (e.op) {
       case Op::kLiteral:
@@ -154,8 +154,8 @@ class RangeFinder {
     };
     return {{code(low), code(high)}};
   }
-  /// The codes of what is `op` the numbers first … last: of what is equal, below, above. Nothing is equal if
-  /// first > last.
+  /// The codes that compare as `op` with the numbers first … last, taken as equal. Nothing is equal if first
+  /// > last.
   Ranges Where(Op op, __int128 first, __int128 last) const {
     switch (op) {
       case Op::kEqual:
@@ -178,7 +178,7 @@ class RangeFinder {
     if (PhysicalOf(column) == Physical::kText) {
       std::string_view text = literal.literal.text;
       if (plan::IgnoresBlanks(column, literal.type)) {
-        // Entries of varchar(n) may end in blanks: those that are equal do not lie side by side.
+        // Entries of varchar(n) may end in blanks: equal ones are not adjacent.
         if (!plan::IsChar(column)) return std::nullopt;
         text = plan::WithoutBlanks(text);
       }
@@ -199,7 +199,7 @@ class RangeFinder {
     } else {
       last = first;
     }
-    // Far numbers stay one beyond the column's.
+    // Distant numbers are clamped to one beyond the column's.
     first = std::clamp(first, least_ - 1, greatest_ + 2);
     last = std::clamp(last, least_ - 2, greatest_ + 1);
     return Truths{Where(op, first, last), nulls_};
@@ -240,7 +240,7 @@ class RangeFinder {
     const bool whole = end == std::string::npos;
     if (!whole && prefix.find_first_not_of('%', end) != std::string::npos) return std::nullopt;
     if (!whole) prefix.resize(end);
-    // LIKE sees the blanks behind a char(n).
+    // LIKE sees the trailing blanks of a char(n).
     if (plan::IsChar(type) && (whole || prefix.ends_with(' '))) return std::nullopt;
     const storage::Dictionary& entries = *meaning_.dictionary;
     const auto first = static_cast<__int128>(entries.LowerBound(prefix));
@@ -274,7 +274,7 @@ class RangeFinder {
   Ranges values_, nulls_;
 };
 
-/// The codes for which the condition is true, by evaluating it for each; nothing if that fails for one.
+/// The codes for which the condition is true, by evaluating it for each; nullopt if one evaluation fails.
 std::optional<Ranges> EvaluateAll(const Expr& condition, const CodeMeaning& meaning,
                                   const RangeFinder& finder) {
   const bool text = PhysicalOf(meaning.type) == Physical::kText;

@@ -10,7 +10,7 @@
 namespace nam::execution {
 
 /// A condition on one column as codes of one dictionary or one base: the codes of the rows for which it is
-/// true. Tests of codes, zones and the sort column's cut read it; nothing is decoded.
+/// true. Serves tests of codes, zones and the sort column's cut without decoding.
 ///
 ///     range   low ≤ code ≤ high; none if low > high
 ///     set     of those the codes whose bit is 1: bit c % 32 of bits[c / 32]
@@ -30,19 +30,19 @@ struct CodeCondition {
   }
   /// False if no code from `min` to `max` passes: a zone's bounds.
   bool MayPass(uint64_t min, uint64_t max) const;
-  /// How many codes pass; UINT64_MAX if all 2^64 do.
+  /// The number of codes that pass; UINT64_MAX if all 2^64 do.
   uint64_t Passing() const;
 
   bool operator==(const CodeCondition&) const = default;
 };
 
-/// The codes that meet `condition`, a boolean about exactly one column, whose codes have `meaning`. For one
-/// attempt and meaning it is worked out once, before the first block.
+/// Returns the codes that meet `condition`, a boolean about exactly one column, whose codes have `meaning`.
+/// Computed once for an attempt and meaning, before the first block.
 ///
 /// Comparisons with literals, BETWEEN, IN, IS NULL, LIKE 'x%' and their junctions and negations take a binary
 /// search in the dictionary each, however many entries it has. Other conditions are evaluated for each code,
-/// if these are few (kEagerTexts, kEagerNumbers). Nothing if the codes are too many for that or for a set,
-/// and nothing if the evaluation of a code fails: no row may have it, so the rows must decide.
+/// if these are few (kEagerTexts, kEagerNumbers). nullopt if the codes are too many for that or for a set, or
+/// if the evaluation of a code fails: no row may have it, so the rows must decide.
 std::optional<CodeCondition> CodesOf(const plan::Expr& condition, const CodeMeaning& meaning);
 
 inline constexpr uint64_t kEagerTexts = 1 << 16;

@@ -106,7 +106,7 @@ class NumberComparison final : public Comparison {
   }
 };
 
-/// Of different scales, where the larger one may take more than 38 digits.
+/// Compares numbers of different scales, of which the larger may take more than 38 digits.
 class ScaledComparison final : public Comparison {
  public:
   ScaledComparison(Op op, uint8_t scale_a, uint8_t scale_b, NodePtr a, NodePtr b)
@@ -126,11 +126,11 @@ class ScaledComparison final : public Comparison {
   const uint8_t scale_a_, scale_b_;
 };
 
-/// Texts by bytes. Two columns of one dictionary compare by the numbers of their entries.
+/// Compares texts by bytes. Two columns of one dictionary compare by the numbers of their entries.
 class TextComparison final : public Comparison {
  public:
-  /// `ignores_blanks`: those at the ends do not count. `by_entry`: different entries are different texts all
-  /// the same.
+  /// `ignores_blanks`: blanks at the ends are ignored. `by_entry`: different entries are still different
+  /// texts.
   TextComparison(Op op, bool ignores_blanks, bool by_entry, NodePtr a, NodePtr b)
       : Comparison(op, std::move(a), std::move(b)), ignores_blanks_(ignores_blanks) {
     if (!by_entry) return;
@@ -152,7 +152,7 @@ class TextComparison final : public Comparison {
 
  private:
   const Vector* ByEntry(Frame& frame, const Column& a, const Column& b, Selection rows) const {
-    // The registers of the loads have room for more than this.
+    // The loads' registers have more room than this needs.
     Register &at_a = FrameAccess::at(frame, child(0).number()),
              &at_b = FrameAccess::at(frame, child(1).number());
     auto* const x = reinterpret_cast<int64_t*>(at_a.values);
@@ -170,7 +170,7 @@ class TextComparison final : public Comparison {
 
   void Compare(const Vector& a, const Vector& b, Selection rows, uint8_t* truth) const override {
     const std::string_view *x = a.text, *y = b.text;
-    // At NULLs lie texts that were read before: whatever they are, nothing is read through them.
+    // At NULLs lie stale texts, which must not be read.
     const auto null = [&](uint32_t p) { return a.null(p) || b.null(p); };
     if (ignores_blanks_) {
       ForEach(rows, [&](uint32_t p) {
@@ -260,7 +260,7 @@ NodePtr MakeComparison(const plan::Expr& e, NodePtr a, NodePtr b) {
   const Type &x = e.children[0].type, &y = e.children[1].type;
   if (PhysicalOf(x) == Physical::kText) {
     const bool ignores = plan::IgnoresBlanks(x, y);
-    // Values of char(n) do not end in blanks, so their entries differ where they do.
+    // Values of char(n) do not end in blanks, so different entries are different values.
     const bool by_entry = !ignores || (plan::IsChar(x) && plan::IsChar(y));
     return std::make_unique<TextComparison>(e.op, ignores, by_entry, std::move(a), std::move(b));
   }
@@ -284,9 +284,9 @@ NodePtr MakeIn(NodePtr a, const Type& type, std::span<const plan::Expr> list) {
   std::vector<__int128> numbers;
   for (const plan::Expr& item : list) {
     if (item.literal.null) continue;
-    // What has no equal at the scale of `a` is no value of it.
+    // A literal without an equal at the scale of `a` matches no value of it.
     const int scale = item.literal.type.scale;
-    if (scale == type.scale) {  // also what has more digits than numbers do, as a uuid
+    if (scale == type.scale) {  // also with more digits than numbers have, as in a uuid
       numbers.push_back(item.literal.number);
       continue;
     }

@@ -30,7 +30,7 @@ bool HasVectors(const Type& type) {
   return type.kind == TypeKind::kNull || type.HasValues();
 }
 
-/// Casts with a form over vectors.
+/// Whether a cast has a vectorized form.
 bool CastsVectors(const Type& from, const Type& to) {
   if (from.numeric() && to.numeric()) return true;
   // Text that becomes char(n) loses its blanks.
@@ -44,7 +44,7 @@ bool CastsVectors(const Type& from, const Type& to) {
 bool NeedsReference(const Expr& e) {
   switch (e.op) {
     case Op::kCast:
-      // More digits than 64 bits have are counted by the reference.
+      // The reference checks more digits than 64 bits have.
       if (e.type.kind == TypeKind::kDecimal && e.index > kDigitsOf64Bits) return true;
       return !CastsVectors(e.children[0].type, e.type);
     case Op::kFunction:
@@ -62,9 +62,9 @@ bool NeedsReference(const Expr& e) {
     case Op::kNot:
       return false;
     default:
-      // Intervals are equal whose parts are not.
+      // Equal intervals may have different parts.
       if (IsComparison(e.op) && e.children[0].type.kind == TypeKind::kInterval) return true;
-      // A NULL has no type that vectors could be of.
+      // A NULL literal has no type for vectors.
       return std::any_of(e.children.begin(), e.children.end(), IsNullLiteral);
   }
 }
@@ -75,7 +75,7 @@ bool AnyNeedsReference(const Expr& e) {
 
 constexpr int kNoSlot = -1, kManySlots = -2;
 
-/// The slot that an expression is about, if it is one.
+/// The slot of an expression over just one; else -1.
 int SlotOf(const Expr& e) {
   if (e.op == Op::kColumn) return e.column.column;
   int slot = kNoSlot;
@@ -125,7 +125,7 @@ class Compiler {
   }
 
  private:
-  /// Without columns: its value, or its error where it is evaluated.
+  /// An expression without columns: its value, or its error where it is evaluated.
   NodePtr Constant(const Expr& e) {
     const absl::StatusOr<Value> value = plan::Evaluate(e, [](const Expr&) { return Value(); });
     if (value.ok() && (value->null || value->type.scale == e.type.scale)) return MakeLiteral(*value, e.type);

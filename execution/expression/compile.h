@@ -7,8 +7,9 @@
 
 namespace nam::execution {
 
-/// The nodes of an expression over `input`. Adds the nodes that work row by row to `by_row`. INVALID_ARGUMENT
-/// if it asks for what `input` has not; 0A000 for types without values. `memos`: see Program::Compile.
+/// Compiles an expression over `input` to nodes. Adds the nodes that work row by row to `by_row`.
+/// INVALID_ARGUMENT if it reads what `input` lacks; 0A000 for types without values. `memos`: see
+/// Program::Compile.
 absl::StatusOr<NodePtr> CompileExpression(const plan::Expr& e, const plan::Schema& input, MemoShare* memos,
                                           size_t* by_row);
 

@@ -18,7 +18,7 @@ int64_t DayOf(int64_t us) {
   return us / kMicrosecondsPerDay - (us % kMicrosecondsPerDay < 0);
 }
 
-/// A number of 64 bits of another, in one loop.
+/// Maps 64-bit numbers, in one loop.
 template <typename Function>
 class Mapped final : public Node {
  public:
@@ -41,7 +41,7 @@ class Mapped final : public Node {
   const Function function_;
 };
 
-/// A timestamp of another, or an error.
+/// Maps timestamps, with errors.
 template <typename Function>
 class Tried final : public Node {
  public:

@@ -13,7 +13,7 @@ namespace nam::execution {
 
 namespace {
 
-/// Texts lie in blocks, so that the share is asked once for many. Longer ones have one of their own.
+/// Texts share blocks, so that one request to the share pays for many. Longer ones have a block of their own.
 constexpr size_t kTextBlockBytes = 16 << 10;
 
 }  // namespace
@@ -139,8 +139,8 @@ namespace {
 /// A memo of more codes is not worth its memory.
 constexpr uint64_t kMostCodes = 1 << 22;
 
-/// An expression over one column. Over codes each is looked up; the expression is evaluated at the positions
-/// whose code did not occur before. Other columns are evaluated row for row.
+/// An expression over one column. Codes are looked up; positions with a code that has not occurred before are
+/// evaluated. Other columns are evaluated row by row.
 class DictionaryMap final : public Node {
  public:
   DictionaryMap(uint32_t slot, Physical physical, const plan::Bounds& bounds, NodePtr general,
@@ -209,7 +209,7 @@ class DictionaryMap final : public Node {
 
   const uint32_t slot_;
   MemoShare* const share_;
-  mutable std::mutex mutex_;  // asked once for a thread and meaning
+  mutable std::mutex mutex_;  // locked once for a thread and meaning
   mutable std::vector<std::unique_ptr<DictionaryMemo>> memos_;
 };
 

@@ -17,19 +17,19 @@
 
 namespace nam::execution {
 
-/// What an expression over one column yields for each of its codes: value or NULL, filled lazily by any
+/// The results of an expression over one column for each of its codes: value or NULL, filled lazily by any
 /// thread, once for an attempt. Errors are not kept: a code is evaluated only for a row that is selected, in
 /// the branch that decides, and then its error is the statement's.
 ///
 ///     state    missing ─▶ busy ─▶ held          of values: busy while one thread writes it
 ///              missing ─────────▶ held          of truths: the state is the value
 ///
-/// Two threads may evaluate one code at the same time; the first one's result stays. Memory is zeros of the
-/// system: pages that no code lies in are never touched. All of it is taken from the share beforehand, and
-/// texts as they come: those for which there is nothing left are missing for good.
+/// Two threads may evaluate one code at the same time; the first result stays. The system supplies zeroed
+/// memory: pages without codes are never touched. The share pays for all of it beforehand, and for texts as
+/// they come: texts that it cannot pay for stay missing.
 class DictionaryMemo {
  public:
-  /// What the codes mean; equal keys, equal values.
+  /// The meaning of the codes; equal keys, equal values.
   struct Key {
     uint64_t dictionary_id = 0;
     int64_t base = 0;
@@ -41,20 +41,20 @@ class DictionaryMemo {
     return {meaning.dictionary_id, meaning.base, meaning.codes, meaning.null_code};
   }
 
-  /// `share` outlives the memo; nullptr: as much as there is.
+  /// `share` outlives the memo; nullptr: unlimited.
   DictionaryMemo(const Key& key, Physical physical, MemoShare* share);
   ~DictionaryMemo();
   DictionaryMemo(const DictionaryMemo&) = delete;
   DictionaryMemo& operator=(const DictionaryMemo&) = delete;
 
   const Key& key() const { return key_; }
-  /// False: there was no memory for it. It is neither read nor written then.
+  /// False: there was no memory for it. Then it is neither read nor written.
   bool holds() const { return states_ != nullptr; }
-  /// The place of the value for kNullRow, behind those of the codes.
+  /// The place of the value for kNullRow, after those of the codes.
   uint32_t null_place() const { return static_cast<uint32_t>(key_.codes); }
 
-  /// Writes the values for `codes` (by position) at the selected positions; those whose code is missing go to
-  /// `missing` instead. Their number.
+  /// Writes the values for `codes` (by position) at the selected positions. Positions whose code is missing
+  /// go to `missing` instead; returns their number.
   uint32_t Read(const uint32_t* codes, Selection rows, Vector& out, uint32_t* missing) const;
   /// Keeps the values of these positions.
   void Write(const uint32_t* codes, Selection rows, const Vector& values);
@@ -63,7 +63,7 @@ class DictionaryMemo {
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
   };
-  /// States of values. Those of truths: kMissing, or 1 + truth.
+  /// The states of values. A truth's state: kMissing, or 1 + truth.
   static constexpr uint8_t kMissing = 0, kBusy = 1, kHeld = 2, kHeldNull = 3;
 
   template <typename T>
@@ -73,7 +73,7 @@ class DictionaryMemo {
     return std::atomic_ref<uint8_t>(states_.get()[place]);
   }
   [[nodiscard]] bool Take(uint64_t bytes);
-  /// A copy that stays; nothing if there is no memory for it.
+  /// A permanent copy; nullopt if there is no memory for it.
   std::optional<std::string_view> Keep(std::string_view text);
 
   const Key key_;
@@ -83,7 +83,7 @@ class DictionaryMemo {
   std::unique_ptr<std::byte, Free> values_;
   std::mutex mutex_;  // guards what follows
   uint64_t taken_bytes_ = 0;
-  std::deque<std::unique_ptr<char[]>> texts_;  // blocks of them, which values point to
+  std::deque<std::unique_ptr<char[]>> texts_;  // blocks of them; values point into these
   char* free_ = nullptr;                       // of the last block
   size_t free_bytes_ = 0;
 };

@@ -29,7 +29,7 @@ bool HasVariableTime(const Expr& call) {
   return call.children[1].op != Op::kLiteral;
 }
 
-/// EXTRACT of a whole number. A date has no hours, which the reference says.
+/// EXTRACT of a whole number. A date has no hours; the reference reports that.
 bool ExtractsWhole(const Expr& call) {
   const std::optional<TimeField> field = ConstantField(call);
   const TypeKind of = call.children[1].type.kind;
@@ -39,19 +39,18 @@ bool ExtractsWhole(const Expr& call) {
          (of == TypeKind::kTimestamp || *field > TimeField::kHour);
 }
 
-/// Whether an operand is the zone whose clocks show UTC: then timestamps with a time zone are computed with
-/// as those without are.
+/// Whether an operand is the zone UTC: then timestamps with and without time zone compute alike.
 bool IsUtc(const Expr& zone) {
   return IsConstant(zone) && zone.literal.text == kUtc;
 }
 
-/// Of what moves and truncates.
+/// Whether the call moves or truncates timestamps.
 bool OfTimestamps(const Expr& call) {
   return call.type.kind == TypeKind::kTimestamp ||
          (call.type.kind == TypeKind::kTimestampTz && IsUtc(call.children[2]));
 }
 
-/// A part of a text whose place does not depend on the row. What is an error the reference says.
+/// A substring whose place does not depend on the row. The reference reports errors.
 bool CutsByConstants(const Expr& call) {
   if (call.type.kind != TypeKind::kString || call.children[0].op == Op::kLiteral) return false;
   if (!std::all_of(call.children.begin() + 1, call.children.end(), IsConstant)) return false;

@@ -11,7 +11,7 @@
 namespace nam::execution {
 namespace {
 
-/// Of arrays without NULLs.
+/// For arrays without NULLs.
 struct NeverNull {
   bool operator()(uint32_t) const { return false; }
 };
@@ -42,8 +42,8 @@ void Fill(const uint32_t* numbers, Selection rows, Out* out, uint8_t* nulls, Rea
   }
 }
 
-/// Calls `body` with a function from an index to the unsigned number that is stored there, and one that tells
-/// NULLs: of columns of codes, and of fields of numbers up to 8 bytes.
+/// Calls `body` with a function from an index to the unsigned number stored there, and one that tells NULLs:
+/// for columns of codes, and for fields of numbers up to 8 bytes.
 template <typename Body>
 void WithNumbers(const Column& column, Body&& body) {
   if (column.kind == Column::Kind::kCodes) {
@@ -67,7 +67,7 @@ void WithNumbers(const Column& column, Body&& body) {
   });
 }
 
-/// Whether values at rest or behind codes may be NULL.
+/// Whether values at rest or in codes may be NULL.
 bool StoresNulls(const Column& column) {
   if (column.kind == Column::Kind::kCodes) return column.meaning->null_code;
   return column.field->nullable();
@@ -139,13 +139,13 @@ class LoadBase : public Node {
                ? column.nulls != nullptr
                : StoresNulls(column);
   }
-  /// An array of this node's form, aligned with the chunk: nothing is to be copied.
+  /// An array of this node's form, aligned with the chunk, which needs no copy.
   bool AsItIs(const Column& column) const {
     return column.kind == Column::Kind::kValues && column.rows == nullptr && column.physical == physical();
   }
   const Vector* Borrow(Register& out, const Column& column) const {
     Vector& vector = Out(out);
-    // Vectors that are handed out are not written to.
+    // No node writes to vectors that are passed on.
     vector.narrow = reinterpret_cast<int64_t*>(const_cast<std::byte*>(column.base));
     vector.nulls = const_cast<uint8_t*>(column.nulls);
     return &vector;

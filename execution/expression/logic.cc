@@ -79,13 +79,13 @@ class IsNull final : public Node {
   }
 };
 
-/// Which of a CASE's children are whose.
+/// Children of one branch of a CASE.
 struct Branch {
   int when = -1;  // -1: otherwise
   int then = -1;  // -1: NULL
 };
 
-/// Each branch is evaluated only where its condition is the first that is true.
+/// Evaluates each branch only where its condition is the first that is true.
 class Case final : public Node {
  public:
   Case(Physical physical, const plan::Bounds& bounds, std::vector<NodePtr> children,
@@ -117,7 +117,7 @@ class Case final : public Node {
   }
 
  private:
-  /// The open positions that are true; `open` becomes the others.
+  /// Returns the open positions that are true; `open` becomes the others.
   static Selection Split(const uint8_t* truth, Register& at, Selection& open) {
     uint32_t *const left = at.positions[0], *const hit = at.positions[1];
     uint32_t lefts = 0, hits = 0;

@@ -7,16 +7,16 @@
 
 namespace nam::execution {
 
-/// What the memos of a stage's expressions may hold of its budget: a quarter. The rest stays for operators,
-/// which fail for lack of memory, while an expression without a memo is evaluated row by row. Thread-safe;
-/// the budget outlives it.
+/// A quarter of a stage's budget, for the memos of its expressions. The rest stays for operators, which fail
+/// without memory, while an expression without a memo is evaluated row by row. Thread-safe; the budget
+/// outlives it.
 class MemoShare {
  public:
   explicit MemoShare(MemoryBudget& budget) : budget_(budget), bytes_(budget.bytes() / 4) {}
   MemoShare(const MemoShare&) = delete;
   MemoShare& operator=(const MemoShare&) = delete;
 
-  /// False, and nothing is taken, if there is not so much.
+  /// False, and nothing is taken, if less is left.
   [[nodiscard]] bool Take(uint64_t bytes) {
     uint64_t used = used_.load(std::memory_order_relaxed);
     do {
@@ -30,7 +30,7 @@ class MemoShare {
     used_.fetch_sub(bytes, std::memory_order_relaxed);
     budget_.Give(bytes);
   }
-  /// All of it: for what is no memo.
+  /// The whole budget: for anything but memos.
   MemoryBudget& budget() { return budget_; }
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
 

@@ -18,12 +18,12 @@
 #include "plan/time_field.h"
 #include "types/value.h"
 
-/// What expressions are made of. Only the files of this folder include it.
+/// The nodes of expressions. Only the files of this folder include it.
 namespace nam::execution {
 
 class DictionaryMemo;
 
-/// What the texts of one register hold of the budget.
+/// The budget's bytes that the texts of one register hold.
 class TextBytes {
  public:
   TextBytes() = default;
@@ -34,8 +34,8 @@ class TextBytes {
     if (taken_ > 0) memory_->budget().Give(taken_);
   }
 
-  /// A text takes the place of another one. False: the budget does not allow it. `memory`, which outlives it,
-  /// is the same in all calls; nullptr: as much as there is.
+  /// A text replaces another one. False: the budget does not allow it. `memory`, which outlives it, is the
+  /// same in all calls; nullptr: unlimited.
   [[nodiscard]] bool Replace(size_t before, size_t after, MemoShare* memory) {
     held_ = held_ - before + after;
     if (memory == nullptr || held_ <= kFreeBytes + taken_) return true;
@@ -47,15 +47,15 @@ class TextBytes {
   }
 
  private:
-  /// As much as the other arrays of some nodes, which nobody counts either.
+  /// About the size of some nodes' other arrays, which are not counted either.
   static constexpr uint64_t kFreeBytes = 64 << 10;
   static constexpr uint64_t kStepBytes = 64 << 10;
   MemoShare* memory_ = nullptr;
   uint64_t held_ = 0, taken_ = 0;
 };
 
-/// What one node writes while it is evaluated; one thread's. The arrays have kChunkRows places, zeros at
-/// first. Nodes whose results are not needed at the same time share arrays.
+/// The output of one node's evaluation; one thread's. The arrays have kChunkRows places, zeros at first.
+/// Nodes whose results are not needed at the same time share arrays.
 struct Register {
   Vector vector;
   std::byte* values = nullptr;
@@ -63,7 +63,7 @@ struct Register {
   uint32_t* positions[2] = {};
   std::vector<std::string> texts;  // by position; only of nodes that make texts
   TextBytes text_bytes;            // of these
-  DictionaryMemo* memo = nullptr;  // the one that was used last; the node's
+  DictionaryMemo* memo = nullptr;  // the one used last; the node owns it
 };
 
 struct Frame::Registers {
@@ -77,7 +77,7 @@ struct Frame::Registers {
 class FrameAccess {
  public:
   static Register& at(Frame& frame, uint32_t number) { return frame.registers_->registers[number]; }
-  /// Always nullptr. Keeps the first error.
+  /// Keeps the first error. Always returns nullptr.
   static const Vector* Fail(Frame& frame, absl::Status error) {
     if (frame.error_.ok()) frame.error_ = std::move(error);
     return nullptr;
@@ -87,11 +87,11 @@ class FrameAccess {
 /// One operation. Immutable once placed, shared by threads.
 class Node {
  public:
-  /// What a node needs of a frame.
+  /// A node's needs in a frame.
   struct Needs {
-    uint8_t value_bytes = 0;  // a position
+    uint8_t value_bytes = 0;  // for each position
     bool nulls = false;
-    uint8_t positions = 0;  // arrays of them
+    uint8_t positions = 0;  // number of position arrays
     /// Its values are written while children are still evaluated, so it shares no array with them.
     bool while_children_run = false;
     bool own = false;  // written once, when the frame is made
@@ -165,9 +165,9 @@ decltype(auto) WithWide(const Vector& vector, Body&& body) {
   return body(static_cast<const __int128*>(vector.wide));
 }
 
-/// NULL where either is: `out`'s nulls are then those in `nulls`.
+/// Makes `out` NULL where either is. Its nulls are then in `nulls`.
 void UniteNulls(const Vector& a, const Vector& b, Selection rows, uint8_t* nulls, Vector& out);
-/// Those of `a`.
+/// Copies the NULLs of `a`.
 void CopyNulls(const Vector& a, Selection rows, uint8_t* nulls, Vector& out);
 
 inline constexpr __int128 kMostDigits = [] {
@@ -181,27 +181,27 @@ inline bool FitsDigits(__int128 n) {
 inline bool FitDigits(const plan::Bounds& bounds) {
   return bounds.known && FitsDigits(bounds.low) && FitsDigits(bounds.high);
 }
-/// Numbers within the bounds lie in 64 bits if these do.
+/// Numbers within the bounds fit 64 bits if the bounds do.
 inline Physical NumberForm(const plan::Bounds& bounds) {
   return bounds.narrow() ? Physical::kInt64 : Physical::kInt128;
 }
 
 // --- load.cc ---
 
-/// The bounds of a slot's values: those of the plan, or else those of the type.
+/// The bounds of a slot's values: the plan's, or else the type's.
 plan::Bounds BoundsOf(const plan::Slot& slot);
 /// A slot of the input.
 NodePtr MakeLoad(uint32_t slot, const plan::Slot& type);
-/// The value everywhere. `type` is the expression's: NULLs may lack one.
+/// The value at all positions. `type` is the expression's: NULLs may lack one.
 NodePtr MakeLiteral(const Value& value, const Type& type);
 /// Writes the codes of a column of codes, `null_row` for kNullRow. They are below 2^32.
 void LoadCodes(const Column& column, uint32_t null_row, Selection rows, uint32_t* codes);
-/// The meaning if the column is one of codes, at rest or not.
+/// The meaning if the column has codes, at rest or not; else nullptr.
 const CodeMeaning* MeaningOf(const Column& column);
-/// If the node is a slot of texts: its number.
+/// The slot's number if the node is a slot of texts.
 const uint32_t* TextSlotOf(const Node& node);
-/// Writes the numbers of the dictionary's entries of a column of codes; and NULLs to `nulls`, if it returns
-/// true: else there are none.
+/// Writes the dictionary's entry numbers of a column of codes. Returns whether it has NULLs, which then go to
+/// `nulls`.
 bool LoadEntries(const Column& column, Selection rows, int64_t* entries, uint8_t* nulls);
 
 // --- arithmetic.cc: scales are those of the operands' types ---
@@ -209,9 +209,9 @@ bool LoadEntries(const Column& column, Selection rows, int64_t* entries, uint8_t
 /// + - * / % and the difference of dates, as `e` says; checked where the bounds do not rule errors out.
 NodePtr MakeArithmetic(const plan::Expr& e, NodePtr a, NodePtr b);
 NodePtr MakeNegate(NodePtr a);
-/// To another scale, rounded half away from zero; more than 38 digits are an error of `position`.
+/// Converts to another scale, rounded half away from zero. More than 38 digits are an error at `position`.
 NodePtr MakeRescale(NodePtr a, int from, int to, int position);
-/// An error outside of low … high. `a` as it is if it cannot be there.
+/// Fails outside of low … high. Returns `a` itself if it cannot be outside.
 NodePtr MakeWithinRange(NodePtr a, int64_t low, int64_t high, absl::Status error);
 
 // --- compare.cc ---
@@ -226,21 +226,21 @@ NodePtr MakeIn(NodePtr a, const Type& type, std::span<const plan::Expr> list);
 NodePtr MakeJunction(bool conjunction, std::vector<NodePtr> children);
 NodePtr MakeNot(NodePtr a);
 NodePtr MakeIsNull(NodePtr a);
-/// Conditions and their branches, then the last branch with a condition that is nullptr. Branches that are
-/// nullptr are NULL; `physical` is the form of a result all of whose branches are.
+/// Conditions and their branches, then the last branch with the condition nullptr. Branches that are nullptr
+/// are NULL; `physical` is the form of a result whose branches are all NULL.
 NodePtr MakeCase(std::vector<std::pair<NodePtr, NodePtr>> branches, Physical physical);
 
 // --- text.cc ---
 
 NodePtr MakeLike(NodePtr a, const Type& type, std::string pattern);
-/// So many characters of a text, not fewer than none, from the 1-based `from` on.
+/// So many characters of a text, at least 0, from the 1-based `from` on.
 NodePtr MakeSubstring(__int128 from, __int128 characters, NodePtr a);
 NodePtr MakeCharacterCount(NodePtr a);
 
 // --- dates.cc ---
 
 NodePtr MakeExtract(plan::Op op, NodePtr date);
-/// A field that is a whole number, of a date or a timestamp.
+/// A whole-number field of a date or a timestamp.
 NodePtr MakeTimeField(plan::TimeField field, bool date, NodePtr time);
 NodePtr MakeTruncateTimestamp(plan::TimeField field, int position, NodePtr timestamp);
 /// Moves by a constant, forward or back.
@@ -253,26 +253,27 @@ NodePtr MakeTimestampOfDate(NodePtr date);
 /// + - * / of double precision or real.
 NodePtr MakeRealArithmetic(const plan::Expr& e, NodePtr a, NodePtr b);
 NodePtr MakeRealNegate(NodePtr a);
-/// A kCast to double precision or real, or from one to an integer. nullptr: there is no form over vectors.
+/// A kCast to double precision or real, or from one to an integer. nullptr: it has no vectorized form.
 NodePtr MakeRealCast(const plan::Expr& e, NodePtr a);
 bool CastsReals(const Type& from, const Type& to);
 
 // --- functions.cc ---
 
-/// Whether a kFunction has a form over vectors.
+/// Whether a kFunction has a vectorized form.
 bool HasVectorForm(const plan::Expr& call);
-/// A kFunction that has one, over its operands that are no literals.
+/// A kFunction that has one, over its operands other than literals.
 NodePtr MakeFunction(const plan::Expr& call, std::vector<NodePtr> operands);
 
 // --- by_row.cc ---
 
-/// The operation `e`, whose operands are `children`, by the reference. Operations that evaluate all of their
-/// operands.
+/// The operation `e`, whose operands are `children`, by the reference. For operations that evaluate all of
+/// their operands.
 NodePtr MakeByRow(const plan::Expr& e, std::vector<NodePtr> children, MemoShare* memory);
 
 // --- dictionary_map.cc ---
 
-/// `general`, an expression over this slot alone, once for each code that occurs, as far as there is memory.
+/// Evaluates `general`, an expression over this slot alone, once for each code that occurs, while memory
+/// lasts.
 NodePtr MakeDictionaryMap(uint32_t slot, NodePtr general, MemoShare* memos);
 
 }  // namespace nam::execution

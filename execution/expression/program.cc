@@ -14,7 +14,7 @@
 namespace nam::execution {
 namespace {
 
-/// Where a node's arrays lie in a frame.
+/// The place of a node's arrays in a frame.
 struct Place {
   const Node* node = nullptr;
   size_t values = 0, nulls = 0, positions[2] = {};
@@ -24,7 +24,7 @@ struct Place {
 /// deep expressions stay in a few cache lines.
 class Placement {
  public:
-  /// `root`: of an output, whose values are read after those of others have been evaluated.
+  /// `root`: an output, whose values are read after others have been evaluated.
   void Add(Node& root) { Put(root); }
 
   std::vector<Place> places;
@@ -95,7 +95,7 @@ struct Program::Nodes {
   };
   std::vector<Output> outputs;
   std::vector<Place> places;  // by Node::number
-  size_t bytes = 0;           // of a frame
+  size_t bytes = 0;           // size of a frame
   size_t by_row = 0;
 };
 

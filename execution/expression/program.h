@@ -20,7 +20,7 @@
 ///
 ///     Program   compiled once for an attempt, immutable, shared by its threads
 ///       Node    one for each operation; knows its inputs and its register
-///       Memo    what an expression over one column yields for each code of a dictionary; filled lazily
+///       Memo    the results of an expression over one column for each code of a dictionary; filled lazily
 ///     Frame     one thread's registers, texts and first error; does not outlive the program
 namespace nam::execution {
 
@@ -31,9 +31,9 @@ class Frame {
   Frame& operator=(Frame&&) noexcept;
   ~Frame();
 
-  /// Why Evaluate gave nothing. OK before.
+  /// Why Evaluate failed. OK before.
   const absl::Status& error() const { return error_; }
-  /// Keeps the first error: for those who find one in what Evaluate gave.
+  /// Keeps the first error: for callers that find one in the result of Evaluate.
   void Fail(absl::Status error) {
     if (error_.ok()) error_ = std::move(error);
   }
@@ -49,22 +49,22 @@ class Frame {
 
 class Program {
  public:
-  /// The slots of `outputs` (Expr::column, relation 0) are those of `input`. What has no vectorized form is
-  /// evaluated row by row by the reference: right, slow, and counted by by_row_nodes. Memos hold what
-  /// `memos`, which outlives the program, has for them; nullptr: as much as there is.
+  /// The slots of `outputs` (Expr::column, relation 0) are those of `input`. Operations without a vectorized
+  /// form are evaluated row by row by the reference: right, slow, and counted by by_row_nodes. Memos take
+  /// their memory from `memos`, which outlives the program; nullptr: unlimited.
   static absl::StatusOr<std::unique_ptr<const Program>> Compile(std::span<const plan::Expr> outputs,
                                                                 const plan::Schema& input,
                                                                 MemoShare* memos = nullptr);
   ~Program();
 
   Frame NewFrame() const;
-  /// The values of one output at the selected positions and nowhere else; an error arises only from positions
-  /// that are selected, and in the branch that decides. nullptr: the frame has the error.
+  /// Computes one output at the selected positions and nowhere else. Errors arise only from selected
+  /// positions, in the branch that decides. nullptr: the frame has the error.
   const Vector* Evaluate(size_t output, Frame& frame, const Chunk& chunk, Selection rows) const;
-  /// The output is a slot of the input as it is: who can work on codes takes the chunk's column and loads
-  /// nothing.
+  /// The slot, if the output is a plain slot of the input: a caller that can work on codes takes the chunk's
+  /// column and loads nothing.
   std::optional<uint32_t> slot_of(size_t output) const;
-  /// What the output yields at most and at least, from the bounds of the slots.
+  /// The least and greatest result, from the bounds of the slots.
   const plan::Bounds& bounds(size_t output) const;
   Physical physical(size_t output) const;
   size_t outputs() const;
@@ -76,9 +76,9 @@ class Program {
   std::unique_ptr<const Nodes> nodes_;
 };
 
-/// The positions among `rows` where all conditions of the program are true, written to `kept` (kChunkRows
-/// places; may be what `rows` points to). Conditions are evaluated one after the other, each where those
-/// before held. Nothing if the frame has an error.
+/// Writes the positions among `rows` where all conditions of the program are true to `kept` (kChunkRows
+/// places; may be what `rows` points to). Evaluates conditions one after the other, each where those before
+/// held. nullopt if the frame has an error.
 std::optional<uint32_t> SelectWhere(const Program& conditions, Frame& frame, const Chunk& chunk,
                                     Selection rows, uint32_t* kept);
 

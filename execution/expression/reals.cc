@@ -52,7 +52,7 @@ class RealArithmetic final : public Node {
     }
   }
 
-  /// Only infinities, NaN and zeros can be wrong: they are looked at once more.
+  /// Only infinities, NaN and zeros can be wrong, and are checked again.
   template <Op op>
   RealFault Loop(const Vector& a, const Vector& b, Selection rows, Vector& out) const {
     bool suspect = false;
@@ -76,7 +76,7 @@ class RealArithmetic final : public Node {
   const int position_;
 };
 
-/// A number of another; `function` says nothing where there is none, and takes 64 or 128 bits.
+/// Maps numbers; `function` returns nullopt for an error, and takes 64 or 128 bits.
 template <typename Function>
 class Converted final : public Node {
  public:

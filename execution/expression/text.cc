@@ -11,7 +11,7 @@ namespace {
 
 constexpr plan::Bounds kTextLengths{0, INT32_MAX, true};
 
-/// A pattern of LIKE, with the forms that need no more than a comparison or a search.
+/// A pattern of LIKE. Simple forms need only a comparison or a search.
 class Pattern {
  public:
   explicit Pattern(std::string pattern) : text_(std::move(pattern)) {
@@ -51,7 +51,7 @@ class Pattern {
 
 class Like final : public Node {
  public:
-  /// `characters`: what texts are padded to with blanks.
+  /// `characters`: the length to which texts are padded with blanks.
   Like(uint32_t characters, std::string pattern, NodePtr a)
       : Node(Physical::kTruth, {}, Children(std::move(a))),
         characters_(characters),

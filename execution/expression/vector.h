@@ -7,9 +7,9 @@
 
 namespace nam::execution {
 
-/// The values of an expression, aligned with the positions of a chunk: defined at the positions that it was
-/// evaluated at, of no meaning elsewhere. Belongs to a register of a Frame and stays until the same
-/// expression is evaluated there again.
+/// The values of an expression, aligned with the positions of a chunk: defined where it was evaluated,
+/// undefined elsewhere. Belongs to a register of a Frame and stays until the same expression is evaluated
+/// there again.
 struct Vector {
   Physical physical = Physical::kInt64;
   union {
@@ -18,7 +18,7 @@ struct Vector {
     uint8_t* truth;             // kTruth: kFalse, kTrue, kUnknown
     std::string_view* text;     // kText
   };
-  /// A byte a position, 1 where NULL; nullptr: none is. Not for kTruth.
+  /// A byte a position, 1 where NULL; nullptr: no NULLs. Not for kTruth.
   uint8_t* nulls = nullptr;
 
   bool null(uint32_t position) const {

@@ -13,8 +13,8 @@ namespace {
 constexpr double kWordBits = 64;
 constexpr double kLeastBytesOfKey = 0.25, kMostBytesOfKey = 16;
 
-/// Keys fall into words by a Poisson distribution. In a word that has k of them a bit is set but for
-/// (1 - 1/64)^3k. Of a key's three bits two or all may be the same.
+/// Keys fall into words by a Poisson distribution. In a word with k of them a bit is clear with probability
+/// (1 - 1/64)^3k. Two or all of a key's three bits may coincide.
 double OfKeysInWord(double mean) {
   constexpr double kOne = 1 / (kWordBits * kWordBits);
   constexpr double kTwo = 3 * (kWordBits - 1) / (kWordBits * kWordBits);
@@ -33,7 +33,7 @@ double OfKeysInWord(double mean) {
 double BloomFilter::FalsePositives(uint64_t bytes, uint64_t keys) {
   const double words = std::max<double>(1, static_cast<double>(bytes / kWordBytes));
   const double mean = static_cast<double>(keys) / words;
-  // Fewer than half a bit of a key: of nearly all words all bits are set.
+  // Fewer than half a bit a key: nearly all words have all bits set.
   return mean > 2 * kWordBits ? 1 : OfKeysInWord(mean);
 }
 

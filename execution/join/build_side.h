@@ -9,25 +9,25 @@
 
 namespace nam::execution {
 
-/// The build side of a join on one server: a sink while its pipeline runs, then what probes look at.
+/// The build side of a join on one server: a sink while its pipeline runs, then the input of probes.
 class BuildSide : public Sink {
  public:
   // After the build:
   /// Payload column i of the rows with these numbers; kNullRow: NULL.
   virtual Column PayloadOf(size_t i, const uint32_t* rows) const = 0;
   virtual size_t payload_columns() const = 0;
-  /// Whether a row has a key that is NULL: NOT IN is then never true.
+  /// Whether a row has a NULL key: NOT IN is then never true.
   bool has_null_key() const { return has_null_key_.load(std::memory_order_relaxed); }
-  /// Whether no row was given, also none whose key is NULL.
+  /// Whether no row has come, not even one with a NULL key.
   bool empty() const { return !has_rows_.load(std::memory_order_relaxed); }
-  /// What probes look rows up in: the table, and the rows that it leads to.
+  /// The bytes that probes search: the table and its rows.
   uint64_t table_bytes() const { return table_bytes_; }
 
  protected:
-  // By any thread.
+  // Called by any thread.
   void SawRows() { Raise(has_rows_); }
   void SawNullKey() { Raise(has_null_key_); }
-  /// Once, while one thread has the build side.
+  /// Called once, while one thread has the build side.
   void SetTableBytes(uint64_t bytes) { table_bytes_ = bytes; }
 
  private:

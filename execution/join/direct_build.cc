@@ -27,11 +27,11 @@ class DirectBuild::Task : public SinkTask {
     const bool all_have_numbers = *keys + keys_.null_count() == rows.count;
     if (!all_have_numbers || !Insert(*keys)) {
       return context.Fail(absl::DataLossError(
-          "a key is outside of what the catalog says, in another partition, or there twice"));
+          "a key is outside of what the catalog says, in another partition, or a duplicate"));
     }
     for (size_t i = 0; i < build_.options_.payload.size(); ++i) {
       if (!Store(i, in.column(build_.options_.payload[i]), *keys))
-        return context.Fail(absl::InternalError("a build side's payload has not the codes of its table"));
+        return context.Fail(absl::InternalError("a build side's payload has other codes than its table"));
     }
     return Step::kNeedInput;
   }
@@ -51,7 +51,8 @@ class DirectBuild::Task : public SinkTask {
     return true;
   }
 
-  /// Of the tuples that have a key; false if the column has other codes, or NULL without a code for it.
+  /// Stores codes of the tuples with a key; false if the column has other codes, or NULL without a code for
+  /// it.
   bool Store(size_t i, const Column& column, uint32_t count) {
     const CodeMeaning& meaning = *build_.options_.meanings[i];
     if (column.kind != Column::Kind::kCodes || column.meaning != &meaning) return false;

@@ -12,18 +12,18 @@
 
 namespace nam::execution {
 
-/// Builds a unique DirectTable while chunks arrive: keys set bits, and codes of the payload go where keys
-/// lead. Nothing is left to combine. A key that is there twice, or not within the domain, is DATA_LOSS: the
+/// Builds a unique DirectTable while chunks arrive: keys set bits, and payload codes go to the keys'
+/// positions. Nothing is left to combine. A duplicate key, or one outside of the domain, is DATA_LOSS: the
 /// loader has said otherwise.
 class DirectBuild : public BuildSide {
  public:
   struct Options {
-    DirectTable::Options table;  // unique, and fits; of text: of the entries of `texts`
+    DirectTable::Options table;  // unique, and fits; text: over the entries of `texts`
     /// Output 0 is the key: a number, or text if there are `texts`. Outlives the build.
     const Program* key = nullptr;
-    /// Of text keys whose blanks count: entries that differ by them alone would be one key.
+    /// For text keys with significant blanks: entries that differ by blanks alone would be one key.
     std::unique_ptr<const TextKeys> texts;
-    /// Slots of the input that are fetched behind the join, and what their codes stand for: they are kCodes
+    /// Slots of the input that the join's output fetches, and the meaning of their codes: they are kCodes
     /// with this meaning in every chunk. table.payload_widths follows from them.
     std::vector<uint32_t> payload;
     std::vector<const CodeMeaning*> meanings;
@@ -34,7 +34,7 @@ class DirectBuild : public BuildSide {
 
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
 
-  /// Whole after the build; at the same address before.
+  /// Complete after the build; at the same address before.
   const DirectTable& table() const { return *table_; }
   const TextKeys* texts() const { return options_.texts.get(); }
   Column PayloadOf(size_t i, const uint32_t* rows) const override;

@@ -8,7 +8,7 @@
 namespace nam::execution {
 namespace {
 
-/// Look-ups ahead whose heads are asked for.
+/// Look-ups ahead whose heads are prefetched.
 constexpr uint32_t kAhead = 16;
 
 /// Appends the tuple at `position`, if its key is there.
@@ -20,7 +20,7 @@ inline void Append(const DirectTable& table, int64_t key, uint32_t position, uin
   count += head != 0;
 }
 
-/// body(index_of): where the value of a position lies, in a loop of its own for flat columns.
+/// body(index_of) gets a map from positions to indexes, in a loop of its own for flat columns.
 template <typename Body>
 void WithIndexes(const Column& column, Body&& body) {
   if (column.rows == nullptr) {
@@ -64,7 +64,7 @@ void DirectProbe::StartFromNumbers(uint32_t keys, Candidates& candidates) const 
     if (i < keys && table_.InDomain(numbers[i]))
       Prefetch<false>(table_.head_of(numbers[i]), sizeof(uint32_t));
   };
-  // Tables of unique keys have bits, which are few.
+  // Tables of unique keys have only bits, which need no prefetch.
   const bool asks = !table_.unique();
   for (uint32_t i = 0; asks && i < kAhead; ++i) ask(i);
   uint32_t count = 0;

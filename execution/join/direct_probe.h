@@ -7,7 +7,7 @@
 
 namespace nam::execution {
 
-/// Probes a direct table: a key leads to its rows, and nothing is compared.
+/// Probes a direct table: a key leads to its rows without a comparison.
 class DirectProbe : public ProbeTask {
  public:
   DirectProbe(const BuildSide& build, const DirectTable& table, const TextKeys* texts,

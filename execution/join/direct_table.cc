@@ -9,8 +9,8 @@
 namespace nam::execution {
 namespace {
 
-constexpr uint64_t kPartAlignment = 64;  // positions, of unique tables: a cache line has bits of one part
-// Positions for each row, and for however few rows. Beyond it hashing takes less memory.
+constexpr uint64_t kPartAlignment = 64;  // positions in unique tables: a cache line has bits of one part
+// The most positions a row, and the most for few rows. Beyond them hashing takes less memory.
 constexpr uint64_t kPositionsPerRow = 8;
 constexpr uint64_t kLeastPositions = 1 << 17;
 // Beyond it the number of positions could wrap.
@@ -22,7 +22,7 @@ struct DirectTable::Shape {
   int64_t origin = 0;
   uint64_t part_size = 0;
   uint64_t parts_here = 0;
-  uint64_t positions = 0;  // with those of the part that stays empty
+  uint64_t positions = 0;  // including those of the empty part
 
   static Shape Of(const Options& options) {
     NAM_CHECK(std::has_single_bit(options.parts) && options.here.size() <= options.parts);
@@ -44,7 +44,7 @@ bool DirectTable::Fits(const Options& options) {
   const uint64_t spread = static_cast<uint64_t>(options.key_max) - static_cast<uint64_t>(options.key_min);
   if (spread >= kMostSpread) return false;
   const Shape shape = Shape::Of(options);
-  // What the alignment adds is not held against a table of many parts.
+  // Alignment alone does not disqualify a table of many parts.
   const uint64_t keys_here = (spread / options.parts + 1) * shape.parts_here;
   return keys_here <= std::max(std::max<uint64_t>(options.rows, 1) * kPositionsPerRow, kLeastPositions) &&
          shape.positions <= kMostPositions;

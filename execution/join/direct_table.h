@@ -12,7 +12,7 @@
 namespace nam::execution {
 
 /// The build side of a join by one dense number: each key in [key_min, key_max] has a position of its own.
-/// Filled by all threads of a server, then read only.
+/// All threads of a server fill it; then it is read only.
 ///
 ///     unique:   bit (position of key) of `present` is set if the key's row is there; the row's number is the
 ///               position, and its payload lies there, still encoded
@@ -22,39 +22,38 @@ namespace nam::execution {
 ///
 ///     k = key - origin        position = part_base[k mod 2^part_shift] + (k >> part_shift)
 ///
-/// so that a probing thread stays within one part. Parts that are not here share one that stays empty: their
-/// keys are found to be absent without a test. Part p begins at p · part_size if all parts are here.
+/// so that a probing thread stays within one part. Parts that are not here share an empty one: their keys are
+/// found absent without a test. Part p begins at p · part_size if all parts are here.
 class DirectTable {
  public:
   struct Options {
-    uint64_t rows = 0;                // upper bound, of the parts that are here
-    int64_t key_min = 0;              // of all keys, also of parts that are not here
-    int64_t key_max = -1;             // below key_min: not known
-    bool unique = false;              // the loader's word
+    uint64_t rows = 0;                // upper bound, over the parts that are here
+    int64_t key_min = 0;              // of all keys, also of parts elsewhere
+    int64_t key_max = -1;             // below key_min: unknown
+    bool unique = false;              // as the loader says
     uint32_t parts = 1;               // the table's fan-out by the key, if by modulo and a power of two
     std::vector<uint32_t> here = {};  // the parts that are here, ascending; empty: all
-    std::vector<uint8_t> payload_widths = {};  // unique: bytes of the codes of each column
+    std::vector<uint8_t> payload_widths = {};  // unique: code bytes of each column
   };
   static constexpr uint32_t kMostPositions = UINT32_MAX - 1;
 
-  /// Whether the positions of the parts that are here are few enough for the rows that are here.
+  /// Whether the positions are few enough for the rows, both of the parts that are here.
   static bool Fits(const Options& options);
-  /// What a table with these options takes, without the `next` of chained ones. Fits.
+  /// The bytes of a table with these options that fit, without the `next` of chained ones.
   static uint64_t BytesNeeded(const Options& options);
   /// RESOURCE_EXHAUSTED if the budget does not allow it. The options fit.
   static absl::StatusOr<std::unique_ptr<DirectTable>> Make(const Options& options, MemoryBudget& budget);
 
   bool InDomain(int64_t key) const { return key >= key_min_ && key <= key_max_; }
-  /// Of a key in the domain: whether rows with it belong here.
+  /// For a key in the domain: whether its rows belong here.
   bool IsHere(int64_t key) const { return part_base_[PartOf(key)] != absent_base_; }
-  /// Of a key in the domain.
+  /// For a key in the domain.
   uint32_t PositionOf(int64_t key) const {
     const uint64_t k = static_cast<uint64_t>(key) - static_cast<uint64_t>(origin_);
     return part_base_[k & part_mask_] + static_cast<uint32_t>(k >> part_shift_);
   }
 
-  /// Unique: the row of `key`, which is here, is there. Any thread, during the build; false if it was
-  /// already.
+  /// Unique: enters the row of `key`, which is here. Any thread, during the build; false for a duplicate.
   bool InsertUnique(int64_t key) {
     const uint32_t position = PositionOf(key);
     const uint32_t bit = uint32_t{1} << position % 32;
@@ -64,7 +63,7 @@ class DirectTable {
   std::byte* payload(size_t i) const { return payload_[i].data(); }
   size_t payload_columns() const { return payload_.size(); }
 
-  /// Chained: room for rows with numbers below `row_numbers`. Once, before the first Insert.
+  /// Chained: makes room for rows with numbers below `row_numbers`. Once, before the first Insert.
   absl::Status SetRows(uint64_t row_numbers, MemoryBudget& budget);
   /// Chained: makes `key`, which is here, lead to `row`. Any thread, during the build; each row once.
   void Insert(int64_t key, uint32_t row) {
@@ -74,19 +73,19 @@ class DirectTable {
     next_[row] = before;
     if (!chained_.load(std::memory_order_relaxed)) chained_.store(true, std::memory_order_relaxed);
   }
-  /// Where Insert will write: to ask for it ahead.
+  /// The place that Insert will write, to prefetch it.
   const uint32_t* head_of(int64_t key) const { return &heads_[PositionOf(key)]; }
 
-  /// A thread has inserted `rows` keys within [low, high].
+  /// Notes that a thread has inserted `rows` keys within [low, high].
   void Inserted(int64_t low, int64_t high, uint64_t rows);
 
   // After the build:
   bool unique() const { return unique_; }
-  /// Whether some key has more than one row.
+  /// Whether a key has more than one row.
   bool chained() const { return chained_.load(std::memory_order_relaxed); }
-  uint64_t rows() const { return rows_; }  // at most, with those that filters drop
+  uint64_t rows() const { return rows_; }  // upper bound: includes rows that filters drop
   uint64_t inserted_rows() const { return inserted_rows_.load(std::memory_order_relaxed); }
-  /// The least and greatest key inserted; least > greatest if there is none.
+  /// The least and greatest inserted key; least > greatest if there is none.
   int64_t least_key() const { return least_key_.load(std::memory_order_relaxed); }
   int64_t greatest_key() const { return greatest_key_.load(std::memory_order_relaxed); }
   int64_t key_min() const { return key_min_; }
@@ -122,7 +121,7 @@ class DirectTable {
   const uint64_t part_size_;
   const uint64_t part_mask_;  // parts - 1
   const uint32_t part_shift_;
-  uint32_t absent_base_ = kNoPosition;  // of the parts that are not here
+  uint32_t absent_base_ = kNoPosition;  // the shared base of parts elsewhere
   std::vector<uint32_t> part_base_;
   MappedArray<uint32_t> present_;     // unique
   std::vector<MappedBytes> payload_;  // unique

@@ -53,7 +53,7 @@ bool DomainProbe::Start(TaskContext& context, const Chunk& in, Candidates& candi
   return true;
 }
 
-/// The common case: rows at rest, one behind the other, as they came from a part.
+/// The common case: consecutive rows at rest, as they came from a part.
 void DomainProbe::StartFromRows(const Column& column, uint32_t rows, Candidates& candidates) {
   const RowField& key = *column.field;
   const std::byte* const row = key.RowOf(column.base, column.IndexOf(0));

@@ -8,7 +8,7 @@
 
 namespace nam::execution {
 
-/// Probes a table of a domain's keys: a key leads to its rows, and nothing is compared.
+/// Probes a table of a domain's keys: a key leads to its rows without a comparison.
 class DomainProbe : public ProbeTask {
  public:
   DomainProbe(const BuildSide& build, const DomainTable& table, const ProbeOptions& options,

@@ -6,7 +6,7 @@
 namespace nam::execution {
 namespace {
 
-/// One for each position, and one for what is nowhere.
+/// One for each position, and one for nowhere().
 uint64_t HeadsOf(const DomainTable::Options& options) {
   return (options.domain.size() >> options.shared_bits) + 1;
 }

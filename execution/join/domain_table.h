@@ -11,35 +11,37 @@
 
 namespace nam::execution {
 
-/// The build side of a join by the keys of a domain, of which only those are here whose permutation has the
-/// same first bits: those of one part, or of a slice of it. The other bits are a key's position:
+/// The build side of a join by the keys of a domain. It holds only keys whose permutations share their first
+/// bits: those of one part, or of a slice of it. The other bits are a key's position:
 ///
 ///     heads[position] → row + 1 ─ next[row] → row + 1 ─ … → 0      rows are those of a RowTable
 ///
-/// A chain has the rows of one key, so nothing is compared. One thread.
+/// A chain has the rows of one key, so probes compare nothing. One thread.
 class DomainTable {
  public:
   struct Options {
     plan::KeyDomain domain;
-    uint32_t shared_bits = 0;  // of the permutation, that are alike in all keys; less than the domain has
+    uint32_t shared_bits = 0;  // leading bits that all keys' permutations share; fewer than the domain has
   };
-  /// Of the heads.
+  /// The bytes of the heads.
   static uint64_t BytesNeeded(const Options& options);
   /// RESOURCE_EXHAUSTED if the budget, which outlives the table, does not allow it.
   static absl::StatusOr<DomainTable> Make(const Options& options, MemoryBudget& budget);
   const plan::KeyDomain& domain() const { return domain_; }
-  /// Of keys of the domain that belong here: those of `rows` rows one behind the other (PermuteKeys).
+  /// The positions of the keys of `rows` consecutive rows (PermuteKeys). The keys are in the domain and
+  /// belong here.
   void PositionsOf(const RowField& key, const std::byte* row, uint32_t rows, uint32_t* positions) const {
     PermuteKeys(domain_, key, {.mask = mask_}, row, rows, positions);
   }
-  /// Of the key with this number (KeyDomain::NumberOf), which belongs here or is none of the domain.
+  /// The position of the key with this number (KeyDomain::NumberOf), which belongs here or is outside of the
+  /// domain.
   uint32_t PositionOf(uint64_t number) const {
     return number < domain_.size() ? domain_.Permute(number) & mask_ : nowhere();
   }
-  /// Where no row is.
+  /// The position without rows.
   uint32_t nowhere() const { return mask_ + 1; }
 
-  /// Not nowhere. False: the position has a row already, and there is no room for chains.
+  /// `position` is not nowhere. False: the position has a row already, and there is no room for chains.
   bool Insert(uint32_t position, uint32_t row) {
     uint32_t& head = heads_[position];
     if (head != 0) [[unlikely]] {
@@ -49,9 +51,10 @@ class DomainTable {
     head = row + 1;
     return true;
   }
-  /// Room for chains of rows with numbers below `row_numbers`. Most tables have unique keys and do without.
+  /// Makes room for chains of rows with numbers below `row_numbers`. Most tables have unique keys and need
+  /// none.
   absl::Status MakeChains(uint64_t row_numbers, MemoryBudget& budget);
-  /// Whether some key may have more than one row.
+  /// Whether a key may have more than one row.
   bool chained() const { return next_.size() > 0; }
   /// The first row + 1 at a position; 0: none.
   uint32_t Head(uint32_t position) const { return heads_[position]; }

@@ -43,7 +43,7 @@ bool HashProbe::Start(TaskContext& context, const Chunk& in, Candidates& candida
   return true;
 }
 
-/// Sets keys_[key]; of `tuples` those stay that may have a match by it.
+/// Sets keys_[key]; keeps those of `tuples` that may have a match by it.
 bool HashProbe::EvaluateKey(TaskContext& context, const Chunk& in, size_t key, Selection& tuples) {
   if (texts_[key] != nullptr) {
     KeyNumbers& entries = *texts_[key];

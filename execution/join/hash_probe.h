@@ -9,7 +9,7 @@
 
 namespace nam::execution {
 
-/// Probes a hash table: the hash of all keys leads to a chain, and keys are compared with those of its rows.
+/// Probes a hash table: the hash of all keys leads to a chain, whose rows' keys are compared.
 class HashProbe : public ProbeTask {
  public:
   HashProbe(const RowBuild& build, const ProbeOptions& options, UnmatchedRows* unmatched);
@@ -26,11 +26,11 @@ class HashProbe : public ProbeTask {
   const RowKeys& row_keys_;
   const Program& program_;
   Frame frame_;
-  std::vector<std::unique_ptr<KeyNumbers>> texts_;  // of keys that are entries; nullptr of others
-  std::vector<ProbeKey> keys_;                      // of the input chunk that is being pushed
-  // By position, of keys that are not numbers of vectors.
+  std::vector<std::unique_ptr<KeyNumbers>> texts_;  // for keys that are entries; nullptr for others
+  std::vector<ProbeKey> keys_;                      // of the current input chunk
+  // By position, for keys that are not vectors of numbers.
   std::vector<std::unique_ptr<int64_t[]>> numbers_;
-  uint32_t tuples_[kChunkRows];  // whose keys are not NULL
+  uint32_t tuples_[kChunkRows];  // those without a NULL key
   uint64_t hashes_[kChunkRows];
 };
 

@@ -11,7 +11,7 @@ namespace nam::execution {
 namespace {
 
 constexpr uint32_t kBatchRows = 1024;
-// Heads are changed by atomic exchange, which waits for its cache line: it is asked for so many rows ahead.
+// Heads are changed by atomic exchange, which waits for its cache line: prefetched so many rows ahead.
 constexpr uint32_t kRowsAhead = 16;
 
 /// At least one and a half for each row.

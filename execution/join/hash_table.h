@@ -14,23 +14,23 @@ namespace nam::execution {
 ///
 ///     heads[hash mod size] → row + 1 ─ next[row] → row + 1 ─ … → 0
 ///
-/// A chain has the rows of all keys whose hashes share their lowest bits; who follows it compares keys. Sized
-/// once, when the number of rows is known, then filled by all threads at once, page by page, then read only.
+/// A chain has the rows of all keys whose hashes share their lowest bits; a probe compares keys. Sized once,
+/// when the number of rows is known, then filled by all threads at once, page by page, then read only.
 class HashTable {
  public:
   /// `rows` and `keys` outlive the table.
   HashTable(const RowTable& rows, const RowKeys& keys) : rows_(rows), keys_(keys) {}
 
-  /// What a table of so many rows takes, in pages of this layout.
+  /// The bytes of a table of so many rows, in pages of this layout.
   static uint64_t BytesNeeded(uint64_t rows, uint64_t pages, const RowLayout& layout);
-  /// Room for the rows that the RowTable has now. RESOURCE_EXHAUSTED if the budget does not allow it.
+  /// Makes room for the rows that the RowTable has now. RESOURCE_EXHAUSTED if the budget does not allow it.
   absl::Status Size(MemoryBudget& budget);
-  /// The rows of pages [first, end) whose keys are not NULL; the number of the others. Any thread; each page
-  /// once.
+  /// Inserts the rows of pages [first, end) without NULL keys; returns the number of the others. Any thread;
+  /// each page once.
   uint64_t InsertPages(uint32_t first, uint32_t end);
 
   // After the build:
-  /// Whether some chain has more than one row.
+  /// Whether a chain has more than one row.
   bool chained() const { return chained_.load(std::memory_order_relaxed); }
   uint32_t Head(uint64_t hash) const { return heads_[hash & mask_]; }
   const uint32_t* head_of(uint64_t hash) const { return &heads_[hash & mask_]; }

@@ -9,21 +9,21 @@
 
 namespace nam::execution {
 
-/// The keys of chunks as 64-bit numbers: what direct tables are asked with. Text is its entry in the build
-/// side's dictionary. NULL has no number, nor has what no row of a direct table can equal: numbers beyond 64
+/// The keys of chunks as 64-bit numbers, for look-ups in direct tables. Text is its entry in the build side's
+/// dictionary. NULL has no number, nor has any key that no row of a direct table can equal: numbers beyond 64
 /// bits and texts that the dictionary lacks. One thread's.
 class KeyNumbers {
  public:
   /// Output `output` of the program is the key, which is text if there are `texts`. Both outlive this.
   KeyNumbers(const Program& program, size_t output, const TextKeys* texts);
 
-  /// Evaluates the key of the selected tuples: of those that have a number, the positions and numbers are
-  /// positions()[0 … n) and numbers()[0 … n). Nothing if it failed: error() says why. If `nulls` is not
-  /// nullptr, nulls[position] becomes 1 where the key is NULL, else 0.
+  /// Evaluates the keys of the selected tuples. positions()[0 … n) and numbers()[0 … n) are those with a
+  /// number. nullopt if it failed: error() says why. If `nulls` is not nullptr, nulls[position] becomes 1
+  /// where the key is NULL, else 0.
   std::optional<uint32_t> Evaluate(const Chunk& chunk, Selection rows, uint8_t* nulls = nullptr);
   const uint32_t* positions() const { return positions_; }
   const int64_t* numbers() const { return numbers_; }
-  /// How many keys were NULL. Those that are neither NULL nor have a number cannot match.
+  /// The number of NULL keys. Keys that are neither NULL nor have a number cannot match.
   uint32_t null_count() const { return null_count_; }
   const absl::Status& error() const { return frame_.error(); }
 

@@ -13,12 +13,12 @@ namespace nam::execution {
 namespace {
 
 constexpr uint64_t kLineBytes = 64;
-// Below it a system call takes longer than to zero the bytes here.
+// Below this size a system call takes longer than zeroing the bytes here.
 constexpr uint64_t kLeastMappedBytes = 128 << 10;
-// Tables are read at random: with pages of 2 MiB few of the look-ups miss the processor's page tables too.
+// Tables are read at random: with pages of 2 MiB few look-ups also miss the processor's page tables.
 constexpr uint64_t kLeastHugeBytes = 4 << 20;
 
-/// The first touches of a table's pages take five times as long as to zero those that another one has left.
+/// Touching a table's new pages takes five times as long as zeroing those that another one has left.
 MappingPool& LeftMappings() {
   static MappingPool& mappings = *new MappingPool({.of_one = 1 << 20, .of_all = 4 << 20});
   return mappings;
@@ -30,7 +30,7 @@ void* TakeMapping(uint64_t bytes) {
     return std::memset(left->data, 0, bytes);
   const std::optional<MappingPool::Mapping> made = MappingPool::Map(bytes, /*writable=*/true);
   if (!made) return nullptr;
-  // A wish: without it the table is right, and slower.
+  // A hint: without it the table works, but slower.
   if (bytes >= kLeastHugeBytes) (void)madvise(made->data, bytes, MADV_HUGEPAGE);
   return made->data;
 }

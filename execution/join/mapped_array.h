@@ -11,9 +11,9 @@
 
 namespace nam::execution {
 
-/// Bytes out of the query's budget, all of them zero. Large ones are mapped: the kernel zeroes a page when a
-/// thread first touches it, so the threads that fill a table zero it as they go, and what no thread touches
-/// takes no memory. Move-only; gives its bytes back.
+/// Zeroed bytes that a query's budget pays for. Large ones are mapped: the kernel zeroes a page when a thread
+/// first touches it. So the threads that fill a table zero it as they go, and untouched pages take no memory.
+/// Move-only; gives its bytes back.
 class MappedBytes {
  public:
   MappedBytes() = default;

@@ -80,7 +80,7 @@ bool ProbeTask::Begin(TaskContext& context, const Chunk& in) {
   return true;
 }
 
-/// Rounds, as many as fit: at least one, since that has at most as many pairs as the input has tuples.
+/// Runs as many rounds as fit: at least one, since that has at most as many pairs as the input has tuples.
 uint32_t ProbeTask::Gather(uint32_t* positions, uint32_t* rows) {
   uint32_t count = 0;
   while (candidates_.count > 0 && count + candidates_.count <= kChunkRows) {
@@ -156,7 +156,7 @@ bool ProbeTask::FindMatches(TaskContext& context, const Chunk& in, Chunk& pairs)
   return true;
 }
 
-/// What is compared of pairs that match otherwise: each condition where those before were not false.
+/// Evaluates the comparisons on otherwise matching pairs: each condition where those before were not false.
 bool ProbeTask::Compare(TaskContext& context, Chunk& pairs, Selection matching) {
   const Program& compared = *options_.compared;
   ForEach(matching, [&](uint32_t pair) { pair_unsure_[pair] = 0; });
@@ -181,7 +181,7 @@ bool ProbeTask::Compare(TaskContext& context, Chunk& pairs, Selection matching) 
   return true;
 }
 
-/// One match is enough for those.
+/// Drops tuples for which one match is enough.
 void ProbeTask::DropMatched() {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < candidates_.count; ++i) {
@@ -223,7 +223,7 @@ bool ProbeTask::NoteMatches(TaskContext& context, Selection pairs, const uint32_
   return false;
 }
 
-/// The pairs [from, end) of the output: its columns, and what their row sets say of these pairs.
+/// Sets the output's columns and row sets for its pairs [from, end).
 void ProbeTask::Compose(const Chunk& in, uint32_t from, uint32_t end, Chunk& out) {
   const uint32_t* const positions = out.row_set(kPositions);
   along_.Take(in, options_.keep, positions, from, end, kComposed, out);

@@ -12,17 +12,17 @@
 
 namespace nam::execution {
 
-/// Tuples by their positions, each beside a row of the build side that may have its keys.
+/// Tuples by position, each with a row of the build side that may have its keys.
 struct Candidates {
   uint32_t count = 0;
   uint32_t positions[kChunkRows];
   uint32_t rows[kChunkRows];
 };
 
-/// What all probes have in common: kinds, residuals, output. How rows are found is the derived class's.
+/// The common part of all probes: kinds, residuals, output. Derived classes find the rows.
 class ProbeTask : public StepTask {
  public:
-  /// `unmatched` is there for right and full joins alone, and counts this task.
+  /// `unmatched` is set for right and full joins alone, and counts this task.
   ProbeTask(const BuildSide& build, const ProbeOptions& options, UnmatchedRows* unmatched);
   ~ProbeTask() override;
 
@@ -30,11 +30,11 @@ class ProbeTask : public StepTask {
   Step Drain(TaskContext& context, Chunk& out) final;
 
  protected:
-  /// The first candidate of each selected tuple that may have one. False: the context has the error.
+  /// Finds the first candidate of each selected tuple that may have one. False: the context has the error.
   virtual bool Start(TaskContext& context, const Chunk& in, Candidates& candidates) = 0;
-  /// Of the candidates those whose keys are equal, in order; their number.
+  /// Selects the candidates with equal keys, in order; returns their number.
   virtual uint32_t Matching(const Candidates& candidates, uint32_t* positions, uint32_t* rows) = 0;
-  /// Each candidate's next row; those that have none leave.
+  /// Moves each candidate to its next row, and drops those without one.
   virtual void Advance(Candidates& candidates) = 0;
 
   /// nulls[position] = 1 where a key of a selected tuple is NULL, else 0. Start fills it, if it is not
@@ -63,22 +63,22 @@ class ProbeTask : public StepTask {
   const ProbeOptions& options_;
   ColumnsAlong along_;
   UnmatchedRows* const unmatched_rows_;
-  const bool pairs_;            // the output's tuples are pairs
-  const bool outer_;            // tuples without a match leave beside NULLs
-  const bool notes_;            // matched_ is kept
+  const bool pairs_;            // output tuples are pairs
+  const bool outer_;            // emits tuples without a match beside NULLs
+  const bool notes_;            // maintains matched_
   const bool wants_null_keys_;  // NOT IN and IN by a key
-  std::optional<Frame> frame_;  // of the residuals
+  std::optional<Frame> frame_;  // for the residuals
   std::optional<Frame> compared_frame_;
   std::unique_ptr<Chunk> pair_chunk_;  // for residuals where the output has no pairs
   bool draining_ = false;
   UnmatchedRows::Cursor cursor_;
 
-  // Of the input chunk that is being pushed:
+  // State of the current input chunk:
   bool busy_ = false;
-  uint32_t next_unmatched_ = 0;  // of the selected: those before are done
+  uint32_t next_unmatched_ = 0;  // in the selection: those before are done
   Candidates candidates_;
   uint8_t matched_[kChunkRows];  // by position
-  uint8_t unsure_[kChunkRows];   // by position: whether what is compared was NULL and not false
+  uint8_t unsure_[kChunkRows];   // by position: whether a comparison was NULL and not false
   uint8_t pair_unsure_[kChunkRows];
   uint8_t null_keys_[kChunkRows];  // by position
   uint8_t marks_[kChunkRows];      // by position

@@ -144,7 +144,7 @@ absl::Status RowBuild::Combine(TaskContext& context, uint32_t part) {
   return absl::OkStatus();
 }
 
-/// By the hashes of rows at rest, which are those that an exchange goes by.
+/// Uses the hashes of rows at rest, which an exchange uses, too.
 void RowBuild::AddToFilter(uint32_t first_page, uint32_t end_page) {
   std::vector<uint32_t> keys(options_.keys);
   std::iota(keys.begin(), keys.end(), 0);

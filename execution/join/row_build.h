@@ -23,27 +23,27 @@ namespace nam::execution {
 ///     Combine   when the number of rows is known: runs of pages are inserted into a chained DirectTable or a
 ///               HashTable, in any order and at once
 ///
-/// Rows with a key that is NULL are in the RowTable, and no chain leads to them. Without keys there is no
-/// table of them: the rows alone are what loops go over.
+/// Rows with a NULL key are in the RowTable, and no chain leads to them. Without keys there is no table:
+/// loops go over the rows alone.
 class RowBuild : public BuildSide {
  public:
   struct Options {
     /// Outputs: the keys, then the payload. Outlives the build.
     const Program* program = nullptr;
     uint32_t keys = 1;  // 0: none
-    /// Field i is output i. Keys and payload that are to stay codes are fields with a meaning.
+    /// Field i is output i. Keys and payload that stay codes are fields with a meaning.
     RowLayout layout;
-    /// For each key whether blanks at its end do not count (char(n) beside varchar(n)). Empty: all count.
+    /// For each key whether blanks at its end are ignored (char(n) beside varchar(n)). Empty: none are.
     std::vector<bool> ignores_blanks;
-    /// Not unique: the only key is a dense number, or text that is a field with a dictionary, whose canonical
+    /// Not unique: the only key is a dense number, or text in a field with a dictionary, whose canonical
     /// entries are the keys. It fits.
     std::optional<DirectTable::Options> direct;
-    /// The only key is a number of up to 8 bytes, of the domain but for NULLs. One thread builds.
+    /// The only key is a number of up to 8 bytes, of the domain except NULLs. One thread builds.
     std::optional<DomainTable::Options> domain;
     uint64_t pages_max = 0;
-    /// Room for a bit for each row that has found a partner: right and full joins.
+    /// Keeps a bit for each row that has found a partner: right and full joins.
     bool match_bits = false;
-    /// A Bloom filter of its keys, which finds at most this share of others; 0: none.
+    /// The false-positive rate of a Bloom filter of its keys; 0: no filter.
     double false_positives = 0;
   };
 
@@ -51,7 +51,7 @@ class RowBuild : public BuildSide {
   static absl::StatusOr<std::unique_ptr<RowBuild>> Make(Options options, MemoryBudget& budget);
 
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
-  /// Takes in rows that lie in a page of the layout already. One thread, between the tasks' calls.
+  /// Adds the rows of a page that already has the layout. One thread, between the tasks' calls.
   absl::Status AddPage(std::span<const std::byte> page);
   uint32_t CombineParts() override;
   absl::Status Combine(TaskContext& context, uint32_t part) override;
@@ -59,7 +59,7 @@ class RowBuild : public BuildSide {
   // After the build:
   const RowTable& rows() const { return *rows_; }
   size_t key_count() const { return options_.keys; }
-  /// Of a build side that has keys; and then exactly one of the three behind it is there.
+  /// For a build side with keys; it then has exactly one of the three tables below.
   const RowKeys& keys() const { return *keys_; }
   const DirectTable* direct() const { return direct_.get(); }
   const HashTable* hash() const { return hash_.get(); }
@@ -74,7 +74,7 @@ class RowBuild : public BuildSide {
   size_t payload_columns() const override { return options_.layout.fields() - options_.keys; }
 
   bool has_match_bits() const { return options_.match_bits; }
-  /// The row has found a partner. Any thread.
+  /// Marks that the row has found a partner. Any thread.
   void SetMatched(uint32_t row) const {
     const std::atomic_ref<uint32_t> word(matched_[row / 32]);
     const uint32_t bit = uint32_t{1} << row % 32;
@@ -87,7 +87,7 @@ class RowBuild : public BuildSide {
   class Task;
   RowBuild(Options options, MemoryBudget& budget) : options_(std::move(options)), budget_(budget) {}
   absl::Status Size();
-  /// How long the table is that leads to the rows.
+  /// The bytes of the table that leads to the rows.
   uint64_t HeadsBytes() const;
   absl::Status InsertDirect(uint32_t first_page, uint32_t end_page);
   void AddToFilter(uint32_t first_page, uint32_t end_page);
@@ -102,7 +102,7 @@ class RowBuild : public BuildSide {
   std::unique_ptr<HashTable> hash_;
   std::optional<DomainTable> domain_;
   std::optional<BloomFilter> filter_;
-  absl::Status sized_;  // by CombineParts; what each part then says
+  absl::Status sized_;  // set by CombineParts; the result of each part
   MappedArray<uint32_t> matched_;
 };
 

@@ -35,7 +35,7 @@ struct NumberAt {
   }
 };
 
-/// The same of an entry: the one that stands for it.
+/// The same for an entry: its canonical one.
 template <typename Field>
 struct EntryAt {
   size_t offset;
@@ -171,7 +171,7 @@ void RowKeys::HashTuples(const ProbeKey* keys, const uint32_t* positions, uint32
 uint32_t RowKeys::Equal(const RowTable& table, const ProbeKey* keys, const uint32_t* positions,
                         const uint32_t* rows, uint32_t count, uint32_t* kept_positions,
                         uint32_t* kept_rows) const {
-  // What one key leaves is what the next looks at, in the same places.
+  // Each key tests the survivors of the one before, in the same places.
   const auto keep = [&](auto&& equal) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; ++i) {

@@ -11,8 +11,8 @@
 
 namespace nam::execution {
 
-/// One key of the tuples that probe, aligned with the positions of their chunk. One of the three is set, as
-/// RowKeys::form says.
+/// One key of the probing tuples, aligned with the positions of their chunk. RowKeys::form tells which of the
+/// three is set.
 struct ProbeKey {
   const int64_t* narrow = nullptr;
   const __int128* wide = nullptr;
@@ -24,13 +24,13 @@ struct ProbeKey {
 ///
 ///     numbers, dates, booleans …   base + field; hashed and compared as numbers
 ///     text of one dictionary       the canonical entry of its TextKeys; hashed and compared as a number
-///     other text                   its bytes, less blanks at the end where these do not count
+///     other text                   its bytes, without blanks at the end where these are ignored
 ///
 /// Immutable.
 class RowKeys {
  public:
   struct Key {
-    /// Of a field that holds codes of a dictionary; nullptr for all others.
+    /// For a field that holds codes of a dictionary; nullptr for all others.
     const TextKeys* texts = nullptr;
     bool ignores_blanks = false;
   };
@@ -43,18 +43,19 @@ class RowKeys {
   Form form(size_t key) const;
   const Key& key(size_t i) const { return keys_[i]; }
 
-  /// The rows [first, first + count) of a page: hashes[i] over all keys, and nulls[i] = 1 if one is NULL,
-  /// when the hash has no meaning; else 0. Whether any is NULL.
+  /// Hashes the rows [first, first + count) of a page: hashes[i] over all keys. nulls[i] = 1 if one is NULL,
+  /// and then the hash has no meaning; else 0. Returns whether any is NULL.
   bool HashRows(const std::byte* page, uint32_t first, uint32_t count, uint64_t* hashes,
                 uint8_t* nulls) const;
-  /// As HashRows: the numbers of the only key. What does not fit 64 bits counts as not there: nulls[i] = 2.
+  /// As HashRows, but returns the numbers of the only key. Numbers beyond 64 bits count as absent: nulls[i] =
+  /// 2.
   bool NumbersOf(const std::byte* page, uint32_t first, uint32_t count, int64_t* numbers,
                  uint8_t* nulls) const;
-  /// hashes[i] of the tuple at positions[i], none of whose keys is NULL: equal to that of rows whose keys
-  /// are.
+  /// hashes[i] of the tuple at positions[i], none of whose keys is NULL: equal to that of rows with equal
+  /// keys.
   void HashTuples(const ProbeKey* keys, const uint32_t* positions, uint32_t count, uint64_t* hashes) const;
-  /// Of the pairs of a tuple at positions[i] and rows[i] those whose keys are equal go to kept_positions and
-  /// kept_rows, in order; their number. None of the tuples' keys is NULL, nor are those of the rows.
+  /// Selects the pairs of a tuple at positions[i] and rows[i] with equal keys, in order, to kept_positions
+  /// and kept_rows; returns their number. Neither side has NULL keys.
   uint32_t Equal(const RowTable& table, const ProbeKey* keys, const uint32_t* positions, const uint32_t* rows,
                  uint32_t count, uint32_t* kept_positions, uint32_t* kept_rows) const;
 

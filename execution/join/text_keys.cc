@@ -30,7 +30,7 @@ const std::vector<uint32_t>& TextKeys::Of(const CodeMeaning& meaning) const {
 }
 
 std::vector<uint32_t> TextKeys::Translate(const storage::Dictionary& from) const {
-  // Of no entries: one that no code asks for, since nothing means that entries are the same.
+  // Without entries: one that no code reads, since an empty map means that entries are the same.
   std::vector<uint32_t> to(std::max<size_t>(from.size(), 1), kNoEntry);
   if (ignores_blanks_) {
     for (size_t i = 0; i < from.size(); ++i) to[i] = EntryOf(from[i]);

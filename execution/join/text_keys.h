@@ -16,7 +16,7 @@ namespace nam::execution {
 ///
 ///     probe side's entry 0 1 2 3 …  →  build side's entry 4 kNoEntry 0 9 …
 ///
-/// Where one side is char(n) and the other varchar(n), blanks at the end do not count: then entries that
+/// Where one side is char(n) and the other varchar(n), blanks at the end are ignored: then entries that
 /// differ by them alone are one key, the first of them. Shared by the threads of a stage.
 class TextKeys {
  public:
@@ -25,10 +25,11 @@ class TextKeys {
   /// `build` has a dictionary.
   TextKeys(const CodeMeaning& build, bool ignores_blanks);
 
-  /// Entries of the dictionary of `meaning` as entries of the build side's. Empty: they are the same. Made
-  /// at the first call for a dictionary, which other threads then wait for; valid as long as this lives.
+  /// Maps entries of the dictionary of `meaning` to entries of the build side's. Empty: they are the same.
+  /// Made at the first call for a dictionary, for which other threads then wait; valid for the lifetime of
+  /// this.
   const std::vector<uint32_t>& Of(const CodeMeaning& meaning) const;
-  /// Entries of the build side as those that stand for them. Empty: each for itself.
+  /// Maps entries of the build side to their canonical ones. Empty: each is its own.
   const std::vector<uint32_t>& canonical() const { return canonical_; }
   /// The entry of any text; kNoEntry if the build side cannot have it.
   uint32_t EntryOf(std::string_view text) const;
@@ -44,13 +45,13 @@ class TextKeys {
   const uint64_t build_id_;
   const bool ignores_blanks_;
   std::vector<uint32_t> canonical_;
-  absl::flat_hash_map<std::string_view, uint32_t> first_;  // without blanks; only if these do not count
+  absl::flat_hash_map<std::string_view, uint32_t> first_;  // without blanks; only if these are ignored
   mutable absl::Mutex mutex_;
   mutable absl::flat_hash_map<uint64_t, std::unique_ptr<const std::vector<uint32_t>>> translations_
       ABSL_GUARDED_BY(mutex_);
 };
 
-/// One thread's look at translations: asks for one only when the dictionary changes.
+/// One thread's cache of translations: asks for one only when the dictionary changes.
 class TextTranslation {
  public:
   explicit TextTranslation(const TextKeys& keys) : keys_(keys) {}

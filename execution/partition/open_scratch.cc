@@ -12,8 +12,7 @@
 namespace nam::execution {
 namespace {
 
-/// A memory server that has too many calls is asked again, about so many times: that is not for want of
-/// memory.
+/// A memory server with too many calls is asked again, about so many times: that is no lack of memory.
 constexpr int kTriesMax = 400;
 constexpr int64_t kAgainUs = 10'000;
 

@@ -7,8 +7,8 @@ namespace {
 
 /// Pages are written by whole cache lines.
 constexpr uint32_t kLineBytes = 64;
-/// A page with texts goes whole if it would become shorter by less than this share: to move the texts takes
-/// longer than to send those bytes.
+/// A page with texts stays whole if packing saves less than this share: moving the texts takes longer than
+/// sending those bytes.
 constexpr uint32_t kLeastSavedShare = 8;
 
 PageHeader HeaderOf(const std::byte* page) {
@@ -21,7 +21,7 @@ uint64_t RowsEnd(const RowLayout& layout, const PageHeader& header) {
   return kPageHeaderBytes + uint64_t{header.rows} * layout.stride();
 }
 
-/// Of any number of rows; texts begin within the page, or at its end.
+/// For any number of rows; texts begin within the page, or at its end.
 uint64_t PackedBytes(const RowLayout& layout, const PageHeader& header) {
   const uint64_t bytes = RowsEnd(layout, header) + (layout.page_bytes() - header.text_begin);
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
@@ -42,7 +42,7 @@ uint32_t PackPage(const RowLayout& layout, std::byte* page) {
 absl::Status UnpackPage(const RowLayout& layout, std::span<std::byte> page, size_t bytes) {
   if (bytes == layout.page_bytes()) return absl::OkStatus();
   const PageHeader header = HeaderOf(page.data());
-  // Rows and texts within fewer bytes than the page has do not overlap in it, either.
+  // Rows and texts that together are shorter than the page do not overlap in it, either.
   if (bytes > layout.page_bytes() || header.text_begin > layout.page_bytes() ||
       bytes != PackedBytes(layout, header)) {
     return absl::DataLossError("a page in scratch memory does not have the size that its header says");

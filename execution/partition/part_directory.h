@@ -6,12 +6,12 @@
 
 #include "absl/status/status.h"
 #include "execution/rows/row_layout.h"
-#include "proto/compute.pb.h"
+#include "proto/pages.pb.h"
 #include "storage/scratch.h"
 
 namespace nam::execution {
 
-/// Where the pages of each part are that one attempt has written. One thread at a time.
+/// The places of the pages that one attempt has written, by part. One thread at a time.
 class PartDirectory {
  public:
   struct Part {
@@ -19,15 +19,15 @@ class PartDirectory {
     uint64_t rows = 0;
   };
 
-  /// A page of the part (kAnyPart: with rows of any) has come, or several one behind the other.
+  /// Adds a page of the part (kAnyPart: with rows of any), or several consecutive ones.
   void Add(uint32_t part, const storage::ScratchPage& pages, uint64_t rows) {
     Part& to = parts_[part];
     to.pages.push_back(pages);
     to.rows += rows;
   }
-  /// Rows with a NULL as a key have come, which are not written.
+  /// Counts rows with a NULL key, which are not written.
   void AddNullRows(uint64_t rows) { null_rows_ += rows; }
-  /// What another thread of the attempt has written.
+  /// Adds what another thread of the attempt has written.
   void Add(const PartDirectory& other);
 
   bool empty() const { return parts_.empty(); }
@@ -40,9 +40,9 @@ class PartDirectory {
   uint64_t null_rows_ = 0;
 };
 
-/// DATA_LOSS unless a directory from elsewhere is one of these parts: they ascend, each page has a size and a
-/// place that pages of the layout can have, no part says that it has more rows than its pages hold, and rows
-/// are counted alone only by a sink that `counts_nulls`. Any page may be packed (packed_page.h).
+/// DATA_LOSS unless a directory from elsewhere fits these parts: parts ascend, each page has a size and a
+/// place that pages of the layout can have, no part claims more rows than its pages hold, and only a sink
+/// that `counts_nulls` counts rows alone. Any page may be packed (packed_page.h).
 absl::Status CheckDirectory(const proto::Directory& directory, uint32_t parts, const RowLayout& layout,
                             bool counts_nulls = false);
 

@@ -25,7 +25,7 @@ absl::StatusOr<PartPages> PartPages::Make(std::span<const proto::Directory> dire
   made.by_part_.resize(parts);
   std::set<uint64_t> attempts;
   for (const proto::Directory& directory : directories) {
-    if (directory.pipeline() != pipeline) continue;  // of another source of the stage
+    if (directory.pipeline() != pipeline) continue;  // another source of the stage reads it
     if (!attempts.insert(directory.attempt()).second)
       return absl::DataLossError("an attempt has two directories in scratch memory");
     NAM_RETURN_IF_ERROR(CheckDirectory(directory, parts, layout, counts_nulls));
@@ -104,7 +104,7 @@ std::vector<storage::ScratchPage> PartReader::TakeShare(const std::vector<const 
   return taken;
 }
 
-/// A share of a run's pages knows only that it has no more rows than the whole run.
+/// A share of a run's pages can only check that it has no more rows than the whole run.
 absl::Status PartReader::EndRun() {
   const auto& [run, pages] = runs_[run_];
   const bool whole = pages == run->pages.size();
@@ -120,7 +120,7 @@ absl::StatusOr<bool> PartReader::NextPage() {
     NAM_ASSIGN_OR_RETURN(stretch_, reader_.Next());
     if (stretch_.empty()) return false;
   }
-  // Behind what was READ the memory is the reader's, up to the end of the page.
+  // The memory after the READ bytes is the reader's, up to the end of the page.
   const std::span<std::byte> page(stretch_.data(), layout_.page_bytes());
   const size_t bytes = std::min<size_t>(stretch_.size(), layout_.page_bytes());
   stretch_ = stretch_.subspan(bytes);
@@ -193,7 +193,7 @@ absl::StatusOr<bool> PartReader::Next(Chunk& out) {
       if (kept < count) out.Select(positions_.get(), kept);
     }
     rows_read_ += kept;
-    // Rows of whole pages, as most are, lie where their positions say.
+    // Rows of whole pages, the common case, lie where their positions say.
     if (first > 0) std::iota(places_.get(), places_.get() + count, first);
     for (size_t i = 0; i < page_layout_->fields(); ++i) {
       const RowField& field = page_layout_->field(i);

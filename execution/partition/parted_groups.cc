@@ -14,10 +14,10 @@
 namespace nam::execution {
 namespace {
 
-/// A table pays if it leaves less than so many groups of 32 rows: what it keeps back costs more than a row
-/// that is written.
+/// A table pays if 32 rows make fewer groups than this: otherwise keeping a group costs more than writing a
+/// row.
 constexpr uint64_t kGroupsOf32Rows = 30;
-/// Groups with their table, keys and states take about so many bytes besides their row, while arrays grow.
+/// About so many bytes of table, keys and states for each group besides its row, while arrays grow.
 constexpr uint64_t kGroupBytes = 96;
 
 std::vector<uint32_t> FirstFields(size_t count) {
@@ -26,8 +26,8 @@ std::vector<uint32_t> FirstFields(size_t count) {
   return fields;
 }
 
-/// A quarter of the budget is for the tables of all threads, and as much for their open pages of states and
-/// of rows. Some rows have come in before a table is seen to be full.
+/// A quarter of the budget serves the tables of all threads, and as much their open pages of states and of
+/// rows. Some rows have come in before a table is found full.
 uint64_t ShareOf(const PartedGroups::Options& options, const MemoryBudget& budget) {
   return budget.bytes() / 4 / static_cast<uint64_t>(std::max(options.threads, 1));
 }
@@ -65,8 +65,8 @@ class PartedGroups::Task final : public SinkTask {
         some_(0, 0),
         rows_max_(HasTexts(sink.plan_.partial_schema()) ? kFirstRows : kChunkRows) {}
 
-  /// Texts of a chunk may be more than the table's share: so many rows are taken in at once that theirs are a
-  /// small part of it.
+  /// A chunk's texts may exceed the table's share: takes in only so many rows at once that theirs are a small
+  /// part of it.
   Step Consume(TaskContext& context, const Chunk& in) override {
     const Selection rows = in.selection();
     const uint32_t* const positions = PositionsOf(rows);
@@ -86,7 +86,7 @@ class PartedGroups::Task final : public SinkTask {
   }
 
   Step Finish(TaskContext& context) override {
-    // What others have written is looked at when all have ended.
+    // What others have written is checked when all have ended.
     if (writers_ == nullptr && set_.size() <= sink_.options_.few_groups) {
       const absl::StatusOr<bool> small = sink_.IsSmall(set_);
       if (!small.ok()) return context.Fail(small.status());
@@ -99,12 +99,12 @@ class PartedGroups::Task final : public SinkTask {
   }
 
  private:
-  /// Of texts that nothing is known of yet, and of any.
+  /// For texts of unknown size, and of any size.
   static constexpr uint32_t kFirstRows = 64, kFewestRows = 8;
-  /// Rows that are taken in at once have at most so much of the table's share.
+  /// Rows taken in at once have at most this fraction of the table's share.
   static constexpr uint64_t kPartOfTable = 8;
 
-  /// `rows` rows have taken so many bytes.
+  /// Notes that `rows` rows have taken so many bytes.
   void LearnSize(uint32_t rows, uint64_t bytes) {
     const uint64_t fit =
         bytes == 0 ? 2 * uint64_t{rows_max_} : sink_.table_bytes_ / kPartOfTable * rows / bytes;
@@ -126,7 +126,7 @@ class PartedGroups::Task final : public SinkTask {
       return WriteTable(context);
     }
     const uint64_t bytes = set_.value_bytes();
-    // Expressions that make texts have some of the budget, too.
+    // Expressions that make texts use the budget, too.
     const bool pressed = bytes > 0 && sink_.budget_.used() > sink_.budget_.bytes() / 4 * 3;
     const bool full = set_.size() >= sink_.table_groups_ || bytes > sink_.table_bytes_ || pressed;
     return full ? WriteTable(context) : absl::OkStatus();
@@ -139,7 +139,7 @@ class PartedGroups::Task final : public SinkTask {
     return sink_.Write(context, set_, writers_->states);
   }
 
-  /// Without a look at the table, which has been written.
+  /// Bypasses the table, which has been written.
   absl::Status WriteRows(TaskContext& context, const Chunk& in) {
     without_table_ -= std::min<uint64_t>(in.selection().count, without_table_);
     return writers_->rows.Append(context, in, in.selection());
@@ -149,10 +149,10 @@ class PartedGroups::Task final : public SinkTask {
   GroupSet& set_;
   std::unique_ptr<Writers> writers_;
   Chunk some_;                  // rows of a chunk
-  uint32_t rows_max_;           // of a chunk that are taken in at once
-  uint64_t rows_ = 0;           // that the table has taken in
-  bool pays_ = false;           // the table makes them fewer
-  uint64_t without_table_ = 0;  // rows that are written as they come
+  uint32_t rows_max_;           // taken in at once from a chunk
+  uint64_t rows_ = 0;           // taken in by the table
+  bool pays_ = false;           // the table reduces rows
+  uint64_t without_table_ = 0;  // rows left to write unaggregated
 };
 
 PartedGroups::PartedGroups(const AggregatePlan& plan, const Options& options, storage::ScratchSpace& space,
@@ -227,7 +227,7 @@ absl::Status PartedGroups::Write(TaskContext& context, GroupSet& set, PartitionW
 
 uint32_t PartedGroups::CombineParts() {
   if (!parted_) return groups_.CombineParts();
-  // Tasks that had few groups when they ended.
+  // Drops tasks without groups.
   std::erase_if(sets_, [](const GroupSet* set) { return set->size() == 0; });
   return static_cast<uint32_t>(sets_.size());
 }

@@ -14,23 +14,23 @@
 namespace nam::execution {
 
 /// GROUP BY of groups that may be many (plan::AggregateSink::parts). Each task keeps a table of groups of a
-/// bounded size. When it is full their states go to scratch memory by parts, and the table begins anew:
+/// bounded size. When it is full, it writes their states to scratch memory by parts, and begins anew:
 ///
 ///     rows ──▶ table ── full, or the end of many ─▶ states by parts ──▶ scratch memory
-///       └── rows that the table does not make fewer ─▶ rows by parts ──▶┘
+///       └── rows that the table does not reduce ─▶ rows by parts ───────┘
 ///
 /// At the end either all groups of the attempt are few, and combined as AggregateSink combines them; or all
-/// states and rows of all its tasks are in scratch memory. Memory follows neither the number of groups nor
-/// the length of their texts.
+/// states and rows of all its tasks are in scratch memory. Memory grows neither with the number of groups nor
+/// with the length of their texts.
 class PartedGroups final : public Sink {
  public:
   /// An attempt with at most so many groups in each task keeps them, unless they have long texts.
   static constexpr uint32_t kFewGroups = 16'384;
   /// The most groups of a task's table.
   static constexpr uint32_t kTableGroups = 131'072;
-  /// Once a table has so many groups it is known whether it makes rows fewer …
+  /// The size at which a table knows whether it reduces rows …
   static constexpr uint32_t kSampleGroups = 16'384;
-  /// … and if not, so many rows are written as they come before that is tried again.
+  /// … and if not, how many rows are written unaggregated before it tries again.
   static constexpr uint64_t kRowsWithoutTable = uint64_t{1} << 20;
 
   struct Options {
@@ -44,7 +44,7 @@ class PartedGroups final : public Sink {
     uint64_t rows_without_table = kRowsWithoutTable;
   };
   /// `plan` is made for these parts, of AggregateInput::kRows, by keys and without distinct aggregates
-  /// (plan::GoesByParts). All that is referred to outlives the sink.
+  /// (plan::GoesByParts). All references outlive the sink.
   PartedGroups(const AggregatePlan& plan, const Options& options, storage::ScratchSpace& space,
                MemoryBudget& budget);
 
@@ -61,7 +61,7 @@ class PartedGroups final : public Sink {
 
  private:
   class Task;
-  /// What a task has in scratch memory.
+  /// A task's writers to scratch memory.
   struct Writers {
     Writers(PartedGroups& sink, TaskContext& context);
     absl::Status Finish(TaskContext& context, ScratchOutput& output);
@@ -69,10 +69,10 @@ class PartedGroups final : public Sink {
     storage::ScratchWriter scratch;
     PartitionWriter states, rows;
   };
-  /// Whether the set's texts are no more than a table may have. Those of keys that are kept as codes are
-  /// nowhere else until they leave.
+  /// Whether the set's texts fit the table's bound. Texts of keys that are codes are materialized only when
+  /// they leave.
   absl::StatusOr<bool> IsSmall(GroupSet& set) const;
-  /// All states of the set, which is empty then.
+  /// Writes all states of the set, and empties it.
   absl::Status Write(TaskContext& context, GroupSet& set, PartitionWriter& writer);
 
   const AggregatePlan& plan_;
@@ -83,9 +83,9 @@ class PartedGroups final : public Sink {
   storage::ScratchSpace& space_;
   MemoryBudget& budget_;
   AggregateSink groups_;
-  std::atomic<bool> parted_ = false;  // some task has written
+  std::atomic<bool> parted_ = false;  // a task has written
   std::mutex mutex_;
-  std::vector<GroupSet*> sets_;  // of tasks; guarded by mutex_ while there are some
+  std::vector<GroupSet*> sets_;  // by task; guarded by mutex_ while there are some
   ScratchOutput output_;
 };
 

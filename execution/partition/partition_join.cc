@@ -18,19 +18,19 @@ namespace {
 using plan::JoinKind;
 using plan::SharedSide;
 
-/// What a row of the build side takes at most beside its bytes at rest: in the heads and links of its table.
+/// The most bytes of a build row beside its bytes at rest: heads and links of its table.
 constexpr uint64_t kTableBytesOfRow = 20;
 
 absl::Status Cancelled() {
   return absl::CancelledError("the query was cancelled");
 }
 
-/// Rows of the build side leave also without a partner.
+/// Whether rows of the build side are emitted without a partner, too.
 bool DrainsBuild(JoinKind kind) {
   return kind == JoinKind::kRight || kind == JoinKind::kFull;
 }
 
-/// Without rows of the build side none of the probe side's leave.
+/// Whether an empty build side means an empty result.
 bool NeedsPartners(JoinKind kind) {
   return kind == JoinKind::kInner || kind == JoinKind::kSemi || kind == JoinKind::kRight;
 }
@@ -45,7 +45,7 @@ bool IsPiece(const partitioner::Piece& piece, JoinKind kind, uint32_t parts) {
 
 class PartitionJoin::Task final : public SourceTask {
  public:
-  /// Without a share it has nothing to do.
+  /// A task without a share does nothing.
   Task(PartitionJoin& source, std::optional<uint64_t> share_bytes, TaskContext& context)
       : source_(source),
         idle_(!share_bytes.has_value()),
@@ -90,12 +90,12 @@ class PartitionJoin::Task final : public SourceTask {
   }
 
  private:
-  /// The table of a slice, and the probe of it: this task's alone.
+  /// The table of a slice and its probe, this task's alone.
   struct Probing {
     std::unique_ptr<RowBuild> build;
     std::unique_ptr<StepOperator> probe;
     std::unique_ptr<StepTask> task;
-    bool pushing = false;  // the probe has more of its input
+    bool pushing = false;  // the probe has more for its input
     bool drained = false;  // the probe side has no more rows
   };
 
@@ -125,12 +125,12 @@ class PartitionJoin::Task final : public SourceTask {
     }
   }
 
-  /// Claims a part, and says how many slices of it fit at least.
+  /// Claims a part, and decides the least number of slices that fit.
   absl::StatusOr<bool> NextPart(const TaskContext& context) {
     while (!idle_) {
       const std::optional<uint32_t> piece = claims_.Next();
       NAM_RETURN_IF_ERROR(claims_.error());
-      // A claim that ended because of it is no end of the work.
+      // Claims that end by cancellation do not end the work.
       if (context.cancelled()) return Cancelled();
       if (!piece.has_value()) return false;
       Begin(source_.queue_[*piece]);
@@ -160,7 +160,7 @@ class PartitionJoin::Task final : public SourceTask {
     share_of_built_ = of_built ? share : PartShare{};
   }
 
-  /// Of a part of a domain as a whole.
+  /// For a part of a domain as a whole.
   uint64_t HeadsBytes() const {
     const PartBy& by = source_.options_.built.by;
     if (!by.domain.known()) return 0;
@@ -173,7 +173,7 @@ class PartitionJoin::Task final : public SourceTask {
   }
 
   absl::StatusOr<std::unique_ptr<RowBuild>> Build(TaskContext& context) {
-    // Its errors are no end: the slice may be halved.
+    // Its errors are not final: the slice may be halved.
     TaskContext building(clock_, budget_, context.cancel(), context.channels());
     RowBuild::Options options = source_.options_.build;
     const PartBy& by = source_.options_.built.by;
@@ -218,7 +218,7 @@ class PartitionJoin::Task final : public SourceTask {
     return absl::OkStatus();
   }
 
-  /// kHaveMore: `out` has the rows of this call, maybe none. kDone: the slice has no more.
+  /// kHaveMore: `out` has the rows of this call, perhaps none. kDone: the slice has no more.
   Step Probe(TaskContext& context, Chunk& out) {
     if (!probing_->pushing && !probing_->drained) {
       const absl::StatusOr<bool> more = reader_->Next(probe_input_);
@@ -247,7 +247,7 @@ class PartitionJoin::Task final : public SourceTask {
     reader_.reset();
   }
 
-  /// Of a part with so many rows on its build side.
+  /// For a part with so many rows on its build side.
   absl::Status TooLarge(uint64_t rows) const {
     return UserError(
         sqlstate::kOutOfMemory,
@@ -266,8 +266,8 @@ class PartitionJoin::Task final : public SourceTask {
   Chunk build_input_, probe_input_;
   std::unique_ptr<Probing> probing_;
   uint32_t part_ = 0;
-  PartShare share_of_probed_, share_of_built_;  // of part_; at most one is not all of it
-  bool slicing_ = false;                        // part_ has been begun; slice_ is the one that was built last
+  PartShare share_of_probed_, share_of_built_;  // of part_; at most one is a real share
+  bool slicing_ = false;                        // part_ has been begun; slice_ was built last
   uint32_t least_bits_ = 0;
   PartSlice slice_;
   uint64_t slices_ = 0;

@@ -17,23 +17,23 @@
 
 namespace nam::execution {
 
-/// A join of two sides that lie by parts of their keys in scratch memory (plan::JoinSource). A task claims a
-/// part, builds a table over the one side's rows of it, and probes with the other's:
+/// Joins two sides that lie by parts of their keys in scratch memory (plan::JoinSource). A task claims a
+/// part, builds a table over one side's rows of it, and probes with the other's:
 ///
 ///     claim ─▶ READ, build ─▶ READ, probe ─▶ rows without a partner ─▶ claim …
 ///                 │ larger than the task's memory
 ///                 └▶ half the slice: only rows whose hash has this next bit; then the other half
 ///
-/// Each slice reads its part anew, on both sides, so it takes time and no further scratch memory. A slice
-/// of which no bits are left has more rows of equal keys than fit: 53200.
+/// Each slice reads its part anew, on both sides, so it takes time and no further scratch memory. If no bits
+/// are left for slices, rows of equal keys are too many to fit: 53200.
 ///
-/// A part that is more than a task's share of the work comes in several pieces. Their tasks share the pages
-/// of one side (plan::SharedSideOf), and each reads all of the other.
+/// A part that exceeds a task's share of the work comes in several pieces. Their tasks share the pages of one
+/// side (plan::SharedSideOf), and each reads all of the other.
 ///
 /// Every task may hold an equal share of what is left of the budget when the first one begins, so that none
-/// takes what another one needs; all together at most a quarter of what the server has besides, since
-/// what their rows flow into takes up to half of it. A share is at least kLeastShareBytes: if there are not
-/// as many, further tasks claim nothing. Memory is taken from the grant as tables grow.
+/// takes what another needs; all together at most a quarter of the server's other memory, since downstream
+/// operators take up to half of it. A share is at least kLeastShareBytes: if less is left, further tasks
+/// claim nothing. Tables take memory from the grant as they grow.
 class PartitionJoin final : public Source {
  public:
   /// A table of some thousand rows: a page, whose rows may be as short as a byte, and its heads and links.
@@ -41,10 +41,10 @@ class PartitionJoin final : public Source {
 
   /// Rows that a pipeline has left by parts.
   struct Side {
-    RowLayout layout;           // of the pages
-    PartBy by;                  // as the other side's, but for the fields
-    uint32_t pipeline = 0;      // of the plan
-    bool counts_nulls = false;  // rows with a NULL as a key are not among them
+    RowLayout layout;           // the pages'
+    PartBy by;                  // as the other side's, except the fields
+    uint32_t pipeline = 0;      // in the plan
+    bool counts_nulls = false;  // leaves out rows with a NULL key
   };
   struct Options {
     Side probed, built;
@@ -53,27 +53,27 @@ class PartitionJoin final : public Source {
     RowBuild::Options build;
     /// Over the fields of `probed`. If the build side counts NULLs, its facts are those of all directories.
     ProbeOptions probe;
-    int threads = 1;               // at most so many tasks
+    int threads = 1;               // the most tasks
     MemoryGrant* grant = nullptr;  // the budget's
   };
 
   /// A piece of the queue is share `first_block` of the `blocks` that its part comes in. INVALID_ARGUMENT if
-  /// one is none, or the join shares no side; DATA_LOSS: see PartPages::Make. What is referred to outlives
-  /// the source.
+  /// a piece is malformed, or the join shares no side; DATA_LOSS: see PartPages::Make. References outlive the
+  /// source.
   static absl::StatusOr<std::unique_ptr<PartitionJoin>> Make(Options options, PieceQueue& queue,
                                                              MemoryBudget& budget);
 
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
   /// The chunk that tasks fill.
   std::unique_ptr<Chunk> NewChunk() const { return NewProbeChunk(options_.probe); }
-  /// Of the tasks that have ended.
+  /// Over the tasks that have ended.
   PartitionSource::Totals totals() const;
-  /// Slices that were built; as many as there are parts, if none was too large.
+  /// The slices built; as many as parts, if none was too large.
   uint64_t slices() const;
 
  private:
   class Task;
-  /// For the first task. With `mutex_`.
+  /// Called by the first task. With `mutex_`.
   void ShareMemory();
   PartitionJoin(Options options, PartPages probed, PartPages built, PieceQueue& queue, MemoryBudget& budget)
       : options_(std::move(options)),
@@ -86,7 +86,7 @@ class PartitionJoin final : public Source {
   const PartPages probed_, built_;
   PieceQueue& queue_;
   MemoryBudget& budget_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   uint64_t tasks_ = 0;
   uint64_t shares_ = 0, share_bytes_ = 0;  // once the first task has begun
   PartitionSource::Totals totals_;

@@ -47,7 +47,7 @@ class PartitionSink::Task final : public SinkTask {
   PartitionWriter writer_;
   std::optional<Frame> not_null_;
   uint64_t null_rows_ = 0;
-  uint32_t kept_[kChunkRows];  // tuples without a NULL as a key
+  uint32_t kept_[kChunkRows];  // tuples without a NULL key
 };
 
 namespace {

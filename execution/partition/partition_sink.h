@@ -12,15 +12,15 @@
 
 namespace nam::execution {
 
-/// Rows by parts in scratch memory (plan::PartitionSink).
+/// Writes rows by parts to scratch memory (plan::PartitionSink).
 class PartitionSink final : public Sink {
  public:
   struct Options {
     plan::Schema rows;
     PartBy by;                  // fields are slots
-    bool counts_nulls = false;  // rows with a NULL as a key are counted, and not written
+    bool counts_nulls = false;  // counts rows with a NULL key instead of writing them
     uint64_t attempt = 0;
-    int threads = 1;  // that share half of the budget for their open pages
+    int threads = 1;  // share half of the budget for their open pages
   };
   /// Space and budget outlive the sink.
   static absl::StatusOr<std::unique_ptr<PartitionSink>> Make(const Options& options,
@@ -29,7 +29,7 @@ class PartitionSink final : public Sink {
 
   /// Tasks write over the context's channel for scratch memory.
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
-  /// After all tasks.
+  /// Complete after all tasks.
   const ScratchOutput& output() const { return output_; }
 
  private:
@@ -44,7 +44,7 @@ class PartitionSink final : public Sink {
 
   const PartedRows rows_;
   const std::unique_ptr<const Program> slots_;
-  const std::unique_ptr<const Program> not_null_;  // of a sink that counts NULLs: that keys are none
+  const std::unique_ptr<const Program> not_null_;  // if the sink counts NULLs: selects rows without NULL keys
   storage::ScratchSpace& space_;
   MemoryBudget& budget_;
   ScratchOutput output_;

@@ -24,15 +24,15 @@ absl::Status PartTooLarge(const MemoryBudget& budget) {
                    -1, "raise nam.result_mib_max, or add a filter");
 }
 
-/// That of the layouts which a page may have. Rows are wider than states where a number is wider than its
-/// count.
+/// Of the two layouts of a page the one with more rows. Rows are wider than states where a number is wider
+/// than its count.
 const RowLayout& LayoutOfMostRows(const PartitionSource::Options& options) {
   if (options.merge == nullptr) return options.layout;
   const RowLayout& rows = options.merge->row_layout();
   return rows.rows_max() > options.layout.rows_max() ? rows : options.layout;
 }
 
-/// What a task merges the states of a part in.
+/// A task's memory for merging the states of a part.
 struct MergeTable {
   MergeTable(const AggregatePlan& plan, MemoryBudget& budget)
       : rows(plan, budget),
@@ -43,7 +43,7 @@ struct MergeTable {
   GroupSet set;
   Chunk read;  // states, or rows
   GroupSet::Memory memory;
-  uint32_t next = 0;  // group that flows next
+  uint32_t next = 0;  // the next group to emit
   uint32_t present[kChunkRows];
 };
 
@@ -84,7 +84,7 @@ class PartitionSource::Task final : public SourceTask {
     const std::optional<uint32_t> piece = claims_.Next();
     NAM_RETURN_IF_ERROR(claims_.error());
     if (!piece.has_value()) {
-      // A claim that ended because of it is no end of the work.
+      // Claims that end by cancellation do not end the work.
       if (context.cancelled()) return absl::CancelledError("the query was cancelled");
       return false;
     }
@@ -130,7 +130,7 @@ class PartitionSource::Task final : public SourceTask {
     }
   }
 
-  /// Of the part's groups those of slice_, or of its first half that fits.
+  /// Merges the groups of slice_, or of its first half that fits.
   absl::Status MergeSlice(TaskContext& context) {
     while (true) {
       merge_->set.Reset(RangeOfSlice());
@@ -156,7 +156,7 @@ class PartitionSource::Task final : public SourceTask {
     }
   }
 
-  /// Of the domain's numbers those of the slice.
+  /// The slice's numbers of the domain.
   Groups::Range RangeOfSlice() const {
     const plan::KeyDomain& domain = source_.by_.domain;
     if (!domain.known()) return {};
@@ -166,7 +166,7 @@ class PartitionSource::Task final : public SourceTask {
     return {number << (rest - bits), uint64_t{1} << (rest - bits)};
   }
 
-  /// Anew, without the memory of what was read before.
+  /// Begins anew, without memory of earlier input.
   void Begin(TaskContext& context) {
     EndReading();
     reader_.emplace(source_.pages_, source_.layout_, source_.by_, *context.channels().blocks,
@@ -187,8 +187,8 @@ class PartitionSource::Task final : public SourceTask {
   PieceClaims claims_;
   std::optional<PartReader> reader_;
   std::unique_ptr<MergeTable> merge_;
-  bool reading_ = false;  // rows of a part
-  bool merging_ = false;  // part_; slice_ is the one whose groups flow
+  bool reading_ = false;  // emits rows of a part
+  bool merging_ = false;  // part_; slice_ is the one whose groups are emitted
   uint32_t part_ = 0;
   PartSlice slice_;
   const int64_t began_ns_;

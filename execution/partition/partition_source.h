@@ -16,32 +16,32 @@
 
 namespace nam::execution {
 
-/// What an earlier stage has left by parts in scratch memory (plan::PartitionSource): a task claims a part
-/// and reads all of it. Rows flow as they are; states are merged, and the groups flow once the part has been
-/// read, out of a table that the task uses for one part after the other. Of a part whose groups are more than
-/// the budget allows those of a slice of it come first, for which it is read anew, then those of the next.
+/// Reads what an earlier stage has left by parts in scratch memory (plan::PartitionSource): a task claims a
+/// part and reads all of it. Rows flow as they are. States are merged, and the groups flow once the part has
+/// been read, out of a table that the task reuses for each part. If a part has more groups than the budget
+/// allows, the task reads it once for each slice of its groups.
 class PartitionSource final : public Source {
  public:
   struct Options {
-    RowLayout layout;  // of the pages
+    RowLayout layout;  // the pages'
     PartBy by;
-    uint32_t pipeline = 0;  // of the plan, that left them
+    uint32_t pipeline = 0;  // in the plan: the one that left the pages
     std::span<const proto::Directory> directories;
-    /// AggregateInput::kGroups, of this layout: states and the rows beside them are merged. nullptr: rows.
+    /// AggregateInput::kGroups, of this layout: merges states and the rows beside them. nullptr: rows.
     const AggregatePlan* merge = nullptr;
   };
   struct Totals {
     ScanTotals scan;
-    uint64_t pages = 0, bytes = 0;  // that were READ
+    uint64_t pages = 0, bytes = 0;  // READ so far
   };
 
-  /// Piece p of the queue is a part. INVALID_ARGUMENT if one is none; DATA_LOSS: see PartPages::Make. The
+  /// Piece p of the queue is a part. INVALID_ARGUMENT if one is not; DATA_LOSS: see PartPages::Make. The
   /// queue and the budget outlive the source.
   static absl::StatusOr<std::unique_ptr<PartitionSource>> Make(const Options& options, PieceQueue& queue,
                                                                MemoryBudget& budget);
 
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
-  /// Of the tasks that have ended.
+  /// Over the tasks that have ended.
   Totals totals() const;
 
  private:

@@ -25,7 +25,7 @@ namespace nam::execution {
 namespace {
 
 constexpr uint32_t kLineBytes = 64;
-/// A thread's caches hold, for each part, the line of its page that is being filled, and the next one.
+/// A thread's caches hold, for each part, the current line of its page, and the next one.
 constexpr uint64_t kOpenBytesOfPart = 2 * kLineBytes;
 
 }  // namespace
@@ -64,8 +64,8 @@ absl::Status PartitionWriter::MakeStaging() {
   return OverBudget(budget_);
 }
 
-/// Pages lie a line more than their size apart: as they fill alike, the lines that rows go to would otherwise
-/// lie in few sets of the caches.
+/// Pages lie a line more than their size apart: they fill alike, and otherwise the lines in use would share
+/// few sets of the caches.
 absl::StatusOr<std::byte*> PartitionWriter::NewPage() {
   const uint32_t bytes = rows_.layout.page_bytes();
   if (arena_.data == nullptr) {
@@ -95,7 +95,7 @@ absl::StatusOr<std::byte*> PartitionWriter::OpenPageFor(TaskContext& context) {
   absl::StatusOr<std::byte*> page = absl::ResourceExhaustedError("pages enough are open");
   if (pages_ < rows_.open_pages_max) page = NewPage();
   if (!absl::IsResourceExhausted(page.status()) || pages_ == 0) return page;
-  // Pages that have been written stay with their parts, without rows: these go first.
+  // Written pages stay with their parts, without rows: these go first.
   const auto fullness = [this](uint32_t part) {
     const uint32_t rows = RowsOf(part);
     return rows == 0 ? UINT32_MAX : rows;
@@ -125,7 +125,7 @@ absl::Status PartitionWriter::Append(TaskContext& context, const Chunk& chunk, S
 
 namespace {
 
-/// Calls `body` with the stride where rows often have it, known when it is compiled, or 0.
+/// Calls `body` with a common stride as a constant, or 0.
 template <typename Body>
 absl::Status WithStride(uint32_t stride, Body&& body) {
   switch (stride) {
@@ -229,7 +229,7 @@ absl::Status PartitionWriter::MakeRoom(TaskContext& context, uint32_t part, uint
   return absl::OkStatus();
 }
 
-/// The page is empty again.
+/// Leaves the page empty.
 absl::Status PartitionWriter::WritePage(TaskContext& context, uint32_t part) {
   OpenPage& page = open_[part];
   PageHeader header;
@@ -247,7 +247,7 @@ absl::Status PartitionWriter::WritePage(TaskContext& context, uint32_t part) {
   return absl::OkStatus();
 }
 
-/// Packed pages end their stretch; where all pages are packed, since they are many or have texts, each has
+/// Packed pages end their stretch. Where all pages are packed, because they are many or have texts, each has
 /// its own.
 absl::Status PartitionWriter::WriteToStretch(uint32_t part, std::span<const std::byte> page, uint32_t rows) {
   ++pages_written_;

@@ -18,33 +18,33 @@
 
 namespace nam::execution {
 
-/// Rows that go by parts: what all writers of one sink have alike. Immutable.
+/// Describes rows that go by parts, for all writers of one sink. Immutable.
 struct PartedRows {
   RowLayout layout;  // PartLayout(rows, by.parts)
   PartBy by;
-  uint64_t attempt = 0;  // that pages carry
-  /// Of a writer; beyond that the fullest page is written before its time.
+  uint64_t attempt = 0;  // carried by pages
+  /// Per writer; beyond it the fullest page is written early.
   uint32_t open_pages_max = UINT32_MAX;
 };
 
-/// Writes tuples of chunks into pages in scratch memory by their part. A chunk's rows are written one behind
-/// the other first, column by column; their hashes are computed there, and each row is copied into the open
-/// page of its part:
+/// Writes tuples of chunks into pages in scratch memory by their part. A chunk's rows are first written
+/// consecutively, column by column. Then their hashes are computed, and each row is copied into the open page
+/// of its part:
 ///
 ///     chunk ── RowWriter ─▶ staging page ── hash, PartOf ─▶ open page a part ── full ─▶ ScratchWriter
 ///
-/// The open pages are the software-managed buffers of a radix join, whose other ends lie in memory servers: a
-/// stretch for each part, that is this writer's alone and for several pages, so that no page needs a message
-/// for its place.
+/// The open pages are the software-managed buffers of a radix join, whose other ends lie in memory servers:
+/// each part has a stretch for several pages that is this writer's alone, so that no page needs a message to
+/// get its place.
 ///
-/// One thread. Its memory is the budget's: a staging page, and one for each part that has rows, or fewer if
-/// that is more than it may have: a part without a page takes the fullest one of the others, once that is
-/// written. So two pages are enough; a chunk's rows are then copied part by part, or pages would have a row
-/// each. In scratch memory a page takes what its rows have (packed_page.h), however few they are.
+/// One thread. The budget pays for a staging page, and one for each part that has rows, or fewer if that is
+/// too much: a part without a page takes the fullest other one, once that is written. So two pages are
+/// enough; a chunk's rows are then copied part by part, or pages would have a row each. In scratch memory a
+/// page takes only the bytes of its rows (packed_page.h).
 class PartitionWriter {
  public:
-  /// Field i of the rows is output i of the program. All that is referred to outlives the writer. Several of
-  /// one thread, for pages of one size, may share what writes them to scratch memory.
+  /// Field i of the rows is output i of the program. All references outlive the writer. Several writers of
+  /// one thread, for pages of one size, may share `scratch`.
   PartitionWriter(const PartedRows& rows, const Program& program, storage::ScratchWriter& scratch,
                   MemoryBudget& budget);
   ~PartitionWriter();
@@ -59,12 +59,12 @@ class PartitionWriter {
   uint64_t bytes() const { return bytes_written_; }
 
  private:
-  /// Where the next row of a part goes. Equal: its page is full, or there is none.
+  /// The place of a part's next row. Equal: its page is full, or there is none.
   struct Cursor {
     uint32_t next = 0;  // in the arena
-    uint32_t end = 0;   // behind the last row that fits, if rows have no texts
+    uint32_t end = 0;   // after the last row that fits, if rows have no texts
   };
-  /// A page that rows are copied into. nullptr: no row of the part has come yet.
+  /// A page that rows are copied into. nullptr: the part has no row yet.
   struct OpenPage {
     std::byte* bytes = nullptr;
     uint32_t text_begin = 0;
@@ -74,14 +74,14 @@ class PartitionWriter {
   absl::Status MakeStaging();
   absl::StatusOr<std::byte*> NewPage();
   uint32_t RowsOf(uint32_t part) const;
-  /// An empty page of the part, which has one.
+  /// Empties the page of the part, which has one.
   void Clear(uint32_t part);
-  /// For a part without one.
+  /// Opens a page for a part without one.
   absl::StatusOr<std::byte*> OpenPageFor(TaskContext& context);
   absl::Status Scatter(TaskContext& context, uint32_t rows);
   template <uint32_t kStride>
   absl::Status ScatterRows(TaskContext& context, uint32_t rows);
-  /// Rows of any stride, with texts or without. In `order`, or one after the other if that is empty.
+  /// Scatters rows of any stride, with or without texts, in `order`, or in sequence if that is empty.
   absl::Status ScatterAny(TaskContext& context, uint32_t rows, std::span<const uint32_t> order);
   /// The rows' numbers, by part.
   std::span<const uint32_t> ByPart(uint32_t rows);
@@ -98,15 +98,15 @@ class PartitionWriter {
   RowWriter writer_;
   Frame frame_;
   std::vector<size_t> texts_;   // fields
-  MappingPool::Mapping arena_;  // of open pages
-  uint32_t pages_ = 0;          // of it
+  MappingPool::Mapping arena_;  // open pages
+  uint32_t pages_ = 0;          // in the arena
   std::byte* staging_ = nullptr;
   std::vector<Cursor> cursors_;           // by part
   std::vector<OpenPage> open_;            // likewise
-  std::unique_ptr<uint64_t[]> hashes_;    // of the rows that are staged
+  std::unique_ptr<uint64_t[]> hashes_;    // of the staged rows
   std::unique_ptr<uint32_t[]> parts_of_;  // likewise
   bool short_of_pages_ = false;
-  std::vector<uint32_t> order_, part_ends_;  // of ByPart
+  std::vector<uint32_t> order_, part_ends_;  // for ByPart
   PartDirectory directory_;
   uint64_t pages_written_ = 0, bytes_written_ = 0;
 };

@@ -10,7 +10,7 @@
 namespace nam::execution {
 namespace {
 
-/// Of a thread's open pages together: they stay in its second-level cache beside what else it touches.
+/// All open pages of a thread: they stay in its second-level cache beside its other data.
 constexpr uint32_t kOpenPagesBytes = 1 << 20;
 
 uint32_t PageBytes(const plan::Schema& rows, uint32_t parts) {
@@ -22,7 +22,7 @@ uint32_t PageBytes(const plan::Schema& rows, uint32_t parts) {
                     RowLayout::kMostPageBytes);
 }
 
-/// Of a number below 16 bytes: a NULL counts as the least one.
+/// For a number below 16 bytes: a NULL counts as the least one.
 void HashInDomain(const RowField& field, const plan::KeyDomain& domain, const std::byte* row, uint32_t count,
                   uint64_t* hashes) {
   const uint64_t first = domain.NumberOf(field.base);
@@ -51,7 +51,7 @@ absl::StatusOr<RowLayout> PartLayout(const plan::Schema& rows, uint32_t parts) {
   while (true) {
     absl::StatusOr<RowLayout> layout = RowLayout::Of(rows, page_bytes);
     if (layout.ok() || page_bytes == RowLayout::kMostPageBytes) return layout;
-    page_bytes *= 2;  // rows that are too wide for it
+    page_bytes *= 2;  // rows are too wide for it
   }
 }
 

@@ -7,10 +7,10 @@
 
 namespace nam::execution {
 
-/// What the tasks of one sink have left in scratch memory. Thread-safe until they have ended.
+/// Collects what one sink's tasks have left in scratch memory. Thread-safe until they have ended.
 class ScratchOutput {
  public:
-  /// Of a writer that has finished, and of so many rows beside it that have a NULL as a key.
+  /// Adds the pages of a finished writer, and so many rows with a NULL key beside them.
   void Add(const PartitionWriter& writer, uint64_t null_rows = 0) {
     const std::lock_guard lock(mutex_);
     directory_.Add(writer.directory());

@@ -10,8 +10,8 @@
 
 namespace nam::execution {
 
-/// Rows of one page after another as columns of chunks, which refer to both: of the task that reads the
-/// pages.
+/// Shows rows of one page after another as columns of chunks, which point to both. Belongs to the task that
+/// reads the pages.
 class PageColumns {
  public:
   PageColumns() : places_(std::make_unique_for_overwrite<uint32_t[]>(kChunkRows)) {}

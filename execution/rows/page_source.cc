@@ -28,7 +28,7 @@ class PageSource::Task final : public SourceTask {
   }
 
  private:
-  /// kHaveMore: there is one, maybe without rows.
+  /// kHaveMore: there is one, perhaps without rows.
   Step NextPage(TaskContext& context) {
     const uint32_t number = source_.next_page_.fetch_add(1, std::memory_order_relaxed);
     page_ = source_.PageAt(number);

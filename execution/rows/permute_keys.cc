@@ -14,7 +14,7 @@ namespace nam::execution::HWY_NAMESPACE {
 #if HWY_TARGET != HWY_SCALAR
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Rows of 8 bytes whose key has 4, as lanes of 8 bytes. The number of rows that were done.
+/// Handles rows of 8 bytes with keys of 4, as lanes of 8 bytes. Returns the number of rows done.
 uint32_t PermutePairs(plan::KeyDomain domain, uint32_t first, uint32_t offset, const PermutedBits& bits,
                       const std::byte* row, uint32_t rows, uint32_t* out) {
   const hn::ScalableTag<uint64_t> d;

@@ -13,7 +13,7 @@
 
 namespace nam::execution {
 
-/// Pages of a table that the budget alone bounds.
+/// A table's page limit if only the budget bounds it.
 inline uint64_t PagesMax(const RowLayout& layout, const MemoryBudget& budget) {
   return std::min(budget.bytes() / layout.page_bytes() + 1, layout.pages_max());
 }
@@ -29,25 +29,25 @@ class RowAppender {
   RowAppender(RowTable& table, const Program& program)
       : table_(table), writer_(table.layout(), program), frame_(program.NewFrame()) {}
 
-  /// The row number of the i-th selected tuple goes to numbers[i], if that is not nullptr.
-  /// RESOURCE_EXHAUSTED if the budget does not allow another page; the program's errors.
+  /// The row number of the i-th selected tuple goes to numbers[i], if that is not nullptr. RESOURCE_EXHAUSTED
+  /// if the budget does not allow another page; the program's errors.
   absl::Status Append(const Chunk& chunk, Selection rows, uint32_t* numbers);
 
-  /// So many have been written that nobody has taken.
+  /// The number of written pages that have not been taken.
   size_t pages() const { return pages_.size(); }
-  /// The pages that were written up to now; the appender goes on in others.
+  /// Takes the pages written so far; the appender goes on in others.
   std::vector<uint32_t> TakePages() {
     full_ = true;
     return std::exchange(pages_, {});
   }
-  /// Those of them that are full.
+  /// Takes only the full ones.
   std::vector<uint32_t> TakeFullPages() {
     if (full_) return TakePages();
     const uint32_t open = pages_.back();
     pages_.pop_back();
     return std::exchange(pages_, {open});
   }
-  /// Pages whose rows are not needed any more: they are used again before new ones are taken.
+  /// Returns pages whose rows are no longer needed; they are reused before new ones are taken.
   void Reuse(std::span<const uint32_t> pages) { free_.insert(free_.end(), pages.begin(), pages.end()); }
 
  private:

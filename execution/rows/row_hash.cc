@@ -24,7 +24,7 @@ void WithJoin(bool first, Body&& body) {
   }
 }
 
-/// Of hash(p), or of NULL's where null(p).
+/// Adds hash(p), or NULL's where null(p).
 template <typename Hash, typename Null>
 void AddAt(Selection rows, bool first, uint64_t* hashes, Hash hash, Null null) {
   WithJoin(first, [&](auto join) {
@@ -47,7 +47,7 @@ struct Rows {
   uint32_t count;
 };
 
-/// Of hash(row), or of NULL's where the field is NULL.
+/// Adds hash(row), or NULL's where the field is NULL.
 template <typename Hash>
 void AddRows(const RowField& field, Rows rows, bool first, uint64_t* hashes, Hash hash) {
   WithJoin(first, [&](auto join) {
@@ -59,7 +59,7 @@ void AddRows(const RowField& field, Rows rows, bool first, uint64_t* hashes, Has
   });
 }
 
-/// Numbers below 16 bytes, and codes of any meaning.
+/// Adds numbers below 16 bytes, and codes of any meaning.
 void AddStored(const RowField& field, Rows rows, bool first, uint64_t* hashes) {
   WithStored(field.width, [&](auto zero) {
     using Stored = decltype(zero);

@@ -7,13 +7,13 @@
 #include "execution/expression/program.h"
 #include "execution/rows/row_layout.h"
 
-/// The hash of types/hash.h over keys of one or several values, wherever they lie: vectors, columns of chunks
-/// and rows at rest give the same hash for equal keys. That of one value is the value's own; others are
-/// combined with it in their order; no values have kHashOfNothing. NULLs are equal.
+/// The hash of types/hash.h over keys of one or several values: vectors, columns of chunks and rows at rest
+/// give the same hash for equal keys. That of one value is the value's own; others are combined with it in
+/// their order; no values have kHashOfNothing. NULLs are equal.
 namespace nam::execution {
 
-/// hashes[p] is the hash of the value at p if it is the first of the key, else is combined with it, at the
-/// selected positions.
+/// At the selected positions: sets hashes[p] to the hash of the value at p if it is the first of the key,
+/// else combines it with that.
 void AddHashes(const Vector& vector, Selection rows, bool first, uint64_t* hashes);
 
 /// The hashes of a program's outputs [first, first + count) at the selected positions: hashes[p] (kChunkRows

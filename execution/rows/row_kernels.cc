@@ -9,14 +9,14 @@
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
-// The compiler vectorizes loops with what the processor has, if the stride is known.
+// The compiler vectorizes loops for the processor if the stride is known.
 HWY_BEFORE_NAMESPACE();
 namespace nam::execution::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Lanes = hn::ScalableTag<uint32_t>;
 
-/// Of the lanes with even numbers, and of the others.
+/// The greatest of the even lanes, and of the odd ones.
 HWY_INLINE Pair GreatestLanes(hn::VFromD<Lanes> greatest) {
   const Lanes d;
   HWY_ALIGN uint32_t lane[hn::MaxLanes(d)];
@@ -44,7 +44,7 @@ Pair GreatestOfPairsOf(const std::byte* first, uint32_t rows) {
   return pair;
 }
 
-/// Lanes of two columns become pairs in the order of rows.
+/// Interleaves lanes of two columns to pairs in the order of rows.
 Pair StorePairsOf(const CodeRun& low, const CodeRun& high, uint32_t count, std::byte* rows) {
   const Lanes d;
   const auto lanes = static_cast<uint32_t>(hn::Lanes(d));
@@ -71,7 +71,7 @@ Pair StorePairsOf(const CodeRun& low, const CodeRun& high, uint32_t count, std::
   return most;
 }
 
-/// 0: it is known when it runs.
+/// 0: the stride is known at run time.
 template <uint32_t kStride, typename Stored>
 uint64_t Greatest(const std::byte* at, uint32_t stride, uint32_t rows) {
   if constexpr (kStride > 0) stride = kStride;
@@ -99,7 +99,7 @@ uint64_t Store(const std::byte* codes, uint32_t count, uint64_t delta, std::byte
   return greatest;
 }
 
-/// Calls body.template operator()<stride, type>() with those strides that narrow rows have.
+/// Calls body.template operator()<stride, type>() with the strides of narrow rows.
 template <typename Body>
 uint64_t WithShape(uint32_t stride, uint8_t width, Body&& body) {
   const auto with_width = [&]<uint32_t kStride>() -> uint64_t {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint8_t kTextBytes = 8;
 
-/// The numbers that a type has.
+/// The range of a type's numbers.
 plan::Bounds BoundsOf(const Type& type) {
   switch (type.kind) {
     case TypeKind::kNull:
@@ -65,7 +65,7 @@ PageHeader HeaderOf(const std::byte* page) {
   return header;
 }
 
-/// What lies between rows and texts is not read, so it is not summed up.
+/// The checksum excludes the gap between rows and texts, which is never read.
 uint32_t ChecksumOf(const std::byte* page, PageHeader header, uint32_t stride) {
   header.checksum = 0;
   const uint64_t parts[] = {storage::Checksum(std::as_bytes(std::span(&header, 1))),
@@ -78,7 +78,7 @@ absl::Status Broken(const char* what) {
   return absl::DataLossError(absl::StrCat("a page of rows from another server is broken: ", what));
 }
 
-/// Whether holds(row) is true of each row.
+/// Whether holds(row) is true for each row.
 template <typename Holds>
 bool AllRows(const std::byte* first, uint32_t rows, uint32_t stride, Holds&& holds) {
   bool all = true;
@@ -139,7 +139,7 @@ void RowLayout::AddField(const plan::Slot& slot, const CodeMeaning* meaning) {
       break;
   }
   if (meaning != nullptr) {
-    if (field.physical == Physical::kInt128) field.physical = Physical::kInt64;  // as all codes' numbers
+    if (field.physical == Physical::kInt128) field.physical = Physical::kInt64;  // like all codes' numbers
     field.width = meaning->width;
     field.base = meaning->base;
   }
@@ -192,7 +192,7 @@ RowLayout RowLayout::Resized(uint32_t page_bytes) const {
 
 RowLayout RowLayout::Marked(uint32_t mark) const {
   RowLayout marked = *this;
-  marked.digest_ ^= mark * 0x9e3779b1;  // odd: another one for each mark
+  marked.digest_ ^= mark * 0x9e3779b1;  // odd: distinct for each mark
   return marked;
 }
 
@@ -266,7 +266,7 @@ absl::Status RowLayout::CheckPage(std::span<const std::byte> page, uint64_t atte
   } else {
     for (size_t i = 0; hold && i < fields_.size(); ++i) hold = FieldHolds(page, header, i);
   }
-  if (!hold) return Broken("a value is none of its column's");
+  if (!hold) return Broken("a value is outside of its column's bounds");
   if (unused_null_bits_ == 0) return absl::OkStatus();
   const bool zero =
       AllRows(page.data() + kPageHeaderBytes, header.rows, stride_, [this](const std::byte* row) {

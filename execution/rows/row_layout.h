@@ -22,46 +22,44 @@
 ///     row:  ├ fields by falling width, packed, no padding ┼ a validity bit for each field that may be NULL ┤
 ///     text: ├ u32 offset in the page ┼ u32 bytes ┤; offset 0: an empty one
 ///
-/// A tuple of two 4-byte fields takes 8 bytes. Equal values have equal bytes but for texts: NULL fields and
+/// A tuple of two 4-byte fields takes 8 bytes. Equal values have equal bytes, except texts: NULL fields and
 /// unused bits are 0. A row and its texts lie in one page: longer ones are refused (RowWriter).
 namespace nam::execution {
 
 struct PageHeader {
   static constexpr uint32_t kMagic = 0x504d414e;  // "NAMP"
   uint32_t magic = kMagic;
-  uint32_t bytes = 0;  // of the page
+  uint32_t bytes = 0;  // the page's
   uint32_t rows = 0;
   uint32_t text_begin = 0;  // offset of the lowest byte of text; equals `bytes` if there is none
-  uint32_t layout = 0;      // RowLayout::digest: a page of another plan is refused
-  uint32_t checksum = 0;    // of header, rows and texts, once the page leaves the process; 0 within
+  uint32_t layout = 0;      // RowLayout::digest: rejects pages of other plans
+  uint32_t checksum = 0;    // over header, rows and texts once the page leaves the process; 0 before
   uint64_t attempt = 0;     // of the stage; unique in the session. Pages of others are discarded
 };
 static_assert(sizeof(PageHeader) == kPageHeaderBytes);
 static_assert(std::endian::native == std::endian::little, "pages are as they lie in memory");
 
-/// Where the fields of a schema lie. Follows from the schema and nothing else, so all servers agree.
-/// Immutable.
+/// The places of a schema's fields. It follows from the schema alone, so all servers agree. Immutable.
 class RowLayout {
  public:
   /// The least is a message that a network card sends at its full rate.
   static constexpr uint32_t kLeastPageBytes = 2 << 10, kSmallPageBytes = 16 << 10, kMostPageBytes = 64 << 10;
 
-  /// Numbers take the bytes that their bounds need; dates and timestamps have those of their type, others
-  /// without bounds take 16. INVALID_ARGUMENT if a row without its texts takes more than a quarter of a page,
-  /// or if vectors have no form for the values of a type. `page_bytes` is a power of two from kLeastPageBytes
-  /// to kMostPageBytes.
+  /// Numbers take the bytes that their bounds need; dates and timestamps take those of their type, others
+  /// without bounds 16. INVALID_ARGUMENT if a row without its texts takes more than a quarter of a page, or
+  /// if vectors have no form for a type's values. `page_bytes` is a power of two from kLeastPageBytes to
+  /// kMostPageBytes.
   static absl::StatusOr<RowLayout> Of(const plan::Schema& schema, uint32_t page_bytes);
-  /// For builds that never leave the process: where meanings[i] is one, the field keeps the column's codes in
-  /// their width, so that groups and tests behind a join go on with codes. The meanings outlive the layout.
+  /// For builds that never leave the process: where meanings[i] is set, the field keeps the column's codes in
+  /// their width, so that groups and tests after a join use codes. The meanings outlive the layout.
   static absl::StatusOr<RowLayout> Local(const plan::Schema& schema,
                                          std::span<const CodeMeaning* const> meanings, uint32_t page_bytes);
 
   /// The same rows on pages of another size, which is not smaller.
   RowLayout Resized(uint32_t page_bytes) const;
-  /// The same rows on pages that are told apart from those of this layout, and of other marks, by their
-  /// digest.
+  /// The same rows on pages with another digest than this layout's, and than other marks'.
   RowLayout Marked(uint32_t mark) const;
-  /// Of the same pages these fields, as fields 0, 1, …: what is written here is what is written there.
+  /// These fields of the same pages, as fields 0, 1, …: what is written here is written there.
   RowLayout Selected(std::span<const uint32_t> fields) const;
 
   uint32_t stride() const { return stride_; }
@@ -74,26 +72,26 @@ class RowLayout {
   uint64_t pages_max() const { return (uint64_t{1} << 32 >> rows_shift_) - 1; }
   const RowField& field(size_t i) const { return fields_[i]; }
   size_t fields() const { return fields_.size(); }
-  /// What numbers of the field are; nothing known of texts and doubles.
+  /// The bounds of the field's numbers; unknown for texts and doubles.
   const plan::Bounds& bounds(size_t i) const { return bounds_[i]; }
   uint32_t digest() const { return digest_; }
   bool local() const { return local_; }
-  /// Where the validity bits begin in a row, and their bytes: up to the row's end.
+  /// The offset of the validity bits in a row, and their bytes: up to the row's end.
   uint32_t nulls_offset() const { return nulls_offset_; }
   uint32_t null_bytes() const { return null_bytes_; }
 
   /// Makes this memory, aligned to 8 bytes, a page without rows.
   void Clear(std::byte* page) const;
-  /// Of a page that leaves the process: says whose it is and sums it up. Not of local layouts.
+  /// Prepares a page to leave the process: writes attempt and checksum. Not for local layouts.
   void Seal(std::byte* page, uint64_t attempt) const;
-  /// Checks a page that came from elsewhere, in memory that nobody writes any more: DATA_LOSS unless its
-  /// header is of this layout and of `attempt`, its checksum holds, all rows lie below the text, every text
-  /// lies in the page's text, every number within its bounds, and NULL fields are 0. A page that passes is
-  /// safe to read, whatever its bytes are, and one that was written here and sealed passes.
+  /// Checks a page from elsewhere, in memory that does not change any more: DATA_LOSS unless its header is of
+  /// this layout and of `attempt`, its checksum holds, all rows lie below the text, every text lies in the
+  /// page's text, every number within its bounds, and NULL fields are 0. A page that passes is safe to read,
+  /// whatever its bytes. Pages that were written here and sealed pass.
   absl::Status CheckPage(std::span<const std::byte> page, uint64_t attempt) const;
 
   bool IsNull(const std::byte* row, size_t i) const { return fields_[i].IsNull(row); }
-  /// Of a field that is not NULL, in a page that was checked or written here. Codes are looked up.
+  /// For a field that is not NULL, in a page that was checked or written here. Looks codes up.
   __int128 Number(const std::byte* row, size_t i) const;
   std::string_view Text(const std::byte* page, const std::byte* row, size_t i) const;
 
@@ -103,7 +101,7 @@ class RowLayout {
                                         std::span<const CodeMeaning* const> meanings, uint32_t page_bytes);
   void AddField(const plan::Slot& slot, const CodeMeaning* meaning);
   void Place(const plan::Schema& schema);
-  /// What follows from the stride and the size of pages.
+  /// Derives values from the stride and the page size.
   void Divide();
   uint32_t Digest() const;
   absl::Status CheckHeader(std::span<const std::byte> page, const PageHeader& header, uint64_t attempt) const;
@@ -118,10 +116,10 @@ class RowLayout {
   uint32_t rows_shift_ = 0;
   uint32_t nulls_offset_ = 0;
   uint32_t null_bytes_ = 0;
-  uint8_t unused_null_bits_ = 0;  // of the last of those bytes
+  uint8_t unused_null_bits_ = 0;  // in the last of those bytes
   uint32_t digest_ = 0;
   bool local_ = false;
-  bool pairs_ = false;  // rows are two numbers of 4 bytes, and nothing else
+  bool pairs_ = false;  // rows are two numbers of 4 bytes alone
 };
 
 }  // namespace nam::execution

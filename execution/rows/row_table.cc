@@ -15,23 +15,23 @@
 namespace nam::execution {
 namespace {
 
-/// Memory is made writable in steps: a call of the system for each page of 16 KiB would show. The system
-/// gives memory, and counts it, where it is touched.
+/// Memory is made writable in steps: a system call for each page of 16 KiB would be noticeable. The system
+/// supplies and counts memory when it is touched.
 constexpr uint64_t kCommitBytes = 2 << 20;
 
-/// A range that is left for the next table has no more memory than that: 16 such ranges in all.
+/// The most memory of a range that is left for the next table: 16 such ranges in all.
 constexpr uint64_t kLeftBytesMax = 1 << 20;
 
-/// Most tables of a short query have a page or two, those of parts as much as stays in a cache.
+/// Most tables of a short query have a page or two; those of parts as much as stays in a cache.
 MappingPool& LeftRanges() {
   static MappingPool& ranges = *new MappingPool({.of_one = kLeftBytesMax, .of_all = 16 * kLeftBytesMax});
   return ranges;
 }
 
-/// Of so many bytes at least.
+/// Takes a range of at least so many bytes.
 absl::StatusOr<MappingPool::Mapping> TakeRange(uint64_t bytes) {
   if (const std::optional<MappingPool::Mapping> left = LeftRanges().Take(bytes, UINT64_MAX)) return *left;
-  // Layouts round the same budget differently: ranges are to fit them all.
+  // Layouts round the same budget differently: ranges must fit them all.
   bytes = (bytes + kCommitBytes - 1) / kCommitBytes * kCommitBytes;
   if (const std::optional<MappingPool::Mapping> range = MappingPool::Map(bytes, /*writable=*/false))
     return *range;
@@ -43,7 +43,7 @@ absl::StatusOr<MappingPool::Mapping> TakeRange(uint64_t bytes) {
 
 absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Make(RowLayout layout, MemoryBudget& budget,
                                                          uint64_t pages_max) {
-  // No more addresses than the budget can fill: a process has 128 TiB of them, under thread sanitizer 1.
+  // No more addresses than the budget can fill: a process has 128 TiB of them, with the thread sanitizer 1.
   pages_max = std::min({pages_max, layout.pages_max(), budget.bytes() / layout.page_bytes()});
   pages_max = std::max<uint64_t>(pages_max, 1);
   NAM_ASSIGN_OR_RETURN(const MappingPool::Mapping range, TakeRange(pages_max * layout.page_bytes()));
@@ -58,7 +58,7 @@ RowTable::RowTable(RowLayout layout, MemoryBudget& budget, std::byte* base, uint
 
 RowTable::~RowTable() {
   const uint64_t used_bytes = uint64_t{pages()} * layout_.page_bytes();
-  // Tables before may have touched as much as may be left.
+  // Earlier tables may have touched as much as may be left.
   LeftRanges().Leave({base_, range_bytes_, committed_bytes_}, std::max(used_bytes, kLeftBytesMax));
   budget_.Give(used_bytes);
 }

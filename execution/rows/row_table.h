@@ -13,28 +13,28 @@
 
 namespace nam::execution {
 
-/// Pages of rows of one layout in one range of addresses, which is reserved at once and given memory as pages
+/// Pages of rows of one layout in one range of addresses, which is reserved at once and gets memory as pages
 /// are taken, so that a row's address follows from its number:
 ///
 ///     row number = page << rows_shift | place       address = base + page · page_bytes + 32 + place · stride
 ///
-/// A reservation costs a few microseconds and no memory, whatever its size; small tables leave theirs to the
-/// next ones, so what lies in a new page is anything. Threads take whole pages; a page has one writer until
-/// the pipeline's barrier, and any number of readers after it. All memory goes back to the budget when the
-/// table ends, and to the system but for some small ranges.
+/// A reservation costs a few microseconds and no memory, whatever its size; small tables leave theirs to
+/// later ones, so a new page has arbitrary bytes. Threads take whole pages; a page has one writer until the
+/// pipeline's barrier, and any number of readers after it. When the table ends, all memory goes back to the
+/// budget, and to the system except some small ranges.
 class RowTable {
  public:
-  /// At most `pages_max` pages, of the layout.pages_max() that row numbers reach and of those that the whole
-  /// budget pays; so UINT64_MAX is all that can be. The budget is asked for memory as pages are taken, and
-  /// outlives the table. RESOURCE_EXHAUSTED if there are no addresses left.
+  /// `pages_max` is capped by layout.pages_max() and by the whole budget; UINT64_MAX means as many as
+  /// possible. The budget pays as pages are taken, and outlives the table. RESOURCE_EXHAUSTED if there are no
+  /// addresses left.
   static absl::StatusOr<std::unique_ptr<RowTable>> Make(RowLayout layout, MemoryBudget& budget,
                                                         uint64_t pages_max);
   ~RowTable();
   RowTable(const RowTable&) = delete;
   RowTable& operator=(const RowTable&) = delete;
 
-  /// The number of a new page without rows. RESOURCE_EXHAUSTED if the budget, pages_max or the system does
-  /// not allow it: the caller spills, or fails with 53200. Any thread.
+  /// Returns the number of a new page without rows. RESOURCE_EXHAUSTED if the budget, pages_max or the system
+  /// does not allow it: the caller spills, or fails with 53200. Any thread.
   absl::StatusOr<uint32_t> NewPage();
   std::byte* page(uint32_t number) const { return base_ + uint64_t{number} * layout_.page_bytes(); }
   const std::byte* row(uint32_t number) const {
@@ -48,21 +48,21 @@ class RowTable {
   Column ColumnOf(size_t field, const uint32_t* rows) const;
 
   const RowLayout& layout() const { return layout_; }
-  /// Any thread; but the pages are whole only after the barrier.
+  /// Any thread; but the pages are complete only after the barrier.
   uint32_t pages() const { return pages_.load(std::memory_order_acquire); }
-  /// Of all pages, as their headers say. After the barrier.
+  /// Over all pages, as in their headers. After the barrier.
   uint64_t rows() const;
 
  private:
   RowTable(RowLayout layout, MemoryBudget& budget, std::byte* base, uint64_t pages_max);
-  /// Makes sure that so many bytes of the range may be written. With `mutex_`.
+  /// Makes so many bytes of the range writable. With `mutex_`.
   bool Commit(uint64_t bytes);
 
   const RowLayout layout_;
   MemoryBudget& budget_;
   std::byte* const base_;
   const uint64_t pages_max_;
-  uint64_t range_bytes_ = 0;  // of the addresses; at least those of pages_max_
+  uint64_t range_bytes_ = 0;  // of addresses; at least those of pages_max_
   std::mutex mutex_;
   uint64_t committed_bytes_ = 0;  // by mutex_
   std::atomic<uint32_t> pages_ = 0;

@@ -14,7 +14,7 @@ namespace nam::execution {
 
 namespace {
 
-/// Where rows go: the first row, and the positions of their tuples.
+/// The destination of rows: the first row, and the positions of their tuples.
 struct Target {
   std::byte* first;
   Selection rows;
@@ -29,9 +29,9 @@ void Store(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof(value));
 }
 
-/// Stores value(position) as a T in each row; 0, and the validity bit, where null(position). Both must be
-/// callable where the other says otherwise. False if a value was not `within`, or NULL where the field is
-/// never NULL: no branch depends on it.
+/// Stores value(position) as a T in each row; 0, and the validity bit, where null(position). Both functions
+/// must accept any position. False if a value was not `within`, or NULL where the field is never NULL: no
+/// branch depends on it.
 template <typename T, typename Value, typename Null, typename Within>
 bool StoreValues(const RowField& field, const Target& target, Value value, Null null, Within within) {
   const uint32_t stride = field.stride, mask = field.null_mask;
@@ -69,7 +69,7 @@ bool StoreValues(const RowField& field, const Target& target, Value value, Never
   return !broken;
 }
 
-/// Numbers of 64 bits as a field of up to 8 bytes.
+/// Stores 64-bit numbers as a field of up to 8 bytes.
 template <typename Number, typename Null>
 bool StoreNarrow(const RowField& field, const plan::Bounds& bounds, const Target& target, Number number,
                  Null null) {
@@ -82,7 +82,7 @@ bool StoreNarrow(const RowField& field, const plan::Bounds& bounds, const Target
   });
 }
 
-/// Numbers as a field of 16 bytes.
+/// Stores numbers as a field of 16 bytes.
 template <typename Number, typename Null>
 bool StoreWide(const RowField& field, const plan::Bounds& bounds, const Target& target, Number number,
                Null null) {
@@ -91,7 +91,7 @@ bool StoreWide(const RowField& field, const plan::Bounds& bounds, const Target& 
       [&bounds](__int128 n) { return n >= bounds.low && n <= bounds.high; });
 }
 
-/// Numbers of 128 bits as a field of up to 8 bytes: the bounds say that they fit.
+/// Stores 128-bit numbers as a field of up to 8 bytes, which their bounds allow.
 template <typename Null>
 bool StoreNarrowed(const RowField& field, const plan::Bounds& bounds, const Target& target,
                    const __int128* numbers, Null null) {
@@ -128,7 +128,7 @@ bool StoreVector(const RowField& field, const plan::Bounds& bounds, const Target
   }
 }
 
-/// Calls `body` with what tells NULLs of this vector.
+/// Calls `body` with a function that tells NULLs of this vector.
 template <typename Body>
 bool WithNulls(const Vector& vector, Body&& body) {
   if (vector.nulls == nullptr) return body(NeverNull{});
@@ -154,12 +154,12 @@ bool WithPositions(const Column& column, bool nullable, Body&& body) {
   });
 }
 
-/// What fields that are as wide as the codes of a column become by adding a number to each.
+/// Fields as wide as a column's codes, made by adding a number to each.
 struct Copying {
   CodeRun run;
-  uint64_t most = 0;  // code that is within the bounds
+  uint64_t most = 0;  // greatest code within the bounds
 };
-/// Of codes, none of which is NULL, of rows one behind the other; nothing if they are something else.
+/// For codes without NULLs of consecutive rows; nullopt for other columns.
 std::optional<Copying> CopyingOf(const RowField& field, const plan::Bounds& bounds, Selection rows,
                                  const Column* column) {
   if (column == nullptr || field.meaning != nullptr || column->rows != nullptr || rows.positions != nullptr ||
@@ -179,7 +179,7 @@ std::optional<bool> CopyCodes(const RowField& field, const plan::Bounds& bounds,
                     field.stride) <= copying->most;
 }
 
-/// Codes as numbers.
+/// Stores codes as numbers.
 bool StoreNumbersOf(const RowField& field, const plan::Bounds& bounds, const Target& target,
                     const Column& column) {
   if (const std::optional<bool> copied = CopyCodes(field, bounds, target, column)) return *copied;
@@ -190,7 +190,7 @@ bool StoreNumbersOf(const RowField& field, const plan::Bounds& bounds, const Tar
   });
 }
 
-/// Codes of the field's own meaning.
+/// Stores codes of the field's own meaning.
 bool KeepCodes(const RowField& field, const Target& target, const Column& column) {
   const auto any = [](auto) { return true; };
   if (column.kind == Column::Kind::kCodes) {
@@ -218,7 +218,7 @@ bool StoreTruth(const RowField& field, const Target& target, const uint8_t* trut
       [truth](uint32_t p) { return truth[p] == kUnknown; }, [](uint8_t stored) { return stored <= kTrue; });
 }
 
-/// From the end of the free space downwards.
+/// Fills the free space from its end downwards.
 template <typename Null>
 bool StoreTexts(const RowField& field, const Target& target, std::byte* page, const std::string_view* texts,
                 Null null) {
@@ -279,7 +279,7 @@ bool RowWriter::Append(Frame& frame, const Chunk& chunk, Selection rows, uint32_
   const bool pairs = WritePairs(first, next);
   for (size_t i = 0; i < layout_.fields() && !pairs; ++i) {
     if (WriteField(i, first, next)) continue;
-    frame.Fail(absl::InternalError("a value is outside of what the plan says of its column"));
+    frame.Fail(absl::InternalError("a value is outside of the plan's bounds of its column"));
     return false;
   }
   if (numbers != nullptr) std::iota(numbers, numbers + next.count, first_row_number_ + header.rows);
@@ -341,7 +341,7 @@ uint32_t RowWriter::RowsThatFit(Frame& frame, Selection rows) {
   return count;
 }
 
-/// Rows of two numbers of 4 bytes that are copied. False: they are others, or some are outside of the bounds.
+/// Copies rows of two numbers of 4 bytes. False: they have another form, or some are outside of the bounds.
 bool RowWriter::WritePairs(std::byte* first, Selection rows) {
   constexpr uint8_t kWidth = sizeof(uint32_t);
   if (layout_.fields() != 2 || layout_.stride() != 2 * kWidth || layout_.field(0).width != kWidth ||

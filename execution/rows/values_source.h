@@ -16,13 +16,13 @@ namespace nam::execution {
 /// chunks.
 class ValuesSource final : public Source {
  public:
-  /// Each row has a value for each slot, as plan::Check says. `rows` outlive the source.
+  /// Each row has a value for each slot, as plan::Check ensures. `rows` outlive the source.
   ValuesSource(const std::vector<std::vector<Value>>& rows, const plan::Schema& schema);
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
 
  private:
   class Task;
-  struct Values {  // of one slot: those that its form needs
+  struct Values {  // one slot's, in the arrays that its form needs
     Physical physical = Physical::kInt128;
     std::vector<__int128> numbers;
     std::vector<std::string_view> texts;

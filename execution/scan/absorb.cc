@@ -14,11 +14,11 @@ namespace {
 using plan::Expr;
 using plan::JoinKind;
 
-/// A column wherever it flows: one that the scan reads, or what a step adds.
+/// A column's origin: the scan, or the step that adds it.
 struct Origin {
   static constexpr int32_t kScan = -1;
   int32_t step = kScan;
-  uint32_t number = 0;  // slot of the scan; place in a probe's payload, after those its mark; output
+  uint32_t number = 0;  // slot of the scan; place in a probe's payload after its mark; output
   auto operator<=>(const Origin&) const = default;
 };
 using Origins = std::vector<Origin>;
@@ -83,7 +83,7 @@ class Absorption {
   }
 
  private:
-  /// Where the columns before and after each step come from, and which steps are absorbed.
+  /// Finds the origins of the columns before and after each step, and the absorbed steps.
   void Trace() {
     Origins& source = at_.emplace_back();
     for (const uint32_t slot : scan_.output) source.push_back({Origin::kScan, slot});
@@ -150,14 +150,14 @@ class Absorption {
     return kept;
   }
   static Origin MarkOf(size_t step) { return {static_cast<int32_t>(step), UINT32_MAX}; }
-  /// What a probe's residual conditions are over.
+  /// The columns that a probe's residual conditions read.
   static Origins ResidualsScope(size_t i, const plan::ProbeStep& probe, const Origins& input) {
     Origins scope = KeptOf(probe, input);
     for (const uint32_t column : probe.fetch) scope.push_back({static_cast<int32_t>(i), column});
     return scope;
   }
 
-  /// Backwards: what of each step's output somebody asks for.
+  /// Finds, backwards, the columns of each step's output that are needed.
   void FindNeeded() {
     needed_.resize(in_.steps.size() + 1);
     needed_.back() = NeededBySink();
@@ -204,7 +204,7 @@ class Absorption {
       return needed;
     }
     const auto* aggregate = std::get_if<plan::AggregateSink>(&in_.sink);
-    if (aggregate == nullptr) return input;  // all of it, in this order
+    if (aggregate == nullptr) return input;  // all columns, in this order
     AddColumns(aggregate->group_by, input, needed);
     for (const plan::Aggregate& each : aggregate->aggregates) {
       AddColumns(each.argument, input, needed);
@@ -231,13 +231,13 @@ class Absorption {
     out_.pipeline.source = std::move(scan);
     out_.pipeline.after = in_.after;
     out_.pipeline.stage = in_.stage;
-    size_t last = 0;  // the source now does what is done up to there
+    size_t last = 0;  // the source now covers the steps up to here
     while (last < probe_of_.size() && probe_of_[last] >= 0) ++last;
     AddEstimate(last);
   }
 
-  /// What the column holds behind so many steps of the old pipeline. What an absorbed probe adds is known
-  /// from where it was added.
+  /// The slot of a column after so many steps of the old pipeline. The place of an absorbed probe tells what
+  /// it adds.
   const plan::Slot& SlotAt(size_t steps, const Origin& origin) const {
     if (Contains(at_[steps], origin)) return in_.schemas[steps][PlaceOf(at_[steps], origin)];
     if (origin.step == Origin::kScan) return scan_.slots[origin.number];
@@ -317,7 +317,7 @@ class Absorption {
       Reorder(old);
     }
   }
-  /// A sink that takes rows as they are gets them as they were.
+  /// Restores the order for a sink that takes rows as they are.
   void Reorder(const Origins& wanted) {
     plan::ProjectStep project;
     for (size_t slot = 0; slot < wanted.size(); ++slot) {
@@ -336,9 +336,9 @@ class Absorption {
   const plan::BlockScan& scan_;
   bool may_absorb_ = true;
   std::vector<int32_t> probe_of_;  // of each old step: the number of the absorbed probe, -1 if it stays
-  std::vector<Origins> at_;        // behind so many old steps
+  std::vector<Origins> at_;        // after so many old steps
   std::vector<Origins> needed_;    // the same
-  Origins now_;                    // behind the new steps so far
+  Origins now_;                    // after the new steps so far
   AbsorbedPipeline out_;
 };
 

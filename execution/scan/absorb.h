@@ -7,19 +7,18 @@
 #include "execution/scan/row_selector.h"
 #include "execution/scan/scan_output.h"
 #include "plan/physical.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::execution {
 
-/// A pipeline over a block scan after its source has taken over the probes that are look-ups of its own keys:
+/// A pipeline over a block scan after its source has absorbed the probes that are look-ups of its own keys:
 ///
 ///     scan ──▶ probe P0 ──▶ probe P1 ──▶ probe P2 ──▶ sink        P0 and P2 are direct
 ///     scan with P0, P2 ──▶ probe P1 ──▶ sink
 ///
-/// What flows out of the scan is `outputs`, and that is what schemas[0] of `pipeline` describes: columns that
-/// it reads, in ascending order, then the payload of its probes. Later slots are renumbered, columns that
-/// nobody asks for any more are left out. Payload of a BuildSink keeps its order, which need not ascend any
-/// more.
+/// The scan emits `outputs`, which schemas[0] of `pipeline` describes: columns that it reads, in ascending
+/// order, then the payload of its probes. Later slots are renumbered, and unused columns left out. Payload of
+/// a BuildSink keeps its order, which need not ascend any more.
 struct AbsorbedPipeline {
   struct Probe {
     uint32_t build = 0;  // pipeline
@@ -28,17 +27,16 @@ struct AbsorbedPipeline {
   };
   plan::Pipeline pipeline;
   std::vector<Probe> probes;
-  std::vector<uint32_t> probe_steps;  // which of the old steps they were; ascending
+  std::vector<uint32_t> probe_steps;  // their steps in the original; ascending
   std::vector<ScanOutput> outputs;
 };
 
-/// A pure function from pipeline to pipeline. `direct` says of each pipeline of the plan whether its build is
-/// a unique DirectTable on this server. A probe is absorbed if its build is one, it is an inner or a semi
-/// join without residual conditions, and its key is a column of the scan as it is, and no text, nor among the
-/// `plain` slots, which have no codes to look up; also past
-/// earlier steps that stay, unless these would make another result of fewer rows (LIMIT) or add rows (right
-/// and full joins), or compute columns. The pipeline is as `plan::Check` wants it; a pipeline over another
-/// source comes back as it is.
+/// A pure function from pipeline to pipeline. `direct` tells for each pipeline of the plan whether its build
+/// is a unique DirectTable on this server. Absorbs a probe of such a build if it is an inner or a semi join
+/// without residual conditions, and its key is a plain column of the scan, neither text nor among the `plain`
+/// slots, which have no codes to look up. It may pass earlier steps that stay, unless these would change the
+/// result when they get fewer rows (LIMIT), add rows (right and full joins), or compute columns. The pipeline
+/// passed `plan::Check`; a pipeline over another source comes back unchanged.
 AbsorbedPipeline Absorb(const plan::Pipeline& pipeline, std::span<const uint8_t> direct,
                         std::span<const uint8_t> plain = {});
 

@@ -8,14 +8,14 @@
 
 namespace nam::execution {
 
-/// The blocks of a scan's task that come from outside instead of its own stream, one at a time. The task's
-/// thread alone uses it; it outlives the task.
+/// Passes blocks from outside to a scan's task instead of its own stream, one at a time. Only the task's
+/// thread uses it; it outlives the task.
 ///
 ///     Give ─▶ the task runs until kNeedInput ─▶ Give ─▶ … ─▶ Close ─▶ the task runs until kDone
 class BlockFeed {
  public:
-  /// A block of one of the table's partitions. Its bytes stay until the task returns kNeedInput or ends. The
-  /// block given before has been used up.
+  /// Gives a block of one of the table's partitions. Its bytes stay until the task returns kNeedInput or
+  /// ends. The previous block has been used up.
   void Give(const storage::BlockView& block) {
     NAM_CHECK(!block_ && !closed_, "a task is fed one block at a time, until its feed is closed");
     block_ = block;

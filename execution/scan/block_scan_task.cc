@@ -75,7 +75,7 @@ void BlockScanTask::OpenStream(TaskContext& context) {
   NAM_CHECK(context.channels().blocks != nullptr, "a scan reads blocks over a channel");
   storage::Channel& channel = *context.channels().blocks;
   const storage::StreamTable table = partitioner::StreamTableOf(*options.table, options.columns);
-  // The window that was asked for, as far as the channel's buffer and queues carry it.
+  // The requested window, if the channel's buffer and queues carry it.
   const uint64_t by_buffer = channel.buffer().bytes() / std::max<uint64_t>(options.table->block_bytes(), 1);
   const uint64_t by_queue = channel.options().queue_depth / (table.columns.size() + 1);
   const uint64_t window = std::min({uint64_t{options.window}, by_buffer, by_queue, uint64_t{64}});
@@ -232,7 +232,7 @@ void BlockScanTask::EnterGroup(uint32_t group) {
   }
 }
 
-/// Rows ascend: those of which none is left out are said by where the first one lies.
+/// Rows ascend: if none is left out, the place of the first one tells the others'.
 void BlockScanTask::SetBases(uint32_t rows) {
   const std::vector<ScanColumn>& columns = scan_.columns_[group_];
   const bool all = rows_[rows - 1] - rows_[0] == rows - 1;

@@ -10,8 +10,8 @@
 
 namespace nam::execution {
 
-/// One thread's share of a scan: where its blocks come from, its selectors and what it has of the block
-/// before it. Fills one chunk, always the same.
+/// One thread's share of a scan: the source of its blocks, its selectors and its remaining rows of the
+/// current block. Always fills the same chunk.
 class BlockScanTask final : public SourceTask {
  public:
   /// Without a feed it streams the blocks of the pieces that it claims. The feed outlives the task.
@@ -22,33 +22,34 @@ class BlockScanTask final : public SourceTask {
   void Stop() override;
 
  private:
-  /// Once, when the build sides are complete: selectors, the chunk's columns, the stream.
+  /// Runs once, when the build sides are complete: makes selectors, the chunk's columns and the stream.
   void Begin(TaskContext& context, Chunk& out);
   void MakeSelectors();
   void MakeColumns(Chunk& out);
   void OpenStream(TaskContext& context);
   std::optional<storage::ChainStart> NextChain();
-  /// Gives up the stream and reports what was done. Does nothing the second time.
+  /// Gives up the stream and reports the work done. Does nothing the second time.
   void End();
 
-  /// The rows that pass of the block and are not in a chunk yet, at most kChunkRows, go to row set 0.
+  /// Gathers passing rows of the block that are not in a chunk yet, at most kChunkRows, into row set 0.
   uint32_t Gather(TaskContext& context);
-  /// kHaveMore: there is one. kNeedInput: the feed has none now.
+  /// kHaveMore: there is a block. kNeedInput: the feed has none now.
   Step NextBlock(TaskContext& context);
   Step StreamBlock(TaskContext& context);
   Step TakeFedBlock();
-  /// The time since the fed block before it was taken belongs to that block.
+  /// The time since the previous fed block was taken belongs to that block.
   void CountFedTime();
   uint32_t GroupOfBlock() const;
   void EnterGroup(uint32_t group);
   void SetBases(uint32_t rows);
-  /// The plain values of a slot at these positions of the chunk.
+  /// Reads the plain values of a slot at these positions of the chunk.
   void TakePlain(uint32_t slot, Selection selection);
-  /// Of `rows` gathered ones those that pass the general filters, with their partners. kNeedInput: none.
+  /// Passes `rows` gathered ones through the general filters, and finds their partners. kNeedInput: none is
+  /// left.
   Step Complete(TaskContext& context, uint32_t rows);
   void FetchPartners(TaskContext& context, Selection selection);
 
-  /// A column of a chunk that lies in the block.
+  /// A chunk's column that lies in the block.
   struct PageColumn {
     Column* column;
     uint32_t slot;
@@ -56,7 +57,7 @@ class BlockScanTask final : public SourceTask {
   };
   /// The values of a plain column at the positions of the chunk.
   struct PlainColumn {
-    std::vector<std::string_view> texts;  // of kChunkRows, as are the others; one of these two is used
+    std::vector<std::string_view> texts;  // kChunkRows, like the others; one of these two is used
     std::vector<__int128> numbers;
     std::vector<uint8_t> nulls;  // empty: the column has none
   };
@@ -74,24 +75,24 @@ class BlockScanTask final : public SourceTask {
   std::optional<PieceClaims> claims_;  // without a feed
   Clock& clock_;
   std::vector<std::unique_ptr<RowSelector>> selectors_;  // by group
-  std::vector<Frame> frames_;                            // of the general filters
+  std::vector<Frame> frames_;                            // for the general filters
   std::unique_ptr<storage::BlockStream> stream_;         // without a feed, from Begin to End
   bool ended_ = false;
 
-  Chunk* out_ = nullptr;  // from Begin on
-  Chunk read_;            // all columns that are read, for the general filters; its rows are those of out_
+  Chunk* out_ = nullptr;            // set by Begin
+  Chunk read_;                      // all columns that are read, for the general filters; its rows are out_'s
   std::vector<PageColumn> pages_;   // the columns of out_ and, with general filters, of read_
-  std::vector<PlainColumn> plain_;  // by slot; those of slots with codes are empty
+  std::vector<PlainColumn> plain_;  // by slot; empty for slots with codes
   std::vector<Partners> partners_;
   uint32_t* rows_ = nullptr;        // row set 0 of out_
-  uint32_t positions_[kChunkRows];  // that general filters left
+  uint32_t positions_[kChunkRows];  // those that general filters passed
 
   storage::BlockView block_;
-  RowSelector* selector_ = nullptr;  // of the block's group
+  RowSelector* selector_ = nullptr;  // the block's group's
   uint32_t group_ = 0;
-  uint64_t row_bytes_ = 0;  // that are read of a row
+  uint64_t row_bytes_ = 0;  // read for each row
   bool bases_set_ = false;  // columns lead to this block …
-  bool all_rows_ = false;   // … and to rows one behind the other
+  bool all_rows_ = false;   // … and to consecutive rows
   uint32_t left_over_ = 0;  // rows of the block from rows_[kChunkRows] on
 
   ScanTotals totals_;

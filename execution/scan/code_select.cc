@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace nam::execution::HWY_NAMESPACE {
 
-/// Rows in a row, or those that an earlier condition has left.
+/// Consecutive rows, or the survivors of an earlier condition.
 enum class From : bool { kRange, kRows };
 enum class Kind : uint8_t { kRange, kPartBits, kTableBits };
 
@@ -43,7 +43,7 @@ HWY_INLINE Vector32 LoadCodes(const Code* codes) {
   }
 }
 
-/// The aligned word that a code lies in, and from it the code: nothing beyond the page is touched.
+/// The aligned word that a code lies in, and from it the code: reads nothing beyond the page.
 template <typename Code>
 HWY_INLINE Vector32 GatherCodes(const Code* codes, Vector32 rows) {
   const Lanes32 d;
@@ -92,7 +92,7 @@ uint32_t SelectMany(const CodeTest& test, const Code* codes, uint32_t first, uin
       const auto bit = hn::Shl(hn::Set(d, 1), hn::And(at, hn::Set(d, 31)));
       pass = hn::And(pass, hn::TestBit(word, bit));
     }
-    // As many lanes as were read: n is at most i.
+    // Stores as many lanes as were read: n is at most i.
     hn::StoreU(hn::Compress(row, pass), d, rows + n);
     n += static_cast<uint32_t>(hn::CountTrue(d, pass));
   }
@@ -101,7 +101,7 @@ uint32_t SelectMany(const CodeTest& test, const Code* codes, uint32_t first, uin
 
 template <From kFrom, typename Code>
 uint32_t SelectKind(const CodeTest& test, const Code* codes, uint32_t first, uint32_t count, uint32_t* rows) {
-  // What no code of this width is, the lanes could not tell from one that is.
+  // A bound outside the column's width would be truncated by the lanes and match wrong codes.
   if (test.low > UINT32_MAX) return 0;
   if (test.bits == nullptr) return SelectMany<kFrom, Kind::kRange>(test, codes, first, count, rows);
   if (test.part_size == 0) return SelectMany<kFrom, Kind::kPartBits>(test, codes, first, count, rows);

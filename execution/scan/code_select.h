@@ -5,13 +5,13 @@
 
 namespace nam::execution {
 
-/// Where a column's codes lie at the moment: a mini-page.
+/// The current place of a column's codes: a mini-page.
 struct CodePage {
   const std::byte* codes = nullptr;
   uint8_t width = 1;
 };
 
-/// Which codes of a column pass.
+/// Tests whether a column's code passes.
 ///
 ///     low ≤ code ≤ low + spread, and if there are bits, that of
 ///         k = code + delta;  part_size 0:  k >> shift
@@ -35,12 +35,12 @@ struct CodeTest {
   }
 };
 
-/// Of the rows first … first + count - 1 those whose code passes go to `rows`, in order; their number. By the
-/// widest instructions that this processor has; 16 rows at a time with AVX-512. The column's codes begin at a
-/// multiple of 4 bytes and are padded to one.
+/// Writes those of the rows first … first + count - 1 whose code passes to `rows`, in order; returns their
+/// number. Uses the widest instructions of this processor; 16 rows at a time with AVX-512. The column's codes
+/// begin at a multiple of 4 bytes and are padded to one.
 uint32_t SelectCodes(const CodeTest& test, const CodePage& column, uint32_t first, uint32_t count,
                      uint32_t* rows);
-/// Of `rows` those whose code passes stay.
+/// Keeps those of `rows` whose code passes.
 uint32_t SelectRows(const CodeTest& test, const CodePage& column, uint32_t count, uint32_t* rows);
 
 }  // namespace nam::execution

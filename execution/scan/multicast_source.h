@@ -22,10 +22,10 @@ struct MulticastBuild {
   uint32_t member = 0;
   std::vector<storage::MulticastAddress> senders;  // none: everything is READ
   std::vector<storage::MulticastTable> tables;
-  std::vector<uint32_t> pipelines;  // of each of the tables: its build pipeline
+  std::vector<uint32_t> pipelines;  // by table: its build pipeline
 
   /// MulticastChain::pipeline is the number of the build pipeline in the plan, which has passed Check and,
-  /// with `tables`, CheckTables. `needed`: of each pipeline's table the partitions that this server needs,
+  /// with `tables`, CheckTables. `needed`: for each pipeline's table the partitions that this server needs,
   /// ascending. INVALID_ARGUMENT if it does not fit: every block that a build side needs must come exactly
   /// once, and no build side may wait for another one.
   static absl::StatusOr<MulticastBuild> From(const proto::MulticastStreams& streams,
@@ -39,12 +39,12 @@ struct MulticastBuild {
 struct FedPipeline {
   uint32_t number = 0;           // in the plan
   BlockScan* scan = nullptr;     // its source
-  BlockFeed* feed = nullptr;     // of the task's source task
+  BlockFeed* feed = nullptr;     // the task's source task's
   PipelineTask* task = nullptr;  // not run yet
 };
 
-/// One thread's part of what comes by multicast: receives from its share of the senders and feeds each block
-/// to the pipeline that it belongs to.
+/// One thread's part of the multicast: receives from its share of the senders and feeds each block to its
+/// pipeline.
 ///
 ///     sender ─┐                            ┌─▶ feed ─▶ P0: scan ─▶ build
 ///     sender ─┼─▶ MulticastStream ─table()─┤
@@ -59,8 +59,8 @@ class MulticastReceiver {
     bool verify = true;            // checksums
   };
   /// Joins over the context's channel of blocks, which the receiver has to itself until it is destroyed or
-  /// its Run has ended. An error means that multicast is not available here, and says why; the channel is as
-  /// before, unless it says that it is broken. `build` outlives the receiver.
+  /// its Run has ended. An error says why multicast is unavailable here; the channel is unchanged, unless the
+  /// error says that it is broken. `build` outlives the receiver.
   static absl::StatusOr<std::unique_ptr<MulticastReceiver>> Open(TaskContext& context,
                                                                  const MulticastBuild& build,
                                                                  const Options& options);
@@ -74,7 +74,7 @@ class MulticastReceiver {
   MulticastReceiver(const MulticastBuild& build, std::unique_ptr<storage::MulticastStream> stream)
       : build_(build), stream_(std::move(stream)), receiving_ns_(build.tables.size()) {}
   void Route(std::span<const FedPipeline> pipelines);
-  /// The next block to its feed. kNeedInput: done so; kDone: there are no more.
+  /// Feeds the next block. kNeedInput: it has; kDone: there are no more.
   Step Receive(TaskContext& context, std::span<const FedPipeline> pipelines);
   /// Ends the stream and reports what came by it.
   void End(std::span<const FedPipeline> pipelines);
@@ -85,7 +85,7 @@ class MulticastReceiver {
   std::vector<size_t> pipeline_of_;                   // by table: place in `pipelines`
   std::vector<bool> done_;                            // by place: it wants no more blocks
   std::optional<size_t> running_;                     // the pipeline that has a block
-  size_t finished_ = 0;                               // pipelines that have been run to their ends
+  size_t finished_ = 0;                               // pipelines that have run to their ends
 };
 
 }  // namespace nam::execution

@@ -7,9 +7,9 @@
 namespace nam::execution {
 namespace {
 
-/// Of the pieces that are left a thread claims one in so many, but not too many at once: what it has
-/// claimed nobody can steal. Twice as many whenever a claim lasted less than kClaimUs, up to half of what is
-/// left: a claim is a round trip, and pieces of which nearly all is skipped are over sooner.
+/// A thread claims one in so many of the remaining pieces, but not too many at once: no other server can
+/// steal claimed ones. Twice as many whenever a claim lasted less than kClaimUs, up to half of the remaining:
+/// a claim is a round trip, and mostly skipped pieces end sooner.
 constexpr uint64_t kClaimsLeft = 32;
 constexpr uint64_t kClaimsLeftMin = 2;
 constexpr uint64_t kMostClaimed = 8;

@@ -14,11 +14,11 @@
 namespace nam::execution {
 
 /// The pieces of a table that a scan reads on one server. Without a counter its threads share all of them;
-/// with one they claim them, from all servers that scan the table. Immutable but for what is handed out;
-/// any thread.
+/// with one they claim them against all servers that scan the table. Immutable except for its progress; any
+/// thread.
 class PieceQueue {
  public:
-  /// `leaving` may be set at any time: what has been begun is finished then, and no more is claimed.
+  /// `leaving` may be set at any time: then pieces under way are finished, and no more are claimed.
   explicit PieceQueue(std::vector<partitioner::Piece> pieces,
                       std::optional<storage::WorkCounter> counter = std::nullopt,
                       const std::atomic<bool>* leaving = nullptr)
@@ -44,17 +44,17 @@ class PieceQueue {
 /// One thread's claims on a queue.
 class PieceClaims {
  public:
-  /// With a counter, claims are made over `channel`, which they have to themselves. All that is referred to
-  /// outlives the claims. No more is claimed after `cancel` is set.
+  /// With a counter, claims are made over `channel`, which they have to themselves. All references outlive
+  /// the claims. No more is claimed after `cancel` is set.
   PieceClaims(PieceQueue& queue, storage::Channel* channel, Clock& clock, const std::atomic<bool>& cancel);
 
-  /// The position of the next piece in the queue; nothing if there is none, or if error() says why.
+  /// The position of the next piece in the queue; nullopt if there is none, or if error() says why.
   std::optional<uint32_t> Next();
   const absl::Status& error() const { return error_; }
 
   /// The pieces that were given out, in order: positions.
   const std::vector<uint32_t>& begun() const { return begun_; }
-  /// Claims of the counter that were needed for them.
+  /// The number of claims of the counter for them.
   uint32_t claims_made() const { return claims_made_; }
 
  private:
@@ -68,8 +68,8 @@ class PieceClaims {
   std::optional<storage::WorkClaims> claims_;  // with a counter
   uint64_t claim_next_ = 0, claim_end_ = 0;    // claimed and not begun
   uint32_t claims_made_ = 0;
-  uint64_t claims_left_ = 0;  // a claim takes one of so many pieces that are left
-  int64_t claimed_ns_ = 0;    // when
+  uint64_t claims_left_ = 0;  // a claim takes one in so many of the pieces left
+  int64_t claimed_ns_ = 0;    // the time of the last claim
   std::vector<uint32_t> begun_;
   absl::Status error_;
 };

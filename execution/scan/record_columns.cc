@@ -14,14 +14,14 @@ using partitioner::RecordLayout;
 using partitioner::StoredNumber;
 using partitioner::StoredWideNumber;
 
-/// As which rows hold the column: a decimal of up to 18 digits takes 8 bytes.
+/// The stored form of the column: a decimal of up to 18 digits takes 8 bytes.
 Physical PhysicalOfField(const RecordLayout::Field& field) {
   const Physical physical = PhysicalOf(field.type);
   return physical == Physical::kInt128 && field.bytes < 16 ? Physical::kInt64 : physical;
 }
 
-/// out[p] = read(row p's bytes of the column). Whether all of them are within the bounds, NULLs apart, whose
-/// bytes are zero and say nothing.
+/// out[p] = read(row p's bytes of the column). Returns whether all are within the bounds, except NULLs, whose
+/// bytes are zero.
 template <typename Out, typename Read>
 bool Fill(std::span<const std::byte* const> rows, Selection selection, uint32_t offset, const uint8_t* nulls,
           Out low, Out high, Out* out, Read read) {
@@ -54,8 +54,8 @@ RecordColumns::RecordColumns(const RecordLayout& layout, std::span<const uint32_
     slot.column.physical = PhysicalOfField(slot.field);
     slot.column.width = WidthOf(slot.column.physical);
     const bool number = slot.column.physical == Physical::kInt64 || slot.column.physical == Physical::kInt128;
-    // Floating point takes all 64 bits, a span of time and a uuid all 128; their order has no bounds that
-    // plans know.
+    // Floating point takes all 64 bits, a span of time and a uuid all 128; plans know no bounds for their
+    // order.
     const bool bounded = number && plan::HasBounds(slot.field.type);
     if (bounded) NAM_CHECK(bounds.known, "what a column of records can hold is known");
     if (bounded && slot.column.physical == Physical::kInt64) {

@@ -14,20 +14,19 @@
 namespace nam::execution {
 
 /// Stored rows of a record table as columns of values, one array a slot: position p is row p. Texts are not
-/// copied: they lie in the rows, which stay as long as the chunk does. One thread; all that is referred to
-/// outlives it.
+/// copied: they lie in the rows, which stay as long as the chunk does. One thread; all references outlive it.
 class RecordColumns {
  public:
-  /// `columns` of the table, and what they hold.
+  /// `columns` of the table, and their types.
   RecordColumns(const partitioner::RecordLayout& layout, std::span<const uint32_t> columns,
                 const plan::Schema& schema, MemoryBudget& budget);
 
-  /// Takes the arrays' memory. RESOURCE_EXHAUSTED: over budget.
+  /// Allocates the arrays. RESOURCE_EXHAUSTED: over budget.
   absl::Status Reserve();
-  /// What chunks show of a slot; stays the same while the slot is decoded again.
+  /// A slot's column in chunks. Later Decode calls for the slot keep it valid.
   const Column& column(uint32_t slot) const { return slots_[slot].column; }
-  /// The values of at most kChunkRows rows, at the selected positions. DATA_LOSS: a number that the column
-  /// cannot hold, and for which plans make no room.
+  /// Decodes the values of at most kChunkRows rows, at the selected positions. DATA_LOSS: a number that the
+  /// column cannot hold, and for which plans make no room.
   absl::Status Decode(uint32_t slot, std::span<const std::byte* const> rows, Selection selection);
 
  private:
@@ -36,10 +35,10 @@ class RecordColumns {
     int64_t low = INT64_MIN, high = INT64_MAX;  // bounds of numbers of 64 bits
     __int128 wide_low = 0, wide_high = 0;       // of 128
     BudgetArray<std::byte> values;
-    BudgetArray<uint8_t> nulls;  // of slots that may be NULL, but for truths
+    BudgetArray<uint8_t> nulls;  // for slots that may be NULL, except truths
     Column column;
   };
-  /// False: one is out of bounds.
+  /// False: a number is out of bounds.
   bool DecodeNumbers(Slot& slot, std::span<const std::byte* const> rows, Selection selection);
 
   std::vector<Slot> slots_;

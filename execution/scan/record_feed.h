@@ -9,8 +9,7 @@
 
 namespace nam::execution {
 
-/// Rows of a record table that come from outside, as tables store them: a transaction has found them. One
-/// thread.
+/// Feeds rows of a record table from outside, as tables store them: a transaction has found them. One thread.
 ///
 ///     Give ─▶ the task runs until kNeedInput ─▶ Give ─▶ … ─▶ Close ─▶ the task runs until kDone
 class RecordFeed final : public SourceTask {
@@ -18,8 +17,8 @@ class RecordFeed final : public SourceTask {
   /// The select outlives the feed.
   RecordFeed(const RecordSelect& select, MemoryBudget& budget) : select_(select, budget) {}
 
-  /// At most kChunkRows rows. They stay until the task returns kNeedInput or ends; those given before have
-  /// been used up.
+  /// Gives at most kChunkRows rows. They stay until the task returns kNeedInput or ends; the previous ones
+  /// have been used up.
   void Give(std::span<const std::byte* const> rows) {
     NAM_CHECK(rows_.empty() && !closed_, "a task is fed some rows at a time, until its feed is closed");
     rows_ = rows;

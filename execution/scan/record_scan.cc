@@ -95,7 +95,7 @@ void RecordScan::PrepareKeys() {
 
 bool RecordScan::InRanges(std::string_view key) const {
   if (ranges_.empty()) return true;
-  // The last that begins at or before the key.
+  // The last range that begins at or before the key.
   const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), key,
                                       [](std::string_view k, const auto& range) { return k < range.first; });
   return after != ranges_.begin() && key <= std::prev(after)->second;

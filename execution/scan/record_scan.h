@@ -15,20 +15,20 @@
 #include "execution/scan/record_select.h"
 #include "execution/scan/scan_totals.h"
 #include "execution/task.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "txn/record_layout.h"
 #include "txn/tables.h"
 
 namespace nam::execution {
 
-/// Reads the rows of a record table that a snapshot sees, and lets pass those that meet its conditions.
+/// Reads the rows of a record table that a snapshot sees, and passes those that meet its conditions.
 ///
 ///     piece: chunks of an extent ─▶ RecordReader ─▶ rows ─▶ hidden keys, ranges ─▶ columns ─▶ filters ─▶
 ///     piece: own rows ─────────────────────────────────────────────▶ ranges ──────────────▲
 ///
-/// The snapshot is of a session whose transaction is under way, and holds as long as that lasts: a scan that
-/// goes on behind it fails with ABORTED (txn/snapshot_scan.h), as it does when a version was replaced or the
-/// table dropped. Rows that the transaction has written itself come with the plan.
+/// The snapshot is of a session whose transaction is under way, and holds as long as that lasts. A scan that
+/// outlasts it fails with ABORTED (txn/snapshot_scan.h), as it does when a version was replaced or the table
+/// dropped. Rows that the transaction has written itself come with the plan.
 ///
 /// Columns are arrays of values that the task owns; texts point into the rows as they were READ. Both stay
 /// until the task is asked again.
@@ -36,29 +36,29 @@ class RecordScan final : public Source {
  public:
   struct Options {
     std::shared_ptr<const proto::Table> table;
-    txn::TableDescription records;  // of the same table; its extents are opened by every task
+    txn::TableDescription records;  // of the same table; every task opens its extents
     txn::TransactionState state;
     uint64_t snapshot = 0;
     RecordSelect::Options select;
     /// Whole primary keys, as rows hold them; both ends are included. None: all rows.
     std::vector<std::string> range_low, range_high;
-    std::vector<std::string> own_rows;     // what the transaction has written, as tables store it
-    std::vector<std::string> hidden_keys;  // primary keys of stored rows that do not count
+    std::vector<std::string> own_rows;     // the transaction's writes, as tables store them
+    std::vector<std::string> hidden_keys;  // primary keys of stored rows to skip
     bool own_rows_only = false;            // stored rows are not read
-    uint64_t window_max = kChunkRows;      // blocks READ together, as far as channels carry them
+    uint64_t window_max = kChunkRows;      // blocks READ together, if channels carry them
   };
   /// INVALID_ARGUMENT if columns, slots, pieces, keys or rows do not fit the table; FAILED_PRECONDITION if
   /// `records` is another version of it. The queue outlives the scan.
   static absl::StatusOr<std::unique_ptr<RecordScan>> Make(Options options, PieceQueue& queue);
   ~RecordScan() override;
 
-  /// The thread's channels are the context's; those of claims are needed if the queue has a counter.
+  /// Uses the context's channels; the claim channel is needed if the queue has a counter.
   std::unique_ptr<SourceTask> NewTask(TaskContext& context) override;
   /// A chunk of the shape that tasks fill.
   std::unique_ptr<Chunk> NewChunk() const { return select_.NewChunk(); }
 
   const RecordSelect& select() const { return select_; }
-  /// Of tasks that have ended; blocks are records'. Any thread.
+  /// Over tasks that have ended; blocks are records'. Any thread.
   ScanTotals totals() const;
   size_t by_row_nodes() const { return select_.by_row_nodes(); }
 

@@ -10,8 +10,8 @@
 
 namespace nam::execution {
 
-/// One thread's share of a scan of records: its reader, its columns and the piece before it. Fills one chunk,
-/// always the same.
+/// One thread's share of a scan of records: its reader, its columns and its current piece. Always fills the
+/// same chunk.
 class RecordScanTask final : public SourceTask {
  public:
   RecordScanTask(RecordScan& scan, TaskContext& context);
@@ -24,7 +24,7 @@ class RecordScanTask final : public SourceTask {
   using Rows = std::span<const std::byte* const>;
 
   absl::Status Begin(TaskContext& context);
-  /// Reports what was done and gives the channel back.
+  /// Reports the work done and gives the channel back.
   void End();
   /// The next rows of the piece, or the first of the next piece. kDone: there are none.
   Step NextRows(TaskContext& context, Rows& rows);
@@ -32,21 +32,21 @@ class RecordScanTask final : public SourceTask {
   Step NextPiece(TaskContext& context);
   absl::StatusOr<Rows> StoredRows(TaskContext& context);
   Rows OwnRows(TaskContext& context);
-  /// Without those that are hidden or in no range.
+  /// Drops rows that are hidden or in no range.
   Rows Wanted(Rows rows, bool stored);
 
   RecordScan& scan_;
   PieceClaims claims_;
   Clock& clock_;
   RecordSelect::Task select_;
-  std::unique_ptr<txn::RecordReader> reader_;  // when the first piece of chunks is begun
+  std::unique_ptr<txn::RecordReader> reader_;  // made with the first piece of chunks
   bool begun_ = false, ended_ = false;
 
   Chunk* out_ = nullptr;
   enum class Piece : uint8_t { kNone, kChunks, kOwnRows };
   Piece piece_ = Piece::kNone;
-  uint64_t own_next_ = 0, own_end_ = 0;   // own rows of the piece that are left
-  std::vector<const std::byte*> wanted_;  // rows of the chunk, if not all that were read
+  uint64_t own_next_ = 0, own_end_ = 0;   // the rest of the piece's own rows
+  std::vector<const std::byte*> wanted_;  // rows of the chunk, unless all that were read
 
   ScanTotals totals_;
   int64_t started_ns_ = 0;

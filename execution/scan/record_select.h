@@ -14,16 +14,16 @@
 #include "partitioner/record_row.h"
 #include "plan/expression.h"
 #include "plan/schema.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::execution {
 
-/// From stored rows of a record table to chunks of those that meet the conditions. Prepared once, immutable,
-/// shared by tasks.
+/// Turns stored rows of a record table into chunks of those that meet the conditions. Prepared once,
+/// immutable, shared by tasks.
 class RecordSelect {
  public:
   struct Options {
-    std::vector<uint32_t> columns;    // of the table, to be decoded; ascending. Slots number them
+    std::vector<uint32_t> columns;    // of the table, to decode; ascending. Slots number them
     plan::Schema schema;              // of the columns, as plan::SlotOfColumn says
     std::vector<plan::Expr> filters;  // all true
     std::vector<uint32_t> outputs;    // slots: the columns of the chunks
@@ -37,14 +37,14 @@ class RecordSelect {
   /// A chunk of the shape that tasks fill.
   std::unique_ptr<Chunk> NewChunk() const { return std::make_unique<Chunk>(options_.outputs.size(), 0); }
 
-  /// One thread's; fills one chunk, always the same. The select outlives it.
+  /// One thread's; always fills the same chunk. The select outlives it.
   class Task {
    public:
     Task(const RecordSelect& select, MemoryBudget& budget);
-    /// Once, before the first rows. RESOURCE_EXHAUSTED: over budget.
+    /// Runs once, before the first rows. RESOURCE_EXHAUSTED: over budget.
     absl::Status Begin(Chunk& out);
-    /// At most kChunkRows rows, which stay until the chunk is used up. kHaveMore: `out` has those that meet
-    /// the filters; kNeedInput: none does.
+    /// Takes at most kChunkRows rows, which stay until the chunk is used up. kHaveMore: `out` has those that
+    /// meet the filters; kNeedInput: none does.
     Step Run(TaskContext& context, std::span<const std::byte* const> rows, Chunk& out);
 
    private:
@@ -53,10 +53,10 @@ class RecordSelect {
 
     const RecordSelect& select_;
     RecordColumns columns_;
-    std::optional<Frame> frame_;  // of the filters
+    std::optional<Frame> frame_;  // for the filters
     Chunk read_;                  // all slots, for the filters
     Chunk* out_ = nullptr;
-    uint32_t positions_[kChunkRows];  // that filters left
+    uint32_t positions_[kChunkRows];  // those that filters passed
   };
 
  private:
@@ -66,8 +66,8 @@ class RecordSelect {
 
   Options options_;
   partitioner::RecordLayout row_;
-  std::shared_ptr<const Program> program_;   // all filters; null: there are none
-  std::vector<uint32_t> filtered_, others_;  // slots that filters look at; further ones that flow out
+  std::shared_ptr<const Program> program_;   // all filters; null: none
+  std::vector<uint32_t> filtered_, others_;  // slots that filters read; further ones that are emitted
 };
 
 }  // namespace nam::execution

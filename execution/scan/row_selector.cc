@@ -12,16 +12,16 @@ namespace nam::execution {
 namespace {
 
 constexpr uint32_t kWindowsPerOrder = 64;
-constexpr double kPriorRows = 512;       // what an estimate is worth against rows seen
+constexpr double kPriorRows = 512;       // weight of an estimate in seen rows
 constexpr double kRowsRemembered = 1e5;  // beyond them the older half counts half
 
-/// What looking one key up costs, by how many bits are looked at.
+/// The cost of looking one key up, by the number of bits in use.
 double LookupNs(uint64_t bits) {
   constexpr uint64_t kNear = 32 << 13, kMiddle = 1 << 23, kFar = 16 << 23;
   return bits <= kNear ? 0.5 : bits <= kMiddle ? 0.8 : bits <= kFar ? 2 : 5;
 }
 
-/// The codes that keys from `least` to `greatest` have; empty (low > high) if none.
+/// The codes of keys from `least` to `greatest`; empty (low > high) if there is none.
 RowSelector::CodeRange CodesOf(const CodeMeaning& meaning, int64_t least, int64_t greatest) {
   const __int128 base = meaning.base;
   if (greatest < least || greatest < base) return {1, 0};
@@ -78,7 +78,7 @@ RowSelector::Step& RowSelector::Add(Step::Kind kind, uint32_t number, double pas
 
 void RowSelector::AddLookup(const KeyLookup& lookup, int number, const ScanColumn& column) {
   const CodeMeaning& meaning = *column.meaning;
-  if (meaning.null_code) {  // whose number could be somebody's key
+  if (meaning.null_code) {  // whose number could equal a key
     Step& step = Add(Step::Kind::kRange, column.number, 1, 0.25);
     step.lookup_number = number;
     step.low = 1;
@@ -132,7 +132,7 @@ void RowSelector::CountDropped(const Step& step, uint64_t rows) {
                           : counts_.lookups[static_cast<size_t>(step.lookup_number)].rows) += rows;
 }
 
-/// Narrows the rows to be looked at to those whose code is within the step's. False if none is left.
+/// Narrows the rows to those whose code is within the step's. False if none is left.
 bool RowSelector::CutBySorting(const Step& step) {
   const uint32_t before = end_ - next_;
   WithCodes(step.page.codes, step.page.width, [&](const auto* codes) {

@@ -12,24 +12,24 @@
 
 namespace nam::execution {
 
-/// A probe of a unique direct table by a column of the table that is streamed: a row passes if its key is
-/// there. What the build side has to say is fetched later, for the rows that are left.
+/// A probe of a unique direct table by a column of the streamed table: a row passes if its key is there. The
+/// build side's payload is fetched later, for the remaining rows.
 struct KeyLookup {
   const DirectTable* table = nullptr;
-  uint32_t slot = 0;  // of the scan's columns
+  uint32_t slot = 0;  // among the scan's columns
   /// If the streamed table is split by the column as the build side is by its key: the keys of a partition
   /// are all in part (partition / divisor) % parts. Otherwise parts is 0.
   uint32_t parts = 0;
   uint32_t divisor = 1;
 };
 
-/// What became of rows that conditions have looked at.
+/// Counts of rows that conditions have tested.
 struct ConditionCounts {
   struct Lookup {
     uint64_t rows = 0;  // whose keys were looked up
     uint64_t found = 0;
   };
-  uint64_t dropped = 0;  // by conditions on the table alone, with those whose blocks were not looked at
+  uint64_t dropped = 0;  // by conditions on the table alone, including rows of skipped blocks
   std::vector<Lookup> lookups;
 
   void Add(const ConditionCounts& more);
@@ -47,10 +47,10 @@ struct SlotCondition {
   CodeCondition codes;
 };
 
-/// Chooses the rows of a block that meet all conditions on its own codes: filters, and look-ups of its keys
-/// in join tables. Rows go through one condition after the other, 1,024 at a time, as a selection vector;
-/// which comes first follows from what each has been seen to drop and to cost. Before that, zones and, in a
-/// sorted column, binary search cut away what cannot pass. For the blocks of one group of chains. One thread.
+/// Selects the rows of a block that meet all conditions on its own codes: filters, and look-ups of its keys
+/// in join tables. Rows go through one condition after the other, 1,024 at a time, as a selection vector; the
+/// order follows from what each was seen to drop and to cost. First, zones and, in a sorted column, binary
+/// search cut away what cannot pass. For the blocks of one group of chains. One thread.
 class RowSelector {
  public:
   /// `sort_column` is the number of the column by which blocks are sorted, -1 if they are not. Conditions,
@@ -58,42 +58,43 @@ class RowSelector {
   RowSelector(std::span<const ScanColumn> columns, std::span<const SlotCondition> conditions,
               std::span<const KeyLookup> lookups, int sort_column);
 
-  /// The codes of the sort column outside of which no row passes.
+  /// The range of the sort column's codes that may pass.
   struct CodeRange {
     uint64_t low = 0;
     uint64_t high = UINT64_MAX;
   };
   CodeRange SortCodes() const;
 
-  /// Begins a block, which stays until its last row has been looked at. False if none of its rows passes.
+  /// Begins a block, which stays until its last row has been tested. False if none of its rows passes.
   bool Start(const storage::BlockView& block);
-  /// Rows of the block that have not been looked at yet.
+  /// Whether untested rows of the block are left.
   bool more() const { return next_ < end_; }
-  /// Writes the numbers of those among the next 1,024 rows that pass, into kChunkRows places; their number.
+  /// Tests the next 1,024 rows and writes the numbers of those that pass, into kChunkRows places; returns
+  /// their number.
   uint32_t Next(uint32_t* rows);
-  /// How many rows the conditions have looked at since the last call, first conditions and later ones.
+  /// The rows that conditions have tested since the last call, in first conditions and later ones.
   struct Work {
     uint64_t first_rows = 0;
     uint64_t later_rows = 0;
   };
   Work TakeWork();
-  /// Since it was made. A row that an earlier condition has dropped comes to no later one, so numbers of rows
-  /// depend on the order that the selector has chosen.
+  /// Since construction. A row that an earlier condition has dropped reaches no later one, so counts depend
+  /// on the order that the selector has chosen.
   const ConditionCounts& counts() const { return counts_; }
 
  private:
   struct Step {
     enum class Kind : uint8_t { kRange, kSet, kLookup };
     Kind kind;
-    uint32_t number;                      // of the column
-    int lookup_number = -1;               // that it is of; -1: of a condition
-    CodePage page = {};                   // of the block
+    uint32_t number;                      // the column's
+    int lookup_number = -1;               // the lookup's; -1: a condition
+    CodePage page = {};                   // the block's
     bool in_this_block = true;            // false: zones or sorting have decided it
-    uint64_t low = 0, high = UINT64_MAX;  // what passes has such a code
+    uint64_t low = 0, high = UINT64_MAX;  // bounds of passing codes
     KeyLookup lookup = {};                // kLookup
-    CodeTest test = {};                   // of the block
+    CodeTest test = {};                   // the block's
     double cost_ns = 1;
-    double seen = 0, passed = 0;  // rows, old ones count less
+    double seen = 0, passed = 0;  // rows, old ones weigh less
     double rank() const;
   };
   struct Zoned {
@@ -106,7 +107,7 @@ class RowSelector {
   bool MayPass(const Step& step, const storage::ColumnZone& zone) const;
   void Order();
   void CountDropped(const Step& step, uint64_t rows);
-  std::vector<Step> steps_;  // in the order in which they are applied
+  std::vector<Step> steps_;  // in their order of application
   std::vector<Zoned> conditions_;
   const int sort_column_;
   uint32_t next_ = 0, end_ = 0;  // rows of the block

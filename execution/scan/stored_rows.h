@@ -18,8 +18,8 @@ class StoredRows final : public SourceTask {
   /// `layout` outlives the task.
   explicit StoredRows(const RowLayout& layout) : layout_(layout), places_(kChunkRows) {}
 
-  /// Takes in the pages of an attempt, one behind the other. They stay where they are until Next returns
-  /// kNeedInput. DATA_LOSS if they are no whole number of pages.
+  /// Takes in the consecutive pages of an attempt. They stay in place until Next returns kNeedInput.
+  /// DATA_LOSS if they are not a whole number of pages.
   absl::Status Feed(std::span<const std::byte> pages, uint64_t attempt);
   /// No attempt follows.
   void End() { ended_ = true; }
@@ -29,10 +29,10 @@ class StoredRows final : public SourceTask {
 
  private:
   const RowLayout& layout_;
-  std::span<const std::byte> pages_;  // that were not opened yet
+  std::span<const std::byte> pages_;  // not yet opened
   std::span<const std::byte> page_;
   uint64_t attempt_ = 0;
-  uint32_t rows_ = 0, done_ = 0;  // of page_
+  uint32_t rows_ = 0, done_ = 0;  // in page_
   bool ended_ = false;
   std::vector<uint32_t> places_;
 };

@@ -13,7 +13,7 @@
 namespace nam::execution {
 namespace {
 
-/// How often a row is written again at most if so many runs are merged by `runs_max`.
+/// The most times that a row is rewritten if so many runs are merged by `runs_max`.
 uint32_t PassesFor(uint64_t runs, uint32_t runs_max) {
   uint32_t passes = 0;
   for (; runs > runs_max; runs = (runs + runs_max - 1) / runs_max) ++passes;
@@ -36,7 +36,7 @@ absl::StatusOr<MergedRuns> MergeToFewer(TaskContext& context, const MergePasses&
     if (place.space == nullptr) return absl::InternalError("sorted runs without scratch memory");
     RunWriter writer(options.plan, options.attempt, place, budget, context.cancel());
     Chunk rows(options.plan.schema().size(), 0);
-    // The longest stand first, and are merged once, at the end.
+    // The longest come first, and are merged once, at the end.
     const auto longer = [](const ScratchRun& a, const ScratchRun& b) { return a.rows > b.rows; };
     std::sort(runs.begin(), runs.end(), longer);
     while (runs.size() > options.runs_max) {

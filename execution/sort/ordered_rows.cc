@@ -10,10 +10,10 @@
 namespace nam::execution {
 namespace {
 
-/// What a task takes of an order that several read.
+/// The range that a task takes of an order that several read.
 constexpr uint64_t kRangeRows = 8 * kChunkRows;
 
-/// Restores the heap below `at`, whose run's first row has changed: runs[0] has the row that stands first.
+/// Restores the heap below `at`, whose run's first row has changed: runs[0] has the least row.
 void SiftDown(const RowOrder& order, std::vector<std::span<const OrderedRow>>& runs, size_t at) {
   while (true) {
     size_t least = at;

@@ -15,28 +15,27 @@
 
 namespace nam::execution {
 
-/// Sorted runs of this many rows are merged: one is sorted between two looks at whether the query was
-/// cancelled.
+/// Sorted runs of this many rows are merged. Cancellation is checked between two sorts of one.
 inline constexpr uint32_t kRunRows = 1 << 16;
 
-/// Sorted spans of one table's rows, merged as far as is asked for.
+/// Merges sorted spans of one table's rows on demand.
 class SpanMerge {
  public:
   /// The order outlives this, as do the spans.
   SpanMerge(const RowOrder& order, std::vector<std::span<const OrderedRow>> spans);
-  /// The next rows, at most so many; 0: there are no more.
+  /// Returns the next rows, at most so many; 0: there are no more.
   uint64_t Take(OrderedRow* out, uint64_t most);
 
  private:
   const RowOrder& order_;
-  std::vector<std::span<const OrderedRow>> spans_;  // a heap: the first one's first row stands first
+  std::vector<std::span<const OrderedRow>> spans_;  // a heap: the first one's row is the least
 };
 
-/// Merges sorted runs into `out`, which has room for all. CANCELLED soon after the query was.
+/// Merges sorted runs into `out`, which has room for all. CANCELLED soon after the query is.
 absl::Status MergeRuns(TaskContext& context, const RowOrder& order,
                        std::vector<std::span<const OrderedRow>> runs, OrderedRow* out);
 
-/// Rows of a table in an order. Owned by the sink that has made them.
+/// Rows of a table in an order. Owned by the sink that made them.
 class OrderedRows {
  public:
   /// All outlive this.
@@ -54,8 +53,8 @@ class OrderedRows {
   /// Writes the rows, in order, to sealed pages of plan.layout(), which this owns.
   absl::Status Store(TaskContext& context, uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
 
-  /// The rows at places [first, first + count) as the first columns of a chunk of the plan's schema. Their
-  /// numbers go to `numbers`, which the columns point to.
+  /// Reads the rows at places [first, first + count) as the first columns of a chunk of the plan's schema.
+  /// Their numbers go to `numbers`, which the columns point to.
   void Read(uint64_t first, uint32_t count, uint32_t* numbers, Chunk& out) const;
 
  private:
@@ -67,11 +66,11 @@ class OrderedRows {
   std::unique_ptr<RowTable> stored_;
 };
 
-/// The rows of a sink in their order, once it is complete. The sink outlives the source.
+/// The rows of a complete sink in their order. The sink outlives the source.
 class OrderedSource final : public Source {
  public:
   struct Options {
-    uint64_t offset = 0;  // the first rows, which are left out
+    uint64_t offset = 0;  // rows skipped at the beginning
     uint64_t limit = UINT64_MAX;
     /// One task reads all rows, in their order. Otherwise tasks share ranges of the order, and each reads its
     /// own in order.
@@ -86,7 +85,7 @@ class OrderedSource final : public Source {
   class Task;
   const OrderedRows& rows_;
   const uint64_t range_rows_;
-  const uint64_t end_;          // of the places that are read, if there are as many
+  const uint64_t end_;          // of the places to read, if there are as many
   std::atomic<uint64_t> next_;  // place of the first row that no task has
 };
 

@@ -14,7 +14,7 @@
 
 namespace nam::execution {
 
-/// Rows that leave a sink while its tasks run: the pages that they have filled, a window of them at a time.
+/// Rows that leave a sink while its tasks run: the full pages, a window of them at a time.
 ///
 ///     tasks ─▶ open pages ─▶ full pages ─ pages_max of them: tasks wait ─▶ Take ─▶ read elsewhere ─┐
 ///       ▲                                                                                          │
@@ -26,11 +26,11 @@ class PageWindow {
  public:
   explicit PageWindow(uint64_t pages_max) : pages_max_(pages_max) {}
 
-  /// Called each time that a window has become full, on the thread of the task that filled it. To be set
-  /// before tasks run.
+  /// Called whenever a window has become full, on the thread of the task that filled it. Set before tasks
+  /// run.
   void OnFull(std::function<void()> told) { told_ = std::move(told); }
 
-  /// What a task waits for before it takes in a chunk; nullptr: it need not.
+  /// The gate that a task waits for before it takes in a chunk; nullptr: it need not wait.
   std::shared_ptr<const Gate> Closed() const {
     if (!full_now_.load(std::memory_order_relaxed)) return nullptr;
     const std::lock_guard lock(mutex_);
@@ -38,10 +38,10 @@ class PageWindow {
   }
   bool full() const { return full_now_.load(std::memory_order_acquire); }
 
-  /// A task has filled these; its appender gets as many to use again, if there are any.
+  /// Adds pages that a task has filled; its appender gets as many to reuse, if there are any.
   void Add(std::span<const uint32_t> pages, RowAppender& appender);
-  /// All full pages, of a window that is full or after the last task. They are the caller's until it gives
-  /// them back.
+  /// Takes all full pages, of a full window or after the last task. The caller owns them until it gives them
+  /// back.
   std::vector<uint32_t> Take();
   void GiveBack(std::span<const uint32_t> pages);
 
@@ -49,7 +49,7 @@ class PageWindow {
   const uint64_t pages_max_;
   std::function<void()> told_;
   std::atomic<bool> full_now_ = false;  // changed with mutex_
-  mutable std::mutex mutex_;            // guards what follows
+  mutable std::mutex mutex_;            // guards the members below
   std::shared_ptr<Gate> gate_;          // null: tasks need not wait
   std::vector<uint32_t> pages_;         // full ones
   std::vector<uint32_t> free_;

@@ -37,7 +37,7 @@ class ResultSink::Task final : public SinkTask {
  private:
   ResultSink& sink_;
   RowAppender appender_;
-  std::shared_ptr<const Gate> gate_;  // that the task waits for
+  std::shared_ptr<const Gate> gate_;  // the task waits for it
 };
 
 absl::StatusOr<std::unique_ptr<ResultSink>> ResultSink::Make(const RowsPlan& plan,

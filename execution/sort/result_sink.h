@@ -19,23 +19,23 @@ namespace nam::execution {
 /// time.
 class ResultSink final : public Sink {
  public:
-  /// `plan` and `budget` outlive the sink. With `window_bytes`, tasks wait whenever their full pages are that
-  /// many bytes, until these have been taken; 0: they never wait.
+  /// `plan` and `budget` outlive the sink. With `window_bytes`, tasks wait whenever their full pages reach
+  /// that many bytes, until these have been taken; 0: they never wait.
   static absl::StatusOr<std::unique_ptr<ResultSink>> Make(const RowsPlan& plan, std::optional<uint64_t> limit,
                                                           MemoryBudget& budget, uint64_t window_bytes = 0);
 
   std::unique_ptr<SinkTask> NewTask(TaskContext& context) override;
   bool Satisfied() const override { return taken_.load(std::memory_order_relaxed) >= limit_; }
 
-  /// nullptr: it has none.
+  /// nullptr: it has no windows.
   PageWindow* window() { return window_.get(); }
-  /// Of the window that is full: its rows as sealed pages, and the pages to give back once they have been
-  /// read. Tasks go on meanwhile.
+  /// Takes the full window: its rows as sealed pages, and the pages to give back once they have been read.
+  /// Tasks go on meanwhile.
   std::vector<uint32_t> StoreWindow(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
-  /// After all tasks: the rows as sealed pages of plan.layout(), which the sink owns; those of no window that
-  /// was taken.
+  /// After all tasks: stores the rows as sealed pages of plan.layout(), which the sink owns, without those of
+  /// windows that were taken.
   void Store(uint64_t attempt, std::vector<std::span<const std::byte>>& pages);
-  /// What a PageSource reads, after all tasks. Of a sink without windows.
+  /// The input of a PageSource, after all tasks. For a sink without windows.
   const RowTable& table() const { return *table_; }
 
  private:
@@ -48,7 +48,7 @@ class ResultSink final : public Sink {
   const uint64_t limit_;
   const std::unique_ptr<RowTable> table_;
   const std::unique_ptr<PageWindow> window_;
-  std::atomic<uint64_t> taken_ = 0;  // rows, also those beyond the limit that were left
+  std::atomic<uint64_t> taken_ = 0;  // rows, including those beyond the limit
 };
 
 }  // namespace nam::execution

@@ -17,7 +17,7 @@ struct OrderSlot {
   bool nulls_first = false;
 };
 
-/// A row in an order: rows with a smaller prefix stand before it, those with the same one are compared.
+/// A row in an order: rows with a smaller prefix come first; rows with equal ones are compared.
 struct OrderedRow {
   uint64_t prefix = 0;
   uint32_t row = 0;
@@ -29,18 +29,18 @@ class RowOrder {
   /// The table outlives the order.
   RowOrder(const RowTable& table, std::span<const OrderSlot> keys)
       : RowOrder(table.layout(), table.page(0), keys) {}
-  /// Of rows in pages that lie one behind the other from `base` on. Both outlive the order.
+  /// For rows in consecutive pages from `base` on. Both outlive the order.
   RowOrder(const RowLayout& layout, const std::byte* base, std::span<const OrderSlot> keys)
       : layout_(layout), base_(base), keys_(keys.begin(), keys.end()) {}
 
   bool Before(const OrderedRow& a, const OrderedRow& b) const {
     return a.prefix != b.prefix ? a.prefix < b.prefix : CompareRows(a.row, b.row) < 0;
   }
-  /// Whether all keys are equal, NULLs being so.
+  /// Whether all keys are equal; NULLs equal each other.
   bool Same(uint32_t a, uint32_t b) const { return CompareRows(a, b) == 0; }
-  /// The prefixes of rows whose first key is the values at the selected positions.
+  /// Computes the prefixes of rows whose first key has the values at the selected positions.
   void PrefixesOf(const Vector& values, Selection rows, uint64_t* prefixes) const;
-  /// Not of an order without keys, in which all rows are equal.
+  /// Not for an order without keys, in which all rows are equal.
   const OrderSlot& first() const { return keys_.front(); }
   bool empty() const { return keys_.empty(); }
 

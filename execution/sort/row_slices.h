@@ -12,7 +12,7 @@
 
 namespace nam::execution {
 
-/// A chunk's rows in slices that take little memory at rest, so that a sink can look at its budget in
+/// Splits a chunk's rows into slices that take little memory at rest, so that a sink can check its budget in
 /// between: a thousand rows with texts may be as large as all of it.
 class RowSlices {
  public:
@@ -22,7 +22,7 @@ class RowSlices {
     rows_max_ = large ? kLargeRows : kChunkRows;
   }
 
-  /// Calls body(rows), which returns a status, for each.
+  /// Calls body(rows), which returns a status, for each slice.
   template <typename Body>
   absl::Status ForEach(Selection all, Body&& body) {
     if (all.count <= rows_max_) return body(all);

@@ -19,7 +19,7 @@ class RowsPlan {
 
   const plan::Schema& schema() const { return schema_; }
   const RowLayout& layout() const { return layout_; }
-  /// Slot i of the input, or of the rows.
+  /// Computes slot i of the input, or of the rows.
   const Program& slots() const { return *slots_; }
 
  private:

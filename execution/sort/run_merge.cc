@@ -15,7 +15,7 @@
 namespace nam::execution {
 namespace {
 
-/// What a run takes: its pages, and the prefixes of one chunk.
+/// The memory of a run: its pages, and the prefixes of one chunk.
 uint64_t RunBytes(const RowLayout& layout) {
   return uint64_t{storage::ScratchStreams::kPagesOfAList} * layout.page_bytes() +
          kChunkRows * sizeof(uint64_t) + 256;

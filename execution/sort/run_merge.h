@@ -18,19 +18,19 @@
 
 namespace nam::execution {
 
-/// The rows of sorted runs in scratch memory, in their order, with two pages of each run in memory. Rows that
-/// stand equal come in any order. One thread.
+/// Merges sorted runs in scratch memory, with two pages of each run in memory. Equal rows come in any order.
+/// One thread.
 ///
 ///     run 0   ─ page ─ page ─▶ head ─┐
 ///     run 1   ─ page ─▶ head ────────┼─ heap ─▶ row, row, …  up to kChunkRows at a time
 ///     run 2   ─ page ─ page ─▶ head ─┘
 class RunMerge {
  public:
-  /// So many runs can be merged at once with half of what the budget has left; 0 if not even two.
+  /// The number of runs that half of the remaining budget can merge at once; 0 if fewer than two.
   static uint32_t RunsMax(const RowsPlan& plan, const MemoryBudget& budget);
 
   /// RESOURCE_EXHAUSTED if the budget has no room for the runs' pages; errors of `open`. `plan` and `budget`
-  /// outlive the merge. What waits ends with CANCELLED soon after `cancel` is set.
+  /// outlive the merge. Waits end with CANCELLED soon after `cancel` is set.
   static absl::StatusOr<std::unique_ptr<RunMerge>> Make(const RowsPlan& plan,
                                                         std::span<const OrderSlot> order,
                                                         std::vector<ScratchRun> runs, const OpenChannel& open,
@@ -38,16 +38,16 @@ class RunMerge {
                                                         const std::atomic<bool>& cancel);
   ~RunMerge();
 
-  /// The next rows: columns of `out` are the plan's slots, valid until the next call. False: there are no
-  /// more. DATA_LOSS: a run is not what its directory says, or not sorted.
+  /// Returns the next rows: columns of `out` are the plan's slots, valid until the next call. False: there
+  /// are no more. DATA_LOSS: a run differs from its directory, or is not sorted.
   absl::StatusOr<bool> Next(TaskContext& context, Chunk& out);
 
  private:
-  /// Where the merge is in a run.
+  /// The merge's position in a run.
   struct Cursor {
     uint64_t attempt = 0;
-    uint64_t rows_left = 0;        // on pages that were not begun
-    uint32_t slot = 0;             // of its page
+    uint64_t rows_left = 0;        // on pages not begun yet
+    uint32_t slot = 0;             // its page's
     uint32_t place = 0, rows = 0;  // in the page
     uint32_t first = 0, end = 0;   // places whose prefixes are known
     uint64_t last_prefix = 0;      // the prefix of the last place before them
@@ -61,29 +61,29 @@ class RunMerge {
            std::unique_ptr<storage::Channel> channel, MemoryBudget& budget, uint64_t bytes,
            const std::atomic<bool>& cancel);
   absl::Status Start(TaskContext& context);
-  /// The run's next row, which may be on its next page. False: it has no more.
+  /// Begins the run's next page. False: the run has no more rows.
   absl::StatusOr<bool> BeginPage(TaskContext& context, uint32_t run);
   absl::Status LoadPrefixes(Cursor& cursor);
   OrderedRow RowOf(const Cursor& cursor) const {
     return {cursor.prefixes[cursor.place - cursor.first], cursor.slot << shift_ | cursor.place};
   }
-  /// Puts the next row of the first head's run in its place, or takes the run out. False: that row's page can
-  /// only be had once the chunk has been read.
+  /// Replaces the first head's row with its run's next one, or removes the run. False: that row's page is
+  /// available only after the chunk has been read.
   absl::StatusOr<bool> Advance(TaskContext& context);
   void SiftDown(size_t at);
 
   const RowsPlan& plan_;
   const uint32_t shift_;
   MemoryBudget& budget_;
-  const uint64_t bytes_;  // of the budget
+  const uint64_t bytes_;  // taken from the budget
   const std::unique_ptr<storage::Channel> channel_;
   storage::ScratchStreams streams_;
   const RowOrder order_;
   Frame frame_;
-  Chunk keys_;  // whose first key is evaluated
+  Chunk keys_;  // its first key is evaluated
   std::vector<Cursor> cursors_;
-  std::vector<Head> heads_;        // a heap: the first one's row stands first
-  std::vector<uint32_t> used_up_;  // runs, once for each page that the chunk given last may point to
+  std::vector<Head> heads_;        // a heap: the first one's row is the least
+  std::vector<uint32_t> used_up_;  // runs, once for each page that the last chunk may point to
   bool started_ = false;
   bool waits_ = false;  // the first head's row was given, and the next one is on a page without room
   std::unique_ptr<uint32_t[]> places_, numbers_;

@@ -55,7 +55,7 @@ class RunSink::Task final : public SinkTask {
     for (const uint32_t page : appender_.TakeFullPages()) pages_.push_back(page);
   }
 
-  /// With the array that sorts them.
+  /// Includes the array that sorts them.
   uint64_t Held() const {
     return pages_.size() * uint64_t{sink_.table_->layout().page_bytes()} + rows_ * sizeof(OrderedRow);
   }

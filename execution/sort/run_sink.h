@@ -19,8 +19,8 @@
 namespace nam::execution {
 
 /// Rows of an attempt that the session sorts (plan::ResultSink::runs). Tasks keep them as they come. A task
-/// whose share of the budget is full sorts what it has and writes it to scratch memory as a run, and so do
-/// all others at the end. If none was full, all rows are the attempt's result, in any order.
+/// whose share of the budget is full sorts its rows and writes them to scratch memory as a run, and then so
+/// do all others at the end. If none was full, all rows are the attempt's result, in any order.
 class RunSink final : public Sink {
  public:
   /// `plan` is the result's, `budget` outlives the sink.
@@ -45,7 +45,7 @@ class RunSink final : public Sink {
   RunSink(const RowsPlan& plan, std::span<const OrderSlot> order, const RunOptions& options,
           MemoryBudget& budget, std::unique_ptr<RowTable> table);
   absl::StatusOr<std::unique_ptr<RunWriter>> NewWriter(TaskContext& context);
-  /// The rows of the pages as a run.
+  /// Writes the rows of the pages as a run.
   absl::Status Write(TaskContext& context, std::span<const uint32_t> pages, RunWriter& writer);
   absl::Status End(RunWriter& writer);
 
@@ -56,8 +56,8 @@ class RunSink final : public Sink {
   const std::unique_ptr<RowTable> table_;
   const RowOrder order_;
   std::atomic<bool> in_runs_ = false;
-  std::mutex mutex_;                         // guards what follows while there are tasks
-  std::vector<std::vector<uint32_t>> left_;  // pages of tasks that have not written them
+  std::mutex mutex_;                         // guards the members below while there are tasks
+  std::vector<std::vector<uint32_t>> left_;  // pages that their tasks have not written
   std::vector<ScratchRun> runs_;
   uint64_t pages_written_ = 0, bytes_written_ = 0;
 };

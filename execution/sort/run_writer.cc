@@ -68,7 +68,7 @@ absl::Status RunWriter::AppendSorted(TaskContext& context, const RowOrder& order
   }
 }
 
-/// The page is empty again.
+/// Leaves the page empty.
 absl::Status RunWriter::WritePage(TaskContext& context) {
   const RowLayout& layout = plan_.layout();
   PageHeader header;

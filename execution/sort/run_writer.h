@@ -18,7 +18,7 @@
 
 namespace nam::execution {
 
-/// Writes runs into scratch memory, one after the other. One thread. Its memory is the budget's: one page.
+/// Writes runs into scratch memory, one after the other. One thread. The budget pays for one page.
 class RunWriter {
  public:
   /// All outlive the writer, which has the place's channel to itself.
@@ -26,12 +26,12 @@ class RunWriter {
             const std::atomic<bool>& cancel);
   ~RunWriter();
 
-  /// The rows that come next. 53200 if scratch memory is full; RESOURCE_EXHAUSTED if the budget is.
+  /// Appends the next rows. 53200 if scratch memory is full; RESOURCE_EXHAUSTED if the budget is.
   absl::Status Append(TaskContext& context, const Chunk& chunk);
-  /// Those of a table that sorted spans hold, merged: a whole run.
+  /// Appends a table's rows, merged from sorted spans: a whole run.
   absl::Status AppendSorted(TaskContext& context, const RowOrder& order, const RowTable& table,
                             std::vector<std::span<const OrderedRow>> spans);
-  /// The rows since the last run are a run, which may be read after Flush.
+  /// Ends a run of the rows since the last one. It may be read after Flush.
   absl::StatusOr<ScratchRun> EndRun(TaskContext& context);
   /// Waits for all pages.
   absl::Status Flush();

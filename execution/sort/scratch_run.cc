@@ -9,7 +9,7 @@
 namespace nam::execution {
 namespace {
 
-/// With less memory a merge has more runs of pages that are smaller.
+/// With less memory smaller pages let a merge have more runs.
 constexpr uint64_t kLargePagesBudget = uint64_t{256} << 20;
 
 }  // namespace

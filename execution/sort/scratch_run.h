@@ -16,11 +16,11 @@
 #include "execution/task.h"
 #include "plan/physical.h"
 #include "plan/schema.h"
-#include "proto/compute.pb.h"
+#include "proto/pages.pb.h"
 #include "storage/channel.h"
 #include "storage/scratch.h"
 
-/// Sorted runs in scratch memory: rows of an order that memory has no room for.
+/// Sorted runs in scratch memory, for rows that do not fit memory.
 ///
 ///     rows ─▶ table, full ─▶ sort ─▶ run 0: page, page, …  ─┐
 ///                  again  ─▶ sort ─▶ run 1: page, page, …   ├─▶ RunMerge ─▶ rows in their order
@@ -30,20 +30,20 @@ namespace nam::execution {
 struct ScratchRun {
   std::vector<storage::ScratchPage> pages;
   uint64_t rows = 0;
-  uint64_t attempt = 0;  // that its pages carry
+  uint64_t attempt = 0;  // carried by its pages
 };
 
 /// The most runs that one attempt may leave.
 inline constexpr uint32_t kAttemptRunsMax = 1u << 20;
 
-/// How the rows of runs lie: follows from the rows and what the settings allow a query to hold, which servers
-/// and the session know alike. The smaller the budget the smaller the pages, since a merge has two of each
-/// run; but rows with texts have the largest.
+/// The layout of runs' rows. It follows from the rows and the settings' memory bound, which servers and the
+/// session share. The smaller the budget the smaller the pages, since a merge has two of each run; but rows
+/// with texts have the largest.
 absl::StatusOr<std::unique_ptr<const RowsPlan>> MakeRunsPlan(const plan::Schema& rows, uint64_t bytes_max);
 
 /// For the coordinator: each run is a part of the directory.
 proto::Directory DirectoryOf(std::span<const ScratchRun> runs, uint64_t attempt, uint32_t pipeline);
-/// DATA_LOSS unless a directory from elsewhere is one of runs of this layout: see CheckDirectory.
+/// DATA_LOSS unless a directory from elsewhere describes runs of this layout: see CheckDirectory.
 absl::StatusOr<std::vector<ScratchRun>> RunsOf(const proto::Directory& directory, const RowLayout& layout);
 
 /// Where a task writes runs, one writer at a time; no space: there is no scratch memory.
@@ -51,29 +51,29 @@ struct RunPlace {
   storage::ScratchSpace* space = nullptr;
   storage::Channel* channel = nullptr;
 };
-/// Asked when a task has rows to write.
+/// Called when a task has rows to write.
 using FindRunPlace = std::function<absl::StatusOr<RunPlace>(TaskContext& context)>;
-/// A channel with a buffer of so many bytes at least, to merge runs by.
+/// Opens a channel for merges, with a buffer of at least so many bytes.
 using OpenChannel = std::function<absl::StatusOr<std::unique_ptr<storage::Channel>>(uint64_t buffer_bytes)>;
 
-/// Scratch memory for sorts of the session, opened when one needs it. Several take in rows by turns, and have
-/// one place: who writes has it until the writer ends, and none lives from one chunk to the next.
+/// Scratch memory for sorts of the session, opened when one needs it. Several take in rows by turns, and
+/// share one place: a writer has it until it ends, and none lives from one chunk to the next.
 struct SortScratch {
   FindRunPlace place;  // empty: there is none
   OpenChannel channel;
-  uint64_t attempt = 0;  // that pages carry
+  uint64_t attempt = 0;  // carried by pages
 };
 
-/// What a sink makes its runs with.
+/// A sink's options for its runs.
 struct RunOptions {
   plan::Runs runs = plan::Runs::kNever;
   FindRunPlace place;
   const RowsPlan* plan = nullptr;  // of the runs' pages: MakeRunsPlan. Outlives the sink
-  uint64_t attempt = 0;            // that pages carry
+  uint64_t attempt = 0;            // carried by pages
   int threads = 1;                 // that share the budget
 };
 
-/// What rows at rest and their order may take of a budget, on each thread, before they become a run.
+/// The share of a budget that rows at rest and their order may take on each thread before they become a run.
 inline uint64_t RunShare(const MemoryBudget& budget, int threads) {
   return budget.bytes() / 4 / static_cast<uint64_t>(std::max(threads, 1));
 }

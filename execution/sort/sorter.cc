@@ -15,7 +15,7 @@ namespace {
 /// Fewer rows are merged by one thread.
 constexpr uint64_t kSerialRows = 1 << 16;
 constexpr uint32_t kMergeParts = 16;
-/// Rows of a run that are looked at to divide the order.
+/// Sampled rows of a run, to divide the order.
 constexpr uint64_t kSamples = 64;
 
 }  // namespace
@@ -68,8 +68,8 @@ class Sorter::Task final : public SinkTask {
     return held >= share || (held >= share / 4 && left < share);
   }
 
-  /// What the task has becomes a run. Its writer ends with it: the place is other sorts' as well, whose tasks
-  /// may go on before this one does.
+  /// Turns the task's rows into a run. Its writer ends with it: other sorts share the place, and their tasks
+  /// may run before this one does.
   absl::Status Spill(TaskContext& context) {
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<RunWriter> writer, sink_.NewWriter(context));
     in_memory_ = writer == nullptr;
@@ -166,7 +166,7 @@ std::vector<OrderedRow> Sorter::Splitters(std::span<const std::span<const Ordere
 
 absl::Status Sorter::AddRuns(const proto::Directory& directory) {
   if (run_options_.runs == plan::Runs::kNever)
-    return absl::InternalError("a compute server reports runs that nobody has asked it for");
+    return absl::InternalError("a compute server reports runs that were not requested");
   NAM_ASSIGN_OR_RETURN(std::vector<ScratchRun> runs, RunsOf(directory, run_options_.plan->layout()));
   const std::lock_guard lock(mutex_);
   for (ScratchRun& run : runs) scratch_.runs.push_back(std::move(run));
@@ -208,7 +208,7 @@ absl::Status Sorter::CombineRuns(TaskContext& context) {
     NAM_RETURN_IF_ERROR(EndWriter(*writer));
   }
   runs_.clear();
-  table_.reset();  // with it rows_ and order_ end
+  table_.reset();  // ends rows_ and order_, too
   totals_.runs = scratch_.runs.size();
   const uint32_t runs_max = RunMerge::RunsMax(*run_options_.plan, budget_);
   if (runs_max < 2) return OverBudget(budget_);
@@ -253,7 +253,7 @@ uint32_t Sorter::CombineParts() {
   for (size_t p = 0; p < parts_.size(); ++p) {
     parts_[p].first = first;
     for (std::span<const OrderedRow>& left : runs) {
-      // Rows that stand equal to a splitter are all in the part behind it.
+      // Rows equal to a splitter all go to the part after it.
       const auto end = p + 1 == parts_.size()
                            ? left.end()
                            : std::lower_bound(left.begin(), left.end(), splitters[p],

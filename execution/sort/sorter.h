@@ -26,7 +26,7 @@ namespace nam::execution {
 /// at the end the threads merge all of them, each a range of the order that samples of the spans divide.
 ///
 /// With runs: a task whose share of the budget is full writes its rows to scratch memory as a run and goes
-/// on. If there is one run, written here or by servers, all rows are in runs at the end, and the table is
+/// on. If there is a run, written here or by servers, all rows are in runs at the end, and the table is
 /// empty.
 class Sorter final : public Sink {
  public:
@@ -40,29 +40,29 @@ class Sorter final : public Sink {
   uint32_t CombineParts() override;
   absl::Status Combine(TaskContext& context, uint32_t part) override;
 
-  /// Runs in this order that an accepted attempt has left. Before the tasks end, on one thread. DATA_LOSS:
-  /// see RunsOf.
+  /// Adds runs in this order that an accepted attempt has left. Before the tasks end, on one thread.
+  /// DATA_LOSS: see RunsOf.
   absl::Status AddRuns(const proto::Directory& directory);
 
   // After all parts are combined:
-  /// Whether all rows are in scratch memory. Otherwise rows() has them, which is not to be used if they are.
+  /// Whether all rows are in scratch memory. Otherwise rows() has them; do not use it if they are.
   bool in_runs() const { return !scratch_.runs.empty(); }
   OrderedRows& rows() { return rows_; }
   const OrderedRows& rows() const { return rows_; }
-  /// The rows that are in runs, in their order. The sorter outlives the merge.
+  /// Merges the rows in runs. The sorter outlives the merge.
   absl::StatusOr<std::unique_ptr<RunMerge>> NewMerge(TaskContext& context) const;
   const RowsPlan& plan() const { return plan_; }
 
   struct RunTotals {
-    uint64_t runs = 0;           // that were merged
-    uint64_t pages_written = 0;  // here
+    uint64_t runs = 0;           // merged in the end
+    uint64_t pages_written = 0;  // by this process
     uint32_t passes = 0;         // before the last merge
   };
   const RunTotals& totals() const { return totals_; }
 
  private:
   class Task;
-  struct Runs {  // of one task: kRunRows each but the last
+  struct Runs {  // one task's: kRunRows each but the last
     explicit Runs(MemoryBudget& budget) : rows(budget) {}
     BudgetArray<OrderedRow> rows;
     uint64_t size = 0;
@@ -76,12 +76,12 @@ class Sorter final : public Sink {
          std::unique_ptr<RowTable> table, RunOptions runs, OpenChannel open);
   /// nullptr: there is no scratch memory.
   absl::StatusOr<std::unique_ptr<RunWriter>> NewWriter(TaskContext& context);
-  /// A task's rows, whose spans are sorted, as a run; there are none left then.
+  /// Writes a task's rows, whose spans are sorted, as a run, and empties it.
   absl::Status WriteRun(TaskContext& context, Runs& rows, RunWriter& writer);
   absl::Status EndWriter(RunWriter& writer);
-  /// In memory.
+  /// Whether rows are in memory.
   bool HasRows() const;
-  /// What tasks have left in memory becomes runs; all are merged to as many as can be read at once.
+  /// Turns the tasks' rows in memory into runs, and merges all to as many as can be read at once.
   absl::Status CombineRuns(TaskContext& context);
   std::vector<OrderedRow> Splitters(std::span<const std::span<const OrderedRow>> runs, uint32_t parts) const;
 
@@ -97,14 +97,14 @@ class Sorter final : public Sink {
   std::vector<Part> parts_;
   std::atomic<size_t> parts_left_ = 0;
   absl::Status combine_error_;
-  bool by_runs_ = false;  // once all tasks have ended: all rows become runs
+  bool by_runs_ = false;  // set once all tasks have ended: all rows become runs
   MergedRuns scratch_;    // guarded by mutex_ while there are tasks
   RunTotals totals_;
   OrderedRows rows_;
 };
 
-/// The rows of a sorter in their order, wherever they are once it is complete. One task reads rows that are
-/// in runs. The sorter outlives the source.
+/// The rows of a complete sorter in their order, in memory or in runs. One task reads rows in runs. The
+/// sorter outlives the source.
 class SortedSource final : public Source {
  public:
   SortedSource(const Sorter& sorter, const OrderedSource::Options& options)

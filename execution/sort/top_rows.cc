@@ -11,7 +11,7 @@
 namespace nam::execution {
 namespace {
 
-/// Below so many rows, which have so many bytes, dropping some is not worth a pass.
+/// Fewer rows, and bytes, are not worth a pass to drop some.
 constexpr uint64_t kFewRows = 4096, kFewBytes = 4 << 20;
 
 }  // namespace
@@ -81,7 +81,7 @@ class TopRows::Task final : public SinkTask {
     sink_.LowerCutoff(last->prefix);
   }
 
-  /// Moves what is kept to pages of its own, so that those of dropped rows are free.
+  /// Moves the kept rows to pages of their own, so that those of dropped rows are free.
   absl::Status MoveKept() {
     const std::vector<uint32_t> old = appender_.TakePages();
     for (uint64_t first = 0; first < kept_.size; first += kChunkRows) {

@@ -18,8 +18,8 @@
 
 namespace nam::execution {
 
-/// ORDER BY … LIMIT: the first rows in an order. Each task keeps twice the limit at most, or a few thousand
-/// of some MiB; all share what they know of rows that come too late.
+/// ORDER BY … LIMIT: the first rows in an order. Each task keeps at most twice the limit, or some thousand
+/// rows of a few MiB; all share a bound beyond which rows come too late.
 class TopRows final : public Sink {
  public:
   /// `plan` and `budget` outlive the sink.

@@ -20,7 +20,7 @@ namespace {
 
 using plan::AggregateFunction;
 
-/// Sums of numbers of 128 bits, exact whatever enters and leaves in between: halves are summed apart.
+/// Exact sums of 128-bit numbers, in any order of additions and removals: sums halves separately.
 class SlidingSum {
  public:
   void Add(__int128 n) {
@@ -31,7 +31,7 @@ class SlidingSum {
     upper_ -= n >> 64;
     lower_ -= static_cast<uint64_t>(n);
   }
-  /// Nothing if it does not fit.
+  /// nullopt if it does not fit.
   std::optional<__int128> sum() const {
     const __int128 upper = upper_ + (lower_ >> 64);
     if (upper < INT64_MIN || upper > INT64_MAX) return std::nullopt;
@@ -42,7 +42,7 @@ class SlidingSum {
   __int128 upper_ = 0, lower_ = 0;
 };
 
-/// What enters and leaves a frame, and what is said of it. Each aggregate's Write gets the frame.
+/// An aggregate over a moving frame: values enter, leave, and give a result. Write gets the frame.
 class Aggregate {
  public:
   explicit Aggregate(const WindowRun& run) : run_(run), p_(run.partition) {}
@@ -59,19 +59,19 @@ class Aggregate {
   const Partition& p_;
 };
 
-/// Rows enter and leave each part of the frames apart, as frames do that are one part.
+/// Rows enter and leave each part of the frames separately, like frames of one part.
 template <typename OfFrames>
 absl::Status Slide(OfFrames&& aggregate) {
   const WindowRun& run = aggregate.run();
   FrameWalk walk(run.partition, run.call.frame);
   const size_t parts = walk.in_one_part() ? 1 : std::tuple_size_v<FrameWalk::Parts>;
-  FrameWalk::Parts inside{};  // that have entered and not left
+  FrameWalk::Parts inside{};  // entered and not left
   return ForRows(run, [&](uint32_t i) -> absl::Status {
     const FrameWalk::Parts frame = walk.At(i);
     for (size_t part = 0; part < parts; ++part) {
       FrameWalk::Places& now = inside[part];
       NAM_CHECK(frame[part].start >= now.start && frame[part].end >= now.end, "frames move forward");
-      // What would leave as it enters does neither.
+      // Rows that would enter and leave at once do neither.
       if (now.end < frame[part].start) {
         for (; now.start < now.end; ++now.start) aggregate.Leave(now.start, part);
         now = {frame[part].start, frame[part].start};
@@ -144,7 +144,7 @@ class Sum : public Aggregate {
   int64_t count_ = 0;
 };
 
-/// Floating point. What left a frame cannot be taken off again: the sum starts anew.
+/// Sums of floating point. Subtraction is inexact: if a value leaves, the sum starts anew.
 class FrameReals : public Aggregate {
  public:
   using Aggregate::Aggregate;
@@ -181,7 +181,7 @@ class FrameReals : public Aggregate {
   absl::Status status_;
 };
 
-/// What functions of one or two arguments are over.
+/// The arguments of functions of one or two.
 class Pairs : public Aggregate {
  protected:
   using Aggregate::Aggregate;
@@ -193,7 +193,7 @@ class Pairs : public Aggregate {
   }
 };
 
-/// Variances, covariances and what is like them.
+/// Variances, covariances and similar functions.
 class FrameMoments : public Pairs {
  public:
   using Pairs::Pairs;
@@ -219,7 +219,7 @@ class FrameMoments : public Pairs {
   Moments moments_;
 };
 
-/// The same of floating point, which starts anew as sums of it do.
+/// The same for floating point, which starts anew as its sums do.
 class FrameRealMoments : public Pairs {
  public:
   using Pairs::Pairs;
@@ -267,7 +267,7 @@ class Truths : public Aggregate {
   int64_t counts_[2] = {};
 };
 
-/// How many of the frame's numbers have each bit.
+/// Counts for each bit how many of the frame's numbers have it.
 class Bits : public Aggregate {
  public:
   using Aggregate::Aggregate;
@@ -300,8 +300,7 @@ class Bits : public Aggregate {
   int64_t count_ = 0;
 };
 
-/// The rows of a part of the frame that none behind them in it is better than, best first: each enters and
-/// leaves once.
+/// The rows of a part of the frame that no later row in it beats, best first: each enters and leaves once.
 class Best : public Aggregate {
  public:
   /// `queue` has as many places for each part as the partition has rows.
@@ -343,8 +342,8 @@ class Best : public Aggregate {
   std::array<Part, std::tuple_size_v<FrameWalk::Parts>> parts_;
 };
 
-/// All texts of the partition one behind the other, each behind its delimiter: that of a frame is a run of
-/// them, that of a frame in parts is copied together.
+/// All texts of the partition, each after its delimiter: a frame's result is a run of them; a frame in parts
+/// is copied together.
 class Texts {
  public:
   explicit Texts(const WindowRun& run)
@@ -401,7 +400,7 @@ class Texts {
         run_.results.SetText(run_.at + i, begins_[first], ends_[end - 1]);
         return absl::OkStatus();
       }
-      // Behind another part the first text's delimiter counts: it begins where the text before it ends.
+      // After another part the first text's delimiter counts: it begins where the text before it ends.
       NAM_RETURN_IF_ERROR(run_.results.RepeatText(some ? ends_[first - 1] : begins_[first], ends_[end - 1]));
       some = true;
     }

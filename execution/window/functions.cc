@@ -22,7 +22,7 @@ absl::Status RowNumber(const WindowRun& run) {
   });
 }
 
-/// The place of the row's first peer; dense: of its group among the groups.
+/// The place of the row's first peer; dense: its group's place among the groups.
 absl::Status Rank(const WindowRun& run, bool dense) {
   return ForRows(run, [&](uint32_t i) {
     const uint32_t group = run.partition.group_of(i);
@@ -73,7 +73,7 @@ absl::Status Ntile(const WindowRun& run) {
   });
 }
 
-/// A value of the rows, as a result.
+/// Copies a value of the rows as a result.
 void CopyValue(const WindowRun& run, uint32_t i, uint32_t slot, uint64_t at) {
   const Partition& p = run.partition;
   const bool truth = run.results.form() == WindowResults::Form::kTruth;
@@ -88,7 +88,7 @@ void CopyValue(const WindowRun& run, uint32_t i, uint32_t slot, uint64_t at) {
   }
 }
 
-/// Which row is so many rows before or behind row i; nothing if there is none.
+/// The row at this distance from row i; nullopt if there is none.
 std::optional<uint32_t> NeighbourOf(const WindowRun& run, uint32_t i, __int128 distance) {
   const __int128 there = run.call.function == WindowFunction::kLag ? i - distance : i + distance;
   if (there < 0 || there >= run.partition.size()) return std::nullopt;
@@ -121,7 +121,7 @@ absl::Status Neighbour(const WindowRun& run) {
   });
 }
 
-/// The n-th row of the frame, counted from 0; nothing if it has fewer.
+/// The n-th row of the frame, counted from 0; nullopt if it has fewer.
 std::optional<uint32_t> RowOfFrame(const FrameWalk::Parts& frame, __int128 n) {
   for (const FrameWalk::Places& part : frame) {
     if (n < part.size()) return part.start + static_cast<uint32_t>(n);

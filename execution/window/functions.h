@@ -11,10 +11,10 @@
 
 namespace nam::execution {
 
-/// In which form a call keeps its results.
+/// The form of a call's results.
 WindowResults::Form FormOf(const plan::WindowCall& call);
 
-/// One call over one partition; where its results go: the row at place i of the partition is at + i.
+/// One call over one partition, and the place of its results: row i of the partition goes to at + i.
 struct WindowRun {
   TaskContext& context;
   const plan::WindowCall& call;
@@ -24,14 +24,14 @@ struct WindowRun {
   uint64_t at = 0;
 };
 
-/// What the call says of each row of the partition. CANCELLED soon after the query was; the function's
-/// errors, among them 22014 and 22016 for arguments that are no place, and RESOURCE_EXHAUSTED.
+/// Computes the call for each row of the partition. CANCELLED soon after the query is; the function's errors,
+/// among them 22014 and 22016 for invalid arguments, and RESOURCE_EXHAUSTED.
 absl::Status RunCall(const WindowRun& run);
 
-/// The part of RunCall that is of aggregates over frames.
+/// The part of RunCall for aggregates over frames.
 absl::Status RunWindowAggregate(const WindowRun& run);
 
-/// Calls body(i) for each row, which returns a status, and looks now and then whether the query was
+/// Calls body(i), which returns a status, for each row, and checks now and then whether the query was
 /// cancelled.
 template <typename Body>
 absl::Status ForRows(const WindowRun& run, Body&& body) {

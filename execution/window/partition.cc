@@ -58,7 +58,7 @@ FrameWalk::FrameWalk(const Partition& partition, const WindowFrame& frame)
     return bound.kind == FrameBound::Kind::kPreceding || bound.kind == FrameBound::Kind::kFollowing;
   };
   if (!has_offset(frame.start) && !has_offset(frame.end)) return;
-  // Rows whose key is NULL are one group of peers, the first or the last.
+  // Rows with a NULL key are one group of peers, the first or the last.
   const uint32_t slot = partition.window().order_key.slot, size = partition.size();
   with_key_end_ = size;
   key_kind_ = partition.window().rows.schema()[slot].type.kind;
@@ -95,7 +95,7 @@ __int128 FrameWalk::Moved(__int128 key, __int128 distance, bool down, bool upper
     case TypeKind::kTimestamp: {
       const absl::StatusOr<int64_t> us =
           AddToTimestamp(static_cast<int64_t>(key), UnpackInterval(distance), down ? -1 : 1);
-      // Before all timestamps that there are, or behind them.
+      // Before or after all valid timestamps.
       return us.ok() ? __int128{*us} : down ? -kBeyondAll : kBeyondAll;
     }
     case TypeKind::kDouble:

@@ -13,7 +13,7 @@
 
 namespace nam::execution {
 
-/// What a window's tasks share: rows sorted by the keys of partitions, then by those of the window.
+/// The shared input of a window's tasks: rows sorted by the keys of partitions, then by those of the window.
 /// Immutable.
 struct WindowRows {
   WindowRows(const OrderedRows& sorted, std::span<const OrderSlot> partition_keys,
@@ -23,8 +23,8 @@ struct WindowRows {
         order(sorted.table(), order_keys),
         order_key(order_keys.empty() ? OrderSlot() : order_keys[0]) {}
 
-  /// The place behind the partition that has this place: found by doubling steps, so that it costs little for
-  /// small partitions and for large ones.
+  /// The place after the partition of this place. Found by doubling steps, so that it is cheap for small and
+  /// large partitions.
   uint64_t PartitionEnd(uint64_t place) const;
   /// The first place from `place` on at which a partition begins.
   uint64_t PartitionFrom(uint64_t place) const;
@@ -32,15 +32,15 @@ struct WindowRows {
   const OrderedRows& rows;
   const RowOrder partitions;
   const RowOrder order;
-  const OrderSlot order_key;  // the first, if there is one
+  const OrderSlot order_key;  // the first, if any
 };
 
-/// The rows of one partition, by their places in it, and its groups of peers. Of one task, which reuses it.
+/// The rows of one partition, by their places in it, and its groups of peers. One task's, which reuses it.
 class Partition {
  public:
   Partition(const WindowRows& window, MemoryBudget& budget);
 
-  /// The rows at places [first, first + size) of the order.
+  /// Takes the rows at places [first, first + size) of the order.
   absl::Status Begin(uint64_t first, uint32_t size);
 
   uint32_t size() const { return size_; }
@@ -79,26 +79,26 @@ class FrameWalk {
     uint32_t end = 0;  // not below start
     uint32_t size() const { return end - start; }
   };
-  /// The rows of a frame that count, without those that are excluded: up to three runs in their order, of
-  /// which any may be empty. Neither end of the first, second or third runs moves backwards.
+  /// The rows of a frame without excluded ones: up to three runs in their order, any of which may be empty.
+  /// Neither end of the first, second or third runs moves backwards.
   ///
   ///     frame of TIES   ├ before ┤ peers, i, peers ├ behind ┤     parts  before │ i │ behind
   using Parts = std::array<Places, 3>;
   FrameWalk(const Partition& partition, const plan::WindowFrame& frame);
 
-  /// The frame of row i; rows are asked for in ascending order.
+  /// The frame of row i. Calls come in ascending order.
   Parts At(uint32_t i);
-  /// All that can be more than the first part are empty.
+  /// Whether all parts but the first are always empty.
   bool in_one_part() const { return frame_.exclusion == plan::WindowFrame::Exclusion::kNone; }
 
  private:
   Places Bounds(uint32_t i);
   uint32_t StartOf(const plan::FrameBound& bound, uint32_t i, uint32_t& at);
   uint32_t EndOf(const plan::FrameBound& bound, uint32_t i, uint32_t& at);
-  /// The first row among those with a key, from `at` on, that is not before the distance of the bound;
-  /// `beyond`: that is behind it.
+  /// The first row with a key, from `at` on, that is not before the distance of the bound; `beyond`: that is
+  /// after it.
   uint32_t Search(const plan::FrameBound& bound, uint32_t i, bool beyond, uint32_t& at) const;
-  /// The row's key, so that keys never fall; of a date its first microsecond.
+  /// The row's key, so that keys never fall; for a date its first microsecond.
   __int128 KeyOf(uint32_t i) const;
   /// A key moved by a bound's distance. `upper`: it is compared as the end of a range of values.
   __int128 Moved(__int128 key, __int128 distance, bool down, bool upper) const;
@@ -106,10 +106,10 @@ class FrameWalk {
   const Partition& partition_;
   const plan::WindowFrame frame_;
   const bool peers_;                        // bounds are of groups, not of rows
-  TypeKind key_kind_ = TypeKind::kInteger;  // of RANGE with an offset
-  uint32_t with_key_ = 0;                   // the rows that have a key, of RANGE with an offset
+  TypeKind key_kind_ = TypeKind::kInteger;  // for RANGE with an offset
+  uint32_t with_key_ = 0;                   // the rows that have a key, for RANGE with an offset
   uint32_t with_key_end_ = 0;
-  uint32_t start_ = 0, end_ = 0;  // where the searches are
+  uint32_t start_ = 0, end_ = 0;  // the positions of the searches
 };
 
 }  // namespace nam::execution

@@ -12,22 +12,22 @@
 
 namespace nam::execution {
 
-/// What one call yields for some rows, by their number among them. One task, which reuses it.
+/// The results of one call for some rows, by their number among them. One task's, which reuses it.
 class WindowResults {
  public:
   enum class Form : uint8_t {
-    kRow,     // a value of another row: its number is kept, whatever the type
+    kRow,     // a value of another row: keeps its number, whatever the type
     kNarrow,  // numbers of 64 bits
     kWide,    // of 128
     kTruth,
     kText,   // a run of bytes of `texts`
     kViews,  // a text of some row
   };
-  /// kRow: `slot` of `table` is what other rows have. The table outlives this.
+  /// kRow: `slot` of `table` holds the other rows' values. The table outlives this.
   WindowResults(Form form, const RowTable& table, uint32_t slot, MemoryBudget& budget);
 
   Form form() const { return form_; }
-  /// Room for so many rows. What was there is of no meaning then.
+  /// Makes room for so many rows. Invalidates previous results.
   absl::Status Begin(uint64_t rows);
 
   void SetRow(uint64_t at, uint32_t row) { rows_[at] = row; }
@@ -48,7 +48,7 @@ class WindowResults {
 
   /// Appends to the bytes that texts are runs of.
   absl::Status AddText(std::string_view text);
-  /// The same with bytes that are there already.
+  /// The same with bytes that are already there.
   absl::Status RepeatText(uint64_t begin, uint64_t end);
   uint64_t text_bytes() const { return text_bytes_; }
   void SetText(uint64_t at, uint64_t begin, uint64_t end) {
@@ -56,8 +56,8 @@ class WindowResults {
     texts_[at] = {begin, end - begin};
   }
 
-  /// The results [first, first + count), at most kChunkRows, as a column. Valid until the next call of
-  /// anything here.
+  /// Returns the results [first, first + count), at most kChunkRows, as a column. Valid until the next call
+  /// of any method.
   Column Read(uint64_t first, uint32_t count);
 
  private:

@@ -20,7 +20,7 @@ constexpr uint64_t kSegmentRows = 4 * kChunkRows;
 
 }  // namespace
 
-/// Rows at places [first, end) of an order, whole partitions, and what the calls say of them.
+/// Rows at places [first, end) of an order, whole partitions, and the calls' results.
 class WindowSource::Segment {
  public:
   Segment(const WindowRows& window, const std::vector<plan::WindowCall>& calls, MemoryBudget& budget)
@@ -101,12 +101,12 @@ class WindowSource::Task final : public SourceTask {
   Segment segment_;
 };
 
-/// Takes rows of a merge into a table until a partition has ended behind the first kSegmentRows:
+/// Takes rows of a merge into a table until a partition has ended after the first kSegmentRows:
 ///
-///     table   │ partition │ partition │ the beginning of one │   the last goes on to the next segment
+///     table   │ partition │ partition │ the beginning of one │   the last moves on to the next segment
 class WindowSource::MergedTask final : public SourceTask {
  public:
-  /// `table` is the budget's, of the sorter's layout.
+  /// `table` takes from the budget, and has the sorter's layout.
   MergedTask(WindowSource& source, std::unique_ptr<RowTable> table, std::unique_ptr<RunMerge> merge,
              TaskContext& context)
       : source_(source),
@@ -147,7 +147,7 @@ class WindowSource::MergedTask final : public SourceTask {
     return segment_.Compute(context, 0, end_);
   }
 
-  /// The rows behind the segment move to pages of their own, and the others' are free.
+  /// Moves the rows after the segment to pages of their own, and frees the others'.
   absl::Status KeepRest() {
     const std::vector<uint32_t> old = appender_.TakePages();
     const uint64_t size = rows_.size();
@@ -190,7 +190,7 @@ class WindowSource::MergedTask final : public SourceTask {
   Segment segment_;
   Chunk merged_;
   std::vector<uint32_t> numbers_, moved_;
-  uint64_t end_ = 0;  // of rows_: where the last partition begins
+  uint64_t end_ = 0;  // in rows_: where the last partition begins
   bool more_ = true;
 };
 

@@ -14,24 +14,22 @@
 
 namespace nam::execution {
 
-/// Sorted rows, each beside what window functions say of it.
+/// Sorted rows, each with the results of window functions.
 ///
 ///     order   a 1 │ a 2 │ a 2 │ b 1 │ c 4 │ c 9 …       sorted by the keys of partitions, then by the
-///     window's tasks   └───── segment ──────┘ └── segment ──     whole partitions, some thousand rows at
-///     least
+///     window's tasks   └───── segment ──────┘ └── segment ──     whole partitions, some thousand rows
 ///
-/// A task computes its segment by partitions, then reads it as chunks; so memory follows the largest
-/// partition, and that is one task's. Segments are claimed in their order: one task alone keeps it. Of rows
-/// that are in sorted runs, one task takes a segment at a time into memory: 53200 if a partition is too
-/// large.
+/// A task computes its segment by partitions, then reads it as chunks; so memory grows with the largest
+/// partition of each task. Segments are claimed in their order: a single task preserves it. For rows in
+/// sorted runs, one task takes a segment at a time into memory: 53200 if a partition is too large.
 class WindowSource final : public Source {
  public:
   struct Options {
-    std::vector<OrderSlot> partition;  // the first keys that the rows are sorted by
+    std::vector<OrderSlot> partition;  // the first sort keys
     std::vector<OrderSlot> order;      // the next ones
     std::vector<plan::WindowCall> calls;
   };
-  /// INVALID_ARGUMENT for calls that plan::ResultOf refuses. `rows` are whole; they outlive the source.
+  /// INVALID_ARGUMENT for calls that plan::ResultOf refuses. `rows` are complete; they outlive the source.
   static absl::StatusOr<std::unique_ptr<WindowSource>> Make(const OrderedRows& rows, Options options);
   /// The rows of a sorter that is complete when tasks are made, and outlives the source.
   static absl::StatusOr<std::unique_ptr<WindowSource>> Make(const Sorter& sorter, Options options);
@@ -54,7 +52,7 @@ class WindowSource final : public Source {
 
   const Options options_;
   const WindowRows window_;
-  const Sorter* sorter_ = nullptr;  // of rows that may be in runs
+  const Sorter* sorter_ = nullptr;  // for rows that may be in runs
   plan::Schema schema_;
   std::atomic<uint64_t> next_segment_ = 0;
 };

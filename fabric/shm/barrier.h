@@ -1,14 +1,14 @@
 #pragma once
 
-/// Barriers that one process runs on behalf of others (membarrier(2), expedited). Any thread.
+/// Memory barriers that one process runs for others (membarrier(2), expedited). Any thread.
 namespace nam::fabric::shm {
 
-/// From now on RunBarriers, called by anybody, counts for all threads of this process. False when the
-/// kernel refuses. Cheap when repeated.
+/// From now on RunBarriers in any process covers all threads of this process. False if the kernel refuses.
+/// Cheap to repeat.
 bool JoinBarriers();
 
-/// Every thread of every process that joined has passed a full memory barrier between the call and the
-/// return. False when the kernel refuses.
+/// When it returns true, every thread of every joined process has passed a full memory barrier during the
+/// call. False if the kernel refuses.
 bool RunBarriers();
 
 }  // namespace nam::fabric::shm

@@ -12,7 +12,8 @@ inline Channel& ChannelIn(const Mapping& mapping) {
   return *reinterpret_cast<Channel*>(mapping.data());
 }
 
-/// This process' end of a channel. Its end tells the peer that nothing is executed from here any more.
+/// This process's end of a channel. Its destruction tells the peer that this process executes nothing any
+/// more.
 class ChannelEnd {
  public:
   ChannelEnd() = default;

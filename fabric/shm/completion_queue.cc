@@ -74,7 +74,7 @@ void ShmCompletionQueue::ForgetCompletions(uint64_t queue_pair) {
 }
 
 size_t ShmCompletionQueue::Poll(std::span<Completion> completions) {
-  // Everything that a peer or the service thread changes is announced here.
+  // Every change by a peer or the service thread rings this bell.
   const uint32_t sequence = bell_.sequence.load(std::memory_order_acquire);
   if (sequence != bell_seen_) {
     bell_seen_ = sequence;

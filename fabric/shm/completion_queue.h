@@ -19,8 +19,8 @@ class ShmQueuePair;
 /// Unique among all fabrics of the process.
 uint64_t NextQueuePairId();
 
-/// Completions wait in a ring of `depth`, which cannot overflow: a work request holds its place in its
-/// queue pair until its completion is taken, and the depths of the queue pairs attached fit.
+/// Keeps completions in a ring of `depth`. The ring cannot overflow: a work request holds its place in its
+/// queue pair until its completion is taken, and the sum of the attached queue pairs' depths fits.
 class ShmCompletionQueue final : public CompletionQueue {
  public:
   ShmCompletionQueue(uint32_t depth, DoorbellAllocator* doorbells, uint32_t bell_index);
@@ -31,14 +31,14 @@ class ShmCompletionQueue final : public CompletionQueue {
   void Wake() override;
 
   // -- For queue pairs --
-  /// RESOURCE_EXHAUSTED when its depths do not fit.
+  /// RESOURCE_EXHAUSTED if the depths do not fit.
   absl::Status CheckRoom(uint32_t send_depth, uint32_t receive_depth) const;
   void Attach(ShmQueuePair* queue_pair, const QueuePairOptions& options);
-  /// Forgets its completions.
+  /// Discards the queue pair's completions.
   void Detach(ShmQueuePair* queue_pair, const QueuePairOptions& options);
   void Attach(ShmDatagramQueuePair* queue_pair, const DatagramOptions& options);
   void Detach(ShmDatagramQueuePair* queue_pair, const DatagramOptions& options);
-  /// Taking the completion gives `slots` back: subtracts them from the queue pair's `used`.
+  /// When the completion is taken, `slots` are subtracted from the queue pair's `used`.
   void Push(const Completion& completion, uint32_t* used, uint32_t slots) {
     Ready& ready = ready_[tail_];
     ready = {completion, used, slots};
@@ -64,7 +64,7 @@ class ShmCompletionQueue final : public CompletionQueue {
   std::atomic<bool> woken_{false};
   std::vector<ShmQueuePair*> queue_pairs_;
   std::vector<ShmDatagramQueuePair*> datagrams_;
-  std::vector<Ready> ready_;  // one more than `depth`, so that full differs from empty
+  std::vector<Ready> ready_;  // one more than `depth`, to tell full from empty
   size_t head_ = 0;
   size_t tail_ = 0;
 };

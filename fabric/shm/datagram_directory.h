@@ -17,12 +17,12 @@
 #include "fabric/shm/peer_process.h"
 #include "fabric/shm/wire.h"
 
-/// How the rings of datagram_ring.h get from their writers to their readers: by connections to the one
-/// socket that a fabric opens for its datagrams (wire.h). A connection stands for one membership, or one
-/// sender's ring; its end, by intent or death, ends that.
+/// Passes the rings of datagram_ring.h from writers to readers, over connections to the one socket that a
+/// fabric opens for its datagrams (wire.h). A connection stands for one membership or one sender's ring,
+/// which ends with the connection, whether closed or dead.
 namespace nam::fabric::shm {
 
-/// `@socket/q0123456789abcdef` a queue pair, `@socket/g…` a group; the number is random.
+/// A queue pair is `@socket/q0123456789abcdef`, a group is `@socket/g…`. The number is random.
 struct DatagramAddress {
   std::string socket;
   bool is_group = false;
@@ -31,25 +31,25 @@ struct DatagramAddress {
 std::string FormatDatagramAddress(const DatagramAddress& address);
 std::optional<DatagramAddress> ParseDatagramAddress(const std::string& text);
 
-/// One that somebody sends to one queue pair by.
+/// The ring of one sender to one queue pair.
 struct IncomingRing {
   explicit IncomingRing(DatagramRingReader r) : reader(std::move(r)) {}
-  DatagramRingReader reader;       // the queue pair's thread's
-  std::atomic<bool> ended{false};  // nothing more will be written
+  DatagramRingReader reader;       // used by the queue pair's thread
+  std::atomic<bool> ended{false};  // no more writes will come
 };
 
-/// Those of one queue pair. Shared by its thread and the service's.
+/// The incoming rings of one queue pair. Shared by its thread and the service thread.
 class DatagramInbox {
  public:
   DatagramInbox(Doorbell* bell, uint32_t bell_index) : bell_(*bell), bell_index_(bell_index) {}
   uint32_t bell_index() const { return bell_index_; }
 
   // -- Service thread --
-  /// RESOURCE_EXHAUSTED when there are too many.
+  /// RESOURCE_EXHAUSTED if the queue pair has too many.
   absl::Status Add(std::shared_ptr<IncomingRing> ring);
   void End(IncomingRing& ring);
   // -- Queue pair's thread --
-  /// Those added since; most of the time there are none.
+  /// The rings added since the last call; usually none.
   std::vector<std::shared_ptr<IncomingRing>> TakeAdded();
   void OnErased(uint32_t count) { count_.fetch_sub(count, std::memory_order_relaxed); }
 
@@ -62,7 +62,7 @@ class DatagramInbox {
   std::vector<std::shared_ptr<IncomingRing>> added_;  // under mutex_
 };
 
-/// A group of this process. Its queue pair writes the ring; the service thread adds members.
+/// A group opened by this process. Its queue pair writes the ring; the service thread adds members.
 class DatagramGroup {
  public:
   explicit DatagramGroup(DatagramRingWriter ring) : ring_(std::move(ring)) {}
@@ -87,7 +87,7 @@ class DatagramGroup {
   std::vector<Member> members_;  // under mutex_
 };
 
-/// Everything of this fabric that peers can send to or join. Any thread.
+/// All queue pairs and groups of this fabric that peers can send to or join. Any thread.
 class DatagramDirectory {
  public:
   void AddInbox(uint64_t id, std::shared_ptr<DatagramInbox> inbox);
@@ -102,12 +102,12 @@ class DatagramDirectory {
   /// The connection has ended.
   void Forget(uint64_t link);
 
-  // -- What became of the fabric's datagrams --
+  // -- Dropped datagrams --
   void Count(const DatagramDrops& drops);
   DatagramDrops drops() const;
 
  private:
-  /// What a connection stands for: one of them.
+  /// The object that a connection stands for. Exactly one is set.
   struct Served {
     std::shared_ptr<DatagramGroup> group;
     std::shared_ptr<DatagramInbox> inbox;
@@ -120,7 +120,7 @@ class DatagramDirectory {
   std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<DatagramInbox>> inboxes_;  // under mutex_
   std::map<uint64_t, std::shared_ptr<DatagramGroup>> groups_;   // under mutex_
-  std::unordered_map<uint64_t, Served> served_;                 // by link; the service thread's alone
+  std::unordered_map<uint64_t, Served> served_;                 // by link; service thread only
   std::atomic<uint64_t> no_receive_{0};
   std::atomic<uint64_t> overrun_{0};
   std::atomic<uint64_t> refused_{0};

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kTargetsMax = 4096;
 constexpr size_t kMembershipsMax = 256;
-// A group's ring holds what is in flight to its members; 4 MiB. One receiver needs less.
+// A group's ring holds the datagrams in flight to its members, 4 MiB; a single receiver needs less.
 constexpr uint32_t kGroupSlots = 1024;
 constexpr uint32_t kSingleSlots = 256;
 
@@ -191,7 +191,7 @@ absl::Status ShmDatagramQueuePair::Post(std::span<const DatagramRequest> batch) 
     if (registered) Write(targets_[request.to.handle - 1], from);
     Finish(request, registered ? CompletionStatus::kOk : CompletionStatus::kLocalError);
   }
-  // Once for all that was written.
+  // Once per batch.
   for (const DatagramRequest& request : batch) RingReaders(targets_[request.to.handle - 1]);
   return absl::OkStatus();
 }
@@ -200,7 +200,7 @@ void ShmDatagramQueuePair::Write(Target& target, const LocalBuffer& from) {
   if (target.group != nullptr) {
     target.group->Write(from.data, from.bytes);
   } else if (target.single->link->lost()) {
-    return;  // so is the datagram
+    return;  // a missing ring loses the datagram
   } else {
     target.single->ring.Write(from.data, from.bytes);
   }
@@ -255,7 +255,7 @@ void ShmDatagramQueuePair::ReceiveAll() {
       Receive(memberships_[at - incoming_.size()].reader, drop, drops);
       continue;
     }
-    // First whether it has ended, then what is left in it.
+    // First check whether it has ended, then read the rest.
     if (incoming_[at]->ended.load(std::memory_order_acquire)) any_ended = true;
     Receive(incoming_[at]->reader, drop, drops);
   }

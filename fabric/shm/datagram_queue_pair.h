@@ -21,22 +21,22 @@ namespace nam::fabric::shm {
 
 class Service;
 
-/// A send is a copy into the target's ring, inside Post, and complete at once. Datagrams are copied out of
-/// the rings that this queue pair reads when its doorbell was rung, or when receives are posted for what
-/// had to wait; what finds no receive posted when the thread polls is dropped. All of it on the thread of
-/// the completion queue; the service thread adds rings and members (datagram_directory.h).
+/// A send copies into the target's ring inside Post and completes at once. When the doorbell was rung, or
+/// receives are posted for waiting datagrams, the thread copies datagrams out of the incoming rings. A
+/// datagram that finds no posted receive when the thread polls is dropped. All of this runs on the completion
+/// queue's thread; the service thread adds rings and members (datagram_directory.h).
 class ShmDatagramQueuePair final : public DatagramQueuePair {
  public:
-  /// What it takes from its fabric, which outlives it.
+  /// The parts of its fabric that it uses; must outlive it.
   struct Environment {
     const Identity* identity = nullptr;
     Service* service = nullptr;
     int64_t peer_timeout_us = 0;
     std::atomic<int>* live_objects = nullptr;
-    std::string socket;  // of the fabric, for datagrams
+    std::string socket;  // the fabric's, for datagrams
   };
 
-  /// Options are valid and fit `completions`.
+  /// Requires valid options that fit `completions`.
   ShmDatagramQueuePair(const Environment& environment, ShmCompletionQueue* completions,
                        const DatagramOptions& options);
   ~ShmDatagramQueuePair() override;
@@ -56,7 +56,7 @@ class ShmDatagramQueuePair final : public DatagramQueuePair {
   void Progress();
 
  private:
-  /// The way to one receiver.
+  /// The ring to one receiver.
   struct Outgoing {
     DatagramRingWriter ring;
     std::shared_ptr<Link> link;
@@ -66,9 +66,9 @@ class ShmDatagramQueuePair final : public DatagramQueuePair {
   struct Target {
     std::string address;
     uint64_t group_id = 0;
-    std::shared_ptr<DatagramGroup> group;  // to a group of ours, or
+    std::shared_ptr<DatagramGroup> group;  // set for a group of this process; else `single` is
     std::optional<Outgoing> single;
-    bool written = false;  // and its readers not rung yet
+    bool written = false;  // readers must still be rung
   };
   struct Membership {
     std::string address;
@@ -81,7 +81,7 @@ class ShmDatagramQueuePair final : public DatagramQueuePair {
     Packet reply;
   };
 
-  /// Makes the one request of a new connection to `address`, and watches it from then on.
+  /// Makes the single request of a new connection to `address`, then watches the connection.
   absl::StatusOr<Connection> Request(const DatagramAddress& address, const Message& request,
                                      std::span<const int> descriptors);
   absl::StatusOr<Connection> TryRequest(const DatagramAddress& address, const Message& request,
@@ -97,7 +97,8 @@ class ShmDatagramQueuePair final : public DatagramQueuePair {
 
   void ReceiveAll();
   void Receive(DatagramRingReader& reader, bool drop, DatagramDrops& drops);
-  /// The oldest receive that can take a datagram; others complete with an error. nullptr when there is none.
+  /// The oldest receive that can take a datagram; older unusable ones complete with an error. nullptr if
+  /// none.
   const ReceiveRequest* UsableReceive();
   void FinishReceive(CompletionStatus status, uint32_t bytes);
 
@@ -111,12 +112,13 @@ class ShmDatagramQueuePair final : public DatagramQueuePair {
   std::vector<Target> targets_;  // handle - 1 is the index
   std::vector<Membership> memberships_;
   std::vector<std::shared_ptr<IncomingRing>> incoming_;
-  size_t next_reader_ = 0;  // whose datagrams are taken first: everybody's in turn
+  size_t next_reader_ = 0;  // ring to read first; rotates for fairness
 
   uint32_t sends_used_ = 0;
-  uint32_t unsignaled_ = 0;  // completed since the last completion; their places go with the next one
+  uint32_t unsignaled_ =
+      0;  // completed since the last completion, which did not free them; the next one will
   uint32_t receives_used_ = 0;
-  bool waiting_ = false;                  // datagrams were left in rings for want of receives
+  bool waiting_ = false;                  // rings hold datagrams that found no receive
   std::vector<ReceiveRequest> receives_;  // a ring of receive_depth
   uint64_t receives_begin_ = 0;
   uint64_t receives_end_ = 0;

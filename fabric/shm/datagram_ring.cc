@@ -38,12 +38,12 @@ absl::StatusOr<DatagramRingReader> DatagramRingReader::Map(int descriptor, uint3
 uint64_t DatagramRingReader::Refresh() {
   end_ = written();
   if (end_ - cursor_ <= slots_) return 0;
-  // Backwards goes only a writer that makes things up.
+  // Only an invalid writer moves backwards.
   if (end_ < cursor_) {
     cursor_ = end_;
     return 0;
   }
-  // With a lead before the writer, which is about to overwrite the oldest.
+  // Leaves a lead over the writer, which is about to overwrite the oldest slots.
   const uint64_t lost = end_ - cursor_ - slots_ + slots_ / 4;
   cursor_ += lost;
   return lost;

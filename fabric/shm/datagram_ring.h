@@ -11,10 +11,10 @@
 #include "fabric/shm/layout.h"
 #include "fabric/shm/memory.h"
 
-/// Datagrams travel in rings, each with one writer: a ring per group, and one per sender and receiver.
-/// Readers map it read-only (the memfd is sealed so), have cursors of their own, and are not looked at by
-/// the writer: who is too slow, stopped or dead loses datagrams and costs the writer nothing. No reader can
-/// harm a ring, and no writer another's.
+/// Datagrams travel in rings with one writer each: one ring per group, and one per sender-receiver pair.
+/// Readers map the ring read-only (the memfd is sealed so) and keep their own cursors, which the writer never
+/// reads: a slow, stopped or dead reader loses datagrams and costs the writer nothing. No reader can damage a
+/// ring, and no writer can damage another's ring.
 ///
 ///     DatagramRing:   written | slot 0 | slot 1 | … | slot k-1 |            k: a power of two
 ///     slot n mod k:   sequence | bytes | payload                            of datagram n
@@ -27,7 +27,7 @@
 ///     written = n + 1    (release)            ─ acquire fence ─
 ///     ring the readers' doorbells             sequence == 2c + 2 still?      else torn: lost
 ///
-/// A reader looks only below `written`, so a writer that stops in the middle of a slot holds up nobody.
+/// A reader looks only below `written`, so a writer that stops inside a slot delays no reader.
 namespace nam::fabric::shm {
 
 struct DatagramSlot {
@@ -50,13 +50,13 @@ constexpr size_t DatagramRingBytes(uint32_t slots) {
   return kCacheLineBytes + size_t{slots} * sizeof(DatagramSlot);
 }
 
-/// A ring of this process. Used by the thread of its queue pair, but for Descriptor().
+/// A ring of this process. Used by its queue pair's thread, except for Descriptor().
 class DatagramRingWriter {
  public:
   static absl::StatusOr<DatagramRingWriter> Create(uint32_t slots);
   uint32_t slots() const { return slots_; }
   void Write(const std::byte* payload, uint32_t bytes);
-  /// To hand to a reader. Any thread.
+  /// A descriptor for a reader. Any thread.
   absl::StatusOr<UniqueFd> Descriptor() const {
     return DescriptorForPeer(memory_.descriptor.get(), PeerAccess::kReadOnly);
   }
@@ -67,25 +67,26 @@ class DatagramRingWriter {
 
   SharedMemory memory_;
   uint32_t slots_;
-  uint64_t written_ = 0;  // the shared one is not trusted to stay what it was
+  uint64_t written_ = 0;  // private: the shared counter is not trusted
 };
 
-/// A peer's ring, read by one thread. What the peer wrote is checked.
+/// A peer's ring, read by one thread. All values that the peer wrote are checked.
 class DatagramRingReader {
  public:
-  /// Of a descriptor that a peer handed out. INVALID_ARGUMENT when it is not sealed, or too short.
+  /// Maps a peer's descriptor. INVALID_ARGUMENT if it is not sealed or too short.
   static absl::StatusOr<DatagramRingReader> Map(int descriptor, uint32_t slots);
 
-  /// From here on only what is written later is read.
+  /// Skips everything written so far.
   void SkipToEnd() { cursor_ = end_ = written(); }
-  /// Looks how far the writer is; the number of datagrams that it has overwritten.
+  /// Loads the writer's position; returns the number of overwritten datagrams.
   uint64_t Refresh();
-  /// Between the cursor and what Refresh saw.
+  /// Datagrams between the cursor and the position that Refresh saw.
   uint64_t waiting() const { return end_ - cursor_; }
   void Drop() { cursor_ = end_; }
 
   enum class Outcome { kRead, kTooLong, kLost, kGarbage };
-  /// The next one that waits; `into` takes `capacity_bytes`. It has passed, whatever the outcome.
+  /// Reads the next waiting datagram into `into`, which takes `capacity_bytes`. Advances whatever the
+  /// outcome.
   Outcome Read(std::byte* into, uint32_t capacity_bytes, uint32_t* bytes);
 
  private:

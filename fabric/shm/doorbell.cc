@@ -42,7 +42,8 @@ bool Spin(const Doorbell& bell, uint32_t seen, Deadline deadline) {
 }  // namespace
 
 void Ring(Doorbell& bell) {
-  // Increment, then look for a waiter; the waiter announces itself, then compares: one sees the other.
+  // Increment, then look for a waiter; the waiter announces itself, then compares: at least one sees the
+  // other.
   bell.sequence.fetch_add(1, std::memory_order_seq_cst);
   if (bell.waiters.load(std::memory_order_seq_cst) == 0) return;
   syscall(SYS_futex, &bell.sequence, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

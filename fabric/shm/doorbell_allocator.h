@@ -13,7 +13,7 @@
 
 namespace nam::fabric::shm {
 
-/// This process' doorbells, one per completion queue. Any thread.
+/// The doorbells of this process, one per completion queue. Any thread.
 class DoorbellAllocator {
  public:
   static absl::StatusOr<std::unique_ptr<DoorbellAllocator>> Create() {
@@ -22,7 +22,7 @@ class DoorbellAllocator {
     return std::unique_ptr<DoorbellAllocator>(new DoorbellAllocator(std::move(memory)));
   }
 
-  /// None when all are taken.
+  /// Nothing if all are taken.
   std::optional<uint32_t> Take() {
     std::lock_guard lock(mutex_);
     if (!free_.empty()) {
@@ -33,7 +33,7 @@ class DoorbellAllocator {
     if (next_ == kCompletionQueuesMax) return std::nullopt;
     return next_++;
   }
-  /// Late rings of peers only wake the next owner for nothing.
+  /// A late ring by a peer merely wakes the next owner once.
   void Return(uint32_t index) {
     std::lock_guard lock(mutex_);
     free_.push_back(index);

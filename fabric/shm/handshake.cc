@@ -13,7 +13,7 @@ absl::Status Unexpected() {
   return absl::InvalidArgumentError("the peer does not follow the protocol");
 }
 
-/// An answer to the connecting side: the expected message, or the reason of a refusal.
+/// The answer to the connecting side: the expected message, or the reason of a refusal.
 absl::StatusOr<Packet> AwaitAnswer(int socket, MessageType expected, Deadline deadline) {
   NAM_ASSIGN_OR_RETURN(Packet packet, AwaitMessage(socket, deadline));
   if (packet.message.type == MessageType::kRefused) return RefusalStatus(packet.message);
@@ -26,7 +26,7 @@ absl::StatusOr<Packet> AwaitAnswer(int socket, MessageType expected, Deadline de
 absl::StatusOr<Established> ConnectHandshake(const Identity& identity, int socket, pid_t peer_pid,
                                              const MemberCredentials& member, Deadline deadline) {
   const Nonce nonce = RandomNonce();
-  // Not sent: the server has closed, and a refusal may lie there that says why.
+  // If this is not sent, the server has closed, and a refusal may wait that says why.
   SendMessage(socket, {.type = MessageType::kHello, .proof = nonce, .member = member.id.value()})
       .IgnoreError();
   NAM_ASSIGN_OR_RETURN(const Packet challenge, AwaitAnswer(socket, MessageType::kChallenge, deadline));
@@ -105,7 +105,7 @@ absl::Status AcceptHandshake::Welcome(int socket, Access rights, const Serve& se
   NAM_ASSIGN_OR_RETURN(const UniqueFd table, identity_->regions->TableForPeer());
   const auto mapping = std::make_shared<const Mapping>(std::move(channel.mapping));
   established_.channel = ChannelEnd(mapping, 1);
-  // Nothing comes from a passive side, and its peer shall see that at once.
+  // A passive side sends nothing, and its peer must see that at once.
   if (passive_) established_ = {};
   if (!serve(mapping, peer_pid_)) return absl::PermissionDeniedError("the membership has ended");
   identity_->initiators->Add(mapping, 0, peer_pid_);

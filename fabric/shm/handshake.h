@@ -17,10 +17,10 @@
 #include "fabric/shm/region_registry.h"
 #include "fabric/shm/wire.h"
 
-/// The two sides of what wire.h draws.
+/// Both sides of the handshake drawn in wire.h.
 namespace nam::fabric::shm {
 
-/// Of this process, for all its connections. Owned by the fabric.
+/// The identity of this process in all its connections. Owned by the fabric.
 struct Identity {
   std::string secret;
   ProcessId process{};
@@ -31,32 +31,32 @@ struct Identity {
   DatagramDirectory* datagrams = nullptr;
 };
 
-/// What a queue pair is made from.
+/// The result of a handshake, from which a queue pair is made.
 struct Established {
   std::shared_ptr<PeerProcess> peer;
   ChannelEnd channel;
-  Access rights = Access::kAll;  // of this side on the peer's regions, at most
+  Access rights = Access::kAll;  // the most that this side may do in the peer's regions
 };
 
-/// The connecting side, on the caller's thread. UNAUTHENTICATED, PERMISSION_DENIED (no such member lives),
+/// The connecting side, on the caller's thread. UNAUTHENTICATED, PERMISSION_DENIED (no such live member),
 /// UNAVAILABLE or DEADLINE_EXCEEDED.
 absl::StatusOr<Established> ConnectHandshake(const Identity& identity, int socket, pid_t peer_pid,
                                              const MemberCredentials& member, Deadline deadline);
 
-/// The listening side, a step per message, on the service thread.
+/// The listening side, one step per message, on the service thread.
 class AcceptHandshake {
  public:
-  /// Passive connections get no Established: their process initiates nothing. `judged`: once the peer has
-  /// proved that it knows the secret, Welcome is left to the caller.
+  /// `passive`: no Established results, because this process initiates nothing. `judged`: once the peer has
+  /// proved the secret, the caller decides and calls Welcome.
   AcceptHandshake(const Identity* identity, bool passive, bool judged = false)
       : identity_(identity), passive_(passive), judged_(judged) {}
 
-  /// Takes the next message and answers it. An error ends the connection.
+  /// Takes the next message and answers it. After an error the connection must end.
   absl::Status Step(int socket, Packet& packet);
-  /// Of one that is judged: Welcome comes next.
+  /// True if the caller must decide and call Welcome.
   bool awaits_judgement() const { return phase_ == Phase::kJudge; }
   MemberClaim claim() const;
-  /// `serve` is called before the peer gets the channel, with it and the peer's process. False refuses.
+  /// Called with the channel and the peer's process before the peer gets the channel. False refuses the peer.
   using Serve = std::function<bool(std::shared_ptr<const Mapping> channel, pid_t pid)>;
   absl::Status Welcome(int socket, Access rights, const Serve& serve);
   bool done() const { return phase_ == Phase::kDone; }

@@ -59,7 +59,7 @@ bool Initiators::Executing(pid_t pid, const ChannelSide& side) {
   return process != nullptr && Lives(pid, *process);
 }
 
-/// Another process may have the number by now; it does not have the channel.
+/// Another process may have the pid by now; it does not have the channel.
 const Initiators::Process* Initiators::ProcessOf(pid_t pid, const ChannelSide& side) const {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return nullptr;
@@ -76,8 +76,8 @@ void Initiators::Kill(pid_t pid, const ChannelSide& side) {
   const int descriptor = process->descriptor.get();
   if (descriptor < 0 || syscall(SYS_pidfd_send_signal, descriptor, SIGKILL, nullptr, 0) != 0) return;
   LogWarning(
-      absl::StrFormat("process %d is killed: its membership is over, and it may go on with what it was "
-                      "writing when it stood still",
+      absl::StrFormat("process %d is killed: its membership is over, and it was stalled inside a write that "
+                      "it might continue",
                       pid));
   pollfd ended{descriptor, POLLIN, 0};
   poll(&ended, 1, kEndOfKilledMs);
@@ -90,7 +90,7 @@ bool Initiators::Executes(const Process& process, uint32_t rkey) {
                      });
 }
 
-/// In doubt it does: a process of another PID namespace, a zombie or a successor where there are no pidfds.
+/// True if in doubt: a process of another PID namespace, a zombie, or a successor where there are no pidfds.
 bool Initiators::Lives(pid_t pid, const Process& process) {
   if (!process.descriptor.valid()) return kill(pid, 0) == 0 || errno != ESRCH;
   pollfd ended{process.descriptor.get(), POLLIN, 0};

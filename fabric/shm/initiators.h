@@ -14,21 +14,20 @@
 
 namespace nam::fabric::shm {
 
-/// The queue pairs of peers that can reach into this process' regions. They outlive their connections
-/// here: a peer that stands still in the middle of a copy goes on with it whatever became of its socket.
-/// One is forgotten when its process has ended or says that the queue pair is gone. Any thread.
+/// The peers' queue pairs that can reach this process's regions. They outlive their connections here: a peer
+/// that stalls inside a copy may continue it after its socket is gone. An initiator is forgotten when its
+/// process has ended or reports that the queue pair is gone. Any thread.
 class Initiators {
  public:
-  /// Called before the peer, process `pid`, can execute anything over the channel; `side` is the peer's.
+  /// Must be called before the peer, process `pid`, can execute over the channel. `side` is the peer's.
   void Add(std::shared_ptr<const Mapping> channel, int side, pid_t pid);
-  /// Whether a living peer is changing memory under `rkey`. Once the key was taken from the region table
-  /// and the answer is no, it stays no.
+  /// True if a live peer is changing memory under `rkey`. After the key has left the region table, the first
+  /// false is final.
   bool Executing(uint32_t rkey);
-  /// The same for one peer's side of a channel, once that was revoked: whether the peer changes memory over
-  /// it, under any key.
+  /// The same for one peer's revoked side of a channel, under any key.
   bool Executing(pid_t pid, const ChannelSide& side);
-  /// SIGKILL for the peer if it does and is not this process, and a moment's wait for its end. Only where the
-  /// kernel has pidfds, so that it meets nobody else.
+  /// Sends SIGKILL to the peer if it is inside an operation and is not this process, and briefly waits for
+  /// its end. Only where the kernel has pidfds, so that a reused pid is never hit.
   void Kill(pid_t pid, const ChannelSide& side);
 
  private:
@@ -42,10 +41,10 @@ class Initiators {
   };
 
   static bool Executes(const Process& process, uint32_t rkey);
-  /// Barriers of peers, and of this process for those that run their own because it cannot.
+  /// Runs the barriers of all joined processes, and one on this thread for peers that run their own.
   static void PassBarriers();
   static bool Lives(pid_t pid, const Process& process);
-  /// nullptr once the process is forgotten.
+  /// nullptr if the process has been forgotten.
   const Process* ProcessOf(pid_t pid, const ChannelSide& side) const;
   void ForgetTheGone();
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kBacklogMax = 256;
 
-/// condition_variable::wait_until against the clock of deadlines.
+/// Waits against the clock of deadlines.
 template <typename Predicate>
 bool WaitUntil(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, Deadline deadline,
                Predicate predicate) {

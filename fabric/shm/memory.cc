@@ -42,8 +42,8 @@ absl::Status Exhausted(size_t bytes, const char* step) {
                                                       Mebibytes(bytes), step, std::strerror(error), hint));
 }
 
-/// memfds are not limited by the size of /dev/shm, and the kernel promises pages that it does not
-/// have: refuse now rather than be killed at some later page fault.
+/// memfds are not limited by the size of /dev/shm, and the kernel overcommits: refuse now rather than be
+/// killed at a later page fault.
 absl::Status CheckAvailable(size_t bytes) {
   if (bytes < kHugePageBytes) return absl::OkStatus();
   const MemoryLimit least = LeastAvailable(ReadMemoryLimits());
@@ -58,10 +58,10 @@ size_t RoundUp(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// Maps [begin, begin + bytes) of a file where its huge pages, if it has any, are those of the addresses too.
-/// MAP_FAILED, and errno. Never over a mapping, not even over a reserved one: an mmap that fails may have
-/// taken away what it was to replace, and another thread's memory may be there by the time that one unmaps
-/// the rest.
+/// Maps [begin, begin + bytes) of a file so that huge pages of the file align with those of the address
+/// space. Returns MAP_FAILED and sets errno on failure. Never replaces a mapping, not even a reserved one: a
+/// failing mmap may already have removed its target, and another thread's memory may lie there by the time
+/// the rest is unmapped.
 void* MapAligned(int fd, size_t begin, size_t bytes, int protection) {
   const auto at = static_cast<off_t>(begin);
   if (bytes < kHugePageBytes) return mmap(nullptr, bytes, protection, MAP_SHARED, fd, at);
@@ -75,7 +75,7 @@ void* MapAligned(int fd, size_t begin, size_t bytes, int protection) {
     void* const data = mmap(wanted, bytes, protection, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, at);
     if (data != MAP_FAILED || errno != EEXIST) return data;
   }
-  return mmap(nullptr, bytes, protection, MAP_SHARED, fd, at);  // somebody is faster every time
+  return mmap(nullptr, bytes, protection, MAP_SHARED, fd, at);  // another thread took the range every time
 }
 
 absl::StatusOr<SharedMemory> TryCreate(const char* name, size_t bytes, PeerAccess peers, unsigned flags) {
@@ -86,7 +86,7 @@ absl::StatusOr<SharedMemory> TryCreate(const char* name, size_t bytes, PeerAcces
   void* data = MapAligned(fd, 0, bytes, PROT_READ | PROT_WRITE);
   if (data == MAP_FAILED) return Exhausted(bytes, "mmap");
   memory.mapping = Mapping(static_cast<std::byte*>(data), bytes);
-  // FUTURE_WRITE leaves our mapping alone, but nobody maps the pages writable any more.
+  // FUTURE_WRITE keeps the owner's mapping writable, but prevents new writable mappings.
   const int writes = peers == PeerAccess::kReadOnly ? F_SEAL_FUTURE_WRITE : 0;
   if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | writes) != 0) {
     return absl::InternalError(absl::StrFormat("cannot seal shared memory: %s (Linux 5.1 or newer is needed)",
@@ -149,7 +149,7 @@ absl::StatusOr<Mapping> MapFromPeer(int memfd, size_t bytes, PeerAccess access) 
       bytes > static_cast<size_t>(status.st_size)) {
     return absl::InvalidArgumentError("the peer handed out memory that is not sealed, or too short");
   }
-  // st_blksize of huge pages is theirs: a mapping of them ends at such a page's end.
+  // st_blksize is the huge page size if it has any: a mapping ends at the end of such a page.
   const size_t page_bytes =
       std::max(static_cast<size_t>(status.st_blksize), static_cast<size_t>(sysconf(_SC_PAGESIZE)));
   const size_t end = std::min(RoundUp(bytes, page_bytes), static_cast<size_t>(status.st_size));

@@ -31,27 +31,27 @@ class Mapping {
   size_t bytes_ = 0;
 };
 
-/// A memfd and the owner's writable mapping of all of it, zeroed. Its size is sealed, so a mapping of
-/// it never faults.
+/// A memfd and the owner's writable mapping of all of it, zeroed. Its size is sealed, so accesses through a
+/// mapping never fault.
 struct SharedMemory {
   UniqueFd descriptor;
   Mapping mapping;
 };
 
-/// What peers can do with a memfd that they were handed, by any means.
+/// The access that peers get to the memfd.
 enum class PeerAccess { kReadOnly, kReadWrite };
 
-/// `mapping` is rounded up to whole pages. RESOURCE_EXHAUSTED says what is short. Huge pages are tried
-/// for 2 MiB and more: reserved ones, then transparent ones, which are present from then on.
+/// Rounds `mapping` up to whole pages. RESOURCE_EXHAUSTED says what is short. From 2 MiB on it tries huge
+/// pages: reserved ones, then transparent ones, which are faulted in at once.
 absl::StatusOr<SharedMemory> CreateShared(const char* name, size_t bytes, PeerAccess peers, bool huge_pages);
 
-/// Makes every page present, in parallel.
+/// Faults in every page, in parallel.
 absl::Status Populate(const Mapping& mapping);
 
-/// A descriptor to hand to a peer.
+/// A descriptor for a peer.
 absl::StatusOr<UniqueFd> DescriptorForPeer(int memfd, PeerAccess access);
 
-/// Maps the first `bytes` of a descriptor that a peer handed out, after checking that it cannot shrink.
+/// Maps the first `bytes` of a peer's descriptor, after checking that it cannot shrink.
 absl::StatusOr<Mapping> MapFromPeer(int memfd, size_t bytes, PeerAccess access);
 
 }  // namespace nam::fabric::shm

@@ -18,7 +18,7 @@ uint32_t PayloadBytes(const MessageHeader& header) {
 }
 
 void RingOwner(const ChannelSide& side, const PeerProcess& peer) {
-  // 0 until the other side has a queue pair; then it looks at the ring by itself first.
+  // 0 until the other side has a queue pair, which first looks at the ring by itself.
   if (Doorbell* bell = peer.doorbell(side.bell.load(std::memory_order_acquire))) Ring(*bell);
 }
 
@@ -39,7 +39,7 @@ uint64_t Outbox::Place(const MessageHeader& header, const std::byte* payload) {
   if (bytes > first) std::memcpy(ring, payload + first, bytes - first);
   written_bytes_ += RecordBytes(bytes);
   mine_.written_bytes.store(written_bytes_, std::memory_order_release);
-  // The peer reads the doorbell first and the ring then: a message is never behind a ring it missed.
+  // The peer reads the doorbell first and the ring then: it sees every message whose ring it saw.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   RingOwner(theirs_, peer_);
   return messages_++;
@@ -49,7 +49,7 @@ Outbox::Fate Outbox::Check(uint64_t message, const MessageHeader& header) const 
   if (message >= theirs_.receives.load(std::memory_order_acquire)) return Fate::kWaiting;
   if (header.kind == MessageKind::kImmediate) return Fate::kReceived;
   const uint32_t capacity = theirs_.receive_bytes[message % kReceiveDepthMax].load(std::memory_order_acquire);
-  // The entry is reused only after the message was taken, and a message too long never is.
+  // The entry is reused only after its message was taken, and a message that is too long never is.
   if (theirs_.taken_messages.load(std::memory_order_acquire) > message) return Fate::kReceived;
   return header.bytes <= capacity ? Fate::kReceived : Fate::kTooLong;
 }

@@ -15,14 +15,14 @@ class Outbox {
       : mine_(*mine), theirs_(*theirs), peer_(*peer) {}
 
   bool HasRoom(uint32_t payload_bytes) const;
-  /// Needs room. Returns the message's number and wakes the peer.
+  /// Requires room. Returns the message's number and wakes the peer.
   uint64_t Place(const MessageHeader& header, const std::byte* payload);
 
   enum class Fate { kWaiting, kReceived, kTooLong };
-  /// kReceived as soon as the peer has posted the receive that the message meets.
+  /// kReceived once the peer has posted the matching receive.
   Fate Check(uint64_t message, const MessageHeader& header) const;
 
-  /// While set, the peer rings when it posts receives or makes room.
+  /// While set, the peer rings when it posts receives or frees room.
   void SetStarved(bool starved);
 
  private:
@@ -39,16 +39,16 @@ class Inbox {
   Inbox(ChannelSide* mine, ChannelSide* theirs, PeerProcess* peer)
       : mine_(*mine), theirs_(*theirs), peer_(*peer) {}
 
-  /// Tells the peer how long a message the next receive takes; Publish() makes all of them seen.
+  /// Announces the capacity of the next receive; Publish() makes all announcements visible.
   void Post(uint32_t capacity_bytes);
   void Publish();
 
   enum class Next { kNone, kMessage, kGarbage };
   /// Copies the header of the next message.
   Next Peek(MessageHeader& header) const;
-  /// Takes it; `into` has room for it.
+  /// Takes the message; `into` must have room for it.
   void Take(const MessageHeader& header, std::byte* into);
-  /// After some Takes: rings when the peer waits for room.
+  /// Called after Takes: rings if the peer waits for room.
   void RingIfStarved();
 
  private:

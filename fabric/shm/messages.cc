@@ -22,7 +22,7 @@ void ShmQueuePair::Enqueue(const WorkRequest& request) {
   Advance();
 }
 
-/// Places and completes as much as can be.
+/// Places and completes as many as possible.
 void ShmQueuePair::Advance() {
   do {
     while (!failed_ && placed_count_ < pending_count_ && PlaceNext()) {
@@ -30,14 +30,14 @@ void ShmQueuePair::Advance() {
     while (!failed_ && placed_count_ > 0 && CompleteOldest()) {
     }
     if (failed_ || pending_count_ == 0) break;
-    // Once the peer is told that somebody waits, its progress up to now has to be looked at again.
+    // Once the peer knows about the waiting request, its earlier progress must be checked again.
     if (std::exchange(starved_, true)) return;
     outbox_.SetStarved(true);
   } while (true);
   if (std::exchange(starved_, false)) outbox_.SetStarved(false);
 }
 
-/// False when it has to wait for room in the ring.
+/// False if it must wait for room in the ring.
 bool ShmQueuePair::PlaceNext() {
   Pending& next = pending(placed_count_);
   const WorkRequest& request = next.request;
@@ -65,7 +65,7 @@ bool ShmQueuePair::PlaceNext() {
   return true;
 }
 
-/// False when it has to wait for the peer's receive.
+/// False if it must wait for the peer's receive.
 bool ShmQueuePair::CompleteOldest() {
   const Pending& oldest = pending(0);
   CompletionStatus status = oldest.result;
@@ -99,7 +99,7 @@ void ShmQueuePair::ReceiveMessages() {
     } else if (header.kind == MessageKind::kSend && header.bytes > into.bytes) {
       FinishReceive(CompletionStatus::kRemoteInvalidRequest, nullptr);
       Fail(CompletionStatus::kFlushed);
-    } else if (into.bytes > 0 && !environment_.regions->Contains(into)) {  // deregistered since it was posted
+    } else if (into.bytes > 0 && !environment_.regions->Contains(into)) {  // deregistered after it was posted
       FinishReceive(CompletionStatus::kLocalError, nullptr);
       Fail(CompletionStatus::kFlushed);
     } else {
@@ -111,7 +111,7 @@ void ShmQueuePair::ReceiveMessages() {
   if (took) inbox_.RingIfStarved();
 }
 
-/// The oldest receive.
+/// Completes the oldest receive.
 void ShmQueuePair::FinishReceive(CompletionStatus status, const MessageHeader* header) {
   Completion completion{
       .id = receives_[receives_head_].id, .queue_pair = id_, .status = status, .opcode = Opcode::kReceive};
@@ -131,7 +131,7 @@ void ShmQueuePair::Fail(CompletionStatus pending_status) {
   link_->Shutdown();
   while (pending_count_ > 0) {
     const Pending& oldest = pending(0);
-    // An operation that failed by itself keeps its own reason.
+    // An operation that failed on its own keeps its reason.
     const bool own = oldest.executed && oldest.result != CompletionStatus::kOk;
     pending_head_ = (pending_head_ + 1) % static_cast<uint32_t>(pending_.size());
     --pending_count_;

@@ -12,7 +12,7 @@
 /// The part of a queue pair that reaches into the peer's regions.
 namespace nam::fabric::shm {
 
-/// Runs change(bytes of the peer's) while the peer can see under which key; the protocol is in layout.h.
+/// Runs change(the peer's bytes) while the peer can see under which key; layout.h has the protocol.
 template <typename Change>
 CompletionStatus ShmQueuePair::ChangeRemote(const RemoteAddress& at, uint64_t bytes, Access wanted,
                                             const Change& change) {
@@ -44,7 +44,7 @@ inline CompletionStatus ShmQueuePair::FromRemote(const RemoteAddress& from, std:
     return status;
   }
   CopyFromShared(into, remote, bytes);
-  // A later READ sees memory no older. Costs nothing on x86.
+  // So that a later READ sees memory no older. Costs nothing on x86.
   std::atomic_thread_fence(std::memory_order_acquire);
   return CompletionStatus::kOk;
 }
@@ -52,7 +52,7 @@ inline CompletionStatus ShmQueuePair::FromRemote(const RemoteAddress& from, std:
 inline CompletionStatus ShmQueuePair::ToRemote(const std::byte* from, uint32_t bytes,
                                                const RemoteAddress& to) {
   return ChangeRemote(to, bytes, Access::kWrite, [=](std::byte* remote) {
-    // After what was written before.
+    // Orders this after earlier writes.
     std::atomic_thread_fence(std::memory_order_release);
     if (Streams(remote, from, bytes)) {
       StreamToShared(remote, from, bytes);
@@ -129,7 +129,7 @@ CompletionStatus ShmQueuePair::FetchAddNow(RemoteAddress at, uint64_t add, uint6
       [&] { return ChangeWord(at, [&](std::atomic_ref<uint64_t> word) { *old = word.fetch_add(add); }); });
 }
 
-/// The first use of a region. Waits for the peer's service thread, at most the peer's timeout.
+/// Maps a region on first use. Waits for the peer's service thread, at most the peer timeout.
 CompletionStatus ShmQueuePair::MapRegion(uint32_t rkey) {
   const uint32_t slot = SlotOf(rkey);
   const std::atomic<uint32_t>& live_key = peer_->live_key(slot);
@@ -154,7 +154,7 @@ CompletionStatus ShmQueuePair::MapRegion(uint32_t rkey) {
   return CompletionStatus::kOk;
 }
 
-/// Lets go of the memory of deregistered regions.
+/// Releases the memory of deregistered regions.
 void ShmQueuePair::DropStaleRegions() {
   deregistrations_seen_ = peer_->deregistrations();
   for (size_t slot = 0; slot < cache_.size(); ++slot) {

@@ -24,7 +24,7 @@ struct RemoteRegion {
   Access access = Access::kNone;
 };
 
-/// What this process maps of another one, shared by all queue pairs between the two. Any thread.
+/// This process's mappings of a peer process, shared by all queue pairs between the two. Any thread.
 class PeerProcess {
  public:
   PeerProcess(Mapping table, Mapping doorbells)
@@ -33,17 +33,17 @@ class PeerProcess {
   /// Holds the region's rkey while it is registered.
   const std::atomic<uint32_t>& live_key(uint32_t slot) const { return table().rkeys[slot]; }
   uint32_t deregistrations() const { return table().deregistrations.load(std::memory_order_relaxed); }
-  /// Otherwise who changes its memory has to run a barrier of its own (layout.h).
+  /// False: initiators must run their own barriers (layout.h).
   bool runs_barriers() const { return table().runs_barriers.load(std::memory_order_relaxed) != 0; }
-  /// nullptr for an index that the peer made up, and for 0.
+  /// nullptr for 0 and for an index out of range.
   Doorbell* doorbell(uint32_t index) const {
     if (index == 0 || index >= kCompletionQueuesMax) return nullptr;
     return &reinterpret_cast<DoorbellPage*>(doorbells_.data())->bells[index];
   }
 
-  /// As a connection with these rights may use it. nullptr when no queue pair with such has it mapped.
+  /// The region as a connection with `rights` may use it. nullptr if no such connection has mapped it.
   std::shared_ptr<const RemoteRegion> Find(uint32_t rkey, Access rights);
-  /// Maps what a RegionReply to such a connection brought.
+  /// Maps the region of a RegionReply to a connection with `rights`.
   absl::StatusOr<std::shared_ptr<const RemoteRegion>> Insert(uint32_t rkey, Access rights,
                                                              const Packet& reply);
 
@@ -56,10 +56,10 @@ class PeerProcess {
   std::map<std::pair<uint32_t, Access>, std::weak_ptr<const RemoteRegion>> regions_;
 };
 
-/// The peers that some queue pair of this process is connected to. Any thread.
+/// The peers that queue pairs of this process are connected to. Any thread.
 class PeerDirectory {
  public:
-  /// The peer, mapped from its descriptors unless it already is.
+  /// The peer. Maps its descriptors unless they are mapped already.
   absl::StatusOr<std::shared_ptr<PeerProcess>> Get(const ProcessId& id, int table, int doorbells);
 
  private:

@@ -14,10 +14,10 @@
 namespace nam::fabric::shm {
 namespace {
 
-/// Of a batch, how many operations' remote memory is on its way while one is executed: about as many cache
-/// misses as a processor has under way at a time. Without it every atomic would wait for its own.
+/// The operations of a batch whose remote memory is prefetched while one executes: about as many cache misses
+/// as a processor has in flight. Without prefetching, every atomic would wait for its own miss.
 constexpr size_t kFetchedAhead = 16;
-/// Of each; the processor's own prefetcher goes on from there.
+/// Prefetched bytes per operation; the processor's own prefetcher continues from there.
 constexpr uint32_t kFetchedBytesMax = 256;
 
 }  // namespace
@@ -74,7 +74,7 @@ absl::Status ShmQueuePair::Post(std::span<const WorkRequest> batch) {
   NAM_RETURN_IF_ERROR(Admit(batch));
   Attend();
   sends_used_ += static_cast<uint32_t>(batch.size());
-  // Asks for the cache lines of the request's remote memory: nothing is checked, or waited for.
+  // Prefetches the request's remote memory. Checks nothing and waits for nothing.
   const auto fetch = [this](const WorkRequest& request) {
     const uint32_t slot = SlotOf(request.remote.rkey.value);
     if (slot >= cache_.size()) return;
@@ -121,7 +121,7 @@ absl::Status ShmQueuePair::PostReceive(std::span<const ReceiveRequest> batch) {
     if (failed_) {
       FinishReceive(CompletionStatus::kFlushed, nullptr);
     } else if (receive.into.bytes > 0 && !environment_.regions->Contains(receive.into)) {
-      // Those before it are flushed with the queue pair; all that matters is that this one says why.
+      // Earlier receives are flushed with the queue pair; this one must say why.
       --receives_count_;
       Fail(CompletionStatus::kFlushed);
       receives_[receives_head_] = receive;
@@ -138,14 +138,14 @@ absl::Status ShmQueuePair::PostReceive(std::span<const ReceiveRequest> batch) {
   return absl::OkStatus();
 }
 
-// Operations are executed in Post, or not at all.
+// Post has executed all operations, or never will.
 absl::Status ShmQueuePair::Disconnect(Deadline /*deadline*/) {
   if (!failed_) Fail(CompletionStatus::kFlushed);
   return absl::OkStatus();
 }
 
 void ShmQueuePair::Progress() {
-  // First whether the peer is lost, then what it left: everything that it sent before is seen.
+  // First check whether the peer is lost, then its messages: so everything that it sent is seen.
   const bool lost = link_->lost();
   if (failed_) return;
   ReceiveMessages();

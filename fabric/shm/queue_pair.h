@@ -22,18 +22,17 @@ namespace nam::fabric::shm {
 
 class Service;
 
-/// One-sided operations are executed inside Post. A work request is kept only when its completion has
-/// to wait:
+/// Executes one-sided operations inside Post. Keeps a work request only when its completion has to wait:
 ///
 ///     Post ──▶ executed ──────────────────────────────────▶ completion queue
 ///        └───▶ pending_:  [ placed, waiting for its receive | executed behind one | not placed yet ]
 ///                         └── completes in order ──▶           └── ring full: nothing passes it
 ///
-/// A one-sided operation behind a SEND that waits for its receive is executed at once and completes
-/// after it. All of this on the thread of the completion queue; only `link_` is shared.
+/// A one-sided operation behind a SEND that waits for its receive executes at once and completes after the
+/// SEND. All of this runs on the completion queue's thread; only `link_` is shared.
 class ShmQueuePair final : public QueuePair, public ImmediateOperations {
  public:
-  /// What it takes from its fabric, which outlives it.
+  /// The parts of its fabric that it uses; must outlive it.
   struct Environment {
     RegionRegistry* regions = nullptr;
     Service* service = nullptr;
@@ -41,7 +40,7 @@ class ShmQueuePair final : public QueuePair, public ImmediateOperations {
     std::atomic<int>* live_objects = nullptr;
   };
 
-  /// Options are valid and fit `completions`; the service watches `link`.
+  /// Requires valid options that fit `completions`, and that the service watches `link`.
   ShmQueuePair(const Environment& environment, ShmCompletionQueue* completions,
                const QueuePairOptions& options, std::shared_ptr<Link> link, Established established,
                std::string peer_name);
@@ -66,7 +65,7 @@ class ShmQueuePair final : public QueuePair, public ImmediateOperations {
   CompletionStatus FetchAddNow(RemoteAddress at, uint64_t add, uint64_t* old) override;
 
   // -- For the completion queue --
-  /// Receives messages, completes what waited, notices a lost peer.
+  /// Receives messages, completes waiting requests, detects a lost peer.
   void Progress();
 
  private:
@@ -89,7 +88,7 @@ class ShmQueuePair final : public QueuePair, public ImmediateOperations {
   };
 
   absl::Status Admit(std::span<const WorkRequest> batch) const;
-  /// Notices, before work is posted, what the peer did since: died, or deregistered regions.
+  /// Detects, before work is posted, that the peer died or deregistered regions.
   void Attend() {
     if (link_->lost() && !failed_) [[unlikely]]
       Progress();
@@ -115,7 +114,7 @@ class ShmQueuePair final : public QueuePair, public ImmediateOperations {
   CompletionStatus ChangeWord(const RemoteAddress& at, const Change& change);
   template <typename Change>
   CompletionStatus ChangeRemote(const RemoteAddress& at, uint64_t bytes, Access wanted, const Change& change);
-  /// Whatever has become of the key meanwhile: Good says whether the cached region may be used now.
+  /// True if the region is cached, even if stale; Good tells whether it may be used now.
   bool Cached(uint32_t rkey) const {
     const uint32_t slot = SlotOf(rkey);
     return slot < cache_.size() && cache_[slot].rkey == rkey && rkey != 0;
@@ -157,20 +156,22 @@ class ShmQueuePair final : public QueuePair, public ImmediateOperations {
   const std::shared_ptr<Link> link_;
   const std::shared_ptr<PeerProcess> peer_;
   const ChannelEnd channel_;
-  std::atomic<uint32_t>& executing_;  // in channel_: the key of the region that is being accessed; 0: none
+  std::atomic<uint32_t>& executing_;      // in channel_: the key of the region being accessed; 0: none
   const std::atomic<uint32_t>& revoked_;  // in channel_: not 0 once the peer has ended the connection
-  const Access rights_;                   // on the peer's regions, at most
+  const Access rights_;                   // the most that this side may do in the peer's regions
   const bool runs_own_barriers_;
   Outbox outbox_;
   Inbox inbox_;
 
   bool failed_ = false;
-  bool loss_untold_ = false;  // the peer is lost and no work request has said so yet
+  bool loss_untold_ = false;  // the peer is lost, and no work request has reported it yet
   uint32_t sends_used_ = 0;
   uint32_t receives_used_ = 0;
-  uint32_t unsignaled_ = 0;  // completed since the last completion; their places go with the next one
+  uint32_t unsignaled_ =
+      0;  // completed since the last completion, which did not free them; the next one will
 
-  // By slot. `regions_` keeps what cache_ points to, `viewed_` what spans may still point to.
+  // Indexed by slot. `regions_` owns the targets of cache_; `viewed_` owns regions that spans may still point
+  // to.
   std::vector<CachedRegion> cache_;
   std::vector<std::shared_ptr<const RemoteRegion>> regions_;
   std::vector<std::shared_ptr<const RemoteRegion>> viewed_;
@@ -179,9 +180,9 @@ class ShmQueuePair final : public QueuePair, public ImmediateOperations {
   std::vector<Pending> pending_;  // a ring of send_depth
   uint32_t pending_head_ = 0;
   uint32_t pending_count_ = 0;
-  uint32_t placed_count_ = 0;  // the oldest of them: placed or executed
-  bool broken_ = false;        // an executed operation failed: nothing behind it is executed
-  bool starved_ = false;       // as the peer was told
+  uint32_t placed_count_ = 0;  // prefix of pending_ that is placed or executed
+  bool broken_ = false;        // an executed operation failed: nothing behind it executes
+  bool starved_ = false;       // last value told to the peer
 
   std::vector<ReceiveRequest> receives_;  // a ring of receive_depth
   uint32_t receives_head_ = 0;

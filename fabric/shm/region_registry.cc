@@ -14,7 +14,7 @@ namespace nam::fabric::shm {
 absl::StatusOr<std::unique_ptr<RegionRegistry>> RegionRegistry::Create() {
   NAM_ASSIGN_OR_RETURN(SharedMemory table, CreateShared("nam-region-table", sizeof(RegionTable),
                                                         PeerAccess::kReadOnly, /*huge_pages=*/false));
-  // Keys begin somewhere else in every process, so that a key of a server's former life fails.
+  // Keys start at a random value per process, so that keys of a server's former life fail.
   uint32_t random = 0;
   NAM_CHECK(getrandom(&random, sizeof(random), 0) == sizeof(random), "no randomness");
   return std::unique_ptr<RegionRegistry>(
@@ -59,7 +59,7 @@ void RegionRegistry::Remove(uint32_t key) {
   table().deregistrations.fetch_add(1, std::memory_order_release);
   local_[slot].key.store(0, std::memory_order_release);
   region.descriptor = -1;
-  // A slot whose generations are used up stays empty: keys are never used again.
+  // A slot whose generations are used up stays empty: keys are never reused.
   if (++region.generation <= kGenerationMax) free_slots_.push(slot);
 }
 

@@ -18,7 +18,7 @@
 
 namespace nam::fabric::shm {
 
-/// What a peer learns about a region when it first uses it.
+/// The peer's view of a region, sent on first use.
 struct RegionGrant {
   UniqueFd descriptor;
   uint64_t bytes = 0;
@@ -30,13 +30,13 @@ constexpr PeerAccess PeerAccessFor(Access access) {
                                                                            : PeerAccess::kReadOnly;
 }
 
-/// This process' regions. Any thread; Contains() takes no lock.
+/// The regions of this process. Any thread; Contains() takes no lock.
 class RegionRegistry {
  public:
   static absl::StatusOr<std::unique_ptr<RegionRegistry>> Create();
 
-  /// The key of the first `bytes`. The memory stays the caller's, until Remove. RESOURCE_EXHAUSTED at
-  /// kRegionsMax.
+  /// Registers the first `bytes` and returns their key. The caller keeps the memory alive until Remove.
+  /// RESOURCE_EXHAUSTED at kRegionsMax.
   absl::StatusOr<uint32_t> Add(const SharedMemory& memory, size_t bytes, Access access);
   void Remove(uint32_t key);
 
@@ -50,10 +50,10 @@ class RegionRegistry {
     return at >= start && at - start <= bytes && buffer.bytes <= bytes - (at - start);
   }
 
-  /// For a peer that may have `rights` at most. PERMISSION_DENIED when there is no such region or it is
+  /// Grants a region to a peer with at most `rights`. PERMISSION_DENIED if the region does not exist or is
   /// private.
   absl::StatusOr<RegionGrant> Grant(uint32_t rkey, Access rights);
-  /// The table's descriptor, for peers.
+  /// The table's descriptor for peers.
   absl::StatusOr<UniqueFd> TableForPeer() const {
     return DescriptorForPeer(table_memory_.descriptor.get(), PeerAccess::kReadOnly);
   }
@@ -65,7 +65,7 @@ class RegionRegistry {
     std::atomic<size_t> bytes;
   };
   struct Registered {
-    int descriptor = -1;  // of the MemoryRegion
+    int descriptor = -1;  // owned by the MemoryRegion
     Access access = Access::kNone;
     uint32_t generation = 0;
   };
@@ -79,7 +79,7 @@ class RegionRegistry {
 
   std::mutex mutex_;
   std::vector<Registered> registered_;  // by slot
-  // Low slots first: peers' caches are arrays by slot.
+  // Low slots first: peers' caches are arrays indexed by slot.
   std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> free_slots_;
 };
 

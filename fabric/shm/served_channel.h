@@ -14,11 +14,11 @@
 
 namespace nam::fabric::shm {
 
-/// A member's connection to a passive listener. The peer touches the memory itself, so what stops it is the
-/// word `revoked` of its channel (layout.h). Any thread.
+/// A member's connection to a passive listener. The peer accesses the memory itself, so the word `revoked` of
+/// its channel stops it (layout.h). Any thread.
 class ServedChannel final : public ServedEnd {
  public:
-  /// `hang_up` ends the socket, so that the peer notices. `initiators` outlives this.
+  /// `hang_up` ends the socket, so that the peer notices. `initiators` must outlive this object.
   ServedChannel(std::shared_ptr<const Mapping> channel, pid_t pid, Initiators& initiators,
                 std::function<void()> hang_up)
       : channel_(std::move(channel)),
@@ -37,8 +37,8 @@ class ServedChannel final : public ServedEnd {
   }
   bool Over() override { return lost_ && !initiators_.Executing(pid_, side_); }
 
-  /// The socket is gone. A peer that stands still in the middle of an operation may go on with it, so the
-  /// connection is only forgotten once it is Over.
+  /// The socket is gone. A stalled peer may still continue its operation, so the connection is forgotten only
+  /// once it is Over.
   void OnLost() {
     side_.revoked.store(1, std::memory_order_seq_cst);
     lost_ = true;

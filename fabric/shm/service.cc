@@ -131,7 +131,7 @@ void Service::Run() {
       if (stopping_) return;
     }
     for (int i = 0; i < count; ++i) {
-      // Not found: removed since, by a queue pair or listener that is gone.
+      // Not found: removed meanwhile by a destroyed queue pair or listener.
       const Source source = Find(events[i].data.u64);
       if (events[i].data.u64 == kWakeId) TakeDecisions();
       if (source.link != nullptr) Read(source.link);
@@ -172,7 +172,7 @@ void Service::LimitHandshakes() {
   if (HandshakesUnderWay().size() > handshakes_max_) MakeRoom();
 }
 
-// Held, they stay: another thread may give up the last reference to a link at any moment.
+// Returns owners, because another thread may drop the last reference to a link at any moment.
 std::vector<std::shared_ptr<Link>> Service::HandshakesUnderWay() {
   std::vector<std::shared_ptr<Link>> links;
   std::erase_if(handshakes_, [&](const std::weak_ptr<Link>& weak) {
@@ -184,7 +184,7 @@ std::vector<std::shared_ptr<Link>> Service::HandshakesUnderWay() {
   return links;
 }
 
-/// False: there is no handshake that could be ended.
+/// False if there is no handshake to end.
 bool Service::MakeRoom() {
   const std::vector<std::shared_ptr<Link>> links = HandshakesUnderWay();
   if (links.empty()) return false;
@@ -196,7 +196,7 @@ bool Service::MakeRoom() {
   return true;
 }
 
-/// Out of descriptors: the connection is closed rather than left to wake us for ever.
+/// Out of descriptors: closes the connection, which would otherwise wake the thread forever.
 void Service::ShedConnection(int listening_socket) {
   spare_.reset();
   UniqueFd(accept4(listening_socket, nullptr, nullptr, SOCK_CLOEXEC));
@@ -216,7 +216,7 @@ void Service::Read(const std::shared_ptr<Link>& link) {
   }
 }
 
-/// Tells a peer that may have made an honest mistake; whether it listens does not matter.
+/// Tells the peer why, in case it made an honest mistake; ignores whether it listens.
 void Service::Refuse(Link& link, const absl::Status& why) {
   if (link.handshaking) SendMessage(link.socket(), MakeRefusal(why)).IgnoreError();
   Drop(link);
@@ -244,7 +244,7 @@ absl::Status Service::Handle(const std::shared_ptr<Link>& link, Packet& packet) 
   return absl::InvalidArgumentError("the peer does not follow the protocol");
 }
 
-/// nullptr: the listener is gone.
+/// nullptr if the listener is gone.
 std::shared_ptr<Backlog> Service::BacklogOf(const Link& link) {
   uint64_t listener_id;
   {
@@ -317,7 +317,8 @@ absl::Status Service::FinishHandshake(const std::shared_ptr<Link>& link) {
     link->handshake.reset();
     return absl::OkStatus();
   }
-  return backlog->Push(link) ? absl::OkStatus() : absl::UnavailableError("nobody accepts connections");
+  return backlog->Push(link) ? absl::OkStatus()
+                             : absl::UnavailableError("the listener takes no more connections");
 }
 
 absl::Status Service::AnswerRegionRequest(Link& link, uint32_t rkey) {

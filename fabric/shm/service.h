@@ -17,21 +17,21 @@
 
 namespace nam::fabric::shm {
 
-/// The one thread of a fabric: accepts and authenticates peers, hands out descriptors of regions,
-/// and notices that peers are gone. It never waits for a peer, so that none can hold it up. Peers that have
-/// not proved themselves are bounded in time and number (fabric/strangers.h); other users' are not let in at
-/// all. The public functions are for any thread.
+/// The single service thread of a fabric: accepts and authenticates peers, hands out region descriptors, and
+/// detects that peers are gone. It never waits for a peer, so no peer can block it. Unauthenticated peers are
+/// bounded in time and number (fabric/strangers.h); other users' processes are refused. Public functions are
+/// for any thread.
 class Service {
  public:
-  /// `identity` outlives the service. A peer has `timeout_us` for its handshake.
+  /// `identity` must outlive the service. A peer has `timeout_us` for its handshake.
   static absl::StatusOr<std::unique_ptr<Service>> Start(const Identity& identity, int64_t timeout_us);
   ~Service();
 
   void AddBacklog(const std::shared_ptr<Backlog>& backlog);
-  /// Closes the connections that it serves or that wait in it.
+  /// Closes the backlog's served and waiting connections.
   void RemoveBacklog(const Backlog& backlog);
 
-  /// A connection that a queue pair owns from now on: one that Connect made, or Accept took.
+  /// Takes over a connection that a queue pair now owns, made by Connect or taken by Accept.
   void AddLink(const std::shared_ptr<Link>& link);
   void HandOver(Link& link);
   void RemoveLink(const Link& link);
@@ -53,11 +53,11 @@ class Service {
   void ShedConnection(int listening_socket);
   void LimitHandshakes();
   bool MakeRoom();
-  /// Forgets all others.
+  /// Drops finished handshakes from handshakes_.
   std::vector<std::shared_ptr<Link>> HandshakesUnderWay();
   void Read(const std::shared_ptr<Link>& link);
   absl::Status Handle(const std::shared_ptr<Link>& link, Packet& packet);
-  /// Of a peer that knows the secret, and comes to a passive listener with an Admission.
+  /// The peer has proved the secret to a passive listener with an Admission.
   absl::Status Judge(const std::shared_ptr<Link>& link);
   void TakeDecisions();
   absl::Status Welcome(const std::shared_ptr<Link>& link, Admission::Decision decision);
@@ -71,10 +71,10 @@ class Service {
 
   const Identity& identity_;
   const int64_t timeout_us_;
-  const size_t handshakes_max_;  // of all backlogs
+  const size_t handshakes_max_;  // over all backlogs
   const UniqueFd epoll_;
   const UniqueFd wake_;
-  UniqueFd spare_;  // given up for a moment to refuse connections when descriptors run out
+  UniqueFd spare_;  // closed briefly to refuse connections when descriptors run out
 
   std::mutex mutex_;
   bool stopping_ = false;
@@ -86,7 +86,7 @@ class Service {
   };
   std::vector<Decided> decided_;
 
-  // Service thread only. In order of their deadlines; finished ones are skipped when they come up.
+  // Service thread only. In deadline order; finished handshakes are skipped when they come up.
   std::deque<std::weak_ptr<Link>> handshakes_;
 
   std::unique_ptr<Thread> thread_;

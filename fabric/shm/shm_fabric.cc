@@ -34,10 +34,10 @@ constexpr uint32_t kCompletionQueueDepthMax = 1u << 20;
 constexpr int kHandshakesMax = 6;
 constexpr int64_t kHandshakePauseUs = 500;  // doubled each time
 
-/// Memory, and the key to it.
+/// Memory with its key.
 class ShmRegion final : public MemoryRegion {
  public:
-  /// What it takes from its fabric, which outlives it.
+  /// The parts of its fabric that it uses; must outlive it.
   struct Environment {
     RegionRegistry* registry = nullptr;
     Initiators* initiators = nullptr;
@@ -72,7 +72,7 @@ class ShmRegion final : public MemoryRegion {
       : environment_(environment), memory_(std::move(memory)) {
     environment_.live_objects->fetch_add(1);
   }
-  /// A caller that comes second waits until the key is gone.
+  /// A second caller waits until the key is gone.
   void Remove() {
     std::call_once(removed_, [this] { environment_.registry->Remove(rkey_.value); });
   }
@@ -115,7 +115,7 @@ class ShmListener final : public Listener {
     NAM_RETURN_IF_ERROR(queue.CheckRoom(options.send_depth, options.receive_depth));
     std::shared_ptr<Link> link = backlog_->Pop(deadline);
     if (link == nullptr)
-      return absl::DeadlineExceededError(absl::StrFormat("nobody connected to %s", address()));
+      return absl::DeadlineExceededError(absl::StrFormat("no peer connected to %s", address()));
     environment_.service->HandOver(*link);
     Established established = std::move(link->handshake->established());
     link->handshake.reset();
@@ -196,7 +196,7 @@ class ShmFabric final : public Fabric {
     std::shared_ptr<Link> link;
     pid_t pid = 0;
     absl::StatusOr<Established> established = absl::UnavailableError("not tried");
-    // A crowd of strangers may have pushed this one out (fabric/strangers.h).
+    // Other connections may have pushed this one out (fabric/strangers.h).
     for (int i = 0; i < kHandshakesMax && absl::IsUnavailable(established.status()); ++i) {
       if (i > 0) RealClock().SleepUntil({std::min(bounded.ns, RealClock().After(kHandshakePauseUs << i).ns)});
       NAM_ASSIGN_OR_RETURN(UniqueFd socket, ConnectSocket(address, bounded));
@@ -233,7 +233,7 @@ class ShmFabric final : public Fabric {
   }
 
  private:
-  /// Where peers come to for datagrams; opened for the first queue pair.
+  /// The socket for peers' datagram requests; opened for the first queue pair.
   absl::StatusOr<std::string> DatagramSocket() {
     std::lock_guard lock(datagram_mutex_);
     if (datagram_backlog_ == nullptr) {

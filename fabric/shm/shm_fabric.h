@@ -7,10 +7,10 @@
 
 namespace nam::fabric {
 
-/// The fabric between processes of one host: regions are sealed memfds, peers map each other's, and
-/// the initiator executes one-sided operations itself. Addresses are paths of UNIX sockets (at most
-/// 107 bytes), or `@name` for an abstract one that leaves nothing in the file system; `@` alone picks
-/// a name. Everything created from a fabric is destroyed before it.
+/// Opens the fabric between processes of one host. Regions are sealed memfds that peers map, and the
+/// initiator itself executes one-sided operations. Addresses are paths of UNIX sockets (at most 107 bytes),
+/// or `@name` for an abstract one that leaves nothing in the file system; `@` alone picks a name. Everything
+/// created from a fabric must be destroyed before it.
 absl::StatusOr<std::unique_ptr<Fabric>> OpenShm(const FabricOptions& options);
 
 }  // namespace nam::fabric

@@ -70,7 +70,7 @@ absl::StatusOr<UniqueFd> NewSocket(const std::string& address) {
   return fd;
 }
 
-/// Held while a stale socket file is replaced, so that of two processes only one does it.
+/// Held while a stale socket file is replaced, so that only one of two processes replaces it.
 absl::StatusOr<UniqueFd> LockDirectory(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -96,7 +96,7 @@ absl::Status RemoveIfStale(const std::string& path, const Address& address) {
         absl::StrFormat("fabric shm: \"%s\" exists and is not a socket; choose another path", path));
   }
   NAM_ASSIGN_OR_RETURN(UniqueFd probe, NewSocket(path));
-  // A listener that is too busy to queue us answers EAGAIN, which is an answer too.
+  // A busy listener answers EAGAIN, which proves that it is alive.
   fcntl(probe.get(), F_SETFL, O_NONBLOCK);
   if (connect(probe.get(), address.get(), address.bytes) == 0 || errno != ECONNREFUSED) {
     return absl::AlreadyExistsError(absl::StrFormat(
@@ -137,7 +137,7 @@ absl::StatusOr<ListeningSocket> ListeningSocket::Bind(const std::string& wanted)
     listening.device_ = status.st_dev;
     listening.inode_ = status.st_ino;
   }
-  // The service thread accepts until there is nobody left, and must not wait for the next one.
+  // The service thread accepts until none is left, and must not wait for the next one.
   fcntl(listening.get(), F_SETFL, O_NONBLOCK);
   if (listen(listening.get(), kBacklog) != 0) {
     return SystemError(absl::StatusCode::kInternal, "listen at", address);
@@ -169,9 +169,9 @@ absl::StatusOr<UniqueFd> ConnectSocket(const std::string& address, Deadline dead
     case EPERM:
       return SystemError(absl::StatusCode::kPermissionDenied, "connect to", address);
     default:
-      return absl::UnavailableError(
-          absl::StrFormat("fabric shm: nobody listens at \"%s\" (%s); is the server running on this host?",
-                          address, std::strerror(errno)));
+      return absl::UnavailableError(absl::StrFormat(
+          "fabric shm: no process listens at \"%s\" (%s); is the server running on this host?", address,
+          std::strerror(errno)));
   }
 }
 

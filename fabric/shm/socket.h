@@ -11,18 +11,18 @@
 
 namespace nam::fabric::shm {
 
-/// A listening UNIX socket; its file, if it has one, goes with it.
+/// A listening UNIX socket. Its file, if any, is removed with it.
 class ListeningSocket {
  public:
-  /// `address` as in shm_fabric.h. Replaces a socket file on which nobody answers; ALREADY_EXISTS when
-  /// somebody does, or when the file is something else.
+  /// `address` as in shm_fabric.h. Replaces a stale socket file; ALREADY_EXISTS if a process listens there or
+  /// the file is not a socket.
   static absl::StatusOr<ListeningSocket> Bind(const std::string& address);
   ListeningSocket(ListeningSocket&&) = default;
   ListeningSocket& operator=(ListeningSocket&&) = delete;
   ~ListeningSocket();
 
   int get() const { return socket_.get(); }
-  /// What to pass to ConnectSocket: `@` replaced by the name that was picked.
+  /// The address for ConnectSocket, with `@` replaced by the chosen name.
   const std::string& address() const { return address_; }
 
  private:
@@ -31,14 +31,14 @@ class ListeningSocket {
 
   UniqueFd socket_;
   std::string address_;
-  dev_t device_ = 0;  // of the file that we made: another's is not removed
+  dev_t device_ = 0;  // of the file created here; a replaced file is not removed
   ino_t inode_ = 0;
 };
 
-/// UNAVAILABLE when nobody listens there.
+/// UNAVAILABLE if no process listens there.
 absl::StatusOr<UniqueFd> ConnectSocket(const std::string& address, Deadline deadline);
 
-/// The process at the other end, if it runs as our user or as root. PERMISSION_DENIED otherwise.
+/// The process at the other end. PERMISSION_DENIED unless it runs as this user or as root.
 absl::StatusOr<pid_t> CheckPeerUser(int socket);
 
 }  // namespace nam::fabric::shm

@@ -24,7 +24,7 @@ union ControlBuffer {
   char bytes[CMSG_SPACE(sizeof(int) * kDescriptorsMax)];
 };
 
-/// Takes ownership of the descriptors that came along, so that none leaks whatever else is wrong.
+/// Takes ownership of all received descriptors, so that none leaks on a later error.
 void TakeDescriptors(msghdr& header, std::array<UniqueFd, kDescriptorsMax>& into) {
   size_t taken = 0;
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {

@@ -12,8 +12,8 @@
 #include "base/unique_fd.h"
 #include "fabric/member.h"
 
-/// What peers say over the UNIX socket (SOCK_SEQPACKET) of a queue pair. Every message is one
-/// Message, of one size; anything else closes the connection.
+/// The protocol over the UNIX socket (SOCK_SEQPACKET) of a queue pair. Every packet is one Message, of fixed
+/// size; anything else closes the connection.
 ///
 ///     connecting side                              listening side
 ///       Hello      nonce, member            ──▶
@@ -31,14 +31,13 @@
 ///       DatagramSend   datagram_id (of a queue pair), slots; the sender's ring  ──▶
 ///                                           ◀──    DatagramReply  bell                      (or Refused)
 ///
-/// HMAC is SHA-256 with the cluster's secret over role and both nonces. The welcome of a member takes as long
-/// as finding out that it lives. Nobody hands out a descriptor
-/// before the other has proved that it knows the secret.
+/// HMAC is SHA-256 with the cluster's secret over role and both nonces. Welcoming a member takes as long as
+/// the check that it is alive. Neither side hands out a descriptor before the other has proved the secret.
 namespace nam::fabric::shm {
 
 using Nonce = std::array<uint8_t, 32>;
 using Mac = std::array<uint8_t, 32>;
-/// Random, of one Fabric object; the same in all its connections.
+/// Random, unique to one Fabric object and equal in all its connections.
 using ProcessId = std::array<uint8_t, 16>;
 
 enum class MessageType : uint16_t {
@@ -64,13 +63,13 @@ struct Message {
   MessageType type = MessageType::kHello;
   std::array<uint8_t, 32> proof{};  // nonce or HMAC
   ProcessId process{};
-  uint64_t bytes = 0;  // of the region
+  uint64_t bytes = 0;  // size of the region
   uint32_t rkey = 0;
-  uint32_t access = 0;  // of the region; of Welcome: of the connection
-  uint32_t code = 0;    // absl::StatusCode, 0: all is well
+  uint32_t access = 0;  // rights on the region; in Welcome: of the connection
+  uint32_t code = 0;    // absl::StatusCode; 0: OK
   std::array<char, 100> text{};
   uint64_t datagram_id = 0;
-  uint32_t slots = 0;  // of a ring of datagrams
+  uint32_t slots = 0;  // size of a datagram ring
   uint32_t bell = 0;   // index of the reader's doorbell in its process
   MemberAnswer answer{};
   uint32_t member = 0;
@@ -85,13 +84,13 @@ struct Packet {
   std::array<UniqueFd, kDescriptorsMax> descriptors;
 };
 
-/// Never blocks. UNAVAILABLE when the peer is gone or does not read.
+/// Never blocks. UNAVAILABLE if the peer is gone or does not read.
 absl::Status SendMessage(int socket, const Message& message, std::span<const int> descriptors = {});
 
-/// Never blocks. NOT_FOUND when there is nothing yet, UNAVAILABLE when the peer closed,
-/// INVALID_ARGUMENT when what came is no message, RESOURCE_EXHAUSTED for want of descriptors.
+/// Never blocks. NOT_FOUND: no message yet. UNAVAILABLE: the peer closed. INVALID_ARGUMENT: malformed.
+/// RESOURCE_EXHAUSTED: out of descriptors.
 absl::StatusOr<Packet> ReceiveMessage(int socket);
-/// Waits for one. DEADLINE_EXCEEDED, else as above.
+/// Waits for a message. DEADLINE_EXCEEDED, else as above.
 absl::StatusOr<Packet> AwaitMessage(int socket, Deadline deadline);
 
 Message MakeRefusal(const absl::Status& status);
@@ -100,7 +99,7 @@ absl::Status RefusalStatus(const Message& message);
 Nonce RandomNonce();
 ProcessId RandomProcessId();
 Mac ComputeMac(const std::string& secret, std::string_view role, const Nonce& client, const Nonce& server);
-/// In constant time.
+/// Compares in constant time.
 bool SameMac(const Mac& a, const Mac& b);
 
 inline constexpr std::string_view kClientRole = "nam shm client";

@@ -10,7 +10,7 @@ namespace nam::fabric::sim {
 
 namespace {
 
-/// How far a thread that finds completions runs ahead of the world.
+/// The lead over the world that a thread that finds completions may have.
 constexpr int64_t kAheadNs = 1'000;
 
 }  // namespace
@@ -59,7 +59,7 @@ size_t SimCompletionQueue::Poll(std::span<Completion> completions) {
 }
 
 size_t SimCompletionQueue::Wait(std::span<Completion> completions, Deadline deadline) {
-  // What is there in the world's time is there in the thread's: no need to let others run first.
+  // A completion present in the world's time is present in the thread's: others need not run first.
   scheduler_.SettleBeyond(kAheadNs);
   while (ready_.empty() && !woken_ && !completions.empty() && scheduler_.NowNs() < deadline.ns) {
     scheduler_.Wait({&waiters_}, {"completion queue", id_}, deadline);

@@ -9,10 +9,10 @@
 
 namespace nam::fabric::sim {
 
-/// What puts completions into a queue: a reliable or a datagram queue pair's end.
+/// A producer of completions: one end of a reliable or a datagram queue pair.
 class CompletionSource {
  public:
-  /// The application has taken a completion that stood for `places` of a work queue.
+  /// The application has taken a completion; `places` of the work queue are free again.
   virtual void GiveBack(Opcode opcode, uint32_t places) = 0;
 
  protected:
@@ -30,7 +30,7 @@ class SimCompletionQueue final : public CompletionQueue {
 
   absl::Status CheckRoom(uint64_t depth) const;
   void Attach(uint64_t depth) { reserved_ += depth; }
-  /// Takes the source's completions away.
+  /// Discards the source's completions.
   void Detach(const CompletionSource* source, uint64_t depth);
   void Push(const Completion& completion, CompletionSource* source, uint32_t places);
 

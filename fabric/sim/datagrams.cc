@@ -25,14 +25,15 @@ bool IsNumber(std::string_view text, int base) {
   return !text.empty() && parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
 }
 
-/// HOST:datagrams-ID
+/// Matches HOST:datagrams-ID.
 bool IsPairAddress(std::string_view address) {
   const size_t infix = address.find(kPairInfix);
   return infix != std::string_view::npos && infix > 0 &&
          IsNumber(address.substr(infix + kPairInfix.size()), 10);
 }
 
-/// multicast-CLUSTER:NUMBER. The cluster is told by its secret's hash, so that two of one world stay apart.
+/// Returns multicast-CLUSTER:NUMBER. The secret's hash stands for the cluster, so that two clusters of one
+/// world stay apart.
 std::string GroupAddressOf(const std::string& secret, uint32_t number) {
   return absl::StrFormat("%s%016x:%d", kGroupPrefix, XXH3_64bits(secret.data(), secret.size()), number);
 }

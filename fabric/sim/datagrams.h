@@ -12,8 +12,9 @@
 
 namespace nam::fabric::sim {
 
-/// A datagram queue pair's end. The switch replicates: one send at the sender's port, one receive at the port
-/// of each member. Which datagrams are lost, doubled or late, the fault plan decides for each receiver.
+/// One end of a datagram queue pair. The switch replicates: one send at the sender's port, one receive at
+/// each member's port. For each receiver, the fault plan decides whether a datagram is lost, duplicated or
+/// late.
 class DatagramEndpoint final : public CompletionSource {
  public:
   DatagramEndpoint(Network& network, Process& process, SimCompletionQueue& completions,
@@ -33,7 +34,7 @@ class DatagramEndpoint final : public CompletionSource {
   absl::Status PostReceive(std::span<const ReceiveRequest> batch);
 
   void GiveBack(Opcode opcode, uint32_t places) override;
-  /// Everything pending is flushed, and nothing is sent or received any more.
+  /// Flushes everything pending; from now on nothing is sent or received.
   void EndProcess();
 
  private:
@@ -49,7 +50,7 @@ class DatagramEndpoint final : public CompletionSource {
   void Forward(int64_t leaves_ns, DatagramEndpoint& to, const Payload& payload);
   void Arrive(const Process& sender, const Payload& payload);
   void Deliver(const Process& sender, const Payload& payload);
-  /// As At, but nothing happens if this end is gone by then.
+  /// Like At, but skips the step if this end is gone by then.
   void Schedule(int64_t at_ns, std::function<void()> step);
 
   Network& network_;
@@ -63,7 +64,7 @@ class DatagramEndpoint final : public CompletionSource {
   uint32_t receives_used_ = 0;
   uint32_t sends_used_ = 0;
   uint32_t unsignaled_ = 0;
-  int64_t queue_free_ns_ = 0;  // the send queue takes one datagram at a time
+  int64_t queue_free_ns_ = 0;  // the send queue handles one datagram at a time
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

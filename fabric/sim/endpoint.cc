@@ -123,7 +123,7 @@ void Endpoint::LaunchDue() {
 bool Endpoint::Launch(Operation& operation) {
   const WorkRequest& request = operation.request;
   const std::shared_ptr<Endpoint> responder = peer_.lock();
-  if (responder == nullptr) return false;  // the news of its end is under way
+  if (responder == nullptr) return false;  // the news of its end is in flight
   if (!request.inlined && !process_.regions.Contains(request.local)) {
     operation.status = CompletionStatus::kLocalError;
     operation.done = true;
@@ -219,7 +219,7 @@ void Endpoint::EndArrival(Operation& operation) {
 void Endpoint::ExecuteArrived() {
   while (ready_ && !executions_stopped_ && executed_ < launched_ && At(executed_).arrived) {
     const std::shared_ptr<Endpoint> responder = peer_.lock();
-    if (responder == nullptr || !responder->ready_) return;  // the news of its end is under way
+    if (responder == nullptr || !responder->ready_) return;  // the news of its end is in flight
     if (responder->process_.card_stopped) return;
     Operation& operation = At(executed_);
     if (overtaken_ > 0 && operation.request.opcode == Opcode::kRead) return;
@@ -236,7 +236,7 @@ void Endpoint::ExecuteArrived() {
   }
 }
 
-// What has arrived at this end's card takes effect though its requester has failed since.
+// Requests that have arrived at this end's card take effect although their requester has failed since.
 void Endpoint::LeaveArrived() {
   const std::shared_ptr<Endpoint> responder = peer_.lock();
   if (responder == nullptr || !responder->ready_ || !responder->process_.card_stopped) return;
@@ -315,7 +315,7 @@ Endpoint::Progress Endpoint::Execute(Operation& operation, Endpoint& responder) 
   return Progress::kDone;
 }
 
-// Atomics on one word take turns, in the order in which they arrive.
+// Atomics on one word take turns, in order of arrival.
 bool Endpoint::HasTurn(Operation& operation, const Endpoint& responder) {
   const int64_t now_ns = network_.scheduler().NowNs();
   if (!operation.has_turn) {
@@ -336,7 +336,7 @@ void Endpoint::Copy(std::byte* to, const std::byte* from, size_t bytes) {
   if (bytes > 0) std::memmove(to, from, bytes);
 }
 
-// The word that was there.
+// Returns the previous value.
 uint64_t Endpoint::ExecuteAtomic(const WorkRequest& request, std::byte* at) {
   std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(at));
   uint64_t old = request.compare;
@@ -349,7 +349,7 @@ std::vector<uint32_t> Endpoint::Cuts(const WorkRequest& request, bool overtaken)
   RandomStream& random = network_.random();
   const uint32_t bytes = request.local.bytes;
   const auto to_word = static_cast<uint32_t>((kWordBytes - request.remote.offset % kWordBytes) % kWordBytes);
-  const uint32_t words = (bytes - to_word - 1) / kWordBytes;  // cuts that are possible, from the first on
+  const uint32_t words = (bytes - to_word - 1) / kWordBytes;  // possible cuts
   std::vector<uint32_t> cuts = {0};
   if (!overtaken) {
     cuts.push_back(to_word + kWordBytes * static_cast<uint32_t>(1 + random.Below(words)));
@@ -363,7 +363,7 @@ std::vector<uint32_t> Endpoint::Cuts(const WorkRequest& request, bool overtaken)
   return cuts;
 }
 
-// True when the operation takes effect in parts, now and later.
+// True if the operation takes effect in parts, now and later.
 bool Endpoint::TakesEffectInParts(Operation& operation) {
   const WorkRequest& request = operation.request;
   const FaultPlan& faults = network_.faults();
@@ -431,7 +431,7 @@ void Endpoint::TakeEffect(Operation& operation, uint32_t begin, uint32_t end) {
   }
 }
 
-// SEND and WRITE_WITH_IMMEDIATE, whose address has been checked.
+// Executes SEND and WRITE_WITH_IMMEDIATE, whose address has been checked.
 Endpoint::Progress Endpoint::ExecuteMessage(Operation& operation, Endpoint& responder, std::byte* at) {
   const WorkRequest& request = operation.request;
   const uint32_t bytes = request.local.bytes;
@@ -459,7 +459,7 @@ Endpoint::Progress Endpoint::ExecuteMessage(Operation& operation, Endpoint& resp
   responder.FinishReceive(*receive, completion);
   if (operation.status != CompletionStatus::kOk) {
     responder.Fail(CompletionStatus::kFlushed, false);
-    // Behind the answer, which says why.
+    // After the answer, which says why.
     responder.TellPeer(2 * network_.WayNs(), false);
   }
   return Progress::kDone;
@@ -526,7 +526,7 @@ void Endpoint::FinishReceive(Receive& receive, const Completion& completion) {
                           [weak = weak_from_this()] {
                             const auto self = weak.lock();
                             if (self == nullptr || !self->ready_) return;
-                            // They are matched, and delivered, in the order in which they were posted.
+                            // Receives are matched and delivered in posting order.
                             for (Receive& first : self->receives_) {
                               if (first.done) continue;
                               first.done = true;
@@ -543,7 +543,7 @@ void Endpoint::DeliverReceives(bool all) {
   }
 }
 
-// -- The end of it.
+// -- Failure and end.
 
 void Endpoint::Fail(CompletionStatus status, bool tell_peer) {
   if (!ready_) return;
@@ -585,7 +585,7 @@ void Endpoint::TellPeer(int64_t after_ns, bool by_timeout) {
   });
 }
 
-// As soon as the peer's host can say so, and at `lost_ns` at the latest.
+// Fails as soon as the peer's host can report the end, at `lost_ns` at the latest.
 void Endpoint::LearnOfEnd(const Host& peers_host, int64_t lost_ns) {
   const int64_t now_ns = network_.scheduler().NowNs();
   if (!ready_) return;

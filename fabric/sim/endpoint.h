@@ -13,7 +13,7 @@
 
 namespace nam::fabric::sim {
 
-/// One work request under way.
+/// One work request in flight.
 struct Operation {
   WorkRequest request;
   std::vector<std::byte> inlined;
@@ -24,8 +24,8 @@ struct Operation {
   bool answer_lost = false;  // by the fault plan
   bool has_turn = false;     // an atomic: at turn_ns
   int64_t turn_ns = 0;
-  size_t parts_left = 0;   // that have not taken effect
-  bool overtaken = false;  // a READ: not waited for by what is behind it, unless that READs too
+  size_t parts_left = 0;   // parts that have not taken effect
+  bool overtaken = false;  // a READ that later requests need not wait for, unless they READ too
   CompletionStatus status = CompletionStatus::kOk;
   Host* responder = nullptr;  // once launched
   bool counts_as_read() const {
@@ -37,7 +37,7 @@ struct Operation {
 inline constexpr int64_t kRetransmitNs = 200'000;
 inline constexpr uint32_t kWordBytes = 8;
 
-/// What a one-sided operation needs at its memory.
+/// The right that a one-sided operation needs on its memory.
 inline Access Wanted(Opcode opcode) {
   switch (opcode) {
     case Opcode::kRead:
@@ -60,15 +60,15 @@ inline Access Wanted(Opcode opcode) {
 ///                                                │ READ, atomics: fetch, then the answer's bytes
 ///     Complete (in posting order) ◀── Return ◀───┘
 ///
-/// The fault plan lets operations take effect in parts. A READ that fetches so may be passed by WRITEs and
-/// atomics that were posted behind it, never by another READ: fabric.h promises no more.
+/// The fault plan lets operations take effect in parts. A READ fetched in parts may be passed by WRITEs and
+/// atomics posted behind it, never by another READ: fabric.h promises no more.
 ///
 /// Every arrow is an event in virtual time. An event finds its endpoints by weak pointers and does nothing
-/// once the requester has failed. Only what has arrived at a responder whose card stands still takes effect
-/// later, when the card continues, unless the responder's end fails first; Disconnect waits for that.
+/// once the requester has failed. One exception: requests that have arrived at a stopped responder card take
+/// effect when the card continues, unless the responder's end fails first. Disconnect waits for that.
 class Endpoint final : public CompletionSource, public std::enable_shared_from_this<Endpoint> {
  public:
-  /// `completions` may be null: the end of a passive listener, or not accepted yet.
+  /// `completions` may be null: for the end of a passive listener, or one not yet accepted.
   static std::shared_ptr<Endpoint> Create(Network& network, Process& process, SimCompletionQueue* completions,
                                           const QueuePairOptions& options, std::string peer_name);
   static void Connect(const std::shared_ptr<Endpoint>& a, const std::shared_ptr<Endpoint>& b, bool b_passive);
@@ -77,7 +77,7 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
 
   uint64_t id() const { return id_; }
   bool ready() const { return ready_; }
-  /// Neither end has failed. The peer's may have, and the news of it be under way.
+  /// True if neither end has failed. The peer's host may already be dead while the news is in flight.
   bool connected() const {
     const std::shared_ptr<Endpoint> peer = peer_.lock();
     return ready_ && peer != nullptr && peer->ready_;
@@ -89,31 +89,31 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   const Process& process() const { return process_; }
   std::shared_ptr<Endpoint> peer() const { return peer_.lock(); }
 
-  /// The end of a passive listener: the most that the peer may do, and what is held until this end fails.
+  /// For the end of a passive listener: `rights` limits the peer; `held` is kept until this end fails.
   void Serve(Access rights, std::shared_ptr<void> held) {
     rights_ = rights;
     held_ = std::move(held);
   }
-  /// Accept: from now on it completes into `completions`.
+  /// Accept: this end now completes into `completions`.
   void Bind(SimCompletionQueue& completions, const QueuePairOptions& options);
-  /// Room and form have been checked.
+  /// Requires checked room and form.
   void Post(std::span<const WorkRequest> batch);
   void PostReceive(std::span<const ReceiveRequest> batch);
-  /// The queue pair is destroyed.
+  /// Called when the queue pair is destroyed.
   void Close();
-  /// Executes a one-sided operation in the calling thread, behind what was posted; its local buffer need not
-  /// be registered. What is not kOk has failed the queue pair.
+  /// Executes a one-sided operation on the calling thread, behind all posted requests. Its local buffer need
+  /// not be registered. A status other than kOk has failed the queue pair.
   CompletionStatus ExecuteNow(const WorkRequest& request, uint64_t* old);
-  /// The peer's bytes, if a READ of them would succeed, else nullptr. They stay mapped until Close.
+  /// The peer's bytes if a READ of them would succeed, else nullptr. They stay mapped until Close.
   const std::byte* View(RemoteAddress from, size_t bytes);
   /// The card works again.
   void Continue();
-  /// Fails, and waits until the peer's end has heard of it.
+  /// Fails this end, and waits until the peer's end has learned of it.
   absl::Status Disconnect(Deadline deadline);
-  /// Everything pending completes, the oldest with `status`. The peer learns of it with `tell_peer`.
+  /// Completes everything pending, the oldest with `status`. Tells the peer if `tell_peer`.
   void Fail(CompletionStatus status, bool tell_peer);
-  /// The peer fails after `after_ns`: by its own timeout, or by a message, which may have to wait until it
-  /// passes, but no longer than that timeout.
+  /// Lets the peer fail after `after_ns`: by its own timeout, or by a message. A message that cannot pass is
+  /// retried until then.
   void TellPeer(int64_t after_ns, bool by_timeout);
 
   void GiveBack(Opcode opcode, uint32_t places) override;
@@ -152,28 +152,28 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   void ExecuteArrived();
   enum class Progress : uint8_t {
     kDone,
-    kWaits,     // for a receive, its turn, or its other parts; and with it all behind
-    kOvertaken  // it goes on, and what is behind it may begin
+    kWaits,     // for a receive, its turn, or its other parts; so do all behind it
+    kOvertaken  // it continues, and later requests may begin
   };
   Progress Execute(Operation& operation, Endpoint& responder);
   Progress ExecuteMessage(Operation& operation, Endpoint& responder, std::byte* at);
   bool HasTurn(Operation& operation, const Endpoint& responder);
-  /// Of this end's memory, for the peer: kOk, or the status that the operation completes with.
+  /// Resolves this end's memory for the peer: kOk, or the completion status.
   CompletionStatus ResolveForPeer(const WorkRequest& request, std::byte*& at) const;
   static uint64_t ExecuteAtomic(const WorkRequest& request, std::byte* at);
-  /// Where an operation is split: at words.
+  /// The word boundaries at which an operation is split.
   std::vector<uint32_t> Cuts(const WorkRequest& request, bool overtaken);
   bool TakesEffectInParts(Operation& operation);
   void SchedulePart(Operation& operation, uint32_t begin, uint32_t end, int64_t at_ns);
   void TakeEffect(Operation& operation, uint32_t begin, uint32_t end);
   void EndParts(Operation& operation);
-  /// Of ExecuteNow: the peer's bytes once nothing is in the way, or the status that it ends with.
+  /// For ExecuteNow: the peer's bytes once earlier requests are done, or the final status.
   CompletionStatus ResolveNow(const WorkRequest& request, std::byte*& at);
   CompletionStatus CopyNow(const WorkRequest& request);
   CompletionStatus ChangeWordNow(const WorkRequest& request, uint64_t* old);
   static void Copy(std::byte* to, const std::byte* from, size_t bytes);
   const std::byte* PayloadOf(const Operation& operation) const;
-  /// This requester fails: a stopped responder keeps what has arrived there.
+  /// This requester has failed: a stopped responder keeps the requests that have arrived.
   void LeaveArrived();
   void ExecuteLeft();
   void EndExecution(Operation& operation);
@@ -196,23 +196,23 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   std::weak_ptr<Endpoint> peer_;
   const Host* peers_host_ = nullptr;
   bool passive_ = false;
-  Access rights_ = Access::kAll;  // of the peer
+  Access rights_ = Access::kAll;  // of the peer, on this end's memory
   std::shared_ptr<void> held_;
   bool ready_ = true;
 
-  std::deque<std::shared_ptr<Operation>> sends_;  // posted and not completed
-  uint64_t completed_ = 0;                        // the sequence of the first of them
-  uint64_t launched_ = 0;                         // the sequence of the next one to leave
-  uint64_t executed_ = 0;                         // the sequence of the next one to take effect
+  std::deque<std::shared_ptr<Operation>> sends_;  // posted, not completed
+  uint64_t completed_ = 0;                        // sequence of the oldest in sends_
+  uint64_t launched_ = 0;                         // sequence of the next to leave
+  uint64_t executed_ = 0;                         // sequence of the next to take effect
   uint32_t sends_used_ = 0;
-  uint32_t unsignaled_ = 0;  // places that the next completion gives back, beside its own
+  uint32_t unsignaled_ = 0;  // extra places that the next completion frees
   uint32_t reads_in_flight_ = 0;
-  uint32_t overtaken_ = 0;         // READs that go on fetching
-  bool launches_stopped_ = false;  // behind an operation that cannot be launched
+  uint32_t overtaken_ = 0;         // READs still fetching
+  bool launches_stopped_ = false;  // an operation cannot be launched: nothing behind it may leave
   bool executions_failed_ = false;
-  bool executions_stopped_ = false;  // behind one that failed, or has taken half of its effect
+  bool executions_stopped_ = false;  // an operation failed or is half executed: nothing behind it may execute
 
-  std::vector<Left> left_;  // by the peer, for this end to execute
+  std::vector<Left> left_;  // requests of the failed peer that this end must still execute
 
   std::deque<Receive> receives_;
   uint32_t receives_used_ = 0;

@@ -3,11 +3,11 @@
 
 #include "fabric/sim/endpoint.h"
 
-/// Operations in place: the calling thread executes them.
+/// In-place operations, which the calling thread executes.
 namespace nam::fabric::sim {
 namespace {
 
-/// A cache line from another processor.
+/// The cost of a cache line from another processor.
 constexpr int64_t kInPlaceNs = 100;
 
 }  // namespace
@@ -31,7 +31,7 @@ CompletionStatus Endpoint::ExecuteNow(const WorkRequest& request, uint64_t* old)
   const bool breaks = Draw(network_.faults().queue_pair_error);
   if (breaks)
     network_.Record(Trace::Kind::kFault, static_cast<uint64_t>(Fault::kOperationBreaks), id_, posted());
-  // It may have been executed though its connection breaks.
+  // The operation may take effect although its connection breaks.
   const bool executes = !breaks || network_.random().Below(2) == 0;
   const bool copies = request.opcode == Opcode::kRead || request.opcode == Opcode::kWrite;
   CompletionStatus status = CompletionStatus::kOk;
@@ -58,7 +58,7 @@ CompletionStatus Endpoint::ResolveNow(const WorkRequest& request, std::byte*& at
   return responder->ResolveForPeer(request, at);
 }
 
-// The key is looked up for every part: one that is revoked meanwhile ends it.
+// The key is looked up for every part: revoking it ends the operation.
 CompletionStatus Endpoint::CopyNow(const WorkRequest& request) {
   Scheduler& scheduler = network_.scheduler();
   std::vector<uint32_t> cuts = {0, request.local.bytes};

@@ -39,18 +39,18 @@ absl::StatusOr<std::unique_ptr<QueuePair>> SimListener::Accept(CompletionQueue& 
   while (true) {
     if (!port_->open) {
       return absl::UnavailableError(
-          absl::StrFormat("nobody listens at %s any more: %s", port_->address, port_->process.end));
+          absl::StrFormat("no process listens at %s any more: %s", port_->address, port_->process.end));
     }
     while (!port_->backlog.empty()) {
       const std::shared_ptr<Endpoint> end = port_->backlog.front();
       port_->backlog.pop_front();
-      if (!end->ready()) continue;  // gone before it was accepted
+      if (!end->ready()) continue;  // failed before it was accepted
       port_->process.unowned.erase(end->id());
       end->Bind(*queue, options);
       return MakeQueuePair(network_.scheduler(), end, in_place_);
     }
     if (scheduler.NowNs() >= deadline.ns) {
-      return absl::DeadlineExceededError(absl::StrFormat("nobody connected to %s in time", port_->address));
+      return absl::DeadlineExceededError(absl::StrFormat("no peer connected to %s in time", port_->address));
     }
     scheduler.Wait({&port_->acceptors}, {"a connection to a listener of process", port_->process.id.value()},
                    deadline);

@@ -15,8 +15,8 @@ class SimRegion final : public MemoryRegion {
   static absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(Network& network, Process& process,
                                                                 size_t bytes, Access access);
   ~SimRegion() override;
-  /// At once: nothing is in the middle of an operation while a thread runs, and one that the fault plan
-  /// has torn looks its key up again.
+  /// Always true: no operation is half done while a thread runs, and an operation torn by the fault plan
+  /// looks its key up again.
   bool Revoke() override;
 
  private:

@@ -132,7 +132,7 @@ absl::StatusOr<std::shared_ptr<ListeningPort>> Network::Listen(Process& process,
   }
   const std::string name = name_of(port);
   if (ports_.contains(name)) {
-    return absl::AlreadyExistsError(absl::StrFormat("%s is taken: somebody listens there", name));
+    return absl::AlreadyExistsError(absl::StrFormat("%s is taken: a listener is already there", name));
   }
   const auto listening = std::make_shared<ListeningPort>(
       ListeningPort{process, name, options.passive, options.passive ? options.member_keys : nullptr});
@@ -224,7 +224,7 @@ std::vector<std::shared_ptr<Endpoint>> Network::EndpointsBetween(const Host& a, 
   return found;
 }
 
-// Whichever way is closed, no acknowledgement comes: both ends give up.
+// Whichever direction is closed, no acknowledgement arrives: both ends give up.
 void Network::Partition(const Host& from, const Host& to) {
   NAM_CHECK(&from != &to, "a host cannot be parted from itself");
   const Way way = WayOf(from, to);

@@ -19,8 +19,8 @@
 #include "fabric/sim/trace.h"
 #include "fabric/sim/world.h"
 
-/// Hosts, the processes on them, the switch between them, and what is broken there. Everything lives as
-/// long as the world, so that events may refer to it; touched only by the thread with the baton.
+/// Hosts, their processes, the switch between them, and their current faults. Everything lives as long as the
+/// world, so that events may refer to it. Only the thread with the baton touches it.
 namespace nam::fabric::sim {
 
 class Endpoint;
@@ -59,42 +59,42 @@ struct Process {
   Host& host;
   const FabricOptions options;
   bool has_fabric = true;
-  bool alive = true;          // until it is killed, or its fabric destroyed
+  bool alive = true;          // until killed, or its fabric is destroyed
   bool card_stopped = false;  // paused, with a card that works only while its process runs
-  uint64_t pauses = 0;        // so far
-  std::string end;            // why it is not: for messages
+  uint64_t pauses = 0;        // total
+  std::string end;            // why it ended, for messages
   Regions regions;
   std::map<uint64_t, std::weak_ptr<Endpoint>> endpoints;
-  /// Ends that no queue pair owns: of passive listeners, and not yet accepted.
+  /// Ends without a queue pair: those of passive listeners, and those not yet accepted.
   std::map<uint64_t, std::shared_ptr<Endpoint>> unowned;
   std::map<uint64_t, DatagramEndpoint*> datagrams;
   DatagramDrops drops;
   std::vector<uint32_t> detached;  // threads
 };
 
-/// What listens at an address, until its Listener is destroyed or its process killed.
+/// A listening address, until its Listener is destroyed or its process killed.
 struct ListeningPort {
   Process& process;
   std::string address;
   bool passive;
-  MemberKeys* member_keys = nullptr;  // of a passive one; null: connections are nobody's
+  MemberKeys* member_keys = nullptr;  // for passive listeners; null: connections belong to no member
   bool open = true;
   std::deque<std::shared_ptr<Endpoint>> backlog;  // connected, not accepted
   WaitList acceptors;
   std::shared_ptr<MemberConnections> connections = std::make_shared<MemberConnections>();
-  uint64_t questions = 0;  // to member_keys, under way
+  uint64_t questions = 0;  // to member_keys, in flight
 };
 
 class Network {
  public:
   Network(const WorldOptions& options, Scheduler& scheduler, Trace& trace);
-  /// No fabric is left.
+  /// Checks that no fabric is left.
   void CheckClosed() const;
 
   Scheduler& scheduler() { return scheduler_; }
   const NicModel& model() const { return model_; }
   const FaultPlan& faults() const { return faults_; }
-  /// Of the fault plan and the keys.
+  /// The random stream of the fault plan and the keys.
   RandomStream& random() { return random_; }
   void Record(Trace::Kind kind, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, uint64_t d = 0,
               uint64_t e = 0, uint64_t f = 0) {
@@ -103,7 +103,7 @@ class Network {
 
   Host& HostNamed(const std::string& name);
   const Host* FindHost(const std::string& name) const;
-  /// On the cards of all hosts that there are.
+  /// Starts counting words on the cards of all existing hosts.
   void CountWords() {
     for (const auto& host : hosts_) host->nic.CountWords();
   }
@@ -112,14 +112,14 @@ class Network {
   const Process& At(ProcessId process) const;
   uint64_t NextId() { return ++ids_made_; }
 
-  /// Bits pass from one host to the other.
+  /// True if packets pass from one host to the other.
   bool Passes(const Host& from, const Host& to) const;
   bool PassesBothWays(const Host& a, const Host& b) const { return Passes(a, b) && Passes(b, a); }
   bool Reachable(ProcessId from, ProcessId to) const;
-  /// The host of `ended` can say that the process is no more.
+  /// True if the host of `ended` can report that the process has ended.
   bool Tells(ProcessId ended, ProcessId to) const;
   bool HostAnswers(ProcessId from, const Host& host) const;
-  /// Notified whenever a process, host or path comes or goes.
+  /// Notified when a process, host or path comes or goes.
   WaitList& changes() { return changes_; }
 
   absl::StatusOr<std::shared_ptr<ListeningPort>> Listen(Process& process, const ListenOptions& options);
@@ -127,11 +127,11 @@ class Network {
   std::shared_ptr<ListeningPort> FindPort(const std::string& address) const;
   std::vector<std::string> AddressesOf(const Process& process) const;
 
-  /// `silent`: nobody tells the peers.
+  /// `silent`: peers are not told.
   void End(Process& process, const std::string& why, bool silent);
   void KillHost(Host& host);
   void RestartHost(Host& host);
-  /// Nothing passes from one to the other; the other way is left as it is.
+  /// Drops everything sent from one host to the other; the reverse direction is unchanged.
   void Partition(const Host& from, const Host& to);
   void Heal(const Host& from, const Host& to);
   void Pause(Process& process, bool stop_card);
@@ -139,7 +139,7 @@ class Network {
   void SlowDown(Host& host, int64_t times);
   void BreakQueuePairs(const Host& a, const Host& b);
 
-  /// A way of half a small WRITE, with what the fault plan adds.
+  /// One-way time of half a small WRITE, plus the fault plan's delay.
   int64_t WayNs() const { return model_.write_ns / 2; }
   int64_t ExtraDelayNs();
   int64_t RpcDelayNs();
@@ -158,7 +158,7 @@ class Network {
   /// Both ends of every connection between the hosts.
   std::vector<std::shared_ptr<Endpoint>> EndpointsBetween(const Host& a, const Host& b) const;
   void Schedule(const FaultPlan& plan);
-  /// Of every end that a process has; of their peers, those that are ready.
+  /// The ready ends of the process.
   std::vector<std::shared_ptr<Endpoint>> EndpointsOf(const Process& process) const;
 
   Scheduler& scheduler_;
@@ -170,7 +170,7 @@ class Network {
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::map<std::string, std::shared_ptr<ListeningPort>> ports_;
-  std::map<Way, uint64_t> parted_;  // with the number of the partition
+  std::map<Way, uint64_t> parted_;  // value: the partition's number
   uint64_t partitions_made_ = 0;
   WaitList changes_;
   std::map<std::string, DatagramEndpoint*> datagram_addresses_;

@@ -54,8 +54,7 @@ int64_t Nic::TakeTurn(uint64_t word, RemoteAddress address, int64_t now_ns) {
   return at_ns;
 }
 
-// Words that were busy for equally long are told apart by their numbers: the order of the map
-// differs between runs.
+// Ties are broken by the word's number, because the map's order differs between runs.
 WordTraffic Nic::BusiestWord() const {
   WordTraffic busiest;
   uint64_t word_of_busiest = 0;

@@ -9,28 +9,28 @@
 
 namespace nam::fabric::sim {
 
-/// One host's card: when its ports and its message engine are free. Messages take the port that is free
-/// first, whole and in the order in which they come; atomics take turns at their word.
+/// The card of one host: tracks when its ports and its message engine are free. A message takes the first
+/// free port, whole and in arrival order. Atomics on one word take turns.
 ///
 /// Picoseconds, so that rates are exact; the world's clock rounds up.
 class Nic {
  public:
   explicit Nic(const NicModel& model);
 
-  /// A message leaves: when its first byte does.
+  /// Sends a message; returns when its first byte leaves.
   int64_t Send(int64_t now_ps, int64_t wire_bytes);
-  /// Its first byte arrives at `now_ps`: when its last one has. Messages of up to 8 bytes take no time of
-  /// their own here: the model's latencies contain it.
+  /// Receives a message whose first byte arrives at `now_ps`; returns when its last byte has. Messages of up
+  /// to 8 bytes add no time here: the model's latencies include it.
   int64_t Receive(int64_t now_ps, int64_t wire_bytes, int64_t small_wire_bytes);
-  /// An atomic on a word (by a number that is the word's own in this host) arrives: when it takes effect.
+  /// An atomic arrives; returns when it takes effect. `word` identifies the word within this host.
   int64_t TakeTurn(uint64_t word, RemoteAddress address, int64_t now_ns);
-  /// Everything takes so many times as long from now on.
+  /// All operations take `times` as long from now on.
   void SlowDown(int64_t times) { times_ = times; }
   int64_t Slowed(int64_t ns) const { return ns * times_; }
   NicTraffic traffic() const { return {out_.bytes, out_.messages, in_.bytes, in_.messages}; }
-  /// Counts atomics by their word from now on, beginning with none.
+  /// Starts counting atomics by word, from zero.
   void CountWords() { counted_.emplace(); }
-  /// The counted word that was busy for the longest.
+  /// The counted word with the longest busy time.
   WordTraffic BusiestWord() const;
 
  private:
@@ -51,11 +51,11 @@ class Nic {
   int64_t times_ = 1;
   Way out_;
   Way in_;
-  std::unordered_map<uint64_t, int64_t> word_free_ns_;                // of words that were busy lately
+  std::unordered_map<uint64_t, int64_t> word_free_ns_;                // recently busy words
   std::optional<std::unordered_map<uint64_t, WordTraffic>> counted_;  // by word
 };
 
-/// Payload and the headers of its packets.
+/// Payload plus packet headers.
 int64_t WireBytes(const NicModel& model, uint32_t payload_bytes);
 
 }  // namespace nam::fabric::sim

@@ -29,7 +29,7 @@ constexpr std::array kGenerations = {
     Generation{"ndr", 49'200, 330, 600, 1'300, 250},
 };
 
-/// A field of the model: its name in the file, and what it may be.
+/// A field of the model: its name in the file, and its range.
 template <typename T>
 struct Field {
   const char* name;
@@ -140,7 +140,7 @@ absl::Status NicModel::Validate() const {
   for (const auto& field : kLarge) {
     NAM_RETURN_IF_ERROR(CheckRange(field.name, this->*field.member, field.min, field.max));
   }
-  // A write's way is half of its latency, and the rest holds the poll; a read goes two such ways.
+  // A write's one-way time is half its latency, and the rest includes the poll; a read takes two ways.
   NAM_RETURN_IF_ERROR(CheckRange("write_ns", write_ns, 2 * poll_ns + 2, kAny));
   return CheckRange("read_ns", read_ns, write_ns + poll_ns, kAny);
 }

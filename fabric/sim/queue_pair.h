@@ -30,8 +30,8 @@ class SimQueuePair : public QueuePair {
   const std::shared_ptr<Endpoint> end_;
 };
 
-/// Of a world whose memory is in place. Operations take effect in the calling thread, which lets others run
-/// before each, and between the parts of one that is torn.
+/// A queue pair of a world with in-place memory. Operations take effect on the calling thread, which lets
+/// others run before each one and between the parts of a torn one.
 class InPlaceQueuePair final : public SimQueuePair, public ImmediateOperations {
  public:
   InPlaceQueuePair(Scheduler& scheduler, std::shared_ptr<Endpoint> end)

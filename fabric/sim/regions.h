@@ -11,8 +11,8 @@
 
 namespace nam::fabric::sim {
 
-/// The registered regions of one process. Keys are index:18 | drawn:12, so none is guessed by counting, and
-/// none is used twice.
+/// The registered regions of one process. A key is index:18 | drawn:12: counting does not guess it, and no
+/// key is reused.
 class Regions {
  public:
   struct View {
@@ -20,22 +20,22 @@ class Regions {
     size_t bytes = 0;
     Access access = Access::kNone;
     std::shared_ptr<const void> memory;  // keeps it mapped
-    uint64_t begin = 0;                  // of data: TakeAddresses
+    uint64_t begin = 0;                  // of the data, from TakeAddresses
   };
 
-  /// RESOURCE_EXHAUSTED when a process has used up its keys.
+  /// RESOURCE_EXHAUSTED when the process has used up its keys.
   absl::StatusOr<uint32_t> Register(const View& view, RandomStream& random);
   void Remove(uint32_t key) { views_.erase(key); }
-  /// Numbers for so many bytes, which are nobody else's: unlike addresses the same in every run.
+  /// Reserves a range of numbers for `bytes`. Unlike addresses, they are the same in every run.
   uint64_t TakeAddresses(size_t bytes) { return std::exchange(addresses_, addresses_ + (bytes + 7) / 8 * 8); }
-  /// Of the byte at an address that Resolve has found.
+  /// The number of the byte at a resolved address.
   uint64_t NumberOf(RemoteAddress address) const {
     return views_.at(address.rkey.value).begin + address.offset;
   }
-  /// Keeps what Resolve has found mapped, whatever becomes of its region.
+  /// Keeps resolved memory mapped after its region is gone.
   std::shared_ptr<const void> MemoryOf(RemoteKey key) const { return views_.at(key.value).memory; }
 
-  /// Any bytes of a region, for a peer: kOk, or the status that the operation completes with.
+  /// Resolves a peer's address within a region: kOk, or the completion status.
   CompletionStatus Resolve(RemoteAddress address, uint32_t bytes, Access wanted, std::byte*& at) const;
   bool Contains(const LocalBuffer& buffer) const;
 

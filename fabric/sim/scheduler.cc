@@ -18,8 +18,8 @@ namespace nam::fabric::sim {
 
 namespace {
 
-/// What a thread needs to run. A bare futex: with a spinning semaphore of the library, most of a
-/// simulation's CPU time went into handing over.
+/// Lets a thread wait for its turn. A bare futex: with the library's spinning semaphore, hand-overs took most
+/// of a simulation's CPU time.
 class Baton {
  public:
   void Take() {

@@ -19,7 +19,7 @@
 #include "fabric/sim/trace.h"
 #include "fabric/sim/world.h"
 
-/// Threads and time of one world.
+/// The threads and the time of one world.
 ///
 ///               Notify, or time                 picked by the seed
 ///     kBlocked ─────────────────▶ kReady ─────────────────────────▶ kRunning ──▶ kFinished
@@ -27,27 +27,27 @@
 ///        └────────── Wait ──────────┼───────── kWaking ◀── Settle ──────┤
 ///                                   └───────────────────────────────────┘
 ///
-/// A thread of a paused process that would be ready is kHeld, until its process is resumed.
+/// A thread of a paused process is kHeld instead of kReady until the process resumes.
 ///
-/// The threads are the operating system's, but only the one that holds the baton runs; so everything in the
-/// world is touched by one thread at a time and needs no lock. When no thread is ready, whoever holds the
-/// baton moves the clock to the next event or timer.
+/// The threads belong to the operating system, but only the holder of the baton runs. So one thread at a time
+/// touches the world, and it needs no lock. When no thread is ready, the holder of the baton advances the
+/// clock to the next event or timer.
 ///
-/// A thread's own time runs ahead of the world's by its debt: what it charged since it last waited. So a
-/// charge costs no change of threads.
+/// A thread's own time runs ahead of the world's by its debt: the sum of its charges since it last waited. So
+/// a charge needs no thread switch.
 namespace nam::fabric::sim {
 
 class Scheduler;
 struct SimThread;
 
-/// Threads that wait for one condition. Destroyed empty.
+/// Threads that wait for one condition. Must be empty when destroyed.
 class WaitList {
  private:
   friend class Scheduler;
   std::vector<SimThread*> threads_;
 };
 
-/// What a thread waits for, in reports: `completion queue 7`.
+/// The subject of a wait, for reports: `completion queue 7`.
 struct WaitReason {
   const char* what = "";
   uint64_t number = 0;
@@ -56,44 +56,44 @@ struct WaitReason {
 class Scheduler {
  public:
   Scheduler(const WorldOptions& options, Trace& trace);
-  /// No thread but the driver is left.
+  /// Requires that only the driver is left.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// The calling thread's time; in an event, the world's.
+  /// The calling thread's time; within an event, the world's time.
   int64_t NowNs() const;
-  /// Moves the calling thread's time. Changes no thread.
+  /// Advances the calling thread's time without a thread switch.
   void Charge(int64_t ns);
   /// Lets the world catch up with the calling thread: others may run.
   void Settle();
-  /// Only when the calling thread is more than `ahead_ns` ahead.
+  /// Like Settle, but only if the calling thread is more than `ahead_ns` ahead.
   void SettleBeyond(int64_t ahead_ns);
   void SleepUntil(Deadline deadline);
 
-  /// Runs `event` at that time, outside of every thread: it must not wait. Events of the same moment run in
-  /// an order drawn from the seed.
+  /// Runs `event` at that time, outside every thread; it must not wait. Simultaneous events run in an order
+  /// drawn from the seed.
   void At(int64_t at_ns, std::function<void()> event);
 
-  /// Blocks the calling thread until one of the lists is notified, or the deadline has passed. It goes on no
-  /// earlier than at its own time. Nothing happens between its look at the condition and this.
+  /// Blocks the calling thread until one of the lists is notified or the deadline passes. It resumes no
+  /// earlier than its own time. Nothing happens between the caller's check of the condition and this call.
   void Wait(std::initializer_list<WaitList*> lists, const WaitReason& reason, Deadline deadline);
-  /// From a thread or an event.
+  /// Callable from threads and events.
   void Notify(WaitList& list);
 
-  /// No thread of the process runs from now on; time passes for them. Not by a thread of the process.
+  /// Stops all threads of the process, while time passes. The caller must not belong to the process.
   void Pause(ProcessId process);
   void Resume(ProcessId process);
   bool IsPaused(ProcessId process) const { return paused_.contains(process); }
 
-  /// The index of a new thread of `process`.
+  /// Starts a thread of `process`; returns its index.
   uint32_t Start(ProcessId process, const std::string& name, std::function<void()> body);
-  /// Waits until it has ended.
+  /// Waits until the thread has ended.
   void Join(uint32_t thread);
-  /// Forgets threads of the list that have ended, without waiting.
+  /// Removes ended threads from the list, without waiting.
   void Reap(std::vector<uint32_t>& threads);
 
-  /// Who waits for what, one a line.
+  /// The threads and what each waits for, one per line.
   std::string Describe() const;
   void set_host_of(std::function<std::string(ProcessId)> host_of) { host_of_ = std::move(host_of); }
 
@@ -150,7 +150,7 @@ class Scheduler {
   std::map<uint32_t, std::unique_ptr<SimThread>> threads_;
   uint32_t threads_made_ = 0;
 
-  // The watchdog's: it is the only thread without the baton that looks at anything here.
+  // Used by the watchdog, the only thread that reads state here without the baton.
   std::atomic<uint64_t> steps_{0};
   std::mutex watch_mutex_;
   std::condition_variable watch_ends_;

@@ -20,13 +20,13 @@
 namespace nam::fabric::sim {
 namespace {
 
-/// Handshake and authentication, when nothing is in the way.
+/// Time of an unobstructed handshake with authentication.
 constexpr int64_t kConnectNs = 20'000;
 constexpr size_t kBacklogMax = 256;
-/// A thread that only asks whether an event is set lets the others run every so often.
+/// A thread that only polls an event lets others run this often.
 constexpr int64_t kSpinNs = 10'000;
 
-/// A member's connection to a passive listener: once its end there has failed, nothing takes effect any more.
+/// A member's connection to a passive listener. Nothing takes effect once its end there has failed.
 class ServedEndpoint final : public ServedEnd {
  public:
   explicit ServedEndpoint(std::weak_ptr<Endpoint> endpoint) : endpoint_(std::move(endpoint)) {}
@@ -94,7 +94,7 @@ SimFabric::~SimFabric() {
 
 absl::Status SimFabric::CheckAlive() const {
   if (process_.alive) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrFormat("simulated process %d on %s is no more: %s",
+  return absl::UnavailableError(absl::StrFormat("simulated process %d on %s has ended: %s",
                                                 process_.id.value(), process_.host.name, process_.end));
 }
 
@@ -116,7 +116,7 @@ absl::StatusOr<std::unique_ptr<Listener>> SimFabric::Listen(const ListenOptions&
   return std::make_unique<SimListener>(network_, std::move(port), in_place_);
 }
 
-// Until bits pass between this host and the address's.
+// Waits until packets pass between this host and the address's.
 absl::Status SimFabric::AwaitPath(const std::string& address, Deadline deadline) {
   Scheduler& scheduler = network_.scheduler();
   const std::string host = address.substr(0, address.rfind(':'));
@@ -139,7 +139,7 @@ absl::Status SimFabric::AwaitPath(const std::string& address, Deadline deadline)
   return CheckAlive();
 }
 
-// The port, once the handshake is over.
+// Returns the port after the handshake.
 absl::StatusOr<std::shared_ptr<ListeningPort>> SimFabric::KnockAt(const std::string& address,
                                                                   Deadline deadline) {
   Scheduler& scheduler = network_.scheduler();
@@ -149,7 +149,7 @@ absl::StatusOr<std::shared_ptr<ListeningPort>> SimFabric::KnockAt(const std::str
   scheduler.SleepUntil({scheduler.NowNs() + kConnectNs});
   NAM_RETURN_IF_ERROR(AwaitPath(address, deadline));
   auto port = network_.FindPort(address);
-  if (port == nullptr) return absl::UnavailableError(absl::StrFormat("nobody listens at %s", address));
+  if (port == nullptr) return absl::UnavailableError(absl::StrFormat("no process listens at %s", address));
   if (port->process.options.secret != process_.options.secret) {
     return absl::UnauthenticatedError(
         absl::StrFormat("%s has another secret: use the secret of its cluster", address));
@@ -163,14 +163,14 @@ absl::StatusOr<std::shared_ptr<ListeningPort>> SimFabric::KnockAt(const std::str
 
 namespace {
 
-/// A question to the owner of a port, shared by the thread that asks and the one that connects.
+/// A question to the owner of a port, shared by the asking and the connecting thread.
 struct Question {
   Question(Scheduler& scheduler, int64_t poll_ns, uint64_t id) : done(scheduler, poll_ns, id) {}
   SimEvent done;
   absl::StatusOr<std::vector<std::optional<MemberKey>>> keys = absl::UnavailableError("not asked");
 };
 
-// On a thread of the listener's process: a paused one admits nobody.
+// Runs on a thread of the listener's process: a paused process admits no member.
 void AskOwner(Scheduler& scheduler, const std::shared_ptr<ListeningPort>& port, MemberId member,
               const std::shared_ptr<Question>& question) {
   ++port->questions;
@@ -187,7 +187,7 @@ void AskOwner(Scheduler& scheduler, const std::shared_ptr<ListeningPort>& port, 
 
 }  // namespace
 
-// The connection is registered first: fabric/member_connections.h.
+// Registers the connection before asking: fabric/member_connections.h.
 absl::StatusOr<SimFabric::Admitted> SimFabric::Introduce(const std::shared_ptr<ListeningPort>& port,
                                                          const MemberCredentials& member, Deadline deadline) {
   Admitted admitted;
@@ -221,7 +221,7 @@ absl::StatusOr<SimFabric::Admitted> SimFabric::Introduce(const std::shared_ptr<L
   }
   admitted.key = *key;
   NAM_RETURN_IF_ERROR(CheckAlive());
-  if (!port->open) return absl::UnavailableError(absl::StrFormat("nobody listens at %s", port->address));
+  if (!port->open) return absl::UnavailableError(absl::StrFormat("no process listens at %s", port->address));
   return admitted;
 }
 

@@ -36,7 +36,7 @@ class SimFabric final : public Fabric {
  private:
   absl::Status CheckAlive() const;
   absl::Status AwaitPath(const std::string& address, Deadline deadline);
-  /// Who the other end serves: what it may do, and what it holds as long as it is there.
+  /// The rights of an admitted connection, and the place held while its other end exists.
   struct Admitted {
     Access rights = Access::kAll;
     std::shared_ptr<MemberConnections::Place> place;
@@ -61,19 +61,19 @@ class SimEvent final : public Event {
   bool IsSet() const override;
   bool Wait(Deadline deadline) override;
 
-  /// As Wait, but may return early: when the other list is notified.
+  /// Like Wait, but also returns when the other list is notified.
   void WaitOr(WaitList& other, const WaitReason& reason, Deadline deadline);
 
  private:
   Scheduler& scheduler_;
   const int64_t poll_ns_;
   const uint64_t id_;  // in reports
-  /// By the time of the thread that set it, which may be ahead of others'.
+  /// In the time of the setting thread, which may be ahead of other threads.
   int64_t set_ns_ = Deadline::Never().ns;
   WaitList waiters_;
 };
 
-/// Joins the threads of the process that nobody else does.
+/// Joins the process's detached threads.
 void JoinDetached(Scheduler& scheduler, Process& process);
 
 }  // namespace nam::fabric::sim

@@ -8,8 +8,8 @@
 
 namespace nam::fabric::sim {
 
-/// A world's history: a running XXH3 hash of fixed-size records, and their text where asked for. Records
-/// hold nothing that differs between two runs of one seed: no addresses, no real time, no thread ids of the
+/// A world's history: a running XXH3 hash of fixed-size records, and their text on request. Records hold
+/// nothing that differs between two runs of one seed: no addresses, no real time, no thread ids of the
 /// operating system, no work-request ids (which may be addresses).
 class Trace {
  public:
@@ -23,12 +23,12 @@ class Trace {
     kReceive,   // queue pair, bytes, status
     kConnect,   // queue pair, peer's queue pair
     kFail,      // queue pair, status
-    kDatagram,  // queue pair, bytes, receiver's queue pair, what became of it
-    kFault,     // which, of whom
+    kDatagram,  // queue pair, bytes, receiver's queue pair, outcome
+    kFault,     // kind, subject
     kRandom,    // value
   };
 
-  /// An empty path: no text. Stops the process when the file cannot be written.
+  /// An empty path means no text. Stops the process if the file cannot be written.
   explicit Trace(const std::string& path);
   ~Trace();
   Trace(const Trace&) = delete;
@@ -37,7 +37,7 @@ class Trace {
   void Add(Kind kind, int64_t now_ns, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, uint64_t d = 0,
            uint64_t e = 0, uint64_t f = 0);
   uint64_t Hash() const;
-  /// The text so far is in the file.
+  /// Writes the text so far to the file.
   void Flush();
   uint64_t events() const { return events_; }
 

@@ -18,7 +18,7 @@ namespace nam::fabric::sim {
 namespace {
 
 constexpr ProcessId kDriver;
-/// For calls of the driver, which has no options of its own.
+/// The timeout of the driver's calls; the driver has no options of its own.
 constexpr int64_t kDriverTimeoutNs = 3'000'000'000;
 
 class SimClock : public Clock {
@@ -79,11 +79,11 @@ absl::Status World::Impl::Await(SimEvent& event, ProcessId from, ProcessId to, D
   scheduler.Settle();
   while (!event.IsSet()) {
     if (from != kDriver && !network.At(from).alive) {
-      return absl::UnavailableError("this process is no more: " + network.At(from).end);
+      return absl::UnavailableError("this process has ended: " + network.At(from).end);
     }
     if (to != kDriver && !network.At(to).alive && network.Tells(to, from)) {
       return absl::UnavailableError(
-          absl::StrFormat("process %d is no more: %s", to.value(), network.At(to).end));
+          absl::StrFormat("process %d has ended: %s", to.value(), network.At(to).end));
     }
     if (network.Reachable(from, to) && network.Reachable(to, from)) {
       lost_ns = Deadline::Never().ns;

@@ -16,7 +16,7 @@
 #include "fabric/sim/fault_plan.h"
 #include "fabric/sim/nic_model.h"
 
-/// Whole clusters in virtual time, deterministically from one seed. See docs/design/simulator.md.
+/// Whole clusters in virtual time, deterministic from one seed. See docs/design/simulator.md.
 ///
 ///     World ── hosts, by name ── processes (one Fabric each) ── threads (Fabric::StartThread)
 ///       ├── one scheduler: one thread runs at a time, the seed decides which
@@ -24,41 +24,42 @@
 ///       └── one network: NicModel per host, a switch, a FaultPlan
 namespace nam::fabric::sim {
 
-/// A process for the life of its world. 0 is none: the driver's (see World).
+/// Names a process for the life of its world. 0 is the driver's (see World).
 using ProcessId = StrongId<struct ProcessTag, uint32_t>;
 
 struct WorldOptions {
   uint64_t seed = 1;
   NicModel nic;
-  /// The caches of each host. Nothing: working sets cost nothing.
+  /// The caches of each host. Empty: working sets cost nothing.
   std::optional<CacheModel> caches;
   FaultPlan faults;
   /// Virtual time after which the world is reported as hanging.
   int64_t duration_ns_max = 3'600'000'000'000;
-  /// A thread that runs for so long in real time without a call of its fabric stops the process: it waits
-  /// for another thread by other means (a mutex held across a wait), or loops.
+  /// Real time after which a thread that has made no fabric call stops the process: it loops, or waits for
+  /// another thread by other means (a mutex held across a wait).
   int64_t stuck_real_ms = 60'000;
-  /// One line for every decision, operation and fault. Empty: none.
+  /// Receives one line per decision, operation and fault. Empty: no file.
   std::string trace_path;
-  /// How to run this seed again, for the report of a hang: `nam sim … --seed=17`.
+  /// The command to replay this seed, for the report of a hang: `nam sim … --seed=17`.
   std::string replay;
   /// Called with the report of a hang or deadlock just before the process stops.
   std::function<void(const std::string& report)> on_hang;
-  /// Fabrics show peers' memory in place (Capabilities::in_place), as `shm` does.
+  /// Makes fabrics show peers' memory in place (Capabilities::in_place), as `shm` does.
   bool in_place = false;
 };
 
-/// The thread that makes a World is its driver: a simulated thread that belongs to no process. It may call
-/// everything here and on every fabric. Other threads are started by Fabric::StartThread.
+/// A set of simulated hosts. The thread that creates a World is its driver: a simulated thread that belongs
+/// to no process. The driver may call everything here and on every fabric. Other threads start by
+/// Fabric::StartThread.
 ///
-/// Threads change only in calls that wait: Poll, Wait, SleepUntil, Event::Wait, Event::IsSet, Connect,
-/// Accept, Await, AwaitDetached and the joining of a Thread. A mutex must not be held across those; across
-/// all others it may be.
+/// Threads switch only in calls that wait: Poll, Wait, SleepUntil, Event::Wait, Event::IsSet, Connect,
+/// Accept, Await, AwaitDetached and joining a Thread. No mutex may be held across those; other calls allow
+/// it.
 ///
-/// When no thread can run and nothing is under way (a deadlock), or virtual time runs out (a hang), the
-/// process stops with a report of who waits for what.
+/// The process stops with a report of all waiting threads on deadlock (no thread can run and no event is
+/// pending) and on a hang (virtual time runs out).
 ///
-/// Destroyed last: after every fabric, and when no thread but the driver is left.
+/// Must be destroyed after every fabric, and when only the driver is left.
 class World {
  public:
   /// Clocks start here, so that small deadlines lie in the past.
@@ -69,77 +70,79 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// A process on `host`, which is made when first named. Listen addresses are HOST:PORT, port 0 picks one.
-  /// UNAVAILABLE while the host is down. `options.kind` is ignored, `options.host` replaced.
+  /// Creates a process on `host`; creates the host when first named. Listen addresses are HOST:PORT; port 0
+  /// picks one. UNAVAILABLE while the host is down. Ignores `options.kind` and replaces `options.host`.
   absl::StatusOr<std::unique_ptr<Fabric>> OpenFabric(const std::string& host, FabricOptions options);
   ProcessId ProcessOf(const Fabric& fabric) const;
-  /// What others can find the process by: where it listens, its datagram queue pairs.
+  /// The addresses at which the process can be reached: its listeners and its datagram queue pairs.
   std::vector<std::string> AddressesOf(ProcessId process) const;
   const std::string& HostOf(ProcessId process) const;
 
-  /// One for the whole world. Each thread sees it ahead by what it has charged.
+  /// The world's clock. Each thread sees it ahead by the thread's own charges.
   Clock& clock();
   int64_t NowNs() { return clock().NowNs(); }
 
-  // -- Faults, beside those of the plan. From the driver, or any thread.
+  // -- Faults in addition to the plan's. Callable from the driver and any thread.
 
-  /// The process is gone: what it had under way has no effect from now on, its connections break at the
-  /// others. Its threads go on, so that they unwind: their operations are flushed, Connect, Listen and
-  /// Allocate fail with UNAVAILABLE. Whoever owns its objects destroys them as ever.
+  /// Kills the process: its requests in flight have no effect from now on, and its peers' connections break.
+  /// Its threads continue so that they unwind: operations are flushed; Connect, Listen and Allocate return
+  /// UNAVAILABLE. The owners of its objects still destroy them.
   void KillProcess(ProcessId process);
-  /// Power off: all its processes, and nobody tells the others: they notice by their peer timeout. Fabrics
-  /// are opened there again after RestartHost.
+  /// Cuts the host's power: all its processes end, and peers notice only by their timeout. After RestartHost,
+  /// fabrics can be opened there again.
   void KillHost(const std::string& host);
   void RestartHost(const std::string& host);
-  /// Nothing passes between the hosts until Heal. Connections outlive it unless it is longer than the peer
-  /// timeout.
+  /// Drops everything between the hosts until Heal. Connections survive unless that takes longer than the
+  /// peer timeout.
   void Partition(const std::string& a, const std::string& b);
-  /// Only what goes from one to the other is lost.
+  /// Drops only what `from` sends to `to`.
   void PartitionOneWay(const std::string& from, const std::string& to);
-  /// Both ways.
+  /// Heals both directions.
   void Heal(const std::string& a, const std::string& b);
-  /// Its threads stand still until Resume (a stopped process, a virtual machine that is moved); time passes.
-  /// Its card goes on, as an RDMA card does; with `card_too` it does nothing either, as a card of software:
-  /// what it had posted has not left, what it is asked waits, and its peers give up after their timeout.
-  /// Not from a thread of the process. KillProcess resumes.
+  /// Stops the process's threads until Resume, as for a stopped process or a migrating virtual machine; time
+  /// passes. Its card continues, like an RDMA card. With `card_too` the card stops as well, like a card in
+  /// software: posted requests do not leave, incoming requests wait, and peers give up after their timeout.
+  /// The caller must not belong to the process. KillProcess resumes.
   void Pause(ProcessId process, bool card_too);
   void Resume(ProcessId process);
   bool Paused(ProcessId process) const;
-  /// A host's card takes so many times as long for everything; 1: as the model says.
+  /// Makes the host's card `times` as slow; 1 restores the model.
   void SlowDown(const std::string& host, int64_t times);
   /// Breaks every connection between the hosts.
   void BreakQueuePairs(const std::string& a, const std::string& b);
   bool Alive(ProcessId process) const;
 
-  // -- For the control plane's calls, in process, under the same faults: a call is a thread in the server's
-  //    process that first sleeps for RpcDelayNs(), and whose caller Awaits an event.
+  // -- For in-process control-plane calls under the same faults: a call is a thread in the server's process
+  // that first
+  //    sleeps for RpcDelayNs(), while its caller Awaits an event.
 
-  /// Both alive, and what one sends reaches the other. The driver's process reaches everybody.
+  /// True if both are alive and messages from one reach the other. The driver's process reaches all
+  /// processes.
   bool Reachable(ProcessId from, ProcessId to) const;
-  /// The host is up, and what the process sends it, and what it answers, arrives.
+  /// True if the host is up and messages pass between it and the process in both directions.
   bool HostAnswers(ProcessId from, const std::string& host) const;
-  /// How long a message of the control plane is under way now.
+  /// The current one-way delay of a control-plane message.
   int64_t RpcDelayNs();
-  /// Waits for `event` (of any fabric of this world): OK; UNAVAILABLE as soon as `to` is dead, or
-  /// cut off from `from`, either way, for that one's peer timeout; DEADLINE_EXCEEDED.
+  /// Waits for `event`, of any fabric of this world. UNAVAILABLE once `to` is dead, or cut off from `from` in
+  /// either direction for the peer timeout of `from`; DEADLINE_EXCEEDED.
   absl::Status Await(Event& event, ProcessId from, ProcessId to, Deadline deadline);
-  /// A thread of `process` that nobody joins. The process's fabric must outlive it.
+  /// Starts a thread of `process` that is never joined. The process's fabric must outlive it.
   void StartDetached(ProcessId process, const std::string& name, std::function<void()> body);
-  /// Waits until no thread of StartDetached is left in `process`.
+  /// Waits until `process` has no thread of StartDetached left.
   void AwaitDetached(ProcessId process);
 
-  // -- What happened.
+  // -- Observations.
 
-  /// Of a host that has been named.
+  /// Traffic of a known host's card.
   NicTraffic TrafficOf(const std::string& host) const;
-  /// Cards of hosts that have been named count atomics by word from now on, beginning with none; a few dozen
-  /// bytes of memory a word.
+  /// Makes the cards of all known hosts count atomics by word, from zero. Costs a few dozen bytes of memory
+  /// per word.
   void CountWords();
-  /// The word whose atomics have kept the host's card busy for the longest since CountWords, one after the
-  /// other: its busy_ns is 0 if there were none.
+  /// The word whose atomics kept the host's card busy the longest since CountWords. busy_ns is 0 if there
+  /// were none.
   WordTraffic BusiestWordOf(const std::string& host) const;
 
-  /// Of every scheduling decision, operation, completion and fault so far: equal for equal seeds.
+  /// Hash of all scheduling decisions, operations, completions and faults so far: equal for equal seeds.
   uint64_t TraceHash() const;
   uint64_t TraceEvents() const;
 

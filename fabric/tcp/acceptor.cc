@@ -25,13 +25,13 @@ namespace nam::fabric::tcp {
 namespace {
 
 constexpr int kBacklog = 1024;
-// Between two turns of those that are there.
+// Bounds new connections between two turns of the existing ones.
 constexpr int kAcceptsPerTurn = 16;
 constexpr uint64_t kStopId = 0;
 constexpr uint64_t kSocketId = 1;
 constexpr uint64_t kDecisionsId = 2;
 constexpr uint64_t kFirstArrivalId = 3;
-// Without file descriptors, accept fails until somebody closes one.
+// Pause after running out of descriptors: accept fails until one is closed.
 constexpr int64_t kAcceptAgainNs = 100'000'000;
 
 /// An IPv4 address, or the network of an IPv6 one: a host has all addresses of its network.
@@ -107,7 +107,7 @@ void Acceptor::Run() {
         if (Advance(id, found->second) == Step::kOver) arrivals_.erase(found);
       }
     }
-    // Last, and a few at a time: however many come, those that are there go on.
+    // Last, and a few at a time, so that existing arrivals always progress.
     if (more) AcceptSockets();
   }
 }
@@ -152,7 +152,7 @@ void Acceptor::Admit(UniqueFd fd, uint64_t source) {
 void Acceptor::MakeRoom() {
   std::vector<uint64_t> ids, sources;
   for (const auto& [id, arrival] : arrivals_) {
-    if (arrival.welcome || arrival.asked) continue;  // no strangers
+    if (arrival.welcome || arrival.asked) continue;  // not strangers
     ids.push_back(id);
     sources.push_back(arrival.source);
   }
@@ -165,7 +165,7 @@ void Acceptor::WatchArrival(uint64_t id, Arrival& arrival, bool on) {
 }
 
 Acceptor::Step Acceptor::Advance(uint64_t id, Arrival& arrival) {
-  if (arrival.asked) return Step::kOver;  // it does not wait for the answer
+  if (arrival.asked) return Step::kOver;  // closed before the answer
   if (arrival.welcome) return TakeFirstBytes(arrival);
   const ServerHandshake::Outcome outcome = arrival.handshake.Advance(options_.credentials);
   if (outcome == ServerHandshake::Outcome::kAgain) return Step::kAgain;

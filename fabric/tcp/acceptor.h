@@ -18,49 +18,49 @@
 
 namespace nam::fabric::tcp {
 
-/// What an authenticated peer may do, and the place that it was registered at as a member's.
+/// The rights of an authenticated peer, and its registered place if it is a member.
 struct Grant {
   Access rights = Access::kAll;
   MemberConnections::Place place;
   MemberKey key{};
 };
 
-/// What a listener makes of those who come. Called by the acceptor's thread.
+/// A listener's decisions on arriving peers. Called on the acceptor's thread.
 class Door {
  public:
   virtual ~Door() = default;
-  /// What a peer is told that knows the secret. All but kOk end its connection.
+  /// Decides on a peer that has proved the secret. Any status but kOk ends its connection.
   virtual ServerVerdict Judge(const ClientHello& hello) = 0;
-  /// It was told kOk, and has said `first`, which is AcceptorOptions::first_bytes long.
+  /// The peer was told kOk and has sent `first`, which is AcceptorOptions::first_bytes long.
   virtual void Admit(AuthenticatedSocket socket, const ClientHello& hello, Grant grant,
                      std::span<const std::byte> first) = 0;
-  /// Closes what took too long after it was admitted; when the next will have.
+  /// Closes admitted connections that took too long; returns when the next one will expire.
   virtual int64_t Expire([[maybe_unused]] int64_t now_ns) { return INT64_MAX; }
 };
 
 struct AcceptorOptions {
   Credentials credentials;
   int64_t peer_timeout_us = 0;  // until a connection must be admitted
-  size_t first_bytes = 0;       // that a peer sends when it is welcome
-  /// Null: connections are nobody's, and may do everything. Outlives the acceptor.
+  size_t first_bytes = 0;       // that a welcome peer sends
+  /// Null: connections belong to no member and have all rights. Must outlive the acceptor.
   Admission* admission = nullptr;
 };
 
-/// Accepts and authenticates connections on a thread of its own, so that strangers cost nobody else anything:
+/// Accepts and authenticates connections on its own thread, so that strangers delay no other connection:
 ///
 ///     accepted ─▶ handshake ─▶ Judge ─kOk─▶ [a member's: asked about] ─▶ its first bytes ─▶ Admit
 ///
-/// Bounded in number (fabric/strangers.h) and in time, which is counted from the start for all of it, however
-/// slowly a stranger talks. Out of descriptors, strangers give theirs back; only if there are none, accepting
-/// pauses.
+/// Connections are bounded in number (fabric/strangers.h) and in time. The time limit covers all steps
+/// together, from the start. When descriptors run out, strangers are closed first; accepting pauses only if
+/// there are none.
 class Acceptor {
  public:
-  /// Listens on host:port; nobody is accepted before Start.
+  /// Listens on host:port. Accepts nothing before Start.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::string& address,
                                                           const AcceptorOptions& options);
-  /// `door` outlives this.
+  /// `door` must outlive this object.
   void Start(Door& door);
-  /// The door is not called any more.
+  /// Stops the calls of the door.
   ~Acceptor();
 
   const std::string& address() const { return address_; }
@@ -72,7 +72,7 @@ class Acceptor {
     ServerHandshake handshake;
     const uint64_t source;  // its host
     ServerVerdict verdict;
-    bool asked = false;  // its member is asked about
+    bool asked = false;  // the owner is being asked about its member
     bool welcome = false;
     Grant grant;
     std::vector<std::byte> first;
@@ -87,13 +87,13 @@ class Acceptor {
   /// Closes one of the arrivals.
   void MakeRoom();
   Step Advance(uint64_t id, Arrival& arrival);
-  /// Of one that knows the secret.
+  /// The peer has proved the secret.
   Step Meet(uint64_t id, Arrival& arrival);
   Step Welcome(Arrival& arrival);
   Step TakeFirstBytes(Arrival& arrival);
   void TakeDecisions();
   void WatchArrival(uint64_t id, Arrival& arrival, bool on);
-  /// Closes what took too long; when the next will have.
+  /// Closes overdue arrivals; returns when the next one will be overdue.
   int64_t Expire();
   void WatchSocket(bool on);
 
@@ -106,7 +106,7 @@ class Acceptor {
   const std::shared_ptr<Decisions> decisions_;
   Door* door_ = nullptr;
 
-  // Of the thread.
+  // Acceptor thread only.
   std::map<uint64_t, Arrival> arrivals_;  // by arrival
   uint64_t next_arrival_;
   int64_t accept_again_ns_ = 0;  // not 0: out of descriptors until then

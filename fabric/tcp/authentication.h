@@ -6,19 +6,19 @@
 
 namespace nam::fabric::tcp {
 
-/// Random bytes that a peer cannot predict.
+/// Fills `bytes` with unpredictable random bytes.
 void FillRandom(std::span<uint8_t> bytes);
 
-/// HMAC-SHA256. What is signed begins with a label of its own, so that no signature serves two ends.
+/// HMAC-SHA256. Each signed text begins with a distinct label, so no signature serves two purposes.
 Mac Sign(const std::string& secret, const std::string& text);
 
 Mac ProveClient(const std::string& secret, const ClientHello& hello, const ServerChallenge& challenge);
 Mac ProveServer(const std::string& secret, const ClientHello& hello, const ServerChallenge& challenge,
                 const ServerVerdict& verdict);
-/// What the member that A names answers.
+/// The challenge that the member named by A must answer.
 MemberChallenge ChallengeMember(const std::string& secret, const ClientHello& hello,
                                 const ServerChallenge& challenge);
-/// In constant time.
+/// Compares in constant time.
 bool SameMac(const Mac& a, const Mac& b);
 
 }  // namespace nam::fabric::tcp

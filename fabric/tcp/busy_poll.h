@@ -8,26 +8,25 @@
 
 namespace nam::fabric::tcp {
 
-/// How a thread waits: it looks again and again, and sleeps only then. To be woken on a processor that has
-/// gone idle takes 20 to 30 µs, as long as a round trip between two hosts. A thread that looks for about
-/// twice that pays at most a few times what the better choice would have cost, and one whose peers answer at
-/// once never sleeps. It yields the processor between its looks, since who is to answer may be waiting for
-/// it.
+/// The waiting policy of a thread: poll repeatedly, then sleep. Waking on an idle processor takes 20 to 30
+/// µs, as long as a round trip between two hosts. Polling for about twice that costs at most a few times the
+/// better choice, and a thread whose peers answer at once never sleeps. It yields between polls, since the
+/// thread that will answer may need the processor.
 ///
-/// Where other programs want the processor, a yield hands it over for a whole slice, of milliseconds, while a
-/// thread that sleeps comes first when it is woken. So after a yield that took so long the thread sleeps at
-/// once, for a time.
+/// Where other programs want the processor, a yield gives it away for a whole slice of milliseconds, while a
+/// thread that sleeps is preferred when woken. So after such a long yield the thread skips polling for a
+/// time.
 class BusyPoll {
  public:
   static constexpr int64_t kNs = 50'000;
-  /// A program that computes has the processor for so long, at least. Threads that yield by themselves do
-  /// not.
+  /// The least time that a computing program keeps the processor. Threads that yield by themselves keep it
+  /// for less.
   static constexpr int64_t kSliceNs = 2'500'000;
-  static constexpr int64_t kContended = 10;  // times what the yield has taken
+  static constexpr int64_t kContended = 10;  // multiple of the yield's duration
 
-  /// Something has come: more may follow.
+  /// Work has arrived: more may follow.
   void Restart() { until_ns_ = RealClock().NowNs() + kNs; }
-  /// Once more. False: it is time to sleep.
+  /// Polls once more. False: time to sleep.
   bool Again() {
     const int64_t now_ns = RealClock().NowNs();
     if (now_ns >= until_ns_ || now_ns < contended_until_ns) return false;

@@ -140,7 +140,7 @@ size_t TcpCompletionQueue::Wait(std::span<Completion> completions, Deadline dead
       if (RealClock().Passed(deadline)) return 0;
     } while (looks.Again());
     doorbell_->Arm();
-    // Whoever rings after this has its work seen here, or ends the sleep.
+    // A later ring has its work seen here, or ends the sleep.
     bool news = woken_;
     int64_t until_ns = deadline.ns;
     for (const Attached& attached : attached_) {
@@ -154,7 +154,7 @@ size_t TcpCompletionQueue::Wait(std::span<Completion> completions, Deadline dead
 
 void TcpCompletionQueue::Sleep(int64_t until_ns) {
   UpdateInterest();
-  // An hour at most: timespecs of the far future are refused by some kernels.
+  // At most an hour, because some kernels refuse timespecs in the far future.
   const int64_t timeout_ns = std::clamp<int64_t>(until_ns - RealClock().NowNs(), 0, 3'600'000'000'000);
   std::array<epoll_event, kEventsMax> events;
   const int count = EpollWait(epoll_.get(), events, timeout_ns);
@@ -162,7 +162,7 @@ void TcpCompletionQueue::Sleep(int64_t until_ns) {
   for (int i = 0; i < count; ++i) {
     if (events[i].data.ptr == nullptr) {
       doorbell_->Clear();
-    } else if (events[i].data.ptr != &datagrams_) {  // those are received by the next Progress
+    } else if (events[i].data.ptr != &datagrams_) {  // the next Progress receives them
       static_cast<TcpQueuePair*>(events[i].data.ptr)->OnSocketEvent();
     }
   }

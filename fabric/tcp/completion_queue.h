@@ -15,9 +15,9 @@ namespace nam::fabric::tcp {
 class TcpDatagramQueuePair;
 class TcpQueuePair;
 
-/// Completions stay in their queue pairs until they are taken, so this queue has no storage and cannot
-/// overflow. Poll and Wait are also what moves the bytes: the polling thread sends what did not fit
-/// into the sockets and receives the replies and the datagrams.
+/// Leaves completions in their queue pairs until taken, so it has no storage and cannot overflow. Poll and
+/// Wait also move the bytes: the polling thread sends what the sockets did not take before, and receives
+/// replies and datagrams.
 class TcpCompletionQueue final : public CompletionQueue {
  public:
   static absl::StatusOr<std::unique_ptr<TcpCompletionQueue>> Create(uint32_t depth);
@@ -27,13 +27,13 @@ class TcpCompletionQueue final : public CompletionQueue {
   size_t Wait(std::span<Completion> completions, Deadline deadline) override;
   void Wake() override;
 
-  /// RESOURCE_EXHAUSTED when queue pairs of these depths are more than the queue was created for.
+  /// RESOURCE_EXHAUSTED if these depths exceed the rest of the queue's depth.
   absl::Status CheckRoom(const QueuePairOptions& options) const;
   absl::Status Attach(TcpQueuePair& queue_pair);
   void Detach(TcpQueuePair& queue_pair);
   absl::Status Attach(TcpDatagramQueuePair& queue_pair);
   void Detach(TcpDatagramQueuePair& queue_pair);
-  /// The queue pair has failed: its socket says nothing more.
+  /// The queue pair has failed: stops watching its socket.
   void Unwatch(TcpQueuePair& queue_pair);
   const std::shared_ptr<Doorbell>& doorbell() const { return doorbell_; }
 
@@ -42,7 +42,7 @@ class TcpCompletionQueue final : public CompletionQueue {
   absl::Status CheckRoom(uint32_t send_depth, uint32_t receive_depth) const;
   size_t Take(std::span<Completion> completions);
   void Progress();
-  /// Sleeps until a socket or the doorbell has something, or `until_ns`.
+  /// Sleeps until a socket or the doorbell is ready, or `until_ns`.
   void Sleep(int64_t until_ns);
   void UpdateInterest();
 
@@ -58,7 +58,7 @@ class TcpCompletionQueue final : public CompletionQueue {
   std::atomic<bool> woken_{false};
   std::vector<Attached> attached_;
   std::vector<TcpDatagramQueuePair*> datagrams_;
-  size_t next_ = 0;  // whose completions are taken first: everybody in turn
+  size_t next_ = 0;  // first queue pair to take from; rotates for fairness
 };
 
 }  // namespace nam::fabric::tcp

@@ -13,7 +13,7 @@
 
 namespace nam::fabric::tcp {
 
-/// What a fabric's regions, queue pairs and listeners share, and keep alive. Thread-safe.
+/// The shared part of a fabric. Kept alive by its regions, queue pairs and listeners. Thread-safe.
 class Core {
  public:
   explicit Core(const FabricOptions& options);
@@ -22,10 +22,10 @@ class Core {
   Credentials credentials() const { return {options_.secret, options_.encrypt}; }
   Regions& regions() { return regions_; }
   DatagramCounters& datagram_counters() { return datagram_counters_; }
-  /// The next NIC thread in turn.
+  /// The next NIC thread, round robin.
   NicThread& AssignNic();
   uint64_t NextId() { return next_id_.fetch_add(1); }
-  /// Retires a region; returns when nobody uses it any more.
+  /// Retires a region; returns when no thread uses it any more.
   void ReleaseRegion(uint32_t key);
   /// Ends the NIC threads: peers see every connection closed.
   void StopNics();

@@ -94,7 +94,7 @@ bool DatagramVerifier::Verify(const DatagramHeader& header, std::span<std::byte>
   }
   DatagramKey key(secret_, header.sender, encrypt_);
   if (!Verify(key, header, payload)) return false;
-  // They are soon learnt again.
+  // They are relearned soon.
   if (keys_.size() >= kSendersMax) keys_.clear();
   keys_.emplace(header.sender, std::move(key));
   return true;

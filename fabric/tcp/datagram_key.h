@@ -13,17 +13,17 @@ struct evp_cipher_ctx_st;
 
 namespace nam::fabric::tcp {
 
-/// The key of one sending queue pair, and the tags that it makes. Used by one thread.
+/// The key of one sending queue pair, which signs and encrypts its datagrams. Used by one thread.
 ///
 ///     HMAC-SHA-256(secret, "nam tcp datagram", sender)  =  key:16 | salt:4 | …
 ///     tag  =  AES-128-GMAC(key, nonce = salt | sequence, bytes 0 to 31 of the header | payload)
 ///
-/// Encrypted, the label is "nam tcp datagram encrypted", and payload and tag are those of AES-128-GCM with
-/// the same nonce and bytes 0 to 31 as what is authenticated besides.
+/// Encrypted datagrams use the label "nam tcp datagram encrypted"; payload and tag are AES-128-GCM with the
+/// same nonce and bytes 0 to 31 as additional data.
 ///
-/// A sender is a random number of 64 bits that lives as long as a queue pair, and counts its datagrams, so
-/// no nonce is used twice under a key. CPU time on an AMD EPYC with OpenSSL 3.0, which every receiver pays
-/// as well; all else for a datagram of 2 KiB through the loopback takes about 4 µs:
+/// A sender is a random 64-bit number that lives as long as a queue pair and counts its datagrams, so a key
+/// never uses a nonce twice. The table gives CPU time on an AMD EPYC with OpenSSL 3.0, which every receiver
+/// pays as well; all else for a 2 KiB datagram through the loopback takes about 4 µs:
 ///
 ///                                           2 KiB     4 KiB
 ///     AES-128-GMAC                          0.42 µs   0.65 µs
@@ -34,17 +34,17 @@ class DatagramKey {
   DatagramKey(const std::string& secret, uint64_t sender, bool encrypt = false);
   DatagramKey(DatagramKey&&) noexcept = default;
 
-  /// `header` is complete but for its tag.
+  /// `header` is complete except for its tag.
   DatagramTag Sign(const DatagramHeader& header, std::span<const std::byte> payload) {
     return Run(header, payload, nullptr);
   }
-  /// In constant time.
+  /// Compares in constant time.
   bool Verify(const DatagramHeader& header, std::span<const std::byte> payload);
-  /// Encrypted: writes the payload to `into`, which has room for it.
+  /// Encrypts the payload into `into`, which must have room for it.
   DatagramTag Seal(const DatagramHeader& header, std::span<const std::byte> payload, std::byte* into) {
     return Run(header, payload, into);
   }
-  /// Decrypts in place. False: it is forged, and the payload is spoiled.
+  /// Decrypts in place. False: the datagram is forged, and its payload is overwritten.
   bool Open(const DatagramHeader& header, std::span<std::byte> payload);
 
  private:
@@ -58,13 +58,13 @@ class DatagramKey {
   std::array<uint8_t, 4> salt_{};
 };
 
-/// Verifies datagrams of many senders. Keys are kept only of senders that have proved themselves, and of a
-/// bounded number of them. Used by one thread.
+/// Verifies datagrams of many senders. Caches the keys of authenticated senders only, and a bounded number of
+/// them. Used by one thread.
 class DatagramVerifier {
  public:
   explicit DatagramVerifier(std::string secret, bool encrypt = false)
       : secret_(std::move(secret)), encrypt_(encrypt) {}
-  /// Encrypted payloads are decrypted in place.
+  /// Decrypts encrypted payloads in place.
   bool Verify(const DatagramHeader& header, std::span<std::byte> payload);
 
  private:

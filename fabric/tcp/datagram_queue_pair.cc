@@ -24,7 +24,7 @@ absl::Status NotAnAddress(const std::string& text, const char* expected) {
       absl::StrFormat("\"%s\" is not the address of a %s on the tcp fabric", text.substr(0, 100), expected));
 }
 
-/// The address of a group, or the reason why it is none.
+/// The address of a group, or the reason why the text is invalid.
 absl::StatusOr<DatagramAddress> ParseGroup(const std::string& text) {
   const auto address = ParseDatagramAddress(text);
   if (!address.has_value() || !address->is_group()) return NotAnAddress(text, "multicast group");
@@ -231,7 +231,7 @@ bool TcpDatagramQueuePair::SendBatch() {
     return true;
   }
   if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
-  // No route, a firewall, no memory: that datagram is lost, which it may be.
+  // No route, a firewall, no memory: the datagram is lost, which datagrams allow.
   if (errno != EINTR) ++sent_;
   return true;
 }
@@ -312,7 +312,7 @@ TcpDatagramQueuePair::Verdict TcpDatagramQueuePair::Judge(const Source& source, 
       std::span<const std::byte, sizeof(header)>(reinterpret_cast<const std::byte*>(&header), sizeof(header));
   const auto decoded = DecodeDatagram(bytes, message.msg_len - sizeof(header));
   if (!decoded.has_value() || decoded->target != source.address.target) return Verdict::kRefused;
-  // Longer than the receive. Whoever sent it: without its end nobody can tell.
+  // Longer than the receive; it cannot be verified without its end.
   if (cut) return Verdict::kNoReceive;
   std::byte* const payload = into.data + std::min(into.bytes, kDatagramHeadroomBytes);
   return verifier_.Verify(header, {payload, header.bytes}) ? Verdict::kGood : Verdict::kRefused;

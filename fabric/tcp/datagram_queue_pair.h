@@ -21,16 +21,16 @@
 
 namespace nam::fabric::tcp {
 
-/// A UDP socket for everything that is sent and for what comes to this queue pair alone, and one socket for
-/// each group that it is a member of. The polling thread of the completion queue drains them:
+/// Owns one UDP socket for sending and for datagrams to this queue pair, and one socket per joined group. The
+/// polling thread of the completion queue drains them:
 ///
 ///     sockets ──▶ epoll_ (watched by the completion queue) ──▶ Progress: recvmmsg into posted receives,
 ///                                                              verify, complete or reuse the receive
 ///
-/// So a datagram is placed once, where it belongs; what does not verify is overwritten by the next. Until
-/// the thread polls, the sockets' buffers are the queue; it drops what it then finds no receive for.
+/// So a datagram is placed once, in its final buffer; one that does not verify is overwritten by the next.
+/// Until the thread polls, datagrams wait in the sockets' buffers; the poll drops those that find no receive.
 ///
-/// Sends are signed and sent at Post, many by one sendmmsg. They live in a ring of send_depth places:
+/// Post signs and sends datagrams, many per sendmmsg. They live in a ring of send_depth places:
 ///
 ///     freed ≤ taken ≤ sent ≤ posted          posted - freed ≤ send_depth
 class TcpDatagramQueuePair final : public DatagramQueuePair {
@@ -53,13 +53,13 @@ class TcpDatagramQueuePair final : public DatagramQueuePair {
 
   // -- For the completion queue --------------------------------------------------
   const DatagramOptions& options() const { return options_; }
-  /// Readable when Progress has something to do.
+  /// Readable when Progress has work.
   int fd() const { return epoll_.get(); }
   size_t Take(std::span<Completion> completions);
   void Progress();
 
  private:
-  /// A socket that datagrams come from. They carry its target.
+  /// A receiving socket. Its datagrams carry the target of `address`.
   struct Source {
     UniqueFd socket;
     DatagramAddress address;
@@ -72,7 +72,7 @@ class TcpDatagramQueuePair final : public DatagramQueuePair {
     sockaddr_in to{};
     DatagramHeader header;
   };
-  static constexpr size_t kBatch = 64;  // datagrams of one system call
+  static constexpr size_t kBatch = 64;  // datagrams per system call
 
   TcpDatagramQueuePair(std::shared_ptr<Core> core, TcpCompletionQueue& queue, const DatagramOptions& options,
                        DatagramInterface interface, uint64_t identity);
@@ -83,13 +83,13 @@ class TcpDatagramQueuePair final : public DatagramQueuePair {
   Place& PlaceOf(uint64_t position) { return places_[position % places_.size()]; }
   void Enqueue(const DatagramRequest& request);
   void SendPending();
-  /// Sends up to kBatch from sent_ on; false when the socket takes no more for now.
+  /// Sends up to kBatch datagrams from sent_ on. False if the socket takes no more for now.
   bool SendBatch();
   void WatchOutput(bool wanted);
 
   ReceiveRequest& ReceiveAt(uint64_t position) { return receives_[position % receives_.size()]; }
   void Receive(Source& source);
-  /// Of the first receives, those that can take a datagram; the others complete with an error.
+  /// The number of leading receives that can take a datagram; unusable ones complete with an error.
   size_t UsableReceives();
   void DropWaiting(Source& source);
   enum class Verdict { kGood, kNoReceive, kRefused };
@@ -110,7 +110,7 @@ class TcpDatagramQueuePair final : public DatagramQueuePair {
 
   DatagramKey key_;
   DatagramVerifier verifier_;
-  const std::unique_ptr<std::byte[]> sealed_;  // payloads as they are sent, one a place; encrypted only
+  const std::unique_ptr<std::byte[]> sealed_;  // encrypted payloads, one per place; only if encrypting
   uint64_t sequence_ = 0;
   std::vector<Place> places_;
   uint64_t freed_ = 0;
@@ -123,7 +123,7 @@ class TcpDatagramQueuePair final : public DatagramQueuePair {
   uint64_t receives_begin_ = 0;
   uint64_t receives_end_ = 0;
   std::deque<Completion> received_;             // not yet taken
-  std::array<DatagramHeader, kBatch> headers_;  // of what is being received
+  std::array<DatagramHeader, kBatch> headers_;  // of the datagrams being received
 };
 
 }  // namespace nam::fabric::tcp

@@ -59,7 +59,7 @@ absl::StatusOr<UniqueFd> OpenSocket() {
 
 using Interfaces = std::unique_ptr<ifaddrs, decltype(&freeifaddrs)>;
 
-/// The IPv4 address that a host name stands for; nothing for the name of an interface.
+/// The IPv4 address of a host name; nothing for an interface name.
 std::optional<uint32_t> ResolveIp(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
@@ -71,8 +71,8 @@ std::optional<uint32_t> ResolveIp(const std::string& host) {
   return ip;
 }
 
-/// Whether `wanted` names the interface at `at`: by its name, or by an address. The loopback has all of
-/// 127.0.0.0/8; 0.0.0.0 is any that does multicast.
+/// True if `name` or `wanted_ip` names the interface at `at`. The loopback has all of 127.0.0.0/8; 0.0.0.0
+/// matches any interface that does multicast.
 bool IsWanted(const ifaddrs& at, const std::string& name, std::optional<uint32_t> wanted_ip) {
   if (name == at.ifa_name) return true;
   if (!wanted_ip.has_value()) return false;
@@ -137,7 +137,7 @@ absl::StatusOr<UniqueFd> OpenDatagramSocket(const DatagramInterface& interface, 
         absl::StrFormat("cannot send multicast through interface %s: %s", interface.name, strerror(errno)));
   }
   NAM_CHECK(SetOption(fd, IPPROTO_IP, IP_MULTICAST_TTL, multicast_ttl));
-  // Members on this host hear the group as well.
+  // Members on this host receive the group as well.
   NAM_CHECK(SetOption(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1));
   // Datagrams above the path's MTU are fragmented rather than refused.
   NAM_CHECK(SetOption(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT));
@@ -155,7 +155,7 @@ absl::StatusOr<UniqueFd> OpenMemberSocket(const DatagramInterface& interface, co
   auto opened = OpenSocket();
   if (!opened.ok()) return opened;
   const int fd = opened->get();
-  // Every member on the host binds the same address, and gets its own copy.
+  // Every member on the host binds the same address and gets its own copy.
   NAM_CHECK(SetOption(fd, SOL_SOCKET, SO_REUSEADDR, 1));
   NAM_CHECK(SetOption(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0));
   const sockaddr_in to = SocketAddress(group.ip, group.port);
@@ -183,7 +183,7 @@ absl::Status CheckMulticast(const DatagramInterface& interface, int fd, const Da
                         "--multicast-interface",
                         interface.name, interface.name));
   }
-  // Nobody is a member yet, so nobody hears it.
+  // The group has no member yet, so no process receives this.
   const sockaddr_in to = SocketAddress(group.ip, group.port);
   if (sendto(fd, nullptr, 0, MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&to),
              sizeof(to)) == 0 ||

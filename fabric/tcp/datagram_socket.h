@@ -15,31 +15,31 @@
 /// UDP sockets, IPv4: non-blocking, close-on-exec, with the largest buffers that the system allows.
 namespace nam::fabric::tcp {
 
-/// The interface that a process's datagrams use, both ways.
+/// The interface that a process uses for datagrams in both directions.
 struct DatagramInterface {
   std::string name;
   unsigned index = 0;
   uint32_t ip = 0;     // host byte order
   unsigned flags = 0;  // IFF_…
 };
-/// That of `multicast_interface` (a name or an address), else that of `host`, else the loopback.
-/// FAILED_PRECONDITION when there is none of that name, or it has no IPv4 address.
+/// Picks the interface `multicast_interface` (a name or an address), else that of `host`, else the loopback.
+/// FAILED_PRECONDITION if no interface has that name, or it has no IPv4 address.
 absl::StatusOr<DatagramInterface> FindDatagramInterface(const FabricOptions& options);
 
-/// Bound to a free port of the interface; sends to groups through it.
+/// Opens a socket on a free port of the interface, which also sends to groups.
 absl::StatusOr<UniqueFd> OpenDatagramSocket(const DatagramInterface& interface, int multicast_ttl);
 uint16_t DatagramPort(int fd);
-/// Bound to the group and a member of it. FAILED_PRECONDITION says what hinders.
+/// Opens a socket bound to the group, as a member of it. FAILED_PRECONDITION names the obstacle.
 absl::StatusOr<UniqueFd> OpenMemberSocket(const DatagramInterface& interface, const DatagramAddress& group);
-/// Whether the socket can send to the group: FAILED_PRECONDITION names what hinders, and a hint.
+/// Checks that the socket can send to the group. FAILED_PRECONDITION names the obstacle, with a hint.
 absl::Status CheckMulticast(const DatagramInterface& interface, int fd, const DatagramAddress& group);
 
-/// Of all queue pairs of a fabric. Any thread.
+/// Counts dropped datagrams over all queue pairs of a fabric. Any thread.
 class DatagramCounters {
  public:
   void AddNoReceive(uint64_t count) { no_receive_.fetch_add(count, std::memory_order_relaxed); }
   void AddRefused() { refused_.fetch_add(1, std::memory_order_relaxed); }
-  /// From now until Unwatch, which comes before the socket is closed, its overruns count.
+  /// Counts the socket's overruns until Unwatch, which must precede its close.
   void Watch(int fd);
   void Unwatch(int fd);
   DatagramDrops Read() const;
@@ -49,7 +49,7 @@ class DatagramCounters {
   std::atomic<uint64_t> refused_{0};
   mutable std::mutex mutex_;
   std::vector<int> sockets_;      // under mutex_
-  uint64_t closed_overruns_ = 0;  // under mutex_: of sockets that are gone
+  uint64_t closed_overruns_ = 0;  // under mutex_: of closed sockets
 };
 
 }  // namespace nam::fabric::tcp

@@ -39,7 +39,7 @@ std::optional<DatagramAddress> ParseDatagramAddress(const std::string& text) {
   }
   if (a > 255 || b > 255 || c > 255 || d > 255 || port == 0 || port > 65'535) return std::nullopt;
   const DatagramAddress address{a << 24 | b << 16 | c << 8 | d, static_cast<uint16_t>(port), target};
-  // What else sscanf lets pass: blanks, signs, something behind.
+  // sscanf also accepts blanks, signs and trailing text.
   if (FormatDatagramAddress(address) != text) return std::nullopt;
   return address;
 }

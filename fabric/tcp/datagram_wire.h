@@ -22,18 +22,18 @@
 ///     32  tag:16      AES-128-GMAC of bytes 0 to 31 and the payload (see datagram_key.h)
 ///     48  payload
 ///
-/// 4,096 bytes of payload are 4,172 on an Ethernet: IP fragments them, which a lost fragment loses whole.
-/// The target keeps what was recorded on the way to one receiver from being played to another. What is
-/// played again to the same one is a duplicate, which datagrams may have. Where the data plane is encrypted,
-/// payload and tag are AES-128-GCM's; else nothing is encrypted.
+/// 4,096 payload bytes take 4,172 bytes on an Ethernet: IP fragments them, and losing a fragment loses the
+/// datagram. The target prevents a datagram recorded on its way to one receiver from being replayed to
+/// another. A replay to the same receiver is a duplicate, which datagrams allow. If the data plane is
+/// encrypted, payload and tag are AES-128-GCM's; otherwise nothing is encrypted.
 ///
-/// Addresses are texts, `ADDRESS:PORT/TARGET` with 16 hexadecimal digits:
+/// An address is a text `ADDRESS:PORT/TARGET` with 16 hexadecimal digits:
 ///
 ///     10.0.0.2:41234/00c0ffee00c0ffee     a queue pair: its socket
 ///     239.192.0.7:20815/0123456789abcdef  group 7: its number inside the organisation-local 239.192.0.0/14,
 ///                                         a random port of 20000 to 28191, the group's id
 ///
-/// Numbers that differ by a multiple of 2^18 share an IP address; port and target tell them apart.
+/// Group numbers that differ by a multiple of 2^18 share an IP address; port and target tell them apart.
 namespace nam::fabric::tcp {
 
 static_assert(std::endian::native == std::endian::little, "headers are used in place");
@@ -56,12 +56,12 @@ static_assert(sizeof(DatagramHeader) == 48 && offsetof(DatagramHeader, sender) =
               offsetof(DatagramHeader, sequence) == 24 && offsetof(DatagramHeader, tag) == 32);
 static_assert(kMaxDatagramBytes <= UINT16_MAX);
 
-/// Takes whatever came from the network; `payload_bytes` followed the header. Nothing: not of this protocol.
-/// What comes back is well formed, but not yet known to be of this cluster.
+/// Accepts arbitrary bytes from the network; `payload_bytes` follow the header. Nothing: not this protocol.
+/// The result is well-formed but not yet authenticated.
 std::optional<DatagramHeader> DecodeDatagram(std::span<const std::byte, sizeof(DatagramHeader)> header_bytes,
                                              size_t payload_bytes);
 
-/// Where a datagram goes to. Host byte order.
+/// A datagram's destination, in host byte order.
 struct DatagramAddress {
   uint32_t ip = 0;
   uint16_t port = 0;
@@ -69,10 +69,10 @@ struct DatagramAddress {
   bool is_group() const { return ip >> 28 == 0xe; }  // 224.0.0.0/4
 };
 std::string FormatDatagramAddress(const DatagramAddress& address);
-/// Nothing unless `text` is what FormatDatagramAddress makes.
+/// Nothing unless FormatDatagramAddress produces `text`.
 std::optional<DatagramAddress> ParseDatagramAddress(const std::string& text);
 
-/// The address of group `number`, at a port that follows from `random_port`.
+/// The address of group `number`, at a port derived from `random_port`.
 DatagramAddress MakeGroupAddress(uint32_t number, uint64_t random_port, uint64_t target);
 
 }  // namespace nam::fabric::tcp

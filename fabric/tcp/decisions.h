@@ -12,8 +12,7 @@
 
 namespace nam::fabric::tcp {
 
-/// What an Admission has decided, on its way to the acceptor's thread. Outlives the acceptor if need be.
-/// Thread-safe.
+/// Passes an Admission's decisions to the acceptor's thread. May outlive the acceptor. Thread-safe.
 class Decisions {
  public:
   struct Decided {
@@ -22,7 +21,7 @@ class Decisions {
   };
 
   Decisions() : event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
-  /// Readable when there are some. -1: out of descriptors.
+  /// Readable when a decision waits. -1: out of descriptors.
   int fd() const { return event_.get(); }
   void Add(uint64_t arrival, Admission::Decision decision) {
     const std::lock_guard lock(mutex_);

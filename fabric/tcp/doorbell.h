@@ -10,8 +10,8 @@
 
 namespace nam::fabric::tcp {
 
-/// Ends a thread's epoll_wait. Rung by any thread; costs a system call only when the owner sleeps.
-/// The owner arms it, looks for work once more, and only then sleeps.
+/// Ends a thread's epoll_wait. Any thread may ring; that makes a system call only if the owner sleeps. The
+/// owner arms it, looks for work once more, and only then sleeps.
 class Doorbell {
  public:
   Doorbell() : event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}

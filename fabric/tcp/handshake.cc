@@ -25,7 +25,7 @@ std::span<const std::byte, sizeof(Frame)> BytesOf(const Frame& frame) {
 template <typename Frame>
 bool SendFrame(int fd, const Frame& frame) {
   iovec part{const_cast<Frame*>(&frame), sizeof(frame)};
-  // A fresh socket takes a few bytes at once; one that does not is not worth waiting for.
+  // A fresh socket takes a few bytes at once; otherwise the peer is not worth waiting for.
   return SendSome(fd, {&part, 1}).bytes == sizeof(frame);
 }
 
@@ -81,7 +81,7 @@ absl::Status Refusal(HandshakeStatus status, const std::string& address, bool en
   return NotAFabric(address);
 }
 
-// ABORTED: the peer closed the connection before it was over.
+// ABORTED: the peer closed the connection before the handshake was over.
 absl::StatusOr<AuthenticatedSocket> TryToConnect(const std::string& address, const Introduction& introduction,
                                                  const Credentials& credentials, Deadline deadline) {
   const auto& [secret, encrypt] = credentials;
@@ -125,7 +125,7 @@ absl::StatusOr<AuthenticatedSocket> TryToConnect(const std::string& address, con
 absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& address,
                                                          const Introduction& introduction,
                                                          const Credentials& credentials, Deadline deadline) {
-  // A crowd of strangers may have pushed this one out (fabric/strangers.h).
+  // Other connections may have pushed this one out (fabric/strangers.h).
   for (int i = 0; i < kTriesMax; ++i) {
     if (i > 0) RealClock().SleepUntil({std::min(deadline.ns, RealClock().After(kPauseUs << i).ns)});
     auto socket = TryToConnect(address, introduction, credentials, deadline);
@@ -149,7 +149,7 @@ ServerHandshake::Outcome ServerHandshake::Advance(const Credentials& credentials
   std::memcpy(&proof_, input_.data(), sizeof(proof_));
   if (SameMac(proof_.mac, ProveClient(credentials.secret, hello_, challenge_)))
     return Outcome::kAuthenticated;
-  // No proof of ours for one who could not give his.
+  // A peer that could not prove the secret gets no proof.
   SendFrame(fd_.get(), ServerProof{.verdict = {.status = HandshakeStatus::kWrongSecret}});
   return Outcome::kClose;
 }

@@ -14,7 +14,7 @@
 /// Both sides of the handshake drawn in wire.h.
 namespace nam::fabric::tcp {
 
-/// What both sides of a cluster have in common.
+/// Settings that both sides of a handshake must share.
 struct Credentials {
   std::string secret;
   bool encrypt = false;
@@ -22,45 +22,45 @@ struct Credentials {
 
 struct AuthenticatedSocket {
   UniqueFd fd;
-  StreamKeys keys;  // of what follows
+  StreamKeys keys;  // for the traffic that follows
   ListenMode mode = ListenMode::kPassive;
   uint64_t token = 0;
 };
 
-/// What a connecting side says of itself.
+/// The connecting side's statements about itself.
 struct Introduction {
   Role role = Role::kForward;
   uint64_t token = 0;
   MemberCredentials member;
 };
 
-/// The connecting side. UNAVAILABLE, UNAUTHENTICATED, PERMISSION_DENIED (no such member lives),
-/// FAILED_PRECONDITION (another version, or only one side encrypts) or DEADLINE_EXCEEDED.
+/// The connecting side. UNAVAILABLE, UNAUTHENTICATED, PERMISSION_DENIED (no such live member),
+/// FAILED_PRECONDITION (different version, or only one side encrypts) or DEADLINE_EXCEEDED.
 absl::StatusOr<AuthenticatedSocket> ConnectAuthenticated(const std::string& address,
                                                          const Introduction& introduction,
                                                          const Credentials& credentials, Deadline deadline);
 
-/// The accepting side of one connection, as far as it has come. Never blocks; the listener's thread
-/// calls Advance when there is input, and closes what takes too long.
+/// The accepting side of one connection. Never blocks: the listener's thread calls Advance on input, and
+/// closes connections that take too long.
 class ServerHandshake {
  public:
   enum class Outcome {
     kAgain,          // wait for input
-    kAuthenticated,  // the peer knows the secret: decide, and Conclude
+    kAuthenticated,  // the peer has proved the secret: decide, then Conclude
     kClose,
   };
 
   ServerHandshake(UniqueFd fd, int64_t deadline_ns) : fd_(std::move(fd)), deadline_ns_(deadline_ns) {}
 
   Outcome Advance(const Credentials& credentials);
-  /// Tells the peer what was decided. False when it is gone.
+  /// Tells the peer the verdict. False if the peer is gone.
   bool Conclude(const std::string& secret, const ServerVerdict& verdict);
 
   int fd() const { return fd_.get(); }
-  /// Once it is concluded.
+  /// Call after Conclude.
   AuthenticatedSocket Take(const Credentials& credentials, const ServerVerdict& verdict);
   const ClientHello& hello() const { return hello_; }
-  /// Once it is authenticated; id 0: it names no member.
+  /// Call once authenticated. Id 0: the peer names no member.
   MemberClaim member(const std::string& secret) const;
   int64_t deadline_ns() const { return deadline_ns_; }
 

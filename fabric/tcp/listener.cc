@@ -17,8 +17,8 @@
 namespace nam::fabric::tcp {
 namespace {
 
-/// A member's connection, on its NIC thread. When Remove returns the thread does nothing for it any more,
-/// also if the peer's WRITE has come by half.
+/// A member's connection, on its NIC thread. After Remove the thread does nothing for it, even if half of a
+/// WRITE has arrived.
 class ServedOnNic final : public ServedEnd {
  public:
   ServedOnNic(NicThread& nic, uint64_t id) : nic_(nic), id_(id) {}
@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpListener::Accept(CompletionQueue& 
   NAM_RETURN_IF_ERROR(queue->CheckRoom(options));
   std::optional<Waiting> next = waiting_.Take(deadline);
   if (!next) {
-    return absl::DeadlineExceededError(absl::StrFormat("nobody connected to %s in time", address()));
+    return absl::DeadlineExceededError(absl::StrFormat("no peer connected to %s in time", address()));
   }
   std::string peer = PeerName(next->reverse.fd());
   return TcpQueuePair::Create(core_, *queue, options, std::move(next->reverse), std::move(next->forward),

@@ -17,7 +17,7 @@
 
 namespace nam::fabric::tcp {
 
-/// Where those go that the acceptor has authenticated:
+/// Receives the connections that the acceptor has authenticated:
 ///
 ///     acceptor_ ─┬─ passive ─────────────▶ NIC thread
 ///                ├─ paired, forward ─▶ unpaired_ ─┐
@@ -43,7 +43,7 @@ class TcpListener final : public Listener, private Door {
   };
   struct Waiting {
     Stream forward;  // the peer's requests
-    Stream reverse;  // ours
+    Stream reverse;  // this side's requests
   };
 
   TcpListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<Admission> admission,
@@ -56,7 +56,7 @@ class TcpListener final : public Listener, private Door {
 
   const std::shared_ptr<Core> core_;
   const bool passive_;
-  std::map<uint64_t, Unpaired> unpaired_;  // by token; of the acceptor's thread
+  std::map<uint64_t, Unpaired> unpaired_;  // by token; acceptor thread only
   WaitingRoom<Waiting> waiting_;
   const std::unique_ptr<Admission> admission_;  // null: passive_ without MemberKeys, or not passive
   const std::unique_ptr<Acceptor> acceptor_;    // last: its thread uses everything above

@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kDoorbellId = 0;
 constexpr int kEventsMax = 64;
-// Connections of one thread: each may take 1,152 KiB of buffers.
+// Connections per thread, each with up to 1,152 KiB of buffers.
 constexpr size_t kServedMax = 8192;
 
 uint32_t InterestOf(ServedConnection::Want want) {
@@ -29,7 +29,7 @@ uint32_t InterestOf(ServedConnection::Want want) {
       return EPOLLIN;
     case ServedConnection::Want::kOutput:
       return EPOLLOUT;
-    // Not readable: only the peer's end matters while its message waits.
+    // Not for input: while a message waits, only the peer's end matters.
     case ServedConnection::Want::kReceive:
       return EPOLLRDHUP;
     case ServedConnection::Want::kTurn:
@@ -55,7 +55,7 @@ NicThread::~NicThread() {
 
 void NicThread::Stop() {
   {
-    // In one step: no command follows the one that ends the thread, so none is waited for in vain.
+    // In one step, so that no command is enqueued after the thread's end and awaited in vain.
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
     stopping_ = true;
@@ -76,7 +76,7 @@ bool NicThread::Enqueue(std::function<void()> command) {
 }
 
 bool NicThread::EnqueueAndWait(std::function<void()> command) {
-  // Shared, so that set_value does not outlive the promise when the waiter is quick.
+  // Shared, so that the promise outlives set_value even if the waiter is quick.
   const auto done = std::make_shared<std::promise<void>>();
   if (!Enqueue([done, &command] {
         command();
@@ -180,7 +180,7 @@ void NicThread::OnEvent(uint64_t id, uint32_t events) {
   const auto found = served_.find(id);
   if (found == served_.end()) return;
   const bool gone = (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-  // With input still to be read, the end is found when it has been executed.
+  // While input is left to read, executing it finds the end.
   if (gone && found->second.connection->want() == ServedConnection::Want::kReceive) {
     Close(id);
   } else {

@@ -16,9 +16,9 @@
 
 namespace nam::fabric::tcp {
 
-/// One thread of the software NIC: serves many connections by epoll. The connections belong to the
-/// thread; everybody else talks to it by commands, which it runs between two turns. It never blocks,
-/// so a command that is waited for is done soon.
+/// One thread of the software NIC; serves many connections by epoll. The connections belong to the thread;
+/// other threads send it commands, which it runs between two turns. It never blocks, so a command completes
+/// soon.
 class NicThread {
  public:
   NicThread(const Regions& regions, int64_t peer_timeout_us, int index);
@@ -29,14 +29,14 @@ class NicThread {
     Access rights = Access::kAll;
     std::shared_ptr<void> held;  // until the connection is closed
   };
-  /// `id` is unique in the process and not 0. False when the thread has stopped.
+  /// `id` is unique in the process and not 0. False if the thread has stopped.
   bool Add(uint64_t id, Stream stream, Terms terms);
   /// A receive was posted that the connection waits for.
   void Resume(uint64_t id);
-  /// Returns when the connection is closed and its receives are not touched any more; the one being
-  /// filled has completed with `status`.
+  /// Returns when the connection is closed and its receives are no longer accessed; the one being filled has
+  /// completed with `status`.
   void Remove(uint64_t id, CompletionStatus status);
-  /// Returns when no operation on the retired region is being executed.
+  /// Returns when no operation executes on the retired region any more.
   void ReleaseRegion(uint32_t key);
   /// Closes everything and ends the thread.
   void Stop();
@@ -46,7 +46,7 @@ class NicThread {
     std::shared_ptr<void> held;
     std::unique_ptr<ServedConnection> connection;
     uint32_t interest = 0;
-    uint64_t bytes_moved = 0;  // when last looked at
+    uint64_t bytes_moved = 0;  // at the last sweep
     int64_t last_progress_ns = 0;
   };
 
@@ -71,7 +71,7 @@ class NicThread {
   std::vector<std::function<void()>> commands_;  // under mutex_
   bool stopping_ = false;                        // under mutex_
 
-  // Of the thread itself.
+  // NIC thread only.
   std::unordered_map<uint64_t, Served> served_;
   std::vector<uint64_t> turns_;  // connections that have more to do
   bool running_ = true;

@@ -17,9 +17,9 @@
 namespace nam::fabric::tcp {
 namespace {
 
-constexpr size_t kPartsMax = 256;  // of one sendmsg or recvmsg
+constexpr size_t kPartsMax = 256;  // per sendmsg or recvmsg
 
-/// Part of an operation's bytes on the wire, which are `header`, then `payload`: those from `done` on.
+/// Appends the wire bytes of an operation from `done` on; they are `header`, then `payload`.
 size_t AppendParts(std::span<iovec> parts, std::span<std::byte> header, std::span<std::byte> payload,
                    size_t done) {
   size_t count = 0;
@@ -169,7 +169,7 @@ void TcpQueuePair::OnSocketEvent() {
     FailAtUnsendable();
     return;
   }
-  // Nothing was asked, so whatever came is the end of the connection, or of sense.
+  // No request is unanswered, so input is the end of the connection, or invalid.
   std::byte unexpected;
   iovec part{&unexpected, 1};
   const IoResult received = requests_.Receive({&part, 1});
@@ -198,7 +198,7 @@ void TcpQueuePair::ReceiveReplies() {
   }
 }
 
-// The bytes already lie in headers and buffers. False when the queue pair has failed.
+// Accounts for bytes already in headers and buffers. False if the queue pair has failed.
 bool TcpQueuePair::ConsumeReplies(size_t bytes) {
   while (bytes > 0) {
     Place& place = PlaceOf(answered_);
@@ -226,7 +226,7 @@ void TcpQueuePair::EndReceivesIfPeerLost() {
   if (receives_ended_ || !receives_->peer_lost()) return;
   receives_ended_ = true;
   receives_->Fail(CompletionStatus::kPeerLost);
-  // Replies may still be under way on the other connection, whose own end will follow.
+  // Replies may still be in flight on the other connection, whose end will follow.
   ReceiveReplies();
   if (state_ == QueuePairState::kReady && answered_ == posted_) Fail(CompletionStatus::kPeerLost);
 }
@@ -236,7 +236,7 @@ void TcpQueuePair::CheckPeer() {
   const int64_t now_ns = RealClock().NowNs();
   if (now_ns < check_at_ns_) return;
   const Opcode oldest = PlaceOf(answered_).request.opcode;
-  // Those wait for a receive as long as the peer's application likes.
+  // These wait for a receive as long as the peer's application likes.
   const bool may_wait = oldest == Opcode::kSend || oldest == Opcode::kWriteWithImmediate;
   if (!may_wait || receives_ended_ || PeerHostVanished(fd(), core_->options().peer_timeout_us)) {
     Fail(CompletionStatus::kPeerLost);
@@ -266,8 +266,8 @@ void TcpQueuePair::Fail(CompletionStatus status) {
   answered_ = sendable_ = sent_ = posted_;
   sent_bytes_ = answered_bytes_ = 0;
   queue_.Unwatch(*this);
-  // Both connections end, so the peer's side of this queue pair does, too. Only the way out, since Disconnect
-  // waits for the peer's end.
+  // Both connections end, so the peer's side of this queue pair does too. Closes only the outgoing direction,
+  // because Disconnect waits for the peer's end.
   shutdown(fd(), SHUT_WR);
   const CompletionStatus receives = lost ? CompletionStatus::kPeerLost : CompletionStatus::kFlushed;
   if (nic_ != nullptr) nic_->Remove(id_, receives);
@@ -275,7 +275,7 @@ void TcpQueuePair::Fail(CompletionStatus status) {
   receives_ended_ = true;
 }
 
-// The peer's NIC thread executes what has arrived before it sees our end, and closes its side behind that.
+// The peer's NIC thread executes everything received before it sees this end, and only then closes its side.
 absl::Status TcpQueuePair::Disconnect(Deadline deadline) {
   if (state_ == QueuePairState::kReady) Fail(CompletionStatus::kFlushed);
   if (!ended_by_peer_ && !end_unclear_) ended_by_peer_ = AwaitEnd(fd(), deadline);
@@ -295,7 +295,7 @@ size_t TcpQueuePair::Take(std::span<Completion> completions) {
   }
   const size_t received = receives_->Take(completions.subspan(count));
   for (const Completion& completion : completions.subspan(count, received)) {
-    // Of a lost peer, Progress decides: replies may still be under way.
+    // For a lost peer, Progress decides: replies may still be in flight.
     const bool broken =
         !completion.ok() && completion.status != CompletionStatus::kPeerLost && !receives_ended_;
     if (broken && state_ == QueuePairState::kReady) Fail(CompletionStatus::kFlushed);

@@ -16,20 +16,20 @@
 
 namespace nam::fabric::tcp {
 
-/// The initiator's side: one socket that carries requests out and replies back, and (unless the peer is
-/// a passive listener) a second one that the NIC thread serves for the peer.
+/// The initiator's side: one socket that carries requests out and replies back, and a second one that the NIC
+/// thread serves for the peer, unless the peer is a passive listener.
 ///
-/// Work requests live in a ring of send_depth places from Post until a completion at or after them is
-/// taken; four counters, which only grow, say how far each step has come:
+/// Work requests live in a ring of send_depth places from Post until a completion at or after them is taken.
+/// Four counters, which only grow, track the steps:
 ///
 ///     freed ≤ taken ≤ answered ≤ sent ≤ posted          posted - freed ≤ send_depth
 ///
-/// Everything is sent from and received into where it belongs: headers in the places, payloads in the
-/// caller's buffers. Replies come in order and an error is the last of them, so one recvmsg scatters
-/// many replies without looking at the first.
+/// Bytes go from and to their final places: headers in the ring, payloads in the caller's buffers. Replies
+/// come in order and an error is the last of them, so one recvmsg scatters many replies without inspecting
+/// the first.
 class TcpQueuePair final : public QueuePair {
  public:
-  /// `served` is the socket of the peer's requests; none with a passive peer.
+  /// `served` is the socket of the peer's requests; none if the peer is passive.
   static absl::StatusOr<std::unique_ptr<QueuePair>> Create(std::shared_ptr<Core> core,
                                                            TcpCompletionQueue& queue,
                                                            const QueuePairOptions& options, Stream requests,
@@ -49,11 +49,11 @@ class TcpQueuePair final : public QueuePair {
   int fd() const { return requests_.fd(); }
   size_t Take(std::span<Completion> completions);
   void Progress();
-  /// The socket has something, if only the peer's end.
+  /// The socket is readable, perhaps only because the peer closed.
   void OnSocketEvent();
   bool HasNews() const { return receives_->HasNews() || (receives_->peer_lost() && !receives_ended_); }
   bool wants_output() const { return sent_ < sendable_ && !output_lost_; }
-  /// When the peer must have shown life, as long as something is pending.
+  /// The deadline of the peer's next sign of life while requests are pending.
   int64_t check_at_ns() const {
     return answered_ < posted_ ? check_at_ns_ : std::numeric_limits<int64_t>::max();
   }
@@ -67,7 +67,7 @@ class TcpQueuePair final : public QueuePair {
     const std::byte* payload = nullptr;  // caller's buffer, or the place's inline bytes
     RequestHeader request;
     ReplyHeader reply;
-    /// Request bytes on the wire, reply bytes if it succeeds.
+    /// Request bytes on the wire, and reply bytes of a success.
     size_t request_bytes() const {
       return sizeof(request) + (CarriesPayload(request.opcode) ? request.bytes : 0);
     }
@@ -82,13 +82,13 @@ class TcpQueuePair final : public QueuePair {
   Place& PlaceOf(uint64_t position) { return places_[position % places_.size()]; }
   void Enqueue(const WorkRequest& request);
   void SendPending();
-  /// Up to the requests of which the peer has seen anything.
+  /// Requests of which the peer may have seen a part.
   uint64_t answerable() const { return sent_ + (sent_bytes_ > 0); }
   void ReceiveReplies();
   bool ConsumeReplies(size_t bytes);
   void EndReceivesIfPeerLost();
   void CheckPeer();
-  /// A request that could not be sent fails when everything before it is done.
+  /// Fails the unsendable request once everything before it is done.
   void FailAtUnsendable();
   void Fail(CompletionStatus status);
   void StayAlive();
@@ -115,8 +115,8 @@ class TcpQueuePair final : public QueuePair {
   size_t answered_bytes_ = 0;  // of the reply at answered_
   bool output_lost_ = false;
   bool receives_ended_ = false;
-  bool ended_by_peer_ = false;  // nothing more is executed there
-  bool end_unclear_ = false;    // the connection is over, and the peer may not know
+  bool ended_by_peer_ = false;  // the peer executes nothing more
+  bool end_unclear_ = false;    // the connection is over, and the peer may not know it
   int64_t check_at_ns_ = std::numeric_limits<int64_t>::max();
 };
 

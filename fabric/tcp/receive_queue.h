@@ -15,13 +15,13 @@
 
 namespace nam::fabric::tcp {
 
-/// The receives of one queue pair, between its two threads:
+/// The receives of one queue pair, shared by its two threads:
 ///
 ///     thread of the queue pair ── Post ──▶ posted ── Match ──▶ NIC thread (places the message)
 ///                              ◀─ Take ──  done  ◀─ Complete ──
 ///
-/// At most `depth` receives are posted, being filled, or done and not yet taken. Shared by the queue
-/// pair and the connection that serves it; the last of them frees it.
+/// At most `depth` receives are posted, being filled, or done and not yet taken. Owned jointly by the queue
+/// pair and the connection that serves it.
 class ReceiveQueue {
  public:
   struct Entry {
@@ -32,20 +32,20 @@ class ReceiveQueue {
   ReceiveQueue(uint64_t queue_pair, uint32_t depth, std::shared_ptr<Doorbell> doorbell);
 
   // -- The queue pair's thread ------------------------------------------------
-  /// Rings the NIC thread (`resume`) when a message waits for a receive.
+  /// Rings the NIC thread (`resume`) if a message waits for a receive.
   absl::Status Post(std::span<const ReceiveRequest> batch);
   size_t Take(std::span<Completion> completions);
-  /// Set once, before the NIC thread serves the connection.
+  /// Called once, before the NIC thread serves the connection.
   void SetResume(std::function<void()> resume) { resume_ = std::move(resume); }
-  /// Completes what is posted, and everything posted later, with errors. The NIC thread has let go.
+  /// Completes all posted receives, and later ones, with errors. The NIC thread must have let go.
   void Fail(CompletionStatus pending);
-  /// The serving connection has ended: the peer is lost.
+  /// True once the serving connection has ended: the peer is lost.
   bool peer_lost() const { return peer_lost_.load(std::memory_order_acquire); }
-  /// Something to Take, or the peer was lost since it was last asked.
+  /// True if there is something to Take, or the peer was lost since the last call.
   bool HasNews() const { return news_.load(std::memory_order_seq_cst); }
 
   // -- The NIC thread -----------------------------------------------------------
-  /// Nothing when none is posted; then Post resumes the NIC thread.
+  /// Nothing if no receive is posted; then Post resumes the NIC thread.
   std::optional<Entry> Match();
   void Complete(const Completion& completion);
   void OnPeerLost();

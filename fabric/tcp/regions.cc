@@ -39,7 +39,7 @@ absl::StatusOr<uint32_t> Regions::Register(const View& view) {
   const std::lock_guard lock(mutex_);
   uint32_t index = 0;
   if (next_index_ < kIndexesMax) {
-    // A fresh index as long as there are any: keys of old regions stay unknown the longest.
+    // Prefers a fresh index, so that keys of old regions stay unknown the longest.
     index = next_index_++;
     auto& chunk = owned_[index / kChunkSlots];
     if (chunk == nullptr) {
@@ -82,7 +82,7 @@ std::optional<Regions::View> Regions::Find(uint32_t key) const {
   if (key == 0 || slot == nullptr || slot->key.load(std::memory_order_acquire) != key) return std::nullopt;
   const View view{slot->data.load(std::memory_order_relaxed), slot->bytes.load(std::memory_order_relaxed),
                   slot->access.load(std::memory_order_relaxed)};
-  // A key that still holds after the fields were read vouches for them.
+  // If the key is unchanged after the fields were read, the fields are valid.
   if (slot->key.load(std::memory_order_acquire) != key) return std::nullopt;
   return view;
 }
@@ -126,13 +126,13 @@ absl::StatusOr<Mapping> Mapping::Create(size_t bytes, bool huge_pages, bool popu
   if (got == MAP_FAILED) return short_of_memory(errno);
   auto* data = static_cast<std::byte*>(got);
   if (align) {
-    // Huge pages need an aligned start: give back what lies before and behind it.
+    // Huge pages need an aligned start: give back the rest on both sides.
     const size_t before =
         (kHugePageBytes - reinterpret_cast<uintptr_t>(data) % kHugePageBytes) % kHugePageBytes;
     if (before > 0) munmap(data, before);
     munmap(data + before + mapped, kHugePageBytes - before);
     data += before;
-    madvise(data, mapped, MADV_HUGEPAGE);  // a wish: without huge pages, small ones
+    madvise(data, mapped, MADV_HUGEPAGE);  // best effort
   }
   Mapping mapping(data, mapped);
   if (populate) {

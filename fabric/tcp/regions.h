@@ -15,13 +15,13 @@
 
 namespace nam::fabric::tcp {
 
-/// The registered regions of one fabric. Look-ups take no lock: NIC threads do one per operation.
+/// The registered regions of one fabric. Look-ups take no lock: NIC threads make one per operation.
 ///
-/// A key is index:16 | generation:16. The generation of an index starts at random, and moves on with
-/// every use; an index that went through all of them is retired, so no key ever names two regions.
+/// A key is index:16 | generation:16. The generation of an index starts at random and advances with every
+/// use. An index whose generations are used up is retired, so no key ever names two regions.
 ///
-/// Retire() makes later look-ups fail, but a NIC thread may be in the middle of an operation; the owner
-/// lets every NIC thread pass (NicThread::ReleaseRegion) before the memory goes and the index is reused.
+/// Retire() makes later look-ups fail, but a NIC thread may be inside an operation. The owner lets every NIC
+/// thread pass (NicThread::ReleaseRegion) before the memory is freed and the index reused.
 class Regions {
  public:
   struct View {
@@ -34,11 +34,11 @@ class Regions {
   /// RESOURCE_EXHAUSTED when 65 535 regions are registered.
   absl::StatusOr<uint32_t> Register(const View& view);
   void Retire(uint32_t key);
-  /// After every NIC thread has passed.
+  /// Call after every NIC thread has passed.
   void Recycle(uint32_t key);
 
   std::optional<View> Find(uint32_t key) const;
-  /// Any bytes of the region, for a peer: kOk, or the status that the operation completes with.
+  /// Resolves a peer's address within a region: kOk, or the completion status.
   CompletionStatus Resolve(RemoteAddress address, uint32_t bytes, Access wanted, std::byte*& at) const;
   bool Contains(const LocalBuffer& buffer) const;
 

@@ -119,7 +119,7 @@ IoResult Stream::SendSealed(std::span<iovec> parts) {
   size_t done = 0;
   while (left > 0) {
     if (sealed.output_plain == 0) {
-      // What does not fit, in bytes or in parts, comes with the next record.
+      // Excess bytes or parts go into the next record.
       std::array<iovec, kRecordPartsMax> record_parts;
       size_t count = 0;
       for (size_t i = first, skipped = done; i < parts.size() && count < kRecordPartsMax; ++i, skipped = 0) {
@@ -170,7 +170,7 @@ bool Stream::OpenNext() {
   return true;
 }
 
-// Only when all opened bytes have been taken.
+// Call only when all opened bytes have been taken.
 IoResult Stream::FillInput() {
   Sealed& sealed = *sealed_;
   const size_t rest = sealed.input_end - sealed.input_begin;

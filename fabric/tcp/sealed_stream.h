@@ -17,27 +17,27 @@ struct evp_cipher_ctx_st;
 
 namespace nam::fabric::tcp {
 
-/// The keys of one connection, one for each direction. All zero: it is not encrypted.
+/// The keys of one connection, one per direction. All zero: not encrypted.
 ///
 ///     HKDF-SHA-256(secret, salt = client's nonce | server's nonce, "nam tcp stream client" or "… server")
 ///         =  key:16 | initial vector:12
 struct StreamKeys {
   using Key = std::array<uint8_t, 28>;
-  Key client{};  // of what the connecting side sends
+  Key client{};  // for the connecting side's traffic
   Key server{};
   bool encrypt = false;
 };
 StreamKeys DeriveStreamKeys(const std::string& secret, const ClientHello& hello,
                             const ServerChallenge& challenge);
 
-/// One direction's records:
+/// The record cipher of one direction:
 ///
 ///     record  bytes:4 | ciphertext:bytes | tag:16      AES-128-GCM; nonce = initial vector XOR record's
 ///     number;
 ///                                                      the first four bytes are authenticated, too
 ///
-/// Numbers count from 0 and are not sent, so a record that was changed, left out, repeated or comes out of
-/// its order has a wrong tag. Used by one thread.
+/// Numbers count from 0 and are not sent, so a changed, missing, repeated or reordered record has a wrong
+/// tag. Used by one thread.
 class RecordCipher {
  public:
   static constexpr size_t kRecordBytesMax = 64u << 10;  // of plaintext
@@ -49,12 +49,12 @@ class RecordCipher {
   RecordCipher(const StreamKeys::Key& key, Direction direction);
   RecordCipher(RecordCipher&&) noexcept = default;
 
-  /// `parts` (at most kRecordBytesMax bytes of them) as the next record; its length. `record` has room for
-  /// it.
+  /// Seals `parts` (at most kRecordBytesMax bytes) as the next record; returns its length. `record` must have
+  /// room.
   size_t Seal(std::span<const iovec> parts, std::span<std::byte> record);
-  /// The bytes of the record that begins in `header`, with its overhead; 0: it is none.
+  /// The length of the record that begins with `header`, including overhead; 0 if invalid.
   static size_t RecordBytes(std::span<const std::byte, kHeaderBytes> header);
-  /// Opens a whole record in place; what it says lies behind its header. False: it is forged.
+  /// Opens a whole record in place; its plaintext follows the header. False: forged.
   bool Open(std::span<std::byte> record);
 
  private:
@@ -68,11 +68,12 @@ class RecordCipher {
   uint64_t number_ = 0;
 };
 
-/// A connection after its handshake: plain, or in records. Owned and used by one thread, but for fd().
+/// A connection after its handshake, plain or encrypted in records. One thread owns and uses it, except for
+/// fd().
 ///
-/// Plain, Send and Receive are SendSome and ReceiveSome. Encrypted they keep their promises: Receive has
-/// returned all that has come when it returns less than was asked for. What Send did not take it must be
-/// given again, at the same place: a record may be on its way of which nothing was taken yet.
+/// Plain, Send and Receive are SendSome and ReceiveSome. Encrypted, they keep the same contract: a Receive
+/// that returns less than asked has returned everything that has arrived. Bytes that Send did not take must
+/// be passed again, at the same place: a record with them may already be in flight.
 class Stream {
  public:
   enum class Side { kClient, kServer };
@@ -87,7 +88,7 @@ class Stream {
   IoResult Receive(std::span<iovec> parts) {
     return sealed_ == nullptr ? ReceiveSome(fd_.get(), parts) : ReceiveSealed(parts);
   }
-  /// The connection was lost since a record was forged.
+  /// True if the connection was lost because a record was forged.
   bool forged() const { return sealed_ != nullptr && sealed_->forged; }
 
  private:
@@ -99,12 +100,12 @@ class Stream {
     RecordCipher seal, open;
     bool forged = false;
 
-    // The record that is being sent.
+    // The record being sent.
     std::array<std::byte, RecordCipher::kRecordBytesMax + RecordCipher::kOverheadBytes> output;
     size_t output_begin = 0, output_end = 0;
-    size_t output_plain = 0;  // what it says
+    size_t output_plain = 0;  // its plaintext bytes
 
-    // What has come: opened bytes, then records that have not been opened.
+    // Input: opened bytes, then unopened records.
     std::array<std::byte, kInputBytes> input;
     size_t opened_begin = 0, opened_end = 0;
     size_t input_begin = 0, input_end = 0;
@@ -112,7 +113,7 @@ class Stream {
 
   IoResult SendSealed(std::span<iovec> parts);
   IoResult ReceiveSealed(std::span<iovec> parts);
-  /// False: there is no whole record, or it is forged.
+  /// False: no whole record, or a forged one.
   bool OpenNext();
   IoResult FillInput();
 

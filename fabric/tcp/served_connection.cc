@@ -12,7 +12,7 @@
 namespace nam::fabric::tcp {
 namespace {
 
-// What one connection may move before the others of its NIC thread have their turn.
+// Bytes that a connection may move before the NIC thread serves the next one.
 constexpr uint64_t kTurnBytes = 1u << 20;
 
 }  // namespace
@@ -52,7 +52,7 @@ std::optional<ServedConnection::Want> ServedConnection::Advance() {
   return Want::kClose;
 }
 
-// Everything that has arrived is executed: its replies go out together before more is read.
+// Everything received has been executed: its replies leave together before more is read.
 std::optional<ServedConnection::Want> ServedConnection::FlushThenFill() {
   if (const auto want = Flush()) return want;
   if (bytes_moved_ >= turn_ends_at_) return Want::kTurn;
@@ -74,7 +74,7 @@ std::optional<ServedConnection::Want> ServedConnection::Flush() {
 
 std::optional<ServedConnection::Want> ServedConnection::Fill() {
   if (drained_) return Want::kInput;
-  // What is left is part of a header, or of a word: a few bytes.
+  // At most part of a header or a word: a few bytes.
   if (in_begin_ > 0) std::memmove(input_.get(), input_.get() + in_begin_, Available());
   in_end_ = Available();
   in_begin_ = 0;
@@ -125,7 +125,7 @@ void ServedConnection::BeginTransfer() {
       break;
     case Opcode::kWriteWithImmediate:
     case Opcode::kSend:
-      // Nobody posts receives on a passive connection: the message would wait for ever.
+      // A passive connection has no receives: the message would wait forever.
       if (receives_ == nullptr) {
         if (request_.opcode == Opcode::kWriteWithImmediate) {
           status = Resolve(request_.bytes, Access::kWrite);
@@ -159,7 +159,7 @@ void ServedConnection::ExecuteAtomic(std::byte* word) {
 
 std::optional<ServedConnection::Want> ServedConnection::Match() {
   const bool write = request_.opcode == Opcode::kWriteWithImmediate;
-  // Asked again whenever the wait ends: the region may have gone meanwhile.
+  // Resolved again after every wait, because the region may have gone.
   if (write) {
     const CompletionStatus status = Resolve(request_.bytes, Access::kWrite);
     if (status != CompletionStatus::kOk) {
@@ -187,7 +187,7 @@ std::optional<ServedConnection::Want> ServedConnection::Match() {
 
 std::optional<ServedConnection::Want> ServedConnection::PlacePayload() {
   const size_t placed = Available() >= left_ ? left_ : WholeWords(at_, Available());
-  // After what was placed before, for who looks.
+  // Ordered after everything placed before, for observers.
   std::atomic_thread_fence(std::memory_order_release);
   CopyToShared(at_, input_.get() + in_begin_, placed);
   in_begin_ += placed;
@@ -214,7 +214,7 @@ void ServedConnection::FinishPayload() {
 std::optional<ServedConnection::Want> ServedConnection::CopyReadReply() {
   const size_t copied = std::min(left_, OutputRoom());
   CopyFromShared(output_.get() + out_end_, at_, copied);
-  // A later READ sees memory no older.
+  // So that a later READ sees memory no older.
   std::atomic_thread_fence(std::memory_order_acquire);
   out_end_ += copied;
   at_ += copied;
@@ -261,7 +261,7 @@ bool ServedConnection::ReleaseRegion(uint32_t key) {
     return true;
   }
   if (step_ == Step::kReadReply && request_.rkey == key && snapshot_.empty()) {
-    // The READ has begun and succeeds; the region need not wait for a peer that reads slowly.
+    // The READ has begun and succeeds; the region need not wait for a slow peer.
     snapshot_.resize(left_);
     CopyFromShared(snapshot_.data(), at_, left_);
     at_ = snapshot_.data();

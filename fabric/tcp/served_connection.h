@@ -12,8 +12,8 @@
 
 namespace nam::fabric::tcp {
 
-/// Executes one peer's requests, in order, and sends the replies. Belongs to one NIC thread and never
-/// blocks it: Serve() does what can be done now and says what it waits for.
+/// Executes one peer's requests, in order, and sends the replies. Belongs to one NIC thread and never blocks
+/// it: Serve() does what is possible now and returns what it waits for.
 ///
 ///     kHeader ─▶ READ ───────────────────────────▶ kReadReply ─▶ kHeader
 ///             ─▶ WRITE ──────────────────────────▶ kPayload ───▶ kHeader
@@ -22,8 +22,8 @@ namespace nam::fabric::tcp {
 ///     any error ─▶ kFailed: one reply with the status, then input is discarded until the peer closes
 ///                  (closing first could reset the connection before the peer has read the reply)
 ///
-/// Bounds: one input and one output buffer. While output waits for the peer, or a message for a
-/// receive, no input is read, so the peer's own socket fills up.
+/// Bounds: one input and one output buffer. While output waits for the peer, or a message for a receive, no
+/// input is read, so the peer's own socket fills up.
 class ServedConnection {
  public:
   enum class Want { kInput, kOutput, kReceive, kTurn, kClose };
@@ -32,23 +32,23 @@ class ServedConnection {
   ServedConnection(Stream stream, const Regions& regions, std::shared_ptr<ReceiveQueue> receives,
                    Access rights);
 
-  /// kTurn: there is more to do, but others come first.
+  /// kTurn: more work remains, but other connections come first.
   Want Serve();
-  /// The connection is over. A receive that was being filled completes with `status`.
+  /// Ends the connection. A receive that is being filled completes with `status`.
   void Abort(CompletionStatus status);
   void NotifyPeerLost();
-  /// Lets go of a region that was retired. True when there is now something to do.
+  /// Lets go of a retired region. True if the connection now has work.
   bool ReleaseRegion(uint32_t key);
 
   int fd() const { return stream_.fd(); }
   Want want() const { return want_; }
-  /// Bytes moved in both directions, ever.
+  /// Total bytes moved in both directions.
   uint64_t bytes_moved() const { return bytes_moved_; }
 
  private:
   static constexpr size_t kInputBytes = 128u << 10;
-  // Much larger than a reply of a usual READ: the kernel packs segments best when it is given much at once.
-  // Pages that no reply ever needed cost nothing.
+  // Much larger than a usual READ's reply: the kernel packs segments best when given much at once. Pages that
+  // no reply ever used cost nothing.
   static constexpr size_t kOutputBytes = 1024u << 10;
 
   enum class Step { kHeader, kMatch, kPayload, kReadReply, kFailed };
@@ -56,7 +56,7 @@ class ServedConnection {
   size_t Available() const { return in_end_ - in_begin_; }
   size_t OutputRoom() const { return kOutputBytes - out_end_; }
 
-  // Each returns what to wait for, or nothing when it is done and the next can follow.
+  // Each returns what to wait for, or nothing if done and the next step can follow.
   std::optional<Want> Advance();
   std::optional<Want> FlushThenFill();
   std::optional<Want> Flush();
@@ -67,7 +67,7 @@ class ServedConnection {
   std::optional<Want> CopyReadReply();
 
   void BeginTransfer();
-  /// Regions::Resolve with the connection's rights.
+  /// Regions::Resolve limited to the connection's rights.
   CompletionStatus Resolve(uint32_t bytes, Access wanted);
   void ExecuteAtomic(std::byte* word);
   void FinishPayload();
@@ -86,12 +86,12 @@ class ServedConnection {
   std::byte* at_ = nullptr;                     // kPayload: next byte to place; kReadReply: next byte to send
   size_t left_ = 0;                             // bytes from at_
   std::optional<ReceiveQueue::Entry> receive_;  // being filled
-  std::vector<std::byte> snapshot_;             // rest of a READ whose region was retired meanwhile
+  std::vector<std::byte> snapshot_;             // rest of a READ whose region was retired
 
   const std::unique_ptr<std::byte[]> input_;
   size_t in_begin_ = 0;
   size_t in_end_ = 0;
-  bool drained_ = false;  // the socket had less than asked for
+  bool drained_ = false;  // the last read returned less than asked for
   const std::unique_ptr<std::byte[]> output_;
   size_t out_begin_ = 0;
   size_t out_end_ = 0;

@@ -46,7 +46,7 @@ UniqueFd OpenSocket(const addrinfo& address) {
   return UniqueFd(socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// DEADLINE_EXCEEDED when the socket did not become ready for `events`.
+// DEADLINE_EXCEEDED if the socket does not become ready for `events`.
 absl::Status WaitReady(int fd, short events, Deadline deadline) {
   while (true) {
     const int64_t left_ns = deadline.ns - RealClock().NowNs();
@@ -231,7 +231,7 @@ bool AwaitEnd(int fd, Deadline deadline) {
     iovec part{discarded.data(), discarded.size()};
     const IoResult received = ReceiveSome(fd, {&part, 1});
     if (received.lost) return !received.unclear;
-    // Also while it keeps sending.
+    // Also if the peer keeps sending.
     if (RealClock().Passed(deadline)) return false;
     if (received.bytes == 0 && !WaitReady(fd, POLLIN, deadline).ok()) return false;
   }

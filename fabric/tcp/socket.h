@@ -25,31 +25,30 @@ absl::StatusOr<Endpoint> ParseEndpoint(const std::string& address);
 absl::StatusOr<UniqueFd> ListenOn(const Endpoint& endpoint, int backlog);
 uint16_t BoundPort(int fd);
 
-/// UNAVAILABLE says what was refused and why that happens; DEADLINE_EXCEEDED.
+/// UNAVAILABLE says what was refused and a likely cause; DEADLINE_EXCEEDED.
 absl::StatusOr<UniqueFd> ConnectTo(const std::string& address, Deadline deadline);
 
-/// Keepalive such that an idle connection to a host that vanished fails after about `peer_timeout_us`.
-/// TCP_USER_TIMEOUT is not used: it also ends connections whose living peer just does not read.
+/// Sets keepalive so that an idle connection to a vanished host fails after about `peer_timeout_us`.
+/// TCP_USER_TIMEOUT is not used: it also ends connections to live peers that do not read.
 void ConfigurePeerSocket(int fd, int64_t peer_timeout_us);
-/// For a connection without progress for `peer_timeout_us`: whether bytes that were sent remain
-/// unacknowledged, so that the peer's host must be gone. A living host that does not read has
-/// acknowledged what it was sent.
+/// For a connection without progress for `peer_timeout_us`: true if sent bytes remain unacknowledged, so that
+/// the peer's host must be gone. A live host acknowledges even if the application does not read.
 bool PeerHostVanished(int fd, int64_t peer_timeout_us);
 std::string PeerName(int fd);
 
-/// Whole messages within the deadline, for handshakes. UNAVAILABLE when the peer closed.
+/// Transfer whole messages within the deadline, for handshakes. UNAVAILABLE if the peer closed.
 absl::Status SendAll(int fd, std::span<const std::byte> bytes, Deadline deadline);
 absl::Status ReceiveAll(int fd, std::span<std::byte> bytes, Deadline deadline);
 
 struct IoResult {
   size_t bytes = 0;
-  bool lost = false;     // closed or reset by the peer, or
-  bool unclear = false;  // its host does not answer, so the peer may not know
+  bool lost = false;     // closed or reset by the peer
+  bool unclear = false;  // the host does not answer; the peer may not know
 };
-/// What can be moved now; `lost` only when nothing was moved.
+/// Transfer what is possible now; `lost` only if nothing was transferred.
 IoResult SendSome(int fd, std::span<iovec> parts);
 IoResult ReceiveSome(int fd, std::span<iovec> parts);
-/// Reads away what comes until the peer has closed or reset the connection. False: not by the deadline.
+/// Discards input until the peer has closed or reset the connection. False on timeout.
 bool AwaitEnd(int fd, Deadline deadline);
 
 }  // namespace nam::fabric::tcp

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kNicThreadsMax = 256;
 
-/// Memory, and the key to it.
+/// Memory with its key.
 class TcpRegion final : public MemoryRegion {
  public:
   static absl::StatusOr<std::unique_ptr<MemoryRegion>> Create(std::shared_ptr<Core> core, size_t bytes,
@@ -35,9 +35,9 @@ class TcpRegion final : public MemoryRegion {
     NAM_ASSIGN_OR_RETURN(const uint32_t key, core->regions().Register(view));
     return std::unique_ptr<MemoryRegion>(new TcpRegion(std::move(core), std::move(mapping), view, key));
   }
-  // Before the memory goes, with mapping_.
+  // Before mapping_ frees the memory.
   ~TcpRegion() override { Revoke(); }
-  /// The NIC threads let go of the memory, so no peer can delay it. A second caller waits for the first.
+  /// Waits for NIC threads only, so no peer can delay it. A second caller waits for the first.
   bool Revoke() override {
     std::call_once(revoked_, [this] { core_->ReleaseRegion(rkey_.value); });
     return true;
@@ -61,7 +61,7 @@ class TcpRegion final : public MemoryRegion {
 class TcpFabric final : public Fabric {
  public:
   explicit TcpFabric(const FabricOptions& options) : core_(std::make_shared<Core>(options)) {}
-  // What the application still holds must not be used, but can be destroyed.
+  // Objects that the application still holds must not be used, but can be destroyed.
   ~TcpFabric() override { core_->StopNics(); }
 
   Kind kind() const override { return Kind::kTcp; }
@@ -130,9 +130,8 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpFabric::Connect(const std::string&
 absl::StatusOr<std::unique_ptr<Fabric>> OpenTcp(const FabricOptions& options) {
   if (options.secret.empty()) {
     return absl::InvalidArgumentError(
-        "the tcp fabric needs the cluster's secret: without one, whoever reaches the port could read and "
-        "write "
-        "all memory");
+        "the tcp fabric needs the cluster's secret: without one, any process that reaches the port could "
+        "read and write all memory");
   }
   if (options.nic_threads < 1 || options.nic_threads > tcp::kNicThreadsMax) {
     return absl::InvalidArgumentError(
@@ -146,7 +145,7 @@ absl::StatusOr<std::unique_ptr<Fabric>> OpenTcp(const FabricOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrFormat("multicast_ttl is %d: 0 to 255", options.multicast_ttl));
   }
-  // A name that nothing bears is a mistake even if datagrams are never used; the host's may lack IPv4.
+  // An unknown interface is an error even if datagrams are never used; the host's interface may lack IPv4.
   if (!options.multicast_interface.empty()) {
     NAM_RETURN_IF_ERROR(tcp::FindDatagramInterface(options).status());
   }

@@ -7,8 +7,9 @@
 
 namespace nam::fabric {
 
-/// The fabric between any two Linux hosts: one-sided operations served by a software NIC, over TCP.
-/// INVALID_ARGUMENT without a secret: whoever reaches the port could read and write everything.
+/// Opens the fabric between any Linux hosts: a software NIC serves one-sided operations over TCP.
+/// INVALID_ARGUMENT without a secret, because any process that reaches the port could read and write all
+/// memory.
 absl::StatusOr<std::unique_ptr<Fabric>> OpenTcp(const FabricOptions& options);
 
 }  // namespace nam::fabric

@@ -16,7 +16,7 @@ namespace nam::fabric::tcp {
 template <typename Connection>
 class WaitingRoom {
  public:
-  /// More than so many are not to be let in.
+  /// No more than this many connections may wait.
   static constexpr size_t kMax = 128;
 
   size_t size() const {
@@ -28,7 +28,7 @@ class WaitingRoom {
     waiting_.push_back(std::move(connection));
     arrived_.notify_one();
   }
-  /// The one that has waited longest; nothing if nobody has come by the deadline.
+  /// The connection that has waited longest; nothing on timeout.
   std::optional<Connection> Take(Deadline deadline) {
     std::unique_lock lock(mutex_);
     const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(deadline.ns)};

@@ -5,7 +5,7 @@
 namespace nam::fabric::tcp {
 namespace {
 
-// Enums travel as bytes: their ranges are checked on the bytes, before any value of the type exists.
+// Enums travel as bytes and are range-checked as bytes, before any value of the type exists.
 template <typename T>
 T Load(std::span<const std::byte> bytes) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -37,7 +37,7 @@ std::optional<ReplyHeader> DecodeReply(std::span<const std::byte, sizeof(ReplyHe
                                        const RequestHeader& request) {
   const uint8_t opcode = ByteAt(bytes, offsetof(ReplyHeader, opcode));
   const uint8_t status = ByteAt(bytes, offsetof(ReplyHeader, status));
-  // A peer answers with what it can know: not with our local errors.
+  // A peer can report only what it can know, not local errors.
   if (opcode != static_cast<uint8_t>(request.opcode)) return std::nullopt;
   if (status != static_cast<uint8_t>(CompletionStatus::kOk) &&
       status != static_cast<uint8_t>(CompletionStatus::kRemoteAccessError) &&

@@ -9,7 +9,7 @@
 
 #include "fabric/fabric.h"
 
-/// The bytes between two tcp fabrics. All integers little-endian.
+/// The protocol between two tcp fabrics. All integers are little-endian.
 ///
 /// A queue pair is two TCP connections, one per direction of requests, so that a socket carries only
 /// requests one way and only replies, in the order of the requests, the other way:
@@ -20,7 +20,7 @@
 ///     reverse   NIC thread of A          ◀──requests── thread of B's queue pair
 ///                                        ──replies──▶
 ///
-/// A passive listener never posts, so there the reverse connection does not exist.
+/// A passive listener never posts, so the reverse connection does not exist there.
 ///
 /// Every connection begins with a handshake; nothing else is read before it has succeeded:
 ///
@@ -29,21 +29,21 @@
 ///     A ── ClientProof (HMAC of the above under the secret; member's answer) ▶ B  checks A, and the member
 ///     A ◀─ ServerProof (status, mode, token, HMAC of everything above) ─────── B  A checks B
 ///
-/// The member's answer is for the challenge ChallengeMember (authentication.h); without a member it is zeros.
-/// B may take its time over the last step, to find out about the member.
+/// The member's answer is to the challenge ChallengeMember (authentication.h); zeros without a member. B may
+/// delay the last step to check the member.
 ///
-/// The token that B gives with the forward connection names its reverse connection. The proofs have
-/// different labels, so neither can be reflected. Both sides encrypt, or neither does; if they differ B says
-/// so instead of a challenge.
+/// The token that B returns on the forward connection names its reverse connection. The proofs have different
+/// labels, so neither can be reflected. Both sides must agree on encryption; if they differ, B says so
+/// instead of sending a challenge.
 ///
-/// Without encryption, traffic is authenticated when it begins, and neither encrypted nor signed after that:
-/// the network between the hosts must be trusted not to alter it. With it, all that follows the handshake
-/// goes in records (sealed_stream.h) under keys of this connection and direction, which follow from the
-/// secret and both nonces: who gets hold of the secret can read what he has recorded. The end of a TCP
-/// connection is not signed: who can forge packets can end connections, and pretend to one end that the other
-/// has ended it.
+/// Without encryption, traffic is authenticated at the start only, then neither encrypted nor signed: the
+/// network between the hosts must be trusted not to alter it. With encryption, everything after the handshake
+/// travels in records (sealed_stream.h) under keys of this connection and direction, derived from the secret
+/// and both nonces: an attacker who learns the secret can read recorded traffic. The end of a TCP connection
+/// is not signed: an attacker who can forge packets can end connections, and make one end believe that the
+/// other has closed.
 ///
-/// Then requests, each followed by its payload, and replies, each followed by its payload:
+/// Requests follow, each with its payload, and replies, each with its payload:
 ///
 ///     request  magic:2 opcode:1 zero:1 sequence:4 rkey:4 bytes:4 immediate:4 zero:4 offset:8 compare:8
 ///     swap_or_add:8
@@ -51,7 +51,7 @@
 ///     reply    magic:2 opcode:1 status:1 sequence:4 value:8
 ///              + value bytes of payload for a READ that succeeded; value is the old word of an atomic
 ///
-/// After a reply with an error, B executes nothing more of that connection and sends nothing more.
+/// After an error reply, B executes and sends nothing more on that connection.
 namespace nam::fabric::tcp {
 
 static_assert(std::endian::native == std::endian::little, "headers are used in place");
@@ -74,7 +74,7 @@ enum class HandshakeStatus : uint8_t {
   kUnknownToken = 4,
   kOtherEncryption = 5,  // one side encrypts, the other does not
   kNoSuchMember = 6,     // no member with this id and this key lives
-  kMemberUnknown = 7,    // whether it lives cannot be found out now
+  kMemberUnknown = 7,    // whether it is alive cannot be determined now
 };
 inline constexpr HandshakeStatus kLastHandshakeStatus = HandshakeStatus::kMemberUnknown;
 
@@ -126,7 +126,7 @@ struct RequestHeader {
   uint16_t magic = kRequestMagic;
   Opcode opcode = Opcode::kRead;
   uint8_t zero = 0;
-  uint32_t sequence = 0;  // of this connection, from 0, wraps around
+  uint32_t sequence = 0;  // per connection, from 0, wraps around
   uint32_t rkey = 0;
   uint32_t bytes = 0;
   uint32_t immediate = 0;
@@ -151,7 +151,7 @@ constexpr bool CarriesPayload(Opcode opcode) {
   return opcode == Opcode::kWrite || opcode == Opcode::kWriteWithImmediate || opcode == Opcode::kSend;
 }
 
-/// The longest payload of a request or its reply that this protocol carries.
+/// The longest payload of a request or reply in this protocol.
 constexpr uint32_t BytesMax(Opcode opcode) {
   switch (opcode) {
     case Opcode::kRead:
@@ -169,11 +169,11 @@ constexpr uint32_t BytesMax(Opcode opcode) {
   return 0;
 }
 
-/// The decoders take whatever a peer sent. Nothing: the bytes are not what this protocol sends next
-/// (`sequence` is expected), and the connection must be closed.
+/// The decoders accept arbitrary bytes. Nothing: the bytes are not what the protocol sends next (`sequence`
+/// is expected), and the connection must be closed.
 std::optional<RequestHeader> DecodeRequest(std::span<const std::byte, sizeof(RequestHeader)> bytes,
                                            uint32_t sequence);
-/// `request` is what the reply must answer.
+/// `request` is the request that the reply must answer.
 std::optional<ReplyHeader> DecodeReply(std::span<const std::byte, sizeof(ReplyHeader)> bytes,
                                        const RequestHeader& request);
 std::optional<ClientHello> DecodeClientHello(std::span<const std::byte, sizeof(ClientHello)> bytes);

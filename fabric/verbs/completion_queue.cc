@@ -19,11 +19,11 @@ namespace nam::fabric::verbs {
 namespace {
 
 constexpr size_t kBatch = 32;
-/// About what an interrupt and waking up cost.
+/// About the cost of an interrupt and a wake-up.
 constexpr int64_t kPollNs = 20'000;
 constexpr uint32_t kFirstRoom = 256;
-/// A failed request that was split in two completes twice, and so does what was taken from the NIC but not
-/// yet from its place.
+/// A failed request that was split completes twice; so does a completion taken from the NIC but not yet from
+/// its place.
 constexpr uint32_t kEntriesPerRequest = 2;
 
 }  // namespace
@@ -97,7 +97,7 @@ void VerbsCompletionQueue::Detach(uint32_t id, uint32_t entries) {
   if (sources_.erase(id) == 0) return;
   reserved_ -= entries;
   std::erase_if(kept_, [id](const Completion& completion) { return completion.queue_pair == id; });
-  // What it left in the NIC's queue would take the room of the next one.
+  // Its leftover completions would take the next queue pair's room.
   while (TakeFromNic(kBatch, [this](const Completion& completion) { kept_.push_back(completion); }) > 0) {
   }
 }
@@ -144,7 +144,7 @@ size_t VerbsCompletionQueue::Wait(std::span<Completion> completions, Deadline de
       armed = false;
       continue;
     }
-    // Whatever arrives after this ends the sleep; what arrived before is seen by one more poll.
+    // Later arrivals end the sleep; one more poll sees earlier ones.
     NAM_CHECK(ibv_req_notify_cq(handle_.get(), 0) == 0, "the NIC's completion queue cannot be armed");
     armed = true;
   }
@@ -152,7 +152,7 @@ size_t VerbsCompletionQueue::Wait(std::span<Completion> completions, Deadline de
 
 void VerbsCompletionQueue::Sleep(Deadline deadline) {
   std::array<pollfd, 2> fds = {pollfd{channel_->fd, POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
-  // An hour at most: timespecs of the far future are refused by some kernels.
+  // At most an hour, because some kernels refuse timespecs in the far future.
   const int64_t left_ns = std::clamp<int64_t>(deadline.ns - RealClock().NowNs(), 0, 3'600'000'000'000);
   const timespec timeout{left_ns / 1'000'000'000, left_ns % 1'000'000'000};
   const int count = ppoll(fds.data(), fds.size(), &timeout, nullptr);

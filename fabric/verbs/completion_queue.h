@@ -15,7 +15,7 @@
 
 namespace nam::fabric::verbs {
 
-/// What the NIC's completions belong to: a queue pair of either kind. A wr_id is
+/// Packs and unpacks a wr_id, which names the queue pair of either kind that a NIC completion belongs to:
 ///
 ///     id of the queue pair:32 | receive:1 | position in its send or receive queue, mod 2^31
 struct WorkId {
@@ -27,20 +27,20 @@ struct WorkId {
   }
   static uint32_t Owner(uint64_t id) { return static_cast<uint32_t>(id >> 32); }
   static bool IsReceive(uint64_t id) { return (id & kReceiveBit) != 0; }
-  /// The position at or after `from`; positions in flight span far less than 2^31.
+  /// The first matching position at or after `from`; positions in flight span far less than 2^31.
   static uint64_t Position(uint64_t id, uint64_t from) { return from + ((id - from) & kPositionMask); }
 };
 
 class CompletionSource {
  public:
   virtual ~CompletionSource() = default;
-  /// Nothing, when the application is not to see it.
+  /// Nothing if the application must not see the completion.
   virtual std::optional<Completion> Translate(const ibv_wc& completion) = 0;
 };
 
-/// A completion queue of the NIC, which grows with the queue pairs that are attached: depths are what a
-/// caller may need at most, and NICs have bounds. Waiting: polls for a moment, then arms the NIC's event,
-/// polls once more and sleeps on the event and on Wake()'s.
+/// A completion queue of the NIC. It grows with the attached queue pairs, because depths are a caller's upper
+/// bounds and NICs are limited. Waiting polls for a moment, then arms the NIC's event, polls once more and
+/// sleeps on the event and on Wake()'s.
 class VerbsCompletionQueue final : public CompletionQueue {
  public:
   static absl::StatusOr<std::unique_ptr<VerbsCompletionQueue>> Create(std::shared_ptr<Core> core,
@@ -52,32 +52,32 @@ class VerbsCompletionQueue final : public CompletionQueue {
   void Wake() override;
 
   ibv_cq* handle() const { return handle_.get(); }
-  /// RESOURCE_EXHAUSTED when `entries` more are more than the queue was created for.
+  /// RESOURCE_EXHAUSTED if `entries` more exceed the depth that the queue was created for.
   absl::Status CheckRoom(uint64_t entries) const;
-  /// RESOURCE_EXHAUSTED when the NIC has no room.
+  /// RESOURCE_EXHAUSTED if the NIC has no room.
   absl::Status Attach(uint32_t id, CompletionSource& source, uint32_t entries);
-  /// After the queue pair was destroyed: its completions are gone with it.
+  /// Call after the queue pair was destroyed: its completions are gone with it.
   void Detach(uint32_t id, uint32_t entries);
 
  private:
   VerbsCompletionQueue(std::shared_ptr<Core> core, uint32_t depth);
   absl::Status Grow(uint64_t requests);
-  /// Up to `limit` from the NIC, translated; those of destroyed queue pairs are dropped.
+  /// Translates up to `limit` completions of the NIC; drops those of destroyed queue pairs.
   template <typename Sink>
   size_t TakeFromNic(size_t limit, Sink&& sink);
-  /// Sleeps until the NIC or Wake() has something, or the deadline.
+  /// Sleeps until the NIC or Wake() signals, or the deadline.
   void Sleep(Deadline deadline);
 
   const std::shared_ptr<Core> core_;
   const uint32_t depth_;
   uint32_t reserved_ = 0;
-  uint64_t room_ = 0;  // for so many requests the NIC has room
+  uint64_t room_ = 0;  // requests that the NIC has room for
   CompletionChannelHandle channel_;
-  CompletionQueueHandle handle_;  // before its channel goes
+  CompletionQueueHandle handle_;  // destroyed before its channel
   UniqueFd wake_;
   std::atomic<bool> woken_{false};
   std::unordered_map<uint32_t, CompletionSource*> sources_;
-  std::deque<Completion> kept_;  // taken from the NIC when a queue pair went; at most depth_
+  std::deque<Completion> kept_;  // taken from the NIC when a queue pair was destroyed; at most depth_
 };
 
 }  // namespace nam::fabric::verbs

@@ -18,8 +18,8 @@ namespace {
 
 /// READs and atomics in flight that an end answers; NICs have 16 to 128.
 constexpr int kReadsMax = 64;
-/// 7 means for ever: a SEND waits as long as its peer has no receive posted, and in rxe also a request waits
-/// for ever for an answer, which is why the other count stays below.
+/// 7 means forever: a SEND waits as long as its peer has no receive posted. In rxe a request then also waits
+/// forever for an answer, which is why the other count stays below.
 constexpr uint8_t kReceiverNotReadyRetries = 7;
 constexpr uint8_t kRetries = 6;
 constexpr uint8_t kReceiverNotReadyTimer = 12;  // 0.64 ms
@@ -37,7 +37,7 @@ unsigned NicAccess(Access rights) {
   return access;
 }
 
-/// The exponent of 4.096 µs such that all tries together take at most the peer timeout, but more than half.
+/// The exponent of 4.096 µs such that all tries together take between half and all of the peer timeout.
 uint8_t TimeoutExponent(int64_t peer_timeout_us) {
   uint8_t exponent = 1;
   while (exponent < 24 &&
@@ -107,7 +107,7 @@ absl::StatusOr<NewQueuePair> CreateQueuePair(const Core& core, ibv_cq* completio
   initial.cap.max_recv_wr = std::max(1u, depths.receive);
   initial.cap.max_send_sge = initial.cap.max_recv_sge = 1;
   NewQueuePair queue_pair;
-  // What does not go inline into the NIC's queue is copied by the fabric: no NIC has to take it all.
+  // The fabric copies payloads that do not go inline into the NIC's queue, so fewer inline bytes suffice.
   for (uint32_t inline_bytes = depths.inline_bytes;; inline_bytes /= 2) {
     initial.cap.max_inline_data = queue_pair.inline_bytes = inline_bytes;
     queue_pair.handle.reset(ibv_create_qp(device.pd(), &initial));
@@ -161,7 +161,7 @@ absl::StatusOr<Offer> ReceiveOffer(int fd, const std::string& peer_name, Deadlin
   const absl::Status received = tcp::ReceiveAll(fd, bytes, deadline);
   if (absl::IsDeadlineExceeded(received)) {
     return absl::DeadlineExceededError(
-        absl::StrFormat("%s let the connection in, but nobody has accepted it in time", peer_name));
+        absl::StrFormat("%s let the connection in, but did not accept it in time", peer_name));
   }
   if (!received.ok()) {
     return absl::UnavailableError(absl::StrFormat(

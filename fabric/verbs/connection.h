@@ -11,17 +11,17 @@
 #include "fabric/verbs/handles.h"
 #include "fabric/verbs/wire.h"
 
-/// Making reliable queue pairs and bringing them up with a peer's; wire.h draws who says what.
+/// Creates reliable queue pairs and connects them with a peer's; wire.h draws the messages.
 namespace nam::fabric::verbs {
 
-/// What a NIC's queue pair is asked for: more than QueuePairOptions, see VerbsQueuePair.
+/// Depths requested from the NIC: larger than QueuePairOptions, see VerbsQueuePair.
 struct QueueDepths {
   uint32_t send = 0;
   uint32_t receive = 0;
   uint32_t inline_bytes = 0;
 };
 
-/// A queue pair in INIT, and what the peer must know of it. With fewer inline bytes if the NIC has fewer.
+/// A queue pair in INIT, and what the peer must know of it. Has fewer inline bytes if the NIC supports fewer.
 struct NewQueuePair {
   QueuePairHandle handle;
   Offer offer;
@@ -31,11 +31,11 @@ struct NewQueuePair {
 absl::StatusOr<NewQueuePair> CreateQueuePair(const Core& core, ibv_cq* completions, const QueueDepths& depths,
                                              Access rights = Access::kAll);
 
-/// From INIT to RTS with the peer's queue pair.
+/// Moves the queue pair from INIT to RTS, connected to the peer's.
 absl::Status BringUp(const Core& core, const NewQueuePair& queue_pair, const Offer& peer,
                      const std::string& peer_name);
 
-/// The smaller of both ends' MTUs.
+/// The smaller of the two ends' MTUs.
 ibv_mtu PathMtu(const Core& core, const Offer& peer);
 
 absl::Status SendOffer(int fd, const Offer& offer, Deadline deadline);

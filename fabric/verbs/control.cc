@@ -20,7 +20,7 @@ namespace nam::fabric::verbs {
 void MoveToError(ibv_qp* queue_pair) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  // Fails only when the device is gone; then everything completes with errors anyway.
+  // Fails only if the device is gone; then everything completes with errors anyway.
   ibv_modify_qp(queue_pair, &attributes, IBV_QP_STATE);
 }
 
@@ -77,10 +77,10 @@ void ControlChannel::Close() {
   shutdown(fd_.get(), SHUT_RDWR);
 }
 
-// With mutex_: frames of two threads must not mix.
+// Requires mutex_: frames of two threads must not mix.
 bool ControlChannel::Send(const Frame& frame) {
   iovec part{const_cast<Frame*>(&frame), sizeof(frame)};
-  // Few frames are under way at a time. A peer that lets a socket buffer of them pile up is not one.
+  // Few frames are in flight at a time. A peer that lets a socket buffer of them pile up is broken.
   return tcp::SendSome(fd_.get(), {&part, 1}).bytes == sizeof(frame);
 }
 
@@ -150,15 +150,15 @@ Frame ControlChannel::DescribeState() {
 void ControlChannel::OnLost(CompletionStatus reason) {
   const std::lock_guard lock(mutex_);
   if (!lost_) reason_.store(reason, std::memory_order_release);
-  // Before the queue pair moves: whoever posts and does not see it has posted early enough to be flushed.
+  // Before the queue pair moves: a thread that posts without seeing it has posted early enough to be flushed.
   lost_.store(true, std::memory_order_seq_cst);
   over_ = true;
   answered_.notify_all();
   if (queue_pair_ != nullptr) MoveToError(queue_pair_);
 }
 
-// In the error state a NIC accepts nothing more; once the queue pair is destroyed it is also done with what
-// it had accepted.
+// In the error state a NIC accepts no more requests; once the queue pair is destroyed, it has also finished
+// those accepted before.
 void ControlChannel::EndServed() {
   const std::lock_guard lock(mutex_);
   if (served_ == nullptr) return;
@@ -242,7 +242,7 @@ void ControlThread::OnEvent(int fd) {
   std::shared_ptr<ControlChannel> channel;
   {
     const std::lock_guard lock(mutex_);
-    // Gone already: its queue pair was destroyed meanwhile.
+    // Absent if its queue pair was destroyed meanwhile.
     if (const auto found = channels_.find(fd); found != channels_.end()) channel = found->second;
   }
   if (channel == nullptr || channel->OnInput()) return;

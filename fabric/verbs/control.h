@@ -17,15 +17,15 @@
 #include "fabric/verbs/registry.h"
 #include "fabric/verbs/wire.h"
 
-/// The TCP connections beside the queue pairs (wire.h): they answer for regions and tell when a peer is gone.
+/// The TCP connections beside the queue pairs (wire.h): they resolve regions and detect lost peers.
 namespace nam::fabric::verbs {
 
-/// One connection. Shared by its queue pair and the control thread. With a passive listener the channel owns
-/// the queue pair, which lives as long as the peer is there.
+/// One connection. Shared by its queue pair and the control thread. For a passive listener the channel owns
+/// the queue pair, which lives as long as the peer is connected.
 class ControlChannel {
  public:
   ControlChannel(UniqueFd fd, const Registry& registry, ibv_qp* queue_pair);
-  /// `held`: until Release.
+  /// `held` is kept until Release.
   ControlChannel(UniqueFd fd, const Registry& registry, QueuePairHandle served, std::shared_ptr<void> held);
   ~ControlChannel();
 
@@ -36,20 +36,20 @@ class ControlChannel {
     uint64_t bytes = 0;
     Access access = Access::kNone;
   };
-  /// NOT_FOUND: the peer knows no such region. UNAVAILABLE: the peer is gone, or does not answer in time.
+  /// NOT_FOUND: the peer knows no such region. UNAVAILABLE: the peer is gone or does not answer in time.
   absl::StatusOr<RemoteRegion> AskRegion(uint32_t key, Deadline deadline);
-  /// Whether the peer's end still works, when its NIC does not answer. UNAVAILABLE like AskRegion.
+  /// Asks whether the peer's end still works, when its NIC does not answer. UNAVAILABLE like AskRegion.
   absl::StatusOr<bool> AskWhetherReady(Deadline deadline);
   void TellEnded(CompletionStatus status);
-  /// Afterwards the queue pair is not touched, and the peer is told.
+  /// Closes the connection, which tells the peer. The channel no longer touches the queue pair.
   void Close();
-  /// A passive end: its queue pair goes, and nothing of the peer takes effect any more. The peer finds out by
-  /// its own NIC, and may still ask here whether that is so. Any thread.
+  /// For a passive end: destroys the queue pair, so nothing of the peer takes effect any more. The peer
+  /// learns this from its own NIC and may still ask here. Any thread.
   void Fence();
 
-  /// The queue pair was moved to the error state, because the peer is gone or its end has failed.
+  /// True once the queue pair was moved to the error state, because the peer is gone or its end has failed.
   bool lost() const { return lost_.load(std::memory_order_acquire); }
-  /// Why, when lost().
+  /// The reason for lost().
   CompletionStatus reason() const { return reason_.load(std::memory_order_acquire); }
 
   // -- The control thread -------------------------------------------------------
@@ -57,19 +57,20 @@ class ControlChannel {
   /// False: the connection is over.
   bool OnInput();
   void OnLost(CompletionStatus reason);
-  /// The connection is over: a passive end destroys its queue pair and lets go of what it holds.
+  /// The connection is over: a passive end destroys its queue pair and releases `held`.
   void Release();
 
  private:
   bool Handle(const Frame& frame);
-  /// A passive end: its queue pair goes when the peer's has failed.
+  /// For a passive end: destroys the queue pair once the peer's has failed.
   void EndServed();
   bool Send(const Frame& frame);
   absl::StatusOr<Frame> Ask(const Frame& question, FrameKind answer, Deadline deadline);
   Frame DescribeRegion(uint32_t key) const;
   Frame DescribeState();
 
-  std::shared_ptr<void> held_;  // of who releases: the control thread, or the listener before that has it
+  std::shared_ptr<void>
+      held_;  // used by the releasing thread: the control thread, or before that the listener
   const UniqueFd fd_;
   const Registry& registry_;
   std::atomic<bool> lost_{false};
@@ -82,20 +83,20 @@ class ControlChannel {
   std::optional<Frame> answer_;  // under mutex_
   bool over_ = false;            // under mutex_: no answer will come
 
-  // Of the control thread.
+  // Control thread only.
   std::array<std::byte, sizeof(Frame)> input_;
   size_t input_bytes_ = 0;
 };
 
-/// The thread that serves all channels of a fabric. It never blocks on a peer.
+/// Serves all control channels of a fabric on one thread. Never blocks on a peer.
 class ControlThread {
  public:
   ControlThread();
   ~ControlThread();
-  /// RESOURCE_EXHAUSTED without file descriptors.
+  /// RESOURCE_EXHAUSTED if descriptors run out.
   absl::Status Add(std::shared_ptr<ControlChannel> channel);
   void Remove(const ControlChannel& channel);
-  /// Ends the thread and lets go of all channels: peers see them closed. Idempotent.
+  /// Ends the thread and releases all channels: peers see them closed. Idempotent.
   void Stop();
 
  private:
@@ -110,7 +111,7 @@ class ControlThread {
   std::unique_ptr<Thread> thread_;                                     // last: it uses everything above
 };
 
-/// To the error state: what is pending flushes. Also does so again for what was posted since.
+/// Moves the queue pair to the error state, which flushes everything pending. Repeat it to flush later posts.
 void MoveToError(ibv_qp* queue_pair);
 
 }  // namespace nam::fabric::verbs

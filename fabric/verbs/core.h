@@ -12,7 +12,7 @@
 
 namespace nam::fabric::verbs {
 
-/// What a fabric's regions, queue pairs and listeners share, and keep alive. Thread-safe.
+/// The shared part of a fabric. Kept alive by its regions, queue pairs and listeners. Thread-safe.
 class Core {
  public:
   static absl::StatusOr<std::shared_ptr<Core>> Open(const FabricOptions& options);
@@ -21,11 +21,11 @@ class Core {
   const Device& device() const { return device_; }
   Registry& registry() { return registry_; }
   ControlThread& control() { return control_; }
-  /// The completion queue of queue pairs that only serve: nothing ever arrives on it.
+  /// The completion queue of serving queue pairs. Nothing ever arrives on it.
   ibv_cq* idle_completions() const { return idle_completions_.get(); }
-  /// Of queue pairs of the whole process; as wide as half a wr_id.
+  /// Ids for queue pairs of the whole process; half as wide as a wr_id.
   static uint32_t NextId();
-  /// Of datagrams: derived from the cluster's secret.
+  /// The datagrams' queue key, derived from the cluster's secret.
   uint32_t queue_key() const { return queue_key_; }
 
   std::atomic<uint64_t> datagrams_refused{0};
@@ -39,7 +39,7 @@ class Core {
   const uint32_t queue_key_;
   CompletionQueueHandle idle_completions_;
   Registry registry_;
-  ControlThread control_;  // after what it uses
+  ControlThread control_;  // destroyed before everything that it uses
 };
 
 }  // namespace nam::fabric::verbs

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 
-/// Where datagrams go, as text that peers hand on to each other:
+/// A datagram's destination, as text that peers pass to each other:
 ///
 ///     one peer   GID#QUEUE_PAIR#LID            10.0.0.2#17#0
 ///     a group    ADDRESS#GID#QUEUE_PAIR        239.0.0.5#10.0.0.1#23: the group, then its only sender
@@ -29,8 +29,8 @@ struct GroupAddress {
 std::string FormatGroupAddress(const GroupAddress& address);
 absl::StatusOr<GroupAddress> ParseGroupAddress(const std::string& text);
 
-/// Groups are numbered by the catalog; 24 bits of 239.0.0.0/8, the addresses that networks route by their own
-/// rules.
+/// Groups are numbered by the catalog. The number fills 24 bits of 239.0.0.0/8, the addresses that each
+/// network routes by its own rules.
 inline constexpr uint32_t kGroupNumberMax = 0xff'ffff;
 ibv_gid GroupGid(uint32_t number);
 

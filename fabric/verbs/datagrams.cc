@@ -23,7 +23,7 @@ constexpr size_t kTargetsMax = 1u << 16;
 constexpr uint32_t kMulticastQueuePair = 0xff'ffff;
 /// No queue pair has this number.
 constexpr uint32_t kNobody = 0xff'fffe;
-/// In front of the payload a RoCE v2 NIC puts 20 bytes of nothing and the IPv4 header.
+/// A RoCE v2 NIC puts 20 unused bytes and the IPv4 header before the payload.
 constexpr size_t kSourceAt = 32;
 constexpr size_t kDestinationAt = 36;
 constexpr size_t kMappedV4At = 12;  // in a GID
@@ -178,7 +178,7 @@ absl::Status VerbsDatagramQueuePair::Join(const std::string& group_address) {
   NAM_ASSIGN_OR_RETURN(const verbs::GroupAddress address, ParseGroupAddress(group_address));
   if (joined_.contains(group_address)) return absl::OkStatus();
   const Device& device = core_->device();
-  // The interface passes up only groups that the kernel knows it is in; the switches learn of it, too.
+  // The interface delivers only groups that the kernel is a member of; the switches learn of it, too.
   UniqueFd membership(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ip_mreqn request{};
   std::memcpy(&request.imr_multiaddr, address.group.raw + kMappedV4At, sizeof(in_addr));
@@ -316,7 +316,7 @@ std::optional<Completion> VerbsDatagramQueuePair::TranslateReceive(const ibv_wc&
     return received;
   }
   (fits ? core_->datagrams_refused : core_->datagrams_unreceived).fetch_add(1, std::memory_order_relaxed);
-  // The receive goes on waiting. The NIC has the room that this completion gave back.
+  // The receive waits again. The NIC has the room that this completion freed.
   receives_[receives_posted_ % receives_.size()] = place;
   if (PostPlaces(receives_posted_, receives_posted_ + 1) == 0) ++receives_posted_;
   return std::nullopt;

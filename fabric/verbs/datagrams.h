@@ -19,14 +19,14 @@
 
 namespace nam::fabric::verbs {
 
-/// An unreliable queue pair of the NIC. Places are as in VerbsQueuePair.
+/// An unreliable queue pair of the NIC. Its places work as in VerbsQueuePair.
 ///
-/// What protects it: every datagram carries a Q_Key of 31 bits that is derived from the cluster's secret, and
-/// the NIC drops those that have another one. That keeps out who does not know the secret, not who can listen
-/// on the network between the hosts, which is trusted as it is for one-sided operations.
+/// Protection: every datagram carries a Q_Key of 31 bits derived from the cluster's secret, and the NIC drops
+/// those with a different key. That excludes peers without the secret, but not an attacker who can listen on
+/// the network between the hosts, which is trusted as for one-sided operations.
 ///
-/// A receive is posted with a second part that takes what does not fit into the first: the NIC would stop a
-/// queue pair at a datagram that is too long, and the contract is that it is dropped.
+/// A receive is posted with a second part that takes the excess of a datagram: the NIC would fail the queue
+/// pair on a datagram that is too long, while the contract is to drop it.
 class VerbsDatagramQueuePair final : public DatagramQueuePair, private CompletionSource {
  public:
   static absl::StatusOr<std::unique_ptr<DatagramQueuePair>> Create(std::shared_ptr<Core> core,
@@ -51,11 +51,11 @@ class VerbsDatagramQueuePair final : public DatagramQueuePair, private Completio
   struct Target {
     AddressHandle handle;
     uint32_t queue_pair = 0;
-    std::optional<ibv_gid> group;  // the address of a group of which this is the sender
+    std::optional<ibv_gid> group;  // set if this is the group's sender
   };
   struct Joined {
     verbs::GroupAddress address;
-    UniqueFd membership;  // of the network interface
+    UniqueFd membership;  // in the kernel, for the network interface
   };
   struct SendPlace {
     uint64_t id = 0;
@@ -75,9 +75,9 @@ class VerbsDatagramQueuePair final : public DatagramQueuePair, private Completio
   std::optional<Completion> Translate(const ibv_wc& completion) override;
   std::optional<Completion> TranslateSend(const ibv_wc& completion);
   std::optional<Completion> TranslateReceive(const ibv_wc& completion);
-  /// Of one group there may be several senders, one after the other, whose addresses differ.
+  /// True if a joined group has this multicast address. Successive senders of a group share it.
   bool InGroup(const ibv_gid& group) const;
-  /// Of the group's sender, or not to a group at all.
+  /// True unless the datagram went to a group but not from the group's sender.
   bool IsWanted(const ibv_wc& completion, const ReceivePlace& place) const;
   int PostPlaces(uint64_t begin, uint64_t end);
 
@@ -85,12 +85,12 @@ class VerbsDatagramQueuePair final : public DatagramQueuePair, private Completio
   VerbsCompletionQueue& queue_;
   const DatagramOptions options_;
   const uint32_t id_;
-  std::unique_ptr<tcp::Mapping> overflow_;  // pages of its own, see memory.h
+  std::unique_ptr<tcp::Mapping> overflow_;  // on pages of its own, see memory.h
   MemoryRegionHandle overflow_region_;
   QueuePairHandle handle_;
   bool attached_ = false;
 
-  std::vector<Target> targets_;  // [0]: nobody, for what must not be sent
+  std::vector<Target> targets_;  // [0]: a dead target, for sends that must not leave
   std::unordered_map<std::string, DatagramTarget> resolved_;
   std::map<std::string, Joined> joined_;
 

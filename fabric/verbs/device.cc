@@ -26,7 +26,7 @@ constexpr char kNoDevice[] =
 
 using HostAddresses = std::vector<ibv_gid>;
 
-/// The host's addresses as GIDs. Empty for none, any, or loopback: no device has those.
+/// The host's addresses as GIDs. Empty for none, any, or loopback, which no device has.
 HostAddresses AddressesOf(const std::string& host) {
   HostAddresses addresses;
   addrinfo hints{};
@@ -49,7 +49,7 @@ HostAddresses AddressesOf(const std::string& host) {
   return addresses;
 }
 
-/// How well a GID suits: 0 not at all, 4 it is the host's own address.
+/// Ranks a GID: 0 is unusable, 4 is the host's own address.
 int Suitability(const ibv_gid_entry& entry, bool ethernet, const HostAddresses& host) {
   if (!ethernet) return entry.gid_index == 0 ? 1 : 0;
   if (entry.gid_type != IBV_GID_TYPE_ROCE_V2) return 0;

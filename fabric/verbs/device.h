@@ -9,11 +9,11 @@
 
 namespace nam::fabric::verbs {
 
-/// An open device, the port and GID that the fabric uses on it, and its protection domain. Immutable after
+/// An open device with the port and GID that the fabric uses, and its protection domain. Immutable after
 /// Open, so any thread may read it.
 class Device {
  public:
-  /// The device that the options name; else the port that has the RoCE v2 GID of `options.host`; else the
+  /// Opens the device named in the options; else the port with the RoCE v2 GID of `options.host`; else the
   /// first active one. FAILED_PRECONDITION says what is missing and how to get it.
   static absl::StatusOr<Device> Open(const FabricOptions& options);
 
@@ -25,10 +25,10 @@ class Device {
   ibv_mtu mtu() const { return port_attributes_.active_mtu; }
   const ibv_gid& gid() const { return gid_.gid; }
   uint8_t gid_index() const { return static_cast<uint8_t>(gid_.gid_index); }
-  /// Of the network interface below a RoCE port; 0 without one.
+  /// Index of the network interface below a RoCE port; 0 if none.
   uint32_t interface_index() const { return gid_.ndev_ifindex; }
   const ibv_device_attr& attributes() const { return attributes_; }
-  /// Linux's rdma_rxe: a NIC in software.
+  /// True for Linux's rdma_rxe, a NIC in software.
   bool soft_roce() const { return attributes_.vendor_id == 0xff'ffff; }
   /// `mlx5_0 port 1 (gid 3, 10.0.0.2)`, for messages.
   const std::string& name() const { return name_; }
@@ -49,7 +49,7 @@ constexpr uint32_t MtuBytes(ibv_mtu mtu) {
   return 128u << mtu;
 }
 
-/// The text of a verbs call that failed: what was tried, on which device, errno and `hint`.
+/// Describes a failed verbs call: the action, the device, errno and `hint`.
 absl::Status VerbsError(const Device& device, const std::string& what, int error, const std::string& hint);
 
 }  // namespace nam::fabric::verbs

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-/// One move-only owner per verbs object. Declared in the order of creation, so that destruction runs the
-/// other way round: a queue pair goes before its completion queue, everything before its protection domain.
+/// Move-only owners of verbs objects. Declared in the order of creation, so that they are destroyed in
+/// reverse: a queue pair before its completion queue, everything before its protection domain.
 namespace nam::fabric::verbs {
 
 template <auto destroy>
@@ -24,7 +24,7 @@ using CompletionQueueHandle = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>
 using QueuePairHandle = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
 using AddressHandle = std::unique_ptr<ibv_ah, Destroyer<ibv_destroy_ah>>;
 
-/// The devices that the kernel knows, for as long as this lives.
+/// The devices that the kernel knows, valid for the lifetime of this object.
 struct DeviceList {
   DeviceList() : devices(ibv_get_device_list(&count)) {}
   ~DeviceList() {

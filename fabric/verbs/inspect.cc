@@ -24,7 +24,7 @@ Atomics AtomicsOf(ibv_atomic_cap capability) {
                                         : Atomics::kNone;
 }
 
-/// The port's GIDs; `best` becomes the one to connect by, if there is one.
+/// The port's GIDs; sets `best` to the one to connect by, if any.
 std::vector<GidReport> InspectGids(ibv_context* context, uint8_t port, const ibv_port_attr& attributes,
                                    std::optional<ibv_gid_entry>& best) {
   std::vector<GidReport> gids;
@@ -65,7 +65,7 @@ void InspectPort(ibv_context* context, uint8_t number, DeviceReport& device) {
   port.mtu_bytes = MtuBytes(attributes.active_mtu);
   std::optional<ibv_gid_entry> gid;
   port.gids = InspectGids(context, number, attributes, gid);
-  // The first usable port stands for the device: atomics are the device's business.
+  // The first usable port stands for the device, which implements the atomics.
   if (port.active && gid && absl::IsFailedPrecondition(device.cas_self_test)) {
     device.cas_self_test = TestCompareAndSwap(context, number, attributes, *gid);
   }

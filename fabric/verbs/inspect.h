@@ -6,14 +6,14 @@
 
 #include "absl/status/status.h"
 
-/// What the RDMA devices of this host are and can do, for `nam doctor`: plain values, no verbs types.
+/// Properties of this host's RDMA devices, for `nam doctor`: plain values, no verbs types.
 namespace nam::fabric::verbs {
 
-/// Against what a device's atomics are exact.
+/// The other accesses against which a device's atomics are exact.
 enum class Atomics : uint8_t {
   kNone,
-  kDevice,  // other atomics of the same device
-  kGlobal,  // also those of the host's processors
+  kDevice,  // atomics of the same device
+  kGlobal,  // also atomics of the host's processors
 };
 
 struct GidReport {
@@ -25,10 +25,10 @@ struct GidReport {
 struct PortReport {
   int number = 0;
   bool active = false;
-  std::string state;  // of the kernel: PORT_ACTIVE, PORT_DOWN …
+  std::string state;  // as the kernel names it: PORT_ACTIVE, PORT_DOWN …
   std::string link_layer;
   uint32_t mtu_bytes = 0;
-  std::vector<GidReport> gids;  // without the empty ones
+  std::vector<GidReport> gids;  // non-empty ones
 };
 
 struct DeviceReport {
@@ -37,12 +37,12 @@ struct DeviceReport {
   std::string firmware;
   Atomics atomics = Atomics::kNone;
   std::vector<PortReport> ports;
-  /// Two COMPARE_AND_SWAPs through a queue pair that is connected to one beside it: the first must swap,
-  /// the second must not. FAILED_PRECONDITION if no port is active.
+  /// Runs two COMPARE_AND_SWAPs between two connected queue pairs of the device: the first must swap, the
+  /// second must not. FAILED_PRECONDITION if no port is active.
   absl::Status cas_self_test;
 };
 
-/// Takes at most a few seconds for each device. Empty: no devices, or no kernel support for them.
+/// Takes at most a few seconds per device. Empty: no devices, or no kernel support.
 std::vector<DeviceReport> InspectDevices();
 
 }  // namespace nam::fabric::verbs

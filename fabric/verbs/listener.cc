@@ -76,7 +76,7 @@ void VerbsListener::Admit(tcp::AuthenticatedSocket authenticated, const tcp::Cli
   if (!offer || offer->refused != Refusal::kNone) return;
   std::string peer = tcp::PeerName(socket.get());
   if (passive_) {
-    // A peer that cannot be served learns it by the refusal, and tries elsewhere or again.
+    // A refused peer learns why from the offer, and tries elsewhere or again.
     (void)Serve(std::move(socket), *offer, std::move(grant), peer);
   } else if (waiting_.size() < waiting_.kMax) {
     waiting_.Add({std::move(socket), *offer, std::move(peer)});
@@ -104,7 +104,7 @@ absl::Status VerbsListener::Serve(UniqueFd socket, const Offer& offer, tcp::Gran
     (void)SendOffer(fd, {.refused = Refusal::kNoSuchMember}, soon);
     return absl::PermissionDeniedError("the member was fenced meanwhile");
   }
-  // The answer first: from then on the control thread is the one that writes.
+  // Answer first: afterwards only the control thread writes.
   absl::Status served = SendOffer(fd, answer, soon);
   if (served.ok()) served = core_->control().Add(channel);
   if (!served.ok()) channel->Release();
@@ -125,7 +125,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> VerbsListener::Accept(CompletionQueue
     NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
     std::optional<Waiting> next = waiting_.Take(deadline);
     if (!next) {
-      return absl::DeadlineExceededError(absl::StrFormat("nobody connected to %s in time", address()));
+      return absl::DeadlineExceededError(absl::StrFormat("no peer connected to %s in time", address()));
     }
     const int fd = next->socket.get();
     const Deadline soon = RealClock().After(core_->options().peer_timeout_us);
@@ -136,7 +136,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> VerbsListener::Accept(CompletionQueue
       (void)SendOffer(fd, {.refused = Refusal::kNoQueuePair}, soon);
       return ready;
     }
-    // Who is gone meanwhile is not worth an error: the next one may wait.
+    // A peer that has gone meanwhile is no error: the next one may wait.
     if (!SendOffer(fd, (*pair)->offer(), soon).ok() || !ReceiveReady(fd, soon).ok()) continue;
     NAM_RETURN_IF_ERROR((*pair)->Start(std::move(next->socket), false));
     return std::unique_ptr<QueuePair>(*std::move(pair));

@@ -16,7 +16,7 @@
 
 namespace nam::fabric::verbs {
 
-/// Where those go that the acceptor has authenticated, and that have made their offer:
+/// Receives the connections that the acceptor has authenticated and that have sent their offer:
 ///
 ///     acceptor_ ─┬─ passive ─▶ queue pair, control thread
 ///                └─ else ────▶ waiting_ ─▶ Accept
@@ -44,7 +44,7 @@ class VerbsListener final : public Listener, private tcp::Door {
   tcp::ServerVerdict Judge(const tcp::ClientHello& hello) override;
   void Admit(tcp::AuthenticatedSocket socket, const tcp::ClientHello& hello, tcp::Grant grant,
              std::span<const std::byte> first) override;
-  /// Makes the queue pair and hands it to the control thread.
+  /// Creates the queue pair and hands it to the control thread.
   absl::Status Serve(UniqueFd socket, const Offer& offer, tcp::Grant grant, const std::string& peer);
 
   const std::shared_ptr<Core> core_;

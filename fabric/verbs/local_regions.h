@@ -10,12 +10,12 @@
 
 namespace nam::fabric::verbs {
 
-/// The registry as one queue pair's thread sees it: the last regions that it used, without a lock.
+/// Caches the regions that one queue pair's thread used last, to avoid the registry's lock.
 class LocalRegions {
  public:
   explicit LocalRegions(const Registry& registry) : registry_(registry) {}
 
-  /// The NIC's key for the buffer. Nothing: it lies in no region of its key.
+  /// The NIC's key for the buffer. Nothing if the buffer is not inside the region of its key.
   std::optional<uint32_t> NicKey(const LocalBuffer& buffer) {
     if (buffer.bytes == 0) return 0;
     const Registry::Entry* entry = Look(buffer.lkey.value);

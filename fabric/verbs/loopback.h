@@ -9,16 +9,16 @@
 
 namespace nam::fabric::verbs {
 
-/// Two RC queue pairs of one port, connected to each other, and two words of registered memory: enough to
-/// see whether a device's atomics work. One thread.
+/// Two connected RC queue pairs of one port and two words of registered memory, to test a device's atomics.
+/// One thread.
 class Loopback {
  public:
   static absl::StatusOr<std::unique_ptr<Loopback>> Connect(ibv_context* context, uint8_t port,
                                                            const ibv_port_attr& attributes,
                                                            const ibv_gid_entry& gid);
-  /// What the swaps work on.
+  /// The target of the swaps.
   uint64_t& word() { return words_[0]; }
-  /// The word as it was. DEADLINE_EXCEEDED after two seconds.
+  /// Returns the previous value of the word. DEADLINE_EXCEEDED after two seconds.
   absl::StatusOr<uint64_t> CompareAndSwap(uint64_t compare, uint64_t swap);
 
  private:
@@ -28,7 +28,7 @@ class Loopback {
                            const ibv_gid_entry& gid);
   absl::Status AwaitCompletion();
 
-  alignas(64) std::array<uint64_t, 2> words_{};  // the word; what a swap found
+  alignas(64) std::array<uint64_t, 2> words_{};  // the target, then a swap's result
   ProtectionDomainHandle domain_;
   CompletionQueueHandle completions_;
   MemoryRegionHandle region_;

@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 
-/// A device reads and writes memory behind the kernel's back, so registered memory is pinned, and what a
-/// process may pin is limited (RLIMIT_MEMLOCK). The kernel's own refusal is a bare ENOMEM.
+/// Checks the limit on pinned memory (RLIMIT_MEMLOCK). Devices access memory without the kernel's page
+/// tables, so registered memory is pinned. The kernel's own refusal is a bare ENOMEM.
 namespace nam::fabric::verbs {
 
 struct MemlockState {
@@ -16,7 +16,7 @@ struct MemlockState {
 };
 MemlockState ReadMemlockState();
 
-/// RESOURCE_EXHAUSTED names what is needed, what is left, and how to raise it.
+/// RESOURCE_EXHAUSTED gives the needed and the available bytes, and how to raise the limit.
 absl::Status CheckMemlock(const MemlockState& state, uint64_t bytes);
 
 }  // namespace nam::fabric::verbs

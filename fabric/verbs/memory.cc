@@ -14,11 +14,11 @@
 namespace nam::fabric::verbs {
 namespace {
 
-/// NICs use rkeys again; so many in turn that peers may still hold are passed over.
+/// NICs reuse rkeys. This many consecutive rkeys that peers may still hold are skipped.
 constexpr size_t kRkeyTries = 16;
 
 int NicAccess(Access access) {
-  // The owner may always do everything, so the NIC may write for it.
+  // The owner has all rights, so the NIC may write locally.
   int rights = IBV_ACCESS_LOCAL_WRITE;
   if (Allows(access, Access::kRead)) rights |= IBV_ACCESS_REMOTE_READ;
   if (Allows(access, Access::kWrite)) rights |= IBV_ACCESS_REMOTE_WRITE;
@@ -30,7 +30,7 @@ int NicAccess(Access access) {
 
 absl::StatusOr<std::unique_ptr<MemoryRegion>> VerbsRegion::Allocate(std::shared_ptr<Core> core, size_t bytes,
                                                                     const AllocateOptions& options) {
-  // Before the memory is touched: pinning touches all of it.
+  // Before the memory is touched, which pinning does completely.
   NAM_RETURN_IF_ERROR(CheckMemlock(ReadMemlockState(), bytes));
   NAM_ASSIGN_OR_RETURN(tcp::Mapping mapping,
                        tcp::Mapping::Create(bytes, options.huge_pages, options.populate));
@@ -74,8 +74,8 @@ absl::Status VerbsRegion::Register() {
 
 VerbsRegion::~VerbsRegion() {
   if (rkey_.value == 0 || Revoke()) return;
-  // The NIC does not let go of it, since a peer stands still in the middle of a WRITE. The pages stay pinned,
-  // so whatever still comes lands in memory that nobody uses; the NIC frees it all when the process ends.
+  // The NIC refuses because a peer is stalled inside a WRITE. The pages stay pinned, so the rest of the WRITE
+  // lands in unused memory; the NIC frees it all when the process ends.
   [[maybe_unused]] ibv_mr* left_to_the_nic = handle_.release();
 }
 

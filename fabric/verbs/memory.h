@@ -14,15 +14,15 @@
 
 namespace nam::fabric::verbs {
 
-/// What is registered has pages of its own: a forked child does not get them (ibv_fork_init), and would miss
-/// whatever else lay on them, down to the arguments of its exec.
-///
 /// Memory that is pinned and registered with the NIC, once.
+///
+/// It has pages of its own: a forked child does not inherit them (ibv_fork_init) and would also lose
+/// everything else on them, down to the arguments of its exec.
 class VerbsRegion final : public MemoryRegion {
  public:
   static absl::StatusOr<std::unique_ptr<MemoryRegion>> Allocate(std::shared_ptr<Core> core, size_t bytes,
                                                                 const AllocateOptions& options);
-  /// Deregisters before the memory goes.
+  /// Deregisters before the memory is unmapped.
   ~VerbsRegion() override;
   bool Revoke() override;
 
@@ -31,7 +31,7 @@ class VerbsRegion final : public MemoryRegion {
   absl::Status Register();
 
   const std::shared_ptr<Core> core_;
-  const tcp::Mapping mapping_;  // before what the NIC reaches it by
+  const tcp::Mapping mapping_;  // outlives its registration
   std::mutex mutex_;
   bool retired_ = false;       // under mutex_
   MemoryRegionHandle handle_;  // under mutex_ once registered

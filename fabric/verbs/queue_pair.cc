@@ -19,7 +19,7 @@
 namespace nam::fabric::verbs {
 namespace {
 
-/// One that is split takes two of the NIC's, and so does an atomic on Soft-RoCE.
+/// A split request takes two of the NIC's, and so does an atomic on Soft-RoCE.
 constexpr uint32_t kWorkRequestsPerPlace = 2;
 constexpr size_t kRemoteRegionsMax = 4096;
 constexpr uint32_t kWordBytes = 8;
@@ -48,7 +48,7 @@ ibv_wr_opcode NicOpcode(Opcode opcode) {
   return IBV_WR_SEND;
 }
 
-/// Errors that the NIC knows the cause of; nothing for those that only follow from others.
+/// The cause of an NIC error; nothing for errors that only follow from others.
 std::optional<CompletionStatus> OwnCause(ibv_wc_status status) {
   switch (status) {
     case IBV_WC_REM_ACCESS_ERR:
@@ -198,7 +198,7 @@ CompletionStatus VerbsQueuePair::Resolve(const WorkRequest& request, Resolved& r
     resolved.nic_lkey = *key;
   }
   if (request.opcode != Opcode::kSend) return ResolveRemote(request, resolved);
-  // Nobody posts receives with a passive peer: the message would wait for ever.
+  // A passive peer posts no receives: the message would wait forever.
   return peer_is_passive_ ? CompletionStatus::kRemoteInvalidRequest : CompletionStatus::kOk;
 }
 
@@ -224,7 +224,7 @@ CompletionStatus VerbsQueuePair::ResolveRemote(const WorkRequest& request, Resol
     return allowed && resolved.inside ? CompletionStatus::kRemoteInvalidRequest
                                       : CompletionStatus::kRemoteAccessError;
   }
-  // Bounds and rights are the NIC's to check: it knows what was deregistered meanwhile.
+  // The NIC checks bounds and rights: it knows of later deregistrations.
   resolved.nic_rkey = region.nic_key;
   resolved.remote_address = region.base + offset;
   return CompletionStatus::kOk;
@@ -249,9 +249,8 @@ void VerbsQueuePair::Append(const WorkRequest& request, const Resolved& resolved
     work.wr.rdma.rkey = resolved.nic_rkey;
     return work;
   };
-  // Packets begin at the operation's first byte. One that does not begin on a word would have words cross
-  // from packet to packet, and be torn, as Soft-RoCE's copy of a packet tears them; so the bytes up to the
-  // next word go ahead.
+  // Packets begin at the operation's first byte. If that is not on a word boundary, words would cross packets
+  // and be torn, as Soft-RoCE's copy of a packet tears them. So the bytes up to the next word go ahead.
   const auto head = static_cast<uint32_t>((kWordBytes - remote_address % kWordBytes) % kWordBytes);
   const uint32_t whole_bytes = core_->device().soft_roce() ? head : path_mtu_bytes_;
   if (resolved.inside && head > 0 && bytes > whole_bytes) {
@@ -283,15 +282,15 @@ void VerbsQueuePair::AppendAtomic(const WorkRequest& request, const Resolved& re
     work.send_flags = signal;
     return;
   }
-  // A WRITE that is repeated is acknowledged by the number of the last request but READs. If that is an
-  // atomic, the acknowledgement passes for its answer; so something else comes behind it.
+  // The acknowledgement of a repeated WRITE has the number of the last request other than a READ. If that is
+  // an atomic, the acknowledgement passes for its answer; so another request follows it.
   ibv_send_wr& behind = AppendOne(sends_posted_, nullptr, 0, 0);
   behind.opcode = IBV_WR_RDMA_WRITE;
   behind.send_flags = signal;
 }
 
 void VerbsQueuePair::AppendNothing(uint64_t position) {
-  // No bytes: the peer's NIC looks at neither key nor address.
+  // No bytes: the peer's NIC checks neither key nor address.
   ibv_send_wr& work = AppendOne(position, nullptr, 0, 0);
   work.opcode = IBV_WR_RDMA_WRITE;
   work.send_flags = IBV_SEND_SIGNALED;
@@ -321,7 +320,7 @@ absl::Status VerbsQueuePair::PostReceive(std::span<const ReceiveRequest> batch) 
     receives_[receives_posted_ % receives_.size()] = {request.id, !key};
     ibv_recv_wr& work = receive_batch_.emplace_back();
     work.wr_id = WorkId::Make(id_, true, receives_posted_++);
-    // Without a buffer, whatever comes is too long.
+    // Without a buffer, every message is too long.
     if (!key || request.into.bytes == 0) continue;
     work.sg_list = &receive_parts_.emplace_back(
         ibv_sge{reinterpret_cast<uintptr_t>(request.into.data), request.into.bytes, *key});
@@ -379,8 +378,8 @@ CompletionStatus VerbsQueuePair::SendStatus(const ibv_wc& completion, const Send
   if (failed_before && place.status != CompletionStatus::kOk) return place.status;
   if (failed_before && position >= posted_at_error_) return CompletionStatus::kFlushed;
   if (const auto cause = OwnCause(completion.status)) {
-    // What is malformed of one-sided requests was found before they were posted. Cards differ in the answer
-    // to one that the peer's end of the connection has no right to.
+    // Malformed one-sided requests were found before posting. Cards differ in the error for a request that
+    // the connection has no right to.
     const bool forbidden = *cause == CompletionStatus::kRemoteInvalidRequest && IsOneSided(place.opcode);
     return forbidden ? CompletionStatus::kRemoteAccessError : *cause;
   }
@@ -395,7 +394,7 @@ CompletionStatus VerbsQueuePair::SendStatus(const ibv_wc& completion, const Send
                                                   : CompletionStatus::kLocalError;
 }
 
-// Of all that this completion speaks for.
+// Checks all requests that this completion covers.
 bool VerbsQueuePair::AnswersCame(uint64_t position) const {
   for (uint64_t i = sends_taken_; i <= position; ++i) {
     if (!AnswerCame(sends_[i % sends_.size()])) return false;
@@ -409,7 +408,7 @@ bool VerbsQueuePair::AnswerCame(const SendPlace& place) const {
 
 CompletionStatus VerbsQueuePair::WhyUnanswered(Opcode opcode) {
   // Either the peer is gone, or its NIC refused the request and the refusal was lost: then its queue pair is
-  // in the error state, and it answers nothing more.
+  // in the error state and answers nothing more.
   const auto ready = channel_->AskWhetherReady(RealClock().After(core_->options().peer_timeout_us));
   if (!ready.ok()) return channel_->lost() ? channel_->reason() : CompletionStatus::kPeerLost;
   if (*ready) return CompletionStatus::kPeerLost;
@@ -441,7 +440,7 @@ CompletionStatus VerbsQueuePair::ReceiveStatus(const ibv_wc& completion, const R
     Fail(status, CompletionStatus::kPeerLost);
     return status;
   }
-  // The peer's message did not fit, or there was no buffer for it: its sender is told so.
+  // The peer's message did not fit, or had no buffer: its sender is told so.
   Fail(CompletionStatus::kFlushed, CompletionStatus::kRemoteInvalidRequest);
   if (place.local_error) return CompletionStatus::kLocalError;
   if (completion.status == IBV_WC_LOC_LEN_ERR) return CompletionStatus::kRemoteInvalidRequest;
@@ -450,7 +449,7 @@ CompletionStatus VerbsQueuePair::ReceiveStatus(const ibv_wc& completion, const R
 
 absl::Status VerbsQueuePair::Disconnect(Deadline deadline) {
   Fail(CompletionStatus::kFlushed, CompletionStatus::kPeerLost);
-  // Again: what a full socket buffer did not take was never said.
+  // Repeated, because a full socket buffer may have swallowed the first one.
   channel_->TellEnded(CompletionStatus::kPeerLost);
   const auto ready = channel_->AskWhetherReady(deadline);
   if (ready.ok() && !*ready) return absl::OkStatus();

@@ -20,27 +20,26 @@
 
 namespace nam::fabric::verbs {
 
-/// A reliable queue pair of the NIC, and its control channel.
+/// A reliable queue pair of the NIC with its control channel.
 ///
 /// Work requests live in rings of places from Post until a completion at or after them is taken:
 ///
 ///     taken ≤ posted          posted - taken ≤ send_depth, and the same for receives
 ///
-/// Everything goes through the NIC, so that completions come in posting order: what the contract lets fail
-/// before the NIC sees it (a local buffer that is not registered, a key that the peer does not know, an
-/// unaligned atomic) is posted as a WRITE of nothing, and its place says what it completes with. What follows
-/// it is posted so too, flushed in advance.
+/// All requests go through the NIC, so that completions come in posting order. A request that fails before
+/// the NIC sees it (unregistered local buffer, unknown remote key, unaligned atomic) is posted as an empty
+/// WRITE, and its place holds the status to report. Later requests are posted the same way, marked as
+/// flushed.
 ///
 ///     kReady ──a request fails, a receive fails, the peer is gone, or its end failed──▶ kError
 ///
-/// Soft-RoCE that loses packets completes READs and atomics whose answers have not come. So their last word
-/// is set to one that nobody else knows when they are posted, and a completion that finds it there is an
-/// error.
+/// When it loses packets, Soft-RoCE completes READs and atomics whose answers have not come. So their last
+/// word is set to a secret value when they are posted, and a completion that finds it unchanged is an error.
 ///
-/// In kError the NIC flushes everything; the place of the failure is what the application saw last.
+/// In kError the NIC flushes everything; the application sees the failed request's completion last.
 class VerbsQueuePair final : public QueuePair, private CompletionSource {
  public:
-  /// Not connected yet.
+  /// Creates an unconnected queue pair.
   static absl::StatusOr<std::unique_ptr<VerbsQueuePair>> Create(std::shared_ptr<Core> core,
                                                                 VerbsCompletionQueue& queue,
                                                                 const QueuePairOptions& options,
@@ -49,17 +48,17 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
 
   const Offer& offer() const { return nic_.offer; }
   absl::Status BringUp(const Offer& peer);
-  /// From here on `socket` is the control channel. A passive peer takes no messages.
+  /// Makes `socket` the control channel. A passive peer takes no messages.
   absl::Status Start(UniqueFd socket, bool peer_is_passive);
 
   uint64_t id() const override { return id_; }
   QueuePairState state() const override { return state_; }
-  /// With the device, and what the NIC said when it failed a request.
+  /// Includes the device, and the NIC's error if a request failed.
   std::string peer() const override;
   absl::Status Post(std::span<const WorkRequest> batch) override;
   absl::Status PostReceive(std::span<const ReceiveRequest> batch) override;
   absl::StatusOr<std::span<const std::byte>> View(RemoteAddress from, size_t bytes) override;
-  /// Over the control channel, which reaches the peer's process where packets of the NIC do not.
+  /// Runs over the control channel, which reaches the peer's process even if the NIC's packets do not.
   absl::Status Disconnect(Deadline deadline) override;
 
  private:
@@ -67,22 +66,20 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
     uint64_t id = 0;
     Opcode opcode = Opcode::kRead;
     Signal signal = Signal::kSignaled;
-    CompletionStatus status =
-        CompletionStatus::kOk;  // not kOk: what it completes with, whatever the NIC says
-    std::byte* answer =
-        nullptr;          // a word that is no_answer_ until what was asked for has come; null: unknown
-    uint64_t before = 0;  // what was there
+    CompletionStatus status = CompletionStatus::kOk;  // not kOk: the status to report, whatever the NIC says
+    std::byte* answer = nullptr;  // a word that holds no_answer_ until the answer has come; null: unchecked
+    uint64_t before = 0;          // its previous value
   };
   struct ReceivePlace {
     uint64_t id = 0;
     bool local_error = false;
   };
-  /// A work request as the NIC addresses it.
+  /// A work request in the NIC's terms.
   struct Resolved {
     uint32_t nic_lkey = 0;
     uint32_t nic_rkey = 0;
     uint64_t remote_address = 0;
-    bool inside = false;  // the region, as it was when its key was asked for
+    bool inside = false;  // the address range fits the region as it was when its key was resolved
   };
 
   VerbsQueuePair(std::shared_ptr<Core> core, VerbsCompletionQueue& queue, const QueuePairOptions& options,
@@ -106,7 +103,7 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
   bool AnswerCame(const SendPlace& place) const;
   CompletionStatus ReceiveStatus(const ibv_wc& completion, const ReceivePlace& place);
   CompletionStatus WhyUnanswered(Opcode opcode);
-  /// `told`: what the peer's oldest unfinished request is to be told.
+  /// `told`: the status for the peer's oldest unfinished request.
   void Fail(CompletionStatus status, CompletionStatus told);
   absl::Status PostError(const char* what, int error);
 
@@ -122,13 +119,13 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
   bool attached_ = false;
 
   QueuePairState state_ = QueuePairState::kReady;
-  const char* nic_error_ = nullptr;  // kError: of the request that failed, if the NIC failed it
-  bool lost_ = false;                // kError: because the peer is
-  uint64_t posted_at_error_ = 0;     // kError: what was pending then
-  CompletionStatus oldest_pending_ = CompletionStatus::kFlushed;  // kError: what the peer said of it
-  bool blocked_ = false;  // a request that must fail is posted: nothing after it may take place
+  const char* nic_error_ = nullptr;  // kError: the NIC's error, if the NIC failed a request
+  bool lost_ = false;                // kError: the peer is lost
+  uint64_t posted_at_error_ = 0;     // kError: sends_posted_ when the error occurred
+  CompletionStatus oldest_pending_ = CompletionStatus::kFlushed;  // kError: as the peer reported it
+  bool blocked_ = false;  // a request that must fail is posted: nothing after it may take effect
 
-  const uint64_t no_answer_;  // a word that nobody else knows
+  const uint64_t no_answer_;  // a secret word
   std::vector<SendPlace> sends_;
   uint64_t sends_taken_ = 0;
   uint64_t sends_posted_ = 0;
@@ -138,11 +135,11 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
 
   LocalRegions local_regions_;
   std::unordered_map<uint32_t, ControlChannel::RemoteRegion> remote_regions_;
-  // Where the NIC takes fewer inline bytes than the options promise: a copy of them per place.
-  std::unique_ptr<tcp::Mapping> inline_copies_;  // pages of its own, see memory.h
+  // Copies of inline payloads, per place, if the NIC supports fewer inline bytes than the options promise.
+  std::unique_ptr<tcp::Mapping> inline_copies_;  // on pages of its own, see memory.h
   MemoryRegionHandle inline_region_;
 
-  // Of the batch being posted; never grow beyond what the constructor reserved.
+  // The batch being posted; never grows beyond what the constructor reserved.
   std::vector<ibv_send_wr> batch_;
   std::vector<ibv_sge> batch_parts_;
   std::vector<ibv_recv_wr> receive_batch_;

@@ -15,7 +15,7 @@ constexpr uint32_t kKeyMax = 1u << 31;
 std::atomic<uint32_t> Registry::next_key_{0};
 
 Registry::Registry() {
-  // From a random start, so that a peer's key of a process that died is unknown to its successor.
+  // Starts at random, so that a dead process's keys are unknown to its successor.
   uint32_t unset = 0;
   next_key_.compare_exchange_strong(unset, 1 + static_cast<uint32_t>(RandomBits() % kFirstKeyMax));
 }

@@ -14,10 +14,10 @@
 
 namespace nam::fabric::verbs {
 
-/// The registered regions of one fabric, by the keys that it gives them. Thread-safe.
+/// The registered regions of one fabric, by key. Thread-safe.
 ///
-/// Look-ups take a lock; the data path keeps what it found as long as epoch() stays the same, which it does
-/// until a region is retired.
+/// Look-ups take a lock. The data path caches results while epoch() stays the same, which it does until a
+/// region is retired.
 class Registry {
  public:
   struct Entry {
@@ -29,27 +29,27 @@ class Registry {
   };
 
   Registry();
-  /// A key that this process never used before. RESOURCE_EXHAUSTED after two thousand million of them.
+  /// Returns a key that this process has never used. RESOURCE_EXHAUSTED after two thousand million keys.
   absl::StatusOr<uint32_t> Register(const Entry& entry);
   void Retire(uint32_t key);
   std::optional<Entry> Find(uint32_t key) const;
   uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
 
-  /// Whether the NIC used this rkey for a region that was retired not long ago: peers may still hold it.
+  /// True if a recently retired region had this NIC rkey: peers may still hold it.
   bool RecentlyRetired(uint32_t nic_rkey) const;
 
  private:
   static constexpr size_t kRetiredMax = 1u << 16;
 
-  static std::atomic<uint32_t> next_key_;  // of all fabrics of the process
+  static std::atomic<uint32_t> next_key_;  // shared by all fabrics of the process
   mutable std::mutex mutex_;
   std::unordered_map<uint32_t, Entry> entries_;  // under mutex_
-  std::deque<uint32_t> retired_;                 // under mutex_: rkeys of the NIC, oldest first
+  std::deque<uint32_t> retired_;                 // under mutex_: NIC rkeys, oldest first
   std::unordered_multiset<uint32_t> retired_set_;
   std::atomic<uint64_t> epoch_{1};
 };
 
-/// Whether [data, data + bytes) lies in the entry.
+/// True if the buffer lies within the entry.
 bool Contains(const Registry::Entry& entry, const LocalBuffer& buffer);
 
 }  // namespace nam::fabric::verbs

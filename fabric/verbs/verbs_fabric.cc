@@ -25,7 +25,7 @@ namespace {
 class VerbsFabric final : public Fabric {
  public:
   explicit VerbsFabric(std::shared_ptr<Core> core) : core_(std::move(core)) {}
-  // What the application still holds must not be used, but can be destroyed.
+  // Objects that the application still holds must not be used, but can be destroyed.
   ~VerbsFabric() override { core_->control().Stop(); }
 
   Kind kind() const override { return Kind::kVerbs; }
@@ -49,7 +49,7 @@ class VerbsFabric final : public Fabric {
       CompletionQueue& completions, const DatagramOptions& options) override {
     return VerbsDatagramQueuePair::Create(core_, QueueOf(completions), options);
   }
-  /// Without those that a NIC dropped by itself, as it does when no receive is posted: it does not say.
+  /// Excludes datagrams that the NIC dropped by itself for want of a receive: it does not report them.
   DatagramDrops datagram_drops() const override {
     return {.no_receive = core_->datagrams_unreceived, .refused = core_->datagrams_refused};
   }
@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> VerbsFabric::Connect(const std::strin
   return pair;
 }
 
-/// Registered memory that is copied on write in a forked child would leave the NIC with the other copy.
+/// Copy-on-write of registered memory in a forked child would leave the NIC with the wrong copy.
 absl::Status MakeForkSafe() {
   static const int error = ibv_fork_init();
   if (error == 0) return absl::OkStatus();
@@ -101,8 +101,8 @@ absl::Status MakeForkSafe() {
 absl::StatusOr<std::unique_ptr<Fabric>> OpenVerbs(const FabricOptions& options) {
   if (options.secret.empty()) {
     return absl::InvalidArgumentError(
-        "the verbs fabric needs the cluster's secret: without one, whoever reaches the port could read and "
-        "write all memory");
+        "the verbs fabric needs the cluster's secret: without one, any process that reaches the port could "
+        "read and write all memory");
   }
   if (options.peer_timeout_us < 1000) {
     return absl::InvalidArgumentError(

@@ -9,9 +9,9 @@
 
 #include "fabric/fabric.h"
 
-/// What two verbs fabrics say to each other beside the queue pair, over a TCP connection that lives as long
-/// as it does. It begins with the tcp fabric's handshake (fabric/tcp/wire.h), so that nobody without the
-/// cluster's secret gets as far as a queue pair number. All integers little-endian.
+/// The protocol of two verbs fabrics beside a queue pair, over a TCP connection with the queue pair's
+/// lifetime. It begins with the tcp fabric's handshake (fabric/tcp/wire.h), so that a peer without the
+/// cluster's secret learns no queue pair number. All integers are little-endian.
 ///
 ///     A (Connect)                                        B (Listen)
 ///     handshake ◀────────────────────────────────────────▶ handshake
@@ -26,13 +26,13 @@
 ///     kAskRegion key        ─▶  ◀─ kRegion key status NIC's rkey, base address, bytes, rights
 ///     kAskState             ─▶  ◀─ kState status (kOk: able to work)
 ///     kEnded status         ─▶       the sender's queue pair failed; status: what the receiver's oldest
-///                                    unfinished request is to be told, if it knows no better itself. A
+///                                    unfinished request gets, unless it knows a better one. A
 ///                                    passive end is destroyed then: kState is no longer kOk, and nothing
 ///                                    takes effect any more
 ///     end of the connection ─▶       the peer closed, or died
 ///
-/// A RemoteKey is this fabric's own number of a region, not the NIC's: NICs use theirs again soon, and
-/// address a region by the owner's virtual addresses. A queue pair asks once for each key.
+/// A RemoteKey is this fabric's own number of a region, not the NIC's: NICs reuse theirs soon and address a
+/// region by the owner's virtual addresses. A queue pair asks once per key.
 namespace nam::fabric::verbs {
 
 static_assert(std::endian::native == std::endian::little, "frames are used in place");
@@ -44,7 +44,7 @@ inline constexpr uint32_t kPsnMax = 0xff'ffff;
 
 enum class Refusal : uint8_t {
   kNone,
-  kNoQueuePair,  // none could be made
+  kNoQueuePair,  // could not be created
   kNoSuchMember  // the membership has ended
 };
 
@@ -56,7 +56,7 @@ struct Offer {
   uint32_t queue_pair = 0;
   uint32_t psn = 0;
   uint16_t lid = 0;
-  uint16_t reads_max = 0;  // READs and atomics that this side answers at a time
+  uint16_t reads_max = 0;  // READs and atomics that this side answers concurrently
   uint32_t zero = 0;
   std::array<uint8_t, 16> gid{};
 };
@@ -87,8 +87,8 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 40 && offsetof(Frame, base) == 16);
 
-/// The decoders take whatever a peer sent. Nothing: it is not what this protocol sends, and the connection
-/// must be closed.
+/// The decoders accept arbitrary bytes. Nothing: the bytes are not this protocol, and the connection must be
+/// closed.
 std::optional<Offer> DecodeOffer(std::span<const std::byte, sizeof(Offer)> bytes);
 std::optional<Frame> DecodeFrame(std::span<const std::byte, sizeof(Frame)> bytes);
 

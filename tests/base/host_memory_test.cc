@@ -59,7 +59,7 @@ TEST_F(HostMemoryTest, GroupsOfVersion1) {
   EXPECT_EQ(tightest.limit_bytes, 2 * kGiB);
   EXPECT_EQ(least.name, "control group /box (memory.limit_in_bytes)");
   EXPECT_EQ(least.available_bytes, kGiB);
-  // Files that nobody uses any more make room.
+  // Unused file pages count as free.
   Write("sys/fs/cgroup/memory/box/memory.stat", "inactive_file 7\ntotal_inactive_file 2147483648\n");
   EXPECT_EQ(LeastAvailable(Read()).available_bytes, kGiB + kGiB / 2);
 }

@@ -28,8 +28,7 @@ std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
-/// A log belongs to the process: each test makes its files in a directory of its own, and gives standard
-/// error back.
+/// A log belongs to the process: each test uses its own directory for files and restores standard error.
 class LogTest : public testing::Test {
  protected:
   LogTest() : stderr_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)) {
@@ -128,7 +127,7 @@ TEST_F(LogTest, APipeIsRefusedAtOnce) {
   EXPECT_FALSE(OpenLogFile({.directory = path_, .name = "memserver-10"}).ok());
 }
 
-/// What a full disk does to a process is to be read in its log, so its file has blocks ahead of its end.
+/// The log must record the effects of a full disk, so its file has blocks ahead of its end.
 TEST_F(LogTest, ThereIsRoomForLinesOfAFullDisk) {
   const auto ahead = [&]() -> int64_t {
     struct stat info;

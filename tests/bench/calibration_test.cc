@@ -54,7 +54,7 @@ TEST_P(CalibrationTest, EndsWhereItIsTold) {
   EXPECT_LE(cluster.AwaitUsedBytes(used), used);
 }
 
-/// By real queries, whose tables are gone behind them.
+/// Fits by real queries, whose tables are dropped afterwards.
 TEST(RowCalibrationTest, FitsTheModelToTheClustersQueries) {
   testing::InProcessCluster cluster({.compute_servers = 2});
   catalog::Attachment& attachment = cluster.attachment();

@@ -21,7 +21,7 @@ TEST(CheckoutLoop, DoesBothKindsOfWorkInTurnOnSeveralThreads) {
     for (const Work work : {Work::kEqual, Work::kMemory, Work::kEqual, Work::kMemory}) {
       const CheckoutLoop::Outcome outcome = (*loop)->Run(work);
       EXPECT_GT(outcome.per_s, 1'000);
-      // A thread alone finds every row as it has filled it, or as it was before.
+      // A single thread finds every row as it filled it, or as it was before.
       if (threads == 1) {
         EXPECT_EQ(outcome.torn_rows, 0u);
       }

@@ -1,4 +1,4 @@
-// Points of `nam bench choice`, and what is said of the choices.
+// Points of `nam bench choice`, and the report on the choices.
 #include "bench/choice_report.h"
 
 #include <gtest/gtest.h>

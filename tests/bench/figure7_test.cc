@@ -36,7 +36,7 @@ TEST(Figure7, JoinsByRdmaAreCheaperAndRrjIsTheCheapest) {
     for (const Figure7Network& network : {kIpOverEthernet, kIpOverInfiniBand}) {
       EXPECT_LT(Figure7Cost(JoinAlgorithm::kRdmaGhj, kRdma, selectivity),
                 Figure7Cost(JoinAlgorithm::kGhj, network, selectivity));
-      // Only of very, very low selectivities a reduction is cheaper than RRJ.
+      // A reduction is cheaper than RRJ only at very low selectivities.
       if (selectivity > 0.2) {
         EXPECT_LT(rrj, Figure7Cost(JoinAlgorithm::kGhjBloom, network, selectivity)) << selectivity;
       }

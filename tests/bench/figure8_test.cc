@@ -1,4 +1,4 @@
-// Which bars are in the order of the redesign paper's figure 8.
+// Checks which bars keep the order of the redesign paper's figure 8.
 #include "bench/figure8.h"
 
 #include <gtest/gtest.h>

@@ -84,7 +84,7 @@ TEST(JoinInput, ZipfFollowsItsLaw) {
     std::sort(counts.rbegin(), counts.rend());
     double sum = 0;
     for (uint64_t rank = 1; rank <= kKeys; ++rank) sum += std::pow(rank, -zipf);
-    // Of ranks whose shares are alike the sort puts the luckiest first, so nearby ones are compared together.
+    // The sort puts the luckiest of ranks with similar shares first, so nearby ones are compared together.
     for (const size_t rank : {1, 2, 3, 10, 100, 500}) {
       if (zipf < 0.75 && rank < 10) continue;
       double drawn = 0, expected = 0;

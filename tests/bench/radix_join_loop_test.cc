@@ -1,5 +1,5 @@
-// The hand-written radix join gives a multimap's answers; otherwise it would be no yardstick. And its input
-// is what it says.
+// The hand-written radix join gives a multimap's answers; otherwise it would be no yardstick. Its input has
+// the specified properties.
 #include "bench/radix_join_loop.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ JoinAnswer ReferenceJoin(const Tuples& r, const Tuples& s) {
   return answer;
 }
 
-/// `keys` different keys at most, times `factor`.
+/// At most `keys` different keys, times `factor`.
 Tuples RandomTuples(RandomStream& random, size_t size, uint64_t keys, uint32_t factor = 1) {
   Tuples tuples(size);
   for (JoinTuple& tuple : tuples) {

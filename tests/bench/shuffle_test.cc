@@ -113,8 +113,8 @@ TEST_F(ShuffleTest, WhatThereIsToDoIsChargedTheSame) {
   const auto bench =
       Run({.tables = {4}, .servers = {2}, .threads = 1, .scale_factor = 0.01, .messages = {.legs = 3}});
   ExpectEqual(*bench, 4);
-  // Writing each join's output, and reading it again, is more to do; so is READing what is there at the
-  // start.
+  // Writing each join's output and reading it again is extra work; so is READing the rows that servers hold
+  // at the start.
   const double streamed = bench->Find(4, 2, Plan::kShuffle)->median_ms();
   EXPECT_GT(bench->Find(4, 2, Plan::kShuffleMaterialized)->median_ms(), streamed);
   EXPECT_GT(bench->Find(4, 2, Plan::kShuffleFromMemory)->median_ms(), streamed);

@@ -41,10 +41,10 @@ TEST(SimulatedCheckout, RsiGrowsWithItsClientsAndIsTheSameEveryTime) {
   ASSERT_EQ(rates.size(), 2u);
   EXPECT_GT(rates[1].committed_per_s, 3 * rates[0].committed_per_s);
   EXPECT_GT(rates[0].p50_us, 5);  // some round trips of 2 us
-  // Three rows of products are read and written at least.
+  // At least three rows of products are read and written.
   EXPECT_GT(rates[0].bytes_per_commit, 6 * 256);
   EXPECT_GT(rates[1].busiest.fraction, rates[0].busiest.fraction);
-  // The state server's card is looked at beside those that hold rows, and its busiest word has a name.
+  // The state server's card is observed beside those of row servers, and its busiest word has a name.
   ASSERT_EQ(rates[1].cards.size(), 3u + 1 + 4);
   const CardUse& state = rates[1].cards[3];
   EXPECT_EQ(state.card.role, CardRole::kState);
@@ -75,7 +75,7 @@ TEST(SimulatedCheckout, ASlowMessageMakesTwoPhaseCommitSlow) {
   ASSERT_EQ(fast.size(), 1u);
   ASSERT_EQ(slow.size(), 1u);
   EXPECT_GT(fast[0].committed_per_s, 5 * slow[0].committed_per_s);
-  // A transaction is under way for eight messages at least, one after the other.
+  // A transaction takes at least eight successive messages.
   EXPECT_GT(slow[0].p50_us, 8 * 20);
 }
 

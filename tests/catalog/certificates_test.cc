@@ -52,7 +52,7 @@ TEST_F(CertificatesTest, AnOperatorsFilesAreCheckedOneByOne) {
   EXPECT_NE(Refused(files).find("No such file"), std::string::npos);
   files.key = folder_.File("pipe");
   ASSERT_EQ(::mkfifo(files.key.c_str(), 0600), 0);
-  EXPECT_NE(Refused(files).find("no regular file"), std::string::npos) << "and nobody waits for a writer";
+  EXPECT_NE(Refused(files).find("no regular file"), std::string::npos) << "and without waiting for a writer";
   files.key = other.key;
   EXPECT_NE(Refused(files).find("is not that of the certificate"), std::string::npos);
   files.key = good.certificate;

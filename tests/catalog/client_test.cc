@@ -97,7 +97,7 @@ TEST_F(ClientTest, ALoadIsBegunCommittedReadAndDropped) {
   EXPECT_EQ((*client->GetTable("date")).get(), table->get());  // the cached object
   EXPECT_EQ(client->ListTables()->size(), 1u);
 
-  // Replaced by somebody else: noticed, and the old object stays good for who holds it.
+  // Another client replaces the table: that is noticed, and the old object stays valid for its holders.
   const auto other = Connect();
   const auto second = other->BeginLoad(member, "date", true);
   ASSERT_TRUE(other->CommitLoad(TableOf(*second, "date", 6)).ok());
@@ -114,7 +114,7 @@ TEST_F(ClientTest, ALoadIsBegunCommittedReadAndDropped) {
 }
 
 TEST_F(ClientTest, ALargeTableTravels) {
-  options_.lease_ms = 60'000;  // nobody renews, and the table takes its time
+  options_.lease_ms = 60'000;  // no renewals, and the table takes its time
   StartCatalog();
   const auto client = Connect();
   const MemberId member(client->Join(SomeClient())->id());
@@ -262,7 +262,7 @@ TEST_F(ClientTest, RenewalsPassWhileTheCatalogsMainPortIsStuck) {
   control_plane.stuck = false;
 }
 
-// Whatever keeps the catalog from hearing itself on its port for leases keeps it from hearing others.
+// Anything that keeps the catalog from hearing itself on its port for leases keeps it from hearing others.
 TEST_F(ClientTest, LeasesGoOnWhileTheCatalogDoesNotHearItself) {
   options_.lease_ms = 300;
   StuckControlPlane control_plane;
@@ -278,7 +278,7 @@ TEST_F(ClientTest, LeasesGoOnWhileTheCatalogDoesNotHearItself) {
   ASSERT_TRUE(renewals.WaitFor(1));
   control_plane.stuck = true;
   ASSERT_TRUE(renewals.WaitFor(renewals.steps() + 2));
-  ASSERT_TRUE(client->Join(SomeClient()).ok());  // and is not heard of any more
+  ASSERT_TRUE(client->Join(SomeClient()).ok());  // and falls silent
   ASSERT_TRUE(renewals.WaitFor(renewals.steps() + 12));
   EXPECT_EQ(client->GetCluster()->members_size(), 2) << "four leases later";
   control_plane.stuck = false;
@@ -371,9 +371,9 @@ TEST_F(ClientTest, AMemoryServerWhoseConnectionsAreRefusedIsBuriedAndNoOther) {
   proto::Member member;
   member.set_role(proto::ROLE_MEMORY);
   member.set_fabric_address("nowhere");
-  member.set_control_address("127.0.0.1:1");  // nobody listens there
+  member.set_control_address("127.0.0.1:1");  // no process listens there
   const uint32_t dead = client->Join(member)->id();
-  member.set_control_address(options_.listen_address);  // a process that stands still looks like this
+  member.set_control_address(options_.listen_address);  // a stopped process looks like this
   const uint32_t silent = client->Join(member)->id();
   const Deadline deadline = RealClock().After(10'000'000);
   absl::StatusOr<proto::Cluster> cluster = client->GetCluster();

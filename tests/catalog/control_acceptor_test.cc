@@ -77,7 +77,7 @@ class ControlAcceptorTest : public testing::Test {
     return "ipv4:127.0.0.1:" + std::to_string(ntohs(mine.sin_port));
   }
 
-  std::mutex mutex_;  // of given_
+  std::mutex mutex_;  // guards given_
   std::condition_variable changed_;
   std::vector<UniqueFd> given_;
   std::unique_ptr<ControlAcceptor> acceptor_;  // last: its thread ends first
@@ -121,7 +121,7 @@ TEST_F(ControlAcceptorTest, ManySilentStrangersKeepNobodyOut) {
   EXPECT_EQ(acceptor_->counts().strangers, 8);
   const UniqueFd honest = Connect(TlsHello(kName));
   ASSERT_TRUE(AwaitGiven(1));
-  // Who hung up is forgotten at once.
+  // A closed connection is forgotten at once.
   silent.clear();
   EXPECT_TRUE(Await([](const auto& counts) { return counts.strangers == 0; }));
 }

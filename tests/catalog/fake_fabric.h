@@ -24,7 +24,7 @@ class FakeFabric : public Fabric {
 
   /// Regions may be made until their bytes exceed this.
   std::atomic<uint64_t> memory_bytes_max{UINT64_MAX};
-  /// As if some peer stood still in the middle of a WRITE over each connection.
+  /// As if a peer stalled inside a WRITE on each connection.
   std::atomic<bool> peers_stand_still{false};
 
   Kind kind() const override { return kind_; }

@@ -3,6 +3,7 @@
 #include <grpc/support/time.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <grpcpp/security/tls_credentials_options.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -139,10 +140,11 @@ TEST_F(GrpcControlPlaneTest, RequestsRepliesAndStatusesArriveWhole) {
   const absl::Status status = peer.Call(kGetCluster, {}, 5'000'000).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(std::string(status.message()), "the server: too far");
+  EXPECT_EQ(MessageOfService(status), "too far");
   EXPECT_TRUE(status.GetPayload("nam/test").has_value());
 }
 
-/// Who may call: everybody here knows the address.
+/// Access control: all processes in these tests know the address.
 class StrangersTest : public GrpcControlPlaneTest {
  protected:
   using Certificates = std::vector<grpc::experimental::IdentityKeyCertPair>;
@@ -153,7 +155,8 @@ class StrangersTest : public GrpcControlPlaneTest {
       return absl::StatusOr<proto::Cluster>(proto::Cluster());
     });
   }
-  /// A client with its own idea of TLS, for every method of the service. What gRPC says of the last.
+  /// Calls every method of the service with a client's own TLS settings; returns gRPC's status of the last
+  /// call.
   grpc::Status Call(const std::shared_ptr<grpc::ChannelCredentials>& credentials, const std::string& name) {
     grpc::ChannelArguments arguments;
     arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, name);
@@ -202,6 +205,7 @@ TEST_F(StrangersTest, AnotherSecretIsRefusedInPlainWords) {
   EXPECT_EQ(std::string(status.message()),
             "the server refuses us: the secret is not that of this cluster; use the secret of its cluster");
   EXPECT_TRUE(Unanswered(status));
+  EXPECT_EQ(MessageOfService(status), std::string(status.message()));
   EXPECT_EQ(calls_, 0);
 }
 
@@ -213,7 +217,7 @@ TEST_F(StrangersTest, WhoKnowsTheNameAloneReachesNoHandler) {
   Call(Tls({{other.key, other.certificate}}), name);
   const TempFolder folder;
   EXPECT_EQ(calls_, 0);
-  // The same client with a certificate of the cluster is let in: it was that which was missing.
+  // With a certificate of the cluster the same client is admitted: only that was missing.
   const Identity right = MakeIdentity("secret");
   grpc::ChannelArguments arguments;
   arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, name);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kLeaseMs = 3'000;
 
-/// A catalog that a call takes time to reach: what it says is as old as the call.
+/// A catalog with slow calls: its answers are as old as the call.
 class SlowCatalog final : public ControlPlane {
  public:
   explicit SlowCatalog(FakeClock& clock) : clock_(clock) {}
@@ -64,7 +64,7 @@ class SlowCatalog final : public ControlPlane {
   FakeClock& clock_;
 };
 
-/// On that clock; its threads do nothing, so that a test alone renews.
+/// Uses that clock; its threads do nothing, so that only the test renews.
 class StillFabric final : public fabric::FakeFabric {
  public:
   explicit StillFabric(Clock& clock) : clock_(clock) {}
@@ -77,7 +77,7 @@ class StillFabric final : public fabric::FakeFabric {
   Clock& clock_;
 };
 
-// The catalog may count from any moment of the call on, so from its beginning is the only safe guess.
+// The catalog may count from any moment of the call, so only its beginning is safe.
 TEST(MembershipTest, ALeaseIsCountedFromTheRequest) {
   FakeClock clock;
   StillFabric fabric(clock);

@@ -6,7 +6,7 @@
 
 #include "tests/catalog/service_fixture.h"
 
-/// Views, schemas, names and columns that change, and backups that hold all of it up.
+/// Views, schemas, changes of names and columns, and backups that pause all of them.
 namespace nam::catalog {
 namespace {
 

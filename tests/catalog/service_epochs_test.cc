@@ -15,7 +15,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// A catalog whose store is copied, goes on, and is put back. Members are played with the mark that they keep.
+// A catalog whose store is copied, continues, and is restored. The test plays members with the marks that
+// they keep.
 class ServiceEpochsTest : public ServiceTest {
  protected:
   struct Player {
@@ -92,14 +93,14 @@ TEST_F(ServiceEpochsTest, AnOlderStoreIsRefusedAndTheNewerGoesOn) {
   PutBack("older.db");
   Start();
   EXPECT_EQ(service_->ListTables({}).status().code(), absl::StatusCode::kUnavailable)
-      << "nobody has reported";
-  // Only the other one reports, and does not know better.
+      << "no server has reported";
+  // Only the other one reports, and knows nothing newer.
   EXPECT_TRUE(Report(second).ok());
   EXPECT_EQ(service_->ListTables({}).status().code(), absl::StatusCode::kUnavailable);
   ExpectRefused(Report(first).status());
   EXPECT_THAT(Reported(), SizeIs(1)) << "an operator is told once";
   ExpectEverythingRefused();
-  clock_.AdvanceMs(60'000);  // no time makes it newer, and nobody is buried
+  clock_.AdvanceMs(60'000);  // time does not make it newer, and no server is buried
   ExpectRefused(Report(first).status());
   ExpectRefused(Report(second).status());
   ExpectEverythingRefused();
@@ -115,7 +116,7 @@ TEST_F(ServiceEpochsTest, AnOlderStoreIsRefusedAndTheNewerGoesOn) {
   EXPECT_THAT(first.held, testing::Contains(part));
 }
 
-// Seen by what the server holds, though it had not renewed since the table was made.
+// Detected from the server's memory, although it had not renewed since the table was created.
 TEST_F(ServiceEpochsTest, MemoryThatTheStoreNeverGaveOutIsProof) {
   Player memory = Enter(proto::ROLE_MEMORY);
   const Player client = Enter(proto::ROLE_CLIENT);
@@ -128,7 +129,7 @@ TEST_F(ServiceEpochsTest, MemoryThatTheStoreNeverGaveOutIsProof) {
   ExpectRefused(Report(memory).status());
 }
 
-// The store is of a time before the only server that knows better had joined.
+// The store is older than the join of the only server that knows better.
 TEST_F(ServiceEpochsTest, AServerThatTheStoreDoesNotListIsProof) {
   Player first = Enter(proto::ROLE_MEMORY);
   Copy("older.db");
@@ -182,7 +183,7 @@ TEST_F(ServiceEpochsTest, ABranchIsRefused) {
   Restart();
   ASSERT_TRUE(Report(memory).ok());
   PutBack("older.db");
-  Restart();  // its memory server reports without its mark
+  Restart();  // its memory server reports without a mark
   for (int i = 0; i < 5; ++i) Join(proto::ROLE_CLIENT);
   EXPECT_GT(MarkOf(Cluster()).version(), memory.newest.version());
   ExpectRefused(Report(memory).status());  // also when it already serves
@@ -229,7 +230,7 @@ TEST_F(ServiceEpochsTest, UntilEveryMemoryServerHasReportedNothingIsServedOrRele
   EXPECT_TRUE(Report(first).ok());
   clock_.AdvanceMs(2'999);
   EXPECT_TRUE(service_->AwaitsMembers());
-  clock_.AdvanceMs(1);  // a server that is gone keeps nobody for longer than a lease
+  clock_.AdvanceMs(1);  // a lost server delays others by a lease at most
   EXPECT_FALSE(service_->AwaitsMembers());
   EXPECT_TRUE(service_->GetCluster({}).ok());
 }
@@ -271,7 +272,7 @@ TEST_F(ServiceEpochsTest, AcceptingAnOlderStoreGivesUpWhatTheNewerHad) {
   EXPECT_TRUE(Report(first).ok());
   EXPECT_TRUE(Report(second).ok());
   clock_.AdvanceMs(1'000);
-  // `part` has no memory any more; `stock` may have grown into memory that the store does not list.
+  // `part` has lost its memory; `stock` may have grown into memory that the store does not list.
   EXPECT_THAT(Tables(), ElementsAre("date", "kept"));
   EXPECT_THAT(Report(first)->release(), testing::Contains(lost));
   const std::vector<std::string> reported = Reported();
@@ -281,7 +282,7 @@ TEST_F(ServiceEpochsTest, AcceptingAnOlderStoreGivesUpWhatTheNewerHad) {
   Player loader = Enter(proto::ROLE_CLIENT);
   EXPECT_GT(*Begin(loader.id, "new"), lost);
 
-  // What was given up is no proof later; what was committed since is.
+  // Abandoned state proves nothing later; commits since then do.
   Copy("accepted.db");
   Restart();
   EXPECT_TRUE(Report(first).ok());
@@ -310,7 +311,7 @@ TEST_F(ServiceEpochsTest, MembersOfAnotherStoreAreTurnedAwayAlone) {
       << "NOT_FOUND would end it, and with it its data";
 }
 
-// The acceptance is stored, so what it gives up must not depend on the option of later starts.
+// The acceptance is stored, so its effects must not depend on the option of later starts.
 TEST_F(ServiceEpochsTest, LostTablesAreGivenUpAlsoAfterARestart) {
   Player first = Enter(proto::ROLE_MEMORY), second = Enter(proto::ROLE_MEMORY);
   const Player client = Enter(proto::ROLE_CLIENT);
@@ -324,13 +325,13 @@ TEST_F(ServiceEpochsTest, LostTablesAreGivenUpAlsoAfterARestart) {
   ASSERT_TRUE(Report(second).ok());
   PutBack("older.db");
   for (int i = 0; i < 2; ++i) Start();
-  Start({.accept_older_store = true});  // and ends before anybody has reported
+  Start({.accept_older_store = true});  // and ends before any server has reported
   Start();
   ASSERT_TRUE(Report(first).ok());
   ASSERT_TRUE(Report(second).ok());
   EXPECT_THAT(Tables(), ElementsAre("date"));
 
-  // A mark from after the acceptance ends that: memory of loads that are over is nothing unusual.
+  // A mark from after the acceptance ends that: memory of ended loads is normal.
   ASSERT_TRUE(Report(second).ok());
   Player loader = Enter(proto::ROLE_CLIENT);
   CreateRecords(loader.id, first.id);

@@ -61,7 +61,7 @@ class ServiceTest : public testing::Test {
     }
     service_.reset();
   }
-  /// Starts it; nobody has reported.
+  /// Starts it; no server has reported.
   void Start(ServiceOptions options = {}) {
     service_.reset();
     auto store = OpenEmbeddedStore(folder_.File("catalog.db"), {"test", "shm", 77});
@@ -214,7 +214,7 @@ class ServiceTest : public testing::Test {
     request.set_known_version(known);
     return service_->GetTable(request);
   }
-  /// What an operator must know, since the last call.
+  /// Events for an operator since the last call.
   std::vector<std::string> Reported() {
     std::vector<std::string> lines;
     for (const MemberEvent& event : service_->TakeEvents()) {
@@ -238,7 +238,7 @@ class ServiceTest : public testing::Test {
   FakeClock clock_;
   bool disk_full_ = false;
   uint64_t starts_ = 0;
-  std::vector<uint32_t> memory_servers_;  // that lived when the catalog was stopped
+  std::vector<uint32_t> memory_servers_;  // alive when the catalog was stopped
   std::unique_ptr<Service> service_;
 };
 

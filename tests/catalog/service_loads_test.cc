@@ -27,7 +27,7 @@ TEST_F(ServiceTest, ALoadBecomesATableAndItsMemoryStays) {
   EXPECT_TRUE(Get("date", *version)->unchanged());
   EXPECT_FALSE(Get("date", *version - 1)->unchanged());
   EXPECT_EQ(service_->ListTables({})->tables(0).partitions_size(), 0);
-  // Asked again because the answer was lost: the same answer.
+  // Repeated because the answer was lost: the same answer.
   EXPECT_EQ(*Commit(allocation, "date", {memory}), *version);
   ASSERT_TRUE(Drop("date").ok());
   EXPECT_EQ(*Renew(memory, {allocation}), std::vector<uint64_t>{allocation});

@@ -37,7 +37,7 @@ TEST_F(ServiceTest, ALeaseIsKeptByRenewingAndEndsWithoutIt) {
   EXPECT_GT(Cluster().version(), version);
 }
 
-/// Sessions plan anew when it changes.
+/// Sessions plan anew when the version changes.
 TEST_F(ServiceTest, TheVersionIsOfTablesAndServersAlone) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   uint64_t version = Cluster().version();
@@ -199,7 +199,7 @@ TEST_F(ServiceTest, OnlyADurableEndOfAMembershipIsTold) {
   EXPECT_TRUE(over(client));
 }
 
-// By it the member proves itself to this server, and could be impersonated there.
+// The key proves the member to this server and would allow impersonating it there.
 TEST_F(ServiceTest, AMembersKeyIsToldToTheMemoryServerThatItIsFor) {
   proto::JoinRequest join;
   join.mutable_member()->set_role(proto::ROLE_MEMORY);
@@ -226,7 +226,7 @@ TEST_F(ServiceTest, AMembersKeyIsToldToTheMemoryServerThatItIsFor) {
   const fabric::MemberKey key =
       fabric::DeriveMemberKey(client.proof(), MemoryServerId(static_cast<uint16_t>(server.id())));
   EXPECT_EQ(told[0].key(), std::string(key.begin(), key.end()));
-  EXPECT_TRUE(keys(server, "").empty()) << "anybody may know the server's id";
+  EXPECT_TRUE(keys(server, "").empty()) << "the server's id is no secret";
   EXPECT_TRUE(keys(server, client.proof()).empty());
   EXPECT_TRUE(keys(client, client.proof()).empty()) << "no memory server";
   disk_full_ = true;
@@ -235,7 +235,7 @@ TEST_F(ServiceTest, AMembersKeyIsToldToTheMemoryServerThatItIsFor) {
       << "the lease is over, though that is not written down yet";
 }
 
-// It would end, with its data, while a catalog that starts again has it alive.
+// The server would drop its data, while a restarted catalog would consider it alive.
 TEST_F(ServiceTest, AMemoryServerIsToldOnlyADurableEnd) {
   const uint32_t memory = Join(proto::ROLE_MEMORY);
   clock_.AdvanceMs(kBurialMs);

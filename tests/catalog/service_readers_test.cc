@@ -6,7 +6,7 @@
 #include "catalog/chain_groups.h"
 #include "tests/catalog/service_fixture.h"
 
-/// Groups of a columnar table that became one, and statements that still read them.
+/// Merged groups of a columnar table, and statements that still read the former ones.
 namespace nam::catalog {
 namespace {
 
@@ -89,7 +89,7 @@ TEST_F(ServiceReadersTest, GroupsAreFreedOnceEveryClientReadsALaterVersion) {
   EXPECT_EQ(Table().rows(), 5u);
   const uint64_t after = Table().version();
   const std::vector<uint64_t> all{base_, a, b, c};
-  EXPECT_TRUE(Renew(memory_, all)->empty()) << "nobody has said what he reads";
+  EXPECT_TRUE(Renew(memory_, all)->empty()) << "no client has reported its versions";
   Reads(client_, after);
   EXPECT_TRUE(Renew(memory_, all)->empty()) << "a statement of another client may run";
   Reads(other, before);

@@ -4,7 +4,7 @@
 
 #include "tests/catalog/service_fixture.h"
 
-/// Foreign keys in the catalog: a parent knows its children as long as there are some.
+/// Foreign keys in the catalog: a parent knows its children while there are any.
 namespace nam::catalog {
 namespace {
 
@@ -90,7 +90,7 @@ TEST_F(ServiceReferencesTest, AParentKnowsItsChildren) {
   EXPECT_TRUE(Drop("p").ok());
 }
 
-/// What replaces a parent would have none of the rows.
+/// A replacement of the parent would have none of the rows.
 TEST_F(ServiceReferencesTest, AParentIsNotReplaced) {
   Join();
   const proto::Table parent = TableOf("p");
@@ -110,7 +110,7 @@ TEST_F(ServiceReferencesTest, AParentIsNotReplaced) {
   EXPECT_EQ(ReferencesTo("p"), "") << "the child was replaced";
 }
 
-/// The parent that the child's creator has looked at must be there when the child comes.
+/// The parent that the child's creator checked must exist when the child is created.
 TEST_F(ServiceReferencesTest, AParentThatWasDroppedMeanwhile) {
   Join();
   const proto::Table parent = TableOf("p");

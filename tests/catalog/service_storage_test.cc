@@ -84,7 +84,7 @@ TEST_F(ServiceStorageTest, AnotherMemberAdoptsItWithItsTables) {
   EXPECT_THAT(second.missing(), IsEmpty());
   EXPECT_THAT(MissingOf("t"), IsEmpty());
   EXPECT_EQ(FindServer(Cluster(), first.storage())->id(), second.id());
-  // Of the former member nobody needs to know any more; its id stays over.
+  // The former member is no longer listed; its id stays over.
   EXPECT_EQ(Find(Cluster(), first.id()), nullptr);
   EXPECT_TRUE(absl::IsNotFound(Renew(first.id()).status()));
   EXPECT_THAT(*Renew(second.id(), {allocation, 4'000}), ElementsAre(4'000));
@@ -107,7 +107,7 @@ TEST_F(ServiceStorageTest, AMemberThatIsHeardOfKeepsItsStorage) {
   const absl::Status refused = Start(first.storage()).status();
   EXPECT_TRUE(absl::IsUnavailable(refused));
   EXPECT_THAT(std::string(refused.message()), HasSubstr("two copies of a data directory"));
-  // Half a lease without a word, and the lock of the directory decides.
+  // After half a lease of silence the directory's lock decides.
   clock_.AdvanceMs(kLeaseMs / 2);
   const auto second = Start(first.storage());
   ASSERT_TRUE(second.ok()) << second.status();

@@ -79,7 +79,7 @@ TEST_F(ServiceTest, MulticastGroupsAreUniqueAndUsedAgain) {
   EXPECT_EQ(allocate(second, 2), (std::vector<uint32_t>{1, 4}));
   Restart();
   EXPECT_EQ(allocate(first, 1), (std::vector<uint32_t>{5}));
-  // The end of a lease gives them back.
+  // The end of the lease frees them.
   proto::LeaveRequest leave;
   leave.set_id(first);
   ASSERT_TRUE(service_->Leave(leave).ok());
@@ -102,7 +102,7 @@ TEST_F(ServiceTest, MulticastGroupsAreUniqueAndUsedAgain) {
   EXPECT_EQ(calls, 63);  // 65,535 in all
 }
 
-/// Of two loads that replace the same table one is told.
+/// Only one of two loads that replace the same table succeeds.
 TEST_F(ServiceTest, ALoadMayReplaceOneTableAlone) {
   const uint32_t client = Join(proto::ROLE_CLIENT);
   const uint64_t empty = *Begin(client, "t");
@@ -153,7 +153,7 @@ TEST_F(ServiceTest, AFullDiskChangesNothingAndRenewalsGoOn) {
   EXPECT_TRUE(TryJoin(proto::ROLE_CLIENT).ok());
 }
 
-// Whatever a client sends, and whichever binder it has skipped.
+// Checks hold for any client, including those that skip the binder.
 class SystemTablesTest : public ServiceTest {
  protected:
   static constexpr char kState[] = "nam.transactions";

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-/// A client's and a server's process, each on a host of its own. The test's thread is the driver.
+/// A client's and a server's process, each on its own host. The test's thread is the driver.
 class SimulatedControlPlaneTest : public testing::Test {
  protected:
   SimulatedControlPlaneTest()
@@ -129,7 +129,7 @@ TEST_F(SimulatedControlPlaneTest, OnlyAHostThatAnswersRefuses) {
   const auto refused = [&] { return client_plane_->Refused("server:9", 300'000); };
   EXPECT_TRUE(refused());
   Serve([](const IncomingCall&) { return proto::ListRegionsReply(); }, "localhost:9");
-  EXPECT_FALSE(refused()) << "somebody listens";
+  EXPECT_FALSE(refused()) << "a process listens";
   world_.Partition("client", "server");
   EXPECT_FALSE(refused()) << "cut off";
   world_.Heal("client", "server");

@@ -16,6 +16,7 @@
 
 #include "base/exhausted.h"
 #include "base/random.h"
+#include "catalog/restored_store.h"
 #include "tests/catalog/temp_folder.h"
 
 namespace nam::catalog {
@@ -217,7 +218,7 @@ TEST(EmbeddedStoreTest, AKilledWriterLosesNothingThatWasCommitted) {
   ::close(committed_pipe[0]);
 
   const StoredState state = MustLoad(*MustOpen(path));
-  // All that was reported, and at most the one transaction that was under way; never a part of one.
+  // Everything reported, and at most the one transaction in progress; never a part of one.
   EXPECT_GE(state.tables.size(), last + 1u);
   EXPECT_LE(state.tables.size(), last + 2u);
   EXPECT_EQ(state.version, state.tables.size() + 1);
@@ -286,7 +287,7 @@ TEST(EmbeddedStoreTest, ASecondOpenerIsRefused) {
   EXPECT_EQ(MustLoad(*store).version, 1u);
 }
 
-// In a folder where others may make files, the name may be anybody's.
+// In a directory where others may create files, the name may belong to another user.
 TEST(EmbeddedStoreTest, ALinkIsRefusedAndItsTargetLeftAsItWas) {
   const TempFolder folder;
   const std::string target = folder.File("target.db"), link = folder.File("catalog.db");
@@ -433,7 +434,7 @@ TEST(EmbeddedStoreTest, NoFlippedBitChangesWhatIsReadUnnoticed) {
   EXPECT_GT(noticed, 120);
 }
 
-// What checksums of rows alone cannot tell.
+// Errors that checksums of rows alone cannot detect.
 TEST(EmbeddedStoreTest, RowsThatAreMissingOrOldAreNoticed) {
   const TempFolder folder;
   const std::string path = folder.File("catalog.db");
@@ -478,6 +479,32 @@ TEST(EmbeddedStoreTest, RowsThatAreMissingOrOldAreNoticed) {
   EXPECT_EQ(back.code(), absl::StatusCode::kDataLoss) << back;
   EXPECT_NE(std::string(back.message()).find("rows are missing"), std::string::npos) << back;
   EXPECT_EQ(std::string(back.message()).find("restore a copy"), std::string::npos) << back;
+}
+
+TEST(RestoredStoreTest, NoIdOfItsTablesIsGivenOutAgain) {
+  const TempFolder folder;
+  proto::Table one = SomeTable("one", 7), other = SomeTable("other", 9);
+  other.set_version(1'000);
+  other.mutable_partitions(0)->set_head(0, 0x0005'0000'0000'1000);
+  other.add_retired()->add_allocations(8);
+  const RestoredCluster cluster{
+      .name = "test", .fabric = "shm", .tables = {one, other}, .directories = {{1, "/a"}, {6, "/b"}}};
+  const auto made = MakeRestoredStore(folder.File("catalog.db"), cluster);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_NE(made->store, MakeRestoredStore(folder.File("second.db"), cluster)->store);
+  const auto store = MustOpen(folder.File("catalog.db"));
+  const StoredState state = MustLoad(*store);
+  EXPECT_EQ(state.identity.store, made->store);
+  EXPECT_EQ(state.next_allocation, 10u);
+  EXPECT_EQ(state.next_member, 9u) << "behind the storage ids, and what stands for their former members";
+  ASSERT_EQ(state.members.size(), 2u);
+  EXPECT_EQ(state.members[1].storage(), 6u);
+  EXPECT_EQ(state.members[1].data_directory(), "/b");
+  EXPECT_FALSE(state.members[1].alive());
+  ASSERT_EQ(state.tables.size(), 2u);
+  EXPECT_EQ(state.tables[1].version(), state.version);
+  EXPECT_EQ(state.tables[1].retired_size(), 0);
+  EXPECT_TRUE(state.epochs.empty()) << "they begin with its first catalog";
 }
 
 }  // namespace

@@ -11,13 +11,13 @@ inline std::string BigEndian(size_t number, int bytes) {
   return text;
 }
 
-/// Its length in front of it.
+/// The part, preceded by its length.
 inline std::string Prefixed(const std::string& part, int bytes) {
   return BigEndian(part.size(), bytes) + part;
 }
 
-/// A ClientHello that asks for the server `name`, behind an extension of another kind. Good enough for who
-/// looks at the name alone.
+/// A ClientHello for the server `name`, after an extension of another kind. Sufficient for readers of the
+/// name alone.
 inline std::string TlsHello(const std::string& name) {
   const std::string server_name = Prefixed(BigEndian(0, 1) + Prefixed(name, 2), 2);
   const std::string extensions =

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Two clients that both update a row at the snapshot 1; the second sees what the first has written, or not.
+/// Two clients that both update a row at the snapshot 1; the second sees the first one's write, or does not.
 class CheckHistory : public ::testing::Test {
  protected:
   std::string Write(const std::string& name, uint32_t session, uint64_t snapshot, uint64_t seen,

@@ -45,7 +45,7 @@ TEST(ClusterReportTest, ColumnsOfRecordTablesHaveTheirTypesAndKeys) {
   EXPECT_THAT(Column(columns, 1), ElementsAre("smallint", "integer", "bigint", "decimal(12,2)", "char(3)",
                                               "varchar(9)", "date", "boolean", "decimal(30,4)"));
   EXPECT_THAT(Column(columns, 2), ElementsAre("f", "t", "f", "t", "t", "t", "t", "t", "t"));
-  EXPECT_THAT(Column(columns, 3), testing::Each("NULL")) << "nobody counts values of record tables";
+  EXPECT_THAT(Column(columns, 3), testing::Each("NULL")) << "the values of record tables are not counted";
   EXPECT_THAT(Column(columns, 4), ElementsAre("2", "4", "8", "8", "12", "36", "4", "1", "16"));
   EXPECT_THAT(Column(columns, 5),
               ElementsAre("primary key (2 of 2)", "", "primary key (1 of 2)", "", "", "", "", "", ""));
@@ -105,7 +105,7 @@ TEST(ClusterReportTest, ForeignKeysOfATableAndToIt) {
               ElementsAre("p (?, ?)"));
 }
 
-/// Of two memory servers one has told of its scratch memory.
+/// Only one of the two memory servers has reported its scratch memory.
 TEST(ClusterReportTest, MembersTellOfTheirScratchMemory) {
   proto::Cluster cluster;
   for (const proto::Role role : {proto::ROLE_MEMORY, proto::ROLE_MEMORY, proto::ROLE_COMPUTE}) {
@@ -114,7 +114,7 @@ TEST(ClusterReportTest, MembersTellOfTheirScratchMemory) {
     member.set_role(role);
     member.set_alive(true);
   }
-  EXPECT_EQ(MembersReport(cluster).columns.back().name, "memory_total") << "nobody was asked";
+  EXPECT_EQ(MembersReport(cluster).columns.back().name, "memory_total") << "no member was asked";
   const ScratchUses scratch = {
       {1, {.used_bytes = 1 << 20, .highest_bytes = 3 << 20, .bytes = uint64_t{1} << 30}}};
   const auto members = MembersReport(cluster, scratch);

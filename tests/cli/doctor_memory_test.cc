@@ -61,7 +61,7 @@ TEST_F(DoctorMemory, LockedMemoryForPinning) {
 
 TEST_F(DoctorMemory, HugePagesForAllOfIt) {
   EXPECT_EQ(CheckHugePages(host_.tree(), 2 * kGiB).state, FindingState::kOk);
-  // What others hold has to stay reserved for them.
+  // Memory that other processes hold has to stay reserved for them.
   host_.Meminfo(8 << 20, 100, 60);
   const Finding few = CheckHugePages(host_.tree(), kGiB);
   EXPECT_EQ(few.state, FindingState::kWarning);

@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/qualified_names.h"
 #include "base/status_macros.h"
 #include "catalog/client.h"
 #include "session/session.h"
@@ -57,18 +59,30 @@ class FakeSession final : public session::Session {
   void OnProgress(std::function<void(const session::QueryProgress&)> report) override {
     on_progress = std::move(report);
   }
+  /// With the search path s, public.
+  absl::StatusOr<std::shared_ptr<const proto::Table>> FindRelation(const std::string& schema,
+                                                                   const std::string& name) override {
+    absl::StatusOr<std::shared_ptr<const proto::Table>> found = absl::NotFoundError("no such table");
+    if (name.find('.') != std::string::npos) return found;
+    for (const std::string& searched :
+         schema.empty() ? std::vector<std::string>{"s", "public"} : std::vector<std::string>{schema}) {
+      if (!found.ok()) found = catalog->GetTable(QualifiedName(searched, name));
+    }
+    return found;
+  }
   std::map<std::string, std::string> Settings() const override { return {{"nam.window", "16"}}; }
 
+  catalog::Client* catalog = nullptr;  // where FindRelation looks
   std::vector<std::string> executed;
   std::function<void()> on_execute;
-  int batches = 1;  // of the same row, of each result
+  int batches = 1;  // of the same row, in each result
   std::function<void(int batch)> on_batch;
-  uint64_t bytes_held_max = UINT64_MAX;  // by the receiver
+  uint64_t bytes_held_max = UINT64_MAX;  // what the receiver may hold
   std::function<void(const session::QueryProgress&)> on_progress;
   std::atomic<bool> cancelled = false;
 };
 
-/// A catalog with what is put into `cluster` and `tables`; knows nothing of membership and loads.
+/// A catalog that returns what a test puts into `cluster` and `tables`. It has no membership and no loads.
 class FakeCatalog final : public catalog::Client {
  public:
   absl::StatusOr<proto::Cluster> GetCluster() override { return cluster; }

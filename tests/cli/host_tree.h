@@ -12,7 +12,7 @@
 
 namespace nam::cli {
 
-/// A /proc and a /sys of a test's own; gone with it. Begins as a host where nothing is missing.
+/// A test's own /proc and /sys, removed at its end. At first they describe a host where nothing is missing.
 class FakeHost {
  public:
   FakeHost() {

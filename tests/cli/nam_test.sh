@@ -42,6 +42,9 @@ expect 2 'did you mean "nam ssb load"?' "$nam" ssb laod
 expect 2 'did you mean "nam scale out"?' "$nam" scale ot
 expect 2 'nam: A subcommand is required; `nam --help` lists what it takes' "$nam"
 expect 2 'nam bury: server is required; `nam bury --help` lists what it takes' "$nam" bury
+expect 2 'nam backup: directory is required; `nam backup --help` lists what it takes' "$nam" backup
+expect 2 'nam restore: directory is required; `nam restore --help` lists what it takes' "$nam" restore
+expect 1 'is no backup: it has no manifest' "$nam" restore "$work" --state-dir="$work/state"
 expect 2 '; `nam scale out --help` lists what it takes' "$nam" scale out --nothing=1
 expect 2 "nam ssb generate needs --out=DIR" "$nam" ssb generate
 expect 2 "which --catalog does not name" "$nam" scale out --catalog=127.0.0.1:1
@@ -70,13 +73,74 @@ done
 expect 2 "" "$nam" demo --frobnicate
 expect 2 "4GB" "$nam" up --memory=4GB
 expect 2 "local cluster has" "$nam" up --state-dir="$work/state" --memory-servers=0
-for command in "catalog --secret-file=none" up demo "bench ssb" doctor; do
+for command in "catalog --secret-file=none" up demo doctor; do
   read -ra words <<<"$command"
   expect 2 "nam sim" "$nam" "${words[@]}" --fabric=sim
 done
 expect 2 "output format" "$nam" status --format=xml
 expect 2 "there is no query Q9" "$nam" ssb run --queries=Q9
 expect 2 "" "$nam" ssb load --scale-factor=-1
+
+# Completion for bash, as Tab calls it: WORDS… and what may stand in the place of the last one.
+"$nam" completion bash >"$work/completion.bash"
+complete_words() {
+  (
+    # shellcheck disable=SC1091
+    source "$work/completion.bash"
+    compopt() { :; }  # knows only calls by Tab
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    _nam
+    echo " ${COMPREPLY[*]} "
+  )
+}
+touch "$work/history-1" "$work/history-2"
+mkdir "$work/history-directory"
+expect 0 " status scale sql ssb sim " complete_words nam s
+[[ $(complete_words nam "") != *supervise* ]] || { echo "FAILED: supervise is for nam alone" && failures=$((failures + 1)); }
+expect 0 " load " complete_words nam ssb l
+expect 0 " out in " complete_words nam --config = x scale ""
+expect 0 " --format " complete_words nam status --fo
+expect 0 " --config " complete_words nam ssb load --conf
+expect 0 " json " complete_words nam status --format = j
+expect 0 " shm tcp verbs " complete_words nam up --fabric =
+expect 0 " verbs " complete_words nam up --fabric v
+expect 0 " debug " complete_words nam memserver --catalog = x --log-level d
+expect 0 " $work/history-1 " complete_words nam sql -f "$work/history-1"
+expect 0 " $work/history-directory " complete_words nam up --state-dir = "$work/history"
+expect 0 " $work/history-2 " complete_words nam check-history "$work/history-1" "$work/history-2"
+expect 0 " bash zsh fish " complete_words nam completion ""
+expect 0 "  " complete_words nam up --memory = ""
+expect 0 "#compdef nam" "$nam" completion zsh
+expect 0 "complete -c nam -n 'string match -q -- \"nam ssb\" (__nam_command)' -a load" "$nam" completion fish
+expect 2 "not in {bash,zsh,fish}" "$nam" completion tcsh
+for shell in zsh fish; do
+  "$nam" completion $shell >"$work/completion.$shell"
+  ! command -v $shell >/dev/null || expect 0 "" $shell -n "$work/completion.$shell"
+done
+
+# Manual pages, and where all of it is installed.
+expect 0 '.TH "nam"' "$nam" man
+expect 1 "cannot" "$nam" man --out=/dev/null/pages
+expect 0 "Installed $work/opt/bin/nam" env DESTDIR="$work/root" tools/install.sh "$nam" --prefix="$work/opt"
+expect 2 "usage" tools/install.sh "$nam" --perfix="$work/opt"
+installed="$work/root$work/opt"
+expect 0 "nam 0" "$installed/bin/nam" version
+cmp -s "$work/completion.bash" "$installed/share/bash-completion/completions/nam" &&
+  cmp -s "$work/completion.zsh" "$installed/share/zsh/site-functions/_nam" &&
+  cmp -s "$work/completion.fish" "$installed/share/fish/vendor_completions.d/nam.fish" ||
+  { echo "FAILED: the installed completion is another one" && failures=$((failures + 1)); }
+expect 2 "say --prefix" env -u HOME tools/install.sh "$nam"
+page="$installed/share/man/man1/nam-ssb-load.1"
+expect 0 '\fB\-\-replace\fR' cat "$page"
+expect 0 'Environment: \fBNAM_SCALE_FACTOR\fR' cat "$page"
+expect 0 '\fBnam\-ssb\fR(1)' cat "$page"
+expect 0 '\fB\-\-format\fR=\fItable|json|csv|markdown\fR' cat "$installed/share/man/man1/nam-status.1"
+[[ ! -e "$installed/share/man/man1/nam-supervise.1" ]] || { echo "FAILED: a page for supervise" && failures=$((failures + 1)); }
+if command -v groff >/dev/null; then
+  for page in "$installed"/share/man/man1/*.1; do
+    [[ -z $(groff -man -ww -z "$page" 2>&1) ]] || { echo "FAILED: groff warns of $page" && failures=$((failures + 1)); }
+  done
+fi
 
 # Simulated clusters.
 expect 0 "2 seeds, 0 failed" "$nam" sim --seeds=2
@@ -92,6 +156,10 @@ expect 3 "$work/from-file" "$nam" --config="$work/nam.toml" status
 expect 3 "$work/from-file" env NAM_CONFIG="$work/nam.toml" "$nam" status
 expect 3 "$work/from-env" env NAM_STATE_DIR="$work/from-env" "$nam" --config="$work/nam.toml" status
 expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" --config="$work/nam.toml" status --state-dir="$work/from-flag"
+# Also of commands that have a sibling with the same options.
+expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" scale out --state-dir="$work/from-flag"
+expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" scale in --state-dir="$work/from-flag"
+expect 2 '"flagged"' env NAM_FABRIC=shm "$nam" up --fabric=flagged --state-dir="$work/none"
 printf '[status]\nfromat = "json"\n' >"$work/bad.toml"
 expect 2 "bad.toml:2:1" "$nam" --config="$work/bad.toml" status
 printf '[stauts]\nformat = "json"\n' >"$work/bad.toml"
@@ -99,14 +167,22 @@ expect 2 "stauts" "$nam" --config="$work/bad.toml" status
 printf '[ssb.run]\nrepeat = "often"\n' >"$work/bad.toml"
 expect 2 "bad.toml:2:1" "$nam" --config="$work/bad.toml" status
 expect 2 "none.toml" "$nam" --config="$work/none.toml" status
+expect 2 "cannot read the configuration $work" "$nam" --config="$work" status
+expect 0 "" "$nam" --config=/dev/null version
 
 # A cluster in the background.
 state=(--state-dir="$work/state")
-expect 0 "runs in $work/state" "$nam" up "${state[@]}" --memory-servers=1 --compute-servers=1 --memory=64MiB
+expect 3 "$work/from-flag" env NAM_STATE_DIR="$work/from-env" "$nam" scale out --state-dir="$work/from-flag"
+expect 0 "runs in $work/state" env NAM_STATE_DIR="$work/from-env" "$nam" up "${state[@]}" --memory-servers=1 --compute-servers=1 --memory=64MiB
 expect 1 "nam down" "$nam" up "${state[@]}"
 expect 0 "memory" "$nam" status "${state[@]}"
 expect 0 '"command": "status"' "$nam" status "${state[@]}" --format=json
 expect 0 "" "$nam" ssb load "${state[@]}" --scale-factor=0.002
+expect 1 "or ask to replace it; --replace loads it again" "$nam" ssb load "${state[@]}" --scale-factor=0.002
+for replace in "" --replace; do
+  expect 1 "there is another table supplier, that of the Star Schema Benchmark; rename or drop it" \
+    "$nam" tpch load "${state[@]}" --scale-factor=0.001 $replace
+done
 expect_full "$nam" status "${state[@]}"
 expect_full "$nam" sql "${state[@]}" -c 'select count(*) from date'
 expect_full "$nam" sql "${state[@]}" --format=csv -c 'select d_datekey, d_date, d_dayofweek from date'

@@ -41,7 +41,7 @@ class ScaleRequestsTest : public testing::Test {
 };
 
 TEST_F(ScaleRequestsTest, RequestsAndRepliesArrive) {
-  // Longer than a socket's address may be.
+  // The path is longer than a socket's address may be.
   directory_ += "/" + std::string(120, 'd');
   ASSERT_TRUE(StateDirectory::Create(directory_).ok());
   std::vector<ScaleRequest> seen;
@@ -75,7 +75,7 @@ TEST_F(ScaleRequestsTest, TheSocketIsItsOwners) {
 
 TEST_F(ScaleRequestsTest, WithoutASupervisorNobodyAnswers) {
   EXPECT_TRUE(absl::IsUnavailable(AskForScale(Folder(), {}, 20'000, -1).status()));
-  // One that has been killed leaves its socket; the next one takes its place.
+  // A supervisor that was killed leaves its socket behind; the next one takes its place.
   ScaleListener::Listen(Folder()).value().reset();
   EXPECT_TRUE(std::filesystem::exists(directory_ + "/control"));
   EXPECT_TRUE(absl::IsUnavailable(AskForScale(Folder(), {}, 20'000, -1).status()));
@@ -102,7 +102,7 @@ TEST_F(ScaleRequestsTest, WhoAsksMayStopWaiting) {
   const UniqueFd interrupt(eventfd(1, EFD_CLOEXEC));
   EXPECT_TRUE(absl::IsCancelled(AskForScale(Folder(), {}, 20'000, interrupt.get()).status()));
   EXPECT_TRUE(absl::IsDeadlineExceeded(AskForScale(Folder(), {}, 10, -1).status()));
-  // What they asked for is still done, and the answers go nowhere.
+  // What the clients asked for is still done, and the answers are lost.
   int asked = 0;
   for (int i = 0; i < 2; ++i) (*listener)->Serve([&](const ScaleRequest&) { return ++asked, ScaleReply(); });
   EXPECT_EQ(asked, 2);
@@ -110,7 +110,7 @@ TEST_F(ScaleRequestsTest, WhoAsksMayStopWaiting) {
 
 TEST_F(ScaleRequestsTest, OtherBytesAreNoRequest) {
   std::thread supervisor = Serve(3, [](const ScaleRequest&) -> absl::StatusOr<ScaleReply> {
-    ADD_FAILURE() << "nobody asked for that";
+    ADD_FAILURE() << "no client asked for that";
     return ScaleReply();
   });
   for (const std::string text : {"", "{}\n", "{\"scale\":\"up\",\"compute\":1}\n"}) {
@@ -122,7 +122,7 @@ TEST_F(ScaleRequestsTest, OtherBytesAreNoRequest) {
     shutdown(peer.get(), SHUT_WR);
     char answer[256];
     const ssize_t n = recv(peer.get(), answer, sizeof answer, 0);
-    EXPECT_EQ(n > 0, !text.empty()) << text;  // an error, or nothing to who said nothing
+    EXPECT_EQ(n > 0, !text.empty()) << text;  // an error, or nothing if the client sent nothing
   }
   supervisor.join();
 }

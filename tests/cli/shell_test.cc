@@ -8,6 +8,9 @@
 #include <iostream>
 #include <sstream>
 #include <streambuf>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/completion.h"
 #include "gmock/gmock.h"
@@ -56,12 +59,27 @@ class ShellTest : public testing::Test {
     usage.set_server(1);
     usage.set_blocks(8);
     usage.set_bytes(64 * 1024);
+    // The storage of memory server 7.
+    proto::Member& server = *catalog_.cluster.add_members();
+    server.set_id(7);
+    server.set_storage(1);
+    server.set_role(proto::ROLE_MEMORY);
+    server.set_alive(true);
+  }
+  void AddNamed(const std::string& name, const std::string& column) {
+    proto::Table& table = catalog_.tables.emplace_back();
+    table.set_name(name);
+    proto::Column& only = *table.add_columns();
+    only.set_name(column);
+    *only.mutable_type() = ToProto(Type::Integer());
   }
 
   FakeSession session_;
   FakeCatalog catalog_;
   Interrupts interrupts_;
   std::ostringstream out_, err_;
+
+  ShellTest() { session_.catalog = &catalog_; }
 };
 
 TEST(ProgressText, SaysHowFarAQueryIsAndWhatIsLeft) {
@@ -83,7 +101,7 @@ TEST_F(ShellTest, RunsEveryStatementOfAScript) {
   EXPECT_EQ(err_.str(), "");
 }
 
-/// The rest of the script would be its rows.
+/// The rest of the script would be the rows.
 TEST_F(ShellTest, AScriptFromStandardInputIsNotCopiedFrom) {
   std::istringstream script("select 1;\nCopy t (a)\n  FROM stdin;\nselect 2;\n");
   std::streambuf* const before = std::cin.rdbuf(script.rdbuf());
@@ -117,7 +135,7 @@ TEST_F(ShellTest, OtherFormatsPrintNothingButRows) {
   EXPECT_EQ(err_.str(), "Time: 12.345 ms\nTime: 0.500 ms\n");
 }
 
-/// Takes so many bytes, then nobody reads it any longer.
+/// Takes this many bytes; after that its reader is gone.
 class ClosingBuffer final : public std::streambuf {
  public:
   explicit ClosingBuffer(size_t bytes) : left_(bytes) {}
@@ -177,7 +195,7 @@ TEST_F(ShellTest, AClosedOutputEndsTheShellQuietly) {
   }
 }
 
-/// A terminal that does not take more, and a user who does not wait.
+/// The terminal takes no more output, and the user does not wait.
 TEST_F(ShellTest, AnInterruptEndsWhatIsBeingWritten) {
   session_.batches = 100;
   ClosingBuffer buffer(50);
@@ -189,7 +207,7 @@ TEST_F(ShellTest, AnInterruptEndsWhatIsBeingWritten) {
   EXPECT_TRUE(out.good());
 }
 
-/// The statement has happened when the interrupt comes; its tag is what does not get out.
+/// The statement has been executed when the interrupt comes; only its tag is not printed.
 TEST_F(ShellTest, AnInterruptBehindAChangeSaysThatItIsDone) {
   ClosingBuffer buffer(0);
   buffer.on_close = [] { raise(SIGINT); };
@@ -300,9 +318,8 @@ TEST_F(ShellTest, TimingTogglesAndPrints) {
 TEST_F(ShellTest, DescribesTables) {
   AddTable();
   EXPECT_EQ(Run("\\d"), kExitOk);
-  EXPECT_THAT(
-      out_.str(),
-      HasSubstr(" supplier | 2000 |       2 |          8 |      1 |      8 | 64 KiB | 1: 64 KiB\n(1 row)"));
+  EXPECT_THAT(out_.str(), HasSubstr(" supplier | 2000 |       2 |          8 |      1 |      8 | 64 KiB | 7: "
+                                    "64 KiB        | ok\n(1 row)"));
   out_.str("");
   EXPECT_EQ(Run("\\d SUPPLIER;"), kExitOk);
   EXPECT_THAT(out_.str(), HasSubstr("varchar(10)"));
@@ -311,6 +328,37 @@ TEST_F(ShellTest, DescribesTables) {
   EXPECT_EQ(Run("\\d nothing"), kExitFailed);
   EXPECT_THAT(err_.str(), HasSubstr("there is no table \"nothing\""));
   EXPECT_EQ(Run("\\d \"SUPPLIER\""), kExitFailed);
+}
+
+/// Names are as psql reads them, and mean what they mean in a statement.
+TEST_F(ShellTest, DescribesWhatANameMeans) {
+  AddTable();
+  AddNamed("k", "of_public");
+  AddNamed("s.k", "of_s");
+  AddNamed("Big", "of_big");
+  AddNamed("MiXed.Tab le", "of_table");
+  AddNamed("odd\"name", "of_odd");
+  const std::vector<std::pair<std::string, std::string>> names = {{"k", "of_s"},
+                                                                  {"S.K", "of_s"},
+                                                                  {"public.k", "of_public"},
+                                                                  {"\"public\".\"k\"", "of_public"},
+                                                                  {"public.\"Big\"", "of_big"},
+                                                                  {"\"MiXed\".\"Tab le\";", "of_table"},
+                                                                  {"\"odd\"\"name\"", "of_odd"}};
+  for (const auto& [name, column] : names) {
+    out_.str("");
+    EXPECT_EQ(Run("\\d " + name), kExitOk) << name << err_.str();
+    EXPECT_THAT(out_.str(), HasSubstr(" " + column + " ")) << name;
+  }
+  for (const char* const name : {"Big", "\"K\"", "\"s.k\"", "nowhere.k", "mixed.\"Tab le\""})
+    EXPECT_EQ(Run(std::string("\\d ") + name), kExitFailed) << name;
+  out_.str("");
+  EXPECT_EQ(Run("\\dt supplier"), kExitOk);
+  EXPECT_THAT(out_.str(), HasSubstr("7: 64 KiB"));
+  EXPECT_THAT(out_.str(), HasSubstr("(1 row)"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("Big")));
+  EXPECT_EQ(Run("\\dt nope"), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("there is no table \"nope\""));
 }
 
 TEST_F(ShellTest, ListsServers) {

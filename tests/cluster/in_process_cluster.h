@@ -29,13 +29,13 @@ class InProcessCluster {
     uint64_t memory_bytes = uint64_t{256} << 20;
     uint64_t region_bytes = uint64_t{8} << 20;
     uint32_t lease_ms = 3000;
-    std::optional<uint64_t> scratch_bytes;             // of a memory server's; nothing: a quarter
-    uint64_t compute_memory_bytes = 0;                 // of each, for all queries; 0: half of the host's
+    std::optional<uint64_t> scratch_bytes;  // of a memory server; nullopt: a quarter of its memory
+    uint64_t compute_memory_bytes = 0;      // of each server, for all queries; 0: half of the host's
     uint64_t first_memory_bytes = uint64_t{16} << 20;  // of an attempt
-    bool few_by_parts = false;                         // groups go by parts however few they are
+    bool few_by_parts = false;                         // groups go by parts even if they are few
   };
   explicit InProcessCluster(const Options& options) : options_(options) {
-    // Also of tests that run outside Bazel, side by side, and have one folder for what is temporary.
+    // The folder is also unique for tests that run outside Bazel, side by side, with one temporary folder.
     folder_ = std::filesystem::path(::testing::TempDir()) /
               ("cluster-" + std::to_string(getpid()) + "-" + std::to_string(counter_++));
     std::filesystem::remove_all(folder_);
@@ -104,8 +104,8 @@ class InProcessCluster {
     for (const auto& server : memory_) used += server->used_bytes();
     return used;
   }
-  /// Memory that is given back counts as used until all that had opened it have closed it, within a part of
-  /// their leases. How much is used once it is no more than `most`, or some seconds have passed.
+  /// Freed memory counts as used until all members that had opened it have closed it, which takes a part of
+  /// their leases. Returns how much is used once that is at most `most`, or after some seconds.
   uint64_t AwaitUsedBytes(uint64_t most) const {
     Clock& clock = attachment_->fabric().clock();
     const Deadline deadline = clock.After(20'000'000);

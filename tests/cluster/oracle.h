@@ -28,7 +28,8 @@ struct SmallTable {
 absl::Status Load(catalog::Attachment& attachment, const SmallTable& table,
                   const partitioner::LoadOptions& options);
 
-/// SQLite with the same data: dates as ISO text, LIKE by case, so that one SQL text means the same.
+/// SQLite with the same data. Dates are ISO text and LIKE distinguishes case, so that one SQL text means the
+/// same.
 class SqliteOracle {
  public:
   SqliteOracle();

@@ -28,14 +28,14 @@ class FakeCall final : public catalog::IncomingCall {
 
 using Needs = AttemptQueue::Needs;
 
-/// Until the queue has so many waiters, whom another caller would be behind.
+/// Returns when the queue has this many waiters; another caller would be behind them.
 void AwaitWaiters(AttemptQueue& queue, size_t waiters) {
   while (queue.waiting() < waiters) std::this_thread::yield();
 }
 
 void Nobody() {}
 
-/// One that waits, and what it has got then.
+/// A caller that waits, and what it has got then.
 class Waiting {
  public:
   Waiting(AttemptQueue& queue, const Needs& needs)
@@ -88,8 +88,8 @@ TEST(AttemptQueue, TurnsComeInTheOrderOfTheCallers) {
   EXPECT_TRUE(queue.empty());
 }
 
-/// An attempt that needs all memory waits for those that were there before it came, and so do small ones not.
-/// Once they have ended, small ones wait behind it, or it would wait for ever.
+/// An attempt that needs all memory waits for those that began before it; small ones do not wait for it. Once
+/// the earlier ones have ended, small ones wait behind it, or it would wait for ever.
 TEST(AttemptQueue, SmallAttemptsPassALargeOneWhileEarlierOnesHoldItUp) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 9, .waiting_max = 9, .memory_bytes = 100});
@@ -103,7 +103,7 @@ TEST(AttemptQueue, SmallAttemptsPassALargeOneWhileEarlierOnesHoldItUp) {
   std::optional<AttemptQueue::Beginning> passed = queue.Begin(call, {.memory_bytes = 5}, Nobody).value();
   large.reset();
   EXPECT_TRUE(queue.Begin(call, {.memory_bytes = 5}, Nobody).ok()) << "it lacks what the second holds";
-  // A turn that ends gives nothing back: the attempt may stand still.
+  // A turn that ends releases no memory: the attempt may be suspended.
   AttemptQueue::Beginning stands = *std::exchange(small, std::nullopt);
   { const AttemptQueue::Turn ended = std::move(stands.turn); }
   EXPECT_EQ(queue.waiting(), 1);
@@ -119,7 +119,7 @@ TEST(AttemptQueue, SmallAttemptsPassALargeOneWhileEarlierOnesHoldItUp) {
   EXPECT_TRUE(little.Take().ok());
 }
 
-/// What an earlier attempt has taken since it began counts, and two large ones come in their order.
+/// What an earlier attempt has taken since it began counts, and two large ones are served in their order.
 TEST(AttemptQueue, LargeAttemptsAreServedInTheirOrder) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 9, .waiting_max = 9, .memory_bytes = 8 << 20});
@@ -157,7 +157,7 @@ TEST(AttemptQueue, WhoGivesUpDoesNotHoldUpOthers) {
   EXPECT_TRUE(little.Take().ok());
 }
 
-/// Their places come back when clients read on, which is nothing that others should wait for.
+/// Places for windows come back when clients read on, so other attempts need not wait for them.
 TEST(AttemptQueue, WhoLacksAPlaceForWindowsIsPassed) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 3, .waiting_max = 3, .open_max = 1});
@@ -171,7 +171,7 @@ TEST(AttemptQueue, WhoLacksAPlaceForWindowsIsPassed) {
   EXPECT_TRUE(windows.Take().ok());
 }
 
-/// The first that waits for what attempts hold, and not for a turn, has somebody relieve the server.
+/// The first caller that waits for what attempts hold, and not for a turn, has the server relieved.
 TEST(AttemptQueue, WhoIsHeldUpByWhatStandsStillIsRelieved) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 1, .waiting_max = 3, .memory_bytes = 10});
@@ -200,7 +200,7 @@ TEST(AttemptQueue, WhoIsHeldUpByWhatStandsStillIsRelieved) {
   EXPECT_GT(relieved, 1);
 }
 
-/// However many wait, and whatever they wait for: it has begun what they wait for.
+/// It comes first however many others wait, and whatever for: they wait for what it holds.
 TEST(AttemptQueue, WhoResumesComesFirst) {
   fabric::FakeFabric fabric;
   AttemptQueue queue(fabric, {.running_max = 1, .waiting_max = 1, .memory_bytes = 10});
@@ -227,7 +227,7 @@ TEST(AttemptQueue, WhoResumesComesFirst) {
   EXPECT_TRUE(whole.Take().ok());
 }
 
-/// Two that always want to go on would pass the one turn to each other.
+/// Two attempts that always want to resume would pass the one turn to each other.
 TEST(AttemptQueue, WhoResumesAgainAndAgainLeavesTurnsToOthers) {
   constexpr int kTurns = 100;
   fabric::FakeFabric fabric;
@@ -271,7 +271,7 @@ TEST(AttemptQueue, WhoGivesUpLeavesItsPlace) {
   EXPECT_TRUE(queue.empty());
 }
 
-/// Whatever they need, all get it in the end, and never more than there is.
+/// Whatever the attempts need, all of them get it in the end, and never more than there is.
 TEST(AttemptQueue, EverybodyIsServed) {
   constexpr uint64_t kMemory = 50;
   constexpr int kCallers = 12, kRounds = 200;

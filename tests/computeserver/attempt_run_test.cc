@@ -9,8 +9,8 @@
 namespace nam::computeserver {
 namespace {
 
-/// A query for which the server has no memory is done again with more of it; one for which others have no
-/// room is not.
+/// A query for which the server has too little memory is retried with more; one that only lacks room because
+/// of others is not.
 TEST(OrCrowdedTest, MoreMemoryIsOnlyForWhatLacksIt) {
   execution::ServerMemory memory(100);
   ASSERT_TRUE(memory.Take(10));
@@ -25,8 +25,8 @@ TEST(OrCrowdedTest, MoreMemoryIsOnlyForWhatLacksIt) {
   for (const bool whole : {false, true}) EXPECT_EQ(OrCrowded(full, grant, whole, 0, 100).status(), full);
 }
 
-/// The budget of a result is no more than the server's memory, so the server never refuses: what the client
-/// is told to raise must be what bounds it.
+/// A result's budget is at most the server's memory, so the server never refuses. The client must be told to
+/// raise the setting that is the bound.
 TEST(OrCrowdedTest, ASmallServerIsNotTheSettingsMatter) {
   execution::ServerMemory memory(100);
   ASSERT_TRUE(memory.Take(100));
@@ -44,7 +44,7 @@ TEST(OrCrowdedTest, ASmallServerIsNotTheSettingsMatter) {
   EXPECT_EQ(OrCrowded(builds, grant, false, 0, 101).status(), builds) << "they may go by parts";
 }
 
-/// The query begins anew by parts where that helps: build sides take most of the memory, or ask for it.
+/// The query starts again by parts where that helps: build sides take most of the memory, or ask for it.
 TEST(OrCrowdedTest, BuildSidesWithMostOfTheMemoryAreTooLarge) {
   execution::ServerMemory memory(100);
   ASSERT_TRUE(memory.Take(10));

@@ -21,7 +21,7 @@ class FakeCall final : public catalog::IncomingCall {
   std::atomic<bool> cancelled = false;
 };
 
-/// What an attempt has gone through.
+/// The history of an attempt.
 struct Seen {
   std::atomic<int> advances = 0;
   std::atomic<bool> cancelled = false;
@@ -29,7 +29,7 @@ struct Seen {
   std::atomic<bool> ended = false;
 };
 
-/// So many windows, then its end.
+/// Yields this many windows, then its end.
 class FakeAttempt final : public OpenAttempt {
  public:
   FakeAttempt(Seen& seen, int windows, std::function<void()> meanwhile = {})
@@ -106,16 +106,16 @@ TEST_F(OpenAttemptsTest, ResumeIsOfWhatStands) {
   EXPECT_TRUE(another.ended);
   Seen of_another;
   EXPECT_TRUE(Begin(1, 8, of_another, 1).ok()) << "clients number their attempts for themselves";
-  open_.EndAll();  // what they have seen goes first
+  open_.EndAll();  // the Seen objects are destroyed before open_
 }
 
-/// Others wait for what it holds. The client is told when it comes.
+/// Other attempts wait for what this one holds. The client is told at its next call.
 TEST_F(OpenAttemptsTest, WhatStandsForTooLongEnds) {
   Seen seen[3];
   for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(Begin(i, 7, seen[i], 9).ok());
   open_.EndStanding(60'000'000);
   for (const Seen& one : seen) EXPECT_FALSE(one.ended);
-  // The second is under way, and the first has been read last.
+  // The second attempt is running, and the first was the last to be read.
   EXPECT_TRUE(Resume(0, 7, 1).ok());
   const auto reply = open_.Resume(1, MemberId(7), 1, call_, [&] {
     open_.EndStanding(0);
@@ -132,7 +132,7 @@ TEST_F(OpenAttemptsTest, WhatStandsForTooLongEnds) {
   EXPECT_TRUE(Resume(1, 7, 2).ok());
 }
 
-/// A client that reads a window now and then, always in time.
+/// The client reads a window now and then, always in time.
 TEST_F(OpenAttemptsTest, WhatKeepsOthersWaitingAgainAndAgainEnds) {
   constexpr int64_t kUs = 100'000, kStepUs = 5'000;
   TimedFabric fabric;
@@ -145,15 +145,15 @@ TEST_F(OpenAttemptsTest, WhatKeepsOthersWaitingAgainAndAgainEnds) {
       fabric.time.ns += 1000 * kStepUs;
       open.EndStanding(kUs);
     }
-    fabric.time.ns += 1000 * kUs;  // in which nobody waits
+    fabric.time.ns += 1000 * kUs;  // in which no attempt waits
     const auto go_on = [] { return absl::OkStatus(); };
     EXPECT_TRUE(seen.ended || open.Resume(1, MemberId(7), windows, call_, go_on).ok());
   }
   EXPECT_TRUE(seen.ended);
-  EXPECT_GE(stood_us, 4 * kUs) << "it may stand still for a while";
+  EXPECT_GE(stood_us, 4 * kUs) << "it may be suspended for a while";
 }
 
-/// It would keep what nobody reads.
+/// The attempt would keep windows that no client reads.
 TEST_F(OpenAttemptsTest, WithoutATurnTheAttemptEnds) {
   Seen seen;
   ASSERT_TRUE(Begin(1, 7, seen, 9).ok());
@@ -170,7 +170,7 @@ TEST_F(OpenAttemptsTest, TheEndOfAClientEndsItsAttempts) {
   open_.EndOf(MemberId(7));
   EXPECT_EQ(open_.Clients(), (std::set<MemberId>{MemberId(8)}));
   EXPECT_TRUE(absl::IsNotFound(Resume(0, 7, 1).status()));
-  open_.EndAll();  // waits for what EndOf has begun
+  open_.EndAll();  // waits for the work that EndOf has begun
   for (const Seen& one : seen) EXPECT_TRUE(one.cancelled && one.ended);
   EXPECT_EQ(open_.size(), 0);
 }
@@ -187,7 +187,7 @@ TEST_F(OpenAttemptsTest, WhatIsReleasedEnds) {
   EXPECT_EQ(open_.size(), 0);
 }
 
-/// The call that is under way ends it.
+/// The call that is running ends the attempt.
 TEST_F(OpenAttemptsTest, WhatIsReleasedInACallEndsWithIt) {
   for (const bool of_client : {false, true}) {
     Seen seen;
@@ -206,7 +206,7 @@ TEST_F(OpenAttemptsTest, WhatIsReleasedInACallEndsWithIt) {
   }
 }
 
-/// Its window would be read by nobody.
+/// No client would read its window.
 TEST_F(OpenAttemptsTest, ACancelledCallEndsTheAttempt) {
   Seen seen;
   const auto reply = Begin(1, 7, seen, 9, [&] { call_.cancelled = true; });

@@ -16,7 +16,7 @@ class NoCall final : public catalog::IncomingCall {
   bool Cancelled() const override { return false; }
 };
 
-/// A queue that runs two at a time: what is kept holds a turn each.
+/// A queue that runs two at a time: each exchange that is kept holds a turn.
 class OpenExchangesTest : public testing::Test {
  protected:
   OpenExchangesTest()

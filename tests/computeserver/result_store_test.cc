@@ -14,7 +14,7 @@ namespace nam::computeserver {
 namespace {
 
 using Clients = std::set<MemberId>;
-constexpr uint64_t kRegionBytes = 1 << 20;  // more than what the shared region is for
+constexpr uint64_t kRegionBytes = 1 << 20;  // more than the shared region is for
 
 class ResultStoreTest : public testing::Test {
  protected:
@@ -40,7 +40,7 @@ TEST_F(ResultStoreTest, ResultsStayAsLongAsTheirClient) {
   EXPECT_TRUE(store_->empty());
 }
 
-/// Clients number their attempts for themselves, so another's number can be guessed.
+/// Clients number their attempts themselves, so one can guess another's number.
 TEST_F(ResultStoreTest, NobodyReachesAnothersResult) {
   ASSERT_TRUE(Put(1, 7).ok());
   store_->Release(1, MemberId(8));
@@ -52,7 +52,7 @@ TEST_F(ResultStoreTest, NobodyReachesAnothersResult) {
   EXPECT_EQ(store_->Clients(), (Clients{MemberId(8)}));
 }
 
-/// In its memory, if that is large enough, so that windows of a result register it once.
+/// The window reuses that memory if it is large enough, so that the windows of a result register it once.
 TEST_F(ResultStoreTest, AWindowTakesThePlaceOfTheOneBefore) {
   RandomStream random(1);
   std::optional<ResultStore::Place> first;

@@ -45,16 +45,19 @@ TEST_F(PortionReaderTest, FilesComeOneAfterTheOther) {
   std::string text;
   std::vector<uint64_t> lines;
   int headers = 0;
+  std::string lasts;
   for (const Portion& portion : All(reader)) {
     EXPECT_EQ(portion.number, lines.size());
     text += portion.text + "|";
     lines.push_back(portion.first_line);
     headers += portion.header;
+    lasts += portion.last ? 'l' : '-';
     EXPECT_EQ(portion.source, lines.size() <= 4 ? "a.csv" : "c.csv");
   }
   EXPECT_EQ(text, "x,y\n|1,2\n|3,\"4\n4\"\n|5,6|x,y\n|7,8\n|");
   EXPECT_EQ(lines, (std::vector<uint64_t>{1, 2, 3, 5, 1, 2}));
   EXPECT_EQ(headers, 2);
+  EXPECT_EQ(lasts, "---l-l") << "of their files";
   EXPECT_EQ(reader.bytes(), reader.bytes_read());
 }
 

@@ -15,9 +15,9 @@ namespace {
 /// A field's text; NULL is `<null>`.
 using Rows = std::vector<std::vector<std::string>>;
 
-absl::StatusOr<Rows> Split(const std::string& portion, const Dialect& dialect) {
+absl::StatusOr<Rows> Split(const std::string& portion, const Dialect& dialect, bool last = true) {
   RowSplitter splitter(dialect);
-  splitter.Begin(portion);
+  splitter.Begin(portion, last);
   Rows rows;
   std::vector<Field> fields;
   while (true) {
@@ -71,13 +71,50 @@ TEST(RowSplitterTest, TheTextFormat) {
   EXPECT_EQ(Text("a\tb\n\\N\t\n"), (Rows{{"a", "b"}, {"<null>", ""}}));
   EXPECT_EQ(Text("a\\tb\\\\\\n\\x41\\101\\q\n"), (Rows{{"a\tb\\\nAAq"}}));
   EXPECT_EQ(Text("a\\\nb\tc\n"), (Rows{{"a\nb", "c"}})) << "a line end behind a backslash is data";
-  EXPECT_EQ(Text("a\n\\.\n"), (Rows{{"a"}}));
-  EXPECT_FALSE(Split("a\n\\.\nb\n", Dialect::Text()).ok());
+  EXPECT_EQ(Text("a\\\r\nb\n"), (Rows{{"a\r"}, {"b"}})) << "so is a carriage return";
+  EXPECT_EQ(Text("a\\"), (Rows{{"a"}})) << "as PostgreSQL reads it";
+}
+
+std::string ErrorOf(const std::string& portion, const Dialect& dialect, bool last = true) {
+  const absl::Status status = Split(portion, dialect, last).status();
+  const std::optional<SqlError> error = SqlErrorOf(status);
+  return error.has_value() && error->sqlstate == "22P04" ? error->message : status.ToString();
+}
+
+TEST(RowSplitterTest, TheEndOfCopyMarkerEndsAFile) {
+  constexpr char kBehind[] = "rows stand behind the end-of-copy marker \\.";
+  for (const Dialect& dialect : {Dialect::Text(), Dialect::Csv()}) {
+    EXPECT_EQ(Csv("a\n\\.\n", dialect), (Rows{{"a"}}));
+    EXPECT_EQ(Csv("a\r\n\\.\r\n", dialect), (Rows{{"a"}}));
+    EXPECT_EQ(ErrorOf("a\n\\.\nb\n", dialect), kBehind);
+    EXPECT_EQ(ErrorOf("a\n\\.\n", dialect, /*last=*/false), kBehind) << "they are in the next portion";
+  }
+  EXPECT_EQ(Text("a\n\\."), (Rows{{"a"}}));
+  for (const char* const within : {"a\\.\n", "\\.a\n", "a\t\\.\n"})
+    EXPECT_EQ(ErrorOf(within, Dialect::Text()), "end-of-copy marker is not alone on its line") << within;
+  EXPECT_EQ(Text("\\\\.\n"), (Rows{{"\\."}}));
+}
+
+TEST(RowSplitterTest, ABackslashAndADotAreATextOfCsvUnlessTheyAreTheMarker) {
+  EXPECT_EQ(Csv("\\.,a\n\"\\.\"\na\\.\n\\."), (Rows{{"\\.", "a"}, {"\\."}, {"a\\."}, {"\\."}}));
+  EXPECT_EQ(Csv("\"a\n\\.\n\"\n"), (Rows{{"a\n\\.\n"}}));
+  EXPECT_EQ(Csv("\\.\nb\n", {.delimiter = '|', .quote = Dialect::kNoQuote}), (Rows{{"\\."}, {"b"}}));
+}
+
+TEST(RowSplitterTest, CarriageReturnsEndLinesOrStandInQuotes) {
+  constexpr char kUnquoted[] = "unquoted carriage return found in data";
+  EXPECT_EQ(ErrorOf("a\rb\n", Dialect::Csv()), kUnquoted);
+  EXPECT_EQ(ErrorOf("a\r\r\n", Dialect::Csv()), kUnquoted);
+  EXPECT_EQ(ErrorOf("\"a\"\rb\n", Dialect::Csv()), kUnquoted);
+  EXPECT_EQ(ErrorOf("a\r\"b\"\n", Dialect::Csv()), kUnquoted);
+  EXPECT_EQ(ErrorOf("a\rb|\n", {.delimiter = '|', .quote = Dialect::kNoQuote}), kUnquoted);
+  EXPECT_EQ(ErrorOf("a\rb\n", Dialect::Text()), "literal carriage return found in data");
+  EXPECT_EQ(Csv("\"a\rb\"\r\nc\r"), (Rows{{"a\rb"}, {"c"}}));
 }
 
 TEST(RowSplitterTest, LinesAreCounted) {
   RowSplitter splitter(Dialect::Csv());
-  splitter.Begin("a\n\"b\nb\"\nc\n");
+  splitter.Begin("a\n\"b\nb\"\nc\n", /*last=*/true);
   std::vector<Field> fields;
   std::vector<uint64_t> lines;
   while (*splitter.Next(fields)) lines.push_back(splitter.lines_before());

@@ -34,7 +34,7 @@ std::string Written(const std::vector<Row>& rows, const Dialect& dialect,
 
 std::vector<Row> Read(const std::string& text, const Dialect& dialect) {
   RowSplitter splitter(dialect);
-  splitter.Begin(text);
+  splitter.Begin(text, /*last=*/true);
   std::vector<Row> rows;
   std::vector<Field> fields;
   while (true) {
@@ -81,6 +81,18 @@ TEST(RowWriterTest, WithoutQuotesSomeTextsAreRefused) {
     std::string out;
     EXPECT_EQ(SqlErrorOf(writer.Add(text, out))->sqlstate, "22P04") << text;
   }
+}
+
+/// Alone on its line it would be the end-of-copy marker of the other formats.
+TEST(RowWriterTest, ABackslashAndADotComeBackFromOneColumn) {
+  Dialect tbl = Dialect::Csv();
+  tbl.quote = tbl.escape = Dialect::kNoQuote;
+  const std::vector<Row> rows = {{"\\."}, {"a"}};
+  EXPECT_EQ(Written(rows, tbl), "\\.\na\n");
+  EXPECT_EQ(Written(rows, Dialect::Csv()), "\"\\.\"\na\n");
+  EXPECT_EQ(Written(rows, Dialect::Text()), "\\\\.\na\n");
+  for (const Dialect& dialect : {tbl, Dialect::Csv(), Dialect::Text()})
+    EXPECT_EQ(Read(Written(rows, dialect), dialect), rows);
 }
 
 TEST(RowWriterTest, HeadersHaveNoForcedQuotes) {

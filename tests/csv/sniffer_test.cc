@@ -42,6 +42,9 @@ TEST_F(SnifferTest, KindsHoldAllValues) {
   EXPECT_EQ(Of("2020-01-01\n7\n"), "column1:text ");
   EXPECT_EQ(Of("12345678901234567890,1e5\n"), "column1:number column2:number ")
       << "no whole number of 64 bits";
+  EXPECT_EQ(Of("2020-01-01,2020-01-01 10:00,1\n2020-02-30,2020-01-01 25:61:00,1e999\n"),
+            "column1:text column2:text column3:text ")
+      << "no such day, time or number";
   EXPECT_EQ(Of("nan,inf,0x10,1_0\n"), "column1:text column2:text column3:text column4:text ");
 }
 
@@ -54,6 +57,17 @@ TEST_F(SnifferTest, HeadersAreToldFromRows) {
   EXPECT_EQ(Of("x,y\n", {.header = true}), "x:none y:none header ");
   EXPECT_EQ(Of("a,a\n1,2\n", {.header = true}), "a:whole a_2:whole header ");
   EXPECT_EQ(Of("a,b\n1,2\n", {.header = false}), "column1:text column2:text ");
+}
+
+TEST_F(SnifferTest, NamesAreUtf8) {
+  EXPECT_EQ(Of("\xc3\xa9,b\n1,2\n"), "\xc3\xa9:whole b:whole header ");
+  EXPECT_EQ(Of("\xff,b\n1,2\n"), "22021");
+  EXPECT_EQ(Of(std::string("x\0y,b\n1,2\n", 10)), "22021");
+  EXPECT_EQ(Of(std::string("\xff\xfe"
+                           "a\0\n\0"
+                           "1\0\n\0",
+                           10)),
+            "22021");
 }
 
 TEST_F(SnifferTest, DelimitersAreFound) {

@@ -46,7 +46,7 @@ TEST(LoadTest, TheFirstErrorStopsEverything) {
       LoadGenerated(fabric, generator, ssb::kLineorder, sink, {.threads = 3, .batch_rows = 400});
   EXPECT_EQ(rows.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(rows.status().message(), "memory servers are full");
-  EXPECT_LE(calls, 5);  // the third call, and what the two other threads had begun
+  EXPECT_LE(calls, 5);  // the third call, and work that the two other threads had begun
 }
 
 TEST(LoadTest, Cancelled) {

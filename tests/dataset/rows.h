@@ -32,10 +32,10 @@ inline std::string GeneratedText(const Generator& generator, size_t table) {
   return text;
 }
 
-/// A sink that keeps everything, whatever thread it comes from.
+/// A sink that keeps everything, from any thread.
 class Collected {
  public:
-  /// `table` outlives it.
+  /// `table` must outlive this object.
   explicit Collected(const Table& table) : table_(table) {}
   Sink sink() {
     return [this](const partitioner::ColumnBatch& batch) {

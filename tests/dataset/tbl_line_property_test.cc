@@ -1,5 +1,5 @@
-// Whatever a line becomes, reading it ends in a row that is written back as it was, or in an error that
-// names the line and a column.
+// Reading any line ends in a row that is written back unchanged, or in an error that names the line and a
+// column.
 #include <rapidcheck.h>
 
 #include <regex>
@@ -88,7 +88,7 @@ TEST(TblLinePropertyTest, AFileOfMutatedLinesLoadsOrNamesALine) {
       const std::string line = *rc::gen::elementOf(lines);
       text += (*rc::gen::inRange(0, 8) == 0 ? Mutated(line) : line) + "\n";
     }
-    // What one line after the other says.
+    // The result of reading line by line.
     const TblLineParser parser(TableOf(ssb::kLineorder));
     std::string expected;
     size_t number = 0;

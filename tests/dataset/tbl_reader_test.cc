@@ -205,7 +205,7 @@ TEST_F(TblReaderTest, LinesWithoutEnd) {
             "lineorder.tbl:2: the line is longer than 65536 bytes");
 }
 
-// The error is always that of the first bad line, with its exact number, whoever finds which one first.
+// The error is always that of the first bad line, with its exact number, whichever thread finds one first.
 TEST_F(TblReaderTest, TheFirstBadLineIsNamedInAnyChunksWithAnyThreads) {
   std::string text;
   for (int line = 1; line <= 2000; ++line) {

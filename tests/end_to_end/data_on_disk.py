@@ -149,7 +149,14 @@ class Restart(Local):
         self.nam("down")
 
     def test_record_tables_are_lost_by_name(self):
+        """Also those that no transaction has written to."""
         self.up()
+        self.sql("CREATE TABLE parent (a int PRIMARY KEY) WITH (storage = record); "
+                 "CREATE TABLE child (a int REFERENCES parent) WITH (storage = record)")
+        self.kill_all()
+        said = self.up()
+        self.assertRegex(said, r"record tables.*lost.*: child, parent\.")
+        self.assertEqual(self.tables(), {})
         expected = {"t": self.load("t")}
         self.sql("CREATE TABLE accounts (a int PRIMARY KEY, b int) WITH (storage = record); "
                  "INSERT INTO accounts VALUES (1, 2)")
@@ -340,6 +347,129 @@ class Damage(Local):
         self.assertNotIn("lineorder", cluster.tables())
         self.assertIn("date", cluster.tables())
         self.assertEqual(cluster.count("date"), 2556)
+
+
+class Backup(Local):
+    """`nam backup`, `nam restore`, and the cluster that is made of it."""
+
+    def setUp(self):
+        super().setUp()
+        self.backup = self.scratch.file("backup")
+        self.other = self.scratch.file("other")
+
+    def at_other(self, call):
+        """What the call returns with the restored cluster in the place of the former one."""
+        self.state, self.other = self.other, self.state
+        try:
+            return call()
+        finally:
+            self.state, self.other = self.other, self.state
+
+    def restore(self, code=0):
+        return self.at_other(lambda: self.nam("restore", self.backup, code=code))
+
+    def test_backup_and_restore_beside_the_former_cluster(self):
+        """All tables as they were at the backup; loads that were under way are in it, later ones are not."""
+        self.up("--memory-servers=3")
+        expected = {"t": self.load("t", 30000), "u": self.load("u", 10)}
+        self.sql("CREATE VIEW v AS SELECT sum(b) AS total FROM t; "
+                 "CREATE TABLE accounts (a serial PRIMARY KEY, b int UNIQUE) WITH (storage = record); "
+                 "INSERT INTO accounts (b) SELECT g FROM generate_series(1, 5000) g")
+        expected["accounts"] = self.tables()["accounts"]
+        rows = 100000
+        path = self.scratch.file("under_way.csv", "".join("%d,%d\n" % (i, 7 * i) for i in range(rows)))
+        self.sql("CREATE TABLE loading (a int, b bigint) WITH (storage = columnar)")
+        copy = self.scratch.start("sql", "--state-dir=" + self.state, "-c",
+                                  "COPY loading FROM '%s' WITH (FORMAT csv)" % path)
+        said = self.nam("backup", self.backup).out
+        self.say(said.strip())
+        self.assertIn("3 columnar tables (", said)
+        self.assertIn("1 record table (5,000 rows) and 1 view", said)
+        self.assertEqual(copy.wait(), 0, copy.said())
+        after = self.load("later")
+        self.sql("DROP VIEW v; DROP TABLE t; DELETE FROM accounts WHERE a < 100")
+        restored = self.restore().out
+        self.say(restored.strip())
+        self.assertIn("3 memory servers", restored)
+        command = re.search(r"Next: nam (up .*)", restored).group(1)
+        self.assertIn("--memory=256MiB", command)
+        up = self.scratch.nam(*command.split(), "--compute-servers=1", "--threads=1")
+        self.assertEqual(up.code, 0, up)
+        self.assertIn("Record tables that are there again, with 5000 rows: accounts.", up.out)
+        tables = self.at_other(self.tables)
+        whole = "%d,%d,%d" % (rows, sum(range(rows)), 7 * sum(range(rows)))
+        self.assertIn(tables.pop("loading"), ("0,NULL,NULL", "0,,", whole), "all of it or nothing")
+        self.assertIn("42501", tables.pop("nam.transactions"))
+        self.assertEqual(tables, expected)
+        self.assertEqual(self.at_other(lambda: self.sql("SELECT total FROM v").out), "total\n%d\n" % (7 * sum(range(30000))))
+        self.at_other(lambda: self.load("more"))
+        self.assertIn("23505", self.at_other(lambda: self.sql("INSERT INTO accounts (b) VALUES (1)", code=1)).err)
+        self.assertEqual(self.tables()["later"], after, "the former one goes on")
+        self.at_other(lambda: self.nam("down"))
+        # What is kept by the new cluster is kept from then on, and its files are none of the former one's.
+        tables = self.at_other(lambda: (self.up(), self.tables())[1])
+        self.assertEqual({name: tables[name] for name in expected}, expected)
+        self.at_other(lambda: self.nam("down"))
+        self.nam("down")
+
+    def test_what_a_backup_refuses(self):
+        self.up()
+        expected = {"t": self.load("t", 30000)}
+        self.assertIn("not empty", self.nam("backup", self.state, code=1).err)
+        self.assertIn("no backup", self.restore(code=1).err)
+        # Killed: there is no manifest, and the catalog is quiet no longer than the lease.
+        for turn in range(30):
+            shutil.rmtree(self.backup, ignore_errors=True)
+            killed = self.scratch.start("backup", "--state-dir=" + self.state, self.backup)
+            wait_until(lambda: os.path.exists(self.backup) or not killed.running(), 20, "it has begun", pause=0.0002)
+            killed.kill()
+            if not os.path.exists(os.path.join(self.backup, "manifest")):
+                break
+        self.assertFalse(os.path.exists(os.path.join(self.backup, "manifest")))
+        self.assertIn("interrupted", self.restore(code=1).err)
+        wait_until(lambda: self.scratch.nam("sql", "--state-dir=" + self.state, "-c", "CREATE SCHEMA s").code == 0, 10,
+                   "loads go on")
+        shutil.rmtree(self.backup)
+        self.nam("backup", self.backup)
+        self.assertIn("a cluster runs", self.nam("restore", self.backup, code=1).err)
+        sealed = sorted(os.path.join(folder, name) for folder, _, names in os.walk(self.backup) for name in names
+                        if name.endswith(".sealed"))
+        with open(sealed[0], "r+b") as file:
+            file.seek(-100, os.SEEK_END)
+            byte = file.read(1)
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte[0] ^ 1]))
+        damaged = self.restore(code=1)
+        self.say(damaged.err.strip())
+        self.assertIn(sealed[0], damaged.err)
+        self.assertFalse(os.path.exists(os.path.join(self.other, "data")))
+        self.assertEqual(self.tables(), expected)
+        self.nam("down")
+        self.assertIn("not empty", self.nam("restore", self.backup, code=1).err)
+
+    def test_full_disk(self):
+        """The cluster goes on, and nothing of the backup is left."""
+        disk = self.scratch.file("disk")
+        os.mkdir(disk)
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs", disk], stderr=subprocess.PIPE)
+        if made.returncode != 0:
+            self.skipTest("cannot mount a file system here: %s" % made.stderr.decode().strip())
+        self.addCleanup(subprocess.run, ["umount", "--lazy", disk])
+        self.up()
+        expected = {"t": self.load("t", 60000)}
+        self.sql("CREATE TABLE accounts (a int PRIMARY KEY, b text) WITH (storage = record)")
+        expected["accounts"] = "0,NULL,NULL"
+        full = self.nam("backup", os.path.join(disk, "backup"), code=1)
+        self.say(full.err.strip())
+        self.assertRegex(full.err, r"are needed, .* are free")
+        self.assertEqual(os.listdir(disk), [])
+        self.nam("backup", self.backup)
+        restored = self.at_other(lambda: self.nam("restore", self.backup, "--data-dir=" + os.path.join(disk, "data"), code=1))
+        self.assertRegex(restored.err, r"are needed, .* are free")
+        self.assertEqual(os.listdir(disk), [])
+        self.assertEqual(self.tables()["t"], expected["t"])
+        self.load("u")
+        self.nam("down")
 
 
 cases.main()

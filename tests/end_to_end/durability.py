@@ -186,7 +186,7 @@ class DiskFull(cases.Case):
         self.assertEqual(cluster.answers("--repeat=1"), before)
 
     def test_file_size_limit(self):
-        """The same by a limit of the process, for whoever may not mount."""
+        """The same by a limit of the process, where mounting is not permitted."""
         cluster = Cluster(self, memory=[256 << 20], compute=1,
                           catalog_preexec=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
         # Not before it runs: a sanitizer's start writes files of its own.

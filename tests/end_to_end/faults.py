@@ -215,7 +215,7 @@ class Faults(cases.Case):
     # --- the catalog ------------------------------------------------------------------------
 
     def test_catalog_stopped(self):
-        """A catalog that stands still for longer than a lease expels nobody: it has not heard who renewed."""
+        """A catalog that stalls for longer than a lease expels no member: it has not heard which ones renewed."""
         cluster = Cluster(self, memory=[512 * MIB] * 2, compute=2)
         cluster.load(0.01)
         rows = cluster.count("lineorder")
@@ -300,11 +300,11 @@ class Faults(cases.Case):
                                        "count(lo_shipmode) AS m FROM lineorder")[0]["n"], cluster.tables()["lineorder"])
 
     def test_loader_stopped_shm(self):
-        """A loader that wakes after its lease has ended spoils nobody's data."""
+        """A loader that wakes after its lease has ended spoils no data."""
         self.loader_stopped("shm")
 
     def test_loader_stopped_tcp(self):
-        """A loader that wakes after its lease has ended spoils nobody's data."""
+        """A loader that wakes after its lease has ended spoils no data."""
         self.loader_stopped("tcp")
 
     def test_tables_replaced_during_queries(self):

@@ -1,4 +1,4 @@
-"""Floods of strangers: what they send costs nobody else anything."""
+"""Floods of strangers: their messages cost no other member anything."""
 import hashlib
 import hmac
 import os
@@ -100,7 +100,7 @@ from cluster import Cluster  # noqa: E402
 
 
 def knock_name(secret):
-    """As catalog/certificates.cc derives it (HKDF-SHA256): what somebody knows who has overheard a member."""
+    """As catalog/certificates.cc derives it (HKDF-SHA256): the knowledge of a listener who has overheard a member."""
     extracted = hmac.new(bytes(32), secret.encode(), hashlib.sha256).digest()
     derived = hmac.new(extracted, b"nam control plane knock 1\x01", hashlib.sha256).digest()
     return derived[:31].hex() + ".nam"
@@ -150,7 +150,7 @@ class Floods(cases.Case):
         for server in cluster.servers:
             self.assertTrue(server.running(), "%s: %s" % (server.name, server.err()))
             self.assertLess(largest[server.pid] - sizes[server.pid], GROWTH_BYTES_MAX, server.name)
-        self.assertEqual([row["id"] for row in cluster.status()["rows"]], cluster.ids, "somebody was expelled")
+        self.assertEqual([row["id"] for row in cluster.status()["rows"]], cluster.ids, "a member was expelled")
         self.assertTrue(all(row["alive"] for row in cluster.status()["rows"]))
 
     def intact(self, cluster):
@@ -172,8 +172,8 @@ class Floods(cases.Case):
         self.intact(cluster)
 
     def test_handshakes(self):
-        """TLS handshakes: with a name that nobody knows, and with that of the cluster, which can be overheard. Who has
-        overheard it holds newcomers up, but no member."""
+        """TLS handshakes: with an unknown name, and with that of the cluster, which can be overheard. A client that
+        has overheard it delays newcomers, but no member."""
         cluster = self.start()
         self.flood(cluster, "hellos")
         self.flood(cluster, "overheard", newcomers=False)

@@ -68,7 +68,7 @@ class Liveness(cases.Case):
         self.memory_server_comes_back("shm")
 
     def test_memory_server_killed_is_buried_promptly(self):
-        """Its connections are refused: nobody waits for it. Status and log say what is lost."""
+        """Its connections are refused: no member waits for it. Status and log report the loss."""
         cluster = self.cluster()
         victim, other = cluster.memory
         start = time.monotonic()

@@ -107,7 +107,7 @@ class StateDirectory(cases.Case):
                 self.assertEqual(letter.read(), "mine")
 class Certificates(cases.Case):
     def test_incomplete_options(self):
-        """Two of the three files are a mistake, whoever is started so."""
+        """Two of the three files are a mistake for every process."""
         secret = self.scratch.file("secret", "a secret of the tests\n")
         some = ["--secret-file=" + secret, "--tls-certificate=a.crt", "--tls-key=a.key"]
         for command in (["sql", "--catalog=127.0.0.1:1", "-c", "SELECT 1"], ["status", "--catalog=127.0.0.1:1"],
@@ -119,7 +119,7 @@ class Certificates(cases.Case):
 
     @unittest.skipUnless(shutil.which("openssl"), "makes certificates with openssl")
     def test_own_certificates(self):
-        """A cluster with an operator's certificates lets nobody in who has the secret alone."""
+        """A cluster with an operator's certificates refuses a member that has the secret alone."""
         key, crt = self.scratch.file("own.key"), self.scratch.file("own.crt")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                         "-keyout", key, "-out", crt, "-days", "2", "-subj", "/CN=members"],

@@ -105,7 +105,7 @@ class Stages(cases.Case):
             failed += not staged.expect_end(shell, start, "memory server killed at %.0f %%" % (100 * point),
                                             may_fail=True)
             staged.expect_no_scratch()
-            staged.cluster.await_state(victim, "buried")  # nobody answers where it was
+            staged.cluster.await_state(victim, "buried")  # no process answers at its address
             staged.cluster.memory.remove(victim)
             staged.cluster.add_memory(512 * MIB)
             staged.cluster.load(SCALE_FACTOR)
@@ -127,7 +127,7 @@ class Stages(cases.Case):
     # --- clients ----------------------------------------------------------------------------
 
     def streaming(self, staged):
-        """A client in the middle of a result that nobody reads: servers stand still, and scratch memory is in use."""
+        """A client in the middle of a result that is not read: servers wait, and scratch memory is in use."""
         client = subprocess.Popen([NAM, "sql", *staged.cluster.options, "--format=csv", "-c", STREAM],
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   env=staged.cluster.scratch.env)

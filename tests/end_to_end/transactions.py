@@ -124,7 +124,7 @@ class Transactions(cases.Case):
         def moved():
             tries.append(cluster.nam("sql", "-c", OWN_MOVE))
             return tries[-1].code == 0
-        wait_until(moved, 30, lambda: "somebody else moves; in %d tries, the last: %s" % (len(tries), tries[-1]))
+        wait_until(moved, 30, lambda: "another client moves; in %d tries, the last: %s" % (len(tries), tries[-1]))
 
     def stopped_in_mid_transaction(self, fabric, timestamps):
         cluster = Cluster(self, fabric=fabric, memory=MEMORY, compute=1, timestamps=timestamps)
@@ -153,7 +153,7 @@ class Transactions(cases.Case):
                 held += time.monotonic() - start > cluster.lease / 2
                 self.within(2 * cluster.lease + 2, start)
                 wait_until(lambda: victim.pid not in cluster.living_pids(), 30, "its lease is over")
-                # If nobody had to fence it, memory servers end its keys when they renew next.
+                # If no member had to fence it, memory servers end its keys when they renew next.
                 time.sleep(2 * cluster.lease / 3)
                 self.move(cluster)
                 moves += 1
@@ -201,7 +201,7 @@ class Transactions(cases.Case):
             self.assertEqual(set(cluster.tables()) & names, set(), moment)
 
     def test_stopped_shm_leased(self):
-        """A client that stands still in mid-transaction, and one that is idle in one, hold nobody up beyond a lease."""
+        """A client that stalls in mid-transaction, and one that is idle in one, delay no other beyond a lease."""
         self.stopped_in_mid_transaction("shm", "leased")
 
     def test_stopped_tcp_leased(self):

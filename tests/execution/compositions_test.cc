@@ -15,7 +15,7 @@
 #include "plan/flow.h"
 #include "tests/execution/step_driver.h"
 
-/// What SQL has and the engine has no operator for: made of others, as plans are to make it.
+/// SQL constructs that the engine has no operator for, composed of other operators, as plans are to do it.
 namespace nam::execution {
 namespace {
 
@@ -175,8 +175,8 @@ TEST(CompositionTest, SeveralPipelinesFeedOneSink) {
   EXPECT_EQ(Sorted(Steps(kRows, 0).Read(driver, in_order).value()), Sorted(expected));
 }
 
-/// INTERSECT and EXCEPT, ALL or not: both inputs tagged by counts 1, 0 and 0, 1; sums of these by row; what
-/// becomes of them decides how often the row is repeated.
+/// INTERSECT and EXCEPT, with and without ALL: both inputs get counts, 1, 0 and 0, 1; these are summed by
+/// row, and the sums decide how often the row is repeated.
 TEST(CompositionTest, RowsOfTwoInputsAreCounted) {
   for (const bool intersect : {false, true}) {
     for (const bool all : {false, true}) {
@@ -234,7 +234,7 @@ TEST(CompositionTest, RowsOfTwoInputsAreCounted) {
   }
 }
 
-/// DISTINCT ON: the row that is numbered 1 among those of its key.
+/// DISTINCT ON: the row that has number 1 among those of its key.
 TEST(CompositionTest, TheFirstRowOfEachKeyIsNumberedOne) {
   StepDriver driver(1);
   plan::Schema schema = kRows;

@@ -44,11 +44,11 @@ TEST(MappingPool, KeepsOnlyWhatTakesLittleMemory) {
   MappingPool pool({.of_one = 2 * kPage, .of_all = 4 * kPage});
   pool.Leave(Map(64 * kPage), 2 * kPage + 1);
   EXPECT_FALSE(pool.Take(0, UINT64_MAX).has_value()) << "of one";
-  // Addresses are no memory.
+  // Addresses take no memory.
   pool.Leave(Map(64 * kPage), 2 * kPage);
   pool.Leave(Map(16 * kPage), kPage);
   pool.Leave(Map(4 * kPage), kPage);
-  pool.Leave(Map(kPage), kPage);  // the oldest goes
+  pool.Leave(Map(kPage), kPage);  // the oldest is unmapped
   for (const uint64_t pages : {1, 4, 16}) {
     const auto left = pool.Take(0, UINT64_MAX);
     ASSERT_TRUE(left.has_value());
@@ -59,7 +59,7 @@ TEST(MappingPool, KeepsOnlyWhatTakesLittleMemory) {
   EXPECT_FALSE(pool.Take(0, UINT64_MAX).has_value()) << "of all";
 }
 
-/// What has been taken does not count, or the pool would come to keep nothing.
+/// Memory that has been taken does not count, or the pool would come to keep nothing.
 TEST(MappingPool, KeepsAsMuchAsEver) {
   RandomStream random(7);
   MappingPool pool({.of_one = 4 * kPage, .of_all = 8 * kPage});

@@ -9,7 +9,7 @@
 #include "plan/check.h"
 #include "plan/flow.h"
 
-/// Plans that are sound but that a compute server has no way to run. They come from other processes.
+/// Plans that are valid but that a compute server cannot run. They come from other processes.
 namespace nam::execution {
 namespace {
 

@@ -12,7 +12,7 @@
 namespace nam::execution {
 namespace {
 
-/// Told when a check fails, which ends the process without gtest's traces.
+/// Called when a check fails, which ends the process without gtest's traces.
 volatile unsigned long long last_seed = 0;
 
 /// Blocks on a gate that is open at the next look.
@@ -25,7 +25,7 @@ Step BlockForAMoment(TaskContext& context) {
   return context.BlockOn(open);
 }
 
-/// What a step may not leave as its output.
+/// Output that a step must not leave.
 void Poison(Chunk& out) {
   out.Reset(kChunkRows + 1, {nullptr, kChunkRows + 1});
   const auto* nowhere = reinterpret_cast<const std::byte*>(uintptr_t{0xdb});

@@ -38,8 +38,8 @@ class TupleSource final : public SourceTask {
   bool ended_ = false;
 };
 
-/// Keeps the tuples that arrive, in order; blocks at random in the middle of a chunk, and wants no more than
-/// `most`.
+/// Keeps the tuples that arrive, in order. Blocks at random in the middle of a chunk, and wants `most` at the
+/// most.
 class TupleSink final : public SinkTask {
  public:
   TupleSink(size_t columns, uint64_t seed, std::vector<Tuple>& tuples, size_t most = SIZE_MAX)
@@ -56,7 +56,7 @@ class TupleSink final : public SinkTask {
   int finishes_left_ = 2;
 };
 
-/// A step's task that aborts where the step breaks the contract of StepTask: output that is not said, empty
+/// A step's task that aborts where the step breaks the contract of StepTask: output that is not stated, empty
 /// or out of order, calls that must not come, an input that changes before it is used up.
 std::unique_ptr<StepTask> Checked(std::unique_ptr<StepTask> step);
 
@@ -68,13 +68,14 @@ class StepDriver {
   /// A failed check prints the seed.
   explicit StepDriver(uint64_t seed, uint64_t budget_bytes = uint64_t{1} << 30);
 
-  /// `input` through the steps (steps[i] into chunks of shapes[i]): what arrives behind the last, in order.
-  /// Chunk sizes, selections, kinds of columns and waits follow from the seed.
+  /// Runs `input` through the steps (steps[i] into chunks of shapes[i]) and returns the output of the last
+  /// one, in order. Chunk sizes, selections, kinds of columns and waits follow from the seed.
   absl::StatusOr<std::vector<Tuple>> Run(const plan::Schema& schema, std::span<const Tuple> input,
                                          std::span<StepOperator* const> steps,
                                          std::span<const ChunkShape> shapes);
-  /// `input` into the sink, by so many tasks on threads of their own, each with its share of the input; then,
-  /// when the tasks are gone, all parts are combined by as many threads. One task runs on the caller's.
+  /// Runs `input` into the sink with this many tasks on threads of their own, each with its share of the
+  /// input. When the tasks are gone, as many threads combine all parts. A single task runs on the caller's
+  /// thread.
   absl::Status RunInto(const plan::Schema& schema, std::span<const Tuple> input, Sink& sink, int tasks = 1);
 
   MemoryBudget& budget() { return budget_; }

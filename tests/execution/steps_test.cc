@@ -17,7 +17,7 @@
 namespace nam::execution {
 namespace {
 
-/// Columns whose tuples CellOf reads as they were: fields of numbers of 64 bits have bounds.
+/// Columns whose tuples CellOf reads unchanged: fields of numbers of 64 bits have bounds.
 plan::Schema ASchema(size_t columns, RandomStream& random) {
   plan::Schema schema = RandomSchema(columns, random);
   for (plan::Slot& slot : schema) {
@@ -138,7 +138,7 @@ TEST(LimitTest, TiesOfTheLastTupleFlowOn) {
     const auto key = static_cast<uint32_t>(schema.size());
     schema.push_back({Type::Integer(), true, {0, 5000, true}});
     schema.push_back({Type::String(), true, {}});
-    // Keys in runs, as an order has them: short ones, or such as span chunks.
+    // Keys in runs, as sorted rows have them: short runs, and runs longer than a chunk.
     std::vector<Tuple> input = RandomTuples(schema, random.Below(9000), 50, random);
     const uint64_t run = random.OneIn(2) ? 3 : 3000;
     int64_t number = 0;

@@ -21,7 +21,7 @@ std::vector<Tuple> Numbers(int64_t count) {
 
 // --- Scripted tasks: what is called, in which order --------------------------------------------------------
 
-/// What one call does: the step that it returns, and how many rows it puts out.
+/// The effect of one call: the step that it returns, and how many rows it puts out.
 struct Call {
   Step step;
   uint32_t rows = 0;
@@ -118,7 +118,7 @@ class Pipeline : public testing::Test {
     task_.emplace(std::make_unique<ScriptedSource>(script_), std::move(tasks),
                   std::make_unique<ScriptedSink>(script_), std::move(chunks));
   }
-  /// What was called since the last time.
+  /// The calls since the last time.
   std::string Log() { return std::exchange(script_.log, ""); }
   std::vector<uint64_t> Rows() const { return {task_->rows().begin(), task_->rows().end()}; }
 
@@ -247,7 +247,7 @@ TEST_F(Pipeline, ACancelledTaskMakesNoOtherCall) {
     Make(1);
     script_.cancel_after = call;
     script_.next = {{Step::kHaveMore, 4}};
-    // A step that would never end.
+    // The step would never end.
     script_.push[0].assign(100, {Step::kHaveMore, 3});
     if (std::string_view(call) == "drain0" || std::string_view(call) == "finish")
       script_.push[0] = {{Step::kNeedInput, 2}};
@@ -332,8 +332,8 @@ TEST(TaskContext, KeepsTheFirstError) {
 // --- Random pipelines against a model
 // -----------------------------------------------------------------------
 
-/// Each row of the input `fold` times, of which every third is left out; keeps back the last row of each
-/// chunk until it is drained; wants no more than `most` rows.
+/// Emits each row of the input `fold` times and drops every third of these. Keeps back the last row of each
+/// chunk until it is drained; wants at most `most` rows.
 struct Behaviour {
   uint32_t fold = 1;
   bool thins = false;
@@ -372,7 +372,7 @@ class RandomStep final : public StepTask {
     return count > 0 ? Step::kHaveMore : Step::kDone;
   }
 
-  /// All at once: what the step is to put out.
+  /// The step's whole output, made at once.
   static std::vector<Tuple> Model(const Behaviour& behaviour, const std::vector<Tuple>& input) {
     RandomStep step(behaviour, 0);
     std::vector<Tuple> output;

@@ -100,7 +100,7 @@ Cell RandomCell(const plan::Slot& slot, uint64_t distinct, RandomStream& random)
   if (!slot.bounds.known)
     return Cell::Number(static_cast<__int128>(number) - static_cast<__int128>(distinct / 2));
   const auto range = static_cast<unsigned __int128>(slot.bounds.high - slot.bounds.low);
-  // Both ends occur.
+  // Both ends of the range occur.
   if (number == 0) return Cell::Number(slot.bounds.high);
   return Cell::Number(slot.bounds.low +
                       static_cast<__int128>(range < distinct ? number % (range + 1) : number - 1));
@@ -235,7 +235,7 @@ void ChunkMaker::FillColumn(size_t slot, const std::vector<Cell>& cells, Chunk& 
     return;
   }
   const auto kind = static_cast<Column::Kind>(random_.Below(3));
-  // Stored in any order, some twice as often as needed, behind row numbers; or as they are.
+  // Stores the rows in any order, some twice as often as needed, behind row numbers; or unchanged.
   const bool by_rows = kind == Column::Kind::kField || random_.OneIn(2);
   const bool null_rows = by_rows && random_.OneIn(2);
   std::vector<Cell> stored = cells;
@@ -273,7 +273,8 @@ bool ChunkMaker::AsCodes(const plan::Slot& slot, const std::vector<Cell>& stored
     auto dictionary = storage::Dictionary::Decode(storage::Dictionary::Encode(entries));
     NAM_CHECK(dictionary.ok());
     meaning.dictionary = *dictionary;
-    // No two makers' dictionaries have one: tasks that share what is known of them have a maker each.
+    // No two makers' dictionaries have the same id: tasks that share what is known of dictionaries have a
+    // maker each.
     static std::atomic<uint64_t> last_dictionary = 0;
     meaning.dictionary_id = ++last_dictionary;
     high = static_cast<__int128>(entries.size()) - 1;

@@ -46,12 +46,13 @@ Cell CellOf(const Column& column, uint32_t position);
 /// The selected tuples, by the first `columns` columns.
 std::vector<Tuple> TuplesOf(const Chunk& chunk, size_t columns);
 
-/// Puts tuples into a chunk: each column of a kind drawn anew (codes with and without NULL's code, in one
-/// dictionary a chunk; values; fields of rows; constants), with and without row numbers, among positions that
-/// are not selected and hold other values. Owns what the chunk points to, until it fills the next.
+/// Puts tuples into a chunk. The kind of each column is drawn anew (codes with and without NULL's code, in
+/// one dictionary a chunk; values; fields of rows; constants), with and without row numbers, among positions
+/// that are not selected and hold other values. Owns the memory that the chunk points to, until it fills the
+/// next.
 class ChunkMaker {
  public:
-  /// The stream outlives the maker.
+  /// The stream must outlive the maker.
   ChunkMaker(plan::Schema schema, RandomStream& random) : schema_(std::move(schema)), random_(random) {}
 
   /// A chunk with columns and row sets for Fill.

@@ -27,7 +27,7 @@ absl::Status Serve(Fabric& fabric, Console& console) {
   return absl::OkStatus();
 }
 
-/// accept SECRET: listens, prints its address, accepts one queue pair, which it leaves alone; says so.
+/// accept SECRET: listens, prints its address, accepts one queue pair without using it, and reports that.
 absl::Status AcceptOne(Fabric& fabric, Console& console) {
   NAM_ASSIGN_OR_RETURN(const auto listener,
                        fabric.Listen({.address = CurrentProvider().ListenAddress(), .passive = false}));
@@ -74,7 +74,7 @@ absl::Status Add(Fabric& fabric, const std::string& address, uint32_t rkey, int 
   return absl::OkStatus();
 }
 
-/// member SECRET GROUP: joins, prints its own address, says when the first datagram came, goes on receiving.
+/// member SECRET GROUP: joins, prints its own address, reports the first datagram, continues receiving.
 absl::Status JoinGroup(Fabric& fabric, const std::string& group, Console& console) {
   End member(fabric);
   if (!member.valid()) return absl::InternalError("no datagrams");
@@ -90,7 +90,7 @@ absl::Status JoinGroup(Fabric& fabric, const std::string& group, Console& consol
   return absl::OkStatus();
 }
 
-/// multicast SECRET NUMBER: opens the group, prints its address, sends numbered datagrams for ever.
+/// multicast SECRET NUMBER: opens the group, prints its address, sends numbered datagrams forever.
 absl::Status Multicast(Fabric& fabric, uint32_t number, Console& console) {
   End sender(fabric, {.send_depth = 64, .receive_depth = 0});
   if (!sender.valid()) return absl::InternalError("no datagrams");

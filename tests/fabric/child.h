@@ -8,7 +8,7 @@
 #include "fabric/fabric.h"
 #include "tests/fabric/provider.h"
 
-/// Peers in processes of their own.
+/// Peers in separate processes.
 namespace nam::fabric::conformance {
 
 /// A child as the test sees it. Roles are listed in child.cc: {NAME, SECRET, …}.
@@ -29,7 +29,7 @@ class Console {
  public:
   virtual ~Console() = default;
   virtual void Print(const std::string& line) = 0;
-  /// Until the test is done with the child.
+  /// Waits until the test is done with the child.
   virtual void AwaitEnd() = 0;
 };
 

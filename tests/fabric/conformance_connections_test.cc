@@ -85,7 +85,7 @@ TEST_F(Conformance, GarbageAndSilenceCostOthersNothing) {
   ASSERT_NE(pair, nullptr);
   EXPECT_TRUE(Run(*pair, WorkRequest::FetchAdd(2, local_->Slice(0, 8), At(0), 1)).ok());
   EXPECT_LT(client_->clock().NowNs() - start_ns, 2'000'000'000 * TimeoutFactor())
-      << "nobody waits for the silent ones";
+      << "silent connections delay no other";
 }
 
 TEST_F(Conformance, ManyConnectionsComeAndGo) {

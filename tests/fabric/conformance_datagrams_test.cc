@@ -14,7 +14,7 @@
 #include "tests/fabric/fixture.h"
 
 /// Unreliable datagrams, to one peer and to groups. A datagram may be lost on any fabric, so a case that
-/// needs one sends it until it was seen; that nothing arrives is checked beside something that does.
+/// needs one resends it until it is seen. A check that nothing arrives also sends something that does.
 namespace nam::fabric::conformance {
 namespace {
 
@@ -60,8 +60,8 @@ class DatagramConformance : public Conformance {
                      uint32_t bytes = 100) {
     return sender.SendUntilSeen(to, bytes, seed, receivers);
   }
-  /// Whether a datagram of that length is among what has arrived, and arrives until it is quiet. What was
-  /// sent again until somebody saw it may arrive late, so lengths tell one thing from another.
+  /// True if a datagram of that length is among the arrivals until quiet. A resent datagram may arrive late,
+  /// so lengths distinguish datagrams.
   static bool Hears(End& end, uint32_t bytes) {
     bool heard = false;
     while (const auto arrived = end.Next(end.fabric().clock().After(kQuietUs))) {
@@ -150,7 +150,7 @@ TEST_F(DatagramConformance, EveryMemberOfAGroupGetsEverything) {
             const auto arrived = members[i]->Next(client_->clock().After(kQuietUs));
             if (!arrived.has_value()) break;
             const auto got = ReadNumbered(*arrived, bytes_max);
-            ASSERT_TRUE(got.has_value()) << "a datagram that nobody sent";
+            ASSERT_TRUE(got.has_value()) << "a datagram that was never sent";
             missing[i].erase(*got);
           }
           unsent.insert(missing[i].begin(), missing[i].end());

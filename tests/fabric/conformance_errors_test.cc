@@ -129,7 +129,7 @@ TEST_F(ErrorConformance, UnalignedAtomics) {
   EXPECT_EQ(RemoteWord(0), 0u);
 }
 
-/// Whatever was under way takes effect before Disconnect returns, or never.
+/// Requests in flight take effect before Disconnect returns, or never.
 TEST_F(ErrorConformance, NothingTakesEffectAfterDisconnect) {
   constexpr uint32_t kBytes = 64 << 10;
   constexpr uint64_t kWrites = 48;
@@ -148,7 +148,7 @@ TEST_F(ErrorConformance, NothingTakesEffectAfterDisconnect) {
     ASSERT_OK(pair->Disconnect(Soon()));
     EXPECT_EQ(pair->state(), QueuePairState::kError);
     ASSERT_OK(pair->Disconnect(Soon()));  // asked again
-    // The last first: what is late changes it before it is looked at again.
+    // Last bytes first: a late write changes them before they are checked again.
     std::vector<std::byte> there(kWrites * kBytes);
     for (uint64_t i = kWrites; i-- > 0;) {
       ASSERT_TRUE(Run(WorkRequest::Read(1, into, At(i * kBytes))).ok());

@@ -12,7 +12,7 @@
 #include "fabric/fabric.h"
 #include "tests/fabric/fixture.h"
 
-/// Passive listeners that know whose connections they serve, and fence them.
+/// Passive listeners that know the members of their connections, and fence them.
 namespace nam::fabric::conformance {
 namespace {
 
@@ -26,7 +26,7 @@ MemberKey KeyOf(MemberId member, uint8_t salt = 0) {
   return key;
 }
 
-/// Knows who lives.
+/// Decides which members are alive.
 class Owner final : public MemberKeys {
  public:
   absl::StatusOr<std::vector<std::optional<MemberKey>>> KeysOf(std::span<const MemberId> members) override {
@@ -52,7 +52,7 @@ class Owner final : public MemberKeys {
     living_.erase(member);
   }
 
-  std::function<void()> behind_the_answer;  // once it is made, and before it arrives
+  std::function<void()> behind_the_answer;  // after the answer is made, before it arrives
   std::atomic<bool> away{false};
   std::atomic<int> questions{0};
 

@@ -91,8 +91,8 @@ TEST_F(RevokeConformance, EveryThreadsRevokeWaitsForTheKeysEnd) {
   ExpectRefused(Make(Opcode::kWrite, {part->rkey(), 0}));
 }
 
-/// Posts operations under one key, as many as the queue pair takes, until one fails; then takes what is
-/// left. On a thread of its own with everything that belongs to it.
+/// Posts operations under one key until one fails, then takes the remaining completions. On its own thread
+/// with everything that belongs to it.
 class Poster {
  public:
   static constexpr uint32_t kDepth = 128, kSlotBytes = 16 << 10;
@@ -117,7 +117,7 @@ class Poster {
   void ExpectOneRefused() {
     thread_.reset();
     EXPECT_GT(succeeded_, 0u);
-    // Where packets are lost the connection may be, before the refusal.
+    // On a lossy network the connection may be lost before the refusal.
     if (LossyNetwork() && refused_ == 0) return;
     EXPECT_EQ(refused_, 1u);
     EXPECT_EQ(out_of_place_, 0u) << "all is well before the refusal, everything after it is flushed";

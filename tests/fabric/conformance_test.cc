@@ -259,9 +259,8 @@ TEST_F(Conformance, WritesArePlacedInOrderAndLaterReadsAreNoOlder) {
   }
 }
 
-/// A provider that has to repeat what was lost answers atomics as it did at first, and leaves no answer out;
-/// here many are under way at once, between WRITEs and READs. Where packets are lost the connection may be,
-/// too.
+/// A provider that repeats lost requests answers atomics as the first time, and omits no answer; here many
+/// are in flight at once, between WRITEs and READs. On a lossy network the connection may be lost, too.
 TEST_F(Conformance, AtomicsOfABatchAreExecutedOnce) {
   constexpr uint64_t kRounds = 300, kWords = 8, kNoAnswer = ~uint64_t{0};
   uint64_t words[2 * kWords] = {};  // half of them for CAS, half for FETCH_ADD, at 0, 8, …
@@ -297,8 +296,8 @@ TEST_F(Conformance, AtomicsOfABatchAreExecutedOnce) {
   }
 }
 
-/// Two clients add to a word of their own and then READ the other's: one of them sees the other's addition.
-/// A WRITE ahead of the addition is there for whoever sees the latter.
+/// Two clients add to their own word and then READ the other's: at least one sees the other's addition. A
+/// client that sees it also sees the WRITE ahead of it.
 TEST_F(Conformance, AtomicsComeAfterEarlierWritesAndBeforeLaterReads) {
   constexpr uint64_t kRounds = 1000;
   constexpr size_t kWord[] = {64, 4096};  // of either client; what it has written lies behind

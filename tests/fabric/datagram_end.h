@@ -20,7 +20,7 @@ struct Arrived {
   const std::byte* payload = nullptr;  // until the End is asked for the next one
 };
 
-/// Used by one thread. All receives are posted again by themselves as soon as the next one is asked for.
+/// Used by one thread. Reposts receives automatically when the next datagram is requested.
 class End {
  public:
   static constexpr uint32_t kSlotBytes = 8192;
@@ -37,13 +37,13 @@ class End {
   uint32_t slots() const { return options_.send_depth + options_.receive_depth; }
   void PostReceives();
 
-  /// Sends and waits until the buffer is free. What is sent is told by `fill`.
+  /// Sends, and waits until the buffer is free. `fill` writes the payload.
   bool Send(DatagramTarget to, uint32_t bytes, const std::function<void(std::byte*)>& fill);
   /// `bytes` of FillPattern with `seed`.
   bool SendPattern(DatagramTarget to, uint32_t bytes, uint32_t seed);
   /// The next datagram; none when the deadline passed. Checks that the completion is well formed.
   std::optional<Arrived> Next(Deadline deadline);
-  /// Takes what has arrived until nothing more comes for `quiet_us`; how many.
+  /// Takes arrivals until none comes for `quiet_us`; returns their number.
   size_t Drain(int64_t quiet_us);
 
   /// Sends the pattern to `to`, again and again, until each of `receivers` saw it or the test's time is over.

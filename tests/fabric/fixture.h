@@ -72,7 +72,7 @@ class Conformance : public testing::Test {
     std::memcpy(&word, local_->data() + offset, sizeof(word));
     return word;
   }
-  /// Through the fabric: words that atomics change are read in no other way.
+  /// Reads through the fabric: words that atomics change must not be read in any other way.
   uint64_t RemoteWord(uint64_t offset) {
     EXPECT_TRUE(Run(WorkRequest::Read(0, local_->Slice(kRegionBytes - 8, 8), At(offset))).ok());
     return LocalWord(kRegionBytes - 8);

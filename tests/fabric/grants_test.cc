@@ -76,7 +76,7 @@ TEST_F(GrantsTest, ASectionThatBeganBeforeTheEndKeepsItOpen) {
   End(kAllocation);
   EXPECT_TRUE(Closed().empty());
   gate->Leave();
-  gate->Enter();  // of this one the owner has seen the end
+  gate->Enter();  // the owner has seen this one's end
   EXPECT_EQ(Closed(), Only(kAllocation));
   // A section that began behind the end of one keeps what ends later.
   grants_.Open(kOther, 0, kServer);

@@ -8,11 +8,11 @@
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
 
-/// What the conformance suite has to know of the fabric that it runs against. One file per provider
-/// defines CurrentProvider(); the cases are the same for all.
+/// The conformance suite's view of the fabric under test. One file per provider defines CurrentProvider();
+/// the cases are the same for all.
 namespace nam::fabric::conformance {
 
-/// A peer in a process of its own, which plays a role (see child.cc).
+/// A peer in a separate process, which plays a role (see child.cc).
 class ChildProcess {
  public:
   /// Kills it if it still runs.
@@ -28,27 +28,27 @@ class ChildProcess {
 class Provider {
  public:
   virtual ~Provider() = default;
-  /// A fabric as of one more process of the cluster with this secret.
+  /// A fabric as of another process of the cluster with this secret.
   virtual absl::StatusOr<std::unique_ptr<Fabric>> Open(const std::string& secret) = 0;
   /// Something to listen on, never the same twice.
   virtual std::string ListenAddress() = 0;
-  /// An address of the right form where nobody listens.
+  /// A well-formed address without a listener.
   virtual std::string DeadAddress() = 0;
   /// Whether Fabric::datagram_drops sees every datagram that its own queue pairs dropped.
   virtual bool counts_dropped_datagrams() const { return true; }
-  /// A process of the provider's kind. Unless overridden, of the operating system: this binary again.
+  /// A process of the provider's kind. By default one of the operating system: this binary again.
   virtual std::unique_ptr<ChildProcess> StartChild(const std::vector<std::string>& role);
   /// Connections to `address` that send `junk` (maybe nothing) and then stay silent until destroyed.
   virtual std::vector<std::shared_ptr<void>> Harass(const std::string& address, const std::string& junk) = 0;
-  /// What the process `pid`, which ran this provider, has on this host in the way of names.
+  /// The names on this host that the process `pid` of this provider left.
   virtual std::vector<std::string> NamesOf(int pid) = 0;
 };
 
 Provider& CurrentProvider();
 
-/// NAM_TEST_LOSSY: so many packets are lost that connections may be, without anybody's fault.
+/// NAM_TEST_LOSSY: packet loss is so high that connections may be lost.
 bool LossyNetwork();
-/// How much longer everything may take than on a machine of one's own: NAM_TEST_TIMEOUT_FACTOR, 1 without.
+/// Factor on time limits for slow machines: NAM_TEST_TIMEOUT_FACTOR, default 1.
 int64_t TimeoutFactor();
 
 }  // namespace nam::fabric::conformance

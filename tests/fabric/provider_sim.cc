@@ -43,7 +43,7 @@ class SimulatedChild final : public ChildProcess, public Console {
         news_(fabric_->CreateEvent()),
         end_(fabric_->CreateEvent()),
         thread_(fabric_->StartThread("child", [this, role] {
-          // As of a process of its own: its failed checks are seen by their consequences.
+          // Like a separate process: its failed checks show by their consequences.
           testing::TestPartResultArray unseen;
           testing::ScopedFakeTestPartResultReporter reporter(
               testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &unseen);
@@ -105,7 +105,7 @@ class SimProvider final : public Provider {
     return std::make_unique<SimulatedChild>(role);
   }
 
-  /// There is no wire to send junk on: strangers who knock and stay.
+  /// There is no wire for junk: strangers connect and stay.
   std::vector<std::shared_ptr<void>> Harass(const std::string& address, const std::string&) override {
     std::vector<std::shared_ptr<void>> strangers;
     for (int i = 0; i < 20; ++i) {

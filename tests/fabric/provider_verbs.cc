@@ -21,7 +21,7 @@ std::vector<std::string> Hosts() {
   return hosts;
 }
 
-/// Every fabric is on another device, so that what they say to each other crosses the network.
+/// Every fabric uses another device, so that messages cross the network.
 class VerbsProvider final : public SocketProvider {
  public:
   VerbsProvider() : SocketProvider(Hosts().front()), hosts_(Hosts()) {}
@@ -30,7 +30,7 @@ class VerbsProvider final : public SocketProvider {
         {.kind = Kind::kVerbs, .secret = secret, .host = hosts_[opened_.fetch_add(1) % hosts_.size()]});
   }
 
-  /// What the NIC drops by itself, it does not tell.
+  /// The NIC does not report its own drops.
   bool counts_dropped_datagrams() const override { return false; }
 
  private:

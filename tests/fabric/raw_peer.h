@@ -17,7 +17,7 @@
 
 namespace nam::fabric::tcp {
 
-/// A peer that speaks as much of the protocol as a test wants. Blocking, with a limit of 20 s.
+/// A peer that speaks as much of the protocol as a test needs. Blocking, with a limit of 20 s.
 class RawPeer {
  public:
   explicit RawPeer(const std::string& address, int receive_buffer_bytes = 0) {
@@ -56,7 +56,7 @@ class RawPeer {
     if (!Receive({reinterpret_cast<std::byte*>(&frame), sizeof(frame)})) return std::nullopt;
     return frame;
   }
-  /// The peer closes or resets; whatever it sends before is discarded. False after 20 s.
+  /// Waits until the peer closes or resets, discarding its data. False after 20 s.
   bool ClosedByPeer() {
     char bytes[4096];
     while (true) {
@@ -65,7 +65,7 @@ class RawPeer {
       if (got < 0) return errno == ECONNRESET;
     }
   }
-  /// What the peer decided; nothing when it closed before.
+  /// The peer's verdict; nothing if it closed before.
   std::optional<ServerVerdict> Authenticate(const std::string& secret, ClientHello hello = {}) {
     FillRandom(hello.nonce);
     if (!SendFrame(hello)) return std::nullopt;

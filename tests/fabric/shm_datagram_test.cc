@@ -15,7 +15,7 @@
 #include "fabric/shm/datagram_ring.h"
 #include "fabric/shm/memory.h"
 
-/// The rings by themselves: overruns, writers that stop or lie, and who may write.
+/// The rings in isolation: overruns, stopped or lying writers, and access rights.
 namespace nam::fabric::shm {
 namespace {
 
@@ -123,7 +123,7 @@ TEST_F(DatagramRingTest, ImpossibleRingsAreRefused) {
   EXPECT_FALSE(DatagramRingReader::Map(-1, kSlots).ok());
 }
 
-/// A ring whose writer does as it likes.
+/// A ring with a misbehaving writer.
 class LyingWriterTest : public DatagramRingTest {
  protected:
   LyingWriterTest()

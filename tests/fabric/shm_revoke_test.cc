@@ -28,8 +28,8 @@
 #include "fabric/immediate.h"
 #include "fabric/shm/shm_fabric.h"
 
-/// Where peers touch the memory themselves, one may stand still between its look at the key and the end of
-/// its copy. Revoke must know, and so must a fence.
+/// Where peers touch the memory themselves, one may stall between its check of the key and the end of its
+/// copy. Revoke must detect that, and so must a fence.
 namespace nam::fabric {
 namespace {
 
@@ -59,11 +59,11 @@ struct Pipe {
   UniqueFd out, in;
 };
 
-/// A page at which whoever touches it stands still until it is let go. One at a time.
+/// A page that stops every thread that touches it until released. One at a time.
 class Trap {
  public:
   Trap() = default;
-  /// From now on.
+  /// Arms the trap.
   void Set(std::byte* page) {
     current_ = this;
     page_ = page;
@@ -114,7 +114,7 @@ struct Server {
   Everybody everybody;
   std::unique_ptr<Fabric> fabric = Take(OpenShm({.secret = "secret"}));
   std::unique_ptr<Listener> listener = Take(fabric->Listen({.address = "@"}));
-  /// To what belongs to members.
+  /// For members only.
   std::unique_ptr<Listener> gate = Take(fabric->Listen({.address = "@", .member_keys = &everybody}));
 };
 
@@ -154,7 +154,7 @@ TEST(ShmRevokeTest, SaysNoWhileAPeerStandsStillInTheMiddleOfAWrite) {
   ASSERT_TRUE(trap.AwaitCaught());
   EXPECT_FALSE(part->Revoke());
   EXPECT_FALSE(part->Revoke());
-  EXPECT_TRUE(other->Revoke()) << "nobody writes under this one";
+  EXPECT_TRUE(other->Revoke()) << "no peer writes under this one";
   {
     Client late(server.listener->address());
     EXPECT_EQ(late.Write(part->rkey(), 8), CompletionStatus::kRemoteAccessError) << "the key is gone at once";
@@ -223,18 +223,18 @@ TEST(ShmRevokeTest, AConnectionThatHasEndedInTheMiddleOfAWriteIsStillItsMembers)
   std::thread writer([&] { client.Write(part->rkey(), 8 * kPage); });
   ASSERT_TRUE(trap.AwaitCaught());
   EXPECT_FALSE(server.gate->Fence(kMember, false));
-  // By now its socket has ended, too.
+  // By now its socket has ended as well.
   while (client.pair->state() == QueuePairState::kReady) {
   }
   EXPECT_EQ(server.gate->Members(), std::vector<MemberId>{kMember});
   EXPECT_FALSE(server.gate->Fence(kMember, false));
   trap.LetGo();
   writer.join();
-  EXPECT_TRUE(server.gate->Members().empty()) << "nobody has to ask for a fence";
+  EXPECT_TRUE(server.gate->Members().empty()) << "no fence is needed";
 }
 
-/// A server in a process of its own, so that this one has the connection's channel mapped only once. It
-/// has a region, and takes its key back when told: then it says whether it was answered yes.
+/// A server in a separate process, so that this one maps the connection's channel only once. It has a region,
+/// and revokes its key on request: then it reports whether the revocation succeeded.
 class ServerProcess {
  public:
   struct Offer {
@@ -266,7 +266,7 @@ class ServerProcess {
     revoke_.Put();
     return revoked_.Take();
   }
-  /// Whether its memory is as it left it.
+  /// True if its memory is unchanged.
   bool Untouched() const {
     look_.Put();
     int status = 0;
@@ -287,8 +287,8 @@ std::byte* MappedChannel() {
   return nullptr;
 }
 
-/// Stopped between its look at the key and the word that shows under which one it changes memory, a peer
-/// looks again before it does.
+/// A peer stopped between its check of the key and the word that shows the key in use checks again before it
+/// changes memory.
 void RevokeBetweenTheLooks(const std::function<CompletionStatus(Client&, RemoteAddress)>& write) {
   const ServerProcess server;
   const ServerProcess::Offer offer = server.Await();
@@ -329,7 +329,7 @@ TEST(ShmRevokeTest, AnImmediateAtomicLooksAtTheKeyASecondTime) {
   });
 }
 
-/// Of a batch, each request looks at its own key, though some of it was executed before the key was gone.
+/// Each request of a batch checks its own key, although earlier ones were executed before the key was gone.
 TEST(ShmRevokeTest, KeysAreLookedAtInTheMiddleOfABatch) {
   Server server;
   Client client(server.listener->address());
@@ -386,7 +386,7 @@ TEST(ShmRevokeTest, SaysNoWhenOnlyTheConnectionHasEnded) {
   EXPECT_TRUE(part->Revoke());
 }
 
-/// A process of kMember that stands still in the middle of a WRITE; `end` is its end.
+/// A process of kMember that stalls inside a WRITE; `end` ends it.
 void EndAWritersProcess(const std::function<void(pid_t, Server&)>& end) {
   Trap trap;  // its pipes are both processes'; the child sets it
   Pipe address_pipe;
@@ -439,8 +439,8 @@ TEST(ShmRevokeTest, AFenceEndsAPeerThatIsStopped) {
   });
 }
 
-/// Takes a key back in the middle of short writes, again and again; memory is then the owner's. The number
-/// of rounds in which the writer changed it all the same.
+/// Revokes a key during short writes, repeatedly; afterwards the memory belongs to the owner. Returns the
+/// number of rounds in which the writer changed it anyway.
 int BrokenRounds(int rounds) {
   Server server;
   Client client(server.listener->address());

@@ -21,7 +21,7 @@
 #include "fabric/shm/wire.h"
 #include "fabric/strangers.h"
 
-/// Peers that have not proved themselves cost others nothing, however many come.
+/// Unauthenticated peers cost others nothing, however many come.
 namespace nam::fabric {
 namespace {
 
@@ -41,7 +41,7 @@ int ConnectTo(const std::string& name) {
   return connect(fd, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 ? fd : -1;
 }
 
-/// Another process, killed at the end, which runs `body` once it is told the address.
+/// Another process, killed at the end, which runs `body` once it has the address.
 class Child {
  public:
   explicit Child(const std::function<void(const std::string& address)>& body) {
@@ -109,7 +109,8 @@ TEST(ShmStrangersTest, ACrowdOfAnotherProcessPushesNobodyOut) {
 
 constexpr uid_t kSomebodyElse = 65'534;
 
-/// Whether a process of this test can be somebody else: root can, unless its user namespace has nobody else.
+/// True if a process of this test can become another user: root can, unless its user namespace has no other
+/// user.
 bool OthersExist() {
   const pid_t pid = fork();
   if (pid == 0) _exit(setuid(kSomebodyElse) == 0 ? 0 : 1);
@@ -118,11 +119,11 @@ bool OthersExist() {
 }
 
 TEST(ShmStrangersTest, OtherUsersAreNotLetIn) {
-  if (geteuid() == kSomebodyElse || !OthersExist()) GTEST_SKIP() << "only root can be somebody else";
+  if (geteuid() == kSomebodyElse || !OthersExist()) GTEST_SKIP() << "only root can become another user";
   const Child other([](const std::string& address) {
     if (setuid(kSomebodyElse) != 0) _exit(1);
     pollfd end{ConnectTo(address), POLLIN, 0};
-    // It says nothing, and is told why and closed all the same.
+    // It sends nothing, yet is told why and closed.
     if (poll(&end, 1, kTimeoutMs) != 1) _exit(1);
   });
   const Server server;
@@ -159,7 +160,7 @@ TEST(ShmStrangersTest, OutOfDescriptorsStrangersGiveTheirsBack) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/// A server that does not know the secret, and says all the same that it does.
+/// A server that does not know the secret but claims to.
 TEST(ShmStrangersTest, AServerWithoutTheSecretIsNotBelieved) {
   const auto client = OpenShm({.secret = kSecret}).value();
   const auto queue = client->CreateCompletionQueue(1024).value();

@@ -27,7 +27,7 @@
 #include "fabric/shm/shm_fabric.h"
 #include "fabric/shm/socket.h"
 
-/// What only the shared-memory fabric promises: descriptors, seals, socket files.
+/// Guarantees of the shared-memory fabric alone: descriptors, seals, socket files.
 namespace nam::fabric {
 namespace {
 
@@ -149,7 +149,7 @@ TEST_F(ShmFabricTest, SizesAreSealed) {
   }
 }
 
-/// Without huge pages to have, every allocation that asks for them tries in vain first.
+/// Without available huge pages, every allocation that asks for them first fails to get them.
 TEST_F(ShmFabricTest, MemoryThatCannotBeHadInHugePagesCostsNobodyElsesMapping) {
   constexpr size_t kBytes = size_t{4} << 20, kOthersBytes = size_t{5} << 19;
   std::atomic<bool> done{false};
@@ -299,7 +299,7 @@ TEST_F(ShmImmediateTest, RegionsThatAreTakenBackAreNotReached) {
 TEST_F(ShmFabricTest, StaleSocketFilesAreReplacedAndNothingElseIs) {
   const std::string path = Path("socket");
   {
-    // A server that was killed: the file is there, nobody listens.
+    // A server that was killed: the file exists, without a listener.
     const UniqueFd dead(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address{.sun_family = AF_UNIX};
     std::memcpy(address.sun_path, path.data(), path.size());
@@ -311,7 +311,7 @@ TEST_F(ShmFabricTest, StaleSocketFilesAreReplacedAndNothingElseIs) {
   EXPECT_EQ(listener->address(), path);
   EXPECT_EQ(std::filesystem::status(path).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
-  EXPECT_TRUE(absl::IsAlreadyExists(client_->Listen({.address = path}).status())) << "somebody answers";
+  EXPECT_TRUE(absl::IsAlreadyExists(client_->Listen({.address = path}).status())) << "a listener answers";
   EXPECT_NE(Take(client_->Connect(path, *completions_, {}, Soon())), nullptr);
   listener.reset();
   EXPECT_FALSE(std::filesystem::exists(path));
@@ -354,7 +354,7 @@ TEST_F(ShmFabricTest, SilentConnectionsAreClosed) {
   EXPECT_NE(waiting.revents & POLLHUP, 0);
 }
 
-/// A peer that has authenticated and then says what it likes over its socket.
+/// A peer that authenticates and then sends arbitrary data over its socket.
 class AuthenticatedShmPeer {
  public:
   AuthenticatedShmPeer(const std::string& address, Deadline deadline)
@@ -398,14 +398,14 @@ TEST_F(ShmFabricTest, NonsenseAfterTheHandshakeEndsThatConnectionOnly) {
   AuthenticatedShmPeer again(listener->address(), Soon());
   again.Send({.type = shm::MessageType::kHello});
   EXPECT_TRUE(absl::IsUnavailable(again.Answer(Soon()).status()));
-  // A key that was never given out is an answer, not an offence.
+  // A key that was never assigned gets an answer and is no offence.
   AuthenticatedShmPeer guesses(listener->address(), Soon());
   guesses.Send({.type = shm::MessageType::kRegionRequest, .rkey = 0xdead});
   const auto answer = guesses.Answer(Soon());
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_NE(answer->message.code, 0u);
   EXPECT_FALSE(answer->descriptors[0].valid());
-  // One that never reads its answers, and asks for ever, must not hold the service's thread up.
+  // A peer that never reads its answers, and keeps asking, must not block the service thread.
   AuthenticatedShmPeer deaf(listener->address(), Soon());
   for (int i = 0; i < 8; ++i) {
     deaf.Send({.type = shm::MessageType::kRegionRequest, .rkey = region->rkey().value});
@@ -414,7 +414,7 @@ TEST_F(ShmFabricTest, NonsenseAfterTheHandshakeEndsThatConnectionOnly) {
             CompletionStatus::kOk);
 }
 
-/// One thread can do both ends: neither Connect nor SEND waits for the peer's thread.
+/// One thread can drive both ends: neither Connect nor SEND waits for the peer's thread.
 class ShmMessagesTest : public ShmFabricTest {
  protected:
   void SetUp() override {

@@ -17,7 +17,7 @@
 #include "fabric/sim/world.h"
 #include "tests/fabric/sim_cluster.h"
 
-/// What can happen to a process, a card, one way of a path, and one operation, beside its end.
+/// Faults of a process, a card, one direction of a path, and one operation, other than death.
 namespace nam::fabric::sim {
 namespace {
 
@@ -31,7 +31,7 @@ void SetWord(std::byte* at, uint64_t word) {
   std::memcpy(at, &word, sizeof(word));
 }
 
-/// Posts all at once and waits for the last.
+/// Posts all requests at once and waits for the last one.
 bool RunAll(Client& client, std::vector<WorkRequest> requests) {
   for (WorkRequest& request : requests) request.signal = Signal::kUnsignaled;
   requests.back().signal = Signal::kSignaled;
@@ -221,7 +221,7 @@ TEST(SimPause, PeersOfAStoppedCardGiveUpAfterTheirTimeout) {
   const int64_t begin_ns = world.NowNs();
   EXPECT_EQ(client.Add(0).status, CompletionStatus::kPeerLost);
   EXPECT_GE(world.NowNs() - begin_ns, 4 * kMs);
-  EXPECT_FALSE(client.pair->Disconnect(world.clock().After(10'000)).ok()) << "nobody confirms it";
+  EXPECT_FALSE(client.pair->Disconnect(world.clock().After(10'000)).ok()) << "no peer confirms it";
   EXPECT_FALSE(idle.pair->Disconnect(world.clock().After(10'000)).ok()) << "though nothing has arrived there";
   world.Resume(world.ProcessOf(*server.fabric));
   EXPECT_TRUE(client.pair->Disconnect(world.clock().After(10'000)).ok());
@@ -230,8 +230,8 @@ TEST(SimPause, PeersOfAStoppedCardGiveUpAfterTheirTimeout) {
   EXPECT_TRUE(client.Add(0).ok());
 }
 
-/// What has arrived at a stopped card takes effect when the card goes on, though its requester has given up:
-/// before the end of the connection is confirmed, and not after.
+/// Requests that have arrived at a stopped card take effect when it continues, although their requester has
+/// given up: before the end of the connection is confirmed, and not after.
 TEST(SimPause, WhatAStoppedCardHasTakesEffectBeforeTheEndIsConfirmed) {
   World world({});
   MemoryServer server(world, "m0");
@@ -246,7 +246,7 @@ TEST(SimPause, WhatAStoppedCardHasTakesEffectBeforeTheEndIsConfirmed) {
   world.Resume(world.ProcessOf(*server.fabric));
   EXPECT_TRUE(client.pair->Disconnect(world.clock().After(10'000)).ok());
   EXPECT_EQ(server.Word(0), 7u);
-  // Of a connection whose end is confirmed nothing comes.
+  // After the confirmed end of a connection nothing of it arrives.
   client.pair = client.Connect();
   SetWord(client.local->data(), 9);
   EXPECT_TRUE(client.Run(WorkRequest::Write(2, client.local->Slice(0, 8), client.At(0))).ok());
@@ -316,7 +316,7 @@ TEST(SimCard, ASlowOneTakesItsTimesAsLong) {
   EXPECT_EQ(latency_ns(client), 2'000);
 }
 
-// -- What fabric.h leaves open about READs, and what it does not.
+// -- Freedom of READs in fabric.h, and its limits.
 
 FaultPlan Overtaking() {
   FaultPlan plan;
@@ -325,7 +325,7 @@ FaultPlan Overtaking() {
   return plan;
 }
 
-/// A counter in every word of a line, raised from the first to the last, or the other way.
+/// A counter in every word of a line, raised from first to last or in reverse.
 void RaiseWords(World& world, MemoryServer& server, size_t words, bool upwards, const bool& stop) {
   for (uint64_t count = 1; !stop; ++count) {
     for (size_t i = 0; i < words; ++i) {

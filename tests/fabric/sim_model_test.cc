@@ -16,7 +16,7 @@
 #include "fabric/sim/world.h"
 #include "tests/fabric/sim_cluster.h"
 
-/// What the network card model predicts: latencies, line rate, and the shapes of the papers' figures.
+/// Predictions of the network card model: latencies, line rate, and the shapes of the papers' figures.
 namespace nam::fabric::sim {
 namespace {
 
@@ -65,8 +65,8 @@ TEST(SimModel, ASendTakesItsLatencyToBothEnds) {
   EXPECT_EQ(received_ns - begin_ns, 1'000);
 }
 
-/// READs blocks with `window` in flight on `threads` queue pairs, each block costing `block_ns` of CPU, for
-/// a while: millions of blocks a second.
+/// READs blocks with `window` in flight on `threads` queue pairs for a while; each block costs `block_ns` of
+/// CPU. Millions of blocks per second.
 class Readers {
  public:
   Readers(World& world, const MemoryServer& server, const std::string& host, int threads, uint32_t window,
@@ -165,7 +165,7 @@ double ReadsTo(int receivers) {
   return sum / receivers;
 }
 
-/// One sender of 2 KiB datagrams as fast as it goes; what every member receives, on average.
+/// One sender of 2 KiB datagrams at full speed; returns the members' average rate.
 double MulticastTo(int receivers) {
   constexpr int64_t kRunNs = 2'000'000;
   constexpr uint32_t kSlots = 512, kSlotBytes = 4096;

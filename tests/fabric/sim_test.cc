@@ -171,7 +171,7 @@ TEST(SimDeathTest, AThreadThatBlocksOutsideOfTheWorldIsNamed) {
 
 // -- One history for one seed.
 
-/// Clients add and read while everything that can go wrong a little does.
+/// Clients add and read under a low rate of all faults.
 struct Outcome {
   uint64_t hash = 0;
   uint64_t acknowledged = 0;
@@ -192,7 +192,7 @@ FaultPlan Weather() {
   return plan;
 }
 
-/// Counters at 0, one for each client; adds until it has done its share, over as many queue pairs as break.
+/// Counters at 0, one per client; adds until its share is done, over as many queue pairs as break.
 void AddShare(Client& client, int number, Outcome* outcome) {
   constexpr int kShare = 200;
   const auto offset = static_cast<uint64_t>(number) * 8;
@@ -536,11 +536,11 @@ TEST(SimFaults, DatagramsAreLostDoubledAndLate) {
   EXPECT_GT(late.late, 20);
 }
 
-// -- What the control plane's calls are made of.
+// -- The parts of control-plane calls.
 
 class SimCalls : public testing::Test {
  protected:
-  /// A call whose handler takes so long.
+  /// A call whose handler takes `handler_ns`.
   absl::Status Call(ProcessId from, ProcessId to, int64_t handler_ns, Deadline deadline) {
     const auto answered = std::shared_ptr<Event>(client_->CreateEvent());
     world_.StartDetached(to, "handler", [this, answered, handler_ns] {
@@ -563,7 +563,7 @@ TEST_F(SimCalls, AnAnswerTakesTheWayThereAndBack) {
   EXPECT_TRUE(Call(here_, there_, 0, Deadline::Never()).ok());
   EXPECT_GE(world_.NowNs() - begin_ns, 2 * FaultPlan().rpc_delay_ns_min);
   EXPECT_LE(world_.NowNs() - begin_ns, 2 * FaultPlan().rpc_delay_ns_max + 1'000);
-  EXPECT_TRUE(Call({}, there_, 0, Deadline::Never()).ok()) << "the driver reaches everybody";
+  EXPECT_TRUE(Call({}, there_, 0, Deadline::Never()).ok()) << "the driver reaches all processes";
 }
 
 TEST_F(SimCalls, ADeadlineEndsTheWait) {
@@ -605,7 +605,8 @@ TEST_F(SimCalls, AKilledServerIsNoticedAtOnceAndADeadHostByTimeout) {
   begin_ns = world_.NowNs();
   EXPECT_TRUE(absl::IsUnavailable(Call(here_, world_.ProcessOf(*other), 100 * kMs, Deadline::Never())));
   EXPECT_GE(world_.NowNs() - begin_ns, 10 * kMs);
-  EXPECT_TRUE(absl::IsUnavailable(Call(there_, here_, kMs, Deadline::Never()))) << "the dead call nobody";
+  EXPECT_TRUE(absl::IsUnavailable(Call(there_, here_, kMs, Deadline::Never())))
+      << "a dead process makes no calls";
 }
 
 }  // namespace

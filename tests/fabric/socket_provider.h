@@ -16,7 +16,7 @@
 
 namespace nam::fabric::conformance {
 
-/// What providers have in common whose peers meet at a TCP port of an IPv4 address.
+/// The common part of providers whose peers connect to a TCP port of an IPv4 address.
 class SocketProvider : public Provider {
  public:
   explicit SocketProvider(std::string host) : host_(std::move(host)) {}

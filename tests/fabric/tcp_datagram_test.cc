@@ -16,7 +16,7 @@
 #include "fabric/tcp/datagram_wire.h"
 #include "fabric/tcp/tcp_fabric.h"
 
-/// What strangers can do to UDP datagrams, and what only tcp has: keys, sockets, interfaces.
+/// Attacks on UDP datagrams, and tcp's own features: keys, sockets, interfaces.
 namespace nam::fabric {
 namespace {
 
@@ -25,7 +25,7 @@ using tcp::DatagramHeader;
 constexpr char kSecret[] = "correct horse battery staple";
 constexpr uint32_t kSlotBytes = kDatagramHeadroomBytes + kMaxDatagramBytes;
 
-/// A UDP socket that speaks for itself.
+/// A UDP socket for hand-made datagrams.
 class RawSocket {
  public:
   RawSocket() : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
@@ -114,7 +114,7 @@ class TcpDatagramTest : public testing::Test {
   static std::unique_ptr<Fabric> OpenFabric() {
     return OpenTcp({.kind = Kind::kTcp, .secret = kSecret}).value();
   }
-  /// `victim`'s address, with the port of somebody who stands between.
+  /// `victim`'s address, with the port of a man in the middle.
   static std::string AddressVia(const RawSocket& between, const Peer& victim) {
     auto address = *tcp::ParseDatagramAddress(victim.pair->address());
     address.port = between.port();
@@ -136,7 +136,7 @@ TEST_F(TcpDatagramTest, GarbageCostsNobodyAnything) {
   for (const size_t bytes : {1, 47, 48, 49, 4096, 4144, 4145, 65'507}) {
     garbage.emplace_back(bytes, std::byte{0});
     garbage.emplace_back(bytes, std::byte{0xff});
-    // A header of ours in front, that says so many bytes, or another number.
+    // A genuine header in front that states these bytes, or another number.
     for (const size_t said : {bytes - 48, bytes, size_t{0}}) {
       const DatagramHeader header{.bytes = static_cast<uint16_t>(said),
                                   .target = tcp::ParseDatagramAddress(receiver_.pair->address())->target};

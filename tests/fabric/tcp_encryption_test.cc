@@ -19,7 +19,7 @@
 #include "fabric/tcp/tcp_fabric.h"
 #include "fabric/tcp/wire.h"
 
-/// What somebody on the way between two processes sees, and what becomes of his edits.
+/// The view of an attacker between two processes, and the effect of edits.
 namespace nam::fabric {
 namespace {
 
@@ -28,7 +28,7 @@ constexpr size_t kBytes = 64 << 10;
 constexpr int kTimeoutMs = 20'000;
 
 using Bytes = std::vector<std::byte>;
-/// What is passed on instead of a record, the `number`-th after the handshake in its direction.
+/// The replacement of a record, the `number`-th after the handshake in its direction.
 using Edit = std::function<std::vector<Bytes>(size_t number, Bytes record)>;
 
 Deadline Soon() {
@@ -202,7 +202,7 @@ TEST_F(TcpEncryptionTest, NobodyOnTheWayReadsWhatIsMoved) {
   }
 }
 
-// Each edits the second of three records, of one WRITE each, on their way to the server.
+// Each edits the second of three records, with one WRITE each, on their way to the server.
 TEST_F(TcpEncryptionTest, WhatWasChangedOnTheWayIsNotExecuted) {
   const auto flip = [](size_t at) {
     return [at](size_t number, Bytes record) {
@@ -224,7 +224,7 @@ TEST_F(TcpEncryptionTest, WhatWasChangedOnTheWayIsNotExecuted) {
   struct Case {
     const char* name;
     Edit edit;
-    std::byte left;  // what the server then has
+    std::byte left;  // the server's byte afterwards
   };
   for (const Case& c :
        {Case{"a bit of its length", flip(0), std::byte{1}}, Case{"a bit of its text", flip(10), std::byte{1}},
@@ -234,7 +234,7 @@ TEST_F(TcpEncryptionTest, WhatWasChangedOnTheWayIsNotExecuted) {
     Start(true);
     Connect(c.edit);
     EXPECT_TRUE(Run(Write(std::byte{1})).ok());
-    // A record each; the second may not be answered, so the third is what shows that it was left out.
+    // One record each; the second may stay unanswered, so the third one shows that it was omitted.
     const WorkRequest second = Write(std::byte{2});
     ASSERT_TRUE(pair_->Post({&second, 1}).ok());
     WorkRequest third = WorkRequest::Write(3, local_->Slice(0, 8), {region_->rkey(), 64});
@@ -275,7 +275,7 @@ TEST_F(TcpEncryptionTest, RepliesThatWereForgedEndTheConnectionAndAreNamed) {
   }
 }
 
-// Requests are numbered, too; but what is not numbered here would be sealed under one nonce twice.
+// Requests are numbered, too; but an unnumbered record would be sealed twice under one nonce.
 TEST(RecordCipherTest, RecordsOpenOnceAndInTheirPlace) {
   using tcp::RecordCipher;
   tcp::StreamKeys::Key key{};
@@ -289,7 +289,7 @@ TEST(RecordCipherTest, RecordsOpenOnceAndInTheirPlace) {
     ASSERT_EQ(seal.Seal({&part, 1}, record), record.size());
   }
   EXPECT_NE(records[0], records[1]);
-  // Whether the last of `order` opens, as the first of it do.
+  // True if the last of `order` opens, after the first ones did.
   const auto opens = [&](const std::vector<size_t>& order) {
     RecordCipher open(key, RecordCipher::Direction::kOpen);
     bool opened = false;

@@ -17,7 +17,7 @@
 #include "fabric/tcp/tcp_fabric.h"
 #include "tests/fabric/raw_peer.h"
 
-/// Peers that have not proved themselves cost others nothing, however many come.
+/// Unauthenticated peers cost others nothing, however many come.
 namespace nam::fabric {
 namespace {
 
@@ -59,7 +59,7 @@ class TcpStrangersTest : public testing::Test {
     const sockaddr_in to = ServerAddress();
     EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
   }
-  /// Silent connections; returns when all of them have been accepted, and some closed for the others' sake.
+  /// Silent connections; returns when all have been accepted, and some closed in favour of others.
   void Crowd(size_t count, size_t closed, const char* host = "127.0.0.1") {
     const size_t before = crowd_.size();
     for (size_t i = 0; i < count; ++i) {
@@ -146,7 +146,7 @@ TEST_F(TcpStrangersTest, MembersConnectThroughAFlood) {
 
 TEST_F(TcpStrangersTest, OutOfDescriptorsStrangersGiveTheirsBack) {
   Start();
-  // All sockets on this side first: only the server needs more from then on.
+  // First all sockets of this side: only the server needs more from then on.
   constexpr int kLeft = 6;
   for (int i = 0; i < 10 * kLeft; ++i) crowd_.push_back(NewSocket());
   const UniqueFd honest = NewSocket();
@@ -178,7 +178,7 @@ TEST_F(TcpStrangersTest, TheDeadlineIsForTheWholeHandshake) {
   pollfd end{slow.fd(), POLLIN, 0};
   // A byte each 20 ms would need 0.96 s for the hello alone.
   for (size_t sent = 0; poll(&end, 1, 20) == 0; ++sent) {
-    ASSERT_LT(sent, sizeof(hello)) << "nobody has ended it";
+    ASSERT_LT(sent, sizeof(hello)) << "the server has not ended it";
     slow.Send({byte + sent, 1});
   }
   EXPECT_TRUE(slow.ClosedByPeer());

@@ -14,9 +14,9 @@
 #include "tests/fabric/raw_peer.h"
 
 std::atomic<uint64_t> yields = 0;
-std::atomic<int64_t> slice_us = 0;  // how long others have the processor that is yielded
+std::atomic<int64_t> slice_us = 0;  // how long other programs keep a yielded processor
 
-/// Instead of the C library's.
+/// Replaces the C library's.
 extern "C" int sched_yield() {
   ++yields;
   const nam::Deadline back = nam::RealClock().After(slice_us);
@@ -194,7 +194,8 @@ TEST_F(TcpTest, ErrorsChangeNothingAndFlushWhatFollows) {
   expect(WorkRequest::Write(0, eight, {read_only->rkey(), 0}), CompletionStatus::kRemoteAccessError);
   expect(WorkRequest::FetchAdd(0, eight, {read_only->rkey(), 0}, 1), CompletionStatus::kRemoteAccessError);
   expect(WorkRequest::FetchAdd(0, eight, At(4), 1), CompletionStatus::kRemoteInvalidRequest);
-  expect(WorkRequest::Send(0, eight), CompletionStatus::kRemoteInvalidRequest);  // passive: nobody receives
+  expect(WorkRequest::Send(0, eight),
+         CompletionStatus::kRemoteInvalidRequest);  // a passive peer has no receives
   expect(WorkRequest::Read(0, {local_->data(), 8, {77}}, At(0)), CompletionStatus::kLocalError);
   expect(WorkRequest::Read(0, {local_->data() + (1 << 20) - 4, 8, local_->lkey()}, At(0)),
          CompletionStatus::kLocalError);
@@ -350,7 +351,7 @@ TEST_F(TcpTest, ConnectErrorsSayWhatIsWrong) {
 
 TEST_F(TcpTest, SilentServerRunsIntoTheDeadline) {
   Start(true);
-  // A socket that the kernel accepts for, and nobody reads.
+  // A socket that the kernel accepts for, and that is never read.
   const UniqueFd silent(socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -364,7 +365,7 @@ TEST_F(TcpTest, SilentServerRunsIntoTheDeadline) {
             absl::StatusCode::kDeadlineExceeded);
 }
 
-// -- Peers that do not behave ---------------------------------------------------------
+// -- Misbehaving peers ----------------------------------------------------------------
 
 TEST_F(TcpTest, HandshakeRefusesGarbageAndOtherVersions) {
   Start(true);
@@ -443,7 +444,7 @@ TEST_F(TcpTest, BadFramesCloseTheirConnectionOnly) {
   EXPECT_EQ(Run(*pair_, WorkRequest::Read(1, local_->Slice(0, 8), At(0))), CompletionStatus::kOk);
 }
 
-// Stalled in the middle of a payload, the connection open: others work on, and the region can go meanwhile.
+// Stalled inside a payload, with the connection open: others continue, and the region can go meanwhile.
 TEST_F(TcpTest, APeerStalledInAPayloadHoldsNobodyUp) {
   Start(true);
   auto victim = server_->Allocate(4096, {}).value();
@@ -460,7 +461,7 @@ TEST_F(TcpTest, APeerStalledInAPayloadHoldsNobodyUp) {
   EXPECT_EQ(Run(*pair_, WorkRequest::Read(2, local_->Slice(0, 8), At(0))), CompletionStatus::kOk);
 }
 
-// Authenticated peers that send requests with spoiled bytes: whatever a server makes of them, it lives.
+// Authenticated peers send requests with corrupted bytes: the server survives any of them.
 TEST_F(TcpTest, RandomFramesDisturbNobody) {
   const uint32_t seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -535,7 +536,7 @@ TEST(TcpSlowReader, DisturbsNobodyAndLosesNothing) {
   pair.reset();
 }
 
-// A server that does not know the secret, and says all the same that the client is welcome.
+// A server that does not know the secret but welcomes the client.
 TEST_F(TcpTest, AServerWithoutTheSecretIsNotBelieved) {
   Start(true);
   const UniqueFd rogue(socket(AF_INET, SOCK_STREAM, 0));
@@ -597,7 +598,7 @@ TEST_F(TcpTest, ServerThatStopsAnsweringIsLost) {
   EXPECT_EQ(Run(**pair, WorkRequest::Read(1, local_->Slice(0, 8), At(0))), CompletionStatus::kPeerLost);
 }
 
-/// Threads look for news for a while before they sleep, on both sides, but not for as long as they wait.
+/// Both sides poll for a while before they sleep, but not for the whole wait.
 TEST_F(TcpTest, WhoWaitsLongSleeps) {
   Start(/*passive=*/true);
   EXPECT_EQ(
@@ -608,10 +609,10 @@ TEST_F(TcpTest, WhoWaitsLongSleeps) {
   Completion completion;
   EXPECT_EQ(completions_->Wait({&completion, 1}, RealClock().After(300'000)), 0u);
   EXPECT_LT(yields - before,
-            5'000u);  // each comes behind a look, which takes more than a tenth of a microsecond
+            5'000u);  // each follows a poll, which takes more than a tenth of a microsecond
 }
 
-/// Another program computes: the thread that waits sleeps, and is the first when it is woken.
+/// Another program computes: the waiting thread sleeps, and runs first when it is woken.
 TEST_F(TcpTest, WhoGetsTheProcessorBackLateSleeps) {
   Start(/*passive=*/true);
   slice_us = 2 * tcp::BusyPoll::kSliceNs / 1'000;

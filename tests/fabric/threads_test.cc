@@ -48,7 +48,7 @@ TEST(RealThread, AForkedProcessHasThreadsOfItsOwn) {
   StartRealThread("test", [] {}).reset();
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);  // a thread that is not there would be waited for without an end
+    alarm(60);  // a missing thread would be awaited forever
     bool ran = false;
     StartRealThread("test", [&] { ran = true; }).reset();
     _exit(ran ? 0 : 1);
@@ -58,7 +58,7 @@ TEST(RealThread, AForkedProcessHasThreadsOfItsOwn) {
   EXPECT_EQ(status, 0);
 }
 
-// More than are ever parked, twice: each has a thread of its own although others wait.
+// More than are ever parked, twice: each has its own thread although others wait.
 TEST(RealThread, ManyRunAtTheSameTime) {
   constexpr int kThreads = 40;
   for (int round = 0; round < 2; ++round) {

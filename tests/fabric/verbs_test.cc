@@ -11,7 +11,7 @@
 #include "fabric/verbs/verbs_fabric.h"
 #include "fabric/verbs/wire.h"
 
-/// What of the verbs fabric can be tested without a device. The rest is `./run test verbs`.
+/// The part of the verbs fabric that can be tested without a device. The rest is `./run test verbs`.
 namespace nam::fabric::verbs {
 namespace {
 

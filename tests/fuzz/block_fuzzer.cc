@@ -1,4 +1,4 @@
-// A block as it came from a memory server: what passes the checks can be read without leaving it.
+// A block as a memory server sent it: a reader stays within a block that passes the checks.
 
 #include <string>
 

@@ -1,4 +1,4 @@
-// What a stranger sends first to a gRPC port: looked at before TLS.
+// The first bytes that a stranger sends to a gRPC port: they are inspected before TLS.
 
 #include <string>
 #include <string_view>
@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                        name.data() + name.size() <= bytes.data() + bytes.size());
   NAM_CHECK(within, "a name from elsewhere");
   NAM_CHECK(name.empty() || hello == Hello::kComplete, "a name without a hello");
-  // What is foreign, or complete, stays so with more bytes behind it.
+  // Foreign or complete input stays so when more bytes follow it.
   if (hello != Hello::kIncomplete) {
     std::string_view again;
     NAM_CHECK(ParseHello(std::string(bytes) + "more", &again) == hello, "more bytes change a judgement");

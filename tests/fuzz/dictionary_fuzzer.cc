@@ -1,4 +1,4 @@
-// A dictionary as it came from a memory server.
+// A dictionary as a memory server sent it.
 
 #include <string>
 

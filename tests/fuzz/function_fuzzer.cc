@@ -1,5 +1,5 @@
 // Functions whose text arguments are small languages: patterns of to_char, LIKE and regular expressions, and
-// names of fields. Whatever they are, a call ends with a value of its type or with the user's error.
+// names of fields. For any such text a call ends with a value of its type or with the user's error.
 
 #include <string>
 
@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Value text = Value::String(std::string(reinterpret_cast<const char*>(data) + 2, size - 2));
   const bool named = function == plan::Function::kDatePart || function == plan::Function::kTruncateTime;
   std::vector<Value> arguments = named ? std::vector{text, subject} : std::vector{subject, text};
-  // Some take more, some fewer.
+  // The number of arguments differs between functions.
   if (function == plan::Function::kTranslate) arguments.push_back(Value::String("xy"));
   if (function == plan::Function::kSplitPart) arguments.push_back(Value::Integer(-2));
   if (function == plan::Function::kInitcap || function == plan::Function::kReverse) arguments = {text};

@@ -14,10 +14,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace nam::fuzz {
 
-/// Valid inputs, made by the code that is fuzzed: they stay valid when a format changes.
+/// Valid inputs, made by the code under test: they stay valid when a format changes.
 std::vector<std::string> Seeds();
 
-/// Takes an input apart. What the input does not have is zeroes.
+/// Takes an input apart. Beyond its end it yields zeroes.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : at_(data), left_(size) {}
@@ -33,7 +33,7 @@ class Input {
     left_ -= bytes;
     return value;
   }
-  /// At most `bytes`.
+  /// Returns at most `bytes`.
   std::span<const std::byte> Bytes(size_t bytes) {
     const std::span<const std::byte> taken(reinterpret_cast<const std::byte*>(at_), std::min(bytes, left_));
     at_ += taken.size();

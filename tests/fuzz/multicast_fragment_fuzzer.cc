@@ -49,7 +49,7 @@ class Receiver {
   }
 
   void Take(std::span<const std::byte> datagram) {
-    // A copy of its own: a byte read beyond it is an error.
+    // It is a copy, so that a byte read beyond it is an error.
     const std::vector<std::byte> bytes(datagram.begin(), datagram.end());
     const auto fragment = DecodeFragment(bytes);
     if (!fragment) return;
@@ -58,7 +58,7 @@ class Receiver {
     NAM_CHECK(uint64_t{h.offset} + h.bytes <= h.block_bytes && h.fragment < h.fragments);
     if (!window_.Matches(h)) return;
     NAM_CHECK(h.datagram < window_.datagrams());
-    // What a receiver relies on when it copies: the fragment fills its place in the block, and no more.
+    // A receiver that copies relies on this: the fragment fills its place in the block, and no more.
     std::vector<bool>& block = arrived_[h.block];
     NAM_CHECK(h.offset + h.bytes <= block.size());
     NAM_CHECK(h.bytes == std::min<uint64_t>(fragment_bytes_, block.size() - h.offset));

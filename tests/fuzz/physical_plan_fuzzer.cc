@@ -1,5 +1,5 @@
-// A physical plan as a session sent it: refused, or one that Check accepts, that is sent on unchanged, and
-// that a reference engine runs without finding anything missing.
+// A physical plan as a session sent it. It is refused, or Check accepts it; then it is sent on unchanged, and
+// a reference engine runs it without finding anything missing.
 
 #include <exception>
 #include <string>

@@ -22,7 +22,7 @@ constexpr int kMutations = 2'000;
 std::string corpus_folder;
 
 void Feed(const std::string& input) {
-  // A copy of its own, so that a sanitizer sees the first byte read beyond it.
+  // It is a copy, so that a sanitizer sees the first byte read beyond it.
   const std::vector<uint8_t> bytes(input.begin(), input.end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }

@@ -1,5 +1,5 @@
-// Pages of rows as another server sent them, or as they lie in scratch memory: the first byte picks the plan
-// that they are for. What passes the check is read whole.
+// Pages of rows as another server sent them, or as they lie in scratch memory: the first byte picks their
+// plan. All values of a page that passes the check are read.
 
 #include <cstring>
 #include <memory>
@@ -47,12 +47,12 @@ const std::vector<RowLayout>& Layouts() {
   return *layouts;
 }
 
-/// How a page comes, by bits.
+/// Bits that say how a page comes.
 constexpr uint8_t kSealed = 1;  // its sum is right
 constexpr uint8_t kPacked = 2;  // as much of it as the input has, in lines of 64 bytes
 
-/// An input keeps rows and texts, not the thousands of bytes between them: plan, how it comes, the header,
-/// u16 bytes behind the header, those, and the last bytes of the page.
+/// An input holds rows and texts, not the thousands of bytes between them: plan, how it comes, the header,
+/// u16 bytes behind the header, those bytes, and the last bytes of the page.
 std::string InputOf(uint8_t plan, const std::byte* page, uint16_t front, uint16_t back) {
   std::string input(1, static_cast<char>(plan));
   input += static_cast<char>(kSealed);
@@ -63,7 +63,7 @@ std::string InputOf(uint8_t plan, const std::byte* page, uint16_t front, uint16_
   return input;
 }
 
-/// Every value, as readers behind the check take it.
+/// Reads every value as readers behind the check do.
 uint64_t ReadAll(const RowLayout& layout, const std::byte* page, uint32_t rows) {
   uint64_t sum = 0;
   for (uint32_t r = 0; r < rows; ++r) {
@@ -127,7 +127,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Input input(data, size);
   const RowLayout& layout = Layouts()[input.Byte() % Layouts().size()];
   const uint8_t how = input.Byte();
-  // Of its own, so that a sanitizer sees the first byte read beside it.
+  // The memory is separate, so that a sanitizer sees the first byte read beside it.
   const auto page = std::make_unique<std::byte[]>(kPageBytes);
   const auto put = [&](size_t at, std::span<const std::byte> bytes) {
     if (!bytes.empty()) std::memcpy(page.get() + at, bytes.data(), bytes.size());
@@ -145,7 +145,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   PageHeader header;
   std::memcpy(&header, page.get(), sizeof(header));
-  // A peer's page has the right sum, whatever else it has; made where the counts allow it.
+  // A peer's page has the right sum, whatever else is wrong with it; it is computed where the counts allow
+  // it.
   const bool sums =
       header.rows <= layout.rows_max() && header.text_begin <= kPageBytes && header.bytes == kPageBytes;
   if ((how & kSealed) != 0 && sums) layout.Seal(page.get(), header.attempt);

@@ -1,4 +1,4 @@
-// The header of a sealed file, as it came from a disk.
+// The header of a sealed file, as read from a disk.
 
 #include <string>
 
@@ -24,7 +24,7 @@ std::vector<std::string> Seeds() {
 
 }  // namespace nam::fuzz
 
-// Twice: as it came, and with the right checksum, which hides no other check then.
+// Checked twice: as it came, and with the right checksum, which then hides no other check.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nam;
   std::string bytes(reinterpret_cast<const char*>(data), size);

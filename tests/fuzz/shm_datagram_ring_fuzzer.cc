@@ -1,12 +1,12 @@
-// A sender of datagrams that writes whatever it likes into its ring, between any two steps of a reader.
+// A sender of datagrams that writes anything into its ring, between any two steps of a reader.
 //
 //     input: slots:1, then records, kind:1 …
 //         0 scribble  offset:4 length:1 bytes           anywhere in the ring
 //         1 written   count:8                           how many datagrams it says there are
-//         2 slot      lead:1 bytes:4                    of the datagram so far ahead: whole, and of that
-//         length 3 write     length:1 payload                  a datagram as it should be 4 read capacity:2
-//         all that wait, into buffers of that length 5 skip                                        to the
-//         end, as a reader that joins
+//         2 slot      lead:1 bytes:4                    marks a datagram, `lead` ahead, as complete
+//         3 write     length:1 payload                  a valid datagram
+//         4 read      capacity:2                        all waiting ones, into a buffer of that size
+//         5 skip                                        to the end, as a reader that joins
 
 #include <array>
 #include <cstring>

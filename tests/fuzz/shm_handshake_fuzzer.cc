@@ -28,7 +28,7 @@ using namespace fabric::shm;
 
 constexpr char kSecret[] = "secret";
 
-/// Of the listening process; made once, as a fabric does.
+/// The region of the listening process; made once, as a fabric does.
 struct Server {
   Server()
       : regions(*RegionRegistry::Create()),
@@ -60,7 +60,7 @@ class Session {
     own_.reset(ends[1]);
   }
 
-  /// `choice`: how many descriptors come along, and whether they are what they should be.
+  /// `choice`: how many descriptors come along, and whether they are the expected ones.
   void Send(std::span<const std::byte> bytes, uint8_t choice) {
     iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control{};
@@ -98,7 +98,7 @@ class Session {
                         .proof = ComputeMac(kSecret, kClientRole, nonce_, server)};
     Send(std::as_bytes(std::span(&proof, 1)), choice);
   }
-  /// As the service thread does with a readable socket.
+  /// Does what the service thread does with a readable socket.
   void Serve() {
     while (!closed_) {
       auto packet = ReceiveMessage(own_.get());

@@ -1,4 +1,4 @@
-// A peer that scribbles over its side of a channel, between any two steps of ours.
+// A peer that scribbles over its side of a channel, between any two steps of our side.
 //
 //     input: records  kind:1 …   0 scribble  offset:4 length:1 bytes   anywhere in the peer's side
 //                                1 counter   which:1 value:8           one of the peer's counters
@@ -57,7 +57,7 @@ class Session {
   void TakeNext() {
     MessageHeader header;
     if (inbox_.Peek(header) != Inbox::Next::kMessage) return;
-    // The peer writes on while we look: what was peeked must be what counts.
+    // The peer goes on writing meanwhile: the values that were peeked must be the ones that count.
     std::memset(theirs().ring.data(), 0xff, 64);
     const uint32_t bytes = header.kind == MessageKind::kSend ? header.bytes : 0;
     NAM_CHECK(bytes <= fabric::kMaxSendBytes);

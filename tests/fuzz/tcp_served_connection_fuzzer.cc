@@ -1,5 +1,5 @@
-// A peer that has authenticated and then sends whatever it likes, in whatever pieces: the connection that
-// serves it must keep to the regions and rights that it was given, and answer what it executed.
+// A peer that has authenticated and then sends anything, in any pieces: the connection that serves it must
+// keep to the regions and rights that it was given, and answer the requests that it has executed.
 //
 //     input: records  kind:1 …    0 raw      length:1 bytes
 //                                 1 frame    the 48 bytes of a request, with magic and sequence made right
@@ -32,7 +32,7 @@ constexpr std::byte kUntouched{0xa5};
 constexpr uint32_t kReceiveDepth = 4;
 constexpr int kTurnsMax = 64;
 
-/// Three regions in a row: all rights, read only, and one that nobody registered.
+/// Three consecutive regions: one with all rights, one read-only, and one that is not registered.
 struct Memory {
   alignas(64) std::array<std::byte, kRegionBytes> shared;
   alignas(64) std::array<std::byte, kRegionBytes> read_only;
@@ -63,7 +63,7 @@ class Session {
     header.zero = 0;
     header.zero2 = 0;
     header.sequence = sequence_++;
-    // Keys and lengths that mean something; the fuzzer finds the others by raw records.
+    // Keys and lengths that are valid; the fuzzer finds the others by raw records.
     header.rkey = header.rkey % 3 == 0 ? shared_key_ : header.rkey % 3 == 1 ? read_key_ : header.rkey;
     header.bytes %= 2 * kRegionBytes;
     Send({reinterpret_cast<const std::byte*>(&header), sizeof(header)});
@@ -87,7 +87,8 @@ class Session {
     while (recv(peer_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
     }
   }
-  /// As a NIC thread serves it. Bounded: a connection that always wants another turn is stuck.
+  /// Runs the connection as a NIC thread does, a bounded number of times: one that always wants another turn
+  /// is stuck.
   void Serve() {
     if (closed_) return;
     int turns = 0;
@@ -135,7 +136,7 @@ void RunRecord(Session& session, Input& input) {
       session.SendRaw(input.Bytes(input.Byte()));
       break;
     case 1: {
-      // As raw bytes: an opcode of any value must not become one before it was checked.
+      // Passed as raw bytes: an opcode must not become one before it was checked.
       auto bytes = input.Take<std::array<uint8_t, sizeof(RequestHeader)>>();
       bytes[offsetof(RequestHeader, opcode)] %= 6;
       RequestHeader header;

@@ -33,7 +33,7 @@ void DecodeOneRequest(Input& input) {
   if (!request) return;
   NAM_CHECK(request->sequence == sequence && request->bytes <= fabric::kMaxMessageBytes);
   NAM_CHECK(request->opcode != fabric::Opcode::kReceive);
-  // What is decoded is what the same bytes say again.
+  // Decoded values are encoded again as the same bytes.
   NAM_CHECK(DecodeRequest(BytesOf(*request), sequence).has_value());
 }
 

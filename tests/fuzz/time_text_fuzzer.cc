@@ -1,4 +1,5 @@
-// Texts of intervals, dates, timestamps and double precision: what is read is printed, and read as the same.
+// Texts of intervals, dates, timestamps and double precision: a value that is read is printed, and read as
+// the same.
 
 #include <string>
 

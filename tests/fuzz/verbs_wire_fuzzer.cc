@@ -1,5 +1,5 @@
-// The decoders of what verbs fabrics say beside the queue pair, of the addresses that peers hand on, and of
-// the choice of a device: the first byte picks one.
+// Decoders of the verbs fabrics: for messages beside the queue pair, for addresses that peers hand on, and
+// for the choice of a device. The first byte picks one.
 
 #include <array>
 #include <string>
@@ -44,10 +44,10 @@ void DecodeOneFrame(Input& input) {
   const auto frame = DecodeFrame(bytes);
   if (!frame) return;
   NAM_CHECK(BytesOf(*frame) == bytes, "what is decoded is what was sent");
-  NAM_CHECK(fabric::Allows(fabric::Access::kAll, frame->access), "rights that nobody knows");
+  NAM_CHECK(fabric::Allows(fabric::Access::kAll, frame->access), "unknown rights");
 }
 
-/// An address may be written in several ways; Format's is one that means the same.
+/// An address may be written in several ways; Format's is one of the same meaning.
 void ParseOneAddress(Input& input) {
   const auto address = ParseDatagramAddress(TakeText(input));
   if (!address.ok()) return;

@@ -41,8 +41,10 @@ MAY_INCLUDE = {
                  "fabric", "base"},
     "simulation": {"workload", "dataset", "ssb", "tpcw", "session", "computeserver", "memserver", "txn", "partitioner",
                    "sql", "storage", "catalog", "fabric", "base"},
+    # Of localcluster/ where data lie.
+    "backup": {"localcluster", "session", "memserver", "storage", "catalog", "fabric", "base"},
     # The programs. Neither includes the other: what both need lies below both.
-    "cli": {"terminal", "localcluster", "workload", "simulation", "dataset", "ssb", "tpcw", "session", "computeserver",
+    "cli": {"backup", "terminal", "localcluster", "workload", "simulation", "dataset", "ssb", "tpcw", "session", "computeserver",
             "memserver", "txn", "partitioner", "sql", "types", "catalog", "fabric", "base"},
     "bench": {"terminal", "localcluster", "workload", "simulation", "dataset", "ssb", "tpcw", "session",
               "computeserver", "memserver", "txn", "execution", "optimizer", "partitioner", "sql", "plan", "types", "storage", "catalog",
@@ -50,7 +52,7 @@ MAY_INCLUDE = {
 }
 FOLDERS = set(MAY_INCLUDE) | {"tests"}
 SPEAKS_PROTO = {"memserver", "catalog", "types", "plan", "partitioner", "sql", "optimizer", "txn", "execution",
-                "computeserver", "session", "ssb", "tpcw", "terminal", "cli", "bench"}
+                "computeserver", "session", "ssb", "tpcw", "terminal", "backup", "cli", "bench"}
 LINES_MAX = 700
 BELOW_THE_CLOCK = ("base/", "fabric/", "tests/fabric/")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')

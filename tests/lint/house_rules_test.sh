@@ -4,4 +4,6 @@ set -eu
 root=$(dirname "$(readlink -f .clang-tidy)")
 test -f "$root/WORKSPACE"
 /usr/bin/python3 tests/lint/house_rules.py --self-test
+/usr/bin/python3 tests/lint/documents.py --self-test
+/usr/bin/python3 tests/lint/documents.py "$root"
 exec /usr/bin/python3 tests/lint/house_rules.py "$root"

@@ -1,14 +1,14 @@
-// A child for process_test: does what its first argument says.
+// A child for process_test: acts by its first argument.
 //   ready             prints READY, waits for SIGTERM, exits 0
 //   chatty            prints another line first
-//   silent            never says READY, and why on stderr
+//   silent            never prints READY, and prints the reason on stderr
 //   die               complains on stderr and exits 3
 //   stubborn          READY, ignores SIGTERM
 //   environment NAME  READY with the value of NAME
 //   as UID            becomes another user, then READY
 //   folder            READY with the folder it works in
 //   crash             READY, then ends with exit code 9
-//   parent            starts `ready` as its own child, prints READY child=<pid>, waits for ever
+//   parent            starts `ready` as its own child, prints READY child=<pid>, waits forever
 
 #include <poll.h>
 #include <signal.h>

@@ -19,8 +19,8 @@ namespace {
 
 using testing::HasSubstr;
 
-/// With `child` in the place of `nam`: it takes the subcommand as what to do, and any that it does not
-/// know as a server that says READY.
+/// Uses `child` instead of `nam`: it interprets the subcommand as its action, and an unknown one as a server
+/// that prints READY.
 class LocalClusterTest : public testing::Test {
  protected:
   LocalClusterTest() {
@@ -84,7 +84,7 @@ TEST_F(LocalClusterTest, ComputeServersComeAndTheYoungestGo) {
   EXPECT_EQ((*cluster)->RemoveComputeServers(2)->size(), 2u);
   EXPECT_EQ(kill(youngest, 0), -1);
   EXPECT_EQ((*cluster)->processes().back()->name(), "compute server 3");
-  // Names are not used again: logs are by name.
+  // Names are not reused, because logs are named after them.
   EXPECT_EQ((*cluster)->AddComputeServers(1, -1).value()[0]->name(), "compute server 6");
   std::vector<pid_t> pids;
   for (const Process* process : (*cluster)->processes()) pids.push_back(process->pid());
@@ -104,7 +104,7 @@ TEST_F(LocalClusterTest, OneComputeServerStays) {
   for (const int bad : {0, 63, 1000})
     EXPECT_EQ((*cluster)->AddComputeServers(bad, -1).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(youngest->running());
-  // One that has died by itself is not one that could stay.
+  // A dead one does not count as one that stays.
   youngest->Signal(SIGKILL);
   ASSERT_TRUE(youngest->AwaitEnd(10'000));
   EXPECT_EQ((*cluster)->RemoveComputeServers(1).status().code(), absl::StatusCode::kFailedPrecondition);
@@ -174,13 +174,13 @@ TEST_F(LocalClusterTest, AServerThatCrashesAgainAndAgainIsGivenUp) {
   } while (event.find("is not started again") == std::string::npos);
   EXPECT_THAT(event, HasSubstr("it has failed 4 times in short order"));
   EXPECT_LE(started, 6);  // three for each of two compute servers
-  // Scaling gives its place to others.
+  // Scaling reuses its place.
   ASSERT_EQ((*cluster)->processes().size(), 6u);
   EXPECT_FALSE((*cluster)->RemoveComputeServers(1000).ok());
   EXPECT_LT((*cluster)->processes().size(), 6u);
 }
 
-/// Without it all that the memory servers hold would be lost.
+/// Without the catalog all memory servers would lose their data.
 TEST_F(LocalClusterTest, TheCatalogIsNeverGivenUp) {
   options_.restart.first_delay_ms = 1;
   options_.restart.delay_max_ms = 4;

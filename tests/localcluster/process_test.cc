@@ -40,7 +40,7 @@ absl::Status Ready(Process& process, int64_t timeout_ms = kLongMs, int interrupt
   return AwaitReady(one, timeout_ms, interrupt_fd);
 }
 
-/// True when the process has ended; a process of another parent is not ours to wait for.
+/// True if the process has ended; only its parent can wait for it.
 bool Ended(int pidfd) {
   pollfd wait{pidfd, POLLIN, 0};
   return poll(&wait, 1, kLongMs) > 0;
@@ -189,7 +189,7 @@ TEST(ProcessTest, DetachedChildOutlivesItsOwnerAndCanBeEnded) {
   child.reset();
   EXPECT_EQ(kill(pid, 0), 0);
   EXPECT_EQ(getsid(pid), pid);
-  // Somebody else with this pid: started at another time, in another boot, another program.
+  // Another process with this pid: a different start time, boot or program.
   ProcessIdentity later = *identity, rebooted = *identity, other = *identity;
   ++later.start_time;
   rebooted.boot = "another";

@@ -122,7 +122,7 @@ TEST_F(StateDirectoryTest, SecretsAreFreshPrivateAndReadBack) {
       << "and no wait";
 }
 
-// Who listens to the network can try guesses.
+// An attacker on the network can try guesses.
 TEST_F(StateDirectoryTest, AShortSecretIsRefused) {
   const std::string file = path_ + "/chosen";
   const auto read = [&](const std::string& text) {

@@ -60,7 +60,7 @@ class AdoptionTest : public testing::Test {
   static absl::StatusOr<std::unique_ptr<fabric::Fabric>> Open(const fabric::FabricOptions& options) {
     return std::make_unique<fabric::FakeFabric>(options.kind);
   }
-  /// A table of a megabyte there, up to its commit; its allocation.
+  /// Loads a table of a megabyte there, up to its commit; returns its allocation.
   AllocationId Load(const MemoryServer& server, const std::string& name, bool seal = true,
                     bool commit = true) {
     const AllocationId load = *client_->catalog().BeginLoad(client_->member(), name, false);
@@ -114,7 +114,7 @@ TEST_F(AdoptionTest, TheNextMemberHasTheStorageIdAndTheTables) {
   EXPECT_EQ(second->storage(), storage);
   EXPECT_EQ(second->used_bytes(), kMiB);
   EXPECT_TRUE(MissingOf("t").empty());
-  // This process finds it by the storage id, and the former member never again.
+  // This process finds it by the storage id, and never again by the former member.
   EXPECT_TRUE(client_->Buried(id, true));
   const auto regions = client_->Lookup(storage, false);
   ASSERT_TRUE(regions.ok()) << regions.status();
@@ -135,7 +135,7 @@ TEST_F(AdoptionTest, OnlyTheOwnerOfALoadSealsIt) {
   const auto other = Attach();
   const absl::Status refused = other->Seal(server->id(), load, kMiB);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("no load under way of a member"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("not a load in progress of member"));
   EXPECT_FALSE(HasFile("a", load));
   EXPECT_TRUE(client_->Seal(server->id(), load, kMiB).ok());
   EXPECT_TRUE(HasFile("a", load));

@@ -24,9 +24,9 @@
 
 namespace {
 
-/// What was asked of the disk, in order. These stand in front of the system's own.
+/// Disk calls in order. The functions replace the system's.
 std::vector<std::string> disk_calls;
-int failing_fsync = 0;  // counted down by each; the one that makes it 0 fails
+int failing_fsync = 0;  // counted down by each call; the one that reaches 0 fails
 
 bool IsDirectory(int fd) {
   struct stat info;
@@ -74,7 +74,9 @@ class DataDirectoryTest : public testing::Test {
     auto directory = Open();
     EXPECT_TRUE(directory.ok()) << directory.status();
     directory_ = *std::move(directory);
-    if (directory_->storage() == 0) EXPECT_TRUE(directory_->SetStorage(kStorage).ok());
+    if (directory_->storage() == 0) {
+      EXPECT_TRUE(directory_->SetStorage(kStorage).ok());
+    }
     auto contents = directory_->ReadInto(*pool_, fabric_);
     EXPECT_TRUE(contents.ok()) << contents.status();
     return contents.value_or(DataDirectory::Contents());
@@ -82,7 +84,7 @@ class DataDirectoryTest : public testing::Test {
   absl::StatusOr<std::unique_ptr<DataDirectory>> Open(uint64_t store = kStore) {
     return DataDirectory::Open(folder_.File("data"), store, "a cluster");
   }
-  /// Memory of the allocation, with bytes that depend on their places.
+  /// Memory of the allocation, with position-dependent bytes.
   std::vector<Extent> Fill(uint64_t allocation, uint64_t bytes) {
     auto extents = pool_->Allocate(AllocationId(allocation), bytes, kMember);
     EXPECT_TRUE(extents.ok()) << extents.status();
@@ -153,7 +155,7 @@ TEST_F(DataDirectoryTest, WhatWasSealedLiesWhereItLay) {
   EXPECT_TRUE(IsFilled(17, one));
   EXPECT_TRUE(IsFilled(18, other));
   EXPECT_EQ(directory_->storage(), kStorage);
-  // Nothing else is laid over it, and what is free there is zero.
+  // No other extent overlaps it, and free memory there is zero.
   const auto rest = pool_->Allocate(AllocationId(20), 10 * kMiB, kMember);
   ASSERT_TRUE(rest.ok());
   EXPECT_TRUE(IsFilled(17, one));
@@ -204,7 +206,7 @@ TEST_F(DataDirectoryTest, AnAllocationThatIsOverHasNoFile) {
   ASSERT_TRUE(Seal(17).ok());
   directory_->Remove(AllocationId(17));
   EXPECT_THAT(Files(), IsEmpty());
-  // Nor if that is heard of while it is written.
+  // Nor if that becomes known during the write.
   Fill(18, 3 * kMiB);
   int pieces = 0;
   const auto sealed = directory_->Seal(AllocationId(18), *pool_, [&] {

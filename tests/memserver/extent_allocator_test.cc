@@ -66,7 +66,7 @@ TEST(ExtentAllocatorDeathTest, FreeingTwiceIsABrokenInvariant) {
   EXPECT_DEATH(allocator.Free({0, kPage}), "broken invariant");
 }
 
-// Any sequence of allocations and frees against a map of every page's owner.
+// Any sequence of allocations and frees, against a map of every page's owner.
 RC_GTEST_PROP(ExtentAllocatorProperty, NoOverlapNoLeakAllOrNothing, ()) {
   const uint64_t region_pages = *rc::gen::inRange<uint64_t>(1, 12);
   const uint64_t pages = *rc::gen::inRange<uint64_t>(2, 64);

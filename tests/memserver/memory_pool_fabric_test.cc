@@ -8,7 +8,7 @@
 #include "fabric/fabric.h"
 #include "memserver/memory_pool.h"
 
-/// What peers can do to a pool's memory, over real fabrics.
+/// The access of peers to a pool's memory, over real fabrics.
 namespace nam::memserver {
 namespace {
 

@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t kKiB = 1'024;
 constexpr uint64_t kRegionBytes = 64 * kKiB;
 
-// Keeps what keys name, to look at memory as the fabric's peers would.
+// Records the memory behind keys, to look at it like the fabric's peers.
 class RecordingFabric final : public fabric::FakeFabric {
  public:
   std::map<uint32_t, std::byte*> regions;  // by rkey
@@ -57,7 +57,7 @@ class MemoryPoolTest : public testing::Test {
     return nullptr;
   }
 
-  /// For a member that has done with it at once.
+  /// For a member that closes it at once.
   absl::StatusOr<std::vector<Extent>> Allocate(AllocationId allocation, uint64_t bytes,
                                                MemoryPool::Pieces pieces = MemoryPool::Pieces::kAny,
                                                MemoryPool::Use use = MemoryPool::Use::kData,
@@ -99,7 +99,7 @@ TEST_F(MemoryPoolTest, MemoryThatAMemberHasOpenIsNotHandedOutAgain) {
   EXPECT_EQ(pool_->leaving_bytes(), whole);
   EXPECT_EQ(pool_->Held(), std::vector<AllocationId>{AllocationId(1)}) << "so that renewals come back to it";
   EXPECT_TRUE(absl::IsNotFound(pool_->Open(AllocationId(1), kMember).status()))
-      << "nobody opens what is over";
+      << "an allocation that is over cannot be opened";
 
   pool_->Close(AllocationId(1), /*attempt=*/0, kMember);
   EXPECT_EQ(refused(), absl::StatusCode::kResourceExhausted) << "the other has not closed it";
@@ -219,7 +219,7 @@ TEST_F(MemoryPoolTest, ScratchMemoryAndTheRestTakeNothingOfEachOther) {
   EXPECT_EQ(allocate(3, 4, Use::kScratch).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(pool_->scratch_used_bytes(), 32 * kKiB);
   EXPECT_EQ(pool_->used_bytes(), 124 * kKiB);
-  // What comes back is of the share that it was of.
+  // Freed memory returns to its share.
   pool_->Release(AllocationId(1));
   EXPECT_EQ(allocate(3, 4, Use::kScratch).code(), absl::StatusCode::kResourceExhausted);
   pool_->Release(AllocationId(2));
@@ -255,18 +255,18 @@ TEST_F(MemoryPoolTest, AnAttemptsScratchMemoryComesBackAlone) {
   ASSERT_TRUE(slab(8).ok());
   ASSERT_TRUE(slab(9).ok());
   EXPECT_EQ(slab(9).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 0).freed_bytes, 0u) << "of nobody's";
+  EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 0).freed_bytes, 0u) << "attempt 0 is none";
 
   EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 7).freed_bytes, 16 * kKiB);
   EXPECT_TRUE(slab(9).ok());
   EXPECT_EQ(pool_->scratch_used_bytes(), 24 * kKiB);
-  EXPECT_EQ(slab(7).code(), absl::StatusCode::kFailedPrecondition) << "nobody waits for it";
+  EXPECT_EQ(slab(7).code(), absl::StatusCode::kFailedPrecondition) << "the attempt is over";
   EXPECT_EQ(pool_->ReleaseAttempt(AllocationId(1), 10).freed_bytes, 0u);
   EXPECT_EQ(slab(10).code(), absl::StatusCode::kFailedPrecondition) << "it had nothing yet";
   EXPECT_TRUE(slab(8).ok()) << "others go on";
   EXPECT_EQ(pool_->Release(AllocationId(1)).freed_bytes, 36 * kKiB);
   EXPECT_EQ(pool_->used_bytes(), 0u);
-  // Of an allocation that has nothing it is noted until that is over.
+  // For an allocation without memory this is recorded until the allocation is over.
   pool_->ReleaseAttempt(AllocationId(2), 1);
   EXPECT_EQ(pool_->Held(), std::vector<AllocationId>{AllocationId(2)});
   pool_->Release(AllocationId(2));
@@ -317,7 +317,7 @@ TEST_F(MemoryPoolTest, BytesAreZeroWhenHandedOutAgain) {
   }
 }
 
-// What a smaller allocation left untouched is as old as before.
+// Memory beyond a smaller allocation is unchanged.
 TEST_F(MemoryPoolTest, BytesAreZeroAlsoBehindAShorterAllocation) {
   Create(2 * kRegionBytes);
   uint64_t round = 0;

@@ -57,7 +57,7 @@ TEST_F(MulticastStreamsTest, AStreamIsThereUntilItIsEnded) {
   end.set_stream(started->stream());
   const auto ended = streams_->End(end);
   ASSERT_TRUE(ended.ok()) << ended.status();
-  EXPECT_EQ(ended->blocks(), 0u);  // nobody had joined
+  EXPECT_EQ(ended->blocks(), 0u);  // no member had joined
   EXPECT_EQ(streams_->End(end).status().code(), absl::StatusCode::kNotFound);
 }
 
@@ -97,7 +97,7 @@ TEST_F(MulticastStreamsTest, StreamsAreBoundedAndAGroupHasOne) {
     ASSERT_TRUE(started.ok()) << started.status();
   }
   EXPECT_EQ(CodeOf(Request(17, {Block(0)})), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(CodeOf(Request(16, {Block(0)})), absl::StatusCode::kOk);  // takes the place of the one before
+  EXPECT_EQ(CodeOf(Request(16, {Block(0)})), absl::StatusCode::kOk);  // replaces the previous one
 }
 
 }  // namespace

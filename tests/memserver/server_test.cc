@@ -2,6 +2,7 @@
 
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,7 +30,7 @@ constexpr char kSecret[] = "correct horse battery staple";
 const std::atomic<bool> kGoesOn = false;
 constexpr uint64_t kMiB = 1 << 20;
 
-/// gRPC, but something happens between a memory server's answer to ListRegions and its arrival.
+/// gRPC, with a hook between a memory server's answer to ListRegions and its arrival.
 class HookedControlPlane final : public catalog::ControlPlane {
  public:
   std::function<void()> between;
@@ -83,7 +84,7 @@ class MemoryServerTest : public testing::Test {
     fabric_options_ = options;
     return std::make_unique<fabric::FakeFabric>(options.kind);
   }
-  /// As OpenFake; the test keeps hold of the memory server's fabric.
+  /// Like OpenFake; the test keeps a pointer to the memory server's fabric.
   absl::StatusOr<std::unique_ptr<fabric::Fabric>> OpenWatched(const fabric::FabricOptions& options) {
     auto opened = std::make_unique<fabric::FakeFabric>(options.kind);
     memory_fabric_ = opened.get();
@@ -332,14 +333,14 @@ TEST_F(MemoryServerTest, ScratchMemoryThatIsAskedForTooLateIsReaped) {
   const auto late = server->AllocateScratch(memory->id(), *allocation, /*attempt=*/1, kMiB / 2, kGoesOn);
   EXPECT_TRUE(late.ok() || absl::IsUnavailable(late.status())) << late.status();
   EXPECT_TRUE(BecomesFree(*session, memory->id())) << "the catalog knows no such allocation";
-  // All of the share is there again.
+  // All of the share is free again.
   const auto next = session->catalog().BeginLoad(session->member(), name, false);
   ASSERT_TRUE(next.ok()) << next.status();
   for (int i = 0; i < 4; ++i)
     EXPECT_TRUE(server->AllocateScratch(memory->id(), *next, /*attempt=*/1, kMiB / 2, kGoesOn).ok()) << i;
 }
 
-// Its client takes its server for lost, and others do its work.
+// Its client considers its server lost, and others take over its work.
 TEST_F(MemoryServerTest, ScratchMemoryOfAnAttemptComesBackBeforeTheAllocationIsOver) {
   MemoryServerOptions options;
   options.scratch_bytes = 2 * kMiB;
@@ -367,7 +368,7 @@ TEST_F(MemoryServerTest, ScratchMemoryOfAnAttemptComesBackBeforeTheAllocationIsO
   EXPECT_EQ(memory->used_bytes(), 2 * kMiB);
 }
 
-// What a process says that calls a memory server by itself.
+// The claims of a process that calls a memory server directly.
 struct Claim {
   uint32_t member = 0;
   std::string proof;
@@ -461,7 +462,7 @@ TEST_F(MemoryServerTest, MemoryThatADeadMemberHadOpenIsFreeOnceItIsFenced) {
   dead.reset();
   ASSERT_TRUE(catalog.AbortLoad(*load).ok());
   EXPECT_TRUE(attachment->Release(memory->id(), *load).ok());
-  // It has closed what it had; the dead member stands still in the middle of a WRITE.
+  // It has closed its memory; the dead member stalls inside a WRITE.
   while (!attachment->grants().Allocations().empty())
     ASSERT_TRUE(attachment->MemoryUsage(memory->id(), true).ok());
   EXPECT_EQ(attachment->MemoryUsage(memory->id(), true)->leaving_bytes(), kMiB);

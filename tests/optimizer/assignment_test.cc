@@ -136,7 +136,7 @@ TEST(Assignment, CoversEveryPartitionOnceAndCountsReplication) {
   }
 }
 
-/// The star with these rows in f's partitions, in blocks of ten.
+/// The star with this many rows in f's partitions, in blocks of ten.
 Star StarOf(const std::vector<uint64_t>& rows) {
   Star star;
   star.f->clear_partitions();
@@ -172,7 +172,7 @@ void ExpectWhole(const Star& star, const Assignment& assignment) {
   EXPECT_EQ(all, expected);
 }
 
-/// The least that the server with most can have, whatever block goes where.
+/// The least possible maximum of a server's rows, over all ways to assign the blocks.
 uint64_t OptimumOfBlocks(const Star& star, int servers) {
   std::vector<Piece> blocks;
   for (int p = 0; p < star.f->partitions_size(); ++p) {
@@ -205,7 +205,7 @@ uint64_t OptimumOfBlocks(const Star& star, int servers) {
 
 TEST(Assignment, IsCloseToTheOptimumOfBlocksOnSmallCases) {
   EXPECT_TRUE(rc::check("within a tenth without build sides, within a half with them", [] {
-    // Few blocks in all: what is tried out grows with the servers to the power of them.
+    // There are few blocks in all: the number of trials is exponential in them, with the servers as its base.
     std::vector<uint64_t> rows(16);
     for (int blocks_left = 8; blocks_left > 0;) {
       const auto blocks = *rc::gen::inRange(1, blocks_left + 1);
@@ -246,7 +246,7 @@ TEST(Assignment, IsWithinFivePercentOfFairUnderSkew) {
 }
 
 TEST(Assignment, ALargePartitionIsCutOnlyIfThatPaysForReplication) {
-  // One partition alone, whose build sides are far smaller than what a cut spares, or far larger.
+  // There is one partition, whose build sides are far smaller than what a cut saves, or far larger.
   std::vector<uint64_t> rows(16);
   rows[5] = 10'000;
   for (const uint64_t build_rows : {uint64_t{10}, uint64_t{10'000'000}}) {

@@ -18,10 +18,10 @@ namespace {
 
 using partitioner::ColumnBatch;
 
-/// A column of a table, and what the loader's statistics say of it.
+/// A column of a table, and its statistics as the loader makes them.
 class Loaded {
  public:
-  /// One value a row; none: NULL.
+  /// One value a row; nullopt is NULL.
   Loaded(const Type& type, std::vector<std::optional<Value>> values) : values_(std::move(values)) {
     // Two columns: the other one must not be mixed up with it.
     partitioner::StagedTable staged({.name = "t",
@@ -134,7 +134,7 @@ TEST(ColumnShare, EvenColumnsNeedNoHistogram) {
   EXPECT_NEAR(few.Below(Value::Integer(3), true), 4.0 / 11, 0.005);
 }
 
-/// Of columns of many shapes, what is below random values and equal to them.
+/// Shares of values below and equal to random values, for columns of many shapes.
 TEST(ColumnShare, RangesAreAsLargeAsTheyAre) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -185,7 +185,7 @@ TEST(ColumnShare, TextsByTheirOrderAndTheirBeginnings) {
   }
 }
 
-/// Ranges that are narrower than a histogram's are told from the bytes of their bounds.
+/// Ranges that are narrower than a histogram's are estimated from the bytes of their bounds.
 TEST(ColumnShare, NarrowRangesOfTexts) {
   std::mt19937_64 random(19);
   std::vector<std::optional<Value>> values(60'000);
@@ -203,7 +203,7 @@ TEST(ColumnShare, NarrowRangesOfTexts) {
   }
 }
 
-/// Every tenth row is another one than those between, as loaders make them.
+/// Every tenth row differs from those between, as loaders make them.
 TEST(ColumnShare, StridesAreNotFollowed) {
   int64_t row = 0;
   const Loaded loaded(Type::Integer(),
@@ -220,7 +220,7 @@ TEST(ColumnShare, OfNothingNothingIsKnown) {
   EXPECT_EQ(ShareNotNull(nulls.column(), nulls.rows()), 0);
   EXPECT_EQ(nulls.Equal(Value::String("x")), 0);
   EXPECT_FALSE(ShareBelow(nulls.column(), nulls.rows(), Value::String("x"), true).has_value());
-  const proto::Column old;  // of a loader that kept no statistics
+  const proto::Column old;  // from a loader that kept no statistics
   EXPECT_FALSE(std::isnan(ShareOf(old, 10, Value::Integer(3))));
 }
 

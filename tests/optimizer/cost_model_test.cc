@@ -5,7 +5,7 @@
 namespace nam::optimizer {
 namespace {
 
-/// Rows of 8 bytes in whole datagrams.
+/// Rows of 8 bytes travel in whole datagrams.
 ReplicatedSides Sides(double rows, int senders, int servers) {
   return {.rows = rows,
           .bytes = rows * 8,

@@ -25,7 +25,7 @@ using plan::logical::testing::Row;
 using plan::logical::testing::Rows;
 using plan::logical::testing::TableRows;
 
-/// t and u of the fake tables, each row of t having an id of its own.
+/// The fake tables t and u; each row of t has an id of its own.
 class UniqueTables final : public sql::TableSource {
  public:
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
@@ -60,7 +60,7 @@ size_t CountScans(const plan::logical::Node& node) {
   return scans;
 }
 
-/// Scans that the rule has added.
+/// The scans that the rule has added.
 size_t Added(const std::string& text) {
   plan::logical::Query query = Bound(text);
   const size_t before = CountScans(*query.root);
@@ -69,20 +69,20 @@ size_t Added(const std::string& text) {
   return CountScans(*query.root) - before;
 }
 
-/// What the rule is to change, with one scan more for each group that it filters.
+/// Queries that the rule must change, with one more scan for each group that it filters.
 const std::vector<std::string> kFiltered = {
     // A correlated aggregate, of the key itself and of one that is equal to it.
     "select u.id from t, u where t.id = u.t_id and t.n = 3 and u.price < "
     "(select avg(v.price) from u v where v.t_id = t.id)",
     "select u.id from t, u where t.id = u.t_id and t.n = 3 and u.price < "
     "(select sum(v.price) from u v where v.t_id = u.t_id)",
-    // Groups that are not there count 0.
+    // Groups that do not exist count 0.
     "select t.id, (select count(*) from u where u.t_id = t.id) from t where t.n = 3",
     "select t.id from t where t.n = 3 and (select count(v.price) from u v where v.t_id = t.id) = 0",
     // Two keys, of which one is filtered.
     "select u.id from u where u.t_id in (select id from t where n = 3) and u.price > "
     "(select 0.5 * sum(v.price) from u v where v.t_id = u.t_id and v.id = u.id)",
-    // Groups that are joined as they are.
+    // Groups that are joined unchanged.
     "select t.id, g.s from t, (select t_id, sum(price) as s from u group by t_id) g where g.t_id = t.id "
     "and t.n = 3",
     "select t.id, g.s from t left join (select t_id, sum(price) as s from u group by t_id having "
@@ -90,7 +90,7 @@ const std::vector<std::string> kFiltered = {
     "select t.id from t where t.n = 3 and t.id in (select t_id from u group by t_id having sum(price) > 1)",
     "select t.id from t where t.n = 3 and not exists (select 1 from (select t_id from u group by t_id "
     "having count(*) > 1) g where g.t_id = t.id)",
-    // Tables of which a join would have to build all rows.
+    // Tables whose rows a join would have to build all.
     "select t.id from t where t.n = 3 and exists (select 1 from u where u.t_id = t.id)",
     "select t.id from t where t.n = 3 and not exists (select 1 from u where u.t_id = t.id)",
     "select t.id from t where t.n = 3 and t.n not in (select u.id from u where u.t_id = t.id)",
@@ -101,7 +101,7 @@ const std::vector<std::string> kFiltered = {
     "w.id = v.id)",
 };
 
-/// What it must leave as it is.
+/// Queries that the rule must leave unchanged.
 const std::vector<std::string> kLeft = {
     // No filter, or one that leaves most rows.
     "select t.id, (select count(*) from u where u.t_id = t.id) from t",
@@ -113,7 +113,7 @@ const std::vector<std::string> kLeft = {
     "by t_id) g on g.t_id = t.id",
     "select g.s from (select * from t where n = 3) t full join (select t_id, sum(price) as s from u group "
     "by t_id) g on g.t_id = t.id",
-    // The table is about as small; nobody knows how large it is.
+    // The table is about as small, or its size is not known.
     "select t.id from t where t.n = 3 and exists (select 1 from u where u.t_id = t.id and u.price = 1)",
     "select t.id from t where t.n = 3 and exists (select 1 from r where r.id = t.id)",
     // The groups are of few rows.

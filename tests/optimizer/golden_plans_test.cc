@@ -45,8 +45,8 @@ void LoadSsb(catalog::Attachment& attachment) {
   }
 }
 
-/// `lineorder 0.13 > part 0.04 = 3,140 > …`: what is streamed, then each build side with its estimated share
-/// of rows and the rows that are left.
+/// `lineorder 0.13 > part 0.04 = 3,140 > …`: the streamed table, then each build side with its estimated
+/// share of rows and the rows that are left.
 std::string Show(const Plan& plan) {
   const auto& driving = plan.tables[static_cast<size_t>(plan.driving)];
   std::string text = absl::StrFormat("%s %.3g", driving.name, driving.selectivity);

@@ -22,7 +22,7 @@ double Paper(JoinAlgorithm algorithm, double memory, double network, double sele
                 {.memory = memory, .network = network, .background = network});
 }
 
-/// Section 5.1 and 5.2, of a byte.
+/// The formulas of sections 5.1 and 5.2, for one byte.
 TEST(JoinCost, EquationsOfThePaper) {
   EXPECT_DOUBLE_EQ(Paper(JoinAlgorithm::kGhj, 3, 5), 4 * 3 + 5);
   EXPECT_DOUBLE_EQ(Paper(JoinAlgorithm::kGhjBloom, 3, 5, 0.25), 3 + 4 * 0.25 * 3 + 0.25 * 5);
@@ -90,7 +90,7 @@ TEST(JoinCost, AllArePositiveAndAutoIsNone) {
   }
 }
 
-/// Nothing becomes cheaper by more of it.
+/// Nothing becomes cheaper when there is more of it.
 TEST(JoinCost, MoreWorkCostsMore) {
   const std::vector<std::pair<std::string, std::function<void(JoinWork&, ClusterShape&)>>> more = {
       {"build rows", [](auto& work, auto&) { work.build.rows *= 2; }},

@@ -54,7 +54,7 @@ struct Planned {
   Plan plan;
   TableRefs tables;
 
-  /// The streamed table, then the build sides.
+  /// The streamed table, followed by the build sides.
   std::string Order() const {
     std::string text = plan.tables[static_cast<size_t>(plan.driving)].name;
     for (const Plan::Join& join : plan.joins) text += " " + plan.tables[static_cast<size_t>(join.table)].name;

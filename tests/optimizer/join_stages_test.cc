@@ -36,13 +36,13 @@ TEST(JoinStages, BuildSidesThatDoNotFitComeByParts) {
   EXPECT_FALSE(tree.lowered.stages[2].barrier);
   EXPECT_NE(TextOf(tree).find(absl::StrCat(" by ", sink.parts, " parts of (lo_orderkey")), std::string::npos)
       << TextOf(tree);
-  // Each is planned anew as it was.
+  // Each join is planned anew in its original form.
   const LoweredTree again = Joined(query, 16 * kMiB, {{0, {.rows = 7e6, .by_parts = true}}});
   EXPECT_EQ(Beginning(tree, 1), Beginning(again, 1));
   EXPECT_EQ(TextOf(Joined(query, 16 * kMiB, {}, JoinAlgorithm::kPipelined)), TextOf(whole));
 }
 
-/// As few parts as there is work for, whatever the rows.
+/// There are as few parts as the work needs, whatever the rows.
 TEST(JoinStages, GraceHashJoinsHaveLargeParts) {
   const std::string query =
       "select count(*) from lineorder a join lineorder b on a.lo_orderkey = b.lo_orderkey";
@@ -68,7 +68,7 @@ LoweredTree Exchanged(const std::string& text, JoinAlgorithm join = JoinAlgorith
   return lowered.ok() ? *std::move(lowered) : LoweredTree();
 }
 
-/// One stage: both sides are sent, received, built and probed, and what follows goes on.
+/// There is one stage: both sides are sent, received, built and probed, and the following steps run in it.
 TEST(JoinStages, JoinsByExchangeAreOneStreamedStage) {
   const LoweredTree tree = Exchanged(
       "select c_region, sum(b.lo_revenue) from lineorder a join lineorder b on a.lo_orderkey = b.lo_orderkey "
@@ -114,7 +114,7 @@ TEST(JoinStages, BloomFiltersDropRowsBeforeTheyAreSent) {
   }
 }
 
-/// Those whose build side somebody asks a fact of, those without equal keys, and those of groups.
+/// Joins about whose build side a fact is needed, those without equal keys, and those of groups.
 TEST(JoinStages, OtherJoinsDoNotGoByExchange) {
   for (const char* query :
        {"select count(*) from customer where nullif(c_custkey, 5) not in (select nullif(lo_custkey, 3) from "
@@ -148,7 +148,7 @@ TEST(JoinStages, NullKeysAreNotSentWhereTheyMatchNothing) {
   EXPECT_EQ(filters("full"), 0);
 }
 
-/// Conditions that nobody can estimate leave few rows of each side, and nearly none of the join.
+/// Conditions that cannot be estimated leave few rows of each side, and nearly none of the join.
 TEST(JoinStages, RowsOfAJoinByPartsMayBeMoreThanExpected) {
   std::string conditions;
   for (const char* const side : {"a", "b"}) {
@@ -167,7 +167,7 @@ TEST(JoinStages, RowsOfAJoinByPartsMayBeMoreThanExpected) {
   };
   EXPECT_LT(rows(tree), 10'000) << TextOf(tree);
   EXPECT_GT(GroupsOf(tree, 2)->parts, 0u) << TextOf(tree);
-  // What has come of a side says more.
+  // Facts about a side that has been computed are more precise.
   for (uint32_t side : {0, 1}) {
     const double expected = tree.lowered.stages[side].expected.rows;
     const LoweredTree more = Joined(query, kMiB / 4, {{side, {.rows = 50 * expected, .by_parts = true}}});
@@ -188,7 +188,7 @@ TEST(JoinStages, JoinsOfGroupsByPartsStayOnServers) {
   }
 }
 
-/// Only what has keys.
+/// Only sides with keys can be streamed.
 TEST(JoinStages, CrossJoinsDoNotGoByParts) {
   const LoweredTree tree = Joined("select count(*) from customer left join supplier on c_custkey < s_suppkey",
                                   kMiB, {}, JoinAlgorithm::kRrj);
@@ -196,7 +196,7 @@ TEST(JoinStages, CrossJoinsDoNotGoByParts) {
     EXPECT_EQ(JoinOfStage(tree, s), nullptr) << TextOf(tree);
 }
 
-/// Their build side says beside its parts whether it has a NULL, and all of the probe side is there.
+/// The build side reports, beside its parts, whether it has a NULL, and the whole probe side is there.
 TEST(JoinStages, InAndNotInByTheKeyCountNullsOfTheirBuildSide) {
   for (const char* query :
        {"select count(*) from customer where nullif(c_custkey, 5) not in (select nullif(lo_custkey, 3) from "
@@ -240,7 +240,8 @@ TEST(JoinStages, NullKeysAreLeftOutWhereTheyMatchNothing) {
   EXPECT_EQ(filtered("full"), 0u);
 }
 
-/// What is large beside the caches and the network is partitioned though it would fit, dimensions are not.
+/// Sides that are large for the caches and the network are partitioned though they would fit; dimensions are
+/// not.
 TEST(JoinStages, TheCheapestJoinIsChosenAndNoted) {
   const std::string query =
       "select count(*) from lineorder a join lineorder b on a.lo_orderkey = b.lo_orderkey join customer on "

@@ -45,7 +45,7 @@ struct Statistics {
   uint64_t distinct;
 };
 
-/// The benchmark at scale factor 0.1 as its generator makes it, nearly.
+/// The benchmark at scale factor 0.1, nearly as its generator makes it.
 const std::map<std::string, Statistics>& OfSsb() {
   static const std::map<std::string, Statistics> statistics = {
       {"lo_orderkey", {1, 600'000, 150'000}},
@@ -172,7 +172,7 @@ std::string TextOf(const Planned& planned) {
   return absl::StrJoin(plan::Print(planned.physical, name), "\n") + "\n";
 }
 
-// Of the benchmark's queries, by their id.
+// The plan of one of the benchmark's queries, by its id.
 const std::map<std::string_view, std::string_view>& Golden();
 
 TEST(Lower, SsbsQueries) {
@@ -239,7 +239,7 @@ Rows RowsFor(Random& random, const proto::Table& table) {
   return rows;
 }
 
-/// The star itself, a tuple at a time: by table the row that it is of.
+/// The star's rows, a tuple at a time: by table, the row that it comes from.
 class StarRun {
  public:
   StarRun(const sql::FlatQuery& query, const Plan& star, const plan::testing::TableRows& tables)
@@ -270,7 +270,7 @@ class StarRun {
  private:
   using Tuple = std::vector<const Row*>;
 
-  /// What servers put out.
+  /// The output of the servers.
   std::vector<Expr> Put() const {
     std::vector<Expr> out = query_.group_by;
     for (const auto& aggregate : query_.aggregates) {

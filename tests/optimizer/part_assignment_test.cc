@@ -16,7 +16,7 @@ constexpr JoinKind kKinds[] = {JoinKind::kInner, JoinKind::kLeft,          JoinK
                                JoinKind::kFull,  JoinKind::kSemi,          JoinKind::kAnti,
                                JoinKind::kMark,  JoinKind::kNullAwareAnti, JoinKind::kSingle};
 
-/// As many rows in all parts but the first.
+/// All parts but the first have equally many rows.
 ClaimedParts PartsOf(uint32_t parts, PartRows first, PartRows others, std::optional<JoinKind> kind) {
   ClaimedParts made{.rows = std::vector<PartRows>(parts, others), .join = kind};
   made.rows[0] = first;
@@ -45,7 +45,7 @@ TEST(PiecesOfPartsTest, FewerPartsThanThreadsGiveWorkToAll) {
   EXPECT_EQ(PiecesOfParts(one, 16).size(), 32u);
 }
 
-/// One of its keys has half of all rows.
+/// One key has half of all rows.
 TEST(PiecesOfPartsTest, AHeavyPartKeepsNoThreadLongerThanItsShare) {
   for (const uint64_t threads : {4, 8, 32}) {
     const ClaimedParts skewed = PartsOf(101, {1'000'000, 0}, {10'000, 0}, JoinKind::kInner);
@@ -61,7 +61,7 @@ TEST(PiecesOfPartsTest, PartsBelowAPieceStayWholeHoweverLargeBesideOthers) {
   EXPECT_EQ(PiecesOfFirst(skewed, 80), 2u);
 }
 
-/// Two rows of a table would be built many times for nothing.
+/// Two rows of a table would be built many times without benefit.
 TEST(PiecesOfPartsTest, FewRowsAreNotCut) {
   EXPECT_EQ(PiecesOfFirst(PartsOf(16, {900, 0}, {10, 10}, JoinKind::kInner), 32), 1u);
   EXPECT_EQ(PiecesOfFirst(PartsOf(16, {5'000, 0}, {10, 10}, JoinKind::kInner), 32), 4u);
@@ -129,7 +129,7 @@ TEST(AssignPartsTest, RowsOfPiecesAreThoseOfTheirTasks) {
   EXPECT_EQ(RowsOf(PartsOf(1, {10, 1'000}, {}, std::nullopt), {0, 0, 1}), 1'010u);
 }
 
-/// What a thread claims at once are neighbours in its server's list.
+/// Pieces that a thread claims at once are neighbours in its server's list.
 TEST(AssignPartsTest, PiecesOfAPartLieFarFromEachOther) {
   const ClaimedParts skewed = PartsOf(400, {1'000'000, 0}, {2'507, 0}, JoinKind::kInner);
   const Assignment assignment = AssignParts(skewed, 4, 4);

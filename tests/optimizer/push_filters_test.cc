@@ -17,7 +17,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// The operators that the filters of a query look at.
+/// The operators at which the filters of a query are evaluated.
 Texts BelowFilters(const std::string& text) {
   sql::FakeTables tables;
   auto query = sql::BindLogical(text, tables);
@@ -114,7 +114,7 @@ TEST(PushFiltersTest, WhatAlternativesHaveInCommonIsTheKeyOfAJoin) {
   const std::string apart = JoinConditions(
       "select 1 from t, u where t.id = u.t_id and (t.n = 1 and u.id = 2 or t.n = 3 and u.id = 4)");
   EXPECT_EQ(joined, apart);
-  // One alternative that says nothing else makes the rest true.
+  // An alternative without a condition makes the rest true.
   EXPECT_EQ(JoinConditions("select 1 from t, u where t.id = u.t_id or (t.id = u.t_id and t.n = u.id)"),
             JoinConditions("select 1 from t, u where t.id = u.t_id"));
 }
@@ -123,10 +123,10 @@ TEST(PushFiltersTest, WhatAlternativesSayOfOneTableFiltersIt) {
   EXPECT_EQ(BelowFilters(
                 "select 1 from t, u where t.id = u.t_id and (t.n = 1 and u.id = 2 or t.n = 3 and u.id = 4)"),
             (Texts{"Scan", "Scan"}));
-  // One alternative says nothing of u.
+  // One alternative has no condition on u.
   EXPECT_EQ(BelowFilters("select 1 from t, u where t.id = u.t_id and (t.n = 1 and u.id = 2 or t.n = 3)"),
             Texts{"Scan"});
-  // One that may fail is not checked before what keeps it from failing.
+  // A condition that may fail is not checked before the one that keeps it from failing.
   EXPECT_EQ(BelowFilters("select 1 from t, u where t.id = u.t_id and "
                          "(u.id <> 0 and 100 / t.n = 1 or u.id = 2 and 100 / t.n = 1)"),
             Texts{"Scan"});

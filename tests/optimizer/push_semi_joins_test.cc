@@ -48,7 +48,7 @@ const Node* SemiJoinIn(const Node& node) {
   return nullptr;
 }
 
-/// The names of its tables, in order.
+/// The names of the join's tables, in order.
 std::string TablesOf(const Node& node) {
   std::string tables;
   for (const absl::string_view line : absl::StrSplit(ToString(node), '\n')) {
@@ -58,7 +58,7 @@ std::string TablesOf(const Node& node) {
   return tables;
 }
 
-/// What the query's semi join has as its left input, once it is made first if that is worth it.
+/// The left input of the query's semi join, once that join is made first if this pays.
 std::string LeftAfterRule(const std::string& text) {
   SizedTables tables;
   absl::StatusOr<plan::logical::Query> query = sql::BindLogical(text, tables);

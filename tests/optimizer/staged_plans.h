@@ -24,7 +24,7 @@ namespace nam::optimizer {
 
 inline constexpr uint64_t kMiB = 1 << 20;
 
-/// The fake tables with rows and distinct values as of the benchmark at scale factor 1.
+/// The fake tables with the rows and distinct values of the benchmark at scale factor 1.
 class Tables final : public sql::TableSource {
  public:
   absl::StatusOr<std::shared_ptr<const proto::Table>> Find(const std::string& name) override {
@@ -79,7 +79,7 @@ inline std::string TextOf(const LoweredTree& tree) {
   return absl::StrJoin(plan::Print(tree.lowered.plan, name), "\n") + "\n";
 }
 
-/// What a server is told of the first `stages` stages.
+/// The facts that a server is told about the first `stages` stages.
 inline std::string Beginning(const LoweredTree& tree, size_t stages) {
   std::string out;
   for (const plan::TableRef& table : tree.lowered.plan.tables) {

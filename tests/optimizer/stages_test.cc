@@ -15,7 +15,7 @@
 #include "tests/optimizer/staged_plans.h"
 #include "tests/sql/logical_results.h"
 
-/// Plans of several stages of servers, made anew with what came of those that have run.
+/// Plans of several stages of servers, made anew with the results of those that have run.
 namespace nam::optimizer {
 namespace {
 
@@ -94,7 +94,8 @@ TEST(Stages, DistinctValuesOfOneArgumentGoByParts) {
     EXPECT_GT(GroupsOf(tree, 0)->parts, 0u);
     EXPECT_TRUE(GroupsOf(tree, 0)->aggregates.empty());
   }
-  // Of several each row comes once for each; what ignores repeats is asked of pairs, then of what they say.
+  // For several aggregates each row comes once for each; aggregates that ignore repeats are computed over
+  // pairs, then over the values of those.
   const LoweredTree several = Lowered(
       "select * from (select lo_linenumber, count(distinct lo_orderkey), sum(distinct lo_custkey), "
       "min(lo_orderkey), max(lo_revenue) from lineorder group by 1) g");
@@ -190,7 +191,8 @@ TEST(Stages, GroupsAreNotedWithWhatBothWaysCost) {
   EXPECT_EQ(forced->lowered.stages.size(), 1u);
 }
 
-/// What may be most decides. If that is the dearer one of what is expected, it is not called the cheapest.
+/// The maximum possible rows decide. If that plan is dearer than the one for the expected rows, it is not
+/// called the cheapest.
 TEST(Stages, GroupsThatAreTheCheaperOnesOfMostAloneAreSaidToBe) {
   int of_most = 0;
   for (const char* from :
@@ -215,7 +217,7 @@ TEST(Stages, GroupsThatAreTheCheaperOnesOfMostAloneAreSaidToBe) {
   EXPECT_GT(of_most, 0);
 }
 
-/// The star schema's plans are pipelined on whatever there is, as they were before anything was estimated.
+/// The star schema's plans are pipelined on any hardware, as they were before there were estimates.
 TEST(Stages, SsbsPlansDoNotDependOnTheCluster) {
   for (const ssb::Query& query : ssb::Queries()) {
     const std::string plain = TextOf(Lowered(std::string(query.sql)));
@@ -245,7 +247,7 @@ TEST(Stages, SsbsQueriesNeedNoFurtherStage) {
   }
 }
 
-/// Whatever comes of stages, those that have run are the same in every plan that is made behind them.
+/// Whatever the results of stages are, those that have run are the same in every plan made after them.
 TEST(Stages, PlansWithMoreFactsBeginAlike) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -283,10 +285,10 @@ TEST(Stages, PlansWithMoreFactsBeginAlike) {
   EXPECT_GT(parts, 50u);
 }
 
-/// The runs of what servers leave, and of the session's sorts.
+/// The runs that servers leave, and those of the session's sorts.
 struct RunsOfPlan {
   plan::Runs servers = plan::Runs::kNever, session = plan::Runs::kNever;
-  int64_t limit = -1;  // of the session's sort
+  int64_t limit = -1;  // that of the session's sort
 };
 RunsOfPlan RunsOf(const std::string& text, const LoweringOptions& options) {
   Tables tables;
@@ -318,7 +320,7 @@ TEST(Stages, ManyRowsAreSortedByServers) {
 
   const std::string few = "select d_datekey from date order by d_datekey";
   EXPECT_EQ(RunsOf(few, if_many).servers, Runs::kNever) << "2,557 rows";
-  EXPECT_EQ(RunsOf(few, if_many).session, Runs::kIfMany) << "nobody knows what joins make";
+  EXPECT_EQ(RunsOf(few, if_many).session, Runs::kIfMany) << "it is not known what joins make";
   EXPECT_EQ(RunsOf(few, {.runs = Runs::kAlways}).servers, Runs::kAlways);
 
   const std::string first = "select lo_revenue from lineorder order by lo_revenue limit ";

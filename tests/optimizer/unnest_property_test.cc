@@ -35,7 +35,7 @@ Value AnyValue(const proto::Column& column, std::mt19937_64& random) {
   return value;
 }
 
-/// Rows of any number for the tables of the file; columns called id count.
+/// Any number of rows for the tables of the file; the columns called id count up.
 TableRows AnyRows(const LogicalResults& results, std::mt19937_64& random) {
   TableRows contents;
   for (const auto& [name, table] : results.tables) {

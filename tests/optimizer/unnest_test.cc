@@ -86,7 +86,7 @@ Project #5.0 = #0.0
 )");
 }
 
-/// Asked of fewer rows, where that is not asked of the value itself.
+/// The subquery is evaluated for fewer rows, where it is not evaluated for the value itself.
 TEST(UnnestTest, WhatIsSaidOfOneSideIsSaidBeforeAScalarSubquery) {
   const auto first = [](const std::string& text) {
     const std::string tree = Unnested(text);

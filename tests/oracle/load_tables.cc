@@ -2,11 +2,11 @@
 //
 //     table NAME BLOCK_BYTES POINTER_GROUP
 //     column NAME TYPE SCALE_OR_LENGTH NULLABLE
-//                                       of types integer, decimal, date, string, boolean, timestamp,
-//                                       timestamptz, time, double
+//                                        of types integer, decimal, date, string, boolean, timestamp,
+//                                        timestamptz, time, double
 //     partition COLUMN PARTS             any number of them
-//     rows COUNT                         then COUNT lines of values as storage holds them, between tabs; \N
-//     is NULL
+//     rows COUNT                         then COUNT lines of values as storage holds them, between
+//                                        tabs; \N is NULL
 //
 // tests/oracle/tables.py writes this.
 

@@ -34,7 +34,8 @@ class Answer:
 
 
 class PostgreSql:
-    def __init__(self):
+    def __init__(self, **settings):
+        """`settings` take the place of those above."""
         self.folder = tempfile.mkdtemp(prefix="nam-oracle-pg-")
         self.as_user = []
         if os.geteuid() == 0:  # which PostgreSQL does not run as
@@ -44,7 +45,8 @@ class PostgreSql:
         data = os.path.join(self.folder, "data")
         self._command("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N")
         with open(os.path.join(self.folder, "log"), "w") as log:
-            options = [word for name, value in SETTINGS.items() for word in ("-c", name + "=" + value.strip("'"))]
+            options = [word for name, value in {**SETTINGS, **settings}.items()
+                       for word in ("-c", name + "=" + value.strip("'"))]
             self.server = subprocess.Popen(
                 self.as_user + [os.path.join(BINARIES, "postgres"), "-D", data, "-k", self.folder, *options],
                 stdout=log, stderr=log, cwd=self.folder)

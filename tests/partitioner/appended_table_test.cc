@@ -88,7 +88,7 @@ TEST(AppendedTable, GroupsAreBounded) {
             "background");
 }
 
-/// A column that a group has no value in has the bounds 0 and 0 there.
+/// A column without values in a group has the bounds 0 and 0 there.
 TEST(AppendedTable, BoundsAreThoseOfTheGroupsWhateverIsCutBack) {
   proto::Table no_values = TableOf(8, 4, 0, 0, 0);
   no_values.mutable_columns(0)->set_nulls(4);

@@ -61,8 +61,8 @@ TEST(ChainPlan, EveryRowFitsItsBlock) {
       }
       first = end;
     }
-    // What is not needed: of each block its prefix, of a page the spare share, at most a longest text, and
-    // what other pages leave it when they are full first.
+    // Overhead: each block's prefix, each page's spare share, at most one longest text, and the rest of a
+    // page when another one is full first.
     uint64_t needed = text_bytes;
     for (const uint8_t width : contents.widths) needed += contents.rows * width;
     RC_CLASSIFY(plan->blocks() > 3);
@@ -88,7 +88,7 @@ TEST(ChainPlan, ARowThatFitsNoBlockIsRefused) {
   ASSERT_TRUE(PlanChain(contents, 2048, 32).ok());
 }
 
-/// Its page is as large in every block: there are fewer rows in each.
+/// Its page has the same size in every block, so each block has fewer rows.
 TEST(ChainPlan, OneLongTextMakesNoBlockTooLarge) {
   ChainContents contents{.rows = 1000, .widths = {4}, .text_bytes = {std::vector<uint32_t>(1000, 10)}};
   contents.text_bytes[0][500] = 1800;

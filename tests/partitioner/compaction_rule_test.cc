@@ -12,7 +12,7 @@
 namespace nam::partitioner {
 namespace {
 
-/// A table of groups that grows by appends and is compacted by the rule, without its rows.
+/// A table of groups, without rows, that grows by appends and is compacted by the rule.
 class Model {
  public:
   void Append(uint64_t rows) {

@@ -174,7 +174,7 @@ TEST(Loader, ManyDifferentTextsLieAsTheyAre) {
   EXPECT_EQ(Texts(all), Texts(table.rows));
 }
 
-/// The table that an append was bound to may have gone, and another one have its name.
+/// The table that an append was bound to may be gone, and its name belong to another one.
 TEST(Loader, AnAppendIsToTheTableThatIsKnown) {
   InProcessCluster cluster({.memory_servers = 1, .compute_servers = 0});
   const SmallTable table{{"t", {{"k", Type::Integer()}}, {}}, {{Value::Integer(7)}}};

@@ -9,7 +9,7 @@
 namespace nam::partitioner {
 namespace {
 
-/// A table of so many partitions by its only key, whose chains have full blocks but for the last.
+/// A table with `partitions` partitions by its only key, whose chains have full blocks except the last.
 proto::Table Table(uint32_t partitions) {
   proto::Table table;
   table.add_partitioning()->set_parts(partitions);

@@ -123,7 +123,7 @@ TEST(Check, ValuesAreThoseOfTheirSlots) {
   EXPECT_TRUE(refused({kInt, kInt}, Value::Integer(1)));
 }
 
-/// Of a stage of its own, over the star's groups.
+/// Adds a stage of its own over the star's groups.
 PhysicalPlan WithMerge() {
   PhysicalPlan plan = Star();
   Pipeline merge;
@@ -160,7 +160,7 @@ TEST(Check, StatesAreMergedAsTheyWereMade) {
   EXPECT_FALSE(Check(plan).ok()) << "pages of what is not complete";
 }
 
-/// As WithMerge, by parts of the groups that servers claim.
+/// Like WithMerge, by parts of the groups that servers claim.
 PhysicalPlan WithParts() {
   PhysicalPlan plan = WithMerge();
   GroupsIn(plan).parts = 16;
@@ -241,7 +241,7 @@ TEST(Check, JoinsByPartsAreOfPartsOfTheirKeys) {
     PhysicalPlan plan = WithJoin();
     auto& join = std::get<JoinSource>(plan.pipelines[2].source);
     change(plan, join);
-    // What is refused is not the schema alone.
+    // Check does not refuse the schema alone.
     if (const auto schemas = SchemasOf(plan, join); schemas.ok())
       plan.pipelines[2].schemas[0] = schemas->output;
     return absl::IsInvalidArgument(Check(plan));
@@ -273,7 +273,7 @@ TEST(Check, JoinsByPartsAreOfPartsOfTheirKeys) {
   EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.fetch = {1}; }));
   EXPECT_TRUE(refused([](Plan&, Join& j) { j.probe.keep = {0, 2}; }));
   EXPECT_TRUE(refused([](Plan&, Join& j) { j.build.unique = true; }));
-  // By a domain of the keys, which are 0 … 99.
+  // The keys have a domain: 0 … 99.
   const auto in_domain = [](Plan& p, const KeyDomain& probed, const KeyDomain& built, uint32_t parts = 16) {
     const KeyDomain domains[] = {probed, built};
     for (const size_t side : {0, 1}) {
@@ -289,7 +289,7 @@ TEST(Check, JoinsByPartsAreOfPartsOfTheirKeys) {
   EXPECT_TRUE(refused([&](Plan& p, Join&) { in_domain(p, {-29, 7}, {-29, 7}); })) << "one behind it";
   EXPECT_TRUE(refused([&](Plan& p, Join&) { in_domain(p, {0, 7}, {0, 7}, 12); })) << "parts of no bits";
   EXPECT_TRUE(refused([&](Plan& p, Join&) { in_domain(p, {0, 7}, {0, 7}, 256); })) << "more than its keys";
-  // IN and NOT IN by the key: a sink has counted NULLs, those of the build side alone, and for nobody else.
+  // IN and NOT IN by the key: a sink has counted the NULLs of the build side, and of that one alone.
   const auto counts = [](Plan& p, size_t side) {
     std::get<PartitionSink>(p.pipelines[side].sink).counts_nulls = true;
   };
@@ -299,7 +299,7 @@ TEST(Check, JoinsByPartsAreOfPartsOfTheirKeys) {
       j.probe.null_aware = mark;
     };
     EXPECT_FALSE(refused([&](Plan& p, Join& j) { by_key(j), counts(p, 1); }));
-    EXPECT_TRUE(refused([&](Plan&, Join& j) { by_key(j); })) << "nobody has counted";
+    EXPECT_TRUE(refused([&](Plan&, Join& j) { by_key(j); })) << "no sink has counted";
     EXPECT_TRUE(refused([&](Plan& p, Join& j) { by_key(j), counts(p, 1), counts(p, 0); }));
   }
   EXPECT_TRUE(refused([&](Plan& p, Join&) { counts(p, 0); }));
@@ -407,7 +407,7 @@ TEST(Check, WindowsAreTyped) {
     PhysicalPlan plan = WithWindow();
     auto& window = std::get<WindowSource>(plan.pipelines[1].source);
     change(window, std::get<SortSink>(plan.pipelines[0].sink));
-    // What is refused is not the schema alone.
+    // Check does not refuse the schema alone.
     if (const auto output = WindowOutput(plan, window); output.ok()) plan.pipelines[1].schemas[0] = *output;
     return absl::IsInvalidArgument(Check(plan));
   };
@@ -439,7 +439,7 @@ TEST(Check, WindowsAreTyped) {
   EXPECT_TRUE(refused([](WindowSource& w, SortSink&) { w.calls[1].type = Type::Integer(); }));
   PhysicalPlan plan = WithWindow();
   plan.pipelines[0].sink = ResultSink{};
-  EXPECT_FALSE(Check(plan).ok()) << "rows that nobody sorted";
+  EXPECT_FALSE(Check(plan).ok()) << "unsorted rows";
   plan = WithWindow();
   plan.pipelines[1].schemas[0].pop_back();
   EXPECT_FALSE(Check(plan).ok());

@@ -68,7 +68,7 @@ TEST(Codec, ExpressionsComeBackAsTheyAre) {
   }));
 }
 
-/// Every scalar of a message and of those below.
+/// Calls back for every scalar of a message and of those below it.
 void Collect(Message& message, std::vector<std::pair<Message*, const FieldDescriptor*>>& scalars) {
   const Reflection& r = *message.GetReflection();
   for (int f = 0; f < message.GetDescriptor()->field_count(); ++f) {
@@ -84,7 +84,7 @@ void Collect(Message& message, std::vector<std::pair<Message*, const FieldDescri
   }
 }
 
-/// Another number there, near the old one or far off.
+/// Puts another number there, near the old one or distant.
 uint64_t Other(Random& random, uint64_t old) {
   switch (random.Below(4)) {
     case 0:
@@ -131,8 +131,8 @@ void Damage(Random& random, Message& message, const FieldDescriptor* field) {
   }
 }
 
-/// What Check lets through, a reference engine runs: it stops where a plan names something that is not there,
-/// and where what flows is not what its schema says.
+/// A reference engine runs each plan that Check accepts. It stops where a plan names something that does not
+/// exist, and where rows do not match their schema.
 TEST(Codec, DamagedPlansAreRefusedOrCanBeRun) {
   uint64_t refused = 0, ran = 0;
   EXPECT_TRUE(rc::check("damage is refused or harmless", [&] {

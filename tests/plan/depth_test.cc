@@ -1,4 +1,5 @@
-// So many levels as expressions may have (plan/post_order.h) fit a thread's stack, whatever recurses on them.
+// Expressions as deep as they may be (plan/post_order.h) fit a thread's stack in all code that recurses on
+// them.
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -32,7 +33,7 @@ Expr Node(Op op, Type type, std::vector<Expr> children) {
   return e;
 }
 
-/// `levels` levels of what `outer` makes of the level below.
+/// `levels` levels, each made by `outer` of the level below.
 Expr Deep(size_t levels, Expr leaf, const std::function<Expr(Expr)>& outer) {
   Expr e = std::move(leaf);
   while (--levels > 0) e = outer(std::move(e));
@@ -48,7 +49,7 @@ Expr Sums(size_t levels) {
   });
 }
 
-/// Each level looks at three others, the last of them deep.
+/// Each level has three operands, the last of them deep.
 Expr Cases(size_t levels) {
   return Deep(levels, Leaf(Value::Integer(7)), [](Expr below) {
     std::vector<Expr> parts(3);
@@ -67,7 +68,7 @@ Expr Nots(size_t levels) {
   });
 }
 
-/// NOT and OR by turns, with a cast between text and boolean.
+/// NOT and OR alternate, with a cast between text and boolean.
 Expr Mixed(size_t levels) {
   size_t level = 0;
   return Deep(levels, Leaf(Value::Bool(false)), [&](Expr below) {
@@ -148,7 +149,7 @@ TEST(Depth, OneLevelMoreIsRefused) {
   EXPECT_TRUE(too_complex(FromProto(sent).status()));
 }
 
-/// The decoder stops by itself.
+/// The decoder stops on its own.
 TEST(Depth, AMillionLevelsAreRefused) {
   proto::Expression sent = ToProto(Nots(2));
   for (int i = 0; i < 1'000'000; ++i) *sent.add_nodes() = sent.nodes(1);

@@ -9,7 +9,7 @@
 namespace nam::plan {
 namespace {
 
-/// The definition, one character of the pattern at a time.
+/// The definition of LIKE, one character of the pattern at a time.
 bool NaiveLike(std::string_view text, std::string_view pattern) {
   if (pattern.empty()) return text.empty();
   if (pattern[0] == '%') {

@@ -9,7 +9,7 @@
 namespace nam::plan {
 namespace {
 
-/// A row of t, all NULL where the test does not say.
+/// A row of t; columns that the test does not set are NULL.
 using Row = std::vector<Value>;
 
 Row MakeRow() {
@@ -78,7 +78,7 @@ TEST(EvaluateTest, Errors) {
   EXPECT_EQ(code("day + id * 10000000"), std::pair(absl::StatusCode::kOutOfRange, std::string("22008")));
   EXPECT_EQ(code("name::integer"), std::pair(absl::StatusCode::kInvalidArgument, std::string("22P02")));
   EXPECT_EQ(code("name::date"), std::pair(absl::StatusCode::kInvalidArgument, std::string("22007")));
-  // Where: the operator.
+  // Evaluates the operator of the WHERE.
   const auto error = SqlErrorOf(Eval("id / (n - 3)").status());
   EXPECT_EQ(error->position, 10);
 }
@@ -162,7 +162,8 @@ TEST(EvaluateTest, Timestamps) {
        {"", "2026-01-02 3", "2026-01-02 03:04:05.1x", "2026-01-02 03:04:05.1234567x", "2026-01-02x03:04"}) {
     EXPECT_EQ(sql::BindError("select timestamp '" + std::string(bad) + "' from t").sqlstate, "22007") << bad;
   }
-  // Written as a timestamp is, but there is none; half a microsecond before year 10000 is rounded into it.
+  // The text has a timestamp's form but no such time exists; half a microsecond before year 10000 is rounded
+  // into it.
   for (const char* none :
        {"2026-01-02 03:04:61", "2026-01-02 24:01", "2026-01-02 03:60", "2026-02-30 3:04",
         "2026-02-30 03:04:05", "2026-13-01", "0000-01-01 00:00", "9999-12-31 23:59:59.9999995"}) {
@@ -239,8 +240,8 @@ TEST(EvaluateTest, Like) {
   EXPECT_FALSE(MatchesLike("é", "%__"));
   EXPECT_FALSE(MatchesLike("é", "_%_"));
   EXPECT_TRUE(MatchesLike("é_", "é\\_"));
-  EXPECT_TRUE(MatchesLike("\xc3", "_"));  // cut off: from data that nobody has checked
-  // Linear in text times pattern, not exponential.
+  EXPECT_TRUE(MatchesLike("\xc3", "_"));  // truncated: from data that is not checked
+  // The time is linear in text times pattern, not exponential.
   EXPECT_FALSE(MatchesLike(std::string(5000, 'a'), "%a%a%a%a%a%a%a%a%a%a%b"));
 }
 

@@ -15,7 +15,7 @@
 namespace nam::plan {
 namespace {
 
-/// A value that every function takes for a letter.
+/// A value that every function accepts for a letter.
 Value ValueOf(char letter) {
   switch (letter) {
     case 'b':
@@ -300,7 +300,7 @@ TEST(Function, TextsAreBounded) {
 }
 
 TEST(Function, RegularExpressionsTakeLinearTime) {
-  // Back-tracking would not come back.
+  // A matcher that back-tracks would not return.
   const std::string text = std::string(100'000, 'a') + "!";
   for (const char* expression : {"(a*)*b", "(a|aa)+$", "^(a?){50}a{50}$"}) {
     const auto value = Result(CallOf(Function::kMatches, {Value::String(text), Value::String(expression)}));

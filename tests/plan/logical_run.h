@@ -13,14 +13,14 @@ namespace nam::plan::logical::testing {
 
 using Row = std::vector<Value>;
 using Rows = std::vector<Row>;
-/// By the table's name; a row has a value for every column of the table.
+/// Rows by the table's name; a row has a value for every column of the table.
 using TableRows = std::map<std::string, Rows>;
 
-/// The result's rows. INTERNAL if an operator makes what its columns rule out: another type, or NULL where
-/// there is none.
+/// The result's rows. INTERNAL if an operator makes a value that its columns rule out: another type, or NULL
+/// where none may be.
 absl::StatusOr<Rows> Run(const Query& query, const TableRows& tables);
 
-/// Total order of rows of one type, NULLs being alike and last.
+/// A total order of rows of one type; NULLs are equal and last.
 bool Before(const Row& a, const Row& b);
 
 }  // namespace nam::plan::logical::testing

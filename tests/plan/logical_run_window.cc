@@ -185,7 +185,7 @@ size_t WindowRunner::RangeEdge(const FrameBound& bound, size_t row, bool start) 
   return edge;
 }
 
-/// Whether `other` is on the right side of `own` moved by the distance; of NaN only the order counts.
+/// Whether `other` is on the right side of `own` moved by the distance; for NaN only the order counts.
 bool WindowRunner::Reaches(const Value& own, const Value& other, const Value& distance, bool up, bool least) {
   if (own.type.real()) {
     const double from = own.real(), to = other.real(), by = distance.real();
@@ -204,7 +204,7 @@ bool WindowRunner::Reaches(const Value& own, const Value& other, const Value& di
   return least ? us(other) >= *limit : us(other) <= *limit;
 }
 
-/// Of keys that are no exact numbers.
+/// The keys are no exact numbers.
 size_t WindowRunner::DistanceEdge(const FrameBound& bound, size_t row, bool start, bool up) const {
   const OrderKey& key = window_.order[0];
   size_t edge = 0;

@@ -6,7 +6,7 @@
 #include "plan/logical.h"
 #include "tests/plan/logical_run.h"
 
-/// Window functions of the reference, and what they share with the rest of it.
+/// Window functions of the reference, and the code that they share with the rest of it.
 namespace nam::plan::logical::testing {
 
 /// A row, and the rows around it whose columns a dependent input sees.
@@ -28,12 +28,12 @@ class WindowRunner {
   WindowRunner(const Window& window, const std::vector<Column>& columns, const Rows& rows,
                const std::vector<Row>& order, const Surroundings* outer);
 
-  /// The rows with the functions' results behind them.
+  /// The rows with the functions' results appended.
   absl::StatusOr<Rows> Run();
 
  private:
   absl::StatusOr<Value> Call(const WindowCall& call, size_t row);
-  /// percent_rank, cume_dist.
+  /// percent_rank and cume_dist.
   absl::StatusOr<Value> Share(const WindowCall& call, int64_t part, int64_t whole) const;
   absl::StatusOr<Value> Ntile(const WindowCall& call, size_t row);
   absl::StatusOr<Value> Neighbor(const WindowCall& call, size_t row, int direction);

@@ -13,7 +13,7 @@
 
 namespace nam::plan::testing {
 
-/// Expressions, schemas and rows at random: the same for the same seed.
+/// Random expressions, schemas and rows: the same for the same seed.
 class Random {
  public:
   explicit Random(uint32_t seed) : engine_(seed) {}
@@ -103,7 +103,7 @@ class Random {
     return Of(kTexts);
   }
 
-  /// Often one at an end of the bounds: that is where they are wrong.
+  /// Often a value at an end of the bounds, where errors are likely.
   Value AValue(const Slot& slot) {
     if (slot.nullable && Chance(4)) return Value::Null(slot.type);
     Value out{slot.type, false, 0, {}};
@@ -166,7 +166,7 @@ class Random {
     return Column(schema, Of(slots));
   }
 
-  /// Of this type over the schema, as the binder would make it.
+  /// An expression of this type over the schema, as the binder would make it.
   Expr AnExpr(const Schema& schema, const Type& type, int depth) {
     if (depth == 0 || Chance(6)) return Leaf(schema, type);
     if (Chance(8)) return Case(schema, type, depth);

@@ -13,7 +13,7 @@
 
 namespace nam::plan::testing {
 
-/// A plan with every kind of node now and then. It passes Check.
+/// A plan that has every kind of node now and then. It passes Check.
 class RandomPlan {
  public:
   explicit RandomPlan(uint32_t seed) : random_(seed) {}
@@ -47,7 +47,7 @@ class RandomPlan {
     return std::move(plan_);
   }
 
-  /// Rows for the plan's tables, within the slots of its scans. Of tables that two scans read there are none.
+  /// Rows for the plan's tables, within the slots of its scans. Tables that two scans read have no rows.
   TableRows ARowsOf(const PhysicalPlan& plan) {
     TableRows out;
     for (const Pipeline& pipeline : plan.pipelines) {
@@ -314,7 +314,7 @@ class RandomPlan {
     return call;
   }
 
-  /// A pipeline of the last one's stage, which claims instead, over what that left.
+  /// A pipeline of the last one's stage, which claims instead, over the last one's output.
   Pipeline SameStage() {
     Pipeline next;
     const auto from = static_cast<uint32_t>(plan_.pipelines.size()) - 1;
@@ -381,7 +381,7 @@ class RandomPlan {
     plan_.pipelines.push_back(std::move(merge));
   }
 
-  /// A pipeline of a stage of its own over what the last one left.
+  /// A pipeline of a stage of its own over the last one's output.
   Pipeline After() {
     Pipeline next;
     const auto from = static_cast<uint32_t>(plan_.pipelines.size()) - 1;
@@ -394,7 +394,7 @@ class RandomPlan {
     return next;
   }
 
-  /// Rows by parts, which a stage of its own claims, or joins with those of another one.
+  /// Rows by parts, which a stage of its own claims, or joins with those of another stage.
   void Parts(Pipeline p) {
     const auto sink = std::get<PartitionSink>(p.sink);
     const Schema rows = p.schemas.back();

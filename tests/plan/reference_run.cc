@@ -30,7 +30,7 @@ absl::StatusOr<bool> AllTrue(const std::vector<Expr>& conditions, const Row& row
   return true;
 }
 
-/// The conditions as one: nothing is NULL.
+/// The conditions as one, which must not be NULL.
 absl::StatusOr<std::optional<bool>> Conjunction(const std::vector<Expr>& conditions, const Row& row) {
   std::optional<bool> all = true;
   for (const Expr& condition : conditions) {
@@ -124,7 +124,7 @@ class Runner {
   absl::StatusOr<Rows> Source(const Pipeline&, const PageSource& pages) const {
     return left_.at(pages.pipeline);
   }
-  /// Results of groups are not computed: there are no rows.
+  /// Results of groups are not computed: such a source has no rows.
   absl::StatusOr<Rows> Source(const Pipeline&, const PartitionSource& source) const {
     return source.merge.has_value() ? Rows() : left_.at(source.pipeline);
   }
@@ -138,7 +138,7 @@ class Runner {
     return out;
   }
 
-  /// Looks at all that a call names. What calls yield is not computed: there are no rows.
+  /// Checks all that a call names. Results of calls are not computed: such a source has no rows.
   absl::StatusOr<Rows> Source(const Pipeline&, const WindowSource& window) const {
     const auto& sort = std::get<SortSink>(plan_.pipelines.at(window.pipeline).sink);
     for (const Row& row : left_.at(window.pipeline)) {
@@ -183,7 +183,7 @@ class Runner {
     });
   }
 
-  /// The first numbers of each series: those of a random plan are of any length.
+  /// The first numbers of each series: series of a random plan may be very long.
   absl::StatusOr<Rows> Step(const SeriesStep& series, const Rows& in, const Schema&) const {
     constexpr int kMost = 3;
     Rows out;
@@ -215,7 +215,7 @@ class Runner {
     return out;
   }
   absl::StatusOr<Rows> Step(const RepeatStep& repeat, const Rows& in, const Schema&) const {
-    constexpr __int128 kMost = 3;  // numbers of a random plan are of any size
+    constexpr __int128 kMost = 3;  // numbers of a random plan may be very large
     Rows out;
     for (const Row& row : in) {
       const Value& times = row.at(repeat.times);
@@ -252,7 +252,7 @@ class Runner {
     return Probe(probe, in, sunk_.at(probe.build), output);
   }
 
-  /// `build`: of each row the keys, then the payload.
+  /// `build`: the keys of each row, then the payload.
   static absl::StatusOr<Rows> Probe(const ProbeStep& probe, const Rows& in, const Rows& build,
                                     const Schema& output) {
     const size_t keys = probe.keys.size();
@@ -302,7 +302,7 @@ class Runner {
     return out;
   }
 
-  /// What a row gives apart from its partners.
+  /// What a row yields apart from its partners.
   static void AddAlone(const ProbeStep& probe, const Row& kept, uint32_t partners, bool unknown,
                        const Schema& output, Rows& out) {
     Row row = kept;
@@ -372,7 +372,7 @@ class Runner {
   const TableRows& tables_;
   std::vector<Rows> sunk_;
   std::vector<Rows> left_;
-  std::map<size_t, Rows> fed_;  // by pipeline: what others have left for its sink
+  std::map<size_t, Rows> fed_;  // by pipeline: the rows that others have left for its sink
 };
 
 }  // namespace

@@ -6,21 +6,22 @@
 #include "absl/status/statusor.h"
 #include "plan/physical.h"
 
-/// Runs plans as their headers say, a row at a time: for tests.
+/// Runs plans as their headers specify, a row at a time: for tests.
 namespace nam::plan::testing {
 
 using Row = std::vector<Value>;
 using Rows = std::vector<Row>;
 
-/// By number in PhysicalPlan::tables: all columns of the table that the plan's scan reads, at their place.
+/// Rows by number in PhysicalPlan::tables: all columns of the table that the plan's scan reads, at their
+/// places.
 using TableRows = std::map<uint32_t, Rows>;
 
-/// By pipeline: what reached the sink, as the sink sees it: a build its payload behind its keys, an
-/// aggregation its groups' keys, then arguments; others the rows. Of a ResultSink or SortSink all rows,
-/// whatever its limit. Errors are those of expressions, and 21000 of single joins. What an aggregation leaves
-/// is not computed: a PageSource over it has no rows, nor has a window. A RepeatStep repeats a row three
-/// times at most. Throws std::out_of_range if the plan names something that is not there, and
-/// std::logic_error if what flows is not what its schema says: Check has failed.
+/// The rows that reached each pipeline's sink, as the sink sees them. A build has its payload behind its
+/// keys; an aggregation has its groups' keys, then arguments; other sinks have the rows. A ResultSink or
+/// SortSink gets all rows, whatever its limit. Errors are those of expressions, and 21000 of single joins.
+/// The output of an aggregation is not computed: a PageSource over it has no rows, nor has a window. A
+/// RepeatStep repeats a row three times at most. Throws std::out_of_range if the plan names something that
+/// does not exist, and std::logic_error if rows do not match their schema: Check has failed.
 absl::StatusOr<std::vector<Rows>> Run(const PhysicalPlan& plan, const TableRows& tables);
 
 }  // namespace nam::plan::testing

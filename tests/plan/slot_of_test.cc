@@ -44,7 +44,7 @@ TEST(SlotOf, HoldsWhatTheReferenceYields) {
       RC_ASSERT(value->number <= slot->bounds.high);
     }
   }));
-  // What is tested is neither mostly errors nor mostly without bounds.
+  // The tested expressions are neither mostly errors nor mostly without bounds.
   EXPECT_GT(values, errors);
   EXPECT_GT(values, 2 * unknown);
 }

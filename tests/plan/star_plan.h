@@ -8,7 +8,7 @@
 #include "plan/flow.h"
 #include "tests/plan/random_expression.h"
 
-/// The plan that checks are tried on.
+/// The plan that checks are tested with.
 namespace nam::plan::testing {
 
 inline const Slot kInt{Type::Integer(), false, {0, 99, true}};
@@ -61,7 +61,7 @@ inline AggregateSink& GroupsIn(PhysicalPlan& p) {
   return std::get<AggregateSink>(p.pipelines[1].sink);
 }
 
-/// Whether Check finds fault with the star once it is changed.
+/// Whether Check refuses the star once it is changed.
 inline bool Refused(const std::function<void(PhysicalPlan&)>& change) {
   PhysicalPlan plan = Star();
   change(plan);

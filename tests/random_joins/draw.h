@@ -9,10 +9,10 @@
 
 namespace nam::testing {
 
-/// What tables and queries are drawn with. A value follows from the seed and the draws before it alone.
+/// Draws everything in tables and queries. A value follows only from the seed and the draws before it.
 class Draw {
  public:
-  /// Streams of one seed that differ in `use` or `number` have nothing to do with each other.
+  /// Streams of one seed that differ in `use` or `number` are independent.
   Draw(uint64_t seed, uint64_t use, uint64_t number)
       : random_(MixBits(seed) ^ MixBits(MixBits(number + 1) + use * kGoldenGamma)) {}
 

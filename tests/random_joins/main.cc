@@ -1,4 +1,4 @@
-// Random joins and group-bys beside SQLite, as many as one likes: ./run test joins.
+// Random joins and group-bys compared with SQLite, any number of them: ./run test joins.
 #include <iostream>
 #include <string>
 

@@ -24,23 +24,24 @@ constexpr uint64_t kSqliteStepsMax = 1'000'000;
 constexpr uint64_t kDrawsMax = 100, kDrawsForRows = 3;
 constexpr int kShrinkTriesMax = 150;
 constexpr char kTimedOut[] = "error 57014";
-constexpr uint64_t kCasesOfATimeout = 1'000;  // one more than one of so many is a failure
+constexpr uint64_t kCasesOfATimeout = 1'000;  // more than one in this many is a failure
 constexpr size_t kRowsShown = 8;
 
 double Since(WallClock::time_point start) {
   return std::chrono::duration<double>(WallClock::now() - start).count();
 }
 
-/// What the engine may end a query with that SQLite answers: its bounds on memory, and what it does not do.
+/// Errors with which the engine may end a query that SQLite answers: its bounds on memory, and unsupported
+/// features.
 bool IsRefusal(const std::string& sqlstate) {
   return sqlstate == "53200" || sqlstate == "53400" || sqlstate == "54000" || sqlstate == "0A000";
 }
 
 using Settings = std::vector<const char*>;  // a value of each of DrawnSettings
 
-/// What is wrong with a case.
+/// The failure of a case.
 struct Wrong {
-  std::string kind;  // empty: nothing; an SQLSTATE, or `rows`
+  std::string kind;  // empty: no failure; an SQLSTATE, or `rows`
   std::string text;
 };
 
@@ -93,7 +94,7 @@ class Runner {
     const uint64_t end = options_.first + options_.cases;
     for (uint64_t number = options_.first; number < end && !Over(); ++number) {
       const uint64_t set = number / options_.cases_of_a_set;
-      // Without its cluster a set has no cases: one failure.
+      // A set without its cluster has no cases: one failure.
       if ((peers_ == nullptr || set != set_) && !StartSet(set)) {
         number = (set + 1) * options_.cases_of_a_set - 1;
         continue;
@@ -131,7 +132,7 @@ class Runner {
     result_.setup_s += Since(start);
   }
 
-  /// SQLite's answer to a query that it answers in time; after many that it does not, to none.
+  /// SQLite's answer to a query that it answers in time. After many that it does not answer, nullopt.
   std::optional<TextRows> DrawAnswered(uint64_t number, RandomQuery& query) {
     for (uint64_t attempt = 0; attempt < kDrawsMax; ++attempt) {
       Draw draw(options_.seed, kQueryUse + attempt, number);
@@ -171,8 +172,7 @@ class Runner {
     result_.empty += expected.empty();
     const Wrong wrong = WhatIsWrong(query, settings, expected, &result_.refused);
     if (wrong.kind == kTimedOut) {
-      // Joins in another order than SQLite's may multiply rows for minutes; nothing is to be made smaller
-      // then.
+      // Joins in another order than SQLite's may multiply rows for minutes; such a query is not made smaller.
       ++result_.timed_out;
       out_ << "timed out: case " << number << "\n" << std::flush;
       if (result_.timed_out * kCasesOfATimeout > result_.cases + kCasesOfATimeout) {
@@ -183,7 +183,7 @@ class Runner {
     if (!wrong.kind.empty()) FailCase(number, query, settings, wrong);
   }
 
-  /// Nothing if the engine says the same, or refuses.
+  /// nullopt if the engine gives the same rows, or refuses.
   Wrong WhatIsWrong(const RandomQuery& query, const Settings& settings, const TextRows& expected,
                     std::map<std::string, uint64_t>* refused) {
     const auto start = WallClock::now();
@@ -213,7 +213,7 @@ class Runner {
       const RandomQuery small = Shrink(query, kShrinkTriesMax, [&](const RandomQuery& q) {
         return WhatIsWrong(q, settings).kind == wrong.kind;
       });
-      // Of the settings those that are needed: the others have the value that stands first.
+      // The settings that the failure needs: the others have the value that stands first.
       Settings needed = settings;
       for (size_t i = 0; i < needed.size(); ++i) {
         Settings fewer = needed;

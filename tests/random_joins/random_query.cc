@@ -11,7 +11,7 @@
 namespace nam::testing {
 namespace {
 
-/// A column as the query around it names it.
+/// A column by the name that the query around it uses.
 struct Name {
   std::string text;
   Family family = Family::kNumber;
@@ -26,7 +26,7 @@ Names Only(const Names& names, Family family) {
   return those;
 }
 
-/// What stands in FROM: its text without the alias, and its columns without one.
+/// An item of FROM: its text without the alias, and its columns without one.
 struct Source {
   std::string text;
   Names columns;
@@ -286,7 +286,7 @@ class QueryMaker {
       case 4:
         return absl::StrCat(a.text, " ", no, "in (select ", b.text, from, where, ")");
       case 5:
-        // SQLite 3.40 has other rows than of the same query with EXISTS, or with a left join.
+        // SQLite 3.40 returns other rows than for the same query with EXISTS, or with a left join.
         if (null_extends_earlier_)
           return absl::StrCat(a.text, " ", no, "in (select ", b.text, from, where, ")");
         return absl::StrCat("(", a.text, ", ", more.text, ") ", no, "in (select ", b.text, ", ", partner.text,
@@ -369,7 +369,7 @@ class QueryMaker {
 
   Draw& draw_;
   const std::vector<SmallTable>& tables_;
-  int64_t most_rows_ = 1;  // of a table: keys go about as far
+  int64_t most_rows_ = 1;  // of a table: keys go up to about it
   std::optional<Source> common_;
   bool null_extends_earlier_ = false;  // a full or a right join was drawn
   int aliases_ = 0;

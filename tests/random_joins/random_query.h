@@ -12,7 +12,7 @@ namespace nam::testing {
 /// A SELECT in pieces, so that a failing one can be made smaller by leaving some out.
 struct RandomQuery {
   struct Join {
-    std::string kind;  // `left join`; of the first item, nothing
+    std::string kind;  // `left join`; empty for the first item
     std::string item;  // `t1 a2`, `(select …) a2`
     std::vector<std::string> on;
   };
@@ -29,7 +29,7 @@ struct RandomQuery {
   std::vector<std::string> having;
   bool distinct = false;
   bool ordered = false;  // by all outputs
-  int limit = -1;        // of ordered ones
+  int limit = -1;        // for ordered queries
 
   std::string Text() const;
   std::vector<bool> Approximate() const;

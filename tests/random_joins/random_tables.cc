@@ -23,7 +23,7 @@ constexpr Type BlankPadded(uint32_t length) {
   return type;
 }
 
-/// How the keys of a table are spread over 0 … domain - 1.
+/// The distribution of a table's keys over 0 … domain - 1.
 class Spread {
  public:
   Spread(Draw& draw, uint64_t domain)
@@ -55,7 +55,8 @@ const char* const kWords[] = {"a", "b", "ab", "B", "", "abc", "zz", "été", "�
 Value ValueOf(const RandomColumn& column, int64_t key) {
   switch (column.type.kind) {
     case TypeKind::kDecimal:
-      // Half of them are whole, and so have partners among integers: 2, 2.5, 3, 3.5, … or with quarters.
+      // Half of them are whole, so that they have partners among integers: 2, 2.5, 3, 3.5, … or with
+      // quarters.
       return Value::Decimal(column.type.scale == 2 ? (key % 2 == 0 ? key * 100 : key * 100 + 25)
                                                    : (key % 2 == 0 ? key * 1000 : key * 1000 + 125),
                             column.type.scale);
@@ -141,7 +142,8 @@ RandomTables::RandomTables(uint64_t seed, uint64_t set) {
     rows.push_back(DrawRows(draw, size));
     most = std::max(most, rows.back());
   }
-  // Fewer keys than rows, so that some have several; in small sets more than rows, too.
+  // There are fewer keys than rows, so that some have several; in small sets there are also more keys than
+  // rows.
   const uint64_t domain = std::max<uint64_t>(4, most * static_cast<uint64_t>(draw.Between(20, 120)) / 100);
   for (size_t i = 0; i < rows.size(); ++i) {
     tables_.push_back(Make(draw, absl::StrCat("t", i), rows[i], domain));
@@ -160,7 +162,7 @@ SmallTable RandomTables::Make(Draw& draw, const std::string& name, uint64_t rows
   std::vector<Filler> fillers;
   for (const RandomColumn& column : RandomColumns()) {
     const bool key = std::string_view(column.name) == "id";
-    // Few values of texts of one word and of booleans anyway; dates within some years.
+    // One-word texts and booleans have few values in any case; dates lie within some years.
     const uint64_t values = std::string_view(column.name) == "v" ? 1000
                             : column.family == Family::kDate     ? std::min<uint64_t>(domain, 900)
                             : draw.Percent(30)                   ? std::max<uint64_t>(domain / 20, 2)

@@ -11,8 +11,8 @@
 
 namespace nam::testing {
 
-/// What a column's values are equal to: columns of one family are joined with each other, whatever their
-/// types and widths.
+/// Columns of one family have values that can be equal: they are joined with each other, whatever their types
+/// and widths.
 enum class Family : uint8_t { kNumber, kWideNumber, kText, kDate, kBool };
 
 /// A column of every table.
@@ -24,7 +24,7 @@ struct RandomColumn {
 
 /// `id` is unique, `k` an integer, `l` a bigint of the same values, `j` a bigint of large ones, `n` and `m`
 /// decimals of different scales, `s` and `t` texts of different lengths, `c` a char(6), `d` a date, `b` a
-/// boolean, `v` a measure that no join asks for.
+/// boolean, `v` a measure that no join compares.
 const std::vector<RandomColumn>& RandomColumns();
 
 /// A set of tables t0, t1, …: empty ones, small ones, some of many chunks and pages; keys evenly spread,
@@ -38,9 +38,9 @@ class RandomTables {
   uint64_t rows() const;
   /// Replaces the cluster's tables.
   absl::Status LoadInto(catalog::Attachment& attachment) const;
-  /// Likewise of SQLite, with indexes, since it joins by loops.
+  /// The same for SQLite, with indexes, since it joins by loops.
   void LoadInto(class SqlitePeer& sqlite) const;
-  /// One line a table: rows, and how they are laid out.
+  /// One line per table: its rows, and their layout.
   std::string Describe() const;
 
  private:

@@ -17,7 +17,7 @@ constexpr uint64_t kRegionBytes = uint64_t{4} << 20;
 constexpr uint64_t kScratchBytes = uint64_t{48} << 20;
 constexpr int64_t kPatienceUs = 10'000'000;
 
-/// Waits on the fabric's clock until `left` says 0.
+/// Waits on the fabric's clock until `left` returns 0.
 template <typename Left>
 uint64_t AwaitNone(Clock& clock, Left&& left) {
   const Deadline deadline = clock.After(kPatienceUs);

@@ -12,15 +12,15 @@
 
 namespace nam::testing {
 
-/// How large a cluster is, and how much of everything it has.
+/// The size of a cluster and of its resources.
 struct ClusterShape {
   fabric::Kind fabric = fabric::Kind::kShm;
   int memory_servers = 2;
   int compute_servers = 2;
   int threads = 2;                    // of each compute server
-  uint64_t compute_memory_bytes = 0;  // of each, for all queries
+  uint64_t compute_memory_bytes = 0;  // of each server, for all queries
   uint64_t first_attempt_bytes = 0;   // what an attempt gets before it asks for more
-  bool few_by_parts = false;          // groups go by parts however few they are
+  bool few_by_parts = false;          // groups go by parts even if they are few
 
   static ClusterShape Drawn(Draw& draw, fabric::Kind fabric);
   std::string Describe() const;
@@ -34,20 +34,20 @@ class TestedCluster {
 
   virtual catalog::Attachment& attachment() = 0;
   virtual session::Session& session() = 0;
-  /// Ends the session, as a client that leaves, and waits until no memory server has a byte of scratch memory
-  /// in use, or for ten seconds. What is then left.
+  /// Ends the session as a client that leaves, and waits until no memory server has a byte of scratch memory
+  /// in use, or for ten seconds. Returns what is then left.
   virtual uint64_t ScratchLeftBehind() = 0;
 };
 
 /// The fabrics that this machine has: sim, shm and tcp everywhere, verbs with a device.
 std::vector<fabric::Kind> FabricsHere();
 
-/// A setting of the session, and values to draw from; a value that stands there twice is as likely again.
+/// A setting of the session, and values to draw from; a value that is listed twice is twice as likely.
 struct DrawnSetting {
   const char* name;
   std::vector<const char*> values;
 };
-/// What chooses algorithms, bounds their memory and shares their work out: everything that a case draws.
+/// The settings that choose algorithms, bound their memory and distribute their work: a case draws them all.
 const std::vector<DrawnSetting>& DrawnSettings();
 
 }  // namespace nam::testing

@@ -11,7 +11,7 @@
 #include "catalog/chain_groups.h"
 #include "tests/session/file_session.h"
 
-/// CREATE TABLE AS, INSERT into columnar tables, COPY behind rows that are there, TRUNCATE and VACUUM.
+/// CREATE TABLE AS, INSERT into columnar tables, COPY into tables with rows, TRUNCATE and VACUUM.
 namespace nam::testing {
 namespace {
 
@@ -88,7 +88,7 @@ TEST_F(AppendTest, GroupsMayBeEncodedEachInItsWay) {
   EXPECT_EQ(Command("vacuum t"), "VACUUM") << "nothing is left to do";
 }
 
-/// What an expression makes of a text is remembered by its code, for each dictionary.
+/// The results of an expression over a text are kept by its code, for each dictionary.
 TEST_F(AppendTest, CodesMeanTheirOwnGroupsTexts) {
   // Each thread meets partitions of both groups.
   Command("create table t (n int, b text) with (partition_by = 'n:16')");
@@ -102,7 +102,7 @@ TEST_F(AppendTest, CodesMeanTheirOwnGroupsTexts) {
             (TextRows{{"6000"}}));
 }
 
-/// The build side's keys are numbers of 64 bits, the probe side's lie as they are.
+/// The build side's keys are numbers of 64 bits, the probe side's are used as stored.
 TEST_F(AppendTest, WideKeysMeetNarrowOnes) {
   Command(
       "create table k as select i::decimal(30) as h, 'k' || i as name from generate_series(1, 3000) g (i)");
@@ -155,6 +155,18 @@ TEST_F(AppendTest, NothingIsAddedByAStatementThatFails) {
   Command("rollback");
 }
 
+TEST_F(AppendTest, TheLeastBigintNeedsAColumnWithoutNulls) {
+  Command("create table t (a bigint) with (storage = columnar)");
+  Command("create table u (a bigint not null) with (storage = columnar)");
+  EXPECT_EQ(StateOf("insert into t values (-9223372036854775808)"), "0A000");
+  EXPECT_EQ(StateOf("insert into t values (0), (9223372036854775807), (-9223372036854775808)"), "0A000");
+  EXPECT_EQ(Command("insert into t values (-9223372036854775807), (9223372036854775807), (null)"),
+            "INSERT 0 3");
+  EXPECT_EQ(Command("insert into u values (-9223372036854775808), (9223372036854775807)"), "INSERT 0 2");
+  EXPECT_EQ(Rows("select count(*), min(t.a), max(u.a), min(u.a) from t, u"),
+            (TextRows{{"6", "-9223372036854775807", "9223372036854775807", "-9223372036854775808"}}));
+}
+
 TEST_F(AppendTest, ATableMayBeMadeOfAQuery) {
   Command("create table r (id int primary key, name text, at timestamp) with (storage = record)");
   Command("insert into r values (1, 'a', '2020-01-01'), (2, null, null), (3, 'c', '2021-01-01 10:00')");
@@ -205,7 +217,7 @@ TEST_F(AppendTest, ATableMayBeMadeOfAFile) {
   EXPECT_EQ(StateOf("create table t as select * from read_csv()"), "22023");
   EXPECT_EQ(StateOf(absl::StrCat("create table t as select * from read_csv('", people, "', speed => 'x')")),
             "22023");
-  // Beyond what was looked at: the row is named, and there is no table.
+  // The row lies beyond the rows that were sniffed: it is named, and no table is made.
   std::string text = "a\n";
   for (int i = 0; i < 400'000; ++i) absl::StrAppend(&text, i, "\n");
   const auto failed =

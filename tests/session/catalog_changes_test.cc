@@ -8,7 +8,7 @@
 #include "tests/cluster/oracle.h"
 #include "types/sql_error.h"
 
-/// What a session has seen of the catalog, and what another one has made of it since.
+/// A session's knowledge of the catalog, and changes that another session makes meanwhile.
 namespace nam::testing {
 namespace {
 
@@ -29,7 +29,7 @@ class CatalogChangesTest : public ::testing::Test {
   InProcessCluster cluster_{{}};
 };
 
-/// What a prepared statement names is looked up by each EXECUTE: a change of the table that was is lost.
+/// Each EXECUTE looks up the names of its prepared statement; it fails if the table it meant has changed.
 TEST_F(CatalogChangesTest, APreparedStatementSeesWhatHasHappenedBeforeIt) {
   const std::unique_ptr<Session> other = cluster_.NewSession();
   Session& session = cluster_.session();
@@ -79,7 +79,7 @@ TEST_F(CatalogChangesTest, ARecordTableMayBecomeAnAnalyticalOne) {
   EXPECT_EQ(Run(session, "select id from t"), "5");
 }
 
-/// Statements are bound to what the session saw before while the catalog is asked: never run so.
+/// While the catalog is asked, statements are bound to the session's older knowledge, but never run that way.
 TEST_F(CatalogChangesTest, AStatementSeesWhatHasHappenedBeforeIt) {
   const std::unique_ptr<Session> other = cluster_.NewSession();
   Session& session = cluster_.session();
@@ -92,7 +92,7 @@ TEST_F(CatalogChangesTest, AStatementSeesWhatHasHappenedBeforeIt) {
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ(Run(session, "select a from t where id = 1"), "7") << round;
     EXPECT_EQ(Run(session, "select max(t.a) from t, u where t.id = u.id"), "7") << round;
-    // Another table of the same name: the column means something else, or is not there.
+    // Another table has the same name: the column means something else, or does not exist.
     ASSERT_EQ(Run(*other, "drop table t"), "DROP TABLE");
     ASSERT_EQ(Run(*other, "create table t (id int primary key, b text, a text) with (storage = record)"),
               "CREATE TABLE");
@@ -105,7 +105,7 @@ TEST_F(CatalogChangesTest, AStatementSeesWhatHasHappenedBeforeIt) {
     EXPECT_EQ(Run(session, "select a from u"), "7") << round;
     ASSERT_EQ(Run(*other, "create table t (id int primary key, a int) with (storage = record)"),
               "CREATE TABLE");
-    // Bound to a name that was not there when the session looked.
+    // The statement was bound when the name did not exist yet.
     EXPECT_EQ(Run(session, "insert into t select id, a from u"), "INSERT 0 1") << round;
   }
 }

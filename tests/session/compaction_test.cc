@@ -13,7 +13,7 @@
 #include "session/result_batch.h"
 #include "tests/session/file_session.h"
 
-/// Groups of rows that become one: by VACUUM, and by themselves.
+/// Groups of rows that are merged into one: by VACUUM, and on their own.
 namespace nam::testing {
 namespace {
 
@@ -22,7 +22,7 @@ class CompactionTest : public FileSession {
   std::shared_ptr<const proto::Table> Table(const std::string& name) {
     return *cluster_.attachment().catalog().GetTable(name);
   }
-  /// How many groups the table has once they are no more than `most`, or some seconds have passed.
+  /// How many groups the table has once there are at most `most`, or after some seconds.
   uint32_t AwaitGroups(const std::string& name, uint32_t most) {
     Clock& clock = cluster_.attachment().fabric().clock();
     const Deadline deadline = clock.After(20'000'000);
@@ -33,13 +33,13 @@ class CompactionTest : public FileSession {
 };
 
 TEST_F(CompactionTest, ManySmallAppendsAreMergedByThemselves) {
-  constexpr int kAppends = 500;
+  constexpr int kAppends = 150;
   Command("create table t (n int, name text) with (partition_by = 'n:2')");
   for (int i = 1; i <= kAppends; ++i)
     ASSERT_EQ(Command(absl::StrCat("insert into t values (", i, ", 'row ", i, "')")), "INSERT 0 1");
   EXPECT_LE(AwaitGroups("t", 60), 60u);
   EXPECT_EQ(Rows("select count(*), count(distinct n), sum(n), count(distinct name), max(name) from t"),
-            (TextRows{{"500", "500", "125250", "500", "row 99"}}));
+            (TextRows{{"150", "150", "11325", "150", "row 99"}}));
 }
 
 TEST_F(CompactionTest, GroupsAreBoundedWhereNothingIsMerged) {
@@ -97,7 +97,7 @@ TEST_F(CompactionTest, VacuumKeepsValuesOfAllTypes) {
   EXPECT_EQ(Rows("select count(*), min(b), max(b) from t"), (TextRows{{"73001", "-70000", "5000"}}));
 }
 
-/// Does something else once its first rows have come.
+/// Calls a function once its first rows have arrived.
 class Interrupted final : public session::RowReceiver {
  public:
   explicit Interrupted(std::function<void()> first) : first_(std::move(first)) {}
@@ -114,7 +114,7 @@ class Interrupted final : public session::RowReceiver {
   size_t rows_ = 0;
 };
 
-/// The former groups stay for a query that runs, and go behind it.
+/// The former groups stay for a query that runs, and are removed after it.
 TEST_F(CompactionTest, AQueryReadsTheGroupsThatItBeganWith) {
   constexpr int kGroups = 12, kRows = 150'000;
   Command("create table t (n bigint, m bigint) with (storage = columnar)");
@@ -128,7 +128,7 @@ TEST_F(CompactionTest, AQueryReadsTheGroupsThatItBeganWith) {
     ASSERT_TRUE(done.ok()) << done.status();
     EXPECT_EQ(catalog::GroupCount(*Table("t")), 1u);
     EXPECT_GT(cluster_.UsedBytes(), before + before / 2);
-    // Memory that is over goes with the next renewals: another table's shows that they have come.
+    // Freed memory is returned with the next renewals: another table's shows that they have happened.
     ASSERT_TRUE(other->Execute("create table gone as select i from generate_series(1, 3000000) g (i)").ok());
     const uint64_t with = cluster_.UsedBytes();
     ASSERT_TRUE(other->Execute("drop table gone").ok());
@@ -141,7 +141,7 @@ TEST_F(CompactionTest, AQueryReadsTheGroupsThatItBeganWith) {
       << "the former groups have gone";
 }
 
-/// Whatever becomes of its groups.
+/// It does so even when the table's groups are merged or removed.
 TEST_F(CompactionTest, ATransactionReadsATableAsItWasAtFirst) {
   Command("create table t (n int) with (storage = columnar)");
   Command("create table r (id int primary key) with (storage = record)");
@@ -171,9 +171,29 @@ TEST_F(CompactionTest, ATransactionReadsATableAsItWasAtFirst) {
   EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"0"}}));
 }
 
+TEST_F(CompactionTest, ATransactionIsToldThatItsTableHasGone) {
+  Command("create table t (n int) with (storage = columnar)");
+  Command("create table u (n int) with (storage = columnar)");
+  const auto other = cluster_.NewSession();
+  Command("begin");
+  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"0"}}));
+  EXPECT_EQ(Rows("select count(*) from u"), (TextRows{{"0"}}));
+  ASSERT_TRUE(other->Execute("alter table t rename to moved").ok());
+  ASSERT_TRUE(other->Execute("drop table u").ok());
+  EXPECT_EQ(ErrorOf("select n from t").sqlstate, "40001");
+  Command("rollback");
+  EXPECT_EQ(ErrorOf("select n from t").sqlstate, "42P01") << "it is another transaction";
+  Command("create table u (n int) with (storage = columnar)");
+  Command("begin");
+  EXPECT_EQ(Rows("select count(*) from u"), (TextRows{{"0"}}));
+  ASSERT_TRUE(other->Execute("drop table u").ok());
+  EXPECT_EQ(ErrorOf("select n from u").sqlstate, "40001");
+  Command("rollback");
+}
+
 /// Sessions append, compact, read and empty a table at once: each append is seen whole or not at all.
 TEST_F(CompactionTest, AllGoOnAtOnce) {
-  constexpr int kSessions = 3, kAppends = 120, kRows = 7;
+  constexpr int kSessions = 3, kAppends = 60, kRows = 7;
   Command("create table t (session int, turn int, n int) with (partition_by = 'n:2')");
   std::atomic<int> left = kSessions;
   std::vector<std::thread> threads;
@@ -184,7 +204,9 @@ TEST_F(CompactionTest, AllGoOnAtOnce) {
         const auto done = session->Execute(absl::StrCat("insert into t select ", s, ", ", turn,
                                                         ", i from generate_series(1, ", kRows, ") g (i)"));
         EXPECT_TRUE(done.ok()) << done.status();
-        if (turn % 40 == 20) EXPECT_TRUE(session->Execute("vacuum t").ok());
+        if (turn % 20 == 10) {
+          EXPECT_TRUE(session->Execute("vacuum t").ok());
+        }
       }
       --left;
     });

@@ -41,7 +41,7 @@ class ConcurrentChangesTest : public ::testing::Test {
   InProcessCluster cluster_{{}};
 };
 
-/// Two transactions, of which each has seen that a key is free, in any order of their statements: one of them
+/// Two transactions that each have seen that a key is free, with their statements in any order: one of them
 /// commits it.
 TEST_F(ConcurrentChangesTest, OneOfTwoTransactionsGetsAUniqueKey) {
   ASSERT_EQ(Run(cluster_.session(),
@@ -54,7 +54,7 @@ TEST_F(ConcurrentChangesTest, OneOfTwoTransactionsGetsAUniqueKey) {
   Session* const sessions[] = {&cluster_.session(), other.get()};
   int both = 0;
   for (int round = 0; round < 40; ++round) {
-    // The statements of both, shuffled into each other.
+    // The statements of both transactions, interleaved at random.
     std::vector<int> order = {0, 0, 0, 1, 1, 1};
     std::shuffle(order.begin(), order.end(), random);
     const bool by_text = random() % 2 == 0, update = random() % 2 == 0;
@@ -128,8 +128,8 @@ TEST_F(ConcurrentChangesTest, NumbersOfColumnsAreTheProcesss) {
   EXPECT_EQ(Column("select max(id) from s"), TextRow{"15"});
 }
 
-/// Two doctors are on call, each leaves if another is. Their statements in any order: both leave, unless they
-/// lock the rows that they have read.
+/// Two doctors are on call, and each leaves if another is. Whatever the order of their statements, both
+/// leave, unless they lock the rows that they have read.
 TEST_F(ConcurrentChangesTest, RowsThatAreLockedForbidWriteSkew) {
   ASSERT_EQ(
       Run(cluster_.session(), "create table d (id int primary key, here boolean) with (storage = record)"),
@@ -162,7 +162,7 @@ TEST_F(ConcurrentChangesTest, RowsThatAreLockedForbidWriteSkew) {
     const size_t here = Column("select id from d where here").size();
     both_left += here == 0 ? 1 : 0;
     EXPECT_TRUE(here > 0 || !locks) << round;
-    EXPECT_LT(here, 2u) << "nobody has left";
+    EXPECT_LT(here, 2u) << "no doctor has left";
   }
   EXPECT_GT(both_left, 0) << "there was no write skew to be forbidden";
 }
@@ -170,7 +170,7 @@ TEST_F(ConcurrentChangesTest, RowsThatAreLockedForbidWriteSkew) {
 /// Sessions insert under one parent, which each locks. With a lock timeout none of them fails, as the locks
 /// leave the parent as it is.
 TEST_F(ConcurrentChangesTest, CommitsWaitForLocks) {
-  // Of many rows: locks are held for as long as others take to meet them.
+  // There are many rows, so that locks are held long enough for others to meet them.
   constexpr int kSessions = 3, kCommits = 30, kRows = 300;
   ASSERT_EQ(Run(cluster_.session(), "create table p (id int primary key) with (storage = record)"),
             "CREATE TABLE");
@@ -203,7 +203,7 @@ TEST_F(ConcurrentChangesTest, CommitsWaitForLocks) {
   EXPECT_EQ(Column("select count(*) from c"), TextRow{absl::StrCat(kSessions * kCommits * kRows)});
 }
 
-/// No number is given twice, whichever session takes it, also by one that has ended before.
+/// No number is given twice, to any session, nor one that an ended session has taken.
 TEST_F(ConcurrentChangesTest, NumbersAreGivenOnce) {
   ASSERT_EQ(Run(cluster_.session(),
                 "create table s (id bigserial primary key, n int generated always as identity, x int) with "
@@ -234,7 +234,7 @@ TEST_F(ConcurrentChangesTest, NumbersAreGivenOnce) {
   EXPECT_EQ(std::set<std::string>(numbers.begin(), numbers.end()).size(), numbers.size());
 }
 
-/// Through the whole of a session: rows of a query over both kinds of tables, prepared statements.
+/// Runs through a whole session: rows of a query over both kinds of tables, prepared statements.
 TEST_F(ConcurrentChangesTest, PreparedStatements) {
   Session& session = cluster_.session();
   ASSERT_EQ(Run(session, "create table t (a int, b text default 'none') with (storage = record)"),

@@ -69,7 +69,7 @@ TEST_F(ConcurrentReferencesTest, TablesOfAForeignKeyComeAndGo) {
   EXPECT_EQ(Run(*other, "drop table p"), "DROP TABLE");
 }
 
-/// A creation that fails leaves nothing: its index's name is taken.
+/// A creation that fails leaves nothing behind. Its index's name is taken.
 TEST_F(ConcurrentReferencesTest, ACreationThatFailsLeavesTheParentAlone) {
   ASSERT_EQ(Run("create table p (id int primary key, n int) with (storage = record)"), "CREATE TABLE");
   ASSERT_EQ(Run("create index c_r_fkey on p (n)"), "CREATE INDEX");

@@ -183,6 +183,18 @@ TEST_P(EitherStorage, TheFirstBadLineIsNamedAndNothingIsLoaded) {
   EXPECT_EQ(ErrorOf(Copy("nobody", folder_.File("none.csv"))).sqlstate, "42P01");
 }
 
+/// Only a line without a character is no row.
+TEST_P(EitherStorage, AnEmptyTextAloneIsARowThatLacksFields) {
+  Command(Create("id int, name text"));
+  EXPECT_EQ(Command(Copy("people", Write("a.csv", "1,a\n\n\r\n2,b\n"))), "COPY 2");
+  const SqlError error = ErrorOf(Copy("people", Write("b.csv", "3,c\n\n\"\"\n4,d\n")));
+  EXPECT_EQ(error.sqlstate, "22P04");
+  EXPECT_TRUE(absl::StartsWith(error.message, "b.csv:3: missing data for column \"name\"")) << error.message;
+  EXPECT_EQ(ErrorOf(Copy("people", Write("b.csv", "3|c|\"\"\n"), "delimiter '|'")).sqlstate, "22P04")
+      << "an empty text is more than a delimiter at the line's end";
+  EXPECT_EQ(Rows("select count(*) from people"), (TextRows{{"2"}}));
+}
+
 TEST_P(EitherStorage, BadRowsMayBeLeftOut) {
   Command(Create("id int, name text"));
   const auto result = Run(Copy("people", Write("a.csv", "1,a\nx,b\n3\n4,d\n"), "on_error ignore"));
@@ -251,6 +263,21 @@ TEST_F(CopyTest, WhatColumnarTablesLackIsRefusedByName) {
   EXPECT_EQ(ErrorOf("create table u (a uuid) with (partition_by = 'a:8')").sqlstate, "0A000");
 }
 
+TEST_F(CopyTest, RowsBehindTheEndOfCopyMarkerAreRefusedWhereverItStands) {
+  Command("create table t (a text) with (storage = columnar)");
+  // A portion is a mebibyte, and this one.
+  std::string text;
+  for (int i = 0; i < 131'071; ++i) text += "1234567\n";
+  text += "1234\n\\.\n";
+  ASSERT_EQ(text.size(), size_t{1} << 20);
+  for (const char* const name : {"a.txt", "a.csv"}) {
+    EXPECT_EQ(Command(Copy("t", Write(name, text))), "COPY 131072");
+    const SqlError error = ErrorOf(Copy("t", Write(name, text + "1\n")));
+    EXPECT_EQ(error.sqlstate, "22P04");
+    EXPECT_EQ(error.message, absl::StrCat(name, ":131073: rows stand behind the end-of-copy marker \\."));
+  }
+}
+
 TEST_F(CopyTest, ACopyIntoAColumnarTableIsOfNoTransaction) {
   Command("create table t (a int) with (storage = columnar)");
   const std::string path = Write("t.csv", "1\n2\n");
@@ -263,7 +290,7 @@ TEST_F(CopyTest, TwoCopiesIntoAnEmptyTableDoNotMeet) {
   Command("create table t (a int) with (storage = columnar)");
   const auto first = cluster_.NewSession(), second = cluster_.NewSession();
   ASSERT_TRUE(second->Execute("select count(*) from t").ok());
-  // A pipe holds the first one up until the second is done.
+  // A pipe delays the first one until the second has finished.
   const std::string pipe = folder_.File("pipe.csv");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   absl::Status waiting;
@@ -386,7 +413,7 @@ TEST_F(CopyTest, ALargeCopyIntoRecordsTellsOfColumnarTables) {
   EXPECT_TRUE(absl::StrContains(result->warnings[0].message, "columnar"));
 }
 
-/// What this process has had at most since it was asked last.
+/// The most memory that this process has had since the last call.
 class PeakMemory {
  public:
   PeakMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }

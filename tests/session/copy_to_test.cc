@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,13 +13,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/unique_fd.h"
 #include "tests/session/file_session.h"
 
-/// COPY … TO, and back.
+/// COPY … TO, and COPY of its output back in.
 namespace nam::testing {
 namespace {
 
-/// What COPY … TO STDOUT sends.
+/// The bytes that COPY … TO STDOUT sends.
 class Output final : public session::RowReceiver {
  public:
   absl::Status Begin(const std::vector<session::ResultSet::Column>&) override { return absl::OkStatus(); }
@@ -101,6 +104,33 @@ TEST_F(CopyToTest, AFailureLeavesTheOldFile) {
   EXPECT_EQ(ErrorOf("copy t to '/tmp'").sqlstate, "42809");
   EXPECT_EQ(Command(absl::StrCat("copy t to '", path, "'")), "COPY 300000");
   EXPECT_EQ(Files(), 1u);
+}
+
+TEST_F(CopyToTest, APipeThatStandsStillEndsWithTheStatementsTime) {
+  Command("create table t (n bigint) with (storage = columnar)");
+  Command("create table r (n bigint)");
+  Command("insert into t select i from generate_series(1, 100000) g (i)");
+  Command("insert into r values (1)");
+  const std::string pipe = folder_.File("pipe.csv");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  Command("set statement_timeout = 100");
+  for (const char* const table : {"t", "r"}) {
+    EXPECT_EQ(ErrorOf(absl::StrCat("copy ", table, " to '", pipe, "'")).sqlstate, "57014") << "no reader";
+    EXPECT_EQ(ErrorOf(absl::StrCat("copy ", table, " from '", pipe, "'")).sqlstate, "57014") << "no writer";
+  }
+  EXPECT_EQ(ErrorOf(absl::StrCat("copy t from '", folder_.File("t.csv"), "' (on_error ignore, rejects '",
+                                 pipe, "')"))
+                .sqlstate,
+            "57014");
+  const UniqueFd reader(open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_EQ(ErrorOf(absl::StrCat("copy t to '", pipe, "'")).sqlstate, "57014")
+      << "a reader that reads nothing";
+  std::string unread(1 << 16, '\0');
+  while (read(reader.get(), unread.data(), unread.size()) > 0) {
+  }
+  Command("set statement_timeout = 0");
+  EXPECT_EQ(Command(absl::StrCat("copy r to '", pipe, "'")), "COPY 1");
+  EXPECT_EQ(Rows("select count(*) from t"), (TextRows{{"100000"}}));
 }
 
 TEST_F(CopyToTest, TblFilesTakeOnlyTextsThatTheyCanHold) {

@@ -17,7 +17,7 @@
 namespace nam::testing {
 namespace {
 
-/// gRPC, over which nobody begins to extend a table while `fails` is a code.
+/// gRPC over which no call that extends a table is begun while `fails` is a code.
 class FailingControlPlane final : public catalog::ControlPlane {
  public:
   std::atomic<absl::StatusCode> fails = absl::StatusCode::kOk;
@@ -79,7 +79,7 @@ class CreateTableTest : public ::testing::Test {
   std::unique_ptr<session::Session> session_;
 };
 
-/// Whatever the error is, and whether it ends the engine's session, nothing stays.
+/// Nothing stays, whatever the error is, and whether or not it ends the engine's session.
 TEST_F(CreateTableTest, ATableWhoseIndexCannotBeMadeDoesNotStay) {
   ASSERT_EQ(Run("create table p (id int primary key) with (storage = record)"), "CREATE TABLE");
   for (const std::string columns :

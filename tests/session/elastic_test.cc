@@ -14,8 +14,8 @@
 namespace nam::testing {
 namespace {
 
-/// SSB on one compute server; more come and some leave while queries claim their work. What happens at which
-/// moment is tests/sim/elastic_test's matter; here it is real threads, sockets and shared memory.
+/// SSB on one compute server; more join and some leave while queries claim their work. tests/sim/elastic_test
+/// covers the order of events; this test has real threads, sockets and shared memory.
 class ElasticQueryTest : public ::testing::TestWithParam<fabric::Kind> {
  protected:
   void SetUp() override {
@@ -91,8 +91,7 @@ TEST_P(ElasticQueryTest, ALimitThatIsReachedEndsTheQuery) {
       0u);
 }
 
-/// A compute server that answers every attempt, but whose results nobody can read: it is lost between the
-/// two.
+/// A compute server that answers every attempt, but whose results cannot be read: it is lost between the two.
 TEST(LostServerTest, WhatItReportedIsDoneAgain) {
   InProcessCluster cluster({.fabric = fabric::Kind::kTcp, .memory_servers = 1, .compute_servers = 1});
   SmallTable numbers{{"numbers", {{"id", Type::Integer()}}, {{"id", 8}}, ""}, {}};
@@ -128,7 +127,7 @@ TEST(LostServerTest, WhatItReportedIsDoneAgain) {
   ASSERT_TRUE(control.ok()) << control.status();
   catalog::AttachOptions options{.catalog = cluster.Client(), .role = proto::ROLE_COMPUTE};
   options.self.set_control_address((*control)->address());
-  options.self.set_fabric_address("127.0.0.1:1");  // nobody listens there
+  options.self.set_fabric_address("127.0.0.1:1");  // no process listens there
   options.self.set_threads(2);
   const auto joined = catalog::Attachment::Attach(options);
   ASSERT_TRUE(joined.ok()) << joined.status();

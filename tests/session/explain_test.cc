@@ -48,14 +48,14 @@ class ExplainTest : public ::testing::Test {
     EXPECT_TRUE(result.ok()) << statement << "\n" << result.status();
     return result.ok() ? ToText(*result) : TextRows();
   }
-  /// The lines as they are shown, none too wide; those that go on are joined in what is returned.
+  /// The lines as they are shown, none too wide; the result has continued lines joined.
   std::string Explain(const std::string& statement) {
     std::string text;
     for (const auto& row : Run(statement)) {
       EXPECT_LE(row[0].size(), 100u) << row[0];
       text += row[0] + "\n";
     }
-    // Operators are 5 columns in, what is told of servers 6, what goes on more.
+    // Operators are indented by 5 columns, facts about servers by 6, continued lines by more.
     return std::regex_replace(text, std::regex("\n {7,}"), " ");
   }
   Json ExplainJson(const std::string& statement) {
@@ -154,14 +154,14 @@ TEST_F(ExplainTest, RowsOfBuildSidesAreOneServers) {
       << text;
   EXPECT_TRUE(std::regex_search(text, std::regex("build [^\n]*~500 \\(actual 500 on each server\\)")))
       << text;
-  // The probe is the scan's own look-up: of all rows those whose key is there.
+  // The scan's own look-up is the probe: it takes the rows whose key exists.
   EXPECT_TRUE(absl::StrContains(text, "(actual 500 of 40,000)")) << text;
   EXPECT_TRUE(std::regex_search(text, std::regex("P1 scan big [^\n]*~40000 \\(actual 40,000\\)"))) << text;
   EXPECT_TRUE(absl::StrContains(text, "aggregate final sum(x) by kind")) << text;
 }
 
-/// Of the rows those that a filter leaves; of these the keys that are there. A filter that is no test of
-/// codes comes behind the look-ups.
+/// The scan takes the rows that a filter leaves, then those whose keys exist. A filter that is no test of
+/// codes follows the look-ups.
 TEST_F(ExplainTest, ScansCountWhatTheirConditionsLeave) {
   const std::string query = "select count(*) from big, dim where big.d = dim.d and dim.kind = 1 and ";
   const auto probe_of = [](const std::string& text) {
@@ -175,7 +175,8 @@ TEST_F(ExplainTest, ScansCountWhatTheirConditionsLeave) {
   EXPECT_TRUE(absl::StrContains(probe_of(general), "(actual 8,000 of 40,000)")) << general;
 }
 
-/// Of each join and each grouping of servers: the algorithm, why, and what others were estimated to take.
+/// For each join and each grouping of servers: the algorithm, the reason, and the estimated times of the
+/// others.
 TEST_F(ExplainTest, AlgorithmsAndWhatOthersWouldCost) {
   const std::string query = "select big.d, count(*) from big, dim where big.d = dim.d group by big.d";
   const std::string small = Explain("explain " + query);
@@ -238,7 +239,7 @@ TEST_F(ExplainTest, AlgorithmsAndWhatOthersWouldCost) {
   EXPECT_NE(reduced.find("what the Bloom filters of P"), std::string::npos) << reduced;
 }
 
-/// What nam.join says is not done everywhere: then the plan says why.
+/// The method that nam.join asks for is not possible everywhere: then the plan states the reason.
 TEST_F(ExplainTest, WhyAForcedJoinIsNotUsed) {
   const std::string left = "explain select count(*) from big left join dim on big.d = dim.d";
   Run("set nam.join = 'ghj'");
@@ -262,7 +263,7 @@ TEST_F(ExplainTest, WhyAForcedJoinIsNotUsed) {
        "the cheapest, as ghj_bloom joins columnar tables alone");
 }
 
-/// A statement that was planned before is planned anew with constants that have come meanwhile.
+/// A statement that was planned before is planned again with the current constants.
 TEST_F(ExplainTest, ConstantsOfTheCatalogMakeThePlan) {
   const std::string query = "select count(*) from big a, big b where a.x = b.x";
   const auto algorithm = [&] {
@@ -321,7 +322,7 @@ TEST_F(ExplainTest, AnalyzeMakesTheChange) {
   Run("begin");
   const Json updated =
       ExplainJson("explain (analyze, format json) update f set v = 77 from g where f.id = g.id and g.v = 1");
-  // But for the row of id 1.
+  // All rows except the one of id 1.
   EXPECT_EQ(updated.at("change").at("command"), "UPDATE 249");
   EXPECT_EQ(Run("select count(*) from f where v = 77"), (TextRows{{"249"}}));
   EXPECT_EQ(updated.at("result").at("rows"),
@@ -338,7 +339,7 @@ TEST_F(ExplainTest, TheSessionTellsThatItFinishes) {
     told.push_back(progress);
     if (told.size() == 3) session->Cancel();
   });
-  // Numbered rows are the session's, and so are their 1.6 billion pairs.
+  // The session numbers rows itself, and so it makes their 1.6 billion pairs.
   const std::string numbered = "(select x, row_number() over (order by x) r from big) ";
   const auto result = session->Execute(
       absl::StrCat("select count(*) from ", numbered, "a, ", numbered, "b where a.r + b.x < b.r - a.x - 5"));

@@ -14,8 +14,8 @@
 
 namespace nam::session {
 
-/// Record tables in this process, for one session: a transaction works on a copy. Failures that a test wants
-/// end the transaction.
+/// Record tables in this process, for one session: a transaction works on a copy. A test can have methods
+/// fail, which ends the transaction.
 class FakeRecordAccess final : public RecordAccess {
  public:
   using Rows = std::map<std::string, std::string>;  // by key
@@ -212,7 +212,7 @@ class FakeRecordAccess final : public RecordAccess {
 
   std::map<std::string, proto::Table> tables;
   std::map<std::string, std::map<int, uint64_t>> numbers;  // handed out, by table and column
-  std::string failing;  // a method that returns `failure` instead of doing what it should
+  std::string failing;                                     // a method that returns `failure` and does nothing
   absl::Status failure;
   absl::Status begin_error;         // of every Begin
   absl::Status commit_error;        // of the next Commit
@@ -226,7 +226,7 @@ class FakeRecordAccess final : public RecordAccess {
  private:
   struct Before {
     std::string table, key;
-    std::optional<std::string> row;  // none: it was not there
+    std::optional<std::string> row;  // nullopt: it did not exist
   };
   absl::Status Failure(const char* method) {
     if (failing != method) return absl::OkStatus();

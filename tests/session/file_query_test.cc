@@ -17,7 +17,7 @@ constexpr char kPeople[] = "id,name,born,height\n1,Ada,1815-12-10,1.5\n2,Grace,1
 
 class FileQueryTest : public FileSession {
  protected:
-  /// Memory that loads and tables hold, and how many tables there are.
+  /// The memory that loads and tables hold, and how many tables there are.
   size_t Tables() { return cluster_.attachment().catalog().ListTables()->size(); }
   const std::string people_ = Write("people.csv", kPeople);
 };
@@ -100,6 +100,10 @@ TEST_F(FileQueryTest, AFileIsReadAnewByEachStatement) {
 
 TEST_F(FileQueryTest, ErrorsNameTheFileAndTheLine) {
   EXPECT_EQ(ErrorOf("select * from '/nowhere/a.csv'").sqlstate, "58P01");
+  const SqlError directory = ErrorOf("select * from '/'");
+  EXPECT_EQ(directory.sqlstate, "42809");
+  EXPECT_EQ(directory.message, "cannot read \"/\": Is a directory");
+  EXPECT_EQ(directory.hint, "") << "COPY could not read it either";
   std::string text = "n\n";
   while (text.size() < 3 << 20) absl::StrAppend(&text, text.size(), "\n");
   const auto lines = static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));

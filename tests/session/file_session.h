@@ -14,7 +14,7 @@
 
 namespace nam::testing {
 
-/// A session of a cluster of two memory and two compute servers, beside a folder for files that it reads.
+/// A session of a cluster of two memory and two compute servers, with a folder for the files that it reads.
 class FileSession : public ::testing::Test {
  protected:
   std::string Write(const std::string& name, const std::string& text) {

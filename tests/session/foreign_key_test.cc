@@ -75,7 +75,7 @@ TEST_F(ForeignKeyTest, AParentStays) {
   EXPECT_EQ(Run("delete from p where id = 3"), "DELETE 1");
   EXPECT_EQ(Run("delete from c where r = 2"), "DELETE 1");
   EXPECT_EQ(Run("delete from p where id = 2"), "DELETE 1");
-  // Another row gets the key.
+  // Another row takes the key.
   EXPECT_EQ(Run("insert into p values (0)"), "INSERT 0 1");
   EXPECT_EQ(Run("update p set id = id + 1"), "UPDATE 2");
   EXPECT_EQ(Run("select id from p order by id"), "SELECT 2 | 1 | 2");
@@ -83,7 +83,8 @@ TEST_F(ForeignKeyTest, AParentStays) {
   EXPECT_EQ(Run("insert into p values (1) on conflict (id) do update set id = 5"), "23503");
 }
 
-/// The check is the statement's: what it took back counts no more, and neither does the failed statement.
+/// The check belongs to the statement: changes that were rolled back do not count, nor does the failed
+/// statement.
 TEST_F(ForeignKeyTest, SavepointsTakeBackWhatFailed) {
   ASSERT_EQ(Run("insert into c values (1, 1)"), "INSERT 0 1");
   EXPECT_EQ(Run("begin"), "BEGIN");
@@ -139,7 +140,7 @@ TEST_F(ForeignKeyTest, AnIndexThatIsTooYoungIsAConflict) {
   EXPECT_EQ(Run("insert into d values (1, null)"), "INSERT 0 1");
 }
 
-/// What the commit finds.
+/// Violations that the commit finds.
 TEST_F(ForeignKeyTest, ACommitThatFindsAChildFails) {
   access_.commit_error = txn::AbortStatus(txn::AbortReason::kForeignKey,
                                           "update or delete on table \"p\" violates foreign key constraint");
@@ -148,7 +149,7 @@ TEST_F(ForeignKeyTest, ACommitThatFindsAChildFails) {
             "inserted a row that references it; nothing of this one has happened");
 }
 
-/// A dropped child is not asked any more.
+/// A dropped child is not asked.
 TEST_F(ForeignKeyTest, ADroppedChildIsForgotten) {
   ASSERT_EQ(Run("insert into c values (1, 1)"), "INSERT 0 1");
   ASSERT_EQ(Run("drop table c"), "DROP TABLE");

@@ -22,8 +22,8 @@ class LittleMemoryTest : public ::testing::Test {
     for (const char* const setting : {"set nam.build_mib_max = 1", "set nam.result_mib_max = 1"})
       EXPECT_TRUE(cluster_.session().Execute(setting).ok());
   }
-  /// What memory servers hold once it is `wanted`, or after some seconds: memory that a peer may still be
-  /// writing to is freed a little later.
+  /// The memory that memory servers hold once it is `wanted`, or after some seconds: memory that a peer may
+  /// still be writing to is freed a little later.
   uint64_t UsedAtLast(uint64_t wanted) {
     Clock& clock = cluster_.attachment().fabric().clock();
     const Deadline deadline = clock.After(10'000'000);
@@ -34,7 +34,7 @@ class LittleMemoryTest : public ::testing::Test {
   InProcessCluster cluster_;
 };
 
-/// Each thread needs pages of its own, which all together are more than the least result.
+/// Each thread needs pages of its own, which together exceed the least result.
 TEST(ManyThreadsTest, TheLeastResultHasRoomForAllThreads) {
   constexpr int64_t kRows = 20'000;
   InProcessCluster cluster({.compute_servers = 2, .threads = 24});
@@ -70,7 +70,7 @@ TEST(ManyThreadsTest, TheLeastResultHasRoomForAllThreads) {
   }
 }
 
-/// Keys, and the texts that aggregates keep, are many times what their number would make one think. Those of
+/// Keys, and the texts that aggregates keep, take far more memory than their number suggests. Those of
 /// columns are codes until the groups leave.
 TEST_F(LittleMemoryTest, GroupsOfLongTextsGoByParts) {
   constexpr int64_t kRows = 48'000, kHalf = kRows / 2, kBytes = 1'000;
@@ -90,7 +90,7 @@ TEST_F(LittleMemoryTest, GroupsOfLongTextsGoByParts) {
     int64_t groups;
     std::string text;
   };
-  // What expressions make of 1,024 rows for each thread is in the budget, too.
+  // Results of expressions over 1,024 rows for each thread are in the budget, too.
   for (const Query& query : std::vector<Query>{
            {16, kHalf,
             absl::StrCat("(select t, u, count(*) as n from big where k < ", kHalf, " group by t, u) q")},
@@ -105,7 +105,7 @@ TEST_F(LittleMemoryTest, GroupsOfLongTextsGoByParts) {
   }
 }
 
-/// Values of several arguments, which are many together, and what ignores repeats beside them.
+/// Values of several arguments, which are many together, and beside them aggregates that ignore repeats.
 TEST_F(LittleMemoryTest, DistinctValuesOfSeveralArgumentsGoByParts) {
   constexpr int64_t kRows = 60'000;
   SmallTable table{{"big",
@@ -161,7 +161,7 @@ TEST_F(LittleMemoryTest, DistinctValuesOfSeveralArgumentsGoByParts) {
   }
 }
 
-/// What two consumers read goes to scratch memory: the session has not the memory for it.
+/// The rows that two consumers read go to scratch memory: the session has too little memory for them.
 TEST_F(LittleMemoryTest, CommonTablesBeyondTheSessionsMemoryAreReadByParts) {
   constexpr int64_t kRows = 200'000;
   SmallTable table{

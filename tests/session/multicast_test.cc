@@ -83,7 +83,7 @@ TEST_P(MulticastQueryTest, TheBenchmarksAnswersAreTheSame) {
 TEST_P(MulticastQueryTest, ExplainAnalyzeTellsHowEachBuildSideCame) {
   const std::string sql(ssb::FindQuery("Q4.1")->sql);
   Set("multicast", "on");
-  // Lineorder is split by the keys of the other dimensions, so date goes to everybody.
+  // Lineorder is split by the keys of the other dimensions, so date goes to all servers.
   const std::string date = BuildReport(sql, "date");
   EXPECT_EQ(Count(date, "\n      multicast\n"), 1u) << date;
   EXPECT_EQ(Count(date, " by multicast, "), 3u) << date;
@@ -98,7 +98,7 @@ TEST_P(MulticastQueryTest, ExplainAnalyzeTellsHowEachBuildSideCame) {
   EXPECT_NE(BuildReport(sql, "date").find("READ (one compute server needs it)"), std::string::npos);
 }
 
-/// The stages' pipelines are numbered through, and each stage's first ones build its joins.
+/// The stages' pipelines are numbered consecutively, and each stage's first ones build its joins.
 TEST_P(MulticastQueryTest, BuildSidesOfLaterStagesComeByMulticast) {
   const std::string sql =
       "select a.y, count(*), sum(a.r) from (select d_year as y, lo_custkey as k, lo_revenue as r from "

@@ -15,7 +15,7 @@
 namespace nam::testing {
 namespace {
 
-/// The engine, in which the next `overtaken` transactions find a snapshot that is too old.
+/// An engine in which the next `overtaken` transactions find that their snapshot is too old.
 class OvertakenAccess final : public session::RecordAccess {
  public:
   OvertakenAccess(std::unique_ptr<session::RecordAccess> access, int& overtaken, int& begun)
@@ -138,7 +138,7 @@ TEST_F(OvertakenQueryTest, ThatIsOvertakenForEverIsAnError) {
   EXPECT_EQ(begun_, 5);
 }
 
-/// Its client decides: what he has read before may be why he changes the row.
+/// Its client decides: rows read before may be the reason for the change.
 TEST_F(OvertakenQueryTest, AChangeIsNotRunAgain) {
   overtaken_ = 1;
   EXPECT_EQ(Run("update t set n = n + 1"), "40001");

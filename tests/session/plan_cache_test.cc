@@ -13,7 +13,7 @@ namespace {
 
 using session::Session;
 
-/// Statements of a session whose plans it knows, while others change what they were made of.
+/// Statements whose plans a session keeps, while others change the tables.
 class KnownPlansTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -132,7 +132,7 @@ TEST_F(KnownPlansTest, TheLeastRecentlyUsedMakesRoom) {
   EXPECT_FALSE(Run(query(1)).planned_before);
 }
 
-/// Of statements of 16 KiB at most.
+/// Plans are kept of statements of 16 KiB at most.
 TEST_F(KnownPlansTest, LongTextsAreNotKept) {
   const std::string query = "select count(*) from t -- ";
   const std::string most = query + std::string(16'384 - query.size(), 'x');

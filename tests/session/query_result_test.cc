@@ -52,7 +52,7 @@ struct Attempt {
 
 class QueryResultTest : public testing::Test {
  protected:
-  /// A query whose servers have done their stage.
+  /// A query whose servers have finished their stage.
   struct Ending {
     explicit Ending(const Planned& planned)
         : result(planned.columns, rows), from(planned.physical.stages[0].claimed) {}
@@ -125,7 +125,7 @@ const std::vector<std::string>& OrderedQueries() {
   return queries;
 }
 
-/// Their rows come in the order of their arrival where no key of theirs says another.
+/// Their rows come in the order of their arrival where no key of theirs gives another.
 const std::vector<std::string>& OtherQueries() {
   static const std::vector<std::string> queries = {
       "select k, count(*), sum(n), avg(n), min(name), max(price), count(distinct name) from t group by k",
@@ -275,7 +275,7 @@ TEST_F(QueryResultTest, BrokenPagesAreRefused) {
     const auto error_of = [&](std::span<const std::byte> given, uint64_t attempt) {
       const auto ending = Begin(planned).value();
       const absl::Status added = ending->Add(given, attempt);
-      // It stays: what came before is of no use.
+      // The error stays: earlier rows are of no use.
       if (!added.ok()) {
         EXPECT_EQ(ending->Finish().status(), added);
       }
@@ -329,7 +329,7 @@ TEST_F(QueryResultTest, BeyondTheBudgetTheQueryFailsWith53200) {
     for (const Row& row : whole->rows) values += row.size() * sizeof(Value);
     EXPECT_GE(most_, values);
     const uint64_t enough = most_;
-    // Whichever of its parts asks for too much.
+    // The query fails, whichever of its parts asks for too much.
     for (const uint64_t budget : {enough - 1, enough / 2, enough / 8, uint64_t{70'000}, uint64_t{1000}}) {
       const auto result = Finish(planned, attempts, budget);
       ASSERT_FALSE(result.ok()) << budget << " of " << enough;
@@ -343,7 +343,7 @@ TEST_F(QueryResultTest, BeyondTheBudgetTheQueryFailsWith53200) {
   }
 }
 
-/// Of what waits in the session, an attempt's rows are taken in at once, when it has ended.
+/// If rows must wait in the session, it takes in an attempt's rows all at once, when the attempt has ended.
 TEST_F(QueryResultTest, OnlyRowsThatFlowOnComeInWindows) {
   for (const auto& [text, flows] :
        std::vector<std::pair<std::string, bool>>{{"select id, name from t", true},
@@ -425,7 +425,7 @@ TEST_F(QueryResultTest, ACancelledQueryEnds) {
     EXPECT_TRUE(absl::IsCancelled(before->Finish().status()));
     EXPECT_TRUE(absl::IsCancelled(between->Finish().status()));
     cancel_ = false;
-    // Nothing is left half-way: another session's query goes on.
+    // Nothing is left half-done: another session's query continues.
     EXPECT_TRUE(Finish(planned, {{1, pages}}).ok());
   }
 }

@@ -87,7 +87,7 @@ TEST_F(QueryTest, OverflowBeyondThirtyEightDigitsIsAnError) {
 }
 
 TEST_F(QueryTest, DatesAndIntegersStayInTheirRange) {
-  // On the compute servers, over vectors.
+  // Computed on the compute servers, over vectors.
   EXPECT_EQ(Rows("select max(day + 2924462) from sales"), (TextRows{{"9999-12-31"}}));
   EXPECT_EQ(Error("select max(day + 2924463) from sales").sqlstate, "22008");
   EXPECT_EQ(Rows("select min(day - 727197) from sales"), (TextRows{{"0001-01-01"}}));
@@ -176,7 +176,7 @@ TEST_F(QueryTest, NullsFollowThreeValuedLogic) {
 }
 
 TEST_F(QueryTest, NullPassesNoComparison) {
-  // 100 items are NULL, and what is stored for them is less than any item.
+  // 100 items are NULL, and the number stored for them is less than any item.
   for (const char* condition :
        {"item < 3", "item <= 2", "3 > item", "2 >= item", "not (item >= 3)", "item < 2.5"})
     EXPECT_EQ(Rows("select count(*) from sales where " + std::string(condition)), (TextRows{{"300"}}))
@@ -209,7 +209,7 @@ TEST_F(QueryTest, NullIsAGroupAndUnknownIsNotTrue) {
 }
 
 TEST_F(QueryTest, LimitWithOffsetIsWhole) {
-  // All rows are on one thread of one server: nobody else's rows make up for one too few.
+  // All rows are on one thread of one server: no other rows make up for one too few.
   SmallTable one{{"one", {{"id", Type::Integer()}, {"one", Type::Integer()}}, {{"one", 1}}, ""}, {}};
   for (int i = 0; i < 50; ++i) one.rows.push_back({Value::Integer(i), Value::Integer(1)});
   ASSERT_TRUE(Load(cluster_->attachment(), one, {.block_bytes = 8192}).ok());
@@ -279,13 +279,13 @@ TEST_F(QueryTest, ComparisonsAndSumsOfFarScalesAreNoOverflow) {
   EXPECT_EQ(Rows("select count(*) from sales where big * 1 < " + tiny), (TextRows{{"0"}}));
   EXPECT_EQ(Rows("select max(case when id = 0 then 1 else 0 end + 0.5) from sales"), (TextRows{{"1.5"}}));
   EXPECT_EQ(Error("select count(*) from sales where big + " + tiny + " > 0").sqlstate, "22003");
-  // Nothing of a product of 128 bits is left.
+  // No digit of a product of 128 bits is lost.
   EXPECT_EQ(Rows("select max(0 * (big * big) + id) from sales"), (TextRows{{"999"}}));
 }
 
 TEST_F(QueryTest, NumbersHaveThirtyEightDigits) {
   const std::string most = "99999999999999999999999999999999999999";
-  // Over vectors, row by row, and at the coordinator.
+  // Computed over vectors, row by row, and at the coordinator.
   EXPECT_EQ(Rows("select max(id + " + most + ") from sales where id < 1"), (TextRows{{most}}));
   EXPECT_EQ(Error("select max(id + " + most + ") from sales where id < 2").sqlstate, "22003");
   EXPECT_EQ(Rows("select min(-id - " + most + ") from sales where id < 1"), (TextRows{{"-" + most}}));
@@ -406,7 +406,7 @@ TEST_F(QueryTest, LongQueriesTellTheirProgressAndAreCancelledSoon) {
   EXPECT_GT(before, 0u) << "what has been claimed counts";
   std::printf("cancelled after %.1f ms\n", static_cast<double>(ended_ns - cancelled_ns) / 1e6);
   EXPECT_LT(ended_ns - cancelled_ns, 2'000'000'000) << "0.2 s is meant; the machine may be busy";
-  // The session goes on, and short queries tell nothing.
+  // The session goes on, and short queries report no progress.
   const auto after = session->Execute("select count(*) from pairs");
   ASSERT_TRUE(after.ok()) << after.status();
   EXPECT_EQ(ToText(*after), (TextRows{{"30000"}}));
@@ -567,7 +567,7 @@ TEST_F(QueryTest, ACancelBeforeTheStatementCounts) {
   EXPECT_TRUE(next.ok()) << next.status();
 }
 
-// A cluster of its own: nothing else is on its way back.
+// The cluster is the test's own: no other memory is being returned.
 TEST(SessionTest, DropGivesEverythingBack) {
   InProcessCluster cluster({});
   SmallTable extra{{"extra", {{"k", Type::Integer()}}, {{"k", 2}}, ""}, {}};

@@ -8,8 +8,8 @@
 
 namespace nam::testing {
 
-/// A run of choices that stands for data and queries. Past its end every choice is 0, the simplest, so a
-/// shorter or smaller run is a simpler case: that is how failures shrink.
+/// A sequence of choices that stands for data and queries. Past its end every choice is 0, the simplest, so a
+/// shorter or smaller sequence is a simpler case: that is how failures shrink.
 class Choices {
  public:
   explicit Choices(std::vector<uint32_t> choices) : choices_(std::move(choices)) {}

@@ -162,7 +162,7 @@ TEST_F(RecordChangesTest, OnConflict) {
       Run("insert into t values (1, 500, 'y') on conflict on constraint t_pkey do update set n = default"),
       "INSERT 0 1");
   EXPECT_EQ(Run("select * from t where id in (1, 7, 8) order by id"), "SELECT 3 | 1,NULL,x | 7,7,g | 8,8,h");
-  // The same key twice: nothing for the second, an error if it is to be changed.
+  // The same key occurs twice: the second row is skipped, or an error if it is to be changed.
   EXPECT_EQ(Run("insert into t values (11, 1, 'x'), (11, 2, 'y') on conflict (id) do nothing"), "INSERT 0 1");
   EXPECT_EQ(Run("insert into t values (12, 1, 'x'), (12, 2, 'y') on conflict (id) do update set n = 3"),
             "21000");

@@ -14,8 +14,8 @@
 namespace nam::testing {
 namespace {
 
-/// Where memory is in its place no change waits for a memory server, so nothing but the engine looks whether
-/// its statement was cancelled.
+/// With memory in place no change waits for a memory server, so only the engine itself checks whether its
+/// statement was cancelled.
 TEST(RecordEngineTest, ChangesOfManyRowsAreInterrupted) {
   InProcessCluster cluster({.fabric = fabric::Kind::kShm, .memory_servers = 2, .compute_servers = 1});
   ASSERT_TRUE(

@@ -88,7 +88,7 @@ class RandomStatements {
   }
 
   std::string Day() { return absl::StrCat("'2024-10-0", 1 + Pick(9), "'"); }
-  /// Different from all others if conflicts are not wanted.
+  /// The value differs from all others if conflicts are not wanted.
   std::string Note(bool fresh) {
     return fresh ? absl::StrCat("'f", ++fresh_, "'") : absl::StrCat("'n", Pick(40), "'");
   }
@@ -304,7 +304,7 @@ TEST_F(RecordOracleTest, AJoinSeesItsTransaction) {
   EXPECT_EQ(cluster_.attachment().catalog().ListTables()->size(), 4u) << "items, sales, notes, and the state";
 }
 
-/// Rows that the session finds travel with the plan, as long as they are few; others are scanned.
+/// Rows that the session finds travel with the plan while they are few; others are scanned.
 TEST_F(RecordOracleTest, JoinsByKeysRangesAndIndexes) {
   for (int first = 0; first < 12'000; first += 400) {
     std::vector<std::string> rows;

@@ -20,7 +20,7 @@
 
 namespace nam::session {
 
-/// All scans are the session's.
+/// Runs all scans in the session.
 class SessionScans final : public optimizer::RecordTables {
  public:
   explicit SessionScans(const RecordAccess& access) : access_(access) {}
@@ -109,7 +109,7 @@ class RecordSessionTest : public testing::Test, public sql::TableSource {
     const auto stage = result.PrepareStage(tree->lowered.plan, tree->lowered.tables, result_bytes_max_,
                                            RealClock(), cancelled_);
     if (!stage.ok()) return stage.status();
-    // What pipelines take in comes in their order.
+    // The inputs of pipelines come in their order.
     for (uint32_t p = 0; p < tree->lowered.plan.pipelines.size(); ++p) {
       for (const optimizer::TransactionScan& scan : tree->transaction_scans) {
         if (scan.pipeline != p) continue;

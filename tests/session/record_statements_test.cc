@@ -198,7 +198,7 @@ TEST_F(Stock, NothingRunsAfterABeginThatFailed) {
       EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
     }
   }
-  // Statements that begin otherwise leave a session as it was.
+  // Statements that begin otherwise leave a session unchanged.
   EXPECT_EQ(Run("selec begin"), "42601");
   EXPECT_EQ(Run("select count(*) from stock"), "SELECT 1 | 3");
 }
@@ -221,7 +221,7 @@ TEST_F(Stock, NamesOfIndexesAreOfAllTables) {
   EXPECT_EQ(Run("create index if not exists stock_n_idx on other (x)"), "CREATE INDEX");
   EXPECT_EQ(access_.tables["other"].record().parts_size(), 0);
   ASSERT_EQ(Run("create index stock_n_idx2 on other (x)"), "CREATE INDEX");
-  // What has no name takes the next number.
+  // A column without a name takes the next number.
   EXPECT_EQ(Run("create index on stock (n)"), "CREATE INDEX");
   EXPECT_EQ(Run("create index on stock (n)"), "CREATE INDEX");
   const auto& parts = access_.tables["stock"].record().parts();
@@ -292,7 +292,7 @@ TEST_F(Stock, EveryErrorOfTheEngineHasASqlState) {
       const auto error = SqlErrorOf(status);
       ASSERT_TRUE(error.has_value()) << statement << status;
       EXPECT_EQ(error->sqlstate.size(), 5u) << statement << status;
-      // What SQL says in words of its own: names and keys that are taken, names that are not there.
+      // Errors that SQL has its own words for: names and keys that are taken, names that do not exist.
       const bool own_words = status.code() == absl::StatusCode::kInvalidArgument &&
                              (error->sqlstate.starts_with("42") || error->sqlstate == "23505");
       EXPECT_TRUE(own_words || absl::StrContains(error->message, "what happened")) << statement << status;
@@ -313,7 +313,7 @@ TEST_F(Stock, MessagesSayWhatAConflictHasEnded) {
   EXPECT_EQ(Run("begin"), "BEGIN");
   EXPECT_EQ(message("select id from stock"), "the transaction has failed: snapshot too old");
   EXPECT_EQ(Run("rollback"), "ROLLBACK");
-  // What a connection was lost of is for the log.
+  // The reason for a lost connection is for the log.
   access_.failure = txn::AbortStatus(txn::AbortReason::kConnectionLost, "queue pair 7 of member 12: flushed");
   EXPECT_EQ(message("select id from stock"),
             "the statement failed: a connection to a memory server was lost");
@@ -334,7 +334,7 @@ TEST_F(Stock, MessagesSayWhatAConflictHasEnded) {
   EXPECT_EQ(Run("create unique index i on stock (name)"), "23505");
 }
 
-/// PostgreSQL's answers, but that char(n) is shown without its blanks.
+/// PostgreSQL's answers, except that char(n) is shown without its blanks.
 TEST_F(RecordStatementsTest, BlanksAtTheEndOfCharDoNotCount) {
   ASSERT_EQ(Run("create table t (id int primary key, c char(10), v varchar(10), d char(5)) with (storage = "
                 "record)"),
@@ -359,7 +359,7 @@ TEST_F(RecordStatementsTest, BlanksAtTheEndOfCharDoNotCount) {
                 "c in (cast('ab ' as text), cast('x' as text)), c in (cast('ab ' as varchar), 'x'), "
                 "cast(v as varchar) = c, cast(v as text) = c from t where id = 1"),
             "SELECT 1 | t,f,t,f,t,t,f");
-  // PostgreSQL sees the blanks of either type; rather than none of them, nothing is said.
+  // PostgreSQL takes the blanks of either type into account; NAM drops them, so it refuses the query.
   EXPECT_EQ(Run("select id from t where coalesce(d, c) like 'ab   '"), "0A000");
   EXPECT_EQ(Run("select id from t where coalesce(d, 'x') like 'x'"), "0A000");
   EXPECT_EQ(Run("select id from t where nullif(d, 'x') like 'ab   '"), "SELECT 1 | 1");
@@ -513,7 +513,7 @@ TEST_F(Many, ResultsAreBounded) {
   EXPECT_EQ(Run("select n, count(*) from many group by n"), "53200");
   EXPECT_EQ(Run("select count(distinct n) from many"), "53200");
   EXPECT_EQ(Run("select count(*), sum(n) from many"), "SELECT 1 | 100000,4999950000");
-  // Of an order's first rows no more are kept than that.
+  // Only as many rows are kept as an order's first rows need.
   EXPECT_EQ(Run("select id, n from many order by n limit 2 offset 1"), "SELECT 2 | 17679,1 | 35358,2");
   EXPECT_EQ(Run("select n from many order by n desc limit 2"), "SELECT 2 | 99999 | 99998");
 }
@@ -529,7 +529,7 @@ TEST_F(Stock, ATransactionThatIsTooLargeIsRefusedAtItsStatement) {
   EXPECT_NE(error->hint.find("several transactions"), std::string::npos);
   EXPECT_EQ(Run("select id from stock"), "25P02");
   EXPECT_EQ(Run("rollback"), "ROLLBACK");
-  // A lack of memory is something else.
+  // Lack of memory is another error.
   access_.insert_error = absl::ResourceExhaustedError("no memory server has room");
   EXPECT_NE(Run("insert into stock values (90, 'z', 1, 1, null)"), "54000");
 }

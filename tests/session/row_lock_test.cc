@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/session/record_session.h"
 
-/// SELECT … FOR UPDATE and its like: which rows it locks, what it shows, and what it refuses.
+/// SELECT … FOR UPDATE and its variants: the rows that it locks, what it shows, and what it refuses.
 namespace nam::session {
 namespace {
 
@@ -25,7 +25,7 @@ class RowLockTest : public RecordSessionTest {
     ASSERT_EQ(Run("create table h (x int) with (storage = record)"), "CREATE TABLE");
     ASSERT_EQ(Run("insert into h values (7), (8)"), "INSERT 0 2");
   }
-  /// In a transaction: what the statement shows, and what it has locked.
+  /// Runs in a transaction: the rows that the statement shows, and those that it has locked.
   std::string Locks(const std::string& select) {
     access_.locked.clear();
     EXPECT_EQ(Run("begin"), "BEGIN");
@@ -77,13 +77,13 @@ TEST_F(RowLockTest, OfJoinsTheNamedTables) {
       "SELECT 1 | 2 / t 2");
 }
 
-/// Keys are not what is shown of them in the session's zone.
+/// Keys are not the text that the session's zone shows of them.
 TEST_F(RowLockTest, KeysAreInNoZone) {
   zone_ = "Asia/Tokyo";
   EXPECT_EQ(Locks("select at from u where v = 9 for update"), "SELECT 1 | 2026-01-03 09:00:00+09 / u 2");
 }
 
-/// No transaction is there to keep the locks.
+/// There is no transaction to keep the locks.
 TEST_F(RowLockTest, OutsideOfATransactionItIsJustASelect) {
   EXPECT_EQ(Run("select n from t where id = 1 for update"), "SELECT 1 | 10");
   EXPECT_TRUE(access_.locked.empty());
@@ -101,7 +101,7 @@ TEST_F(RowLockTest, AConflictFailsTheTransaction) {
   EXPECT_EQ(Run("select 1"), "25P02");
 }
 
-/// In PostgreSQL's words.
+/// The messages are PostgreSQL's.
 TEST_F(RowLockTest, WhatIsRefused) {
   const std::pair<const char*, const char*> kCases[] = {
       {"select id from t for update skip locked", "0A000 28: SKIP LOCKED is not supported"},

@@ -82,10 +82,37 @@ TEST_F(SavedRecordsTest, TablesComeBackWithAllThatTheyHave) {
   EXPECT_THAT(Refused("insert into child (parent) values (9)"), HasSubstr("foreign key"));
   EXPECT_THAT(Refused("delete from parent where id = 1"), HasSubstr("foreign key"));
   EXPECT_THAT(Refused("drop index nosuch"), HasSubstr("nosuch"));
-  Run("insert into child (parent, note) values (1, 'third')");  // by a number that nobody had
+  Run("insert into child (parent, note) values (1, 'third')");  // by a number that no row had
   EXPECT_THAT(Run("select count(*), count(distinct id) from child"), ElementsAre("3|3"));
   Run("insert into keyless values (1, 'x')");
   Run("drop index by_note");
+}
+
+TEST_F(SavedRecordsTest, OthersGoOnBehindTheSnapshotIfTheyMay) {
+  Run("create table wide (a int primary key, b varchar(1000)) with (storage = record)");
+  Run("insert into wide select g, 'x' from generate_series(1, 3000) g");
+  Run("create table small (a int primary key) with (storage = record)");
+  Run("insert into small values (1)");
+  int commits = 0;
+  const auto commit = [&](uint64_t rows, uint64_t bytes) {
+    EXPECT_GT(rows, 0u);
+    EXPECT_GT(bytes, 0u);
+    Run("insert into small values (" + std::to_string(100 + commits++) + ")");
+  };
+  const auto refused = session::SaveRecords(cluster_.attachment(), *engine_, path_,
+                                            {.others_go_on = false, .progress = commit});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  const int before = commits;
+  const auto saved = session::SaveRecords(cluster_.attachment(), *engine_, path_,
+                                          {.others_go_on = true, .progress = commit});
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  ASSERT_GT(commits, before);
+  EXPECT_EQ(saved->rows, 3'000u + 1 + static_cast<uint64_t>(before)) << "as they were at the snapshot";
+  const auto found = session::CheckSavedRecords(path_);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->bytes, saved->bytes);
+  EXPECT_EQ(found->checksum, saved->checksum);
 }
 
 TEST_F(SavedRecordsTest, WithoutTablesThereIsNoFile) {

@@ -12,7 +12,7 @@
 namespace nam::session {
 namespace {
 
-/// Commands, errors and rows are those of PostgreSQL 15, but for what a conflict ends.
+/// Commands, errors and rows are those of PostgreSQL 15, except for the extent of what a conflict ends.
 class SavepointTest : public RecordSessionTest {
  protected:
   void SetUp() override {
@@ -82,7 +82,7 @@ TEST_F(SavepointTest, OutsideOfATransaction) {
   EXPECT_EQ(SqlErrorOf(Execute("rollback to s").status())->message,
             "ROLLBACK TO SAVEPOINT can only be used in transaction blocks");
   EXPECT_FALSE(statements_.in_transaction());
-  // They end with the transaction.
+  // Savepoints end with the transaction.
   for (const char* const end : {"commit", "rollback"}) {
     RunAll({{"begin", "BEGIN"},
             {"savepoint s", "SAVEPOINT"},
@@ -167,7 +167,7 @@ TEST_F(SavepointTest, WhatTheEngineHasEndedCannotBeRolledBackTo) {
               {"rollback to a", back}});
       const auto error = SqlErrorOf(Execute("rollback to a").status());
       EXPECT_EQ(error->message,
-                "cannot roll back to savepoint \"a\": what failed has ended the whole transaction");
+                "cannot roll back to savepoint \"a\": the error has ended the whole transaction");
       EXPECT_EQ(error->hint, "nothing of it has happened; ROLLBACK, and run all of it again");
       RunAll({{end, "ROLLBACK"}, {"select id from t", "SELECT 1 | 1"}});
     }

@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "session/session.h"
@@ -79,7 +81,7 @@ TEST_F(SchemaObjectsTest, ColumnsOfColumnarTablesAreRenamedDroppedAndAdded) {
             "relation \"nowhere\" does not exist, skipping");
 }
 
-/// A dropped column stays dropped whatever makes the table anew.
+/// A dropped column stays dropped through every change that makes the table anew.
 TEST_F(SchemaObjectsTest, DroppedColumnsDoNotComeBack) {
   MakeColumnar();
   Command("alter table t drop column b");
@@ -106,6 +108,33 @@ TEST_F(SchemaObjectsTest, TablesAreRenamed) {
   EXPECT_EQ(StateOf("insert into r values (5, -1)"), "23514") << "the check has the new name";
   Command("insert into r values (5, 1)");
   EXPECT_EQ(Rows("select y from r"), (TextRows{{"1"}}));
+}
+
+TEST_F(SchemaObjectsTest, ColumnsMayHaveNamesThatTablesMayNot) {
+  Command("create table r (\"nam.x\" int, \"a.b\" int)");
+  Command("insert into r values (1, 2)");
+  EXPECT_EQ(Rows("select \"nam.x\", \"a.b\" from r"), (TextRows{{"1", "2"}}));
+  Command("create table c as select 1 as \"nam.x\"");
+  Command("alter table c rename column \"nam.x\" to \"nam.y\"");
+  Command("alter table c add column \"nam.x\" int default 2");
+  EXPECT_EQ(Rows("select \"nam.y\", \"nam.x\" from c"), (TextRows{{"1", "2"}}));
+  Command("alter table r drop column \"a.b\"");
+  EXPECT_EQ(StateOf("alter table r rename column \"nam.x\" to \"nam.row\""), "42701");
+  EXPECT_EQ(StateOf("alter table c rename column \"nam.x\" to \"nam.dropped.2\""), "42701");
+  EXPECT_EQ(StateOf("create table d (a int, \"nam.row\" int)"), "42701");
+  EXPECT_EQ(StateOf("create table d as select 1 as \"nam.dropped.1\""), "42701");
+  EXPECT_EQ(StateOf("create table \"nam.x\" (a int)"), "42501");
+}
+
+TEST_F(SchemaObjectsTest, SetSchemaToItsOwnDoesNothing) {
+  Command("create schema s");
+  Command("create table s.t (a int) with (storage = columnar)");
+  Command("create table s.r (a int)");
+  Command("create view v as select a from s.t");
+  for (const char* const change : {"alter table s.t set schema s", "alter table s.r set schema s"})
+    EXPECT_EQ(Command(change), "ALTER TABLE");
+  EXPECT_EQ(Command("alter view v set schema public"), "ALTER VIEW");
+  EXPECT_EQ(Rows("select * from v, s.r"), TextRows());
 }
 
 TEST_F(SchemaObjectsTest, RecordTablesLoseColumnsAndKeepTheirRows) {
@@ -162,12 +191,81 @@ TEST_F(SchemaObjectsTest, ViewsAreBoundWhereTheyAreNamed) {
   EXPECT_EQ(StateOf("select * from w"), "42P01");
 }
 
+/// Not every star of a query has a `*` of its own, and not every `*` is a star.
+TEST_F(SchemaObjectsTest, AllStarsOfViewsAreWrittenOut) {
+  MakeColumnar();
+  Command("create table \"a*b\" (x int, \"y*\" int)");
+  Command("insert into \"a*b\" values (1, 2)");
+  const std::string people = Write("people.csv", "id,name\n7,Ada\n");
+  const std::vector<std::pair<std::string, std::string>> queries = {
+      {"table t", "a, b, c"},
+      {"table /* from t */ public . t order by a limit 2", "a, b, c"},
+      {"(table t)", "a, b, c"},
+      {"select * from (table t) x", "a, b, c"},
+      {"with w as (table t) select * from w", "a, b, c"},
+      {"table t union all select a, b, 2 * c from t order by 1, 3", "a, b, c"},
+      {"select \"a*b\".* from t \"a*b\"", "a, b, c"},
+      {"select t /* * */ . /* t.* */ *, -- * from\n 2 * c as d from t", "a, b, c, d"},
+      {"table \"a*b\"", "x, \"y*\""},
+      {"from '" + people + "'", "id, name"},
+      {"select * from '" + people + "'", "id, name"},
+  };
+  const auto sorted = [&](const std::string& columns, const std::string& from) {
+    return Rows("select " + columns + " from " + from + " order by 1, 2");
+  };
+  for (size_t i = 0; i < queries.size(); ++i) {
+    Command("create view v" + std::to_string(i) + " as " + queries[i].first);
+    const std::string columns = queries[i].second;
+    const bool file = queries[i].first.starts_with("from");
+    EXPECT_EQ(sorted(columns, "v" + std::to_string(i)),
+              sorted(columns, file ? "'" + people + "'" : "(" + queries[i].first + ") q"))
+        << queries[i].first;
+  }
+  Command("alter table t add column z int default 1");
+  for (int i = 0; i < 8; ++i) {
+    const auto result = Run("select * from v" + std::to_string(i));
+    ASSERT_TRUE(result.ok()) << queries[static_cast<size_t>(i)].first << result.status();
+    EXPECT_EQ(result->columns.size(), i == 7 ? 4u : 3u) << queries[static_cast<size_t>(i)].first;
+  }
+}
+
 TEST_F(SchemaObjectsTest, ViewsReadAtMostSoManyLevels) {
   Command("create view v0 as select 1 as x");
   for (int i = 1; i < 32; ++i)
     Command("create view v" + std::to_string(i) + " as select x from v" + std::to_string(i - 1));
   EXPECT_EQ(Rows("select x from v31"), (TextRows{{"1"}}));
   EXPECT_FALSE(Run("create view v32 as select x from v31").ok());
+}
+
+/// What the shell's \d finds.
+TEST_F(SchemaObjectsTest, NamesAreLookedUpAlongTheSearchPath) {
+  Command("create schema s");
+  Command("create table k (a int)");
+  Command("create table s.k (b int)");
+  Command("create view s.v as select 1 as one");
+  const auto found = [&](const std::string& schema, const std::string& name) {
+    const auto table = cluster_.session().FindRelation(schema, name);
+    return table.ok() ? (*table)->name() : std::string(absl::IsNotFound(table.status()) ? "none" : "error");
+  };
+  EXPECT_EQ(found("", "k"), "k");
+  EXPECT_EQ(found("s", "k"), "s.k");
+  EXPECT_EQ(found("", "v"), "none");
+  Command("set search_path = \"$user\", s, public");
+  EXPECT_EQ(found("", "k"), "s.k");
+  EXPECT_EQ(found("public", "k"), "k");
+  EXPECT_EQ(found("", "v"), "s.v");
+  EXPECT_EQ(found("s", ""), "none") << "the schema itself is no table";
+  EXPECT_EQ(found("", "s.k"), "none");
+  EXPECT_EQ(StateOf("select * from \"s.k\""), "42P01");
+  Command("set search_path = s");
+  Command("drop table s.k");
+  EXPECT_EQ(found("", "k"), "none");
+  const SqlError error = ErrorOf("select * from k");
+  EXPECT_EQ(error.hint, "search_path lacks its schema: write public.k");
+  Command("create view verse as select 1 as one");
+  EXPECT_TRUE(absl::StrContains(ErrorOf("select * from vers").hint, "verse")) << "it is in the search path";
+  Command("set search_path = public");
+  EXPECT_EQ(ErrorOf("select * from v").hint, "search_path lacks its schema: write s.v");
 }
 
 TEST_F(SchemaObjectsTest, SchemasKeepNamesApart) {
@@ -210,6 +308,23 @@ TEST_F(SchemaObjectsTest, SchemasKeepNamesApart) {
   EXPECT_EQ(StateOf("drop schema s"), "3F000");
 }
 
+TEST_F(SchemaObjectsTest, TheCurrentSchemaExists) {
+  const std::string current = "select current_schema, current_schema()";
+  Command("set search_path = \"$user\", public");
+  EXPECT_EQ(Rows(current), (TextRows{{"public", "public"}}));
+  Command("set search_path = later, public");
+  EXPECT_EQ(Rows(current), (TextRows{{"public", "public"}}));
+  Command("create schema later");
+  EXPECT_EQ(Rows(current), (TextRows{{"later", "later"}})) << "where CREATE TABLE makes a table";
+  Command("drop schema later cascade");
+  EXPECT_EQ(Rows(current), (TextRows{{"public", "public"}}));
+  Command("set search_path = nowhere");
+  EXPECT_EQ(Rows(current), (TextRows{{"NULL", "NULL"}}));
+  Command("create table public.t (a text default current_schema)");
+  Command("insert into public.t values (default)");
+  EXPECT_EQ(Rows("select a from public.t"), (TextRows{{"NULL"}}));
+}
+
 TEST_F(SchemaObjectsTest, AnalyzeCountsWhatAppendsOnlyGuess) {
   Command("create table t (a int, b int) with (storage = columnar)");
   for (int i = 0; i < 3; ++i) Command("insert into t select g, g % 2 from generate_series(1, 100) x (g)");
@@ -225,6 +340,28 @@ TEST_F(SchemaObjectsTest, AnalyzeCountsWhatAppendsOnlyGuess) {
   EXPECT_EQ(Table("r")->columns(0).distinct(), 3u);
   EXPECT_EQ(StateOf("analyze t (zz)"), "42703");
   EXPECT_EQ(StateOf("analyze nothing"), "42P01");
+}
+
+/// Users see what the catalog says, and not where it is.
+TEST_F(SchemaObjectsTest, ErrorsOfTheCatalogAreInSql) {
+  MakeColumnar();
+  Command("create view v as select a, b from t");
+  const SqlError dropped = ErrorOf("drop table t");
+  EXPECT_EQ(dropped.message, "cannot drop table \"t\": view \"v\" depends on table \"t\"");
+  EXPECT_TRUE(absl::StrContains(dropped.hint, "CASCADE")) << dropped.hint;
+  const std::string column = "cannot alter \"t\": view \"v\" depends on column \"b\" of \"t\"";
+  for (const char* const change : {"alter table t drop column b", "alter table t rename column b to bb"}) {
+    const SqlError error = ErrorOf(change);
+    EXPECT_EQ(error.message, column);
+    EXPECT_FALSE(absl::StrContains(error.hint, "CASCADE")) << error.hint;
+    EXPECT_TRUE(absl::StrContains(error.hint, "DROP VIEW")) << error.hint;
+  }
+  EXPECT_EQ(ErrorOf("alter table t rename to u").message,
+            "cannot alter \"t\": view \"v\" depends on table \"t\"");
+  Command("create table other (id int) with (storage = columnar)");
+  Command("create view w as select t.a, other.id from t, other");
+  EXPECT_EQ(ErrorOf("alter table t add column id int").message,
+            "cannot alter \"t\": view \"w\" depends on column \"id\" of \"t\"");
 }
 
 /// Two sessions: the other one has a plan, and a table's name in its cache.

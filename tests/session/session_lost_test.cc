@@ -15,7 +15,7 @@ TEST(SessionLostTest, IsOneSentenceWithAStateThatClientsTryAgainOn) {
       const auto error = SqlErrorOf(SessionLost(UserError(state, internals, -1), in_transaction));
       ASSERT_TRUE(error.has_value());
       EXPECT_EQ(error->sqlstate, expected);
-      EXPECT_EQ(error->message, "the session was lost: this client stood still for longer than its lease");
+      EXPECT_EQ(error->message, "the session was lost: this client stalled for longer than its lease");
       EXPECT_EQ(error->hint.find("ROLLBACK") != std::string::npos, in_transaction);
       EXPECT_TRUE(error->hint.ends_with("again")) << error->hint;
     }
@@ -27,7 +27,7 @@ TEST(SessionLostTest, ACommitMayHaveHappened) {
   const auto error = SqlErrorOf(SessionLost(UserError(kOutcomeUnknown, "queue pair 3", -1), true));
   EXPECT_EQ(error->sqlstate, "08007");
   EXPECT_TRUE(error->message.ends_with("whether the transaction was committed is unknown")) << error->message;
-  EXPECT_TRUE(error->hint.ends_with("look whether the changes are there")) << error->hint;
+  EXPECT_TRUE(error->hint.ends_with("check whether the changes are there")) << error->hint;
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ TEST_F(SessionSettingsTest, AreOfTheTransaction) {
   EXPECT_EQ(Run("show timezone"), "SHOW Europe/Berlin");
 }
 
-/// As in PostgreSQL, also what a statement outside of transactions reads.
+/// The values are PostgreSQL's, also those that a statement outside of transactions reads.
 TEST_F(SessionSettingsTest, AreOfTheSavepoint) {
   Run("create table if not exists one (id int primary key) with (storage = record)");
   EXPECT_EQ(Run("set timezone = 'Asia/Tokyo'"), "SET");
@@ -155,7 +155,7 @@ TEST_F(SessionSettingsTest, AStatementEndsAtItsTimeout) {
   EXPECT_LT(NowMs() - begun_ms, 4'000);
   EXPECT_EQ(error_.message, "canceling statement due to statement timeout");
   EXPECT_EQ(Run("select count(*) from pairs"), "SELECT 1 30000") << "the session goes on";
-  // Also inside of changes and of transactions, which fail.
+  // The same inside of changes and of transactions, which fail.
   Run("create table sums (id bigint primary key) with (storage = record)");
   EXPECT_EQ(Run("insert into sums " + endless), "57014");
   EXPECT_EQ(Run("select count(*) from sums"), "SELECT 1 0");

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "session/setting_kinds.h"
@@ -24,7 +25,7 @@ class NoTables final : public sql::TableSource {
 
 class SettingsTest : public testing::Test {
  protected:
-  /// The value that SHOW prints, the SQLSTATE, or nothing of SET.
+  /// The value that SHOW prints, the SQLSTATE, or an empty text for SET.
   std::string Run(const std::string& text) {
     NoTables tables;
     const auto bound = sql::Bind(text, tables);
@@ -92,6 +93,25 @@ TEST_F(SettingsTest, IntegersAndTheirUnits) {
   EXPECT_EQ(settings_->now().build_mib_max, 2048);
   EXPECT_EQ(Run("set nam.prefetch_window = 64"), "");
   EXPECT_EQ(Run("show nam.prefetch_window"), "64");
+}
+
+/// What SHOW tells can be written behind SET.
+TEST_F(SettingsTest, TheSearchPathIsShownAsItIsWritten) {
+  const std::vector<std::pair<std::string, std::string>> paths = {
+      {"a, b_1", "a, b_1"},
+      {"\"$user\", public", "\"$user\", public"},
+      {"'a b', \"C\", x", "\"a b\", \"C\", x"},
+      {"\"a, b\", \"q\"\"q\", \"1a\"", "\"a, b\", \"q\"\"q\", \"1a\""},
+      {"\"select\", \"default\", data", "\"select\", \"default\", data"}};
+  for (const auto& [written, shown] : paths) {
+    EXPECT_EQ(Run("set search_path = " + written), "") << written;
+    const std::vector<std::string> path = settings_->now().names.search_path;
+    EXPECT_EQ(Run("show search_path"), shown);
+    EXPECT_EQ(Run("set search_path = " + shown), "") << shown;
+    EXPECT_EQ(settings_->now().names.search_path, path);
+  }
+  EXPECT_EQ(Run("set search_path = ''"), "");
+  EXPECT_EQ(Run("show search_path"), "\"\"");
 }
 
 TEST_F(SettingsTest, BadValuesSayWhatIsTaken) {
@@ -230,7 +250,7 @@ TEST_F(SettingsTest, DefaultsComeBack) {
   EXPECT_EQ(Run("show timezone"), "UTC");
 }
 
-/// Each of `steps` inside a transaction that then is committed, or rolled back.
+/// Runs each of `steps` inside a transaction that is then committed, or rolled back.
 TEST_F(SettingsTest, TransactionsTakeSettingsBack) {
   struct Case {
     std::vector<std::string> steps;

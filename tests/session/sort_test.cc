@@ -12,7 +12,7 @@
 #include "tests/cluster/oracle.h"
 #include "types/sql_error.h"
 
-/// Orders and windows of more rows than the session, or a server, may hold.
+/// Orders and windows over more rows than the session, or a server, may hold.
 namespace nam::testing {
 namespace {
 
@@ -97,7 +97,7 @@ class SortTest : public ::testing::Test {
     }
     return lines;
   }
-  /// What memory servers hold once it is what it was, or after some seconds.
+  /// The memory that memory servers hold once it is what it was, or after some seconds.
   uint64_t UsedAtLast() {
     Clock& clock = cluster_.attachment().fabric().clock();
     const Deadline deadline = clock.After(10'000'000);
@@ -153,7 +153,7 @@ TEST_F(SortTest, LargeLimitsAndOffsetsAreOfTheOrder) {
   EXPECT_EQ(UsedAtLast(), used_);
 }
 
-/// Rows that the session makes itself: of a union.
+/// Rows that the session makes itself, by a union.
 TEST_F(SortTest, RowsOfTheSessionAreSortedThere) {
   Ascending rows;
   const auto result = Execute(

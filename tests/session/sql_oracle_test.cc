@@ -22,7 +22,7 @@ TEST_P(SqlOracleTest, RandomQueriesAgreeWithSqlite) {
   bool failed = false;
   const auto fail = [&](const std::string& what) {
     failed = true;
-    // Also said here: rapidcheck runs the smallest case once more, and that may pass.
+    // Printed here, too: rapidcheck runs the smallest case once more, and that may pass.
     std::cerr << what << "\n";
     RC_FAIL(what);
   };

@@ -79,7 +79,7 @@ Value RandomValue(const ColumnSpec& spec, uint64_t distinct, RandomStream& rando
   value.null = false;
   const uint64_t number = random.Below(distinct);
   if (spec.type.kind == TypeKind::kString) {
-    // Prefixes of eight bytes that are equal, and texts that are part of others.
+    // Texts have equal prefixes of eight bytes, and some are part of others.
     value.text = plan::IsChar(spec.type) ? std::string(1, static_cast<char>('a' + number % 26))
                  : number == 0           ? ""
                                          : "abcdefgh" + std::to_string(number / 2) + (number % 2 ? "x" : "");
@@ -113,12 +113,12 @@ Tuple TupleOf(const Row& row) {
   return tuple;
 }
 
-/// That of the driving table.
+/// The partitioning of the driving table.
 const plan::Pipeline& ServersPipeline(const Planned& planned) {
   return planned.physical.pipelines[planned.physical.stages[0].claimed];
 }
 
-/// What reaches the pipeline's sink.
+/// The rows that reach the pipeline's sink.
 absl::StatusOr<std::vector<Tuple>> SinkInput(const Planned& planned, const Rows& rows) {
   const auto& scan = std::get<plan::BlockScan>(ServersPipeline(planned).source);
   std::vector<Tuple> tuples;
@@ -233,7 +233,7 @@ absl::StatusOr<Value> Aggregated(const plan::Aggregate& aggregate, const std::ve
   }
 }
 
-/// A row of the result, and what it is ordered by.
+/// A row of the result, and its order keys.
 struct OutputRow {
   Row values, order;
 };

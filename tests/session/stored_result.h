@@ -14,8 +14,8 @@
 #include "session/session.h"
 #include "tests/sql/flat_query.h"
 
-/// Queries over one table without servers: what each attempt would leave, by the engine's own sinks, and what
-/// the result must be.
+/// Queries over one table without servers: the output that each attempt would leave, made by the engine's own
+/// sinks, and the right result.
 namespace nam::session {
 
 using Row = std::vector<Value>;
@@ -30,24 +30,25 @@ struct Planned {
   plan::PhysicalPlan physical;
   plan::TableMetadata tables;
 };
-/// Its tree.
+/// The query's tree.
 plan::logical::Query TreeOf(const std::string& text);
-/// Must bind; a test failure otherwise.
+/// The query must bind; otherwise it is a test failure.
 Planned PlanOf(const std::string& text);
 
-/// Rows of t; their ids ascend from `first` on. Of each other column `distinct` values at most.
+/// Rows of t; their ids ascend from `first` on. Each other column has at most `distinct` values.
 Rows RandomRows(int64_t first, size_t count, uint64_t distinct, RandomStream& random);
 
 struct Storing {
   int tasks = 1;
-  /// ResultSink::order and limit are heeded; otherwise rows are stored as they come.
+  /// ResultSink::order and limit apply; otherwise rows are stored as they come.
   bool in_order = true;
 };
-/// The pages that an attempt over these rows stores, one behind the other.
+/// The pages that an attempt over these rows stores, one after the other.
 absl::StatusOr<std::vector<std::byte>> Store(const Planned& planned, const Rows& rows, uint64_t attempt,
                                              RandomStream& random, const Storing& storing = {});
 
-/// The query's rows, by a walk over all rows of t in their order. Rows that an order leaves equal stay in it.
+/// The query's rows, computed by a walk over all rows of t in their order. Rows with equal order keys stay in
+/// it.
 absl::StatusOr<Rows> Model(const sql::FlatQuery& query, const Rows& table);
 
 }  // namespace nam::session

@@ -13,18 +13,18 @@
 #include "tests/cluster/oracle.h"
 #include "types/sql_error.h"
 
-/// Results that come to the client while servers still make them. What happens at which moment is
-/// tests/sim/stream_test's matter; here it is real threads, sockets and shared memory.
+/// Results that come to the client while servers still make them. tests/sim/stream_test covers the order of
+/// events; this test has real threads, sockets and shared memory.
 namespace nam::testing {
 namespace {
 
 using session::ResultBatch;
 using session::ResultSet;
 
-constexpr int kRows = 700;  // of numbers; so many squared are the pairs
+constexpr int kRows = 700;  // rows of numbers; their pairs are the square
 constexpr char kPairs[] = "select a.id, b.id from numbers a, numbers b";
 
-/// Counts pairs and sums them up; asks the test before each batch.
+/// Counts pairs and sums them up; calls the test before each batch.
 class Pairs final : public session::RowReceiver {
  public:
   explicit Pairs(std::function<absl::Status(int batch)> before = {}) : before_(std::move(before)) {}
@@ -82,7 +82,7 @@ class StreamTest : public ::testing::Test {
   static std::string StateOf(const absl::Status& status) {
     return SqlErrorOf(status).value_or(SqlError{}).sqlstate;
   }
-  /// Nothing is left of what came before.
+  /// Nothing of the earlier query is left.
   void ExpectIdle() {
     Pairs rows;
     const auto result = cluster_.session().Execute(kPairs, rows);
@@ -124,7 +124,7 @@ TEST_F(StreamTest, AReceiverHearsOfColumnsWithoutRows) {
   EXPECT_EQ(of_nothing.begun(), 0);
 }
 
-/// What is behind a sort comes out of it in batches.
+/// Rows behind a sort come out of it in batches.
 TEST_F(StreamTest, SortedRowsComeInBatches) {
   ASSERT_TRUE(cluster_.session().Execute("set nam.result_mib_max = 64").ok());
   Pairs rows;
@@ -141,7 +141,7 @@ TEST_F(StreamTest, AllRowsAtOnceAreBounded) {
   ExpectIdle();
 }
 
-/// More often than there may be attempts that stand still, and by sessions that say nothing more.
+/// There are more such sessions than attempts that may be suspended, and they send nothing more.
 TEST_F(StreamTest, AReceiverThatFailsEndsTheStatement) {
   std::vector<std::unique_ptr<session::Session>> sessions;
   for (int i = 0; i < 60; ++i) {
@@ -181,7 +181,7 @@ TEST_F(StreamTest, ACancelEndsTheStatementInTheMiddle) {
   ExpectIdle();
 }
 
-/// So many clients are slow that all turns of the servers would be theirs if they kept them.
+/// There are enough slow clients to hold all turns of the servers, if they kept them.
 TEST_F(StreamTest, SlowReceiversDoNotHoldUpOthers) {
   constexpr int kClients = 40;
   int depth = 0;
@@ -201,14 +201,14 @@ TEST_F(StreamTest, SlowReceiversDoNotHoldUpOthers) {
   EXPECT_GT(depth, kClients);
 }
 
-/// The query begins on one server, whose windows are less than half of the rows: it has delivered some and
-/// is in the middle of others. A second one that has come could do them again.
+/// The query begins on one server, whose windows are less than half of the rows: it has delivered some and is
+/// in the middle of others. A second server that has joined could redo them.
 TEST_F(StreamTest, AServerLostAfterItDeliveredEndsTheQuery) {
   ASSERT_TRUE(cluster_.session().Execute("set nam.work_queue = on").ok());
   cluster_.compute().pop_back();
   Pairs rows([&](int batch) {
     if (batch == 0) cluster_.AddComputeServer();
-    // As SIGTERM does; nobody reads its windows meanwhile.
+    // The server leaves as with SIGTERM; no client reads its windows meanwhile.
     if (batch == 10) cluster_.compute().erase(cluster_.compute().begin());
     return absl::OkStatus();
   });
@@ -219,7 +219,8 @@ TEST_F(StreamTest, AServerLostAfterItDeliveredEndsTheQuery) {
   ExpectIdle();
 }
 
-/// Whether it has delivered by then, or all, is up to the threads: no row is missing or twice.
+/// The threads' timing decides whether it has delivered some rows by then, or all: none is missing or
+/// repeated.
 TEST_F(StreamTest, AServerLostAtAnyMomentCostsNoRow) {
   for (const int moment : {0, 20, 60, 100}) {
     Pairs rows([&](int batch) {
@@ -238,7 +239,8 @@ TEST_F(StreamTest, AServerLostAtAnyMomentCostsNoRow) {
   ExpectIdle();
 }
 
-/// Beside a real compute server one that answers attempts as the test says, and whose memory nobody can read.
+/// Beside a real compute server a fake one, whose answers to attempts the test chooses, and whose memory
+/// cannot be read.
 class LostServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -269,7 +271,7 @@ class LostServerTest : public ::testing::Test {
     control_ = *std::move(control);
     catalog::AttachOptions options{.catalog = cluster_.Client(), .role = proto::ROLE_COMPUTE};
     options.self.set_control_address(control_->address());
-    options.self.set_fabric_address("127.0.0.1:1");  // nobody listens there
+    options.self.set_fabric_address("127.0.0.1:1");  // no process listens there
     options.self.set_threads(2);
     auto joined = catalog::Attachment::Attach(options);
     ASSERT_TRUE(joined.ok()) << joined.status();
@@ -287,7 +289,7 @@ class LostServerTest : public ::testing::Test {
   std::unique_ptr<catalog::Attachment> joined_;
 };
 
-/// It says that it has a window.
+/// The server says that it has a window.
 TEST_F(LostServerTest, WhatWasNotDeliveredIsDoneAgain) {
   answer_ = [](const proto::AttemptRequest& request) {
     EXPECT_GT(request.window_bytes(), 0u);
@@ -309,7 +311,7 @@ TEST_F(LostServerTest, WhatWasNotDeliveredIsDoneAgain) {
   EXPECT_GE(released_, attempts_) << "what stands there is told to end";
 }
 
-/// It has been asked, and has no keys: that is no error of the query.
+/// The server has been asked, and has no keys: that is no error of the query.
 TEST_F(LostServerTest, WhoHasStoodStillForLongerThanItsLeaseIsLost) {
   answer_ = [](const proto::AttemptRequest&) {
     absl::Status no_keys = absl::FailedPreconditionError("member 3 gets no keys");
@@ -358,7 +360,7 @@ TEST_F(LostServerTest, NothingBeginsAnewOnceRowsAreOut) {
   EXPECT_EQ(rows.repeated(), 0);
 }
 
-/// Nobody knows of it, but the session can tell that there may be something.
+/// No member knows of that memory, but the session can tell that there may be some.
 TEST_F(LostServerTest, WhatItLeftInScratchMemoryIsGivenBack) {
   std::atomic<int> left = 0;
   answer_ = [&](const proto::AttemptRequest& request) {

@@ -69,9 +69,9 @@ class TreeQueryTest : public ::testing::Test {
     const LogicalResults results = LogicalResults::Read("tests/sql/" + file);
     Load(results, with_records ? "u" : "");
     if (with_records) WriteRecords(results);
-    size_t refused = 0;  // of those that were made at random
+    size_t refused = 0;  // of those that were generated at random
     for (const LogicalResults::Query& query : results.queries) {
-      // Which of rows that stand equal an OFFSET leaves out is open.
+      // It is open which of several equal rows an OFFSET leaves out.
       if (other_ties_ && absl::StrContains(query.text, "with ties")) continue;
       SCOPED_TRACE(query.text);
       const auto result = cluster_.session().Execute(query.text);
@@ -93,10 +93,10 @@ class TreeQueryTest : public ::testing::Test {
   }
 
   InProcessCluster cluster_;
-  bool other_ties_ = false;  // rows that stand equal come in another order than as the results have them
+  bool other_ties_ = false;  // equal rows come in another order than in the results
 };
 
-/// They are equal as spans, of which one value has many forms.
+/// They are equal as spans; one value has many forms.
 TEST_F(TreeQueryTest, EqualIntervalsAreOneKey) {
   const std::string from =
       " from (values (1, interval '1 day'), (2, interval '24 hours'), (3, '25:00')) v (n, i)";
@@ -121,12 +121,12 @@ TEST_F(TreeQueryTest, ResultsAreThoseOfPostgreSql) {
   Compare("logical_results.txt");
 }
 
-/// What tests/oracle found.
+/// Cases that tests/oracle found.
 TEST_F(TreeQueryTest, QueriesOfTheOracleAreThoseOfPostgreSql) {
   Compare("oracle_results.txt");
 }
 
-/// Floating point of record tables, through all that reads them.
+/// Floating point in record tables, read in every way.
 TEST_F(TreeQueryTest, RecordsHoldFloatingPoint) {
   for (const char* const statement :
        {"create table x (id int primary key, r double precision, f real, k int) with (storage = record)",
@@ -162,7 +162,7 @@ TEST_F(TreeQueryTest, RandomResultsAreThoseOfPostgreSql) {
   Compare("logical_random_results.txt");
 }
 
-/// One server has many groups, the other few: these are of any part.
+/// One server has many groups, the other few: the latter are of any part.
 TEST_F(TreeQueryTest, FewGroupsBesideManyAreMergedWithThem) {
   constexpr int kRows = 80'000;
   SmallTable table{{"skewed", {{"part", Type::Integer()}, {"v", Type::Integer()}}, {{"part", 2}}, ""}, {}};
@@ -183,7 +183,7 @@ TEST_F(TreeQueryTest, FewGroupsBesideManyAreMergedWithThem) {
   for (int64_t v = 0; v < kRows; v += 2) values += v;
   for (int64_t v = 1; v < 1000; v += 2) values += v;
   EXPECT_EQ(ToText(*result), (TextRows{{absl::StrCat(groups), absl::StrCat(kRows), absl::StrCat(values)}}));
-  // Nothing says before how often values come: once, or eighty times.
+  // The frequency of values is not known before: once, or eighty times.
   const auto report = cluster_.session().Execute(
       "explain analyze select n, count(*) from (select v, count(*) as n from skewed group by v) g group by "
       "n");
@@ -194,7 +194,7 @@ TEST_F(TreeQueryTest, FewGroupsBesideManyAreMergedWithThem) {
   EXPECT_NE(lines.find("Planned anew behind stage 1: "), std::string::npos) << lines;
 }
 
-/// Groups of columnar tables go by parts to a further stage, however few they are.
+/// Groups of columnar tables go by parts to a further stage even if they are few.
 class TreeQueryByPartsTest : public TreeQueryTest {
  protected:
   explicit TreeQueryByPartsTest(const InProcessCluster::Options& options = {.compute_servers = 2,
@@ -202,8 +202,8 @@ class TreeQueryByPartsTest : public TreeQueryTest {
       : TreeQueryTest(options) {
     EXPECT_TRUE(cluster_.session().Execute("set nam.aggregate = rdma").ok());
   }
-  /// What memory servers hold once it is `wanted`, or after some seconds: memory that a peer may still be
-  /// writing to is freed a little later.
+  /// The memory that memory servers hold once it is `wanted`, or after some seconds: memory that a peer may
+  /// still be writing to is freed a little later.
   uint64_t UsedAtLast(uint64_t wanted) {
     Clock& clock = cluster_.attachment().fabric().clock();
     const Deadline deadline = clock.After(10'000'000);
@@ -226,7 +226,7 @@ TEST_F(TreeQueryByPartsTest, ResultsOfThreeServersWithAWorkQueueAreThoseOfPostgr
   Compare("logical_results.txt");
 }
 
-/// However few rows are sorted, they go to scratch memory as runs.
+/// Sorted rows go to scratch memory as runs even if they are few.
 TEST_F(TreeQueryByPartsTest, ResultsOfSortedRunsAreThoseOfPostgreSql) {
   ASSERT_TRUE(cluster_.session().Execute("set nam.sorts_by_runs = on").ok());
   other_ties_ = true;
@@ -252,8 +252,8 @@ class CrowdedTest : public TreeQueryTest {
                        .first_memory_bytes = uint64_t{1} << 20,
                        .few_by_parts = true}) {}
 
-  /// Forty sessions with a query each, all at once, half of them with the least budgets: how many are right;
-  /// others say `state`.
+  /// Forty sessions run a query each, all at once, half of them with the least budgets. Returns how many are
+  /// right; the others fail with `state`.
   int RunForty(const std::string& state) {
     constexpr int kRows = 20'000;
     SmallTable table{{"keys", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 8}}, ""}, {}};
@@ -265,7 +265,7 @@ class CrowdedTest : public TreeQueryTest {
       std::vector<std::string> statements = {"set nam.aggregate = rdma"};
       if (q % 2 == 0)
         statements.insert(statements.end(), {"set nam.result_mib_max = 1", "set nam.build_mib_max = 1"});
-      // Connects to all servers: handshakes are not what is tested.
+      // Connects to all servers: handshakes are not tested here.
       statements.emplace_back("select count(*) from keys");
       for (const std::string& statement : statements) {
         const auto result = sessions.back()->Execute(statement);
@@ -287,7 +287,7 @@ class CrowdedTest : public TreeQueryTest {
       });
     }
     for (std::thread& thread : threads) thread.join();
-    // Steals that were not wanted any more end soon.
+    // Steals that are not wanted any more end soon.
     Clock& clock = cluster_.attachment().fabric().clock();
     const Deadline deadline = clock.After(10'000'000);
     for (const auto& server : cluster_.compute()) {
@@ -298,7 +298,7 @@ class CrowdedTest : public TreeQueryTest {
   }
 };
 
-/// None waits for another with something in its hands.
+/// No query waits for another one while it holds resources.
 TEST_F(CrowdedTest, FortyQueriesAtATimeAllEnd) {
   EXPECT_EQ(RunForty("none"), kQueries);
 }
@@ -312,15 +312,16 @@ TEST_F(CrowdedWithoutScratchTest, FortyQueriesAtATimeEndOrAreOutOfMemory) {
   EXPECT_LT(RunForty("53200"), kQueries);
 }
 
-/// Three barriers: at the first two what came is about what was expected, but not in the same order; at the
-/// third it is far off. The plan that is made then has to have the stages that have run.
+/// There are three barriers. At the first two the rows were about as many as expected, in another order; at
+/// the third they are far off. The plan that is made then must have the stages that have run.
 TEST_F(TreeQueryByPartsTest, PlansOfLaterBarriersKeepTheStagesThatHaveRun) {
   constexpr int kRows = 6'000;
   SmallTable table{{"pairs", {{"k", Type::Integer()}, {"v", Type::Integer()}}, {{"k", 8}}, ""}, {}};
   for (int i = 0; i < kRows; ++i) table.rows.push_back({Value::Integer(i), Value::Integer(i % 10)});
   ASSERT_TRUE(testing::Load(cluster_.attachment(), table, {.block_bytes = 8192}).ok());
   ASSERT_TRUE(cluster_.session().Execute("set nam.aggregate = rdma").ok());
-  // (v + 0) * 2 is compared by a guess: one side has more rows than the other, and is expected to have fewer.
+  // (v + 0) * 2 has only a guessed estimate: one side has more rows than the other, and is expected to have
+  // fewer.
   for (const char* const sides : {"(v + 0) * 2 <> 2|(v + 0) * 2 < 14", "(v + 0) * 2 < 14|(v + 0) * 2 <> 2",
                                   "(v + 0) * 2 < 4|(v + 0) * 2 > 2", "(v + 0) * 2 > 2|(v + 0) * 2 < 4"}) {
     const std::vector<std::string> of = absl::StrSplit(sides, '|');
@@ -352,7 +353,7 @@ TEST_F(TreeQueryByPartsTest, ScratchMemoryIsGivenBackBehindEachQuery) {
   EXPECT_EQ(UsedAtLast(used), used) << "after an error";
 }
 
-/// Sides of joins of columnar tables go by parts, too, however small they are.
+/// Sides of joins of columnar tables go by parts, too, even if they are small.
 class TreeQueryJoinsByPartsTest : public TreeQueryByPartsTest {
  protected:
   TreeQueryJoinsByPartsTest() { EXPECT_TRUE(cluster_.session().Execute("set nam.join = rrj").ok()); }
@@ -402,7 +403,7 @@ TEST_F(TreeQueryJoinsByExchangeTest, ResultsWithBloomFiltersAreThoseOfPostgreSql
   Compare("logical_results.txt");
 }
 
-/// Their parts are those of the values that are compared: of one scale, and without blanks that do not count.
+/// Parts are those of the compared values: of one scale, and without insignificant blanks.
 TEST_F(TreeQueryJoinsByPartsTest, KeysOfOtherTypesMeetInOnePart) {
   SmallTable a{{"a", {{"c", plan::CharType(5), true}, {"n", Type::Integer()}}, {}, ""}, {}};
   SmallTable b{{"b", {{"v", Type::String(8), true}, {"d", Type::Decimal(2)}}, {}, ""}, {}};
@@ -438,8 +439,8 @@ TEST_F(TreeQueryJoinsByPartsTest, KeysOfOtherTypesMeetInOnePart) {
   }
 }
 
-/// Rows with a NULL as their key are counted and not written: a build side of nothing else has parts without
-/// rows, and is not empty.
+/// Rows with a NULL as their key are counted and not written. A build side of only such rows has parts
+/// without rows, and is not empty.
 TEST_F(TreeQueryJoinsByPartsTest, BuildSidesOfNothingButNullsAreNotEmpty) {
   SmallTable a{{"a", {{"k", Type::Integer()}, {"v", Type::Integer(), true}}, {{"k", 4}}, ""}, {}};
   SmallTable b{{"b", {{"k", Type::Integer()}, {"v", Type::Integer(), true}}, {{"k", 4}}, ""}, {}};
@@ -513,7 +514,7 @@ TEST_F(TreeQueryByPartsTest, BuildSidesBeyondTheBudgetAreJoinedByParts) {
        {{absl::StrCat(pairs)}}},
       {"select count(*) from big a where not exists (select * from big b where a.p = b.k)",
        {{absl::StrCat(kRows - pairs)}}},
-      // What is asked of the whole build side is in no part of it. Some p is 10, and some 350003.
+      // Facts about the whole build side are in no part of it. Some p is 10, and some 350003.
       {"select count(*) from big a where a.p = -1 or a.p in (select k from big)", {{absl::StrCat(pairs)}}},
       {"select count(*), count(m) from (select a.p in (select nullif(k, 10) from big) as m from big a) q",
        {{absl::StrCat(kRows), absl::StrCat(pairs - 1)}}},
@@ -541,7 +542,7 @@ TEST_F(TreeQueryByPartsTest, BuildSidesBeyondTheBudgetAreJoinedByParts) {
     for (const auto& row : report->rows) absl::StrAppend(&lines, row[0].text, "\n");
     EXPECT_NE(lines.find(" parts of ("), std::string::npos) << lines;
   }
-  // Nothing says before that all rows meet these conditions.
+  // It is not known before that all rows meet these conditions.
   const std::string larger = absl::StrCat(
       "select count(*), count(b.k) from big a left join (select * from big where ",
       "k + 0 >= 0 and k + 1 > 0 and k + 2 > 0 and k + 3 > 0 and k + 4 > 0 and k + 5 > 0", ") b on a.p = b.k");
@@ -558,8 +559,8 @@ TEST_F(TreeQueryByPartsTest, BuildSidesBeyondTheBudgetAreJoinedByParts) {
   ASSERT_FALSE(refused.ok()) << "the build sides do fit";
 }
 
-/// A build side that takes more than a MiB on a server, which nothing says before. One thread writes all
-/// scratch memory, so that it takes the same slabs each time.
+/// The build side takes more than a MiB on a server, which is not known before. One thread writes all scratch
+/// memory, so that it takes the same slabs each time.
 class TreeQueryBeginsAnewTest : public TreeQueryByPartsTest {
  protected:
   static constexpr int kRows = 100'000;
@@ -598,7 +599,7 @@ TEST_F(TreeQueryBeginsAnewTest, WithoutTheScratchMemoryThatItHadWritten) {
       "select count(*), count(b.k) from (select k, count(*) as n from big group by k) g left join ", kLarge,
       " on g.k = b.p");
   EXPECT_NE(Report(query).find(kAnew), std::string::npos) << Report(query);
-  // As it is joined anew, since few rows are expected.
+  // The method of the join made anew, which is not chosen at first, since few rows are expected.
   ASSERT_TRUE(cluster_.session().Execute("set nam.join = rdma_ghj").ok());
   uint64_t at_once = 0, anew = 0;
   Receiver receiver([&] { at_once = cluster_.UsedBytes() - before; });
@@ -613,7 +614,8 @@ TEST_F(TreeQueryBeginsAnewTest, WithoutTheScratchMemoryThatItHadWritten) {
   EXPECT_EQ(UsedAtLast(before), before);
 }
 
-/// A build side of nearly all memory of a server: bounds are the servers', not those of the settings.
+/// The build side takes nearly all memory of a server: the bounds are the servers', not those of the
+/// settings.
 class TreeQueryLittleMemoryTest : public TreeQueryTest {
  protected:
   TreeQueryLittleMemoryTest()

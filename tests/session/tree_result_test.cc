@@ -17,7 +17,7 @@
 #include "tests/sql/logical_results.h"
 #include "types/sql_error.h"
 
-/// Queries over rows that the session itself has: all of their plan is its stage.
+/// Queries over rows that the session itself has: its stage is their whole plan.
 namespace nam::session {
 namespace {
 
@@ -76,7 +76,7 @@ class TreeResultTest : public testing::Test, public sql::TableSource {
     return rows.Take();
   }
 
-  /// Of all queries of the file. Returns how many have rows.
+  /// Runs all queries of the file. Returns how many have rows.
   int Compare(const std::string& file);
 
   LogicalResults results_;
@@ -87,7 +87,7 @@ class TreeResultTest : public testing::Test, public sql::TableSource {
 int TreeResultTest::Compare(const std::string& file) {
   Read(file);
   int answered = 0;
-  size_t refused = 0;  // of those that were made at random
+  size_t refused = 0;  // of those that were generated at random
   for (const LogicalResults::Query& query : results_.queries) {
     SCOPED_TRACE(query.text);
     std::vector<plan::logical::Column> columns;
@@ -112,7 +112,7 @@ TEST_F(TreeResultTest, ResultsAreThoseOfPostgreSql) {
   EXPECT_GT(Compare("logical_results.txt"), 300);
 }
 
-/// Of queries that were made at random.
+/// Runs queries that were generated at random.
 TEST_F(TreeResultTest, RandomResultsAreThoseOfPostgreSql) {
   EXPECT_GT(Compare("logical_random_results.txt"), 100);
 }

@@ -36,7 +36,7 @@ class WholePartsTest : public ::testing::Test {
     EXPECT_TRUE(result.ok()) << sql << "\n" << result.status();
     return result.ok() ? ToText(*result) : TextRows();
   }
-  /// Whether a build side of the query is what a further stage has made of parts.
+  /// Whether a build side of the query is made of parts by a further stage.
   bool BuildsOverParts(const std::string& sql) {
     bool parts = false;
     for (const std::vector<std::string>& line : Run("explain analyze " + sql)) {
@@ -53,7 +53,7 @@ std::string GroupsOver(int sum) {
   return absl::StrCat("(select l_key from lines group by l_key having sum(l_sum) > ", sum, ")");
 }
 
-/// Groups whose sum is above 3 * 989 + 3: o_key % 1000 in 990 … 999, of each thousand.
+/// The groups whose sum is above 3 * 989 + 3: o_key % 1000 is in 990 … 999, of each thousand.
 TEST_F(WholePartsTest, FewGroupsAreLookedUpWhereTheOtherSideIsScanned) {
   const std::string semi =
       "select count(*), sum(l_sum) from orders, lines where o_key = l_key and o_key in " +
@@ -78,7 +78,7 @@ TEST_F(WholePartsTest, NoGroupIsLeft) {
             (TextRows{{"0"}}));
 }
 
-/// All groups are left, which nobody expects of HAVING: what a server may build is not enough for them.
+/// All groups are left, which the estimate of HAVING does not expect: they exceed what a server may build.
 TEST_F(WholePartsTest, MoreGroupsThanAServerMayBuildAreJoinedByParts) {
   Run("set nam.build_mib_max = 1");
   const std::string semi =

@@ -14,11 +14,11 @@
 #include "tests/cluster/oracle.h"
 #include "types/sql_error.h"
 
-/// More queries than servers have memory for, and clients that end, or read slowly, meanwhile.
+/// More queries than servers have memory for, while clients end, or read slowly.
 namespace nam::simulation {
 namespace {
 
-/// Further ones: ./run test sim.
+/// Further seeds: ./run test sim.
 #ifndef NAM_SIM_SEEDS
 #define NAM_SIM_SEEDS 20
 #endif
@@ -40,7 +40,7 @@ const std::vector<std::string>& Queries() {
   return queries;
 }
 
-/// Takes rows, with something that happens behind each batch.
+/// Takes rows; the test acts after each batch.
 class Reader final : public session::RowReceiver {
  public:
   explicit Reader(std::function<absl::Status()> behind) : behind_(std::move(behind)) {}
@@ -91,7 +91,7 @@ class Crowd {
     EXPECT_TRUE(client.ok()) << client.status();
     return *std::move(client);
   }
-  /// With small budgets.
+  /// Runs with small budgets.
   static std::unique_ptr<session::Session> NewSession(Client& client) {
     auto session = session::Session::Open(client.attachment());
     EXPECT_TRUE(session.ok()) << session.status();
@@ -104,7 +104,7 @@ class Crowd {
   }
   void Pause(int64_t us) { world_.clock().SleepUntil(world_.clock().After(us)); }
   double NowMs() { return static_cast<double>(world_.clock().NowNs()) / 1e6; }
-  /// That nothing of any query is left, at the latest once leases have ended.
+  /// Checks that nothing of any query is left, at the latest once leases have ended.
   void ExpectNothingLeft(int64_t within_us) {
     const Deadline deadline = world_.clock().After(within_us);
     const auto clean = [&] {
@@ -120,7 +120,7 @@ class Crowd {
   Client& client() { return *client_; }
 
  private:
-  /// Of sessions that live, to claim work at.
+  /// The words at which sessions that live claim work.
   static constexpr uint64_t kWordBytes = uint64_t{256} << 10;
 
   fabric::sim::World world_;
@@ -129,7 +129,7 @@ class Crowd {
   uint64_t loaded_bytes_ = 0;
 };
 
-/// By one query at a time.
+/// The memory that one query has at a time.
 const std::vector<testing::TextRows>& Expected() {
   static const std::vector<testing::TextRows> rows = [] {
     Crowd crowd(1, {.compute_memory_bytes = uint64_t{1} << 30});
@@ -150,10 +150,10 @@ struct Outcome {
   int out_of_memory = 0;
 };
 
-/// Forty sessions of four clients, a query each, at once.
+/// Forty sessions of four clients, all at once, with a query each.
 Outcome RunForty(uint64_t seed, bool much_scratch) {
   RandomStream random(seed);
-  // What they begin with is all that they may have, or too little for some, who are then done again alone.
+  // Their first budget is all that they may have, or too little for some, which are then redone alone.
   const bool short_of_memory = random.OneIn(2);
   Crowd crowd(seed, {.threads = static_cast<int>(random.Between(1, 2)),
                      .compute_memory_bytes = static_cast<uint64_t>(random.Between(2, 8)) << 20,
@@ -260,7 +260,7 @@ TEST(StreamsThatEnd, MemoryAndScratchMemoryOfAClientThatIsKilledGoWithItsLease) 
   }
 }
 
-/// At once, and without a further statement.
+/// The client does so at once, and without a further statement.
 TEST(StreamsThatEnd, ACancelledStreamLeavesNothing) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -270,7 +270,7 @@ TEST(StreamsThatEnd, ACancelledStreamLeavesNothing) {
     bool standing = false;
     Reader reader([&]() -> absl::Status {
       standing = true;
-      crowd.Pause(50'000);  // until servers stand still
+      crowd.Pause(50'000);  // until servers have suspended their attempts
       EXPECT_FALSE(crowd.cluster().Idle());
       if (!cancels) return absl::FailedPreconditionError("enough");
       crowd.client().session().Cancel();
@@ -286,7 +286,7 @@ TEST(StreamsThatEnd, ACancelledStreamLeavesNothing) {
   }
 }
 
-/// A server where too many wait is not needed as long as another takes their work.
+/// A server where too many queries wait is not needed while another one takes their work.
 TEST(CrowdsOfQueries, WhoIsRefusedEverywhereIsTold) {
   Expected();
   int right = 0, refused = 0;
@@ -324,8 +324,8 @@ TEST(CrowdsOfQueries, WhoIsRefusedEverywhereIsTold) {
   EXPECT_GT(refused, 5);
 }
 
-/// A query that wants all of the servers comes while another one holds some, for as long as its client likes.
-/// Small ones do not wait for that; and they never stop coming.
+/// A query that wants all of the servers comes while another one holds some for a long time. Small queries do
+/// not wait for it, and they never stop coming.
 TEST(LargeQueries, HoldUpNoSmallOnesAndAreNotHeldUpForEver) {
   constexpr int64_t kLongUs = 10'000'000;
   Crowd crowd(1, {.rows = 60'000});

@@ -12,7 +12,7 @@ namespace {
 #define NAM_SIM_SEEDS 50
 #endif
 constexpr int kSeedsOfACase = 10;
-/// Of so many, one seed runs twice.
+/// One of this many seeds runs twice.
 constexpr uint64_t kTwiceEvery = 20;
 
 const QueryAnswers& Answers() {

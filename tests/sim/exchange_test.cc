@@ -12,20 +12,20 @@
 #include "tests/sim/loaded_cluster.h"
 #include "types/sql_error.h"
 
-/// Joins in streamed stages, of whose members some die.
+/// Joins in streamed stages while members die.
 namespace nam::simulation {
 namespace {
 
-/// Further ones: ./run test sim.
+/// Further seeds: ./run test sim.
 #ifndef NAM_SIM_SEEDS
 #define NAM_SIM_SEEDS 100
 #endif
 constexpr uint64_t kSeeds = NAM_SIM_SEEDS;
 constexpr uint64_t kSeedsOfACase = 20;
-/// Behind a kill a query fails, or has gone on to its end, in this time and the one that it takes anyway. A
-/// host that is silent is noticed by timeouts, in each stage.
+/// After a kill a query fails, or completes, within this time plus its usual one. Timeouts notice a host that
+/// is silent, in each stage.
 constexpr double kPromisedMs = 5'000, kSilentHostMs = 14'000;
-/// Simulated calls have no keepalive: that a process stands still, timeouts of exchanges say.
+/// Simulated calls have no keepalive: timeouts of exchanges notice that a process has stopped.
 constexpr double kStoppedMs = 60'000;
 
 const std::vector<std::string>& Queries() {
@@ -60,7 +60,7 @@ class Streamed : public LoadedCluster {
   }
 };
 
-/// By other ways of joining, of a cluster where nothing happens.
+/// The answers by other ways of joining, in a cluster without faults.
 const std::vector<testing::TextRows>& Expected() {
   static const std::vector<testing::TextRows> rows = [] {
     Streamed streamed(1, 2);
@@ -80,7 +80,7 @@ const std::vector<testing::TextRows>& Expected() {
 class ExchangeSim : public ::testing::TestWithParam<uint64_t> {};
 
 TEST(ExchangeSimulation, StreamedJoinsAreThoseOfOtherPlansOnAnyNumberOfServers) {
-  Expected();  // of a world of its own
+  Expected();  // in a world of its own
   for (const int variant : {0, 1, 2, 3, 4, 5}) {
     const int servers = 1 << variant / 2;
     SCOPED_TRACE(absl::StrCat(servers, variant % 2 == 0 ? " servers" : " servers, with Bloom filters"));
@@ -138,7 +138,7 @@ TEST_P(ExchangeSim, AnyServerDiesAtAnyPoint) {
           << result.status();
       ++memory_lost;
     }
-    // What is not given back at once goes with the next renewals of leases.
+    // Memory that is not returned at once is freed with the next renewals of leases.
     streamed.Pause(8'000'000);
     EXPECT_LE(streamed.cluster().UsedBytes(), loaded_bytes + (uint64_t{1} << 20))
         << streamed.cluster().Holdings();
@@ -149,8 +149,8 @@ TEST_P(ExchangeSim, AnyServerDiesAtAnyPoint) {
   EXPECT_GT(in_time, static_cast<int>(kSeedsOfACase / 4));
 }
 
-/// A process that was stopped, whose card answers for it or does not: the stage runs again without it. Early:
-/// what it still owes is missed by the others. Nobody notices here that a call to it is not answered.
+/// A process was stopped, and its card may or may not still answer: the stage runs again without it. Early in
+/// the stage the others miss what it still owes. An unanswered call to it is not noticed here.
 TEST(ExchangeSimulation, AMemberThatStandsStillIsLeftOut) {
   Expected();
   int in_time = 0;
@@ -179,7 +179,7 @@ TEST(ExchangeSimulation, AMemberThatStandsStillIsLeftOut) {
   EXPECT_GT(in_time, 2);
 }
 
-/// Sessions whose members come in another order each time, and more than a server runs at once.
+/// Sessions whose members come in another order each time, and more queries than a server runs at once.
 TEST(ExchangeSimulation, SessionsThatAllWantAllServersEndAll) {
   Expected();
   Streamed streamed(3, 3);

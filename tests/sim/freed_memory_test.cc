@@ -11,7 +11,7 @@
 #include "storage/channel.h"
 #include "storage/verb_batch.h"
 
-/// Memory that was freed, and members that have WRITEs to it under way.
+/// Memory that was freed while members have WRITEs to it in flight.
 namespace nam::simulation {
 namespace {
 
@@ -44,14 +44,14 @@ class FreedMemory : public testing::TestWithParam<uint64_t> {
     EXPECT_TRUE(allocation.ok()) << allocation.status();
     return *allocation;
   }
-  /// All memory there is.
+  /// Takes all memory there is.
   absl::StatusOr<std::vector<catalog::GrantedExtent>> AllocateAll(AllocationId allocation) {
     return owner_->attachment().Allocate(server_, allocation, kMemoryBytes - 4096);
   }
   void Abort(AllocationId allocation) {
     ASSERT_TRUE(owner_->attachment().catalog().AbortLoad(allocation).ok());
   }
-  /// The writer opens the allocation, and its card is stopped when it has posted a WRITE there.
+  /// The writer opens the allocation; its card is stopped when it has posted a WRITE there.
   void PostAndStop(AllocationId allocation) {
     const auto extents = writer_->attachment().OpenExtents(server_, {allocation});
     ASSERT_TRUE(extents.ok()) << extents.status();

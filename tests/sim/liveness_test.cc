@@ -36,7 +36,7 @@ class LivenessTest : public testing::TestWithParam<uint64_t> {
     EXPECT_TRUE(result.ok()) << sql << "\n" << result.status();
     return result.ok() ? *std::move(result) : session::ResultSet();
   }
-  /// The SQLSTATE of what must fail.
+  /// The SQLSTATE of a statement that must fail.
   std::string StateOf(const std::string& sql) {
     const absl::Status status = client_->session().Execute(sql).status();
     EXPECT_FALSE(status.ok()) << sql;
@@ -98,7 +98,7 @@ TEST_P(LivenessTest, OneThatStaysAwayIsBuriedAndEveryoneRefusesIt) {
   const std::string host = cluster_->HostOf(Cluster::Role::kMemory, 0);
   world_.Partition("catalog", host);
   PassMs(kLeaseMs + 2'000 + kLeaseMs);
-  // It lives, its memory answers, and it does not know yet.
+  // The process lives, its memory answers, and it does not know yet that it was declared dead.
   ASSERT_TRUE(cluster_->Alive(Cluster::Role::kMemory, 0));
   EXPECT_EQ(StateOf("UPDATE accounts SET balance = balance + 1"), "XX001") << last_error_;
   world_.Heal("catalog", host);

@@ -63,7 +63,7 @@ class LoadedCluster {
   absl::StatusOr<session::ResultSet> Execute(const std::string& sql) {
     return client_->session().Execute(sql);
   }
-  /// The statement, with `meanwhile` on another thread.
+  /// Runs the statement, with `meanwhile` on another thread.
   template <typename Meanwhile>
   absl::StatusOr<session::ResultSet> Execute(const std::string& sql, Meanwhile&& meanwhile) {
     const auto thread = StartThread(meanwhile);

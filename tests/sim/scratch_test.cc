@@ -11,12 +11,12 @@
 #include "tests/cluster/oracle.h"
 #include "types/sql_error.h"
 
-/// Whatever ends in the middle of a query: no memory server keeps an extent of scratch memory for it.
+/// No memory server keeps an extent of scratch memory for a query of which a participant has ended midway.
 namespace nam::simulation {
 namespace {
 
 constexpr int kRows = 4'000, kKeys = kRows / 2;
-constexpr int kSteps = 32;                   // at which something is killed, of the whole query
+constexpr int kSteps = 32;                   // steps of the whole query at which a process is killed
 constexpr int64_t kLeaseEndsUs = 8'000'000;  // by then a lease of 3 s has ended, and all have renewed theirs
 constexpr uint64_t kScratchBytes = uint64_t{8} << 20;  // of a memory server
 
@@ -67,15 +67,14 @@ class ScratchTest : public ::testing::Test {
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(testing::ToText(*result), expected_);
   }
-  /// The query undisturbed, with connections made: what it takes.
+  /// The duration of the undisturbed query, with connections made.
   double WholeMs() {
     ExpectRight(Run());
     const auto whole = Run();
     ExpectRight(whole);
     return whole.ok() ? whole->elapsed_ms : 0;
   }
-  /// The query, with something that happens at a step of it. How much scratch memory was in use then is added
-  /// up.
+  /// Runs the query with a fault at a step of it. Adds up how much scratch memory was in use then.
   absl::StatusOr<session::ResultSet> RunUntil(int step, double whole_ms, const std::function<void()>& event) {
     const auto thread = harness_->StartThread("event", [&, step] {
       Pause(static_cast<int64_t>(whole_ms * 1e3 * (step + 0.5) / kSteps));
@@ -84,7 +83,7 @@ class ScratchTest : public ::testing::Test {
     });
     return Run();
   }
-  /// With the next renewals of leases, at the latest.
+  /// It is freed with the next renewals of leases, at the latest.
   void ExpectNoScratch() {
     Pause(kLeaseEndsUs);
     EXPECT_EQ(cluster_->ScratchUsedBytes(), 0u) << cluster_->Holdings();
@@ -138,7 +137,7 @@ TEST_F(ScratchTest, AClientThatDiesAtAnyStepLeavesNone) {
     in_time += !result.ok();
     client_.reset();
     ExpectNoScratch();
-    // Also its words, at which work was claimed, are gone with its lease.
+    // The words at which work was claimed go with the lease, too.
     EXPECT_EQ(cluster_->UsedBytes(), loaded_bytes_) << cluster_->Holdings();
     client_ = NewClient();
     ExpectRight(Run());
@@ -148,7 +147,7 @@ TEST_F(ScratchTest, AClientThatDiesAtAnyStepLeavesNone) {
   EXPECT_GT(times_in_use_, kSteps / 3) << "a test that kills too early, or too late, tests nothing";
 }
 
-/// Takes rows and stands still behind the first of them.
+/// Takes rows and stops after the first of them.
 class Standing final : public session::RowReceiver {
  public:
   explicit Standing(std::function<void()> meanwhile) : meanwhile_(std::move(meanwhile)) {}

@@ -15,7 +15,7 @@
 namespace nam::simulation {
 namespace {
 
-/// What a query takes beside its work: so little is in the tables that this is nearly all. In virtual time,
+/// The overhead of a query: the tables have so few rows that it is nearly the whole time. In virtual time,
 /// with calls that take 20 to 60 µs each way.
 class ShortQueryTest : public ::testing::Test {
  protected:
@@ -40,7 +40,7 @@ class ShortQueryTest : public ::testing::Test {
     EXPECT_TRUE(result.ok()) << sql << "\n" << result.status();
     return result.ok() ? result->elapsed_ms : 0;
   }
-  /// The least of a few, once all is connected.
+  /// The least time of a few runs, once all connections are made.
   double Ms(const std::string& setting) {
     Execute("SET nam." + setting);
     Execute(sql_);
@@ -55,7 +55,7 @@ class ShortQueryTest : public ::testing::Test {
   std::string sql_;
 };
 
-/// What a join with a build side of 40,000 rows in one partition of such blocks takes on one server.
+/// The time of a join with a build side of 40,000 rows in one partition of such blocks, on one server.
 double MsToBuild(uint32_t block_bytes) {
   fabric::sim::World world({});
   auto cluster = Cluster::Start(world, {.compute_servers = 1, .threads = 8});
@@ -97,7 +97,7 @@ TEST_F(ShortQueryTest, ClaimingWorkDelaysItLittleOnManyServers) {
   EXPECT_LT(claims_ms, shares_ms + 0.1);
 }
 
-/// A claim is a round trip: what is over soon is not claimed piece by piece.
+/// A claim is a round trip: short work is not claimed piece by piece.
 TEST_F(ShortQueryTest, QuickPiecesAreClaimedByTheMany) {
   Start(2, 1);
   Execute("SET nam.work_queue = on");

@@ -27,14 +27,14 @@ struct SkewedJoin {
   bool shared = true;  // the rows of the heavy key by several tasks
 };
 
-/// `many` is the larger side, and half of it has one key; of some keys a side has no row.
+/// `many` is the larger side, and half of it has one key; some keys have no row on one side.
 const std::vector<SkewedJoin>& Joins() {
   static const std::vector<SkewedJoin> joins = {
       {"select count(*), sum(m.v), sum(f.v) from many m join few f on m.k = f.k"},
       {"select count(*), count(f.v), sum(m.v) from many m left join few f on m.k = f.k"},
       {"select count(*), sum(m.v) from many m where exists (select 1 from few f where m.k = f.k)"},
       {"select count(*), sum(m.v) from many m where m.k not in (select f.k from few f)"},
-      // Those of the build side, of which all leave.
+      // Columns of the build side, all of which leave.
       {"select count(*), count(f.v), sum(m.v) from few f right join many m on m.k = f.k"},
       // Rows of both sides may have no partner, so that one task has to see all of both.
       {"select count(*), count(f.v), count(m.v) from many m full join few f on m.k = f.k", false}};
@@ -108,7 +108,7 @@ class SkewTest : public ::testing::Test {
     return {};
   }
   void Pause(int64_t us) { world_.clock().SleepUntil(world_.clock().After(us)); }
-  /// Until it has joined again.
+  /// Waits until it has joined again.
   void Restart(int server) {
     for (int i = 0; i < 100; ++i) {
       if (cluster_->Restart(Cluster::Role::kCompute, server).ok()) return;
@@ -144,7 +144,7 @@ TEST_F(SkewTest, RowsOfAHeavyKeyAreAllServersWork) {
     uint64_t most = 0;
     for (const Json& server : stage.at("pipelines").at(0).at("servers"))
       most = std::max<uint64_t>(most, server.at("rows_in"));
-    // Who alone joins the heavy key reads more than half of them.
+    // A task that joins the heavy key alone reads more than half of the rows.
     if (Joins()[j].shared) {
       EXPECT_LT(most, kManyRows / 2) << stage;
     } else {

@@ -17,18 +17,18 @@
 #include "tests/sim/loaded_cluster.h"
 #include "types/sql_error.h"
 
-/// Queries of several stages of servers, of which some die.
+/// Queries of several stages of servers while servers die.
 namespace nam::simulation {
 namespace {
 
-/// Further ones: ./run test sim.
+/// Further seeds: ./run test sim.
 #ifndef NAM_SIM_SEEDS
 #define NAM_SIM_SEEDS 200
 #endif
 constexpr uint64_t kSeeds = NAM_SIM_SEEDS;
 constexpr uint64_t kSeedsOfACase = 20;
-/// Behind a kill a query fails, or has gone on to its end, in this time and the one that it takes anyway.
-/// A host that is silent is noticed by timeouts, in each stage.
+/// After a kill a query fails, or completes, within this time plus its usual one. Timeouts notice a host that
+/// is silent, in each stage.
 constexpr double kPromisedMs = 5'000, kSilentHostMs = 10'000;
 
 const std::vector<std::string>& Queries() {
@@ -50,7 +50,7 @@ const std::vector<std::string>& Queries() {
       "= b.lo_orderkey and a.lo_linenumber = b.lo_linenumber",
       "select count(*), count(k), sum(n) from (select lo_custkey as k, count(*) as n from lineorder group by "
       "1) g full join customer on k = c_custkey",
-      // A NULL that nobody writes, of one row alone: an attempt that is lost with it may not take it along.
+      // A NULL of a single row, which is not written: an attempt that is lost with it must not take it along.
       "select count(*), count(m), sum(case when m then 1 else 0 end) from (select a.lo_quantity * 1000000 + "
       "a.lo_orderkey in (select nullif(lo_orderkey * 10 + lo_linenumber, 11) from lineorder) as m from "
       "lineorder a) q"};
@@ -70,7 +70,7 @@ class Staged : public LoadedCluster {
     for (const char* const setting : settings) Set(setting);
   }
 
-  /// Until it has joined again.
+  /// Waits until it has joined again.
   void Restart(Cluster::Role role, int victim) {
     for (int i = 0; i < 100; ++i) {
       if (cluster().Restart(role, victim).ok()) return;
@@ -80,7 +80,7 @@ class Staged : public LoadedCluster {
   }
 };
 
-/// By the session alone, of a cluster where nothing happens.
+/// The answers of the session alone, in a cluster without faults.
 const std::vector<testing::TextRows>& Expected() {
   static const std::vector<testing::TextRows> rows = [] {
     Staged staged(1, 2, 2, /*by_parts=*/false);
@@ -96,7 +96,7 @@ const std::vector<testing::TextRows>& Expected() {
   return rows;
 }
 
-/// Who dies: a server's process, or its whole host.
+/// The victim: a server's process, or its whole host.
 enum class Victim { kCompute, kCatalog, kMemory };
 
 struct Fates {
@@ -104,7 +104,7 @@ struct Fates {
   int failed = 0;
 };
 
-/// A query in the course of which, once for each kind, servers die.
+/// A query during which a server of each kind dies.
 class KilledQuery {
  public:
   KilledQuery(uint64_t seed, RandomStream& random)
@@ -113,13 +113,13 @@ class KilledQuery {
         staged_(seed, static_cast<int>(random.Between(2, 3)), static_cast<int>(random.Between(2, 3))),
         loaded_bytes_(staged_.cluster().UsedBytes()) {}
 
-  /// Without any death: how long it takes, and what it leaves.
+  /// The query without a death: its duration, and its result.
   void RunWhole() {
     const auto whole = staged_.Execute(query());
     ASSERT_TRUE(whole.ok()) << query() << "\n" << whole.status();
     EXPECT_EQ(testing::ToText(*whole), Expected()[number_]) << query();
     whole_ms_ = whole->elapsed_ms;
-    // A slab that a server has not closed yet goes with its next renewal.
+    // A slab that a server has not closed yet is freed with its next renewal.
     staged_.Pause(8'000'000);
     word_bytes_ = staged_.cluster().UsedBytes() - loaded_bytes_;
     EXPECT_LE(word_bytes_, uint64_t{1} << 20)
@@ -154,7 +154,7 @@ class KilledQuery {
       const absl::Status restarted = staged_.cluster().RestartCatalog();
       EXPECT_TRUE(restarted.ok()) << restarted;
     }
-    // What is not given back at once goes with the next renewals of leases.
+    // Memory that is not returned at once is freed with the next renewals of leases.
     staged_.Pause(8'000'000);
     EXPECT_LE(staged_.cluster().UsedBytes(), loaded_bytes_ + word_bytes_) << staged_.cluster().Holdings();
     EXPECT_TRUE(staged_.cluster().Idle());
@@ -163,7 +163,7 @@ class KilledQuery {
 
  private:
   const std::string& query() const { return Queries()[number_]; }
-  /// A compute server's death costs nothing but time, others' perhaps the query.
+  /// A compute server's death costs only time; the death of another server may end the query.
   void Judge(Victim victim, const absl::StatusOr<session::ResultSet>& result, Fates& fates) {
     if (result.ok()) {
       EXPECT_EQ(testing::ToText(*result), Expected()[number_]) << query();
@@ -208,7 +208,7 @@ TEST_P(StagesSim, AnyServerDiesAtAnyPointOfAnyStage) {
   EXPECT_GT(fates[Victim::kMemory].failed, 0);
 }
 
-/// A compute server that takes all scratch memory for the first attempt that it is given, and does no more.
+/// A compute server that takes all scratch memory for its first attempt, and then does nothing.
 class Glutton {
  public:
   explicit Glutton(Staged& staged) : staged_(staged), handlers_("nam.proto.Compute") {
@@ -250,7 +250,7 @@ class Glutton {
     EXPECT_TRUE(full_);
   }
   void Die() { staged_.world().KillProcess(process_->id()); }
-  /// Of scratch memory.
+  /// The amount of scratch memory.
   uint64_t bytes() const { return bytes_; }
 
  private:
@@ -281,10 +281,10 @@ class Glutton {
   bool full_ = false;
 };
 
-/// A sort whose servers stand still until the Glutton has all scratch memory.
+/// A sort whose servers stop until the Glutton has all scratch memory.
 class LostScratchMemory : public ::testing::Test {
  protected:
-  /// `behind`: once that is so, and they go on.
+  /// `behind` runs once that has happened, and the servers continue.
   template <typename Behind>
   absl::StatusOr<session::ResultSet> Sort(Staged& staged, Glutton& glutton, Behind&& behind) {
     const auto of_server = [&](int number) {
@@ -302,10 +302,10 @@ class LostScratchMemory : public ::testing::Test {
   static constexpr int kComputeServers = 2, kMemoryServers = 2;
 };
 
-/// It is known at once, or when others have met full scratch memory, that the server is lost. They end with
-/// what comes back of its attempt, which the query's end would be too late for.
+/// The loss of the server is known at once, or when others have met full scratch memory. They end with the
+/// memory that its attempt returns; the query's end would be too late for them.
 TEST_F(LostScratchMemory, ComesBackBeforeTheQueryEnds) {
-  Expected();  // of a world of its own
+  Expected();  // in a world of its own
   for (const int64_t after_us : {0, 1'000, 2'000'000}) {
     SCOPED_TRACE(absl::StrCat("dies after ", after_us, " us"));
     Staged staged(1, kComputeServers, kMemoryServers);
@@ -319,7 +319,7 @@ TEST_F(LostScratchMemory, ComesBackBeforeTheQueryEnds) {
   }
 }
 
-/// A server that lives on may have it for as long as it likes.
+/// A server that lives on may keep it for any time.
 TEST_F(LostScratchMemory, IsWaitedForNoLongerThanALossIsNoticed) {
   Staged staged(1, kComputeServers, kMemoryServers);
   Glutton glutton(staged);

@@ -22,7 +22,7 @@ constexpr uint64_t kSeeds = 60;
 constexpr int kRows = 300;
 constexpr char kPairs[] = "select a.id, b.id from numbers a, numbers b";
 
-/// Each pair of numbers at most once, with a pause behind each batch.
+/// Takes each pair of numbers at most once, and pauses after each batch.
 class Pairs final : public session::RowReceiver {
  public:
   explicit Pairs(std::function<void()> pause) : pause_(std::move(pause)) {}
@@ -118,7 +118,7 @@ TEST(StreamTest, NoRowComesTwiceWhicheverServerDies) {
       EXPECT_GT(rows.rows(), 0);
       ++ended;
     }
-    // The others have nothing left of it.
+    // The other servers have nothing left of it.
     Pairs again([] {});
     ASSERT_TRUE(run(again).ok());
     EXPECT_EQ(again.rows(), kRows * kRows);
@@ -176,7 +176,7 @@ TEST(StreamTest, AttemptsThatStandStillEndWithTheirClients) {
     streaming.Pause(1'000'000);
     EXPECT_EQ(standing, kClients);
     for (const auto& client : clients) streaming.world().KillProcess(client->process());
-    dead = true;  // its threads unwind, and reach nobody any more
+    dead = true;  // its threads unwind, and have no peers any more
     threads.clear();
     clients.clear();
     streaming.Pause(15'000'000);  // leases end, and the servers hear of it
@@ -186,7 +186,7 @@ TEST(StreamTest, AttemptsThatStandStillEndWithTheirClients) {
   EXPECT_EQ(rows.rows(), kRows * kRows);
 }
 
-/// Nobody reads what it has, nor waits for more.
+/// No client reads its rows, nor waits for more.
 TEST(StreamTest, AServerLeavesWhileAttemptsStandStill) {
   Streaming streaming(1, 2);
   double left_ms = 0;
@@ -198,7 +198,7 @@ TEST(StreamTest, AServerLeavesWhileAttemptsStandStill) {
   });
   const absl::Status status = streaming.client().session().Execute(kPairs, rows).status();
   EXPECT_LT(left_ms, 1'000);
-  // What it had delivered decides.
+  // The rows that it had delivered decide.
   if (status.ok()) {
     EXPECT_EQ(rows.rows(), kRows * kRows);
   }

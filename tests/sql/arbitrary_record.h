@@ -37,7 +37,7 @@ inline proto::Table ArbitraryRecordTable() {
   return RecordTable(text + ")) with (storage = record)");
 }
 
-/// A value that the column takes; small ones often, so that two are alike now and then, and the extremes.
+/// A value that the column accepts; often a small one, so that two are equal now and then, and the extremes.
 inline Value ArbitraryValue(const proto::Column& column) {
   Type type = ColumnTypeOf(column.type());
   type.length = 0;

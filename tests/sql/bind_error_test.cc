@@ -9,7 +9,7 @@
 namespace nam::sql {
 namespace {
 
-/// A statement with ^ before the byte where its error is; without one the error is nowhere in particular.
+/// A statement with ^ before the byte where its error is; without a ^ the error has no position.
 struct Case {
   std::string marked;
   std::string sqlstate;
@@ -93,6 +93,10 @@ TEST(BindErrorTest, StatementKinds) {
       {"explain (analyze, ^costs off) select id from t", "EXPLAIN option \"costs\""},
       {"explain ^verbose select id from t", "EXPLAIN option \"verbose\""},
       {"explain (^format xml) select id from t", "EXPLAIN (FORMAT XML)"},
+  });
+  CheckAll({
+      {"copy t from ''", "58P01", "could not open file", "FROM STDIN"},
+      {"copy t to ''", "58P01", "could not open file", "TO STDOUT"},
   });
   Check({"explain (^analyze maybe) select id from t", "22023", "ANALYZE takes", ""});
   Check({"explain (^analyze 2) select id from t", "22023", "ANALYZE takes", ""});
@@ -266,7 +270,7 @@ TEST(BindErrorTest, Grouping) {
   });
 }
 
-/// Of two mistakes the one in the clause that PostgreSQL looks at first is told.
+/// If there are two mistakes, the one in the clause that PostgreSQL checks first is reported.
 TEST(BindErrorTest, ClausesAreLookedAtInPostgresOrder) {
   CheckAll({
       {"select ^nix from t where n = date '1994-01-01'", "42703", "\"nix\"", ""},
@@ -291,7 +295,7 @@ TEST(BindErrorTest, ClausesAreLookedAtInPostgresOrder) {
       {"select name, sum(n) from t window w as (order by ^nix)", "42703", "\"nix\"", ""},
       {"select 1 from t where lag(^nix) over () > 1", "42703", "\"nix\"", ""},
       {"select n from t union select n, n + ^nix from t", "42703", "\"nix\"", ""},
-      // Constants are computed when all has been looked at.
+      // Constants are computed when everything has been checked.
       {"select 1 / 0 from t where ^nix", "42703", "\"nix\"", ""},
       {"select x from (select 1 / 0 as x from t) q where ^nix", "42703", "\"nix\"", ""},
       {"select 1 ^/ 0 from t where 2 % 0 = 1", "22012", "division by zero", ""},
@@ -340,7 +344,7 @@ TEST(BindErrorTest, Bounds) {
   };
   EXPECT_EQ(BindError("select " + repeat("1+", 5000) + "1 from t").sqlstate, "54001");
   EXPECT_EQ(BindError("select " + repeat("1+", 300000) + "1 from t").sqlstate, "54001");
-  // Chains may be longer than anything else is deep, and are bounded inside of each other, too.
+  // Chains may be longer than other nesting is deep, and are bounded inside of each other, too.
   EXPECT_EQ(BindQuery("select id from t where " + repeat("n + ", 1499) + "n > 1").conjuncts.size(), 1u);
   EXPECT_EQ(BindQuery("select id from t where " + repeat("name || ", 1499) + "name > 'x'").conjuncts.size(),
             1u);
@@ -360,6 +364,24 @@ TEST(BindErrorTest, Bounds) {
   EXPECT_EQ(BindQuery("select id from t where n in (" + repeat("1, 2, ", 20000) + "3)").conjuncts.size(), 1u);
 }
 
+TEST(BindErrorTest, RowsOfValuesAreBesideEachOther) {
+  const auto repeat = [](const std::string& text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+  };
+  EXPECT_EQ(BindError("select * from (values " + repeat("(-1, null), ", 6000) + "(1, 2 + 'x')) v").sqlstate,
+            "22P02")
+      << "the last row is read";
+  const std::string deep = "(" + repeat("1+", 6000) + "1)";
+  EXPECT_EQ(BindError("select * from (values (1), " + deep + ") v").sqlstate, "54001");
+  const SqlError both = BindError("select " + repeat("1+", 6000) + "1 from (values (1), " + deep + ") v");
+  EXPECT_EQ(both.sqlstate, "54001");
+  EXPECT_NE(both.hint.find("COPY"), std::string::npos) << "before the parser is called";
+  EXPECT_EQ(BindError("values (1), (" + repeat("(", 100000)).sqlstate, "54001");
+  EXPECT_EQ(BindError("values (1), (2)" + repeat(" union values (1)", 6000)).sqlstate, "54001");
+}
+
 TEST(BindErrorTest, OptionsOfCopy) {
   CheckAll({
       {"copy t from 'x' (^force_quote *)", "0A000", "COPY FORCE_QUOTE cannot be used with COPY FROM", ""},
@@ -369,6 +391,8 @@ TEST(BindErrorTest, OptionsOfCopy) {
       {"copy t from 'x' (^batch 0)", "22023", "COPY BATCH takes a number of rows", "10000"},
       {"copy t from 'x' (^rejects 'y')", "22023", "COPY REJECTS requires ON_ERROR ignore", ""},
       {"copy t to 'x.csv' (^force_quote (ide))", "42P10", "FORCE_QUOTE column \"ide\" not referenced", ""},
+      {"copy t to 'x.csv' (^force_quote (id, name, id))", "42701", "column \"id\" specified more than once",
+       ""},
       {"copy t to 'x' (^compression lzma)", "22023", "COMPRESSION \"lzma\" not recognized", "zstd"},
       {"copy t to 'x' (^delimiter 'n')", "22023", "COPY delimiter cannot be \"n\"", ""},
       {"copy ^t to 'x.csv' (null '\"')", "22023", "CSV quote character must not appear", ""},

@@ -65,7 +65,7 @@ void CheckExpr(const FlatQuery& query, const Expr& e, bool after_aggregation) {
   for (const Expr& child : e.children) CheckExpr(query, child, after_aggregation);
 }
 
-/// What is promised of flat queries.
+/// Checks the guarantees for flat queries.
 void CheckQuery(const FlatQuery& query) {
   RC_ASSERT(!query.tables.empty() && !query.select.empty());
   for (const auto& [left, right] : query.joins) RC_ASSERT(left.table != right.table);
@@ -84,7 +84,7 @@ void CheckQuery(const FlatQuery& query) {
   RC_ASSERT(!Show(query).empty());
 }
 
-/// Binds any text at all. True if it bound.
+/// Binds any text. Returns whether it bound.
 bool CheckBind(const std::string& text) {
   FakeTables tables;
   const absl::StatusOr<Statement> statement = Bind(text, tables);
@@ -250,7 +250,7 @@ const std::vector<std::string>& Queries() {
   return queries;
 }
 
-/// A query with a few words put in, taken out, replaced or doubled.
+/// A query with a few words inserted, removed, replaced or doubled.
 RC_GTEST_PROP(BindProperty, MutatedQueries, ()) {
   std::string text = *rc::gen::elementOf(Queries());
   const int edits = *rc::gen::inRange(0, 5);
@@ -354,7 +354,7 @@ Value ArbitraryCell(const Expr& column) {
   }
 }
 
-/// What ToString prints binds again, prints the same, and has the same value on any row.
+/// The text that ToString prints binds again, prints the same, and has the same value on any row.
 RC_GTEST_PROP(BindProperty, PrintedExpressionsMeanTheSame, ()) {
   const std::string text = Expression(*rc::gen::inRange(0, 4), *rc::gen::elementOf(std::string("nb")));
   FakeTables tables;
@@ -416,7 +416,7 @@ std::string ConditionWithConstants() {
   return text;
 }
 
-/// Text and varchar(n) differ beside char(n) alone, and only there is it printed.
+/// Text and varchar(n) differ beside char(n) alone, and are printed only there.
 Expr WithoutLengths(Expr e) {
   for (Type* type : {&e.type, &e.literal.type}) {
     if (!IsChar(*type)) type->length = 0;
@@ -425,7 +425,7 @@ Expr WithoutLengths(Expr e) {
   return e;
 }
 
-/// As the CHECK of a record table is kept.
+/// Bound as the CHECK of a record table.
 RC_GTEST_PROP(BindProperty, PrintedConstantsKeepTheirTypes, ()) {
   FakeTables tables;
   const auto bind = [&](const std::string& e) { return BindLogical("select " + e + " from r", tables); };

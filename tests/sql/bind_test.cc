@@ -10,7 +10,7 @@ namespace {
 
 using plan::Expr;
 
-/// The condition, bound as WHERE over t, as its conjuncts.
+/// The conjuncts of the condition, bound as WHERE over t.
 std::string Where(const std::string& condition) {
   const FlatQuery query = BindQuery("select id from t where " + condition);
   std::string shown;
@@ -235,7 +235,7 @@ TEST(BindTest, Dates) {
             "timestamp '1994-02-28 00:00:00' : timestamp");
   EXPECT_EQ(Selected("interval '1 year 2 months -3 days' + date '1994-01-01'"),
             "timestamp '1995-02-26 00:00:00' : timestamp");
-  // A timestamp at midnight is compared as its day, so that a date's codes can be.
+  // A timestamp at midnight is compared as its day, so that codes of dates can be used.
   EXPECT_EQ(Where("day < date '1994-01-01' + interval '1' year"), "t.day < date '1995-01-01'");
   EXPECT_EQ(Where("day in (date '1994-01-01' + interval '1' year, '1994-03-01')"),
             "t.day IN (date '1995-01-01', date '1994-03-01')");

@@ -48,7 +48,7 @@ TEST(ErrorTextTest, OfALongLineOnlyWhatIsNear) {
             "ERROR:  oops (SQLSTATE 42601)\nLINE 1: " + near + "...\n        ^");
   EXPECT_EQ(FormatError(many, {"oops", 3'000'000, "", "42601"}),
             "ERROR:  oops (SQLSTATE 42601)\nLINE 1: ..." + near + "\n" + pad + "^");
-  // Characters stay whole.
+  // Characters are not cut.
   std::string wide;
   for (int i = 0; i < 1000; ++i) wide += "日";
   const std::string shown = FormatError(wide, {"oops", 1500, "", "42601"});

@@ -24,7 +24,7 @@ using plan::Expr;
 using plan::Op;
 using plan::OrderKey;
 
-/// What a column of the tree is of the flat query.
+/// The flat query's form of a column of the tree.
 using Meanings = std::map<ColumnRef, Expr>;
 
 Expr Replaced(const Expr& expr, const Meanings& meanings) {
@@ -79,7 +79,7 @@ class Flattening {
   }
 
  private:
-  /// What the select list is over.
+  /// The input of the select list.
   bool Rows(const lg::Node& root) {
     const lg::Node* node = &root;
     const auto* filter = node->As<lg::Filter>();
@@ -151,7 +151,7 @@ class Flattening {
     }
   }
 
-  /// Tables that are there several times get numbers.
+  /// Tables that occur several times get numbers.
   bool Name() {
     for (FlatQuery::Table& table : flat_.tables) {
       int all = 0, number = 0;

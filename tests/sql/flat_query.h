@@ -10,7 +10,7 @@
 #include "plan/aggregate.h"
 #include "plan/expression.h"
 #include "plan/logical.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 
 namespace nam::sql {
 
@@ -22,7 +22,7 @@ struct FlatQuery {
   static constexpr int kGroups = -1, kAggregates = -2;
 
   struct Table {
-    std::string name;  // with a number behind it if the table is there several times
+    std::string name;  // with a number appended if the table occurs several times
     std::shared_ptr<const proto::Table> table;
   };
   struct Output {
@@ -31,7 +31,7 @@ struct FlatQuery {
   };
   std::vector<Table> tables;                                       // in the order of FROM
   std::vector<std::pair<plan::ColumnRef, plan::ColumnRef>> joins;  // equalities of columns of two tables
-  std::vector<plan::Expr> conjuncts;                               // no two alike
+  std::vector<plan::Expr> conjuncts;                               // all different
   bool aggregated = false;
   std::vector<plan::Expr> group_by;
   std::vector<plan::Aggregate> aggregates;
@@ -43,7 +43,7 @@ struct FlatQuery {
   int64_t offset = 0;
 };
 
-/// Nothing if the tree is of another form.
+/// nullopt if the tree has another form.
 std::optional<FlatQuery> Flatten(const plan::logical::Query& query);
 
 /// Binds a SELECT that must bind and be flat; a test failure and an empty query otherwise.
@@ -53,7 +53,7 @@ FlatQuery BindQuery(const std::string& text);
 std::string Show(const FlatQuery& query, const plan::Expr& expr);
 /// `sum(…)`, …
 std::string Show(const FlatQuery& query, const plan::Aggregate& aggregate);
-/// Everything of a query, one clause a line.
+/// All clauses of a query, one per line.
 std::string Show(const FlatQuery& query);
 
 }  // namespace nam::sql

@@ -88,7 +88,7 @@ TEST_F(ForeignKeyBindTest, ReferencesAPrimaryKeyOrAUniqueOne) {
             "x_up_fkey: 1 -> x(0) /x_up_fkey; x_v_fkey: 2 -> x(2) x_v_key/x_v_key | x_v_key(2) x_up_fkey(1)");
 }
 
-/// An index of the table that begins with the columns will do.
+/// An index of the table that begins with the columns is sufficient.
 TEST_F(ForeignKeyBindTest, UsesTheTablesOwnIndexes) {
   EXPECT_EQ(Keys("r int references p, s int, unique (r, s), unique (s, r)"),
             "x_r_fkey: 0 -> p(0) /x_r_s_key | x_r_s_key(0,1) x_s_r_key(1,0)");
@@ -157,7 +157,7 @@ TEST_F(ForeignKeyBindTest, ChangesKnowParentsAndChildren) {
   auto bound = Bind("insert into k values (1, 2, 3)", *this);
   ASSERT_TRUE(bound.ok()) << bound.status();
   const BoundTable& inserted = std::get<InsertStatement>(*bound).table;
-  // The parent is another one since: its allocation is not that of k's foreign key.
+  // The parent has been replaced: its allocation is not that of k's foreign key.
   ASSERT_EQ(inserted.parents.size(), 2u);
   EXPECT_EQ(inserted.parents[0], parent);
   bound = Bind("delete from p", *this);

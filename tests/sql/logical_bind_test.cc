@@ -44,7 +44,7 @@ Project #1.0 = #0.1 + 1, #1.1 = #0.5
 )");
 }
 
-/// As PostgreSQL's FigureColname names them: a cast or a CASE keeps a subquery's name.
+/// Names are those of PostgreSQL's FigureColname: a cast or a CASE keeps a subquery's name.
 TEST(LogicalBindTest, SubqueriesNameTheirColumns) {
   const std::pair<const char*, const char*> kNames[] = {
       {"exists (select 1 from u)", "exists"},
@@ -253,7 +253,7 @@ TEST(LogicalBindTest, AFrameBeginsBeforeItsEnd) {
   }
 }
 
-/// Of what PostgreSQL asks of an offset it asks for the type first.
+/// PostgreSQL checks an offset's type first.
 TEST(LogicalBindTest, AFramesOffsetIsANumberWithoutColumns) {
   const auto state = [](const std::string& offset) {
     return ErrorOf(absl::StrCat("select sum(n) over (order by id rows ", offset, " preceding) from t"))

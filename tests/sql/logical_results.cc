@@ -45,7 +45,7 @@ std::shared_ptr<proto::Table> TableOf(const std::string& line) {
   return table;
 }
 
-/// As psql shows it, of a column of this type.
+/// The value as psql shows it, for a column of this type.
 Value ValueOfText(const std::string& text, const Type& type) {
   Value value{type, false, 0, {}};
   if (text == "\\N") return Value::Null(type);

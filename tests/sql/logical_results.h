@@ -22,7 +22,7 @@ struct LogicalResults {
   plan::logical::testing::TableRows contents;
   std::vector<Query> queries;
 
-  /// A test failure if the file is not there or is none of these.
+  /// A test failure if the file does not exist or is no such file.
   static LogicalResults Read(const std::string& path);
 };
 

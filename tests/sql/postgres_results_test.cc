@@ -48,13 +48,13 @@ Outcome ResultOf(const std::string& expression, FakeTables& tables) {
   if (!bound.ok()) return {Failure(bound.status()), {}};
   const FlatQuery query = Flatten(*std::get<TreeStatement>(*bound).tree).value();
   const plan::Expr& e = query.select.at(0).expr;
-  // What the binder makes passes the check of plans.
+  // Bound expressions pass the check of plans.
   const absl::StatusOr<plan::Slot> slot = plan::SlotOf(e, {});
   if (!slot.ok()) return {"unchecked: " + slot.status().ToString(), {}};
   return {Shown(plan::Evaluate(e, plan::Resolver())), Show(query, e)};
 }
 
-/// Differences on purpose: docs/design/numbers-and-types.md says why.
+/// Intended differences: docs/design/numbers-and-types.md gives the reasons.
 std::map<std::string, std::string> Differences() {
   std::map<std::string, std::string> out;
   for (auto& [expression, result] : ReadResults("differences.txt")) out[expression] = result;
@@ -77,7 +77,7 @@ TEST(PostgresResultsTest, AsPostgreSql) {
   for (const auto& [expression, result] : differences) ADD_FAILURE() << "no expression: " << expression;
 }
 
-/// What EXPLAIN prints of a constant is bound to the same value.
+/// A constant as EXPLAIN prints it is bound to the same value.
 TEST(PostgresResultsTest, TheTextOfAnExpressionMeansTheSame) {
   FakeTables tables;
   for (const auto& [expression, wanted] : ReadResults("results.txt")) {

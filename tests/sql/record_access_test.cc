@@ -82,7 +82,7 @@ std::span<const std::byte> Bytes(const std::string& row) {
   return std::as_bytes(std::span(row));
 }
 
-/// A table's rows by key, found as a path says.
+/// A table's rows by key, found as a path specifies.
 class Rows {
  public:
   Rows(const proto::Table& table, const RecordLayout& layout) : table_(table), layout_(layout) {}
@@ -92,7 +92,7 @@ class Rows {
     rows_[bytes.substr(0, layout_.key_bytes())] = bytes;
   }
 
-  /// Keys of the rows; one that is found twice is there twice.
+  /// Keys of the rows; one that is found twice occurs twice.
   std::vector<std::string> Find(const AccessPath& path) const {
     std::vector<std::string> found;
     for (const auto& [key, row] : rows_) {

@@ -146,7 +146,7 @@ TEST(RecordBindTest, UpdateAndDelete) {
   EXPECT_TRUE(BindAs<DeleteStatement>("delete from pairs").conjuncts.empty());
 }
 
-/// What needs no other table and no subquery is found by its access path.
+/// Conditions that need no other table and no subquery are found by its access path.
 TEST(RecordBindTest, OnlyChangesOfSeveralTablesAreTrees) {
   EXPECT_EQ(BindAs<UpdateStatement>("update r set n = k + 1 where id = 3 returning *").source, nullptr);
   EXPECT_EQ(BindAs<UpdateStatement>("update r set (n, k) = (1, default) where id = 3").source, nullptr);
@@ -193,7 +193,7 @@ TEST(RecordBindTest, WithBeforeChanges) {
   EXPECT_TRUE(CheckTree(*rows.source, false).ok());
 }
 
-/// Subqueries are asked before the change: what they name of the target must stay as it is.
+/// Subqueries are evaluated before the change: their columns of the target must stay unchanged.
 TEST(RecordBindTest, SubqueriesInReturning) {
   const auto remove = BindAs<DeleteStatement>(
       "delete from r where id = 3 returning n, (select max(id) from u where u.id < r.n)");
@@ -224,7 +224,7 @@ TEST(RecordBindTest, DefaultsAreKeptAsTheyAreWritten) {
   EXPECT_EQ(created.table.record().unique_constraints(0), "x_c_key");
 }
 
-/// Literals are of the statement that holds them, now() and conversions of each that writes.
+/// Literals belong to the statement that holds them; now() and conversions to each one that writes.
 TEST(RecordBindTest, TimesInDefaultsAndChecksAreThoseOfCreateTable) {
   FakeTables tables;
   constexpr int64_t kNowUs = 1'588'895'999'000'000;  // 2020-05-07 23:59:59 UTC
@@ -277,7 +277,7 @@ TEST(RecordBindTest, AParameterHasTheTypeOfItsFirstContext) {
   const auto prepared = BindAs<PrepareStatement>("prepare p as select 1 from r where day = $1 and at > $1");
   ASSERT_EQ(prepared.types.size(), 1u);
   EXPECT_EQ(prepared.types[0].kind, TypeKind::kDate);
-  // A type that was listed stays, whatever meets it.
+  // A listed type stays, whatever the parameter is compared with.
   EXPECT_EQ(
       BindAs<PrepareStatement>("prepare p (smallint) as insert into r (id, n) values ($1, $1)").types.size(),
       1u);
@@ -564,8 +564,8 @@ TEST(RecordBindTest, Errors) {
   });
 }
 
-/// Of two mistakes the one that PostgreSQL tells: WITH, the table, FROM, conditions, RETURNING, SET's values,
-/// their columns, and what it says of a statement as a whole.
+/// If there are two mistakes, the one that PostgreSQL reports: in WITH, the table, FROM, conditions,
+/// RETURNING, SET's values, their columns, and then those of the statement as a whole.
 TEST(RecordBindTest, ChangesAreLookedAtInPostgresOrder) {
   CheckAll({
       {"with w as (select ^nix from r) update zzz set n = 1", "42703", "\"nix\""},

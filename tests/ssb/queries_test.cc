@@ -1,5 +1,5 @@
-// The 13 queries run unmodified in SQLite over generated data; two are checked against a computation by
-// hand, the wide ones against finding nothing.
+// The 13 queries run unmodified in SQLite over generated data. Two are checked against a separate
+// computation, the wide ones against empty results.
 #include "ssb/queries.h"
 
 #include <sqlite3.h>

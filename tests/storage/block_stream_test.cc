@@ -72,7 +72,7 @@ TEST_P(BlockStreamTest, SystemCallsAreShared) {
   }
 }
 
-/// Of many chains of which a block is wanted each, too, and when none is waited for.
+/// Also with many chains of one wanted block each, and without waits.
 TEST_P(BlockStreamTest, SystemCallsAreSharedByShortChains) {
   const Case& c = GetParam();
   const fabric::Capabilities can = channel_->fabric().capabilities();
@@ -95,7 +95,7 @@ TEST_P(BlockStreamTest, SystemCallsAreSharedByShortChains) {
   EXPECT_LE(stream.counters().posts, kChains / 3);
 }
 
-/// On shm no block is waited for, so no more is taken than at first, however large the window.
+/// On shm no block is awaited, so no more chains are claimed than at first, however large the window.
 TEST_P(BlockStreamTest, TakesFewChainsBeforeTheirTurn) {
   const Case& c = GetParam();
   if (c.kind != fabric::Kind::kShm) return;
@@ -112,7 +112,7 @@ TEST_P(BlockStreamTest, TakesFewChainsBeforeTheirTurn) {
   EXPECT_EQ(blocks, uint64_t{100} * c.blocks);
 }
 
-/// Completions of the user before may still come there.
+/// The previous user's completions may still arrive there.
 TEST_P(BlockStreamTest, ABrokenChannelIsNotUsed) {
   const Case& c = GetParam();
   channel_->Break();
@@ -141,7 +141,7 @@ TEST_P(BlockStreamTest, AtASlowStartOthersGetTheirChains) {
   EXPECT_EQ(blocks, uint64_t{20} * c.blocks);
 }
 
-/// A leader that must be READ is under way when the next one could be left out: pointers stay in order.
+/// A leader that must be READ is in flight when the next one could be skipped: pointers stay in order.
 TEST_P(BlockStreamTest, ALeaderThatIsLeftOutDoesNotOvertakeOneUnderWay) {
   const Case& c = GetParam();
   if (c.blocks <= 3 * c.group) return;
@@ -171,7 +171,7 @@ TEST_P(BlockStreamTest, ALeaderThatIsLeftOutDoesNotOvertakeOneUnderWay) {
   EXPECT_EQ(run(without_first, uint64_t{wanted} * kRows), expected);
 }
 
-/// Some blocks in the middle of a chain, whether or not it is known where they lie.
+/// Some blocks in the middle of a chain, whether or not their addresses are known.
 TEST_P(BlockStreamTest, YieldsTheBlocksThatAreWanted) {
   const Case& c = GetParam();
   const std::vector<uint32_t> blocks(chain_.partition + 1, c.blocks);
@@ -223,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{fabric::Kind::kTcp, 101, 32, 64, true},
                       Case{fabric::Kind::kTcp, 30, 32, 10, false}));
 
-/// What the first stream learned lets the second one leave out blocks, also those that lead a pointer group.
+/// The second stream skips blocks by the first one's knowledge, including leaders of pointer groups.
 TEST_P(BlockStreamTest, LeavesOutBlocksThatAreKnownNotToBeWanted) {
   const Case& c = GetParam();
   const std::vector<uint32_t> blocks(chain_.partition + 1, c.blocks);
@@ -271,7 +271,7 @@ TEST_F(BlockStreamFaults, DamageIsAnErrorAndNotAnAnswer) {
   EXPECT_EQ(damaged.status().code(), absl::StatusCode::kDataLoss) << damaged.status();
 }
 
-/// What a cancelled stream leaves in flight must not land in the next stream of the channel.
+/// A cancelled stream's READs in flight must not land in the channel's next stream.
 TEST_F(BlockStreamFaults, ACancelledStreamLeavesNothingBehind) {
   TwoServers servers(fabric::Kind::kTcp);
   auto fabric = *fabric::Open({.kind = fabric::Kind::kTcp, .secret = "s"});

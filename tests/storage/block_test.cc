@@ -146,7 +146,7 @@ TEST(Block, PlainTextsAreReadBack) {
 TEST(Block, EveryFlippedBitOfPlainPagesIsFound) {
   const PlainBlock whole({"some", std::nullopt, "", "texts"}, 4, 9);
   ASSERT_EQ(whole.layout.bytes() % 8, 0u);
-  const size_t used = whole.layout.page_offset(1) + 4 * 4 + 9;  // padding behind it is no one's
+  const size_t used = whole.layout.page_offset(1) + 4 * 4 + 9;  // the padding after it is unused
   const size_t numbers_end = whole.layout.page_offset(0) + 4 * size_t{kPlainNumberBytes};
   for (size_t bit = 0; bit < used * 8; ++bit) {
     if (bit / 8 >= numbers_end && bit / 8 < whole.layout.page_offset(1)) continue;  // padding
@@ -173,7 +173,7 @@ TEST(Block, EndsThatLeadOutOfTheirPageAreDamage) {
   EXPECT_FALSE(block.view().CheckPage(1).ok()) << "ends descend";
 }
 
-/// In place, memory may become another's while it is looked at.
+/// Memory read in place may be reused meanwhile.
 TEST(Block, TextsStayWithinTheirPage) {
   PlainBlock block({"some", "texts"}, 2, 9);
   std::byte* const ends = block.bytes.data() + block.layout.page_offset(1);

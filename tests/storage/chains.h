@@ -53,9 +53,9 @@ class TwoServers final : public fabric::RegionDirectory {
   absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server, bool) override {
     return servers_[server.value() - 1u].regions;
   }
-  /// Of all memory.
+  /// The grant of all memory.
   const std::shared_ptr<fabric::Grant>& grant() const { return grant_; }
-  /// From now on the catalog says so; its memory answers as before.
+  /// From now on the catalog reports the burial; the memory answers as before.
   void Bury(uint16_t id) {
     buried_ = MemoryServerId(id);
     CountBurial();
@@ -88,7 +88,7 @@ class Chains {
   static constexpr uint32_t kRows = 20;
   const std::vector<uint8_t> widths_{4, 1, 8, 2};
 
-  /// Writes a chain whose column 0 counts rows on, over both servers in turn, from `offset` on.
+  /// Writes a chain over both servers in turn, from `offset` on; its column 0 numbers the rows.
   ChainStart WriteChain(Channel& channel, const TwoServers& servers, uint32_t blocks, uint32_t group,
                         uint32_t rows = kRows, uint32_t partition = 0, uint64_t offset = 4096) {
     const BlockLayout layout(widths_, rows, PointerSlots(blocks, group));

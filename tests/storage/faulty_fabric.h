@@ -11,16 +11,16 @@
 
 namespace nam::storage {
 
-/// What becomes of datagrams that are sent; shares of 1.
+/// Fault rates of sent datagrams, from 0 to 1.
 struct DatagramFaults {
   double lost = 0;
   double duplicated = 0;
-  double reordered = 0;      // changes place with another one of its batch
+  double reordered = 0;      // swaps places with another one of its batch
   double damaged = 0;        // a bit of the payload
   std::string no_multicast;  // OpenGroup and Join fail with this
 };
 
-/// Sends through another queue pair, with faults drawn from a seed. Completions are that one's.
+/// Sends through another queue pair, with faults drawn from a seed. Completions come from that one.
 class FaultyDatagrams final : public fabric::DatagramQueuePair {
  public:
   FaultyDatagrams(std::unique_ptr<DatagramQueuePair> under, const DatagramFaults& faults, uint32_t seed)
@@ -50,7 +50,7 @@ class FaultyDatagrams final : public fabric::DatagramQueuePair {
   absl::Status Post(std::span<const fabric::DatagramRequest> batch) override {
     std::vector<fabric::DatagramRequest> out;
     for (fabric::DatagramRequest request : batch) {
-      // A datagram without its magic is to every receiver as if it had not come.
+      // Receivers ignore a datagram without its magic, as if it had not arrived.
       if (Draw(faults_.lost)) std::memset(request.local.data, 0, 4);
       if (Draw(faults_.damaged)) request.local.data[request.local.bytes - 1] ^= std::byte{1};
       if (Draw(faults_.duplicated)) {
@@ -74,7 +74,7 @@ class FaultyDatagrams final : public fabric::DatagramQueuePair {
   std::mt19937 random_;
 };
 
-/// Another fabric, but for the datagrams that are sent through it.
+/// Another fabric, except for datagrams sent through this one.
 class FaultyFabric final : public fabric::Fabric {
  public:
   FaultyFabric(fabric::Fabric& under, const DatagramFaults& faults, uint32_t seed)

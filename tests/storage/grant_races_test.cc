@@ -10,7 +10,7 @@
 #include "storage/verb_batch.h"
 #include "tests/storage/chains.h"
 
-/// When a process says that it has closed memory: the smallest races, in a simulated world.
+/// The moment when a process reports memory closed: the smallest races, in a simulated world.
 namespace nam::storage {
 namespace {
 
@@ -38,10 +38,10 @@ class GrantRaces : public ::testing::Test {
   void End() { servers_.grants().End({&kAllocation, 1}); }
   bool Closed() { return !servers_.grants().Close().empty(); }
   void Sleep(int64_t us) { client_->clock().SleepUntil(client_->clock().After(us)); }
-  /// What has arrived at the memory server takes effect later.
+  /// Requests that have arrived at the memory server take effect later.
   void StopServer() { SimulatedWorld().Pause(server_process_, /*card_too=*/true); }
   void ServerGoesOn() { SimulatedWorld().Resume(server_process_); }
-  /// What the process has posted leaves its host later.
+  /// Posted requests of the process leave its host later.
   void StopCard() { SimulatedWorld().Pause(process_, /*card_too=*/true); }
   void GoOn() { SimulatedWorld().Resume(process_); }
 
@@ -95,7 +95,7 @@ TEST_F(GrantRaces, ReadsAndAtomicsAreRefusedToo) {
   EXPECT_EQ(Remote(), 0u);
 }
 
-// It has looked, and has not posted yet.
+// It has checked, and has not posted yet.
 TEST_F(GrantRaces, ARequestThatWasLookedAtBeforeTheEndKeepsItsMemoryOpen) {
   Write(7);
   End();

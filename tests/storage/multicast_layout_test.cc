@@ -128,7 +128,7 @@ TEST_F(WindowTest, KnowsItsSendersHeaders) {
   other = header;
   other.fragments = 4;
   EXPECT_FALSE(window_.Matches(other));
-  // Shorter, though as many of that length would make up the block.
+  // Shorter, although as many of that length would make up the block.
   other = header;
   other.datagram = 3;
   other.offset = other.fragment = 0;

@@ -20,7 +20,7 @@ namespace {
 
 using fabric::Kind;
 
-/// What one member has received: every block once, with the right values, or an error.
+/// The results of one member: every block once, with the right values, or an error.
 struct Received {
   absl::Status status;
   uint64_t blocks = 0, wrong = 0;
@@ -109,7 +109,7 @@ class MulticastTest : public ::testing::TestWithParam<Kind>, protected Chains {
     return block.rows() == rows_;
   }
 
-  /// Everybody at once: `members` receivers on threads of their own.
+  /// Runs `members` receivers concurrently, each on its own thread.
   std::vector<Received> RunAll(uint32_t members) {
     std::vector<Received> received(members);
     {

@@ -40,9 +40,9 @@ TEST_F(ChooseVersionTest, ALockMakesOnlyTheVictimDoubtful) {
   const RecordHeader locked = newest_.LockedBy(3);
   EXPECT_EQ(Choose(locked, locked, 30).slot, 1u);
   EXPECT_EQ(Choose(locked, locked, 30).outcome, Outcome::kVersion);
-  EXPECT_EQ(Choose(locked, locked, 15).outcome, Outcome::kMoved) << "somebody may be writing there";
+  EXPECT_EQ(Choose(locked, locked, 15).outcome, Outcome::kMoved) << "another client may be writing there";
   EXPECT_EQ(Choose(newest_, newest_.RolledBack(), 15).outcome, Outcome::kMoved)
-      << "somebody may have written";
+      << "another client may have written";
 }
 
 TEST_F(ChooseVersionTest, ABlockThatChangedIsReadAgain) {
@@ -51,14 +51,15 @@ TEST_F(ChooseVersionTest, ABlockThatChangedIsReadAgain) {
   EXPECT_EQ(Choose(RecordHeader(), RecordHeader(), 10).outcome, Outcome::kNone) << "free";
 }
 
-/// Without a lock a version above the header's is nobody's commit.
+/// Without a lock a version above the header's was never committed.
 TEST_F(ChooseVersionTest, AVersionAboveTheHeaderIsNotSeen) {
   const RecordHeader older = RecordHeader::Unlocked(10);
   EXPECT_EQ(Choose(older, older, 1'000).slot, 0u);
   EXPECT_EQ(Choose(older, older, 1'000).version.timestamp(), 10u);
 }
 
-/// A READ of the words may bring older ones than the READ of the header before it: then a version is missing.
+/// A READ of the words may return older ones than the preceding READ of the header: then a version is
+/// missing.
 TEST_F(ChooseVersionTest, WordsWithoutTheNewestVersionAreReadAgain) {
   const RecordHeader newer = RecordHeader::Unlocked(30);
   for (const uint64_t snapshot : {9, 15, 25, 30, 40}) {
@@ -66,8 +67,8 @@ TEST_F(ChooseVersionTest, WordsWithoutTheNewestVersionAreReadAgain) {
   }
 }
 
-/// A version above a locked header's timestamp is its holder's, and counts only if the holder commits just
-/// that.
+/// A version above a locked header's timestamp is its holder's, and counts only if the holder commits with
+/// exactly that timestamp.
 TEST_F(ChooseVersionTest, OnlyTheHolderOfALockTellsOfTheVersionUnderIt) {
   const RecordHeader locked = RecordHeader::Unlocked(10).LockedBy(3);
   const auto choose = [&](uint64_t snapshot, LockHolder holder, RecordHeader after) {

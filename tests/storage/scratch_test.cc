@@ -17,12 +17,12 @@ namespace {
 
 constexpr uint32_t kMostBytes = 16 << 10;
 
-/// Slabs without memory behind them, and what was asked for.
+/// Slabs without memory, and the requests for them.
 struct FakeServers {
   std::map<uint16_t, uint64_t> room;
   std::map<uint16_t, absl::Status> broken;
   std::vector<std::pair<uint16_t, uint64_t>> asked;
-  size_t cancel_after = 0;  // so many have been asked
+  size_t cancel_after = 0;  // number of requests
   std::atomic<bool> cancel = false;
 
   ScratchSpace Space(uint32_t first = 0) {
@@ -65,7 +65,7 @@ TEST(ScratchSpaceTest, WhatIsLeftIsUsedUpInSmallerSlabs) {
   EXPECT_EQ(bytes, 4u << 20);
 }
 
-/// Pages may be short: what servers have left is handed out, but not as a slab for each.
+/// Pages may be short: the rest of servers' memory is used, but not as one slab per page.
 TEST(ScratchSpaceTest, SlabsHaveALeastSize) {
   FakeServers servers;
   servers.room = {{1, 1 << 20}, {2, (1 << 20) + ScratchSpace::kLeastSlabBytes / 2}};
@@ -124,7 +124,7 @@ class ScratchTest : public ::testing::TestWithParam<fabric::Kind> {
         });
   }
   absl::StatusOr<ScratchSlab> Slab(MemoryServerId server, uint64_t bytes_asked) {
-    constexpr uint64_t kSlabBytes = 5 * kMostBytes;  // whatever is asked for
+    constexpr uint64_t kSlabBytes = 5 * kMostBytes;  // whatever is requested
     asked_.push_back(bytes_asked);
     uint64_t& used = used_[server];
     if (used + kSlabBytes > TwoServers::kBytes) return absl::ResourceExhaustedError("full");
@@ -186,8 +186,7 @@ TEST_P(ScratchTest, PagesComeBackAsTheyWereInTheirOrder) {
   EXPECT_EQ(reader.pages(), 480u);
 }
 
-/// Whichever list is asked for next, with one page of it looked at or two; more lists than READs may be in
-/// flight.
+/// With any order of lists and one or two of their pages in use; more lists than READs may be in flight.
 TEST_P(ScratchTest, ListsComeBackEachInItsOrder) {
   RandomStream random(6);
   ScratchSpace space = Space();
@@ -277,7 +276,7 @@ TEST_P(ScratchTest, WhatAWriterLeavesIsUsedByTheNext) {
     EXPECT_GE(places[i].at.raw(), places[i - 1].at.raw() + kMostBytes) << "pages lie apart";
 }
 
-/// However small those are that it gets.
+/// However small its slabs are.
 TEST_P(ScratchTest, AWriterAsksForNoLargerSlabThanItHasWritten) {
   ScratchSpace space = Space();
   const std::unique_ptr<Channel> channel = NewChannel();

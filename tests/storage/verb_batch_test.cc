@@ -90,7 +90,7 @@ TEST_P(VerbBatchTest, MemoryInItsPlaceIsShownWhereAReadWouldSucceed) {
   Channel::Target beyond = At(1, 128);
   beyond.address.offset = TwoServers::kBytes - 4;
   EXPECT_EQ(batch_.InPlace(beyond, 8), nullptr);
-  EXPECT_FALSE(channel_->broken()) << "whoever looks has not asked for anything";
+  EXPECT_FALSE(channel_->broken()) << "a look in place requests nothing";
 }
 
 TEST_P(VerbBatchTest, BehindAnErrorNothingOfTheServerIsExecuted) {
@@ -135,12 +135,12 @@ TEST_P(VerbBatchTest, ABuriedServerIsRefusedThoughItsMemoryAnswers) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable) << refused;
   EXPECT_NE(std::string(refused.message()).find("memory server 2"), std::string::npos) << refused;
   EXPECT_TRUE(channel_->broken());
-  // Who has nothing to do with it goes on.
+  // A client without requests there continues.
   of_other.Write(of_other.Scratch(8), 8, *other->Resolve(Place(1, 64), 8));
   EXPECT_TRUE(of_other.Execute().ok());
 }
 
-// A look for burials sees only servers that the channel is connected to.
+// A check for burials covers only servers that the channel is connected to.
 TEST_P(VerbBatchTest, AServerThatIsBuriedBeforeTheFirstConnectionIsRefused) {
   servers_.Bury(2);
   batch_.Write(Bytes(Word(5)), 8, At(1, 64));
@@ -162,8 +162,8 @@ TEST(ChannelBurialTest, APowerlessServerNeedNotConfirmTheEndOnceItIsBuried) {
   EXPECT_TRUE(disconnect().ok());
 }
 
-/// A thread ends the connections of a client that was lost, and waits for a server that is silent; the client
-/// is destroyed meanwhile. In flight: 0 nothing, 1 what waits in its section, 2 what was parked.
+/// A thread ends the connections of a lost client, and waits for a silent server; the client is destroyed
+/// meanwhile. In flight: 0 nothing, 1 requests that wait in its section, 2 parked requests.
 TEST(ChannelSharedTest, ABatchThatWasGivenUpLeavesTheGateToOthers) {
   for (const int in_flight : {0, 1, 2}) {
     SCOPED_TRACE(in_flight);
@@ -175,7 +175,9 @@ TEST(ChannelSharedTest, ABatchThatWasGivenUpLeavesTheGateToOthers) {
     fabric::sim::World& world = SimulatedWorld();
     world.KillHost(world.HostOf(world.ProcessOf(servers.fabric(2))));
     if (in_flight > 0) batch->FetchAdd(target, 1, batch->Word());
-    if (in_flight == 2) ASSERT_TRUE(batch->Post().ok());
+    if (in_flight == 2) {
+      ASSERT_TRUE(batch->Post().ok());
+    }
     channel->Break();
     batch->GiveUp();
     Clock& clock = client->clock();

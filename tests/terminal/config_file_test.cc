@@ -18,6 +18,16 @@ std::string File(const std::string& text) {
   return path;
 }
 
+TEST(ConfigFileTest, AnEmptyFileHasNoEntries) {
+  for (const std::string& path : {File(""), std::string("/dev/null")}) {
+    const auto entries = ReadConfigFile(path);
+    ASSERT_TRUE(entries.ok()) << path << ": " << entries.status();
+    EXPECT_THAT(*entries, IsEmpty());
+  }
+  EXPECT_FALSE(ReadConfigFile(testing::TempDir()).ok()) << "a directory";
+  EXPECT_FALSE(ReadConfigFile("/nowhere/nam.toml").ok());
+}
+
 TEST(ConfigFileTest, SectionsKeysAndPositions) {
   const auto entries =
       ReadConfigFile(File("catalog = \"db1:7000\"\n\n[ssb.load]\nscale-factor = 0.1\nreplace = true\n"

@@ -149,7 +149,7 @@ TEST(Plot, APageIsWrittenInOneStepOrNotAtAll) {
   ASSERT_TRUE(WriteHtml(path, "one").ok());
   EXPECT_TRUE(CheckHtmlPath(path).ok());
   EXPECT_EQ(Contents(path), "one") << "asking changes nothing";
-  // Who has the old page open keeps it whole.
+  // A reader with the old page open keeps it whole.
   std::ifstream old(path);
   ASSERT_TRUE(WriteHtml(path, "another, longer one").ok());
   EXPECT_EQ(Contents(path), "another, longer one");

@@ -16,7 +16,7 @@ namespace {
 const DataSource kSource{.scale_factor = 0.01};
 const std::atomic<bool> kNever = false;
 
-/// SQLite with the same rows; one for all tests, whose queries it runs.
+/// SQLite with the same rows; shared by all tests, whose queries it runs.
 SqliteOracle& OracleFor(catalog::Attachment& attachment, const std::vector<BenchmarkQuery>& queries) {
   static std::unique_ptr<SqliteOracle> oracle;
   if (oracle == nullptr) {
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Clusters, TpchClusterTest,
                                   std::to_string(std::get<1>(shape.param));
                          });
 
-/// Joins, groups and semi joins of large sides, however they are made.
+/// Joins, groups and semi joins of large sides, by every algorithm.
 TEST(TpchJoinsTest, EachAlgorithmHasTheSameRows) {
   LoadedTpch tpch({.memory_servers = 2, .compute_servers = 2, .few_by_parts = true});
   for (const char* join : {"pipelined", "rrj", "rdma_ghj", "ghj", "ghj_bloom", "auto"}) {

@@ -1,4 +1,4 @@
-// Orders and their lines, which are generated apart and must fit together.
+// Orders and their lines, which are generated separately and must match.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -28,7 +28,9 @@ TEST(RefreshGeneratorTest, ThreeFilesAPairAsDbgenNamesThem) {
                                              "lineitem.tbl.u2", "delete.2"}));
   for (size_t table = 0; table < names.size(); ++table) {
     EXPECT_EQ(Lines(GeneratedText(**generator, table)).size(), (*generator)->Rows(table));
-    if (table % 3 != 1) EXPECT_EQ((*generator)->Rows(table), 15u);
+    if (table % 3 != 1) {
+      EXPECT_EQ((*generator)->Rows(table), 15u);
+    }
   }
 }
 

@@ -35,8 +35,7 @@ TEST(TblTest, WhatIsWrittenLoadsAsItWas) {
   }
 }
 
-/// What is wrong with a line of supplier with this balance; empty if nothing is. `read` is what it means in
-/// cents.
+/// The error of a supplier line with this balance; empty if none. `read` receives the value in cents.
 std::string Balance(const std::string& text, int64_t* read = nullptr) {
   const dataset::TblLineParser parser(Tables()[kSupplier]);
   partitioner::ColumnBatch batch(parser.column_count());

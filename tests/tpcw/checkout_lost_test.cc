@@ -16,8 +16,7 @@
 namespace nam::tpcw {
 namespace {
 
-/// Checkouts by one-sided verbs in virtual time, each client in a process of its own, while connections
-/// break.
+/// Checkouts by one-sided verbs in virtual time, each client in its own process, while connections break.
 class CheckoutLost : public ::testing::TestWithParam<txn::TimestampKind> {
  protected:
   static constexpr uint32_t kClients = 3;
@@ -62,7 +61,7 @@ class CheckoutLost : public ::testing::TestWithParam<txn::TimestampKind> {
 
   txn::RecordCluster cluster_;
   CheckoutOptions options_;
-  std::vector<std::unique_ptr<Process>> processes_;  // the last one's loads and checks
+  std::vector<std::unique_ptr<Process>> processes_;  // the last one's client loads and checks
   std::vector<fabric::Fabric*> fabrics_;
   uint64_t loaded_until_ = 0;
 };
@@ -76,7 +75,7 @@ TEST_P(CheckoutLost, GoesOnWithANewSession) {
   CheckoutDriver driver(fabrics_, options_,
                         {.clients = kClients, .run_us = 0, .transactions = 1'500, .record_history = true},
                         Sessions());
-  // Not so often that a session never gets beyond finding its first free blocks.
+  // Rarely enough that a session can find its first free blocks.
   for (uint32_t i = 0; i < kClients; ++i) {
     processes_[i]->fabric.BreakAfter(500 + 10 * i, 3'000 + 500 * i, 100 * (i % 2));
   }
@@ -89,7 +88,7 @@ TEST_P(CheckoutLost, GoesOnWithANewSession) {
         CheckDependencies(driver.histories(), {.loaded_until = loaded_until_})}) {
     EXPECT_TRUE(report.ok()) << report.ToString();
   }
-  // Who checks loses connections, too.
+  // The checking client loses connections, too.
   processes_[kClients]->fabric.BreakAfter(100, 2'000);
   const auto found = CheckInvariants(options_, driver.orders(), 1'000, *Open(kClients));
   ASSERT_TRUE(found.ok()) << found.status();

@@ -17,10 +17,10 @@
 namespace nam::tpcw {
 namespace {
 
-/// Lets something happen before each commit.
+/// Runs a hook before each commit.
 class InterruptedSession final : public txn::Session {
  public:
-  /// `refuses`, if there: whether everything is aborted.
+  /// `refuses`, if set: whether everything is aborted.
   InterruptedSession(std::unique_ptr<txn::Session> session, std::function<void()> before_commit,
                      const bool* refuses = nullptr)
       : session_(std::move(session)), before_commit_(std::move(before_commit)), refuses_(refuses) {}
@@ -93,7 +93,7 @@ class Checkout : public ::testing::Test {
     return clients_.back().get();
   }
 
-  /// Two buy the same products. The second does all of it before the first one commits.
+  /// Two clients buy the same products. The second one finishes before the first one commits.
   void MeetAtCommit() {
     CheckoutClient* second = nullptr;
     CheckoutClient* const first = AddClient(0, [&] { ASSERT_TRUE(second->Try().ok()); });
@@ -177,7 +177,7 @@ TEST_F(Checkout, CountsWhatItDoesAndInvariantsHold) {
   }
 }
 
-/// In virtual time: clients take some for each commit, so they meet as the seed has it, always alike.
+/// In virtual time clients take time for each commit, so their conflicts follow from the seed.
 TEST_F(Checkout, RunsInTheSimulator) {
   options_.products = 10;
   std::vector<uint64_t> aborts;
@@ -282,7 +282,7 @@ TEST_F(Checkout, WhatAnAbortedTransactionLeavesIsCaught) {
   EXPECT_EQ(found.orders, 1u);
   EXPECT_EQ(found.aborted_looked_up, 1u);
   EXPECT_FALSE(found.ok()) << found.ToString();
-  // Somebody has to read it.
+  // A client must read it.
   AddClient(2)->Next();
   ASSERT_TRUE(clients_.back()->Try().ok());
   EXPECT_TRUE(ByTimestamps().Has(txn::AnomalyKind::kAbortedRead)) << ByTimestamps().ToString();
@@ -323,7 +323,7 @@ TEST(CheckoutRows, OnlyWhatWasWrittenIsSound) {
   }
 }
 
-/// What SQL makes of the row: its numbers, then its filler.
+/// SQL's view of the row: its numbers, then its filler.
 template <typename Row>
 std::pair<std::vector<int64_t>, std::string> Decoded(const TableSchema& schema, const Row& words) {
   std::vector<std::byte> row(schema.row_bytes);

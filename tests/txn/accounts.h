@@ -49,7 +49,7 @@ struct AccountSession {
   }
   absl::Status Delete(uint64_t key) { return session->Delete(accounts, Bytes(key)); }
   absl::Status Lock(uint64_t key) { return session->Lock(accounts, Bytes(key)); }
-  /// In a transaction of its own.
+  /// Runs in a transaction of its own.
   std::optional<int64_t> BalanceOf(uint64_t key) {
     EXPECT_TRUE(session->Begin().ok());
     const auto account = Read(key);

@@ -43,13 +43,13 @@ struct Clerk {
     if (absl::Status status = session->Read({&lookup, 1}); !status.ok()) return status;
     return session->Delete(items, BytesOf(key));
   }
-  /// In a transaction of its own.
+  /// Runs in a transaction of its own.
   absl::Status Put(const Item& item) {
     if (absl::Status status = session->Begin(); !status.ok()) return status;
     if (absl::Status status = Insert(item); !status.ok()) return status;
     return session->Commit().status();
   }
-  /// Keys, in the index's order.
+  /// The keys, in the index's order.
   std::vector<uint64_t> KeysBy(AllocationId index, std::vector<std::byte> low, std::vector<std::byte> high) {
     const auto found = ItemsBy(*session, items, index, low, high);
     EXPECT_TRUE(found.ok()) << found.status();

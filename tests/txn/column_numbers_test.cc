@@ -51,7 +51,8 @@ TEST_F(ColumnNumbersTest, SessionsOfAProcessShareThem) {
   EXPECT_EQ(opened_, 1);
 }
 
-/// Another process begins behind what this one has taken. A broken connection costs what was asked for.
+/// Another process begins after the numbers that this one has taken. A broken connection loses the numbers
+/// that were requested.
 TEST_F(ColumnNumbersTest, ABrokenConnectionIsReplaced) {
   ColumnNumbers numbers(fabric_, cluster_), others(cluster_.client(), cluster_);
   EXPECT_EQ(*numbers.Next(Table(), 0), 0u);
@@ -63,7 +64,7 @@ TEST_F(ColumnNumbersTest, ABrokenConnectionIsReplaced) {
   EXPECT_EQ(fabric_.open_connections(), 1);
 }
 
-/// A session that waits for another one, which takes numbers, can be cancelled.
+/// A session can be cancelled while it waits for another one that takes numbers.
 TEST_F(ColumnNumbersTest, CancelEndsTheWait) {
   ColumnNumbers numbers(fabric_, cluster_);
   const std::unique_ptr<fabric::Event> asked = fabric_.CreateEvent(), answered = fabric_.CreateEvent();

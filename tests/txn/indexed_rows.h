@@ -13,7 +13,7 @@
 
 namespace nam::txn {
 
-/// A row with what indexes are over.
+/// A row with the columns that indexes are over.
 struct Item {
   uint64_t key = 0;
   uint8_t group = 0;

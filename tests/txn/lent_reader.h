@@ -29,7 +29,7 @@ class LentReader {
 
   absl::StatusOr<std::unique_ptr<RecordReader>> Open(uint64_t snapshot, uint64_t window = 1024,
                                                      const std::atomic<bool>* cancel = nullptr) {
-    // A broken channel is of no more use.
+    // A broken channel cannot be used again.
     auto channel = storage::Channel::Open(fabric_, member_.directory(), {.buffer_bytes = buffer_bytes_});
     if (!channel.ok()) return channel.status();
     const auto table = member_.Find("accounts");

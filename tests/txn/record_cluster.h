@@ -25,7 +25,7 @@
 namespace nam::txn {
 
 /// Memory servers in this process, each a passive listener and a region, and the record tables in them:
-/// txn::Tables without catalog and processes. A member is a number, which says when it is dead; then it can
+/// txn::Tables without catalog and processes. A member is a number that marks who is dead; a dead member can
 /// be fenced.
 class RecordCluster {
  public:
@@ -94,7 +94,7 @@ class RecordCluster {
     tables_.push_back(table);
   }
 
-  /// A memory server dies: nothing of it can be reached. The catalog has buried it only if it says so.
+  /// A memory server dies: its memory cannot be reached. The catalog has buried it only if it says so.
   void KillServer(int id, bool buried) {
     const std::lock_guard lock(mutex_);
     Server& server = *servers_[static_cast<size_t>(id) - 1];
@@ -104,13 +104,13 @@ class RecordCluster {
     EXPECT_TRUE(server.region->Revoke());
   }
 
-  /// The catalog says that a memory server is dead, which can still be reached.
+  /// The catalog says that a memory server is dead, though it can still be reached.
   void BuryServer(int id) {
     const std::lock_guard lock(mutex_);
     buried_.insert(MemoryServerId(static_cast<uint16_t>(id)));
   }
 
-  /// Its memory is nobody's any more; or zeroed at once, for somebody else.
+  /// Its memory has no owner any more; or it is zeroed at once, for another owner.
   void DropTable(const std::string& name, bool zeroed = false) {
     const std::lock_guard lock(mutex_);
     const TableDescription& table = Described(name);
@@ -123,7 +123,8 @@ class RecordCluster {
     std::erase_if(tables_, [&](const TableDescription& known) { return known.name == name; });
   }
 
-  /// What the catalog says of a table's indexes from now on; `index` without extents. Its allocation.
+  /// The catalog's answer about a table's indexes from now on; `index` comes without extents. Returns its
+  /// allocation.
   AllocationId AddIndex(const std::string& table, IndexDescription index, size_t extents_max = 256) {
     auto extents = std::make_shared<Source>(*this, kIndexExtentBytes, extents_max, 1);
     EXPECT_TRUE(extents->Grow(0).ok());
@@ -145,7 +146,7 @@ class RecordCluster {
     std::erase_if(Described(table).indexes,
                   [&](const IndexDescription& known) { return known.allocation == index; });
   }
-  /// What the catalog says of a foreign key to `parent` from now on; `reference` without the child's
+  /// The catalog's answer about a foreign key to `parent` from now on; `reference` comes without the child's
   /// allocation.
   void AddReference(const std::string& parent, ReferenceDescription reference) {
     const std::lock_guard lock(mutex_);
@@ -161,7 +162,8 @@ class RecordCluster {
     return Described(table).indexes;
   }
 
-  /// As if `leased` timestamps up to this one had been given out, and were done. Before the first session.
+  /// Acts as if `leased` timestamps up to this one had been given out and completed. Call it before the first
+  /// session.
   void SetLastTimestamp(uint64_t timestamp) {
     std::byte* const state = servers_[0]->region->data();
     const auto set = [&](uint64_t offset, uint64_t word) {
@@ -189,12 +191,12 @@ class RecordCluster {
     return *world_->OpenFabric(role + "-" + std::to_string(++hosts_), {.secret = "s"});
   }
 
-  /// One process's view, whose member joins again once it is dead. The cluster outlives it.
+  /// One process's view; its member joins again once it is dead. The cluster must outlive it.
   class Member final : public Tables, private fabric::RegionDirectory {
    public:
     Member(RecordCluster& cluster, fabric::Fabric& fabric, uint32_t id)
         : cluster_(cluster), fabric_(fabric), id_(id) {}
-    /// With all connections, as a process ends.
+    /// Ends with all its connections, as a process does.
     ~Member() override {
       lost_clients().TakeAll();
       grants().DropConnections();
@@ -242,9 +244,9 @@ class RecordCluster {
     }
     void SettleLater(std::function<void()> attempt) override { attempt_ = std::move(attempt); }
 
-    /// The last that was to be made later.
+    /// The last connection that was to be made later.
     std::function<void()> TakeAttempt() { return std::exchange(attempt_, nullptr); }
-    /// They run first, and may fail the call.
+    /// They run first, and may make the call fail.
     void BeforeAll(std::function<absl::Status()> hook) { before_all_ = std::move(hook); }
     void BeforeFence(std::function<absl::Status()> hook) { before_fence_ = std::move(hook); }
     void BeforeKeep(std::function<absl::Status()> hook) { before_keep_ = std::move(hook); }
@@ -266,7 +268,7 @@ class RecordCluster {
   };
 
  private:
-  /// What a memory server hears of members.
+  /// The changes of members that a memory server learns.
   class Keys final : public fabric::MemberKeys {
    public:
     Keys(RecordCluster& cluster, MemoryServerId server) : cluster_(cluster), server_(server) {}
@@ -342,7 +344,7 @@ class RecordCluster {
     }
 
    private:
-    /// With the cluster's mutex.
+    /// Called with the cluster's mutex held.
     std::vector<SpaceExtent> Now() const {
       std::vector<SpaceExtent> extents = extents_;
       for (SpaceExtent& extent : extents) extent.lost = cluster_.buried_.contains(extent.server);
@@ -355,7 +357,7 @@ class RecordCluster {
     std::vector<SpaceExtent> extents_;
   };
 
-  // Nobody has a source but of a cluster.
+  // Every source belongs to a cluster.
   static void End(ExtentSource& source) { static_cast<Source&>(source).End(); }
 
   static constexpr uint64_t kIndexExtentBytes = 64 << 10;

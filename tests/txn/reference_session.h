@@ -12,27 +12,27 @@
 
 namespace nam::txn {
 
-/// What a broken engine does; each every so many times, 0: never.
+/// Faults of a broken engine. Each occurs every this many times; 0: never.
 struct ReferenceFaults {
-  uint64_t skip_validation = 0;  // a commit does not ask who has changed it since
+  uint64_t skip_validation = 0;  // a commit does not check for other changes since
   uint64_t read_newest = 0;      // a read ignores its snapshot
   uint64_t keep_aborted = 0;     // a commit that must abort leaves its first write behind
   uint64_t lose_write = 0;       // a commit forgets one of its writes
 };
 
-/// Snapshot isolation as simple as it can be: one mutex, every version kept. Outlives its sessions.
+/// Snapshot isolation in its simplest form: one mutex, every version kept. It must outlive its sessions.
 class ReferenceDatabase {
  public:
   void CreateTable(const std::string& name, size_t key_bytes, size_t row_bytes);
   std::unique_ptr<Session> NewSession();
-  /// Before the sessions that they are for.
+  /// Call it before the sessions that it applies to.
   void set_faults(const ReferenceFaults& faults) { faults_ = faults; }
 
  private:
   friend class ReferenceSession;
   struct Version {
     uint64_t commit;
-    std::optional<std::string> row;  // none: deleted
+    std::optional<std::string> row;  // nullopt: deleted
   };
   struct Table {
     std::string name;

@@ -61,7 +61,7 @@ class Bank {
     return options;
   }
 
-  // One teller after the other: who dies is followed by the next.
+  // Tellers run one after the other: each that dies is followed by the next.
   void RunTellers(uint64_t seed) {
     std::mt19937_64 random(seed);
     for (int left = 60; left > 0;) {
@@ -117,7 +117,7 @@ class Bank {
     const std::unique_ptr<fabric::Fabric> server = cluster_.OpenFabric("compute");
     for (int i = 0; i < 12; ++i) {
       auto lender = OpenRsiSession(tables, {});
-      if (!lender.ok()) continue;  // all slots are taken, or somebody has to be recovered first
+      if (!lender.ok()) continue;  // all slots are taken, or a client has to be recovered first
       if (!(*lender)->Begin().ok()) continue;
       const uint64_t snapshot = (*lender)->snapshot();
       MortalFabric breaking(*server, MortalFabric::kNever);
@@ -146,7 +146,7 @@ class Bank {
   }
 
   std::mt19937_64 random_;
-  // One simulated thread runs at a time: what follows needs no lock.
+  // One simulated thread runs at a time: the following variables need no lock.
   uint32_t members_ = 0;
   int transfers_ = 0, right_ = 0, again_ = 0, deaths_ = 0;
   RecordCluster cluster_;
@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(Timestamps, SnapshotScanSim,
                          ::testing::Values(TimestampKind::kLeased, TimestampKind::kBitVector),
                          [](const auto& info) { return NameOf(info.param); });
 
-/// NAM_SEED=N runs one scenario again, NAM_SEEDS=N so many.
+/// NAM_SEED=N runs one scenario again, NAM_SEEDS=N runs that many.
 TEST_P(SnapshotScanSim, TheBankAddsUp) {
   const uint64_t first = FromEnvironment("NAM_SEED", 1);
   const uint64_t count = FromEnvironment("NAM_SEEDS", std::getenv("NAM_SEED") != nullptr ? 1 : 50);

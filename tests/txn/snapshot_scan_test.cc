@@ -83,8 +83,8 @@ TEST_P(SnapshotScanTest, SeesItsSnapshotWhateverOthersDoBesideIt) {
   }
 }
 
-/// Sessions that begin now and then keep snapshots; whatever is scanned at one of them is what the model was,
-/// or the error of a snapshot that is too old.
+/// Sessions that begin now and then keep snapshots; a scan at one of them returns the model's state at that
+/// time, or the error of a snapshot that is too old.
 TEST_P(SnapshotScanTest, RandomHistoriesAgainstAModel) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -172,8 +172,8 @@ TEST_P(SnapshotScanTest, TooOld) {
   EXPECT_EQ(AbortReasonOf(read.status()), AbortReason::kSnapshotTooOld) << read.status();
 }
 
-/// Whatever a client has done to its rows when it dies: a reader at an older snapshot sees them as they were,
-/// and one whose version the dead client may be writing over gets an error that is worth another try.
+/// A client has made any change to its rows when it dies: a reader at an older snapshot sees them unchanged,
+/// and a reader whose version the dead client may be overwriting gets an error that is worth another try.
 TEST_P(SnapshotScanTest, RowsThatADeadClientLeftLocked) {
   if (std::get<0>(GetParam()) != fabric::Kind::kSim) GTEST_SKIP() << "waits in virtual time";
   cluster_.AddTable("accounts", {});
@@ -306,7 +306,7 @@ TEST_P(SnapshotScanTest, ASnapshotThatNobodyKeepsAnyMore) {
     writer.Commits();
   };
   remove(0, 200);
-  // There is no room, and what the lent snapshot sees is not given away for it.
+  // There is no room, and rows that the lent snapshot sees are not given away for it.
   absl::Status full;
   for (uint64_t key = 10'000; full.ok(); ++key) {
     ASSERT_TRUE(writer.session->Begin().ok());

@@ -19,7 +19,7 @@
 
 namespace nam::txn {
 
-/// Two memory servers in this process, each a passive listener and a region, from which one space is served.
+/// Two memory servers in this process, each a passive listener and a region, that together serve one space.
 class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
  public:
   struct Options {
@@ -93,7 +93,7 @@ class SpaceCluster final : public fabric::RegionDirectory, public ExtentSource {
   std::unique_ptr<fabric::Fabric> client_;
 };
 
-/// What a client needs to use the space: of one thread.
+/// What a client needs to use the space; belongs to one thread.
 struct SpaceClient {
   SpaceClient(SpaceCluster& cluster, fabric::Fabric& fabric)
       : cluster(cluster),
@@ -105,7 +105,7 @@ struct SpaceClient {
     return *ExtentSpace::Open(*channel, {std::shared_ptr<void>(), &cluster}, cluster.extent_bytes());
   }
 
-  /// It dies with all its connections.
+  /// The client dies with all its connections.
   struct Connections {
     ~Connections() { cluster.grants().DropConnections(); }
     SpaceCluster& cluster;
@@ -124,8 +124,8 @@ inline void RunThreads(SpaceCluster& cluster, int threads, const std::function<v
   }
 }
 
-/// Another fabric whose user dies after so many work requests: those are executed, and all further ones fail.
-/// Or only a queue pair of it breaks, and its user lives on.
+/// Wraps another fabric. Its user dies after a number of work requests: those are executed, and all further
+/// ones fail. Or only one of its queue pairs breaks, and its user lives on.
 class MortalFabric final : public fabric::Fabric {
  public:
   static constexpr uint64_t kNever = ~uint64_t{0} >> 1;
@@ -134,12 +134,12 @@ class MortalFabric final : public fabric::Fabric {
   uint64_t left() const { return left_; }
   void DieAfter(uint64_t requests) { left_ = requests; }
 
-  /// So many work requests later its user dies. The rest of that posting is lost on its way; requests to
+  /// After this many work requests its user dies. The rest of that posting is lost on its way; requests to
   /// other servers behind it still arrive.
   void LoseAfter(uint64_t requests) { lose_in_ = requests; }
-  /// So many work requests later the queue pair that gets the next one breaks, and again every `then`
-  /// requests after that. What it got before takes effect, late unless `answered_us` have passed before the
-  /// user notices.
+  /// After this many work requests the queue pair that gets the next one breaks, and again every `then`
+  /// requests after that. Requests posted before take effect, late unless `answered_us` have passed before
+  /// the user notices.
   void BreakAfter(uint64_t requests, uint64_t then = kNever, int64_t answered_us = 0) {
     break_in_ = requests;
     break_then_ = then;
@@ -148,15 +148,14 @@ class MortalFabric final : public fabric::Fabric {
   /// Whether BreakAfter's queue pair breaks as soon as the last request is posted, so that its user gets no
   /// completion of it.
   void SetBreaksUnheard(bool unheard) { breaks_unheard_ = unheard; }
-  /// So many work requests later, before the next one is posted, its user stands still: `meanwhile` runs,
-  /// once.
+  /// After this many work requests, before the next one is posted, its user pauses: `meanwhile` runs, once.
   void PauseAfter(uint64_t requests, std::function<void()> meanwhile) {
     pause_in_ = requests;
     meanwhile_ = std::move(meanwhile);
   }
-  /// Runs once, behind the next connection that is made.
+  /// Runs once, after the next connection that is made.
   void OnConnected(std::function<void()> hook) { connected_ = std::move(hook); }
-  /// It has stood still.
+  /// Whether it has paused.
   bool paused() const { return meanwhile_ == nullptr; }
   /// Whether memory servers confirm the end of a connection.
   void SetDisconnects(bool confirmed) { confirmed_ = confirmed; }

@@ -21,9 +21,9 @@
 
 namespace nam::txn {
 
-/// Looks at every block and chunk of a table while nobody works on it.
+/// Checks every block and chunk of a table while no client works on it.
 struct TableAudit {
-  uint64_t live = 0;     // rows, those included that are deleted and not reclaimed yet
+  uint64_t live = 0;     // rows, including those that are deleted and not reclaimed yet
   uint64_t deleted = 0;  // of those
   uint64_t free = 0;
   std::vector<std::string> faults;  // locked, leaked, lost
@@ -35,7 +35,8 @@ struct TableAudit {
   }
 };
 
-/// A client that begins no transaction: recovers whoever is gone, and looks.
+/// A client that begins no transaction: it recovers clients that are gone, and inspects slots, logs and
+/// indexes.
 class Auditor {
  public:
   Auditor(Tables& tables, TimestampKind kind)
@@ -68,7 +69,7 @@ class Auditor {
     });
     return found;
   }
-  /// Who comes next has to take one that was recovered.
+  /// The next client has to take a slot that was recovered.
   void TakeFreeSlots() { ChangeOwners(SlotOwner{}, Taken()); }
   void FreeTakenSlots() { ChangeOwners(Taken(), SlotOwner{}); }
   std::set<uint32_t> LivingClients() {
@@ -78,7 +79,7 @@ class Auditor {
     });
     return living;
   }
-  /// Slots that say of a transaction that it may still write, but for those of living clients.
+  /// Slots that say of a transaction that it may still write, except for those of living clients.
   size_t UnderWayOfOthers() {
     const std::set<uint32_t> living = LivingClients();
     const std::vector<UnderWay> under_way = *FindUnderWay(state_, geometry_, batch_);
@@ -87,7 +88,7 @@ class Auditor {
     }));
   }
 
-  /// Segments of logs that are used, and neither where a slot's log begins nor a living client's.
+  /// Segments of logs that are used, but neither begin a slot's log nor belong to a living client's.
   size_t StrayLogSegments() {
     const std::set<uint32_t> living = LivingClients();
     ExtentSpace& extents = **logs_.Open();
@@ -142,9 +143,9 @@ class Auditor {
             absl::StrFormat("chunk %d (word %x, %d blocks free): %s", chunk, word.word(), free, what));
       };
       if (word.owner() != 0 && !living.contains(word.owner())) fault("its owner is gone");
-      if (!word.had() && free != kChunkRecords) fault("nobody had it, and it has rows");
+      if (!word.had() && free != kChunkRecords) fault("it has no owner, but rows");
       if (word.had() && word.owner() == 0 && free >= kFreedMin && word.freed() < kFreedMin) {
-        fault("nobody will look for its free blocks");
+        fault("no client will look for its free blocks");
       }
     }
     AuditKeys(table, keys, audit);
@@ -198,7 +199,7 @@ class Auditor {
     return newest;
   }
 
-  // Free, or a row that the index leads to.
+  // The word is free, or a row that the index leads to.
   void AuditBlock(RecordTable& table, uint64_t record, TableAudit& audit) {
     const storage::RecordGeometry& geometry = table.geometry();
     std::byte* const bytes = batch_.Scratch(geometry.block_bytes());
@@ -234,7 +235,7 @@ class Auditor {
     batch_.Reset();
   }
 
-  // Of keys that no row has.
+  // Entries for keys that no row has.
   void AuditKeys(RecordTable& table, const std::vector<std::vector<std::byte>>& keys, TableAudit& audit) {
     for (const std::vector<std::byte>& key : keys) {
       HashIndex::Probe probe{.hash = table.HashOf(key)};

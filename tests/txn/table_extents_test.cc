@@ -89,7 +89,8 @@ class TableExtentsTest : public testing::TestWithParam<fabric::Kind> {
   std::vector<std::unique_ptr<memserver::MemoryServer>> memory_;
 };
 
-/// A fabric of its own, so that it goes on after its attachment has left, as a client that was cut off.
+/// The fabric belongs to this client alone, so it goes on after its attachment has left, like a client that
+/// was cut off.
 class Writer {
  public:
   Writer(fabric::Kind kind, const memserver::MemoryServer& server, catalog::Attachment& member,
@@ -161,7 +162,7 @@ TEST_P(TableExtentsTest, AFencedClientChangesNothing) {
   EXPECT_EQ(other.Read(at(8)), std::byte{1}) << "what it wrote before stays";
   EXPECT_EQ(other.Run(fabric::Opcode::kWrite, at(8)), kOk);
 
-  // The end of the memory's creator is not the memory's.
+  // The memory does not end with its creator.
   const MemberId first = creator->member();
   creator.reset();
   EXPECT_TRUE(alive->Fence(first).ok());
@@ -199,7 +200,7 @@ TEST_P(TableExtentsTest, ConnectionsBelongToTheMembersThatProveThem) {
   const memserver::MemoryServer &server = *memory_[number], &elsewhere = *memory_[1 - number];
   Writer writer(GetParam(), server, *member, std::byte{1});
   EXPECT_EQ(writer.Run(fabric::Opcode::kWrite, at(8)), kOk);
-  // The right id with the key of another member, and with its own key of another memory server.
+  // The keys are the right id with the key of another member, and with its own key of another memory server.
   for (const fabric::MemberCredentials& wrong : {fabric::CredentialsFor(another->Self(), server.id()),
                                                  fabric::CredentialsFor(member->Self(), elsewhere.id())}) {
     writer.SetKey(wrong.key);
@@ -247,10 +248,10 @@ TEST_P(TableExtentsTest, OfManyThatGrowOneAdds) {
     EXPECT_EQ(extents[1].offset, seen[0][1].offset);
   }
   EXPECT_TRUE(BecomesUsed(*attachment, 3 * kExtentBytes));
-  // A client that knows less than there is gets what there is.
+  // A client that knows fewer extents than exist gets those that exist.
   const auto source = Take(TableExtents::Open(*attachment, "stock", "rows"));
   EXPECT_EQ(Take(source->Grow(1)).size(), 2u);
-  // Until nothing is left in one piece.
+  // Takes memory until none is left in one piece.
   absl::StatusOr<std::vector<SpaceExtent>> extents = source->Extents();
   while (extents.ok()) {
     const size_t known = extents->size();
@@ -274,7 +275,7 @@ TEST_P(TableExtentsTest, WhatFailsLeavesNothing) {
   EXPECT_TRUE(BecomesUsed(*attachment, 0));
   ASSERT_TRUE(CreateRecordTable(*attachment, Stock(), {1, 1}).ok());
   EXPECT_EQ(CreateRecordTable(*attachment, Stock(), {1, 1}).code(), absl::StatusCode::kAlreadyExists);
-  // A client that dies while it extends.
+  // A client dies while it extends.
   auto dies = Attach();
   const AllocationId allocation = Take(dies->catalog().BeginExtend(dies->member(), "stock"));
   ASSERT_TRUE(dies->AllocateContiguous(memory_[1]->id(), allocation, kExtentBytes).ok());

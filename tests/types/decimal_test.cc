@@ -92,7 +92,7 @@ class Big {
   std::vector<int> digits_;  // lowest first, no zeros on top
 };
 
-/// Of any number of digits up to 38, small ones as often as long ones.
+/// Any number of digits up to 38, with short and long numbers equally likely.
 rc::Gen<std::string> Digits() {
   return rc::gen::mapcat(rc::gen::inRange(1, 39), [](int count) {
     return rc::gen::container<std::string>(static_cast<size_t>(count),

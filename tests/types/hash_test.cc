@@ -13,7 +13,7 @@
 namespace nam {
 namespace {
 
-/// Partitions in scratch memory depend on these numbers, and servers on agreeing on them.
+/// Partitions in scratch memory depend on these numbers, and servers must agree on them.
 TEST(Hash, NeverChanges) {
   EXPECT_EQ(HashNumber(int64_t{0}), 0xfa303abc2b1d7630ULL);
   EXPECT_EQ(HashNumber(int64_t{1}), 0x8fd90e7337ab042dULL);
@@ -41,7 +41,7 @@ TEST(Hash, IsEqualForEqualNumbersOfAnyWidth) {
   for (const int64_t n : {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) {
     EXPECT_EQ(HashNumber(n), HashNumber(static_cast<__int128>(n)));
   }
-  // What does not fit 64 bits is no smaller number's neighbour: 2^63 has the bits of -2^63.
+  // A number beyond 64 bits is not confused with a smaller one: 2^63 has the bits of -2^63.
   EXPECT_NE(HashNumber(__int128{1} << 63), HashNumber(std::numeric_limits<int64_t>::min()));
   EXPECT_NE(HashNumber(__int128{1} << 64), HashNumber(int64_t{0}));
 }
@@ -64,8 +64,8 @@ TEST(Hash, PartsTakeDifferentBits) {
   EXPECT_EQ(RadixPart(hash, 12, 4), 0x4U);
 }
 
-/// Whether so many balls in equal bins look thrown at random: chi squared within six standard deviations
-/// above, or evener.
+/// Checks that balls in equal bins look randomly thrown: chi squared at most six standard deviations above
+/// the mean.
 void ExpectEven(const std::vector<uint32_t>& bins, double balls, const std::string& what) {
   const double expected = balls / static_cast<double>(bins.size());
   double chi = 0;
@@ -74,7 +74,7 @@ void ExpectEven(const std::vector<uint32_t>& bins, double balls, const std::stri
   EXPECT_LT(chi, freedom + 6 * std::sqrt(2 * freedom)) << what;
 }
 
-/// Keys as tables have them, through the exchange, one radix partition of a server's share, and a hash table.
+/// Typical keys of tables, through the exchange, one radix partition of a server's share, and a hash table.
 TEST(Hash, DividesOrdinaryKeysEvenly) {
   struct Keys {
     std::string name;
@@ -101,7 +101,7 @@ TEST(Hash, DividesOrdinaryKeysEvenly) {
       ++exchange[ExchangePart(hash, 256)];
       ++six[ExchangePart(hash, 6)];
       ++table[hash & 4095];
-      if (ExchangePart(hash, 6) != 2) continue;  // what one server of six has
+      if (ExchangePart(hash, 6) != 2) continue;  // the share of one server of six
       ++radix[RadixPart(hash, 0, 8)];
       if (RadixPart(hash, 0, 4) != 5) continue;
       ++sub[hash & 1023];

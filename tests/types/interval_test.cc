@@ -32,7 +32,7 @@ RC_GTEST_PROP(IntervalProperty, ComparesBySpan, ()) {
   RC_ASSERT(order == (SpanOf(a) < SpanOf(b) ? -1 : SpanOf(a) > SpanOf(b) ? 1 : 0));
 }
 
-/// Days and microseconds move back where they came from.
+/// Days and microseconds move back to the start.
 RC_GTEST_PROP(IntervalProperty, MovesBack, ()) {
   const int64_t us = *rc::gen::inRange<int64_t>(kLeastDay, kGreatestDay) * kMicrosecondsPerDay +
                      *rc::gen::inRange<int64_t>(0, kMicrosecondsPerDay);

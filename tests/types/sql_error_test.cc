@@ -72,7 +72,7 @@ TEST(SqlErrorTest, StatusRoundTrip) {
   EXPECT_EQ(ToStatus({"m", -1, "", "22003"}).code(), absl::StatusCode::kOutOfRange);
   EXPECT_FALSE(SqlErrorOf(absl::InternalError("x")).has_value());
   EXPECT_FALSE(SqlErrorOf(absl::OkStatus()).has_value());
-  // Bytes that are no UTF-8 (from data) do not stop an error from being reported.
+  // Invalid UTF-8 (from data) does not prevent reporting an error.
   EXPECT_TRUE(SqlErrorOf(ToStatus({"bad \xff byte", 1, "", "22P02"})).has_value());
 }
 

@@ -92,7 +92,7 @@ TEST(TimeZoneTest, TextsAreReadBack) {
     const ZonedText split = SplitZone(text);
     ASSERT_TRUE(split.zone) << text << " seed " << seed;
     EXPECT_EQ(split.zone->UtcOf(ParseTimestamp(split.text).value()), us) << text << " seed " << seed;
-    // What clocks show is that moment again, or one hour and less beside it where they turn back.
+    // The local time leads back to that moment, or to one an hour or less away where clocks turn back.
     EXPECT_LE(std::abs(zone.UtcOf(zone.LocalOf(us)) - us), 24 * kHourUs) << text << " seed " << seed;
     if (zone.fixed()) {
       EXPECT_EQ(zone.UtcOf(zone.LocalOf(us)), us);

@@ -11,7 +11,7 @@
 namespace nam {
 namespace {
 
-/// Any type that has values, as a column or an expression has it.
+/// Any type with values, as in a column or an expression.
 Type ArbitraryType() {
   Type type{.kind = static_cast<TypeKind>(*rc::gen::inRange(0, static_cast<int>(TypeKind::kReal) + 1))};
   const auto digits =
@@ -53,7 +53,7 @@ RC_GTEST_PROP(WireProperty, ValuesReturnAsTheyWere, ()) {
   RC_ASSERT(back->text == value.text);
 }
 
-/// What the catalog stores is decoded, or refused, and never out of range.
+/// Data from the catalog are decoded, or refused, and never out of range.
 RC_GTEST_PROP(WireProperty, AnyMessageIsATypeOrRefused, ()) {
   proto::Type message;
   const auto number = rc::gen::element<uint32_t>(0, 1, 3, 5, 6, 7, 13, 14, 38, 39, 256 + 3, UINT32_MAX);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The verbs fabric on a real provider, without a NIC: boots Debian's stock kernel in QEMU (software emulation, no
 # privileges needed), gives it one Soft-RoCE device for each simulated host, and runs suite.sh in it, once plain
-# and once with a lossy network and jumbo frames. docs/operations.md, "Tests", describes it.
+# and once with a lossy network and jumbo frames. docs/testing.md describes it.
 #
 #   verbs_vm.sh NAM NAM_BENCH CONFORMANCE_TEST [plain|lossy]...
 #

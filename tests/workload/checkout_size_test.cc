@@ -21,7 +21,7 @@ uint64_t BytesOf(const CheckoutRunOptions& run, uint64_t orders) {
   return run.checkout.products * BytesPerProduct(run.checkout, 1) + orders * BytesPerOrder(run.checkout, 1);
 }
 
-// What `nam up` gives by default on such a host is enough for what `nam checkout` does by default.
+// The defaults of `nam up` on such a host suffice for the defaults of `nam checkout`.
 TEST(CheckoutSizeTest, DefaultsFitEachOther) {
   const struct {
     uint64_t host_gib, products_min, orders_min;

@@ -51,7 +51,7 @@ std::string_view OutcomeName(Outcome outcome) {
   return "?";
 }
 
-/// The operations on `record` first: a transaction can have thousands.
+/// Puts the operations on `record` first: a transaction can have thousands.
 std::string OperationsText(const TransactionRecord& transaction, uint64_t record) {
   std::string text;
   size_t shown = 0;

@@ -5,16 +5,16 @@
 
 namespace nam::txn {
 
-/// Collects what a check finds, up to anomalies_max. One thread.
+/// Collects the anomalies that a check finds, up to anomalies_max. One thread.
 class AnomalyReport {
  public:
   AnomalyReport(const HistoryIndex& index, const CheckOptions& options) : index_(index), options_(options) {}
 
   void Add(AnomalyKind kind, uint64_t record, std::vector<uint32_t> transactions);
-  /// There is more than will be looked for.
+  /// More anomalies exist than the check looks for.
   void Stop() { report_.more = true; }
   bool full() const { return report_.more; }
-  /// Writes the anomalies' texts: one more pass over the history, if there are any.
+  /// Writes the anomalies' texts. Takes one more pass over the history if there are any.
   CheckReport Finish();
 
  private:

@@ -9,8 +9,8 @@
 namespace nam::txn {
 namespace {
 
-/// One record after the other: the order of its versions from what each update had read, and from that the
-/// dependencies. Twice, as the graph wants it.
+/// Visits one record after the other: derives the order of its versions from the reads of each update, and
+/// from that the dependencies. Runs twice, as the graph requires.
 class DependencyCheck {
  public:
   DependencyCheck(HistoryIndex& index, const CheckOptions& options)
@@ -25,7 +25,7 @@ class DependencyCheck {
     bool counts;  // committed, and the last of its transaction
   };
   struct Replacement {
-    uint64_t value;  // what the writer had read: kNoValue, that there is nothing
+    uint64_t value;  // the value that the writer read; kNoValue: no row
     uint32_t writer;
   };
   struct Read {
@@ -46,14 +46,14 @@ class DependencyCheck {
   AnomalyReport report_;
   DependencyGraph graph_;
 
-  // Of the record under way.
+  // The current record.
   uint64_t record_ = 0;
   std::vector<Write> writes_;              // by value
   std::vector<Replacement> replacements_;  // by value
   std::vector<Read> reads_;
-  bool deleted_ = false;  // there is more than one time at which there was nothing
+  bool deleted_ = false;  // the record was absent more than once
   bool initial_known_ = false;
-  uint64_t initial_ = kNoValue;  // what was there before the history
+  uint64_t initial_ = kNoValue;  // its value before the history
 };
 
 void DependencyCheck::AddSessions() {
@@ -64,7 +64,7 @@ void DependencyCheck::AddSessions() {
   }
 }
 
-/// One transaction's accesses to the record.
+/// Takes one transaction's accesses to the record.
 void DependencyCheck::Take(std::span<const Access> own) {
   const uint32_t number = own[0].transaction;
   const bool committed = index_.committed(number);
@@ -119,7 +119,7 @@ const Entry* Find(const std::vector<Entry>& entries, uint64_t value) {
 
 void DependencyCheck::AddRead(const Read& read, bool report) {
   if (read.value == kNoValue) {
-    // Before the insert, unless it was after a delete.
+    // A read of no row precedes the insert, unless it follows a delete.
     const Replacement* const insert = deleted_ ? nullptr : Find(replacements_, kNoValue);
     if (insert != nullptr) graph_.AddEdge(read.reader, insert->writer, true);
     return;
@@ -135,7 +135,7 @@ void DependencyCheck::AddRead(const Read& read, bool report) {
   if (next != nullptr) graph_.AddEdge(read.reader, next->writer, true);
 }
 
-/// Why nobody committed what was read.
+/// Explains why no committed transaction wrote what was read.
 void DependencyCheck::Explain(const Read& read) {
   const Write* const write = Find(writes_, read.value);
   if (write != nullptr) {

@@ -20,7 +20,7 @@ void DependencyGraph::AddEdge(uint32_t from, uint32_t to, bool anti) {
   incoming_[2 * size_t{to} + (anti ? 1 : 0)] += anti ? 1 : 2;
 }
 
-/// Afterwards ends_[t] is t's end; placing an edge moves it down, so that in the end it is t's beginning.
+/// Afterwards ends_[t] is t's end. Placing an edge moves it down, so it is t's beginning once all are placed.
 void DependencyGraph::Allocate() {
   uint64_t sum = 0;
   for (uint64_t& end : ends_) end = sum += end;
@@ -54,7 +54,7 @@ void DependencyGraph::Remove(uint32_t node) {
   Peel({node});
 }
 
-/// Depth first among what is left; nodes without a way on are removed on the way back.
+/// Searches the remaining nodes depth first, and removes dead ends on the way back.
 std::vector<uint32_t> DependencyGraph::AnyCycle() {
   struct Step {
     uint32_t node;
@@ -74,7 +74,7 @@ std::vector<uint32_t> DependencyGraph::AnyCycle() {
     enter(start);
     while (!path.empty()) {
       if (path.back().next.empty()) {
-        // Nothing that is left leads on from here, so it is on no cycle.
+        // No remaining edge leaves this node, so it is on no cycle.
         const uint32_t node = path.back().node;
         place.erase(node);
         path.pop_back();
@@ -95,7 +95,7 @@ std::vector<uint32_t> DependencyGraph::AnyCycle() {
   return {};
 }
 
-/// Breadth first; from `node`, which is on a cycle, back to it.
+/// Searches breadth first from `node`, which is on a cycle, back to it.
 std::vector<uint32_t> DependencyGraph::ShortestThrough(uint32_t node) const {
   absl::flat_hash_map<uint32_t, uint32_t> from;
   std::deque<uint32_t> queue = {node};

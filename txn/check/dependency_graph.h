@@ -6,15 +6,16 @@
 
 namespace nam::txn {
 
-/// Who depends on whom: dependencies (it read or replaced what the other wrote) and anti-dependencies (the
-/// other replaced what it read). Finds cycles in which no two anti-dependencies follow each other, by peeling
-/// off whatever nothing leads to. So that two in a row are not walked, each transaction is two nodes:
+/// The graph of dependencies (a transaction read or replaced what another wrote) and anti-dependencies
+/// (another transaction replaced what it read). Finds cycles without two consecutive anti-dependencies, by
+/// peeling off nodes that no edge leads to. Each transaction is two nodes, so that no walk takes two
+/// anti-dependencies in a row:
 ///
 ///     dependency        a ─▶ a, b ─▶ a
 ///     anti-dependency   a ─▶ b             none leaves b
 ///
-/// Edges are counted first and placed second, so that they take 4 bytes each and no more: call AddEdge for
-/// all of them, Allocate, and AddEdge for the same ones again. One thread.
+/// Edges are counted first and placed second, so that each takes 4 bytes: call AddEdge for all of them,
+/// Allocate, and AddEdge for the same ones again. One thread.
 class DependencyGraph {
  public:
   struct Edge {
@@ -27,14 +28,14 @@ class DependencyGraph {
 
   void AddEdge(uint32_t from, uint32_t to, bool anti);
   void Allocate();
-  /// Of those that share no transaction, up to `cycles_max`, none much longer than it must be.
+  /// Returns up to `cycles_max` cycles that share no transaction. None is much longer than necessary.
   std::vector<std::vector<Edge>> Cycles(size_t cycles_max);
 
  private:
   static constexpr uint32_t kAnti = uint32_t{1} << 31;
 
   size_t transactions() const { return ends_.size() - 1; }
-  // Nodes: 2 · transaction, and 1 more for b.
+  // Nodes: 2 · transaction for a, and 1 more for b.
   template <typename Body>
   void ForEachSuccessor(uint32_t node, const Body& body) const;
   void Peel(std::vector<uint32_t> sources);
@@ -43,10 +44,10 @@ class DependencyGraph {
   std::vector<uint32_t> ShortestThrough(uint32_t node) const;
   bool present(uint32_t node) const { return incoming_[node] != 0; }
 
-  // Edges of t: [ends_[t - 1], ends_[t]), once they are placed.
+  // The edges of node t are [ends_[t - 1], ends_[t]) once they are placed.
   std::vector<uint64_t> ends_;
-  std::vector<uint32_t> edges_;     // to whom; kAnti
-  std::vector<uint32_t> incoming_;  // of each node: how many that are not peeled off lead to it
+  std::vector<uint32_t> edges_;     // target node; kAnti
+  std::vector<uint32_t> incoming_;  // by node: edges into it from nodes that are not peeled off
   bool allocated_ = false;
 };
 

@@ -36,7 +36,7 @@ constexpr int kKeyBits = 56;
 constexpr uint64_t kKeyMask = (uint64_t{1} << kKeyBits) - 1;
 constexpr uint8_t kHashed = 0x80;  // in the table's byte: the key is a hash
 constexpr uint8_t kVersionTold = 0x04;
-constexpr uint8_t kVersionAbove = 0x08;  // told, and above the snapshot: how far
+constexpr uint8_t kVersionAbove = 0x08;  // told, and above the snapshot by a distance
 
 uint64_t Zigzag(uint64_t difference) {
   return difference << 1 ^ (difference >> 63 ? ~uint64_t{0} : 0);
@@ -66,13 +66,13 @@ T Load(const std::byte* at) {
   return value;
 }
 
-/// Of a transaction as it lies in a chunk, `bytes` with its length; but for what is settled in place.
+/// Covers a transaction in a chunk, `bytes` with its length, except the fields that are settled in place.
 uint32_t ChecksumOf(const std::byte* transaction, size_t bytes) {
   return static_cast<uint32_t>(XXH3_64bits_withSeed(transaction + kBodyOffset, bytes - kBodyOffset, bytes));
 }
 
-/// Where the first transaction begins that is damaged; the chunk's size if there is none. Behind the last one
-/// there may be bytes of another, whose process died before it wrote their length.
+/// Where the first damaged transaction begins; the chunk's size if there is none. After the last one there
+/// may be bytes of another, whose process died before it wrote their length.
 size_t WholeBytes(std::span<const std::byte> chunk) {
   size_t at = 0;
   while (chunk.size() - at >= kBodyOffset && Load<uint32_t>(chunk.data() + at) != 0) {
@@ -130,8 +130,7 @@ absl::StatusOr<std::unique_ptr<SessionHistory>> SessionHistory::Load(const std::
   return history;
 }
 
-// The next one in the file, of which `left` bytes are left. Not used: its process ended before it used the
-// chunk.
+// Loads the file's next chunk; `left` bytes remain. Not used: its process ended before it used the chunk.
 absl::Status SessionHistory::LoadChunk(const std::string& path, size_t left, bool* used) {
   const auto at = static_cast<off_t>(file_bytes_);
   ChunkHeader header;
@@ -179,7 +178,7 @@ SessionHistory::~SessionHistory() {
 
 absl::Status SessionHistory::Grow(size_t bytes) {
   const size_t chunk_bytes = (bytes + kChunkHeaderBytes + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
-  // Reserved, so that a full disk is an error here and no signal at the first touch.
+  // Reserves the space, so that a full disk is an error here and not a signal at the first touch.
   if (const int error = fd_ < 0 ? 0
                                 : ::posix_fallocate(fd_, static_cast<off_t>(file_bytes_),
                                                     static_cast<off_t>(chunk_bytes))) {
@@ -260,7 +259,7 @@ void HistoryRecorder::Append(Outcome outcome, uint64_t commit) {
   std::memcpy(encoded_.data() + kChecksumOffset, &checksum, sizeof checksum);
   std::memcpy(encoded_.data() + kCommitOffset, &commit, sizeof commit);
   encoded_[kOutcomeOffset] = static_cast<std::byte>(outcome);
-  // The length last: a process that dies in between has not recorded it.
+  // Writes the length last: if the process dies before, the transaction is not recorded.
   std::memcpy(place_ + kLengthBytes, encoded_.data() + kLengthBytes, length);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   std::memcpy(place_, &length, sizeof length);

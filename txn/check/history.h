@@ -10,79 +10,79 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-/// What every transaction of a run has seen and done, for the checker (txn/check/history_checker.h). Each
-/// session writes a history of its own, so recording takes no lock:
+/// Records what every transaction of a run has read and written, for the checker
+/// (txn/check/history_checker.h). Each session writes a history of its own, so recording takes no lock:
 ///
 ///     chunk        "nam-hist" (8) │ format (8) │ bytes (8) │ loaded until (8) │ transaction* │ 0…
 ///     transaction  length of what follows (4) │ checksum (4) │ commit timestamp (8) │ outcome (1) │
 ///                  snapshot (v) │ operation*
 ///     operation    kind, what is known of the version (1) │ table (1) │ key (d) │ value (d) │ version (v)
 ///
-/// The checksum is of the length, the snapshot and the operations. (v) is a variable-length integer, (d) such
-/// a difference: keys from the table's last one, values from the last one written or read. Versions, where
-/// they are known, are how far they lie below the snapshot. That is 80 bytes for a checkout with its 3 reads
-/// and 7 writes. Commit timestamp and outcome have fixed places: a transaction is written before its commit
-/// begins, as unknown, and settled in place. So it is there whatever becomes of its client.
+/// The checksum covers the length, the snapshot and the operations. (v) is a variable-length integer, (d) a
+/// difference of that encoding: keys to the table's last one, values to the last one written or read. Known
+/// versions are stored as distances below the snapshot. A checkout with its 3 reads and 7 writes takes 80
+/// bytes. Commit timestamp and outcome have fixed places: a transaction is written before its commit begins,
+/// as unknown, and settled in place. So it is recorded even if its client dies.
 namespace nam::txn {
 
 enum class Outcome : uint8_t {
-  kUnknown,  // its client died, or did not learn what became of the commit
+  kUnknown,  // its client died, or did not learn the commit's outcome
   kCommitted,
   kAborted,
 };
 enum class OperationKind : uint8_t { kRead, kInsert, kUpdate, kDelete };
 
-/// Names a record in histories: table (8 bits), key (56). Keys that do not fit are hashed; two of them that
-/// collide would look like one record, which 56 bits make unlikely.
+/// Names a record in histories: table (8 bits), key (56). Keys that do not fit are hashed. Two keys that
+/// collide would look like one record; 56 bits make that unlikely.
 uint64_t RecordId(uint8_t table, std::span<const std::byte> key);
 uint64_t RecordId(uint8_t table, uint64_t key);
 
-/// The commit timestamp of a version that was read, where the protocol does not tell it.
+/// The commit timestamp of a version that was read, if the protocol does not tell it.
 inline constexpr uint64_t kVersionNotTold = ~uint64_t{0};
-/// The value of a row that was not there, or that has been deleted.
+/// The value of a missing or deleted row.
 inline constexpr uint64_t kNoValue = 0;
 
 struct Operation {
   OperationKind kind = OperationKind::kRead;
   uint64_t record = 0;
-  /// Names the write: unique in the history, kept in the row, so that a read tells whose it saw. A reader
-  /// that finds the row's other bytes not as that write made them records something else (a digest).
+  /// Names the write: unique in the history, and kept in the row, so that a read tells which write it saw. A
+  /// reader records a digest instead if the row's other bytes are not as that write made them.
   uint64_t value = kNoValue;
-  uint64_t version = kVersionNotTold;  // of reads; at most the snapshot, if told
+  uint64_t version = kVersionNotTold;  // read version; at most the snapshot, if told
 
   bool operator==(const Operation&) const = default;
 };
 
-/// In the order in which they were done. Reads of what the transaction itself has written may be left out.
+/// A transaction's operations, in the order in which they were done. Reads of its own writes may be left out.
 struct TransactionRecord {
   uint64_t snapshot = 0;
-  uint64_t commit = 0;  // timestamp; 0: nothing written, aborted, or not known
+  uint64_t commit = 0;  // timestamp; 0: nothing written, aborted, or unknown
   Outcome outcome = Outcome::kUnknown;
   std::vector<Operation> operations;
 
   bool operator==(const TransactionRecord&) const = default;
 };
 
-/// The bytes of one session's history: in memory, or in a file, where they survive their process. Appended to
-/// by one thread; read when that has finished, or is dead.
+/// The bytes of one session's history: in memory, or in a file, which survives its process. One thread
+/// appends. Readers start after that thread has finished or died.
 class SessionHistory {
  public:
   static std::unique_ptr<SessionHistory> InMemory();
-  /// A new file. `loaded_until`: CheckOptions' of the same name, for whoever checks the file.
+  /// Creates the file. `loaded_until` is CheckOptions::loaded_until for the check of this file.
   static absl::StatusOr<std::unique_ptr<SessionHistory>> InFile(const std::string& path,
                                                                 uint64_t loaded_until = 0);
-  /// INVALID_ARGUMENT: no history, or one of another format. DATA_LOSS: it is cut off or damaged; the message
-  /// says where. A file whose process died is neither.
+  /// INVALID_ARGUMENT: not a history, or one of another format. DATA_LOSS: the file is truncated or damaged;
+  /// the message says where. A file whose process died is valid.
   static absl::StatusOr<std::unique_ptr<SessionHistory>> Load(const std::string& path);
   ~SessionHistory();
   SessionHistory(const SessionHistory&) = delete;
   SessionHistory& operator=(const SessionHistory&) = delete;
 
-  /// Room for `bytes`, zeroed, that stays in its place. Null if the file cannot grow.
+  /// Returns `bytes` of zeroed memory that never moves. Null if the file cannot grow.
   std::byte* Append(size_t bytes);
-  /// Each with the transactions that it holds.
+  /// The chunks, each cut to the transactions that it holds.
   std::vector<std::span<const std::byte>> chunks() const;
-  /// In chunks, used or not.
+  /// Bytes of all chunks, used or not.
   size_t bytes() const;
   uint64_t loaded_until() const { return loaded_until_; }
 
@@ -94,7 +94,7 @@ class SessionHistory {
   int fd_;  // -1: in memory
   uint64_t loaded_until_;
   std::vector<std::span<std::byte>> chunks_;
-  size_t used_ = 0;  // of the last chunk
+  size_t used_ = 0;  // in the last chunk
   size_t file_bytes_ = 0;
 };
 
@@ -103,28 +103,29 @@ class SessionHistory {
 ///     Begin ─▶ Read, Write* ─▶ Committing ─▶ Settle
 ///                    └─▶ End: aborted
 ///
-/// What is not settled stays unknown, whatever the session does next. Used by the session's thread.
+/// A transaction that is not settled stays unknown, whatever the session does next. Used by the session's
+/// thread.
 class HistoryRecorder {
  public:
   /// `session`: unique in the run, below 2^23. `history` outlives the recorder.
   HistoryRecorder(uint32_t session, SessionHistory& history) : session_(session), history_(history) {}
 
-  /// For the next row that is written; unique in the run, and never kNoValue.
+  /// Returns the value for the next row that is written; unique in the run, and never kNoValue.
   uint64_t NextValue() { return (uint64_t{session_} + 1) << 40 | ++values_; }
 
-  /// A transaction that has neither ended nor begun to commit is recorded as aborted.
+  /// Begins a transaction. One that neither ends nor begins to commit is recorded as aborted.
   void Begin(uint64_t snapshot);
   void Read(uint64_t record, uint64_t value, uint64_t version = kVersionNotTold);
   void Write(OperationKind kind, uint64_t record, uint64_t value);
-  /// `commit`: its timestamp, if it is known already.
+  /// `commit`: the timestamp, if it is already known.
   void Committing(uint64_t commit = 0);
-  /// Of a transaction that has not begun to commit; nothing, if there is none: its Begin failed.
+  /// Ends a transaction that has not begun to commit. Does nothing if its Begin failed.
   void End(Outcome outcome, uint64_t commit);
-  /// What became of the commit.
+  /// Records the commit's outcome.
   void Settle(Outcome outcome, uint64_t commit);
-  /// All at once.
+  /// Records a complete transaction.
   void Record(const TransactionRecord& transaction);
-  /// False once something could not be written: the history is not complete.
+  /// False once a write has failed: the history is incomplete.
   bool complete() const { return complete_; }
 
  private:
@@ -136,24 +137,24 @@ class HistoryRecorder {
   uint64_t values_ = 0;
   bool complete_ = true;
 
-  // The transaction under way: what is encoded of it, and its place once it has one.
+  // The transaction under way: its encoding so far, and its place once it has one.
   std::vector<std::byte> encoded_;
   std::byte* place_ = nullptr;
   bool open_ = false;
   bool committing_ = false;
   uint64_t snapshot_ = 0;
 
-  // What differences refer to.
+  // The bases of differences.
   uint64_t last_key_[256] = {};
   uint64_t last_value_[2] = {};  // read, written
 };
 
-/// Takes a history's transactions in order.
+/// Reads a history's transactions in order.
 class HistoryReader {
  public:
   explicit HistoryReader(const SessionHistory& history) : chunks_(history.chunks()) {}
 
-  /// False at the end. Uses the vector's memory again.
+  /// False at the end. Reuses the vector's memory.
   bool Next(TransactionRecord& transaction);
 
  private:

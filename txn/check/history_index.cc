@@ -9,7 +9,7 @@
 namespace nam::txn {
 namespace {
 
-/// Which of `passes` a record belongs to; any key's bits spread over all of them.
+/// The pass that a record belongs to, of `passes`. Spreads any distribution of keys evenly.
 uint64_t PassOf(uint64_t record, uint64_t passes) {
   const uint64_t mixed = (record ^ record >> 32) * 0x9e3779b97f4a7c15;
   return static_cast<uint64_t>(static_cast<unsigned __int128>(mixed) * passes >> 64);
@@ -53,7 +53,7 @@ size_t HistoryIndex::SessionOf(uint32_t transaction) const {
 void HistoryIndex::Conclude(uint32_t transaction, uint64_t snapshot) {
   if (outcome(transaction) == Outcome::kUnknown) {
     outcomes_[transaction] = static_cast<uint8_t>(Outcome::kCommitted);
-    if (commits_[transaction] != 0) return;  // it had its timestamp
+    if (commits_[transaction] != 0) return;  // its timestamp is known
     outcomes_[transaction] |= kConcluded;
     commits_[transaction] = snapshot;
   } else if (concluded(transaction)) {
@@ -74,7 +74,7 @@ void HistoryIndex::ForEachRecord(size_t memory_bytes, const RecordBody& body) co
   const uint64_t passes =
       std::max<uint64_t>(1, operations_ * sizeof(Access) / std::max<size_t>(memory_bytes, 1));
   std::vector<Access> accesses;
-  // The hash spreads records, not operations: hot records make passes differ.
+  // The hash spreads records, not operations: hot records make passes unequal.
   accesses.reserve(operations_ / passes + operations_ / passes / 16 + 16);
   for (uint64_t pass = 0; pass < passes; ++pass) {
     accesses.clear();

@@ -11,7 +11,7 @@
 
 namespace nam::txn {
 
-/// One operation, among those of its record.
+/// One operation, grouped by its record.
 struct Access {
   uint64_t record;
   uint64_t value;
@@ -25,8 +25,8 @@ struct Access {
 };
 static_assert(sizeof(Access) == 32);
 
-/// The transactions of all sessions, numbered session by session, with what is known of each in 17 bytes;
-/// their operations stay encoded, and are passed over as often as needed. One thread.
+/// The transactions of all sessions, numbered session by session, at 17 bytes each. Their operations stay
+/// encoded and are decoded in as many passes as needed. One thread.
 class HistoryIndex {
  public:
   explicit HistoryIndex(std::span<const SessionHistory* const> sessions);
@@ -34,7 +34,7 @@ class HistoryIndex {
   size_t transactions() const { return outcomes_.size(); }
   size_t operations() const { return operations_; }
   size_t sessions() const { return sessions_.size(); }
-  /// Of session i: its transactions' numbers, [first, second).
+  /// The transactions of session i: numbers [first, second).
   std::pair<uint32_t, uint32_t> TransactionsOf(size_t session) const {
     return {first_of_session_[session], first_of_session_[session + 1]};
   }
@@ -44,21 +44,22 @@ class HistoryIndex {
   uint64_t commit(uint32_t transaction) const { return commits_[transaction]; }
   Outcome outcome(uint32_t transaction) const { return static_cast<Outcome>(outcomes_[transaction] & 3); }
   bool committed(uint32_t transaction) const { return outcome(transaction) == Outcome::kCommitted; }
-  /// Its commit was not known, and has been concluded from who saw it.
+  /// The outcome was unknown; a transaction that saw it proves the commit.
   bool concluded(uint32_t transaction) const { return (outcomes_[transaction] & kConcluded) != 0; }
-  /// An unknown transaction that somebody at `snapshot` saw has been committed, not later than that.
+  /// Concludes that an unknown transaction committed, since a transaction at `snapshot` saw it. Its timestamp
+  /// is not above `snapshot`.
   void Conclude(uint32_t transaction, uint64_t snapshot);
 
   using Body = std::function<void(uint32_t transaction, const TransactionRecord&)>;
   void ForEachTransaction(const Body& body) const;
 
-  /// `body` for each record: its accesses by all transactions, ordered by transaction and place. As many
-  /// passes over the history as it takes to hold `memory_bytes` of accesses. Ends early when it returns
-  /// false.
+  /// Calls `body` for each record with its accesses by all transactions, ordered by transaction and place.
+  /// Makes as many passes over the history as needed to hold at most `memory_bytes` of accesses. Stops when
+  /// `body` returns false.
   using RecordBody = std::function<bool(std::span<const Access>)>;
   void ForEachRecord(size_t memory_bytes, const RecordBody& body) const;
 
-  /// Unknown transactions whose values somebody has read are concluded.
+  /// Concludes that unknown transactions committed if a read returned their values.
   void ConcludeFromReads();
 
  private:

@@ -10,13 +10,13 @@
 
 namespace nam::txn {
 
-/// Reads that missed a version, and what they are evidence of, which the reader's other reads tell:
+/// Classifies reads that missed a version, by the other reads of the same transaction:
 ///
 ///     stale read       it saw nothing as new as what it missed: one snapshot, but an old one
 ///     fractured read   it saw something as new, so its reads are not from one snapshot
 ///     long fork        it saw a later one, and another transaction saw what it missed without that one
 ///
-/// A few passes over the history, if there are any. One thread.
+/// Makes a few passes over the history, if there are such reads. One thread.
 class StaleReads {
  public:
   struct Miss {
@@ -37,9 +37,11 @@ class StaleReads {
   };
   void TakeReads();
   void TakeWriters();
-  /// The first that `miss.reader` saw of those committed as late as what it missed, its own record apart.
+  /// Finds a write that `miss.reader` saw and that was committed no earlier than the missed one. Null if
+  /// there is none.
   const Later* LaterSeen(const Miss& miss, Later& later) const;
-  /// A transaction that saw what `miss` missed, and not `later`; none: the reader itself.
+  /// A transaction whose snapshot lies between `miss.missed` and `later`, and that read both records; the
+  /// reader itself if there is none.
   uint32_t Witness(const Miss& miss, const Later& later) const;
 
   const HistoryIndex& index_;

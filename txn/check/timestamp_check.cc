@@ -11,12 +11,12 @@
 namespace nam::txn {
 namespace {
 
-/// What a committed transaction made of a record.
+/// A committed transaction's result for a record.
 struct Version {
   uint64_t commit;
   uint64_t value;  // kNoValue: deleted
   uint32_t writer;
-  OperationKind first;  // of its operations on the record
+  OperationKind first;  // its first operation on the record
 };
 
 /// Walks through a record's accesses transaction by transaction.
@@ -43,7 +43,7 @@ bool WroteBefore(std::span<const Access> own, const Access& read) {
                      [&](const Access& access) { return !access.is_read() && access.place < read.place; });
 }
 
-/// One record after the other, against the order that the commit timestamps say.
+/// Checks one record after the other against the order of the commit timestamps.
 class TimestampCheck {
  public:
   TimestampCheck(HistoryIndex& index, const CheckOptions& options)
@@ -66,10 +66,10 @@ class TimestampCheck {
   void ExplainAbsence(std::span<const Access> accesses, const Access& read, std::optional<size_t> expected);
   void ReportMissed();
 
-  /// The newest version at a snapshot; none: what was there before the history.
+  /// The newest version at a snapshot; nullopt: the state before the history.
   std::optional<size_t> NewestAt(uint64_t snapshot) const;
   bool InitiallyPresent() const { return initial_.has_value() && *initial_ != kNoValue; }
-  /// What a read returned that no write explains can have been there before the history.
+  /// Whether a read that no write explains can have returned the state before the history.
   bool LooksInitial(std::span<const Access> accesses, const Access& read) const;
   void Miss(size_t version, const Access& read);
 
@@ -77,12 +77,12 @@ class TimestampCheck {
   const CheckOptions& options_;
   AnomalyReport report_;
   StaleReads stale_;
-  absl::flat_hash_set<uint64_t> undecided_;  // records of which unknown outcomes leave too much open
+  absl::flat_hash_set<uint64_t> undecided_;  // records that unknown outcomes leave undecided
 
-  // Of the record under way.
+  // The current record.
   uint64_t record_ = 0;
   std::vector<Version> versions_;    // ascending
-  std::optional<uint64_t> initial_;  // the value before the history, once somebody has read it
+  std::optional<uint64_t> initial_;  // the value before the history, once a read returned it
   struct Seen {
     size_t readers = 0;
     std::vector<uint32_t> missed_by;
@@ -120,7 +120,7 @@ void TimestampCheck::CheckSessions() {
 void TimestampCheck::CheckCommitsDiffer() {
   std::vector<uint64_t> commits;
   for (uint32_t i = 0; i < index_.transactions(); ++i) {
-    // What has been concluded is a bound, and may be another's.
+    // A concluded timestamp is a bound, and may equal another's.
     if (index_.committed(i) && !index_.concluded(i) && index_.commit(i) != 0)
       commits.push_back(index_.commit(i));
   }
@@ -135,8 +135,8 @@ void TimestampCheck::CheckCommitsDiffer() {
   }
 }
 
-/// A delete is seen by finding nothing: a reader that should have found the version that an unknown
-/// transaction has read and deleted.
+/// Concludes unknown deletes from reads that found nothing: the reader should have found the version that the
+/// unknown transaction read and deleted.
 void TimestampCheck::ConcludeDeletes() {
   absl::flat_hash_map<uint64_t, std::vector<Access>> records;
   index_.ForEachTransaction([&](uint32_t number, const TransactionRecord& content) {
@@ -169,7 +169,7 @@ void TimestampCheck::ConcludeDeletesOf(std::span<const Access> accesses) {
     if (found && last != nullptr && last->kind() == OperationKind::kDelete) {
       const auto [deleter, alone] = deleter_of.emplace(own[0].value, number);
       if (alone || index_.concluded(deleter->second)) return;
-      // One of the two at most has been committed. If neither was seen otherwise, nothing tells which.
+      // At most one of the two has committed. If no other read saw either, nothing tells which.
       if (!index_.concluded(number)) undecided_.insert(own[0].record);
       deleter->second = number;
     }
@@ -179,14 +179,14 @@ void TimestampCheck::ConcludeDeletesOf(std::span<const Access> accesses) {
     const uint64_t snapshot = index_.snapshot(number);
     const auto expected = NewestAt(snapshot);
     for (const auto& [found, deleter] : deleter_of) {
-      // Without a version in the history it was one from before.
+      // Without a version in the history it is one from before.
       const bool it = expected.has_value() ? versions_[*expected].value == found : options_.loaded_until != 0;
       if (it && index_.snapshot(deleter) < snapshot) index_.Conclude(deleter, snapshot);
     }
   };
   ForEachOf(accesses, [&](std::span<const Access> own) {
     for (const Access& access : own) {
-      // A committed insert found nothing, too.
+      // A committed insert found no row, too.
       const bool inserts = access.kind() == OperationKind::kInsert && index_.committed(access.transaction);
       const bool misses = access.is_read() && access.value == kNoValue;
       if ((inserts || misses) && !WroteBefore(own, access)) saw_nothing(access.transaction);
@@ -202,7 +202,7 @@ void TimestampCheck::TakeVersions(std::span<const Access> accesses) {
     const Access* const last = LastWrite(own);
     if (last == nullptr) return;
     const auto first = std::find_if(own.begin(), own.end(), [](const Access& a) { return !a.is_read(); });
-    // Inserted and deleted by the same transaction, it has never been there for anybody else.
+    // Inserted and deleted by the same transaction, the row was never visible to others.
     if (first->kind() == OperationKind::kInsert && last->kind() == OperationKind::kDelete) return;
     versions_.push_back({index_.commit(number), ValueOf(*last), number, first->kind()});
   });
@@ -327,7 +327,7 @@ void TimestampCheck::ExplainAbsence(std::span<const Access> accesses, const Acce
   }
 }
 
-/// Why a read did not return what was expected. Looks through all accesses: only for reads that are wrong.
+/// Explains why a read did not return the expected value. Searches all accesses: only for wrong reads.
 void TimestampCheck::Explain(std::span<const Access> accesses, const Access& read,
                              std::optional<size_t> expected) {
   if (report_.full()) return;

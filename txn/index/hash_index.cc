@@ -33,13 +33,13 @@ static_assert(1 + kFingerprintBits + kRecordBits == 64);
 static_assert(std::endian::native == std::endian::little);
 
 constexpr uint32_t kNoWord = UINT32_MAX;
-/// Beyond it a split would no longer tell keys apart.
+/// Beyond this level a split no longer tells keys apart.
 constexpr uint32_t kLevelsMax = 20;
-/// Half full when all expected rows are there: splits are then rare, and buckets that overflow too.
+/// Segments are half full when all expected rows exist: then splits and overflowing buckets are rare.
 constexpr uint64_t kRowsPerRoot = 256;
-/// Keys that are worked on at once; bounds scratch memory.
+/// Keys processed together; bounds scratch memory.
 constexpr size_t kPortion = HashIndex::kClaimsMax;
-/// Every round but the last was lost to another client that got further, or to a level of the trie.
+/// Each round but the last loses to another client that progressed, or descends a level of the trie.
 constexpr int kRoundsMax = 1000;
 
 /// The entry without its frozen bit.
@@ -71,10 +71,10 @@ uint32_t Find(const uint64_t* words, uint64_t wanted) {
   const uint64_t* const found = std::find(words, words + kWordsRead, wanted);
   return found == words + kWordsRead ? kNoWord : static_cast<uint32_t>(found - words);
 }
-/// All with the fingerprint, but for the one at `own`.
+/// Collects all entries with the fingerprint, except the one at `own`.
 void Collect(const uint64_t* words, uint64_t hash, uint32_t own, HashIndex::Candidates& to) {
-  // Compares the upper halves, which hold the fingerprint, of four words at once. Matches are rare and cannot
-  // be predicted: so there is no branch for each.
+  // Compares the upper halves, which hold the fingerprint, of four words at once. Matches are rare and
+  // unpredictable, so there is no branch for each.
   using Four = uint32_t __attribute__((vector_size(16)));
   constexpr auto kMask = static_cast<uint32_t>(~(kFrozen | kRecordMask) >> 32);
   const uint32_t wanted = static_cast<uint32_t>(EntryOf(hash, 0) >> 32) & kMask;
@@ -91,12 +91,12 @@ void Collect(const uint64_t* words, uint64_t hash, uint32_t own, HashIndex::Cand
   to.count = 0;
   for (; found != 0; found &= found - 1) {
     const uint64_t word = words[std::countr_zero(found)];
-    if ((word & kRecordMask) != 0) to.records[to.count++] = RecordOf(word);  // else empty: no fingerprint
+    if ((word & kRecordMask) != 0) to.records[to.count++] = RecordOf(word);  // else empty
   }
 }
 
 absl::Status Contended() {
-  return absl::AbortedError(absl::StrFormat("the hash index did not stand still for %d rounds", kRoundsMax));
+  return absl::AbortedError(absl::StrFormat("the hash index kept changing for %d rounds", kRoundsMax));
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ void HashIndex::Begin(std::span<const Item> items, std::vector<Step>& steps) {
   }
 }
 
-/// To the last segment known for the key.
+/// Descends to the last known segment for the key.
 void HashIndex::Descend(Step& step) const {
   for (uint32_t children; (children = nodes_[step.node].children) != 0; ++step.level) {
     step.node = children + static_cast<uint32_t>(HashBit(step.hash, step.level));
@@ -203,7 +203,7 @@ void HashIndex::Descend(Step& step) const {
 absl::Status HashIndex::AddRead(Step& step) {
   NAM_ASSIGN_OR_RETURN(step.buckets, blocks_.Resolve(PositionOf(step) + OffsetOf(step.hash)));
   const auto bytes = static_cast<uint32_t>(step.read_words * sizeof(uint64_t));
-  step.in_place = batch_.InPlace(step.buckets, bytes);  // until the step goes elsewhere
+  step.in_place = batch_.InPlace(step.buckets, bytes);  // until the step moves on
   if (step.in_place == nullptr) batch_.Read(step.buckets, reinterpret_cast<std::byte*>(step.words), bytes);
   return absl::OkStatus();
 }
@@ -214,8 +214,8 @@ bool HashIndex::Take(Step& step) {
   return storage::VerbBatch::Current(step.buckets);
 }
 
-// Neighbours by their order as well as by their buckets: what the group reads then fits into the words of its
-// steps, and Ungroup moves each step's words upwards, over none that it has still to move.
+// Groups neighbours in order and in buckets. The group's READ then fits into the words of its steps, and
+// Ungroup moves each step's words upwards without overwriting others.
 void HashIndex::Group(std::span<Step> steps) const {
   Step* leader = nullptr;
   for (Step& step : steps) {
@@ -264,7 +264,7 @@ void HashIndex::Fetch(std::span<const Step> steps) {
     storage::VerbBatch::Fetch<kForChange>(step.in_place, step.read_words * sizeof(uint64_t));
 }
 
-/// A READ has to follow: it tells what has come of it, and what others have done.
+/// The READ that follows tells the result, and other clients' changes.
 void HashIndex::AddSwap(Step& step, uint32_t word, uint64_t from, uint64_t to) {
   storage::Channel::Target at = step.buckets;
   at.address.offset += word * sizeof(uint64_t);
@@ -296,7 +296,7 @@ absl::Status HashIndex::AddReads() {
   return absl::OkStatus();
 }
 
-/// steps_ is then what was frozen, or copied of memory that may have been handed on.
+/// Afterwards steps_ holds the frozen segments, and copies of memory that may have been reused.
 bool HashIndex::LookedUp(std::span<Probe> probes) {
   size_t left = 0;
   for (Step& step : steps_) {
@@ -308,7 +308,7 @@ bool HashIndex::LookedUp(std::span<Probe> probes) {
   return left == 0;
 }
 
-/// Follows `children` of frozen segments. A READ of one without children was valid.
+/// Follows `children` of frozen segments. A READ of a segment without children was valid.
 absl::Status HashIndex::FollowChildren(std::span<Probe> probes) {
   for (const Step& step : steps_) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target target, blocks_.Resolve(PositionOf(step)));
@@ -353,7 +353,7 @@ bool HashIndex::Sought(std::span<Claim> claims) {
 
 absl::Status HashIndex::AddClaims(std::span<Claim> claims) {
   if (claims.size() <= kClaimsMax) return AddClaimsSome(claims);
-  for (Claim& claim : claims) claim.rivals = {};  // they are sought once more
+  for (Claim& claim : claims) claim.rivals = {};  // sought again
   return Insert(claims);
 }
 
@@ -376,7 +376,7 @@ const std::byte* HashIndex::FindInPlace(uint64_t hash, const fabric::Grant*& gra
   Step step = {.hash = hash, .node = static_cast<uint32_t>(hash & root_mask_)};
   Descend(step);
   const absl::StatusOr<storage::Channel::Target> target = blocks_.Resolve(PositionOf(step) + OffsetOf(hash));
-  if (!target.ok()) return nullptr;  // the READ that follows says why
+  if (!target.ok()) return nullptr;  // the READ that follows tells why
   grant = target->grant;
   return batch_.InPlace(*target, kWordsRead * sizeof(uint64_t));
 }
@@ -415,10 +415,10 @@ absl::Status HashIndex::AddClaimsSome(std::span<const Claim> claims) {
   for (Step& step : claims_) {
     step.word = AnyFrozen(step.words) ? kNoWord : Find(step.words, 0);
     all_fit = all_fit && step.word != kNoWord;
-    // Another of its group that sees this word looks for the next.
+    // Another step of its group that sees this word takes the next.
     if (step.word != kNoWord) step.words[step.word] = EntryOf(step.hash, claims[step.item].record);
   }
-  // All splits before the first request: a split executes what the batch holds.
+  // Makes all splits before the first request: a split executes the batch.
   if (!all_fit) {
     Ungroup(claims_);
     for (Step& step : claims_) {
@@ -436,7 +436,7 @@ absl::Status HashIndex::FinishClaimsSome(std::span<Claim> claims) {
     size_t left = 0;
     for (Step& step : claims_) {
       Take(step);
-      // A claim that was frozen afterwards has been copied, or will be.
+      // If the claim was frozen afterwards, the splitter has copied it, or will.
       if (step.word != kNoWord && *step.old == 0) {
         Collect(step.words, step.hash, step.word, claims[step.item].rivals);
         continue;
@@ -466,7 +466,7 @@ absl::Status HashIndex::RemoveSome(std::span<Removal> removals) {
       Take(step);
       const uint64_t entry = EntryOf(step.hash, removals[step.item].record);
       if (step.word != kNoWord && *step.old == entry) removals[step.item].removed = true;
-      // Until none is left: a claim that was repeated after an error may be there twice.
+      // Repeats until none is left: a claim that was repeated after an error may be there twice.
       step.word = Find(step.words, entry);
       if (step.word != kNoWord || AnyFrozen(step.words)) steps_[left++] = step;
     }
@@ -485,7 +485,7 @@ absl::Status HashIndex::RemoveSome(std::span<Removal> removals) {
   return Contended();
 }
 
-/// The step's segment has been split when this returns, and the step goes on below it.
+/// On return the step's segment has been split, and the step continues below it.
 absl::Status HashIndex::MakeWay(Step& step) {
   if (nodes_[step.node].children == 0) NAM_RETURN_IF_ERROR(Split(step));
   Descend(step);
@@ -507,7 +507,7 @@ absl::Status HashIndex::Split(const Step& step) {
     return absl::OkStatus();
   }
   if (level >= kLevelsMax) return absl::ResourceExhaustedError("too many keys have nearly the same hash");
-  // Before freezing: without memory the segment stays as it is.
+  // Takes memory before freezing: without memory the segment stays as it is.
   NAM_ASSIGN_OR_RETURN(const uint64_t children, blocks_.Take(2));
   NAM_RETURN_IF_ERROR(Freeze(position, segment));
   for (uint64_t side = 0; side < 2; ++side) {
@@ -532,7 +532,7 @@ absl::Status HashIndex::Split(const Step& step) {
   return absl::OkStatus();
 }
 
-/// `segment` has been READ; afterwards it is what the segment will be for ever.
+/// `segment` has been READ; afterwards it is the segment's final content.
 absl::Status HashIndex::Freeze(uint64_t position, uint64_t* segment) {
   const size_t kept = batch_.scratch_used();
   auto* const old = reinterpret_cast<uint64_t*>(batch_.Scratch(kSegmentBytes));
@@ -553,7 +553,7 @@ absl::Status HashIndex::Freeze(uint64_t position, uint64_t* segment) {
     NAM_RETURN_IF_ERROR(batch_.Execute());
     for (size_t i = kHeaderWords; i < kSegmentWords; ++i) {
       if ((segment[i] & kFrozen) != 0) continue;
-      // Somebody else's change came first, maybe that of another splitter: then it is frozen.
+      // Another client's change came first, perhaps another splitter's: then it is frozen.
       segment[i] = old[i] == segment[i] ? segment[i] | kFrozen : old[i];
     }
   }

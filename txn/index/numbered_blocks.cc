@@ -39,7 +39,7 @@ absl::StatusOr<uint64_t> NumberedBlocks::Take(uint64_t count) {
     spare_.push_back(fixed_ + *old);
     batch_.Reset(kept);
   }
-  // Without memory they stay with this client, for when there is some.
+  // Without memory the numbers stay with this client until there is some.
   NAM_RETURN_IF_ERROR(Provide(spare_.back() + count - 1));
   const uint64_t first = spare_.back();
   spare_.pop_back();

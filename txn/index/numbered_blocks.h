@@ -9,21 +9,20 @@
 
 namespace nam::txn {
 
-/// Blocks of one size in an extent space, known by their numbers. Zeroed extents are a valid beginning:
-/// nobody initialises anything.
+/// Numbered blocks of one size in an extent space. Zeroed extents are valid, so nothing is initialized:
 ///
 ///     each extent   64 bytes │ block │ block │ … │ a rest
 ///                   extent 0: word 0 counts the blocks that were taken, beyond those that always are there
 ///
-/// A block that a client takes and does not use before it dies is lost. One thread.
+/// A block that a client has taken but not used is lost if it dies. One thread.
 class NumberedBlocks {
  public:
-  /// Blocks 0 … fixed - 1 are there from the beginning, block `fixed` is the first to be taken.
+  /// Blocks 0 … fixed - 1 always exist; block `fixed` is the first to be taken.
   NumberedBlocks(storage::VerbBatch& batch, ExtentSpace space, uint64_t block_bytes, uint64_t fixed);
 
   static constexpr uint64_t kExtentHeaderBytes = 64;
 
-  /// Of a block whose number has 32 bits. Every key goes this way, so it divides by multiplying.
+  /// The position of a block whose number has 32 bits. Every key needs it, so it divides by multiplying.
   uint64_t PositionOf(uint32_t number) const {
     const auto extent = static_cast<uint64_t>((inverse_ * number) >> 64);
     return extent * space_.extent_bytes() + kExtentHeaderBytes +
@@ -32,13 +31,13 @@ class NumberedBlocks {
   absl::StatusOr<storage::Channel::Target> Resolve(uint64_t position) { return space_.Resolve(position); }
   ExtentSpace& space() { return space_; }
 
-  /// Adds extents until the fixed blocks are there.
+  /// Adds extents until the fixed blocks exist.
   absl::Status Create();
-  /// `count` consecutive blocks that nobody else has; the first's number. Always the same count for one
-  /// object. One round trip, none for what was given back; has memory added when needed. RESOURCE_EXHAUSTED:
-  /// no memory server has room.
+  /// Takes `count` consecutive blocks for this client alone; returns the first number. One object always
+  /// takes the same count. One round trip, or none for blocks that were given back. Adds memory if needed.
+  /// RESOURCE_EXHAUSTED: no memory server has room.
   absl::StatusOr<uint64_t> Take(uint64_t count);
-  /// What Take returned and nobody has seen: for this client's next Take.
+  /// Returns blocks from Take that no other client has seen to this client's next Take.
   void GiveBack(uint64_t first) { spare_.push_back(first); }
 
  private:

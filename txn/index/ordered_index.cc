@@ -10,21 +10,20 @@
 namespace nam::txn {
 namespace {
 
-/// Of one descent: levels, and nodes passed on the way right.
+/// Bounds one descent: levels, and nodes passed to the right.
 constexpr int kStepsMax = 10'000;
-/// Every round but the last was lost to another client that got further.
+/// Each round but the last loses to another client that progressed.
 constexpr int kRoundsMax = 10'000;
 constexpr int kRepairsMax = 8;
-/// Looks at a lock before sleeping between them.
+/// Looks at a lock before the first pause.
 constexpr int kEagerTries = 4;
 constexpr int64_t kSleepUsMax = 500;
 
 absl::Status Contended() {
-  return absl::AbortedError(
-      absl::StrFormat("a node of the index did not stand still for %d rounds", kRoundsMax));
+  return absl::AbortedError(absl::StrFormat("a node of the index kept changing for %d rounds", kRoundsMax));
 }
 absl::Status Damaged(uint64_t number) {
-  return absl::DataLossError(absl::StrFormat("node %d of an ordered index makes no sense", number));
+  return absl::DataLossError(absl::StrFormat("node %d of an ordered index is malformed", number));
 }
 
 }  // namespace
@@ -57,7 +56,7 @@ OrderedIndex::OrderedIndex(storage::VerbBatch& batch, ExtentSpace space, Ordered
       blocks_(batch, std::move(space), options_.shape.node_bytes(), 1) {
   const OrderedShape& shape = options_.shape;
   NAM_CHECK(shape.key_bytes > 0 && shape.key_bytes <= kOrderedKeyBytesMax);
-  // Four entries of an inner node, so that both halves of a split have one.
+  // An inner node holds four entries, so that both halves of a split have one.
   NAM_CHECK(shape.payload_bytes % 64 == 0 && shape.payload_bytes >= 6 * (shape.entry_bytes() + 8) + 16);
   NAM_CHECK(options_.owner < uint32_t{1} << 31);
 }
@@ -167,12 +166,12 @@ absl::Status OrderedIndex::ReadLeaf(Cursor& cursor, size_t limit, Entries& entri
     std::memcpy(cursor.next_.data(), leaf.high(), shape.entry_bytes());
     cursor.node_ = leaf.right();
   }
-  // The root is no leaf for ever.
+  // The root may stop being a leaf.
   if (found.number == 0) cursor.node_ = 0;
   return absl::OkStatus();
 }
 
-/// A whole node: while the version stands still, nobody writes to the copy that it says is current.
+/// Reads a whole node: while the version stands still, no client writes to the current copy.
 absl::StatusOr<OrderedIndex::Found> OrderedIndex::Read(uint64_t number) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, blocks_.Resolve(blocks_.PositionOf(number)));
   const OrderedShape& shape = options_.shape;
@@ -197,15 +196,15 @@ void OrderedIndex::Cache(const Found& found) {
   cache_[found.number].assign(found.node.data(), found.node.data() + found.node.used_bytes());
 }
 
-/// The node of `level` in whose range `wanted` lies, read just now. `from`: a node of that level to begin
-/// with instead of the root, not right of it.
+/// Reads the node of `level` whose range holds `wanted`. `from`: a node of that level to start from instead
+/// of the root, not right of the target.
 absl::StatusOr<OrderedIndex::Found> OrderedIndex::Descend(const OrderedEntry& wanted, uint32_t level,
                                                           uint64_t from) {
   uint64_t number = from;
   for (int step = 0; step < kStepsMax; ++step) {
     Found found{number, 0, OrderedNode(options_.shape, nullptr)};
     const auto cached = cache_.find(number);
-    // A cached root may have become one of a higher level; all others keep theirs.
+    // A cached root may have moved to a higher level; all others keep theirs.
     if (cached != cache_.end() && OrderedNode(options_.shape, cached->second.data()).level() > level) {
       found.node = OrderedNode(options_.shape, cached->second.data());
     } else {
@@ -235,7 +234,7 @@ absl::Status OrderedIndex::Swap(uint64_t number, uint64_t compare, uint64_t swap
   return absl::OkStatus();
 }
 
-/// True: what was found is what the node is, and nobody else changes it now.
+/// True: the node is as found, and only this client changes it now.
 absl::StatusOr<bool> OrderedIndex::Lock(const Found& found) {
   NAM_RETURN_IF_ERROR(
       Swap(found.number, found.header, ordered_header::Locked(options_.owner, Version(found.header)), old_));
@@ -243,7 +242,7 @@ absl::StatusOr<bool> OrderedIndex::Lock(const Found& found) {
   return *old_ == found.header;
 }
 
-/// Into the copy that is current at `version`.
+/// Writes into the copy that is current at `version`.
 absl::Status OrderedIndex::AddWrite(uint64_t number, uint64_t version, const OrderedNode& node) {
   const uint64_t copy = ordered_header::kBytes + version % 2 * options_.shape.payload_bytes;
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target to, blocks_.Resolve(blocks_.PositionOf(number) + copy));
@@ -251,7 +250,7 @@ absl::Status OrderedIndex::AddWrite(uint64_t number, uint64_t version, const Ord
   return absl::OkStatus();
 }
 
-/// Makes the other copy current. On one queue pair with the WRITE of it, and so after it.
+/// Makes the other copy current. Shares a queue pair with that copy's WRITE, and so follows it.
 absl::Status OrderedIndex::AddUnlock(const Found& found) {
   const uint64_t version = Version(found.header);
   return Swap(found.number, ordered_header::Locked(options_.owner, version),
@@ -259,7 +258,7 @@ absl::Status OrderedIndex::AddUnlock(const Found& found) {
 }
 absl::Status OrderedIndex::Unlocked(const Found& found) const {
   if (*old_ == ordered_header::Locked(options_.owner, Version(found.header))) return absl::OkStatus();
-  return absl::AbortedError("others took this client for gone, and took its lock back");
+  return absl::AbortedError("other clients took this client for dead, and took its lock back");
 }
 
 absl::Status OrderedIndex::AwaitLock(const Found& found, Wait& wait) {
@@ -269,11 +268,10 @@ absl::Status OrderedIndex::AwaitLock(const Found& found, Wait& wait) {
   const int64_t waited_us = (now_ns - wait.since_ns) / 1000;
   if (waited_us >= options_.lock_patience_us) {
     const uint32_t owner = ordered_header::Owner(found.header);
-    const absl::Status gone = options_.confirm_gone
-                                  ? options_.confirm_gone(owner)
-                                  : absl::UnavailableError("nobody can tell whether it lives");
+    const absl::Status gone = options_.confirm_gone ? options_.confirm_gone(owner)
+                                                    : absl::UnavailableError("whether it lives is unknown");
     if (gone.ok()) {
-      // Whoever is first; either way it is no longer locked like this.
+      // The first client wins; either way the node is no longer locked like this.
       NAM_RETURN_IF_ERROR(
           Swap(found.number, found.header, ordered_header::Unlocked(Version(found.header) + 2), old_));
       return batch_.Execute();
@@ -290,7 +288,7 @@ absl::Status OrderedIndex::AwaitLock(const Found& found, Wait& wait) {
   return absl::OkStatus();
 }
 
-/// False: somebody else was first, and nothing has happened.
+/// False: another client was first, and nothing has happened.
 absl::StatusOr<bool> OrderedIndex::Put(const Found& found, const OrderedEntry& entry, uint64_t child) {
   if (!found.node.HasRoom()) {
     return found.number == 0 ? SplitRoot(found, entry, child) : Split(found, entry, child);
@@ -308,7 +306,7 @@ absl::StatusOr<bool> OrderedIndex::Put(const Found& found, const OrderedEntry& e
 }
 
 absl::StatusOr<bool> OrderedIndex::Split(const Found& found, const OrderedEntry& entry, uint64_t child) {
-  // Before the lock: without memory the node stays as it is.
+  // Takes memory before the lock: without memory the node stays as it is.
   NAM_ASSIGN_OR_RETURN(const uint64_t right, blocks_.Take(1));
   NAM_ASSIGN_OR_RETURN(const bool locked, Lock(found));
   if (!locked) {
@@ -359,8 +357,9 @@ absl::StatusOr<bool> OrderedIndex::SplitRoot(const Found& found, const OrderedEn
   return true;
 }
 
-/// Of own splits, and of what a descent has missed; that may make new ones. Errors are not the operation's:
-/// without its separator a node is found all the same, and the next one who misses it tells the parent.
+/// Inserts the separators of own splits, and of those that a descent has missed; that may make new ones.
+/// Errors do not fail the operation: a node is found without its separator, and the next client that misses
+/// it tells the parent.
 void OrderedIndex::TellParents() {
   for (int repairs = 0; !untold_.empty() || (missed_ && repairs < kRepairsMax); ++repairs) {
     Separator separator;

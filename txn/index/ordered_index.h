@@ -19,20 +19,20 @@ namespace nam::txn {
 
 struct OrderedIndexOptions {
   OrderedShape shape;
-  /// Who this client is in the locks of nodes: ordered_header::OwnerOf.
+  /// Names this client in the locks of nodes: ordered_header::OwnerOf.
   uint32_t owner = 0;
-  /// A lock that stands for so long is asked about …
+  /// The index checks on a lock's owner after this time …
   int64_t lock_patience_us = 20'000;
-  /// … and after so long what waits for it fails with UNAVAILABLE.
+  /// … and waiters fail with UNAVAILABLE after this one.
   int64_t lock_timeout_us = 2'000'000;
-  /// OK: `owner` is gone, and nothing that it has posted changes memory any more. Then the index takes its
-  /// lock back; anybody may. Else the lock is waited for. May be empty.
+  /// OK: `owner` is gone, and nothing that it posted changes memory any more. Then any client may take back
+  /// its lock. Otherwise the index waits for the lock. May be empty.
   std::function<absl::Status(uint32_t owner)> confirm_gone;
-  /// Of inner nodes kept by this client.
+  /// Inner nodes that this client caches.
   size_t cached_nodes_max = 8192;
 };
 
-/// A B-link tree in remote memory: fixed-length keys in the order of memcmp, each with any number of values.
+/// A B-link tree in remote memory: maps fixed-length keys, in memcmp order, to any number of values each.
 ///
 ///     node 0, the root ──▶ inner nodes ──right──▶ …        a node is a block of NumberedBlocks, see
 ///                             └──▶ leaf ──right──▶ leaf …  ordered_node.h; right ends hold no bound
@@ -41,31 +41,31 @@ struct OrderedIndexOptions {
 ///     split           READ ─ CAS lock ─ WRITE the new right node and the other copy ─ CAS the header
 ///                     then insert the separator into the parent, likewise
 ///
-/// A node splits to the right, so who comes by an old path goes right. Whoever had to do so looks whether the
-/// parent knows, and tells it if not: the splitter may have died. The root splits into two new nodes and
-/// stays where it is. Nodes are never merged nor freed.
+/// A node splits to the right, so a reader with an old path goes right. It then checks whether the parent
+/// knows the right node, and tells it if not: the splitter may have died. The root splits into two new nodes
+/// and stays where it is. Nodes are never merged nor freed.
 ///
-/// Readers never wait: header, node, header in one round trip, again if the version has changed meanwhile.
-/// Inner nodes are cached, so Lookup costs one round trip and Insert and Remove three, when nothing is in the
-/// way.
+/// Readers never wait: they READ header, node, header in one round trip, and again if the version has changed
+/// meanwhile. Inner nodes are cached, so without contention Lookup costs one round trip, and Insert and
+/// Remove three.
 ///
-/// All zeroes are an empty index. One thread, whose batch it shares: as HashIndex. A client's memory that
-/// nobody has seen is lost when it dies: a node at a time, two for a root.
+/// All zeroes are an empty index. One thread, whose batch it shares, as in HashIndex. A client that dies
+/// loses the node that no other client has seen; two if it split a root.
 class OrderedIndex {
  public:
-  /// `space` starts with zeroes and belongs to the index alone. Create it once, before anybody uses it.
+  /// `space` starts zeroed and belongs to the index alone. Create runs once, before any other use.
   OrderedIndex(storage::VerbBatch& batch, ExtentSpace space, OrderedIndexOptions options);
   absl::Status Create() { return blocks_.Create(); }
   ExtentSpace& space() { return blocks_.space(); }
 
-  /// False: the pair was there.
+  /// False if the pair existed.
   absl::StatusOr<bool> Insert(std::span<const std::byte> key, uint64_t value);
-  /// False: the pair was not there.
+  /// False if the pair did not exist.
   absl::StatusOr<bool> Remove(std::span<const std::byte> key, uint64_t value);
   /// All values of the key, ascending.
   absl::Status Lookup(std::span<const std::byte> key, std::vector<uint64_t>& values);
 
-  /// Where a scan has got to.
+  /// The position of a scan.
   class Cursor {
    public:
     bool done() const { return done_; }
@@ -73,17 +73,17 @@ class OrderedIndex {
    private:
     friend class OrderedIndex;
     OrderedEntry next_{}, last_{};
-    uint64_t node_ = 0;  // holds next_, or one right of it does; 0: not known
+    uint64_t node_ = 0;  // holds next_, or a node right of it does; 0: unknown
     bool done_ = false;
   };
   struct Entries {
-    std::vector<std::byte> keys;  // one behind the other
+    std::vector<std::byte> keys;  // one after the other
     std::vector<uint64_t> values;
   };
-  /// Keys from `from` to `to`, both included.
+  /// Scans the keys from `from` to `to`, both included.
   Cursor Range(std::span<const std::byte> from, std::span<const std::byte> to) const;
-  /// Replaces `entries` by the next ones, at most `limit` and one leaf's: as they were together at one
-  /// moment. There may be none although the scan goes on.
+  /// Replaces `entries` with the next ones, at most `limit`, all from one leaf at one moment. May return none
+  /// before the scan is over.
   absl::Status Next(Cursor& cursor, size_t limit, Entries& entries);
 
  private:
@@ -92,7 +92,7 @@ class OrderedIndex {
     uint64_t header = 0;
     OrderedNode node;
   };
-  struct Separator {  // what a parent should know
+  struct Separator {  // a separator that a parent should hold
     OrderedEntry entry;
     uint64_t child = 0;
     uint32_t level = 0;  // of the parent
@@ -132,7 +132,7 @@ class OrderedIndex {
   std::unordered_map<uint64_t, std::vector<std::byte>> cache_;
   std::vector<Separator> untold_;    // of own splits
   std::optional<Separator> missed_;  // where the last descent had to go right
-  // Scratch memory of the operation under way.
+  // Scratch memory of the current operation.
   uint64_t* headers_[2] = {};
   uint64_t* old_ = nullptr;
   std::byte* read_ = nullptr;

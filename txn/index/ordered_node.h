@@ -11,9 +11,8 @@
 
 namespace nam::txn {
 
-/// One node of an ordered index, in remote memory: two copies of its payload, of which the header's version
-/// says which one is current. So a writer never touches what readers use, and one that dies leaves a whole
-/// node.
+/// One node of an ordered index, in remote memory: two copies of its payload. The header's version tells the
+/// current one. So a writer never touches what readers use, and a writer that dies leaves a whole node.
 ///
 ///     header    unlocked   0 │ – (31)                     │ version (32)   64 bytes, of which the first word
 ///               locked     1 │ client (15) │ session (16) │ version (32)   counts
@@ -25,9 +24,9 @@ namespace nam::txn {
 ///               high: entries here are smaller (if bounded)
 ///               entries, sorted: level 0: key, value; above: key, value, number of the child
 ///
-/// A lock names its session, too (the low bits of its number), so that who has the client's slot after it is
-/// not taken for its owner. All zeroes are an empty leaf, without a bound. A lock that a dead owner left is
-/// taken back by raising the version by two: the same copy is current, and a late CAS of anybody fails.
+/// A lock names its session, too (the low bits of its number), so that the next user of the client's slot is
+/// not taken for the owner. All zeroes are an empty leaf without a bound. A lock of a dead owner is taken
+/// back by raising the version by two: the same copy stays current, and any late CAS fails.
 namespace ordered_header {
 
 inline constexpr uint64_t kBytes = 64;
@@ -39,7 +38,7 @@ inline constexpr uint64_t kVersionMask = (uint64_t{1} << kVersionBits) - 1;
 inline bool IsLocked(uint64_t header) {
   return (header & kLocked) != 0;
 }
-/// 31 bits, of a lock.
+/// The 31 bits that name a lock's owner.
 inline uint32_t OwnerOf(uint32_t client, uint32_t session) {
   return client << kSessionBits | (session & ((1u << kSessionBits) - 1));
 }
@@ -63,27 +62,26 @@ inline uint64_t Unlocked(uint64_t version) {
 
 inline constexpr size_t kOrderedKeyBytesMax = 1056;  // 1024 of values, and a NULL byte for each of 32 columns
 
-/// What an index with keys of this length has in one copy of a node: of long ones there are to be several,
-/// too.
+/// The size of one copy of a node with keys of this length. Long keys get larger nodes, so that several fit.
 inline constexpr uint32_t OrderedPayloadBytes(uint32_t key_bytes) {
   constexpr uint32_t kShortKeyBytesMax = 288;
   return key_bytes <= kShortKeyBytesMax ? 2048 : 8192;
 }
 
-/// A key and its value, most significant byte first, so that memcmp orders entries. The first entry_bytes of
-/// the node's shape count.
+/// A key and its value, most significant byte first, so that memcmp orders entries. Only the node shape's
+/// first entry_bytes count.
 using OrderedEntry = std::array<std::byte, kOrderedKeyBytesMax + sizeof(uint64_t)>;
 
-/// A property of the index, kept in the catalog.
+/// The layout of an index's nodes; kept in the catalog.
 struct OrderedShape {
   uint32_t key_bytes = 8;
-  uint32_t payload_bytes = 2048;  // of one copy, a multiple of 64
+  uint32_t payload_bytes = 2048;  // one copy; a multiple of 64
 
   size_t entry_bytes() const { return key_bytes + sizeof(uint64_t); }
   uint64_t node_bytes() const { return ordered_header::kBytes + 2 * uint64_t{payload_bytes}; }
   OrderedEntry Compose(std::span<const std::byte> key, uint64_t value) const {
     NAM_CHECK(key.size() == key_bytes, "keys are of the index's length");
-    OrderedEntry entry;  // what is behind entry_bytes does not count
+    OrderedEntry entry;  // bytes past entry_bytes do not count
     std::memcpy(entry.data(), key.data(), key.size());
     const uint64_t ordered = std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
     std::memcpy(entry.data() + key.size(), &ordered, sizeof(ordered));
@@ -102,7 +100,7 @@ class OrderedNode {
  public:
   OrderedNode(const OrderedShape& shape, std::byte* data) : shape_(&shape), data_(data) {}
 
-  /// Whether it can be a node at all; nothing else may be asked of others.
+  /// Whether the bytes can be a node at all. No other call is valid if they cannot.
   bool Valid() const;
   std::byte* data() const { return data_; }
   uint32_t count() const { return Load<uint16_t>(0); }
@@ -119,25 +117,25 @@ class OrderedNode {
   size_t used_bytes() const { return entries_at() + count() * stride(); }
   bool HasRoom() const { return used_bytes() + stride() <= shape_->payload_bytes; }
 
-  /// The first entry that is not smaller.
+  /// The index of the first entry that is not smaller.
   uint32_t LowerBound(const OrderedEntry& wanted) const;
   bool Holds(uint32_t i, const OrderedEntry& wanted) const {
     return i < count() && shape_->Compare(entry(i), wanted.data()) == 0;
   }
-  /// Whether `wanted` belongs to a node further right.
+  /// Whether `wanted` belongs to a node to the right.
   bool Beyond(const OrderedEntry& wanted) const {
     return bounded() && shape_->Compare(wanted.data(), high()) >= 0;
   }
 
   void Clear(uint32_t level);
   void CopyFrom(const OrderedNode& other);
-  void SetRight(uint64_t number, const std::byte* high);  // high null: without a bound
+  void SetRight(uint64_t number, const std::byte* high);  // high null: no bound
   void Insert(uint32_t i, const OrderedEntry& inserted, uint64_t child);
   void Erase(uint32_t i);
-  /// Copies the full node to `lower` and `upper`, with one more entry. What points to others (right, high) is
-  /// left to the caller. Both get some; entries in ascending order leave full nodes behind.
-  /// Returns what separates them: at most upper's first entry, and in leaves the value left out when the keys
-  /// differ, so that a key with one value lies in one leaf.
+  /// Copies the full node to `lower` and `upper`, with one more entry. The caller sets their links (right,
+  /// high). Both get some entries; ascending inserts leave full nodes behind.
+  /// Returns the separator: at most upper's first entry. In leaves it has no value if the keys differ, so
+  /// that a key with one value lies in one leaf.
   OrderedEntry Split(uint32_t i, const OrderedEntry& inserted, uint64_t child, OrderedNode lower,
                      OrderedNode upper) const;
 

@@ -53,7 +53,7 @@ OrderedIndex::Cursor TableIndex::Range(std::span<const std::byte> low,
   NAM_CHECK(low.size() <= bytes && high.size() <= bytes, "bounds are no longer than keys");
   std::copy(low.begin(), low.end(), from.begin());
   std::copy(high.begin(), high.end(), to.begin());
-  // The key before `high`, whose bytes beyond it are zeroes; before no bound at all it is the last one.
+  // The key before `high`, padded with zeroes; the last key if there is no bound.
   size_t i = bytes;
   while (i-- > 0) {
     const bool borrow = to[i] == std::byte{0};

@@ -19,22 +19,21 @@
 
 namespace nam::txn {
 
-/// What an entry of a table's index leads to.
+/// The target of an entry in a table's index.
 ///
 ///     record 40 │ tag 24
 ///
-/// The tag comes from the timestamp of the version that the entry was made for, and no other entry of this
-/// key and record has it: if one has, of an older version, the commit is to be tried again with another
-/// timestamp. So taking an entry away takes away nobody else's. Entries of one record with one key stand side
-/// by side.
+/// The tag comes from the timestamp of the version that the entry was made for. No other entry of this key
+/// and record has the same tag: if one of an older version has, the commit retries with another timestamp. So
+/// a client removes only its own entry. A key's entries of one record are adjacent.
 class IndexEntry {
  public:
-  /// Of entries that CREATE INDEX made, of rows that were there.
+  /// The tag of entries that CREATE INDEX made for existing rows.
   static constexpr uint32_t kFirstTag = 0;
 
   constexpr IndexEntry(uint64_t record, uint32_t tag) : word_(record << 24 | (tag & kTagMask)) {}
   constexpr explicit IndexEntry(uint64_t word) : word_(word) {}
-  /// Of a commit's entries.
+  /// The tag of entries that a commit makes.
   static constexpr uint32_t TagOf(uint64_t timestamp) {
     return static_cast<uint32_t>(1 + timestamp % kTagMask);
   }
@@ -47,7 +46,7 @@ class IndexEntry {
   uint64_t word_;
 };
 
-/// The key of a row in an index. Keys of one index have one size; bytes behind it do not count.
+/// A row's key in an index. All keys of an index have one size; bytes beyond it do not count.
 struct IndexKey {
   std::array<std::byte, kOrderedKeyBytesMax> bytes;
   uint32_t size = 0;
@@ -61,9 +60,9 @@ struct IndexKey {
   }
 };
 
-/// One session's way to an ordered index of a record table: entries for every version of a row that some
-/// snapshot may see. An entry promises nothing: whoever follows it looks whether the version that he sees has
-/// its key.
+/// One session's access to an ordered index of a record table. Holds entries for every version of a row that
+/// a snapshot may see. An entry promises nothing: a reader checks that the version that it sees has the
+/// entry's key.
 class TableIndex {
  public:
   using ConfirmGone = std::function<absl::Status(uint32_t owner)>;
@@ -75,8 +74,8 @@ class TableIndex {
   const IndexDescription& description() const { return description_; }
   OrderedIndex& entries() { return entries_; }
   IndexKey KeyOf(const std::byte* row) const;
-  /// All that begin with something from `low` on and below `high`, which may both be shorter than keys; high
-  /// empty: no bound.
+  /// Scans the keys that begin with a prefix from `low` on and below `high`. Both may be shorter than keys;
+  /// empty `high`: no bound.
   OrderedIndex::Cursor Range(std::span<const std::byte> low, std::span<const std::byte> high) const;
   static bool Before(const IndexKey& key, std::span<const std::byte> low);
   static bool Below(const IndexKey& key, std::span<const std::byte> high);

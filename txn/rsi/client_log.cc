@@ -8,7 +8,7 @@
 namespace nam::txn {
 namespace {
 
-/// More than those go back to others when a large transaction is over.
+/// Beyond these, segments are given back after a large transaction.
 constexpr size_t kSpareSegments = 16;
 
 constexpr uint64_t WordPosition(uint64_t segment_position) {
@@ -39,8 +39,7 @@ absl::StatusOr<ExtentSpace*> LogSpace::Open() {
   return &*extents_;
 }
 
-// A CAS expects the word that was READ, with its session: one that comes late misses the next client's
-// segments.
+// A CAS expects the word that was READ, with its session: a late one misses the next client's segments.
 absl::Status LogSpace::GiveBackOf(storage::VerbBatch& batch, uint32_t client, uint64_t first) {
   NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, Open());
   NAM_RETURN_IF_ERROR(extents->FindNew());
@@ -86,7 +85,7 @@ absl::Status ClientLog::AddWrites(LogEncoder& encoder) {
   return absl::OkStatus();
 }
 
-// The slot names the first segment of its former client's logs, unless it had none or the segment was lost
+// The slot names the first segment of its former client's logs, unless there was none or the segment was lost
 // with its memory server.
 absl::Status ClientLog::FindFirst() {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at,
@@ -128,7 +127,7 @@ absl::StatusOr<std::optional<uint64_t>> ClientLog::TakeFrom(ExtentSpace& extents
   NAM_ASSIGN_OR_RETURN(const uint64_t* const words, ReadWords(batch_, extents, extent));
   uint64_t* const old = batch_.Word();
   std::optional<uint64_t> taken;
-  // Clients begin at different places, so that they rarely want the same.
+  // Clients begin at different places, so that they rarely collide.
   for (uint64_t i = 0; i < kLogSegments - 1 && !taken.has_value(); ++i) {
     const uint64_t segment = 1 + (slot_.client * 7 + i) % (kLogSegments - 1);
     if (LogSegmentWord(words[segment]).used()) continue;
@@ -142,7 +141,7 @@ absl::StatusOr<std::optional<uint64_t>> ClientLog::TakeFrom(ExtentSpace& extents
   return taken;
 }
 
-// The log that lay in them is over: who finds it cut off finds no lock of it either.
+// The log in them is over: a client that finds it truncated finds no lock of it either.
 absl::Status ClientLog::Keep(size_t segments) {
   if (positions_.size() <= segments) return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, space_.Open());

@@ -14,21 +14,21 @@
 #include "txn/timestamps/client_slot.h"
 #include "txn/transaction_state.h"
 
-/// Where clients' logs lie: in segments of log extents, which are spread over all memory servers.
+/// The place of clients' logs: segments of log extents, which are spread over all memory servers.
 ///
 ///     log extent   word of segment 0, 1, …  in the place of segment 0 │ segment 1 │ segment 2 │ …
 ///     word         used 1 │ client 15 │ 0 18 │ session 30     0: free
 ///
 ///     0 ──CAS──▶ a client's ──┬─ its slot names it (CAS): the first of its logs ──▶ stays, for the slot's
-///     next client
+///                             │  next client
 ///                             └─ further ones of its session ──CAS──▶ 0 when the session ends, or by
-///                             recovery
+///                                recovery
 ///
 /// All zeroes: no client has written a log.
 namespace nam::txn {
 
 inline constexpr uint64_t kLogExtentBytes = uint64_t{1} << 20;
-/// Segment 0 is the words' place.
+/// The words take the place of segment 0.
 inline constexpr uint64_t kLogSegments = kLogExtentBytes / kLogSegmentBytes;
 static_assert(kLogSegments * 8 <= kLogSegmentBytes);
 
@@ -47,7 +47,7 @@ class LogSegmentWord {
 };
 
 /// The log extents, as one session sees them. Opened on first use: a session that only reads takes no keys
-/// for them, and no connections.
+/// and no connections for them.
 class LogSpace {
  public:
   /// `channel` outlives it.
@@ -55,7 +55,7 @@ class LogSpace {
       : source_(std::move(source)), channel_(channel) {}
 
   absl::StatusOr<ExtentSpace*> Open();
-  /// Frees the segments that a client left which is gone, but for the one at `first` (0: all).
+  /// Frees the segments of a dead client, except the one at `first` (0: all).
   absl::Status GiveBackOf(storage::VerbBatch& batch, uint32_t client, uint64_t first);
 
  private:
@@ -74,13 +74,13 @@ class ClientLog {
             const ClientSlot& slot, uint64_t log)
       : space_(space), state_(state), geometry_(geometry), batch_(batch), slot_(slot), log_(log) {}
 
-  /// Begins a log of `bytes` (LoggedBytes of each write), when the transaction of the one before is over to
-  /// its last flip. Executes the batch if the client has too few segments, or many too many.
-  /// RESOURCE_EXHAUSTED: no memory server has room for more.
+  /// Begins a log of `bytes` (LoggedBytes of each write), once the previous transaction is over to its last
+  /// flip. Executes the batch if the client has too few segments, or many too many. RESOURCE_EXHAUSTED: no
+  /// memory server has room for more.
   absl::StatusOr<LogEncoder> Start(uint64_t bytes);
   /// Replaces the client's log when the batch is executed.
   absl::Status AddWrites(LogEncoder& encoder);
-  /// Frees all segments but the slot's, when the session ends.
+  /// Frees all segments but the slot's when the session ends.
   absl::Status Release() { return Keep(1); }
 
  private:
@@ -96,8 +96,8 @@ class ClientLog {
   storage::VerbBatch& batch_;
   const ClientSlot& slot_;
   uint64_t log_;                     // number of the last log
-  std::vector<uint64_t> positions_;  // of the client's segments; the first is the slot's
-  size_t segments_ = 0;              // of the log that was started
+  std::vector<uint64_t> positions_;  // the client's segments; the first is the slot's
+  size_t segments_ = 0;              // segments of the log under way
 };
 
 }  // namespace nam::txn

@@ -228,7 +228,7 @@ absl::StatusOr<ClientPool::Place*> ClientPool::AwaitPlace(const std::shared_ptr<
 absl::Status ClientPool::Prepare(User& user) {
   const std::unique_ptr<RsiClient>& client = user.place->client;
   if (client == nullptr) return OpenClient(user);
-  // One of a former member serves the transactions of the session that had it before.
+  // A former member's client serves only the session that had it before.
   if (client->lost() || client->member() != tables_.member()) return Replace(user);
   return absl::OkStatus();
 }
@@ -284,7 +284,7 @@ void ClientPool::Vacate(Place& place, bool refused) {
     } else if (waiting_.empty()) {
       place.word = 0;
     } else {
-      ++clients_;  // the first that waits opens one
+      ++clients_;  // the first waiter opens one
       served = ServeFirst(place);
     }
   }

@@ -17,34 +17,34 @@
 
 namespace nam::txn {
 
-/// The clients of a process, and whose turn each is. A session has a client from the begin of a transaction
-/// to its end:
+/// Shares a process's clients among its sessions. A session has a client from the begin of a transaction to
+/// its end:
 ///
 ///                        Begin, one CAS                    a transaction's end, one store
 ///     idle, last used by S ────────────▶ in use by S ─────────────────────────────▶ idle, last used by S
 ///              │                              ▲      └▶ sessions wait: the first of them gets it
 ///              └── another session needs one ─┘
 ///
-/// So a session that nobody disturbs keeps its client, and takes no lock for it. There are no more clients
-/// than sessions, nor than RsiOptions::clients_max. Thread-safe; the process's sessions keep it.
+/// So an undisturbed session keeps its client without taking a lock. There are no more clients than sessions,
+/// nor than RsiOptions::clients_max. Thread-safe; the process's sessions share ownership.
 class ClientPool {
  public:
   struct Place;
   /// A session, as the pool knows it.
   struct User {
     uint64_t number = 0;     // from Enter; never another session's
-    Place* place = nullptr;  // that it had last; may be another session's by now. Of the session's thread.
-    SessionState state;      // while no client has it; under the pool's mutex
+    Place* place = nullptr;  // its last place; may be another session's by now. Used by the session's thread
+    SessionState state;      // while it has no client; under the pool's mutex
   };
-  /// Where a client is. It has none while one is opened or closed, and when it is free.
+  /// The place of a client. Empty while the client is opened or closed, and when free.
   struct Place {
     /// The number of its user, doubled; odd: in use. 0: free.
     std::atomic<uint64_t> word{0};
     std::atomic<bool> lost{false};      // the client was lost when its last transaction ended
-    std::unique_ptr<RsiClient> client;  // of the user whose turn it is
+    std::unique_ptr<RsiClient> client;  // used by the session whose turn it is
     // Under the pool's mutex:
-    User* last = nullptr;  // whose state the client has
-    int64_t retry_ns = 0;  // of a lost client that could not be replaced: when it is worth another try
+    User* last = nullptr;  // the session whose state the client has
+    int64_t retry_ns = 0;  // when to try again to replace a lost client
   };
 
   ClientPool(Tables& tables, const RsiOptions& options);
@@ -52,37 +52,35 @@ class ClientPool {
   ClientPool(const ClientPool&) = delete;
   ClientPool& operator=(const ClientPool&) = delete;
 
-  /// A session begins. Opens a client for it as long as there may be another; a session without one gets a
-  /// turn with the others'. After an error it has not begun. RESOURCE_EXHAUSTED: there is no client slot, and
-  /// the process has no client.
+  /// Adds a session. Opens a client for it unless clients_max are open; a session without a client of its own
+  /// shares the others'. An error adds nothing. RESOURCE_EXHAUSTED: there is no client slot, and the process
+  /// has no client.
   absl::Status Enter(User& user);
-  /// The session ends, between its transactions. Closes a client if there are more of them than sessions.
+  /// Removes a session between its transactions. Closes a client if clients outnumber sessions.
   void Leave(User& user);
 
-  /// The client that the user had last, unless another session has taken it.
+  /// Takes the user's last client unless another session has taken it.
   static bool TakeAgain(User& user) {
     uint64_t idle = user.number << 1;
     return user.place != nullptr &&
            user.place->word.compare_exchange_strong(idle, idle | kInUse, std::memory_order_acquire,
                                                     std::memory_order_relaxed);
   }
-  /// Any client, for a user that TakeAgain has not helped: waits for one if all are in use, first come, first
-  /// served.
+  /// Takes any client if TakeAgain has failed. Waits while all are in use, in order of arrival.
   absl::Status Take(User& user);
-  /// Instead of the client that the user has, which is lost, another one. After an error it has none, and the
-  /// lost one is nobody's.
+  /// Replaces the user's lost client. After an error the user has none, and the lost one is unowned.
   absl::Status Replace(User& user);
-  /// The user's transaction is over.
+  /// Gives the client back after the user's transaction.
   void GiveBack(User& user) {
-    // A session that waits has counted itself before it looks, and this looks behind the store: one of the
-    // two sees the other.
+    // A waiting session counts itself before it looks, and this looks after the store: one of the two sees
+    // the other.
     user.place->word.store(user.number << 1, std::memory_order_seq_cst);
     if (waiting_count_.load(std::memory_order_seq_cst) != 0) [[unlikely]]
       PassOn(*user.place, user.number << 1);
   }
 
   const RsiOptions& options() const { return options_; }
-  /// The user's begin costs; between its transactions.
+  /// The cost of the user's begins. Called between its transactions.
   BeginCosts BeginCostsOf(User& user);
 
  private:
@@ -91,31 +89,32 @@ class ClientPool {
   struct Waiter {
     User* user = nullptr;
     std::unique_ptr<fabric::Event> served;
-    Place* place = nullptr;  // once it was served
+    Place* place = nullptr;  // set once it is served
   };
 
-  // Under the mutex. `user`: null for a client that is to be closed.
-  /// What the user gets if it need not wait: a whole client that no session has had last; a place for another
-  /// client; an idle one of another session. One that was lost comes last, since to replace it takes time and
-  /// may fail, but before there are more clients.
+  // All below run under the mutex. `user`: null for a client that is to be closed.
+  /// Takes what is available without a wait: a whole client that no session has had last; a place for another
+  /// client; or another session's idle client. Lost clients come last, since a replacement takes time and may
+  /// fail, but before the number of clients grows.
   Place* TakeAny(User& user, int64_t now_ns);
-  /// A client that no session has had last.
+  /// Takes a client that no session has had last.
   Place* TakeNobodys(User* user, bool lost, int64_t now_ns);
   Place* TakeVacant(User& user, int64_t now_ns);
-  /// An idle client of another session.
+  /// Takes an idle client of another session.
   Place* TakeIdle(User* user, bool lost, int64_t now_ns);
   bool HasNobodysLost() const;
-  /// A client that is not lost, idle or in use, in another place than this.
+  /// Whether another place has a client that is not lost, idle or in use.
   bool HasWholeBeside(const Place& place) const;
-  /// Whether a client may be taken: `lost` or not, and then if a try to replace it is due, or all are lost.
+  /// Whether a client may be taken: it is `lost` or not as asked; a lost one only if a try to replace it is
+  /// due, or all are lost.
   bool MayTake(const Place& place, bool lost, int64_t now_ns) const {
     return place.lost == lost && (!lost || place.retry_ns <= now_ns || !HasWholeBeside(place));
   }
-  /// Serves who waits first, if anybody does, and it is not a client that was lost while a whole one will
-  /// come free. Otherwise the client is nobody's.
+  /// Passes the place to the first waiter, unless its client was lost and a whole one will come free.
+  /// Otherwise leaves the client unowned.
   std::shared_ptr<Waiter> PassToFirst(Place& place);
   void Assign(Place& place, User* user);
-  /// The place is in use by nobody.
+  /// Serves the first waiter. The place is unused.
   std::shared_ptr<Waiter> ServeFirst(Place& place);
   void CountWaiting() { waiting_count_.store(waiting_.size(), std::memory_order_seq_cst); }
 
@@ -123,22 +122,22 @@ class ClientPool {
   absl::StatusOr<Place*> AwaitPlace(const std::shared_ptr<Waiter>& waiter, Deadline deadline);
   absl::Status Prepare(User& user);
   absl::Status OpenClient(User& user);
-  /// Its client is gone. `refused`: the cluster, or this host, has no room for another one.
+  /// Empties the place. `refused`: the cluster, or this host, has no room for another client.
   void Vacate(Place& place, bool refused);
   void PassOn(Place& place, uint64_t idle_word);
   bool HasClients();
 
   Tables& tables_;
   const RsiOptions options_;
-  std::atomic<size_t> waiting_count_{0};  // waiting_'s
+  std::atomic<size_t> waiting_count_{0};  // size of waiting_
   std::mutex mutex_;
   std::vector<Place> places_;
   std::deque<std::shared_ptr<Waiter>> waiting_;
-  uint64_t users_ = kNobody;  // numbers that were used
+  uint64_t users_ = kNobody;  // the last number given to a user
   size_t sessions_ = 0;
-  size_t clients_ = 0;            // with those that are being opened and closed
-  size_t hand_ = 0;               // of places_: where the search for an idle client goes on
-  int64_t refused_until_ns_ = 0;  // until then no client is opened beside others
+  size_t clients_ = 0;            // including those being opened or closed
+  size_t hand_ = 0;               // in places_: where the search for an idle client goes on
+  int64_t refused_until_ns_ = 0;  // until then no client is added
 };
 
 }  // namespace nam::txn

@@ -64,7 +64,7 @@ absl::Status Committer::Try() {
   if (status.ok()) {
     NAM_ASSIGN_OR_RETURN(const bool decided, Decide());
     if (!decided) {
-      status = AbortStatus(AbortReason::kSkipped, "others waited for this commit, and did not wait longer");
+      status = AbortStatus(AbortReason::kSkipped, "this commit stalled, and another client skipped it");
     }
   }
   if (!status.ok()) {
@@ -80,20 +80,20 @@ absl::Status Committer::Try() {
   return absl::OkStatus();
 }
 
-// All that comes before the decision.
+// Runs all steps before the decision.
 absl::Status Committer::Write() {
   NAM_RETURN_IF_ERROR(LockRecords());
   NAM_RETURN_IF_ERROR(indexes_.CheckChanges());
   NAM_RETURN_IF_ERROR(Install());
   NAM_RETURN_IF_ERROR(indexes_.ClaimEntries());
   NAM_RETURN_IF_ERROR(references_.Check());
-  // What is not cleaned up stays, but for a broken channel that is no error of this commit's.
+  // Cleaning may fail without failing this commit, unless the channel is broken.
   const absl::Status cleaned = indexes_.Clean();
   return channel_->broken() ? cleaned : absl::OkStatus();
 }
 
 absl::StatusOr<bool> Committer::Decide() {
-  const Interruption none(nullptr);  // it cannot be taken back any more
+  const Interruption none(nullptr);  // the commit is irrevocable
   transaction_.phase = RsiTransaction::Phase::kDeciding;
   NAM_ASSIGN_OR_RETURN(transaction_.committed, commit_point_->Commit(batch_));
   transaction_.phase =
@@ -102,7 +102,7 @@ absl::StatusOr<bool> Committer::Decide() {
   return transaction_.committed;
 }
 
-// Blocks that may be free some day, and index entries that lead to what is replaced.
+// Notes blocks that may become free later, and index entries that turn stale.
 absl::Status Committer::NoteWrites() {
   for (const PendingWrite& write : writes_) {
     if (write.only_locks()) continue;
@@ -117,7 +117,7 @@ absl::Status Committer::NoteWrites() {
   return absl::OkStatus();
 }
 
-// A record of its own for every insert, as if no row had its key; whether one has is READ along.
+// Allocates a record for every insert, as if its key were new. The same round trip READs whether it is.
 absl::Status Committer::PlaceInserts() {
   for (PendingWrite& write : writes_) {
     if (write.placed) continue;
@@ -128,7 +128,7 @@ absl::Status Committer::PlaceInserts() {
   return SeekKeys();
 }
 
-// In the round trip that announces, unless they are many. Statements have kept scratch memory for it.
+// Shares the announcement's round trip, unless the keys are many. Statements have kept scratch memory for it.
 absl::Status Committer::SeekKeys() {
   claims_.resize(core_.open.size());
   for (std::vector<HashIndex::Claim>& claims : claims_) claims.clear();
@@ -142,8 +142,7 @@ absl::Status Committer::SeekKeys() {
   return absl::OkStatus();
 }
 
-// Nearly always nothing looks like the keys of the inserts. Else rows are looked up, and what was announced
-// is announced anew.
+// Nearly always no entry resembles the keys of the inserts. Otherwise looks up rows, and announces again.
 absl::Status Committer::JudgeSought() {
   bool clear = true;
   for (uint32_t number = 0; number < claims_.size(); ++number) {
@@ -164,9 +163,9 @@ absl::Status Committer::JudgeSought() {
   return absl::OkStatus();
 }
 
-// A row with the key of an insert: one that was deleted gets a new version, any other is in the way. All are
-// judged before the first record is taken over: a commit that meets a lock here forgets what it has READ, and
-// tries again with all of its inserts.
+// Handles existing rows with the key of an insert: a deleted one gets a new version, any other conflicts.
+// Judges all before it takes over the first record: a commit that meets a lock here forgets what it has READ,
+// and tries again with all of its inserts.
 absl::Status Committer::TakeOverDeleted() {
   sought_.clear();
   for (const PendingWrite& write : writes_) {
@@ -206,7 +205,7 @@ absl::Status Committer::TakeOverDeleted() {
     write.buried = found.row;
   }
   writes_.ForgetRecords();
-  commit_scratch_ = batch_.scratch_used();  // with the rows that are buried
+  commit_scratch_ = batch_.scratch_used();  // with the buried rows
   return absl::OkStatus();
 }
 
@@ -228,8 +227,8 @@ absl::Status Committer::AddLog() {
   return log_->AddWrites(log);
 }
 
-// The claim comes before the count of index changes is READ: who changes an index counts, and then looks for
-// claims.
+// Claims before it READs the count of index changes: a client that changes an index counts, and then looks
+// for claims.
 absl::Status Committer::LockRecords() {
   commit_point_->Expect(writes_.size());
   NAM_RETURN_IF_ERROR(timestamps_->AddClaim(batch_));
@@ -254,7 +253,7 @@ absl::Status Committer::LockRecords() {
   for (const PendingWrite& write : writes_) {
     if (*write.old == write.header.word()) continue;
     const RecordHeader found(*write.old);
-    // A lock was given back since the row was read: the row is the same, and may be locked by another try.
+    // A lock was released since the row was read: the row is unchanged, and another try may lock it.
     if (!found.locked() && found.timestamp() == write.header.timestamp())
       core_.conflicts.met_lock = {write.table, write.record};
     return core_.Conflict(found, write.table, write.record);
@@ -262,15 +261,15 @@ absl::Status Committer::LockRecords() {
   return absl::OkStatus();
 }
 
-// Nobody else has their records: no CAS, and the header with slot 0 behind it. The other slots are empty.
-// Rows of one statement mostly lie side by side here as well as there: one WRITE brings all of them.
+// Only this client has these records: it needs no CAS, and writes the header with slot 0 behind it. The other
+// slots are empty. One statement's rows are mostly adjacent in both memories: one WRITE covers all of them.
 void Committer::AddNewRows() {
   for (size_t i = 0; i < writes_.size();) {
     const PendingWrite& first = writes_[i++];
     if (!first.fresh) continue;
     const RecordTable& to = table(first.table);
     const uint32_t block_bytes = to.geometry().block_bytes();
-    uint32_t ahead = 0;  // bytes from the first block to the last
+    uint32_t ahead = 0;  // from the first block to the last
     const auto follows = [&](const PendingWrite& next) {
       const fabric::RemoteAddress& here = first.block.address;
       const fabric::RemoteAddress& there = next.block.address;
@@ -287,7 +286,7 @@ void Committer::AddNewRows() {
   }
 }
 
-// If it became another one than they were written with, the new rows carry that.
+// If the timestamp has changed, WRITEs it into the new rows.
 absl::Status Committer::ClaimTimestamp() {
   NAM_ASSIGN_OR_RETURN(const bool as_taken, timestamps_->Settle(batch_));
   transaction_.timestamp = timestamps_->taken();
@@ -302,8 +301,8 @@ absl::Status Committer::ClaimTimestamp() {
   return batch_.Execute();
 }
 
-// Other records whose keys look alike. Looked up before, they were not there, so the same key is a
-// newcomer's.
+// Checks other records whose keys look alike. An earlier look-up did not find them, so the same key belongs
+// to a newcomer.
 absl::Status Committer::JudgeRivals(uint32_t number, std::span<const HashIndex::Claim> claims) {
   candidates_.clear();
   sought_.clear();
@@ -319,7 +318,7 @@ absl::Status Committer::JudgeRivals(uint32_t number, std::span<const HashIndex::
     }
   }
   NAM_ASSIGN_OR_RETURN(const bool stood_still, reader_.ReadCandidates(sought_, candidates_, kRivalRoundsMax));
-  if (!stood_still) return AbortStatus(AbortReason::kWriteWrite, "a row that never stands still");
+  if (!stood_still) return AbortStatus(AbortReason::kWriteWrite, "a row that keeps changing");
   for (const SoughtRow& rival : sought_) {
     if (rival.state == SoughtRow::State::kNone) continue;
     return core_.Conflict(rival.header, number, rival.record);
@@ -327,14 +326,14 @@ absl::Status Committer::JudgeRivals(uint32_t number, std::span<const HashIndex::
   return absl::OkStatus();
 }
 
-// Versions into their victims, keys of new rows into the indexes: both can be taken back.
+// WRITEs versions into their victims and keys of new rows into the indexes. Both can be undone.
 absl::Status Committer::Install() {
   if (options_.broken.visible_early) {
     NAM_RETURN_IF_ERROR(timestamps_->AddDone(batch_, transaction_.timestamp));
     NAM_RETURN_IF_ERROR(batch_.Execute());
   }
   installed_ = true;
-  for (PendingWrite& write : writes_) write.indexed = write.fresh;  // RollBack takes away what is there
+  for (PendingWrite& write : writes_) write.indexed = write.fresh;  // RollBack removes existing ones
   for (uint32_t number = 0; number < claims_.size(); ++number) {
     if (claims_[number].empty()) continue;
     NAM_RETURN_IF_ERROR(table(number).index().AddClaims(claims_[number]));
@@ -356,9 +355,9 @@ absl::Status Committer::Install() {
   return absl::OkStatus();
 }
 
-// Another client that met a lock may have flipped it first, and the next writer may hold the record already.
-// A record that was only locked gets back the very header that it had: its slots are what they were, so no
-// reader need notice the lock, and no other transaction that has read the row loses to it once it is gone.
+// Another client that met a lock may have flipped it first, and the next writer may already hold the record.
+// A record that was only locked gets back its exact old header: its slots are unchanged, so no reader notices
+// the lock, and no transaction that has read the row conflicts after the lock is gone.
 absl::Status Committer::AddFlips() {
   for (const PendingWrite& write : writes_) {
     const RecordHeader to =
@@ -369,7 +368,7 @@ absl::Status Committer::AddFlips() {
                                        : timestamps_->AddDone(batch_, transaction_.timestamp);
 }
 
-// Keys first, then records, then the slot's word, and at last the ring's entry, which no row carries.
+// Undoes keys first, then records, then the slot's word, and at last the ring's entry, which no row carries.
 absl::Status Committer::RollBack() {
   NAM_RETURN_IF_ERROR(indexes_.RemoveEntered());
   std::vector<HashIndex::Removal> removals;
@@ -386,7 +385,7 @@ absl::Status Committer::RollBack() {
   const auto* const empty = new (batch_.Scratch(8)) VersionWord();
   for (PendingWrite& write : writes_) {
     if (*write.old != write.header.word()) continue;  // not locked by us
-    // A version under somebody's lock is his: it must be gone before another can have the lock.
+    // A version under a client's lock is that client's: it must be gone before another can have the lock.
     if (write.fresh || (installed_ && !write.only_locks()))
       NAM_RETURN_IF_ERROR(
           table(write.table).AddEmptySlot(write.record, write.fresh ? 0 : write.victim, empty));
@@ -402,7 +401,7 @@ absl::Status Committer::RollBack() {
                                                    : timestamps_->AddDone(batch_, transaction_.timestamp);
 }
 
-// For tests: whatever version is there is replaced.
+// For tests: replaces any version.
 absl::Status Committer::LockBlindly() {
   for (PendingWrite& write : writes_) {
     while (*write.old != write.header.word() && !RecordHeader(*write.old).locked() && !write.fresh) {

@@ -17,19 +17,20 @@ namespace nam::txn {
 
 /// Commits the transaction's writes, one round trip after the other:
 ///
-///     Announce   log entry; a timestamp is asked for; whether the keys of inserts are there already
-///     LockRecords  the slot's word and the ring's entry are claimed; every record that is there by CAS; new
-///                rows are written, locked
-///     Install    payloads into victims; keys of new rows into the hash indexes
-///     IndexKeeper::ClaimEntries  new keys into the ordered indexes, if the tables have some
-///     ReferencedRows::Check  whether foreign keys still need what is deleted, if the tables have some
-///     Decide     the slot's word by CAS: from here on it has happened, and the caller is told
-///     AddFlips   headers by CAS, of records that were only locked back to what they were; AddDone: the
-///     ring's entry. Nobody waits for them: who meets a lock asks the
-///                slot, and the next transaction's first round trip confirms them, before the log is written
-///                anew and the slot leaves the timestamp
+///     Announce       log entry; a timestamp is asked for; whether the keys of inserts exist
+///     LockRecords    the slot's word and the ring's entry are claimed; existing records are locked by CAS;
+///                    new rows are written, locked
+///     Install        payloads into victims; keys of new rows into the hash indexes
+///     ClaimEntries   new keys into the ordered indexes, if any (IndexKeeper)
+///     Check          whether foreign keys still need what is deleted (ReferencedRows)
+///     Decide         the slot's word by CAS: from here on it has happened, and the caller is told
+///     AddFlips       headers by CAS; records that were only locked get back their old headers
+///     AddDone        the ring's entry
 ///
-/// Until Decide everything can be taken back, and RollBack does. docs/design/transactions.md.
+/// No client waits for the last two: one that meets a lock asks the slot. The next transaction's first round
+/// trip confirms them, before the log is overwritten and the slot leaves the timestamp.
+///
+/// Until Decide RollBack can undo everything. docs/design/transactions.md.
 class Committer {
  public:
   Committer(SessionCore& core, RowReader& reader, IndexKeeper& indexes, ReferencedRows& references,
@@ -49,8 +50,8 @@ class Committer {
         writes_(core.transaction.writes),
         transaction_(core.transaction) {}
 
-  /// After an error transaction.locking says whether something may be left for recovery. Whether it has
-  /// happened says transaction.committed.
+  /// After an error transaction.locking says whether recovery may have work, and transaction.committed
+  /// whether the commit has happened.
   absl::Status Commit();
 
  private:
@@ -89,10 +90,10 @@ class Committer {
   WriteSet& writes_;
   RsiTransaction& transaction_;
 
-  bool installed_ = false;     // versions are in their victims, or on their way there
+  bool installed_ = false;     // versions are in their victims, or in flight
   size_t commit_scratch_ = 0;  // in use before a try
   // Kept for their memory.
-  std::vector<std::vector<HashIndex::Claim>> claims_;  // by table: of the inserts under way
+  std::vector<std::vector<HashIndex::Claim>> claims_;  // by table: the inserts under way
   std::vector<SoughtRow> sought_;
   std::vector<RowReader::Candidate> candidates_;
 };

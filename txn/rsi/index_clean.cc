@@ -5,7 +5,7 @@
 #include "base/status_macros.h"
 #include "txn/rsi/index_keeper.h"
 
-/// How entries go that lead to no version any more:
+/// Removes stale entries:
 ///
 ///     a commit gives a row another key ─▶ its session remembers the old key
 ///     a deleted row's block is made free ─▶ likewise
@@ -13,16 +13,15 @@
 ///         raise the horizon ─▶ entries of the key that lead to the record ─▶ the record's block
 ///             └ its newest version is seen by every snapshot and has another key ─▶ remove those entries
 ///
-/// Then, since who drops an index waits for the claims of those who may know of it. Nobody waits so
-/// before he drops a table, whose memory no commit but one that writes to it may touch. The entries are READ
-/// before the block: one that somebody adds meanwhile is not among them. A session remembers a bounded
-/// number; what it forgets, or leaves behind when it ends, costs memory and one look of each scan that
-/// passes.
+/// The commit comes first, since a client that drops an index waits for the claims of commits that may use
+/// it. DROP TABLE does not wait so: only commits that write to a table touch its memory. The entries are READ
+/// before the block, so they exclude those added meanwhile. A session remembers a bounded number. Those that
+/// it forgets, or leaves behind when it ends, cost memory and one look of each scan that passes.
 namespace nam::txn {
 namespace {
 
-constexpr size_t kOutlivedMax = 4'096;  // of a table
-/// Of a commit. The horizon is raised when so many are new.
+constexpr size_t kOutlivedMax = 4'096;  // per table
+/// Entries that one commit cleans. So many new ones also raise the horizon.
 constexpr size_t kAtOnce = 16;
 constexpr uint64_t kNewest = storage::kTimestampMask;
 constexpr uint64_t kIndexScratchBytes = 64 * 1024;
@@ -47,7 +46,7 @@ absl::Status IndexKeeper::Clean() {
   for (size_t i = 0; i < writes_.size() && left > 0; ++i) {
     const uint32_t number = writes_[i].table;
     if (number >= outlived_.size() || outlived_[number].entries.empty()) continue;
-    // Once: what is left of a table stays so during the commit.
+    // Skips a table that was cleaned already: its remainder stays until a later commit.
     const auto same = [&](const PendingWrite& before) { return before.table == number; };
     const auto here = writes_.begin() + static_cast<ptrdiff_t>(i);
     if (std::find_if(writes_.begin(), here, same) != here) continue;
@@ -89,7 +88,7 @@ absl::Status IndexKeeper::CleanEntry(uint32_t number, const Outlived& outlived) 
   BlockRead block{.record = outlived.record};
   NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from, {&block, 1}, kNewest));
   const storage::RecordHeader header = block.header();
-  if (header.locked() || header.timestamp() > horizon_) return absl::OkStatus();  // who commits remembers it
+  if (header.locked() || header.timestamp() > horizon_) return absl::OkStatus();  // its writer remembers it
   const storage::VersionChoice choice = reader_.Choose(from, block, kNewest);
   if (choice.outcome == storage::VersionChoice::Outcome::kVersion &&
       (*index)->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == outlived.key) {

@@ -7,16 +7,15 @@
 #include "base/status_macros.h"
 #include "txn/rsi/rsi_client.h"
 
-/// How an index comes and goes while others commit:
+/// Adds and removes an index while others commit:
 ///
 ///     the catalog says so ─▶ AwaitCommits: count the change, READ all slots,
 ///                            wait until those that were claimed or skipped have left that state
 ///
-/// From then on every commit has seen the count, since it READs it behind its claim. One that is committing
-/// has made its entries, and changes no index any more; one that was skipped may still, until it is over. An
-/// index is then filled with the newest versions of all rows: whatever is newer is entered by who writes it,
-/// and what is older is no concern of the snapshots that may use the index, which begin behind a second
-/// AwaitCommits.
+/// From then on every commit has seen the count, since it READs it after its claim. A commit that is
+/// committing has made its entries, and changes no index any more; a skipped one may, until it is over. The
+/// index is then filled with the newest versions of all rows: the writers of newer ones enter them, and the
+/// snapshots that may use the index, which begin after a second AwaitCommits, do not need older ones.
 namespace nam::txn {
 namespace {
 
@@ -44,7 +43,7 @@ class IndexFill {
       NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> read, from_.allocator().ReadWords(batch_, extent));
       const std::vector<uint64_t> words(read.begin(), read.end());
       for (uint64_t i = 0; i < words.size(); ++i) {
-        if (words[i] == 0) continue;  // nobody ever had it
+        if (words[i] == 0) continue;  // never used
         const uint64_t first = from_.layout().ChunkNumber(extent, i) * kChunkRecords;
         for (uint64_t at = 0; at < kChunkRecords; at += kWindow) {
           NAM_RETURN_IF_ERROR(MayGoOn());
@@ -55,7 +54,7 @@ class IndexFill {
     return absl::OkStatus();
   }
 
-  /// At the session's snapshot, whose transaction is under way.
+  /// Checks at the session's snapshot, whose transaction is under way.
   absl::Status CheckUnique() {
     OrderedIndex::Entries entries;
     const size_t key_bytes = index_.description().key_bytes;
@@ -98,7 +97,7 @@ class IndexFill {
     return absl::OkStatus();
   }
 
-  // Only a key that leads to a second record needs a look at rows.
+  // Only a key with a second record needs a look at rows.
   absl::Status Meet(const IndexKey& key, uint64_t record) {
     if (!any_ || key != key_) {
       any_ = true;
@@ -136,12 +135,12 @@ class IndexFill {
   RecordTable& from_;
   storage::VerbBatch& batch_;
   TableIndex& index_;
-  // The key at hand.
+  // The current key.
   bool any_ = false;
   IndexKey key_;
-  uint64_t last_ = 0;     // record that it leads to
-  bool counted_ = false;  // whether that was looked at
-  int holders_ = 0;       // rows that have it
+  uint64_t last_ = 0;     // its last record
+  bool counted_ = false;  // whether that record was checked
+  int holders_ = 0;       // rows that have the key
 };
 
 }  // namespace
@@ -156,7 +155,7 @@ absl::StatusOr<uint64_t> RsiClient::AwaitCommits() {
   NAM_RETURN_IF_ERROR(batch_.Execute());
   NAM_RETURN_IF_ERROR(AwaitSlots());
   NAM_ASSIGN_OR_RETURN(const uint64_t newest, timestamps_->Newest(batch_));
-  last_commit_ = std::max(last_commit_, newest);  // what Begin waits for
+  last_commit_ = std::max(last_commit_, newest);  // for Begin to wait for
   indexes_.SetStale();
   NAM_RETURN_IF_ERROR(Begin());
   const uint64_t snapshot = transaction_.snapshot;
@@ -165,7 +164,7 @@ absl::StatusOr<uint64_t> RsiClient::AwaitCommits() {
   return snapshot;
 }
 
-// A client that stands still is waited for until it is fenced: it may be writing to an index.
+// Waits for a stalled client until it is fenced: it may be writing to an index.
 absl::Status RsiClient::AwaitSlots() {
   Clock& clock = tables_.fabric().clock();
   const Deadline deadline = clock.After(options_.own_commit_timeout_us);
@@ -195,13 +194,13 @@ absl::StatusOr<uint64_t> RsiClient::FillIndex(TableHandle handle, AllocationId w
   batch_.Reset();
   NAM_ASSIGN_OR_RETURN(const uint64_t complete, AwaitCommits());
   const uint64_t usable_from = std::max<uint64_t>(complete, 1);  // 0 says that it is being filled
-  // AwaitCommits has asked the catalog: an index that another session has dropped meanwhile is closed.
+  // AwaitCommits has asked the catalog, which closes an index that another session has dropped meanwhile.
   NAM_ASSIGN_OR_RETURN(TableIndex* const index, indexes_.IndexOf(handle.value, wanted));
   if (!index->description().unique) return usable_from;
   for (int i = 0; i < kSnapshotsMax; ++i) {
     NAM_RETURN_IF_ERROR(Begin());
     const absl::Status unique = IndexFill(*core_, reader_, handle.value, *index).CheckUnique();
-    // Rows may be changed faster than they are read; then at a newer snapshot.
+    // Rows may change faster than they are read: retries at a newer snapshot.
     const bool again = AbortReasonOf(unique) == AbortReason::kSnapshotTooOld;
     NAM_RETURN_IF_ERROR(End(absl::OkStatus()));
     if (again) continue;

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-/// The part of a commit that keeps the ordered indexes of the tables that it writes to: an entry for each new
-/// key, while the records are locked and hold what the entries lead to (so that recovery can take them away
-/// again), and before the commit is decided. docs/design/transactions.md.
+/// The part of a commit that maintains the ordered indexes of the tables that it writes to: an entry for each
+/// new key, made while the records are locked and hold what the entries lead to (so that recovery can remove
+/// them), and before the commit is decided. docs/design/transactions.md.
 namespace nam::txn {
 namespace {
 
@@ -24,8 +24,8 @@ absl::Status IndexKeeper::AddReadChanges() {
   return absl::OkStatus();
 }
 
-// The count first: of what changes while the catalog is asked, it then tells. A commit that asks has its
-// claim, and perhaps locks, so tables that were dropped are not asked for again.
+// Takes the count first: it then reveals changes that happen while the catalog answers. A commit that asks
+// has its claim, and perhaps locks, so it does not ask again for dropped tables.
 absl::Status IndexKeeper::Refresh() {
   NAM_RETURN_IF_ERROR(AddReadChanges());
   NAM_RETURN_IF_ERROR(batch_.Execute());
@@ -60,15 +60,15 @@ absl::StatusOr<TableIndex*> IndexKeeper::IndexOf(uint32_t number, AllocationId w
                      absl::StrCat("an index of ", table(number).description().name, " was dropped"));
 }
 
-// The count was READ behind the claim. Whoever changes an index counts first, and then waits for all claims
-// that the slots show; a later claim has seen the new count, and asks the catalog what has changed before it
+// The count was READ after the claim. A client that changes an index counts first, and then waits for all
+// claims in the slots. A later claim has seen the new count, and asks the catalog what has changed before it
 // makes its entries.
 absl::Status IndexKeeper::CheckChanges() {
   if (unchanged()) return absl::OkStatus();
   const absl::Status refreshed = Refresh();
   if (refreshed.ok() || channel_->broken()) return refreshed;
   stale_ = true;
-  return AbortStatus(AbortReason::kWriteWrite, "indexes were made or dropped meanwhile");
+  return AbortStatus(AbortReason::kWriteWrite, "indexes were created or dropped meanwhile");
 }
 
 absl::Status IndexKeeper::ClaimEntries() {
@@ -77,7 +77,7 @@ absl::Status IndexKeeper::ClaimEntries() {
     for (const std::unique_ptr<TableIndex>& index : table(write.table).indexes())
       NAM_RETURN_IF_ERROR(Enter(*index, write));
   }
-  // All entries are there: of two clients that enter the same key at least one sees the other.
+  // All entries exist now: of two clients that enter the same key at least one sees the other.
   for (const Entered& entered : entered_) {
     if (!entered.index->description().unique || entered.key.any_null) continue;
     NAM_RETURN_IF_ERROR(JudgeRivals(entered));
@@ -114,7 +114,7 @@ absl::Status IndexKeeper::JudgeRivals(const Entered& entered) {
   return absl::OkStatus();
 }
 
-// A row that has had this key, has it, or is about to.
+// Judges a row that has had this key, has it, or is about to.
 absl::Status IndexKeeper::JudgeRival(const Entered& entered, uint64_t record) {
   const uint32_t number = entered.write->table;
   RecordTable& from = table(number);
@@ -141,7 +141,7 @@ absl::Status IndexKeeper::JudgeRival(const Entered& entered, uint64_t record) {
   batch_.Reset(kept);
   if (header.locked()) return core_.Conflict(header, number, record);
   if (same && header.timestamp() <= transaction_.snapshot) return duplicate();
-  // One that gave the key up only after this commit's timestamp has it still at that moment.
+  // A row that gave the key up after this commit's timestamp still has it at that moment.
   if (same || header.timestamp() > transaction_.timestamp) return core_.Conflict(header, number, record);
   return absl::OkStatus();
 }

@@ -12,7 +12,7 @@
 
 namespace nam::txn {
 
-/// Keeps the ordered indexes of a session's tables as the catalog and its commits have them.
+/// Keeps the ordered indexes of a session's tables in step with the catalog and with its commits.
 ///
 ///     AddReadChanges ─Execute─▶ CheckChanges     what the catalog has changed, once the commit has its claim
 ///     ClaimEntries ─▶ decided, or RemoveEntered   an entry for each new key
@@ -32,23 +32,23 @@ class IndexKeeper {
 
   /// READs the count of index changes.
   absl::Status AddReadChanges();
-  /// Behind the claim. Asks the catalog if there are some.
+  /// Runs after the claim. Asks the catalog if indexes have changed.
   absl::Status CheckChanges();
-  /// The count that was READ is what the session knows.
+  /// Whether the READ count is the one that the session knows.
   bool unchanged() const { return *changes_seen_ == changes_; }
   absl::Status Refresh();
-  /// The next transaction has to Refresh.
+  /// Whether the next transaction has to Refresh.
   bool stale() const { return stale_; }
   void SetStale() { stale_ = true; }
-  /// ABORTED: it was dropped.
+  /// ABORTED: the index was dropped.
   absl::StatusOr<TableIndex*> IndexOf(uint32_t table, AllocationId index);
 
-  /// An entry for each new key of the transaction's writes.
+  /// Makes an entry for each new key of the transaction's writes.
   absl::Status ClaimEntries();
   absl::Status RemoveEntered();
   void ForgetEntered() { entered_.clear(); }
 
-  /// `row`: what has replaced `before`; null: the record is free.
+  /// `row`: the replacement of `before`; null: the record is free.
   void NoteOutlived(uint32_t table, uint64_t record, const std::byte* before, const std::byte* row,
                     uint64_t since);
   absl::Status Clean();
@@ -60,17 +60,17 @@ class IndexKeeper {
     IndexKey key;
     uint64_t entry = 0;
   };
-  /// An entry that once led to a version of a record.
+  /// A stale entry: its record's version has another key by now.
   struct Outlived {
     AllocationId index;
     uint64_t record = 0;
-    uint64_t since = 0;  // timestamp of the version that has another key
+    uint64_t since = 0;  // timestamp of the version with another key
     IndexKey key;
   };
-  /// Those of one table.
+  /// The stale entries of one table.
   struct OutlivedEntries {
     std::deque<Outlived> entries;  // the oldest first
-    size_t noted = 0;              // of them since the horizon was raised
+    size_t noted = 0;              // entries added since the horizon was raised
   };
 
   RecordTable& table(uint32_t number) { return core_.table(number); }
@@ -92,12 +92,12 @@ class IndexKeeper {
   WriteSet& writes_;
   const RsiTransaction& transaction_;
 
-  uint64_t changes_ = 0;  // that the open tables know of
+  uint64_t changes_ = 0;  // the change count that the open tables reflect
   bool stale_ = false;
   const uint64_t* changes_seen_ = nullptr;  // scratch
   std::vector<Entered> entered_;
   std::vector<OutlivedEntries> outlived_;  // by table
-  std::vector<uint8_t> dropped_;           // by table: 1 if the catalog has said so, which is for good
+  std::vector<uint8_t> dropped_;           // by table: 1 once the catalog has said so; final
   uint64_t horizon_ = 0;                   // as last raised
 };
 

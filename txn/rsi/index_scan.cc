@@ -11,11 +11,11 @@ using Outcome = storage::VersionChoice::Outcome;
 
 constexpr size_t kWindowMin = 16;
 constexpr size_t kWindowMax = 256;
-constexpr uint64_t kIndexScratchBytes = 64 * 1024;  // of one operation of an ordered index
+constexpr uint64_t kIndexScratchBytes = 64 * 1024;  // for one operation of an ordered index
 
 }  // namespace
 
-// A statement over many rows scans once for each of them, between its writes or behind them all.
+// A statement over many rows scans once for each of them, between its writes or after them all.
 std::span<const RowScanner::OwnRow> RowScanner::OwnRowsOf(uint32_t number, const TableIndex& index,
                                                           std::span<const std::byte> low,
                                                           std::span<const std::byte> high) {
@@ -38,8 +38,8 @@ std::span<const RowScanner::OwnRow> RowScanner::OwnRowsOf(uint32_t number, const
   return {begin, end};
 }
 
-/// Entries by the window, the blocks that they lead to, and what the snapshot sees there; merged with what
-/// the transaction has written itself.
+/// Merges the transaction's own writes with what the snapshot sees: READs a window of entries, then their
+/// blocks.
 class RowScanner::IndexScan {
  public:
   IndexScan(RowScanner& scanner, uint32_t number, TableIndex& index, std::span<const OwnRow> own,
@@ -80,7 +80,7 @@ class RowScanner::IndexScan {
     return absl::OkStatus();
   }
 
-  // Several entries of one record with one key stand side by side.
+  // Entries of one record with one key are adjacent.
   void Add(size_t i) {
     IndexKey key{.size = index_.description().key_bytes};
     std::copy_n(entries_.keys.begin() + static_cast<ptrdiff_t>(i * key.size), key.size, key.bytes.begin());
@@ -93,7 +93,7 @@ class RowScanner::IndexScan {
     keys_.push_back(key);
   }
 
-  // Commits that the snapshot sees have kept the index in step, unless it was dropped before it was read.
+  // Commits that the snapshot sees have maintained the index, unless it was dropped before it was read.
   absl::Status CheckKept() {
     if (scanner_.indexes_.unchanged()) return absl::OkStatus();
     const AllocationId self = index_.description().allocation;
@@ -127,7 +127,7 @@ class RowScanner::IndexScan {
   size_t own_next_ = 0;
   OrderedIndex::Entries entries_;
   std::vector<BlockRead> blocks_;
-  std::vector<IndexKey> keys_;  // of the entries that led to them
+  std::vector<IndexKey> keys_;  // by record: the key of its entry
   bool any_ = false;
   uint64_t last_record_ = 0;
   IndexKey last_key_;

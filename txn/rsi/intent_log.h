@@ -8,8 +8,8 @@
 
 #include "txn/transaction_state.h"
 
-/// The format of a client's log, which lists what the client is about to lock and is complete before its
-/// first lock. It lies in segments of log extents (txn/rsi/client_log.h).
+/// The format of a client's log. It lists the locks that the client is about to take, and is complete before
+/// the first. It lies in segments of log extents (txn/rsi/client_log.h).
 ///
 ///     log        entry 40 B │ row, padded to 8 │ entry │ row │ …        cut into pieces, one a segment
 ///     segment    header 48 B │ piece
@@ -21,18 +21,18 @@
 ///                bytes 32, of the piece │ 0
 ///                0
 ///
-/// A client that died writing its log had locked nothing yet: a log counts only if every segment from the
-/// first to the last is whole and of the same log.
+/// A client that died writing its log had locked nothing yet: a log counts only if all its segments are whole
+/// and of the same log.
 namespace nam::txn {
 
 struct LogEntry {
   static constexpr uint64_t kInsert = uint64_t{1} << 63;
   static constexpr uint64_t kReclaim = uint64_t{1} << 62;
-  uint64_t allocation = 0;  // of the table
+  uint64_t allocation = 0;  // the table's
   uint64_t record = 0;      // its number; kInsert: a new one, kReclaim: one that is to be free
-  uint64_t header = 0;      // as it was before the lock
-  uint64_t key_hash = 0;    // of an insert or a reclaimed one
-  uint64_t row_bytes = 0;   // of the row behind it; 0: none
+  uint64_t header = 0;      // before the lock
+  uint64_t key_hash = 0;    // of an inserted or reclaimed row
+  uint64_t row_bytes = 0;   // the row after the entry; 0: none
 
   constexpr uint64_t number() const { return record & ~(kInsert | kReclaim); }
   constexpr bool insert() const { return (record & kInsert) != 0; }
@@ -53,25 +53,25 @@ static_assert(sizeof(LogEntry) == 40 && sizeof(LogSegmentHeader) == 48);
 inline constexpr uint32_t kLogSegmentBytes = 4'096;
 inline constexpr size_t kLogPieceBytesMax = kLogSegmentBytes - sizeof(LogSegmentHeader);
 
-/// An entry with its row.
+/// The bytes of an entry with its row.
 constexpr uint64_t LoggedBytes(uint64_t row_bytes) {
   return sizeof(LogEntry) + (row_bytes + 7) / 8 * 8;
 }
-/// Segments of a log of so many bytes; at least one.
+/// The segments of a log of so many bytes; at least one.
 constexpr size_t LogSegmentsOf(uint64_t bytes) {
   return bytes == 0 ? 1 : static_cast<size_t>((bytes + kLogPieceBytesMax - 1) / kLogPieceBytesMax);
 }
 
-/// Fills segments that lie one behind the other in memory.
+/// Fills consecutive segments in memory.
 class LogEncoder {
  public:
   /// `to`: kLogSegmentBytes for each segment of the log.
   explicit LogEncoder(std::byte* to) : to_(to) {}
   /// `row` has entry.row_bytes.
   void Add(const LogEntry& entry, const std::byte* row);
-  /// Once, behind the last Add. `positions`: where each segment goes.
+  /// Called once after the last Add. `positions`: the target of each segment.
   void Finish(uint64_t log, uint32_t client, std::span<const uint64_t> positions);
-  /// After Finish: the bytes of a segment that are to be written.
+  /// After Finish: the segment's bytes to write.
   std::span<const std::byte> Segment(size_t place) const;
 
  private:
@@ -81,19 +81,19 @@ class LogEncoder {
   size_t bytes_ = 0;  // of the log
 };
 
-/// Puts a log together from segments that were READ, the first to the last.
+/// Assembles a log from segments that were READ, in order.
 class LogDecoder {
  public:
   explicit LogDecoder(uint32_t client) : client_(client) {}
-  /// Reads kLogSegmentBytes. The result is the next segment's position, 0 after the last; none: this is no
-  /// log.
+  /// Decodes kLogSegmentBytes. Returns the next segment's position, 0 after the last, nullopt if this is not
+  /// a log.
   std::optional<uint64_t> Take(const std::byte* segment);
 
   struct Write {
     LogEntry entry;
     std::span<const std::byte> row;  // the decoder's
   };
-  /// After the last; nothing if the bytes are none of entries.
+  /// The writes, after the last segment. Empty if the bytes are not entries.
   std::vector<Write> Writes() const;
 
  private:

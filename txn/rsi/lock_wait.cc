@@ -20,7 +20,7 @@ absl::Status LockWait::LockTimeout(uint32_t number) {
   return AbortStatus(AbortReason::kLockTimeout, absl::StrCat("a row of ", table(number).description().name));
 }
 
-/// Until the record is not locked. A holder that is gone is recovered.
+/// Waits until the record is unlocked. Recovers a dead holder.
 absl::StatusOr<RecordHeader> LockWait::AwaitUnlocked(uint32_t number, uint64_t record) {
   Clock& clock = tables_.fabric().clock();
   if (!deadline_.has_value()) deadline_ = clock.After(timeout_us_);

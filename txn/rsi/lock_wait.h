@@ -10,15 +10,14 @@
 
 namespace nam::txn {
 
-/// Waiting for records that other clients have locked (Session::SetLockTimeout).
+/// Waits for records that other clients have locked (Session::SetLockTimeout).
 ///
-///     try to commit ─▶ a lock is met ─▶ all is taken back ─▶ READ the header until it is not locked ─▶ try
-///     again
-///           ▲                                                                                          │
-///           └───────────────── its timestamp is the one that was expected ◀───────────────────────────┘
+///     try to commit ─▶ a lock is met ─▶ all is taken back ─▶ READ the header until it is unlocked
+///           ▲                                                                │
+///           └─────────────────── its timestamp is the expected one ◀─────────┘
 ///
-/// A client that waits holds no lock, no claim and no timestamp, so clients never wait for each other in a
-/// circle, and snapshots do not wait for a client that waits. docs/design/transactions.md.
+/// A waiting client holds no lock, no claim and no timestamp. So clients never deadlock, and snapshots do not
+/// wait for a waiting client. docs/design/transactions.md.
 class LockWait {
  public:
   explicit LockWait(SessionCore& core)
@@ -28,16 +27,16 @@ class LockWait {
         batch_(core.batch),
         recovery_(core.recovery.get()) {}
 
-  /// 0: it does not wait.
+  /// 0: no waiting.
   void SetTimeout(int64_t us) { timeout_us_ = us; }
   bool waits() const { return timeout_us_ > 0; }
-  /// A call of the session begins, whose waits together last as long as the timeout.
+  /// Starts a call of the session. All its waits together last at most the timeout.
   void Restart() { deadline_.reset(); }
 
-  /// The header that the write's lock will expect, once it is not locked; a conflict if the row has changed.
+  /// Waits for the header that the write's lock will expect. Conflicts if the row has changed.
   absl::Status AwaitHeader(PendingWrite& write);
-  /// The lock that the last of so many tries to commit has met: of a row that is to be written, or of one
-  /// that may be in the way.
+  /// Waits for the lock that the last of so many commit tries has met: on a row to write, or on one that may
+  /// be in the way.
   absl::Status AwaitMetLock(uint32_t tries);
 
  private:

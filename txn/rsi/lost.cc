@@ -7,20 +7,20 @@
 #include "base/status_macros.h"
 #include "txn/rsi/rsi_client.h"
 
-/// What becomes of a session that cannot go on (lost_clients.h):
+/// The end of a session that cannot go on (lost_clients.h):
 ///
 ///     Lose ─▶ Settle: connections ended ─▶ another session, its heir ─▶ recovers this client
-///       └ what became of the transaction       └ cannot be had: LostClients, for the next that is opened
+///       └ the transaction's outcome              └ cannot be had: LostClients, for the next that is opened
 ///
-/// One that was cancelled goes to LostClients at once.
+/// A cancelled session goes to LostClients at once.
 ///
-/// A heir that is lost itself goes to LostClients, too; the next one settles both.
+/// So does a lost heir; the next one settles both.
 namespace nam::txn {
 namespace {
 
 constexpr int kHeirsMax = 3;
 constexpr int64_t kDisconnectUs = 3'000'000;
-constexpr int64_t kSettleUs = 10'000'000;  // no further heir is tried
+constexpr int64_t kSettleUs = 10'000'000;  // then no further heir is tried
 
 }  // namespace
 
@@ -35,10 +35,10 @@ absl::Status RsiClient::Lose(const absl::Status& status) {
   batch_.GiveUp();
   std::optional<bool> decided;
   absl::Status settled = absl::UnavailableError("there was nothing to settle");
-  // Who cancels does not wait for servers that are silent.
+  // A cancelled call does not wait for silent servers.
   if (slot_.client != 0)
     settled = absl::IsCancelled(status) ? SettleLater(status, locks) : Settle(locks, decided);
-  // Before the decision nothing has happened and nothing will, behind it all has; in between the slot tells.
+  // Before the decision the outcome is `not committed`, after it `committed`; in between the slot tells.
   std::optional<bool> committed;
   if (transaction_.phase != RsiTransaction::Phase::kDeciding)
     committed = transaction_.phase == RsiTransaction::Phase::kCommitted;
@@ -50,13 +50,13 @@ absl::Status RsiClient::Lose(const absl::Status& status) {
   const std::string why(status.message());
   broken_ = absl::UnavailableError(absl::StrCat("the session is lost", unknown, ": ", why));
   if (!committed.has_value() || *committed) return broken_;
-  // Memory servers can be reached again, and know this process: it is worth another try, and be it to hear
+  // Memory servers are reachable again, and know this process: another try is worthwhile, if only to learn
   // that a table was dropped.
   const bool connection = status.ok() || absl::IsUnavailable(status) || absl::IsPermissionDenied(status);
   if (settled.ok() && connection) {
     return AbortStatus(AbortReason::kConnectionLost, why);
   }
-  // Keys that are revoked are no reason to give up: those of a process that stood still are made anew.
+  // Revoked keys are no reason to give up: a process that stalled gets new ones.
   return status.ok() || absl::IsPermissionDenied(status) ? broken_ : status;
 }
 
@@ -79,7 +79,7 @@ absl::Status RsiClient::SettleLater(const absl::Status& status, bool locks) {
 absl::Status RsiClient::Settle(bool locks, std::optional<bool>& decided) {
   LostClient lost = LostSelf(locks);
   slot_ = {};
-  // The next one's, if this process stood still for longer than its lease.
+  // The next member's, if this process stalled for longer than its lease.
   const absl::Status kept = tables_.KeepMembership();
   Clock& clock = tables_.fabric().clock();
   const Deadline deadline = clock.After(kSettleUs);
@@ -101,7 +101,7 @@ absl::Status RsiClient::Settle(bool locks, std::optional<bool>& decided) {
   return status;
 }
 
-// A session that is opened settles what it can, and recovers it when it ends.
+// The next session settles what it can, and recovers it when it ends.
 void RsiClient::PutBack(LostClient lost) {
   tables_.lost_clients().Add(std::move(lost));
   tables_.SettleLater([&tables = tables_, options = options_] {
@@ -109,7 +109,7 @@ void RsiClient::PutBack(LostClient lost) {
   });
 }
 
-// All of them before the first is recovered: one may have been about to recover another.
+// Retires all of them before it recovers the first: one may have been recovering another.
 void RsiClient::RetireOthers() {
   const Deadline deadline = tables_.fabric().clock().After(kDisconnectUs);
   for (LostClient& lost : tables_.lost_clients().TakeAll()) {
@@ -123,7 +123,7 @@ void RsiClient::RetireOthers() {
   }
 }
 
-// Anybody can; but perhaps nobody needs what they hold, and looks.
+// Any client can recover them, but perhaps none needs what they hold.
 void RsiClient::RecoverRetired() {
   for (LostClient& lost : std::exchange(retired_, {})) {
     const bool recovered = !channel_->broken() && recovery_->TryRecover(lost.client).value_or(false);

@@ -10,15 +10,15 @@
 
 namespace nam::txn {
 
-/// A session that has one of its process's clients for each transaction, and none in between. Its tables stay
-/// open whichever client that is. A client that is lost costs the transaction that uses it: Begin has it
-/// replaced.
+/// A session that holds one of its process's clients during each transaction, and none in between. Its tables
+/// stay open with any client. A lost client costs only the transaction that uses it: the next Begin replaces
+/// it.
 class PooledSession final : public Session {
  public:
   explicit PooledSession(std::shared_ptr<ClientPool> pool)
       : pool_(std::move(pool)), transaction_bytes_max_(pool_->options().transaction_bytes_max) {}
   ~PooledSession() override;
-  /// Once, before anything else.
+  /// Called once, before anything else.
   absl::Status Enter();
 
   absl::StatusOr<TableHandle> OpenTable(const std::string& name) override;
@@ -56,7 +56,7 @@ class PooledSession final : public Session {
   absl::Status Take();
   void GiveBackIfOver();
   absl::Status Begun(absl::Status status);
-  /// For a call between transactions, which any client can make. Within one it fails.
+  /// Runs a call between transactions, which any client can make. Fails within a transaction.
   template <typename Call>
   auto WithClient(const Call& call) -> decltype(call(std::declval<RsiClient&>()));
   absl::Status NoTransaction() const;
@@ -68,7 +68,7 @@ class PooledSession final : public Session {
 
   const std::shared_ptr<ClientPool> pool_;
   mutable ClientPool::User user_;
-  RsiClient* client_ = nullptr;  // of the transaction under way
+  RsiClient* client_ = nullptr;  // the current transaction's
   absl::Status lost_;            // why the last transaction's client was lost; OK if it was not
   uint64_t snapshot_ = 0;
   int64_t lock_timeout_us_ = 0;

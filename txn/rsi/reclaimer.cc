@@ -15,7 +15,7 @@ using storage::VersionWord;
 constexpr size_t kPortionMax = 64;
 constexpr size_t kRowsBytesMax = 256 << 10;  // of scratch memory
 
-/// How many records are looked at together.
+/// Records that one round trip covers.
 size_t PortionOf(const RecordTable& table) {
   if (table.indexes().empty()) return kPortionMax;
   return std::clamp<size_t>(kRowsBytesMax / table.geometry().row_bytes, 1, kPortionMax);
@@ -27,7 +27,7 @@ size_t PortionOf(const RecordTable& table) {
 struct Reclaimer::Grave {
   uint64_t record = 0;
   RecordHeader header;
-  uint32_t slot = 0;  // of the deletion, with the row's key
+  uint32_t slot = 0;  // the deletion's, with the row's key
   uint64_t hash = 0;
   const std::byte* row = nullptr;  // scratch; its key alone if the table has no indexes
 };
@@ -60,8 +60,8 @@ absl::StatusOr<uint32_t> Reclaimer::Reclaim(RecordTable& table, std::span<const 
   return unripe;
 }
 
-// The words of a block need not be of one moment: a version that is the newest stays as it is, and the lock
-// fails if it is not the newest any more.
+// The words of a block need not be of one moment: a newest version stays as it is, and the lock fails if it
+// is not the newest any more.
 absl::StatusOr<std::vector<Reclaimer::Grave>> Reclaimer::FindGraves(RecordTable& table,
                                                                     std::span<const uint64_t> records,
                                                                     uint64_t horizon, uint32_t& unripe) {
@@ -125,7 +125,7 @@ absl::Status Reclaimer::Announce(RecordTable& table, std::span<const Grave> grav
   return batch_.Execute();
 }
 
-// Those that somebody has inserted again, or is about to, are left alone.
+// Skips rows that another client has inserted again, or is about to.
 absl::Status Reclaimer::Lock(RecordTable& table, std::vector<Grave>& graves) {
   auto* const olds = batch_.Words(graves.size());
   for (size_t i = 0; i < graves.size(); ++i) {
@@ -141,7 +141,7 @@ absl::Status Reclaimer::Lock(RecordTable& table, std::vector<Grave>& graves) {
   return absl::OkStatus();
 }
 
-// Keys go before their records: a free block may be given to another row at once.
+// Removes keys before their records: a free block may be reused at once.
 absl::Status Reclaimer::Free(RecordTable& table, std::span<const Grave> graves) {
   std::vector<HashIndex::Removal> removals;
   for (const Grave& grave : graves) removals.push_back({.hash = grave.hash, .record = grave.record});
@@ -156,7 +156,7 @@ absl::Status Reclaimer::Free(RecordTable& table, std::span<const Grave> graves) 
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (size_t i = 0; i < graves.size(); ++i) {
     if (olds[i] == graves[i].header.LockedBy(client_).word()) continue;
-    return absl::InternalError("a lock was taken away: this client was believed to be gone");
+    return absl::InternalError("a lock was taken away: other clients took this one for dead");
   }
   return absl::OkStatus();
 }

@@ -14,25 +14,25 @@
 
 namespace nam::txn {
 
-/// Makes blocks free of which no snapshot sees more than that their row was deleted.
+/// Frees the blocks whose rows every snapshot sees as deleted.
 ///
 ///     horizon raised ─▶ log: what will be freed ─▶ locks by CAS ─▶ keys out of the index ─▶ header 0 by CAS
 ///
-/// What a client has locked for it when it dies is freed by recovery. Between transactions' writes: the log
-/// is that of the commit. One thread, whose batch it shares.
+/// Recovery frees what a dead client has locked for this. Runs between the writes of transactions: it uses
+/// the commit's log. One thread, whose batch it shares.
 class Reclaimer {
  public:
-  /// Told of every row of an indexed table whose block was freed.
+  /// Called for every row of an indexed table whose block was freed.
   using Buried =
       std::function<void(RecordTable& table, uint64_t record, const std::byte* row, uint64_t deleted_at)>;
   Reclaimer(ClientLog& log, storage::VerbBatch& batch, Timestamps& timestamps, uint32_t client, Buried buried)
       : log_(log), batch_(batch), timestamps_(timestamps), client_(client), buried_(std::move(buried)) {}
 
-  /// Of `records`, of a chunk that this client owns, those that it has freed come to `freed`. The result is
-  /// how many are deleted, but still seen by somebody.
+  /// Frees what it can of `records`, which are of a chunk of this client, and adds the freed ones to `freed`.
+  /// Returns how many are deleted but still visible to a snapshot.
   absl::StatusOr<uint32_t> Reclaim(RecordTable& table, std::span<const uint64_t> records,
                                    std::vector<uint64_t>& freed);
-  /// The client whose snapshot has kept blocks from being freed; 0: nobody.
+  /// The client whose snapshot has kept blocks from being freed; 0: none.
   uint32_t held_by() const { return held_by_; }
 
  private:

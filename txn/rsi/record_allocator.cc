@@ -8,7 +8,7 @@
 namespace nam::txn {
 namespace {
 
-constexpr int kLooksMax = 8;  // chunks that are looked through in vain before the table grows
+constexpr int kLooksMax = 8;  // chunks searched in vain before the table grows
 
 }  // namespace
 
@@ -46,7 +46,7 @@ absl::Status RecordAllocator::Release(storage::VerbBatch& batch) {
   return batch.Execute();
 }
 
-// Its last blocks have been allocated, and are not written yet: nobody must take them for free ones.
+// The chunk's last blocks are allocated and not written yet: no client may take them for free ones.
 void RecordAllocator::Spend() {
   spent_.push_back({chunk_, free_.size() + deleted_});
   chunk_ = kNone;
@@ -58,14 +58,14 @@ absl::Status RecordAllocator::AddReleaseSpent(storage::VerbBatch& batch) {
   for (const Spent& spent : spent_) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target word,
                          space_.Resolve(layout_.ChunkPosition(spent.chunk)));
-    // Owner away, what is free or may be added; others may add to `freed` at the same time.
+    // Subtracts the owner, and adds the free blocks; others may add to `freed` at the same time.
     batch.FetchAdd(word, ChunkWord::GiveBackAddend(client_, spent.freed), batch.Word());
   }
   spent_.clear();
   return absl::OkStatus();
 }
 
-// First chunks that nobody had, then those with enough freed blocks, then a new extent.
+// Tries unused chunks first, then those with enough freed blocks, then a new extent.
 absl::Status RecordAllocator::TakeChunk(storage::VerbBatch& batch) {
   if (chunk_ != kNone) Spend();
   looks_left_ = kLooksMax;
@@ -93,7 +93,7 @@ absl::Status RecordAllocator::TakeChunk(storage::VerbBatch& batch) {
 
 absl::StatusOr<bool> RecordAllocator::TakeFromAny(storage::VerbBatch& batch) {
   const size_t extents = space_.extents();
-  // Clients begin in different ones, so that not all of them write to the same memory server.
+  // Clients begin in different extents, so that they write to different memory servers.
   if (extent_ == kNone && extents > 0) extent_ = client_ % extents;
   for (const bool had : {false, true}) {
     for (size_t i = 0; i < extents; ++i) {
@@ -133,7 +133,7 @@ absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t cli
       if (ChunkWord(words[i]).owner() != client) continue;
       NAM_ASSIGN_OR_RETURN(const storage::Channel::Target chunk,
                            space_.Resolve(layout_.ChunkPosition(layout_.ChunkNumber(extent, i))));
-      // How many of its blocks are free is not known: enough to be looked through.
+      // The number of free blocks is unknown: adds enough for a search.
       batch.FetchAdd(chunk, ChunkWord::GiveBackAddend(client, kFreedMin), old);
       NAM_RETURN_IF_ERROR(batch.Execute());
     }
@@ -147,7 +147,7 @@ absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t
   NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, ReadWords(batch, extent));
   auto* const old = batch.Word();
   const size_t kept = batch.scratch_used();
-  // Clients begin at different places, so that they rarely want the same.
+  // Clients begin at different places, so that they rarely collide.
   uint64_t at = next_ != kNone ? next_ : uint64_t{client_} * 7 % layout_.chunks;
   for (uint64_t i = 0; i < layout_.chunks; ++i, at = at + 1 == layout_.chunks ? 0 : at + 1) {
     const ChunkWord word(words[at]);
@@ -163,7 +163,7 @@ absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t
     if (had) {
       NAM_RETURN_IF_ERROR(FindFree(batch));
       if (!free_.empty()) return true;
-      Spend();  // what was counted is not free any more, or not yet
+      Spend();  // the counted blocks are not free any more, or not yet
       --looks_left_;
       batch.Reset(kept);
       continue;

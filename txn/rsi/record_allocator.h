@@ -15,41 +15,41 @@
 
 namespace nam::txn {
 
-/// Blocks for new rows of one table, out of a chunk that this client owns: no message, and mostly no verb.
-/// One thread.
+/// Allocates blocks for new rows of one table, from a chunk that this client owns: without a message, and
+/// mostly without a verb. One thread.
 class RecordAllocator {
  public:
   RecordAllocator(ExtentSpace& space, const RecordLayout& layout, uint32_t client)
       : space_(space), layout_(layout), client_(client) {}
 
-  /// The number of a block that is free and that nobody else is given. All its version words are 0, but for
-  /// slot 0's, perhaps. RESOURCE_EXHAUSTED: the memory servers are full.
+  /// Returns the number of a free block that no other client gets. Its version words are 0, except perhaps
+  /// slot 0's. RESOURCE_EXHAUSTED: the memory servers are full.
   absl::StatusOr<uint64_t> Allocate(storage::VerbBatch& batch);
-  /// What Allocate will probably give after `ahead` others.
+  /// What Allocate will probably return after `ahead` other calls.
   std::optional<uint64_t> Expected(size_t ahead) const {
     if (ahead >= free_.size()) return std::nullopt;
     return free_[free_.size() - 1 - ahead];
   }
-  /// A block that Allocate gave is free again, or that of a deleted row: its header is 0, and so are its
-  /// version words.
+  /// Takes back a block from Allocate, or of a deleted row: its header and its version words are 0.
   absl::Status AddFree(storage::VerbBatch& batch, uint64_t record);
-  /// The row of a block was deleted: some day the block can be free.
+  /// Notes that a block's row was deleted, so that the block can become free later.
   absl::Status AddDeleted(storage::VerbBatch& batch, uint64_t record);
-  /// What a client does with blocks of its chunk that are not free: those that it makes free come to `freed`.
-  /// The result is how many of the others are deleted.
+  /// Handles the chunk's blocks that are not free: adds those that it frees to `freed`, and returns how many
+  /// of the others are deleted.
   using Reclaim = std::function<absl::StatusOr<uint32_t>(std::span<const uint64_t> records,
                                                          std::vector<uint64_t>& freed)>;
-  /// Before the table grows: has clients that are gone give back what they had; how many there were.
+  /// Runs before the table grows: recovers clients that are gone, which give back their chunks. Returns their
+  /// number.
   using Recover = std::function<absl::StatusOr<int>()>;
   void SetHooks(Reclaim reclaim, Recover recover) {
     reclaim_ = std::move(reclaim);
     recover_ = std::move(recover);
   }
-  /// After a transaction: chunks that it has used up go back.
+  /// Gives back used-up chunks after a transaction.
   absl::Status AddReleaseSpent(storage::VerbBatch& batch);
-  /// Gives all chunks back; before the session ends.
+  /// Gives back all chunks before the session ends.
   absl::Status Release(storage::VerbBatch& batch);
-  /// The same for a client that is gone, and for all extents.
+  /// Gives back the chunks of a dead client in all extents.
   absl::Status GiveBackOf(storage::VerbBatch& batch, uint32_t client);
   /// The words of an extent's chunks, in scratch memory.
   absl::StatusOr<std::span<const uint64_t>> ReadWords(storage::VerbBatch& batch, size_t extent);
@@ -67,18 +67,18 @@ class RecordAllocator {
   const RecordLayout layout_;
   const uint32_t client_;
   uint64_t chunk_ = kNone;
-  std::vector<uint64_t> free_;  // of the chunk, in falling order
-  uint32_t deleted_ = 0;        // blocks of the chunk that may be free when somebody looks again
+  std::vector<uint64_t> free_;  // in the chunk, in descending order
+  uint32_t deleted_ = 0;        // blocks of the chunk that the next look may free
   struct Spent {
     uint64_t chunk;
     uint64_t freed;
   };
   std::vector<Spent> spent_;
-  // Of this TakeChunk.
+  // Looks left in this TakeChunk.
   int looks_left_ = 0;
   uint32_t freed_min_ = kFreedMin;
-  size_t extent_ = kNone;  // where to look next,
-  uint64_t next_ = kNone;  // and from which of its chunks on
+  size_t extent_ = kNone;  // the next extent to look at,
+  uint64_t next_ = kNone;  // and its next chunk
   Reclaim reclaim_;
   Recover recover_;
 };

@@ -20,44 +20,44 @@
 
 namespace nam::txn {
 
-/// One session's way to a record table: where its blocks are, which are free, and which has a key.
+/// One session's access to a record table: its blocks, its allocator and its indexes.
 class RecordTable {
  public:
   static absl::StatusOr<std::unique_ptr<RecordTable>> Open(const TableDescription& description,
                                                            storage::Channel& channel,
                                                            storage::VerbBatch& batch, const ClientSlot& slot,
                                                            TableIndex::ConfirmGone confirm_gone);
-  /// As the catalog says now: those that are new are opened, those that are gone are closed.
+  /// Follows the catalog: opens new indexes and closes dropped ones.
   absl::Status SetIndexes(std::span<const IndexDescription> indexes);
 
-  /// As the catalog says now.
+  /// Follows the catalog.
   void SetReferences(std::vector<ReferenceDescription> references) { references_ = std::move(references); }
 
-  /// But for its indexes and references, which are indexes() and references().
+  /// indexes() and references() replace its own.
   const TableDescription& description() const { return description_; }
   const RecordLayout& layout() const { return layout_; }
   const storage::RecordGeometry& geometry() const { return layout_.geometry; }
-  /// Of a new row the whole block, so that those side by side need one WRITE: if it is little more than the
-  /// row.
+  /// Whether a new row WRITEs its whole block, so that adjacent ones need one WRITE: if the block is little
+  /// more than the row.
   bool WritesWholeBlocks() const {
     return geometry().block_bytes() - geometry().row_offset(0) - geometry().row_bytes <= kLittleBytes;
   }
-  /// Otherwise only its words have come, and AddReadSlot brings a slot.
+  /// False: only its words have arrived, and AddReadSlot brings a slot.
   bool IsWhole(const BlockRead& read) const { return blocks_.IsWhole(read); }
   ExtentSpace& space() { return space_; }
   const RecordBlocks& blocks() const { return blocks_; }
   HashIndex& index() { return index_; }
   std::span<const std::unique_ptr<TableIndex>> indexes() const { return indexes_; }
-  /// Foreign keys to this table.
+  /// The foreign keys that reference this table.
   std::span<const ReferenceDescription> references() const { return references_; }
   RecordAllocator& allocator() { return allocator_; }
 
   absl::StatusOr<storage::Channel::Target> Block(uint64_t record) { return blocks_.Block(record); }
-  /// The record went with its memory server, as far as FindLost has found.
+  /// The record was lost with its memory server, as of the last FindLost.
   bool Lost(uint64_t record) const { return space_.Lost(layout_.BlockPosition(record)); }
-  /// Learns which extents are lost, of the rows and of all indexes. NOT_FOUND: the table was dropped.
+  /// Learns which extents of the rows and of all indexes are lost. NOT_FOUND: the table was dropped.
   absl::Status FindLost();
-  /// UNAVAILABLE if any is.
+  /// UNAVAILABLE if an extent is lost.
   absl::Status CheckWhole();
   /// As blocks() does.
   absl::Status AddRead(BlockRead& read) { return blocks_.AddRead(read); }
@@ -68,7 +68,7 @@ class RecordTable {
   void FetchSlot(const std::byte* in_place, uint32_t slot) const { blocks_.FetchSlot(in_place, slot); }
   void TakeSlot(BlockRead& read) const { blocks_.TakeSlot(read); }
   absl::Status AddLock(uint64_t record, storage::RecordHeader from, storage::RecordHeader to, uint64_t* old);
-  /// Makes the version words 0: of all slots, before the block becomes free; of one, before its lock goes.
+  /// Zeroes version words: those of all slots before the block becomes free, or one before its lock goes.
   /// `empty`: scratch memory with such a word.
   absl::Status AddEmptySlots(uint64_t record, const storage::VersionWord* empty);
   absl::Status AddEmptySlot(uint64_t record, uint32_t slot, const storage::VersionWord* empty);
@@ -87,7 +87,7 @@ class RecordTable {
   const RecordBlocks blocks_;
   RecordAllocator allocator_;
   HashIndex index_;
-  const uint32_t index_owner_;  // in locks of nodes
+  const uint32_t index_owner_;  // names the client in locks of nodes
   const TableIndex::ConfirmGone confirm_gone_;
   std::vector<std::unique_ptr<TableIndex>> indexes_;
   std::vector<ReferenceDescription> references_;

@@ -85,7 +85,7 @@ absl::StatusOr<bool> Recovery::TakeOver(uint32_t client) {
     const auto recoverer = SlotRecoverer::FromWord(word);
     uint64_t owner_word = 0;
     NAM_ASSIGN_OR_RETURN(const bool gone, FenceOwner(recoverer.client, &owner_word));
-    // Or somebody else has its slot by now.
+    // Or another session has its slot by now.
     if (!gone && SlotOwner::FromWord(owner_word).session == recoverer.session) return false;
   }
   NAM_ASSIGN_OR_RETURN(const uint64_t old, Swap(at, word, self_.word()));
@@ -118,7 +118,7 @@ absl::StatusOr<bool> Recovery::Recover(uint32_t client) {
   if (!SlotOwner::FromWord(owner_word).held()) return true;
   NAM_ASSIGN_OR_RETURN(const bool ours, TakeOver(client));
   if (!ours) return false;
-  // Somebody else may have finished, and the slot may be used anew, since its owner was looked at.
+  // Another client may have finished, and the slot may be in use again, since its owner was READ.
   NAM_ASSIGN_OR_RETURN(const uint64_t owner_now, ReadWord(geometry_.slot(client) + kSlotOwnerOffset));
   if (owner_now != owner_word) {
     NAM_RETURN_IF_ERROR(Swap(geometry_.slot(client) + kSlotRecovererOffset, self_.word(), 0).status());
@@ -157,12 +157,12 @@ absl::StatusOr<SlotWord> Recovery::Decide(uint32_t client, SlotWord word) {
   const SlotWord skipped = word.Become(SlotFate::kSkipped);
   NAM_ASSIGN_OR_RETURN(const uint64_t old,
                        Swap(geometry_.slot(client) + kSlotWordOffset, word.word(), skipped.word()));
-  // Somebody whom it held up may have been first.
+  // A client that was held up may have been first.
   if (old == word.word() || old == skipped.word()) return skipped;
   return absl::InternalError("the slot of a client that is gone has changed");
 }
 
-// Of each member only once: a process may have thousands of sessions.
+// Asks about each member only once: a process may have thousands of sessions.
 absl::StatusOr<int> Recovery::RecoverAll() {
   std::vector<std::pair<SlotOwner, uint32_t>> held;
   NAM_RETURN_IF_ERROR(VisitSlots(state_, geometry_, batch_, [&](uint32_t client, const SlotWords& slot) {
@@ -176,7 +176,7 @@ absl::StatusOr<int> Recovery::RecoverAll() {
   for (const auto& [owner, client] : held) {
     if (owner.state == SlotState::kUsed && owner.member == alive_) continue;
     const absl::StatusOr<bool> done = TryRecover(client);
-    // What cannot be done for one now may be possible for the next.
+    // A failure for one client may not affect the next.
     if (!done.ok() && batch_.channel().broken()) return done.status();
     recovered += done.value_or(false) ? 1 : 0;
   }
@@ -191,8 +191,8 @@ absl::StatusOr<bool> Recovery::Retire(const LostClient& lost) {
   return old == lost.owner.word() || old == owner.word();
 }
 
-// What it was deciding is decided first: until it is retired, the slot is its own. Unless others believe it
-// to be gone: then the word may be another client's with the next look, so one look has to do.
+// Decides its undecided commit first: until the client is retired, the slot is its own. But if others take it
+// for dead, the word may be another client's at the next look, so one look must suffice.
 absl::Status Recovery::RecoverLost(LostClient& lost) {
   const size_t kept = batch_.scratch_used();
   if (lost.deciding != 0) {
@@ -248,13 +248,13 @@ absl::Status Recovery::FinishTransaction(uint32_t client, SlotWord fate, std::sp
     NAM_ASSIGN_OR_RETURN(const size_t here, FinishTable(client, *part.table, part.entries, fate));
     locked += here;
   }
-  // The log of a transaction that was over long ago has lost nothing.
+  // A log of a long-finished transaction has lost nothing.
   if (locked > 0 || fate.fate() == SlotFate::kSkipped)
     ReportLost(client, parts, fate.fate() == SlotFate::kCommitting);
   return absl::OkStatus();
 }
 
-// Tables that were dropped meanwhile need nothing.
+// Dropped tables need no recovery.
 absl::StatusOr<std::vector<Recovery::Part>> Recovery::PartsOf(std::span<const LogEntry> entries) {
   NAM_ASSIGN_OR_RETURN(const std::vector<TableDescription> all, tables_.All());
   std::vector<Part> parts;
@@ -278,15 +278,16 @@ absl::StatusOr<std::vector<Recovery::Part>> Recovery::PartsOf(std::span<const Lo
 void Recovery::ReportLost(uint32_t client, std::span<const Part> parts, bool committed) {
   for (const Part& part : parts) {
     if (part.lost == 0) continue;
-    tables_.Report(absl::StrFormat(
-        "table %s: %d of %d rows that a client which is gone was writing (number %d) went with their memory "
-        "server; the others are %s",
-        part.table->description().name, part.lost, part.lost + part.entries.size(), client,
-        committed ? "committed" : "as they were before"));
+    tables_.Report(
+        absl::StrFormat("table %s: %d of %d rows that a dead client was writing (number %d) are lost with "
+                        "their memory server; "
+                        "the others are %s",
+                        part.table->description().name, part.lost, part.lost + part.entries.size(), client,
+                        committed ? "committed" : "as they were before"));
   }
 }
 
-// Those that are not locked are not its any more: the log may be of a transaction that was over long ago.
+// Unlocked records are not its any more: the log may be of a long-finished transaction.
 absl::StatusOr<std::vector<Recovery::Locked>> Recovery::FindLocked(uint32_t client, RecordTable& table,
                                                                    std::span<const LogEntry> entries,
                                                                    SlotWord fate) {
@@ -357,7 +358,7 @@ absl::StatusOr<size_t> Recovery::FinishTable(uint32_t client, RecordTable& table
   NAM_RETURN_IF_ERROR(batch_.Execute());
   for (size_t i = 0; i < locked.size(); ++i) {
     const uint64_t number = locked[i].entry.number();
-    // Perhaps it was deleted. A reader may have flipped it meanwhile.
+    // Perhaps the row was deleted. A reader may have flipped it meanwhile.
     if (locked[i].forward) NAM_RETURN_IF_ERROR(table.allocator().AddDeleted(batch_, number));
     if (olds[i] != header_of(locked[i]).word()) continue;
     if (locked[i].frees) NAM_RETURN_IF_ERROR(table.allocator().AddFree(batch_, number));
@@ -366,8 +367,8 @@ absl::StatusOr<size_t> Recovery::FinishTable(uint32_t client, RecordTable& table
   return locked.size();
 }
 
-// Keys go before their records: a free record may be given to somebody else at once. Of an index that has
-// lost memory they stay: whoever follows one finds another key, or no row.
+// Removes keys before their records: a free record may be reused at once. Keys stay in an index that has lost
+// memory: a reader that follows one finds another key, or no row.
 absl::Status Recovery::RemoveKeys(RecordTable& table, std::span<const Locked> locked) {
   std::vector<HashIndex::Removal> removals;
   for (const Locked& record : locked) {
@@ -379,7 +380,7 @@ absl::Status Recovery::RemoveKeys(RecordTable& table, std::span<const Locked> lo
   return removals.empty() || !whole_index ? absl::OkStatus() : table.index().Remove(removals);
 }
 
-// Those that led to a version which never was: it was written before them.
+// Removes entries of a version that was never committed; the version was written before them.
 absl::Status Recovery::RemoveIndexEntries(RecordTable& table, const Locked& locked) {
   if (table.indexes().empty()) return absl::OkStatus();
   const size_t kept = batch_.scratch_used();

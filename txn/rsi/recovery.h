@@ -19,29 +19,29 @@
 
 namespace nam::txn {
 
-/// Cleans up after a client whose member is gone, or that its member has lost: completes or undoes the
-/// transaction that it had under way, gives back its chunks of records and its slot.
+/// Recovers a client that is lost, or whose member is gone: completes or undoes its transaction, and gives
+/// back its chunks of records and its slot.
 ///
 ///     fence its member ─▶ take its slot's `recoverer` by CAS ─▶ skip what it has claimed, by CAS of its slot
 ///        ─▶ log, headers, versions ─▶ CAS forward or back ─▶ its timestamp done ─▶ its chunks given back
 ///        ─▶ slot recovered
 ///
-/// The slot's word decides. The log may be of the client's next transaction already, which has claimed
-/// nothing and may have locked some: a record that is locked goes forward only if the slot says committing(T)
-/// and the block has the version of T above its header's; every other goes back.
+/// The slot's word decides. The log may belong to the client's next transaction, which has claimed nothing
+/// and may hold locks. A locked record goes forward only if the slot says committing(T) and the block has the
+/// version of T above its header's; all others go back.
 ///
-/// A lost client's member lives, and nobody else fences it; its own process does, by ending the client's
-/// connections (LostClient), and says so in the slot: from then on everybody may recover it.
+/// A lost client's member lives, and no other process fences it. Its own process ends the client's
+/// connections (LostClient) and marks the slot lost: from then on every client may recover it.
 ///
-/// Memory servers may have died, too. What lies on those that the catalog has buried is skipped and reported,
-/// and the rest is finished as the slot has decided; slots do not outlive the state server, and neither does
-/// any transaction. A client that still reads a buried server, because it has not heard, goes by the slot,
-/// too, until that is used anew: docs/design/transactions.md. A server that is merely out of reach may come
-/// back with what it holds, so recovery waits for it. If the client's log went with its memory server, the
-/// headers of all tables are looked through for its locks.
+/// Memory servers may have died, too. Recovery skips and reports what lies on those that the catalog has
+/// buried, and finishes the rest as the slot has decided. Slots do not outlive the state server, and neither
+/// do transactions. A client that has not heard of a burial still goes by the slot, until that is reused:
+/// docs/design/transactions.md. An unreachable server may come back with its contents, so recovery waits for
+/// it. If the client's log went with its memory server, recovery searches the headers of all tables for its
+/// locks.
 ///
-/// One recovers at a time; one that dies in between is fenced and followed by another, who finds what is left
-/// to do from the same words. One thread; shares the session's channel, batch and scratch memory.
+/// One client recovers at a time. If it dies, it is fenced, and its successor finds the remaining work from
+/// the same words. One thread; shares the session's channel, batch and scratch memory.
 class Recovery {
  public:
   /// `table_of` opens the tables that logs name; its result stays valid.
@@ -49,20 +49,19 @@ class Recovery {
   Recovery(Tables& tables, ExtentSpace& state, LogSpace& logs, StateGeometry geometry,
            storage::VerbBatch& batch, Timestamps& timestamps, const ClientSlot& self, TableOf table_of);
 
-  /// True: the slot's former client holds nothing any more. False: it is alive, or somebody else recovers it,
-  /// or it was asked about a moment ago.
+  /// True: the slot's former client holds nothing any more. False: it is alive, another client recovers it,
+  /// or this one asked a moment ago.
   absl::StatusOr<bool> TryRecover(uint32_t client);
-  /// OK: who holds a node of an index (ordered_header::OwnerOf) can change nothing any more, whether it has
-  /// been recovered or not. Its slot may be another session's by now.
+  /// OK: the holder of an index's node (ordered_header::OwnerOf) can change nothing any more, recovered or
+  /// not. Its slot may be another session's by now.
   absl::Status ConfirmGone(uint32_t owner);
-  /// All clients of members that are gone, and those that are lost; how many there were.
+  /// Recovers all clients that are lost, or whose members are gone. Returns their number.
   absl::StatusOr<int> RecoverAll();
 
-  /// Says of a client of this process, whose connections have ended, that it is lost. False: it holds
-  /// nothing.
+  /// Marks a client of this process lost once its connections have ended. False: it holds nothing.
   absl::StatusOr<bool> Retire(const LostClient& lost);
-  /// The same, and recovers it. Notes whether what it was deciding was committed, also if it fails behind
-  /// that; not if others have believed it to be gone, and somebody has its slot by now.
+  /// Retires and recovers the client. Notes whether its undecided commit happened, even if a later step
+  /// fails; not if other clients took it for dead and its slot has a new user.
   absl::Status RecoverLost(LostClient& lost);
 
  private:
@@ -70,32 +69,31 @@ class Recovery {
   absl::StatusOr<bool> TakeOver(uint32_t client);
   absl::StatusOr<bool> FenceOwner(uint32_t client, uint64_t* owner_word);
   absl::Status Finish(uint32_t client, uint64_t owner_word, bool locks);
-  /// What becomes of a slot's word, once nobody else can change it; an error if it has changed already. The
+  /// Decides a slot's word that no other client changes any more; an error if it has already changed. The
   /// client can change nothing any more.
   absl::StatusOr<SlotWord> Decide(uint32_t client, SlotWord word);
   absl::Status FinishTransaction(uint32_t client, SlotWord fate, std::span<const LogEntry> entries);
   /// The entries of the log that begins at `first`. Empty if there is none, or if it is not whole. `locks`:
-  /// the client may hold some, so that a lost log is replaced by a search.
+  /// the client may hold some, so that a search replaces a lost log.
   absl::StatusOr<std::vector<LogEntry>> ReadLog(uint32_t client, uint64_t first, bool locks);
-  /// What a log says of one table.
+  /// A log's entries for one table.
   struct Part {
     RecordTable* table = nullptr;
     std::vector<LogEntry> entries;
-    size_t lost = 0;  // entries that went with their memory server
+    size_t lost = 0;  // entries lost with their memory server
   };
   absl::StatusOr<std::vector<Part>> PartsOf(std::span<const LogEntry> entries);
   void ReportLost(uint32_t client, std::span<const Part> parts, bool committed);
   /// A record that the client has locked, and the version that it has written there.
   struct Locked {
     LogEntry entry;
-    uint64_t version = 0;  // its timestamp; 0: none
-    uint32_t slot = 0;     // where it is
-    bool same_tag =
-        false;  // in indexes, as an older version there: its client has found that, and made no entry
-    bool forward = false;  // it is committed
-    bool frees = false;    // the block becomes free
+    uint64_t version = 0;   // its timestamp; 0: none
+    uint32_t slot = 0;      // the version's slot
+    bool same_tag = false;  // an older version has the same tag: its client has made no index entry
+    bool forward = false;   // it is committed
+    bool frees = false;     // the block becomes free
   };
-  /// How many records were locked.
+  /// Returns how many records were locked.
   absl::StatusOr<size_t> FinishTable(uint32_t client, RecordTable& table, std::span<const LogEntry> entries,
                                      SlotWord fate);
   absl::StatusOr<std::vector<Locked>> FindLocked(uint32_t client, RecordTable& table,
@@ -110,7 +108,7 @@ class Recovery {
   absl::StatusOr<uint64_t> HashOfNewRow(RecordTable& table, uint64_t record);
 
   absl::StatusOr<uint64_t> ReadWord(uint64_t offset);
-  /// What the word was.
+  /// Returns the word's former value.
   absl::StatusOr<uint64_t> Swap(uint64_t offset, uint64_t from, uint64_t to);
 
   Tables& tables_;
@@ -121,8 +119,8 @@ class Recovery {
   Timestamps& timestamps_;
   const SlotRecoverer self_;
   const TableOf table_of_;
-  std::map<uint32_t, int64_t> again_ns_;  // by client: when it may be asked about again
-  uint32_t alive_ = 0;                    // the last member that was
+  std::map<uint32_t, int64_t> again_ns_;  // by client: when to ask about it again
+  uint32_t alive_ = 0;                    // the last member found alive
 };
 
 }  // namespace nam::txn

@@ -2,13 +2,13 @@
 #include "base/status_macros.h"
 #include "txn/rsi/recovery.h"
 
-/// Finds what a client has locked after its log was lost with a memory server:
+/// Finds a client's locks after its log was lost with a memory server:
 ///
 ///     tables ─▶ extents that are left ─▶ chunks that were ever used ─▶ headers ─▶ entries as a log has them
 ///
 /// A locked header has lost its rollback count. The entry gets a random one: it only has to differ from the
-/// count that a READ saw which began before the lock. A header does not tell either that its deleted row was
-/// being reclaimed. Such a row stays deleted, perhaps without its key, until it is reclaimed again.
+/// count that a READ saw which began before the lock. A header does not tell either whether its deleted row
+/// was being reclaimed. Such a row stays deleted, perhaps without its key, until it is reclaimed again.
 namespace nam::txn {
 
 using storage::RecordHeader;
@@ -35,8 +35,8 @@ absl::StatusOr<std::vector<LogEntry>> Recovery::SearchRecords(uint32_t client) {
     }
   }
   tables_.Report(absl::StrFormat(
-      "the log of a client which is gone (number %d) went with its memory server; all rows were looked "
-      "through, and %d were its",
+      "the log of a dead client (number %d) is lost with its memory server; a search of all rows found %d "
+      "that it had locked",
       client, found.size()));
   return found;
 }

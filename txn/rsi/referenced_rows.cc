@@ -34,7 +34,7 @@ std::string ParentKey(const ReferenceDescription& reference, const std::byte* ro
   return key;
 }
 
-/// The prefix of the child's index keys: in it a byte tells for columns that may be NULL that they are not.
+/// The prefix of the child's index keys. For nullable columns a byte in it says that they are not NULL.
 std::string ChildPrefix(const ReferenceDescription& reference, const IndexDescription& index,
                         const std::string& key) {
   std::string prefix;
@@ -47,7 +47,7 @@ std::string ChildPrefix(const ReferenceDescription& reference, const IndexDescri
   return prefix;
 }
 
-/// Keys that the transaction takes from all rows of the parent: another of its rows may have got one.
+/// Keys that the transaction removes from all rows of the parent: another of its rows may have got one.
 std::set<std::string> KeysThatGo(const WriteSet& writes, uint32_t parent,
                                  const ReferenceDescription& reference) {
   std::set<std::string> gone;
@@ -87,7 +87,7 @@ struct ReferencedRows::Referencing {
 };
 
 absl::Status ReferencedRows::Check() {
-  const size_t open = core_.open.size();  // children that are opened here have no writes
+  const size_t open = core_.open.size();  // children opened here have no writes
   for (uint32_t number = 0; number < open; ++number) {
     if (!core_.IsOpen(number)) continue;
     for (const ReferenceDescription& reference : table(number).references())
@@ -105,7 +105,7 @@ absl::Status ReferencedRows::CheckReference(uint32_t parent, const ReferenceDesc
   const auto index = std::find_if(indexes.begin(), indexes.end(), [&](const auto& open) {
     return open->description().name == reference.index;
   });
-  // The child is being made: nobody has changed it yet, and whoever will locks the parent's row first.
+  // The child is being made: it has no rows yet, and its writers will lock the parent's row first.
   if (index == indexes.end()) return absl::OkStatus();
   const size_t key_bytes = (*index)->description().key_bytes;
   for (const std::string& key : gone) {
@@ -150,7 +150,7 @@ absl::StatusOr<std::optional<uint32_t>> ReferencedRows::ChildOf(const ReferenceD
                                      reference.child, std::string(opened.message())));
 }
 
-// Rows that have had the key, have it, or are about to.
+// Judges rows that have had the key, have it, or are about to.
 absl::Status ReferencedRows::Judge(const Referencing& referencing, std::span<const uint64_t> records) {
   RecordTable& child = table(referencing.child);
   std::vector<BlockRead> others;
@@ -183,14 +183,14 @@ absl::Status ReferencedRows::Judge(const Referencing& referencing, std::span<con
 absl::Status ReferencedRows::Judge(const Referencing& referencing, const BlockRead& block) {
   RecordTable& child = table(referencing.child);
   const RecordHeader header = block.header();
-  // A row that gave the key up only after this commit's timestamp has it still at that moment.
+  // A row that gave the key up after this commit's timestamp still has it at that moment.
   if (header.locked() || header.timestamp() > transaction_.timestamp)
     return core_.Conflict(header, referencing.child, block.record);
   const storage::VersionChoice choice = reader_.Choose(child, block, kNewest);
   if (choice.outcome != Outcome::kVersion || choice.version.deleted()) return absl::OkStatus();
   if (!referencing.HasKey(block.block + child.geometry().row_offset(choice.slot))) return absl::OkStatus();
   uint64_t& newest = core_.conflicts.newest;
-  newest = std::max(newest, header.timestamp());  // the next snapshot shall see it
+  newest = std::max(newest, header.timestamp());  // for the next snapshot
   return referencing.Violation();
 }
 

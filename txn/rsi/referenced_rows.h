@@ -13,14 +13,14 @@
 
 namespace nam::txn {
 
-/// The part of a commit that looks for children before it deletes rows that foreign keys may reference, or
-/// gives them other keys: it asks the children's indexes for entries of the keys that go.
+/// The part of a commit that protects foreign keys: before the commit deletes referenced rows or changes
+/// their keys, it searches the children's indexes for the old keys.
 ///
 ///     child    lock the parent ─▶ entry in the child's index ─▶ decide ─▶ give the parent's header back
 ///     parent   lock the row    ─▶ look for entries           ─▶ decide
 ///
-/// The two locks of the parent's row exclude each other. If the child's comes first, its entry is there
-/// before the other can lock the row, and the look finds it. If the deletion comes first, the header that the
+/// The two locks of the parent's row exclude each other. If the child's comes first, its entry exists before
+/// the other can lock the row, and the search finds it. If the deletion comes first, the header that the
 /// child expects never comes back. docs/design/transactions.md.
 class ReferencedRows {
  public:
@@ -31,7 +31,7 @@ class ReferencedRows {
         writes_(core.transaction.writes),
         transaction_(core.transaction) {}
 
-  /// Behind the locks of all rows, and behind the transaction's own entries. FAILED_PRECONDITION
+  /// Runs after the locks of all rows and after the transaction's own entries. FAILED_PRECONDITION
   /// (kForeignKey): a row references one that goes; ABORTED: one may.
   absl::Status Check();
 
@@ -39,7 +39,7 @@ class ReferencedRows {
   struct Referencing;
   RecordTable& table(uint32_t number) { return core_.table(number); }
   absl::Status CheckReference(uint32_t parent, const ReferenceDescription& reference);
-  /// The number of the open child; nothing if it was dropped.
+  /// The number of the open child; nullopt if it was dropped.
   absl::StatusOr<std::optional<uint32_t>> ChildOf(const ReferenceDescription& reference);
   std::optional<uint32_t> OpenChild(const ReferenceDescription& reference);
   absl::Status Judge(const Referencing& referencing, std::span<const uint64_t> records);

@@ -13,12 +13,12 @@ using storage::RecordHeader;
 using storage::VersionChoice;
 using Outcome = storage::VersionChoice::Outcome;
 
-constexpr int kRoundsAtOnce = 8;  // of READs of a block that changes, before a pause
+constexpr int kRoundsAtOnce = 8;  // READs of a moving block before a pause
 constexpr int kRoundsMax = 2'000;
 constexpr int64_t kPauseUs = 10;
-constexpr uint64_t kProbeScratchBytes = 1'024;  // buckets, and what following splits takes
+constexpr uint64_t kProbeScratchBytes = 1'024;  // buckets, and splits on the way
 
-// The slot of the newest version: never written to as long as it is the newest.
+// The slot of the newest version. No client writes to it as long as it is the newest.
 uint32_t NewestSlot(storage::VersionWords words, uint64_t newest) {
   for (uint32_t slot = 0; slot < words.size(); ++slot) {
     if (words[slot].timestamp() == newest) return slot;
@@ -33,7 +33,7 @@ absl::Status RowReader::Find(std::span<SoughtRow> sought) {
   return FindInRounds(sought);
 }
 
-// Keys to records by the indexes, then the blocks of all of them at once.
+// Looks up records in the indexes, then reads the blocks of all of them at once.
 absl::Status RowReader::FindInRounds(std::span<SoughtRow> sought) {
   NAM_RETURN_IF_ERROR(LookUp(sought));
   return ReadUntilStill(sought);
@@ -57,12 +57,11 @@ absl::StatusOr<bool> RowReader::ReadCandidates(std::span<SoughtRow> sought,
   return true;
 }
 
-// Again and again those that move.
+// Repeats READs of moving blocks.
 absl::Status RowReader::ReadUntilStill(std::span<SoughtRow> sought) {
   Clock& clock = tables_.fabric().clock();
   for (int round = 0; !readings_.empty(); ++round) {
-    if (round == kRoundsMax)
-      return AbortStatus(AbortReason::kSnapshotTooOld, "a row that never stands still");
+    if (round == kRoundsMax) return AbortStatus(AbortReason::kSnapshotTooOld, "a row that keeps changing");
     if (round >= kRoundsAtOnce) {
       clock.SleepUntil(clock.After(kPauseUs));
       const uint32_t holder = readings_[0].block.header().client();
@@ -73,7 +72,7 @@ absl::Status RowReader::ReadUntilStill(std::span<SoughtRow> sought) {
   return absl::OkStatus();
 }
 
-// All tables' indexes in one round trip.
+// Looks keys up in all tables' indexes in one round trip.
 absl::Status RowReader::LookUp(std::span<const SoughtRow> sought) {
   readings_.clear();
   for (size_t first = 0; first < sought.size(); first += HashIndex::kClaimsMax) {
@@ -112,7 +111,7 @@ bool RowReader::LookedUp() {
   return all;
 }
 
-// readings_: the records that probes_ name; `sought` begins at `first` of all.
+// Fills readings_ with the records that probes_ name; `sought` begins at `first` of all.
 void RowReader::TakeCandidates(std::span<const SoughtRow> sought, size_t first) {
   probed_.assign(probes_.size(), 0);
   for (size_t i = 0; i < sought.size(); ++i) {
@@ -151,10 +150,10 @@ absl::Status RowReader::ReadRound(std::span<SoughtRow> sought) {
   return readings_.empty() ? absl::OkStatus() : HelpHolders(sought);
 }
 
-// Of the blocks that are READ again those whose snapshot may hold what their lock's holder writes. What he
-// has committed is flipped here, so that this transaction may change it, too: his flip, or another's, may
-// come first. The block cannot be free and used anew meanwhile, since this session's slot has a snapshot that
-// was there before the lock was seen, and so before any deletion of the row.
+// Asks the lock holders of blocks that will be READ again, if the snapshot may hold their writes. Flips what
+// a holder has committed, so that this transaction may change it, too; another flip may come first. The block
+// cannot have been freed and reused meanwhile: this session's slot has a snapshot from before the lock was
+// seen, and so from before any deletion of the row.
 absl::Status RowReader::HelpHolders(std::span<const SoughtRow> sought) {
   std::vector<BlockRead*> in_doubt;
   for (Reading& reading : readings_) {
@@ -176,7 +175,7 @@ absl::Status RowReader::HelpHolders(std::span<const SoughtRow> sought) {
   return absl::OkStatus();
 }
 
-// Of large blocks, and in place, only the words have come: now the slot that is wanted.
+// Large blocks, and blocks in place, have only their words so far: brings the wanted slots.
 absl::Status RowReader::ReadSlots(std::span<SoughtRow> sought) {
   bool any = false;
   for (Reading& reading : readings_) {
@@ -200,7 +199,7 @@ absl::Status RowReader::ReadSlots(std::span<SoughtRow> sought) {
   return absl::OkStatus();
 }
 
-// False: READ it again. A block whose row has another key, or none, says nothing of the key that is sought.
+// False: READ it again. A block whose row has another key, or none, says nothing of the sought key.
 bool RowReader::Settle(SoughtRow& sought, const BlockRead& block) {
   const RecordTable& from = table(sought.table);
   const VersionChoice choice = Choose(from, block);
@@ -217,7 +216,7 @@ bool RowReader::Settle(SoughtRow& sought, const BlockRead& block) {
   const auto words = block.version_words(from.geometry());
   const uint32_t slot =
       choice.outcome == Outcome::kVersion ? choice.slot : NewestSlot(words, header.timestamp());
-  if (!from.IsWhole(block) && slot != block.slot) return false;  // its row has not come
+  if (!from.IsWhole(block) && slot != block.slot) return false;  // its row has not arrived
   const std::byte* const row = block.block + from.geometry().row_offset(slot);
   if (std::memcmp(row, sought.key.data(), sought.key.size()) != 0) return true;
   sought.record = block.record;

@@ -13,8 +13,8 @@
 
 namespace nam::txn {
 
-/// Finds rows by their keys at the transaction's snapshot: keys to records by the hash indexes, then the
-/// blocks of all of them at once, again and again those that move.
+/// Finds rows by their keys at the transaction's snapshot: looks up records in the hash indexes, then reads
+/// all their blocks at once, and repeats those that have moved.
 ///
 ///     where memory is in place          StartInPlace ─▶ ReadInPlace ─▶ true
 ///     otherwise, and if that is false   Find: LookUp ─▶ ReadRound*
@@ -29,21 +29,21 @@ class RowReader {
         recovery_(core.recovery.get()),
         transaction_(core.transaction) {}
 
-  /// What there is of each key; rows stay until the transaction ends or scratch memory is reset.
+  /// Finds each key. Rows stay until the transaction ends or scratch memory is reset.
   absl::Status Find(std::span<SoughtRow> sought);
-  /// The same, not in place.
+  /// As Find, but not in place.
   absl::Status FindInRounds(std::span<SoughtRow> sought);
 
-  /// Asks early for the index's entries of all keys. False: memory is not in place, or they are too many.
+  /// Prefetches the index's entries of all keys. False: memory is not in place, or the keys are too many.
   bool StartInPlace(std::span<const SoughtRow> sought);
-  /// False: nothing of it counts.
+  /// False: the results do not count.
   bool ReadInPlace(std::span<SoughtRow> sought);
 
-  /// The READs of a look-up go along with those of the batch; at most HashIndex::kClaimsMax keys.
+  /// Adds the look-up's READs to the batch; at most HashIndex::kClaimsMax keys.
   absl::Status AddLookUp(std::span<const SoughtRow> sought);
-  /// False: not all records are known.
+  /// False: some records are unknown.
   bool LookedUp();
-  /// The blocks of the records that were looked up.
+  /// Reads the blocks of the records from LookedUp.
   absl::Status ReadLookedUp(std::span<SoughtRow> sought);
 
   /// A record that may have the key of sought[place].
@@ -51,11 +51,11 @@ class RowReader {
     uint32_t place = 0;
     uint64_t record = 0;
   };
-  /// What there is of each key in just these records. False: one of them never stood still.
+  /// Finds each key among these records only. False: a record moved in every round.
   absl::StatusOr<bool> ReadCandidates(std::span<SoughtRow> sought, std::span<const Candidate> candidates,
                                       int rounds_max);
 
-  /// Whole blocks, of which Choose then takes a version.
+  /// Reads whole blocks, from which Choose takes a version.
   absl::Status ReadBlocks(RecordTable& from, std::span<BlockRead> blocks, uint64_t snapshot) {
     return ReadVersions(from.blocks(), blocks, At(snapshot), tables_.fabric().clock());
   }
@@ -77,7 +77,7 @@ class RowReader {
   /// One key's way through ReadInPlace.
   struct Look {
     const std::byte* at = nullptr;         // its entries, then its block; null: there is no row
-    const fabric::Grant* grant = nullptr;  // of the memory there; its table has it as long as it is open
+    const fabric::Grant* grant = nullptr;  // of that memory; the table holds it while open
     uint32_t slot = 0;
   };
 
@@ -104,7 +104,7 @@ class RowReader {
   // Kept for their memory.
   std::vector<Reading> readings_, again_;
   std::vector<Look> looks_;
-  std::vector<std::vector<HashIndex::Probe>> probes_;  // by table: of the lookups under way
+  std::vector<std::vector<HashIndex::Probe>> probes_;  // by table: the lookups under way
   std::vector<uint32_t> probed_;                       // by table: how many of them have been taken
 };
 

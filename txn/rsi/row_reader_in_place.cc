@@ -4,23 +4,22 @@
 
 #include "txn/rsi/row_reader.h"
 
-/// The short path of reads by key, where the memory servers' bytes can be looked at. Each pass goes over all
-/// keys and asks early for the lines that the next one looks at:
+/// The short path of reads by key, where the memory servers' bytes are in place. Each pass goes over all keys
+/// and prefetches the lines for the next one:
 ///
 ///     the index's entries ─▶ header, version words, header ─▶ the row with its word, header
 ///
-/// It takes rows that stand still: one record may have the key, its header is the same before and behind all
-/// that was copied, and the snapshot sees a row. Memory is handed on only behind the end of its grant, so
-/// what was loaded is of the table if the grant goes on behind that, however long the thread, or the begin of
-/// its transaction, has stood still. In any other case nothing of it counts, and the rounds of row_reader.cc
-/// find out what there is.
+/// It takes rows that stand still: one record may have the key, its header is the same before and after all
+/// copies, and the snapshot sees a row. Memory is reused only after the end of its grant. So the bytes are
+/// the table's if the grant still holds after the loads, however long the thread, or the begin of its
+/// transaction, has stalled. Otherwise the result does not count, and the rounds of row_reader.cc decide.
 namespace nam::txn {
 namespace {
 
 using storage::RecordHeader;
 using storage::VersionWord;
 
-/// More keys than that have left the first ones' lines behind when the next pass comes to them.
+/// More keys would evict the first ones' lines before the next pass.
 constexpr size_t kKeysMax = 64;
 
 bool GoesOn(const fabric::Grant* grant) {

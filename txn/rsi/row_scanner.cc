@@ -20,7 +20,7 @@ absl::Status RowScanner::Scan(uint32_t number, const RowVisitor& visit) {
 
 absl::Status RowScanner::ScanStored(uint32_t number, const RowVisitor& visit, bool& more) {
   RecordTable& from = table(number);
-  // Others may have added extents that hold what the snapshot sees.
+  // Others may have added extents with rows that the snapshot sees.
   NAM_RETURN_IF_ERROR(from.space().FindNew());
   const uint64_t window = std::clamp<uint64_t>(
       batch_.scratch_at_hand() / 2 / RecordBlocks::ScratchOf(from.geometry()), 1, kChunkRecords);
@@ -36,11 +36,11 @@ absl::Status RowScanner::ScanStored(uint32_t number, const RowVisitor& visit, bo
       for (const std::byte* row : rows) more = more && VisitStored(number, row, visit);
     }
   }
-  batch_.Reset(kept);  // a transaction may scan as often as it likes
+  batch_.Reset(kept);  // a transaction may scan without limit
   return absl::OkStatus();
 }
 
-// As the transaction's own writes have left it.
+// Visits the row as the transaction's own writes have left it.
 bool RowScanner::VisitStored(uint32_t number, const std::byte* stored, const RowVisitor& visit) {
   RecordTable& from = table(number);
   std::span<const std::byte> row(stored, from.geometry().row_bytes);

@@ -14,8 +14,8 @@
 
 namespace nam::txn {
 
-/// Visits the rows of a table that the transaction sees: what the snapshot holds, as the transaction's own
-/// writes have left it.
+/// Visits the rows of a table that the transaction sees: the snapshot, overlaid with the transaction's own
+/// writes.
 class RowScanner {
  public:
   RowScanner(SessionCore& core, RowReader& reader, IndexKeeper& indexes)
@@ -26,12 +26,12 @@ class RowScanner {
         writes_(core.transaction.writes),
         transaction_(core.transaction) {}
 
-  /// In no order.
+  /// Visits in no order.
   absl::Status Scan(uint32_t table, const RowVisitor& visit);
   /// Session::ScanIndex.
   absl::Status ScanIndex(uint32_t table, AllocationId index, std::span<const std::byte> low,
                          std::span<const std::byte> high, const RowVisitor& visit);
-  /// The transaction is over.
+  /// Called when the transaction is over.
   void Forget() {
     if (!own_rows_.rows.empty()) own_rows_ = {};
   }
@@ -43,10 +43,10 @@ class RowScanner {
     IndexKey key;
     const std::byte* row = nullptr;
   };
-  /// What the transaction has written to a table, in an index's order.
+  /// The transaction's writes to a table, in an index's order.
   struct OwnRows {
     AllocationId index;
-    uint64_t version = 0;  // WriteSet::version() that it is of
+    uint64_t version = 0;  // the WriteSet::version() that they reflect
     std::vector<OwnRow> rows;
   };
 
@@ -64,7 +64,7 @@ class RowScanner {
   storage::VerbBatch& batch_;
   WriteSet& writes_;
   const RsiTransaction& transaction_;
-  OwnRows own_rows_;  // of the index that was scanned last
+  OwnRows own_rows_;  // for the index scanned last
 };
 
 }  // namespace nam::txn

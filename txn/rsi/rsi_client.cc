@@ -15,14 +15,14 @@ constexpr int64_t kOwnCommitPauseUs = 20;
 constexpr int64_t kConflictPatienceUs = 5'000;
 /// Long enough to see that a commit is stalled, and to pass it over.
 constexpr int64_t kHeldPatienceUs = SlotWord::kPatienceUs + 5'000;
-/// A look times what is in the way, the next passes it over, one more sees what lies behind.
+/// One look times the obstacle, the next passes it over, one more sees what lies behind.
 constexpr uint32_t kLooksLeast = 4;
-constexpr uint64_t kTimedBegins = 16;  // one of so many
+constexpr uint64_t kTimedBegins = 16;  // one in so many
 constexpr uint32_t kLocksLostToAtOnce = 8;
 constexpr int64_t kLockPauseUs = 20;
 constexpr uint32_t kLockPauseDoubledMax = 6;
 constexpr int64_t kRarelyUs = 100'000;
-constexpr size_t kEarlyLookupsMax = 64;  // so that there is room beside what the last transaction left
+constexpr size_t kEarlyLookupsMax = 64;  // leaves room beside what the last transaction left
 
 }  // namespace
 
@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<RsiClient>> RsiClient::Open(Tables& tables, const
   if (!is_heir) session->RecoverRetired();
   if (session->lost())
     return absl::UnavailableError("a connection to a memory server broke while the session was opened");
-  // Slots of clients that are gone, before there are none left.
+  // Recovers slots of dead clients before none is left.
   if (session->slot_.nearly_all_used) NAM_RETURN_IF_ERROR(session->recovery_->RecoverAll().status());
   session->batch_.Reset();
   NAM_RETURN_IF_ERROR(session->indexes_.Refresh());
@@ -94,8 +94,8 @@ absl::Status RsiClient::CheckActive() const {
   return absl::OkStatus();
 }
 
-// The transaction is over. What fails while its rows may be locked is left to recovery, with the session. So
-// are blocks that cannot be given back.
+// Ends the transaction. If it fails while its rows may be locked, recovery takes over, and the session is
+// lost. So it does if blocks cannot be given back.
 absl::Status RsiClient::End(absl::Status status) {
   if (transaction_.locking || channel_->broken()) return Lose(status);
   transaction_.active = false;
@@ -117,7 +117,7 @@ absl::Status RsiClient::End(absl::Status status) {
   absl::Status released = timestamps_->AddRelease(batch_);
   if (released.ok()) released = batch_.Post();
   if (!released.ok() && status.ok()) status = released;
-  // Whose snapshot keeps blocks from being reclaimed may be gone.
+  // The client whose snapshot blocks reclaiming may be dead.
   if (conflicts_.snapshot_holder != 0)
     recovery_->TryRecover(std::exchange(conflicts_.snapshot_holder, 0)).status().IgnoreError();
   bool recovered = false;
@@ -131,7 +131,7 @@ absl::StatusOr<TableHandle> RsiClient::OpenTable(const std::string& name) {
   if (!broken_.ok()) return broken_;
   NAM_ASSIGN_OR_RETURN(const TableDescription description, tables_.Find(name));
   const absl::StatusOr<RecordTable*> opened = core_->TableOf(description);
-  // What a transaction has begun is over with its connections: it is told so now, with the reason.
+  // A broken channel ends the transaction under way: returns the reason now.
   if (!opened.ok()) return transaction_.active && channel_->broken() ? End(opened.status()) : opened.status();
   RecordTable* const table = *opened;
   if (absl::Status whole = table->CheckWhole(); !whole.ok()) {
@@ -164,7 +164,7 @@ SessionState RsiClient::TakeState() {
 }
 
 void RsiClient::SetState(const SessionState& state) {
-  // Timestamps of a state that was lost, and made anew, say nothing of this one.
+  // Timestamps of a lost state mean nothing in its successor.
   const bool same = state.of == core_->shared_timestamps;
   last_commit_ = same ? state.last_commit : 0;
   last_snapshot_ = same ? state.last_snapshot : 0;
@@ -177,7 +177,7 @@ absl::Status RsiClient::Begin() {
   return BeginWith({});
 }
 
-// `early` is looked up in the round trip of the snapshot, if it is not too much.
+// Looks `early` up in the snapshot's round trip, if it fits.
 absl::Status RsiClient::BeginWith(std::span<const SoughtRow> early) {
   if (!broken_.ok()) return broken_;
   if (transaction_.active) return absl::FailedPreconditionError("a transaction is under way");
@@ -191,8 +191,8 @@ absl::Status RsiClient::BeginWith(std::span<const SoughtRow> early) {
   return status;
 }
 
-// Locks are held for some round trips. Whoever holds one longer has been stopped, or is dead: until the
-// operating system goes on with it, or its lease is over, nothing is gained by trying without a pause.
+// Locks last some round trips. A client that holds one longer was stopped, or is dead: until the operating
+// system resumes it, or its lease is over, trying without a pause gains nothing.
 void RsiClient::AwaitLocks() {
   if (conflicts_.lost_to_locks <= kLocksLostToAtOnce) return;
   const uint32_t doubled = std::min(conflicts_.lost_to_locks - kLocksLostToAtOnce - 1, kLockPauseDoubledMax);
@@ -201,7 +201,7 @@ void RsiClient::AwaitLocks() {
 }
 
 absl::Status RsiClient::TakeSnapshot(std::span<const SoughtRow> early) {
-  // What the last one has left in flight need not be waited for, if there is room beside its scratch memory.
+  // Requests of the last transaction may stay in flight if there is room beside its scratch memory.
   if (indexes_.stale() || !core_->CheckScratch(0).ok()) {
     NAM_RETURN_IF_ERROR(batch_.Execute());
     batch_.Reset();
@@ -209,8 +209,8 @@ absl::Status RsiClient::TakeSnapshot(std::span<const SoughtRow> early) {
   transaction_.timestamp = 0;
   if (indexes_.stale()) NAM_RETURN_IF_ERROR(indexes_.Refresh());
   Clock& clock = tables_.fabric().clock();
-  // Who begins seldom waits rather than miss what was committed long ago. Who begins rarely has not seen what
-  // holds the snapshot back for how long it does: it may be a dead client, whom nobody else looks at.
+  // A session that begins rarely waits rather than miss an old commit. It has not seen how long the obstacle
+  // has held the snapshot back: it may be a dead client that no other session checks.
   const int64_t now_ns = clock.NowNs();
   const bool seldom = now_ns - begun_ns_ > Timestamps::kPatienceUs * 1'000;
   bool held = now_ns - begun_ns_ > kRarelyUs * 1'000;
@@ -218,8 +218,8 @@ absl::Status RsiClient::TakeSnapshot(std::span<const SoughtRow> early) {
   bool looks_up = !early.empty() && early.size() <= kEarlyLookupsMax && reader_.AddLookUp(early).ok();
   looked_up_early_ = false;
   const uint64_t verbs = batch_.requests_added();
-  std::string hindrance;       // why a client that is gone cannot be recovered
-  int64_t waits_since_ns = 0;  // 0: has not waited, nor looked at the clock
+  std::string hindrance;       // why a dead client cannot be recovered
+  int64_t waits_since_ns = 0;  // 0: has not waited, nor read the clock
   const auto waited_us = [&] { return waits_since_ns == 0 ? 0 : (clock.NowNs() - waits_since_ns) / 1'000; };
   // On a busy host the time may be over before a second look.
   uint32_t looks = 0;
@@ -229,12 +229,12 @@ absl::Status RsiClient::TakeSnapshot(std::span<const SoughtRow> early) {
     if (!snapshot.ok()) return End(snapshot.status());
     transaction_.snapshot = *snapshot;
     ++looks;
-    transaction_.flipping = false;  // what was in flight is complete
+    transaction_.flipping = false;  // requests in flight are complete
     if (std::exchange(looks_up, false)) looked_up_early_ = reader_.LookedUp();
     if (const uint32_t suspect = timestamps_->Suspect(); suspect != 0) {
       const absl::StatusOr<bool> recovered = recovery_->TryRecover(suspect);
       if (!recovered.ok() && channel_->broken()) return End(recovered.status());
-      // Nobody can recover it now, but what was committed before it can be read.
+      // No client can recover it now, but commits before it are readable.
       if (!recovered.ok()) hindrance = std::string(recovered.status().message());
       if (recovered.value_or(false)) {
         batch_.Reset();
@@ -260,11 +260,11 @@ absl::Status RsiClient::TakeSnapshot(std::span<const SoughtRow> early) {
     if (Interruption::requested()) return End(absl::CancelledError("cancelled"));
     clock.SleepUntil(clock.After(kOwnCommitPauseUs));
   }
-  NAM_RETURN_IF_ERROR(batch_.Execute());  // what has come of it goes to scratch memory
+  NAM_RETURN_IF_ERROR(batch_.Execute());  // its results go to scratch memory
   batch_.Reset();
   begun_ns_ = now_ns;
   last_snapshot_ = transaction_.snapshot;
-  // A look at the clock costs a hundredth of a small transaction.
+  // Reading the clock costs a hundredth of a small transaction.
   if (waits_since_ns != 0 || begin_costs_.begins % kTimedBegins == 0) begun_ns_ = clock.NowNs();
   if (begin_costs_.begins++ % kTimedBegins == 0) {
     ++begin_costs_.timed;
@@ -283,7 +283,7 @@ absl::StatusOr<uint64_t> RsiClient::Commit() {
     return 0;
   }
   const absl::Status status = End(committer_.Commit());
-  // Also if the session was lost behind it.
+  // The commit counts even if the session was lost after it.
   if (!transaction_.committed) return status;
   last_commit_ = transaction_.timestamp;
   return last_commit_;

@@ -21,9 +21,9 @@
 
 namespace nam::txn {
 
-/// What a session takes along from one client to the next.
+/// The state that a session takes from one client to the next.
 struct SessionState {
-  std::shared_ptr<const SharedTimestamps> of;  // the transaction state whose timestamps follow; null: none
+  std::shared_ptr<const SharedTimestamps> of;  // the transaction state of these timestamps; null: none
   uint64_t last_commit = 0;                    // its next snapshot holds it
   uint64_t last_snapshot = 0;                  // its next one is not older
   uint64_t newest_lost_to = 0;                 // Conflicts
@@ -32,25 +32,25 @@ struct SessionState {
 };
 
 /// A client of the transaction state: a channel to all memory servers with its scratch memory, a slot, a log,
-/// and the tables that are open over them. The sessions of a process take turns with its clients
-/// (client_pool.h). Calls are those of Session. One thread at a time.
+/// and its open tables. The sessions of a process take turns with its clients (client_pool.h). Calls are
+/// those of Session. One thread at a time.
 class RsiClient final {
  public:
-  /// A heir is what a lost session opens to be settled by. It does not have one itself.
+  /// `is_heir`: opened by a lost client to settle it. An heir has no heir itself.
   static absl::StatusOr<std::unique_ptr<RsiClient>> Open(Tables& tables, const RsiOptions& options,
                                                          bool is_heir);
   ~RsiClient();
 
-  /// It can only be succeeded by another.
+  /// A lost client can only be replaced.
   bool lost() const { return !broken_.ok() || channel_->broken(); }
   absl::StatusOr<std::unique_ptr<RsiClient>> Succeed();
-  /// Why it was lost; OK as long as nothing has noticed that it is.
+  /// Why it was lost; OK until that is noticed.
   const absl::Status& broken() const { return broken_; }
   /// A transaction is under way.
   bool active() const { return transaction_.active; }
-  /// Whose connections it has.
+  /// The member that its connections belong to.
   MemberId member() const { return channel_->member(); }
-  /// Between transactions: of the session that uses the client.
+  /// Between transactions: the state of the session that uses the client.
   SessionState TakeState();
   void SetState(const SessionState& state);
 
@@ -87,7 +87,7 @@ class RsiClient final {
   absl::Status Leave();
 
   // statements.cc
-  /// That it is open, and its keys, or whole rows, have so many bytes.
+  /// Checks that the table is open, and that its keys, or whole rows, have so many bytes.
   absl::Status CheckTable(TableHandle handle, size_t bytes, bool whole_row) {
     if (IsOpen(handle)) [[likely]] {
       const TableDescription& description = table(handle.value).description();
@@ -97,9 +97,9 @@ class RsiClient final {
     return TableError(handle, bytes, whole_row);
   }
   absl::Status TableError(TableHandle handle, size_t bytes, bool whole_row);
-  /// Recovery opens tables, too, also those that have lost memory.
+  /// Recovery opens tables, too, even those that have lost memory.
   bool IsOpen(TableHandle handle) const { return handle.value < whole_.size() && whole_[handle.value] != 0; }
-  /// Opens it unless it is open. An error ends the transaction, unless the handle is nobody's.
+  /// Opens the table unless it is open. An error ends the transaction, unless the handle names no table.
   absl::Status EnsureOpen(TableHandle handle) {
     if (IsOpen(handle)) [[likely]]
       return absl::OkStatus();
@@ -115,7 +115,7 @@ class RsiClient final {
   absl::Status EndWithKeyTaken(uint32_t table);
   void FetchForUpdate(const PendingWrite& update);
   void FetchForInsert(const PendingWrite& insert);
-  /// Scratch memory as PendingWrite::row, of which there is enough.
+  /// Scratch memory for PendingWrite::row. The caller has checked that there is enough.
   std::byte* CopyRow(uint32_t table, const std::byte* row, bool whole_block);
 
   // index_fill.cc
@@ -124,11 +124,11 @@ class RsiClient final {
   // lost.cc
   /// Ends the session; the result is the transaction's. transaction_.committed is known.
   absl::Status Lose(const absl::Status& status);
-  /// *decided: whether the transaction under way was committed; none: nobody can tell, or not now.
+  /// *decided: whether the transaction under way committed; nullopt: unknown, perhaps for now.
   absl::Status Settle(bool locks, std::optional<bool>& decided);
   absl::Status SettleLater(const absl::Status& status, bool locks);
   LostClient LostSelf(bool locks) const;
-  /// For whoever opens the process's next session, and for the thread that settles.
+  /// Passes it to the process's next session, and to the thread that settles.
   void PutBack(LostClient lost);
   void RetireOthers();
   void RecoverRetired();
@@ -141,7 +141,7 @@ class RsiClient final {
   Committer committer_;
   RowScanner scanner_;
 
-  // Of the core.
+  // The core's.
   Tables& tables_;
   const RsiOptions& options_;
   const std::shared_ptr<storage::Channel>& channel_;
@@ -155,14 +155,14 @@ class RsiClient final {
   WriteSet& writes_;
 
   absl::Status broken_;              // what ended the session
-  bool is_heir_ = false;             // nobody uses it yet but to settle a lost one
-  std::unique_ptr<RsiClient> heir_;  // of a lost one that was settled
-  std::vector<LostClient> retired_;  // by this session, and not recovered yet
+  bool is_heir_ = false;             // serves only to settle a lost client
+  std::unique_ptr<RsiClient> heir_;  // set once a lost client is settled
+  std::vector<LostClient> retired_;  // this session's, not recovered yet
   std::vector<uint8_t> whole_;       // by table number: OpenTable has opened it
-  uint64_t transaction_bytes_max_;   // of the next transaction
+  uint64_t transaction_bytes_max_;   // for the next transaction
   bool looked_up_early_ = false;     // keys were looked up as the transaction began
   uint64_t last_commit_ = 0;
-  uint64_t last_snapshot_ = 0;  // of the session, perhaps with another client, which had READ more
+  uint64_t last_snapshot_ = 0;  // the session's, perhaps from another client that had READ more
   int64_t begun_ns_ = 0;
   BeginCosts begin_costs_;
   std::vector<SoughtRow> sought_;  // kept for its memory

@@ -38,17 +38,17 @@ absl::StatusOr<std::unique_ptr<SessionCore>> SessionCore::Open(Tables& tables, c
     return absl::UnavailableError(
         "the memory server with the state of all transactions is gone: `nam reset-transactions` drops all "
         "record "
-        "tables and makes it anew");
+        "tables and creates a new state");
   }
   return std::unique_ptr<SessionCore>(
       new SessionCore(tables, options, std::move(channel), std::move(state), described));
 }
 
 absl::Status SessionCore::ClaimSlot() {
-  // Whoever fences the slot's owner ends the connections that the session writes with.
+  // Fencing the slot's owner ends the connections that the session writes with.
   const SlotOwner owner{.member = channel->member().value(),
                         .session = static_cast<uint32_t>(tables.fabric().Random() & SlotOwner::kSessionMax)};
-  // Of the bit vector as many lanes are looked at as there are clients, if those have the first.
+  // The bit vector has as many lanes to check as there are clients, if those use the first ones.
   const bool first = timestamp_kind == TimestampKind::kBitVector;
   NAM_RETURN_IF_ERROR(
       ClientSlot::Claim(state, geometry, batch, owner, first ? 0 : tables.fabric().Random(), &slot));
@@ -100,9 +100,9 @@ absl::StatusOr<uint32_t> SessionCore::Reclaim(RecordTable& table, std::span<cons
   return unripe;
 }
 
-// What the commit will take is kept free, so that it does not fail for a lack of it.
+// Keeps the commit's share free, so that the commit does not run out of it.
 absl::Status SessionCore::CheckScratch(uint64_t bytes) const {
-  constexpr uint64_t kReserve = 512 * 1024;  // of recovery, and of small things
+  constexpr uint64_t kReserve = 512 * 1024;  // for recovery, and small things
   const WriteSet& writes = transaction.writes;
   const uint64_t commit =
       transaction.locking ? 0 : writes.size() * kCommitBytes + writes.inserts() * kInsertBytes;

@@ -36,12 +36,12 @@ struct RsiTransaction {
   MetRows rows;
   WriteSet writes;
   bool locking = false;   // from the first lock to the last: an error leaves it to recovery
-  bool flipping = false;  // the last commit's flips are on their way
+  bool flipping = false;  // the last commit's flips are in flight
   Phase phase = Phase::kUndecided;
-  bool committed = false;  // whatever failed behind that
+  bool committed = false;  // stands even if a later step fails
 };
 
-/// What other clients have kept a session from.
+/// Where other clients have got in this session's way.
 struct Conflicts {
   struct Lock {
     uint32_t table = 0;
@@ -50,48 +50,48 @@ struct Conflicts {
 
   uint64_t newest = 0;           // version that this session has lost to
   uint32_t lost_to_locks = 0;    // transactions in a row
-  uint32_t suspect = 0;          // the client that held what this transaction wanted
+  uint32_t suspect = 0;          // the client that holds what this transaction wanted
   uint32_t snapshot_holder = 0;  // the client whose snapshot keeps blocks from being reclaimed
-  std::optional<Lock> met_lock;  // of another client: this try to commit has met it, or come behind it
+  std::optional<Lock> met_lock;  // another client's lock that this try to commit has met, or come after
 };
 
-/// What the parts of a session share: its connections, its slot with what that is used for, the tables that
-/// are open, and the transaction under way. One thread. Every part holds references into it.
+/// The shared state of a session's parts: its connections, its slot, the open tables, and the transaction
+/// under way. One thread. Every part holds references into it.
 ///
 ///     RsiClient ──┬─▶ Committer ──┬─▶ IndexKeeper, ReferencedRows ──┐
 ///                  ├─▶ LockWait ◀──┤                                 │
 ///                  ├─▶ RowReader ◀─┴─────────────────────────────────┤
 ///                  └─▶ SessionCore ◀─────────────────────────────────┘ (all of them)
 struct SessionCore {
-  /// Scratch memory that a commit takes for each write besides its row: log entry, words, and of an insert
-  /// buckets of its key.
+  /// The scratch memory that a commit takes for each write besides its row: log entry, words, and for an
+  /// insert the buckets of its key.
   static constexpr uint64_t kCommitBytes = 192, kInsertBytes = 448;
 
   static absl::StatusOr<std::unique_ptr<SessionCore>> Open(Tables& tables, const RsiOptions& options);
   SessionCore(const SessionCore&) = delete;
 
-  /// Once, before anything else. RESOURCE_EXHAUSTED: all are used. After another error `slot` may still be
-  /// this session's, and is to be settled like that of one that is lost.
+  /// Called once, before anything else. RESOURCE_EXHAUSTED: all slots are used. After another error `slot`
+  /// may still be this session's; settle it like a lost one.
   absl::Status ClaimSlot();
 
-  /// That this client has opened it.
+  /// Whether this client has opened the table.
   bool IsOpen(uint32_t number) const { return number < open.size() && open[number] != nullptr; }
   RecordTable& table(uint32_t number) { return *open[number]; }
-  /// Opens it unless it is open.
+  /// Opens the table unless it is open.
   absl::StatusOr<RecordTable*> TableOf(const TableDescription& description);
-  /// So much more scratch memory, and what a commit will take, is within the transaction's bounds.
+  /// Checks that so much more scratch memory, plus the commit's share, is within the transaction's bounds.
   absl::Status CheckScratch(uint64_t bytes) const;
-  /// Another client was faster. If it is gone, the session's end has it cleaned up after, so that the next
-  /// try succeeds.
+  /// Reports that another client was faster. Notes a lock's holder as the suspect, so that the session
+  /// recovers it if it is gone.
   absl::Status Conflict(storage::RecordHeader found, uint32_t table, uint64_t record);
 
   Tables& tables;
   const RsiOptions options;
-  const std::shared_ptr<storage::Channel> channel;  // with LostClients, once the session is lost
+  const std::shared_ptr<storage::Channel> channel;  // shared with LostClients once the session is lost
   storage::VerbBatch batch;
   ExtentSpace state;
   LogSpace logs;
-  const std::shared_ptr<SharedTimestamps> shared_timestamps;  // of the process
+  const std::shared_ptr<SharedTimestamps> shared_timestamps;  // the process's
   const TimestampKind timestamp_kind;
   const StateGeometry geometry;
   ClientSlot slot;
@@ -100,9 +100,10 @@ struct SessionCore {
   std::unique_ptr<Timestamps> timestamps;
   std::unique_ptr<Reclaimer> reclaimer;
   std::unique_ptr<Recovery> recovery;
-  /// By the process's number of the table (TableNumbers); null where this client has not opened it.
+  /// By the process's number of the table (TableNumbers); null if this client has not opened it.
   std::vector<std::unique_ptr<RecordTable>> open;
-  /// Gets every row of an indexed table whose block was freed, and the table's number. The session sets it.
+  /// Called with the table's number for every row of an indexed table whose block was freed. The session sets
+  /// it.
   std::function<void(uint32_t table, uint64_t record, const std::byte* row, uint64_t deleted_at)> on_buried;
 
   RsiTransaction transaction;

@@ -6,12 +6,12 @@
 #include "base/status_macros.h"
 #include "txn/rsi/rsi_client.h"
 
-/// The statements of a transaction: what they READ comes to rows_, what they write to writes_, until Commit.
+/// The statements of a transaction. Until Commit, rows_ holds their reads and writes_ their writes.
 namespace nam::txn {
 namespace {
 
 constexpr size_t kFewLookups = 64;
-constexpr size_t kFetchedInserts = 32;  // more come faster than their lines
+constexpr size_t kFetchedInserts = 32;  // beyond, they arrive faster than their lines
 
 }  // namespace
 
@@ -21,17 +21,17 @@ absl::Status RsiClient::Read(std::span<Lookup> lookups) {
   NAM_RETURN_IF_ERROR(Seek(lookups));
   if (absl::Status status = reader_.Find(sought_); !status.ok()) return End(status);
   NAM_RETURN_IF_ERROR(Deliver(lookups));
-  // What a statement of many rows has READ is several times its rows.
+  // A statement of many rows READs several times their size.
   if (lookups.size() > kFewLookups)
     rows_.MoveToArena(rows_before, [this](uint32_t number) { return table(number).geometry().row_bytes; });
-  // Nothing is left that was met and has to stay.
+  // No row that must stay is left.
   if (lookups.size() > kFewLookups || rows_.size() == rows_before) batch_.Reset(kept);
   return absl::OkStatus();
 }
 
-// Where memory is in place, entries are only asked for before the snapshot is taken. Of keys that were looked
-// up before the snapshot was known only those count whose rows it sees: a row says itself since when it is
-// there, an index does not.
+// Where memory is in place, entries are only prefetched before the snapshot is taken. Of keys looked up
+// before the snapshot was known, only those whose rows it sees count: a row tells its first timestamp, an
+// index does not.
 absl::Status RsiClient::BeginAndRead(std::span<Lookup> lookups) {
   NAM_RETURN_IF_ERROR(Seek(lookups));
   if (reader_.StartInPlace(sought_)) {
@@ -55,7 +55,7 @@ absl::Status RsiClient::BeginAndRead(std::span<Lookup> lookups) {
   return Deliver(lookups);
 }
 
-// sought_: of what this transaction has written itself nothing is sought.
+// Fills sought_, without rows that the transaction has written itself.
 absl::Status RsiClient::Seek(std::span<const Lookup> lookups) {
   sought_.clear();
   for (const Lookup& lookup : lookups) {
@@ -172,7 +172,7 @@ absl::Status RsiClient::WriteOne(const RowWrite& write) {
   return WriteKnown(write, *known);
 }
 
-// A row that the transaction has written already.
+// Changes a row that the transaction has already written.
 absl::Status RsiClient::WriteOwn(const RowWrite& write, PendingWrite& own) {
   const bool deleted = own.kind == PendingWrite::Kind::kDelete;
   if (write.kind == RowWrite::Kind::kInsert && !deleted) return EndWithKeyTaken(own.table);
@@ -208,7 +208,7 @@ absl::Status RsiClient::EndWithKeyTaken(uint32_t number) {
 }
 
 void RsiClient::AddInsert(uint32_t number, uint64_t hash, std::span<const std::byte> row) {
-  // What lies beside the last one comes with it.
+  // The prefetch of the last one covers its neighbour.
   const bool beside = !writes_.empty() && writes_.back().fresh && writes_.back().table == number &&
                       table(number).index().SameRoot(writes_.back().hash, hash);
   std::byte* const copy = CopyRow(number, row.data(), table(number).WritesWholeBlocks());
@@ -217,8 +217,8 @@ void RsiClient::AddInsert(uint32_t number, uint64_t hash, std::span<const std::b
   if (channel_->in_place() && !beside && writes_.size() <= kFetchedInserts) FetchForInsert(write);
 }
 
-// The transaction goes on while the lines come that its commit will look at, and write to: of an update the
-// header, which was read, and the victim; of an insert the key's place in the index and the record.
+// Prefetches the lines that the commit will read and write, while the transaction goes on: for an update the
+// header, which was read, and the victim; for an insert the key's place in the index and the record.
 void RsiClient::FetchForUpdate(const PendingWrite& update) {
   const storage::RecordGeometry& geometry = table(update.table).geometry();
   const std::byte* const block = batch_.InPlace(update.block, geometry.block_bytes());
@@ -241,7 +241,7 @@ void RsiClient::FetchForInsert(const PendingWrite& insert) {
   storage::VerbBatch::Fetch<true>(batch_.InPlace(*block, bytes), bytes);
 }
 
-// A row that the transaction has read, and not written yet.
+// Changes a row that the transaction has read, and not written yet.
 absl::Status RsiClient::WriteKnown(const RowWrite& by, const SoughtRow& known) {
   const uint32_t number = known.table;
   const absl::StatusOr<storage::Channel::Target> block = table(number).Block(known.record);
@@ -256,7 +256,7 @@ absl::Status RsiClient::WriteKnown(const RowWrite& by, const SoughtRow& known) {
   write.before = known.row;
   write.placed = true;
   if (channel_->in_place()) FetchForUpdate(write);
-  // Another client is faster: no need to try.
+  // Another client was faster: a try would fail.
   const bool newer = known.header.timestamp() != known.version.timestamp();
   const bool waits = known.header.locked() && lock_wait_.waits();
   if ((known.header.locked() && !waits) || (newer && !options_.broken.blind_locks)) {

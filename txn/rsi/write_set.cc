@@ -8,7 +8,7 @@
 namespace nam::txn {
 namespace {
 
-/// More rows than that have a table.
+/// Beyond this number rows have a table.
 constexpr size_t kFewRows = 32;
 constexpr size_t kKept = 1'024;
 constexpr size_t kPieceBytes = 64 * 1024;
@@ -17,7 +17,7 @@ bool SameKey(const std::byte* row, std::span<const std::byte> key) {
   return std::memcmp(row, key.data(), key.size()) == 0;
 }
 
-/// What a large transaction has grown is not kept for small ones.
+/// Memory that a large transaction has grown is not kept for small ones.
 template <typename T>
 void Empty(std::vector<T>& of) {
   of.clear();
@@ -122,7 +122,7 @@ PendingWrite* WriteSet::Find(uint32_t table, uint64_t hash, std::span<const std:
 }
 
 PendingWrite& WriteSet::Add(PendingWrite::Kind kind, uint32_t table, uint64_t hash, std::byte* row) {
-  PendingWrite& write = writes_.emplace_back();  // in its place at once: it is large
+  PendingWrite& write = writes_.emplace_back();  // in place at once: it is large
   write.kind = kind;
   write.table = table;
   write.hash = hash;

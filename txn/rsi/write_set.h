@@ -10,30 +10,29 @@
 #include "storage/record_block.h"
 #include "txn/session.h"
 
-/// What a transaction has met and what it has written, until it ends. Rows are found by their keys in
-/// constant time however many there are; a transaction of a few rows has no table for that, as going through
-/// them is faster.
+/// The rows that a transaction has met and written, until it ends. Finds rows by their keys in constant time.
+/// A transaction of a few rows builds no table for that: a linear search is faster.
 namespace nam::txn {
 
-/// A key that is looked for at a snapshot, and what there is. Pointers are into scratch memory or a RowArena,
-/// which last as long as the transaction.
+/// A key sought at a snapshot, and the result. Pointers lead into scratch memory or a RowArena, which last as
+/// long as the transaction.
 struct SoughtRow {
   enum class State : uint8_t {
     kNone,       // no row has this key
     kVisible,    // `version` is what the snapshot sees
-    kDeleted,    // the snapshot sees that it was deleted
+    kDeleted,    // the snapshot sees its deletion
     kInvisible,  // it was inserted after the snapshot
-    kTooOld,     // what the snapshot sees was replaced
-    kInFlight,   // somebody is inserting a row, perhaps with this key
+    kTooOld,     // the version that the snapshot sees was replaced
+    kInFlight,   // a client is inserting a row, perhaps with this key
   };
   static constexpr uint32_t kNoTable = ~uint32_t{0};
-  uint32_t table = 0;  // kNoTable: the transaction has written it itself
+  uint32_t table = 0;  // kNoTable: the transaction's own write
   std::span<const std::byte> key;
   uint64_t hash = 0;
 
   State state = State::kNone;
   uint64_t record = 0;
-  storage::RecordHeader header;  // as it was when it was READ last
+  storage::RecordHeader header;  // as last READ
   storage::VersionWord version;
   uint32_t victim = 0;
   const std::byte* row = nullptr;
@@ -45,33 +44,33 @@ struct PendingWrite {
   Kind kind = Kind::kUpdate;
   uint32_t table = 0;
   uint64_t record = 0;
-  storage::Channel::Target block;  // of the record
-  storage::RecordHeader header;    // what the lock expects
+  storage::Channel::Target block;  // the record's
+  storage::RecordHeader header;    // the value that the lock expects
   uint32_t victim = 0;
   uint64_t hash = 0;
-  // Scratch: row_bytes, beginning with the key; before them room for a header and the version word, as in a
-  // block's slot 0. Behind those of an insert there may be the rest of the block, zeroes.
+  // Scratch: row_bytes, beginning with the key. A header and the version word fit before them, as in a
+  // block's slot 0. After an insert's bytes there may be the rest of the block, zeroed.
   std::byte* row = nullptr;
   const std::byte* before = nullptr;  // the row that it replaces; null: none
   const std::byte* buried = nullptr;  // scratch: the deleted row whose record it takes over; null: none
-  bool fresh = false;                 // a record of its own, not another version of one
+  bool fresh = false;                 // creates a record instead of another version of one
   bool indexed = false;
   bool withdrawn = false;   // inserted and deleted again
   bool placed = false;      // its record is known: looked up, or allocated
   uint64_t* old = nullptr;  // a scratch word of the commit
 
   uint64_t* version() const { return reinterpret_cast<uint64_t*>(row) - 1; }
-  /// It makes no version: its record is only locked.
+  /// The write makes no version: its record is only locked.
   bool only_locks() const { return kind == Kind::kLock; }
 };
 
-/// Places of a vector by a hash; several may have the same. Open addressing, a power of two of cells.
+/// Maps hashes to places in a vector; several may share one. Open addressing, a power of two of cells.
 class PlaceTable {
  public:
   void Add(uint64_t hash, size_t place);
   bool empty() const { return used_ == 0; }
   void Clear();
-  /// The first place with the hash that `same` takes, or `none`.
+  /// The first place with the hash that `same` accepts, or `none`.
   template <typename Same>
   size_t Find(uint64_t hash, size_t none, const Same& same) const {
     if (cells_.empty()) return none;
@@ -95,7 +94,7 @@ class PlaceTable {
   size_t used_ = 0;
 };
 
-/// Copies of rows that stay where they are until Clear.
+/// Copies rows. They stay in place until Clear.
 class RowArena {
  public:
   const std::byte* Copy(const std::byte* row, size_t bytes);
@@ -118,7 +117,7 @@ class MetRows {
   const SoughtRow* Find(uint32_t number, uint32_t table, std::span<const std::byte> key) const;
   uint32_t NumberOf(const SoughtRow& met) const { return static_cast<uint32_t>(&met - rows_.data()); }
   const SoughtRow& Add(const SoughtRow& row);
-  /// Rows from `first` on, of `row_bytes` by table, leave the memory that they were READ into.
+  /// Moves the rows from `first` on, of `row_bytes` by table, out of the memory that they were READ into.
   template <typename RowBytes>
   void MoveToArena(size_t first, const RowBytes& row_bytes) {
     for (size_t i = first; i < rows_.size(); ++i) {
@@ -142,7 +141,7 @@ class WriteSet {
  public:
   bool empty() const { return writes_.empty(); }
   size_t size() const { return writes_.size(); }
-  /// Of them, also those that were changed since.
+  /// The inserts among them, including those changed since.
   size_t inserts() const { return inserts_; }
   auto begin() { return writes_.begin(); }
   auto end() { return writes_.end(); }
@@ -153,22 +152,23 @@ class WriteSet {
   PendingWrite& back() { return writes_.back(); }
 
   PendingWrite* Find(uint32_t table, uint64_t hash, std::span<const std::byte> key);
-  /// The next write; of a row that has none yet, whose first bytes are its key. Others' addresses change.
+  /// Adds a write for a row that has none yet; the row begins with its key. Invalidates the addresses of
+  /// other writes.
   PendingWrite& Add(PendingWrite::Kind kind, uint32_t table, uint64_t hash, std::byte* row);
-  /// Before a write of `row_bytes` is changed once more.
+  /// Called before a write of `row_bytes` changes again.
   void NoteChange(const PendingWrite& write, size_t row_bytes);
 
-  /// Another number after each change; 0 only before the first.
+  /// A new number after each change; 0 only before the first.
   uint64_t version() const { return version_; }
 
   size_t Mark() const { return changes_.size() << kPlaceBits | writes_.size(); }
   void RollBackTo(size_t mark);
 
-  /// What is withdrawn goes: the commit begins. No Find, Add or Mark any more until Clear.
+  /// Drops withdrawn writes as the commit begins. No Find, Add or Mark until Clear.
   void DropWithdrawn();
   /// The write of a record, after DropWithdrawn.
   const PendingWrite* OfRecord(uint32_t table, uint64_t record);
-  /// Writes have got other records.
+  /// Called when writes have got other records.
   void ForgetRecords() { by_record_.Clear(); }
 
   size_t bytes() const { return writes_.size() * sizeof(PendingWrite) + arena_.bytes(); }
@@ -176,7 +176,7 @@ class WriteSet {
 
  private:
   static constexpr int kPlaceBits = 32;
-  /// A write as it was before it was changed.
+  /// A write before its change.
   struct Change {
     size_t place = 0;
     PendingWrite::Kind kind = PendingWrite::Kind::kUpdate;
@@ -192,7 +192,7 @@ class WriteSet {
   uint64_t version_ = 0;
   std::vector<Change> changes_;
   PlaceTable by_key_;     // of all writes, if there are many
-  PlaceTable by_record_;  // likewise, once OfRecord was asked
+  PlaceTable by_record_;  // likewise, once OfRecord is called
   RowArena arena_;
 };
 

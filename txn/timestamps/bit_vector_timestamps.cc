@@ -16,7 +16,7 @@ constexpr int kRoundsMax = 16;
 constexpr int kJoinsMax = 100;
 constexpr uint64_t kRowWords = kBitRowBytes / 8;
 
-/// What a lane's bits are when all rows up to `row` are done, and none beyond.
+/// A lane's bits when all rows up to `row` are done, and none beyond.
 bool BitAsOf(uint64_t place, uint64_t row) {
   if (row < place + 1) return !BitRow::DoneValue(place + 1);
   return BitRow::DoneValue(row - (row - 1 - place) % kBitRows);
@@ -38,7 +38,7 @@ absl::Status BitVectorTimestamps::Advance(storage::VerbBatch& batch, const State
     watermark_ = now->watermark;
     top_ = std::max(top_, now->top);
     complete_ = std::max(complete_, watermark_);
-    // Never below it, so that rows which nobody sees any more can go.
+    // Never below the horizon, so that rows which no snapshot sees can go.
     snapshot_ = std::max(snapshot_, now->horizon);
     const bool all_lanes = view.lanes_count > now->lanes;
     lanes_ = now->lanes;
@@ -55,10 +55,10 @@ absl::Status BitVectorTimestamps::Advance(storage::VerbBatch& batch, const State
     waits_at_ = 0;
     return absl::OkStatus();
   }
-  return absl::OkStatus();  // others are faster than we look; what we have seen holds
+  return absl::OkStatus();  // others outpace us; what we have seen holds
 }
 
-// Bits, then lanes, in this order; executes the batch.
+// READs bits, then lanes, in this order; executes the batch.
 absl::StatusOr<BitVectorTimestamps::View> BitVectorTimestamps::ReadView(storage::VerbBatch& batch,
                                                                         uint64_t count) {
   View view{.first = complete_ + 1, .count = count, .lanes_count = lanes_ / 8 * 8 + 8};
@@ -80,7 +80,7 @@ absl::StatusOr<BitVectorTimestamps::View> BitVectorTimestamps::ReadView(storage:
   return view;
 }
 
-// Moves on over complete rows, up to top. True: row complete_ + 1 waits for the lanes `missing`. Our own lane
+// Advances over complete rows, up to top. True: row complete_ + 1 waits for the lanes `missing`. Our own lane
 // has nothing under way.
 bool BitVectorTimestamps::Evaluate(const View& view, Mask* missing) {
   Mask present = {};
@@ -107,8 +107,7 @@ bool BitVectorTimestamps::Evaluate(const View& view, Mask* missing) {
   return false;
 }
 
-// Of the lanes that hold the snapshot back for long, those without a claim are made absent; a client with one
-// is to be looked at.
+// Makes lanes absent that hold the snapshot back for long without a claim; suspects a client with one.
 absl::Status BitVectorTimestamps::LookAhead(storage::VerbBatch& batch, const View& view,
                                             const Mask& missing) {
   const uint64_t row = complete_ + 1;
@@ -152,7 +151,8 @@ absl::Status BitVectorTimestamps::AddFlips(storage::VerbBatch& batch, const std:
   return absl::OkStatus();
 }
 
-// Nobody need wait for us at rows up to `row`. If somebody has made us absent, the next claim notices.
+// Releases other clients from waiting for us at rows up to `row`. If a client has made us absent, the next
+// claim notices.
 absl::Status BitVectorTimestamps::AddGiveUp(storage::VerbBatch& batch, uint64_t row) {
   NAM_RETURN_IF_ERROR(AddSwap(batch, geometry_.lane(client_), LaneWord::Present(row_).word(),
                               LaneWord::Present(row).word(), batch.Word()));
@@ -171,7 +171,7 @@ absl::Status BitVectorTimestamps::AddTake(storage::VerbBatch& batch) {
   claims_ = row_ + 1;
   claim_ = nullptr;
   if (!present_ || !RowIsFree(claims_)) return absl::OkStatus();
-  // If it fails, top is as high already.
+  // If it fails, top is already as high.
   if (claims_ > top_) NAM_RETURN_IF_ERROR(AddSwap(batch, kTopOffset, top_, claims_, batch.Word()));
   claim_ = batch.Word();
   return AddSwap(batch, geometry_.lane(client_), LaneWord::Present(row_).word(),
@@ -195,7 +195,7 @@ absl::StatusOr<bool> BitVectorTimestamps::Settle(storage::VerbBatch& batch) {
       top_ = head->top;
     }
     if (row_ > kBitRowMax) return absl::ResourceExhaustedError("the bit vector has no timestamps left");
-    // The slot's word first: a lane that has claimed has a slot which says so.
+    // The slot's word comes first: a lane's claim implies that its slot says so.
     claims_ = row_ + 1;
     NAM_RETURN_IF_ERROR(AddClaim(batch));
     NAM_RETURN_IF_ERROR(AddTake(batch));
@@ -204,8 +204,8 @@ absl::StatusOr<bool> BitVectorTimestamps::Settle(storage::VerbBatch& batch) {
   return AbortStatus(AbortReason::kDeadLock, "no timestamp is free: a commit hangs");
 }
 
-// While we are absent nobody looks at our bits, so they are put right first: as of `top`. Behind the CAS by
-// which we are present top is READ again: what snapshots hold that do not know of us is not above it.
+// While we are absent no client looks at our bits, so they are set right first: as of `top`. READs top again
+// after the CAS that makes us present: snapshots that do not know of us are not above it.
 absl::Status BitVectorTimestamps::Join(storage::VerbBatch& batch) {
   for (int i = 0; i < kJoinsMax; ++i) {
     NAM_ASSIGN_OR_RETURN(const StateHead* const before, AddReadHead(batch));
@@ -225,21 +225,21 @@ absl::Status BitVectorTimestamps::Join(storage::VerbBatch& batch) {
     NAM_ASSIGN_OR_RETURN(const StateHead* const behind, AddReadHead(batch));
     NAM_RETURN_IF_ERROR(batch.Execute());
     if (*old != LaneWord::Absent(row_).word()) {
-      return absl::InternalError("the lane was taken away: this client was believed to be gone");
+      return absl::InternalError("the lane was taken away: other clients took this one for dead");
     }
     row_ = row;
     present_ = true;
     watermark_ = behind->watermark;
     top_ = std::max(top_, behind->top);
     if (top_ + 1 < row + kBitRows) return top_ > row ? AddGiveUp(batch, top_) : absl::OkStatus();
-    // Others went once around meanwhile: our bits mean nothing. Again.
+    // Others went once around meanwhile, so our bits mean nothing: repeat.
     NAM_RETURN_IF_ERROR(AddLeave(batch));
     NAM_RETURN_IF_ERROR(batch.Execute());
   }
   return AbortStatus(AbortReason::kDeadLock, "timestamps are given out faster than one can join");
 }
 
-// And our lane's row, when we do not know it.
+// READs our lane's row, too, when we do not know it.
 absl::StatusOr<std::bitset<kBitRows>> BitVectorTimestamps::OwnBits(storage::VerbBatch& batch) {
   std::byte* const vector = batch.Scratch(kBitRows * kBitRowBytes);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target rows, At(geometry_.bit_row(1)));
@@ -256,7 +256,7 @@ absl::StatusOr<std::bitset<kBitRows>> BitVectorTimestamps::OwnBits(storage::Verb
   return bits;
 }
 
-// AddTake has claimed already.
+// AddTake has already claimed.
 absl::Status BitVectorTimestamps::AddSkip(storage::VerbBatch& batch) {
   if (claim_ == nullptr || *claim_ != LaneWord::Present(row_).word()) return absl::OkStatus();
   top_ = std::max(top_, claims_);
@@ -293,14 +293,14 @@ absl::StatusOr<uint64_t> BitVectorTimestamps::Floor(storage::VerbBatch& batch) {
   return std::min(snapshot_, BitRow::TimestampOf(complete_ + 1, 0) - 1);
 }
 
-// Its lane may have claimed a row that the slot's word does not know of yet: absent it is passed over.
+// Its lane may have claimed a row that the slot's word does not show yet: once absent it is passed over.
 absl::Status BitVectorTimestamps::Finish(storage::VerbBatch& batch, uint32_t client, uint64_t) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target lane_at, At(geometry_.lane(client)));
   const uint64_t* const lane = batch.ReadWord(lane_at);
   NAM_RETURN_IF_ERROR(batch.Execute());
   const LaneWord word(*lane);
   if (!word.present()) return absl::OkStatus();
-  // Somebody may make it absent first, which is as good.
+  // Another client may make it absent first, with the same effect.
   NAM_RETURN_IF_ERROR(
       AddSwap(batch, geometry_.lane(client), word.word(), LaneWord::Absent(word.row()).word(), batch.Word()));
   return batch.Execute();

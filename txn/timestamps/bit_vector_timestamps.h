@@ -8,8 +8,8 @@
 
 namespace nam::txn {
 
-/// The paper's bit vector: timestamps are dealt out beforehand, one of every row to every client, whose bit
-/// says that it is done.
+/// The paper's bit vector: timestamps are assigned in advance, one of every row to every client, whose bit
+/// marks it done.
 ///
 ///              lane 1  2  3 … 511
 ///     row 1      ■  ■  ■            a row is complete when every present lane's bit is set; a snapshot holds
@@ -18,16 +18,16 @@ namespace nam::txn {
 ///
 ///     lane    absent ──join──▶ present at row k ──CAS──▶ claims row k + 1 ──FETCH_ADD of its bit──▶ done
 ///               ▲                 │    └──CAS, FETCH_ADDs──▶ gives rows up to top up, when it takes a
-///               snapshot └── leaves; made absent by somebody whom it held up while it had claimed nothing
+///               snapshot └── leaves; made absent by a client that it held up while it had claimed nothing
 ///
-/// Why no snapshot passes a claim: a snapshot READs top, then bits, then lanes' words. A lane that it does
-/// not see present has joined after that, and its client READs top behind its joining and claims above it, so
-/// above the snapshot too. A lane that it sees present had put its bits right before it joined; then each is
-/// `not done` until its row is. Bits of 120 rows at most mean anything, and no row is claimed more than 119
-/// above the watermark.
+/// Why no snapshot passes a claim: a snapshot READs top, then bits, then the lanes' words. A lane that it
+/// does not see present has joined later, and its client READs top after joining and claims above it, so
+/// above the snapshot too. A lane that it sees present had set its bits right before it joined; then each is
+/// `not done` until its row is. At most 120 rows have valid bits, and no row is claimed more than 119 above
+/// the watermark.
 ///
-/// Bits are their client's alone, so a client that stands still in mid-commit is not skipped: it holds
-/// others' snapshots back until it is fenced.
+/// Only the client changes its bits, so a client that stalls in mid-commit is not skipped: it holds others'
+/// snapshots back until it is fenced.
 class BitVectorTimestamps final : public Timestamps {
  public:
   BitVectorTimestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, CommitPoint& commit_point,
@@ -50,7 +50,7 @@ class BitVectorTimestamps final : public Timestamps {
 
  private:
   using Mask = std::array<uint64_t, kBitLanes / 64>;
-  /// What was READ, in scratch memory.
+  /// READ results, in scratch memory.
   struct View {
     uint64_t first = 0;  // row
     uint64_t count = 0;
@@ -79,7 +79,7 @@ class BitVectorTimestamps final : public Timestamps {
   uint64_t lanes_ = 0;
   // Our lane.
   bool present_ = false;  // as far as we know
-  uint64_t row_ = 0;      // our bits are right as of this row, and so is the lane's word if we are present
+  uint64_t row_ = 0;      // our bits, and the lane's word if we are present, are right as of this row
   uint64_t claims_ = 0;
   uint64_t* claim_ = nullptr;  // scratch; null: AddTake had nothing to claim
   // What the snapshot waits for.

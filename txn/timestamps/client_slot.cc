@@ -9,8 +9,8 @@
 namespace nam::txn {
 namespace {
 
-constexpr uint32_t kPieceSlots = 512;  // READ at once
-/// Those who look for a slot do not all try the same.
+constexpr uint32_t kPieceSlots = 512;  // READ together
+/// Spreads clients that look for a slot at the same time.
 constexpr uint32_t kSpread = 64;
 
 struct Vacancy {
@@ -18,7 +18,7 @@ struct Vacancy {
   SlotOwner owner;
 };
 
-/// All that may be claimed, the better ones first.
+/// The slots that may be claimed, the better ones first.
 struct Vacancies {
   std::vector<Vacancy> slots;
   uint32_t used = 0;
@@ -36,7 +36,7 @@ absl::StatusOr<Vacancies> FindVacancies(ExtentSpace& state, StateGeometry geomet
     if (owner.state == SlotState::kFree) found.slots.push_back({client, owner});
     if (owner.state == SlotState::kRecovered) recovered.push_back({client, owner});
   }));
-  // Never used, so that few slots need be READ for as long as there are few clients.
+  // Never-used slots, of which few need be READ while there are few clients.
   for (uint32_t i = 0; i < kSpread && last < geometry.clients_max(); ++i)
     found.slots.push_back({++last, SlotOwner{}});
   const size_t spread = std::min<size_t>(kSpread, found.slots.size());
@@ -50,7 +50,7 @@ absl::StatusOr<Vacancies> FindVacancies(ExtentSpace& state, StateGeometry geomet
   return found;
 }
 
-/// From then on the slot is among those that VisitSlots reads.
+/// From then on VisitSlots reads the slot.
 absl::Status RaiseSlotsUsed(ExtentSpace& state, storage::VerbBatch& batch, uint32_t client) {
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, state.Resolve(kSlotsUsedOffset));
   uint64_t* const word = batch.Word();
@@ -64,7 +64,7 @@ absl::Status RaiseSlotsUsed(ExtentSpace& state, storage::VerbBatch& batch, uint3
   return absl::OkStatus();
 }
 
-/// The first of the vacancies that nobody else claims; no client: others have claimed them all.
+/// Claims the first vacancy that no other client claims; no client: others have claimed them all.
 absl::Status ClaimOneOf(const Vacancies& vacancies, ExtentSpace& state, StateGeometry geometry,
                         storage::VerbBatch& batch, SlotOwner owner, ClientSlot* slot) {
   const bool nearly_all = vacancies.used > geometry.clients_max() / 4 * 3;
@@ -83,7 +83,7 @@ absl::Status ClaimOneOf(const Vacancies& vacancies, ExtentSpace& state, StateGeo
       continue;
     }
     slot->word = SlotWord(words->word);
-    // Whoever recovered the slot's former client has left its number there.
+    // The recovering client of the slot's former user has left its number there.
     if (words->recoverer != 0) {
       NAM_ASSIGN_OR_RETURN(const storage::Channel::Target recoverer_at, at(kSlotRecovererOffset));
       batch.CompareAndSwap(recoverer_at, words->recoverer, 0, old);
@@ -104,7 +104,7 @@ absl::Status VisitSlots(ExtentSpace& state, StateGeometry geometry, storage::Ver
   const size_t kept = batch.scratch_used();
   auto* const slots = reinterpret_cast<SlotWords*>(batch.Scratch(kPieceSlots * sizeof(SlotWords)));
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target used_at, state.Resolve(kSlotsUsedOffset));
-  // How many there are first: what is used later is later than this call.
+  // READs the count first: slots used later are later than this call.
   const uint64_t* const used = batch.ReadWord(used_at);
   uint64_t last = geometry.clients_max();
   for (uint32_t first = 0; first <= last; first += kPieceSlots) {
@@ -121,8 +121,7 @@ absl::Status VisitSlots(ExtentSpace& state, StateGeometry geometry, storage::Ver
   return absl::OkStatus();
 }
 
-// Sessions that open at once look at the same few vacancies. Losing all of them does not mean that no other
-// is left.
+// Sessions that open together see the same few vacancies. Losing all of them does not mean that none is left.
 absl::Status ClientSlot::Claim(ExtentSpace& state, StateGeometry geometry, storage::VerbBatch& batch,
                                SlotOwner owner, uint64_t start, ClientSlot* slot) {
   owner.state = SlotState::kUsed;

@@ -10,7 +10,7 @@
 namespace nam::txn {
 namespace {
 
-/// Writes that a commit does in the least patience, however slow its servers are.
+/// Writes that a commit does within the least patience, however slow its servers are.
 constexpr size_t kWritesPerPatience = 256;
 
 absl::StatusOr<storage::Channel::Target> WordOf(ExtentSpace& state, uint32_t client) {
@@ -34,15 +34,15 @@ absl::Status CommitPoint::AddSwap(storage::VerbBatch& batch, SlotWord to) {
 }
 
 absl::Status CommitPoint::LostError() const {
-  return absl::InternalError("the slot's word was changed: this client was believed to be gone");
+  return absl::InternalError("the slot's word was changed: other clients took this one for dead");
 }
 
 absl::Status CommitPoint::AddClaim(storage::VerbBatch& batch, uint64_t timestamp) {
   return AddSwap(batch, SlotWord::Claimed(timestamp, patience_));
 }
 
-// Nobody else changes what is over, or committing. A claim whose timestamp was passed over before the ring
-// had it is nobody's to skip.
+// No other client changes a word that is over, or committing. A claim whose timestamp was passed over before
+// the ring had it cannot be skipped.
 absl::Status CommitPoint::Claimed() {
   if (*old_ != word_.word()) return LostError();
   word_ = next_;
@@ -73,7 +73,7 @@ absl::Status CommitPoint::GiveUp(storage::VerbBatch& batch) {
     if (*old_ != skipped.word()) return LostError();
     word_ = skipped;
     ++skips_;
-    return GiveUp(batch);  // from skipped nobody else goes on
+    return GiveUp(batch);  // no other client leaves skipped
   }
   word_ = next_;
   return absl::OkStatus();

@@ -11,7 +11,7 @@ namespace nam::txn {
 namespace {
 
 constexpr uint64_t kFirstReadMin = 16;
-constexpr uint64_t kReadsMax = 256;  // entries at once: from the watermark on few more are under way
+constexpr uint64_t kReadsMax = 256;  // entries at once: few more are under way beyond the watermark
 constexpr uint64_t kWatermarkStep = 64;
 constexpr uint64_t kWatermarkLagMax = 1'024;
 constexpr uint64_t kWatermarkTurns = 32;
@@ -23,7 +23,7 @@ constexpr size_t kPassedOverAtOnce = 64;
 }  // namespace
 
 absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHead& head) {
-  // What is done up to another session's watermark need not be READ.
+  // Timestamps up to another session's watermark are done and need no READ.
   if (shared_ != nullptr) snapshot_ = std::max(snapshot_, shared_->watermark());
   const uint64_t last = snapshot_;
   const StateHead* now = &head;
@@ -40,12 +40,12 @@ absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHea
     watermark_ = now->watermark;
     snapshot_ = std::max(snapshot_, now->watermark);
     TakeEntries();
-    // Behind by more than was READ, or by more than the ring has.
+    // We lag by more than was READ, or by more than the ring has.
     if (!entries_.empty() && RingEntry(entries_[0]).timestamp() <= snapshot_ + 1) break;
     count = kReadsMax;
   }
-  // As many have become done since the last time, probably, until the next: one READ for all of them. And
-  // what is under way is to be timed.
+  // Expects as many to be done next time as since the last: one READ for all of them. Times what is under
+  // way.
   if (shared_ != nullptr) shared_->SawWatermark(watermark_);
   const uint64_t under_way = next_ > snapshot_ ? next_ - snapshot_ : 0;
   first_read_ = std::clamp((snapshot_ - last) * 3 / 2 + under_way, kFirstReadMin, kReadsMax);
@@ -53,9 +53,8 @@ absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHea
   return RaisesWatermark() ? AddRaiseWatermark(batch) : absl::OkStatus();
 }
 
-// All sessions see that it lags, and their CASes would take turns at its word, all but one for nothing. So of
-// those that take a snapshot now few do it: by the snapshot and their own number, as both are another each
-// time.
+// All sessions see that it lags, and would contend for its word, all but one in vain. So few of those that
+// take a snapshot raise it: chosen by the snapshot and their own number, which vary each time.
 bool LeasedTimestamps::RaisesWatermark() const {
   const uint64_t ahead = snapshot_ - watermark_;
   const bool in_turn = (snapshot_ + client_) % kWatermarkTurns == 0;
@@ -76,7 +75,7 @@ absl::Status LeasedTimestamps::AddReadEntries(storage::VerbBatch& batch, uint64_
   return absl::OkStatus();
 }
 
-// Moves the snapshot over entries that are done; entries_ is what follows it.
+// Moves the snapshot over done entries; then entries_ follows it.
 void LeasedTimestamps::TakeEntries() {
   entries_ = entries_.subspan(std::min<uint64_t>(snapshot_ + 1 - entries_at_, entries_.size()));
   size_t done = 0;
@@ -87,12 +86,12 @@ void LeasedTimestamps::TakeEntries() {
   entries_ = entries_.subspan(done);
 }
 
-// Others may be ahead: then it fails, and the next head says how far they are.
+// Fails if others are ahead; the next head tells how far.
 absl::Status LeasedTimestamps::AddRaiseWatermark(storage::VerbBatch& batch) {
   return AddSwap(batch, kWatermarkOffset, watermark_, snapshot_, batch.Word());
 }
 
-// Mostly nothing is under way, or was seen for the first time.
+// Mostly no entry is under way, or each was seen for the first time.
 absl::Status LeasedTimestamps::LookAhead(storage::VerbBatch& batch) {
   if (next_ <= snapshot_) {
     waiting_.clear();
@@ -101,7 +100,7 @@ absl::Status LeasedTimestamps::LookAhead(storage::VerbBatch& batch) {
   return TimeEntries() ? PassOver(batch) : absl::OkStatus();
 }
 
-// Whether one has lasted for too long. A look at the clock is only worth it for what is seen twice.
+// Whether an entry has lasted too long. Only entries that are seen twice are worth reading the clock.
 bool LeasedTimestamps::TimeEntries() {
   waiting_now_.clear();
   auto known = waiting_.begin();
@@ -126,8 +125,8 @@ bool LeasedTimestamps::TimeEntries() {
   return overdue;
 }
 
-// The slots first: a commit that has happened is helped, one that has not is skipped there. What each has
-// come to by then its entry says; who claims late is refused.
+// Treats the slots first: helps a commit that has happened, skips one that has not. The entry's CAS then
+// refuses late claims.
 absl::Status LeasedTimestamps::PassOver(storage::VerbBatch& batch) {
   const int64_t now_ns = clock_.NowNs();
   const auto overdue = [&](const Waiting& waiting) {
@@ -187,7 +186,7 @@ absl::Status LeasedTimestamps::AddClaim(storage::VerbBatch& batch) {
   return absl::OkStatus();
 }
 
-// Whoever was held up has skipped ours, or the ring is full.
+// A client that was held up has skipped ours, or the ring is full.
 absl::StatusOr<bool> LeasedTimestamps::Settle(storage::VerbBatch& batch) {
   NAM_RETURN_IF_ERROR(commit_point_.Claimed());
   if (claimed()) return true;
@@ -216,8 +215,7 @@ absl::Status LeasedTimestamps::AddDone(storage::VerbBatch& batch, uint64_t times
   return AddEntrySwap(batch, timestamp, RingEntry::Claimed(client_, timestamp).word());
 }
 
-// It may have died before its entry was claimed: a claim that is under way comes to nothing, as the client is
-// fenced.
+// It may have died before its entry was claimed: the fence defeats a claim in flight.
 absl::Status LeasedTimestamps::Finish(storage::VerbBatch& batch, uint32_t client, uint64_t timestamp) {
   if (timestamp == 0) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(AddEntrySwap(batch, timestamp, RingEntry::Before(timestamp).word()));

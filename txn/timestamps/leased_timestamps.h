@@ -8,26 +8,27 @@
 
 namespace nam::txn {
 
-/// Timestamps that are taken when a commit needs one.
+/// Timestamps that a commit takes when it needs one.
 ///
 ///     next ──FETCH_ADD──▶ t ──CAS of the slot's word, CAS of its entry──▶ claimed ──CAS──▶ done
-///                                └ passed over by somebody whom it held up: take another
+///                                └ passed over by a client that it held up: take another
 ///
-/// Whoever takes a snapshot looks at what keeps it from growing, and times all of it, not only the first:
+/// A client that takes a snapshot checks everything that keeps it from growing, and times all of it, not only
+/// the first:
 ///
 ///     given out, unclaimed for kPatienceUs         CAS of the entry to done: a claim that comes late fails
 ///     claimed, and the slot says committing        CAS of the entry to done: it has happened
 ///     claimed for longer than the slot's patience  CAS of the slot to skipped, then of the entry to done
 ///     claimed, and the slot has left t             CAS of the entry to done: it is decided
 ///
-/// So a client that stands still hides nobody's commits for longer than its patience.
+/// So a stalled client hides others' commits no longer than its patience.
 class LeasedTimestamps final : public Timestamps {
  public:
   LeasedTimestamps(ExtentSpace& state, StateGeometry geometry, uint32_t client, CommitPoint& commit_point,
                    Clock& clock, SharedTimestamps* shared)
       : Timestamps(state, geometry, client, commit_point, clock), shared_(shared) {}
 
-  /// Nobody: what a client that is gone has locked is recovered by whoever needs it.
+  /// None: clients that need a dead client's locks recover them.
   uint32_t Suspect() const override { return 0; }
   bool Crowded() const override { return next_ > snapshot_ + kRingEntries / 2; }
   bool Held() const override { return next_ > snapshot_; }
@@ -50,7 +51,7 @@ class LeasedTimestamps final : public Timestamps {
     int64_t since_ns = 0;
     int64_t patience_us = kPatienceUs;
     const uint64_t* slot = nullptr;  // scratch: its client's word
-    uint64_t* old = nullptr;         // scratch: what that was when it was to be skipped
+    uint64_t* old = nullptr;         // scratch: that word when it was to be skipped
   };
 
   absl::StatusOr<uint64_t> Floor(storage::VerbBatch&) override { return snapshot_; }
@@ -67,13 +68,13 @@ class LeasedTimestamps final : public Timestamps {
   }
   bool claimed() const { return *claim_ == RingEntry::Before(taken()).word(); }
 
-  SharedTimestamps* const shared_;     // of the process; null: nothing is shared
-  uint64_t next_ = 0;                  // the last that was given out, as last seen
+  SharedTimestamps* const shared_;     // the process's; null: nothing is shared
+  uint64_t next_ = 0;                  // the last one given out, as last seen
   uint64_t watermark_ = 0;             // likewise
-  uint64_t first_read_ = 64;           // entries that the next Advance begins with
-  uint64_t entries_at_ = 0;            // timestamp of the first of entries_
-  std::span<const uint64_t> entries_;  // just READ; behind TakeEntries those from snapshot_ + 1 on
-  std::vector<Waiting> waiting_;       // rising
+  uint64_t first_read_ = 64;           // entries that the next Advance READs first
+  uint64_t entries_at_ = 0;            // timestamp of the first in entries_
+  std::span<const uint64_t> entries_;  // just READ; after TakeEntries those from snapshot_ + 1 on
+  std::vector<Waiting> waiting_;       // ascending
   std::vector<Waiting> waiting_now_;   // kept for its memory
   uint64_t* taken_ = nullptr;
   uint64_t* claim_ = nullptr;

@@ -31,8 +31,8 @@ absl::Status Timestamps::AddSwap(storage::VerbBatch& batch, uint64_t offset, uin
   return absl::OkStatus();
 }
 
-// Everything lies on one server, so one queue pair, so in this order: our slot says that we use what we saw
-// last; only then is the rest READ.
+// Everything lies on one server, so on one queue pair, so in this order: our slot publishes what we saw last;
+// only then is the rest READ.
 absl::StatusOr<uint64_t> Timestamps::Snapshot(storage::VerbBatch& batch) {
   if (published_ == 0) NAM_RETURN_IF_ERROR(AddPublish(batch));
   NAM_ASSIGN_OR_RETURN(const StateHead* const head, AddReadHead(batch));
@@ -41,7 +41,7 @@ absl::StatusOr<uint64_t> Timestamps::Snapshot(storage::VerbBatch& batch) {
   return snapshot_;
 }
 
-// An atomic, for it must not pass the READs behind it; a WRITE might, over shared memory.
+// An atomic, since it must not pass the READs after it; a WRITE might, over shared memory.
 absl::Status Timestamps::AddPublish(storage::VerbBatch& batch) {
   published_ = std::max<uint64_t>(snapshot_, 1);
   NAM_ASSIGN_OR_RETURN(const storage::Channel::Target slot,
@@ -59,7 +59,7 @@ absl::Status Timestamps::AddRelease(storage::VerbBatch& batch) {
   return absl::OkStatus();
 }
 
-// Whoever publishes after the slots were READ takes his snapshot later still, so it reaches the floor.
+// A client that publishes after the slots were READ takes its snapshot later still, so it reaches the floor.
 absl::StatusOr<Timestamps::Horizon> Timestamps::RaiseHorizon(storage::VerbBatch& batch) {
   const size_t kept = batch.scratch_used();
   Horizon horizon;
@@ -70,7 +70,7 @@ absl::StatusOr<Timestamps::Horizon> Timestamps::RaiseHorizon(storage::VerbBatch&
   }));
   NAM_ASSIGN_OR_RETURN(const StateHead* const head, AddReadHead(batch));
   NAM_RETURN_IF_ERROR(batch.Execute());
-  // Somebody else may be ahead.
+  // Another client may be ahead.
   uint64_t known = head->horizon;
   while (known < horizon.value) {
     uint64_t* const old = batch.Word();

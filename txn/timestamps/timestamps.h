@@ -14,17 +14,17 @@
 
 namespace nam::txn {
 
-/// One client's commit timestamps, and the snapshots of its transactions. One thread, whose batch it shares;
-/// has it to itself in calls that execute it.
+/// One client's commit timestamps and snapshots. One thread. Shares the thread's batch, and has it to itself
+/// in calls that execute it.
 ///
 ///     Snapshot ─▶ … ─▶ AddTake ─▶ AddClaim ─▶ Settle ─▶ CommitPoint: committed, or given up ─▶ AddDone
-///         └ AddRelease   round 1    round 2     └ it is ours; or another, if somebody has passed over it
+///         └ AddRelease   round 1    round 2     └ it is ours; or another, if a client has passed over it
 ///
 /// A snapshot is the largest timestamp up to which all are done, or will never be claimed. `Done` says that a
 /// transaction is decided, not that its headers are flipped.
 class Timestamps {
  public:
-  /// Somebody who is waited for this long is looked at, or passed over.
+  /// After this time a client is checked, or passed over.
   static constexpr int64_t kPatienceUs = 1'000;
 
   /// `commit_point` is the client's; `shared` is the process's, null: nothing is shared. All outlive it.
@@ -35,42 +35,43 @@ class Timestamps {
 
   /// Takes the snapshot, or a newer one. From then to Release no row that it sees is reclaimed.
   absl::StatusOr<uint64_t> Snapshot(storage::VerbBatch& batch);
-  /// The snapshot is not used any more.
+  /// Releases the snapshot.
   absl::Status AddRelease(storage::VerbBatch& batch);
-  /// The client whose commit holds the snapshot back since before kPatienceUs; 0: nobody.
+  /// The client whose commit has held the snapshot back for longer than kPatienceUs; 0: none.
   virtual uint32_t Suspect() const = 0;
-  /// So many timestamps are beyond the snapshot that there may be none for another commit.
+  /// Timestamps beyond the snapshot are so many that another commit may get none.
   virtual bool Crowded() const = 0;
 
-  /// What was claimed or given out, and is not done, holds the snapshot back.
+  /// A timestamp that was claimed or given out, and is not done, holds the snapshot back.
   virtual bool Held() const = 0;
-  /// Only clients that have claimed nothing hold the snapshot back.
+  /// Only clients without a claim hold the snapshot back.
   virtual bool HeldByIdle() const = 0;
 
-  /// The first round trip of a commit asks for a timestamp, its second claims it, and the slot's word first.
+  /// A commit's first round trip asks for a timestamp; its second claims it, after the slot's word.
   virtual absl::Status AddTake(storage::VerbBatch& batch) = 0;
   virtual absl::Status AddClaim(storage::VerbBatch& batch) = 0;
   virtual uint64_t taken() const = 0;
-  /// Instead of AddClaim: what was taken is not used.
+  /// Replaces AddClaim if the timestamp is not used.
   virtual absl::Status AddSkip(storage::VerbBatch& batch) = 0;
-  /// After both: taken() is ours. False: it is another than before. Aborts for a retry if there is none.
+  /// After both: taken() is ours. False: it has changed. Aborts for a retry if there is none.
   virtual absl::StatusOr<bool> Settle(storage::VerbBatch& batch) = 0;
-  /// No timestamp that was claimed by now is above it.
+  /// An upper bound of all timestamps claimed by now.
   virtual absl::StatusOr<uint64_t> Newest(storage::VerbBatch& batch) = 0;
-  /// A claimed timestamp becomes done, of a commit or of one that was given up: anybody may have done so.
+  /// Marks a claimed timestamp done, after a commit or after it was given up. Another client may already have
+  /// done so.
   virtual absl::Status AddDone(storage::VerbBatch& batch, uint64_t timestamp) = 0;
-  /// The session ends in order: nobody waits for this client.
+  /// Called when the session ends in order: no client waits for this one.
   virtual absl::Status AddLeave(storage::VerbBatch& batch) = 0;
 
-  /// Of a client that is fenced, and whose last transaction is decided: nobody waits for it.
+  /// Called for a fenced client whose last transaction is decided: no client waits for it.
   virtual absl::Status Finish(storage::VerbBatch& batch, uint32_t client, uint64_t timestamp) = 0;
 
-  /// Every snapshot from now on is at least `value`, and so are those in use.
+  /// Every snapshot, in use or later, is at least `value`.
   struct Horizon {
     uint64_t value = 0;
     uint32_t held_by = 0;  // the client with the oldest snapshot; 0: this one
   };
-  /// During a transaction: raises the horizon as far as it can be raised.
+  /// During a transaction: raises the horizon as far as possible.
   absl::StatusOr<Horizon> RaiseHorizon(storage::VerbBatch& batch);
 
  protected:
@@ -78,13 +79,13 @@ class Timestamps {
              Clock& clock)
       : state_(state), geometry_(geometry), client_(client), commit_point_(commit_point), clock_(clock) {}
 
-  /// During a transaction: what every snapshot that is taken from now on reaches.
+  /// During a transaction: a lower bound of all later snapshots.
   virtual absl::StatusOr<uint64_t> Floor(storage::VerbBatch& batch) = 0;
-  /// Moves snapshot_ on; the batch holds a READ of `head`, which comes before whatever is added here.
+  /// Advances snapshot_. The batch holds a READ of `head`, which precedes any request added here.
   virtual absl::Status Advance(storage::VerbBatch& batch, const StateHead& head) = 0;
 
   absl::StatusOr<storage::Channel::Target> At(uint64_t offset) { return state_.Resolve(offset); }
-  /// Into scratch memory, when the batch is executed.
+  /// READs the head into scratch memory when the batch is executed.
   absl::StatusOr<const StateHead*> AddReadHead(storage::VerbBatch& batch);
   absl::Status AddSwap(storage::VerbBatch& batch, uint64_t offset, uint64_t from, uint64_t to, uint64_t* old);
 

@@ -13,11 +13,11 @@
 #include "txn/two_phase/timestamp_service.h"
 #include "txn/two_phase/transport.h"
 
-/// Two-phase commit under generalized snapshot isolation, what the redesign paper calls the traditional
-/// protocol: the baseline of RSI.
+/// Two-phase commit under generalized snapshot isolation, the redesign paper's traditional protocol: the
+/// baseline for RSI.
 namespace nam::txn::two_phase {
 
-/// A thread that serves one role. Its destructor ends both; clients see their connections go.
+/// A thread that serves one role. Its destructor ends both; clients see their connections end.
 class Server {
  public:
   const std::string& address() const { return transport_->address(); }
@@ -39,10 +39,10 @@ class Server {
   std::unique_ptr<fabric::Thread> thread_;
 };
 
-/// How many deleted keys a participant remembers; see RowStore.
+/// The deleted keys that a participant remembers; see RowStore.
 inline constexpr size_t kDeletionsKept = 65'536;
 
-/// `transport.host` says where it listens. INVALID_ARGUMENT: a table that cannot be.
+/// `transport.host` is the address to listen on. INVALID_ARGUMENT: a table is invalid.
 absl::StatusOr<std::unique_ptr<Server>> StartParticipant(fabric::Fabric& fabric,
                                                          const TransportOptions& transport,
                                                          const std::vector<TableLayout>& tables,
@@ -53,12 +53,12 @@ absl::StatusOr<std::unique_ptr<Server>> StartCoordinator(fabric::Fabric& fabric,
                                                          const std::vector<std::string>& participants,
                                                          TimestampService& timestamps);
 
-/// All servers of a cluster as threads of this process, each in the fabric that it is given.
+/// All servers of a cluster as threads of this process, each in a given fabric.
 class Cluster {
  public:
   struct Options {
     TransportOptions transport;
-    std::vector<fabric::Fabric*> participants;  // one server thread each; the same fabric may be there again
+    std::vector<fabric::Fabric*> participants;  // one server thread each; may repeat a fabric
     std::vector<fabric::Fabric*> coordinators;
     std::vector<TableLayout> tables;
     size_t deletions_kept = kDeletionsKept;
@@ -68,9 +68,9 @@ class Cluster {
   const ClusterLayout& layout() const { return layout_; }
   absl::StatusOr<std::unique_ptr<Session>> OpenSession(fabric::Fabric& fabric,
                                                        const SessionOptions& options = {}) const;
-  /// By all servers.
+  /// The sum over all servers.
   uint64_t frames_received() const;
-  /// A server that is lost; each once.
+  /// Loses a server. At most once for each.
   void StopParticipant(size_t number) { participants_[number].reset(); }
   void StopCoordinator(size_t number) { coordinators_[number].reset(); }
 
@@ -81,7 +81,7 @@ class Cluster {
   TimestampService timestamps_;
   ClusterLayout layout_;
   std::vector<std::unique_ptr<Server>> participants_;
-  std::vector<std::unique_ptr<Server>> coordinators_;  // stopped first
+  std::vector<std::unique_ptr<Server>> coordinators_;  // destroyed first
 };
 
 }  // namespace nam::txn::two_phase

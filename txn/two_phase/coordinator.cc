@@ -57,7 +57,7 @@ void Coordinator::Fail() {
   transactions_.clear();
   for (auto& [timestamp, waiting] : waiting_) Answer(waiting.client, waiting.answer);
   waiting_.clear();
-  // The participants that are left drop what is locked.
+  // The remaining participants drop their locks.
   for (const ConnectionId participant : participants_) transport_.Close(participant);
 }
 
@@ -109,7 +109,7 @@ bool Coordinator::TakeParts(const MessageHead& head, FrameReader body) {
     if (!body.Take(&part.participant) || !body.Take(&bytes) || !body.TakeBytes(bytes, &part.writes)) {
       return false;
     }
-    // In order, so that none is there twice.
+    // Ascending, so without duplicates.
     if (part.participant >= participants_.size()) return false;
     if (!parts_.empty() && part.participant <= parts_.back().participant) return false;
     parts_.push_back(part);
@@ -158,7 +158,7 @@ bool Coordinator::Vote(ConnectionId participant, const MessageHead& head) {
 void Coordinator::Decide(uint64_t id, Transaction& transaction) {
   transaction.decided = true;
   const bool commits = transaction.outcome == Outcome::kYes;
-  if (transaction.timestamp != 0) {  // one participant: it has done what it has voted for
+  if (transaction.timestamp != 0) {  // one participant: it has already done what it voted for
     timestamps_.Done(transaction.timestamp, transport_);
     if (!commits) transaction.timestamp = 0;
   } else {

@@ -22,17 +22,17 @@ namespace nam::txn::two_phase {
 ///       │               │ ◀────────────── kDone │   all done: the snapshots may grow past it
 ///       │ ◀ ─ kOutcome  │                       │   else: once it is in the snapshot that comes with it
 ///
-/// Of a single participant, prepare carries the timestamp and commits at once. The timestamp is then older
-/// than the locks, which harms nobody: no snapshot reaches it before it is done.
+/// With a single participant, prepare carries the timestamp and commits at once. The timestamp is then older
+/// than the locks. That is harmless: no snapshot reaches it before it is done.
 ///
-/// Nothing is logged: transactions end with the coordinator, and it ends with any of its participants, whose
-/// rows are lost. From then on every answer is Outcome::kUnavailable. One thread.
+/// Nothing is logged: transactions end with the coordinator, and the coordinator ends with any of its
+/// participants, whose rows are lost. From then on every answer is Outcome::kUnavailable. One thread.
 class Coordinator final : public Role {
  public:
   Coordinator(Transport& transport, TimestampService& timestamps);
   ~Coordinator() override;
 
-  /// Before the first frame.
+  /// Called before the first frame.
   absl::Status Connect(const std::vector<std::string>& participants, Deadline deadline);
 
   void OnFrame(ConnectionId connection, std::span<const std::byte> frame) override;
@@ -50,7 +50,7 @@ class Coordinator final : public Role {
     uint32_t awaited = 0;  // votes, then dones
     std::vector<ConnectionId> prepared;
   };
-  /// An answer that comes once the snapshot is large enough.
+  /// An answer that waits for a larger snapshot.
   struct Waiting {
     ConnectionId client;
     MessageHead answer;
@@ -78,8 +78,8 @@ class Coordinator final : public Role {
   std::vector<ConnectionId> participants_;
   absl::flat_hash_map<uint64_t, Transaction> transactions_;
   std::multimap<uint64_t, Waiting> waiting_;  // by timestamp
-  int waiting_count_ = 0;                     // as the service knows it
-  std::vector<Part> parts_;                   // of the commit request at hand
+  int waiting_count_ = 0;                     // as last told to the service
+  std::vector<Part> parts_;                   // of the current commit request
   uint64_t last_id_ = 0;
   bool failed_ = false;
 };

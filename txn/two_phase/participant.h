@@ -10,9 +10,8 @@
 
 namespace nam::txn::two_phase {
 
-/// The paper's resource manager: owns a partition of the rows, answers reads at a snapshot without looking at
-/// locks (a commit under way has a timestamp above every snapshot that has been handed out), and takes part
-/// in commits:
+/// The paper's resource manager. It owns a partition of the rows, answers reads at a snapshot without looking
+/// at locks (a commit under way has a timestamp above every snapshot handed out), and takes part in commits:
 ///
 ///     kPrepare ─▶ validate, lock, stage ─┬─▶ kVote yes ─▶ kDecide timestamp ─▶ install, unlock ─▶ kDone
 ///                                        │                        0, or connection lost ─▶ unlock
@@ -36,12 +35,12 @@ class Participant final : public Role {
   bool Read(ConnectionId connection, const MessageHead& head, FrameReader body);
   bool Prepare(ConnectionId connection, const MessageHead& head, FrameReader body);
   bool Decide(ConnectionId connection, const MessageHead& head);
-  /// False: malformed. What it has locked is in `transaction` in any case.
+  /// False: malformed. Either way `transaction` holds what it has locked.
   bool LockAll(FrameReader body, uint64_t snapshot, Transaction* transaction, Outcome* outcome);
 
   Transport& transport_;
   std::vector<std::unique_ptr<RowStore>> stores_;
-  /// Prepared; by whose they are, so that locks end with their coordinator's connection.
+  /// Prepared transactions by their coordinator's connection, so that locks end with it.
   absl::flat_hash_map<ConnectionId, absl::flat_hash_map<uint64_t, Transaction>> prepared_;
 };
 

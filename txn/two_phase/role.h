@@ -4,10 +4,10 @@
 
 namespace nam::txn::two_phase {
 
-/// What a server thread does with its frames.
+/// How a server thread handles its frames.
 class Role : public FrameSink {
  public:
-  /// After everything that had arrived was handled.
+  /// Called after all frames that had arrived are handled.
   virtual void AfterBatch() {}
 };
 

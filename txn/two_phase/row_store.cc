@@ -23,7 +23,7 @@ uint64_t HashOfKey(std::span<const std::byte> key) {
 }
 
 uint32_t PartitionOf(std::span<const std::byte> key, uint32_t participants) {
-  // By the upper half: the participants' own tables go by the lower bits.
+  // Uses the upper half: the participants' own tables use the lower bits.
   return static_cast<uint32_t>((HashOfKey(key) >> 32) * participants >> 32);
 }
 
@@ -76,7 +76,7 @@ RowStore::Version RowStore::Find(std::span<const std::byte> key, uint64_t snapsh
     version.row = {PayloadOf(row, slot), layout_.row_bytes};
     return version;
   }
-  // Not dropped, but the key may have been there, and its deletion forgotten.
+  // Not dropped, but the key may have existed, with a deletion that is forgotten.
   if (block.dropped || snapshot < forgotten_) version.state |= kRowTooOld;
   return version;
 }
@@ -99,7 +99,7 @@ Outcome RowStore::Lock(WriteKind kind, std::span<const std::byte> row, uint64_t 
     if (outcome != Outcome::kYes) return outcome;
     *locked = *found;
   } else {
-    // A row that was read and is not there has been deleted since.
+    // The row was read and is missing: it has been deleted since.
     if (kind != WriteKind::kInsert) return Outcome::kWriteWrite;
     if (snapshot < forgotten_) return Outcome::kTooOld;
     *locked = Create(key);
@@ -167,7 +167,7 @@ void RowStore::ForgetDeletions() {
     const Deletion oldest = deletions_.front();
     deletions_.pop_front();
     const Block& block = BlockOf(oldest.row);
-    // Another row by now, or inserted again, or about to be.
+    // It is another row by now, or inserted again, or about to be.
     if (block.locked || block.versions == 0) continue;
     if (TimestampsOf(oldest.row)[block.newest] != (oldest.timestamp | kDeleted)) continue;
     Erase(oldest.row);

@@ -13,7 +13,7 @@
 
 namespace nam::txn::two_phase {
 
-/// A table of the cluster; every participant holds the rows whose keys fall to it.
+/// A table of the cluster; each participant holds the rows whose keys hash to it.
 struct TableLayout {
   std::string name;
   uint32_t row_bytes = 0;
@@ -22,19 +22,19 @@ struct TableLayout {
 };
 
 uint64_t HashOfKey(std::span<const std::byte> key);
-/// Whose the key is, of `participants`.
+/// The key's owner among `participants`.
 uint32_t PartitionOf(std::span<const std::byte> key, uint32_t participants);
 
 /// One participant's rows of one table: a multi-version hash table in its own memory. One thread.
 ///
 /// A row is a block; blocks lie in chunks and never move. Versions are a ring with one slot more than are
-/// kept: what a transaction that has locked the row is about to write lies in the spare one already, so that
-/// to commit is to write a timestamp.
+/// kept: the spare one already holds what the transaction that locked the row is about to write, so that a
+/// commit only writes a timestamp.
 ///
 ///     Block │ timestamp × slots │ key │ payload × slots          each a multiple of 8 bytes
 ///
-/// The row of a deleted key stays, with a deletion as its newest version, until as many have been deleted
-/// since as are kept; after that the store knows only the youngest deletion that it has forgotten.
+/// A deleted key's row stays, with a deletion as its newest version, until kDeletionsKept later ones. After
+/// that the store knows only the youngest deletion that it has forgotten.
 class RowStore {
  public:
   RowStore(const TableLayout& layout, size_t deletions_kept);
@@ -61,8 +61,8 @@ class RowStore {
     uint16_t newest;
     uint16_t versions;
     bool locked;
-    bool deletes;  // the transaction that has locked it
-    bool dropped;  // a version that was older than those that are here
+    bool deletes;  // the transaction that has locked it deletes it
+    bool dropped;  // older versions have been dropped
   };
   static constexpr uint64_t kDeleted = uint64_t{1} << 63;  // in a timestamp
 

@@ -13,7 +13,7 @@
 namespace nam::txn::two_phase {
 namespace {
 
-// Listeners have no completions: a server looks for who knocks between its messages.
+// Listeners have no completions: a server polls for connections between its messages.
 constexpr int64_t kAcceptEveryNs = 1'000'000;
 
 }  // namespace
@@ -86,12 +86,12 @@ absl::StatusOr<ConnectionId> SendTransport::Attach(std::unique_ptr<fabric::Queue
 void SendTransport::AcceptAll() {
   while (true) {
     auto queue_pair = listener_->Accept(*completions_, PairOptions(), Deadline{0});
-    if (!queue_pair.ok()) return;  // nobody is there, or one too many
+    if (!queue_pair.ok()) return;  // no peer is there, or one too many
     Attach(*std::move(queue_pair)).IgnoreError();
   }
 }
 
-/// Of the next SEND: as much as fits, or one frame (or the next part of one).
+/// The size of the next SEND: as much as fits, or one frame (or the next part of one).
 uint32_t SendTransport::NextMessageBytes(Pair& pair) const {
   if (options_.coalesce) {
     return static_cast<uint32_t>(std::min<size_t>(pair.output.size() - pair.sent, options_.buffer_bytes));

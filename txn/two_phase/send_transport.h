@@ -8,8 +8,8 @@
 
 namespace nam::txn::two_phase {
 
-/// SEND/RECEIVE queue pairs of a fabric. The stream of frames is cut into messages of at most buffer_bytes;
-/// a SEND that finds no receive posted waits for one, so nobody counts credits.
+/// Uses SEND/RECEIVE queue pairs of a fabric. The stream of frames is cut into messages of at most
+/// buffer_bytes. A SEND that finds no receive posted waits for one, so no side counts credits.
 ///
 ///     a connection's region:  receive_depth buffers │ send_depth buffers, a ring
 class SendTransport final : public Transport {
@@ -26,10 +26,10 @@ class SendTransport final : public Transport {
     std::unique_ptr<fabric::MemoryRegion> region;
     std::unique_ptr<fabric::QueuePair> queue_pair;
     uint64_t posted = 0;     // SENDs
-    uint64_t completed = 0;  // of them; their buffers are free
-    size_t frame_left = 0;   // without coalescing: of the frame that is being sent
+    uint64_t completed = 0;  // completed ones; their buffers are free
+    size_t frame_left = 0;   // without coalescing: the rest of the frame being sent
   };
-  /// A message that has arrived, or the end of the connection, and when it is let in.
+  /// A message that has arrived, or the end of the connection, and the time to deliver it.
   struct Held {
     int64_t due_ns;
     ConnectionId connection;
@@ -58,7 +58,7 @@ class SendTransport final : public Transport {
   absl::flat_hash_map<uint64_t, ConnectionId> connections_;  // by queue pair
   std::deque<Held> held_;
   std::vector<fabric::WorkRequest> batch_;
-  int64_t accept_ns_ = 0;  // when to look for connections again
+  int64_t accept_ns_ = 0;  // when to accept connections again
 };
 
 }  // namespace nam::txn::two_phase

@@ -13,7 +13,7 @@
 namespace nam::txn::two_phase {
 namespace {
 
-// Of table, key and state in front of a row in a frame.
+// The head of a row in a frame: table, key and state.
 constexpr size_t kRowHeadBytes = 16;
 
 class ClientSession final : public Session, private FrameSink {
@@ -37,9 +37,9 @@ class ClientSession final : public Session, private FrameSink {
   struct Pending {
     uint32_t table;
     WriteKind kind;
-    size_t at;               // of the row in written_
+    size_t at;               // the row's place in written_
     bool fresh = false;      // the snapshot does not hold the key
-    bool withdrawn = false;  // and it was deleted again
+    bool withdrawn = false;  // deleted again
   };
 
   void OnFrame(ConnectionId connection, std::span<const std::byte> frame) override;
@@ -55,7 +55,7 @@ class ClientSession final : public Session, private FrameSink {
   void AddPending(const RowName& name, uint32_t table, WriteKind kind, std::span<const std::byte> row);
   absl::Status End(absl::Status status);
   absl::Status Conflict(AbortReason reason, uint32_t table);
-  /// Until `awaited_` answers are there.
+  /// Waits for `awaited_` answers.
   absl::Status Await();
   absl::Status AskSnapshot();
   absl::Status SendReads();
@@ -75,18 +75,18 @@ class ClientSession final : public Session, private FrameSink {
   uint64_t snapshot_ = 0;
   uint64_t last_commit_ = 0;
   std::optional<uint64_t> last_answer_;       // the snapshot that came with it
-  absl::flat_hash_map<RowName, bool> known_;  // rows that were read and found; whether they are out of date
+  absl::flat_hash_map<RowName, bool> known_;  // rows that were found; whether they are out of date
   absl::flat_hash_map<RowName, size_t> names_;
   std::vector<Pending> writes_;
   std::vector<std::byte> written_;
 
-  // The request at hand.
+  // The current request.
   uint64_t request_ = 0;
   uint32_t awaited_ = 0;
-  MessageHead answer_;  // of the coordinator
+  MessageHead answer_;  // the coordinator's
   std::span<Lookup> lookups_;
-  std::vector<uint8_t> states_;                  // of lookups_
-  std::vector<std::vector<uint32_t>> asked_of_;  // by participant: which of lookups_
+  std::vector<uint8_t> states_;                  // by place in lookups_
+  std::vector<std::vector<uint32_t>> asked_of_;  // by participant: places in lookups_
 };
 
 absl::Status ClientSession::Connect(const ClusterLayout& cluster) {
@@ -117,7 +117,7 @@ void ClientSession::OnFrame(ConnectionId connection, std::span<const std::byte> 
   FrameReader reader(frame);
   MessageHead head;
   bool valid = reader.Take(&head);
-  if (valid && head.id != request_) return;  // of a request that was given up
+  if (valid && head.id != request_) return;  // a request that was given up
   if (valid && connection == coordinator_) {
     const bool outcome = head.type == MessageType::kOutcome && head.flag < kOutcomes;
     valid = reader.empty() && (outcome || head.type == MessageType::kSnapshot);
@@ -128,7 +128,7 @@ void ClientSession::OnFrame(ConnectionId connection, std::span<const std::byte> 
             TakeRows(static_cast<size_t>(from - participants_.begin()), head.count, reader);
   }
   if (!valid || awaited_ == 0) {
-    broken_ = absl::UnavailableError("two-phase commit: a server has sent what is no answer");
+    broken_ = absl::UnavailableError("two-phase commit: a server has sent a malformed answer");
   } else {
     --awaited_;
   }
@@ -143,7 +143,7 @@ bool ClientSession::TakeRows(size_t participant, uint32_t count, FrameReader bod
     if (!body.TakeBytes(lookups_[i].row.size(), &row)) return false;
     std::memcpy(lookups_[i].row.data(), row.data(), row.size());
   }
-  asked_of_[participant].clear();  // so that a second answer is none
+  asked_of_[participant].clear();  // so that a second answer is ignored
   return body.empty();
 }
 
@@ -182,7 +182,7 @@ absl::Status ClientSession::Begin() {
   if (options_.snapshots == SessionOptions::Snapshots::kFresh || !last_answer_.has_value()) {
     NAM_RETURN_IF_ERROR(AskSnapshot());
   }
-  // Once: a transaction that ends without an answer leaves none for the next.
+  // Used once: a transaction that ends without an answer leaves none for the next.
   snapshot_ = *last_answer_;
   last_answer_.reset();
   known_.clear();
@@ -307,7 +307,7 @@ void ClientSession::AddPending(const RowName& name, uint32_t table, WriteKind ki
   writes_.push_back(
       {.table = table, .kind = kind, .at = written_.size(), .fresh = kind == WriteKind::kInsert});
   written_.insert(written_.end(), row.begin(), row.end());
-  // Room for a row that takes the place of a deletion.
+  // Makes room for a row that replaces a deletion.
   written_.resize(writes_.back().at + tables_[table].row_bytes);
 }
 
@@ -325,7 +325,7 @@ absl::Status ClientSession::Write(std::span<const RowWrite> writes) {
   return absl::OkStatus();
 }
 
-// A row that the transaction has written already.
+// Changes a row that the transaction has already written.
 absl::Status ClientSession::WriteOwn(const RowWrite& write, Pending& own) {
   const bool deleted = own.kind == WriteKind::kDelete;
   if (write.kind == RowWrite::Kind::kInsert && !deleted)
@@ -351,7 +351,7 @@ absl::Status ClientSession::WriteNew(const RowWrite& write, const RowName& name)
     return absl::OkStatus();
   }
   if (known == known_.end()) return End(absl::NotFoundError("a row that this transaction has not read"));
-  // Somebody is faster: no need to try.
+  // Another client was faster: a try would fail.
   if (known->second) return Conflict(AbortReason::kWriteWrite, write.table.value);
   AddPending(name, write.table.value,
              write.kind == RowWrite::Kind::kDelete ? WriteKind::kDelete : WriteKind::kUpdate, write.row);
@@ -371,7 +371,7 @@ absl::StatusOr<uint64_t> ClientSession::Commit() {
   if (status.ok()) status = Await();
   if (!status.ok()) return End(status);
   if (answer_.type != MessageType::kOutcome) {
-    broken_ = absl::UnavailableError("two-phase commit: a server has sent what is no answer");
+    broken_ = absl::UnavailableError("two-phase commit: a server has sent a malformed answer");
     return End(broken_);
   }
   last_answer_ = answer_.snapshot;
@@ -446,7 +446,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(fabric::Fabric& fabric,
                                                      const ClusterLayout& cluster,
                                                      const SessionOptions& options) {
   TransportOptions mine = transport;
-  mine.host.clear();  // nobody connects to it
+  mine.host.clear();  // it does not listen
   mine.connections_max = static_cast<uint32_t>(cluster.participants.size() + 1);
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<Transport> opened, OpenTransport(fabric, mine));
   auto session = std::make_unique<ClientSession>(std::move(opened), cluster, options, fabric.clock());

@@ -10,7 +10,7 @@
 
 namespace nam::txn::two_phase {
 
-/// What a client has to know. The order of the participants decides who owns which row.
+/// What a client needs to know. The order of the participants decides each row's owner.
 struct ClusterLayout {
   std::vector<std::string> coordinators;
   std::vector<std::string> participants;
@@ -19,20 +19,20 @@ struct ClusterLayout {
 
 struct SessionOptions {
   enum class Snapshots : uint8_t {
-    /// Begin asks the coordinator: sees everything that was visible when it was called, and this session's
-    /// own commits. Commit returns once the transaction is decided.
+    /// Begin asks the coordinator: the snapshot holds everything visible at the call, and this session's own
+    /// commits. Commit returns once the transaction is decided.
     kFresh,
-    /// Generalized snapshot isolation: after a commit that was answered, the snapshot is the one that came
-    /// with the answer, so Begin costs no message, and Commit returns once the transaction is visible. Of a
-    /// session that idles in between it is as old as that.
+    /// Generalized snapshot isolation: after an answered commit, the snapshot is the one that came with the
+    /// answer, so Begin costs no message, and Commit returns once the transaction is visible. After an idle
+    /// period the snapshot is as old as the last answer.
     kLastAnswer,
   } snapshots = Snapshots::kFresh;
   uint32_t coordinator = 0;  // any number
   int64_t timeout_us = 20'000'000;
 };
 
-/// A client of two-phase commit. Once a server does not answer, or is gone, every call gives UNAVAILABLE.
-/// `fabric` is that of the transport; its clock is used.
+/// Opens a client of two-phase commit. Once a server does not answer, or is gone, every call returns
+/// UNAVAILABLE. `fabric` is that of the transport; its clock is used.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(fabric::Fabric& fabric,
                                                      const TransportOptions& transport,
                                                      const ClusterLayout& cluster,

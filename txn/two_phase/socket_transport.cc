@@ -23,7 +23,7 @@ constexpr int kBacklog = 256;
 constexpr size_t kReceiveBytes = 256 << 10;
 // A peer that asks and does not read its answers is dropped.
 constexpr size_t kUnsentBytesMax = 256 << 20;
-// Not those of connections, which begin with 1 and never get there.
+// Distinct from connections, which begin with 1 and never get there.
 constexpr uint64_t kDoorbell = ~uint64_t{0};
 constexpr uint64_t kListener = ~uint64_t{1};
 

@@ -8,8 +8,8 @@
 
 namespace nam::txn::two_phase {
 
-/// TCP sockets and one epoll, for the kernels that really have them: the only place of the protocol that
-/// waits outside the fabric. Peers are not authenticated.
+/// Uses TCP sockets and one epoll, for real kernels: the protocol's only waits outside the fabric. Peers are
+/// not authenticated.
 class SocketTransport final : public Transport {
  public:
   static absl::StatusOr<std::unique_ptr<Transport>> Open(const TransportOptions& options);

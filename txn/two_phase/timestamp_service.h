@@ -11,8 +11,8 @@
 
 namespace nam::txn::two_phase {
 
-/// The cluster's timestamps, in the memory of the process of the coordinators that share it (the paper gives
-/// its baseline the same advantage). The snapshot is the largest timestamp up to which every commit is
+/// Hands out the cluster's timestamps, in the memory of the process whose coordinators share it (the paper
+/// gives its baseline the same advantage). The snapshot is the largest timestamp up to which every commit is
 /// installed. Thread-safe.
 class TimestampService {
  public:
@@ -21,7 +21,8 @@ class TimestampService {
     done_.push_back(false);
     return last_ = snapshot_ + done_.size();
   }
-  /// Installed everywhere, or nowhere. `user` sees for itself whether the snapshot has grown.
+  /// The timestamp is installed everywhere, or nowhere. `user` checks by itself whether the snapshot has
+  /// grown.
   void Done(uint64_t timestamp, const Transport& user) {
     const std::lock_guard lock(mutex_);
     done_[timestamp - snapshot_ - 1] = true;
@@ -43,7 +44,7 @@ class TimestampService {
     const std::lock_guard lock(mutex_);
     std::erase(users_, &user);
   }
-  /// How many more (or fewer) answers wait for a larger snapshot. Look at snapshot() after that.
+  /// Changes the number of answers that wait for a larger snapshot. Check snapshot() afterwards.
   void AddWaiting(int more) {
     const std::lock_guard lock(mutex_);
     waiting_ += more;
@@ -53,7 +54,7 @@ class TimestampService {
   std::mutex mutex_;
   std::atomic<uint64_t> snapshot_ = 0;
   std::atomic<uint64_t> last_ = 0;
-  std::deque<bool> done_;  // of snapshot_ + 1 …
+  std::deque<bool> done_;  // from snapshot_ + 1 on
   int waiting_ = 0;
   std::vector<Transport*> users_;
 };

@@ -11,7 +11,7 @@
 /// The messages of two-phase commit, between clients, the coordinator (the paper's transaction manager) and
 /// the participants (its resource managers, one per partition of the rows). One host's byte order.
 ///
-/// A connection is a stream of frames, a frame is its length and one message:
+/// A connection is a stream of frames. A frame is its length and one message:
 ///
 ///     length (4) │ head (32) │ body
 ///
@@ -24,13 +24,13 @@
 ///            ◀─               kOutcome   id, flag = Outcome, timestamp, snapshot
 ///     coord. ─▶ participant   kPrepare   id, snapshot, timestamp    writes; with a timestamp: commit at once
 ///            ◀─               kVote      id, flag = Outcome
-///     coord. ─▶ participant   kDecide    id, timestamp, or 0 to abort (which nobody answers)
+///     coord. ─▶ participant   kDecide    id, timestamp, or 0 to abort (unanswered)
 ///            ◀─               kDone      id
 ///
 ///     writes: any number of { table (2), WriteKind (1), row, or the key alone to delete }
 ///
-/// `id` is the sender's: of its request, or of the coordinator's transaction. Whoever gets a message that is
-/// not as drawn closes the connection.
+/// `id` is the sender's: its request's, or the coordinator's transaction's. A receiver of a malformed message
+/// closes the connection.
 namespace nam::txn::two_phase {
 
 inline constexpr uint32_t kFrameBytesMax = 16u << 20;
@@ -48,7 +48,7 @@ enum class MessageType : uint8_t {
   kDone,
 };
 
-/// Of a commit or of one participant's vote.
+/// The outcome of a commit, or one participant's vote.
 enum class Outcome : uint8_t {
   kYes,
   kWriteWrite,
@@ -61,12 +61,12 @@ inline constexpr size_t kOutcomes = 5;
 enum class WriteKind : uint8_t { kInsert, kUpdate, kDelete };
 inline constexpr size_t kWriteKinds = 3;
 
-/// Bits.
+/// A bit set.
 enum RowState : uint8_t {
   kNothing = 0,
   kFound = 1,
   kRowTooOld = 2,  // the version that the snapshot sees is gone
-  kNewer = 4,      // somebody has changed it since, or is about to
+  kNewer = 4,      // another transaction has changed it since, or is about to
 };
 
 struct MessageHead {
@@ -109,7 +109,7 @@ class FrameWriter {
   const size_t begin_;
 };
 
-/// Takes a message apart, never past its end.
+/// Decodes a message, never past its end.
 class FrameReader {
  public:
   explicit FrameReader(std::span<const std::byte> bytes) : left_(bytes) {}

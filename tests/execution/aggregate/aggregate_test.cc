@@ -93,7 +93,7 @@ TEST(AggregateTest, AVarianceBeyondItsDigitsIsAnError) {
   EXPECT_EQ(SqlErrorOf(ReadFinal(driver, sink).status())->sqlstate, sqlstate::kNumberOutOfRange);
 }
 
-/// What an aggregation of grouping sets says of sets without keys.
+/// An aggregation of grouping sets returns such rows for sets without keys.
 TEST(AggregateTest, TotalsAreThereWithoutRows) {
   Aggregation aggregation;
   aggregation.schema = {
@@ -137,7 +137,7 @@ TEST(AggregateTest, TotalsAreThereWithoutRows) {
   EXPECT_EQ(task->Next(context, chunk), Step::kDone);
 }
 
-/// Of each form, more groups than one thread combines.
+/// There are more groups of each form than one thread combines.
 TEST(AggregateTest, ManyGroupsAreCombinedInParts) {
   const plan::Slot keys[] = {Bounded(Type::Integer(), 0, 100'000, false),                // direct
                              Bounded(Type::Integer(), -5'000'000'000, 5'000'000'000),    // packed
@@ -266,7 +266,7 @@ TEST(AverageTest, HalvesAreRoundedAwayFromZero) {
   EXPECT_EQ(StateOf(AverageOf(PowerOfTen(38), 1, 0, tenths).status()), "22003");
 }
 
-/// Sums in between may have more than 38 digits, on whichever server they arise; a result may not.
+/// Intermediate sums may have more than 38 digits, on any server; a result may not.
 TEST(AggregateTest, OnlyTheWholeSumHasABound) {
   StepDriver driver(1);
   Aggregation aggregation;
@@ -337,7 +337,7 @@ TEST_F(StoredGroupsTest, PagesOfOthersAreRefused) {
   EXPECT_TRUE(Add(stored_, 7).ok());
   EXPECT_TRUE(absl::IsDataLoss(Add(stored_, 8)));
   EXPECT_TRUE(absl::IsDataLoss(Add(std::span(stored_).first(stored_.size() - 1), 7)));
-  // Pairs whose groups have not come.
+  // Pairs whose groups have not arrived.
   const std::span<const std::byte> pairs = std::span(stored_).subspan(RowLayout::kSmallPageBytes);
   EXPECT_TRUE(absl::IsDataLoss(Add(pairs, 7)));
   RandomStream random(5);
@@ -355,7 +355,7 @@ TEST_F(StoredGroupsTest, EndsSoonAfterTheQueryIsCancelled) {
   EXPECT_TRUE(absl::IsCancelled(Add(stored_, 7)));
 }
 
-/// Whoever hands over a value beyond the bounds that the plan states, it never becomes an index.
+/// A value beyond the bounds that the plan states never becomes an index, whatever has passed it on.
 TEST(AggregateTest, ValuesBeyondThePlansBoundsAreNoIndex) {
   StepDriver driver(1);
   Aggregation aggregation;

@@ -37,7 +37,7 @@ __int128 Root(__int128 above, __int128 below, int scale) {
   return least;
 }
 
-/// Variances and what is like them, of small numbers.
+/// Variances and related functions, of small numbers.
 Cell Moment(const plan::Aggregate& aggregate, const std::vector<Cell>& xs, const std::vector<Cell>& ys) {
   const bool sample = aggregate.function == AggregateFunction::kVarSamp ||
                       aggregate.function == AggregateFunction::kStddevSamp ||
@@ -197,7 +197,7 @@ plan::Slot Bounded(Type type, __int128 low, __int128 high, bool nullable = true)
   return {.type = type, .nullable = nullable, .bounds = {low, high, true}};
 }
 
-/// A slot of any type that groups and aggregates have. Sums of what it holds stay small.
+/// A slot of any type that groups and aggregates have. Sums of its values stay small.
 plan::Slot RandomSlot(RandomStream& random) {
   plan::Slot slots[] = {
       {.type = Type::Bool(), .nullable = true, .bounds = {}},

@@ -11,7 +11,7 @@
 #include "plan/aggregate.h"
 #include "tests/execution/step_driver.h"
 
-/// Aggregations of tests: by the engine, on one or several servers, and by a naive model.
+/// Aggregations of tests: run by the engine, on one or several servers, and by a naive model.
 namespace nam::execution {
 
 struct Aggregation {
@@ -28,18 +28,18 @@ plan::Expr SlotExpr(const plan::Schema& schema, uint32_t slot);
 plan::Aggregate MakeAggregate(plan::AggregateFunction function, const plan::Schema& schema, uint32_t slot);
 
 /// Seven slots of any types that groups and aggregates have, the first `keys` of them as keys, and up to four
-/// aggregates. Sums of what slots hold stay small.
+/// aggregates. Sums of the slots' values stay small.
 Aggregation RandomAggregation(RandomStream& random, size_t keys);
 
 /// The rows of the final schema, in the order of their cells.
 std::vector<Tuple> Model(const Aggregation& aggregation, std::span<const Tuple> input);
 
-/// What a sink whose parts are combined yields, in the order of its cells.
+/// What a sink yields once its parts are combined, in the order of its cells.
 absl::StatusOr<std::vector<Tuple>> ReadFinal(StepDriver& driver, AggregateSink& sink);
-/// The pages that a sink stores, one behind the other.
+/// The pages that a sink stores, one after the other.
 absl::StatusOr<std::vector<std::byte>> StoredPages(StepDriver& driver, AggregateSink& sink, uint64_t attempt);
 
-/// Aggregates each server's rows by so many tasks, merges what they store, and reads the result.
+/// Aggregates each server's rows with this many tasks, merges what they store, and reads the result.
 absl::StatusOr<std::vector<Tuple>> Distributed(const Aggregation& aggregation, StepDriver& driver,
                                                std::span<const std::vector<Tuple>> servers, int tasks);
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kLow = 100, kHigh = 2999;
 constexpr uint32_t kParts = 4, kPlaces = 1024;
 
-/// Groups of dense keys, counted, that a set takes in part by part.
+/// Groups of dense keys, counted; a set takes them in part by part.
 class DenseGroupsTest : public ::testing::TestWithParam<bool> {
  protected:
   DenseGroupsTest() {
@@ -47,7 +47,7 @@ class DenseGroupsTest : public ::testing::TestWithParam<bool> {
   }
   void Begin(uint32_t part) { set_->Reset(Groups::Range{uint64_t{part} * kPlaces, kPlaces}); }
 
-  /// Each key as a group of one row: as values, or as rows one behind the other.
+  /// Each key is a group of one row, passed as values or as consecutive rows.
   absl::Status Consume(std::span<const int64_t> keys) {
     const RowLayout& layout = plan_->partial_layout();
     const RowField& field = layout.field(0);
@@ -68,7 +68,7 @@ class DenseGroupsTest : public ::testing::TestWithParam<bool> {
     chunk.columns()[1] = {.kind = Column::Kind::kConstant, .base = reinterpret_cast<const std::byte*>(&kOne)};
     return set_->Consume(chunk);
   }
-  /// The groups that are there, with their counts.
+  /// The groups that exist, with their counts.
   std::vector<Tuple> Present() {
     std::vector<Tuple> groups;
     GroupSet::Memory memory;
@@ -108,12 +108,12 @@ TEST_P(DenseGroupsTest, OnlyThoseThatHaveComeAreThere) {
 }
 
 TEST_P(DenseGroupsTest, KeysBeyondTheBoundsAreRefused) {
-  // There is a place for them: the range was rounded up.
+  // Such keys have a place: the range was rounded up.
   for (int64_t key = kHigh + 1; key < kHigh + 100; ++key) {
     Begin(PartOf(key));
     EXPECT_TRUE(absl::IsDataLoss(Consume({&key, 1}))) << key;
   }
-  if (GetParam()) return;  // rows do not hold less than the least
+  if (GetParam()) return;  // rows do not hold numbers below the least
   for (const int64_t key : {kLow - 1, int64_t{0}, int64_t{-1}, INT64_MIN}) {
     Begin(PartOf(key));
     EXPECT_TRUE(absl::IsDataLoss(Consume({&key, 1}))) << key;

@@ -46,7 +46,7 @@ TEST_F(GroupSumsTest, NegativeNumbersTakeRoomToo) {
   EXPECT_TRUE(sums_.of(1) == INT64_MIN);
 }
 
-/// As many numbers as are said take room, however small they are.
+/// Many numbers take as much room as that number of the largest ones.
 TEST_F(GroupSumsTest, ManyNumbersTakeTheRoomOfTheMostEach) {
   const auto bytes_of = [&](uint64_t count, uint64_t most) {
     size_t bytes = 0;
@@ -94,7 +94,7 @@ TEST_F(GroupSumsTest, WideningNeedsMemory) {
   EXPECT_TRUE(sums_.of(0) == 5);
 }
 
-/// Numbers of any size in any order are added up as 128 bits do, while groups come.
+/// Numbers of any size, in any order, add up as 128-bit numbers do, while groups are added.
 TEST(GroupSums, AreThoseOf128Bits) {
   for (const uint64_t seed : TestSeeds(100)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));

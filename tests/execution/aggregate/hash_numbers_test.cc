@@ -9,7 +9,7 @@
 namespace nam::execution {
 namespace {
 
-/// However many numbers there are, also if the last ones fill no vector.
+/// Each number has the hash that it has alone, also if the last ones fill no vector.
 TEST(HashNumbers, AsEachNumberAlone) {
   RandomStream random(4);
   for (uint32_t count = 0; count <= 70; ++count) {

@@ -22,7 +22,7 @@ constexpr Function kOfTwo[] = {Function::kCovarPop,      Function::kCovarSamp, F
                                Function::kRegrSyy,       Function::kRegrSxy,   Function::kRegrSlope,
                                Function::kRegrIntercept, Function::kRegrR2};
 
-/// Through the words that it travels in.
+/// The moments after they have travelled as words.
 RealMoments Sent(const RealMoments& moments, bool two) {
   int64_t words[RealMoments::kWordsOfTwo];
   const std::span<int64_t> state(words, two ? RealMoments::kWordsOfTwo : RealMoments::kWordsOfOne);

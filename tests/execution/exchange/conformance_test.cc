@@ -16,7 +16,7 @@
 namespace nam::execution {
 namespace {
 
-/// Payload: who has sent it, and its number there; then bytes that follow from both.
+/// A payload: its sender and its number there, then bytes that follow from both.
 struct Stamp {
   uint32_t sender = 0, number = 0;
 };
@@ -48,8 +48,8 @@ class ExchangeConformance : public testing::TestWithParam<Subject> {
     return {.exchanges = std::move(exchanges), .message_bytes = 1024, .credits = 4, .attempt = 77};
   }
 
-  /// Sends `count` messages to the group and receives meanwhile, until all have ended: `seen` is told of each
-  /// message.
+  /// Sends `count` messages to the group and receives meanwhile, until all members have ended. Calls `seen`
+  /// with each message.
   static void Talk(Members& members, uint32_t self, uint32_t exchange, uint32_t count,
                    const std::function<void(const Endpoint::Message&)>& seen) {
     Endpoint& endpoint = members[self];
@@ -174,7 +174,7 @@ TEST_P(ExchangeConformance, ASenderWithoutCreditIsHeldUpOnThatExchangeAlone) {
   ASSERT_OK(refused.status());
   EXPECT_FALSE(*refused);
   SendOne(members, 0, 1, 1, 0);
-  // The exchange behind has come too, and goes first.
+  // A message of the later exchange has arrived too, and is taken first.
   Endpoint::Message message = Receive(members, 1, 1, 2);
   EXPECT_EQ(message.exchange, 1);
   ASSERT_OK(members[1].Release(message));
@@ -202,7 +202,7 @@ TEST_P(ExchangeConformance, TheHighestOfTheWantedExchangesComesFirst) {
   const Endpoint::Message last = Receive(members, 1, 2, 3);
   EXPECT_EQ(last.exchange, 2);
   const Endpoint::Message middle = Receive(members, 1, 0, 2);
-  // Both were sent before: messages of one sender arrive in order.
+  // Both were sent earlier: messages of one sender arrive in order.
   const Endpoint::Message other = Receive(members, 1, 0, 2);
   EXPECT_EQ(middle.exchange + other.exchange, 1);
   EXPECT_FALSE(members[1].GetData(0, 3).has_value());
@@ -230,7 +230,7 @@ TEST_P(ExchangeConformance, AMemberThatHasDoneAllMayLeaveBeforeTheOthers) {
   const auto gone = members.fabric(0).CreateEvent();
   members.OnAll([&](uint32_t self) {
     if (self == 2) {
-      // Sends its last messages to 0 first, and to 1 once 0 is gone.
+      // It sends its last messages to member 0 first, and to member 1 once 0 is gone.
       SendOne(members, 2, 0, 0, 0, /*last=*/true);
       SendOne(members, 2, 0, 2, 0, /*last=*/true);
     } else {
@@ -257,7 +257,7 @@ TEST_P(ExchangeConformance, MessagesOfAnotherAttemptAreDiscarded) {
   SendOne(members, 1, 0, 1, 0);
   ASSERT_OK(members[1].Release(Receive(members, 1, 0, 1)));
   for (uint32_t m = 0; m < 2; ++m) ASSERT_OK(members[m].Begin(/*stage=*/0, /*attempt=*/78));
-  // More than there is credit for at once: all of it is there again.
+  // The messages need more credit than there is at once: all of it is back.
   members.OnAll([&](uint32_t self) {
     std::vector<uint32_t> next(2);
     Talk(members, self, 0, 20, [&](const Endpoint::Message& message) {

@@ -54,7 +54,7 @@ class ExchangeOperators : public testing::TestWithParam<Subject> {
  protected:
   using Received = std::array<std::vector<Tuple>, 2>;  // by exchange
 
-  /// One member's thread: `own` by both exchanges, while it receives by both.
+  /// One member's thread sends `own` through both exchanges, while it receives from both.
   static absl::Status Exchange(Members& members, uint32_t self, const plan::Schema& schema,
                                const std::vector<Tuple>& own, uint64_t seed, Received& received) {
     MemoryBudget budget(uint64_t{64} << 20);
@@ -87,7 +87,7 @@ class ExchangeOperators : public testing::TestWithParam<Subject> {
     EXPECT_EQ(ended, (std::vector<uint32_t>{0, 1, 2, 3}));
     status = AwaitIdle(members[self], members.cancel());
     for (auto& source : sources) {
-      // Its tasks are gone.
+      // The source's tasks are gone.
       EXPECT_EQ(source->rows(), received[source == sources[0] ? 0 : 1].size());
     }
     return status;
@@ -111,7 +111,7 @@ TEST_P(ExchangeOperators, EveryRowArrivesWhereItsKeyBelongsOrEverywhere) {
     std::vector<std::vector<Tuple>> own;
     std::vector<Tuple> all;
     for (uint32_t m = 0; m < kMembers; ++m) {
-      // One of them has none.
+      // One of the members has no rows.
       own.push_back(RandomTuples(schema, m == seed % 4 ? 0 : 3'000 + random.Below(6'000), 500, random));
       all.insert(all.end(), own.back().begin(), own.back().end());
     }
@@ -138,7 +138,7 @@ TEST_P(ExchangeOperators, EveryRowArrivesWhereItsKeyBelongsOrEverywhere) {
   }
 }
 
-/// One receiver wants few rows: the senders do not wait for it, and the other ones get all of theirs.
+/// One receiver wants few rows: the senders do not wait for it, and the other receivers get all of theirs.
 TEST_P(ExchangeOperators, AReceiverThatWantsNoMoreHoldsNobodyUp) {
   const plan::Schema schema = {{.type = Type::Integer(), .nullable = false, .bounds = {0, 100'000, true}}};
   constexpr uint64_t kRows = 50'000;
@@ -177,7 +177,7 @@ TEST_P(ExchangeOperators, AQueryThatIsCancelledStopsSendersAndReceivers) {
   members.Connect();
   std::array<Received, 2> received;
   members.OnAll([&](uint32_t self) {
-    if (self == 1) {  // takes nothing
+    if (self == 1) {  // takes no rows
       members.Cancel();
       return;
     }
@@ -188,7 +188,7 @@ TEST_P(ExchangeOperators, AQueryThatIsCancelledStopsSendersAndReceivers) {
   });
 }
 
-/// What a member sends that is no page of these rows.
+/// A member sends messages that are no pages of these rows.
 TEST_P(ExchangeOperators, MessagesAreCheckedBeforeTheirRowsAreRead) {
   const plan::Schema schema = {{.type = Type::Integer(), .nullable = false, .bounds = {0, 1000, true}}};
   const auto layout = ExchangeLayout(schema);

@@ -45,7 +45,7 @@ struct OneMember {
 
 class KeyFiltersTest : public testing::TestWithParam<Subject> {};
 
-/// Filters of no key, of a few, and of so many that a filter is many messages.
+/// Filters of no key, of a few keys, and of so many that a filter takes many messages.
 TEST_P(KeyFiltersTest, KeysOfAllMembersAreKeptAndFewOthers) {
   for (const uint32_t count : {1u, 2u, 4u}) {
     SCOPED_TRACE(count);
@@ -111,7 +111,7 @@ absl::Status OfDishonest(const Subject& subject, const std::vector<std::vector<u
         ASSERT_TRUE(sent.ok() && *sent) << sent.status();
       }
     }
-    // The other one may have gone.
+    // The other member may have gone.
     while (endpoint.Poll(true, members.cancel()).ok()) {
       while (const auto message = endpoint.GetData(0, 1)) (void)endpoint.Release(*message);
     }
@@ -127,7 +127,7 @@ TEST_P(KeyFiltersTest, WhatIsNoWholeFilterIsRefusedByItsSendersName) {
            {{0, 0, 1, 2, 3, 4}},                // of no size
            {{36, 0, 1, 2, 3, 4}},               // no words
            {{32, 32, 1, 2, 3, 4}},              // behind its end
-           {{uint64_t{1} << 63, 32, 1, 2, 3}},  // of a size that nobody has
+           {{uint64_t{1} << 63, 32, 1, 2, 3}},  // of a size that no member has
        }) {
     const absl::Status status = OfDishonest(GetParam(), payloads);
     ASSERT_FALSE(status.ok());

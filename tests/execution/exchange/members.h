@@ -19,7 +19,7 @@
     ASSERT_TRUE(nam_status.ok()) << nam_status.ToString(); \
   } while (false)
 
-/// Members of an exchange as processes of a cluster would be, over any fabric.
+/// Members of an exchange, like processes of a cluster, over any fabric.
 namespace nam::execution {
 
 /// The implementations of the contract.
@@ -34,24 +34,25 @@ std::string NameOf(const testing::TestParamInfo<Subject>& info);
 
 class Members {
  public:
-  /// A fabric for each, and an endpoint. `options`: of all, but for `self` and `members`.
+  /// Makes a fabric and an endpoint for each member. `options` are those of all, except for `self` and
+  /// `members`.
   Members(const Subject& subject, uint32_t count, EndpointOptions options);
 
   uint32_t count() const { return static_cast<uint32_t>(endpoints_.size()); }
   Endpoint& operator[](uint32_t member) { return *endpoints_[member]; }
   fabric::Fabric& fabric(uint32_t member) { return *fabrics_[member]; }
-  /// One more process.
+  /// The fabric of one more process.
   std::unique_ptr<fabric::Fabric> OpenFabric();
   static std::string Name(uint32_t member);
   std::vector<std::string> addresses() const;
 
-  /// All meet all.
+  /// Connects all members to all.
   void Connect();
-  /// The body of each member, on a thread of its own; joined.
+  /// Runs the body of each member on a thread of its own, and joins them.
   void OnAll(const std::function<void(uint32_t member)>& body);
-  /// Has done all; by its own thread.
+  /// The member has finished; called by its own thread.
   void Leave(uint32_t member) { endpoints_[member].reset(); }
-  /// Gone in the middle of whatever it does.
+  /// The member is lost in the middle of its work.
   void Lose(uint32_t member);
 
   const std::atomic<bool>& cancel() const { return cancel_; }

@@ -26,7 +26,7 @@ EndpointOptions Options(uint32_t members) {
           .attempt = kAttempt};
 }
 
-/// A process of the cluster that sends what it likes.
+/// A process of the cluster that sends arbitrary messages.
 struct Impostor {
   Impostor(Members& members, uint32_t to)
       : fabric(members.OpenFabric()),
@@ -62,7 +62,7 @@ struct Impostor {
     const auto request = fabric::WorkRequest::Send(1000, region->Slice(0, bytes));
     EXPECT_TRUE(pair->Post({&request, 1}).ok());
     fabric::Completion done;
-    // One that has been turned away learns so by an error.
+    // An impostor that has been turned away learns so by an error.
     do {
       ASSERT_EQ(completions->Wait({&done, 1}, fabric->clock().After(10'000'000)), 1u);
     } while (done.id != 1000);
@@ -97,14 +97,15 @@ TEST_P(SendReceiveEndpointTest, StrangersAreTurnedAwayAndHoldNobodyUp) {
   hello = Impostor::Hello(1);
   hello.magic = 1;
   come()->Send(hello);
-  come()->Send(Impostor::Hello(0));  // whom it has met as itself
-  come()->Send(Impostor::Hello(2));  // whom there is not
+  come()->Send(Impostor::Hello(0));  // the receiver itself
+  come()->Send(Impostor::Hello(2));  // no such member exists
   come()->Send(Impostor::Rows(1, 0));
   const absl::Status met = members[1].Connect(members.addresses(), members.Soon(), members.cancel());
   EXPECT_TRUE(met.ok()) << met;
 }
 
-/// Member 1 is an impostor that has said hello as it should: what member 0 says of what it does then.
+/// Member 1 is an impostor that has said a correct hello. Tests state what member 0 reports about its further
+/// messages.
 class DishonestMember {
  public:
   explicit DishonestMember(const Subject& subject)
@@ -137,12 +138,12 @@ TEST_P(SendReceiveEndpointTest, ADishonestMemberIsFoundOut) {
     member.ExpectError(what);
   };
   expect("without a header", [](Impostor& i) { i.Send(Impostor::Rows(1, 0), 20); });
-  expect("no message", [](Impostor& i) {
+  expect("malformed message", [](Impostor& i) {
     MessageHeader header = Impostor::Rows(1, 0);
     header.magic = 0;
     i.Send(header);
   });
-  expect("no kind", [](Impostor& i) {
+  expect("unknown kind", [](Impostor& i) {
     MessageHeader header = Impostor::Rows(1, 0);
     header.kind = 9;
     i.Send(header);
@@ -150,12 +151,12 @@ TEST_P(SendReceiveEndpointTest, ADishonestMemberIsFoundOut) {
   expect("another member", [](Impostor& i) { i.Send(Impostor::Rows(0, 0)); });
   expect("another size", [](Impostor& i) { i.Send(Impostor::Rows(1, 100)); });
   expect("another size", [](Impostor& i) { i.Send(Impostor::Rows(1, 8), sizeof(MessageHeader) + 9); });
-  expect("no exchange", [](Impostor& i) {
+  expect("unknown exchange", [](Impostor& i) {
     MessageHeader header = Impostor::Rows(1, 0);
     header.exchange = 2;
     i.Send(header);
   });
-  expect("behind its last", [](Impostor& i) {
+  expect("after its last", [](Impostor& i) {
     MessageHeader header = Impostor::Rows(1, 0);
     header.last = 1;
     i.Send(header);
@@ -174,9 +175,9 @@ TEST_P(SendReceiveEndpointTest, ADishonestMemberIsFoundOut) {
       i.Send(header);
     };
   };
-  expect("credit of no exchange", credit(7, kCredits));
-  expect("credit that it has not", credit(0, kCredits + 1));  // nothing has been sent to it
-  expect("credit that it has not", credit(0, kCredits - 1));
+  expect("credit for an unknown exchange", credit(7, kCredits));
+  expect("credit that it cannot", credit(0, kCredits + 1));  // nothing has been sent to it
+  expect("credit that it cannot", credit(0, kCredits - 1));
 }
 
 TEST(EndpointOptions, AreChecked) {

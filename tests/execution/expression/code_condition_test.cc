@@ -44,8 +44,8 @@ void CheckZones(Random& random, const CodeCondition& condition, std::vector<uint
   }
 }
 
-/// Random conditions on one column: a code passes where the reference finds the condition true of what the
-/// code stands for. NAM_SEED=N runs one case again, NAM_SEEDS=N so many.
+/// Random conditions on one column: a code passes where the reference finds the condition true of the code's
+/// value. NAM_SEED=N runs one case again, NAM_SEEDS=N runs that many.
 void CheckOne(uint64_t seed, int* found) {
   Random random(seed);
   const std::vector<RandomSlot> slots = nam::testing::RandomSlots(random);
@@ -73,7 +73,7 @@ void CheckOne(uint64_t seed, int* found) {
     ASSERT_EQ(condition->Passes(codes.back()), !expected->null && expected->number != 0) << value.ToString();
   }
   if (!condition.has_value()) {
-    // Between the values there may be others that fail, but of a dictionary's entries all occur.
+    // Between the values there may be others that fail, but all entries of a dictionary occur.
     ASSERT_TRUE(fails || meaning->codes > kEagerNumbers || of.slot.type.kind != TypeKind::kString);
     return;
   }

@@ -9,8 +9,8 @@
 #include "tests/execution/expression/random_columns.h"
 #include "tests/execution/expression/random_expression.h"
 
-/// Random expressions over random columns, as the reference evaluates them row by row. NAM_SEED=N runs one
-/// case again, NAM_SEEDS=N so many.
+/// Random expressions over random columns, compared with the reference, which evaluates them row by row.
+/// NAM_SEED=N runs one case again, NAM_SEEDS=N runs that many.
 namespace nam::execution {
 namespace {
 
@@ -32,7 +32,7 @@ std::string Print(const plan::Expr& e) {
                         [](const plan::Expr& column) { return "s" + std::to_string(column.column.column); });
 }
 
-/// What a vector's arrays hold, to tell what an evaluation wrote.
+/// The contents of a vector's arrays, to tell what an evaluation wrote.
 struct Snapshot {
   const void* values;
   std::vector<std::byte> bytes;
@@ -55,7 +55,7 @@ bool IsColumn(const Vector& vector, const RandomChunk& chunk) {
 }
 
 void CheckGuard(const Snapshot& before, const Vector& after, const std::vector<bool>& selected) {
-  if (after.narrow != before.values) return;  // what a look-up could not serve
+  if (after.narrow != before.values) return;  // a look-up could not yield that
   const Snapshot now(after);
   const size_t width = WidthOf(after.physical);
   for (uint32_t p = 0; p < kChunkRows; ++p) {
@@ -156,7 +156,7 @@ class Case {
 
   Random random_;
   const std::vector<RandomSlot> slots_;
-  // Memos have a quarter, or what others have left of it.
+  // Memos have a quarter, or what other users have left of it.
   static constexpr uint64_t kMemoBytes = 256 << 20;
   MemoryBudget budget_{4 * kMemoBytes};
   MemoShare memos_{budget_};

@@ -198,7 +198,7 @@ TEST(Program, ThreadsShareAMemo) {
   const TextColumn column(3, {texts.begin(), texts.end()}, codes);
   Expr like = Truth(Op::kLike, {Slot(0, Type::String())});
   like.literal = Value::String("1_1%");
-  // A text of the reference's making: by way of a boolean, so that threads keep texts.
+  // The reference makes the text by way of a boolean, so that threads keep texts.
   const Expr text = Node(Op::kCast, Type::String(), {like});
   const auto program = Compiled({like, text}, {Texts()});
   std::vector<std::thread> threads;
@@ -222,10 +222,11 @@ TEST(Program, ThreadsShareAMemo) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// However little memory there is for them; what is taken is given back.
+/// Memos hold no more than that however little memory there is; they give back what they have taken.
 TEST(Program, MemosHoldNoMoreThanTheirShare) {
   constexpr int kEntries = 200;
-  // A state and a view a code, and one more for rows that are not there. Texts come in blocks of 16 KiB.
+  // A memo has a state and a view for each code, and one more for rows that do not exist. Texts come in
+  // blocks of 16 KiB.
   constexpr uint64_t kPlaces = (kEntries + 1) * (1 + sizeof(std::string_view)), kTexts = 16 << 10;
   std::vector<std::string> texts;
   for (int i = 0; i < kEntries; ++i) texts.push_back(std::to_string(1000 + i));
@@ -238,7 +239,7 @@ TEST(Program, MemosHoldNoMoreThanTheirShare) {
   Chunk chunk(1, 0);
   chunk.SelectAll(kChunkRows);
   chunk.columns()[0] = column.column();
-  // A quarter of the budget is theirs.
+  // A quarter of the budget is for memos.
   for (const auto& [share_bytes, held] :
        std::vector<std::pair<uint64_t, uint64_t>>{{0, 0},
                                                   {kPlaces - 1, 0},
@@ -264,7 +265,7 @@ TEST(Program, MemosHoldNoMoreThanTheirShare) {
     EXPECT_EQ(budget.used(), 0u);
     EXPECT_EQ(share.used(), 0u);
   }
-  // What operators hold is not there for memos.
+  // Memory that operators hold is not available to memos.
   MemoryBudget budget(1 << 20);
   MemoShare share(budget);
   ASSERT_TRUE(budget.Take(budget.bytes() - 1));
@@ -274,14 +275,14 @@ TEST(Program, MemosHoldNoMoreThanTheirShare) {
   budget.Give(budget.bytes() - 1);
 }
 
-/// Those of one chunk are there at once, and go with the frame.
+/// The texts of one chunk are in memory at once, and are freed with the frame.
 TEST(Program, TextsThatAreComputedAreOfTheBudget) {
   constexpr uint64_t kTextBytes = 1'000, kAllBytes = kTextBytes * kChunkRows;
   const std::vector<int64_t> lengths(kChunkRows, kTextBytes), halves(kChunkRows, kTextBytes / 2);
   const Type number = Type::Integer();
   Expr repeat = Node(Op::kFunction, Type::String(), {Text("x"), Number(0)});
   repeat.index = static_cast<int>(plan::Function::kRepeat);
-  // Over two slots, so that no memo has them.
+  // The expression is over two slots, so that no memo has its texts.
   repeat.children[1] = Node(Op::kAdd, number, {Slot(0, number), Slot(1, number)});
   const std::vector<int64_t> none(kChunkRows, 0);
   Chunk chunk(2, 0);

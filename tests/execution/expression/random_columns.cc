@@ -155,7 +155,7 @@ void RandomChunk::MakeValues(Random& random, const RandomSlot& slot, Column& col
     any |= value.null;
     std::byte* const at = values + i * column.width;
     if (column.physical == Physical::kText) {
-      // What lies at NULLs leads nowhere.
+      // The memory of a NULL holds an invalid address.
       const std::string_view text = value.null ? std::string_view(reinterpret_cast<const char*>(8), 77)
                                                : std::string_view(texts_.emplace_back(value.text));
       std::memcpy(at, &text, sizeof(text));

@@ -29,10 +29,10 @@ const T& OneOf(Random& random, const std::vector<T>& from) {
   return from[Below(random, from.size())];
 }
 
-/// What of a slot's values columns must keep to.
+/// The properties of a slot's values that columns must keep to.
 struct RandomSlot {
   plan::Slot slot;
-  std::vector<Value> values;  // what occurs, none NULL; texts in byte order
+  std::vector<Value> values;  // those that occur, none NULL; texts in byte order
 };
 
 /// Memory of columns, and for each chunk column the values that it stands for.
@@ -43,7 +43,7 @@ class RandomChunk {
 
   const execution::Chunk& chunk() const { return *chunk_; }
   execution::Chunk& chunk() { return *chunk_; }
-  /// What the column has at the position.
+  /// The value of the column at the position.
   const Value& At(uint32_t slot, uint32_t position) const;
 
  private:
@@ -66,7 +66,7 @@ class RandomChunk {
   std::vector<Value> nulls_;  // by slot
 };
 
-/// The meaning of codes over all values of the slot; equal slots, `null_code` and `width`: equal ids.
+/// The meaning of codes over all values of the slot. Equal slots, `null_code` and `width` give equal ids.
 std::shared_ptr<execution::CodeMeaning> MeaningFor(const RandomSlot& slot, bool null_code, uint8_t width);
 /// The code of one of its values.
 uint64_t CodeOf(const execution::CodeMeaning& meaning, const Value& value);

@@ -435,7 +435,7 @@ Expr RandomExpression::Double(int depth) {
           Node(OneOf<Op>(random_, {Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide}), Type::Double(), {});
       e.children.push_back(Double(depth - 1));
       e.children.push_back(Double(depth - 1));
-      // Of 32 bits, all of it.
+      // The bounds are those of all 32-bit numbers.
       if (Chance(random_, 25)) {
         for (Expr& child : e.children) child = CastTo(std::move(child), Type::Real());
         e.type = Type::Real();
@@ -510,7 +510,7 @@ Expr RandomExpression::Call(char result, int depth) {
   e.position = static_cast<int>(Below(random_, 1000));
   for (const char letter : letters)
     e.children.push_back(Operand(letter == 'a' && result == '=' ? same : letter, depth - 1));
-  // What names a field, a pattern or a regular expression is mostly a constant that is one.
+  // Arguments that name a field, a pattern or a regular expression are mostly valid constants.
   const auto constant = [&](size_t i, const std::vector<std::string>& texts) {
     if (i < e.children.size()) e.children[i] = LiteralOf(Value::String(OneOf(random_, texts)));
   };

@@ -7,11 +7,12 @@
 
 namespace nam::testing {
 
-/// Slots of all types, with and without NULLs, with and without bounds, of few and of far values.
+/// Slots of all types, with and without NULLs, with and without bounds, with few values and with distant
+/// ones.
 std::vector<RandomSlot> RandomSlots(Random& random);
 plan::Schema SchemaOf(const std::vector<RandomSlot>& slots);
 
-/// Expressions as the binder makes them.
+/// Makes expressions as the binder makes them.
 class RandomExpression {
  public:
   RandomExpression(Random& random, const std::vector<RandomSlot>& slots) : random_(random), slots_(slots) {}
@@ -47,7 +48,7 @@ class RandomExpression {
 
   Random& random_;
   const std::vector<RandomSlot>& slots_;
-  int only_ = -1;  // the slot that leaves are of
+  int only_ = -1;  // the slot that all leaves use
 };
 
 }  // namespace nam::testing

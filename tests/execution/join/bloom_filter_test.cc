@@ -40,14 +40,14 @@ TEST(BloomFilter, FindsItsKeysAndNoMoreOthersThanItWasMadeFor) {
       const double expected = BloomFilter::FalsePositives(filter.bytes().size(), keys);
       EXPECT_LE(expected, wanted);
       EXPECT_GT(expected, wanted * (keys > 10'000 ? 0.95 : 0.7)) << "of few keys words are rounded up";
-      // Four standard deviations, and what the model leaves out.
+      // Allows four standard deviations, and what the model ignores.
       EXPECT_LT(share, wanted * 1.1 + 4 * std::sqrt(wanted / kOthers));
       EXPECT_GT(share, wanted / 2 - 4 * std::sqrt(wanted / kOthers)) << "it is larger than it has to be";
     }
   }
 }
 
-/// What a server has of the keys, and what is sent to it, have equal hashes in the exchange's bits.
+/// Keys that a server has, and keys that are sent to it, have equal hashes in the exchange's bits.
 TEST(BloomFilter, IsNoWorseForKeysOfOneServer) {
   MemoryBudget budget(uint64_t{1} << 30);
   constexpr uint32_t kServers = 16;
@@ -84,7 +84,7 @@ TEST(BloomFilter, ThreadsAddAtOnceAndFiltersAreMerged) {
   for (uint64_t part = 0; part < 3; ++part) {
     BloomFilter own = Make(bytes, budget);
     for (uint64_t key = part; key < kKeys; key += 3) own.Add(HashOf(key));
-    // In messages.
+    // The filter travels in messages.
     const auto all = own.bytes();
     for (size_t at = 0; at < all.size(); at += 1000)
       ASSERT_TRUE(merged.Add(at, all.subspan(at, std::min<size_t>(1000, all.size() - at))).ok());

@@ -101,7 +101,7 @@ TEST(DirectTable, UniqueKeysHavePositionsOfTheirOwn) {
   }));
 }
 
-// What a scan looks its own keys up by, without the table: see code_select.h.
+// A scan looks its own keys up by these bits, without the table: see code_select.h.
 TEST(DirectTable, BitsOfAPartBeginWithAWord) {
   EXPECT_TRUE(rc::check("bits by part", [] {
     const Case given = RandomCase(true);
@@ -137,7 +137,7 @@ TEST(DirectTable, FitsByThePartsThatAreHere) {
   // The part, and bits for one that stays empty.
   options.payload_widths = {4};
   EXPECT_LT(DirectTable::BytesNeeded(options), 1'000'000u * 4 + 300'000);
-  // However few rows there are.
+  // The limit of the domain holds even if there are few rows.
   EXPECT_TRUE(DirectTable::Fits({.rows = 1, .key_min = 0, .key_max = (1 << 17) - 1}));
   EXPECT_FALSE(DirectTable::Fits({.rows = 1, .key_min = 0, .key_max = 1 << 17}));
 }

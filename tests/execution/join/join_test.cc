@@ -13,7 +13,7 @@
 #include "tests/execution/step_driver.h"
 #include "types/sql_error.h"
 
-/// Joins against nested loops over the same tuples.
+/// Joins, compared with nested loops over the same tuples.
 namespace nam::execution {
 namespace {
 
@@ -165,7 +165,7 @@ struct Join {
     for (uint32_t slot : keep) out.push_back(p[slot]);
     return out;
   }
-  /// Nothing: an error.
+  /// nullopt: an error.
   std::optional<std::vector<Tuple>> Expected() const;
 };
 
@@ -218,7 +218,7 @@ std::optional<std::vector<Tuple>> Join::Expected() const {
   return out;
 }
 
-/// Tables whose columns are codes with one meaning, whatever the chunk: what blocks of a table are.
+/// Tables whose columns are codes, with one meaning for all chunks, as the blocks of a table are.
 class CodedTable {
  public:
   CodedTable(const plan::Schema& schema, const std::vector<Tuple>& tuples, uint64_t first_dictionary)
@@ -398,7 +398,7 @@ Join RandomJoin(RandomStream& random, std::vector<KeyForm> forms, size_t build_r
   const uint64_t probe_rows = std::min<uint64_t>(most, kProbeRows[random.Below(std::size(kProbeRows))]);
   for (size_t i = 0; i < probe_rows; ++i) join.probe.push_back(join.RandomTuple(true, distinct, random));
   for (size_t i = 0; i < build_rows; ++i) join.build.push_back(join.RandomTuple(false, distinct, random));
-  // Else nothing is certain where a build side has a NULL, and single joins always fail.
+  // Otherwise nothing is certain where a build side has a NULL, and single joins always fail.
   if (join.kind == JoinKind::kNullAwareAnti || join.kind == JoinKind::kMark) {
     if (random.OneIn(2)) std::erase_if(join.build, [](const Tuple& b) { return b[0].null; });
   }
@@ -554,7 +554,7 @@ struct OneKey {
   std::unique_ptr<const Program> program;
 };
 
-// One tuple matches more rows than ten chunks have: the task may stop between them.
+// One tuple matches more rows than ten chunks hold: the task may pause between them.
 TEST(JoinTest, ATupleWithManyPartnersLeavesInSeveralChunks) {
   OneKey sides(std::vector<int64_t>(10'500, 7));
   sides.join.probe.assign(3, {Cell::Number(7), Cell::Number(1), Cell::Text("p")});

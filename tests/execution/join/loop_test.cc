@@ -9,7 +9,7 @@
 #include "tests/execution/step_driver.h"
 #include "types/sql_error.h"
 
-/// Joins without keys, and what IN compares beside keys, against nested loops over the same tuples.
+/// Joins without keys, and IN's comparisons beside keys, compared with nested loops over the same tuples.
 namespace nam::execution {
 namespace {
 
@@ -63,7 +63,7 @@ struct Loop {
     if (keyed) return p[0] == b[0];
     return p[0].number <= b[0].number && b[0].number <= p[0].number + *band;
   }
-  /// Nothing: NULL.
+  /// nullopt: NULL.
   static std::optional<bool> Compared(const Tuple& p, const Tuple& b) {
     bool unsure = false;
     for (size_t i = 1; i < 3; ++i) {
@@ -141,7 +141,7 @@ class CountedStep final : public StepOperator {
   size_t& calls_;
 };
 
-/// What the engine makes of it.
+/// The engine's result for the loop.
 absl::StatusOr<std::vector<Tuple>> Joined(const Loop& loop, StepDriver& driver, size_t* calls = nullptr) {
   plan::Schema pairs = loop.schema;
   pairs.insert(pairs.end(), loop.schema.begin(), loop.schema.end());
@@ -254,7 +254,7 @@ TEST(LoopTest, WhatIsComparedBesideAKeyKnowsNulls) {
   }
 }
 
-/// So that a task can be put aside, and stops when its query is cancelled.
+/// A task can be suspended then, and stops when its query is cancelled.
 TEST(LoopTest, ACallLooksAtNoMorePairsThanAChunkHas) {
   StepDriver driver(1);
   Loop loop;

@@ -9,7 +9,7 @@
 namespace nam::execution {
 namespace {
 
-/// Allocated, mapped, of those that are left for the next tables, and too large for that.
+/// Arrays that are allocated, mapped, taken from those left for the next tables, and too large for that.
 TEST(MappedBytes, AreZeroWhateverTablesBeforeHaveWritten) {
   MemoryBudget budget(uint64_t{64} << 20);
   for (const uint64_t bytes : {uint64_t{1} << 10, uint64_t{128} << 10, (uint64_t{1} << 20) - 3,

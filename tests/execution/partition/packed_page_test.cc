@@ -54,7 +54,7 @@ Bytes PageOf(const RowsPlan& plan, const std::vector<Tuple>& rows, size_t most, 
   return page;
 }
 
-/// The bytes that say something: header and rows, then the texts.
+/// The bytes that matter: header and rows, then the texts.
 Bytes Meant(const RowLayout& layout, Bytes& page) {
   const PageHeader header = HeaderOf(page);
   Bytes meant(page.begin(), page.begin() + kPageHeaderBytes + header.rows * layout.stride());
@@ -103,7 +103,7 @@ TEST(PackedPageTest, APageComesBackWithRowsAndTexts) {
   EXPECT_GT(cut, 20);
 }
 
-/// A packed page whose header or size is not what PackPage leaves.
+/// A packed page whose header or size PackPage never leaves.
 class DamagedPackedPageTest : public testing::Test {
  protected:
   DamagedPackedPageTest() {
@@ -119,7 +119,7 @@ class DamagedPackedPageTest : public testing::Test {
   }
 
   using Damage = std::function<void(PageHeader&)>;
-  /// Refused, before a byte is moved.
+  /// The page is refused before a byte is moved.
   void ExpectRefused(size_t bytes, const Damage& damage) {
     Bytes page = page_;
     damage(HeaderOf(page));
@@ -173,7 +173,7 @@ TEST_F(DamagedPackedPageTest, WithRowsOverItsTexts) {
   });
 }
 
-/// What passes for a page's size is still no page.
+/// A size that is valid for some page is still wrong for this one.
 TEST_F(DamagedPackedPageTest, WithOtherBytes) {
   for (int i = 0; i < 2000; ++i) {
     Bytes page = page_;

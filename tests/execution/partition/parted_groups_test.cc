@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kPipeline = 3;
 
-/// Without aggregates whose states do not go by parts.
+/// The aggregates are those whose states can go by parts.
 Aggregation RandomParted(RandomStream& random) {
   Aggregation made = RandomAggregation(random, 1 + random.Below(6));
   std::erase_if(made.aggregates, plan::IsDistinct);
@@ -91,7 +91,7 @@ class Stages {
     return absl::OkStatus();
   }
 
-  /// The groups of those parts, merged by so many tasks.
+  /// The groups of those parts, merged by this many tasks.
   absl::StatusOr<std::vector<Tuple>> Merge(std::vector<partitioner::Piece> pieces, int tasks) {
     PieceQueue queue(std::move(pieces));
     absl::StatusOr<std::unique_ptr<PartitionSource>> source =
@@ -108,7 +108,7 @@ class Stages {
   std::vector<proto::Directory>& directories() { return directories_; }
   bool parted() const { return parted_; }
   const AggregatePlan& plan() const { return *plan_; }
-  /// Of scratch memory, that attempts have taken.
+  /// The scratch memory that attempts have taken.
   uint64_t slab_bytes() const { return slab_bytes_; }
 
  private:
@@ -122,7 +122,7 @@ class Stages {
   bool parted_ = false;
 };
 
-/// Small numbers, so that everything happens with few rows.
+/// Limits are small, so that everything happens with few rows.
 PartedGroups::Options RandomOptions(RandomStream& random) {
   return {.few_groups = static_cast<uint32_t>(random.Below(300)),
           .table_groups = static_cast<uint32_t>(1024 + random.Below(2000)),
@@ -160,7 +160,7 @@ TEST(PartedGroupsTest, AnyKeysAndAggregatesGiveTheSameByAnyParts) {
   EXPECT_GT(whole, 5);
 }
 
-/// Two integers and what is known of them: keys that pack, as those of the benchmark.
+/// Two integers and their bounds: keys that pack, as those of the benchmark.
 Aggregation PackedSums() {
   Aggregation made;
   made.schema = {{Type::Integer(), false, {0, 6'000'000, true}},
@@ -205,7 +205,7 @@ TEST(PartedGroupsTest, APartWithMoreGroupsThanTheBudgetAllowsIsMergedSliceBySlic
   ExpectTuples(*merged, Model(aggregation, input));
 }
 
-/// Keys of a domain, of which each part's table is an array, most of it without groups.
+/// Keys of a domain: the table of each part is an array, most of it without groups.
 TEST(PartedGroupsTest, DenseKeysAreFoundByTheirPlace) {
   for (const uint64_t seed : TestSeeds(20)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
@@ -259,8 +259,8 @@ TEST(PartedGroupsTest, RowsThatMakeNoFewerGroupsAreWrittenOnce) {
   ExpectTuples(*merged, Model(aggregation, input));
 }
 
-/// Rows of keys that come four times each, one behind the other, and after them rows of other keys, once: of
-/// the first a table makes fewer, of the others it does not.
+/// First keys that come four times each, in consecutive rows, then keys that come once: a table makes fewer
+/// rows of the former, but not of the latter.
 std::vector<Tuple> RepeatedAndNot(const plan::Schema& schema, RandomStream& random) {
   std::vector<Tuple> input = RandomTuples(schema, 16'000, 50, random);
   for (size_t i = 0; i < input.size(); ++i)
@@ -270,7 +270,8 @@ std::vector<Tuple> RepeatedAndNot(const plan::Schema& schema, RandomStream& rand
 
 constexpr PartedGroups::Options kSmallTables{.few_groups = 10, .table_groups = 1500, .sample_groups = 500};
 
-/// Each argument is written once, whoever looks at it; of a text that is but counted, whether it is there.
+/// Each argument is written once, however many aggregates use it; of a text that is only counted, only
+/// whether it is NULL is written.
 TEST(PartedGroupsTest, RowsHaveWhatTheirAggregatesLookAt) {
   using Function = plan::AggregateFunction;
   StepDriver driver(14);
@@ -314,7 +315,7 @@ TEST(PartedGroupsTest, RowsAndStatesWithTheSameFieldsAreToldApart) {
   ExpectTuples(*merged, Model(made, input));
 }
 
-/// A number that is but counted may take more than its count: then more states than rows are on a page.
+/// A number that is only counted may take more room than its count: then a page holds more states than rows.
 TEST(PartedGroupsTest, PagesAreFullOfStatesThatAreNarrowerThanRows) {
   StepDriver driver(16);
   ScratchCluster cluster(driver);
@@ -333,9 +334,8 @@ TEST(PartedGroupsTest, PagesAreFullOfStatesThatAreNarrowerThanRows) {
   ExpectTuples(*merged, Model(made, input));
 }
 
-/// What is stored of a number is how far it lies behind the least. The states that come first are sums of
-/// one number each, which leave room in 64 bits; pages
-/// have no more rows than a chunk.
+/// A number is stored as its distance from the least one. The states that come first are sums of one number
+/// each, which leave room in 64 bits; pages have no more rows than a chunk.
 TEST(PartedGroupsTest, SumsOfRowsGoBeyond64Bits) {
   StepDriver driver(17);
   ScratchCluster cluster(driver);
@@ -379,8 +379,8 @@ TEST(PartedGroupsTest, APartOfDenseKeysIsMergedSliceBySlice) {
   ExpectTuples(*merged, Model(made, input));
 }
 
-/// Tasks may have a few pages open, for ten times as many parts: pages have a few rows each. Those with texts
-/// would take 64 KiB each for them.
+/// Tasks may have few pages open, for ten times as many parts: pages have a few rows each. Pages with texts
+/// would need 64 KiB each.
 TEST(PartedGroupsTest, TextsTakeTheirBytesInScratchMemory) {
   for (const uint64_t seed : TestSeeds(1)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
@@ -442,7 +442,7 @@ TEST(PartedGroupsTest, APartThatIsTooLargeSaysSo) {
   std::vector<Tuple> input;
   for (int i = 0; i < 150'000; ++i) input.push_back({Cell::Number(i), Cell::Number(1), Cell::Number(i % 5)});
   ASSERT_TRUE(stages.Group(input, {}, 1).ok());
-  // Others have the rest: not even the smallest slice of it fits.
+  // Others hold the rest: not even the smallest slice of it fits.
   const uint64_t taken = driver.budget().bytes() - driver.budget().used() - 4096;
   ASSERT_TRUE(driver.budget().Take(taken));
   const auto merged = stages.Merge(PiecesOf(1), 1);

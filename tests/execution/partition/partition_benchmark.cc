@@ -1,5 +1,4 @@
-// What grouping by parts costs where every row is a group, and what merging the parts costs. Arguments:
-// parts.
+// The cost of grouping by parts where every row is a group, and of merging the parts. Arguments: parts.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -17,7 +16,7 @@ namespace {
 
 constexpr uint32_t kRows = 1'000'000;
 
-/// As `select lo_orderkey, lo_linenumber, sum(lo_revenue) … group by 1, 2`.
+/// The rows are those of `select lo_orderkey, lo_linenumber, sum(lo_revenue) … group by 1, 2`.
 class LineOrder {
  public:
   explicit LineOrder(uint32_t parts) : parts_(parts), chunk_(3, 0) {

@@ -1,4 +1,5 @@
-// Joins by parts against a naive model, as compute servers run them: their plans, attempts and directories.
+// Joins by parts compared with a naive model, run as compute servers run them: their plans, attempts and
+// directories.
 #include "execution/partition/partition_join.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ constexpr JoinKind kKinds[] = {JoinKind::kInner, JoinKind::kLeft,         JoinKi
                                JoinKind::kSemi,  JoinKind::kAnti,         JoinKind::kMark,  JoinKind::kSingle,
                                JoinKind::kMark,  JoinKind::kNullAwareAnti};
 
-/// A key on both sides: of other bounds, widths or types that compare.
+/// A key on both sides, of different bounds, widths or types that compare.
 struct Key {
   plan::Slot probe, build;
 };
@@ -84,7 +85,7 @@ struct Join {
     for (uint32_t column : {x(), x() + 1}) out.push_back(b == nullptr ? Cell() : (*b)[column]);
     return out;
   }
-  /// Nothing: an error.
+  /// nullopt: an error.
   std::optional<std::vector<Tuple>> Expected() const;
 };
 
@@ -112,7 +113,7 @@ std::optional<std::vector<Tuple>> Join::Expected() const {
     if (outer && matches == 0) out.push_back(Output(&p, nullptr));
     if ((kind == JoinKind::kSemi && matches > 0) || (kind == JoinKind::kAnti && matches == 0))
       out.push_back(p);
-    // Of IN: nothing is unknown beside no row at all.
+    // IN is never unknown where there is no row at all.
     const bool unknown = asks_for_nulls() && matches == 0 && !build.empty() && (null || null_built);
     if (kind == JoinKind::kMark) {
       out.push_back(p);
@@ -168,7 +169,7 @@ plan::PhysicalPlan PlanOf(const Join& join, uint32_t parts) {
   return plan;
 }
 
-/// What an attempt may take.
+/// The memory that an attempt may take.
 struct Limits {
   uint64_t build_bytes = 64 << 20;
   int threads = 2;
@@ -307,7 +308,7 @@ TEST(PartitionJoinTest, JoinsAsTheModelDoes) {
   }
 }
 
-/// Rows of 8 bytes, in small pages of which many lie one behind the other, and of which some keys have most.
+/// Rows of 8 bytes, in small consecutive pages; some keys have most of the rows.
 TEST(PartitionJoinTest, NarrowRowsOfADomainAreJoined) {
   for (const uint64_t seed : TestSeeds(20)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
@@ -345,7 +346,7 @@ TEST(PartitionJoinTest, NarrowRowsOfADomainAreJoined) {
   }
 }
 
-/// What lies in the field of a NULL is the least key.
+/// The field of a NULL holds the least key.
 TEST(PartitionJoinTest, NullsAreNoKeysOfADomain) {
   Runner runner(12);
   Join join;
@@ -361,7 +362,7 @@ TEST(PartitionJoinTest, NullsAreNoKeysOfADomain) {
   ExpectJoined(runner, join);
 }
 
-/// Also those with a NULL as a key, which are equal to no others and all in one part.
+/// NULLs as keys are included: they are equal to no others, and all in one part.
 TEST(PartitionJoinTest, PartsThatAreTooLargeAreJoinedSliceBySlice) {
   for (const uint64_t seed : TestSeeds(12)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
@@ -428,7 +429,7 @@ TEST(PartitionJoinTest, InAndNotInAskTheWholeBuildSide) {
   }
 }
 
-/// What was not asked to count says that it has written all.
+/// A sink that was not asked to count says that it has written all rows.
 TEST(PartitionJoinTest, RowsThatNobodyWasToCountAreDamage) {
   Runner runner(11);
   Join join = RandomJoin(runner.random(), 100, 100, 50);
@@ -452,7 +453,7 @@ TEST(PartitionJoinTest, AKeyWithMoreRowsThanFitIsAnError) {
   EXPECT_NE(error->hint.find("nam.build_mib_max"), std::string::npos) << error->hint;
 }
 
-/// All of them are in one part, and no bits of a hash tell them apart.
+/// All rows are in one part, and no bits of a hash tell them apart.
 TEST(PartitionJoinTest, RowsWithoutAKeyAreNeverTooMany) {
   Runner runner(7);
   const Join join = JoinOfOneKey(runner.random(), JoinKind::kFull, 40'000, /*null_key=*/true);
@@ -461,7 +462,7 @@ TEST(PartitionJoinTest, RowsWithoutAKeyAreNeverTooMany) {
   EXPECT_GE(runner.slices(), 3u + 2);
 }
 
-/// However many threads there are: each would have less than a page.
+/// This holds however many threads there are: each would have less than a page.
 TEST(PartitionJoinTest, ThreadsWithoutAShareLeavePartsToOthers) {
   Runner runner(8);
   Join join = RandomJoin(runner.random(), 2'000, 3'000, 500);
@@ -470,7 +471,7 @@ TEST(PartitionJoinTest, ThreadsWithoutAShareLeavePartsToOthers) {
   ExpectJoined(runner, join, {.build_bytes = 1 << 20, .threads = 16});
 }
 
-/// Sinks take theirs from the same grant.
+/// Sinks take their memory from the same grant.
 TEST(PartitionJoinTest, TablesLeaveTheServersMemoryToSinks) {
   constexpr uint64_t kMib = 1 << 20;
   Runner runner(9);
@@ -494,7 +495,7 @@ TEST(PartitionJoinTest, APieceThatIsNoPartIsRefused) {
   }
 }
 
-/// Whatever order they are claimed in, and by whichever servers, since each of them stands alone.
+/// Any server may claim them, in any order, since each of them stands alone.
 TEST(PartitionJoinTest, TheSharesOfAPartAreItsJoin) {
   for (const uint64_t seed : TestSeeds(40)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));

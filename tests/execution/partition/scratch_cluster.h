@@ -21,7 +21,7 @@ class ScratchCluster {
   explicit ScratchCluster(StepDriver& driver, fabric::Kind kind = fabric::Kind::kShm)
       : driver_(driver), servers_(kind), client_(storage::OpenFabric(kind)) {}
 
-  /// Slabs of both servers in turn, until their memory is used up.
+  /// Takes slabs of both servers in turn, until their memory is used up.
   std::unique_ptr<storage::ScratchSpace> NewSpace() {
     return std::make_unique<storage::ScratchSpace>(
         [] {
@@ -38,7 +38,8 @@ class ScratchCluster {
         RealClock(), driver_.budget(), driver_.cancel(),
         TaskChannels{.blocks = NewChannel(), .claims = nullptr, .scratch = NewChannel()});
   }
-  /// `input` into the sink by so many tasks, whose chunks come in any order; then its parts are combined.
+  /// Runs `input` into the sink with this many tasks, whose chunks come in any order, then combines the
+  /// sink's parts.
   absl::Status RunInto(const plan::Schema& schema, const std::vector<Tuple>& input, Sink& sink, int tasks) {
     RandomStream& random = driver_.random();
     std::vector<std::unique_ptr<TaskContext>> contexts;
@@ -67,7 +68,7 @@ class ScratchCluster {
     }
     return absl::OkStatus();
   }
-  /// All rows of a source, by so many tasks in turn.
+  /// All rows of a source, read by this many tasks in turn.
   absl::StatusOr<std::vector<Tuple>> ReadAll(Source& source, size_t columns, int tasks) {
     std::vector<Tuple> rows;
     std::vector<std::pair<std::unique_ptr<TaskContext>, std::unique_ptr<SourceTask>>> reading;
@@ -93,7 +94,7 @@ class ScratchCluster {
 
   storage::TwoServers& servers() { return servers_; }
   fabric::Fabric& fabric() { return *client_; }
-  /// Of each server's memory.
+  /// The size of each server's memory.
   uint64_t& bytes_left() { return bytes_left_; }
 
  private:

@@ -1,4 +1,4 @@
-// Stages that claim parts, as compute servers run them: their plans, attempts and directories.
+// Stages that claim parts, run as compute servers run them: their plans, attempts and directories.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ class PartStageTest : public ::testing::Test {
     for (uint32_t part = 0; part < parts; ++part) inputs.pieces.push_back({part, 0, 1});
     return inputs;
   }
-  /// What stage 0 leaves of this input.
+  /// The output of stage 0 for this input.
   proto::Directory WriteRows(const std::vector<Tuple>& input, uint64_t attempt) {
     spaces_.push_back(cluster_.NewSpace());
     auto sink =

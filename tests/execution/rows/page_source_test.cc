@@ -45,7 +45,7 @@ class PageSourceTest : public ::testing::Test {
     }
     std::sort(input_.begin(), input_.end());
   }
-  /// What so many tasks on threads of their own read together, sorted.
+  /// The rows that this many tasks, on threads of their own, read together, sorted.
   absl::StatusOr<std::vector<Tuple>> Read(Source& source, size_t tasks) {
     std::vector<std::vector<Tuple>> rows(tasks);
     std::vector<absl::Status> status(tasks);
@@ -82,7 +82,7 @@ class PageSourceTest : public ::testing::Test {
     return {pages.begin(), pages.end()};
   }
 
-  std::optional<StepDriver> driver_;  // before what takes of its budget
+  std::optional<StepDriver> driver_;  // declared before the members that use its budget
   std::unique_ptr<const Program> program_;
   std::unique_ptr<RowTable> table_;
   std::vector<Tuple> input_;

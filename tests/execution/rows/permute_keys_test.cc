@@ -15,7 +15,8 @@ plan::Slot Integers(__int128 low, __int128 high) {
   return {Type::Integer(), false, {low, high, true}};
 }
 
-/// Of rows of two 4-byte numbers, whose first or second one is the key, and of others, any number of them.
+/// Permutes keys of rows of two 4-byte numbers, of which the first or the second is the key, and of other
+/// rows, for any number of rows.
 TEST(PermuteKeys, AsTheDomainDoesKeyByKey) {
   const plan::Slot key = Integers(1000, 1000 + (1 << 17) - 1), payload = Integers(0, 1 << 30);
   const struct {

@@ -12,7 +12,7 @@
 namespace nam::execution {
 namespace {
 
-/// A cell's hash, as types/hash.h says it.
+/// A cell's hash, as types/hash.h defines it.
 uint64_t HashOf(const plan::Slot& slot, const Cell& cell) {
   if (cell.null) return kHashOfNull;
   return PhysicalOf(slot.type) == Physical::kText ? HashText(cell.text) : HashNumber(cell.number);
@@ -27,7 +27,7 @@ uint64_t HashOf(const plan::Schema& schema, const Tuple& tuple, std::span<const 
   return hash;
 }
 
-/// Of columns of every kind and of rows of every width: the numbers that a naive model has.
+/// Hashes columns of every kind and rows of every width, and compares them with a naive model.
 TEST(RowHashProperty, KeysOfChunksAndOfRowsHaveOneHash) {
   for (const uint64_t seed : TestSeeds(60)) {
     SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
@@ -70,7 +70,7 @@ TEST(RowHashProperty, KeysOfChunksAndOfRowsHaveOneHash) {
       const uint32_t before = done;
       writer.Open(table->page(page), page << table->layout().rows_shift());
       ASSERT_TRUE(writer.Append(frame, *chunk, chunk->selection(), done, nullptr));
-      // From any place on.
+      // A range may begin anywhere.
       const auto place = static_cast<uint32_t>(random.Below(done - before));
       const uint32_t rows = done - before - place;
       std::vector<uint64_t> of_rows(rows);

@@ -113,7 +113,7 @@ TEST(RowLayout, RefusesRowsOfMoreThanAQuarterOfAPage) {
   EXPECT_TRUE(RowLayout::Of(plan::Schema(kPageBytes / 4 / 16 - 4, wide), kPageBytes).ok());
   const auto refused = RowLayout::Of(plan::Schema(kPageBytes / 4 / 16, wide), kPageBytes);
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
-  // So many columns that offsets would not fit 16 bits either.
+  // There are so many columns that offsets would not fit 16 bits either.
   EXPECT_FALSE(RowLayout::Of(plan::Schema(100'000, wide), RowLayout::kMostPageBytes).ok());
 }
 
@@ -191,7 +191,7 @@ class PageCheck : public testing::Test {
     std::memcpy(row(in) + layout_.field(field).offset + at, &value, sizeof(value));
   }
   absl::Status Check() { return layout_.CheckPage({page_.get(), kPageBytes}, kAttempt); }
-  /// Whether the page is refused, although its sum is right.
+  /// Whether the page is refused although its sum is right.
   bool Refuses() {
     layout_.Seal(page_.get(), kAttempt);
     return absl::IsDataLoss(Check());
@@ -238,7 +238,7 @@ TEST_F(PageCheck, RefusesEveryChangedByte) {
 
 TEST_F(PageCheck, RefusesCountsBesideThePage) {
   const PageHeader good = header();
-  // Sums over what is not there must not be made: the header alone is checked before.
+  // The sum must not cover bytes that do not exist: the header is checked before it.
   for (const uint32_t rows : {layout_.rows_max() + 1, layout_.rows_max(), UINT32_MAX}) {
     header().rows = rows;
     EXPECT_TRUE(absl::IsDataLoss(Check())) << rows;
@@ -288,7 +288,7 @@ TEST_F(PageCheck, RefusesNumbersOutsideOfTheirBounds) {
   EXPECT_FALSE(Refuses());
 }
 
-/// Which are looked at together.
+/// These are checked together.
 TEST(PageCheckOfPairs, RefusesNumbersOutsideOfTheirBounds) {
   constexpr uint32_t kRows = 21, kMost = 1 << 30;
   const RowLayout layout = Of({Integers(0, kMost), Integers(-5, kMost)});
@@ -329,7 +329,7 @@ TEST_F(PageCheck, RefusesNullsThatHaveValues) {
 }
 
 TEST_F(PageCheck, TakesZeroesOnlyWhereTheyAreWithinBoundsUnlessNull) {
-  // 0 is no number of this column, but what its NULLs have.
+  // 0 is no number of this column; it is stored for its NULLs.
   const RowLayout layout = Of({Integers(INT64_MAX, __int128{INT64_MAX} + 9, true)});
   layout.Clear(page_.get());
   header().rows = 1;

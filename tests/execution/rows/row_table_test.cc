@@ -72,7 +72,7 @@ TEST(RowTable, HasNoMorePagesThanItWasMadeFor) {
   EXPECT_EQ(budget.used(), 2U * kPageBytes);
 }
 
-/// As many pages as there can be, several times at once: 256 partitions of two threads.
+/// As many pages as possible, several times at once: 256 partitions of two threads.
 TEST(RowTable, ReservesAddressesWithoutMemory) {
   MemoryBudget budget(uint64_t{1} << 30);
   std::vector<std::unique_ptr<RowTable>> tables;
@@ -85,7 +85,8 @@ TEST(RowTable, ReservesAddressesWithoutMemory) {
 }
 
 TEST(RowTable, GivesMemoryToPagesInAnyNumber) {
-  // More than is made writable at once, in pages that do not divide it evenly into the last step.
+  // The table needs more than is made writable at once, in pages that do not divide it evenly into the last
+  // step.
   MemoryBudget budget(uint64_t{1} << 30);
   const auto table = Make(budget, 333, 16 << 10);
   for (uint32_t i = 0; i < 333; ++i) {

@@ -41,7 +41,7 @@ class Filled {
     NextPage();
   }
 
-  /// False: the frame has the error.
+  /// Returns false if the frame has the error.
   bool Append(const Chunk& chunk) {
     for (uint32_t done = 0; done < chunk.selection().count;) {
       const uint32_t before = done;
@@ -137,7 +137,7 @@ TEST(RowWriterProperty, RowsAreTheTuplesInTheirOrder) {
   }
 }
 
-/// Equal tuples have equal bytes, so that keys may be compared as bytes, whatever the chunk had at them.
+/// Equal tuples have equal bytes, whatever form the chunk's columns had, so keys may be compared as bytes.
 TEST(RowWriter, NullsAndUnusedBitsAreZero) {
   const plan::Schema schema = {{Type::Integer(), true, {5, 60'000, true}}, {Type::String(), true, {}}};
   const auto program = SlotsOf(schema);
@@ -195,7 +195,7 @@ TEST(RowWriter, LocalFieldsKeepTheColumnsCodes) {
   EXPECT_EQ(filled.Rows(), expected);
   EXPECT_EQ(filled.table().layout().field(0).Stored<uint16_t>(filled.table().row(0)), 2);
 
-  // From one table to the next: the fields' codes are kept, too.
+  // Rows are copied from one table to the next; the fields' codes are kept, too.
   std::vector<uint32_t> numbers = filled.numbers();
   numbers.push_back(kNullRow);
   Chunk second(2, 0);
@@ -287,7 +287,7 @@ TEST(RowWriter, ErrorsOfExpressionsAreTheFrames) {
   EXPECT_EQ(filled.table().rows(), 2U);
 }
 
-/// The plan's bounds are wrong: nothing is cut off in silence.
+/// The plan's bounds are wrong: no value is cut off silently.
 TEST(RowWriter, RefusesWhatThePlanSaysCannotBe) {
   const uint8_t code = 250;
   const int64_t narrow = 1250;
@@ -320,7 +320,7 @@ TEST(RowWriter, RefusesWhatThePlanSaysCannotBe) {
   }
 }
 
-/// Also of two columns that are copied together: of eleven rows the last one has the value.
+/// The same holds for two columns that are copied together: the last of eleven rows has the value.
 TEST(RowWriter, RefusesCodesOfPairsThatCannotBe) {
   constexpr uint32_t kRows = 11;
   const CodeMeaning meaning{.type = Type::Integer(), .width = 4, .base = 10, .max = INT32_MAX};

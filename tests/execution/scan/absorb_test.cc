@@ -237,7 +237,7 @@ class Maker {
 
 // ---- What a pipeline does, row by row.
 
-/// Rows are what their schema says.
+/// Rows match their schema.
 void CheckRows(const std::vector<Row>& rows, const plan::Schema& schema) {
   for (const Row& row : rows) {
     RC_ASSERT(row.size() == schema.size());
@@ -274,7 +274,7 @@ void Probe(const plan::ProbeStep& probe, const Row& in, std::vector<Row>& out) {
   }
 }
 
-/// As if the rows had an order: what counts is which slots are compared.
+/// Compares rows as if they had an order: what matters is which slots are compared.
 bool Ties(const std::vector<uint32_t>& slots, const std::vector<Row>& out, const Row& row) {
   return !slots.empty() && !out.empty() && std::all_of(slots.begin(), slots.end(), [&](uint32_t slot) {
     const Value &a = out.back()[slot], &b = row[slot];
@@ -300,11 +300,11 @@ std::vector<Row> Run(const plan::StepNode& step, const std::vector<Row>& rows) {
         expanded.push_back(Value::Integer(static_cast<int64_t>(s)));
       }
     } else if (const auto* repeat = std::get_if<plan::RepeatStep>(&step)) {
-      // Numbers are large here: what counts is that they are those of the slot.
+      // Numbers are large here: what matters is that they are those of the slot.
       const Value& times = row[repeat->times];
       for (__int128 n = times.null ? 0 : times.number % 3; n > 0; --n) out.push_back(row);
     } else if (const auto* series = std::get_if<plan::SeriesStep>(&step)) {
-      // Likewise: one of the ends, which all three decide.
+      // The same, but of one of the ends, which all three decide.
       const Value first = Evaluate(series->first, row), last = Evaluate(series->last, row),
                   by = Evaluate(series->step, row);
       if (first.null || last.null || by.null) continue;
@@ -317,7 +317,7 @@ std::vector<Row> Run(const plan::StepNode& step, const std::vector<Row>& rows) {
   return out;
 }
 
-/// What arrives at the sink, as the sink sees it.
+/// The rows as the sink sees them.
 std::vector<std::string> AtSink(const plan::SinkNode& sink, const std::vector<Row>& rows) {
   std::vector<std::string> seen;
   for (const Row& row : rows) {
@@ -439,7 +439,7 @@ plan::Pipeline Star() {
 TEST(Absorb, AStarKeepsTheProbeThatIsNotDirect) {
   const AbsorbedPipeline absorbed = Absorb(Star(), kDirect);
   EXPECT_EQ(absorbed.probes, (std::vector<AbsorbedPipeline::Probe>{{0, 0}, {1, 2}}));
-  // The keys of absorbed probes do not flow out: columns 1 (build 2's key) and 3, and what is fetched.
+  // The keys of absorbed probes do not flow out. Columns 1 (build 2's key) and 3 and the fetched ones do.
   EXPECT_EQ(absorbed.outputs, (std::vector<ScanOutput>{{-1, 1}, {-1, 3}, {0, 1}}));
   EXPECT_EQ(std::get<plan::BlockScan>(absorbed.pipeline.source).output, (std::vector<uint32_t>{1, 3}));
   ASSERT_EQ(absorbed.pipeline.steps.size(), 1u);

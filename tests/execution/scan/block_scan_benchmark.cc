@@ -8,9 +8,9 @@
 #include "execution/scan/block_scan.h"
 #include "tests/execution/scan/scan_table.h"
 
-/// What a block costs from the stream to the sink, one thread, in place: `select sum(wide) from t where key <
-/// …`. A lineorder block has about as many rows; of those of Q2.1 13 are left. The argument is how many of
-/// 1,001 keys pass.
+/// The cost of a block from the stream to the sink, on one thread, in place: `select sum(wide) from t where
+/// key < …`. A lineorder block has about as many rows; 13 of those of Q2.1 are left. The argument is how many
+/// of 1,001 keys pass.
 namespace nam::execution {
 namespace {
 
@@ -66,7 +66,7 @@ void CountBlocks(benchmark::State& state) {
       benchmark::Counter(blocks, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
-/// A sink as small as one can be.
+/// The smallest possible sink.
 class SumSink final : public SinkTask {
  public:
   Step Consume(TaskContext&, const Chunk& in) override {
@@ -110,7 +110,7 @@ void ScanBlocks(benchmark::State& state) {
   CountBlocks(state);
 }
 
-// None, 13 of 1,650 rows, and all: whole chunks.
+// No row, 13 of 1,650 rows, and all rows: whole chunks.
 BENCHMARK(ScanBlocks)->Arg(0)->Arg(8)->Arg(2000)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace

@@ -43,7 +43,7 @@ class Scanner {
       channels_.push_back(*storage::Channel::Open(*fabric_, table.servers(), {}));
   }
 
-  /// All threads to their ends. `each` sees every chunk; false: the thread wants no more.
+  /// Runs all threads to their ends. `each` sees every chunk; it returns false if the thread wants no more.
   absl::StatusOr<std::vector<TextRow>> Run(BlockScan& scan,
                                            const std::function<bool(int thread, const Chunk&)>& each = {}) {
     std::vector<std::vector<TextRow>> rows(channels_.size());
@@ -98,7 +98,7 @@ class Scanner {
   std::atomic<bool> cancel_ = false;
 };
 
-/// What a row-by-row reading of the pieces gives. `partners` adds what a row's partners say, or drops it.
+/// The rows that reading the pieces row by row yields. `partners` adds a row's partners, or drops the row.
 std::vector<TextRow> Naive(const ScanTable& table, const std::vector<partitioner::Piece>& pieces,
                            const BlockScan::Options& options,
                            const std::function<bool(const ScanRow&, TextRow&)>& partners = {}) {
@@ -199,7 +199,7 @@ TEST_P(BlockScanTest, GivesTheRowsThatANaiveScanGives) {
     options.slow_start = random.Below(2) == 0;
     if (random.Below(2) == 0) options.known = table.NewKnownBlocks();
 
-    // By key: of the parts that the pieces need, if the build side is split as the table is.
+    // The key lookup has the parts that the pieces need, if the build side is split as the table is.
     DirectTable::Options by_key{.key_min = ScanTable::kKeyMin, .key_max = ScanTable::kKeyMax};
     const bool split = random.Below(2) == 0;
     if (split) {
@@ -235,7 +235,7 @@ TEST_P(BlockScanTest, GivesTheRowsThatANaiveScanGives) {
 
     const std::vector<TextRow> expected = Naive(table, pieces, options, partners);
     Scanner scanner(GetParam(), table, 1 + static_cast<int>(random.Below(3)));
-    for (int again = 0; again < 2; ++again) {  // the second time with what the first has learned
+    for (int again = 0; again < 2; ++again) {  // the second time with the facts that the first has learned
       PieceQueue queue(pieces);
       const auto scan = BlockScan::Make(options, queue);
       RC_ASSERT(scan.ok());
@@ -272,7 +272,7 @@ TEST(BlockScanChunks, WhatPassesOfABlockIsGathered) {
     ASSERT_EQ(scanner.Run(**BlockScan::Make(options, queue), each)->size(), 6000u);
     EXPECT_EQ(sizes, (std::vector<uint32_t>{1024, 1024, 952, 1024, 1024, 952}));
   }
-  // Of 900 keys 600: what passes beyond a full chunk begins the next one.
+  // 600 of 900 keys pass: the rows beyond a full chunk begin the next one.
   options.filters = {Compare(Op::kGreaterEqual, Read(0, ScanTable::kKey), 300)};
   sizes.clear();
   {
@@ -280,7 +280,7 @@ TEST(BlockScanChunks, WhatPassesOfABlockIsGathered) {
     ASSERT_EQ(scanner.Run(**BlockScan::Make(options, queue), each)->size(), 3900u);
     EXPECT_EQ(sizes, (std::vector<uint32_t>{1024, 776, 1024, 1024, 52}));
   }
-  // Of 900 keys 60, in three windows a block.
+  // 60 of 900 keys pass, in three windows a block.
   options.filters = {Compare(Op::kLess, Read(0, ScanTable::kKey), 60)};
   sizes.clear();
   PieceQueue queue(Whole(*table.meta()));
@@ -293,7 +293,7 @@ TEST(BlockScanChunks, AChunkOfWhichNothingIsLeftDoesNotLeaveTheScan) {
   ScanTable table(fabric::Kind::kShm, shape, Numbered(6000));
   Scanner scanner(fabric::Kind::kShm, table, 1);
   BlockScan::Options options = table.ScanOf({ScanTable::kKey, ScanTable::kWide});
-  // No test of codes: rows 2,000 to 2,009 of 6,000.
+  // The filter is no test of codes: it passes rows 2,000 to 2,009 of 6,000.
   options.filters.push_back(Compare(
       Op::kEqual,
       Node(Op::kDivide, Type::Integer(), {Read(1, ScanTable::kWide), Literal(Value::Integer(10))}), 200));
@@ -362,7 +362,7 @@ TEST(BlockScanEnds, AScanThatIsStoppedReportsWhatItDid) {
   EXPECT_EQ(scanner.Run(**BlockScan::Make(table.ScanOf({ScanTable::kKey}), again))->size(), 6000u);
 }
 
-/// Only what a selected row has may fail, and fails the scan.
+/// Only a selected row may cause an error, and it fails the scan.
 TEST(BlockScanEnds, AFilterThatFailsFailsTheScan) {
   ScanTable table(fabric::Kind::kShm, {.partitions = 1}, Numbered(3000));
   Scanner scanner(fabric::Kind::kShm, table, 1);
@@ -401,7 +401,7 @@ TEST(BlockScanEnds, WhatDoesNotExistIsRefused) {
   options = good;
   options.filters.push_back(Compare(Op::kLess, Read(1, ScanTable::kDay), 3));
   EXPECT_TRUE(refused(options, {}));
-  // A build side of one part, but keys of any.
+  // The build side has one part, but the keys are any.
   const Dimension part({.key_min = 0, .key_max = 99, .parts = 2, .here = {1}}, [](int64_t) { return true; });
   options = good;
   options.probes.push_back(part.Probe({&part.table(), 0}));
@@ -432,7 +432,7 @@ TEST(BlockScanClaims, EveryPieceIsClaimedOnceAmongServers) {
     std::atomic<bool> leaving = false;
     PieceQueue queue(pieces, counter, &leaving);
     const auto scan = *BlockScan::Make(options, queue);
-    // The first one leaves early: what it has begun is read to its end.
+    // The first one leaves early: the blocks that it has begun are read to their end.
     std::atomic<int> chunks = 0;
     const auto of_server = scanners[s].Run(*scan, [&](int, const Chunk&) {
       if (s == 0 && ++chunks == 30) leaving = true;
@@ -447,7 +447,7 @@ TEST(BlockScanClaims, EveryPieceIsClaimedOnceAmongServers) {
       EXPECT_LT(begun.size(), pieces.size());
     }
   }
-  // What the first had claimed and not begun is nobody's: the coordinator hands it out again.
+  // The coordinator hands out again the blocks that the first had claimed and not begun.
   std::vector<partitioner::Piece> read;
   std::sort(begun.begin(), begun.end());
   EXPECT_EQ(std::adjacent_find(begun.begin(), begun.end()), begun.end());
@@ -460,7 +460,7 @@ TEST(BlockScanClaims, EveryPieceIsClaimedOnceAmongServers) {
 
 // ---- Virtual time.
 
-/// Counts what is charged; moves only so.
+/// Counts what is charged; its time moves only that way.
 class CountingClock final : public Clock {
  public:
   int64_t NowNs() const override { return charged_ns_; }
@@ -500,14 +500,14 @@ TEST(BlockScanTime, EveryBlockIsChargedOnce) {
   uint64_t rows = 0;
   while (task->Next(context, *chunk) == Step::kHaveMore) rows += chunk->selection().count;
   ASSERT_TRUE(context.error().ok());
-  // Keys count to 900 and begin anew: 90 of each round pass, half of which have an even number.
+  // Keys count to 900 and start again: 90 of each round pass, half of which have an even number.
   const int64_t passed = 4 * 90 + 90;
   EXPECT_EQ(rows, static_cast<uint64_t>(passed) / 2);
-  const int64_t expected_ps =
-      4 * work_cost::kBlockPs + 4000 * 12 * work_cost::kChecksumBytePs +
-      // Two tests: that keys are not NULL, which zones decide, and that they are there; the general filter.
-      4000 * work_cost::kFirstFilterRowPs + passed * work_cost::kFilterRowPs +
-      passed / 2 * work_cost::kPartnerRowPs;
+  const int64_t expected_ps = 4 * work_cost::kBlockPs + 4000 * 12 * work_cost::kChecksumBytePs +
+                              // Two tests of keys, not NULL (which zones decide) and existing, and the
+                              // general filter.
+                              4000 * work_cost::kFirstFilterRowPs + passed * work_cost::kFilterRowPs +
+                              passed / 2 * work_cost::kPartnerRowPs;
   EXPECT_NEAR(static_cast<double>(clock.charged_ns()), static_cast<double>(expected_ps) / 1000, 1);
   EXPECT_EQ(clock.charges(), 4) << "one a block";
 }

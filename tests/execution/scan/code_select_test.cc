@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kRows = 1'000;
 
-/// Codes below `codes` of `width` bytes, and what a test over all of them says one by one.
+/// The first `codes` codes of `width` bytes, and the results of testing them one by one.
 struct Page {
   Page(uint8_t width, uint64_t codes, uint64_t seed) : bytes((kRows * width + 7) / 8 * 8), width(width) {
     RandomStream random(seed);

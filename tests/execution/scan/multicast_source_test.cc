@@ -62,7 +62,7 @@ class MulticastSourceTest : public ::testing::TestWithParam<fabric::Kind> {
     plan_.pipelines[2].after = {0, 1};
   }
 
-  /// What the coordinator asks the senders for.
+  /// The tables and chains that the coordinator asks the senders for.
   std::vector<MulticastTable> TablesToSend() {
     const auto channel = *storage::Channel::Open(*client_, first_.servers(), {});
     std::vector<MulticastTable> tables;
@@ -115,7 +115,7 @@ class MulticastSourceTest : public ::testing::TestWithParam<fabric::Kind> {
     return MulticastBuild::From(streams_, plan_, tables_, needed_);
   }
 
-  /// The parts on threads of their own; the first error.
+  /// Runs the parts on threads of their own; returns the first error.
   absl::Status Receive(const MulticastBuild& build, uint32_t parts,
                        std::array<size_t, kBuilds> most = {SIZE_MAX, SIZE_MAX}) {
     std::vector<Fed> fed(parts);
@@ -269,7 +269,7 @@ TEST_P(MulticastSourceTest, ACancelledReceiverFails) {
   EXPECT_LT(received_[0].size(), Expected(0).size());
 }
 
-/// Two parts, of which one cannot join: the other one has joined and never runs.
+/// There are two parts, one of which cannot join: the other one has joined and never runs.
 TEST_P(MulticastSourceTest, IfAPartCannotJoinEverythingCanBeRead) {
   OpenSenders({});
   const MulticastBuild build = *From();

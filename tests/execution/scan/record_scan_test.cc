@@ -34,7 +34,8 @@ std::span<const std::byte> Bytes(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-/// What the scan should give of the rows that the transaction sees; or an error of one of its filters.
+/// The rows that the scan should return of those that the transaction sees, or an error of one of its
+/// filters.
 absl::StatusOr<std::vector<TextRow>> Naive(const RecordTable& table, const RecordTable::Rows& rows,
                                            const RecordScan::Options& options) {
   std::vector<TextRow> out;
@@ -172,7 +173,7 @@ TEST_P(RecordScanTest, GivesTheRowsThatANaiveScanGives) {
   RecordProperty("too_old", too_old);
 }
 
-/// What a session's own scan gives.
+/// The result of a session's own scan.
 TEST_P(RecordScanTest, SeesWhatItsTransactionSees) {
   std::mt19937_64 random(7);
   RecordTable table(cluster_, kEvery);
@@ -200,7 +201,7 @@ TEST_P(RecordScanTest, SeesWhatItsTransactionSees) {
   EXPECT_EQ(scan->totals().rows_in, 2'100 + options.own_rows.size());
 }
 
-/// More than a chunk has, in two pieces, one of which is another server's.
+/// The rows are more than a chunk, in two pieces, one of which belongs to another server.
 TEST_P(RecordScanTest, ManyOwnRows) {
   std::mt19937_64 random(3);
   RecordTable table(cluster_, kEvery);
@@ -302,7 +303,7 @@ TEST_P(RecordScanTest, AFilterThatFailsFailsTheScan) {
   EXPECT_THAT(RecordScanner(cluster_, server_, 2).Run(*scan).status().message(), HasSubstr("zero"));
 }
 
-/// The number of bytes that a row has says nothing of the numbers in it.
+/// The number of bytes of a row does not depend on the values of its numbers.
 TEST_P(RecordScanTest, NumbersThatTheirColumnCannotHold) {
   std::mt19937_64 random(1);
   RecordTable table(cluster_, kNever);

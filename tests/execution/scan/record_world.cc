@@ -145,7 +145,7 @@ void RecordTable::Change(txn::Session& session, std::mt19937_64& random, size_t 
       rows.erase(key);
     }
     EXPECT_TRUE(status.ok()) << status;
-    NAM_CHECK(status.ok(), "nobody else writes");
+    NAM_CHECK(status.ok(), "only this transaction writes");
   }
 }
 

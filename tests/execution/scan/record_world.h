@@ -22,12 +22,12 @@
 /// Record tables with rows, and threads that scan them.
 namespace nam::execution {
 
-/// A record table of a cluster, and its rows as they should be: by primary key, as tables store them.
+/// A record table of a cluster, and the rows that it should have: by primary key, as tables store them.
 class RecordTable {
  public:
   using Rows = std::map<std::string, std::string>;
 
-  /// As CREATE TABLE says.
+  /// The table's description, as CREATE TABLE makes it.
   RecordTable(txn::RecordCluster& cluster, const std::string& create, uint32_t versions = 1);
 
   const std::shared_ptr<const proto::Table>& meta() const { return meta_; }
@@ -39,15 +39,15 @@ class RecordTable {
   void Fill(txn::Session& session, std::mt19937_64& random, size_t count);
   /// Inserts, updates and deletes random rows in the session's transaction. `rows` follows them.
   void Change(txn::Session& session, std::mt19937_64& random, size_t count, Rows& rows) const;
-  /// In a transaction of its own.
+  /// The same, in a transaction of its own.
   void ChangeAndCommit(txn::Session& session, std::mt19937_64& random, size_t count);
-  /// One row is another; its key stays.
+  /// Replaces one row; its key stays.
   void Replace(txn::Session& session, const std::string& row) const;
 
-  /// What a scan of `columns` needs, all of which flow out; without filters.
+  /// The options of a scan of `columns`, all of which flow out, without filters.
   RecordScan::Options ScanOf(txn::RecordCluster::Member& member, uint64_t snapshot,
                              std::vector<uint32_t> columns) const;
-  /// All chunks of all extents in runs of `chunks_max`, behind `own_rows` rows.
+  /// All chunks of all extents, in runs of `chunks_max`, after `own_rows` rows.
   std::vector<partitioner::Piece> Pieces(txn::RecordCluster::Member& member, uint32_t chunks_max,
                                          size_t own_rows = 0) const;
 
@@ -57,7 +57,7 @@ class RecordTable {
   Rows rows_;
 };
 
-/// The transaction's writes to a table, into the scan's options.
+/// Puts the transaction's writes to a table into the scan's options.
 void AddWrites(txn::Session& session, const std::string& table, RecordScan::Options& options);
 
 /// Threads that scan, each with its own channel and context.
@@ -66,7 +66,8 @@ class RecordScanner {
   RecordScanner(txn::RecordCluster& cluster, txn::RecordCluster::Member& member, int threads,
                 uint64_t buffer_bytes = 1 << 20, uint64_t budget_bytes = uint64_t{64} << 20);
 
-  /// All threads to their ends; the rows, sorted. `each` sees every chunk; false: the thread wants no more.
+  /// Runs all threads to their ends and returns the rows, sorted. `each` sees every chunk; it returns false
+  /// if the thread wants no more.
   absl::StatusOr<std::vector<TextRow>> Run(RecordScan& scan,
                                            const std::function<bool(const Chunk&)>& each = nullptr);
   std::atomic<bool>& cancel() { return cancel_; }

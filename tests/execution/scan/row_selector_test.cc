@@ -60,7 +60,8 @@ class Keys {
   std::unique_ptr<DirectTable> table_;
 };
 
-/// One table of three columns in one block, and what a row-by-row reading of the conditions says.
+/// One table of three columns in one block, and the rows that a row-by-row evaluation of the conditions
+/// yields.
 class Fixture {
  public:
   explicit Fixture(std::vector<std::array<int64_t, 3>> rows, bool nullable_key, uint32_t partition = 0)
@@ -142,7 +143,7 @@ TEST(RowSelector, SelectsWhatARowByRowReadingSelects) {
     const bool nullable = *rc::gen::arbitrary<bool>();
     std::vector<std::array<int64_t, 3>> rows(count);
     for (auto& row : rows) row = {draw(3000) - 100, draw(400) + 1000, draw(200)};
-    // Either any keys, or those of one part of some, which has number 2·parts + part by another key.
+    // Makes keys: either any, or those of one part; by another key the part has the number 2·parts + part.
     const uint32_t parts = 1u << *rc::gen::inRange(0, 4);
     const bool split = !nullable && *rc::gen::arbitrary<bool>();
     const auto part = static_cast<uint32_t>(draw(parts));
@@ -152,8 +153,8 @@ TEST(RowSelector, SelectsWhatARowByRowReadingSelects) {
     }
     const Fixture table(std::move(rows), nullable, (2 * parts + part) * 5 + 3);
 
-    // Keys of a dimension in some of its parts; the driving table has keys outside of it too. Of a table that
-    // is looked up by part, not all parts need be here.
+    // Keys of a dimension in some of its parts; the driving table has other keys too. A table that is looked
+    // up by part need not have all its parts here.
     DirectTable::Options options{.rows = 2000, .key_min = -30, .key_max = 2600, .unique = true};
     options.parts = parts;
     bool here = true;
@@ -244,7 +245,7 @@ TEST(RowSelector, NullsAreNotLookedUp) {
   for (const uint32_t row : selected) EXPECT_FALSE(table.IsNull(row, kKey));
 }
 
-/// As of a server that was given other partitions of the build side than this block needs.
+/// The server was given other partitions of the build side than this block needs.
 TEST(RowSelector, ABlockWhosePartIsNotHereHasNoRows) {
   std::vector<std::array<int64_t, 3>> rows;
   for (int64_t r = 0; r < 100; ++r) rows.push_back({4 * r + 1, 1000 + r, r});
@@ -268,7 +269,7 @@ TEST(RowSelector, WithoutConditionsEveryRowPasses) {
   EXPECT_EQ(selector.TakeWork().first_rows, 0u);
 }
 
-/// What a zone decides is not looked at again, and every row that a test looks at is charged.
+/// Conditions that a zone decides are not tested again, and every row that is tested is charged.
 TEST(RowSelector, CountsTheRowsThatTestsLookAt) {
   std::vector<std::array<int64_t, 3>> rows;
   for (int64_t r = 0; r < 2000; ++r) rows.push_back({r, 1000 + r / 10, r % 200});

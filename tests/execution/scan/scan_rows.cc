@@ -61,7 +61,7 @@ std::string TextOf(const Value& value) {
   return value.null ? "NULL" : value.type.kind == TypeKind::kString ? value.text : value.ToString();
 }
 
-/// Takes what is in a chunk, which is well formed.
+/// Takes the rows of a chunk, which is valid.
 void Take(const Chunk& chunk, std::vector<TextRow>& rows) {
   const Selection selection = chunk.selection();
   NAM_CHECK(chunk.size() <= kChunkRows && selection.count > 0 && selection.count <= chunk.size());

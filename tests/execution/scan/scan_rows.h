@@ -29,27 +29,27 @@ plan::Expr Compare(plan::Op op, plan::Expr left, int64_t right);
 std::vector<ScanRow> RandomRows(RandomStream& random, size_t count, const ScanTable::Shape& shape);
 /// A filter on one or two of the columns that are read; about half of them are no tests of codes.
 plan::Expr RandomFilter(RandomStream& random, const std::vector<uint32_t>& columns);
-/// Of a table of one partition: rows that all differ.
+/// Rows of a table of one partition, all different.
 std::vector<ScanRow> Numbered(size_t count);
 /// A piece for each partition.
 std::vector<partitioner::Piece> Whole(const proto::Table& table);
 
 std::string TextOf(const Column& column, uint32_t position);
 std::string TextOf(const Value& value);
-/// Takes what is in a chunk, which is well formed.
+/// Takes the rows of a chunk, which is valid.
 void Take(const Chunk& chunk, std::vector<TextRow>& rows);
 
-/// The rows that one task gives which reads the scan's pieces on a thread of its own, sorted.
+/// The rows that one task yields which reads the scan's pieces on a thread of its own, sorted.
 absl::StatusOr<std::vector<TextRow>> StreamedRows(fabric::Kind kind, ScanTable& table, BlockScan& scan);
 
-/// Keeps what arrives. Blocks at random before a chunk, with a gate that is open by then.
+/// Keeps the rows that arrive. Blocks at random before a chunk; the gate is open when it is asked again.
 class TextSink final : public SinkTask {
  public:
   struct Result {
     std::vector<TextRow> rows;
     bool finished = false;
   };
-  /// It is done with the chunk by which it has `most` rows.
+  /// The sink has finished once it has `most` rows.
   TextSink(uint64_t seed, Result& result, size_t most = SIZE_MAX)
       : random_(seed), result_(result), most_(most) {}
   Step Consume(TaskContext& context, const Chunk& in) override;

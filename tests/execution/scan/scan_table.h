@@ -9,7 +9,7 @@
 
 #include "execution/column.h"
 #include "execution/scan/block_scan.h"
-#include "proto/catalog.pb.h"
+#include "proto/table.pb.h"
 #include "storage/known_blocks.h"
 #include "tests/storage/chains.h"
 #include "types/value.h"
@@ -31,7 +31,7 @@ class ScanTable {
  public:
   static constexpr uint32_t kKey = 0, kDay = 1, kText = 2, kWide = 3, kColumns = 4;
   static constexpr std::array<uint8_t, kColumns> kWidths{4, 2, 1, 8};
-  // Of the values: keys, days.
+  // The least and greatest values of keys and days.
   static constexpr int64_t kKeyMin = -100, kKeyMax = 900, kDayMin = 1000, kDayMax = 1399;
 
   struct Shape {
@@ -41,7 +41,8 @@ class ScanTable {
     uint32_t pointer_group = 4;
   };
   ScanTable(fabric::Kind kind, const Shape& shape, const std::vector<ScanRow>& rows);
-  /// In the memory servers of `beside`, behind it; nothing is added to `beside` afterwards.
+  /// Puts the table into the memory servers of `beside`, behind that table; nothing is added to `beside`
+  /// afterwards.
   ScanTable(fabric::Kind kind, const ScanTable& beside, const Shape& shape, const std::vector<ScanRow>& rows);
 
   static uint32_t PartitionOf(const ScanRow& row, uint32_t partitions);

@@ -14,7 +14,7 @@
 #include "tests/execution/step_driver.h"
 #include "types/sql_error.h"
 
-/// Sorted runs in scratch memory: as servers leave them, as the session adds its own, and as they are merged.
+/// Sorted runs in scratch memory: servers leave them, the session adds its own, and they are merged.
 namespace nam::execution {
 namespace {
 
@@ -121,7 +121,7 @@ absl::StatusOr<std::vector<Tuple>> ReadAll(World& world, Source& source, size_t 
   return rows;
 }
 
-/// What attempts leave, and rows that come up in the session, are merged into one order.
+/// The runs that attempts leave, and rows that the session makes itself, are merged into one order.
 void ExpectAllInOrder(uint64_t seed, fabric::Kind kind) {
   SCOPED_TRACE("NAM_SEED=" + std::to_string(seed));
   StepDriver driver(seed);
@@ -185,7 +185,7 @@ TEST(RunTest, RowsOfAllRunsComeInOneOrder) {
   for (const uint64_t seed : TestSeeds(30)) ExpectAllInOrder(seed, fabric::Kind::kShm);
 }
 
-/// Without memory that can be looked at directly: READs in flight.
+/// No memory can be read in place: READs are in flight.
 TEST(RunTest, RowsOfAllRunsComeInOneOrderOverTcp) {
   for (const uint64_t seed : TestSeeds(8)) ExpectAllInOrder(seed, fabric::Kind::kTcp);
 }
@@ -237,7 +237,7 @@ TEST(RunTest, FewRowsTakeNoScratchMemory) {
   const auto runs_plan = MakeRunsPlan(sorting.schema, budget.bytes()).value();
   const RunOptions options{.runs = plan::Runs::kIfMany,
                            .place = [](TaskContext&) -> absl::StatusOr<RunPlace> {
-                             ADD_FAILURE() << "nobody needs a place";
+                             ADD_FAILURE() << "no run needs a place";
                              return RunPlace{};
                            },
                            .plan = runs_plan.get(),
@@ -295,7 +295,7 @@ TEST(RunTest, SortsThatTakeTurnsDoNotMeet) {
   }
 }
 
-/// A session that has no lease.
+/// The session has no lease.
 TEST(RunTest, WithoutScratchMemoryRowsAreSortedInMemory) {
   for (const auto runs : {plan::Runs::kIfMany, plan::Runs::kAlways}) {
     StepDriver driver(1);
@@ -326,7 +326,7 @@ TEST(RunTest, WithoutScratchMemoryRowsAreSortedInMemory) {
   }
 }
 
-/// Some tasks' shares were full, others' not: their rows are runs all the same.
+/// Some tasks' shares were full and others' were not: all their rows become runs.
 TEST(RunTest, TasksWithFewRowsWriteThemToo) {
   StepDriver driver(1);
   World world(driver);
@@ -390,7 +390,7 @@ TEST(RunTest, AShortRunWithTextsTakesItsBytes) {
   ExpectTuples(TuplesOf(chunk, 2), rows);
 }
 
-/// A run whose directory or pages are not what a writer leaves.
+/// A run whose directory or pages no writer leaves.
 class DamagedRunTest : public testing::Test {
  protected:
   /// One run of these numbers, as they come.

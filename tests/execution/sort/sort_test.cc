@@ -227,7 +227,7 @@ TEST(TopRowsTest, TheFirstRowsOfManyAreKept) {
     std::stable_sort(expected.begin(), expected.end(),
                      [&](const Tuple& a, const Tuple& b) { return StandsBefore(sorting.order, a, b); });
     expected.resize(std::min<size_t>(expected.size(), limit));
-    // Of rows with equal keys any may be kept, but each once.
+    // Any of the rows with equal keys may be kept, but each only once.
     EXPECT_EQ(KeysOf(sorting.order, rows), KeysOf(sorting.order, expected));
     const std::vector<Tuple> all = Sorted(input), kept = Sorted(rows);
     EXPECT_TRUE(std::includes(all.begin(), all.end(), kept.begin(), kept.end()));
@@ -317,7 +317,7 @@ class WindowReader {
  public:
   WindowReader(const RowsPlan& plan, ResultSink& sink, uint64_t seed)
       : plan_(plan), sink_(sink), random_(seed), thread_([this] { Run(); }) {}
-  /// After the tasks: the rows of all windows.
+  /// Called when the tasks have ended: the rows of all windows.
   std::vector<Tuple> Rows() {
     over_ = true;
     thread_.join();
@@ -335,7 +335,7 @@ class WindowReader {
       std::vector<std::span<const std::byte>> pages;
       const std::vector<uint32_t> taken = sink_.StoreWindow(7, pages);
       EXPECT_EQ(taken.size(), pages.size());
-      // The tasks fill others meanwhile: what was taken stays as it is.
+      // The tasks fill other windows meanwhile: a window that was taken does not change.
       for (uint64_t pause = random_.Below(4); pause > 0; --pause) std::this_thread::yield();
       for (Tuple& row : RowsOf(plan_, pages)) rows_.push_back(std::move(row));
       sink_.window()->GiveBack(taken);
@@ -379,7 +379,7 @@ TEST(ResultSinkTest, WindowsHaveEveryRowOnce) {
   }
 }
 
-/// However many rows there are: two windows, and what each task needs for a chunk.
+/// The memory does not depend on the number of rows: two windows, and each task's share for a chunk.
 TEST(ResultSinkTest, WindowsBoundTheMemory) {
   constexpr uint64_t kWindowBytes = 512 << 10;
   StepDriver driver(1);
@@ -398,7 +398,7 @@ TEST(ResultSinkTest, WindowsBoundTheMemory) {
   EXPECT_LT(driver.budget().most(), 3 * kWindowBytes);
 }
 
-/// A task that waits for its window to be taken takes nothing in, and says so each time.
+/// A task that waits for its window to be taken takes in no rows, and returns the same at each call.
 TEST(ResultSinkTest, AFullWindowBlocks) {
   StepDriver driver(1);
   const plan::Schema schema = {{Type::Integer(), false, {0, 1 << 30, true}}};

@@ -206,7 +206,7 @@ class Model {
       least = std::min(least, cell);
       most = std::max(most, cell);
       sum += cell.number;
-      // Variances are of small numbers; what others make of them wraps.
+      // Variances are of small numbers; the values of other aggregates wrap.
       const auto unwrapped = static_cast<unsigned __int128>(cell.number);
       squares = static_cast<__int128>(static_cast<unsigned __int128>(squares) + unwrapped * unwrapped);
       all &= static_cast<int64_t>(cell.number);

@@ -9,10 +9,10 @@
 
 namespace nam::execution {
 
-/// Whether no row stands before the one before it.
+/// Whether each row is at or behind the one before it.
 bool InOrder(const std::vector<Tuple>& rows, std::span<const OrderSlot> order);
 
-/// What a call says of row i of one partition, from its definition: all rows are looked at.
+/// The result of a call for row i of one partition, computed from its definition by a look at all rows.
 Cell ModelOf(const plan::WindowCall& call, const plan::Schema& schema, const std::vector<Tuple>& rows,
              std::span<const OrderSlot> order, size_t i);
 

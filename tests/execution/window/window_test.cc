@@ -17,7 +17,7 @@
 #include "types/real.h"
 #include "types/sql_error.h"
 
-/// Windows against a model that looks at every row of a partition for every row of it.
+/// Windows, compared with a model that looks at every row of a partition for each of its rows.
 namespace nam::execution {
 namespace {
 
@@ -145,8 +145,8 @@ absl::StatusOr<std::vector<Tuple>> Windowed(StepDriver& driver, const Windowing&
   return all;
 }
 
-/// Compares what windows say with the model, which gets the rows in the engine's order: of peers any order is
-/// right.
+/// Compares the windows' results with the model, which gets the rows in the engine's order: peers may have
+/// any order.
 void Check(const Windowing& windowing, const absl::StatusOr<std::vector<Tuple>>& actual) {
   ASSERT_TRUE(actual.ok()) << actual.status();
   ASSERT_EQ(actual->size(), windowing.input.size());
@@ -170,8 +170,8 @@ void Check(const Windowing& windowing, const absl::StatusOr<std::vector<Tuple>>&
                    << " start " << static_cast<int>(call.frame.start.kind) << " end "
                    << static_cast<int>(call.frame.end.kind) << " exclusion "
                    << static_cast<int>(call.frame.exclusion));
-      // The model looks at all rows for each: of large partitions some are compared, among them the first and
-      // last.
+      // The model looks at all rows for each row, so only some rows of large partitions are compared, among
+      // them the first and last.
       const size_t step = 1 + rows.size() / kCompared;
       for (size_t i = 0; i < rows.size();
            i = i + 1 < rows.size() ? std::min(i + step, rows.size() - 1) : i + 1) {
@@ -315,7 +315,7 @@ TEST(WindowTest, PartitionsOfOneRowAndOfAllRows) {
   }
 }
 
-/// So memory follows partitions, not the rows.
+/// Memory therefore follows partitions, not the rows.
 TEST(WindowTest, ManyPartitionsTakeLittleMemory) {
   StepDriver driver(1);
   Windowing windowing;
@@ -399,7 +399,7 @@ TEST(WindowTest, CancelledAndWithoutMemory) {
   EXPECT_EQ(small.budget().used(), 0u);
 }
 
-/// As Windowed, of rows that are in runs in scratch memory; tasks are one.
+/// Like Windowed, but the rows are in runs in scratch memory, and there is one task.
 absl::StatusOr<std::vector<Tuple>> WindowedByRuns(StepDriver& driver, const Windowing& windowing) {
   ScratchCluster cluster(driver);
   const std::unique_ptr<storage::ScratchSpace> space = cluster.NewSpace();
@@ -447,7 +447,7 @@ TEST(WindowTest, CallsOverRunsSayWhatTheModelSays) {
   }
 }
 
-/// Rows beyond the budget, and partitions of all sizes: memory follows the largest.
+/// The rows exceed the budget, and partitions have all sizes: memory follows the largest.
 TEST(WindowTest, PartitionsOfRunsComeIntoMemoryOneByOne) {
   constexpr uint64_t kBudgetBytes = 3 << 20;
   for (const uint64_t partitions : {3, 50, 20'000}) {

@@ -37,7 +37,7 @@ inline TransactionRecord Unknown(uint64_t snapshot, std::vector<Operation> opera
   return {snapshot, 0, Outcome::kUnknown, std::move(operations)};
 }
 
-/// The sessions' histories, as their recorders write them.
+/// The sessions' histories, in the form that their recorders write.
 class Histories {
  public:
   explicit Histories(const Sessions& sessions) {

@@ -20,7 +20,7 @@ constexpr uint64_t kX0 = Value(1, 1), kY0 = Value(1, 2), kX1 = Value(2, 1), kY1 
 
 const TransactionRecord kLoad = Committed(0, 1, {Inserted(X, kX0), Inserted(Y, kY0)});
 
-/// Both checks find it; the timestamps' one names the record, and both the transactions.
+/// Both checks find the fault; that of the timestamps names the record and both transactions.
 void ExpectBoth(AnomalyKind kind, const Sessions& sessions, const CheckOptions& options = {}) {
   for (const CheckReport& report : {ByTimestamps(sessions, options), ByDependencies(sessions, options)}) {
     EXPECT_TRUE(report.Has(kind)) << AnomalyName(kind) << " not found in:\n" << report.ToString();
@@ -61,7 +61,7 @@ TEST(HistoryChecker, DirtyRead) {
   ExpectByTimestamps(
       AnomalyKind::kDirtyRead,
       {{kLoad}, {Committed(1, 3, {Saw(X, kX0), Updated(X, kX1)})}, {Committed(2, 0, {Saw(X, kX1)})}});
-  // Nothing is there, because of a delete that comes later.
+  // The record does not exist, because of a delete that comes later.
   ExpectByTimestamps(AnomalyKind::kDirtyRead,
                      {{Committed(1, 0, {Saw(X, kX0)})},
                       {Committed(1, 3, {Saw(X, kX0), Deleted(X)})},
@@ -139,7 +139,7 @@ TEST(HistoryChecker, LostWrite) {
                                                {Committed(1, 2, {Saw(X, kX0), Updated(X, kX1)})},
                                                {Committed(2, 0, {Saw(X, kX0)})},
                                                {Committed(3, 0, {Saw(X, kX0)})}});
-  // An insert that nobody finds.
+  // No read finds the insert.
   ExpectByTimestamps(AnomalyKind::kLostWrite,
                      {{kLoad, Committed(1, 0, {SawNothing(77)})},
                       {Committed(1, 2, {Inserted(77, kZ)})},
@@ -163,7 +163,7 @@ TEST(HistoryChecker, WrongTimestamps) {
                                                     {Committed(1, 2, {Saw(Y, kY0), Updated(Y, kY1)})}});
   ExpectByTimestamps(AnomalyKind::kWrongTimestamp,
                      {{kLoad, Committed(1, 0, {Saw(X, kX0), Updated(X, kX1)})}});
-  // The row says whose it is, and the engine that it is another's.
+  // The row names one writer, and the engine names another.
   ExpectByTimestamps(AnomalyKind::kWrongTimestamp,
                      {{kLoad}, {Committed(5, 0, {{OperationKind::kRead, X, kX0, 4}})}});
 }
@@ -199,7 +199,7 @@ TEST(HistoryChecker, WhatSomebodySawHasBeenCommitted) {
   EXPECT_EQ(ByTimestamps(seen).concluded, 1u);
   ExpectBoth(AnomalyKind::kFracturedRead,
              {{kLoad}, {unknown}, {Committed(5, 0, {Saw(X, kX1), Saw(Y, kY0)})}});
-  // Rolled forward for one, rolled back for the next.
+  // The commit was rolled forward for one reader, and back for the next.
   ExpectByTimestamps(AnomalyKind::kStaleRead,
                      {{kLoad}, {unknown}, {Committed(5, 0, {Saw(X, kX1)}), Committed(6, 0, {Saw(X, kX0)})}});
 }

@@ -11,8 +11,8 @@
 #include "tests/txn/reference_session.h"
 #include "txn/check/history_checker.h"
 
-// Histories of an engine that is right, interleaved as rapidcheck draws it (it prints its seed and the
-// smallest case), are accepted; with one thing changed they are refused.
+// Histories of a correct engine, interleaved as rapidcheck draws it (it prints its seed and the smallest
+// case), are accepted; with one thing changed they are refused.
 namespace nam::txn {
 namespace {
 
@@ -30,7 +30,7 @@ std::span<const std::byte> KeyBytes(const Row& row) {
 
 struct Mix {
   bool deletes = false;
-  bool kills = false;  // of clients, before they learn what became of a commit
+  bool kills = false;  // clients are killed before they learn the outcome of a commit
 };
 
 /// A session that does one small step at a time.
@@ -44,7 +44,7 @@ class Client {
     table_ = *session_->OpenTable("t");
   }
 
-  /// Step by step: begin; read and perhaps change a row, three times; commit.
+  /// Runs step by step: begin; read and perhaps change a row, three times; commit.
   void Step(uint64_t key, uint64_t choice) {
     if (step_ == 0) {
       RC_ASSERT(session_->Begin().ok());
@@ -95,7 +95,7 @@ class Client {
     }
     recorder_.Committing();
     const auto commit = session_->Commit();
-    // Now and then the client is killed before it learns what became of it.
+    // Now and then the client is killed before it learns the outcome.
     if (choice % 8 == 6 && mix_.kills) return;
     recorder_.Settle(commit.ok() ? Outcome::kCommitted : Outcome::kAborted, commit.value_or(0));
   }
@@ -307,7 +307,8 @@ bool IsSnapshotIsolation(const Sessions& sessions) {
 TEST(HistoryProperties, DependenciesDecideAsTheDefinitionDoes) {
   int refused = 0, accepted = 0;
   EXPECT_TRUE(rc::check("as defined", [&] {
-    // Deletes leave open which absence a read saw, and unknown outcomes who wrote: not in this one.
+    // Deletes leave open which absence a read saw, and unknown outcomes leave the writer open: this history
+    // has neither.
     ReferenceFaults faults;
     faults.read_newest = *rc::gen::inRange<uint64_t>(2, 9);
     const Sessions sessions = AnyHistory(faults, 120, {});

@@ -151,8 +151,8 @@ TEST(History, RefusesFilesThatAreNone) {
   EXPECT_EQ(SessionHistory::InFile(path).status().code(), absl::StatusCode::kAlreadyExists);
 }
 
-/// A byte that differs, or bytes that are missing: of what is used every one counts, but for outcomes and
-/// commits, which are settled in place.
+/// A byte that differs, or bytes that are missing: every used byte counts, except outcomes and commits, which
+/// are filled in later.
 TEST(History, FilesThatAreDamagedSaySo) {
   const std::string path = NewPath("whole");
   {

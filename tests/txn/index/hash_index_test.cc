@@ -19,7 +19,7 @@ namespace {
 uint64_t HashOf(uint64_t key) {
   return storage::Checksum(std::as_bytes(std::span(&key, 1)));
 }
-/// All keys in few buckets and few branches of the trie, so that everything happens soon.
+/// All keys fall into few buckets and few branches of the trie, so that every case occurs soon.
 uint64_t CrowdedHashOf(uint64_t key) {
   return HashOf(key) & ~(uint64_t{62} << 33);
 }
@@ -139,7 +139,7 @@ TEST(HashOf, KeysThatAreCountedUpLieSideBySide) {
   }
 }
 
-// Keys in a row fill the index as well as keys from anywhere do, and hardly ever look alike.
+// Consecutive keys fill the index as well as random keys do, and are hardly ever taken for each other.
 TEST(HashOf, FillsTheIndexEvenly) {
   constexpr uint64_t kKeys = 200'000;
   size_t extents[2] = {};
@@ -187,7 +187,7 @@ TEST_P(HashIndexTest, OneOfTwoSeesTheOther) {
       IndexClient client(cluster, 0);
       for (uint64_t key = 0; key < kKeys; ++key) {
         const uint64_t record = key * kClients + static_cast<uint64_t>(self);
-        // Words of the buckets come and go, or everybody would want the same one.
+        // Words of the buckets come and go; otherwise all clients would want the same one.
         const uint64_t neighbour = CrowdedHashOf(key) ^ uint64_t { 1 } << 41;
         if ((key + record) % 3 == 0) {
           ASSERT_TRUE(client.Insert(neighbour, record).ok());
@@ -227,7 +227,7 @@ TEST_P(HashIndexTest, KeysSideBySideAreReadAtOnce) {
   SpaceCluster cluster(Options(1));
   IndexClient client(cluster, 0);
   ASSERT_TRUE(client.index.Create().ok());
-  ASSERT_TRUE(client.Insert(CountedHashOf(4), 4).ok());  // and know the index
+  ASSERT_TRUE(client.Insert(CountedHashOf(4), 4).ok());  // and learns the index
   std::vector<HashIndex::Claim> claims;
   for (uint64_t key = 8; key < 12; ++key) claims.push_back({.hash = CountedHashOf(key), .record = key});
   const uint64_t before = client.batch.requests_added();
@@ -237,7 +237,7 @@ TEST_P(HashIndexTest, KeysSideBySideAreReadAtOnce) {
   for (uint64_t key = 8; key < 12; ++key) EXPECT_EQ(client.Lookup(CountedHashOf(key)), std::set{key});
 }
 
-/// Nobody else is there: each key of a full bucket's group gets a word of its own at once.
+/// There is no other client: each key of a full bucket's group gets a word of its own at once.
 TEST_P(HashIndexTest, AGroupTakesAWordOnce) {
   SpaceCluster cluster(Options(1));
   IndexClient client(cluster, 0);
@@ -327,8 +327,8 @@ TEST_P(HashIndexTest, WhatStaysIsFoundWhileOthersInsertAndRemove) {
   }
 }
 
-/// A client dies before every work request of an insert that splits; another one finds what was there, and
-/// goes on.
+/// A client dies before every work request of an insert that splits; another one finds the entries that
+/// existed before, and goes on.
 TEST(HashIndexDeathTest, OthersFinishASplit) {
   constexpr uint64_t kHash = 0x123;  // differs in the highest bits only: one bucket
   const auto hash = [](uint64_t key) { return kHash | key << 58; };
@@ -362,7 +362,7 @@ TEST(HashIndexDeathTest, OthersFinishASplit) {
   EXPECT_GT(deaths, 500u);  // as many as a segment has words
 }
 
-/// Clients come, insert, and die in the middle of it, with what they have posted still under way.
+/// Clients come, insert, and die in the middle of it, with their posted requests still in flight.
 TEST(HashIndexDeathTest, NothingIsLostWhileClientsDie) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -386,7 +386,7 @@ TEST(HashIndexDeathTest, NothingIsLostWhileClientsDie) {
     });
     IndexClient client(cluster, 0);
     for (uint64_t key = 0; key < 1200; ++key) {
-      const auto found = client.Lookup(CrowdedHashOf(key));  // checks that none is there twice
+      const auto found = client.Lookup(CrowdedHashOf(key));  // checks that none occurs twice
       ASSERT_TRUE(tried[key % 4].contains(key));
       ASSERT_TRUE(found == std::set{key} || (found.empty() && !inserted[key % 4].contains(key))) << key;
     }
@@ -461,8 +461,8 @@ TEST(HashIndexLoadTest, AMillionKeysByFourClientsAreThereOnce) {
   EXPECT_LT(entries, kKeys + kKeys / 1000);
 }
 
-/// One client has READ the two buckets of its key and stands still; another splits the segment meanwhile. The
-/// claim must not go to a word of the old segment, not even of its last bucket, which is nobody's home.
+/// One client has READ the two buckets of its key and pauses; another splits the segment meanwhile. The claim
+/// must not go to a word of the old segment, not even of its last bucket, which is no key's home.
 TEST(HashIndexInterleaved, ASplitFreezesTheLastBucketToo) {
   const auto hash_of = [](uint64_t fingerprint, uint64_t bucket) {
     return fingerprint << 41 | bucket << 33;  // hash_index.h

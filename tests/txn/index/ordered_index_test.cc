@@ -16,7 +16,7 @@
 namespace nam::txn {
 namespace {
 
-/// In the order of numbers; the first 8 bytes if there are more.
+/// Keys are ordered as numbers; a longer key has its number in the first 8 bytes.
 std::vector<std::byte> KeyOf(uint64_t number, size_t bytes) {
   std::vector<std::byte> key(bytes, std::byte{0x5a});
   for (size_t i = 0; i < std::min<size_t>(bytes, 8); ++i) {
@@ -157,8 +157,8 @@ TEST_P(OrderedIndexTest, EverythingIsThereOnceAfterConcurrentInserts) {
       for (uint64_t i = 0; i < kKeys; ++i) numbers[i] = i;
       std::shuffle(numbers.begin(), numbers.end(), random);
       for (const uint64_t number : numbers) {
-        if (client.Insert(number, number + 1)) ++inserted;                       // of all, one
-        EXPECT_TRUE(client.Insert(number, 1000 + static_cast<uint64_t>(self)));  // each its own
+        if (client.Insert(number, number + 1)) ++inserted;                       // only one client succeeds
+        EXPECT_TRUE(client.Insert(number, 1000 + static_cast<uint64_t>(self)));  // each client has its own
       }
     });
     EXPECT_EQ(inserted, kKeys);
@@ -212,7 +212,7 @@ TEST_P(OrderedIndexTest, ScansAreCompleteWhileOthersInsertAndRemove) {
 }
 
 /// A client dies before every work request of an insert that splits up to the root; another one takes back
-/// its locks, finds what was there, and goes on.
+/// its locks, finds the existing entries, and goes on.
 TEST(OrderedIndexDeathTest, OthersFinishASplit) {
   constexpr uint16_t kDying = 7;
   OrderedIndexOptions options{.shape = {.key_bytes = 8, .payload_bytes = 256}, .lock_patience_us = 1};
@@ -235,7 +235,7 @@ TEST(OrderedIndexDeathTest, OthersFinishASplit) {
         dying_options.owner = kDying;
         TreeClient dying(cluster, mortal, dying_options);
         const auto inserted = dying.index.Insert(KeyOf(2 * before, 8), before);
-        // Dead while it told the parents, it has inserted all the same.
+        // The client died while it told the parents; it has inserted all the same.
         EXPECT_TRUE(inserted.ok() || mortal.dead()) << inserted.status();
       }
       dead = mortal.dead();
@@ -254,8 +254,8 @@ TEST(OrderedIndexDeathTest, OthersFinishASplit) {
   }
 }
 
-/// Clients come, insert, and die in the middle of it; their locks are taken back once nothing of them is
-/// under way any more.
+/// Clients come, insert, and die in the middle of it; their locks are taken back once none of their requests
+/// is in flight any more.
 TEST(OrderedIndexDeathTest, NothingIsLostWhileClientsDie) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -311,7 +311,7 @@ TEST(OrderedIndexDeathTest, NothingIsLostWhileClientsDie) {
   }
 }
 
-/// What a splitter that died has not told the parent is told by who misses it.
+/// A splitter that died may have left the parent without a key: the next client that misses it inserts it.
 TEST(OrderedIndexDeathTest, MissingSeparatorsAreRepaired) {
   constexpr uint64_t kFull = 28;  // two leaves, the second one full
   const OrderedIndexOptions options{.shape = {.key_bytes = 8, .payload_bytes = 256}};

@@ -10,7 +10,8 @@
 namespace nam::txn {
 namespace {
 
-/// More than there are vacancies that one of them looks at: whoever has lost all of these looks again.
+/// There are more clients than vacancies that one of them looks at: a client that has lost all of these looks
+/// again.
 TEST(ClientSlotTest, ManyThatOpenAtOnceAllGetOne) {
   constexpr int kClients = 150;
   RecordCluster cluster({.kind = fabric::Kind::kSim});

@@ -16,7 +16,7 @@
 #include "txn/rsi/session.h"
 #include "txn/snapshot_scan.h"
 
-/// Rows that are read where they lie while other threads write to them.
+/// Rows that are read in place while other threads write to them.
 namespace nam::txn {
 namespace {
 
@@ -33,7 +33,7 @@ struct Client {
       : member{cluster, cluster.client(), id}, session(*OpenRsiSession(member, {})) {
     table = *session->OpenTable("large");
   }
-  /// Begins; all rows.
+  /// Begins, and reads all rows.
   absl::Status ReadAll(std::span<Large> rows, std::span<Lookup> lookups) {
     for (uint64_t i = 0; i < kRows; ++i)
       lookups[i] = {table, Bytes(keys[i]), std::as_writable_bytes(rows.subspan(i, 1))};
@@ -46,8 +46,8 @@ struct Client {
   std::array<uint64_t, kRows> keys = {0, 1, 2, 3};
 };
 
-/// Every commit writes one number into all words of all rows: a reader sees one number, of rows that are
-/// whole.
+/// Every commit writes one number into all words of all rows: a reader sees one number in all of them, never
+/// a part of a row.
 TEST(InPlaceTest, RowsAreWholeWhileOthersWrite) {
   RecordCluster cluster({.kind = fabric::Kind::kShm, .memory_bytes = uint64_t{64} << 20});
   cluster.AddTable("accounts", {});
@@ -115,20 +115,21 @@ class HandedOnTest : public ::testing::Test {
       EXPECT_TRUE(client_->session->Insert(client_->table, Bytes(Large{.key = key})).ok());
     EXPECT_TRUE(client_->session->Commit().ok());
   }
-  /// Another has its memory.
+  /// Another member has its memory.
   void HandOn() { cluster_.DropTable("large", /*zeroed=*/true); }
 
   RecordCluster cluster_;
   std::optional<Client> client_;
 };
 
-/// A transaction asks for its rows, and has to wait before it begins. What it then finds is nobody's answer.
+/// A transaction asks for its rows, and has to wait before it begins. The memory that it then finds has no
+/// owner, so it is no answer.
 TEST_F(HandedOnTest, ATransactionThatWaitedForItsBeginIsToldSo) {
   std::vector<Large> rows(kRows);
   std::array<Lookup, kRows> lookups;
   ASSERT_TRUE(client_->ReadAll(rows, lookups).ok());
   for (const Lookup& lookup : lookups) EXPECT_TRUE(lookup.found);
-  // A change of indexes that its commit cannot ask for: its next transaction asks as it begins.
+  // The commit cannot ask for a change of indexes; its next transaction asks as it begins.
   Client other(cluster_, 2);
   ASSERT_TRUE(other.session->AwaitCommits().ok());
   client_->member.BeforeFind([] { return absl::UnavailableError("no catalog"); });
@@ -145,13 +146,13 @@ TEST_F(HandedOnTest, ATransactionThatWaitedForItsBeginIsToldSo) {
   client_->member.BeforeFind(nullptr);
 }
 
-/// A thread stands still between a look at memory in place and the copy.
+/// A thread pauses between a look at memory in place and the copy.
 TEST_F(HandedOnTest, WhatIsCopiedLaterDoesNotCount) {
   RecordCluster::Member member(cluster_, cluster_.client(), 2);
   const auto channel = *storage::Channel::Open(member.fabric(), member.directory(), {});
   storage::VerbBatch batch(*channel);
   const auto table = *RecordTable::Open(*member.Find("large"), *channel, batch, ClientSlot(), [](uint32_t) {
-    return absl::UnavailableError("nobody takes nodes here");
+    return absl::UnavailableError("no client takes nodes here");
   });
   const uint64_t key = 1;
   const uint64_t hash = table->HashOf(Bytes(key));
@@ -177,7 +178,7 @@ TEST_F(HandedOnTest, WhatIsCopiedLaterDoesNotCount) {
   EXPECT_EQ(outcome(words), storage::VersionChoice::Outcome::kMoved);
   table->TakeSlot(slot);
   EXPECT_EQ(outcome(slot), storage::VersionChoice::Outcome::kMoved);
-  // What follows says why.
+  // The next look-up returns the reason.
   EXPECT_FALSE(table->index().Lookup({&probe, 1}).ok());
 }
 

@@ -13,9 +13,9 @@
 namespace nam::txn {
 namespace {
 
-/// Clients in a simulated world that change rows with indexes, make and drop indexes, and die after any verb.
-/// Whoever reads at a snapshot finds by every index what the whole table holds. NAM_SEED=N runs one scenario
-/// again, NAM_SEEDS=N so many.
+/// Clients in a simulated world change rows with indexes, make and drop indexes, and die after any verb. Any
+/// reader at a snapshot finds by every index the content of the whole table. NAM_SEED=N runs one scenario
+/// again, NAM_SEEDS=N runs that many.
 class Scenario {
  public:
   explicit Scenario(uint64_t seed) : random_(seed), cluster_(ClusterOptions(seed)) {
@@ -53,7 +53,7 @@ class Scenario {
     return options;
   }
 
-  // One client after the other: whoever dies is followed by the next.
+  // Clients run one after the other: each that dies is followed by the next.
   void Work(uint64_t seed, int left, bool builds) {
     std::mt19937_64 random(seed);
     while (left > 0) {
@@ -79,7 +79,7 @@ class Scenario {
     }
   }
 
-  // False: the session is of no use any more.
+  // False: the session cannot be used any more.
   bool Alter(Session& session, TableHandle table, std::mt19937_64& random) {
     const IndexDescription index = random() % 2 == 0 ? ByGroup() : ByName();
     for (const IndexDescription& known : cluster_.IndexesOf("items")) {
@@ -131,7 +131,7 @@ class Scenario {
     return lookup.found ? session.Update(table, BytesOf(item)) : session.Insert(table, BytesOf(item));
   }
 
-  /// At the transaction's snapshot, and with what it has written itself.
+  /// Reads at the transaction's snapshot, including its own writes.
   absl::Status Compare(Session& session, TableHandle table, bool unchanged) {
     const std::vector<IndexDescription> indexes = cluster_.IndexesOf("items");
     absl::StatusOr<std::vector<Item>> all = AllItems(session, table);
@@ -163,7 +163,7 @@ class Scenario {
     return absl::OkStatus();
   }
 
-  // Every row can be written to, whoever died with what, and the indexes are right.
+  // Every row can be written to, whichever client died, and the indexes are right.
   void Mend() {
     RecordCluster::Member tables(cluster_, cluster_.client(), ++members_);
     auto session = OpenRsiSession(tables, {});
@@ -196,7 +196,7 @@ class Scenario {
   }
 
   std::mt19937_64 random_;
-  // One simulated thread runs at a time: what follows needs no lock.
+  // One simulated thread runs at a time: the following variables need no lock.
   uint32_t members_ = 0;
   RecordCluster cluster_;
 };

@@ -20,7 +20,7 @@ std::vector<std::byte> Group(uint8_t group) {
 class RsiIndexTest : public ::testing::TestWithParam<fabric::Kind> {
  protected:
   RsiIndexTest() : cluster_({.kind = GetParam()}) { cluster_.AddTable("items", {.row_bytes = sizeof(Item)}); }
-  /// Made and filled by a client of its own.
+  /// The index is made and filled by a client of its own.
   absl::StatusOr<AllocationId> Create(const IndexDescription& index, size_t extents_max = 256) {
     Clerk clerk(cluster_, 99);
     const AllocationId allocation = cluster_.AddIndex("items", index, extents_max);
@@ -137,7 +137,7 @@ TEST_P(RsiIndexTest, UniqueKeys) {
   ASSERT_TRUE(clerk.Insert(ItemOf(7, 0, "cc")).ok());
   ASSERT_TRUE(clerk.Insert(ItemOf(8, 0, "cc")).ok());
   EXPECT_TRUE(absl::IsAlreadyExists(clerk.session->Commit().status()));
-  // What was given back is free again, and so is what was deleted.
+  // Keys that were given up are free again, and so are those of deleted rows.
   EXPECT_TRUE(clerk.Put(ItemOf(7, 0, "cc")).ok());
   ASSERT_TRUE(clerk.session->Begin().ok());
   ASSERT_TRUE(clerk.Delete(7).ok());
@@ -158,8 +158,8 @@ TEST_P(RsiIndexTest, AnIndexOfRowsThatAreThere) {
   EXPECT_EQ(clerk.KeysBy(by_group, Group(17), Group(18)).size(), 4u);
   EXPECT_EQ(clerk.KeysBy(by_group).size(), 1'000u);
   clerk.session->Abort();
-  // A session that has not heard of the index hears of it in its next commit; or, if the catalog is out of
-  // reach, with the one behind that.
+  // A session that does not know of the index learns of it in its next commit; or, if the catalog is out of
+  // reach, with the one after that.
   ASSERT_TRUE(other.Put(ItemOf(2'000, 17, "xx")).ok());
   ASSERT_TRUE(clerk.session->AwaitCommits().ok());
   other.member.BeforeFind([] { return absl::UnavailableError("no catalog"); });
@@ -173,7 +173,7 @@ TEST_P(RsiIndexTest, AnIndexOfRowsThatAreThere) {
   EXPECT_TRUE(absl::IsAlreadyExists(twice)) << twice;
 }
 
-/// Of a record's entries with one key no two have the same tag: it comes from timestamps, and is used again
+/// No two entries of a record with the same key have the same tag: tags come from timestamps, and repeat
 /// after 16 million of them.
 TEST_P(RsiIndexTest, ATagThatIsThereIsNotUsedTwice) {
   const AllocationId index = *Create(ByGroup());
@@ -215,7 +215,7 @@ TEST_P(RsiIndexTest, AnIndexThatWasDroppedIsNotRead) {
   EXPECT_TRUE(absl::IsAborted(ItemsBy(*clerk.session, clerk.items, index).status()));
 }
 
-/// By commits to another table, that clean up what this session has left behind.
+/// Commits to another table clean up entries that this session has left behind.
 TEST_P(RsiIndexTest, ATableThatWasDroppedIsNotRead) {
   cluster_.AddTable("others", {.row_bytes = sizeof(Item)});
   ASSERT_TRUE(Create(ByGroup()).ok());
@@ -263,15 +263,15 @@ TEST_P(RsiIndexTest, ATableThatWasDroppedIsAskedForOnce) {
   cluster_.DropTable("others");
   EXPECT_EQ(questions(), 2);
   EXPECT_EQ(questions(), 1);
-  // Another of its name is another table.
+  // Another table of its name is a different table.
   cluster_.AddTable("others", {.row_bytes = sizeof(Item)});
   EXPECT_EQ(questions(), 1);
   ASSERT_TRUE(clerk.session->OpenTable("others").ok());
   EXPECT_EQ(questions(), 2);
 }
 
-/// A client dies in mid-commit, at every verb in turn, and has perhaps locked a node of the index. Somebody
-/// else has its slot, and lives, when the node is wanted.
+/// A client dies in mid-commit, at every verb in turn, and has perhaps locked a node of the index. Another
+/// client has its slot, and lives, when the node is wanted.
 TEST(RsiIndex, WhoHasTheSlotOfADeadOwnerDoesNotHoldItsNodes) {
   constexpr uint32_t kVictim = 2, kSuccessor = 7;
   bool finished = false;
@@ -302,7 +302,7 @@ TEST(RsiIndex, WhoHasTheSlotOfADeadOwnerDoesNotHoldItsNodes) {
   }
 }
 
-/// By a session that does not wait for those who fill it.
+/// The session does not wait for the clients that fill the index.
 TEST_P(RsiIndexTest, AnIndexThatIsDroppedWhileItIsFilledIsNotUsedAnyMore) {
   Clerk clerk(cluster_, 1);
   ASSERT_TRUE(clerk.Put(ItemOf(1, 1, "aa")).ok());
@@ -350,7 +350,7 @@ TEST_P(RsiIndexTest, FillingWhileOthersWrite) {
     auto by_scan = AllItems(*reader.session, reader.items);
     auto by_index = by_scan.ok() ? ItemsBy(*reader.session, reader.items, *index) : by_scan;
     reader.session->Abort();
-    if (!by_index.ok()) continue;  // too old
+    if (!by_index.ok()) continue;  // the snapshot is too old
     std::sort(by_scan->begin(), by_scan->end());
     std::sort(by_index->begin(), by_index->end());
     EXPECT_EQ(by_scan->size(), kKeys);

@@ -44,7 +44,7 @@ Segments Encode(const std::vector<Written>& writes, uint64_t log) {
   return segments;
 }
 
-/// As recovery does; writes' rows are copies.
+/// Reads them as recovery does; rows of writes are copies.
 std::vector<Written> Decode(const Segments& segments, uint32_t client = kClient) {
   LogDecoder decoder(client);
   uint64_t position = 1'000;
@@ -86,8 +86,7 @@ TEST(IntentLog, FillsItsSegments) {
   EXPECT_EQ(Encode(SomeWrites(102, 0), 5).size(), 2 * kLogSegmentBytes);
 }
 
-/// A client that died while it wrote its log had locked nothing: the half of it that is there is not to be
-/// undone.
+/// A client that died while it wrote its log had locked nothing: the half that exists must not be undone.
 TEST(IntentLog, OneThatWasNotWrittenToItsEndIsNone) {
   const Segments before = Encode(SomeWrites(3, 16), 5);
   std::vector<Written> other = SomeWrites(3, 16);
@@ -97,7 +96,7 @@ TEST(IntentLog, OneThatWasNotWrittenToItsEndIsNone) {
   for (size_t cut = 8; cut < bytes; cut += 8) {
     if (std::equal(after.begin() + static_cast<ptrdiff_t>(cut), after.end(),
                    before.begin() + static_cast<ptrdiff_t>(cut))) {
-      continue;  // nothing that differs is missing
+      continue;  // no byte that differs is missing
     }
     Segments torn = before;
     std::copy_n(after.begin(), cut, torn.begin());
@@ -106,7 +105,7 @@ TEST(IntentLog, OneThatWasNotWrittenToItsEndIsNone) {
   EXPECT_TRUE(Decode(Segments(kLogSegmentBytes)).empty());
 }
 
-/// Every segment is whole, and they are of two logs.
+/// Every segment is complete, but they belong to two logs.
 TEST(IntentLog, SegmentsOfTwoLogsAreNone) {
   const Segments before = Encode(SomeWrites(300, 0), 5), after = Encode(SomeWrites(300, 0), 6);
   ASSERT_EQ(before.size(), 3 * kLogSegmentBytes);

@@ -11,12 +11,12 @@
 #include "tests/txn/teller.h"
 #include "txn/rsi/session.h"
 
-/// Two clients, of which one stands still between any two of its work requests while the other does all of
-/// its own.
+/// Two clients: one pauses between any two of its work requests while the other sends all of its own.
 namespace nam::txn {
 namespace {
 
-/// Until the first is done without having stood still: a cluster, and what is done with it.
+/// Runs `scenario` on a fresh cluster, with the first client paused after each number of requests in turn,
+/// until that client completes without a pause.
 void AfterEveryVerb(uint64_t requests_min,
                     const std::function<bool(uint64_t requests, RecordCluster& cluster)>& scenario) {
   for (uint64_t requests = 0;; ++requests) {
@@ -40,7 +40,8 @@ AllocationId MakeUniqueIndex(RecordCluster& cluster) {
   return index;
 }
 
-/// Both insert a row with the same key of a unique index. A rival that is locked may be about to get the key.
+/// Both insert a row with the same key of a unique index. A rival whose record is locked may be about to get
+/// the key.
 void InsertTheSameUniqueKey(bool begun_before) {
   int second_won = 0;
   AfterEveryVerb(20, [&](uint64_t requests, RecordCluster& cluster) {
@@ -68,7 +69,7 @@ void InsertTheSameUniqueKey(bool begun_before) {
   EXPECT_GT(second_won, 0);
 }
 
-/// The second client waits as it begins, until it may skip the first.
+/// The second client waits as it begins, until it may skip the first one.
 TEST(Interleaved, OneOfTwoInsertsGetsAUniqueKey) {
   InsertTheSameUniqueKey(/*begun_before=*/false);
 }
@@ -78,8 +79,8 @@ TEST(Interleaved, OneOfTwoInsertsGetsAUniqueKeyIfNobodyWaits) {
   InsertTheSameUniqueKey(/*begun_before=*/true);
 }
 
-/// The one inserts a row with a key that the other gives up. It may have the key if it is given up before its
-/// own timestamp; after it, both rows would have it at the snapshots in between.
+/// One client inserts a row with a key that the other gives up. It may have the key if it is given up before
+/// its own timestamp; if after, both rows would have it at the snapshots in between.
 TEST(Interleaved, AUniqueKeyIsFreeFromTheTimestampThatGaveItUp) {
   int given_up = 0;
   AfterEveryVerb(20, [&](uint64_t requests, RecordCluster& cluster) {
@@ -135,7 +136,8 @@ TEST(Interleaved, OneOfTwoInsertsGetsAPrimaryKey) {
   EXPECT_GT(second_won, 0);
 }
 
-/// Both move money between two accounts. Neither sees half of what the other does, and neither overwrites it.
+/// Both move money between two accounts. Neither sees half of the other's transfer, and neither overwrites
+/// it.
 TEST(Interleaved, TwoMovesAreOneAfterTheOther) {
   int second_won = 0;
   AfterEveryVerb(15, [&](uint64_t requests, RecordCluster& cluster) {

@@ -15,7 +15,7 @@
 #include "tests/txn/teller.h"
 #include "txn/rsi/session.h"
 
-/// Transactions of many rows: what bounds them, and what they leave when their client dies.
+/// Transactions of many rows: their bounds, and the state that they leave when their client dies.
 namespace nam::txn {
 namespace {
 
@@ -35,7 +35,8 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, LargeTest,
                                   NameOf(std::get<1>(info.param));
                          });
 
-/// What fits is committed; what does not is refused by the statement that is too much, never by Commit.
+/// Transactions that fit are committed; the statement that goes beyond the bound is refused, never the
+/// Commit.
 TEST_P(LargeTest, ATransactionThatIsTooLargeIsRefusedAtItsStatement) {
   struct Wide {
     uint64_t key = 0;
@@ -58,19 +59,19 @@ TEST_P(LargeTest, ATransactionThatIsTooLargeIsRefusedAtItsStatement) {
     EXPECT_EQ(fits < 511, table.value == wide.value) << fits;
     ASSERT_TRUE(teller.session->Begin().ok()) << "it has ended";
     ASSERT_TRUE(insert(table, fits).ok() && teller.session->Delete(table, Bytes(fits)).ok());
-    // What was withdrawn is kept for a rollback.
+    // Withdrawn writes are kept for a rollback.
     for (uint64_t key = 0; key + fits / 20 < fits; ++key)
       ASSERT_TRUE(insert(table, key).ok()) << key << " of " << fits;
     const auto committed = teller.session->Commit();
     EXPECT_TRUE(committed.ok()) << committed.status();
   }
-  // A statement that would be too much need not find all of its rows.
+  // A statement beyond the bound may be refused before it has found all of its rows.
   ASSERT_TRUE(teller.session->Begin().ok());
   EXPECT_TRUE(teller.session->MayWrite(1'000).ok());
   EXPECT_TRUE(IsTooLarge(teller.session->MayWrite(100'000)));
 }
 
-/// A log of many segments, buffers beside the first one, patience for as long as it takes.
+/// The log has many segments, buffers lie beside the first one, and patience lasts as long as the commit.
 TEST_P(LargeTest, ATransactionOfManyRows) {
   constexpr uint64_t kRows = 3'000;
   cluster_.AddTable("many", {.extent_bytes = 4 << 20, .extents_max = 8});
@@ -131,7 +132,7 @@ TEST_P(LargeTest, ATransactionOfManyRows) {
   EXPECT_EQ(sum(), std::pair(int64_t{0}, int64_t{0}));
 }
 
-/// A client learns in its commit that an extent is lost, and so cannot give back the blocks that it has spent
+/// A client learns in its commit that an extent is lost, and so cannot give back the blocks that it has taken
 /// there. The transaction's writes end with it all the same.
 TEST_P(LargeTest, ATransactionEndsThoughItsBlocksCannotBeGivenBack) {
   constexpr uint64_t kRows = 2'000;  // for two extents
@@ -150,8 +151,8 @@ TEST_P(LargeTest, ATransactionEndsThoughItsBlocksCannotBeGivenBack) {
   EXPECT_EQ(*nothing, 0u) << "it has written what the one before wrote";
 }
 
-/// So many keys are sought in portions: one that is there is found among them, and one that was deleted is
-/// taken over.
+/// So many keys are looked up in portions: an existing one is found among them, and a deleted one is taken
+/// over.
 TEST_P(LargeTest, ManyInsertsMeetARow) {
   constexpr uint64_t kRows = 1'200;
   Teller teller(cluster_, 1);
@@ -180,7 +181,7 @@ TEST_P(LargeTest, ManyInsertsMeetARow) {
   for (uint64_t key = 0; key < kRows; ++key) ASSERT_EQ((*other.Read(key))->balance, 1) << key;
 }
 
-/// What came behind a mark is taken back: new writes, and changes of those before.
+/// Writes behind a mark are taken back: new ones, and changes of earlier ones.
 TEST_P(LargeTest, WritesAreRolledBackToAMark) {
   Teller teller(cluster_, 1);
   teller.Create(1, 10);
@@ -201,7 +202,7 @@ TEST_P(LargeTest, WritesAreRolledBackToAMark) {
   EXPECT_EQ((*teller.Read(2))->balance, 20);
   EXPECT_EQ((*teller.Read(3))->balance, 30);
   EXPECT_FALSE(teller.Read(149)->has_value());
-  // What was taken back can be written again.
+  // Writes that were taken back can be repeated.
   ASSERT_TRUE(teller.Insert(149, 5).ok());
   ASSERT_TRUE(session.Commit().ok());
   Teller other(cluster_, 2);
@@ -213,7 +214,7 @@ TEST_P(LargeTest, WritesAreRolledBackToAMark) {
   EXPECT_FALSE(other.Read(100)->has_value());
 }
 
-/// A commit needs no more scratch memory than its statements have kept for it, wherever its rows end.
+/// A commit needs no more scratch memory than its statements have reserved for it, wherever its rows end.
 TEST_P(LargeTest, WhatEveryStatementAllowsIsCommitted) {
   RsiOptions options;
   options.scratch_bytes = options.transaction_bytes_max = 640 << 10;
@@ -243,7 +244,7 @@ TEST_P(LargeTest, WhatEveryStatementAllowsIsCommitted) {
 /// are there, or none, and none is locked.
 TEST(LargeRecoveryTest, AllOrNothingOfManyRows) {
   constexpr uint64_t kRows = 400;
-  // Before the log, in it, behind some locks, in the flips.
+  // The client dies before the log, within it, after some locks, and in the flips.
   for (const uint64_t requests : {2, 8, 12, 200, 500, 900, 1'200, 1'700, 2'100}) {
     SCOPED_TRACE(requests);
     RecordCluster cluster({});

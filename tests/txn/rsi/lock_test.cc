@@ -12,7 +12,7 @@
 #include "tests/txn/teller.h"
 #include "txn/rsi/session.h"
 
-/// Rows that a transaction locks and leaves as they are: Session::Lock.
+/// Rows that a transaction locks and does not change: Session::Lock.
 namespace nam::txn {
 namespace {
 
@@ -29,8 +29,7 @@ class LockTest : public ::testing::Test {
     Teller bank(*cluster_, 1);
     for (const uint64_t key : {1, 2}) bank.Create(key, 100);
   }
-  /// Begins a transaction that has read both accounts, and takes 200 from `own`, as long as both together
-  /// cover it.
+  /// Begins a transaction that has read both accounts, and takes 200 from `own` if both together cover it.
   static bool Withdraws(Teller& teller, uint64_t own, bool locks) {
     if (!teller.session->Begin().ok()) return false;
     const auto one = teller.Read(1), two = teller.Read(2);
@@ -38,7 +37,8 @@ class LockTest : public ::testing::Test {
     if (locks && !teller.Lock(own == 1 ? 2 : 1).ok()) return false;
     return teller.Update(own, (own == 1 ? *one : *two)->balance - 200).ok();
   }
-  /// A client stands still before each of its verbs in turn, while another commits. How often both withdraw.
+  /// A client pauses before each of its verbs in turn, while another one commits. Returns how often both
+  /// withdraw.
   int BothWithdraw(bool lock) {
     int both = 0;
     for (uint64_t requests = 0, paused = true; paused; ++requests) {
@@ -69,7 +69,8 @@ TEST_F(LockTest, RowsThatWereReadAreLockedAgainstWriteSkew) {
   EXPECT_EQ(BothWithdraw(/*lock=*/true), 0);
 }
 
-/// A row that another has changed since the snapshot cannot be locked, at whichever verb the change comes.
+/// A row that another client has changed since the snapshot cannot be locked, at whichever verb the change
+/// comes.
 TEST_F(LockTest, ALockedRowIsUnchangedFromSnapshotToCommit) {
   int refused = 0;
   for (uint64_t requests = 0, paused = true; paused; ++requests) {
@@ -95,7 +96,7 @@ TEST_F(LockTest, ALockedRowIsUnchangedFromSnapshotToCommit) {
     refused += !locked.ok() && changed.ok();
     Teller reader(*cluster_, 4);
     EXPECT_EQ(reader.BalanceOf(1), changed.ok() ? 7 : 100);
-    reader.Set(1, 8);  // it is locked no more
+    reader.Set(1, 8);  // it is no longer locked
   }
   EXPECT_GT(refused, 3);
 }
@@ -116,7 +117,7 @@ TEST_F(LockTest, ALockThatIsGoneIsNotNoticed) {
   EXPECT_EQ(locker.BalanceOf(1), 60);
 }
 
-/// What a transaction has locked it may change, and the other way around; deleted rows cannot be locked.
+/// A transaction may change rows that it has locked, and the other way around; deleted rows cannot be locked.
 TEST_F(LockTest, LocksMeetTheTransactionsOwnWrites) {
   Teller teller(*cluster_, 2);
   ASSERT_TRUE(teller.session->Begin().ok());
@@ -136,7 +137,7 @@ TEST_F(LockTest, LocksMeetTheTransactionsOwnWrites) {
   EXPECT_TRUE(absl::IsNotFound(teller.Lock(1)));
 }
 
-/// A row that is locked is seen once, and is not among the transaction's writes.
+/// A row that is locked twice is one lock, and is not among the transaction's writes.
 TEST_F(LockTest, ScansSeeLockedRowsOnce) {
   Teller teller(*cluster_, 2);
   ASSERT_TRUE(teller.session->Begin().ok() && teller.Read(1).ok() && teller.Lock(1).ok());
@@ -147,8 +148,8 @@ TEST_F(LockTest, ScansSeeLockedRowsOnce) {
   EXPECT_EQ(written, 0);
 }
 
-/// A client that has locked a row and changed another stands still before each of its verbs, until others
-/// have passed its commit over. The locked row keeps its versions, whatever becomes of the commit.
+/// A client that has locked a row and changed another one stalls before each of its verbs, until others have
+/// skipped its commit. The locked row keeps its versions, whatever the outcome of the commit.
 TEST_F(LockTest, ALockOfAClientThatStandsStill) {
   int skipped = 0, held = 0;
   for (uint64_t requests = 0, paused = true; paused; ++requests) {
@@ -185,7 +186,7 @@ TEST_F(LockTest, ALockOfAClientThatStandsStill) {
     if (!changed.ok()) {
       EXPECT_EQ((*old.Read(1))->balance, 100) << "the older version went";
     }
-    other.Set(1, 5);  // it is locked no more
+    other.Set(1, 5);  // it is no longer locked
     RecordCluster::Member member(*cluster_, cluster_->client(), 6);
     const TableAudit audit = Auditor(member, TimestampKind::kLeased).Audit("accounts", {});
     EXPECT_TRUE(audit.faults.empty()) << audit.ToString();
@@ -195,9 +196,9 @@ TEST_F(LockTest, ALockOfAClientThatStandsStill) {
   EXPECT_GT(held, 2);
 }
 
-/// A client that has locked a row and changed another dies after each of its work requests. Recovery gives
-/// the lock back and leaves all versions of the row, whether the log tells of the lock or went with its
-/// memory server.
+/// A client that has locked a row and changed another one dies after each of its work requests. Recovery
+/// releases the lock and leaves all versions of the row, whether the log tells of the lock or is lost with
+/// its memory server.
 TEST_F(LockTest, ALockOfAClientThatDies) {
   for (const bool log_lost : {false, true}) {
     int died_decided = 0;
@@ -230,7 +231,7 @@ TEST_F(LockTest, ALockOfAClientThatDies) {
       const bool happened = reader.BalanceOf(2) == 150;
       EXPECT_TRUE(happened || !committed) << "an acknowledged commit is gone";
       died_decided += happened && !finished;
-      reader.Set(1, 5);  // it is locked no more
+      reader.Set(1, 5);  // it is no longer locked
       if (HasFailure()) return;
     }
     EXPECT_GT(died_decided, 0);

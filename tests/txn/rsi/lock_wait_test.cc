@@ -22,12 +22,11 @@ namespace nam::txn {
 namespace {
 
 constexpr int64_t kLongUs = 1'000'000, kPauseUs = 100;
-/// Work requests of a commit of one row up to the one behind its lock: tests/txn/rsi/stalled_test.cc. Of one
-/// of two rows one more.
+/// Work requests of a commit of one row up to the one behind its lock, as in tests/txn/rsi/stalled_test.cc. A
+/// commit of two rows has one more.
 constexpr uint64_t kUntilLocked = 6;
 
-/// Accounts 1, 2 and 3, with 100 each. A holder stands still in the middle of its commit, with account 1
-/// locked.
+/// Accounts 1, 2 and 3, with 100 each. A holder stalls in the middle of its commit, with account 1 locked.
 class LockWaitTest : public ::testing::Test {
  protected:
   LockWaitTest() : cluster_({.kind = fabric::Kind::kSim}) {
@@ -42,7 +41,7 @@ class LockWaitTest : public ::testing::Test {
   void WaitFor(const bool& what) {
     while (!what) clock().SleepUntil(clock().After(kPauseUs));
   }
-  /// Its commit has `locks` records and stands still behind the last lock, until `meanwhile` is done.
+  /// Its commit has `locks` records; it stalls behind the last lock, until `meanwhile` has run.
   absl::StatusOr<uint64_t> HolderCommits(uint64_t locks, const std::function<void()>& meanwhile) {
     bool locked = false, goes_on = false;
     absl::StatusOr<uint64_t> result = absl::UnknownError("");
@@ -57,7 +56,7 @@ class LockWaitTest : public ::testing::Test {
     thread.reset();
     return result;
   }
-  /// While the holder stands still the waiter commits; the holder goes on once `before` is done.
+  /// While the holder is stalled the waiter commits; the holder goes on once `before` has run.
   struct Outcome {
     absl::StatusOr<uint64_t> holder = absl::UnknownError(""), waiter = absl::UnknownError("");
     int64_t waited_us = 0;
@@ -98,7 +97,7 @@ bool Reads(Teller& teller, const std::vector<uint64_t>& keys) {
   return true;
 }
 
-/// The holder leaves the row as it is: the waiter's commit goes on. Without a timeout it conflicts at once.
+/// The holder does not change the row: the waiter's commit goes on. Without a timeout it conflicts at once.
 TEST_F(LockWaitTest, AWaiterGoesOnBehindALock) {
   for (const int64_t timeout_us : {int64_t{0}, kLongUs}) {
     Teller waiter(cluster_, 3);
@@ -117,7 +116,7 @@ TEST_F(LockWaitTest, AWaiterGoesOnBehindALock) {
   Audit();
 }
 
-/// The holder changes the row: the waiter must not overwrite that.
+/// The holder changes the row: the waiter must not overwrite the change.
 TEST_F(LockWaitTest, AWaiterLosesToAChange) {
   Teller waiter(cluster_, 3);
   waiter.session->SetLockTimeout(kLongUs);
@@ -130,8 +129,8 @@ TEST_F(LockWaitTest, AWaiterLosesToAChange) {
   Audit();
 }
 
-/// The holder's change is taken back, since it has lost to another: the waiter's commit goes on, with what it
-/// inserts, too.
+/// The holder's change is taken back, since it has lost to another client: the waiter's commit goes on,
+/// including its inserts.
 TEST_F(LockWaitTest, AWaiterGoesOnBehindAChangeThatIsTakenBack) {
   Teller waiter(cluster_, 3), third(cluster_, 4);
   waiter.session->SetLockTimeout(kLongUs);
@@ -147,7 +146,7 @@ TEST_F(LockWaitTest, AWaiterGoesOnBehindAChangeThatIsTakenBack) {
   Audit();
 }
 
-/// A client that waits holds nothing: others change the other rows that it writes, and see what is committed
+/// A waiting client holds no locks: others change the other rows that it writes, and see commits made
 /// meanwhile without waiting for it.
 TEST_F(LockWaitTest, AWaiterHoldsNothing) {
   Teller waiter(cluster_, 3), third(cluster_, 4), reader(cluster_, 5);
@@ -165,7 +164,7 @@ TEST_F(LockWaitTest, AWaiterHoldsNothing) {
 }
 
 /// Two clients lock the same rows in opposite orders, each verb of one being followed by all of the other's.
-/// Neither waits for ever, and both commit: the locks leave the rows as they are.
+/// Neither waits for ever, and both commit: the locks do not change the rows.
 TEST_F(LockWaitTest, NoTwoWaitForEachOther) {
   for (uint64_t requests = 0, paused = true; paused; ++requests) {
     SCOPED_TRACE(requests);
@@ -194,7 +193,7 @@ TEST_F(LockWaitTest, NoTwoWaitForEachOther) {
   Audit();
 }
 
-/// A lock that is held for longer than the timeout ends the commit, in time, and nothing of it stays.
+/// A lock that is held longer than the timeout ends the waiter's commit, in time, and leaves nothing of it.
 TEST_F(LockWaitTest, AWaitEnds) {
   constexpr int64_t kTimeoutUs = 5'000;
   Teller waiter(cluster_, 3);
@@ -240,7 +239,7 @@ TEST_F(LockWaitTest, AWaitIsInterrupted) {
   Audit();
 }
 
-/// A transaction that has read the row under another's lock waits as it changes or locks the row.
+/// A transaction that has read the row while another one holds its lock waits as it changes or locks the row.
 TEST_F(LockWaitTest, AChangeOfALockedRowWaits) {
   for (const bool changes : {false, true}) {
     for (const int64_t timeout_us : {int64_t{0}, kLongUs}) {
@@ -273,7 +272,7 @@ TEST_F(LockWaitTest, AChangeOfALockedRowWaits) {
   Audit();
 }
 
-/// Two transactions insert the same key. The second waits until it is known what becomes of the first.
+/// Two transactions insert the same key. The second waits until the outcome of the first is known.
 TEST_F(LockWaitTest, AnInsertWaitsForAnother) {
   for (const bool first_commits : {false, true}) {
     const uint64_t key = first_commits ? 20 : 30;
@@ -292,7 +291,7 @@ TEST_F(LockWaitTest, AnInsertWaitsForAnother) {
 
 /// The waiter inserts keys whose rows were deleted. It could take over all of their records but the last,
 /// which is locked by a holder that takes back its insert. In the end all are taken over, and the index
-/// entries of the deleted rows go. The holder stands still at each of its verbs in turn.
+/// entries of the deleted rows go. The holder stalls at each of its verbs in turn.
 TEST_F(LockWaitTest, RowsAreTakenOverBehindTheLockOfAnother) {
   constexpr uint8_t kOther = 250;  // a group
   constexpr uint64_t kKeys = 4;

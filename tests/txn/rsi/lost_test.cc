@@ -14,7 +14,8 @@
 #include "txn/check/history_checker.h"
 #include "txn/rsi/session.h"
 
-/// Sessions whose connection breaks while their process lives, so that nobody else may clean up after them.
+/// Sessions whose connection breaks while their process lives, so that no other process may clean up after
+/// them.
 namespace nam::txn {
 namespace {
 
@@ -34,7 +35,7 @@ struct Client {
     table = *session->OpenTable("rows");
   }
 
-  /// Every one of them gets a new value, or is inserted. What they were before, if they were read.
+  /// Writes a new value to each of these rows, or inserts it. `before` gets the values that were read.
   absl::StatusOr<uint64_t> Write(const Keys& keys, std::vector<NamedRow>* before = nullptr) {
     if (absl::Status begun = session->Begin(); !begun.ok()) return begun;
     recorder.Begin(session->snapshot());
@@ -69,7 +70,7 @@ struct Client {
     if (AbortReasonOf(committed.status()).has_value()) recorder.Settle(Outcome::kAborted, 0);
     return committed;
   }
-  /// Tries again until it is committed, for so long.
+  /// Tries again until it is committed, for at most this time.
   absl::Status WriteWithin(int64_t us, const Keys& keys, std::vector<NamedRow>* before = nullptr) {
     const Deadline deadline = fabric.clock().After(us);
     while (true) {
@@ -86,7 +87,7 @@ struct Client {
   TableHandle table;
 };
 
-/// With timestamps of either kind; and how long the client takes to notice that its connection is broken.
+/// With timestamps of either kind, and different times that the client takes to notice a broken connection.
 class RsiLost : public ::testing::TestWithParam<std::tuple<TimestampKind, int64_t>> {
  protected:
   static constexpr int64_t kSoonUs = 200'000;  // far below any lease
@@ -102,7 +103,7 @@ class RsiLost : public ::testing::TestWithParam<std::tuple<TimestampKind, int64_
     options.memory_bytes = uint64_t{20} << 20;
     options.servers = servers;
     options.log_server = servers == 2 ? 1 : servers;
-    // What a broken connection leaves under way arrives after the next ones are made.
+    // Requests in flight on a broken connection arrive after the next connections are made.
     options.faults.delay_probability = 0.3;
     options.faults.delay_ns_max = 400'000;
     cluster_ = std::make_unique<RecordCluster>(options);
@@ -120,12 +121,12 @@ class RsiLost : public ::testing::TestWithParam<std::tuple<TimestampKind, int64_
       EXPECT_TRUE(report.ok()) << report.ToString();
     }
   }
-  /// Nobody has died: all that is there is somebody's, or was given back.
+  /// No client has died: all slots, locks and segments have an owner, or were given back.
   void AuditTable(const Keys& keys) {
     for (const auto& client : clients_) client->session.reset();
     RecordCluster::Member tables(*cluster_, cluster_->client(), static_cast<uint32_t>(clients_.size() + 1));
     Auditor auditor(tables, std::get<0>(GetParam()));
-    EXPECT_TRUE(auditor.LivingClients().empty()) << "a slot is held by nobody";
+    EXPECT_TRUE(auditor.LivingClients().empty()) << "a slot is held although no client lives";
     std::vector<std::vector<std::byte>> bytes;
     for (const uint64_t key : keys) {
       const auto of_key = std::as_bytes(std::span(&key, 1));
@@ -194,7 +195,7 @@ TEST_P(RsiLost, AfterEveryVerb) {
   }
 }
 
-/// What comes next breaks, too, again and again, while it is cleaned up after the first.
+/// The next connections break, too, again and again, while the client cleans up after the first.
 TEST_P(RsiLost, AgainAndAgain) {
   int lost = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -208,7 +209,7 @@ TEST_P(RsiLost, AgainAndAgain) {
     victim.fabric.BreakAfter(random() % 40, 1 + random() % 120, std::get<1>(GetParam()));
     for (int i = 0; i < 10; ++i) lost += !victim.Write({1, 2, 3}).ok();
     victim.fabric.BreakAfter(MortalFabric::kNever);
-    // Whoever opens a session settles what could not be.
+    // Any process that opens a session settles those that could not be settled.
     const absl::Status again = victim.WriteWithin(kSoonUs, {3, 2, 1});
     EXPECT_TRUE(again.ok()) << again;
     Client& other = Add();
@@ -245,8 +246,8 @@ TEST_P(RsiLost, WhileItReads) {
   }
 }
 
-/// One session of a process joins the cluster again. Another is the former member's still, and a fence of
-/// that member ends it.
+/// One session of a process joins the cluster again. Another still belongs to the former member, and a fence
+/// of that member ends it.
 TEST_P(RsiLost, AFenceOfAFormerMemberEndsItsSessions) {
   for (const bool fenced : {false, true}) {
     SCOPED_TRACE(fenced);
@@ -270,7 +271,7 @@ TEST_P(RsiLost, AFenceOfAFormerMemberEndsItsSessions) {
     }
     const absl::Status status = second->Commit().status();
     if (!fenced) {
-      EXPECT_TRUE(status.ok()) << status << ": nobody fences it, nobody recovers it";
+      EXPECT_TRUE(status.ok()) << status << ": no client fences or recovers it";
       continue;
     }
     EXPECT_EQ(AbortReasonOf(status), AbortReason::kConnectionLost) << status;
@@ -279,7 +280,7 @@ TEST_P(RsiLost, AFenceOfAFormerMemberEndsItsSessions) {
   }
 }
 
-/// A process joins again while it opens a session, whose connections are the former member's by then.
+/// A process joins again while it opens a session, whose connections belong to the former member by then.
 TEST_P(RsiLost, ASessionsSlotHasTheMemberThatItsConnectionsHave) {
   ASSERT_NO_FATAL_FAILURE(Open(1));
   Client& process = Add();
@@ -294,8 +295,8 @@ TEST_P(RsiLost, ASessionsSlotHasTheMemberThatItsConnectionsHave) {
   EXPECT_EQ(Auditor(tables, std::get<0>(GetParam())).ClientOf(process.tables.member()), 0u);
 }
 
-/// Two clients that were to settle a session have failed when its timestamp was done already, and all of it
-/// was flipped. Its slot tells all the same how it ended.
+/// Two clients that were to settle a session have failed when its timestamp was already completed, with all
+/// its rows flipped. Its slot still tells how it ended.
 TEST_P(RsiLost, WhatIsSettledAlreadyIsKnown) {
   int unknown = 0;
   for (uint64_t requests = 0;; ++requests) {
@@ -328,7 +329,7 @@ TEST_P(RsiLost, WhatIsSettledAlreadyIsKnown) {
 }
 
 /// A connection breaks, perhaps with the flips of a commit in flight, as the memory server with the client's
-/// log is buried. What the client has locked is found without the log.
+/// log is buried. The client's locks are found without the log.
 TEST_P(RsiLost, TogetherWithItsLog) {
   bool finished = false;
   for (uint64_t requests = 0; !finished; ++requests) {
@@ -344,7 +345,7 @@ TEST_P(RsiLost, TogetherWithItsLog) {
     const absl::StatusOr<uint64_t> result = victim.Write({1, 2, 3});
     finished = !victim.fabric.paused();
     if (finished) victim.fabric.PauseAfter(MortalFabric::kNever, [] {});
-    // Before another client helps.
+    // Runs before another client helps.
     AuditTable(result.ok() ? Keys{1, 2, 3} : Keys{1, 2});
     Client& other = Add();
     ASSERT_NO_FATAL_FAILURE(other.Open());
@@ -357,8 +358,8 @@ TEST_P(RsiLost, TogetherWithItsLog) {
   }
 }
 
-/// A process stands still until its client is recovered, and its slot is another's; then its connection
-/// breaks. That slot's word is the other's, and says nothing of its own transaction.
+/// A process stalls until its client is recovered and another client has its slot; then its connection
+/// breaks. The slot's word belongs to the other client, and does not tell of its own transaction.
 TEST_P(RsiLost, AnothersSlotTellsNothing) {
   int unknown = 0, foreign = 0;
   bool finished = false;
@@ -397,8 +398,8 @@ TEST_P(RsiLost, AnothersSlotTellsNothing) {
   EXPECT_GT(unknown, 0);
 }
 
-/// A commit is decided as the connection breaks, and its client does not hear of it. While the heir looks at
-/// the slot, another process, which believes the client to be gone, recovers it, and a third one takes the
+/// A commit is decided as the connection breaks, and its client does not learn of it. While the heir looks at
+/// the slot, another process, which believes that the client is gone, recovers it, and a third one takes the
 /// slot for a transaction that is taken back.
 TEST_P(RsiLost, AnothersSlotTellsNothingInBetween) {
   int recovered = 0;
@@ -455,8 +456,8 @@ TEST_P(RsiLost, AnothersSlotTellsNothingInBetween) {
   EXPECT_GT(recovered, 5);
 }
 
-/// A lost client that could not be settled is tried again though the process opens no further session: also
-/// after one has tried in vain. By then the process may have to join the cluster again.
+/// A lost client that could not be settled is tried again although the process opens no further session, also
+/// after one attempt has failed. By then the process may have to join the cluster again.
 TEST_P(RsiLost, WhatIsPutBackIsTriedAgain) {
   ASSERT_NO_FATAL_FAILURE(Open(1));
   Client& process = Add();

@@ -85,7 +85,7 @@ TEST(ManySessions, TenThousandOpenAndCommit) {
     }
   }
   EXPECT_EQ(committed, kMembers * kSessionsOfEach);
-  // Both ends of a connection are here, and besides them a client has its completion queue.
+  // Both ends of a connection are in this process; a client also has its completion queue.
   EXPECT_LE(OpenFiles() - files_before, kMembers * kClientsMax * (2 * kServers + 2));
   Session& reader = *processes[0]->sessions[0];
   const TableHandle table = *reader.OpenTable("accounts");

@@ -71,7 +71,7 @@ TEST_P(ManyWritesTest, AMetRowIsTheOneWithTheKey) {
   EXPECT_NE(lookups[0].met, lookups[1].met);
   rows[0].balance = 50;
   rows[1].balance = 60;
-  // Numbers that are others', or nobody's.
+  // Numbers that belong to other clients, or to no row.
   const std::vector<RowWrite> writes = {
       {.kind = Kind::kUpdate, .table = teller.accounts, .row = Bytes(rows[0]), .met = lookups[1].met},
       {.kind = Kind::kUpdate, .table = teller.accounts, .row = Bytes(rows[1]), .met = 1'000'000},
@@ -113,8 +113,8 @@ TEST_P(ManyWritesTest, AnErrorEndsTheTransaction) {
   EXPECT_EQ(other.BalanceOf(100), std::nullopt);
 }
 
-// More than one chunk of records, and other writes in between: what lies side by side is written at once, and
-// nothing else with it.
+// More than one chunk of records, and other writes in between: adjacent records are written at once, and
+// nothing else with them.
 TEST_P(ManyWritesTest, NewRowsAreWhatWasInserted) {
   Teller teller(cluster_, 2), other(cluster_, 3);
   std::vector<Account> rows(kAccounts);
@@ -134,7 +134,7 @@ TEST_P(ManyWritesTest, NewRowsAreWhatWasInserted) {
   ASSERT_TRUE(teller.session->Commit().ok());
   for (uint64_t i = 0; i < inserts.size(); ++i) ASSERT_EQ(other.BalanceOf(1'000 + i), int64_t(i));
   for (uint64_t i = 0; i < kAccounts; ++i) ASSERT_EQ(other.BalanceOf(i), int64_t(50 * i + 49));
-  // The slots that went along are empty: the next versions find them so.
+  // The slots that were written along are empty: the next versions find them so.
   for (uint64_t i = 0; i < 10; ++i) {
     ASSERT_TRUE(other.session->Begin().ok());
     ASSERT_TRUE(other.Read(1'000 + i).ok());
@@ -144,7 +144,7 @@ TEST_P(ManyWritesTest, NewRowsAreWhatWasInserted) {
   }
 }
 
-// Their records lie side by side; the rows, here, have what was read between them.
+// Their records are adjacent; here the rows between them have the values that were read.
 TEST_P(ManyWritesTest, NewRowsOfTwoStatementsAreWhatWasInserted) {
   Teller teller(cluster_, 2), other(cluster_, 3);
   std::vector<Account> rows(1);

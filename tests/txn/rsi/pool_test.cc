@@ -44,7 +44,7 @@ struct Sharer : AccountSession {
         before->has_value() ? session->Update(table, Bytes(account)) : session->Insert(table, Bytes(account));
     return put.ok() ? session->Commit().status() : put;
   }
-  /// In a transaction of its own; nothing if the row is not there.
+  /// Reads in a transaction of its own; nullopt if the row does not exist.
   absl::StatusOr<std::optional<int64_t>> Get(TableHandle table, uint64_t key) {
     if (absl::Status begun = session->Begin(); !begun.ok()) return begun;
     const auto account = Read(table, key);
@@ -67,7 +67,7 @@ class RsiPool : public ::testing::TestWithParam<TimestampKind> {
   static RsiOptions Options(uint32_t clients_max) {
     return {.clients_max = clients_max, .client_timeout_us = kWaitUs};
   }
-  /// But for the one that looks.
+  /// Not counting the client that looks.
   size_t LivingClients() {
     if (!auditor_.has_value()) auditor_.emplace(onlooker_, GetParam());
     return auditor_->LivingClients().size();
@@ -105,7 +105,7 @@ TEST_P(RsiPool, SessionsBeyondTheBoundCommit) {
     Sharer& reader = *sessions[(i + 1) % kSessions];
     EXPECT_EQ(*reader.Get(i % 3 == 0 ? reader.others : reader.accounts, i), 3) << i;
   }
-  // There are no more clients than sessions, and none without.
+  // There are no more clients than sessions, and none without sessions.
   sessions.resize(2);
   EXPECT_EQ(LivingClients(), 2u);
   sessions.clear();
@@ -113,7 +113,8 @@ TEST_P(RsiPool, SessionsBeyondTheBoundCommit) {
   EXPECT_EQ(first.fabric.open_connections(), 0);
 }
 
-/// A session that nobody disturbs stays with its client: it opens no table again, and its slot is the same.
+/// A session that no other one disturbs stays with its client: it opens no table again, and its slot is the
+/// same.
 TEST_P(RsiPool, ASessionKeepsItsClient) {
   Process process(cluster_, 1);
   Sharer one(process, Options(2));
@@ -133,8 +134,8 @@ TEST_P(RsiPool, ASessionKeepsItsClient) {
   EXPECT_EQ(asked, 0);
 }
 
-/// A session sees what it has committed, whichever client it gets next, though another client holds its
-/// timestamp open: the snapshot of that one waits.
+/// A session sees its own commits, whichever client it gets next, even while another client holds its
+/// timestamp open: the snapshot of that client waits.
 TEST_P(RsiPool, OwnCommitsAreSeenThroughAnotherClient) {
   Process process(cluster_, 1);
   Sharer one(process, Options(2)), two(process, Options(2)), three(process, Options(2));
@@ -151,7 +152,7 @@ TEST_P(RsiPool, OwnCommitsAreSeenThroughAnotherClient) {
   }
 }
 
-/// What a begin has cost is the session's own, not that of those that had the client before.
+/// The cost of a begin is counted for the session itself, not for those that had the client before.
 TEST_P(RsiPool, BeginsAreCountedBySession) {
   Process process(cluster_, 1);
   Sharer one(process, Options(1)), two(process, Options(1));
@@ -165,8 +166,8 @@ TEST_P(RsiPool, BeginsAreCountedBySession) {
   EXPECT_GT(two.session->begin_costs().verbs, 0u);
 }
 
-/// Sessions that are in a transaction have all clients. One more waits, and is told after its timeout that
-/// there are too many. Nothing of it has begun.
+/// Sessions in transactions have all clients. One more waits, and after its timeout it learns that there are
+/// too many. Nothing of it has begun.
 TEST_P(RsiPool, OneTooManyIsToldSo) {
   Process process(cluster_, 1);
   Sharer one(process, Options(2)), two(process, Options(2)), three(process, Options(2));
@@ -176,7 +177,7 @@ TEST_P(RsiPool, OneTooManyIsToldSo) {
   const int64_t began_ns = clock.NowNs();
   std::atomic<bool> cancelled = false;
   {
-    const auto limit = process.fabric.StartThread("limit", [&] {  // or the test would wait for ever
+    const auto limit = process.fabric.StartThread("limit", [&] {  // otherwise the test would wait for ever
       clock.SleepUntil(clock.After(10 * kWaitUs));
       cancelled = true;
     });
@@ -297,7 +298,7 @@ TEST_P(RsiPool, AHandleIsOneTable) {
   ASSERT_TRUE(backwards.ok());
   EXPECT_EQ((*backwards)->OpenTable("others")->value, one.others.value);
   EXPECT_EQ((*backwards)->OpenTable("accounts")->value, one.accounts.value);
-  // This client has opened nothing: the other two are in use.
+  // This client has opened no table: the other two are in use.
   Sharer two(process, Options(3));
   ASSERT_TRUE(one.session->Begin().ok());
   ASSERT_TRUE((*backwards)->Begin().ok());
@@ -318,7 +319,7 @@ TEST_P(RsiPool, AHandleIsOneTable) {
   EXPECT_FALSE(three.session->Begin().ok() && three.Read(TableHandle{1'000}, 1).ok());
 }
 
-/// A client that is lost costs the transaction that uses it, and nothing else. It is replaced, not added to.
+/// A lost client costs only the transaction that uses it. It is replaced, not added to.
 TEST_P(RsiPool, ALostClientCostsOneTransaction) {
   Process process(cluster_, 1);
   Sharer one(process, Options(2)), two(process, Options(2)), three(process, Options(2));
@@ -374,7 +375,7 @@ TEST_P(RsiPool, WithoutASlotASessionShares) {
   EXPECT_TRUE(IsTooManyAtOnce(two.session->Begin()));
 }
 
-/// When there are slots again, sessions that wait in a queue which never empties get more clients.
+/// When there are slots again, waiting sessions get more clients although their queue never empties.
 TEST_P(RsiPool, ThePoolGrowsWhenThereAreSlotsAgain) {
   RsiOptions options = Options(2);
   options.client_timeout_us = 10'000'000;
@@ -402,8 +403,8 @@ TEST_P(RsiPool, ThePoolGrowsWhenThereAreSlotsAgain) {
   EXPECT_GT(process.fabric.open_connections(), 2) << "those of one client";
 }
 
-/// A client that was lost, and cannot be replaced, costs one session an error. Sessions that wait get the
-/// whole one.
+/// A client that is lost and cannot be replaced costs one session an error. Waiting sessions get the intact
+/// client.
 TEST_P(RsiPool, AClientThatCannotBeReplacedServesNobody) {
   RsiOptions options = Options(2);
   options.client_timeout_us = 100'000'000;
@@ -437,7 +438,7 @@ TEST_P(RsiPool, AClientThatCannotBeReplacedServesNobody) {
   }
   EXPECT_EQ(failed, 1) << "the first has tried to replace the client";
   EXPECT_EQ(tries, 2) << "as it was lost, and as it was to be replaced";
-  // Nor is it tried again at once, by the session that had it.
+  // The session that had the client does not try it again at once.
   ASSERT_TRUE(two.session->Begin().ok());
   {
     const auto waits = process.fabric.StartThread("waits", [&] {
@@ -448,7 +449,7 @@ TEST_P(RsiPool, AClientThatCannotBeReplacedServesNobody) {
     two.session->Abort();
   }
   EXPECT_EQ(tries, 2);
-  // After a time it is worth another try.
+  // After some time it is tried again.
   process.tables.BeforeKeep(nullptr);
   clock.SleepUntil(clock.After(2'000'000));
   ASSERT_TRUE(two.session->Begin().ok());

@@ -14,7 +14,8 @@
 
 namespace nam::txn {
 
-/// A row that names the write that made it, all over, so that parts of two are told from a whole one.
+/// A row that names the write that made it, in every word, so that a mixture of two rows is told from a whole
+/// one.
 struct NamedRow {
   uint64_t key = 0;
   uint64_t value = 0;
@@ -25,7 +26,7 @@ struct NamedRow {
     for (uint64_t& copy : row.copies) copy = value;
     return row;
   }
-  /// What a history records: something that nobody wrote, if the row is torn.
+  /// The value that a history records: one that was never written, if the row is torn.
   uint64_t Read() const {
     for (const uint64_t copy : copies) {
       if (copy != value) return ~(copy * 31 + value) | 1;
@@ -35,12 +36,12 @@ struct NamedRow {
 };
 static_assert(sizeof(NamedRow) == 128);
 
-/// Random transactions over a few rows that everybody wants.
+/// Random transactions over a few rows that are always contended.
 struct RandomTransactions {
   uint64_t keys = 8;
   int deletes_percent = 10;
 
-  /// Runs one; false when the session is of no use any more.
+  /// Runs one; returns false when the session cannot be used any more.
   template <typename Random>
   bool Run(Session& session, TableHandle table, HistoryRecorder& recorder, Random& random) const {
     const bool at_once = random() % 2 == 0;
@@ -71,7 +72,7 @@ struct RandomTransactions {
     }
     for (size_t i = 0; i < count; ++i) {
       if (random() % 3 == 0) {
-        // To lock what was read changes nothing that a history tells.
+        // A lock on a row that was read changes nothing in a history.
         const bool locks = lookups[i].found && random() % 2 == 0;
         const absl::Status locked = locks ? session.Lock(table, lookups[i].key) : absl::OkStatus();
         if (locked.ok()) continue;
@@ -103,7 +104,7 @@ struct RandomTransactions {
       recorder.Settle(Outcome::kCommitted, *committed);
       return true;
     }
-    if (!AbortReasonOf(committed.status()).has_value()) return false;  // unknown
+    if (!AbortReasonOf(committed.status()).has_value()) return false;  // the outcome is unknown
     recorder.Settle(Outcome::kAborted, 0);
     return true;
   }

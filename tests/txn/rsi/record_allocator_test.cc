@@ -54,7 +54,7 @@ TEST_F(RecordAllocatorTest, OneClientGetsEveryBlockOnce) {
   EXPECT_EQ(records.size(), 2 * layout_.records_per_extent);
 }
 
-/// The words of a large table's chunks are more than a session's scratch memory.
+/// The words of a large table's chunks exceed a session's scratch memory.
 TEST_F(RecordAllocatorTest, ExtentsAreLookedThroughInLittleScratchMemory) {
   constexpr size_t kExtents = 100;
   cluster_.AddTable("large", {.extent_bytes = kExtentBytes, .extents_max = kExtents});
@@ -76,7 +76,7 @@ TEST_F(RecordAllocatorTest, ExtentsAreLookedThroughInLittleScratchMemory) {
   EXPECT_TRUE(RecordAllocator(space, layout_, 2).Allocate(batch).ok());
 }
 
-/// However often rows of a chunk are deleted, nobody else comes to be its owner by that.
+/// However often rows of a chunk are deleted, it gets no other owner by that.
 TEST(ChunkWord, WhatIsFreedDoesNotReachTheOwner) {
   constexpr uint32_t kClient = 77;
   uint64_t word = ChunkWord::OwnedBy(kClient).word() + (uint64_t{1} << 40);

@@ -44,8 +44,8 @@ class RecoveryTest : public ::testing::TestWithParam<TimestampKind> {
     }
     ASSERT_TRUE(bank.session->Commit().ok());
   }
-  /// A client changes and inserts rows of both tables, and dies after so many work requests. True: it was
-  /// told that it has committed.
+  /// A client changes and inserts rows of both tables, and dies after this many work requests. Returns
+  /// whether it was told that it has committed.
   bool DieAfter(uint64_t requests) {
     MortalFabric mortal(cluster_->client(), MortalFabric::kNever);
     Teller victim(*cluster_, kVictim, mortal);
@@ -76,7 +76,7 @@ class RecoveryTest : public ::testing::TestWithParam<TimestampKind> {
     return happened;
   }
 
-  /// The keys of the rows that another client sees once it has waited for all that is under way.
+  /// The keys of the rows that another client sees once it has waited for all transactions in flight.
   std::set<uint64_t> ScannedBehindPatience(const std::string& name) {
     Teller other(*cluster_, 9);
     const TableHandle table = *other.session->OpenTable(name);
@@ -141,14 +141,14 @@ TEST_P(RecoveryTest, AMemoryServerIsBuriedInMidCommit) {
       EXPECT_EQ(first->balance < 100, third.has_value()) << "half of a transaction";
       EXPECT_TRUE(third.has_value() || !committed) << "an acknowledged commit is gone";
     }
-    // Each sees what the other has committed: snapshots have advanced beyond the dead client's timestamp.
+    // Each client sees the other's commits: snapshots have advanced beyond the dead client's timestamp.
     EXPECT_EQ(other.BalanceOf(1), newcomer.BalanceOf(1));
     other.session.reset();
     newcomer.session.reset();
     RecordCluster::Member member(*cluster_, cluster_->client(), 5);
     Auditor auditor(member, GetParam());
     auditor.RecoverAll();
-    EXPECT_TRUE(auditor.LivingClients().empty()) << "a slot is held by nobody";
+    EXPECT_TRUE(auditor.LivingClients().empty()) << "a slot is held although no client lives";
     const TableAudit audit = auditor.Audit("accounts", {});
     EXPECT_TRUE(audit.faults.empty()) << audit.ToString();
     for (const std::string& report : cluster_->reports()) {
@@ -160,7 +160,7 @@ TEST_P(RecoveryTest, AMemoryServerIsBuriedInMidCommit) {
   EXPECT_GT(reported, 5);
 }
 
-/// All segments of a log count, or none. What the client had beside its slot's first goes back.
+/// Either all segments of a log count, or none. Segments beyond the slot's first one are returned.
 TEST_P(RecoveryTest, ALogOfSeveralSegments) {
   constexpr uint64_t kRows = 300;
   static_assert(kRows * LoggedBytes(0) > 2 * kLogPieceBytesMax);
@@ -197,8 +197,8 @@ TEST_P(RecoveryTest, ALogOfSeveralSegments) {
   EXPECT_GT(died_decided, 0) << "it never died between its decision and its last flip";
 }
 
-/// A client dies in mid-commit, and with it the memory server with its log. Its locks are found by a look at
-/// all rows, and others have their logs elsewhere.
+/// A client dies in mid-commit, and with it the memory server with its log. A scan of all rows finds its
+/// locks, and others have their logs elsewhere.
 TEST_P(RecoveryTest, ALogIsBuriedWithItsMemoryServer) {
   int searched = 0, died_decided = 0;
   for (uint64_t requests = 0; !finished_; ++requests) {
@@ -263,7 +263,7 @@ TEST_P(RecoveryTest, TheSlotDecidesForBothTables) {
 
 /// A client's requests to one memory server are lost when it dies, at every one in turn, while those to the
 /// other arrive. So it may have locked rows for a timestamp that its slot, which still says that its last
-/// transaction has committed, knows nothing of. Others pass that timestamp over, and see nothing of it.
+/// transaction has committed, does not know. Others skip that timestamp, and see nothing of it.
 TEST_P(RecoveryTest, LocksMayArriveWithoutTheirClaim) {
   bool finished = false;
   for (uint64_t requests = 0; !finished; ++requests) {
@@ -305,8 +305,8 @@ TEST_P(RecoveryTest, LocksMayArriveWithoutTheirClaim) {
   }
 }
 
-/// A recoverer has seen that a slot's client is gone; meanwhile another recovers it, and somebody else gets
-/// the slot and has a transaction under way there, which is not the recoverer's to end.
+/// A recoverer has seen that a slot's client is gone; meanwhile another one recovers it, and a new client
+/// takes the slot and has a transaction in flight there, which the recoverer must not end.
 TEST_P(RecoveryTest, ARecovererLooksAgainWhoseSlotItIs) {
   int took_over = 0;
   for (uint64_t requests = 0; requests < 6; ++requests) {
@@ -324,7 +324,7 @@ TEST_P(RecoveryTest, ARecovererLooksAgainWhoseSlotItIs) {
     fabric.PauseAfter(requests, [&] {
       if (!fast.Recover(victim)) return;
       next.emplace(*cluster_, 7, stands_still);
-      // It stands still when it has locked the row.
+      // It stalls when it has locked the row.
       ASSERT_TRUE(next->session->Begin().ok() && next->Read(1).ok() && next->Update(1, 1).ok());
       stands_still.PauseAfter(kUntilLocked, [&] { stands_still.DieAfter(0); });
       ASSERT_FALSE(next->session->Commit().ok());
@@ -340,8 +340,8 @@ TEST_P(RecoveryTest, ARecovererLooksAgainWhoseSlotItIs) {
   EXPECT_GT(took_over, 0);
 }
 
-/// A client stands still in mid-commit, at every verb in turn. What others commit after it is acknowledged;
-/// third parties see it as soon as the client's patience is over, or for `bitvector`, after its lease.
+/// A client stalls in mid-commit, at every verb in turn. Commits that others make after it are acknowledged;
+/// third parties see them as soon as the client's patience is over, or for `bitvector`, after its lease.
 TEST_P(RecoveryTest, CommitsBehindAStoppedClientAreSeenSoon) {
   constexpr int64_t kLeaseNs = 730'000'000, kSoonNs = 150'000'000, kPatienceNs = 20'000'000;
   const bool skips = GetParam() == TimestampKind::kLeased;
@@ -378,7 +378,7 @@ TEST_P(RecoveryTest, CommitsBehindAStoppedClientAreSeenSoon) {
     }
     held += skips ? missed || clock.NowNs() - acknowledged_ns > 1'000'000 : dead;
     EXPECT_EQ(writer.BalanceOf(2), 101) << "a session sees its own commit";
-    // What the stopped client was told is what others see; and what it had locked is free after its lease.
+    // Others see the outcome that the stopped client was told; its locks are free after its lease.
     EXPECT_TRUE(!committed || reader.BalanceOf(1) == 50) << "an acknowledged commit is not seen";
     if (!dead) cluster.SetDead(MemberId(kVictim));
     const int64_t seen = *reader.BalanceOf(1);
@@ -396,8 +396,8 @@ TEST_P(RecoveryTest, CommitsBehindAStoppedClientAreSeenSoon) {
   EXPECT_GT(held, 0);
 }
 
-/// One that is only out of reach may come back with its rows, so nothing is decided without it. Until then
-/// others read, at the snapshots that there were.
+/// A memory server that is only out of reach may come back with its rows, so nothing is decided without it.
+/// Until then others read, at the existing snapshots.
 TEST_P(RecoveryTest, AMemoryServerOutOfReachIsWaitedFor) {
   int waited = 0;
   for (uint64_t requests = 0; !finished_; requests += 3) {
@@ -411,7 +411,7 @@ TEST_P(RecoveryTest, AMemoryServerOutOfReachIsWaitedFor) {
     RecordCluster::Member member(*cluster_, cluster_->client(), 4);
     Auditor auditor(member, GetParam());
     auditor.RecoverAll();
-    waited += auditor.LivingClients().size() > 1;  // the dead client's slot is still held
+    waited += auditor.LivingClients().size() > 1;  // the dead client still holds its slot
     other.session.reset();
     cluster_->KillServer(2, /*buried=*/true);
     Auditor later(member, GetParam());
@@ -423,8 +423,8 @@ TEST_P(RecoveryTest, AMemoryServerOutOfReachIsWaitedFor) {
   EXPECT_GT(waited, 3);
 }
 
-/// A memory server is out of reach, so that a process that is gone cannot be fenced. Its clients are not
-/// waited for one by one, and for no great part of the time.
+/// A memory server is out of reach, so that a process that is gone cannot be fenced. Other clients do not
+/// wait for its clients one by one, nor for a long part of the time.
 TEST_P(RecoveryTest, AFenceThatFailsIsNotTriedForEveryClient) {
   RecordCluster cluster({.kind = fabric::Kind::kSim, .timestamps = GetParam()});
   cluster.AddTable("accounts", {});

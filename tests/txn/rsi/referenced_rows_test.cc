@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kVictim = 2;
 constexpr uint64_t kOrder = 7;
 
-/// An index over Account::balance, which of an order is the account that it references, or NULL.
+/// An index over Account::balance; an order keeps there the account that it references, or NULL.
 IndexDescription ByAccount() {
   return {.name = "orders_account_idx",
           .pieces = {{.offset = 8, .bytes = 8, .nullable = true, .null_bit = 8 * 16}},
@@ -106,7 +106,7 @@ class ReferencedRowsTest : public ::testing::Test {
   std::unique_ptr<RecordCluster> cluster_;
 };
 
-/// A client that makes an order stands still before each of its verbs, while another deletes the account.
+/// A client that makes an order stalls before each of its verbs, while another one deletes the account.
 TEST_F(ReferencedRowsTest, AnOrderIsOvertakenByTheDeletionOfItsAccount) {
   int ordered = 0, deleted = 0;
   for (uint64_t requests = 0, paused = true; paused; ++requests) {
@@ -129,7 +129,7 @@ TEST_F(ReferencedRowsTest, AnOrderIsOvertakenByTheDeletionOfItsAccount) {
   EXPECT_GT(deleted, 3);
 }
 
-/// The other way around.
+/// The same with the roles exchanged.
 TEST_F(ReferencedRowsTest, ADeletionIsOvertakenByAnOrder) {
   int ordered = 0, deleted = 0, violations = 0;
   for (uint64_t requests = 0, paused = true; paused; ++requests) {
@@ -183,8 +183,8 @@ TEST_F(ReferencedRowsTest, AClientDiesWhileItMakesAnOrder) {
   EXPECT_GT(died_decided, 1);
 }
 
-/// Who deletes an account stands still while another deletes its only order: a snapshot between the two
-/// commits must not see the order alone.
+/// A client that deletes an account stalls while another one deletes its only order: a snapshot between the
+/// two commits must not see the order alone.
 TEST_F(ReferencedRowsTest, AnOrderThatGoesLaterIsAConflict) {
   int both = 0, conflicts = 0;
   for (uint64_t requests = 0, paused = true; paused; ++requests) {
@@ -210,7 +210,7 @@ TEST_F(ReferencedRowsTest, AnOrderThatGoesLaterIsAConflict) {
   EXPECT_GT(conflicts, 1);
 }
 
-/// Likewise, but the other one dies: then the order's row may be locked and its deletion decided, though its
+/// The same, but the other one dies: then the order's row may be locked and its deletion decided, though its
 /// header does not say so.
 TEST_F(ReferencedRowsTest, AnOrderWhoseDeletionIsInDoubtIsAConflict) {
   int in_doubt = 0, both = 0;
@@ -259,7 +259,7 @@ TEST_F(ReferencedRowsTest, SessionsHearOfAForeignKeyThatComes) {
     fabric.PauseAfter(requests, [&] {
       cluster_->AddReference("accounts", ToAccounts(/*by_key=*/true));
       const AllocationId index = cluster_->AddIndex("orders", ByAccount());
-      // Until then nobody may change orders.
+      // Until then no client may change orders.
       if (child.session->FillIndex(child.orders, index).ok()) order = child.Orders();
     });
     const uint64_t deletion = parent.Deletes();
@@ -273,7 +273,7 @@ TEST_F(ReferencedRowsTest, SessionsHearOfAForeignKeyThatComes) {
   EXPECT_GT(ordered, 3);
 }
 
-/// What the transaction does itself counts.
+/// The transaction's own changes count.
 TEST_F(ReferencedRowsTest, TheTransactionsOwnOrdersCount) {
   Trader trader(*cluster_, 2);
   ASSERT_NE(trader.Orders(), 0u);
@@ -289,12 +289,12 @@ TEST_F(ReferencedRowsTest, TheTransactionsOwnOrdersCount) {
   ASSERT_TRUE(trader.Read(trader.orders, kOrder).ok());
   ASSERT_TRUE(trader.session->Delete(trader.orders, Bytes(kOrder)).ok());
   trader.Commits();
-  // An order comes whose account goes.
+  // An order is inserted whose account is deleted.
   trader.Create(1, 100);
   ASSERT_TRUE(trader.session->Begin().ok() && trader.Read(1).ok() && trader.Lock(1).ok());
   ASSERT_TRUE(trader.InsertOrder(kOrder, 1).ok() && trader.Delete(1).ok());
   EXPECT_EQ(AbortReasonOf(trader.session->Commit().status()), AbortReason::kForeignKey);
-  // An order turns to another account.
+  // An order changes to another account.
   trader.Create(2, 100);
   ASSERT_NE(trader.Orders(), 0u) << trader.why;
   ASSERT_TRUE(trader.session->Begin().ok() && trader.Read(1).ok() && trader.Read(2).ok());
@@ -304,7 +304,7 @@ TEST_F(ReferencedRowsTest, TheTransactionsOwnOrdersCount) {
   EXPECT_EQ(trader.BalanceOf(1), std::nullopt);
 }
 
-/// Its entry stays for a while.
+/// Its entry remains for a while.
 TEST_F(ReferencedRowsTest, AnOrderThatHasTurnedAwayDoesNotCount) {
   Trader trader(*cluster_, 2), other(*cluster_, 3);
   trader.Create(2, 100);
@@ -347,7 +347,7 @@ TEST_F(ReferencedRowsTest, AKeyMayChangeHandsAndMustNotGo) {
   EXPECT_EQ(set(301, 100), std::nullopt);
 }
 
-/// A child that is dropped asks nobody any more.
+/// A dropped child is not asked any more.
 TEST_F(ReferencedRowsTest, AForeignKeyThatWentIsNotAsked) {
   Trader trader(*cluster_, 2), parent(*cluster_, 3);
   ASSERT_NE(trader.Orders(), 0u);
@@ -412,7 +412,7 @@ class ReferenceScenario {
     }
   }
 
-  /// False: the session is of no use any more.
+  /// False: the session cannot be used any more.
   bool Transact(Session& session, TableHandle accounts, TableHandle orders, std::mt19937_64& random) {
     const auto usable = [&](const absl::Status& status) {
       violations += AbortReasonOf(status) == AbortReason::kForeignKey;

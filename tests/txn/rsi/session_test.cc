@@ -82,7 +82,7 @@ TEST_P(RsiSessionTest, BeginsWithARead) {
   teller.session->Abort();
   EXPECT_EQ(read({}), Balances{});
   teller.session->Abort();
-  // More than are looked up early, most of them not there.
+  // There are more keys than are looked up early, and most of them do not exist.
   std::vector<uint64_t> many;
   for (uint64_t key = 0; key < 700; ++key) many.push_back(key);
   Balances expected(many.size());
@@ -117,7 +117,7 @@ TEST_P(RsiSessionTest, FirstCommitterWins) {
   ASSERT_TRUE(b.Update(1, 12).ok() && b.Update(2, 12).ok());
   ASSERT_TRUE(a.session->Commit().ok());
   EXPECT_EQ(AbortReasonOf(b.session->Commit().status()), AbortReason::kWriteWrite);
-  // Row 1, which the loser had locked, is as it was, and free again.
+  // Row 1, which the loser had locked, is unchanged, and free again.
   EXPECT_EQ(a.BalanceOf(1), 10);
   ASSERT_TRUE(a.session->Begin().ok());
   ASSERT_TRUE(a.Read(1).ok());
@@ -256,7 +256,7 @@ TEST_P(RsiSessionTest, ShowsItsOwnWrites) {
   ASSERT_TRUE(a.Delete(2).ok());
   ASSERT_TRUE(a.Delete(3).ok() && a.Insert(3, 33).ok());  // replaced
   ASSERT_TRUE(a.Insert(7, 7).ok());
-  ASSERT_TRUE(a.Insert(8, 8).ok() && a.Delete(8).ok());  // never there
+  ASSERT_TRUE(a.Insert(8, 8).ok() && a.Delete(8).ok());  // never existed
   ASSERT_TRUE(a.session->Insert(others, Bytes(Account{1, 1})).ok());
   ASSERT_TRUE(a.session->VisitWrites(a.accounts, visit).ok());
   using Writes = std::map<uint64_t, std::optional<int64_t>>;
@@ -293,7 +293,7 @@ TEST_P(RsiSessionTest, ATransactionReadsAndScansAsOftenAsItLikes) {
   EXPECT_EQ(a.BalanceOf(3), 7);
 }
 
-// The bit vector goes round by itself. The ring is put to where it has nearly.
+// The bit vector wraps round on its own. The ring is set to where it nearly has.
 TEST_P(RsiSessionTest, TheRingOfTimestampsGoesRound) {
   constexpr uint64_t kBefore = 1'000;
   const bool ring = std::get<1>(GetParam()) == TimestampKind::kLeased;
@@ -442,27 +442,27 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, RsiSessionTest,
                                   NameOf(std::get<1>(info.param));
                          });
 
-/// Without a fabric's name: in memory of this process.
+/// Without a fabric's name the memory belongs to this process.
 class RsiClients : public ::testing::TestWithParam<TimestampKind> {};
 INSTANTIATE_TEST_SUITE_P(Timestamps, RsiClients,
                          ::testing::Values(TimestampKind::kLeased, TimestampKind::kBitVector),
                          [](const auto& info) { return NameOf(info.param); });
 
-/// A client dies after any number of work requests of its transaction; nobody sees half of it, and all rows
-/// can be written again.
+/// A client dies after any number of work requests of its transaction; no client sees half of it, and all
+/// rows can be written again.
 TEST_P(RsiClients, AfterEveryVerb) {
   for (uint64_t requests = 0;; ++requests) {
     SCOPED_TRACE(requests);
     RecordCluster cluster({.timestamps = GetParam()});
     cluster.AddTable("accounts", {});
     {
-      Teller bank(cluster, 1);  // not one more client that the others would look at
+      Teller bank(cluster, 1);  // no further client that the others would look at
       bank.Create(1, 100);
       bank.Create(2, 100);
     }
     bool finished = false;
     {
-      // The first so many requests open the session; they are counted by one that does nothing else.
+      // The first of these requests open the session; a client that does nothing else counts them.
       MortalFabric mortal(cluster.client(), ~uint64_t{0} >> 1);
       const uint64_t before = mortal.left();
       Teller victim(cluster, 2, mortal);
@@ -477,8 +477,8 @@ TEST_P(RsiClients, AfterEveryVerb) {
     }
     cluster.SetDead(MemberId(2));
     std::optional<Teller> heir;
-    // Both rows can be changed, at the latest after the recovery that a few tries bring about, each by
-    // somebody who has seen nothing of the others.
+    // Both rows can be changed, at the latest after the recovery that a few tries cause, each by a client
+    // that has seen nothing of the others.
     uint32_t tries = 0;
     absl::StatusOr<uint64_t> committed = absl::UnknownError("");
     absl::Status step;
@@ -514,7 +514,7 @@ TEST_P(RsiClients, AfterEveryVerb) {
   }
 }
 
-/// A client that is stopped while it holds locks is no reason to try without a pause.
+/// Clients must not retry without a pause while a stopped client holds locks.
 TEST_P(RsiClients, AHeldLockIsTriedWithPauses) {
   constexpr int64_t kStoppedUs = 50'000;
   constexpr int kTriesMax = 200;  // without pauses it would be thousands

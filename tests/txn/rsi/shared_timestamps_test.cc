@@ -8,7 +8,7 @@
 #include "tests/txn/table_audit.h"
 #include "tests/txn/teller.h"
 
-/// What the sessions of a process share of timestamps.
+/// The timestamp state that the sessions of a process share.
 namespace nam::txn {
 namespace {
 
@@ -35,7 +35,7 @@ TEST_F(SharedTimestampsTest, TheGreatestWatermarkCounts) {
   EXPECT_EQ(shared.watermark(), 9u);
 }
 
-/// A session that was away for more commits than one READ of the ring shows.
+/// The session was away for more commits than one READ of the ring shows.
 TEST_F(SharedTimestampsTest, ASnapshotBeginsAtAWatermarkThatAnotherHasSeen) {
   constexpr uint64_t kTimes = 20;
   Teller teller(cluster_, 1);
@@ -50,7 +50,7 @@ TEST_F(SharedTimestampsTest, ASnapshotBeginsAtAWatermarkThatAnotherHasSeen) {
     for (int commit = 0; commit < 300; ++commit) teller.Set(1, commit);
     ASSERT_EQ(other.BalanceOf(1), 299);
   }
-  // Publish its snapshot, and READ the head and the entries. Another look at these costs two more.
+  // They publish its snapshot, and READ the head and the entries. Another look at these costs two more.
   EXPECT_LT(other.session->begin_costs().verbs - before, kTimes * 4);
 }
 

@@ -15,7 +15,8 @@ namespace nam::txn {
 namespace {
 
 /// Clients in a simulated world, where operations are late, torn, and overtake each other, connections break,
-/// and clients die after any verb. One scenario a seed; NAM_SEED=N runs one again, NAM_SEEDS=N so many.
+/// and clients die after any verb. There is one scenario per seed; NAM_SEED=N runs one again, NAM_SEEDS=N
+/// runs that many.
 class Scenario {
  public:
   enum class Fetches { kAsDrawn, kOvertaking };  // the latter: all READs, and no other fault of operations
@@ -32,7 +33,7 @@ class Scenario {
     cluster_.AddTable("rows", {.row_bytes = sizeof(NamedRow), .versions = versions[random_() % 4]});
     if (keys < 8) return;  // a broken rule is found soonest by updates of few rows, in long sessions
     const int deletes[] = {10, 10, 30, 50};
-    // Many rows, of which many are deleted, or a few that everybody wants.
+    // Many rows, of which many are deleted, or a few that are always contended.
     if (keys == 8 && random_() % 3 == 0) keys = 200;
     transactions_ = {.keys = keys, .deletes_percent = deletes[random_() % 4]};
   }
@@ -69,7 +70,7 @@ class Scenario {
     options.memory_bytes = uint64_t{20} << 20;
     options.faults.delay_probability = random() % 3 == 0 ? 0.0 : 0.1;
     options.faults.delay_ns_max = 20'000;
-    // Few keys: a broken rule is to be found soon.
+    // Keys are few, so that a broken rule is found soon.
     options.faults.torn_operation = random() % 3 == 0 ? 0.0 : keys < 8 ? 0.9 : 0.3;
     options.faults.wake_delay_ns_max = random() % 2 == 0 ? 0 : 5'000;
     options.faults.overtaking_fetch = random() % 2 == 0 ? 0.0 : 0.5;
@@ -80,7 +81,7 @@ class Scenario {
     return options;
   }
 
-  // One client after the other: whoever dies is followed by the next.
+  // Clients run one after the other: each that dies is followed by the next.
   void RunClient(uint64_t seed) {
     std::mt19937_64 random(seed);
     const bool churn = transactions_.keys >= 8;
@@ -105,7 +106,7 @@ class Scenario {
         left -= RunSession(tables, of_session, recorder, random);
       }
       breaks_ += mortal.breaks();
-      // What it could not clean up after itself the end of its process leaves to others.
+      // The end of its process leaves to others the state that it could not clean up itself.
       if (mortal.dead() || !tables.lost_clients().TakeAll().empty()) {
         ++deaths_;
         cluster_.world().KillProcess(cluster_.world().ProcessOf(*fabric));
@@ -136,7 +137,7 @@ class Scenario {
     }
   }
 
-  // Everything can be written again, by one who waits for whatever the dead have left.
+  // Everything can be written again, by a client that waits for all that the dead have left.
   void Mend() {
     histories_.push_back(SessionHistory::InMemory());
     HistoryRecorder recorder(static_cast<uint32_t>(histories_.size()), *histories_.back());
@@ -157,7 +158,7 @@ class Scenario {
       ++rows_at_end_;
     }
   }
-  // Nothing is locked, and every block is a row, free, or will be looked for.
+  // No row is locked, and every block is a row, free, or will be searched for.
   void AuditTable() {
     RecordCluster::Member tables(cluster_, cluster_.client(), ++members_);
     Auditor auditor(tables, timestamps_);
@@ -203,7 +204,7 @@ class Scenario {
   const RsiOptions options_;
   RandomTransactions transactions_;
   const TimestampKind timestamps_;
-  // One simulated thread runs at a time: what follows needs no lock.
+  // One simulated thread runs at a time: the following variables need no lock.
   std::vector<std::unique_ptr<SessionHistory>> histories_;
   uint32_t members_ = 0;
   int deaths_ = 0;
@@ -298,7 +299,7 @@ TEST_P(RsiSim, FetchesThatOvertakeEachOtherBringNoTornVersion) {
   EXPECT_TRUE(torn) << "the worlds do not reorder what the protocol is for";
 }
 
-/// The checker sees it when a rule of the protocol is broken.
+/// The checker notices when a rule of the protocol is broken.
 class RsiBroken : public ::testing::Test {
  protected:
   static bool Found(const RsiOptions& options, TimestampKind timestamps = TimestampKind::kLeased) {

@@ -16,12 +16,12 @@
 #include "tests/txn/teller.h"
 #include "txn/rsi/session.h"
 
-/// Clients that stand still in mid-commit, and go on: what they, and those whom they held up, may see and do.
+/// Clients that stall in mid-commit, and go on: what they, and the clients that they delayed, may see and do.
 /// The rules are drawn in txn/transaction_state.h (SlotWord) and storage/record_block.h (VersionChoice).
 namespace nam::txn {
 namespace {
 
-/// Shows each claim that was passed over.
+/// Shows each claim that was skipped.
 constexpr RsiOptions kOneTry = {.skips_retried = 0};
 
 constexpr uint32_t kVictim = 2;
@@ -31,7 +31,7 @@ constexpr int64_t kPatienceNs = SlotWord::kPatienceUs * 1'000;
 /// the lock; the row and the decision.
 constexpr uint64_t kUntilClaim = 2, kUntilLocked = 6, kUntilDecided = 8;
 
-/// Accounts 1 and 2, which the victim changes together, and 3, which others do.
+/// Accounts 1 and 2, which the victim changes together, and 3, which other clients change.
 class StalledTest : public ::testing::Test {
  protected:
   void SetUp() override { Make(); }
@@ -39,18 +39,18 @@ class StalledTest : public ::testing::Test {
     teller_.reset();
     cluster_.reset();  // before the next world begins
     cluster_ = std::make_unique<RecordCluster>(RecordCluster::Options{.kind = fabric::Kind::kSim});
-    // On two memory servers, neither of which is asked in the order in which the other is.
+    // The accounts are on two memory servers, whatever order these are asked in.
     cluster_->AddTable("accounts", {});
     teller_ = std::make_unique<Teller>(*cluster_, 3);
     for (const uint64_t key : {1, 2, 3}) teller_->Create(key, 100);
   }
   Clock& clock() { return cluster_->client().clock(); }
-  /// Up to its commit.
+  /// Runs the victim up to its commit.
   static void Prepare(Teller& victim) {
     ASSERT_TRUE(victim.session->Begin().ok() && victim.Read(1).ok() && victim.Read(2).ok());
     ASSERT_TRUE(victim.Update(1, 50).ok() && victim.Update(2, 150).ok() && victim.Insert(4, 7).ok());
   }
-  /// How long it takes until somebody else sees what the teller commits now.
+  /// The time until another client sees a commit that the teller makes now.
   int64_t VisibleAfterNs(Teller& reader, int64_t balance) {
     teller_->Set(3, balance);
     const int64_t begin_ns = clock().NowNs();
@@ -60,7 +60,7 @@ class StalledTest : public ::testing::Test {
     return clock().NowNs() - begin_ns;
   }
 
-  /// All accounts that the reader's transaction sees, by a look at all blocks, which flips nothing.
+  /// All accounts that the reader's transaction sees, by a scan of all blocks, which flips nothing.
   static LentReader::Balances Scanned(Teller& reader) {
     LentReader::Balances balances;
     const absl::Status scanned = reader.session->Scan(reader.accounts, [&](std::span<const std::byte> row) {
@@ -77,9 +77,9 @@ class StalledTest : public ::testing::Test {
   std::unique_ptr<Teller> teller_;
 };
 
-/// A client stands still before each of its verbs in turn, until others have passed it over, and goes on. A
-/// transaction that has begun meanwhile sees all of its commit or nothing, before and behind that; and what
-/// its timestamp says.
+/// A client stalls before each of its verbs in turn, until others have skipped it, and goes on. A transaction
+/// that has begun meanwhile sees all of its commit or nothing, both before and after it goes on, as its
+/// timestamp says.
 TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
   int skipped = 0, helped = 0;
   for (uint64_t requests = 0;; ++requests) {
@@ -98,7 +98,7 @@ TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
       fourth = (*reader.Read(4)).has_value();
       EXPECT_EQ(scanned.at(1), one);
       EXPECT_EQ(scanned.contains(4), fourth);
-      // Its rows are locked, or committed; nobody changes them without knowing which.
+      // Its rows are locked, or committed; no client changes them before it knows which.
       ASSERT_TRUE(later.session->Begin().ok());
       other_wrote = later.Read(1).ok() && later.Update(1, 1'000).ok() && later.session->Commit().ok();
     });
@@ -107,7 +107,7 @@ TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
       fabric.PauseAfter(MortalFabric::kNever, [] {});
       break;
     }
-    // The transaction that is still under way.
+    // The transaction that is still in flight.
     const auto again = reader.Read(2);
     ASSERT_TRUE(again.ok()) << again.status();
     two = (*again)->balance;
@@ -123,11 +123,11 @@ TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
     skipped += !result.ok() && AbortReasonOf(result.status()) == AbortReason::kSkipped;
     helped += result.ok() && saw;
     EXPECT_TRUE(other_wrote || !saw) << "a client that sees a commit may change its rows";
-    // Whoever is told that his commit has happened finds it, and nothing else.
+    // A client that is told that its commit has happened finds it, and nothing else.
     const int64_t end = *later.BalanceOf(1);
     EXPECT_EQ(end, other_wrote ? 1'000 : result.ok() ? 50 : 100);
     EXPECT_EQ(later.BalanceOf(2), result.ok() ? 150 : 100);
-    later.Set(2, 5);  // it is locked no more
+    later.Set(2, 5);  // it is no longer locked
     EXPECT_EQ(reader.session->Commit().value_or(1), 0u);
     victim.session.reset();
     RecordCluster::Member member(*cluster_, cluster_->client(), 6);
@@ -138,10 +138,10 @@ TEST_F(StalledTest, OneThatWakesIsSeenByAllOrNobody) {
     if (HasFailure()) return;
   }
   EXPECT_GT(skipped, 3) << "it was never passed over behind its claim";
-  EXPECT_GT(helped, 1) << "nobody saw a commit whose flips were missing";
+  EXPECT_GT(helped, 1) << "no reader saw a commit whose flips were missing";
 }
 
-/// All that is in the way is timed at once: several stalled clients cost no more than one.
+/// All commits in the way are timed at once: several stalled clients cost no more than one.
 TEST_F(StalledTest, SeveralCostOnePatience) {
   constexpr uint32_t kStalled = 4;
   std::vector<std::unique_ptr<MortalFabric>> fabrics;
@@ -165,14 +165,14 @@ TEST_F(StalledTest, SeveralCostOnePatience) {
     results[next] = one.session->Commit().status();
   };
   stall(0);
-  EXPECT_GE(visible_ns, kPatienceNs) << "nobody was in the way";
+  EXPECT_GE(visible_ns, kPatienceNs) << "no commit was in the way";
   EXPECT_LT(visible_ns, kPatienceNs * 3 / 2);
   for (const absl::Status& result : results)
     EXPECT_EQ(AbortReasonOf(result), AbortReason::kSkipped) << result;
 }
 
-/// Each time that a client is passed over, its next claims are waited for longer: a commit that takes long
-/// comes to its end though others wait.
+/// Each time that a client is skipped, others wait longer for its next claims: a commit that takes long
+/// completes although others wait.
 TEST_F(StalledTest, ALongCommitComesToItsEnd) {
   MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
   Teller slow(*cluster_, kVictim, fabric, kOneTry), reader(*cluster_, 4);
@@ -194,15 +194,15 @@ TEST_F(StalledTest, ALongCommitComesToItsEnd) {
   EXPECT_TRUE(result.ok()) << result;
   EXPECT_EQ(tries, 4) << "patience of 4, 8, 16 and 32 ms, for a commit of 20";
   EXPECT_EQ(reader.BalanceOf(1), 50);
-  // The next one begins with little patience again.
+  // The next commit begins with little patience again.
   ASSERT_TRUE(slow.session->Begin().ok() && slow.Read(1).ok() && slow.Update(1, 60).ok());
   fabric.PauseAfter(kUntilLocked, [&] { EXPECT_LT(VisibleAfterNs(reader, 77), 2 * kPatienceNs); });
   EXPECT_EQ(AbortReasonOf(slow.session->Commit().status()), AbortReason::kSkipped);
 }
 
-/// A client stands still before each of its verbs in turn, until others have passed it over, and goes on.
-/// What a transaction has seen then it sees at each later verb of the client, too, and to the end. If the
-/// client had taken a timestamp, and not claimed it, its claim is refused, and it takes another.
+/// A client stalls before each of its verbs in turn, until others have skipped it, and goes on. A transaction
+/// sees the same at each later verb of the client, until the end. If the client had taken a timestamp and not
+/// claimed it, its claim is refused, and it takes another.
 TEST_F(StalledTest, WhatATransactionHasSeenStays) {
   int late = 0;
   for (uint64_t requests = 0;; ++requests) {
@@ -235,15 +235,15 @@ TEST_F(StalledTest, WhatATransactionHasSeenStays) {
     } else {
       EXPECT_FALSE(saw) << result.status();
     }
-    // The other's timestamp, and the one that was passed over.
+    // The other's timestamp, and the one that was skipped.
     late += result.ok() && !saw && reader.session->snapshot() == before + 2;
     if (HasFailure()) return;
   }
   EXPECT_GT(late, 0);
 }
 
-/// A reader has READ a locked block, and stands still before it asks the lock's holder. Meanwhile the holder
-/// ends this commit and begins the next one, so that its slot does not tell of the first any more.
+/// A reader has READ a locked block, and pauses before it asks the lock's holder. Meanwhile the holder ends
+/// this commit and begins the next one, so that its slot does not tell of the first any more.
 TEST_F(StalledTest, ABlockInDoubtIsReadAgainBehindItsHolder) {
   constexpr int64_t kPauseUs = 100;
   for (const bool lent : {false, true}) {
@@ -330,7 +330,7 @@ TEST_F(StalledTest, IndexesAreChangedBehindALateClaim) {
     EXPECT_LT(VisibleAfterNs(reader, 101), 2 * kPatienceNs);
     fabric.PauseAfter(kUntilLocked - kUntilClaim, change);
   });
-  // It notices the change, and would ask the catalog what it was.
+  // It notices the change, and would ask the catalog for it.
   victim.member.BeforeFind([] { return absl::UnavailableError("no catalog"); });
   const absl::Status result = victim.session->Commit().status();
   ASSERT_NE(thread, nullptr);
@@ -338,7 +338,7 @@ TEST_F(StalledTest, IndexesAreChangedBehindALateClaim) {
   EXPECT_EQ(AbortReasonOf(result), AbortReason::kWriteWrite) << result;
 }
 
-/// A client that skips a stalled one may stand still itself, halfway.
+/// A client that skips a stalled one may stall itself, halfway.
 TEST_F(StalledTest, OneThatSkipsStandsStill) {
   constexpr int64_t kPauseUs = 100;
   int skipped = 0;
@@ -385,9 +385,9 @@ TEST_F(StalledTest, OneThatSkipsStandsStill) {
   EXPECT_GT(skipped, 1);
 }
 
-/// A commit that was taken back holds no snapshot up.
-/// A client that was passed over, wherever it stood still, takes everything back and commits with another
-/// timestamp: its rows are what they were. If they are not, it gives up.
+/// A commit that was taken back holds no snapshot up. A client that was skipped, wherever it stalled, takes
+/// everything back and commits with another timestamp if its rows are unchanged. If they are not, it gives
+/// up.
 TEST_F(StalledTest, OneThatWasPassedOverTriesAgain) {
   int again = 0;
   for (const bool changed : {false, true}) {
@@ -411,14 +411,14 @@ TEST_F(StalledTest, OneThatWasPassedOverTriesAgain) {
       const absl::StatusOr<uint64_t> result = victim.session->Commit();
       paused = fabric.paused();
       if (!paused) fabric.PauseAfter(MortalFabric::kNever, [] {});
-      // What was decided before is seen before, so that others may change it.
+      // Decided commits are seen early, so that others may change their rows.
       const bool before = result.ok() && *result <= newest;
       EXPECT_EQ(result.ok(), before || !other_wrote) << result.status();
       EXPECT_TRUE(result.ok() || AbortReasonOf(result.status()) == AbortReason::kWriteWrite);
       again += paused && result.ok() && !before;
       EXPECT_EQ(other.BalanceOf(2), result.ok() ? 150 : 100);
       EXPECT_EQ(other.BalanceOf(4).has_value(), result.ok());
-      other.Set(2, 5);  // it is locked no more
+      other.Set(2, 5);  // it is no longer locked
       victim.session.reset();
       RecordCluster::Member member(*cluster_, cluster_->client(), 6);
       Auditor auditor(member, TimestampKind::kLeased);
@@ -439,7 +439,7 @@ TEST_F(StalledTest, AnAbortedCommitIsDone) {
   EXPECT_LT(VisibleAfterNs(reader, 101), kPatienceNs / 10);
 }
 
-/// A commit of many rows takes longer, and is waited for accordingly.
+/// A commit of many rows takes longer, and others wait for it accordingly.
 TEST_F(StalledTest, AClaimOfManyRowsIsWaitedForLonger) {
   constexpr uint64_t kRows = 300;
   MortalFabric fabric(cluster_->client(), MortalFabric::kNever);
@@ -451,7 +451,7 @@ TEST_F(StalledTest, AClaimOfManyRowsIsWaitedForLonger) {
   for (uint64_t i = 0; i < kRows; ++i) {
     ASSERT_TRUE(victim.Read(1'000 + i).ok() && victim.Update(1'000 + i, 2).ok());
   }
-  // Behind half of its locks.
+  // The client stalls behind half of its locks.
   fabric.PauseAfter(kRows / 2, [&] {
     const int64_t visible_ns = VisibleAfterNs(reader, 101);
     EXPECT_GT(visible_ns, kPatienceNs * 3 / 2);

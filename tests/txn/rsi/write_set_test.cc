@@ -57,7 +57,7 @@ class Compared {
       for (uint64_t key = 0; key < 150; ++key) Check(table, key);
     }
   }
-  /// As a commit does it.
+  /// Numbers the writes as a commit does.
   void CheckRecords() {
     uint64_t record = 0;
     for (PendingWrite& write : set_) write.record = 1'000 + ++record / 2;  // in both tables, perhaps

@@ -5,7 +5,7 @@
 #include "tests/txn/two_phase/two_phase_cluster.h"
 #include "txn/two_phase/wire.h"
 
-/// Servers among peers that break the protocol, vanish, or stop.
+/// Servers whose peers break the protocol, vanish, or stop.
 namespace nam::txn::two_phase {
 namespace {
 
@@ -28,7 +28,7 @@ class Stranger final : public FrameSink {
   const std::string& address() const { return transport_->address(); }
   std::vector<std::byte>& output() { return transport_->Output(connection_); }
   void Say(const MessageHead& head) { FrameWriter(output(), head); }
-  /// To everybody who has said `type` about `id`, or to the one of them that `only` says.
+  /// Answers all peers that have sent `type` about `id`, or the one of them that `only` names.
   void Answer(MessageType type, MessageHead head, int only = -1) {
     int number = 0;
     for (size_t i = 0; i < answers.size(); ++i) {
@@ -51,7 +51,7 @@ class Stranger final : public FrameSink {
     while (!lost_ && !cluster_.client().clock().Passed(deadline)) transport_->Receive(*this, deadline);
     return lost_;
   }
-  /// Sends what there is, and goes.
+  /// Sends the queued messages, and ends.
   void SendAndGo() {
     transport_->Receive(*this, cluster_.client().clock().After(0));
     transport_.reset();
@@ -120,7 +120,7 @@ TEST_P(TwoPhaseServersTest, NonsenseClosesTheConnectionAndNothingElse) {
       });
     }
   }
-  // A table and a kind of write that there are not, half a row, and what was locked before it.
+  // A table and a kind of write that do not exist, half a row, and a row that was locked before it.
   for (int broken = 0; broken < 3; ++broken) {
     refused(ParticipantOf(1), [&](std::vector<std::byte>& output) {
       FrameWriter writer(output, {.type = MessageType::kPrepare, .id = 1, .snapshot = ~uint64_t{0} >> 1});
@@ -130,7 +130,7 @@ TEST_P(TwoPhaseServersTest, NonsenseClosesTheConnectionAndNothingElse) {
       writer.PutBytes(std::as_bytes(std::span("half a row", 11)));
     });
   }
-  // The same participant twice; one that there is not; none.
+  // The same participant twice; one that does not exist; none.
   for (const std::vector<uint16_t>& parts : {std::vector<uint16_t>{0, 0}, {3}, {}}) {
     refused(Coordinator(), [&](std::vector<std::byte>& output) {
       FrameWriter writer(output,
@@ -153,7 +153,7 @@ TEST_P(TwoPhaseServersTest, RandomFramesAreSurvived) {
   std::mt19937_64 random(seed);
   for (int i = 0; i < 60; ++i) {
     Stranger stranger(cluster_);
-    // Not the coordinator's commits: nonsense that is well-formed is a commit like any other.
+    // These are not the coordinator's commits: well-formed nonsense is a commit like any other.
     stranger.Connect(ParticipantOf(random() % 3));
     for (int frame = 0; frame < 4; ++frame) {
       const MessageType types[] = {MessageType::kRead, MessageType::kPrepare, MessageType::kDecide};
@@ -190,7 +190,7 @@ TEST_P(TwoPhaseServersTest, AClientThatGoesLeavesNoLock) {
     }
   }
   stranger.SendAndGo();
-  // It happens or not, but all of it, and then the rows are free.
+  // The commit happens completely or not at all, and then the rows are free.
   const Deadline deadline = cluster_.Soon();
   bool free = false;
   while (!free && !cluster_.client().clock().Passed(deadline)) {
@@ -262,7 +262,7 @@ TEST_P(TwoPhaseServersTest, WithoutTheCoordinatorNothingCommits) {
   EXPECT_EQ(b.session->Begin().code(), absl::StatusCode::kUnavailable);
 }
 
-/// Two participants that answer when they are told to, a coordinator, and a client.
+/// Two participants that answer on request, a coordinator, and a client.
 TEST(TwoPhaseCoordinatorTest, ASnapshotHoldsNothingThatIsNotInstalled) {
   TwoPhaseCluster cluster({TransportOptions::Kind::kSocket, fabric::Kind::kShm});
   Stranger participants(cluster, true), client(cluster);

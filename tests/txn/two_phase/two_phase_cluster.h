@@ -14,7 +14,7 @@
 
 namespace nam::txn::two_phase {
 
-/// Which transport, over which fabric.
+/// The transport, and its fabric.
 struct Setting {
   TransportOptions::Kind transport;
   fabric::Kind fabric;
@@ -68,7 +68,7 @@ class TwoPhaseCluster {
   std::unique_ptr<Cluster> cluster_;
 };
 
-/// A session of a client of its own.
+/// A session of a new client.
 struct Teller : AccountSession {
   explicit Teller(TwoPhaseCluster& cluster, const SessionOptions& options = {})
       : AccountSession(cluster.cluster().OpenSession(cluster.client(), options)) {}

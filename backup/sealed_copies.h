@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "backup/fresh_directory.h"
+#include "backup/manifest.h"
+#include "base/strong_id.h"
+#include "catalog/attachment.h"
+#include "fabric/grants.h"
+#include "memserver/sealed_file.h"
+#include "proto/catalog.pb.h"
+
+namespace nam::backup {
+
+/// Memory of columnar tables, copied by READ into files as memory servers write them, whether they do or not.
+///
+///     Pin ─▶ pinned: nothing is given to another allocation, though its table be dropped ──▶ CopyInto ─▶
+///     files
+///
+/// What is pinned stays so as long as this lives and this process renews its lease. Members are told from
+/// their successors: memory of one that has ended is not read from the next one.
+class SealedCopies {
+ public:
+  explicit SealedCopies(catalog::Attachment& attachment) : attachment_(attachment) {}
+
+  /// What the living memory server has of them, each of which has some there.
+  absl::Status Pin(const proto::Member& server, const std::vector<AllocationId>& allocations);
+  /// How much is pinned.
+  uint64_t bytes() const;
+  /// One file for each allocation of each memory server, by some threads, each of which holds a few MiB. The
+  /// files are on disk once this returned OK; `store` and `cluster` are what their headers say.
+  absl::StatusOr<std::vector<SavedFile>> CopyInto(const FreshDirectory& directory, uint64_t store,
+                                                  const std::string& cluster, const OnProgress& progress);
+
+ private:
+  struct Pinned {
+    MemoryServerId member;
+    uint32_t storage = 0;
+    AllocationId allocation;
+    std::vector<memserver::Extent> extents;
+    fabric::Grant::Use use;
+  };
+  class Copying;
+
+  catalog::Attachment& attachment_;
+  std::vector<Pinned> pinned_;
+};
+
+}  // namespace nam::backup
