@@ -14,14 +14,14 @@
 namespace nam::execution {
 namespace {
 
-/// Enough for encodings and dictionaries to be worth their place, and for few groups of large tables.
+/// Large enough that encodings and dictionaries pay, and that large tables have few groups.
 constexpr uint64_t kGroupBytesMax = uint64_t{512} << 20;
 constexpr size_t kBatchRows = 16 << 10;
-/// Of each thread, at least: where memory is short.
+/// Each thread stages at least so many batches per group, where memory is short.
 constexpr uint64_t kBatchesOfGroup = 4;
 
-/// What the batch's rows from `first` on take at most until they are written. Most columns take half of it,
-/// so that what encoding needs beside them (places of texts, blocks on their way) has room, too.
+/// The most memory that the batch's rows from `first` on take until they are written. Most columns take half
+/// of it, which leaves room for what encoding needs (offsets of texts, blocks in flight).
 uint64_t BytesOf(const partitioner::ColumnBatch& batch, size_t first) {
   const size_t rows = batch.rows() - first;
   uint64_t bytes = 0;
@@ -41,7 +41,7 @@ absl::Status Marked(absl::Status status) {
 
 }  // namespace
 
-/// One task's rows until they are enough to be staged.
+/// Collects one task's rows until they are enough to be staged.
 class TableSink::Task final : public SinkTask {
  public:
   explicit Task(TableSink& sink)
@@ -88,8 +88,8 @@ class TableSink::Task final : public SinkTask {
   Frame frame_;
   std::vector<ValueColumn> columns_;
   partitioner::ColumnBatch batch_;
-  uint64_t bytes_ = 0;  // of it
-  bool taken_ = false;  // the chunk that is given again has been
+  uint64_t bytes_ = 0;  // of batch_
+  bool taken_ = false;  // the current chunk is in the batch already: a blocked task gets it again
 };
 
 absl::StatusOr<std::unique_ptr<TableSink>> TableSink::Make(const plan::Schema& rows, TableTarget target,
@@ -98,10 +98,10 @@ absl::StatusOr<std::unique_ptr<TableSink>> TableSink::Make(const plan::Schema& r
   NAM_RETURN_IF_ERROR(partitioner::CheckGroup(
       schema, {.block_bytes = target.table.block_bytes(), .pointer_group = target.table.pointer_group()}));
   if (target.given.size() != schema.columns.size())
-    return absl::InvalidArgumentError("a table of whose columns nothing is said");
+    return absl::InvalidArgumentError("a table write must name a source for each column");
   for (const partitioner::GivenColumn& given : target.given) {
     if (given.slot >= static_cast<int>(rows.size()))
-      return absl::InvalidArgumentError("a column that is given what no row has");
+      return absl::InvalidArgumentError("a table write names a slot that the rows do not have");
   }
   NAM_ASSIGN_OR_RETURN(std::unique_ptr<const Program> values, Program::Compile(plan::SlotExprs(rows), rows));
   std::unique_ptr<TableSink> sink(

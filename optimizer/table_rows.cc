@@ -6,7 +6,7 @@
 namespace nam::optimizer {
 namespace {
 
-/// All that servers leave of it are its rows.
+/// Whether servers leave nothing but the pipeline's rows.
 bool LeavesAllRows(const plan::PhysicalPlan& plan, uint32_t number) {
   const plan::Pipeline& pipeline = plan.pipelines[number];
   const plan::Stage& stage = plan.stages[pipeline.stage];
@@ -15,12 +15,12 @@ bool LeavesAllRows(const plan::PhysicalPlan& plan, uint32_t number) {
          result->order.empty() && result->limit < 0 && result->runs == plan::Runs::kNever;
 }
 
-/// Of each row alone.
+/// Whether the step looks at each row alone.
 bool IsOfRows(const plan::StepNode& step) {
   return !std::holds_alternative<plan::ProbeStep>(step) && !std::holds_alternative<plan::LimitStep>(step);
 }
 
-/// Where its rows go is the result.
+/// Whether the pipeline's rows end in the result.
 bool LeadsToResult(const plan::PhysicalPlan& plan, uint32_t number) {
   while (number != plan.stages.back().claimed) {
     const auto* const feed = std::get_if<plan::FeedSink>(&plan.pipelines[number].sink);

@@ -7,9 +7,9 @@
 
 namespace nam::optimizer {
 
-/// A plan whose `pipeline`, of servers, makes rows of the result as they are: the steps of the session's
-/// pipeline that reads them are its own. Nothing where that cannot be: where the session sorts, groups, joins
-/// or limits what comes, or several pipelines of it read the rows.
+/// Returns a plan whose `pipeline`, which runs on servers, makes complete rows of the result: it takes over
+/// the steps of the session's pipeline that reads them. nullopt where that is impossible: where the session
+/// sorts, groups, joins or limits the rows, or several of its pipelines read them.
 ///
 ///     servers   scan ─▶ probe ─▶ result            scan ─▶ probe ─▶ project ─▶ result
 ///     session   pages ─▶ project ─▶ result    ═▶   pages ─▶ result

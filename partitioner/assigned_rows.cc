@@ -101,8 +101,7 @@ absl::Status AssignedRows::Add(std::span<const ValueColumn> columns, const uint3
   const Rows from{columns[static_cast<size_t>(failed->slot)], positions, rows};
   const absl::Status error =
       Assign(table_, static_cast<int>(NumberOf(*failed)), from.column.Boxed(from.At(taken)), -1).status();
-  return error.ok() ? absl::InternalError("a row is given a value of another kind than its column has")
-                    : error;
+  return error.ok() ? absl::InternalError("a value has another kind than its column") : error;
 }
 
 absl::Status AssignedRows::Repeat(const Target& target, size_t rows, ColumnBatch& batch) const {
@@ -157,7 +156,7 @@ size_t AssignedRows::AddNumbers(const Target& target, const Rows& rows, ColumnBa
                      : column.physical == Physical::kInt128 ? copy_from(column.wide, to)
                                                             : copy_from(column.truth, to);
     if (fit && !rows.may_be_null()) return rows.count;
-    // What lies where a row is NULL means nothing.
+    // The number of a NULL row is undefined.
     for (size_t row = 0; row < rows.count; ++row) {
       if (rows.null(row)) {
         to[before + row] = 0;
@@ -182,7 +181,7 @@ size_t AssignedRows::AddTexts(const Target& target, const Rows& rows, ColumnBatc
     }
     std::string_view text = rows.column.text[rows.At(row)];
     if (target.type.blank_padded) text = WithoutBlanks(text);
-    // Bytes are at least as many as characters.
+    // There are at least as many bytes as characters.
     if (target.type.length == 0 || text.size() <= target.type.length) {
       out.strings.push_back(batch.Keep(text));
       continue;

@@ -15,26 +15,26 @@
 
 namespace nam::partitioner {
 
-/// What a column of a table is given of a row.
+/// The source of a table's column.
 struct GivenColumn {
-  int slot = -1;  // of the row; -1: none
-  Value absent;   // then: the column's default
+  int slot = -1;  // of the query's row; -1: none
+  Value absent;   // without a slot: the column's default
 };
 
-/// Makes rows of a columnar table of rows of a query, whose values are of the columns' kinds and scales. What
-/// they become, and every error, is as Assign says (partitioner/assigned_value.h): of the first row that has
-/// one, and of its first column. Columns that need nothing are copied as they are. Immutable; any number of
-/// threads.
+/// Converts rows of a query, whose values have the columns' kinds and scales, to rows of a columnar table.
+/// Values and errors are those of Assign (partitioner/assigned_value.h): the error is that of the first row
+/// that has one, in its first such column. Columns that need no conversion are copied. Immutable; any number
+/// of threads.
 class AssignedRows {
  public:
   /// `given`: by column of the table, which outlives this.
   AssignedRows(const proto::Table& table, const std::vector<GivenColumn>& given);
 
-  /// Adds rows to the batch, whose texts are then its own. Row i is at positions[i] of each column; positions
-  /// may be nullptr: at i. After an error the batch is of no use.
+  /// Adds rows to the batch, which copies their texts. Row i is at positions[i] of each column, or at i if
+  /// positions is nullptr. After an error the batch is unusable.
   absl::Status Add(std::span<const ValueColumn> columns, const uint32_t* positions, size_t rows,
                    ColumnBatch& batch) const;
-  /// The same of one row.
+  /// Adds one row.
   absl::Status Add(const std::vector<Value>& row, ColumnBatch& batch) const;
 
  private:
@@ -49,11 +49,11 @@ class AssignedRows {
     __int128 least = Widest::min(), most = Widest::max();  // of numbers
   };
   struct Rows;
-  /// How many rows the column has taken: all of them, or those before the first that it cannot have.
+  /// Returns how many rows the column took: all of them, or those before the first that it cannot store.
   size_t AddColumn(const Target& target, const Rows& rows, ColumnBatch& batch) const;
   static size_t AddNumbers(const Target& target, const Rows& rows, ColumnBatch::Column& out);
   size_t AddTexts(const Target& target, const Rows& rows, ColumnBatch& batch) const;
-  /// Of values of another kind, which are all NULL.
+  /// For values of another kind, which must all be NULL.
   static size_t AddNone(const Target& target, const Rows& rows, ColumnBatch::Column& out);
   static size_t AddNulls(const Target& target, const Rows& rows, size_t before, ColumnBatch::Column& out);
   absl::Status Repeat(const Target& target, size_t rows, ColumnBatch& batch) const;

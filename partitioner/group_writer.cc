@@ -64,7 +64,7 @@ absl::Status GroupWriter::Append(const ColumnBatch& rows) {
   return staged_->Append(rows);
 }
 
-/// Before the first row is kept: would the table fit, going by the widths of its first batch?
+/// Checks before the first row is kept whether the table will fit, by the widths of its first batch.
 absl::Status GroupWriter::CheckRoom(const ColumnBatch& rows) {
   if (options_.expected_rows == 0 || rows.rows() == 0) return absl::OkStatus();
   uint64_t row_bytes = 0;
@@ -85,8 +85,8 @@ absl::StatusOr<std::unique_ptr<storage::Channel>> GroupWriter::OpenChannel() {
   return storage::Channel::Open(attachment_.fabric(), attachment_, {});
 }
 
-/// Memory servers take a load's keys back once its lease has ended: then that is what went wrong, not the
-/// WRITE that was refused.
+/// Memory servers revoke a load's keys once its lease has ended: that is the cause then, not the refused
+/// WRITE.
 absl::Status GroupWriter::Explain(const absl::Status& failed) {
   if (!absl::IsPermissionDenied(failed)) return failed;
   const absl::Status lease = attachment_.ConfirmLease();
@@ -225,7 +225,7 @@ std::vector<GroupWriter::Share> GroupWriter::SharesOfWork() const {
 absl::Status GroupWriter::WriteShares(const std::vector<Share>& shares, std::atomic<uint32_t>& next,
                                       std::atomic<bool>& stop) {
   PartitionEncoder encoder = NewEncoder();
-  if (placement_.grant() == nullptr) return absl::OkStatus();  // no row, no memory
+  if (placement_.grant() == nullptr) return absl::OkStatus();  // no rows, so no memory
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::Channel> channel, OpenChannel());
   NAM_ASSIGN_OR_RETURN(fabric::Grant::Use use, storage::UseOf(placement_.grant()));
   storage::BlockSink sink(*channel, std::move(use), options_.block_bytes);
@@ -345,7 +345,7 @@ absl::StatusOr<proto::Table> GroupWriter::Write() {
     out.set_blocks(blocks[server]);
     out.set_bytes(used_bytes);
   }
-  codes_.clear();  // which refer to what was staged
+  codes_.clear();  // they refer to staged rows
   staged_.reset();
   return table;
 }

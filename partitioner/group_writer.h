@@ -35,30 +35,29 @@ struct GroupOptions {
   const std::atomic<bool>* cancel = nullptr;  // CANCELLED soon after it is set
 };
 
-/// INVALID_ARGUMENT: no table can be so.
+/// INVALID_ARGUMENT: no table can have this schema or these options.
 absl::Status CheckGroup(const TableSchema& schema, const GroupOptions& options);
 
-/// Lays rows out in memory servers as one group of chains: partition, cluster, encode, write.
+/// Writes rows into memory servers as one group of chains: partition, cluster, encode, write.
 ///
-///     Append … Append, by any number of threads ─▶ staged, in this process ─ Write ─▶ blocks and
-///     dictionaries
-///                                                                            └─▶ their description
+///     Append … Append, by any number of threads ─▶ staged, in this process ─ Write ─▶ blocks, dictionaries
+///                                                                            └──────▶ their description
 ///
-/// The allocation is a load, or an extension, that is under way; whose it is, and whether its groups ever
-/// become a table's, is not the writer's matter. Attachment and allocation outlive the writer.
+/// The allocation is a load or an extension in progress. The writer does not care who began it, nor whether
+/// its groups ever become part of a table. Attachment and allocation outlive the writer.
 class GroupWriter {
  public:
   /// The schema has passed CheckGroup.
   GroupWriter(catalog::Attachment& attachment, const TableSchema& schema, const GroupOptions& options,
               AllocationId allocation);
 
-  /// As TableLoader::Append.
+  /// Stages rows, as TableLoader::Append does. Any thread.
   absl::Status Append(const ColumnBatch& rows);
-  /// After the last Append.
+  /// Rows that were appended. After the last Append.
   uint64_t rows() const { return staged_->rows(); }
-  /// Once, and nothing else behind it: the group as a table of its own, of version 0.
+  /// Writes the group and returns its description as a table of version 0. Once, as the last call.
   absl::StatusOr<proto::Table> Write();
-  /// Then: bytes by the member that gave the memory.
+  /// After Write: bytes by the member that gave the memory.
   std::map<MemoryServerId, uint64_t> written_bytes() const { return placement_.written_bytes(); }
   /// Gives the memory back, once the allocation is over.
   void ReleaseAll() { placement_.ReleaseAll(); }
@@ -70,7 +69,7 @@ class GroupWriter {
   absl::Status WriteDictionaries(proto::Table& table);
   absl::Status WriteAllBlocks();
   absl::Status PlanOne(uint32_t partition, PartitionEncoder& encoder);
-  /// A thread writes so much at once: neighbouring blocks of a chain.
+  /// The unit that a thread writes at once: adjacent blocks of a chain.
   struct Share {
     uint32_t partition;
     uint32_t first_block;
@@ -82,7 +81,7 @@ class GroupWriter {
                            std::atomic<bool>& stop);
   PartitionEncoder NewEncoder() const;
   bool HasDictionary(size_t column) const { return codes_[column].text && !codes_[column].plain; }
-  /// `work` on all threads, each with the counter of the partitions that are taken and a flag to stop by.
+  /// Runs `work` on all threads, each with the counter of claimed partitions and a stop flag.
   using Work = std::function<absl::Status(std::atomic<uint32_t>& next, std::atomic<bool>& stop)>;
   absl::Status OnThreads(const Work& work);
   uint32_t AverageTextBytes(size_t column) const;

@@ -23,8 +23,8 @@ namespace nam::session {
 ///     nothing each with an allocation of its own ─ Take, once accepted ───────┘
 class LoadedRows final : public RowReceiver {
  public:
-  /// `columns`: the table's columns for the query's; the others get their defaults. Borrows the table, and the
-  /// loader, which was begun with the options.
+  /// `columns`: the table's columns for the query's; the others get their defaults. Borrows the table, and
+  /// the loader, which was begun with the options.
   LoadedRows(const proto::Table& table, const std::vector<int>& columns, partitioner::TableLoader& loader,
              const partitioner::LoadOptions& options);
 
@@ -34,12 +34,12 @@ class LoadedRows final : public RowReceiver {
   absl::Status Add(const std::vector<Value>& row);
   /// Passes the last rows to the loader.
   absl::Status End();
-  /// All of them.
+  /// All rows: the session's and those that servers wrote.
   uint64_t rows() const { return rows_ + rows_of_servers_; }
 
   /// Of the table.
   uint32_t partitions() const { return catalog::PartitionCount(table_); }
-  /// What servers are told that write rows themselves, but for the allocation.
+  /// The order to a server to write rows itself, without the allocation.
   proto::TableWrite ForServers() const;
   /// A further one, for one attempt.
   absl::StatusOr<uint64_t> BeginAttempt();
