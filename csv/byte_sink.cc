@@ -22,14 +22,12 @@
 namespace nam::csv {
 namespace {
 
-constexpr char kNoSuchFile[] = "58P01", kWriteFailed[] = "58030";
-
 absl::Status ErrorOfSystem(const std::string& path, int error) {
-  const char* const state = error == ENOENT || error == ENOTDIR  ? kNoSuchFile
+  const char* const state = error == ENOENT || error == ENOTDIR  ? sqlstate::kNoSuchFile
                             : error == EACCES || error == EROFS  ? sqlstate::kNoPrivilege
                             : error == EISDIR                    ? sqlstate::kWrongObjectType
                             : error == ENOSPC || error == EDQUOT ? sqlstate::kDiskFull
-                                                                 : kWriteFailed;
+                                                                 : sqlstate::kIoError;
   return UserError(state, absl::StrCat("cannot write ", Quote(path), ": ", strerror(error)), -1,
                    error == ENOENT ? "paths are of the host where this client runs, from its folder on" : "");
 }
@@ -39,8 +37,8 @@ absl::Status AsUserError(const absl::Status& error) {
   if (error.ok()) return error;
   const char* const state = absl::IsResourceExhausted(error)  ? sqlstate::kDiskFull
                             : absl::IsPermissionDenied(error) ? sqlstate::kNoPrivilege
-                            : absl::IsNotFound(error)         ? kNoSuchFile
-                                                              : kWriteFailed;
+                            : absl::IsNotFound(error)         ? sqlstate::kNoSuchFile
+                                                              : sqlstate::kIoError;
   return UserError(state, std::string(error.message()), -1);
 }
 

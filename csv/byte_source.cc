@@ -19,13 +19,11 @@
 namespace nam::csv {
 namespace {
 
-constexpr char kNoSuchFile[] = "58P01", kReadFailed[] = "58030";
-
 absl::Status FileError(const std::string& path, int error) {
-  const char* const state = error == ENOENT || error == ENOTDIR ? kNoSuchFile
+  const char* const state = error == ENOENT || error == ENOTDIR ? sqlstate::kNoSuchFile
                             : error == EACCES                   ? sqlstate::kNoPrivilege
                             : error == EISDIR                   ? sqlstate::kWrongObjectType
-                                                                : kReadFailed;
+                                                                : sqlstate::kIoError;
   return UserError(state, absl::StrCat("cannot read ", Quote(path), ": ", strerror(error)), -1,
                    error == ENOENT ? "paths are of the host where this client runs, from its folder on" : "");
 }

@@ -17,7 +17,6 @@ namespace nam::csv {
 namespace {
 
 constexpr size_t kInputBytes = 256 << 10;
-constexpr char kBadFormat[] = "22P04";
 
 /// The common part of both formats: the compressed bytes, and the reader's place in them.
 class InflatedSource : public ByteSource {
@@ -47,7 +46,7 @@ class InflatedSource : public ByteSource {
   /// Unpacks some of the input; returns the number of bytes, perhaps 0.
   virtual absl::StatusOr<size_t> Unpack(char* into, size_t bytes) = 0;
   absl::Status Bad(const std::string& what) const {
-    return UserError(kBadFormat, absl::StrCat(name(), ": the compressed file ", what), -1,
+    return UserError(sqlstate::kBadCopyFormat, absl::StrCat(name(), ": the compressed file ", what), -1,
                      "unpack it by itself to see what is wrong");
   }
 

@@ -11,11 +11,10 @@
 namespace nam::csv {
 namespace {
 
-constexpr char kBadFormat[] = "22P04";  // bad_copy_file_format
 constexpr std::string_view kEndMarker = "\\.";
 
 absl::Status UnquotedReturn() {
-  return UserError(kBadFormat, "unquoted carriage return found in data", -1,
+  return UserError(sqlstate::kBadCopyFormat, "unquoted carriage return found in data", -1,
                    "lines end in LF or CRLF; other carriage returns stand in quotes");
 }
 
@@ -56,7 +55,8 @@ absl::StatusOr<bool> RowSplitter::Next(std::vector<Field>& fields) {
     at_ += marker;
     row_ = portion_.substr(begin, marker);
     if (at_ == portion_.size() && last_) return false;
-    return UserError(kBadFormat, "rows stand behind the end-of-copy marker \\.", -1, "remove the marker");
+    return UserError(sqlstate::kBadCopyFormat, "rows stand behind the end-of-copy marker \\.", -1,
+                     "remove the marker");
   }
   const absl::Status split = dialect_.format == Dialect::Format::kCsv ? NextCsv(fields) : NextText(fields);
   row_ = portion_.substr(begin, at_ - begin);
@@ -149,7 +149,9 @@ absl::Status RowSplitter::QuotedField(size_t begin, std::vector<Field>& fields) 
     text += whole;
     ++runs;
   }
-  if (open) return UserError(kBadFormat, "unterminated CSV quoted field", -1, "a quote is never closed");
+  if (open)
+    return UserError(sqlstate::kBadCopyFormat, "unterminated CSV quoted field", -1,
+                     "a quote is never closed");
   fields.push_back({at_once && runs == 1 ? whole : Keep(std::move(text)), false});
   return absl::OkStatus();
 }
@@ -169,11 +171,11 @@ absl::Status RowSplitter::NextText(std::vector<Field>& fields) {
     bool plain = true;
     while (to < line.size() && line[to] != dialect_.delimiter) {
       if (line[to] == '\r') {
-        return UserError(kBadFormat, "literal carriage return found in data", -1,
+        return UserError(sqlstate::kBadCopyFormat, "literal carriage return found in data", -1,
                          "lines end in LF or CRLF; other carriage returns are written \\r");
       }
       if (line.substr(to, 2) == kEndMarker) {
-        return UserError(kBadFormat, "end-of-copy marker is not alone on its line", -1,
+        return UserError(sqlstate::kBadCopyFormat, "end-of-copy marker is not alone on its line", -1,
                          "a backslash is written twice");
       }
       plain = plain && line[to] != '\\';

@@ -10,7 +10,6 @@
 namespace nam::csv {
 namespace {
 
-constexpr char kBadFormat[] = "22P04";  // bad_copy_file_format
 constexpr std::string_view kEndMarker = "\\.";
 constexpr std::string_view kControls = "\b\f\n\r\t\v", kControlLetters = "bfnrtv";
 
@@ -80,7 +79,7 @@ bool RowWriter::NeedsQuotes(std::string_view text) const {
 
 absl::Status RowWriter::AddUnquoted(std::string_view text, std::string& out) {
   if (NeedsQuotes(text)) {
-    return UserError(kBadFormat,
+    return UserError(sqlstate::kBadCopyFormat,
                      text == dialect_.null_text
                          ? "a text that is not NULL would be read as NULL from a file without quotes"
                          : "a text has a delimiter or a line end, and the file has no quotes",

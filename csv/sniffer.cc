@@ -22,7 +22,6 @@
 namespace nam::csv {
 namespace {
 
-constexpr char kBadFormat[] = "22P04";
 constexpr size_t kRowsToChooseBy = 100;
 
 bool IsDigit(char c) {
@@ -206,17 +205,17 @@ absl::StatusOr<std::vector<SniffedColumn>> Sniff(const std::string& path, const 
   NAM_ASSIGN_OR_RETURN(const bool any, reader.Next(portion));
   const std::string name = path.substr(path.rfind('/') + 1);
   if (!any) {
-    return UserError(kBadFormat, absl::StrCat(name, " is empty: its columns cannot be told"), -1,
-                     "CREATE the TABLE with its columns, then COPY");
+    return UserError(sqlstate::kBadCopyFormat, absl::StrCat(name, " is empty: its columns cannot be told"),
+                     -1, "CREATE the TABLE with its columns, then COPY");
   }
   if (!options.delimiter_given) ChooseDelimiter(portion, plain);
   dialect.delimiter = plain.delimiter;
   NAM_ASSIGN_OR_RETURN(const Rows rows, RowsOf(portion, plain, SIZE_MAX));
-  if (rows.empty()) return UserError(kBadFormat, absl::StrCat(name, " has no row"), -1);
+  if (rows.empty()) return UserError(sqlstate::kBadCopyFormat, absl::StrCat(name, " has no row"), -1);
   size_t width = rows[0].size();
   for (const auto& row : rows) {
     if (row.size() == width) continue;
-    return UserError(kBadFormat,
+    return UserError(sqlstate::kBadCopyFormat,
                      absl::StrCat(name, ": its first row has ", width, " fields, another one ", row.size()),
                      -1, "say delimiter => '…', or CREATE the TABLE with its columns, then COPY");
   }

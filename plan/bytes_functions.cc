@@ -118,7 +118,7 @@ absl::StatusOr<Value> FromUtf8(const Expr& call, std::span<const Value> a) {
 }
 
 absl::Status OutsideOf(const Expr& call, __int128 index, size_t size) {
-  return UserError("2202E",
+  return UserError(sqlstate::kBadArraySubscript,
                    absl::StrCat("index ", Int128ToString(index), " out of valid range, 0..",
                                 static_cast<int64_t>(size) - 1),
                    call.position);

@@ -93,7 +93,8 @@ class TextFormatter {
       return UserError(sqlstate::kBadParameter, "too few arguments for format()", call_.position);
     const Value& value = arguments_[next_++];
     if (value.null && type == 'I')
-      return UserError("22004", "null values cannot be formatted as an SQL identifier", call_.position);
+      return UserError(sqlstate::kNullNotAllowed, "null values cannot be formatted as an SQL identifier",
+                       call_.position);
     const std::string shown = value.null ? "" : value.ToString();
     Append(type == 's'   ? shown
            : type == 'I' ? QuotedName(shown)

@@ -20,8 +20,6 @@ namespace {
 
 using F = Function;
 
-constexpr char kOffsetOutOfRange[] = "22009";
-
 absl::StatusOr<const TimeZone*> ZoneOf(const Expr& call, const Value& name) {
   const TimeZone* zone = TimeZone::OfThread(name.text);
   return zone != nullptr ? absl::StatusOr<const TimeZone*>(zone) : UnknownZone(name.text, call.position);
@@ -94,7 +92,8 @@ absl::StatusOr<ZonedText> SplitZoneOrError(std::string_view text, int position) 
     case ZonedText::Fault::kUnknownZone:
       return UnknownZone(text.substr(text.find_last_of(" \t") + 1), position);
     case ZonedText::Fault::kOffsetOutOfRange:
-      return UserError(kOffsetOutOfRange, "time zone displacement out of range: " + Quote(text), position);
+      return UserError(sqlstate::kBadZoneOffset, "time zone displacement out of range: " + Quote(text),
+                       position);
   }
   return split;
 }

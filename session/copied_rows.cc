@@ -14,8 +14,6 @@
 namespace nam::session {
 namespace {
 
-constexpr char kBadFormat[] = "22P04";  // bad_copy_file_format
-
 /// An error of the file, not of the statement's text.
 absl::Status Prefixed(const std::string& place, const absl::Status& error) {
   SqlError out = SqlErrorOf(error).value_or(
@@ -64,13 +62,13 @@ absl::Status CopiedRows::CheckHeader(const std::vector<csv::Field>& fields) cons
   const size_t columns = statement_.insert.columns.size();
   if (fields.size() != columns) {
     return AtRow(UserError(
-        kBadFormat,
+        sqlstate::kBadCopyFormat,
         absl::StrCat("wrong number of fields in header line: got ", fields.size(), ", expected ", columns),
         -1));
   }
   for (size_t i = 0; i < columns; ++i) {
     if (!fields[i].null && fields[i].text == ColumnOf(i).name()) continue;
-    return AtRow(UserError(kBadFormat,
+    return AtRow(UserError(sqlstate::kBadCopyFormat,
                            absl::StrCat("column name mismatch in header line field ", i + 1, ": got ",
                                         Quote(fields[i].text), ", expected ", Quote(ColumnOf(i).name())),
                            -1, "name the columns in the file's order: COPY t (a, b) FROM …"));
@@ -86,7 +84,7 @@ absl::Status CopiedRows::CheckWidth(std::vector<csv::Field>& fields) const {
     fields.pop_back();
   if (fields.size() == columns) return absl::OkStatus();
   const bool fewer = fields.size() < columns;
-  return AtRow(UserError(kBadFormat,
+  return AtRow(UserError(sqlstate::kBadCopyFormat,
                          fewer
                              ? absl::StrCat("missing data for column ", Quote(ColumnOf(fields.size()).name()))
                              : "extra data after last expected column",
@@ -145,7 +143,7 @@ absl::Status SkippedRows::Finish(ResultSet& result) {
   if (count_ == 0) return absl::OkStatus();
   std::string message = absl::StrCat(count_, count_ == 1 ? " row was" : " rows were", " left out: ");
   absl::StrAppend(&message, absl::StrJoin(first_, "; "), count_ > kShown ? "; …" : "");
-  result.warnings.push_back({std::move(message), "01000"});
+  result.warnings.push_back({std::move(message), sqlstate::kWarning});
   return absl::OkStatus();
 }
 

@@ -14,8 +14,6 @@ namespace {
 using partitioner::RecordLayout;
 using Columns = google::protobuf::RepeatedField<uint32_t>;
 
-constexpr char kForeignKeyViolation[] = "23503";
-
 std::span<const std::byte> BytesOf(const std::string& row) {
   return std::as_bytes(std::span(row));
 }
@@ -102,7 +100,7 @@ absl::Status ForeignKeys::LockParents(const proto::ForeignKey& key, const proto:
   NAM_RETURN_IF_ERROR(FindParents(key, parent, keys, found, primary_keys));
   for (const auto& [bytes, row] : keys) {
     if (found.contains(bytes)) continue;
-    return UserError(kForeignKeyViolation,
+    return UserError(sqlstate::kForeignKeyViolation,
                      absl::StrCat("insert or update on table ", Quote(table_.table->name()),
                                   " violates foreign key constraint ", Quote(key.name())),
                      -1,
@@ -182,7 +180,7 @@ absl::Status ForeignKeys::CheckChildren(const proto::ForeignKey& key, const prot
           return false;
         }));
     if (!referenced) continue;
-    return UserError(kForeignKeyViolation,
+    return UserError(sqlstate::kForeignKeyViolation,
                      absl::StrCat("update or delete on table ", Quote(table_.table->name()),
                                   " violates foreign key constraint ", Quote(key.name()), " on table ",
                                   Quote(child.name())),

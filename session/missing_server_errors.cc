@@ -36,7 +36,7 @@ absl::Status MissingServerError(const MissingServerOfTable& missing, const proto
                                     missing.server.server, missing.table, missing.server.blocks,
                                     missing.server.bytes, directory, member.host()),
          .hint = absl::StrFormat("start one there: nam memserver --data-dir=%s", directory),
-         .sqlstate = "57P03"});
+         .sqlstate = sqlstate::kCannotConnectNow});
   }
   if (missing.server.buried()) {
     return ToStatus({.message = absl::StrFormat(
@@ -53,7 +53,7 @@ absl::Status MissingServerError(const MissingServerOfTable& missing, const proto
            "it may come back: run the statement again; it is given up after %.0f s of silence, or "
            "by `nam bury %d`",
            (cluster.lease_ms() + cluster.bury_after_ms()) / 1e3, member.id()),
-       .sqlstate = "57P03"});
+       .sqlstate = sqlstate::kCannotConnectNow});
 }
 
 }  // namespace nam::session

@@ -7,7 +7,8 @@ namespace nam::session {
 namespace {
 
 absl::Status NoSuchStatement(const std::string& name, int position) {
-  return UserError("26000", absl::StrCat("prepared statement ", Quote(name), " does not exist"), position,
+  return UserError(sqlstate::kNoSuchPreparedStatement,
+                   absl::StrCat("prepared statement ", Quote(name), " does not exist"), position,
                    "PREPARE it in this session");
 }
 
@@ -15,8 +16,9 @@ absl::Status NoSuchStatement(const std::string& name, int position) {
 
 absl::Status PreparedStatements::Add(const sql::PrepareStatement& statement) {
   if (statements_.contains(statement.name)) {
-    return UserError("42P05", absl::StrCat("prepared statement ", Quote(statement.name), " already exists"),
-                     -1, "DEALLOCATE it first");
+    return UserError(sqlstate::kDuplicatePreparedStatement,
+                     absl::StrCat("prepared statement ", Quote(statement.name), " already exists"), -1,
+                     "DEALLOCATE it first");
   }
   if (statements_.size() >= kMost) {
     return UserError(sqlstate::kLimitExceeded, "too many prepared statements", -1,

@@ -65,7 +65,7 @@ absl::StatusOr<Value> NumberOf(const proto::Table& table, const proto::Column& c
   if (plan::FitsInteger(number, static_cast<int>(column.type().precision()))) return Value::Integer(number);
   const bool up = column.number_step() > 0;
   const __int128 limit = __int128{1} << (8 * column.type().precision() - 1);
-  return UserError("2200H",
+  return UserError(sqlstate::kSequenceLimit,
                    absl::StrCat("nextval: reached ", up ? "maximum" : "minimum", " value of sequence ",
                                 Quote(absl::StrCat(table.name(), "_", column.name(), "_seq")), " (",
                                 Int128ToString(up ? limit - 1 : -limit), ")"),

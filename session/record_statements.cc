@@ -42,9 +42,6 @@ std::string WithoutReason(const absl::Status& status) {
   return std::string(message);
 }
 
-constexpr char kLockNotAvailable[] = "55P03";
-constexpr char kForeignKeyViolation[] = "23503";
-
 /// Translates the engine's errors to SQL's. `failed` names what a conflict has ended.
 absl::Status InSql(const absl::Status& status, const char* failed = "the statement failed") {
   if (SqlErrorOf(status).has_value()) return status;
@@ -52,7 +49,7 @@ absl::Status InSql(const absl::Status& status, const char* failed = "the stateme
     return ToStatus(
         {.message = "canceling statement due to lock timeout",
          .hint = absl::StrCat("nothing of it has happened; run it again: ", WithoutReason(status)),
-         .sqlstate = kLockNotAvailable});
+         .sqlstate = sqlstate::kLockNotAvailable});
   }
   if (txn::AbortReasonOf(status) == txn::AbortReason::kConnectionLost) {
     LogWarning(absl::StrCat(failed, ": ", std::string(status.message())));
@@ -74,7 +71,7 @@ absl::Status InSql(const absl::Status& status, const char* failed = "the stateme
     return ToStatus({.message = WithoutReason(status),
                      .hint = "another transaction has inserted a row that references it; nothing of this one "
                              "has happened",
-                     .sqlstate = kForeignKeyViolation});
+                     .sqlstate = sqlstate::kForeignKeyViolation});
   }
   if (txn::IsTooManyAtOnce(status)) {
     return ToStatus({.message = std::string(status.message()),
@@ -92,7 +89,6 @@ absl::Status InSql(const absl::Status& status, const char* failed = "the stateme
   return WithSqlState(status);
 }
 
-constexpr char kNoSuchSavepoint[] = "3B001";  // invalid_savepoint_specification
 constexpr char kNotCommitted[] = "the transaction cannot be committed";
 constexpr char kFailedInside[] = "the transaction has failed";
 
@@ -102,7 +98,7 @@ absl::Status CommitInSql(const absl::Status& status) {
   return ToStatus({.message = absl::StrCat("whether the transaction was committed is unknown: ",
                                            std::string(status.message())),
                    .hint = "check whether its changes are there before you run it again",
-                   .sqlstate = kOutcomeUnknown});
+                   .sqlstate = sqlstate::kOutcomeUnknown});
 }
 
 absl::Status OnlyInTransactions(const char* statement) {
@@ -115,7 +111,8 @@ absl::Status OnlyInTransactions(const char* statement) {
 bool IsConflict(const absl::Status& error) {
   const std::optional<SqlError> sql_error = SqlErrorOf(error);
   if (!sql_error.has_value()) return absl::IsAborted(error);
-  return sql_error->sqlstate == sqlstate::kSerializationFailure || sql_error->sqlstate == kLockNotAvailable;
+  return sql_error->sqlstate == sqlstate::kSerializationFailure ||
+         sql_error->sqlstate == sqlstate::kLockNotAvailable;
 }
 
 absl::Status NameTaken(const std::string& name, int position, std::string hint) {
@@ -298,8 +295,8 @@ absl::StatusOr<size_t> RecordStatements::SavepointsUpTo(const std::string& name)
   for (size_t savepoints = savepoints_.size(); savepoints > 0; --savepoints) {
     if (savepoints_[savepoints - 1].name == name) return savepoints;
   }
-  return ToStatus(
-      {.message = absl::StrCat("savepoint ", Quote(name), " does not exist"), .sqlstate = kNoSuchSavepoint});
+  return ToStatus({.message = absl::StrCat("savepoint ", Quote(name), " does not exist"),
+                   .sqlstate = sqlstate::kNoSuchSavepoint});
 }
 
 absl::StatusOr<ResultSet> RecordStatements::Run(const sql::CreateTableStatement& statement) {

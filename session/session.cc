@@ -243,7 +243,7 @@ class SessionImpl final : public Session {
         return ToStatus({.message = absl::StrCat("the session was lost, and cannot be opened again: ",
                                                  std::string(joined.message())),
                          .hint = "run the statement again",
-                         .sqlstate = "08001"});
+                         .sqlstate = sqlstate::kCannotConnect});
       }
     }
     if (attachment_.member() == member_) return absl::OkStatus();
@@ -270,7 +270,7 @@ class SessionImpl final : public Session {
   /// A statement reports that it failed because the membership was lost meanwhile; the next one works.
   absl::Status AfterFailure(const absl::Status& error, bool in_transaction) {
     const auto sql_error = SqlErrorOf(error);
-    const std::string state = sql_error.has_value() ? sql_error->sqlstate : "08000";
+    const std::string state = sql_error.has_value() ? sql_error->sqlstate : sqlstate::kConnectionError;
     const std::string state_class = state.substr(0, 2);
     // Transactions may have noticed, and joined again, by themselves.
     const bool perhaps = attachment_.member() != member_ || state_class == "08" || state_class == "57" ||

@@ -13,7 +13,7 @@ absl::Status SessionLost(const absl::Status& error, bool in_transaction) {
   LogWarning(absl::StrCat("a statement failed when the membership was over: ", std::string(error.message())));
   const std::optional<SqlError> sql_error = SqlErrorOf(error);
   const std::string state = sql_error.has_value() ? sql_error->sqlstate : sqlstate::kConnectionFailure;
-  if (state == kOutcomeUnknown) {
+  if (state == sqlstate::kOutcomeUnknown) {
     return ToStatus({.message = "the session was lost: this client stalled for longer than its lease, and "
                                 "whether the transaction was committed is unknown",
                      .hint = "a new session is open; check whether the changes are there",

@@ -4,9 +4,6 @@
 
 namespace nam::session {
 
-/// SQLSTATE of a COMMIT that may have taken effect or not: transaction_resolution_unknown.
-inline constexpr char kOutcomeUnknown[] = "08007";
-
 /// The error of a statement that failed while its client stalled for longer than its lease: one sentence,
 /// with 40001 if the statement failed in a transaction, 08007 if its commit may have taken effect, otherwise
 /// 08006. The text of `error`, which names lost members and connections, goes to the log.

@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<proto::Member>> StageRunner::ComputeServers() {
   if (members.empty()) {
     return ToStatus({.message = "the cluster has no living compute server",
                      .hint = "start one with `nam compute`",
-                     .sqlstate = "57P03"});
+                     .sqlstate = sqlstate::kCannotConnectNow});
   }
   if (settings_.compute_servers > 0) {
     members.resize(std::min<size_t>(members.size(), static_cast<size_t>(settings_.compute_servers)));

@@ -89,7 +89,7 @@ class SetList {
     const proto::Column& column = scope_.table().columns(assignments_[place].column);
     const bool given = assignments_[place].value.has_value();
     if (!given || column.numbering() != proto::NUMBERED_ALWAYS) return absl::OkStatus();
-    return UserError("428C9",
+    return UserError(sqlstate::kGeneratedAlways,
                      absl::StrCat("column ", Quote(column.name()), " can only be updated to DEFAULT"),
                      sources_[place].position, "it is an identity column defined as GENERATED ALWAYS");
   }

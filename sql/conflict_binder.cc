@@ -178,7 +178,7 @@ class ConflictBinder {
     const proto::Column& to = table_->columns(column);
     const int position = target.Field("val").position();
     if (to.numbering() == proto::NUMBERED_ALWAYS) {
-      late_.Update(UserError("428C9",
+      late_.Update(UserError(sqlstate::kGeneratedAlways,
                              absl::StrCat("column ", Quote(to.name()), " can only be updated to DEFAULT"),
                              position, "it is an identity column defined as GENERATED ALWAYS"));
     }

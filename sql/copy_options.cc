@@ -245,8 +245,7 @@ class OptionReader {
 absl::StatusOr<CopyOptions> CopyOptions::From(const Node& copy) {
   // An empty path is the binder's word for the client's standard streams.
   if (copy.Has("filename") && copy.Text("filename").empty()) {
-    constexpr char kNoSuchFile[] = "58P01";
-    return UserError(kNoSuchFile, "could not open file \"\"", -1,
+    return UserError(sqlstate::kNoSuchFile, "could not open file \"\"", -1,
                      "FROM STDIN reads standard input, TO STDOUT writes standard output");
   }
   return OptionReader(copy).Read();

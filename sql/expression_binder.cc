@@ -19,7 +19,6 @@ using plan::FitsInteger;
 using plan::MakeLiteral;
 using plan::Op;
 
-constexpr char kUndefinedParameter[] = "42P02";
 /// The nesting that the binder's own recursion can take.
 constexpr int kDeepestExpression = 400;
 /// Levels of bound expressions: plans have up to plan::kDeepestExpression, and a level here may become two.
@@ -145,7 +144,7 @@ absl::StatusOr<Expr> ExpressionBinder::ParameterValue(const Node& node) {
   const int64_t number = node.Integer("number");
   Parameters* const parameters = node.text().parameters();
   if (parameters == nullptr || number < 1 || number > Parameters::kMost) {
-    return UserError(kUndefinedParameter, absl::StrCat("there is no parameter $", number), position,
+    return UserError(sqlstate::kUndefinedParameter, absl::StrCat("there is no parameter $", number), position,
                      "PREPARE takes statements with parameters");
   }
   Parameters::Parameter& parameter = parameters->Get(number);

@@ -29,7 +29,6 @@ using plan::Op;
 using plan::Resolver;
 using plan::WithoutBlanks;
 
-constexpr char kAmbiguousParameter[] = "42P08";
 constexpr size_t kMostDuplicatedNodes = 50000;
 constexpr size_t kLongestFoldedBytes = 64 << 10;
 
@@ -129,7 +128,7 @@ absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
   if (!IsUntyped(expr) || type.kind == TypeKind::kNull) return absl::OkStatus();
   if (expr.literal.null) {
     if (expr.index > 0 && parameters_ != nullptr && !parameters_->Settle(expr.index, type)) {
-      return UserError(kAmbiguousParameter,
+      return UserError(sqlstate::kAmbiguousParameter,
                        absl::StrCat("inconsistent types deduced for parameter $", expr.index), expr.position,
                        "name its type: PREPARE name (types) AS …");
     }

@@ -17,8 +17,6 @@
 namespace nam::sql {
 namespace {
 
-constexpr char kInvalidForeignKey[] = "42830";
-
 /// Refuses PostgreSQL's options that record tables lack.
 absl::Status RefuseOptions(const Node& node) {
   const SqlText& text = node.text();
@@ -91,7 +89,7 @@ absl::Status ForeignKeyBinder::Bind(const Node& constraint, const std::string& c
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<const proto::Table> parent, ParentOf(constraint));
   NAM_ASSIGN_OR_RETURN(const std::vector<int> parent_columns, ParentColumns(constraint, *parent));
   if (columns.size() != parent_columns.size()) {
-    return UserError(kInvalidForeignKey,
+    return UserError(sqlstate::kInvalidForeignKey,
                      "number of referencing and referenced columns for foreign key disagree", position,
                      absl::StrCat(columns.size(), " columns reference ", parent_columns.size()));
   }
@@ -146,8 +144,9 @@ absl::StatusOr<std::vector<int>> ForeignKeyBinder::ParentColumns(const Node& con
   for (const std::string& name : constraint.Names("pk_attrs")) {
     NAM_ASSIGN_OR_RETURN(const int column, ReferencedColumn(parent, name, position));
     if (std::find(columns.begin(), columns.end(), column) != columns.end()) {
-      return UserError(kInvalidForeignKey, "foreign key referenced-columns list must not contain duplicates",
-                       position, absl::StrCat("column ", Quote(name), " is there twice"));
+      return UserError(sqlstate::kInvalidForeignKey,
+                       "foreign key referenced-columns list must not contain duplicates", position,
+                       absl::StrCat("column ", Quote(name), " is there twice"));
     }
     columns.push_back(column);
   }
@@ -173,7 +172,7 @@ absl::Status ForeignKeyBinder::FindParentKey(const proto::Table& parent, int pos
     key.set_parent_index(part.name());
     return absl::OkStatus();
   }
-  return UserError(kInvalidForeignKey,
+  return UserError(sqlstate::kInvalidForeignKey,
                    absl::StrCat("there is no unique constraint matching given keys for referenced table ",
                                 Quote(parent.name())),
                    position, "reference its primary key, or make the columns UNIQUE");

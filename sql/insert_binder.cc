@@ -265,7 +265,7 @@ class InsertBinder {
     if (to.numbering() != proto::NUMBERED_ALWAYS || node_.Text("override") == "OVERRIDING_SYSTEM_VALUE" ||
         IgnoresValues(column))
       return absl::OkStatus();
-    return UserError("428C9",
+    return UserError(sqlstate::kGeneratedAlways,
                      absl::StrCat("cannot insert a non-DEFAULT value into column ", Quote(to.name())),
                      position, "use OVERRIDING SYSTEM VALUE to override");
   }

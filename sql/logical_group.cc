@@ -183,8 +183,8 @@ absl::StatusOr<Expr> LogicalSelect::Grouping(const Node& node, Clause clause) {
     arguments.push_back(std::move(bound));
   }
   if (arguments.size() > kMostGroupingArguments) {
-    return UserError("54023", absl::StrCat("GROUPING has at most ", kMostGroupingArguments, " arguments"),
-                     position);
+    return UserError(sqlstate::kTooManyArguments,
+                     absl::StrCat("GROUPING has at most ", kMostGroupingArguments, " arguments"), position);
   }
   NeedAggregation();
   grouping_refs_.push_back({aggregate_relation_, NextAggregateColumn()});

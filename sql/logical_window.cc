@@ -338,12 +338,13 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
   const Parameters* parameters = node.text().parameters();
   if (offset.literal.null && parameters != nullptr && parameters->without_values())
     return Value{offset.type, false, 0, {}};
-  if (offset.literal.null) return UserError("22004", "a frame's offset must not be NULL", position);
+  if (offset.literal.null)
+    return UserError(sqlstate::kNullNotAllowed, "a frame's offset must not be NULL", position);
   const bool negative = type.kind == TypeKind::kInterval ? SpanOf(offset.literal.interval()) < 0
                         : type.real()                    ? !(offset.literal.real() >= 0)
                                                          : offset.literal.number < 0;
   if (negative)
-    return UserError("22013", "a frame's offset must not be negative", position,
+    return UserError(sqlstate::kBadFrameOffset, "a frame's offset must not be negative", position,
                      "PRECEDING and FOLLOWING say where");
   return offset.literal;
 }

@@ -85,7 +85,8 @@ absl::StatusOr<Statement> BindCreateSchema(const Node& node) {
   NAM_RETURN_IF_ERROR(CheckNewName(statement.name, position));
   NAM_RETURN_IF_ERROR(CheckNotSystem(absl::StrCat(statement.name, "."), position));
   if (statement.name.starts_with("pg_") || statement.name == "information_schema") {
-    return UserError("42939", absl::StrCat("unacceptable schema name ", Quote(statement.name)), position,
+    return UserError(sqlstate::kReservedName,
+                     absl::StrCat("unacceptable schema name ", Quote(statement.name)), position,
                      "names that begin with pg_ are PostgreSQL's own");
   }
   return Statement(std::move(statement));

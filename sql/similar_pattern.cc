@@ -80,7 +80,7 @@ absl::StatusOr<std::string> SimilarParts(std::string_view pattern, std::string_v
   const bool divided = PiecesOf(pattern, escape, false).size() > 1;
   const std::vector<Piece> pieces = PiecesOf(pattern, escape, divided);
   if (pieces.size() > 3) {
-    return UserError("2200C",
+    return UserError(sqlstate::kBadEscapeUse,
                      "SQL regular expression may not contain more than two escape-double-quote separators",
                      position);
   }

@@ -26,7 +26,7 @@ absl::StatusOr<MergedRuns> MergeToFewer(TaskContext& context, const MergePasses&
                                         std::vector<ScratchRun> runs, MemoryBudget& budget) {
   MergedRuns merged{.passes = PassesFor(runs.size(), options.runs_max)};
   if (merged.passes > MergePasses::kMost) {
-    return UserError("53400",
+    return UserError(sqlstate::kConfigurationLimit,
                      absl::StrCat("the rows to be sorted are ", runs.size(), " runs, of which only ",
                                   options.runs_max, " fit the query's memory at once"),
                      -1, "raise nam.result_mib_max, or add a filter");

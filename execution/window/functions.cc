@@ -63,7 +63,8 @@ absl::Status Ntile(const WindowRun& run) {
     });
   }
   const __int128 wanted = p.Number(0, slot);
-  if (wanted <= 0) return UserError("22014", "argument of ntile must be greater than zero", -1);
+  if (wanted <= 0)
+    return UserError(sqlstate::kBadNtileArgument, "argument of ntile must be greater than zero", -1);
   const auto buckets = static_cast<uint64_t>(std::min<__int128>(wanted, p.size()));
   const uint64_t rows = p.size() / buckets, larger = p.size() % buckets;
   return ForRows(run, [&](uint32_t i) {
@@ -144,7 +145,9 @@ absl::Status FrameValue(const WindowRun& run) {
       const uint32_t slot = run.call.arguments[1];
       if (!p.IsNull(i, slot)) {
         const __int128 n = p.Number(i, slot);
-        if (n <= 0) return UserError("22016", "argument of nth_value must be greater than zero", -1);
+        if (n <= 0)
+          return UserError(sqlstate::kBadNthValueArgument, "argument of nth_value must be greater than zero",
+                           -1);
         place = RowOfFrame(frame, n - 1);
       }
     } else if (const uint64_t size = SizeOf(frame); size > 0) {

@@ -24,7 +24,7 @@ TEST(SessionLostTest, IsOneSentenceWithAStateThatClientsTryAgainOn) {
 }
 
 TEST(SessionLostTest, ACommitMayHaveHappened) {
-  const auto error = SqlErrorOf(SessionLost(UserError(kOutcomeUnknown, "queue pair 3", -1), true));
+  const auto error = SqlErrorOf(SessionLost(UserError(sqlstate::kOutcomeUnknown, "queue pair 3", -1), true));
   EXPECT_EQ(error->sqlstate, "08007");
   EXPECT_TRUE(error->message.ends_with("whether the transaction was committed is unknown")) << error->message;
   EXPECT_TRUE(error->hint.ends_with("check whether the changes are there")) << error->hint;
