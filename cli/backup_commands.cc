@@ -160,6 +160,7 @@ int RunRestore(const RestoreCommandOptions& options) {
     return Refuse(absl::InvalidArgumentError(
         "a restored cluster is in a data directory; name one by --data-dir, or leave that out"));
   }
+  if (const absl::Status made = MakeParentsOf(data); !made.ok()) return ReportFailure(made);
   const auto directory = StateDirectory::Create(state);
   if (!directory.ok()) return Refuse(directory.status());
   const auto lock = directory->Lock();

@@ -10,7 +10,7 @@ namespace nam::cli {
 
 struct UpOptions {
   std::string state_dir;       // empty: DefaultStateDirectory()
-  std::string data_directory;  // empty: kOwnData in the state directory; `none`: all ends with the cluster
+  std::string data_directory;  // as DataDirectoryOf (localcluster/data_layout.h) takes it
   std::string fabric = "shm";
   int memory_servers = 2;
   int compute_servers = 2;

@@ -156,7 +156,8 @@ class NamCommandLine final : public CommandLine {
   static void AddLocalCluster(CLI::App* up, UpOptions& options) {
     Add(up, "--state-dir", options.state_dir, "the cluster's directory", "DIR");
     Add(up, "--data-dir", options.data_directory,
-        "where data outlive the cluster; none: nowhere; without it, `data` in the cluster's directory",
+        "where data outlive the cluster; none: nowhere; without it ~/.local/share/nam, or with --state-dir "
+        "`data` in that",
         "DIR");
     AddFabric(up, options.fabric, "that the cluster uses (shm)");
     Add(up, "--memory-servers", options.memory_servers, "how many; more, if the data directory has more");
@@ -221,8 +222,8 @@ class NamCommandLine final : public CommandLine {
         ->type_name("DIR")
         ->configurable(false);
     Add(restore, "--state-dir", restore_.state_dir, "the new cluster's directory", "DIR");
-    Add(restore, "--data-dir", restore_.data_directory,
-        "where its data are to be; without it, `data` in its directory", "DIR");
+    Add(restore, "--data-dir", restore_.data_directory, "where its data are to be; without it as for nam up",
+        "DIR");
     Add(restore, "--fabric", restore_.fabric, "shm, tcp or verbs; without it, as before");
   }
 

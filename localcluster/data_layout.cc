@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "localcluster/state_directory.h"
 
 namespace nam {
 namespace {
@@ -20,16 +23,39 @@ namespace {
 constexpr char kOwnData[] = "data";
 constexpr char kMemoryPrefix[] = "memory-";
 
+/// Where the user's data belong (XDG Base Directory Specification); empty: the user has no home.
+std::filesystem::path DataHome() {
+  const char* const data = std::getenv("XDG_DATA_HOME");
+  if (data != nullptr && *data == '/') return data;
+  const char* const home = std::getenv("HOME");
+  if (home == nullptr || *home != '/') return {};
+  return std::filesystem::path(home) / ".local/share";
+}
+
 }  // namespace
 
 std::string DataDirectoryOf(const std::string& state_directory, const std::string& given) {
   if (given == kNoDataDirectory) return "";
-  const std::filesystem::path path =
-      given.empty() ? std::filesystem::path(state_directory) / kOwnData : std::filesystem::path(given);
+  std::filesystem::path path = given;
+  if (given.empty() && state_directory == DefaultStateDirectory() && !DataHome().empty())
+    path = DataHome() / "nam";
+  else if (given.empty())
+    path = std::filesystem::path(state_directory) / kOwnData;
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
+absl::Status MakeParentsOf(const std::string& path) {
+  for (std::filesystem::path made; const auto& part : std::filesystem::path(path).parent_path()) {
+    made /= part;
+    if (mkdir(made.c_str(), 0700) == 0 || errno == EEXIST || access(made.c_str(), F_OK) == 0) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot make the directory `", made.string(), "`: ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MakeDataDirectory(const std::string& path) {
+  NAM_RETURN_IF_ERROR(MakeParentsOf(path));
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return absl::FailedPreconditionError(
         absl::StrCat("cannot make the data directory `", path, "`: ", std::strerror(errno)));

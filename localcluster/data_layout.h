@@ -16,11 +16,14 @@ namespace nam {
 /// The value of --data-dir for no data directory.
 inline constexpr char kNoDataDirectory[] = "none";
 /// The data directory of the cluster in `state_directory`, as this process and others name it: `given` by
-/// --data-dir, or `data` in that. Empty: all ends with the cluster.
+/// --data-dir; else $XDG_DATA_HOME/nam or ~/.local/share/nam for the default state directory, which a restart
+/// of the host may empty; else `data` in the state directory. Empty: all ends with the cluster.
 std::string DataDirectoryOf(const std::string& state_directory, const std::string& given);
 
-/// Creates it with mode 0700 if missing. FAILED_PRECONDITION if it cannot be trusted: not a directory, a
-/// link, another user's, open to others, or left by an interrupted restore.
+/// Creates the missing directories above the path, with mode 0700.
+absl::Status MakeParentsOf(const std::string& path);
+/// Creates it with mode 0700 if missing, its parents as well. FAILED_PRECONDITION if it cannot be trusted:
+/// not a directory, a link, another user's, open to others, or left by an interrupted restore.
 absl::Status MakeDataDirectory(const std::string& path);
 
 std::string StoreIn(const std::string& data_directory);

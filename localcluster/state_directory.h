@@ -23,7 +23,7 @@
 ///     *.log          logs of all processes
 namespace nam {
 
-/// $XDG_RUNTIME_DIR/nam, or /tmp/nam-<uid>.
+/// $XDG_RUNTIME_DIR/nam, or /tmp/nam-<uid>: of processes, gone with the host.
 std::string DefaultStateDirectory();
 /// A fresh directory `<prefix>XXXXXX` with mode 0700 under $XDG_RUNTIME_DIR or /tmp.
 absl::StatusOr<std::string> CreateTemporaryDirectory(const std::string& prefix);

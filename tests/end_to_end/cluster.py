@@ -206,7 +206,7 @@ class Scratch:
         self.mark = uuid.uuid4().hex
         self.runtime = self.file("runtime")  # where nam puts what it does not name
         os.mkdir(self.runtime, 0o700)
-        self.env = {key: value for key, value in os.environ.items() if not key.startswith("NAM_")}
+        self.env = {key: value for key, value in os.environ.items() if not key.startswith("NAM_") and key != "XDG_DATA_HOME"}
         self.env.update({MARK: self.mark, "XDG_RUNTIME_DIR": self.runtime, "HOME": self.path})
 
     def file(self, name, text=None, mode=0o600):

@@ -12,6 +12,7 @@ from cluster import NAM, PATIENCE, Failed
 
 README = os.path.abspath("README.md")
 STATE_IN_README = "/tmp/nam-1000"
+HOME_IN_README = "/home/ada"
 NUMBER = re.compile(r"\d[\d,]*(\.\d+)?( (B|KiB|MiB|GiB|us|ms|s)\b)?")
 ON_TMPFS = re.compile(r", which is in memory \(tmpfs\) and ends with this host: --data-dir=DIR names another")
 # On hosts without reserved huge pages, from the first client with a large buffer.
@@ -71,7 +72,8 @@ class Readme(cases.Case):
         self.assertGreater(len(samples), 10)
         for command, sample in samples:
             output = self.shell(command)
-            expected = sample.replace(STATE_IN_README, os.path.join(self.scratch.runtime, "nam"))
+            expected = sample.replace(STATE_IN_README, os.path.join(self.scratch.runtime, "nam")).replace(
+                HOME_IN_README, self.scratch.path)
             exact = command.startswith("nam sql") and "explain" not in command
             self.assertTrue(shows(expected, output, exact), "README shows\n%s\nand %s prints\n%s"
                             % (expected, command, output))
