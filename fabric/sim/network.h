@@ -139,7 +139,7 @@ class Network {
   void SlowDown(Host& host, int64_t times);
   void BreakQueuePairs(const Host& a, const Host& b);
 
-  /// One-way time of half a small WRITE, plus the fault plan's delay.
+  /// One-way time: half that of a small WRITE.
   int64_t WayNs() const { return model_.write_ns / 2; }
   int64_t ExtraDelayNs();
   int64_t RpcDelayNs();
