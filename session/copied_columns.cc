@@ -1,11 +1,13 @@
 #include "session/copied_columns.h"
 
+#include <charconv>
 #include <limits>
 
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "partitioner/assigned_value.h"
 #include "types/date.h"
+#include "types/real.h"
 #include "types/wire.h"
 
 namespace nam::session {
@@ -56,6 +58,46 @@ bool ReadDate(std::string_view text, int64_t& days) {
   return true;
 }
 
+/// `YYYY-MM-DD hh:mm:ss`, with up to six digits of a second's fraction.
+bool ReadTimestamp(std::string_view text, int64_t& us) {
+  constexpr size_t kDate = 10, kSeconds = 19, kMost = 26;
+  if (text.size() < kSeconds || text.size() > kMost || (text[kDate] != ' ' && text[kDate] != 'T') ||
+      text[13] != ':' || text[16] != ':')
+    return false;
+  int64_t days = 0;
+  if (!ReadDate(text.substr(0, kDate), days)) return false;
+  for (const size_t at : {11, 12, 14, 15, 17, 18}) {
+    if (!IsDigit(text[at])) return false;
+  }
+  const auto two = [&](size_t at) { return 10 * (text[at] - '0') + (text[at + 1] - '0'); };
+  const int64_t hours = two(11), minutes = two(14), seconds = two(17);
+  if (hours > 23 || minutes > 59 || seconds > 59) return false;
+  if (text.size() > kSeconds && (text[kSeconds] != '.' || text.size() == kSeconds + 1)) return false;
+  int64_t fraction = 0;
+  for (size_t at = kSeconds + 1; at < kMost; ++at) {
+    if (at < text.size() && !IsDigit(text[at])) return false;
+    fraction = 10 * fraction + (at < text.size() ? text[at] - '0' : 0);
+  }
+  us = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1'000'000 + fraction;
+  return true;
+}
+
+bool ReadBool(std::string_view text, int64_t& truth) {
+  truth = text == "true" || text == "t" ? 1 : 0;
+  return truth == 1 || text == "false" || text == "f";
+}
+
+/// Any finite number as PostgreSQL writes it.
+bool ReadDouble(std::string_view text, int64_t& bits) {
+  const size_t first = text.starts_with('-') ? 1 : 0;
+  if (first == text.size() || !IsDigit(text[first])) return false;
+  double x = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  bits = OrderedBits(x);
+  return true;
+}
+
 }  // namespace
 
 CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& rows)
@@ -93,6 +135,15 @@ CopiedColumns::CopiedColumns(const sql::CopyStatement& statement, CopiedRows& ro
         column.least = kLeastDay;
         column.most = kGreatestDay;
         break;
+      case TypeKind::kTimestamp:
+        column.fast = Fast::kTimestamp;
+        break;
+      case TypeKind::kBool:
+        column.fast = Fast::kBool;
+        break;
+      case TypeKind::kDouble:
+        column.fast = Fast::kDouble;
+        break;
       case TypeKind::kString:
         if (type.blank_padded()) break;
         column.fast = Fast::kText;
@@ -114,6 +165,12 @@ bool CopiedColumns::ReadFast(const Column& column, std::string_view text, int64_
       return ReadNumber(text, column.scale, number) && number >= column.least && number <= column.most;
     case Fast::kDate:
       return ReadDate(text, number);
+    case Fast::kTimestamp:
+      return ReadTimestamp(text, number);
+    case Fast::kBool:
+      return ReadBool(text, number);
+    case Fast::kDouble:
+      return ReadDouble(text, number);
     case Fast::kText:
       // There are at least as many bytes as characters.
       return (column.characters == 0 || text.size() <= column.characters) && IsCleanUtf8(text, &bad);

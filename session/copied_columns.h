@@ -11,9 +11,9 @@
 
 namespace nam::session {
 
-/// Puts rows of a COPY into batches of a columnar table's columns. Parses common forms of numbers, dates and
-/// texts itself, at a few nanoseconds a field; CopiedRows::ValueOf handles the rest, and every error. Belongs
-/// to one thread.
+/// Puts rows of a COPY into batches of a columnar table's columns. Parses common forms of numbers, dates,
+/// times and texts itself, at a few nanoseconds a field; CopiedRows::ValueOf handles the rest, and every
+/// error. Belongs to one thread.
 class CopiedColumns {
  public:
   /// Borrows both.
@@ -23,7 +23,7 @@ class CopiedColumns {
   absl::Status Add(const std::vector<csv::Field>& fields, partitioner::ColumnBatch& batch);
 
  private:
-  enum class Fast : uint8_t { kInteger, kDecimal, kDate, kText, kNone };
+  enum class Fast : uint8_t { kInteger, kDecimal, kDate, kTimestamp, kBool, kDouble, kText, kNone };
   struct Column {
     size_t field = 0;  // in the statement; kNoField: its values are `absent`
     Value absent;      // the column's default
