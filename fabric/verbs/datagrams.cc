@@ -64,8 +64,8 @@ VerbsDatagramQueuePair::~VerbsDatagramQueuePair() {
 
 absl::Status VerbsDatagramQueuePair::Prepare() {
   const Device& device = core_->device();
-  NAM_ASSIGN_OR_RETURN(tcp::Mapping overflow, tcp::Mapping::Create(kOverflowBytes, false, false));
-  overflow_ = std::make_unique<tcp::Mapping>(std::move(overflow));
+  NAM_ASSIGN_OR_RETURN(AnonymousMapping overflow, AnonymousMapping::Create(kOverflowBytes, false, false));
+  overflow_ = std::make_unique<AnonymousMapping>(std::move(overflow));
   overflow_region_.reset(ibv_reg_mr(device.pd(), overflow_->data(), kOverflowBytes, IBV_ACCESS_LOCAL_WRITE));
   if (overflow_region_ == nullptr) {
     return VerbsError(device, "cannot register memory for datagrams", errno,

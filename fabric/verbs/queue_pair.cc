@@ -13,8 +13,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/net/socket.h"
 #include "fabric/request_rules.h"
-#include "fabric/tcp/socket.h"
 
 namespace nam::fabric::verbs {
 namespace {
@@ -105,8 +105,8 @@ VerbsQueuePair::VerbsQueuePair(std::shared_ptr<Core> core, VerbsCompletionQueue&
 
 absl::Status VerbsQueuePair::PrepareInlineCopies() {
   const size_t bytes = size_t{options_.send_depth} * options_.inline_bytes_max;
-  NAM_ASSIGN_OR_RETURN(tcp::Mapping copies, tcp::Mapping::Create(bytes, false, false));
-  inline_copies_ = std::make_unique<tcp::Mapping>(std::move(copies));
+  NAM_ASSIGN_OR_RETURN(AnonymousMapping copies, AnonymousMapping::Create(bytes, false, false));
+  inline_copies_ = std::make_unique<AnonymousMapping>(std::move(copies));
   inline_region_.reset(
       ibv_reg_mr(core_->device().pd(), inline_copies_->data(), bytes, IBV_ACCESS_LOCAL_WRITE));
   if (inline_region_ != nullptr) return absl::OkStatus();
@@ -130,7 +130,7 @@ absl::Status VerbsQueuePair::BringUp(const Offer& peer) {
 
 absl::Status VerbsQueuePair::Start(UniqueFd socket, bool peer_is_passive) {
   peer_is_passive_ = peer_is_passive;
-  tcp::ConfigurePeerSocket(socket.get(), core_->options().peer_timeout_us);
+  net::ConfigurePeerSocket(socket.get(), core_->options().peer_timeout_us);
   channel_ = std::make_shared<ControlChannel>(std::move(socket), core_->registry(), nic_.handle.get());
   return core_->control().Add(channel_);
 }

@@ -26,6 +26,7 @@ namespace {
 using namespace fabric::tcp;
 using fabric::Access;
 using fabric::Opcode;
+using fabric::net::Stream;
 
 constexpr size_t kRegionBytes = 4096;
 constexpr std::byte kUntouched{0xa5};

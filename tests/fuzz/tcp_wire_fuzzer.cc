@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "fabric/net/handshake_wire.h"
 #include "fabric/tcp/datagram_wire.h"
 #include "fabric/tcp/wire.h"
 #include "tests/fuzz/fuzz.h"
@@ -10,6 +11,7 @@
 namespace nam::fuzz {
 namespace {
 
+using namespace fabric::net;
 using namespace fabric::tcp;
 
 template <typename Frame>

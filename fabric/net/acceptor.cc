@@ -1,4 +1,4 @@
-#include "fabric/tcp/acceptor.h"
+#include "fabric/net/acceptor.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,11 +17,11 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/net/socket.h"
 #include "fabric/strangers.h"
-#include "fabric/tcp/socket.h"
 #include "fabric/threads.h"
 
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 namespace {
 
 constexpr int kBacklog = 1024;
@@ -242,4 +242,4 @@ int64_t Acceptor::Expire() {
   return next_ns;
 }
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net
