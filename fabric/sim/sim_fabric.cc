@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "fabric/request_rules.h"
+#include "fabric/datagram_rules.h"
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/datagrams.h"
 #include "fabric/sim/endpoint.h"
@@ -234,7 +234,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> SimFabric::Connect(const std::string&
   NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options, depth_max, depth_max));
   auto* queue = dynamic_cast<SimCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
-  NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
+  NAM_RETURN_IF_ERROR(queue->CheckRoom(PlacesOf(options)));
   if (address.size() > 1000 || address.find(':') == std::string::npos) {
     return absl::InvalidArgumentError(
         absl::StrFormat("\"%s\" is no address: simulated ones are HOST:PORT", address.substr(0, 100)));
@@ -265,7 +265,7 @@ absl::StatusOr<std::unique_ptr<DatagramQueuePair>> SimFabric::CreateDatagramQueu
   auto* queue = dynamic_cast<SimCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
   NAM_RETURN_IF_ERROR(CheckDatagramOptions(options, network_.model().queue_depth_max));
-  NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
+  NAM_RETURN_IF_ERROR(queue->CheckRoom(PlacesOf(options)));
   return std::make_unique<SimDatagramQueuePair>(network_, process_, *queue, options);
 }
 

@@ -121,7 +121,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpListener::Accept(CompletionQueue& 
   NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
   auto* queue = dynamic_cast<TcpCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
-  NAM_RETURN_IF_ERROR(queue->CheckRoom(options));
+  NAM_RETURN_IF_ERROR(queue->CheckRoom(PlacesOf(options)));
   std::optional<Waiting> next = waiting_.Take(deadline);
   if (!next) {
     return absl::DeadlineExceededError(absl::StrFormat("no peer connected to %s in time", address()));

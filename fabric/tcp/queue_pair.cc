@@ -83,12 +83,7 @@ absl::Status TcpQueuePair::Post(std::span<const WorkRequest> batch) {
   for (const WorkRequest& request : batch) {
     NAM_RETURN_IF_ERROR(CheckWorkRequest(request, options_.inline_bytes_max));
   }
-  if (batch.size() > options_.send_depth - (posted_ - freed_)) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "%d work requests to %s are outstanding of at most %d: take completions first, or raise "
-        "send_depth",
-        posted_ - freed_, peer_, options_.send_depth));
-  }
+  NAM_RETURN_IF_ERROR(CheckSendRoom(batch.size(), posted_ - freed_, options_.send_depth, peer_));
   if (answered_ == posted_) StayAlive();
   for (const WorkRequest& request : batch) Enqueue(request);
   SendPending();

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "fabric/request_rules.h"
 
 namespace nam::fabric::tcp {
 
@@ -14,11 +15,7 @@ absl::Status ReceiveQueue::Post(std::span<const ReceiveRequest> batch) {
   bool resume = false;
   {
     const std::lock_guard lock(mutex_);
-    if (batch.size() > depth_ - outstanding_) {
-      return absl::ResourceExhaustedError(absl::StrFormat(
-          "%d receives are outstanding of at most %d: take completions first, or raise receive_depth",
-          outstanding_, depth_));
-    }
+    NAM_RETURN_IF_ERROR(CheckReceiveRoom(batch.size(), outstanding_, depth_));
     outstanding_ += batch.size();
     for (const ReceiveRequest& request : batch) {
       if (failed_) {

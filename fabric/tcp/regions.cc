@@ -1,6 +1,5 @@
 #include "fabric/tcp/regions.h"
 
-#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "fabric/net/authentication.h"

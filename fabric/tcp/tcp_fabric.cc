@@ -108,7 +108,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpFabric::Connect(const std::string&
   NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
   auto* queue = dynamic_cast<TcpCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
-  NAM_RETURN_IF_ERROR(queue->CheckRoom(options));
+  NAM_RETURN_IF_ERROR(queue->CheckRoom(PlacesOf(options)));
   const FabricOptions& fabric = core_->options();
   NAM_ASSIGN_OR_RETURN(
       net::AuthenticatedSocket forward,

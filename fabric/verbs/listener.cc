@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> VerbsListener::Accept(CompletionQueue
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
   while (true) {
     NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
-    NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
+    NAM_RETURN_IF_ERROR(queue->CheckRoom(PlacesOf(options)));
     std::optional<Waiting> next = waiting_.Take(deadline);
     if (!next) {
       return absl::DeadlineExceededError(absl::StrFormat("no peer connected to %s in time", address()));
