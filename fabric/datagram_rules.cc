@@ -59,8 +59,7 @@ absl::Status NotAGroup(DatagramTarget target) {
 }
 
 absl::Status NotAMember(const std::string& group_address) {
-  return absl::NotFoundError(
-      absl::StrFormat("not a member of \"%s\"", group_address.substr(0, kShownBytes)));
+  return absl::NotFoundError(absl::StrFormat("not a member of \"%s\"", group_address.substr(0, kShownBytes)));
 }
 
 absl::Status SenderCannotJoin() {

@@ -30,8 +30,8 @@ constexpr bool IsOneSided(Opcode opcode) {
 absl::Status TooManyRequests(uint64_t outstanding, uint32_t send_depth, const std::string& peer);
 absl::Status TooManyReceives(uint64_t outstanding, uint32_t receive_depth);
 
-/// RESOURCE_EXHAUSTED: a queue pair to `peer` with `outstanding` of `send_depth` requests in use takes no `posted`
-/// more.
+/// RESOURCE_EXHAUSTED: a queue pair to `peer` with `outstanding` of `send_depth` requests in use takes no
+/// `posted` more.
 inline absl::Status CheckSendRoom(size_t posted, uint64_t outstanding, uint32_t send_depth,
                                   const std::string& peer) {
   if (posted <= send_depth - outstanding) [[likely]]

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "execution/charge_accesses.h"
+#include "execution/task.h"
 #include "plan/work_cost.h"
 #include "types/sql_error.h"
 

@@ -14,11 +14,11 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/budget_array.h"
-#include "execution/charge_accesses.h"
 #include "execution/partition/open_scratch.h"
 #include "execution/partition/packed_page.h"
 #include "execution/partition/parts.h"
 #include "execution/rows/permute_keys.h"
+#include "execution/task.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {

@@ -286,9 +286,12 @@ const ReceiveRequest* ShmDatagramQueuePair::UsableReceive() {
 }
 
 void ShmDatagramQueuePair::FinishReceive(CompletionStatus status, uint32_t bytes) {
-  completions_.Push(
-      {.id = receives_[0].id, .queue_pair = id_, .status = status, .opcode = Opcode::kReceive, .bytes = bytes},
-      &receives_used_, 1);
+  completions_.Push({.id = receives_[0].id,
+                     .queue_pair = id_,
+                     .status = status,
+                     .opcode = Opcode::kReceive,
+                     .bytes = bytes},
+                    &receives_used_, 1);
   receives_.Pop();
 }
 

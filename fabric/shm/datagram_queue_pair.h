@@ -119,7 +119,7 @@ class ShmDatagramQueuePair final : public DatagramQueuePair {
   uint32_t unsignaled_ =
       0;  // completed since the last completion, which did not free them; the next one will
   uint32_t receives_used_ = 0;
-  bool waiting_ = false;                 // rings hold datagrams that found no receive
+  bool waiting_ = false;  // rings hold datagrams that found no receive
   ReceiveRing receives_;
 };
 

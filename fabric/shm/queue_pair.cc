@@ -7,7 +7,7 @@
 #include "base/prefetch.h"
 #include "base/status_macros.h"
 #include "fabric/request_rules.h"
-#include "fabric/shm/barrier.h"
+#include "fabric/shm/initiators.h"
 #include "fabric/shm/service.h"
 
 namespace nam::fabric::shm {

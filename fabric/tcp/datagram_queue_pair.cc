@@ -244,8 +244,7 @@ size_t TcpDatagramQueuePair::UsableReceives() {
     FinishReceive(receives_[0], CompletionStatus::kLocalError, 0);
   }
   size_t usable = 0;
-  while (usable < kBatch && usable < receives_.size() &&
-         core_->regions().Contains(receives_[usable].into)) {
+  while (usable < kBatch && usable < receives_.size() && core_->regions().Contains(receives_[usable].into)) {
     ++usable;
   }
   return usable;

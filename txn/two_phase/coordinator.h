@@ -6,8 +6,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "txn/two_phase/role.h"
 #include "txn/two_phase/timestamp_service.h"
+#include "txn/two_phase/transport.h"
 #include "txn/two_phase/wire.h"
 
 namespace nam::txn::two_phase {

@@ -33,6 +33,13 @@ class FrameSink {
   virtual void OnLost(ConnectionId connection) = 0;
 };
 
+/// How a server thread handles its frames.
+class Role : public FrameSink {
+ public:
+  /// Called after all frames that had arrived are handled.
+  virtual void AfterBatch() {}
+};
+
 /// One thread at a time uses it; any thread may call Wake.
 class Transport {
  public:
