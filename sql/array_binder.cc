@@ -143,7 +143,7 @@ absl::StatusOr<Expr> ExpressionBinder::Listed(const Node& node, const Context& c
                        "list a value");
   } else {
     NAM_ASSIGN_OR_RETURN(Expr text, Expression(array, context));
-    NAM_RETURN_IF_ERROR(builder_.Settle(text, Type::String()));
+    NAM_RETURN_IF_ERROR(builder_.ResolveType(text, Type::String()));
     if (!array.Is("ParamRef") && !array.Is("A_Const"))
       return Refusal("arrays are not supported", position, "list the values with IN (…)");
     if (text.type.kind != TypeKind::kString) {

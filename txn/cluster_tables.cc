@@ -23,7 +23,7 @@ constexpr uint64_t kExtentBytesMin = uint64_t{1} << 20;
 constexpr uint64_t kExtentBytesMax = uint64_t{64} << 20;
 constexpr uint64_t kExtentsWanted = 16;
 constexpr uint32_t kKeyBytesMax = 1'024;
-constexpr int64_t kSettlePauseUs = 1'000'000;
+constexpr int64_t kRecoverPauseUs = 1'000'000;
 constexpr size_t kLogExtentsAtFirst = 16;
 
 // Few extents for the expected rows, and each has room for some chunks.
@@ -212,21 +212,21 @@ absl::StatusOr<TableDescription> ClusterTables::Find(const std::string& name) {
 
 ClusterTables::~ClusterTables() {
   ended_->Set();
-  settler_.reset();
+  recoverer_.reset();
 }
 
-void ClusterTables::SettleLater(std::function<void()> attempt) {
+void ClusterTables::RecoverLater(std::function<void()> attempt) {
   std::unique_ptr<fabric::Thread> former;  // ended, if there is one
   const std::lock_guard lock(mutex_);
-  if (std::exchange(settling_, true)) return;
-  former = std::move(settler_);
-  settler_ = attachment_.fabric().StartThread("nam-settle", [this, attempt = std::move(attempt)] {
+  if (std::exchange(recovering_, true)) return;
+  former = std::move(recoverer_);
+  recoverer_ = attachment_.fabric().StartThread("nam-recover", [this, attempt = std::move(attempt)] {
     Clock& clock = attachment_.fabric().clock();
-    while (!ended_->Wait(clock.After(kSettlePauseUs))) {
+    while (!ended_->Wait(clock.After(kRecoverPauseUs))) {
       attempt();
       const std::lock_guard over(mutex_);
       if (!lost_clients().empty()) continue;
-      settling_ = false;
+      recovering_ = false;
       return;
     }
   });

@@ -98,9 +98,9 @@ class Tables {
   /// new member.
   virtual absl::Status KeepMembership() { return absl::OkStatus(); }
 
-  /// Repeats `attempt` on another thread until no lost client is left to settle. One attempt at a time. The
+  /// Repeats `attempt` on another thread until no lost client is left to recover. One attempt at a time. The
   /// default leaves lost clients to the next session.
-  virtual void SettleLater(std::function<void()> /*attempt*/) {}
+  virtual void RecoverLater(std::function<void()> /*attempt*/) {}
   /// Reports a sentence to this process's user. Any thread.
   virtual void Report(const std::string& what) = 0;
 

@@ -35,19 +35,19 @@ void SimCompletionQueue::Push(const Completion& completion, uint32_t* used, uint
 
 size_t SimCompletionQueue::Poll(std::span<Completion> completions) {
   scheduler_.Charge(poll_ns_);
-  scheduler_.Settle();
+  scheduler_.Sync();
   return ready_.Take(completions);
 }
 
 size_t SimCompletionQueue::Wait(std::span<Completion> completions, Deadline deadline) {
   // A completion present in the world's time is present in the thread's: others need not run first.
-  scheduler_.SettleBeyond(kAheadNs);
+  scheduler_.SyncBeyond(kAheadNs);
   while (ready_.empty() && !woken_ && !completions.empty() && scheduler_.NowNs() < deadline.ns) {
     scheduler_.Wait({&waiters_}, {"completion queue", id_}, deadline);
   }
   if (ready_.empty()) {
     scheduler_.Charge(poll_ns_);
-    scheduler_.Settle();
+    scheduler_.Sync();
     if (ready_.empty()) woken_ = false;
   } else {
     scheduler_.Charge(poll_ns_);

@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> SimListener::Accept(CompletionQueue& 
   NAM_RETURN_IF_ERROR(queue->CheckRoom(PlacesOf(options)));
   Scheduler& scheduler = network_.scheduler();
   scheduler.Charge(network_.model().poll_ns);
-  scheduler.Settle();
+  scheduler.Sync();
   while (true) {
     if (!port_->open) {
       return absl::UnavailableError(

@@ -42,7 +42,7 @@ absl::StatusOr<std::span<const std::byte>> InPlaceQueuePair::View(RemoteAddress 
 
 const std::byte* InPlaceQueuePair::ViewNow(RemoteAddress from, size_t bytes) {
   scheduler_.Charge(1);
-  scheduler_.Settle();
+  scheduler_.Sync();
   return end_->View(from, bytes);
 }
 

@@ -58,13 +58,13 @@ void SimEvent::Set() {
 
 bool SimEvent::IsSet() const {
   scheduler_.Charge(poll_ns_);
-  scheduler_.SettleBeyond(kSpinNs);
+  scheduler_.SyncBeyond(kSpinNs);
   return scheduler_.NowNs() >= set_ns_;
 }
 
 bool SimEvent::Wait(Deadline deadline) {
   scheduler_.Charge(poll_ns_);
-  if (scheduler_.NowNs() < set_ns_) scheduler_.Settle();
+  if (scheduler_.NowNs() < set_ns_) scheduler_.Sync();
   while (scheduler_.NowNs() < std::min(set_ns_, deadline.ns)) {
     scheduler_.Wait({&waiters_}, {"event", id_}, {std::min(set_ns_, deadline.ns)});
   }

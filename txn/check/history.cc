@@ -66,7 +66,7 @@ T Load(const std::byte* at) {
   return value;
 }
 
-/// Covers a transaction in a chunk, `bytes` with its length, except the fields that are settled in place.
+/// Covers a transaction in a chunk, `bytes` with its length, except the fields that are decided in place.
 uint32_t ChecksumOf(const std::byte* transaction, size_t bytes) {
   return static_cast<uint32_t>(XXH3_64bits_withSeed(transaction + kBodyOffset, bytes - kBodyOffset, bytes));
 }
@@ -273,12 +273,12 @@ void HistoryRecorder::Committing(uint64_t commit) {
 
 void HistoryRecorder::End(Outcome outcome, uint64_t commit) {
   if (!open_) return;
-  NAM_CHECK(!committing_ || outcome == Outcome::kAborted, "a commit is settled");
+  NAM_CHECK(!committing_ || outcome == Outcome::kAborted, "a commit has its outcome");
   open_ = false;
   if (!committing_) Append(outcome, commit);
 }
 
-void HistoryRecorder::Settle(Outcome outcome, uint64_t commit) {
+void HistoryRecorder::RecordOutcome(Outcome outcome, uint64_t commit) {
   NAM_CHECK(open_ && committing_);
   open_ = false;
   if (place_ == nullptr) return;  // it could not be written

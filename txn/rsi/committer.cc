@@ -288,7 +288,7 @@ void Committer::AddNewRows() {
 
 // If the timestamp has changed, WRITEs it into the new rows.
 absl::Status Committer::ClaimTimestamp() {
-  NAM_ASSIGN_OR_RETURN(const bool as_taken, timestamps_->Settle(batch_));
+  NAM_ASSIGN_OR_RETURN(const bool as_taken, timestamps_->ConfirmClaim(batch_));
   transaction_.timestamp = timestamps_->taken();
   if (as_taken) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(indexes_.AddReadChanges());

@@ -144,7 +144,7 @@ absl::Status RowReader::ReadRound(std::span<SoughtRow> sought) {
   NAM_RETURN_IF_ERROR(ReadSlots(sought));
   again_.clear();
   for (const Reading& reading : readings_) {
-    if (!Settle(sought[reading.sought], reading.block)) again_.push_back(reading);
+    if (!ResolveRow(sought[reading.sought], reading.block)) again_.push_back(reading);
   }
   std::swap(readings_, again_);
   return readings_.empty() ? absl::OkStatus() : HelpHolders(sought);
@@ -200,7 +200,7 @@ absl::Status RowReader::ReadSlots(std::span<SoughtRow> sought) {
 }
 
 // False: READ it again. A block whose row has another key, or none, says nothing of the sought key.
-bool RowReader::Settle(SoughtRow& sought, const BlockRead& block) {
+bool RowReader::ResolveRow(SoughtRow& sought, const BlockRead& block) {
   const RecordTable& from = table(sought.table);
   const VersionChoice choice = Choose(from, block);
   if (choice.outcome == Outcome::kMoved || choice.outcome == Outcome::kInDoubt) return false;

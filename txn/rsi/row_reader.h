@@ -88,7 +88,7 @@ class RowReader {
   absl::Status ReadRound(std::span<SoughtRow> sought);
   absl::Status ReadSlots(std::span<SoughtRow> sought);
   absl::Status HelpHolders(std::span<const SoughtRow> sought);
-  bool Settle(SoughtRow& sought, const BlockRead& block);
+  bool ResolveRow(SoughtRow& sought, const BlockRead& block);
 
   // row_reader_in_place.cc
   bool LookAtBlocks(std::span<SoughtRow> sought);

@@ -71,7 +71,7 @@ struct SessionCore {
   SessionCore(const SessionCore&) = delete;
 
   /// Called once, before anything else. RESOURCE_EXHAUSTED: all slots are used. After another error `slot`
-  /// may still be this session's; settle it like a lost one.
+  /// may still be this session's; recover it like a lost one.
   absl::Status ClaimSlot();
 
   /// Whether this client has opened the table.

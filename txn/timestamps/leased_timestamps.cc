@@ -187,7 +187,7 @@ absl::Status LeasedTimestamps::AddClaim(storage::VerbBatch& batch) {
 }
 
 // A client that was held up has skipped ours, or the ring is full.
-absl::StatusOr<bool> LeasedTimestamps::Settle(storage::VerbBatch& batch) {
+absl::StatusOr<bool> LeasedTimestamps::ConfirmClaim(storage::VerbBatch& batch) {
   NAM_RETURN_IF_ERROR(commit_point_.Claimed());
   if (claimed()) return true;
   for (int i = 0; i < kClaimsMax; ++i) {

@@ -37,7 +37,7 @@ class LeasedTimestamps final : public Timestamps {
   absl::Status AddClaim(storage::VerbBatch& batch) override;
   uint64_t taken() const override { return *taken_ + 1; }
   absl::Status AddSkip(storage::VerbBatch& batch) override;
-  absl::StatusOr<bool> Settle(storage::VerbBatch& batch) override;
+  absl::StatusOr<bool> ConfirmClaim(storage::VerbBatch& batch) override;
   absl::StatusOr<uint64_t> Newest(storage::VerbBatch& batch) override;
   absl::Status AddDone(storage::VerbBatch& batch, uint64_t timestamp) override;
   absl::Status AddLeave(storage::VerbBatch&) override { return absl::OkStatus(); }
