@@ -91,7 +91,7 @@ class Transport {
  private:
   size_t DeliverWhole(Stream& stream, std::span<const std::byte> bytes, FrameSink& sink);
   void PushAll();
-  void Bury(FrameSink& sink);
+  void DestroyDead(FrameSink& sink);
 
   absl::flat_hash_map<ConnectionId, std::unique_ptr<Stream>> streams_;
   std::vector<ConnectionId> dirty_;
