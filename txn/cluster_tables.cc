@@ -64,12 +64,12 @@ absl::Status Check(const RecordTableOptions& options) {
   return absl::OkStatus();
 }
 
-std::vector<IndexDescription::Piece> PiecesOf(
+std::vector<IndexDescription::KeyField> FieldsOf(
     const google::protobuf::RepeatedPtrField<proto::KeyPiece>& from) {
-  std::vector<IndexDescription::Piece> pieces;
-  for (const proto::KeyPiece& piece : from)
-    pieces.push_back({piece.offset(), piece.bytes(), piece.nullable(), piece.null_bit()});
-  return pieces;
+  std::vector<IndexDescription::KeyField> fields;
+  for (const proto::KeyPiece& field : from)
+    fields.push_back({field.offset(), field.bytes(), field.nullable(), field.null_bit()});
+  return fields;
 }
 
 const proto::RecordPart* FindIndex(const proto::Table& table, const std::string& name) {
@@ -258,7 +258,7 @@ ReferenceDescription ClusterTables::DescribeReference(const proto::ReferencingKe
           .child = reference.child(),
           .child_allocation = AllocationId(reference.child_allocation()),
           .index = reference.key().index(),
-          .pieces = PiecesOf(reference.key().parent_pieces())};
+          .fields = FieldsOf(reference.key().parent_pieces())};
 }
 
 absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table& table,
@@ -270,7 +270,7 @@ absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table
                                .unique = part.unique(),
                                .usable_from = part.usable_from(),
                                .extent_bytes = catalog::ExtentBytesOf(table.record(), part.kind())};
-  description.pieces = PiecesOf(part.pieces());
+  description.fields = FieldsOf(part.pieces());
   {
     const std::lock_guard lock(mutex_);
     const auto found = index_extents_.find(allocation);
