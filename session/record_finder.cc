@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/status_macros.h"
-#include "sql/assignment.h"
+#include "sql/row_constraints.h"
 
 namespace nam::session {
 namespace {

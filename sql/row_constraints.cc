@@ -1,4 +1,4 @@
-#include "sql/assignment.h"
+#include "sql/row_constraints.h"
 
 #include <sys/random.h>
 
