@@ -30,7 +30,7 @@ class CompletionRing {
     ready_[tail_] = {completion, used, places};
     tail_ = Next(tail_);
   }
-  size_t Take(std::span<Completion> completions) {
+  size_t Pop(std::span<Completion> completions) {
     size_t taken = 0;
     for (; taken < completions.size() && head_ != tail_; head_ = Next(head_)) {
       const Ready& ready = ready_[head_];

@@ -86,7 +86,7 @@ class PatternReader {
     return {};
   }
 
-  void TakeCharacter(std::string* text) {
+  void ConsumeCharacter(std::string* text) {
     const size_t bytes = CharacterBytes(left_, 0);
     text->append(left_.substr(0, bytes));
     left_.remove_prefix(bytes);
@@ -98,12 +98,12 @@ class PatternReader {
       left_.remove_prefix(1);
       while (!left_.empty() && left_[0] != '"') {
         if (left_[0] == '\\' && left_.size() > 1) left_.remove_prefix(1);
-        TakeCharacter(&text);
+        ConsumeCharacter(&text);
       }
       if (!left_.empty()) left_.remove_prefix(1);
     } else {
       if (left_.starts_with("\\\"")) left_.remove_prefix(1);
-      TakeCharacter(&text);
+      ConsumeCharacter(&text);
     }
     out_.elements.push_back({Part::kText, std::move(text)});
   }

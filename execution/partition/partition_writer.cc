@@ -48,19 +48,19 @@ PartitionWriter::PartitionWriter(const PartedRows& rows, const Program& program,
 }
 
 PartitionWriter::~PartitionWriter() {
-  budget_.Give(uint64_t{pages_} * rows_.layout.page_bytes());
+  budget_.Release(uint64_t{pages_} * rows_.layout.page_bytes());
   if (arena_.data != nullptr) munmap(arena_.data, arena_.bytes);
   if (staging_ == nullptr) return;
   std::free(staging_);
-  budget_.Give(staged_.page_bytes());
+  budget_.Release(staged_.page_bytes());
 }
 
 absl::Status PartitionWriter::MakeStaging() {
   const uint32_t bytes = staged_.page_bytes();
-  if (!budget_.Take(bytes)) return OverBudget(budget_);
+  if (!budget_.Reserve(bytes)) return OverBudget(budget_);
   staging_ = static_cast<std::byte*>(std::aligned_alloc(kLineBytes, bytes));
   if (staging_ != nullptr) return absl::OkStatus();
-  budget_.Give(bytes);
+  budget_.Release(bytes);
   return OverBudget(budget_);
 }
 
@@ -74,7 +74,7 @@ absl::StatusOr<std::byte*> PartitionWriter::NewPage() {
     if (!arena.has_value()) return OverBudget(budget_);
     arena_ = *arena;
   }
-  if (!budget_.Take(bytes)) return OverBudget(budget_);
+  if (!budget_.Reserve(bytes)) return OverBudget(budget_);
   return arena_.data + uint64_t{pages_++} * (bytes + kLineBytes);
 }
 

@@ -90,8 +90,8 @@ class Acceptor {
   /// The peer has proved the secret.
   Step Meet(uint64_t id, Arrival& arrival);
   Step Welcome(Arrival& arrival);
-  Step TakeFirstBytes(Arrival& arrival);
-  void TakeDecisions();
+  Step ReadFirstBytes(Arrival& arrival);
+  void ApplyDecisions();
   void WatchArrival(uint64_t id, Arrival& arrival, bool on);
   /// Closes overdue arrivals; returns when the next one will be overdue.
   int64_t Expire();

@@ -56,7 +56,7 @@ size_t ShmCompletionQueue::Poll(std::span<Completion> completions) {
     for (ShmQueuePair* queue_pair : queue_pairs_) queue_pair->Progress();
     for (ShmDatagramQueuePair* queue_pair : datagrams_) queue_pair->Progress();
   }
-  return ready_.Take(completions);
+  return ready_.Pop(completions);
 }
 
 size_t ShmCompletionQueue::Wait(std::span<Completion> completions, Deadline deadline) {

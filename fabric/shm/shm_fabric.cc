@@ -173,7 +173,7 @@ class ShmFabric final : public Fabric {
       return absl::InvalidArgumentError(absl::StrFormat("the depth of a completion queue is 1 to %d, not %d",
                                                         kCompletionQueueDepthMax, depth));
     }
-    const auto bell = doorbells_->Take();
+    const auto bell = doorbells_->Allocate();
     if (!bell.has_value()) {
       return absl::ResourceExhaustedError(
           absl::StrFormat("a process has at most %d completion queues", kCompletionQueuesMax - 1));

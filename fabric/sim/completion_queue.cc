@@ -36,7 +36,7 @@ void SimCompletionQueue::Push(const Completion& completion, uint32_t* used, uint
 size_t SimCompletionQueue::Poll(std::span<Completion> completions) {
   scheduler_.Charge(poll_ns_);
   scheduler_.Sync();
-  return ready_.Take(completions);
+  return ready_.Pop(completions);
 }
 
 size_t SimCompletionQueue::Wait(std::span<Completion> completions, Deadline deadline) {
@@ -52,7 +52,7 @@ size_t SimCompletionQueue::Wait(std::span<Completion> completions, Deadline dead
   } else {
     scheduler_.Charge(poll_ns_);
   }
-  return ready_.Take(completions);
+  return ready_.Pop(completions);
 }
 
 void SimCompletionQueue::Wake() {

@@ -93,20 +93,20 @@ void TcpCompletionQueue::Detach(TcpDatagramQueuePair& queue_pair) {
 }
 
 size_t TcpCompletionQueue::Poll(std::span<Completion> completions) {
-  if (const size_t taken = Take(completions); taken > 0) return taken;
+  if (const size_t taken = Pop(completions); taken > 0) return taken;
   Progress();
-  return Take(completions);
+  return Pop(completions);
 }
 
-size_t TcpCompletionQueue::Take(std::span<Completion> completions) {
+size_t TcpCompletionQueue::Pop(std::span<Completion> completions) {
   size_t taken = 0;
   const size_t first = next_++;
   const size_t all = attached_.size() + datagrams_.size();
   for (size_t i = 0; i < all && taken < completions.size(); ++i) {
     const size_t at = (first + i) % all;
     const std::span rest = completions.subspan(taken);
-    taken += at < attached_.size() ? attached_[at].queue_pair->Take(rest)
-                                   : datagrams_[at - attached_.size()]->Take(rest);
+    taken += at < attached_.size() ? attached_[at].queue_pair->Pop(rest)
+                                   : datagrams_[at - attached_.size()]->Pop(rest);
   }
   return taken;
 }

@@ -39,7 +39,7 @@ class TcpCompletionQueue final : public CompletionQueue {
 
  private:
   explicit TcpCompletionQueue(uint32_t depth);
-  size_t Take(std::span<Completion> completions);
+  size_t Pop(std::span<Completion> completions);
   void Progress();
   /// Sleeps until a socket or the doorbell is ready, or `until_ns`.
   void Sleep(int64_t until_ns);

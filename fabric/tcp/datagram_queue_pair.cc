@@ -323,7 +323,7 @@ absl::Status TcpDatagramQueuePair::PostReceive(std::span<const ReceiveRequest> b
   return absl::OkStatus();
 }
 
-size_t TcpDatagramQueuePair::Take(std::span<Completion> completions) {
+size_t TcpDatagramQueuePair::Pop(std::span<Completion> completions) {
   size_t count = 0;
   while (count < completions.size() && taken_ < sent_) {
     const Place& place = PlaceOf(taken_++);

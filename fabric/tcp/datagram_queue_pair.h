@@ -56,7 +56,7 @@ class TcpDatagramQueuePair final : public DatagramQueuePair {
   const DatagramOptions& options() const { return options_; }
   /// Readable when Progress has work.
   int fd() const { return epoll_.get(); }
-  size_t Take(std::span<Completion> completions);
+  size_t Pop(std::span<Completion> completions);
   void Progress();
 
  private:

@@ -279,7 +279,7 @@ absl::Status TcpQueuePair::Disconnect(Deadline deadline) {
       absl::StrFormat("%s has not ended the connection, and may still execute what it was sent", peer_));
 }
 
-size_t TcpQueuePair::Take(std::span<Completion> completions) {
+size_t TcpQueuePair::Pop(std::span<Completion> completions) {
   size_t count = 0;
   while (count < completions.size() && taken_ < answered_) {
     const Place& place = PlaceOf(taken_++);
@@ -288,7 +288,7 @@ size_t TcpQueuePair::Take(std::span<Completion> completions) {
         .id = place.id, .queue_pair = id_, .status = place.status, .opcode = place.request.opcode};
     freed_ = taken_;
   }
-  const size_t received = receives_->Take(completions.subspan(count));
+  const size_t received = receives_->Pop(completions.subspan(count));
   for (const Completion& completion : completions.subspan(count, received)) {
     // For a lost peer, Progress decides: replies may still be in flight.
     const bool broken =

@@ -48,7 +48,7 @@ class TcpQueuePair final : public QueuePair {
   // -- For the completion queue --------------------------------------------------
   const QueuePairOptions& options() const { return options_; }
   int fd() const { return requests_.fd(); }
-  size_t Take(std::span<Completion> completions);
+  size_t Pop(std::span<Completion> completions);
   void Progress();
   /// The socket is readable, perhaps only because the peer closed.
   void OnSocketEvent();

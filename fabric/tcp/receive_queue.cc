@@ -35,7 +35,7 @@ absl::Status ReceiveQueue::Post(std::span<const ReceiveRequest> batch) {
   return absl::OkStatus();
 }
 
-size_t ReceiveQueue::Take(std::span<Completion> completions) {
+size_t ReceiveQueue::Pop(std::span<Completion> completions) {
   if (!news_) return 0;
   const std::lock_guard lock(mutex_);
   const size_t taken = std::min(completions.size(), done_.size());
@@ -82,7 +82,7 @@ void ReceiveQueue::Complete(const Completion& completion) {
 
 void ReceiveQueue::OnPeerLost() {
   {
-    // Under the lock, so that Take does not clear `news_` over it.
+    // Under the lock, so that Pop does not clear `news_` over it.
     const std::lock_guard lock(mutex_);
     peer_lost_.store(true, std::memory_order_release);
     news_ = true;

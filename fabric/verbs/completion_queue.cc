@@ -91,12 +91,12 @@ void VerbsCompletionQueue::Detach(uint32_t id, uint64_t places) {
   places_.Release(places);
   std::erase_if(kept_, [id](const Completion& completion) { return completion.queue_pair == id; });
   // Its leftover completions would take the next queue pair's room.
-  while (TakeFromNic(kBatch, [this](const Completion& completion) { kept_.push_back(completion); }) > 0) {
+  while (PollNic(kBatch, [this](const Completion& completion) { kept_.push_back(completion); }) > 0) {
   }
 }
 
 template <typename Sink>
-size_t VerbsCompletionQueue::TakeFromNic(size_t limit, Sink&& sink) {
+size_t VerbsCompletionQueue::PollNic(size_t limit, Sink&& sink) {
   std::array<ibv_wc, kBatch> batch;
   const int count = ibv_poll_cq(handle_.get(), static_cast<int>(std::min(limit, kBatch)), batch.data());
   NAM_CHECK(count >= 0, "the NIC's completion queue cannot be read");
@@ -116,7 +116,7 @@ size_t VerbsCompletionQueue::Poll(std::span<Completion> completions) {
     const size_t limit = completions.size() - taken;
     const size_t before = taken;
     const size_t polled =
-        TakeFromNic(limit, [&](const Completion& completion) { completions[taken++] = completion; });
+        PollNic(limit, [&](const Completion& completion) { completions[taken++] = completion; });
     if (polled == 0 || (taken > before && polled < std::min(limit, kBatch))) break;
   }
   return taken;

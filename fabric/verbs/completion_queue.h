@@ -64,7 +64,7 @@ class VerbsCompletionQueue final : public CompletionQueue {
   absl::Status Grow(uint64_t requests);
   /// Translates up to `limit` completions of the NIC; drops those of destroyed queue pairs.
   template <typename Sink>
-  size_t TakeFromNic(size_t limit, Sink&& sink);
+  size_t PollNic(size_t limit, Sink&& sink);
   /// Sleeps until the NIC or Wake() signals, or the deadline.
   void Sleep(Deadline deadline);
 

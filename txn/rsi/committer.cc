@@ -412,7 +412,7 @@ absl::Status Committer::LockBlindly() {
       NAM_RETURN_IF_ERROR(
           to.AddLock(write.record, write.header, write.header.LockedBy(slot_.client), write.old));
       NAM_RETURN_IF_ERROR(batch_.Execute());
-      to.Take(read);
+      to.CopyWords(read);
       write.victim = storage::VictimSlot(read.version_words(to.geometry()), write.header.timestamp());
     }
   }

@@ -83,7 +83,7 @@ class RowReader {
 
   RecordTable& table(uint32_t number) { return core_.table(number); }
   absl::Status LookUp(std::span<const SoughtRow> sought);
-  void TakeCandidates(std::span<const SoughtRow> sought, size_t first);
+  void AddReadings(std::span<const SoughtRow> sought, size_t first);
   absl::Status ReadUntilStill(std::span<SoughtRow> sought);
   absl::Status ReadRound(std::span<SoughtRow> sought);
   absl::Status ReadSlots(std::span<SoughtRow> sought);
@@ -92,7 +92,7 @@ class RowReader {
 
   // row_reader_in_place.cc
   bool LookAtBlocks(std::span<SoughtRow> sought);
-  bool TakeRows(std::span<SoughtRow> sought);
+  bool CopyRows(std::span<SoughtRow> sought);
 
   SessionCore& core_;
   Tables& tables_;

@@ -58,7 +58,7 @@ class Coordinator final : public Role {
 
   bool Ask(ConnectionId client, const MessageHead& head);
   bool Commit(ConnectionId client, const MessageHead& head, FrameReader body);
-  bool TakeParts(const MessageHead& head, FrameReader body);
+  bool ReadParts(const MessageHead& head, FrameReader body);
   bool Vote(ConnectionId participant, const MessageHead& head);
   bool Done(const MessageHead& head);
   void Decide(uint64_t id, Transaction& transaction);
