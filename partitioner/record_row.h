@@ -87,7 +87,7 @@ class RecordLayout {
   };
   const Field& field(uint32_t column) const { return fields_[column]; }
 
-  /// Takes one value per column of the table, as Assign (sql/row_constraints.h) leaves them.
+  /// Takes one value per column of the table, as Assign (sql/assignment.h) leaves them.
   std::string Encode(std::span<const Value> values) const;
   std::vector<Value> Decode(std::span<const std::byte> row) const;
 

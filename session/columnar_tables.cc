@@ -22,7 +22,7 @@
 #include "session/catalog_changes.h"
 #include "session/copied_columns.h"
 #include "session/copied_rows.h"
-#include "sql/row_constraints.h"
+#include "sql/assignment.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 

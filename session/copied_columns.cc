@@ -4,7 +4,7 @@
 
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "sql/row_constraints.h"
+#include "sql/assignment.h"
 #include "types/date.h"
 #include "types/wire.h"
 

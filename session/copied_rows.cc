@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "csv/inflated_source.h"
-#include "sql/row_constraints.h"
+#include "sql/assignment.h"
 #include "types/sql_error.h"
 
 namespace nam::session {

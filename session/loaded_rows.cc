@@ -5,8 +5,8 @@
 
 #include "base/status_macros.h"
 #include "session/result_batch.h"
+#include "sql/assignment.h"
 #include "sql/bound_query.h"
-#include "sql/row_constraints.h"
 #include "types/decimal.h"
 #include "types/wire.h"
 

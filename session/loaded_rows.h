@@ -12,8 +12,8 @@
 
 namespace nam::session {
 
-/// Loads a query's rows into a columnar table. Conversions and errors are as in an INSERT
-/// (sql/row_constraints.h). One thread.
+/// Loads a query's rows into a columnar table. Conversions and errors are as in an INSERT (sql/assignment.h).
+/// One thread.
 class LoadedRows final : public RowReceiver {
  public:
   /// `columns`: the table's columns for the query's; the others get their defaults. Borrows the table and the

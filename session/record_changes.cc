@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "sql/row_constraints.h"
+#include "sql/assignment.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 

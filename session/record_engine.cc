@@ -9,7 +9,7 @@
 #include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/record_extents.h"
-#include "sql/row_constraints.h"
+#include "sql/assignment.h"
 #include "txn/cluster_tables.h"
 #include "txn/column_numbers.h"
 #include "txn/rsi/session.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/status_macros.h"
-#include "sql/row_constraints.h"
+#include "sql/assignment.h"
 
 namespace nam::session {
 namespace {

@@ -144,7 +144,7 @@ struct BoundCheck {
   plan::Expr condition;  // over columns of table 0
 };
 /// Changes to rows of one record table. Values are of their column's kind and scale; Assign
-/// (sql/row_constraints.h) checks whether they fit. A missing value is the column's default: a value without
+/// (sql/assignment.h) checks whether they fit. A missing value is the column's default: a value without
 /// columns, or nullopt if the column is numbered and takes its next number.
 using ChangeValue = std::optional<plan::Expr>;
 using ChangeSource = std::shared_ptr<plan::logical::Query>;

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
+#include "sql/assignment.h"
 #include "sql/expression_binder.h"
-#include "sql/row_constraints.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "partitioner/record_row.h"
+#include "sql/assignment.h"
 #include "sql/change_scope.h"
-#include "sql/row_constraints.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 

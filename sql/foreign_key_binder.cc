@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "partitioner/record_row.h"
+#include "sql/assignment.h"
 #include "sql/index_columns.h"
 #include "sql/logical_query.h"
 #include "sql/relation_names.h"
-#include "sql/row_constraints.h"
 #include "sql/system_names.h"
 #include "types/sql_error.h"
 

@@ -6,10 +6,10 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "plan/expression_tree.h"
+#include "sql/assignment.h"
 #include "sql/change_scope.h"
 #include "sql/conflict_binder.h"
 #include "sql/record_binder.h"
-#include "sql/row_constraints.h"
 #include "types/sql_error.h"
 
 /// INSERT.

@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "partitioner/table_schema.h"
-#include "sql/row_constraints.h"
+#include "sql/assignment.h"
 #include "types/sql_error.h"
 #include "types/wire.h"
 

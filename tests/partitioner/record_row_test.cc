@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "sql/row_constraints.h"
+#include "sql/assignment.h"
 #include "tests/sql/arbitrary_record.h"
 
 namespace nam::partitioner {

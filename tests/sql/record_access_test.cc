@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "plan/expression_tree.h"
-#include "sql/row_constraints.h"
+#include "sql/assignment.h"
 #include "tests/sql/arbitrary_record.h"
 #include "tests/sql/flat_query.h"
 #include "types/wire.h"

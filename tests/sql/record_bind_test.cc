@@ -3,7 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/record_row.h"
-#include "sql/row_constraints.h"
+#include "sql/assignment.h"
 #include "tests/sql/fake_tables.h"
 #include "tests/sql/flat_query.h"
 #include "types/sql_error.h"

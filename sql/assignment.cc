@@ -1,4 +1,4 @@
-#include "sql/row_constraints.h"
+#include "sql/assignment.h"
 
 #include <sys/random.h>
 
