@@ -120,7 +120,7 @@ class ClusterAttachment final : public Attachment {
   absl::StatusOr<proto::StartMulticastReply> StartMulticast(
       MemoryServerId server, const proto::StartMulticastRequest& request) override;
   absl::StatusOr<proto::EndMulticastReply> EndMulticast(MemoryServerId server, uint64_t stream) override;
-  absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server, bool settle) override;
+  absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server, bool renew_first) override;
   absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> Lookup(MemoryServerId server,
                                                                       bool refresh) override;
 
@@ -521,10 +521,11 @@ absl::StatusOr<proto::EndMulticastReply> ClusterAttachment::EndMulticast(MemoryS
   return memory->peer->Call(kEndMulticast, request, std::min(timeout_us_, kHastenTimeoutUs));
 }
 
-absl::StatusOr<proto::ListRegionsReply> ClusterAttachment::MemoryUsage(MemoryServerId server, bool settle) {
+absl::StatusOr<proto::ListRegionsReply> ClusterAttachment::MemoryUsage(MemoryServerId server,
+                                                                       bool renew_first) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::ListRegionsRequest request;
-  request.set_settle(settle);
+  request.set_renew_first(renew_first);
   return memory->peer->Call(kListRegions, request, timeout_us_);
 }
 
@@ -536,7 +537,7 @@ absl::StatusOr<std::shared_ptr<const fabric::ServerRegions>> ClusterAttachment::
     if (found != regions_.end()) return found->second;
   }
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
-  NAM_ASSIGN_OR_RETURN(const proto::ListRegionsReply reply, MemoryUsage(server, /*settle=*/false));
+  NAM_ASSIGN_OR_RETURN(const proto::ListRegionsReply reply, MemoryUsage(server, /*renew_first=*/false));
   auto regions = std::make_shared<fabric::ServerRegions>();
   regions->member = memory->member;
   regions->fabric_address = memory->fabric_address;

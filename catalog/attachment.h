@@ -112,8 +112,10 @@ class Attachment : public fabric::RegionDirectory {
   virtual absl::StatusOr<proto::StartMulticastReply> StartMulticast(
       MemoryServerId server, const proto::StartMulticastRequest& request) = 0;
   virtual absl::StatusOr<proto::EndMulticastReply> EndMulticast(MemoryServerId server, uint64_t stream) = 0;
-  /// Current used_bytes and memory_bytes. With `settle`, the server first asks the catalog what it may free.
-  virtual absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server, bool settle = false) = 0;
+  /// Current used_bytes and memory_bytes. With `renew_first`, the server first renews its lease, and learns
+  /// what it may free.
+  virtual absl::StatusOr<proto::ListRegionsReply> MemoryUsage(MemoryServerId server,
+                                                              bool renew_first = false) = 0;
 
   /// Objects that other parts of the process share. Unused once the attachment is destroyed.
   SharedObjects& shared() { return shared_; }

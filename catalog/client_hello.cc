@@ -20,10 +20,10 @@ class Cursor {
 
   size_t Number(size_t width) {
     size_t number = 0;
-    for (const char byte : Take(width)) number = number << 8 | static_cast<uint8_t>(byte);
+    for (const char byte : Read(width)) number = number << 8 | static_cast<uint8_t>(byte);
     return number;
   }
-  std::string_view Take(size_t bytes) {
+  std::string_view Read(size_t bytes) {
     failed_ = failed_ || bytes > bytes_.size();
     if (failed_) return {};
     const std::string_view taken = bytes_.substr(0, bytes);
@@ -33,7 +33,7 @@ class Cursor {
   /// The part announced by a length of `width` bytes.
   Cursor Part(size_t width) {
     const size_t bytes = Number(width);
-    return Cursor(Take(bytes));
+    return Cursor(Read(bytes));
   }
   bool more() const { return !failed_ && !bytes_.empty(); }
   bool failed() const { return failed_; }
@@ -48,7 +48,7 @@ std::string_view HostNameOf(Cursor extension) {
   while (names.more()) {
     const size_t kind = names.Number(1);
     const size_t bytes = names.Number(2);
-    const std::string_view name = names.Take(bytes);
+    const std::string_view name = names.Read(bytes);
     if (kind == kHostName) return name;
   }
   return {};
@@ -56,7 +56,7 @@ std::string_view HostNameOf(Cursor extension) {
 
 // struct { version; random[32]; session_id<>; cipher_suites<>; compression_methods<>; extensions<>; }
 bool FindName(Cursor hello, std::string_view* name) {
-  hello.Take(2 + 32);
+  hello.Read(2 + 32);
   hello.Part(1);
   hello.Part(2);
   hello.Part(1);

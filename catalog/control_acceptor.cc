@@ -48,7 +48,7 @@ class TokenBucket {
  public:
   TokenBucket(int per_s, int64_t now_ns) : refill_ns_(1'000'000'000 / per_s), last_ns_(now_ns - kBurstNs) {}
 
-  bool Take(int64_t now_ns) {
+  bool TryConsume(int64_t now_ns) {
     last_ns_ = std::max(last_ns_, now_ns - kBurstNs);
     if (last_ns_ + refill_ns_ > now_ns) return false;
     last_ns_ += refill_ns_;
@@ -304,7 +304,7 @@ void ControlAcceptorImpl::Run() {
 void ControlAcceptorImpl::AcceptSome(int listener) {
   for (int i = 0; i < kAcceptsOfOneRound; ++i) {
     const int64_t now_ns = RealClock().NowNs();
-    if (!accepts_.Take(now_ns)) {
+    if (!accepts_.TryConsume(now_ns)) {
       accept_again_ns_ = accepts_.next_ns();
       return WatchListeners(false);
     }
@@ -358,7 +358,7 @@ void ControlAcceptorImpl::Look(Connections::iterator stranger) {
   std::string_view name;
   const Hello hello = seen <= 0 ? Hello::kForeign : ParseHello({bytes, static_cast<size_t>(seen)}, &name);
   if (hello == Hello::kIncomplete && seen < static_cast<ssize_t>(sizeof(bytes))) return;
-  if (hello == Hello::kComplete && name == name_ && handshakes_.Take(RealClock().NowNs()))
+  if (hello == Hello::kComplete && name == name_ && handshakes_.TryConsume(RealClock().NowNs()))
     return HandOn(stranger);
   if (hello == Hello::kComplete && name != name_) return Refuse(stranger, static_cast<size_t>(seen));
   const std::lock_guard lock(mutex_);

@@ -53,7 +53,7 @@ constexpr int kTrailerBytesMax = 64 << 10;
 constexpr size_t kStatusTextBytesMax = 8 << 10;
 constexpr size_t kPayloadBytesMax = 16 << 10;
 
-// A server that stalls inside a long call (a query's fragment) counts as lost after the sum of both.
+// A server that stalls inside a long call (an attempt of a query) counts as lost after the sum of both.
 constexpr int kKeepaliveMs = 1'500;
 constexpr int kKeepaliveTimeoutMs = 3'000;
 

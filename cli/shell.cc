@@ -116,13 +116,13 @@ int Shell::RunStream(std::istream& input, const std::string& name) {
   std::string line;
   while (!quit_ && !interrupts_.Seen() && std::getline(input, line)) {
     if (at.lines == 0 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // a byte order mark
-    if (Settle(FeedLine(line, at), result) != kExitOk) return result;
+    if (NoteExitCode(FeedLine(line, at), result) != kExitOk) return result;
   }
   if (interrupts_.Seen()) {
     out_.clear();
     return EndInterrupted();
   }
-  if (!quit_) Settle(FinishScript(at), result);
+  if (!quit_) NoteExitCode(FinishScript(at), result);
   return result;
 }
 
@@ -139,7 +139,7 @@ int Shell::RunFile(const std::string& path) {
 }
 
 /// Notes how a piece of a script ended; not kExitOk if the script ends with it.
-int Shell::Settle(int code, int& result) {
+int Shell::NoteExitCode(int code, int& result) {
   if (code != kExitOk && result != kExitInterrupted) result = code;
   return code == kExitFailed && options_.keep_going ? kExitOk : code;
 }
@@ -206,7 +206,7 @@ int Shell::RunComplete(Cursor& at) {
       at.buffer = rest;
       break;
     }
-    if (Settle(Execute(piece.text, at, at.buffer_line), result) != kExitOk || quit_) break;
+    if (NoteExitCode(Execute(piece.text, at, at.buffer_line), result) != kExitOk || quit_) break;
     at.buffer_line += static_cast<size_t>(std::count(piece.text.begin(), piece.text.end(), '\n'));
     // Comments may stand between a statement and its semicolon; SkipBlanks passes them.
     rest.remove_prefix(std::min(rest.size(), piece.text.size()));

@@ -63,7 +63,7 @@ class Shell {
   int FeedLine(const std::string& line, Cursor& at);
   int RunComplete(Cursor& at);
   int FinishScript(Cursor& at);
-  int Settle(int code, int& result);
+  int NoteExitCode(int code, int& result);
   int Execute(const std::string& statement, const Cursor& at, size_t line);
   int ReportError(const std::string& statement, const absl::Status& status, const Cursor& at, size_t line);
   int EndClosed(const std::string& statement, bool done, const Cursor& at, size_t line);

@@ -82,7 +82,7 @@ bool AttemptQueue::ServeWaiting() {
   for (auto next = waiting_.begin(); next != waiting_.end(); ++next) {
     Waiter& waiter = **next;
     if (waiter.needs.windows && open_ >= limits_.open_max) continue;
-    if (!memory_.Take(waiter.needs.memory_bytes)) {
+    if (!memory_.Reserve(waiter.needs.memory_bytes)) {
       if (!LacksWhatEarlierOnesHold(waiter)) return false;
       continue;
     }

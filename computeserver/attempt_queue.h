@@ -75,13 +75,13 @@ class AttemptQueue {
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
     ~Place() {
-      memory_->Give(kept_bytes_);
+      memory_->Release(kept_bytes_);
       queue_.Leave(*this);
     }
     execution::MemoryGrant& memory() { return *memory_; }
     /// Takes memory until the place ends. Called before others use the place. False: less is left.
     [[nodiscard]] bool Keep(uint64_t bytes) {
-      if (!memory_->Take(bytes)) return false;
+      if (!memory_->Reserve(bytes)) return false;
       kept_bytes_ += bytes;
       return true;
     }

@@ -62,7 +62,7 @@ absl::StatusOr<std::shared_ptr<const storage::Dictionary>> TableCache::Dictionar
     if (found != dictionaries_.end()) return found->second;
   }
   const proto::Dictionary description = catalog::GroupColumnOf(table, group, column).encoding().dictionary();
-  NAM_ASSIGN_OR_RETURN(execution::ChannelPool::Lease channel, channels_.Take());
+  NAM_ASSIGN_OR_RETURN(execution::ChannelPool::Lease channel, channels_.Acquire());
   NAM_ASSIGN_OR_RETURN(auto dictionary, partitioner::ReadDictionary(*channel, description));
   std::scoped_lock lock(mutex_);
   if (dictionary_bytes_ + description.bytes() > kMostDictionaryBytes) {

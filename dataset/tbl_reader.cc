@@ -38,7 +38,7 @@ class ReadingWorker final : public ChunkWorker {
     const uint64_t end = std::min<uint64_t>(start + options_.read_bytes, file_.bytes());
     NAM_RETURN_IF_ERROR(ReadLines(start, end));
     rows_in_chunk_ = 0;
-    while (!lines_.empty()) NAM_RETURN_IF_ERROR(TakeLine(chunk));
+    while (!lines_.empty()) NAM_RETURN_IF_ERROR(ParseLine(chunk));
     NAM_RETURN_IF_ERROR(Flush(chunk));
     ReportRows(end - start, chunk);
     return absl::OkStatus();
@@ -70,7 +70,7 @@ class ReadingWorker final : public ChunkWorker {
   absl::Status CompleteLastLine(uint64_t from, size_t& bytes) {
     const size_t chunk_bytes = bytes;
     while (buffer_[bytes - 1] != '\n' && from + bytes < file_.bytes()) {
-      if (bytes - chunk_bytes >= kTblLineBytesMax) break;  // TakeLine reports it after the lines before it
+      if (bytes - chunk_bytes >= kTblLineBytesMax) break;  // ParseLine reports it after the lines before it
       const size_t more = std::min<uint64_t>(kTailBytes, file_.bytes() - from - bytes);
       NAM_RETURN_IF_ERROR(file_.Read(from + bytes, buffer_.data() + bytes, more));
       const auto* line_end = static_cast<const char*>(std::memchr(buffer_.data() + bytes, '\n', more));
@@ -79,7 +79,7 @@ class ReadingWorker final : public ChunkWorker {
     return absl::OkStatus();
   }
 
-  absl::Status TakeLine(uint64_t chunk) {
+  absl::Status ParseLine(uint64_t chunk) {
     const auto* line_end = static_cast<const char*>(std::memchr(lines_.data(), '\n', lines_.size()));
     const size_t bytes = line_end == nullptr ? lines_.size() : static_cast<size_t>(line_end - lines_.data());
     std::string_view line = lines_.substr(0, bytes);

@@ -26,7 +26,7 @@ class ChunkPlaces {
   }
 
   /// Returns the offset of chunk `chunk` and reports the next one's. Called once per chunk.
-  absl::StatusOr<uint64_t> Take(uint64_t chunk, uint64_t bytes) {
+  absl::StatusOr<uint64_t> Reserve(uint64_t chunk, uint64_t bytes) {
     uint64_t offset = 0;
     if (chunk > 0) {
       const Place& previous = places_[chunk - 1];
@@ -45,7 +45,7 @@ class ChunkPlaces {
     return offset;
   }
 
-  /// Called instead of Take: the thread that waits for this chunk's end stops.
+  /// Called instead of Reserve: the thread that waits for this chunk's end stops.
   void Abandon(uint64_t chunk) {
     places_[chunk].abandoned = true;
     places_[chunk].known->Set();
@@ -77,7 +77,7 @@ class WritingWorker final : public ChunkWorker {
     chunks_.Fill(chunk, batch_);
     text_.clear();
     AppendTbl(chunks_.table(), batch_, text_);
-    NAM_ASSIGN_OR_RETURN(const uint64_t offset, places_.Take(chunk, text_.size()));
+    NAM_ASSIGN_OR_RETURN(const uint64_t offset, places_.Reserve(chunk, text_.size()));
     NAM_RETURN_IF_ERROR(file_.Write(offset, text_));
     run_.Report(batch_.rows(), chunks_.rows());
     return absl::OkStatus();

@@ -290,10 +290,10 @@ void Attempt::ReadInstead(const absl::Status& why) {
 }
 
 absl::Status Attempt::RunThread(size_t number) {
-  NAM_ASSIGN_OR_RETURN(const ChannelPool::Lease blocks, channels_.Take());
+  NAM_ASSIGN_OR_RETURN(const ChannelPool::Lease blocks, channels_.Acquire());
   std::optional<ChannelPool::Lease> claims;
   if (stage_.inputs().counter.has_value()) {
-    NAM_ASSIGN_OR_RETURN(ChannelPool::Lease lease, claim_channels_.Take());
+    NAM_ASSIGN_OR_RETURN(ChannelPool::Lease lease, claim_channels_.Acquire());
     claims.emplace(std::move(lease));
   }
   TaskChannels channels{.blocks = &*blocks, .claims = claims.has_value() ? &**claims : nullptr};
@@ -304,7 +304,7 @@ absl::Status Attempt::RunThread(size_t number) {
   }
   std::optional<ChannelPool::Lease> scratch;
   if (stage_.pipeline(stage_.claimed()).writes_scratch()) {
-    NAM_ASSIGN_OR_RETURN(ChannelPool::Lease lease, channels_.Take());
+    NAM_ASSIGN_OR_RETURN(ChannelPool::Lease lease, channels_.Acquire());
     scratch.emplace(std::move(lease));
     channels.scratch = &**scratch;
   }

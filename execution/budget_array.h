@@ -49,11 +49,11 @@ class BudgetArray {
   /// As Grow, but to exactly this size.
   absl::Status Resize(uint64_t capacity) {
     if (capacity <= capacity_) return absl::OkStatus();
-    if (capacity > UINT64_MAX / sizeof(T) || !budget_->Take(capacity * sizeof(T)))
+    if (capacity > UINT64_MAX / sizeof(T) || !budget_->Reserve(capacity * sizeof(T)))
       return OverBudget(*budget_);
     auto* elements = static_cast<T*>(std::calloc(capacity, sizeof(T)));
     if (elements == nullptr) {
-      budget_->Give(capacity * sizeof(T));
+      budget_->Release(capacity * sizeof(T));
       return OverBudget(*budget_);
     }
     if (capacity_ > 0) std::memcpy(static_cast<void*>(elements), elements_, capacity_ * sizeof(T));
@@ -66,7 +66,7 @@ class BudgetArray {
     if (elements_ == nullptr) return;
     std::free(elements_);
     elements_ = nullptr;
-    budget_->Give(std::exchange(capacity_, 0) * sizeof(T));
+    budget_->Release(std::exchange(capacity_, 0) * sizeof(T));
   }
 
   uint64_t capacity() const { return capacity_; }

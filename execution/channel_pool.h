@@ -35,7 +35,7 @@ class ChannelPool {
     std::unique_ptr<storage::Channel> channel_;
   };
 
-  absl::StatusOr<Lease> Take() {
+  absl::StatusOr<Lease> Acquire() {
     const MemberId self = directory_.Self().id;
     {
       std::scoped_lock lock(mutex_);

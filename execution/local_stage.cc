@@ -15,8 +15,8 @@ constexpr std::atomic<bool> kNotLeaving = false;
 /// Accounts for pages while they are read.
 class Held {
  public:
-  Held(MemoryBudget& budget, uint64_t bytes) : budget_(budget), bytes_(budget.Take(bytes) ? bytes : 0) {}
-  ~Held() { budget_.Give(bytes_); }
+  Held(MemoryBudget& budget, uint64_t bytes) : budget_(budget), bytes_(budget.Reserve(bytes) ? bytes : 0) {}
+  ~Held() { budget_.Release(bytes_); }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   uint64_t bytes() const { return bytes_; }

@@ -21,7 +21,7 @@ std::optional<MappingPool::Mapping> MappingPool::Map(uint64_t bytes, bool writab
   return Mapping{static_cast<std::byte*>(data), bytes, writable ? bytes : 0};
 }
 
-std::optional<MappingPool::Mapping> MappingPool::Take(uint64_t bytes_least, uint64_t bytes_most) {
+std::optional<MappingPool::Mapping> MappingPool::Acquire(uint64_t bytes_least, uint64_t bytes_most) {
   const std::lock_guard lock(mutex_);
   const auto fits = std::find_if(left_.rbegin(), left_.rend(), [&](const Left& left) {
     return left.mapping.bytes >= bytes_least && left.mapping.bytes <= bytes_most;

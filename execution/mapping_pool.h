@@ -33,7 +33,7 @@ class MappingPool {
   /// zero. nullopt if the system has no addresses: errno says why.
   static std::optional<Mapping> Map(uint64_t bytes, bool writable);
   /// Takes the youngest mapping with so many bytes; its contents are arbitrary.
-  std::optional<Mapping> Take(uint64_t bytes_least, uint64_t bytes_most);
+  std::optional<Mapping> Acquire(uint64_t bytes_least, uint64_t bytes_most);
   /// Leaves a mapping of which all its users so far have touched at most `touched_bytes`.
   void Leave(const Mapping& mapping, uint64_t touched_bytes);
 

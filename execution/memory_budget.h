@@ -22,15 +22,15 @@ class ServerMemory {
   ServerMemory(const ServerMemory&) = delete;
   ServerMemory& operator=(const ServerMemory&) = delete;
 
-  /// False, and nothing is taken, if less is left. Never waits.
-  [[nodiscard]] bool Take(uint64_t bytes) {
+  /// False, and nothing is reserved, if less is left. Never waits.
+  [[nodiscard]] bool Reserve(uint64_t bytes) {
     uint64_t used = used_.load(std::memory_order_relaxed);
     do {
       if (bytes > bytes_ - used) return false;
     } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
     return true;
   }
-  void Give(uint64_t bytes) {
+  void Release(uint64_t bytes) {
     NAM_CHECK(used_.fetch_sub(bytes, std::memory_order_relaxed) >= bytes,
               "more is given back than was taken");
   }
@@ -53,11 +53,11 @@ class MemoryGrant {
   MemoryGrant& operator=(const MemoryGrant&) = delete;
   ~MemoryGrant() {
     NAM_CHECK(used_.load() == 0, "budgets end before what they are granted");
-    memory_.Give(granted_);
+    memory_.Release(granted_);
   }
 
-  /// False, and nothing is taken: other attempts have the server's memory.
-  [[nodiscard]] bool Take(uint64_t bytes) {
+  /// False, and nothing is reserved: other attempts have the server's memory.
+  [[nodiscard]] bool Reserve(uint64_t bytes) {
     uint64_t used = used_.load(std::memory_order_relaxed);
     while (true) {
       const uint64_t granted = granted_.load(std::memory_order_acquire);
@@ -69,7 +69,7 @@ class MemoryGrant {
       }
     }
   }
-  void Give(uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void Release(uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
 
   /// Whether the server ever refused what a budget allowed.
   bool refused() const { return refused_.load(std::memory_order_relaxed); }
@@ -88,9 +88,9 @@ class MemoryGrant {
     if (bytes > memory_.bytes()) return Refuse();
     const uint64_t needed = used + bytes - granted;
     uint64_t more = std::max(needed, kStepBytes);
-    if (!memory_.Take(more)) {
+    if (!memory_.Reserve(more)) {
       more = needed;
-      if (!memory_.Take(more)) return Refuse();
+      if (!memory_.Reserve(more)) return Refuse();
     }
     granted_.store(granted + more, std::memory_order_release);
     return true;
@@ -118,13 +118,13 @@ class MemoryBudget {
   MemoryBudget& operator=(const MemoryBudget&) = delete;
   ~MemoryBudget() { NAM_CHECK(used_.load() == 0, "all memory is given back before the query ends"); }
 
-  /// False, and nothing is taken, if the query would hold more than it may.
-  [[nodiscard]] bool Take(uint64_t bytes) {
+  /// False, and nothing is reserved, if the query would hold more than it may.
+  [[nodiscard]] bool Reserve(uint64_t bytes) {
     uint64_t used = used_.load(std::memory_order_relaxed);
     do {
       if (bytes > bytes_ - used) return false;
     } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-    if (grant_ != nullptr && !grant_->Take(bytes)) {
+    if (grant_ != nullptr && !grant_->Reserve(bytes)) {
       used_.fetch_sub(bytes, std::memory_order_relaxed);
       return false;
     }
@@ -134,10 +134,10 @@ class MemoryBudget {
     }
     return true;
   }
-  void Give(uint64_t bytes) {
+  void Release(uint64_t bytes) {
     NAM_CHECK(used_.fetch_sub(bytes, std::memory_order_relaxed) >= bytes,
               "more is given back than was taken");
-    if (grant_ != nullptr) grant_->Give(bytes);
+    if (grant_ != nullptr) grant_->Release(bytes);
   }
 
   uint64_t bytes() const { return bytes_; }

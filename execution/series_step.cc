@@ -57,7 +57,7 @@ class SeriesOperator::Task final : public StepTask {
       numbers_[count++] = next_;
       if (absl::Status moved = Move(); !moved.ok()) return context.Fail(std::move(moved));
     }
-    along_.Take(in, slots_, positions, 0, count, 1, out);
+    along_.Gather(in, slots_, positions, 0, count, 1, out);
     out.columns()[series_.input_columns_] = {.kind = Column::Kind::kValues,
                                              .width = WidthOf(Physical::kInt128),
                                              .physical = Physical::kInt128,

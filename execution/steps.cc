@@ -141,7 +141,7 @@ class RepeatOperator::Task final : public StepTask {
       if (left_ > 0) break;
       if (++at_ < rows.count) left_ = Times(rows);
     }
-    along_.Take(in, slots_, positions, 0, count, 1, out);
+    along_.Gather(in, slots_, positions, 0, count, 1, out);
     out.SelectAll(count);
     context.Charge(count, plan::work_cost::kPartnerRowPs);
     if (at_ < rows.count) return Step::kHaveMore;

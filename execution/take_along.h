@@ -23,8 +23,8 @@ class ColumnsAlong {
   /// Sets columns 0, 1, … of `out` to the slots of `in` along positions[from, end), at these places of the
   /// output. Its row sets from `first_set` on are for the input's, one each. Places before `from` keep their
   /// values.
-  void Take(const Chunk& in, std::span<const uint32_t> slots, const uint32_t* positions, uint32_t from,
-            uint32_t end, size_t first_set, Chunk& out) {
+  void Gather(const Chunk& in, std::span<const uint32_t> slots, const uint32_t* positions, uint32_t from,
+              uint32_t end, size_t first_set, Chunk& out) {
     sources_.clear();
     for (size_t i = 0; i < slots.size(); ++i) {
       Column& column = out.columns()[i];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/cache_costs.h"
+
 namespace nam::execution {
 
 PipelineTask::PipelineTask(std::unique_ptr<SourceTask> source, std::vector<std::unique_ptr<StepTask>> steps,
@@ -101,6 +103,13 @@ void PipelineTask::CutOff(size_t step) {
   first_live_ = std::max(first_live_, step);
   std::fill_n(more_.begin(), step, uint8_t{0});
   if (source_state_ == SourceState::kLive) source_state_ = SourceState::kUnwanted;
+}
+
+void ChargeAccesses(TaskContext& context, uint64_t count, uint64_t working_set_bytes) {
+  Clock& clock = context.clock();
+  if (&clock == &RealClock()) return;  // cheaper to test than its type
+  const auto* const caches = dynamic_cast<const CacheCosts*>(&clock);
+  if (caches != nullptr) context.Charge(count, caches->AccessPs(working_set_bytes));
 }
 
 }  // namespace nam::execution

@@ -59,10 +59,10 @@ void Gate::Leave() {
   word_.store(word / kStates * kStates + kIdle, std::memory_order_release);
 }
 
-void Gate::Park(std::function<bool()> settle) {
+void Gate::Park(std::function<bool()> drain) {
   NAM_CHECK(inside_, "only what was begun can be parked");
   inside_ = false;
-  settle_ = std::move(settle);
+  drain_ = std::move(drain);
   const uint64_t word = word_.load(std::memory_order_relaxed);
   word_.store(word / kStates * kStates + kParked, std::memory_order_release);
 }
@@ -85,13 +85,13 @@ bool Gate::Passed(uint64_t looked) const {
   return word % kStates == kIdle || word / kStates != looked / kStates;
 }
 
-void Gate::Settle() {
+void Gate::TryDrain() {
   uint64_t word = Look();
   if (word % kStates != kParked) return;
   const uint64_t section = word / kStates * kStates;
   if (!word_.compare_exchange_strong(word, section + kTaken, std::memory_order_seq_cst)) return;
-  const bool settled = settle_();
-  word_.store(section + (settled ? kIdle : kParked), std::memory_order_seq_cst);
+  const bool drained = drain_();
+  word_.store(section + (drained ? kIdle : kParked), std::memory_order_seq_cst);
 }
 
 // ─── The grants of a process
@@ -204,7 +204,7 @@ std::vector<Grants::Closed> Grants::Close() {
     const std::lock_guard lock(mutex_);
     gates = Gates();
   }
-  for (const std::shared_ptr<Gate>& gate : gates) gate->Settle();
+  for (const std::shared_ptr<Gate>& gate : gates) gate->TryDrain();
   std::vector<Closed> closed;
   const std::lock_guard lock(mutex_);
   gates = Gates();

@@ -69,9 +69,9 @@ class Grant {
 ///
 ///     idle ── Enter ─▶ inside ── Leave ─▶ idle
 ///                        └─ Park ─▶ parked ── Enter ─▶ inside, the same section
-///                                     └─ Settle: taken ─▶ idle, or parked
+///                                     └─ TryDrain: taken ─▶ idle, or parked
 ///
-/// The owner calls the first three, on one thread at a time. Any thread may look and settle.
+/// The owner calls the first three, on one thread at a time. Any thread may look and drain.
 class Gate {
  public:
   explicit Gate(Clock& clock) : clock_(clock) {}
@@ -82,11 +82,11 @@ class Gate {
   void Enter();
   /// Requires that no request is in flight.
   void Leave();
-  /// The owner leaves with requests in flight. Until it enters again, another thread may call `settle`, which
+  /// The owner leaves with requests in flight. Until it enters again, another thread may call `drain`, which
   /// does not wait and returns whether the requests have completed or can no longer take effect.
-  void Park(std::function<bool()> settle);
+  void Park(std::function<bool()> drain);
 
-  /// Prevents settling while it lives: the owner changes what a settling thread uses.
+  /// Prevents draining while it lives: the owner changes what a draining thread uses.
   class Pause {
    public:
     explicit Pause(Gate& gate);
@@ -103,8 +103,8 @@ class Gate {
   uint64_t Look() const { return word_.load(std::memory_order_seq_cst); }
   /// True if no request of the section in `looked` is in flight.
   bool Passed(uint64_t looked) const;
-  /// Settles the parked section if possible.
-  void Settle();
+  /// Ends the parked section if its requests have completed.
+  void TryDrain();
 
  private:
   enum State : uint64_t { kIdle, kInside, kParked, kTaken, kStates };
@@ -112,7 +112,7 @@ class Gate {
   Clock& clock_;
   std::atomic<uint64_t> word_{0};  // the section's number times kStates, plus the state
   bool inside_ = false;            // the owner's
-  std::function<bool()> settle_;   // belongs to the thread that holds kInside or kTaken
+  std::function<bool()> drain_;    // belongs to the thread that holds kInside or kTaken
 };
 
 /// Connections that a channel abandoned with requests possibly in flight.

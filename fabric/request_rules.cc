@@ -17,15 +17,6 @@ absl::Status CheckQueuePairOptions(const QueuePairOptions& options, uint32_t sen
                       options.inline_bytes_max, kInlineBytesMax));
 }
 
-absl::Status CheckDatagramOptions(const DatagramOptions& options, uint32_t depth_max) {
-  if (options.send_depth >= 1 && options.send_depth <= depth_max && options.receive_depth <= depth_max) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrFormat("datagram options out of range: send_depth %d (1 to %d), receive_depth %d (0 to %d)",
-                      options.send_depth, depth_max, options.receive_depth, depth_max));
-}
-
 absl::Status CheckWorkRequest(const WorkRequest& request, uint32_t inline_bytes_max) {
   const Opcode opcode = request.opcode;
   if (opcode >= Opcode::kReceive) return absl::InvalidArgumentError("receives are posted by PostReceive");
@@ -50,23 +41,17 @@ absl::Status CheckWorkRequest(const WorkRequest& request, uint32_t inline_bytes_
   return absl::OkStatus();
 }
 
-absl::Status CheckDatagrams(std::span<const DatagramRequest> batch, uint32_t bytes_max, size_t targets,
-                            uint64_t outstanding, uint32_t send_depth) {
-  for (const DatagramRequest& request : batch) {
-    if (request.local.bytes > bytes_max) {
-      return absl::InvalidArgumentError(absl::StrFormat("a datagram of %d bytes: the most is %d, split it",
-                                                        request.local.bytes, bytes_max));
-    }
-    if (request.to.handle == 0 || request.to.handle > targets) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("datagram target %d is not of this queue pair", request.to.handle));
-    }
-  }
-  if (batch.size() <= send_depth - outstanding) return absl::OkStatus();
+absl::Status TooManyRequests(uint64_t outstanding, uint32_t send_depth, const std::string& peer) {
   return absl::ResourceExhaustedError(
-      absl::StrFormat("%d datagrams are outstanding of at most %d: take completions first, signal some, or "
-                      "raise send_depth",
-                      outstanding, send_depth));
+      absl::StrFormat("%d work requests to %s are outstanding of at most %d: take completions first, signal "
+                      "some, or raise send_depth",
+                      outstanding, peer, send_depth));
+}
+
+absl::Status TooManyReceives(uint64_t outstanding, uint32_t receive_depth) {
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "%d receives are outstanding of at most %d: take completions first, or raise receive_depth",
+      outstanding, receive_depth));
 }
 
 }  // namespace nam::fabric

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "absl/status/status.h"
 #include "fabric/fabric.h"
@@ -16,13 +17,6 @@ inline constexpr uint32_t kInlineBytesMax = 4096;
 /// INVALID_ARGUMENT names the option out of range. Receives may have a different bound than sends.
 absl::Status CheckQueuePairOptions(const QueuePairOptions& options, uint32_t send_depth_max = kQueueDepthMax,
                                    uint32_t receive_depth_max = kQueueDepthMax);
-absl::Status CheckDatagramOptions(const DatagramOptions& options, uint32_t depth_max = kQueueDepthMax);
-
-/// Checks a batch for a datagram queue pair with `outstanding` of `send_depth` sends in use; valid handles
-/// are 1 to `targets`. INVALID_ARGUMENT: too long, or unknown target. RESOURCE_EXHAUSTED: the send queue
-/// lacks room.
-absl::Status CheckDatagrams(std::span<const DatagramRequest> batch, uint32_t bytes_max, size_t targets,
-                            uint64_t outstanding, uint32_t send_depth);
 
 constexpr bool IsAtomic(Opcode opcode) {
   return opcode == Opcode::kCompareAndSwap || opcode == Opcode::kFetchAdd;
@@ -31,6 +25,24 @@ constexpr bool IsAtomic(Opcode opcode) {
 /// True if the peer's process takes no part in the operation.
 constexpr bool IsOneSided(Opcode opcode) {
   return opcode <= Opcode::kFetchAdd && opcode != Opcode::kWriteWithImmediate;
+}
+
+absl::Status TooManyRequests(uint64_t outstanding, uint32_t send_depth, const std::string& peer);
+absl::Status TooManyReceives(uint64_t outstanding, uint32_t receive_depth);
+
+/// RESOURCE_EXHAUSTED: a queue pair to `peer` with `outstanding` of `send_depth` requests in use takes no
+/// `posted` more.
+inline absl::Status CheckSendRoom(size_t posted, uint64_t outstanding, uint32_t send_depth,
+                                  const std::string& peer) {
+  if (posted <= send_depth - outstanding) [[likely]]
+    return absl::OkStatus();
+  return TooManyRequests(outstanding, send_depth, peer);
+}
+/// The same of receives, of queue pairs of both kinds.
+inline absl::Status CheckReceiveRoom(size_t posted, uint64_t outstanding, uint32_t receive_depth) {
+  if (posted <= receive_depth - outstanding) [[likely]]
+    return absl::OkStatus();
+  return TooManyReceives(outstanding, receive_depth);
 }
 
 /// INVALID_ARGUMENT: wrong size, too long, or inlined where that is not allowed.

@@ -272,7 +272,7 @@ std::string Process::Said() const {
   return tail.empty() ? tail : absl::StrCat("; it said:\n", tail);
 }
 
-absl::Status Process::TakeOutput() {
+absl::Status Process::ReadOutput() {
   char chunk[4096];
   const ssize_t n = read(stdout_.get(), chunk, sizeof chunk);
   if (n < 0) return errno == EAGAIN || errno == EINTR ? absl::OkStatus() : Errno("read");
@@ -304,7 +304,7 @@ absl::Status AwaitReady(std::span<Process* const> processes, int64_t timeout_ms,
     if (ready < 0 && errno != EINTR) return Errno("poll");
     if (ready > 0 && waits[0].revents != 0) return absl::CancelledError("interrupted");
     for (size_t i = 0; ready > 0 && i < waiting.size(); ++i) {
-      if (waits[i + 1].revents != 0) NAM_RETURN_IF_ERROR(waiting[i]->TakeOutput());
+      if (waits[i + 1].revents != 0) NAM_RETURN_IF_ERROR(waiting[i]->ReadOutput());
     }
     if (ready <= 0 && RealClock().Passed(deadline)) {
       return absl::DeadlineExceededError(

@@ -83,7 +83,7 @@ class Process {
           int64_t stderr_start);
   void Reap();
   /// Reads the child's output; an error if it ended or wrote something else.
-  absl::Status TakeOutput();
+  absl::Status ReadOutput();
   absl::Status DiedEarly();
   /// `; it said:` and the end of its stderr, if known and not empty.
   std::string Said() const;

@@ -38,7 +38,7 @@ void ExtentAllocator::RemoveGap(std::map<uint64_t, uint64_t>::iterator gap) {
   by_offset_.erase(gap);
 }
 
-Extent ExtentAllocator::TakeFrom(uint64_t gap_offset, uint64_t gap_bytes, uint64_t bytes) {
+Extent ExtentAllocator::AllocateFrom(uint64_t gap_offset, uint64_t gap_bytes, uint64_t bytes) {
   const uint64_t taken = std::min(gap_bytes, bytes);
   RemoveGap(by_offset_.find(gap_offset));
   if (taken < gap_bytes) AddGap(gap_offset + taken, gap_bytes - taken);
@@ -51,7 +51,7 @@ std::optional<Extent> ExtentAllocator::AllocateContiguous(uint64_t bytes) {
   const auto best = by_bytes_.lower_bound({needed, 0});
   if (best == by_bytes_.end()) return std::nullopt;
   const auto [gap_bytes, offset] = *best;
-  return TakeFrom(offset, gap_bytes, needed);
+  return AllocateFrom(offset, gap_bytes, needed);
 }
 
 std::optional<std::vector<Extent>> ExtentAllocator::Allocate(uint64_t bytes) {
@@ -63,7 +63,7 @@ std::optional<std::vector<Extent>> ExtentAllocator::Allocate(uint64_t bytes) {
     auto best = by_bytes_.lower_bound({needed, 0});
     if (best == by_bytes_.end()) best = by_bytes_.lower_bound({by_bytes_.rbegin()->first, 0});
     const auto [gap_bytes, offset] = *best;
-    extents.push_back(TakeFrom(offset, gap_bytes, needed));
+    extents.push_back(AllocateFrom(offset, gap_bytes, needed));
     needed -= extents.back().bytes;
   }
   std::sort(extents.begin(), extents.end(),
@@ -71,7 +71,7 @@ std::optional<std::vector<Extent>> ExtentAllocator::Allocate(uint64_t bytes) {
   return extents;
 }
 
-bool ExtentAllocator::Take(const Extent& extent) {
+bool ExtentAllocator::AllocateAt(const Extent& extent) {
   if (extent.bytes == 0 || extent.bytes % kExtentAlignment != 0 || extent.offset % kExtentAlignment != 0)
     return false;
   auto gap = by_offset_.upper_bound(extent.offset);

@@ -36,8 +36,8 @@ class ExtentAllocator {
   std::optional<std::vector<Extent>> Allocate(uint64_t bytes);
   /// One extent, or nothing.
   std::optional<Extent> AllocateContiguous(uint64_t bytes);
-  /// Takes exactly this extent. False: part of it is not free, or it spans regions.
-  bool Take(const Extent& extent);
+  /// Allocates exactly this extent. False: part of it is not free, or it spans regions.
+  bool AllocateAt(const Extent& extent);
   /// Checks that the extent, or a larger one around it, was handed out and is not free.
   void Free(const Extent& extent);
 
@@ -51,7 +51,7 @@ class ExtentAllocator {
   size_t gaps() const { return by_offset_.size(); }
 
  private:
-  Extent TakeFrom(uint64_t gap_offset, uint64_t gap_bytes, uint64_t bytes);
+  Extent AllocateFrom(uint64_t gap_offset, uint64_t gap_bytes, uint64_t bytes);
   void AddGap(uint64_t offset, uint64_t bytes);
   void RemoveGap(std::map<uint64_t, uint64_t>::iterator gap);
 

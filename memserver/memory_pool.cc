@@ -140,7 +140,7 @@ absl::Status MemoryPool::Adopt(AllocationId allocation, const std::vector<Extent
             ReadableBytes(options_.memory_bytes), ReadableBytes(options_.region_bytes)));
         break;
       }
-      if (!allocator_.Take(extent)) {
+      if (!allocator_.AllocateAt(extent)) {
         status = absl::AlreadyExistsError(
             absl::StrFormat("%d bytes at offset %d are another allocation's", extent.bytes, extent.offset));
         break;

@@ -49,7 +49,7 @@ struct CatalogQuestions {
   /// progress.
   std::function<absl::StatusOr<bool>(MemberId member, const std::string& proof, AllocationId load)> proven;
   /// Asks the catalog what need not be kept any more, and acts on the answer. May be empty.
-  std::function<void()> settle;
+  std::function<void()> renew;
 };
 
 absl::Status CheckMember(uint32_t member) {
@@ -131,7 +131,7 @@ class MemoryService {
     };
     absl::StatusOr<std::vector<Extent>> extents = allocate();
     if (absl::IsResourceExhausted(extents.status())) {
-      catalog_.settle();
+      catalog_.renew();
       extents = allocate();
     }
     proto::AllocateReply reply;
@@ -216,7 +216,7 @@ class MemoryService {
   }
 
   absl::StatusOr<proto::ListRegionsReply> ListRegions(const proto::ListRegionsRequest& request) {
-    if (request.settle()) catalog_.settle();
+    if (request.renew_first()) catalog_.renew();
     proto::ListRegionsReply reply;
     for (const MemoryPool::Region& region : pool_.Regions()) {
       proto::Region& added = *reply.add_regions();
@@ -258,7 +258,7 @@ class MemoryServerImpl final : public MemoryServer, private fabric::MemberKeys {
              .membership_over = [this](MemberId member) { return MembershipOver(member); },
              .proven = [this](MemberId member, const std::string& proof,
                               AllocationId load) { return Proven(member, proof, load); },
-             .settle = [this] { Settle(); }},
+             .renew = [this] { RenewNow(); }},
             [this] { return storage(); },
             [this](MemberId member, bool kill) { return listener_->Fence(member, kill); }) {}
   ~MemoryServerImpl() override { Shutdown(Deadline{0}); }
@@ -285,7 +285,7 @@ class MemoryServerImpl final : public MemoryServer, private fabric::MemberKeys {
   absl::Status AdoptStorage(const proto::JoinReply& joined);
   absl::StatusOr<std::vector<std::optional<fabric::MemberKey>>> KeysOf(
       std::span<const MemberId> members) override;
-  void Settle();
+  void RenewNow();
   void AddHeld(proto::RenewRequest& request);
   void BeforeRenew(proto::RenewRequest& request);
   void AfterRenew(const proto::RenewReply& reply);
@@ -466,7 +466,7 @@ void MemoryServerImpl::AddHeld(proto::RenewRequest& request) {
   for (const MemberId member : watched) request.add_watched_members(member.value());
 }
 
-void MemoryServerImpl::Settle() {
+void MemoryServerImpl::RenewNow() {
   proto::RenewRequest request;
   AddHeld(request);
   const absl::StatusOr<proto::RenewReply> reply = Ask(std::move(request));

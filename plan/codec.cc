@@ -248,7 +248,7 @@ std::vector<std::string> TextsOf(const Texts& from) {
 }
 
 template <typename Messages>
-absl::Status Take(const Messages& from, std::vector<Expr>& to) {
+absl::Status Decode(const Messages& from, std::vector<Expr>& to) {
   for (const proto::Expression& expression : from) {
     NAM_ASSIGN_OR_RETURN(Expr expr, FromProto(expression));
     to.push_back(std::move(expr));
@@ -258,22 +258,22 @@ absl::Status Take(const Messages& from, std::vector<Expr>& to) {
 
 /// The enum's value of a number, if there is one up to `last`.
 template <typename Enum>
-absl::Status Take(uint32_t from, Enum last, Enum& to) {
+absl::Status Decode(uint32_t from, Enum last, Enum& to) {
   if (from > static_cast<uint32_t>(last)) return Bad("a number that names nothing");
   to = static_cast<Enum>(from);
   return absl::OkStatus();
 }
 
-absl::Status Take(const proto::TableScan& from, TableScan& to) {
+absl::Status Decode(const proto::TableScan& from, TableScan& to) {
   to.table = from.table();
   to.columns = NumbersOf(from.columns());
   NAM_ASSIGN_OR_RETURN(to.slots, FromProto(from.slots()));
-  NAM_RETURN_IF_ERROR(Take(from.filters(), to.filters));
+  NAM_RETURN_IF_ERROR(Decode(from.filters(), to.filters));
   to.output = NumbersOf(from.output());
   return absl::OkStatus();
 }
 
-absl::Status Take(const proto::ValuesSource& from, ValuesSource& to) {
+absl::Status Decode(const proto::ValuesSource& from, ValuesSource& to) {
   for (const proto::ValuesRow& cells : from.rows()) {
     std::vector<Value>& row = to.rows.emplace_back();
     for (const proto::Value& cell : cells.values()) {
@@ -284,34 +284,34 @@ absl::Status Take(const proto::ValuesSource& from, ValuesSource& to) {
   return absl::OkStatus();
 }
 
-absl::Status Take(const proto::FrameBound& from, FrameBound& to) {
+absl::Status Decode(const proto::FrameBound& from, FrameBound& to) {
   if (from.has_offset()) to.offset = NumberOf(from.offset());
-  return Take(from.kind(), FrameBound::Kind::kUnboundedFollowing, to.kind);
+  return Decode(from.kind(), FrameBound::Kind::kUnboundedFollowing, to.kind);
 }
 
-absl::Status Take(const proto::WindowSource& from, WindowSource& to) {
+absl::Status Decode(const proto::WindowSource& from, WindowSource& to) {
   to.pipeline = from.pipeline();
   to.partition_keys = from.partition_keys();
   to.order_keys = from.order_keys();
   for (const proto::WindowCall& call : from.calls()) {
     WindowCall& into = to.calls.emplace_back();
-    NAM_RETURN_IF_ERROR(Take(call.function(), WindowFunction::kNthValue, into.function));
-    NAM_RETURN_IF_ERROR(Take(call.aggregate(), kLastAggregate, into.aggregate));
+    NAM_RETURN_IF_ERROR(Decode(call.function(), WindowFunction::kNthValue, into.function));
+    NAM_RETURN_IF_ERROR(Decode(call.aggregate(), kLastAggregate, into.aggregate));
     into.arguments = NumbersOf(call.arguments());
-    NAM_RETURN_IF_ERROR(Take(call.frame_unit(), WindowFrame::Unit::kGroups, into.frame.unit));
-    NAM_RETURN_IF_ERROR(Take(call.frame_start(), into.frame.start));
-    NAM_RETURN_IF_ERROR(Take(call.frame_end(), into.frame.end));
-    NAM_RETURN_IF_ERROR(Take(call.frame_exclusion(), WindowFrame::Exclusion::kTies, into.frame.exclusion));
+    NAM_RETURN_IF_ERROR(Decode(call.frame_unit(), WindowFrame::Unit::kGroups, into.frame.unit));
+    NAM_RETURN_IF_ERROR(Decode(call.frame_start(), into.frame.start));
+    NAM_RETURN_IF_ERROR(Decode(call.frame_end(), into.frame.end));
+    NAM_RETURN_IF_ERROR(Decode(call.frame_exclusion(), WindowFrame::Exclusion::kTies, into.frame.exclusion));
     NAM_ASSIGN_OR_RETURN(into.type, TypeOf(call.type()));
   }
   return absl::OkStatus();
 }
 
-absl::Status Take(const proto::AggregateSink& from, AggregateSink& to) {
-  NAM_RETURN_IF_ERROR(Take(from.group_by(), to.group_by));
+absl::Status Decode(const proto::AggregateSink& from, AggregateSink& to) {
+  NAM_RETURN_IF_ERROR(Decode(from.group_by(), to.group_by));
   for (const proto::AggregateCall& call : from.aggregates()) {
     Aggregate& aggregate = to.aggregates.emplace_back();
-    NAM_RETURN_IF_ERROR(Take(call.function(), kLastAggregate, aggregate.function));
+    NAM_RETURN_IF_ERROR(Decode(call.function(), kLastAggregate, aggregate.function));
     NAM_ASSIGN_OR_RETURN(aggregate.type, TypeOf(call.type()));
     aggregate.distinct = call.distinct();
     if (ArgumentsOf(aggregate.function) > 0) {
@@ -323,31 +323,31 @@ absl::Status Take(const proto::AggregateSink& from, AggregateSink& to) {
   }
   to.totals = NumbersOf(from.totals());
   to.parts = from.parts();
-  return Take(from.phase(), AggregateSink::Phase::kWhole, to.phase);
+  return Decode(from.phase(), AggregateSink::Phase::kWhole, to.phase);
 }
 
-absl::Status Take(const proto::ProbeStep& from, ProbeStep& to) {
+absl::Status Decode(const proto::ProbeStep& from, ProbeStep& to) {
   to.build = from.build();
-  NAM_RETURN_IF_ERROR(Take(from.kind(), JoinKind::kSingle, to.kind));
-  NAM_RETURN_IF_ERROR(Take(from.keys(), to.keys));
+  NAM_RETURN_IF_ERROR(Decode(from.kind(), JoinKind::kSingle, to.kind));
+  NAM_RETURN_IF_ERROR(Decode(from.keys(), to.keys));
   to.keep = NumbersOf(from.keep());
   to.fetch = NumbersOf(from.fetch());
   to.null_aware = from.null_aware();
-  NAM_RETURN_IF_ERROR(Take(from.compared(), to.compared));
-  return Take(from.residuals(), to.residuals);
+  NAM_RETURN_IF_ERROR(Decode(from.compared(), to.compared));
+  return Decode(from.residuals(), to.residuals);
 }
 
-absl::Status Take(const proto::BuildSink& from, BuildSink& to) {
+absl::Status Decode(const proto::BuildSink& from, BuildSink& to) {
   to.payload = NumbersOf(from.payload());
   to.unique = from.unique();
-  return Take(from.keys(), to.keys);
+  return Decode(from.keys(), to.keys);
 }
 
-absl::Status Take(const proto::SourceNode& from, SourceNode& to) {
+absl::Status Decode(const proto::SourceNode& from, SourceNode& to) {
   switch (from.node_case()) {
     case proto::SourceNode::kBlockScan:
       to.emplace<BlockScan>().co_partitioned_key = from.block_scan().co_partitioned_key();
-      return Take(from.block_scan().scan(), std::get<BlockScan>(to));
+      return Decode(from.block_scan().scan(), std::get<BlockScan>(to));
     case proto::SourceNode::kRecordScan: {
       RecordScan& scan = to.emplace<RecordScan>();
       scan.snapshot = from.record_scan().snapshot();
@@ -356,15 +356,15 @@ absl::Status Take(const proto::SourceNode& from, SourceNode& to) {
       scan.own_rows = TextsOf(from.record_scan().own_rows());
       scan.hidden_keys = TextsOf(from.record_scan().hidden_keys());
       scan.own_rows_only = from.record_scan().own_rows_only();
-      return Take(from.record_scan().scan(), scan);
+      return Decode(from.record_scan().scan(), scan);
     }
     case proto::SourceNode::kValues:
-      return Take(from.values(), to.emplace<ValuesSource>());
+      return Decode(from.values(), to.emplace<ValuesSource>());
     case proto::SourceNode::kPages:
       to = PageSource{from.pages().pipeline(), from.pages().in_order()};
       return absl::OkStatus();
     case proto::SourceNode::kWindow:
-      return Take(from.window(), to.emplace<WindowSource>());
+      return Decode(from.window(), to.emplace<WindowSource>());
     case proto::SourceNode::kReceive:
       to.emplace<ExchangeReceive>().exchange = from.receive().exchange();
       return absl::OkStatus();
@@ -372,13 +372,13 @@ absl::Status Take(const proto::SourceNode& from, SourceNode& to) {
       PartitionSource& source = to.emplace<PartitionSource>();
       source.pipeline = from.partition().pipeline();
       if (!from.partition().has_merge()) return absl::OkStatus();
-      return Take(from.partition().merge(), source.merge.emplace());
+      return Decode(from.partition().merge(), source.merge.emplace());
     }
     case proto::SourceNode::kJoin: {
       JoinSource& join = to.emplace<JoinSource>();
       join.probed = from.join().probed();
-      NAM_RETURN_IF_ERROR(Take(from.join().build(), join.build));
-      return Take(from.join().probe(), join.probe);
+      NAM_RETURN_IF_ERROR(Decode(from.join().build(), join.build));
+      return Decode(from.join().probe(), join.probe);
     }
     case proto::SourceNode::NODE_NOT_SET:
       break;
@@ -386,14 +386,14 @@ absl::Status Take(const proto::SourceNode& from, SourceNode& to) {
   return Bad("a pipeline without a source");
 }
 
-absl::Status Take(const proto::StepNode& from, StepNode& to) {
+absl::Status Decode(const proto::StepNode& from, StepNode& to) {
   switch (from.node_case()) {
     case proto::StepNode::kFilter:
-      return Take(from.filter().conditions(), to.emplace<FilterStep>().conditions);
+      return Decode(from.filter().conditions(), to.emplace<FilterStep>().conditions);
     case proto::StepNode::kProject:
-      return Take(from.project().outputs(), to.emplace<ProjectStep>().outputs);
+      return Decode(from.project().outputs(), to.emplace<ProjectStep>().outputs);
     case proto::StepNode::kProbe:
-      return Take(from.probe(), to.emplace<ProbeStep>());
+      return Decode(from.probe(), to.emplace<ProbeStep>());
     case proto::StepNode::kLimit:
       to = LimitStep{.rows = from.limit().rows(),
                      .offset = from.limit().offset(),
@@ -428,17 +428,17 @@ std::vector<Order> OrderOf(const Orders& from) {
   return out;
 }
 
-absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
+absl::Status Decode(const proto::SinkNode& from, SinkNode& to) {
   switch (from.node_case()) {
     case proto::SinkNode::kBuild:
-      return Take(from.build(), to.emplace<BuildSink>());
+      return Decode(from.build(), to.emplace<BuildSink>());
     case proto::SinkNode::kAggregate:
-      return Take(from.aggregate(), to.emplace<AggregateSink>());
+      return Decode(from.aggregate(), to.emplace<AggregateSink>());
     case proto::SinkNode::kResult: {
       ResultSink& result = to.emplace<ResultSink>();
       result.order = OrderOf(from.result().order());
       result.limit = from.result().limit();
-      return Take(from.result().runs(), Runs::kAlways, result.runs);
+      return Decode(from.result().runs(), Runs::kAlways, result.runs);
     }
     case proto::SinkNode::kSend: {
       ExchangeSend send{from.send().exchange(), NumbersOf(from.send().keys())};
@@ -457,7 +457,7 @@ absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
       sort.order = OrderOf(from.sort().order());
       sort.limit = from.sort().limit();
       sort.offset = from.sort().offset();
-      return Take(from.sort().runs(), Runs::kAlways, sort.runs);
+      return Decode(from.sort().runs(), Runs::kAlways, sort.runs);
     }
     case proto::SinkNode::kFeed:
       to.emplace<FeedSink>().pipeline = from.feed().pipeline();
@@ -468,12 +468,12 @@ absl::Status Take(const proto::SinkNode& from, SinkNode& to) {
   return Bad("a pipeline without a sink");
 }
 
-absl::Status Take(const proto::Pipeline& from, Pipeline& to) {
-  NAM_RETURN_IF_ERROR(Take(from.source(), to.source));
+absl::Status Decode(const proto::Pipeline& from, Pipeline& to) {
+  NAM_RETURN_IF_ERROR(Decode(from.source(), to.source));
   for (const proto::StepNode& step : from.steps()) {
-    NAM_RETURN_IF_ERROR(Take(step, to.steps.emplace_back()));
+    NAM_RETURN_IF_ERROR(Decode(step, to.steps.emplace_back()));
   }
-  NAM_RETURN_IF_ERROR(Take(from.sink(), to.sink));
+  NAM_RETURN_IF_ERROR(Decode(from.sink(), to.sink));
   for (const proto::Schema& schema : from.schemas()) {
     NAM_ASSIGN_OR_RETURN(Schema slots, FromProto(schema));
     to.schemas.push_back(std::move(slots));
@@ -485,13 +485,13 @@ absl::Status Take(const proto::Pipeline& from, Pipeline& to) {
   return absl::OkStatus();
 }
 
-absl::Status Take(const proto::Stage& from, Stage& to) {
+absl::Status Decode(const proto::Stage& from, Stage& to) {
   to.claimed = from.claimed();
-  NAM_RETURN_IF_ERROR(Take(from.result().kind(), Distribution::Kind::kPartitioned, to.result.kind));
-  NAM_RETURN_IF_ERROR(Take(from.result().function(), Distribution::Function::kHash, to.result.function));
+  NAM_RETURN_IF_ERROR(Decode(from.result().kind(), Distribution::Kind::kPartitioned, to.result.kind));
+  NAM_RETURN_IF_ERROR(Decode(from.result().function(), Distribution::Function::kHash, to.result.function));
   to.result.parts = from.result().parts();
   to.result.columns = NumbersOf(from.result().columns());
-  return Take(from.site(), Stage::Site::kSession, to.site);
+  return Decode(from.site(), Stage::Site::kSession, to.site);
 }
 
 }  // namespace
@@ -522,10 +522,10 @@ absl::StatusOr<PhysicalPlan> FromProto(const proto::PhysicalPlan& plan) {
   for (const proto::TableRef& table : plan.tables())
     out.tables.push_back({table.name(), table.allocation(), table.records()});
   for (const proto::Pipeline& pipeline : plan.pipelines()) {
-    NAM_RETURN_IF_ERROR(Take(pipeline, out.pipelines.emplace_back()));
+    NAM_RETURN_IF_ERROR(Decode(pipeline, out.pipelines.emplace_back()));
   }
   for (const proto::Stage& stage : plan.stages()) {
-    NAM_RETURN_IF_ERROR(Take(stage, out.stages.emplace_back()));
+    NAM_RETURN_IF_ERROR(Decode(stage, out.stages.emplace_back()));
   }
   NAM_RETURN_IF_ERROR(Check(out));
   return out;

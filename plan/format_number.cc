@@ -35,7 +35,7 @@ enum class Part : uint8_t {
   kNothing,  // FM, S, PR, V, B, …: they change other parts
 };
 
-struct Piece {
+struct PatternElement {
   Part part;
   std::string text;  // kText: one character or one quoted text
 };
@@ -44,7 +44,7 @@ struct Piece {
 enum class Locked : uint8_t { kNone, kBefore, kBehind };
 
 struct Pattern {
-  std::vector<Piece> pieces;
+  std::vector<PatternElement> elements;
   int before = 0, behind = 0;        // digits on both sides of the point
   int zero_start = 0, zero_end = 0;  // 1-based; 0: none
   int shift = 0;                     // V: digits after it
@@ -86,7 +86,7 @@ class PatternReader {
     return {};
   }
 
-  void TakeCharacter(std::string* text) {
+  void ConsumeCharacter(std::string* text) {
     const size_t bytes = CharacterBytes(left_, 0);
     text->append(left_.substr(0, bytes));
     left_.remove_prefix(bytes);
@@ -98,14 +98,14 @@ class PatternReader {
       left_.remove_prefix(1);
       while (!left_.empty() && left_[0] != '"') {
         if (left_[0] == '\\' && left_.size() > 1) left_.remove_prefix(1);
-        TakeCharacter(&text);
+        ConsumeCharacter(&text);
       }
       if (!left_.empty()) left_.remove_prefix(1);
     } else {
       if (left_.starts_with("\\\"")) left_.remove_prefix(1);
-      TakeCharacter(&text);
+      ConsumeCharacter(&text);
     }
-    out_.pieces.push_back({Part::kText, std::move(text)});
+    out_.elements.push_back({Part::kText, std::move(text)});
   }
 
   absl::Status Add(std::string_view keyword) {
@@ -138,7 +138,7 @@ class PatternReader {
   }
 
   absl::Status Put(Part part) {
-    out_.pieces.push_back({part, {}});
+    out_.elements.push_back({part, {}});
     return absl::OkStatus();
   }
 
@@ -238,7 +238,7 @@ class NumberPrinter {
   }
 
   std::string Print() {
-    for (const Piece& piece : pattern_.pieces) PutPiece(piece);
+    for (const PatternElement& element : pattern_.elements) PutElement(element);
     return std::move(out_);
   }
 
@@ -274,15 +274,15 @@ class NumberPrinter {
   /// Whether this is a 0 before the point that the pattern does not request.
   bool IsLeadingZero() const { return !pattern_.zero && next_ == 0 && At(0) == '0' && pattern_.behind != 0; }
 
-  void PutPiece(const Piece& piece) {
-    switch (piece.part) {
+  void PutElement(const PatternElement& element) {
+    switch (element.part) {
       case Part::kText:
-        out_ += piece.text;
+        out_ += element.text;
         return;
       case Part::kNine:
       case Part::kZero:
       case Part::kPoint:
-        return PutPlace(piece.part);
+        return PutPlace(element.part);
       case Part::kComma:
         if (inside_) {
           out_ += ',';
@@ -304,7 +304,7 @@ class NumberPrinter {
         return;
       case Part::kOrdinal:
       case Part::kOrdinalLower:
-        return PutOrdinal(piece.part == Part::kOrdinal);
+        return PutOrdinal(element.part == Part::kOrdinal);
       default:
         return;
     }
@@ -417,10 +417,10 @@ std::string RomanOf(int64_t n) {
 
 std::string PrintRoman(const Pattern& pattern, int64_t n) {
   std::string out;
-  for (const Piece& piece : pattern.pieces) {
-    if (piece.part == Part::kText) out += piece.text;
-    if (piece.part != Part::kRoman && piece.part != Part::kRomanLower) continue;
-    const std::string roman = piece.part == Part::kRoman ? RomanOf(n) : absl::AsciiStrToLower(RomanOf(n));
+  for (const PatternElement& element : pattern.elements) {
+    if (element.part == Part::kText) out += element.text;
+    if (element.part != Part::kRoman && element.part != Part::kRomanLower) continue;
+    const std::string roman = element.part == Part::kRoman ? RomanOf(n) : absl::AsciiStrToLower(RomanOf(n));
     out += pattern.fill ? absl::StrFormat("%15s", roman) : roman;
   }
   return out;

@@ -131,7 +131,7 @@ class TimeFormatter {
     if (pattern.empty()) return;
     if (pattern[0] != '"') {
       if (pattern.starts_with("\\\"")) pattern.remove_prefix(1);
-      TakeCharacter(pattern);
+      ConsumeCharacter(pattern);
       return;
     }
     pattern.remove_prefix(1);
@@ -141,11 +141,11 @@ class TimeFormatter {
         return;
       }
       if (pattern[0] == '\\' && pattern.size() > 1) pattern.remove_prefix(1);
-      TakeCharacter(pattern);
+      ConsumeCharacter(pattern);
     }
   }
 
-  void TakeCharacter(std::string_view& pattern) {
+  void ConsumeCharacter(std::string_view& pattern) {
     const size_t bytes = CharacterBytes(pattern, 0);
     out_.append(pattern.substr(0, bytes));
     pattern.remove_prefix(bytes);

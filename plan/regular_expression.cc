@@ -33,18 +33,18 @@ class Translator {
         if (left_.starts_with("(?=") || left_.starts_with("(?!")) return Lacks("looking ahead");
         if (left_.starts_with("(?<")) return Lacks("looking behind");
         if (!left_.starts_with("(?:")) return Bad("quantifier operand invalid");
-        Take(3);
+        Consume(3);
       } else if (c == '{' && left_.size() > 1 && left_[1] >= '0' && left_[1] <= '9') {
         const bool of_one_size = left_.find(',') > left_.find('}');
         NAM_RETURN_IF_ERROR(Bound());
         if (of_one_size && !left_.starts_with('?')) continue;
         Quantified();
       } else if (c == '*' || c == '+' || c == '?') {
-        Take(1);
+        Consume(1);
         Quantified();
       } else {
         alternates_ = alternates_ || c == '|';
-        Take(1);
+        Consume(1);
       }
     }
     return std::move(out_);
@@ -59,7 +59,7 @@ class Translator {
   void Quantified() {
     const bool lazy = left_.starts_with('?');
     (lazy ? lazy_ : greedy_) = true;
-    if (lazy) Take(1);
+    if (lazy) Consume(1);
   }
   absl::Status Bad(std::string_view what) const {
     return UserError(sqlstate::kBadExpression,
@@ -69,7 +69,7 @@ class Translator {
     return Refusal(absl::StrCat(what, " in a regular expression is not supported"), position_,
                    "expressions are matched in linear time, by RE2");
   }
-  void Take(size_t bytes) {
+  void Consume(size_t bytes) {
     out_.append(left_.substr(0, bytes));
     left_.remove_prefix(bytes);
   }
@@ -96,7 +96,7 @@ class Translator {
   absl::Status Bound() {
     const size_t end = left_.find('}');
     if (end == std::string_view::npos) return Bad("braces {} not balanced");
-    Take(end + 1);
+    Consume(end + 1);
     return absl::OkStatus();
   }
 
@@ -105,11 +105,11 @@ class Translator {
     const char c = left_[1];
     switch (c) {
       case 'd':
-        Take(2);
+        Consume(2);
         return absl::OkStatus();
       case 'D':
         if (in_bracket) return Bad("invalid escape \\ sequence");
-        Take(2);
+        Consume(2);
         return absl::OkStatus();
       case 's':
         return Put(2, in_bracket ? "\\s\\v" : "[\\s\\v]");
@@ -128,7 +128,7 @@ class Translator {
         return Lacks(absl::StrCat("\\", std::string(1, c)));
       case 'A':
         if (in_bracket) return Bad("invalid escape \\ sequence");
-        Take(2);
+        Consume(2);
         return absl::OkStatus();
       case 'Z':
         if (in_bracket) return Bad("invalid escape \\ sequence");
@@ -139,7 +139,7 @@ class Translator {
       case 'r':
       case 't':
       case 'v':
-        Take(2);
+        Consume(2);
         return absl::OkStatus();
       case 'b':
         return Put(2, "\\x08");
@@ -165,7 +165,7 @@ class Translator {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     if (c == 'c') return Lacks("\\c");
     if (letter) return Bad("invalid escape \\ sequence");
-    Take(static_cast<uint8_t>(c) < 0x80 ? 2 : 1);
+    Consume(static_cast<uint8_t>(c) < 0x80 ? 2 : 1);
     return absl::OkStatus();
   }
 
@@ -186,7 +186,7 @@ class Translator {
   /// `[…]`: a set of characters.
   absl::Status Bracket() {
     if (left_.starts_with("[[:<:]]") || left_.starts_with("[[:>:]]")) return Lacks("a word's end");
-    Take(left_.starts_with("[^") ? 2 : 1);
+    Consume(left_.starts_with("[^") ? 2 : 1);
     for (bool first = true;; first = false) {
       if (left_.empty()) return Bad("brackets [] not balanced");
       if (left_[0] == ']' && !first) break;
@@ -197,12 +197,12 @@ class Translator {
         NAM_RETURN_IF_ERROR(Escape(true));
       } else if (left_[0] == '[' || left_[0] == ']') {
         out_ += '\\';
-        Take(1);
+        Consume(1);
       } else {
-        Take(1);
+        Consume(1);
       }
     }
-    Take(1);
+    Consume(1);
     return absl::OkStatus();
   }
 

@@ -15,7 +15,7 @@
 #include "plan/physical.h"
 #include "proto/catalog.pb.h"
 #include "proto/compute.pb.h"
-#include "session/explained_change.h"
+#include "session/record_statements.h"
 
 namespace nam::session {
 

@@ -161,7 +161,7 @@ absl::Status QueryRun::Loop() {
     const std::unique_ptr<ComputeClients::Work> work =
         options_.clients.Await(options_.clock.After(kWaitUs), options_.cancel, options_.output.room);
     const bool ended = work != nullptr && !work->reply.more();
-    if (work != nullptr) NAM_RETURN_IF_ERROR(Take(*work));
+    if (work != nullptr) NAM_RETURN_IF_ERROR(Collect(*work));
     if (FullForGood()) return full_;
     if (!full_.ok()) continue;
     if (ended) {
@@ -182,14 +182,14 @@ absl::Status QueryRun::Add(const ComputeClients::Work& work) {
   return absl::OkStatus();
 }
 
-absl::Status QueryRun::TakeParts(ComputeClients::Work& work) const {
+absl::Status QueryRun::CollectParts(ComputeClients::Work& work) const {
   if (!work.reply.has_directory()) return absl::OkStatus();
   if (!options_.output.parts || work.reply.directory().attempt() != work.request.attempt())
     return absl::InternalError("a compute server reports parts that were not requested");
   return options_.output.parts(std::move(*work.reply.mutable_directory()));
 }
 
-absl::Status QueryRun::Take(ComputeClients::Work& work) {
+absl::Status QueryRun::Collect(ComputeClients::Work& work) {
   if (work.status.ok() && work.reply.more()) return Add(work);
   if (work.lost && work.windows > 0) return RowsAreOut(work.status);
   if (work.windows > 0 && (IsDeclined(work.status) || work.reply.crowded()))
@@ -214,7 +214,7 @@ absl::Status QueryRun::Take(ComputeClients::Work& work) {
   }
   if (left_ > 0) {
     NAM_RETURN_IF_ERROR(Cover(work, report));
-    NAM_RETURN_IF_ERROR(TakeParts(work));
+    NAM_RETURN_IF_ERROR(CollectParts(work));
     if (options_.output.table != nullptr)
       NAM_RETURN_IF_ERROR(options_.output.table->Take(work.allocation, work.reply));
   }

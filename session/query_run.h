@@ -90,9 +90,9 @@ class QueryRun {
   /// Starts an attempt of `server` on `list`, from its item `first` on.
   absl::Status Start(size_t server, size_t list, uint64_t first, bool with_multicast);
   absl::Status Loop();
-  absl::Status Take(ComputeClients::Work& work);
+  absl::Status Collect(ComputeClients::Work& work);
   absl::Status Add(const ComputeClients::Work& work);
-  absl::Status TakeParts(ComputeClients::Work& work) const;
+  absl::Status CollectParts(ComputeClients::Work& work) const;
   /// Notes the pieces that its attempt has reported.
   absl::Status Cover(const ComputeClients::Work& work, ServerReport& report);
   absl::Status Lost(size_t server, const absl::Status& why);

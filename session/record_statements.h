@@ -15,7 +15,6 @@
 #include "execution/local_stage.h"
 #include "optimizer/lower_tree.h"
 #include "proto/table.pb.h"
-#include "session/explained_change.h"
 #include "session/record_access.h"
 #include "session/record_changes.h"
 #include "session/record_finder.h"
@@ -23,6 +22,17 @@
 #include "sql/bound_query.h"
 
 namespace nam::session {
+
+/// An explained change of rows, without the query that finds them.
+struct ExplainedChange {
+  std::string kind;                     // `Insert into`, `Update`, `Delete`
+  std::string table;                    // with its alias
+  std::string how;                      // how the rows are found, or their source
+  std::vector<std::string> conditions;  // conditions that the access path does not ensure
+  // With ANALYZE:
+  std::optional<std::string> command;  // `UPDATE 3`
+  double ms = 0;
+};
 
 /// Runs a session's statements on record tables, each a transaction of its own unless BEGIN opened one:
 ///

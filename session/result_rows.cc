@@ -73,8 +73,8 @@ absl::Status ResultRows::Add(const ResultBatch& rows) {
   NAM_RETURN_IF_ERROR(receiver_.Add(rows));
   rows_ += rows.rows();
   const uint64_t held = receiver_.bytes_held();
-  if (held > charged_ && !budget_.Take(held - charged_)) return execution::OverBudget(budget_);
-  if (held < charged_) budget_.Give(charged_ - held);
+  if (held > charged_ && !budget_.Reserve(held - charged_)) return execution::OverBudget(budget_);
+  if (held < charged_) budget_.Release(charged_ - held);
   charged_ = held;
   return absl::OkStatus();
 }

@@ -23,7 +23,7 @@ class ResultRows final : public execution::Sink {
                                                           std::vector<ResultSet::Column> columns,
                                                           RowReceiver& receiver,
                                                           execution::MemoryBudget& budget);
-  ~ResultRows() override { budget_.Give(charged_); }
+  ~ResultRows() override { budget_.Release(charged_); }
 
   std::unique_ptr<execution::SinkTask> NewTask(execution::TaskContext& context) override;
 

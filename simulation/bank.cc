@@ -305,11 +305,11 @@ absl::StatusOr<bool> Teller::Commit() {
   recorder_.Committing();
   const absl::StatusOr<uint64_t> committed = session_.Commit();
   if (committed.ok()) {
-    recorder_.Settle(Outcome::kCommitted, *committed);
+    recorder_.RecordOutcome(Outcome::kCommitted, *committed);
     return true;
   }
   if (!txn::AbortReasonOf(committed.status()).has_value()) return committed.status();
-  recorder_.Settle(Outcome::kAborted, 0);
+  recorder_.RecordOutcome(Outcome::kAborted, 0);
   return false;
 }
 

@@ -104,7 +104,7 @@ class TableAlterer {
                          found_.Find(node_.Field("relation").OfKind("RangeVar"), statement_));
     if (!there) return Statement(std::move(statement_));
     NAM_RETURN_IF_ERROR(found_.MustBeTable(statement_));
-    for (const Node& command : node_.List("cmds")) NAM_RETURN_IF_ERROR(Take(command));
+    for (const Node& command : node_.List("cmds")) NAM_RETURN_IF_ERROR(BindCommand(command));
     if (!added_.empty()) MakeSource();
     return Statement(std::move(statement_));
   }
@@ -112,7 +112,7 @@ class TableAlterer {
  private:
   bool record() const { return IsRecordTable(changed_); }
 
-  absl::Status Take(const Node& command) {
+  absl::Status BindCommand(const Node& command) {
     const std::string type = command.Text("subtype");
     if (type == "AT_AddColumn") return Add(command);
     if (type == "AT_DropColumn") return Drop(command);

@@ -41,9 +41,9 @@ class ArrayReader {
   absl::StatusOr<std::vector<std::optional<std::string>>> Read() {
     std::vector<std::optional<std::string>> elements;
     SkipBlanks();
-    if (!Take('{')) return Malformed();
+    if (!Consume('{')) return Malformed();
     SkipBlanks();
-    if (!Take('}')) {
+    if (!Consume('}')) {
       do {
         SkipBlanks();
         if (At('{')) return Refusal("arrays of arrays are not supported", position_, "list the values");
@@ -54,8 +54,8 @@ class ArrayReader {
                            absl::StrCat("at most ", kMostElements));
         elements.push_back(std::move(element));
         SkipBlanks();
-      } while (Take(','));
-      if (!Take('}')) return Malformed();
+      } while (Consume(','));
+      if (!Consume('}')) return Malformed();
     }
     SkipBlanks();
     if (at_ < text_.size()) return Malformed();
@@ -68,7 +68,7 @@ class ArrayReader {
                      "an array is written as {1,2,3}");
   }
   bool At(char c) const { return at_ < text_.size() && text_[at_] == c; }
-  bool Take(char c) {
+  bool Consume(char c) {
     if (!At(c)) return false;
     ++at_;
     return true;
@@ -79,7 +79,7 @@ class ArrayReader {
 
   absl::Status Element(std::optional<std::string>& out) {
     std::string element;
-    if (Take('"')) {
+    if (Consume('"')) {
       while (!At('"')) {
         if (At('\\')) ++at_;
         if (at_ >= text_.size()) return Malformed();
@@ -143,7 +143,7 @@ absl::StatusOr<Expr> ExpressionBinder::Listed(const Node& node, const Context& c
                        "list a value");
   } else {
     NAM_ASSIGN_OR_RETURN(Expr text, Expression(array, context));
-    NAM_RETURN_IF_ERROR(builder_.Settle(text, Type::String()));
+    NAM_RETURN_IF_ERROR(builder_.ResolveType(text, Type::String()));
     if (!array.Is("ParamRef") && !array.Is("A_Const"))
       return Refusal("arrays are not supported", position, "list the values with IN (…)");
     if (text.type.kind != TypeKind::kString) {

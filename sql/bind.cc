@@ -6,7 +6,6 @@
 #include "sql/parse_tree.h"
 #include "sql/prepare_binder.h"
 #include "sql/record_binder.h"
-#include "sql/set_binder.h"
 #include "sql/zoned_result.h"
 #include "types/sql_error.h"
 

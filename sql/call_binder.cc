@@ -182,7 +182,7 @@ absl::StatusOr<Expr> ExpressionBinder::FunctionCall(const Node& node, const std:
 /// SUBSTRING(text SIMILAR pattern ESCAPE escape).
 absl::StatusOr<Expr> ExpressionBinder::SimilarPart(std::vector<Expr> operands, int position) {
   for (size_t i = 1; i < operands.size(); ++i) {
-    NAM_RETURN_IF_ERROR(builder_.Settle(operands[i], Type::String()));
+    NAM_RETURN_IF_ERROR(builder_.ResolveType(operands[i], Type::String()));
     if (!IsLiteral(operands[i]))
       return Refusal("SUBSTRING … SIMILAR takes constants", position, "use SUBSTRING(x FROM 'expression')");
   }
@@ -245,7 +245,7 @@ absl::StatusOr<Expr> ExpressionBinder::Overlaps(std::vector<Expr> operands, int 
                            builder_.Arithmetic(Op::kAdd, std::move(from), std::move(operand), position));
       continue;
     }
-    NAM_RETURN_IF_ERROR(builder_.Settle(operand, type));
+    NAM_RETURN_IF_ERROR(builder_.ResolveType(operand, type));
     const bool date = operand.type.kind == TypeKind::kDate || operand.type.kind == TypeKind::kTimestamp;
     if (date && type.kind != TypeKind::kTime && operand.type.kind != type.kind) {
       NAM_ASSIGN_OR_RETURN(operand, builder_.Cast(std::move(operand), type, position));
@@ -395,8 +395,8 @@ absl::StatusOr<Expr> ExpressionBinder::Distinct(Expr a, Expr b, int position) {
   std::vector<Expr> values(2);
   values[0] = std::move(a);
   values[1] = std::move(b);
-  NAM_RETURN_IF_ERROR(builder_.Settle(values[0], values[1].type));
-  NAM_RETURN_IF_ERROR(builder_.Settle(values[1], values[0].type));
+  NAM_RETURN_IF_ERROR(builder_.ResolveType(values[0], values[1].type));
+  NAM_RETURN_IF_ERROR(builder_.ResolveType(values[1], values[0].type));
   std::vector<Expr> parts(5);
   Expr again[2], tests[2];
   for (size_t i = 0; i < 2; ++i) {

@@ -177,9 +177,9 @@ absl::StatusOr<Expr> ExpressionBuilder::Call(std::string_view name, std::vector<
     const char letter = LetterAt(best->arguments, i);
     Expr& operand = operands[i];
     if (letter == 'a') {
-      SettleAsString(operand);
+      ResolveAsString(operand);
     } else {
-      NAM_RETURN_IF_ERROR(Settle(operand, plan::TypeOfLetter(letter)));
+      NAM_RETURN_IF_ERROR(ResolveType(operand, plan::TypeOfLetter(letter)));
       if (plan::LetterOf(operand.type) != letter) {
         NAM_ASSIGN_OR_RETURN(operand, Cast(std::move(operand), plan::TypeOfLetter(letter), position));
       }
@@ -212,7 +212,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Concatenate(Expr a, Expr b, int position
   std::vector<Expr> operands;
   if (bytes && joins(a) && joins(b)) {
     for (Expr* side : {&a, &b}) {
-      NAM_RETURN_IF_ERROR(Settle(*side, Type::Bytes()));
+      NAM_RETURN_IF_ERROR(ResolveType(*side, Type::Bytes()));
       operands.push_back(std::move(*side));
     }
     return FunctionNode(Function::kConcat, std::move(operands), position);
@@ -222,7 +222,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Concatenate(Expr a, Expr b, int position
   if (chain) operands = std::exchange(a.children, {});
   for (Expr* side : {&a, &b}) {
     if (chain && side == &a) continue;
-    NAM_RETURN_IF_ERROR(Settle(*side, Type::String()));
+    NAM_RETURN_IF_ERROR(ResolveType(*side, Type::String()));
     if (side->type.kind != TypeKind::kString) {
       NAM_ASSIGN_OR_RETURN(*side, Cast(std::move(*side), Type::String(), position));
     }

@@ -38,7 +38,7 @@ class CopyBinder {
 
   absl::StatusOr<Statement> Bind() {
     NAM_RETURN_IF_ERROR(RefuseClauses());
-    NAM_RETURN_IF_ERROR(TakeOptions());
+    NAM_RETURN_IF_ERROR(BindOptions());
     NAM_RETURN_IF_ERROR(BindTable());
     NAM_ASSIGN_OR_RETURN(statement_.insert.columns, CopiedColumnsOf(node_, table(), statement_.position));
     NAM_RETURN_IF_ERROR(BindValues());
@@ -60,7 +60,7 @@ class CopyBinder {
     return absl::OkStatus();
   }
 
-  absl::Status TakeOptions() {
+  absl::Status BindOptions() {
     NAM_ASSIGN_OR_RETURN(CopyOptions options, CopyOptions::From(node_));
     statement_.dialect = std::move(options.dialect);
     statement_.match_header = options.match_header;

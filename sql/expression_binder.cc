@@ -84,15 +84,15 @@ absl::StatusOr<Expr> ExpressionBinder::BindUntyped(const Node& node, Clause clau
 absl::StatusOr<Expr> ExpressionBinder::Bind(const Node& node, Clause clause) {
   NAM_ASSIGN_OR_RETURN(Expr expr, BindUntyped(node, clause));
   if (IsNullLiteral(expr)) {
-    NAM_RETURN_IF_ERROR(builder_.Settle(expr, Type::String()));
+    NAM_RETURN_IF_ERROR(builder_.ResolveType(expr, Type::String()));
   }
-  ExpressionBuilder::SettleAsString(expr);
+  ExpressionBuilder::ResolveAsString(expr);
   return expr;
 }
 
 absl::StatusOr<Expr> ExpressionBinder::BindBoolean(const Node& node, Clause clause) {
   NAM_ASSIGN_OR_RETURN(Expr expr, BindUntyped(node, clause));
-  NAM_RETURN_IF_ERROR(builder_.Settle(expr, Type::Bool()));
+  NAM_RETURN_IF_ERROR(builder_.ResolveType(expr, Type::Bool()));
   if (expr.type.kind != TypeKind::kBool) return NotBoolean(expr, ClauseName(clause));
   return expr;
 }
@@ -117,7 +117,7 @@ absl::StatusOr<Expr> ExpressionBinder::Expression(const Node& node, Context cont
 
 absl::StatusOr<Expr> ExpressionBinder::Boolean(const Node& node, const Context& context) {
   NAM_ASSIGN_OR_RETURN(Expr expr, Expression(node, context));
-  NAM_RETURN_IF_ERROR(builder_.Settle(expr, Type::Bool()));
+  NAM_RETURN_IF_ERROR(builder_.ResolveType(expr, Type::Bool()));
   if (expr.type.kind != TypeKind::kBool) return NotBoolean(expr, "a condition's part");
   return expr;
 }
@@ -302,7 +302,7 @@ absl::StatusOr<Expr> ExpressionBinder::SimpleOperation(const Node& node, const C
     }
     NAM_ASSIGN_OR_RETURN(Expr negated, builder_.Negate(operand, position));
     if (known->op == Op::kSubtract) return negated;
-    NAM_RETURN_IF_ERROR(builder_.Settle(operand, Type::Integer()));
+    NAM_RETURN_IF_ERROR(builder_.ResolveType(operand, Type::Integer()));
     return operand;
   }
   if (left.Is("RowExpr") && right.Is("SubLink") && right.Text("subLinkType") == "EXPR_SUBLINK") {
@@ -345,7 +345,7 @@ absl::StatusOr<Expr> ExpressionBinder::Between(const Node& node, bool negated, b
   // The lower bound gives a parameter its type; another literal is parsed once beside each bound.
   if (a.index > 0) {
     const bool text = ExpressionBuilder::IsUntyped(low);
-    NAM_RETURN_IF_ERROR(builder_.Settle(a, text ? Type::String() : low.type));
+    NAM_RETURN_IF_ERROR(builder_.ResolveType(a, text ? Type::String() : low.type));
   }
   std::vector<Expr> either;
   if (symmetric) {
@@ -395,7 +395,7 @@ absl::StatusOr<Expr> ExpressionBinder::Similar(const Node& node, bool negated, c
   bool null = false;
   for (const Node& arg : node.Field("rexpr").List("args")) {
     NAM_ASSIGN_OR_RETURN(Expr text, Expression(arg, context));
-    NAM_RETURN_IF_ERROR(builder_.Settle(text, Type::String()));
+    NAM_RETURN_IF_ERROR(builder_.ResolveType(text, Type::String()));
     if (!IsLiteral(text) || text.type.kind != TypeKind::kString)
       return Refusal("SIMILAR TO takes a constant here", position, "use ~ with a regular expression");
     null = null || text.literal.null;
@@ -432,8 +432,8 @@ absl::StatusOr<Expr> ExpressionBinder::NullIf(const Node& node, const Context& c
   std::vector<Expr> parts(3);
   NAM_ASSIGN_OR_RETURN(Expr a, Expression(node.Field("lexpr"), context));
   NAM_ASSIGN_OR_RETURN(Expr b, Expression(node.Field("rexpr"), context));
-  NAM_RETURN_IF_ERROR(builder_.Settle(a, b.type));
-  NAM_RETURN_IF_ERROR(builder_.Settle(a, Type::String()));
+  NAM_RETURN_IF_ERROR(builder_.ResolveType(a, b.type));
+  NAM_RETURN_IF_ERROR(builder_.ResolveType(a, Type::String()));
   NAM_ASSIGN_OR_RETURN(parts[2], builder_.Duplicate(a));
   NAM_ASSIGN_OR_RETURN(parts[0], builder_.Compare(Op::kEqual, std::move(a), std::move(b), position));
   parts[1] = ExpressionBuilder::UntypedNull(position);
@@ -471,7 +471,7 @@ absl::StatusOr<Expr> ExpressionBinder::Case(const Node& node, const Context& con
   const bool simple = node.Has("arg");
   if (simple) {
     NAM_ASSIGN_OR_RETURN(subject, Expression(node.Field("arg"), context));
-    NAM_RETURN_IF_ERROR(builder_.Settle(subject, Type::String()));  // whatever it is compared with
+    NAM_RETURN_IF_ERROR(builder_.ResolveType(subject, Type::String()));  // whatever it is compared with
   }
   std::vector<Expr> parts;
   const ExpressionBuilder::Conditional conditional(builder_);

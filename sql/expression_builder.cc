@@ -124,10 +124,10 @@ Expr ExpressionBuilder::UntypedNull(int position) {
   return MakeLiteral(Value::Null(), position);
 }
 
-absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
+absl::Status ExpressionBuilder::ResolveType(Expr& expr, const Type& type) const {
   if (!IsUntyped(expr) || type.kind == TypeKind::kNull) return absl::OkStatus();
   if (expr.literal.null) {
-    if (expr.index > 0 && parameters_ != nullptr && !parameters_->Settle(expr.index, type)) {
+    if (expr.index > 0 && parameters_ != nullptr && !parameters_->ResolveType(expr.index, type)) {
       return UserError(sqlstate::kAmbiguousParameter,
                        absl::StrCat("inconsistent types deduced for parameter $", expr.index), expr.position,
                        "name its type: PREPARE name (types) AS …");
@@ -136,22 +136,22 @@ absl::Status ExpressionBuilder::Settle(Expr& expr, const Type& type) const {
     return absl::OkStatus();
   }
   if (type.kind == TypeKind::kString) {
-    SettleAsString(expr);
+    ResolveAsString(expr);
     if (IsChar(type)) {
       expr.type = expr.literal.type = CharType(0);
       expr.literal.text.resize(WithoutBlanks(expr.literal.text).size());
     }
     return absl::OkStatus();
   }
-  NAM_RETURN_IF_ERROR(SettleText(expr, type));
+  NAM_RETURN_IF_ERROR(ResolveText(expr, type));
   const bool timed = RankOfTime(type) > 0 || type.kind == TypeKind::kTime;
   if (timed && fixed_times_ != nullptr) (*fixed_times_)[expr.position] = expr.literal.ToString();
   return absl::OkStatus();
 }
 
-absl::Status ExpressionBuilder::SettleText(Expr& expr, const Type& type) const {
+absl::Status ExpressionBuilder::ResolveText(Expr& expr, const Type& type) const {
   Expr text = std::move(expr);
-  SettleAsString(text);
+  ResolveAsString(text);
   ResolveDay(text, type);
   Type target = type;
   if (type.kind == TypeKind::kDecimal) {
@@ -182,7 +182,7 @@ void ExpressionBuilder::ResolveDay(Expr& text, const Type& type) const {
   if (depends_on_time_ != nullptr) *depends_on_time_ = true;
 }
 
-void ExpressionBuilder::SettleAsString(Expr& expr) {
+void ExpressionBuilder::ResolveAsString(Expr& expr) {
   if (!IsUntyped(expr)) return;
   expr.type = expr.literal.type = Type::String();
 }
@@ -232,9 +232,9 @@ absl::Status ExpressionBuilder::Meet(Expr& expr, const Expr& other) const {
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Compare(Op op, Expr a, Expr b, int position) const {
-  if (IsUntyped(a) && IsUntyped(b)) NAM_RETURN_IF_ERROR(Settle(a, Type::String()));
-  NAM_RETURN_IF_ERROR(Settle(a, b.type));
-  NAM_RETURN_IF_ERROR(Settle(b, a.type));
+  if (IsUntyped(a) && IsUntyped(b)) NAM_RETURN_IF_ERROR(ResolveType(a, Type::String()));
+  NAM_RETURN_IF_ERROR(ResolveType(a, b.type));
+  NAM_RETURN_IF_ERROR(ResolveType(b, a.type));
   NAM_RETURN_IF_ERROR(MeetUnzoned(a, b));
   NAM_RETURN_IF_ERROR(MeetUnzoned(b, a));
   if (a.type.kind == TypeKind::kTime && b.type.kind == TypeKind::kInterval) {
@@ -305,8 +305,8 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
     if (!timed_day(*side) || (op != Op::kMultiply && op != Op::kDivide)) continue;
     NAM_ASSIGN_OR_RETURN(*side, Cast(std::move(*side), Type::Interval(), position));
   }
-  NAM_RETURN_IF_ERROR(Settle(a, partner(b)));
-  NAM_RETURN_IF_ERROR(Settle(b, partner(a)));
+  NAM_RETURN_IF_ERROR(ResolveType(a, partner(b)));
+  NAM_RETURN_IF_ERROR(ResolveType(b, partner(a)));
   if (op == Op::kAdd && b.type.kind == TypeKind::kDate) std::swap(a, b);  // integer + date
   if (op == Op::kModulo && a.type.numeric() && b.type.numeric() &&
       (a.type.kind == TypeKind::kDecimal || b.type.kind == TypeKind::kDecimal)) {
@@ -333,7 +333,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Arithmetic(Op op, Expr a, Expr b, int po
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Negate(Expr a, int position) const {
-  NAM_RETURN_IF_ERROR(Settle(a, Type::Integer()));
+  NAM_RETURN_IF_ERROR(ResolveType(a, Type::Integer()));
   if (a.type.kind == TypeKind::kInterval)
     return TimeArithmetic(Op::kSubtract, MakeLiteral(Value::Span({}), position), std::move(a), position);
   if (!IsNumber(a.type)) {
@@ -347,13 +347,13 @@ absl::StatusOr<Expr> ExpressionBuilder::Negate(Expr a, int position) const {
 absl::StatusOr<Expr> ExpressionBuilder::Cast(Expr a, const Type& type, int position, int width) const {
   if (IsUntyped(a)) {
     if (a.literal.null) {
-      if (a.index > 0 && parameters_ != nullptr) parameters_->Settle(a.index, type);
+      if (a.index > 0 && parameters_ != nullptr) parameters_->ResolveType(a.index, type);
       return MakeLiteral(Value::Null(type), position);
     }
     position = a.position;
     // As in PostgreSQL, a literal is parsed when it is bound, even if it is never evaluated.
-    if (type.kind != TypeKind::kString) NAM_RETURN_IF_ERROR(Settle(a, type));
-    SettleAsString(a);
+    if (type.kind != TypeKind::kString) NAM_RETURN_IF_ERROR(ResolveType(a, type));
+    ResolveAsString(a);
   }
   // Columns hold at most 64 bits; computed integers may be wider.
   const bool integer = type.kind == TypeKind::kInteger;
@@ -431,14 +431,14 @@ absl::StatusOr<Expr> ExpressionBuilder::Not(Expr a, int position) const {
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::IsNull(Expr a, int position) const {
-  SettleAsString(a);
+  ResolveAsString(a);
   return Fold(MakeNode(Op::kIsNull, Type::Bool(), position, {std::move(a)}));
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int position) {
   if (IsUntyped(a)) {
     const auto typed = std::find_if_not(items.begin(), items.end(), IsUntyped);
-    NAM_RETURN_IF_ERROR(Settle(a, typed == items.end() ? Type::String() : typed->type));
+    NAM_RETURN_IF_ERROR(ResolveType(a, typed == items.end() ? Type::String() : typed->type));
   }
   // As in PostgreSQL, several constants beside a real become reals, unless one is wider.
   const auto wide = [](const Expr& item) { return IsConstant(item) && item.type.kind == TypeKind::kDouble; };
@@ -461,7 +461,7 @@ absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int 
   std::set<std::pair<__int128, std::string>> seen;
   const Type type = a.type;
   for (Expr& item : items) {
-    NAM_RETURN_IF_ERROR(Settle(item, type));
+    NAM_RETURN_IF_ERROR(ResolveType(item, type));
     NAM_RETURN_IF_ERROR(Meet(item, a));
     if (!Comparable(type, item.type)) return NoOperator(Op::kEqual, a, item, item.position);
     const bool constant = IsLiteral(item) && !item.literal.null && (IsChar(item.type) || !IsChar(type));
@@ -496,8 +496,8 @@ absl::StatusOr<Expr> ExpressionBuilder::In(Expr a, std::vector<Expr> items, int 
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Like(Expr a, Expr pattern, int position) const {
-  NAM_RETURN_IF_ERROR(Settle(a, Type::String()));
-  NAM_RETURN_IF_ERROR(Settle(pattern, Type::String()));
+  NAM_RETURN_IF_ERROR(ResolveType(a, Type::String()));
+  NAM_RETURN_IF_ERROR(ResolveType(pattern, Type::String()));
   if (a.type.kind != TypeKind::kString || pattern.type.kind != TypeKind::kString) {
     return UserError(sqlstate::kNoSuchOperator,
                      absl::StrCat("operator does not exist: ", KindName(a), " LIKE ", KindName(pattern)),
@@ -552,7 +552,7 @@ absl::Status ExpressionBuilder::Unify(const std::vector<Expr*>& values, const ch
   if (common.kind == TypeKind::kNull) common = Type::String();
   for (Expr* value : values) {
     if (IsUntyped(*value)) {
-      NAM_RETURN_IF_ERROR(Settle(*value, common));
+      NAM_RETURN_IF_ERROR(ResolveType(*value, common));
       // A quoted number may have more decimals than the others.
       if (value->type.numeric() && value->type.scale > common.scale) return Unify(values, place);
     }
@@ -585,7 +585,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Case(std::vector<Expr> parts, int positi
 }
 
 absl::StatusOr<Expr> ExpressionBuilder::Extract(Op op, Expr date, int position) const {
-  NAM_RETURN_IF_ERROR(Settle(date, Type::Date()));
+  NAM_RETURN_IF_ERROR(ResolveType(date, Type::Date()));
   if (date.type.kind == TypeKind::kTimestamp) {
     NAM_ASSIGN_OR_RETURN(date, Cast(std::move(date), Type::Date(), position));
   }
@@ -593,7 +593,7 @@ absl::StatusOr<Expr> ExpressionBuilder::Extract(Op op, Expr date, int position) 
     return UserError(sqlstate::kNoSuchOperator, absl::StrCat("EXTRACT needs a date, not ", KindName(date)),
                      position, "CAST(x AS date) makes one of a string");
   }
-  // NOLINTNEXTLINE(clang-analyzer-cplusplus.Move): Settle moves it only to assign it anew.
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.Move): ResolveType moves it only to assign it anew.
   return Fold(MakeNode(op, Type::Integer(), position, {std::move(date)}));
 }
 

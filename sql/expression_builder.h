@@ -24,8 +24,8 @@ bool ConvertsTimes(TypeKind from, TypeKind to);
 /// Builds typed expressions by the rules of expression.h and folds constants.
 ///
 /// A string literal has no type until its context gives it one (`d < '1994-01-01'`), and neither has NULL.
-/// Until then it is a kLiteral of type kNull (with text, or null); Settle ends that. No node that this class
-/// builds contains an untyped literal.
+/// Until then it is a kLiteral of type kNull (with text, or null); ResolveType ends that. No node that this
+/// class builds contains an untyped literal.
 ///
 /// An error while folding is the user's error (see DeferFolding), unless the constant may never be evaluated
 /// (in a branch of CASE, after the first operand of AND and OR): then it stays as it is and fails when it is
@@ -52,7 +52,7 @@ class ExpressionBuilder {
 
   /// The zone of timestamps that are written without one; UTC before this call.
   void UseZone(const std::string& zone) { zone_ = zone; }
-  /// Settle sets their types; borrowed.
+  /// ResolveType sets their types; borrowed.
   void UseParameters(Parameters* parameters) { parameters_ = parameters; }
 
   /// Defers a constant's error to `failure`, the first one, until the whole statement is bound: PostgreSQL
@@ -66,15 +66,15 @@ class ExpressionBuilder {
   }
 
   /// Texts of literals that became dates or times, by their positions: each independent of time and zone.
-  /// Filled by Settle and Cast; borrowed.
+  /// Filled by ResolveType and Cast; borrowed.
   using FixedTimes = std::map<int, std::string>;
   void UseFixedTimes(FixedTimes* times) { fixed_times_ = times; }
 
   /// Gives an untyped literal the kind of `type`, parsing its text, and a parameter this type: 42P08 if it
   /// already has one of another kind. Leaves other expressions alone.
-  absl::Status Settle(plan::Expr& expr, const Type& type) const;
+  absl::Status ResolveType(plan::Expr& expr, const Type& type) const;
   /// Makes an untyped literal a string; leaves an untyped parameter alone.
-  static void SettleAsString(plan::Expr& expr);
+  static void ResolveAsString(plan::Expr& expr);
 
   absl::StatusOr<plan::Expr> Compare(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
   absl::StatusOr<plan::Expr> Arithmetic(plan::Op op, plan::Expr a, plan::Expr b, int position) const;
@@ -138,7 +138,7 @@ class ExpressionBuilder {
 
   /// Replaces words for days in a literal that becomes a date or timestamp.
   void ResolveDay(plan::Expr& text, const Type& type) const;
-  absl::Status SettleText(plan::Expr& text, const Type& type) const;
+  absl::Status ResolveText(plan::Expr& text, const Type& type) const;
 
   Parameters* parameters_ = nullptr;
   absl::Status* folding_ = nullptr;

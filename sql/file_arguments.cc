@@ -73,11 +73,11 @@ absl::StatusOr<FileArguments> FileArguments::OfCall(const Node& call) {
   }
   FileArguments out = OfPath(std::move(pattern), call.position());
   out.called = true;
-  for (size_t i = 1; i < arguments.size(); ++i) NAM_RETURN_IF_ERROR(out.Take(arguments[i]));
+  for (size_t i = 1; i < arguments.size(); ++i) NAM_RETURN_IF_ERROR(out.BindArgument(arguments[i]));
   return out;
 }
 
-absl::Status FileArguments::Take(const Node& argument) {
+absl::Status FileArguments::BindArgument(const Node& argument) {
   const auto refuse = [&](const std::string& what) {
     return UserError(
         sqlstate::kBadParameter, what, argument.position(),

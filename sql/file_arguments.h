@@ -36,7 +36,7 @@ struct FileArguments {
  private:
   static absl::StatusOr<FileArguments> OfCall(const Node& call);
   static FileArguments OfPath(std::string path, int position);
-  absl::Status Take(const Node& argument);
+  absl::Status BindArgument(const Node& argument);
 };
 
 }  // namespace nam::sql

@@ -157,7 +157,7 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
       call.function == AggregateFunction::kBoolAnd || call.function == AggregateFunction::kBoolOr;
   if (of_truths) {
     NAM_ASSIGN_OR_RETURN(call.argument, BindUntyped(args[0], clause));
-    NAM_RETURN_IF_ERROR(builder().Settle(call.argument, Type::Bool()));
+    NAM_RETURN_IF_ERROR(builder().ResolveType(call.argument, Type::Bool()));
   } else {
     NAM_ASSIGN_OR_RETURN(call.argument, BindUntyped(args[0], clause));
     if (ExpressionBuilder::IsUntyped(call.argument) && IsAmbiguous(call.function)) {
@@ -166,7 +166,7 @@ absl::StatusOr<AggregateCall> LogicalSelect::AggregateArguments(const Node& node
                        "give the argument a type with CAST");
     }
     const Type open = plan::HasMoments(call.function) ? Type::Double() : Type::String();
-    NAM_RETURN_IF_ERROR(builder().Settle(call.argument, open));
+    NAM_RETURN_IF_ERROR(builder().ResolveType(call.argument, open));
   }
   if (args.size() > 1) {
     NAM_ASSIGN_OR_RETURN(call.second, BindTyped(args[1], clause));
@@ -233,7 +233,7 @@ absl::Status LogicalSelect::BindPair(const Node& node, const std::string& name, 
     return Refusal(absl::StrCat(name, "(DISTINCT …) is not supported"), position);
   for (const auto& [arg, expr] : {std::pair(&args[0], &call.argument), std::pair(&args[1], &call.second)}) {
     NAM_ASSIGN_OR_RETURN(*expr, BindUntyped(*arg, clause));
-    NAM_RETURN_IF_ERROR(builder().Settle(*expr, Type::Double()));
+    NAM_RETURN_IF_ERROR(builder().ResolveType(*expr, Type::Double()));
   }
   const bool counts = call.function == AggregateFunction::kCount;
   NAM_ASSIGN_OR_RETURN(const Type type, AggregateType(counts ? AggregateFunction::kCorr : call.function,

@@ -100,7 +100,7 @@ absl::StatusOr<plan::logical::Query> BindLogical(const Node& select, TableSource
   ExpressionBuilder builder;
   builder.UseParameters(select.text().parameters());
   for (std::optional<plan::Expr>& literal : tree.literals) {
-    if (literal.has_value()) NAM_RETURN_IF_ERROR(builder.Settle(*literal, Type::String()));
+    if (literal.has_value()) NAM_RETURN_IF_ERROR(builder.ResolveType(*literal, Type::String()));
   }
   NAM_RETURN_IF_ERROR(context.folding);
   if (locks != nullptr) *locks = std::move(tree.locks);

@@ -95,7 +95,7 @@ struct Surroundings {
 /// A query's tree. It treats untyped constants of the select list as text.
 struct BoundTree {
   plan::logical::NodePtr root;
-  /// By root's columns: the untyped literal, if it is one, for the caller to settle.
+  /// By root's columns: the untyped literal, if it is one, for the caller to resolve.
   std::vector<std::optional<plan::Expr>> literals;
   std::vector<RowLock> locks;  // for root's rows
 };

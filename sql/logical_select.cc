@@ -187,7 +187,7 @@ absl::Status LogicalSelect::BindSelectList() {
       if (ExpressionBuilder::IsUntyped(expr)) {
         output.literal = expr;
         output.expr.index = -1;  // a parameter's: the query's user may give it another type
-        NAM_RETURN_IF_ERROR(builder().Settle(output.expr, Type::String()));
+        NAM_RETURN_IF_ERROR(builder().ResolveType(output.expr, Type::String()));
       }
       outputs_.push_back(std::move(output));
     }
@@ -427,7 +427,7 @@ namespace {
 absl::StatusOr<Expr> BindCount(LogicalSelect& expressions, const Node& node, Clause clause) {
   const char* name = ClauseName(clause);
   NAM_ASSIGN_OR_RETURN(Expr expr, expressions.BindUntyped(node, clause));
-  NAM_RETURN_IF_ERROR(expressions.builder().Settle(expr, Type::Integer()));
+  NAM_RETURN_IF_ERROR(expressions.builder().ResolveType(expr, Type::Integer()));
   if (expr.type.kind == TypeKind::kDecimal) {  // rounded, as on assignment
     NAM_ASSIGN_OR_RETURN(
         expr, expressions.builder().Cast(std::move(expr), Type::Integer(), node.position(), sizeof(int64_t)));

@@ -162,7 +162,7 @@ class LogicalSelect : public QueryScope {
 
   // logical_window.cc
   absl::Status MayUseWindows(const Node& node, const std::string& name) const;
-  absl::Status SettleArguments(plan::logical::WindowCall& call, const std::string& name, int position);
+  absl::Status ResolveArguments(plan::logical::WindowCall& call, const std::string& name, int position);
   ExprOr WindowExpr(const Node& node, const std::string& name, Clause clause);
   absl::StatusOr<plan::logical::WindowCall> WindowArguments(const Node& node, const std::string& name,
                                                             Clause clause);

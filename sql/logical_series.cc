@@ -37,18 +37,18 @@ absl::Status NoSuchSeries(const std::vector<Expr>& arguments, int position) {
 }
 
 /// Timestamps by an interval: with time zone unless one of them is without and none with, as in PostgreSQL.
-absl::Status SettleTimes(ExpressionBuilder& builder, std::vector<Expr>& ends, const std::string& zone,
-                         int position) {
+absl::Status ResolveTimes(ExpressionBuilder& builder, std::vector<Expr>& ends, const std::string& zone,
+                          int position) {
   const auto either = [&](TypeKind kind) { return ends[0].type.kind == kind || ends[1].type.kind == kind; };
   const bool zoned = either(TypeKind::kTimestampTz) || !either(TypeKind::kTimestamp);
   const Type type = zoned ? Type::TimestampTz() : Type::Timestamp();
   for (size_t i = 0; i < 2; ++i) {
-    NAM_RETURN_IF_ERROR(builder.Settle(ends[i], type));
+    NAM_RETURN_IF_ERROR(builder.ResolveType(ends[i], type));
     if (ends[i].type == type) continue;
     const int at = ends[i].position;
     NAM_ASSIGN_OR_RETURN(ends[i], builder.Cast(std::move(ends[i]), type, at));
   }
-  NAM_RETURN_IF_ERROR(builder.Settle(ends[2], Type::Interval()));
+  NAM_RETURN_IF_ERROR(builder.ResolveType(ends[2], Type::Interval()));
   // The series moves in UTC, where months and days of other zones do not begin.
   const Expr& step = ends[2];
   const bool hours =
@@ -61,7 +61,7 @@ absl::Status SettleTimes(ExpressionBuilder& builder, std::vector<Expr>& ends, co
 }
 
 /// Whole numbers, or decimals, which get the most decimals of any.
-absl::Status SettleNumbers(ExpressionBuilder& builder, std::vector<Expr>& ends, int position) {
+absl::Status ResolveNumbers(ExpressionBuilder& builder, std::vector<Expr>& ends, int position) {
   if (ends.size() == 2) ends.push_back(plan::MakeLiteral(Value::Integer(1), position));
   return builder.Unify({&ends[0], &ends[1], &ends[2]}, "generate_series");
 }
@@ -94,9 +94,9 @@ absl::StatusOr<Series> BindSeries(LogicalSelect& select, const Node& call, const
   const bool untyped = std::all_of(ends.begin(), ends.end(), ExpressionBuilder::IsUntyped);
   if (untyped || ends.size() < 2 || ends.size() > 3) return NoSuchSeries(ends, position);
   if (all_fit(number, ends.size())) {
-    NAM_RETURN_IF_ERROR(SettleNumbers(select.builder(), ends, position));
+    NAM_RETURN_IF_ERROR(ResolveNumbers(select.builder(), ends, position));
   } else if (ends.size() == 3 && all_fit(IsTime, 2) && fits(ends[2], span)) {
-    NAM_RETURN_IF_ERROR(SettleTimes(select.builder(), ends, call.text().time().zone, position));
+    NAM_RETURN_IF_ERROR(ResolveTimes(select.builder(), ends, call.text().time().zone, position));
   } else {
     return NoSuchSeries(ends, position);
   }

@@ -175,11 +175,11 @@ absl::StatusOr<WindowCall> LogicalSelect::WindowArguments(const Node& node, cons
     NAM_ASSIGN_OR_RETURN(Expr argument, BindUntyped(arg, clause));
     call.arguments.push_back(std::move(argument));
   }
-  NAM_RETURN_IF_ERROR(SettleArguments(call, name, position));
+  NAM_RETURN_IF_ERROR(ResolveArguments(call, name, position));
   return call;
 }
 
-absl::Status LogicalSelect::SettleArguments(WindowCall& call, const std::string& name, int position) {
+absl::Status LogicalSelect::ResolveArguments(WindowCall& call, const std::string& name, int position) {
   std::vector<Expr>& arguments = call.arguments;
   if (arguments.empty()) return absl::OkStatus();
   const bool buckets = call.function == WindowFunction::kNtile;
@@ -193,7 +193,7 @@ absl::Status LogicalSelect::SettleArguments(WindowCall& call, const std::string&
   }
   if (!buckets && arguments.size() == 1) return absl::OkStatus();
   Expr& count = arguments[buckets ? 0 : 1];
-  NAM_RETURN_IF_ERROR(builder().Settle(count, Type::Integer()));
+  NAM_RETURN_IF_ERROR(builder().ResolveType(count, Type::Integer()));
   if (count.type.kind == TypeKind::kInteger) return absl::OkStatus();
   return UserError(sqlstate::kNoSuchOperator,
                    absl::StrCat("function does not exist: ", name, " with ", TypeName(count.type)), position,
@@ -315,7 +315,7 @@ absl::StatusOr<Value> LogicalSelect::FrameOffset(const Node& node, const WindowD
     type = key.numeric() ? key : key.real() ? Type::Double() : Type::Interval();
   }
   NAM_ASSIGN_OR_RETURN(Expr offset, BindUntyped(node, clause));
-  NAM_RETURN_IF_ERROR(builder().Settle(offset, type));
+  NAM_RETURN_IF_ERROR(builder().ResolveType(offset, type));
   if (type.real() && (offset.type.numeric() || offset.type.real())) {
     NAM_ASSIGN_OR_RETURN(offset, builder().Cast(std::move(offset), type, position));
   }

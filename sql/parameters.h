@@ -25,7 +25,7 @@ class Parameters {
     return list_[static_cast<size_t>(number) - 1];
   }
   /// Takes a type from the context, the first one for all uses. False if it has a type of another kind.
-  bool Settle(int64_t number, const Type& type) {
+  bool ResolveType(int64_t number, const Type& type) {
     Parameter& parameter = Get(number);
     if (parameter.type.kind != TypeKind::kNull) return parameter.type.kind == type.kind;
     parameter.type = type;

@@ -58,7 +58,7 @@ absl::StatusOr<Value> Argument(Expr argument, const Type& type, int width, size_
   ExpressionBuilder builder;
   builder.UseZone(zone);
   const int position = argument.position;
-  NAM_RETURN_IF_ERROR(builder.Settle(argument, type));
+  NAM_RETURN_IF_ERROR(builder.ResolveType(argument, type));
   if (!Converts(argument.type, type)) {
     return UserError(sqlstate::kTypeMismatch,
                      absl::StrCat("parameter $", number, " of type ", TypeName(argument.type),

@@ -9,8 +9,8 @@
 #include "sql/bound_query.h"
 #include "sql/parse_tree.h"
 
-/// Binds statements that make and change tables. Other statements of PostgreSQL's grammar than
-/// bound_query.h's are refused by name.
+/// Binds statements that make and change tables, and those of transactions and settings. Other statements of
+/// PostgreSQL's grammar than bound_query.h's are refused by name.
 namespace nam::sql {
 
 absl::StatusOr<Statement> BindCreateTable(const Node& node, TableSource& tables);
@@ -38,6 +38,9 @@ csv::Dialect DialectOfPath(std::string_view path);
 absl::StatusOr<Statement> BindUpdate(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindDelete(const Node& node, TableSource& tables);
 absl::StatusOr<Statement> BindTransaction(const Node& node);
+/// SET and RESET. The session knows which settings exist.
+absl::StatusOr<Statement> BindSet(const Node& node);
+absl::StatusOr<Statement> BindShow(const Node& node);
 /// SET TRANSACTION …, SET SESSION CHARACTERISTICS AS TRANSACTION …
 absl::StatusOr<Statement> BindSetTransaction(const Node& node);
 

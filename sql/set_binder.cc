@@ -1,5 +1,3 @@
-#include "sql/set_binder.h"
-
 #include <string>
 
 #include "absl/strings/str_cat.h"

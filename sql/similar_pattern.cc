@@ -11,23 +11,23 @@ namespace nam::sql {
 namespace {
 
 /// The part between separators. `lazy`: it matches as little as possible.
-struct Piece {
+struct Subpattern {
   std::string expression;
   bool branches = false;  // it has |
 };
 
-/// The pattern's pieces, between its separators.
-std::vector<Piece> PiecesOf(std::string_view pattern, std::string_view escape, bool lazy_first) {
-  std::vector<Piece> pieces(1);
+/// The pattern's subpatterns, between its separators.
+std::vector<Subpattern> SubpatternsOf(std::string_view pattern, std::string_view escape, bool lazy_first) {
+  std::vector<Subpattern> subpatterns(1);
   bool in_brackets = false, in_bounds = false;
   for (size_t i = 0; i < pattern.size(); ++i) {
-    std::string& out = pieces.back().expression;
-    const char* const lazy = lazy_first && pieces.size() == 1 ? "?" : "";
+    std::string& out = subpatterns.back().expression;
+    const char* const lazy = lazy_first && subpatterns.size() == 1 ? "?" : "";
     if (!escape.empty() && pattern.substr(i).starts_with(escape)) {
       i += escape.size();
       if (i >= pattern.size()) break;  // PostgreSQL drops an escape at the end
       if (pattern[i] == '"') {
-        pieces.emplace_back();
+        subpatterns.emplace_back();
         continue;
       }
       out.push_back('\\');
@@ -58,39 +58,39 @@ std::vector<Piece> PiecesOf(std::string_view pattern, std::string_view escape, b
       out.push_back(c);
       if (c == '*' || c == '+' || c == '?' || (in_bounds && c == '}')) out += lazy;
       if (c == '}') in_bounds = false;
-      if (c == '|') pieces.back().branches = true;
+      if (c == '|') subpatterns.back().branches = true;
     }
   }
-  return pieces;
+  return subpatterns;
 }
 
 }  // namespace
 
-// Anchors, and puts each piece in a group of its own, so that | binds weakest.
+// Anchors, and puts each subpattern in a group of its own, so that | binds weakest.
 absl::StatusOr<std::string> SimilarPattern(std::string_view pattern, std::string_view escape, int position) {
-  const std::vector<Piece> pieces = PiecesOf(pattern, escape, /*lazy_first=*/false);
-  if (pieces.size() > 1)
+  const std::vector<Subpattern> subpatterns = SubpatternsOf(pattern, escape, /*lazy_first=*/false);
+  if (subpatterns.size() > 1)
     return Refusal("SIMILAR TO with the separators of SUBSTRING is not supported", position);
-  return absl::StrCat("^(?:", pieces[0].expression, ")$");
+  return absl::StrCat("^(?:", subpatterns[0].expression, ")$");
 }
 
 absl::StatusOr<std::string> SimilarParts(std::string_view pattern, std::string_view escape, int position) {
   if (CountCharacters(escape) > 1)
     return UserError(sqlstate::kBadEscape, "the escape is one character or none", position);
-  const bool divided = PiecesOf(pattern, escape, false).size() > 1;
-  const std::vector<Piece> pieces = PiecesOf(pattern, escape, divided);
-  if (pieces.size() > 3) {
+  const bool divided = SubpatternsOf(pattern, escape, false).size() > 1;
+  const std::vector<Subpattern> subpatterns = SubpatternsOf(pattern, escape, divided);
+  if (subpatterns.size() > 3) {
     return UserError(sqlstate::kBadEscapeUse,
                      "SQL regular expression may not contain more than two escape-double-quote separators",
                      position);
   }
-  if (!divided) return absl::StrCat("^(?:", pieces[0].expression, ")$");
-  if (pieces[0].branches) {
+  if (!divided) return absl::StrCat("^(?:", subpatterns[0].expression, ")$");
+  if (subpatterns[0].branches) {
     return Refusal("| in front of the separators of SUBSTRING is not supported", position,
                    "use SUBSTRING(x FROM 'expression')");
   }
-  return absl::StrCat("^(?:", pieces[0].expression, ")(", pieces[1].expression,
-                      ")(?:", pieces.size() > 2 ? pieces[2].expression : "", ")$");
+  return absl::StrCat("^(?:", subpatterns[0].expression, ")(", subpatterns[1].expression,
+                      ")(?:", subpatterns.size() > 2 ? subpatterns[2].expression : "", ")$");
 }
 
 }  // namespace nam::sql

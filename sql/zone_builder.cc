@@ -46,7 +46,7 @@ bool MayShowZone(const Expr& pattern) {
 }
 
 /// Checks a constant zone; UTC gets one spelling, an interval becomes its offset.
-absl::Status SettleZone(Expr& zone) {
+absl::Status ResolveZone(Expr& zone) {
   if (!IsLiteral(zone) || zone.literal.null) return absl::OkStatus();
   if (zone.type.kind == TypeKind::kInterval) {
     const Interval offset = zone.literal.interval();
@@ -126,8 +126,8 @@ absl::Status ExpressionBuilder::GiveZone(std::string_view name, std::vector<Expr
     return Refusal("AT TIME ZONE of a time is not supported", position,
                    "there is no time with time zone: write a timestamp");
   }
-  if (name == "timezone" && pair) return SettleZone(operands[0]);
-  if (name == "date_trunc" && operands.size() == 3) return SettleZone(operands[2]);
+  if (name == "timezone" && pair) return ResolveZone(operands[0]);
+  if (name == "date_trunc" && operands.size() == 3) return ResolveZone(operands[2]);
   if (name == "date_trunc" && pair && operands[1].type.kind == TypeKind::kDate) {
     // As in PostgreSQL, which prefers the type.
     NAM_ASSIGN_OR_RETURN(operands[1], CastZoned(std::move(operands[1]), Type::TimestampTz(), position));

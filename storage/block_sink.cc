@@ -22,7 +22,7 @@ BlockSink::~BlockSink() {
   if (channel_.broken()) channel_.Abandon(std::move(use_));
 }
 
-absl::Status BlockSink::TakeCompletions() {
+absl::Status BlockSink::PollCompletions() {
   std::array<fabric::Completion, 64> done;
   NAM_ASSIGN_OR_RETURN(const size_t n, channel_.WaitSome(done));
   for (size_t i = 0; i < n; ++i) {
@@ -34,7 +34,7 @@ absl::Status BlockSink::TakeCompletions() {
 }
 
 absl::StatusOr<std::byte*> BlockSink::Acquire() {
-  while (free_.empty()) NAM_RETURN_IF_ERROR(TakeCompletions());
+  while (free_.empty()) NAM_RETURN_IF_ERROR(PollCompletions());
   current_ = free_.back();
   free_.pop_back();
   return channel_.buffer().data() + uint64_t{current_} * slot_bytes_;
@@ -51,7 +51,7 @@ absl::Status BlockSink::Write(RemotePtr<void> to, uint32_t bytes) {
 }
 
 absl::Status BlockSink::Flush() {
-  while (in_flight_ > 0) NAM_RETURN_IF_ERROR(TakeCompletions());
+  while (in_flight_ > 0) NAM_RETURN_IF_ERROR(PollCompletions());
   return absl::OkStatus();
 }
 

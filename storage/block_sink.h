@@ -25,7 +25,7 @@ class BlockSink {
   absl::Status Flush();
 
  private:
-  absl::Status TakeCompletions();
+  absl::Status PollCompletions();
   Channel& channel_;
   fabric::Grant::Use use_;
   const uint32_t slot_bytes_;

@@ -52,7 +52,7 @@ BlockStream::~BlockStream() {
   // that met bad data, has broken its channel and does not wait.
   while (!channel_.broken() &&
          std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.reads_left > 0; })) {
-    if (!TakeCompletions(/*wait=*/true).ok()) channel_.Break();
+    if (!PollCompletions(/*wait=*/true).ok()) channel_.Break();
   }
 }
 
@@ -223,7 +223,7 @@ absl::Status BlockStream::LearnPointers(const Slot& slot) {
   return absl::OkStatus();
 }
 
-absl::Status BlockStream::TakeCompletions(bool wait) {
+absl::Status BlockStream::PollCompletions(bool wait) {
   std::array<fabric::Completion, 64> done;
   size_t n = channel_.completions().Poll(done);
   if (n == 0 && wait) {
@@ -253,7 +253,7 @@ absl::Status BlockStream::TakeCompletions(bool wait) {
 
 absl::Status BlockStream::AwaitHead() {
   Slot& slot = slots_[head_ % slots_.size()];
-  while (slot.reads_left > 0) NAM_RETURN_IF_ERROR(TakeCompletions(/*wait=*/true));
+  while (slot.reads_left > 0) NAM_RETURN_IF_ERROR(PollCompletions(/*wait=*/true));
   return absl::OkStatus();
 }
 

@@ -135,7 +135,7 @@ class BlockStream {
   void DropDelivered();
   absl::Status Prepare(Slot& slot, uint32_t slot_number);
   absl::Status AwaitHead();
-  absl::Status TakeCompletions(bool wait);
+  absl::Status PollCompletions(bool wait);
   absl::Status LearnPointers(const Slot& slot);
   absl::Status Deliver(Slot& slot, BlockView& block);
   void FetchPages(const Slot& slot) const;

@@ -104,7 +104,7 @@ class Channel {
   fabric::Gate& gate() { return *gate_; }
   /// Leaves a section after an error: requests may be in flight until the connections have ended.
   void ParkBroken();
-  /// Disconnect without waiting. For the thread that settles the gate.
+  /// Disconnect without waiting. For the thread that drains the gate.
   bool EndNow();
 
   /// Waits for at least one completion, at most operation_timeout_us; never returns 0. CANCELLED soon after

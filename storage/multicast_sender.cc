@@ -158,7 +158,7 @@ absl::Status MulticastSender::SendBlock(const MulticastExtent& extent, RemotePtr
 /// A place in the ring that no send in flight uses.
 absl::StatusOr<std::byte*> MulticastSender::NextBuffer(const std::atomic<bool>& cancel) {
   std::array<fabric::Completion, kBatch> done;
-  TakeCompletions({done.data(), completions_->Poll(done)});
+  HandleCompletions({done.data(), completions_->Poll(done)});
   while (prepared_ - completed_ == options_.send_depth) NAM_RETURN_IF_ERROR(AwaitCompletions(cancel));
   return ring_->data() + size_t{prepared_ % options_.send_depth} * fabric::kMaxDatagramBytes;
 }
@@ -166,7 +166,7 @@ absl::StatusOr<std::byte*> MulticastSender::NextBuffer(const std::atomic<bool>& 
 absl::Status MulticastSender::AwaitCompletions(const std::atomic<bool>& cancel) {
   NAM_RETURN_IF_ERROR(CheckRunning(cancel));
   std::array<fabric::Completion, kBatch> done;
-  TakeCompletions({done.data(), completions_->Wait(done, fabric_.clock().After(kCancelCheckUs))});
+  HandleCompletions({done.data(), completions_->Wait(done, fabric_.clock().After(kCancelCheckUs))});
   return absl::OkStatus();
 }
 
@@ -193,7 +193,7 @@ absl::Status MulticastSender::Flush() {
 }
 
 /// One signaled send completes all before it.
-void MulticastSender::TakeCompletions(std::span<const fabric::Completion> done) {
+void MulticastSender::HandleCompletions(std::span<const fabric::Completion> done) {
   for (const fabric::Completion& completion : done)
     completed_ = std::max(completed_, static_cast<uint32_t>(completion.id) + 1);
 }
@@ -231,7 +231,7 @@ absl::Status MulticastSender::CheckRunning(const std::atomic<bool>& cancel) cons
 absl::Status MulticastSender::Pause(const std::atomic<bool>& cancel, int64_t& pause_us) {
   NAM_RETURN_IF_ERROR(CheckRunning(cancel));
   std::array<fabric::Completion, kBatch> done;
-  TakeCompletions({done.data(), completions_->Wait(done, fabric_.clock().After(pause_us))});
+  HandleCompletions({done.data(), completions_->Wait(done, fabric_.clock().After(pause_us))});
   pause_us = std::min(2 * pause_us, kLastPauseUs);
   return absl::OkStatus();
 }

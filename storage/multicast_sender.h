@@ -74,7 +74,7 @@ class MulticastSender {
   absl::Status Flush();
   absl::Status Pause(const std::atomic<bool>& cancel, int64_t& pause_us);
   absl::Status CheckRunning(const std::atomic<bool>& cancel) const;
-  void TakeCompletions(std::span<const fabric::Completion> done);
+  void HandleCompletions(std::span<const fabric::Completion> done);
   /// Reads the members' credit; returns the number of members whose credit is not 0.
   uint32_t RefreshLimit();
   void LeaveBehindWhoStalls(int64_t blocked_since_ns);

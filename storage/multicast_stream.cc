@@ -105,14 +105,14 @@ class MulticastReceiver final : public MulticastStream {
   absl::Status JoinGroups();
   absl::Status CheckCancelled() const;
   absl::Status Progress(bool wait);
-  absl::StatusOr<size_t> TakeCompletions(bool wait);
+  absl::StatusOr<size_t> PollCompletions(bool wait);
   Deadline NextLook() const;
-  absl::Status Take(const fabric::Completion& completion);
-  absl::Status TakeDatagram(const fabric::Completion& completion);
+  absl::Status HandleCompletion(const fabric::Completion& completion);
+  absl::Status HandleDatagram(const fabric::Completion& completion);
   Source* SourceOf(uint64_t stream);
-  void TakeFragment(Source& source, const Fragment& fragment);
+  void PlaceFragment(Source& source, const Fragment& fragment);
   std::optional<uint32_t> SlotFor(Source& source, const FragmentHeader& header);
-  void TakeProgress(Source& source, uint64_t word);
+  void NoteProgress(Source& source, uint64_t word);
   void GiveUpLost(Source& source, uint32_t reorder);
   void Leave(Source& source);
   absl::Status LookAtSilentBoards();
@@ -306,7 +306,7 @@ absl::StatusOr<bool> MulticastReceiver::Next(BlockView& block) {
 
 /// One round: takes completions, detects lost blocks, continues READs and credit.
 absl::Status MulticastReceiver::Progress(bool wait) {
-  NAM_ASSIGN_OR_RETURN(const size_t n, TakeCompletions(wait));
+  NAM_ASSIGN_OR_RETURN(const size_t n, PollCompletions(wait));
   if (!again_.empty()) {
     NAM_RETURN_IF_ERROR(queue_pair_->PostReceive(again_));
     again_.clear();
@@ -326,7 +326,7 @@ Deadline MulticastReceiver::NextLook() const {
   return look;
 }
 
-absl::StatusOr<size_t> MulticastReceiver::TakeCompletions(bool wait) {
+absl::StatusOr<size_t> MulticastReceiver::PollCompletions(bool wait) {
   std::array<fabric::Completion, 64> done;
   size_t n = channel_.completions().Poll(done);
   if (n == 0 && wait) {
@@ -341,12 +341,12 @@ absl::StatusOr<size_t> MulticastReceiver::TakeCompletions(bool wait) {
     }
     waited_ns_ += clock_.NowNs() - from_ns;
   }
-  for (size_t i = 0; i < n; ++i) NAM_RETURN_IF_ERROR(Take(done[i]));
+  for (size_t i = 0; i < n; ++i) NAM_RETURN_IF_ERROR(HandleCompletion(done[i]));
   return n;
 }
 
-absl::Status MulticastReceiver::Take(const fabric::Completion& completion) {
-  if (completion.queue_pair == queue_pair_id_) return TakeDatagram(completion);
+absl::Status MulticastReceiver::HandleCompletion(const fabric::Completion& completion) {
+  if (completion.queue_pair == queue_pair_id_) return HandleDatagram(completion);
   --operations_;
   if (!completion.ok()) return channel_.Error(completion);
   const auto number = static_cast<uint32_t>(completion.id);
@@ -365,14 +365,14 @@ absl::Status MulticastReceiver::Take(const fabric::Completion& completion) {
     case Work::kProgress: {
       uint64_t word;
       std::memcpy(&word, Word(kProgressOffset, number).data, sizeof(word));
-      TakeProgress(sources_[number], word);
+      NoteProgress(sources_[number], word);
       return absl::OkStatus();
     }
   }
   return absl::InternalError("a completion of nothing that was posted");
 }
 
-absl::Status MulticastReceiver::TakeDatagram(const fabric::Completion& completion) {
+absl::Status MulticastReceiver::HandleDatagram(const fabric::Completion& completion) {
   if (completion.opcode != fabric::Opcode::kReceive) return absl::OkStatus();
   if (!completion.ok()) {
     // No more datagrams: everything else comes by READ.
@@ -384,7 +384,7 @@ absl::Status MulticastReceiver::TakeDatagram(const fabric::Completion& completio
       DecodeFragment({receive.into.data + fabric::kDatagramHeadroomBytes, completion.bytes});
   if (fragment) {
     Source* source = SourceOf(fragment->header.stream);
-    if (source != nullptr && source->window.Matches(fragment->header)) TakeFragment(*source, *fragment);
+    if (source != nullptr && source->window.Matches(fragment->header)) PlaceFragment(*source, *fragment);
   }
   again_.push_back(receive);
   return absl::OkStatus();
@@ -415,7 +415,7 @@ std::optional<uint32_t> MulticastReceiver::SlotFor(Source& source, const Fragmen
   return number;
 }
 
-void MulticastReceiver::TakeFragment(Source& source, const Fragment& fragment) {
+void MulticastReceiver::PlaceFragment(Source& source, const Fragment& fragment) {
   const FragmentHeader& header = fragment.header;
   source.heard_ns = source.moved_ns = clock_.NowNs();
   source.window.Passed(uint64_t{header.datagram} + 1);
@@ -463,7 +463,7 @@ void MulticastReceiver::Leave(Source& source) {
 
 /// On silence a sender reports its progress. Datagrams that it had sent by the previous check, and that are
 /// still missing, are lost; if it has ended since, so are all others.
-void MulticastReceiver::TakeProgress(Source& source, uint64_t word) {
+void MulticastReceiver::NoteProgress(Source& source, uint64_t word) {
   source.asking = false;
   const uint64_t sent = word & ~kMulticastEnded;
   const bool ended = (word & kMulticastEnded) != 0;

@@ -37,7 +37,7 @@ void ScratchSpace::GiveBack(const ScratchSlab& slab) {
   rests_.push_back(slab);
 }
 
-std::optional<ScratchSlab> ScratchSpace::TakeRest(uint64_t bytes_least) {
+std::optional<ScratchSlab> ScratchSpace::AllocateRest(uint64_t bytes_least) {
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(rests_.begin(), rests_.end(),
                                   [&](const ScratchSlab& rest) { return rest.left() >= bytes_least; });
@@ -49,7 +49,7 @@ std::optional<ScratchSlab> ScratchSpace::TakeRest(uint64_t bytes_least) {
 
 absl::StatusOr<ScratchSlab> ScratchSpace::NextSlab(uint64_t bytes, uint64_t bytes_least,
                                                    const std::atomic<bool>& cancel) {
-  if (const std::optional<ScratchSlab> rest = TakeRest(bytes_least)) return *rest;
+  if (const std::optional<ScratchSlab> rest = AllocateRest(bytes_least)) return *rest;
   bytes_least = std::max(bytes_least, kLeastSlabBytes);
   bytes = std::max(bytes_least, std::min(bytes, most_.load(std::memory_order_relaxed)));
   while (true) {
@@ -199,13 +199,13 @@ absl::Status ScratchWriter::PostAll() {
 
 absl::StatusOr<uint32_t> ScratchWriter::FreeSlot() {
   if (free_.empty()) NAM_RETURN_IF_ERROR(PostAll());
-  while (free_.empty()) NAM_RETURN_IF_ERROR(TakeCompletions());
+  while (free_.empty()) NAM_RETURN_IF_ERROR(PollCompletions());
   const uint32_t slot = free_.back();
   free_.pop_back();
   return slot;
 }
 
-absl::Status ScratchWriter::TakeCompletions() {
+absl::Status ScratchWriter::PollCompletions() {
   std::array<fabric::Completion, 64> done;
   NAM_ASSIGN_OR_RETURN(const size_t n, channel_.WaitSome(done, &cancel_));
   for (size_t i = 0; i < n; ++i) {
@@ -221,7 +221,7 @@ absl::Status ScratchWriter::TakeCompletions() {
 
 absl::Status ScratchWriter::Flush() {
   NAM_RETURN_IF_ERROR(PostAll());
-  while (in_flight_ > 0) NAM_RETURN_IF_ERROR(TakeCompletions());
+  while (in_flight_ > 0) NAM_RETURN_IF_ERROR(PollCompletions());
   space_.GiveBack(std::exchange(slab_, {}));
   return absl::OkStatus();
 }

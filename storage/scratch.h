@@ -98,7 +98,7 @@ class ScratchSpace {
   void PassOver(MemoryServerId server);
   absl::StatusOr<ScratchSlab> Ask(const std::vector<MemoryServerId>& servers, uint64_t bytes,
                                   const std::atomic<bool>& cancel);
-  std::optional<ScratchSlab> TakeRest(uint64_t bytes_least);
+  std::optional<ScratchSlab> AllocateRest(uint64_t bytes_least);
 
   const FindServers find_servers_;
   std::atomic<uint32_t> next_;
@@ -149,7 +149,7 @@ class ScratchWriter {
   absl::StatusOr<uint32_t> FreeSlot();
   absl::Status Post(Queue& queue);
   absl::Status PostAll();
-  absl::Status TakeCompletions();
+  absl::Status PollCompletions();
   Queue& QueueOf(fabric::QueuePair* queue_pair);
 
   ScratchSpace& space_;

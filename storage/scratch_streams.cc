@@ -24,7 +24,7 @@ ScratchStreams::ScratchStreams(Channel& channel, uint32_t page_bytes,
 
 ScratchStreams::~ScratchStreams() {
   // A source that is no longer wanted ends in the middle.
-  while (in_flight_ > 0 && !channel_.broken() && TakeCompletions().ok()) {
+  while (in_flight_ > 0 && !channel_.broken() && PollCompletions().ok()) {
   }
   if (in_flight_ > 0) channel_.Break();
 }
@@ -74,12 +74,12 @@ absl::StatusOr<uint32_t> ScratchStreams::Next(uint32_t number) {
   NAM_RETURN_IF_ERROR(Post(number));
   // Other lists may have filled the queue pairs.
   while (list.posted == list.given) {
-    NAM_RETURN_IF_ERROR(TakeCompletions());
+    NAM_RETURN_IF_ERROR(PollCompletions());
     NAM_RETURN_IF_ERROR(Post(number));
   }
   const uint32_t slot = SlotOf(number, list.given);
   if (slots_[slot].at_once.now != nullptr) NAM_RETURN_IF_ERROR(Copy(slot));
-  while (!slots_[slot].here) NAM_RETURN_IF_ERROR(TakeCompletions());
+  while (!slots_[slot].here) NAM_RETURN_IF_ERROR(PollCompletions());
   ++list.given;
   return slot;
 }
@@ -103,7 +103,7 @@ absl::Status ScratchStreams::Copy(uint32_t slot) {
   return absl::OkStatus();
 }
 
-absl::Status ScratchStreams::TakeCompletions() {
+absl::Status ScratchStreams::PollCompletions() {
   std::array<fabric::Completion, 64> done;
   NAM_ASSIGN_OR_RETURN(const size_t n, channel_.WaitSome(done, &cancel_));
   for (size_t i = 0; i < n; ++i) {

@@ -72,7 +72,7 @@ class ScratchStreams {
   absl::Status Post(uint32_t list);
   absl::Status PostOne(uint32_t list);
   absl::Status Copy(uint32_t slot);
-  absl::Status TakeCompletions();
+  absl::Status PollCompletions();
 
   Channel& channel_;
   const uint32_t slot_bytes_;

@@ -166,7 +166,7 @@ absl::Status VerbBatch::PostAll() {
     while (true) {
       NAM_RETURN_IF_ERROR(PostSome(queue));
       if (queue.posted == queue.requests.size()) break;
-      NAM_RETURN_IF_ERROR(TakeCompletions());
+      NAM_RETURN_IF_ERROR(PollCompletions());
     }
     queue.requests.clear();
     queue.posted = 0;
@@ -187,12 +187,12 @@ absl::Status VerbBatch::Execute() {
   if (parked_) [[unlikely]]
     Resume();
   absl::Status status = PostAll();
-  while (status.ok() && signaled_ > 0) status = TakeCompletions();
+  while (status.ok() && signaled_ > 0) status = PollCompletions();
   LeaveSection();
   return status;
 }
 
-absl::Status VerbBatch::TakeCompletions() {
+absl::Status VerbBatch::PollCompletions() {
   NAM_ASSIGN_OR_RETURN(const size_t count, channel_.WaitSome(done_));
   return Account(count);
 }
@@ -217,13 +217,13 @@ void VerbBatch::LeaveSection() {
   } else if (signaled_ == 0) [[likely]] {
     gate.Leave();
   } else {
-    gate.Park([this] { return TakeParked(); });
+    gate.Park([this] { return DrainParked(); });
     parked_ = true;
   }
 }
 
 // Runs on another thread. Does not wait.
-bool VerbBatch::TakeParked() {
+bool VerbBatch::DrainParked() {
   while (signaled_ > 0) {
     const size_t count = channel_.completions().Poll(done_);
     if (count == 0) return false;

@@ -148,7 +148,7 @@ class VerbBatch {
   void Resume();
   /// Ends the section, or parks the requests in flight.
   void LeaveSection();
-  bool TakeParked();
+  bool DrainParked();
   std::byte* ScratchBeyond(size_t bytes);
   void UseBuffer(size_t number, size_t begin);
   void Conclude(const Channel::Target& at, fabric::Opcode opcode, fabric::CompletionStatus status) {
@@ -158,7 +158,7 @@ class VerbBatch {
   void Refuse(const Channel::Target& at, fabric::Opcode opcode, fabric::CompletionStatus status);
   size_t AddQueue(fabric::QueuePair* queue_pair);
   absl::Status PostSome(Queue& queue);
-  absl::Status TakeCompletions();
+  absl::Status PollCompletions();
   absl::Status Account(size_t completions);
   absl::Status PostAll();
 

@@ -15,7 +15,6 @@
 #include "terminal/command_description.h"
 #include "terminal/config_file.h"
 #include "terminal/exit_codes.h"
-#include "terminal/output.h"
 #include "terminal/suggestion.h"
 #include "terminal/units.h"
 

@@ -19,4 +19,9 @@ inline int ExitCodeOf(const absl::Status& status) {
   return absl::IsCancelled(status) ? kExitInterrupted : kExitFailed;
 }
 
+/// Ends a command that may have printed results: writes the buffers. If output was lost (a full disk),
+/// reports it on standard error and turns a successful `code` into kExitFailed. A reader that closes its end
+/// of a pipe (`| head`) has seen enough: no report.
+int FinishOutput(int code);
+
 }  // namespace nam

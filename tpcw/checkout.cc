@@ -349,13 +349,14 @@ absl::StatusOr<std::optional<txn::AbortReason>> CheckoutClient::Try() {
   const auto reason = txn::AbortReasonOf(status);
   if (status.ok()) {
     orders_.back() = OrderState::kCommitted;
-    if (recorder_ != nullptr) recorder_->Settle(txn::Outcome::kCommitted, commit);
+    if (recorder_ != nullptr) recorder_->RecordOutcome(txn::Outcome::kCommitted, commit);
     return std::nullopt;
   }
   // A commit that fails for any reason but a conflict may have committed.
   if (reason.has_value() || !committing) orders_.back() = OrderState::kAborted;
   if (recorder_ != nullptr && !committing) recorder_->End(txn::Outcome::kAborted, 0);
-  if (recorder_ != nullptr && committing && reason.has_value()) recorder_->Settle(txn::Outcome::kAborted, 0);
+  if (recorder_ != nullptr && committing && reason.has_value())
+    recorder_->RecordOutcome(txn::Outcome::kAborted, 0);
   if (reason.has_value()) return reason;
   return status;
 }

@@ -23,7 +23,7 @@ constexpr uint64_t kExtentBytesMin = uint64_t{1} << 20;
 constexpr uint64_t kExtentBytesMax = uint64_t{64} << 20;
 constexpr uint64_t kExtentsWanted = 16;
 constexpr uint32_t kKeyBytesMax = 1'024;
-constexpr int64_t kSettlePauseUs = 1'000'000;
+constexpr int64_t kRecoverPauseUs = 1'000'000;
 constexpr size_t kLogExtentsAtFirst = 16;
 
 // Few extents for the expected rows, and each has room for some chunks.
@@ -64,12 +64,12 @@ absl::Status Check(const RecordTableOptions& options) {
   return absl::OkStatus();
 }
 
-std::vector<IndexDescription::Piece> PiecesOf(
+std::vector<IndexDescription::KeyField> FieldsOf(
     const google::protobuf::RepeatedPtrField<proto::KeyPiece>& from) {
-  std::vector<IndexDescription::Piece> pieces;
-  for (const proto::KeyPiece& piece : from)
-    pieces.push_back({piece.offset(), piece.bytes(), piece.nullable(), piece.null_bit()});
-  return pieces;
+  std::vector<IndexDescription::KeyField> fields;
+  for (const proto::KeyPiece& field : from)
+    fields.push_back({field.offset(), field.bytes(), field.nullable(), field.null_bit()});
+  return fields;
 }
 
 const proto::RecordPart* FindIndex(const proto::Table& table, const std::string& name) {
@@ -212,21 +212,21 @@ absl::StatusOr<TableDescription> ClusterTables::Find(const std::string& name) {
 
 ClusterTables::~ClusterTables() {
   ended_->Set();
-  settler_.reset();
+  recoverer_.reset();
 }
 
-void ClusterTables::SettleLater(std::function<void()> attempt) {
+void ClusterTables::RecoverLater(std::function<void()> attempt) {
   std::unique_ptr<fabric::Thread> former;  // ended, if there is one
   const std::lock_guard lock(mutex_);
-  if (std::exchange(settling_, true)) return;
-  former = std::move(settler_);
-  settler_ = attachment_.fabric().StartThread("nam-settle", [this, attempt = std::move(attempt)] {
+  if (std::exchange(recovering_, true)) return;
+  former = std::move(recoverer_);
+  recoverer_ = attachment_.fabric().StartThread("nam-recover", [this, attempt = std::move(attempt)] {
     Clock& clock = attachment_.fabric().clock();
-    while (!ended_->Wait(clock.After(kSettlePauseUs))) {
+    while (!ended_->Wait(clock.After(kRecoverPauseUs))) {
       attempt();
       const std::lock_guard over(mutex_);
       if (!lost_clients().empty()) continue;
-      settling_ = false;
+      recovering_ = false;
       return;
     }
   });
@@ -258,7 +258,7 @@ ReferenceDescription ClusterTables::DescribeReference(const proto::ReferencingKe
           .child = reference.child(),
           .child_allocation = AllocationId(reference.child_allocation()),
           .index = reference.key().index(),
-          .pieces = PiecesOf(reference.key().parent_pieces())};
+          .fields = FieldsOf(reference.key().parent_pieces())};
 }
 
 absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table& table,
@@ -270,7 +270,7 @@ absl::StatusOr<IndexDescription> ClusterTables::DescribeIndex(const proto::Table
                                .unique = part.unique(),
                                .usable_from = part.usable_from(),
                                .extent_bytes = catalog::ExtentBytesOf(table.record(), part.kind())};
-  description.pieces = PiecesOf(part.pieces());
+  description.fields = FieldsOf(part.pieces());
   {
     const std::lock_guard lock(mutex_);
     const auto found = index_extents_.find(allocation);

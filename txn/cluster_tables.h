@@ -68,7 +68,7 @@ class ClusterTables final : public Tables {
   void ForgetState(const TransactionState& lost) override;
   absl::Status Fence(MemberId member) override { return attachment_.Fence(member); }
   absl::Status KeepMembership() override { return attachment_.Rejoin(); }
-  void SettleLater(std::function<void()> attempt) override;
+  void RecoverLater(std::function<void()> attempt) override;
   /// Writes to standard error.
   void Report(const std::string& what) override;
 
@@ -83,9 +83,9 @@ class ClusterTables final : public Tables {
   absl::flat_hash_map<uint64_t, TableDescription> described_;  // by allocation; without indexes
   absl::flat_hash_map<uint64_t, std::shared_ptr<ExtentSource>> index_extents_;  // by allocation
   TransactionState state_;
-  bool settling_ = false;
+  bool recovering_ = false;
   const std::unique_ptr<fabric::Event> ended_;
-  std::unique_ptr<fabric::Thread> settler_;  // last: joined first
+  std::unique_ptr<fabric::Thread> recoverer_;  // last: joined first
 };
 
 }  // namespace nam::txn

@@ -31,7 +31,7 @@ absl::StatusOr<uint64_t> ColumnNumbers::Next(const Table& table, uint32_t column
       NAM_RETURN_IF_ERROR(AwaitTurn(*others));
       continue;
     }
-    const absl::StatusOr<uint64_t> first = Take(table, column, kTakenAtOnce);
+    const absl::StatusOr<uint64_t> first = Reserve(table, column, kTakenAtOnce);
     {
       const std::lock_guard lock(mutex_);
       taking_ = nullptr;
@@ -61,7 +61,7 @@ absl::Status ColumnNumbers::Skip(const Table& table, uint32_t column, uint64_t c
     if (others == nullptr) break;
     NAM_RETURN_IF_ERROR(AwaitTurn(*others));
   }
-  const absl::Status skipped = Take(table, column, count).status();
+  const absl::Status skipped = Reserve(table, column, count).status();
   {
     const std::lock_guard lock(mutex_);
     taking_ = nullptr;
@@ -70,7 +70,7 @@ absl::Status ColumnNumbers::Skip(const Table& table, uint32_t column, uint64_t c
   return skipped;
 }
 
-absl::StatusOr<uint64_t> ColumnNumbers::Take(const Table& table, uint32_t column, uint64_t count) {
+absl::StatusOr<uint64_t> ColumnNumbers::Reserve(const Table& table, uint32_t column, uint64_t count) {
   // A former member's connections are useless.
   if (access_ != nullptr && access_->channel->member() != directory_.Self().id) access_.reset();
   const auto fetch_add = [&]() -> absl::StatusOr<uint64_t> {

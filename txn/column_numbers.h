@@ -54,7 +54,7 @@ class ColumnNumbers {
   };
 
   absl::Status AwaitTurn(fabric::Event& over) const;
-  absl::StatusOr<uint64_t> Take(const Table& table, uint32_t column, uint64_t count);
+  absl::StatusOr<uint64_t> Reserve(const Table& table, uint32_t column, uint64_t count);
   absl::StatusOr<ExtentSpace*> SpaceOf(const Table& table);
 
   fabric::Fabric& fabric_;

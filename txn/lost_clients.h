@@ -25,12 +25,13 @@ struct LostClient {
   uint32_t client = 0;
   SlotOwner owner;                               // as in the slot, if it was claimed
   uint64_t deciding = 0;                         // timestamp of a commit whose outcome is unknown; 0: none
-  std::optional<bool> committed = std::nullopt;  // that commit's outcome, once settled
+  std::optional<bool> committed = std::nullopt;  // that commit's outcome, once recovered
   bool locks = true;                             // it may hold locks
 };
 
-/// A process's lost clients that are not settled yet, because memory servers were unreachable. A new session
-/// and Tables::SettleLater retry: an idle process must not keep locks until its user is back. Thread-safe.
+/// A process's lost clients that are not recovered yet, because memory servers were unreachable. A new
+/// session and Tables::RecoverLater retry: an idle process must not keep locks until its user is back.
+/// Thread-safe.
 class LostClients {
  public:
   void Add(LostClient lost) {

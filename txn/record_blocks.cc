@@ -47,7 +47,7 @@ void RecordBlocks::JudgeCopy(BlockRead& read) {
   *read.after = storage::RecordHeader().word();
 }
 
-void RecordBlocks::Take(BlockRead& read) const {
+void RecordBlocks::CopyWords(BlockRead& read) const {
   if (read.in_place == nullptr) return;
   storage::VerbBatch::Copy(read.in_place, read.before, 8);
   for (uint32_t slot = 0; slot < geometry().slots; ++slot) {
@@ -58,7 +58,7 @@ void RecordBlocks::Take(BlockRead& read) const {
   JudgeCopy(read);
 }
 
-void RecordBlocks::TakeSlot(BlockRead& read) const {
+void RecordBlocks::CopySlot(BlockRead& read) const {
   if (read.in_place == nullptr || read.slot == BlockRead::kNoSlot) return;
   const uint32_t offset = geometry().word_offset(read.slot);
   storage::VerbBatch::Copy(read.in_place + offset, read.block + offset, geometry().slot_bytes());

@@ -42,7 +42,7 @@ struct BlockRead {
 /// Reads the blocks of a table's records. Changes nothing and needs no client slot. One thread, whose batch
 /// it shares; the space and the batch outlive it.
 ///
-///     AddRead ─Execute─▶ Take ─▶ whole, or AddReadSlot ─Execute─▶ TakeSlot
+///     AddRead ─Execute─▶ Take ─▶ whole, or AddReadSlot ─Execute─▶ CopySlot
 class RecordBlocks {
  public:
   /// The scratch memory of a block: itself, its two headers, and rounding.
@@ -65,7 +65,7 @@ class RecordBlocks {
   absl::Status AddRead(BlockRead& read) const;
   /// Repeats the READ into the same scratch memory.
   absl::Status AddReadAgain(BlockRead& read) const;
-  /// Prefetches what Take looks at, where memory is in place: for all blocks of a round, after their
+  /// Prefetches what CopyWords looks at, where memory is in place: for all blocks of a round, after their
   /// AddReads, so that the processor translates their addresses in parallel. Blocks of many lines get only
   /// their words: FetchSlot prefetches the wanted version once the words tell it.
   void FetchWords(const std::byte* in_place) const {
@@ -77,7 +77,7 @@ class RecordBlocks {
         storage::VerbBatch::Fetch<false>(in_place + geometry().word_offset(slot), 8);
     }
   }
-  void Take(BlockRead& read) const;
+  void CopyWords(BlockRead& read) const;
   /// READs a slot of a block whose words alone have arrived: the version word again, with the row, so that
   /// both are judged together; and the header once more.
   absl::Status AddReadSlot(BlockRead& read, uint32_t slot) const;
@@ -85,7 +85,7 @@ class RecordBlocks {
     if (in_place == nullptr || slot == BlockRead::kNoSlot || IsFewLines()) return;
     storage::VerbBatch::Fetch<false>(in_place + geometry().word_offset(slot), geometry().version_bytes());
   }
-  void TakeSlot(BlockRead& read) const;
+  void CopySlot(BlockRead& read) const;
 
  private:
   static void JudgeCopy(BlockRead& read);

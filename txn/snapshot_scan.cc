@@ -42,7 +42,7 @@ absl::Status ReadVisibleSlots(const RecordBlocks& from, std::span<BlockRead* con
   if (!any) return absl::OkStatus();
   for (const BlockRead* block : blocks) from.FetchSlot(block->in_place, block->slot);
   NAM_RETURN_IF_ERROR(from.batch().Execute());
-  for (BlockRead* block : blocks) from.TakeSlot(*block);
+  for (BlockRead* block : blocks) from.CopySlot(*block);
   return absl::OkStatus();
 }
 
@@ -100,7 +100,7 @@ absl::Status ReadVersions(const RecordBlocks& from, std::span<BlockRead> blocks,
     }
     for (const BlockRead* block : waiting) from.FetchWords(block->in_place);
     NAM_RETURN_IF_ERROR(from.batch().Execute());
-    for (BlockRead* block : waiting) from.Take(*block);
+    for (BlockRead* block : waiting) from.CopyWords(*block);
     NAM_RETURN_IF_ERROR(ReadVisibleSlots(from, waiting, at));
     again.clear();
     in_doubt.clear();

@@ -21,10 +21,10 @@
 
 namespace nam::txn {
 
-/// An ordered index of a record table, as the catalog describes it. Its key is a concatenation of pieces of
+/// An ordered index of a record table, as the catalog describes it. Its key is a concatenation of fields of
 /// the row.
 struct IndexDescription {
-  struct Piece {
+  struct KeyField {
     uint32_t offset = 0;
     uint32_t bytes = 0;
     bool nullable = false;  // a byte precedes it: 0, or 1 if it is NULL
@@ -32,7 +32,7 @@ struct IndexDescription {
   };
   std::string name;
   AllocationId allocation;  // its first extent's; distinguishes it from others of its name
-  std::vector<Piece> pieces;
+  std::vector<KeyField> fields;
   uint32_t key_bytes = 0;
   bool unique = false;       // except keys with NULL in them
   uint64_t usable_from = 0;  // complete for snapshots from this on; 0: it is being filled
@@ -40,14 +40,14 @@ struct IndexDescription {
   std::shared_ptr<ExtentSource> extents;
 };
 
-/// A foreign key to a table, the parent, as the catalog describes it. `pieces` lie in the parent's row; the
+/// A foreign key to a table, the parent, as the catalog describes it. `fields` lie in the parent's row; the
 /// key of the child's index begins with them, in their order.
 struct ReferenceDescription {
   std::string name;
   std::string child;
   AllocationId child_allocation;
   std::string index;
-  std::vector<IndexDescription::Piece> pieces;
+  std::vector<IndexDescription::KeyField> fields;
 };
 
 /// A record table, as the catalog describes it. A process's sessions share the sources.
@@ -98,9 +98,9 @@ class Tables {
   /// new member.
   virtual absl::Status KeepMembership() { return absl::OkStatus(); }
 
-  /// Repeats `attempt` on another thread until no lost client is left to settle. One attempt at a time. The
+  /// Repeats `attempt` on another thread until no lost client is left to recover. One attempt at a time. The
   /// default leaves lost clients to the next session.
-  virtual void SettleLater(std::function<void()> /*attempt*/) {}
+  virtual void RecoverLater(std::function<void()> /*attempt*/) {}
   /// Reports a sentence to this process's user. Any thread.
   virtual void Report(const std::string& what) = 0;
 

@@ -87,7 +87,7 @@ std::string DateOf(int64_t year, int64_t month, int64_t day) {
 }
 
 /// Three fields separated by `-`, `/` or `.`. False otherwise.
-bool TakeFields(std::string_view token, Reading& reading) {
+bool ParseFields(std::string_view token, Reading& reading) {
   const size_t first = token.find_first_of("-/.");
   if (first == std::string_view::npos) return false;
   const size_t second = token.find(token[first], first + 1);
@@ -117,7 +117,7 @@ bool TakeFields(std::string_view token, Reading& reading) {
 }
 
 /// A number, perhaps with a fraction: a part of a date, or a time.
-bool TakeDigits(std::string_view token, Reading& reading) {
+bool ParseDigits(std::string_view token, Reading& reading) {
   constexpr size_t kShortDate = 6, kDate = 8, kTime = 6, kShortTime = 4;
   const bool dated = !reading.date.empty() || (reading.month != 0 && reading.numbers.size() == 2);
   const size_t whole = std::min(token.find('.'), token.size());
@@ -144,7 +144,7 @@ bool TakeDigits(std::string_view token, Reading& reading) {
 }
 
 /// `1999.008`, `1999-008`: the day of a year.
-bool TakeDayOfYear(std::string_view token, Reading& reading) {
+bool ParseDayOfYear(std::string_view token, Reading& reading) {
   constexpr size_t kYear = 4, kLength = 8;
   const std::string_view year = token.substr(0, kYear),
                          behind = token.substr(std::min(kYear + 1, token.size()));
@@ -160,14 +160,14 @@ bool TakeDayOfYear(std::string_view token, Reading& reading) {
 }
 
 /// `20240102T101112`
-bool TakeDateAndTime(std::string_view token, Reading& reading) {
+bool ParseDateAndTime(std::string_view token, Reading& reading) {
   const size_t t = token.find('t');
   return t != std::string_view::npos && reading.date.empty() && IsDigits(token.substr(0, t)) &&
-         IsNumber(token.substr(t + 1)) && TakeDigits(token.substr(0, t), reading) && !reading.date.empty() &&
-         TakeDigits(token.substr(t + 1), reading);
+         IsNumber(token.substr(t + 1)) && ParseDigits(token.substr(0, t), reading) && !reading.date.empty() &&
+         ParseDigits(token.substr(t + 1), reading);
 }
 
-bool TakeWord(std::string_view token, Reading& reading) {
+bool ParseWord(std::string_view token, Reading& reading) {
   if (const std::optional<int> month = MonthOf(token); month && reading.month == 0) {
     reading.month = *month;
   } else if (token == "am" || token == "pm") {
@@ -182,15 +182,15 @@ bool TakeWord(std::string_view token, Reading& reading) {
   return true;
 }
 
-bool TakeTime(std::string_view token, Reading& reading) {
+bool ParseTime(std::string_view token, Reading& reading) {
   if (!reading.time.empty()) return false;
   const size_t end = std::min(token.find_first_not_of("0123456789:."), token.size());
   reading.time = std::string(token.substr(0, end));
   const std::string_view behind = token.substr(end);
-  return behind.empty() || (behind != "am" && behind != "pm") || TakeWord(behind, reading);
+  return behind.empty() || (behind != "am" && behind != "pm") || ParseWord(behind, reading);
 }
 
-bool TakeJulianDay(std::string_view token, Reading& reading) {
+bool ParseJulianDay(std::string_view token, Reading& reading) {
   constexpr size_t kMostDigits = 9;
   if (token.size() < 2 || token[0] != 'j' || !IsDigits(token.substr(1)) || token.size() > kMostDigits + 1 ||
       !reading.date.empty())
@@ -238,11 +238,11 @@ std::string CanonicalDateText(std::string_view text) {
     const std::string_view token = std::string_view(small).substr(at, end - at);
     // After the time comes text that only its reader interprets.
     const bool taken = (token.find(':') != std::string_view::npos && IsDigits(token.substr(0, 1)) &&
-                        token.find_first_of("-/t") > token.find(':') && TakeTime(token, reading)) ||
-                       TakeDayOfYear(token, reading) || TakeDateAndTime(token, reading) ||
-                       (IsNumber(token) && TakeDigits(token, reading)) ||
-                       (IsLetters(token) && TakeWord(token, reading)) || TakeJulianDay(token, reading) ||
-                       (reading.date.empty() && reading.time.empty() && TakeFields(token, reading));
+                        token.find_first_of("-/t") > token.find(':') && ParseTime(token, reading)) ||
+                       ParseDayOfYear(token, reading) || ParseDateAndTime(token, reading) ||
+                       (IsNumber(token) && ParseDigits(token, reading)) ||
+                       (IsLetters(token) && ParseWord(token, reading)) || ParseJulianDay(token, reading) ||
+                       (reading.date.empty() && reading.time.empty() && ParseFields(token, reading));
     if (!taken) {
       if (token == "epoch" && reading.date.empty()) {
         reading.date = DateOf(1970, 1, 1);

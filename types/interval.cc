@@ -240,9 +240,9 @@ class IntervalReader {
 
   // ─── Words and numbers
 
-  /// Takes one character and all following ones that `belongs` accepts.
+  /// Consumes one character and all following ones that `belongs` accepts.
   template <typename Belongs>
-  std::string TakeWhile(Belongs belongs) {
+  std::string ConsumeWhile(Belongs belongs) {
     std::string taken;
     while (!left_.empty() && belongs(left_[0])) {
       taken.push_back(left_[0]);
@@ -257,15 +257,15 @@ class IntervalReader {
     while (SkipBlanks(), !left_.empty()) {
       const char c = left_[0];
       if (IsLetter(c)) {
-        NAM_ASSIGN_OR_RETURN(tokens.emplace_back(), TakeWord());
+        NAM_ASSIGN_OR_RETURN(tokens.emplace_back(), ConsumeWord());
       } else if (IsDigit(c) || c == '.') {
-        tokens.push_back(TakeUnsigned());
+        tokens.push_back(ConsumeUnsigned());
       } else if (c == '-' || c == '+') {
         left_.remove_prefix(1);
         SkipBlanks();
         if (!IsDigit(Next()) && Next() != '.') return Bad();
         tokens.push_back(c +
-                         TakeWhile([](char d) { return IsDigit(d) || d == ':' || d == '.' || d == '-'; }));
+                         ConsumeWhile([](char d) { return IsDigit(d) || d == ':' || d == '.' || d == '-'; }));
       } else if (absl::ascii_ispunct(static_cast<unsigned char>(c))) {
         left_.remove_prefix(1);
       } else {
@@ -275,8 +275,8 @@ class IntervalReader {
     return tokens;
   }
 
-  absl::StatusOr<std::string> TakeWord() {
-    std::string word = absl::AsciiStrToLower(TakeWhile(IsLetter));
+  absl::StatusOr<std::string> ConsumeWord() {
+    std::string word = absl::AsciiStrToLower(ConsumeWhile(IsLetter));
     const char next = Next();
     if (next == '-' || next == '/' || next == '.') return Bad();
     // Only these words may be followed by a number without a separator.
@@ -286,16 +286,16 @@ class IntervalReader {
     return word;
   }
 
-  std::string TakeUnsigned() {
+  std::string ConsumeUnsigned() {
     if (Next() == '.') {
       left_.remove_prefix(1);
-      return "." + TakeWhile(IsDigit);
+      return "." + ConsumeWhile(IsDigit);
     }
-    std::string token = TakeWhile(IsDigit);
+    std::string token = ConsumeWhile(IsDigit);
     const char next = Next();
-    if (next == ':') return token + TakeWhile([](char c) { return IsDigit(c) || c == ':' || c == '.'; });
+    if (next == ':') return token + ConsumeWhile([](char c) { return IsDigit(c) || c == ':' || c == '.'; });
     if (next != '-' && next != '/' && next != '.') return token;
-    return token + TakeWhile([&](char c) { return IsDigit(c) || c == next; });
+    return token + ConsumeWhile([&](char c) { return IsDigit(c) || c == next; });
   }
 
   struct Number {
@@ -305,8 +305,8 @@ class IntervalReader {
     size_t digits = 0;
   };
 
-  /// Takes a number off the front of the text.
-  static bool TakeNumber(std::string_view& text, Number& out) {
+  /// Consumes a number at the front of the text.
+  static bool ConsumeNumber(std::string_view& text, Number& out) {
     size_t at = 0;
     if (at < text.size() && (text[at] == '-' || text[at] == '+')) out.negative = text[at++] == '-';
     const size_t first = at;
@@ -362,12 +362,12 @@ class IntervalReader {
   /// A number, or `years-months`, which sets the unit to months.
   absl::Status Part(std::string_view token, Unit& unit) {
     Number number;
-    if (!TakeNumber(token, number)) return Bad();
+    if (!ConsumeNumber(token, number)) return Bad();
     if (token.starts_with('-')) {
       token.remove_prefix(1);
       Number months;
       if (number.fraction != 0 || (!token.empty() && !IsDigit(token[0]))) return Bad();
-      if (!token.empty() && !TakeNumber(token, months)) return Bad();
+      if (!token.empty() && !ConsumeNumber(token, months)) return Bad();
       if (months.whole >= kMonthsPerYear || number.whole >= PowerOfTen(28)) return OutOfRange();
       number.whole = number.whole * kMonthsPerYear + months.whole;
       if (months.fraction != 0) return Bad();
@@ -384,7 +384,7 @@ class IntervalReader {
     size_t count = 0;
     while (true) {
       if (count > 0 && !IsDigit(token.empty() ? '\0' : token[0])) return Bad();
-      if (!TakeNumber(token, parts[count++])) return Bad();
+      if (!ConsumeNumber(token, parts[count++])) return Bad();
       if (token.empty()) break;
       if (count == std::size(parts) || token[0] != ':' || parts[count - 1].fraction != 0) return Bad();
       token.remove_prefix(1);
@@ -437,7 +437,7 @@ class IntervalReader {
         continue;
       }
       Number number;
-      if (!TakeNumber(left_, number)) return Bad();
+      if (!ConsumeNumber(left_, number)) return Bad();
       if (first && (Next() == '-' || Next() == ':')) {
         if ((Next() == ':') != time) return Bad();
         NAM_RETURN_IF_ERROR(Alternative(number, time));
@@ -471,7 +471,7 @@ class IntervalReader {
     for (size_t i = 1; i < std::size(units) && Next() == (time ? ':' : '-'); ++i) {
       left_.remove_prefix(1);
       Number number;
-      if (!TakeNumber(left_, number)) return Bad();
+      if (!ConsumeNumber(left_, number)) return Bad();
       NAM_RETURN_IF_ERROR(Add(number, units[i]));
     }
     return absl::OkStatus();

@@ -183,15 +183,15 @@ bool IsDigit(char c) {
 }
 constexpr char kBlanks[] = " \t\n\v\f\r";
 
-/// Takes a leading number of up to `most` digits off the text; -1 if there is none.
-int64_t TakeDigits(std::string_view& text, size_t most) {
+/// Consumes a leading number of up to `most` digits of the text; -1 if there is none.
+int64_t ConsumeDigits(std::string_view& text, size_t most) {
   size_t n = 0;
   while (n < text.size() && n < most && IsDigit(text[n])) ++n;
   const int64_t value = n == 0 ? -1 : DigitsAt(text, 0, n);
   text.remove_prefix(n);
   return value;
 }
-bool Take(std::string_view& text, char c) {
+bool Consume(std::string_view& text, char c) {
   if (text.empty() || text[0] != c) return false;
   text.remove_prefix(1);
   return true;
@@ -205,14 +205,14 @@ int64_t MicrosecondsOf(std::string_view digits) {
 
 /// Microseconds of `HH:MM[:SS[.fraction]]`; 24:00:00 is the end of the day.
 int64_t ParseTimeOfDay(std::string_view text) {
-  const int64_t hour = TakeDigits(text, 2);
-  if (hour < 0 || !Take(text, ':')) return kNoTime;
-  const int64_t minute = TakeDigits(text, 2);
+  const int64_t hour = ConsumeDigits(text, 2);
+  if (hour < 0 || !Consume(text, ':')) return kNoTime;
+  const int64_t minute = ConsumeDigits(text, 2);
   if (minute < 0) return kNoTime;
   int64_t second = 0, fraction = 0;
-  if (Take(text, ':')) {
-    second = std::max<int64_t>(TakeDigits(text, 2), 0);  // PostgreSQL accepts both 10:11: and 10:11:.5
-    if (Take(text, '.')) {
+  if (Consume(text, ':')) {
+    second = std::max<int64_t>(ConsumeDigits(text, 2), 0);  // PostgreSQL accepts both 10:11: and 10:11:.5
+    if (Consume(text, '.')) {
       const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
       fraction = MicrosecondsOf(text.substr(0, digits));
       text.remove_prefix(digits);
@@ -231,8 +231,8 @@ struct DateAndTime {
   int64_t us = 0;
 };
 
-/// Takes `YYYY-MM-DD`, `YYYY/MM/DD` or `YYYYMMDD` off the text.
-absl::StatusOr<int64_t> TakeDate(std::string_view& text) {
+/// Consumes `YYYY-MM-DD`, `YYYY/MM/DD` or `YYYYMMDD` of the text.
+absl::StatusOr<int64_t> ConsumeDate(std::string_view& text) {
   const auto bad = [] { return absl::InvalidArgumentError("no date"); };
   CivilDate d{};
   const std::string_view whole = text;
@@ -245,12 +245,12 @@ absl::StatusOr<int64_t> TakeDate(std::string_view& text) {
     return absl::OutOfRangeError("there is no such year");
   }
   if (!compact && digits != 4) return bad();
-  d.year = static_cast<int32_t>(TakeDigits(text, 4));
+  d.year = static_cast<int32_t>(ConsumeDigits(text, 4));
   const char separator = text.empty() ? ' ' : text[0];
-  if (!compact && ((separator != '-' && separator != '/') || !Take(text, separator))) return bad();
-  d.month = static_cast<int32_t>(TakeDigits(text, 2));
-  if (!compact && !Take(text, separator)) return bad();
-  d.day = static_cast<int32_t>(TakeDigits(text, 2));
+  if (!compact && ((separator != '-' && separator != '/') || !Consume(text, separator))) return bad();
+  d.month = static_cast<int32_t>(ConsumeDigits(text, 2));
+  if (!compact && !Consume(text, separator)) return bad();
+  d.day = static_cast<int32_t>(ConsumeDigits(text, 2));
   if (d.month < 0 || d.day < 0 || (!text.empty() && IsDigit(text[0]))) return bad();
   if (d.year < 1 || d.month < 1 || d.month > 12 || d.day < 1 || d.day > DaysInMonth(d.year, d.month))
     return absl::OutOfRangeError(absl::StrFormat("there is no date \"%s\"", whole));
@@ -260,7 +260,7 @@ absl::StatusOr<int64_t> TakeDate(std::string_view& text) {
 DateAndTime Parse(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   text = text.substr(0, text.find_last_not_of(kBlanks) + 1);
-  DateAndTime out{TakeDate(text)};
+  DateAndTime out{ConsumeDate(text)};
   if (text.empty() || absl::IsInvalidArgument(out.days.status())) return out;
   const size_t time = text.find_first_not_of(kBlanks);
   if (time == 0 && text[0] != 'T' && text[0] != 't') {

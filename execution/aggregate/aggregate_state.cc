@@ -197,15 +197,15 @@ absl::Status AggregateState::Consume(const AggregatePlan::Aggregate& of, const P
       Bits(*values, rows, groups);
       return absl::OkStatus();
     default:
-      if (moments()) return TakeMoments(*values, of, program, frame, chunk, groups);
+      if (moments()) return AccumulateMoments(*values, of, program, frame, chunk, groups);
       Count(*values, rows, groups);
       return absl::OkStatus();
   }
 }
 
-absl::Status AggregateState::TakeMoments(const Vector& values, const AggregatePlan::Aggregate& of,
-                                         const Program& program, Frame& frame, const Chunk& chunk,
-                                         const uint32_t* groups) {
+absl::Status AggregateState::AccumulateMoments(const Vector& values, const AggregatePlan::Aggregate& of,
+                                               const Program& program, Frame& frame, const Chunk& chunk,
+                                               const uint32_t* groups) {
   const Selection rows = chunk.selection();
   const Vector* second = nullptr;
   if (plan::ArgumentsOf(aggregate_.function) > 1) {
@@ -227,8 +227,8 @@ absl::Status AggregateState::TakeMoments(const Vector& values, const AggregatePl
 }
 
 /// Takes in moments of other groups.
-absl::Status AggregateState::TakeWords(const Program& program, Frame& frame, const Chunk& chunk,
-                                       const uint32_t* groups) {
+absl::Status AggregateState::AccumulateWords(const Program& program, Frame& frame, const Chunk& chunk,
+                                             const uint32_t* groups) {
   const Selection rows = chunk.selection();
   const Vector* words[Moments::kWordsOfTwo] = {};
   for (size_t w = 0; w < aggregate_.partial_slots; ++w) {
@@ -338,7 +338,7 @@ absl::Status AggregateState::ConsumeGroups(const Program& program, Frame& frame,
                                            const uint32_t* groups) {
   const Selection rows = chunk.selection();
   if (idle()) return absl::OkStatus();
-  if (moments()) return TakeWords(program, frame, chunk, groups);
+  if (moments()) return AccumulateWords(program, frame, chunk, groups);
   const Vector* vectors[3] = {};
   for (size_t i = 0; i < aggregate_.partial_slots; ++i) {
     vectors[i] = program.Evaluate(aggregate_.argument + i, frame, chunk, rows);

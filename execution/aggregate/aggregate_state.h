@@ -89,9 +89,11 @@ class AggregateState {
   absl::Status SumFields(const Column& column, Selection rows, const uint32_t* groups);
   absl::StatusOr<bool> SumStored(const Column& column, bool nullable, Selection rows);
   absl::Status SumSingle(const Vector& values, Selection rows);
-  absl::Status TakeMoments(const Vector& values, const AggregatePlan::Aggregate& of, const Program& program,
-                           Frame& frame, const Chunk& chunk, const uint32_t* groups);
-  absl::Status TakeWords(const Program& program, Frame& frame, const Chunk& chunk, const uint32_t* groups);
+  absl::Status AccumulateMoments(const Vector& values, const AggregatePlan::Aggregate& of,
+                                 const Program& program, Frame& frame, const Chunk& chunk,
+                                 const uint32_t* groups);
+  absl::Status AccumulateWords(const Program& program, Frame& frame, const Chunk& chunk,
+                               const uint32_t* groups);
   void Bits(const Vector& values, Selection rows, const uint32_t* groups);
   void AddBits(uint32_t group, int64_t bits);
   void Count(const Vector& values, Selection rows, const uint32_t* groups);

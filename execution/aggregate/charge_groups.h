@@ -4,7 +4,7 @@
 
 #include "execution/aggregate/aggregate_plan.h"
 #include "execution/aggregate/group_set.h"
-#include "execution/charge_accesses.h"
+#include "execution/task.h"
 
 namespace nam::execution {
 

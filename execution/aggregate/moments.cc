@@ -213,7 +213,7 @@ Moments::Products Product(__int128 a, __int128 b) {
 
 }  // namespace
 
-void Moments::Take(__int128 a, __int128 b, bool leaves) {
+void Moments::Accumulate(__int128 a, __int128 b, bool leaves) {
   count_ += leaves ? -1 : 1;
   const auto take = [leaves](auto& sum, const auto& by) { sum.Add(leaves ? by.Negative() : by); };
   take(a_, Extended<3>(a));

@@ -43,8 +43,8 @@ class Moments {
 
   /// Adds a value, or a pair; `b` is 0 where a function has one argument. The first argument of regressions
   /// is their y.
-  void Add(__int128 a, __int128 b) { Take(a, b, /*leaves=*/false); }
-  void Remove(__int128 a, __int128 b) { Take(a, b, /*leaves=*/true); }
+  void Add(__int128 a, __int128 b) { Accumulate(a, b, /*leaves=*/false); }
+  void Remove(__int128 a, __int128 b) { Accumulate(a, b, /*leaves=*/true); }
   void Merge(const Moments& other);
 
   int64_t count() const { return count_; }
@@ -62,7 +62,7 @@ class Moments {
   static Moments Read(std::span<const int64_t> words);
 
  private:
-  void Take(__int128 a, __int128 b, bool leaves);
+  void Accumulate(__int128 a, __int128 b, bool leaves);
 
   int64_t count_ = 0;
   Sum a_, b_;

@@ -11,12 +11,12 @@
 #include "base/status_macros.h"
 #include "execution/aggregate/group_keys.h"
 #include "execution/budget_array.h"
-#include "execution/charge_accesses.h"
 #include "execution/exchange/endpoint.h"
 #include "execution/exchange/exchange_layout.h"
 #include "execution/partition/packed_page.h"
 #include "execution/rows/row_hash.h"
 #include "execution/rows/row_writer.h"
+#include "execution/task.h"
 #include "plan/slot_of.h"
 #include "plan/work_cost.h"
 #include "types/hash.h"
@@ -63,7 +63,7 @@ class ExchangeSink::Task final : public SinkTask {
     for (; finished_ < groups_; ++finished_) {
       const uint32_t group = (endpoint_.options().self + finished_) % groups_;
       if (!open_[group].buffer.has_value()) {
-        const Step step = TakeBuffer(context, group);
+        const Step step = AcquireBuffer(context, group);
         if (step != Step::kDone) return step;
       }
       const Step step = Send(context, group, /*last=*/true);
@@ -148,10 +148,10 @@ class ExchangeSink::Task final : public SinkTask {
       const Step step = Send(context, group, /*last=*/false);
       if (step != Step::kDone) return step;
     }
-    return TakeBuffer(context, group);
+    return AcquireBuffer(context, group);
   }
 
-  Step TakeBuffer(TaskContext& context, uint32_t group) {
+  Step AcquireBuffer(TaskContext& context, uint32_t group) {
     OpenPage& page = open_[group];
     page.buffer = endpoint_.GetFree(options_.exchange, group);
     if (!page.buffer.has_value()) {

@@ -59,12 +59,12 @@ class ExchangeSource::Task final : public SourceTask {
     context.CountMessage();
     if (message->sender != endpoint_.options().self)
       received_bytes_ += sizeof(MessageHeader) + message->payload.size();
-    absl::Status status = TakePage(context, *message);
+    absl::Status status = LoadPage(context, *message);
     if (status.ok()) status = endpoint_.Release(*message);
     return status.ok() ? Step::kHaveMore : context.Fail(status);
   }
 
-  absl::Status TakePage(TaskContext& context, const Endpoint::Message& message) {
+  absl::Status LoadPage(TaskContext& context, const Endpoint::Message& message) {
     const RowLayout& layout = source_.layout_;
     done_ = rows_ = 0;
     if (message.payload.empty() && message.rows == 0) return absl::OkStatus();  // a sender's last message

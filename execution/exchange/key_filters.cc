@@ -110,7 +110,7 @@ absl::Status KeyFilters::Ship(TaskContext& context, Endpoint& endpoint) {
   while (true) {
     NAM_ASSIGN_OR_RETURN(bool moved, sender.Run());
     while (const auto message = endpoint.GetData(exchange, exchange + 1)) {
-      NAM_RETURN_IF_ERROR(Take(endpoint, *message));
+      NAM_RETURN_IF_ERROR(Merge(endpoint, *message));
       context.Charge(message->payload.size(), plan::work_cost::kChecksumBytePs);
       NAM_RETURN_IF_ERROR(endpoint.Release(*message));
       moved = true;
@@ -121,7 +121,7 @@ absl::Status KeyFilters::Ship(TaskContext& context, Endpoint& endpoint) {
   }
 }
 
-absl::Status KeyFilters::Take(const Endpoint& endpoint, const Endpoint::Message& message) {
+absl::Status KeyFilters::Merge(const Endpoint& endpoint, const Endpoint::Message& message) {
   if (message.payload.empty()) return absl::OkStatus();  // a sender's last message
   PieceHeader header;
   if (message.payload.size() <= sizeof(header) || message.sender == options_.self)

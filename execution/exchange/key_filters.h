@@ -67,7 +67,7 @@ class KeyFilters {
     std::unique_ptr<BloomFilter> filter;  // made with the first piece
     std::atomic<uint64_t> bytes = 0;
   };
-  absl::Status Take(const Endpoint& endpoint, const Endpoint::Message& message);
+  absl::Status Merge(const Endpoint& endpoint, const Endpoint::Message& message);
   absl::StatusOr<BloomFilter*> FilterOf(uint32_t member, uint64_t bytes);
 
   const Options options_;

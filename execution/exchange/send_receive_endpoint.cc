@@ -132,7 +132,7 @@ absl::Status SendReceiveEndpoint::Connect(std::span<const std::string> addresses
     const Deadline until{std::min(deadline.ns, clock.After(kMeetingTurnUs).ns)};
     if (accepts && !MetAllAbove()) NAM_RETURN_IF_ERROR(AcceptSome(until));
     const size_t n = accepts ? completions_->Poll(done) : completions_->Wait(done, until);
-    NAM_RETURN_IF_ERROR(Take({done.data(), n}));
+    NAM_RETURN_IF_ERROR(HandleCompletions({done.data(), n}));
   }
   listener_.reset();
   for (std::unique_ptr<fabric::QueuePair>& visitor : lobby_) visitor.reset();
@@ -291,16 +291,16 @@ absl::Status SendReceiveEndpoint::Poll(bool wait, const std::atomic<bool>& cance
       n = completions_->Wait(done, clock.After(kCancelCheckUs));
     }
   }
-  return Take({done.data(), n});
+  return HandleCompletions({done.data(), n});
 }
 
-absl::Status SendReceiveEndpoint::Take(std::span<const fabric::Completion> completions) {
+absl::Status SendReceiveEndpoint::HandleCompletions(std::span<const fabric::Completion> completions) {
   taken_ += completions.size();
-  for (const fabric::Completion& completion : completions) NAM_RETURN_IF_ERROR(TakeOne(completion));
+  for (const fabric::Completion& completion : completions) NAM_RETURN_IF_ERROR(HandleCompletion(completion));
   return owed_.empty() ? absl::OkStatus() : ReturnOwedCredits();
 }
 
-absl::Status SendReceiveEndpoint::TakeOne(const fabric::Completion& completion) {
+absl::Status SendReceiveEndpoint::HandleCompletion(const fabric::Completion& completion) {
   const uint32_t member = MemberOf(completion.id), number = NumberOf(completion.id);
   const What what = WhatOf(completion.id);
   if (what == What::kGreeting) return Greeted(completion, number);

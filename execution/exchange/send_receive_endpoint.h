@@ -125,8 +125,8 @@ class SendReceiveEndpoint final : public Endpoint {
   // Messages.
   absl::Status PostReceive(uint32_t member, uint32_t number);
   absl::Status PostHeader(uint32_t member, const MessageHeader& header);
-  absl::Status Take(std::span<const fabric::Completion> completions);
-  absl::Status TakeOne(const fabric::Completion& completion);
+  absl::Status HandleCompletions(std::span<const fabric::Completion> completions);
+  absl::Status HandleCompletion(const fabric::Completion& completion);
   void ChargeMessage(uint32_t bytes);
   absl::Status Received(const fabric::Completion& completion, uint32_t member, uint32_t number);
   absl::Status ReceivedRows(const MessageHeader& header, uint32_t member, uint32_t number);

@@ -22,7 +22,7 @@ DictionaryMemo::DictionaryMemo(const Key& key, Physical physical, MemoShare* sha
     : key_(key), physical_(physical), share_(share) {
   const size_t places = key.codes + 1;
   const size_t width = physical == Physical::kTruth ? 0 : WidthOf(physical);
-  if (!Take(places * (1 + width))) return;
+  if (!Reserve(places * (1 + width))) return;
   states_.reset(static_cast<uint8_t*>(std::calloc(places, 1)));
   NAM_CHECK(states_ != nullptr, "no memory for a memo");
   if (width == 0) return;
@@ -34,11 +34,11 @@ DictionaryMemo::~DictionaryMemo() {
   states_.reset();
   values_.reset();
   texts_.clear();
-  if (share_ != nullptr) share_->Give(taken_bytes_);
+  if (share_ != nullptr) share_->Release(taken_bytes_);
 }
 
-bool DictionaryMemo::Take(uint64_t bytes) {
-  if (share_ != nullptr && !share_->Take(bytes)) return false;
+bool DictionaryMemo::Reserve(uint64_t bytes) {
+  if (share_ != nullptr && !share_->Reserve(bytes)) return false;
   taken_bytes_ += bytes;
   return true;
 }
@@ -95,7 +95,7 @@ std::optional<std::string_view> DictionaryMemo::Keep(std::string_view text) {
   const std::lock_guard lock(mutex_);
   if (text.size() > free_bytes_) {
     const size_t bytes = std::max(text.size(), kTextBlockBytes);
-    if (!Take(bytes)) return std::nullopt;
+    if (!Reserve(bytes)) return std::nullopt;
     char* const block = texts_.emplace_back(std::make_unique_for_overwrite<char[]>(bytes)).get();
     if (bytes > kTextBlockBytes) {
       std::memcpy(block, text.data(), text.size());

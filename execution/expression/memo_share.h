@@ -16,19 +16,19 @@ class MemoShare {
   MemoShare(const MemoShare&) = delete;
   MemoShare& operator=(const MemoShare&) = delete;
 
-  /// False, and nothing is taken, if less is left.
-  [[nodiscard]] bool Take(uint64_t bytes) {
+  /// False, and nothing is reserved, if less is left.
+  [[nodiscard]] bool Reserve(uint64_t bytes) {
     uint64_t used = used_.load(std::memory_order_relaxed);
     do {
       if (bytes > bytes_ - used) return false;
     } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-    if (budget_.Take(bytes)) return true;
+    if (budget_.Reserve(bytes)) return true;
     used_.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
   }
-  void Give(uint64_t bytes) {
+  void Release(uint64_t bytes) {
     used_.fetch_sub(bytes, std::memory_order_relaxed);
-    budget_.Give(bytes);
+    budget_.Release(bytes);
   }
   /// The whole budget: for anything but memos.
   MemoryBudget& budget() { return budget_; }

@@ -31,7 +31,7 @@ class TextBytes {
       : memory_(other.memory_), held_(other.held_), taken_(std::exchange(other.taken_, 0)) {}
   TextBytes& operator=(TextBytes&&) = delete;
   ~TextBytes() {
-    if (taken_ > 0) memory_->budget().Give(taken_);
+    if (taken_ > 0) memory_->budget().Release(taken_);
   }
 
   /// A text replaces another one. False: the budget does not allow it. `memory`, which outlives it, is the
@@ -40,7 +40,7 @@ class TextBytes {
     held_ = held_ - before + after;
     if (memory == nullptr || held_ <= kFreeBytes + taken_) return true;
     const uint64_t more = std::max(held_ - kFreeBytes - taken_, kStepBytes);
-    if (!memory->budget().Take(more)) return false;
+    if (!memory->budget().Reserve(more)) return false;
     memory_ = memory;
     taken_ += more;
     return true;

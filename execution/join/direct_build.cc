@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "execution/charge_accesses.h"
 #include "execution/join/key_numbers.h"
+#include "execution/task.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {

@@ -25,8 +25,8 @@ MappingPool& LeftMappings() {
 }
 
 /// Zeroed; null if the system has none.
-void* TakeMapping(uint64_t bytes) {
-  if (const std::optional<MappingPool::Mapping> left = LeftMappings().Take(bytes, bytes))
+void* AcquireMapping(uint64_t bytes) {
+  if (const std::optional<MappingPool::Mapping> left = LeftMappings().Acquire(bytes, bytes))
     return std::memset(left->data, 0, bytes);
   const std::optional<MappingPool::Mapping> made = MappingPool::Map(bytes, /*writable=*/true);
   if (!made) return nullptr;
@@ -40,7 +40,7 @@ void* TakeMapping(uint64_t bytes) {
 absl::StatusOr<MappedBytes> MappedBytes::Make(uint64_t bytes, MemoryBudget& budget) {
   MappedBytes out;
   if (bytes == 0) return out;
-  if (!budget.Take(bytes)) {
+  if (!budget.Reserve(bytes)) {
     return absl::ResourceExhaustedError(absl::StrFormat(
         "a table of %d MiB for a join is more than what the query may still take on a server: %d of %d MiB "
         "are in use",
@@ -51,10 +51,10 @@ absl::StatusOr<MappedBytes> MappedBytes::Make(uint64_t bytes, MemoryBudget& budg
     data = std::aligned_alloc(kLineBytes, (bytes + kLineBytes - 1) / kLineBytes * kLineBytes);
     if (data != nullptr) std::memset(data, 0, bytes);
   } else {
-    data = TakeMapping(bytes);
+    data = AcquireMapping(bytes);
   }
   if (data == nullptr) {
-    budget.Give(bytes);
+    budget.Release(bytes);
     return absl::ResourceExhaustedError(
         absl::StrFormat("the system has no %d MiB for a join's table", (bytes >> 20) + 1));
   }
@@ -71,7 +71,7 @@ MappedBytes::~MappedBytes() {
   } else {
     LeftMappings().Leave({data_, bytes_, bytes_}, bytes_);
   }
-  budget_->Give(bytes_);
+  budget_->Release(bytes_);
 }
 
 }  // namespace nam::execution

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "execution/charge_accesses.h"
+#include "execution/task.h"
 #include "plan/work_cost.h"
 #include "types/sql_error.h"
 
@@ -226,7 +226,7 @@ bool ProbeTask::NoteMatches(TaskContext& context, Selection pairs, const uint32_
 /// Sets the output's columns and row sets for its pairs [from, end).
 void ProbeTask::Compose(const Chunk& in, uint32_t from, uint32_t end, Chunk& out) {
   const uint32_t* const positions = out.row_set(kPositions);
-  along_.Take(in, options_.keep, positions, from, end, kComposed, out);
+  along_.Gather(in, options_.keep, positions, from, end, kComposed, out);
   for (size_t i = 0; i < options_.fetch.size(); ++i) {
     out.columns()[options_.keep.size() + i] = build_.PayloadOf(options_.fetch[i], out.row_set(kPartners));
   }

@@ -8,9 +8,9 @@
 #include "base/check.h"
 #include "base/prefetch.h"
 #include "base/status_macros.h"
-#include "execution/charge_accesses.h"
 #include "execution/rows/row_hash.h"
 #include "execution/rows/row_writer.h"
+#include "execution/task.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {

@@ -14,11 +14,11 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "execution/budget_array.h"
-#include "execution/charge_accesses.h"
 #include "execution/partition/open_scratch.h"
 #include "execution/partition/packed_page.h"
 #include "execution/partition/parts.h"
 #include "execution/rows/permute_keys.h"
+#include "execution/task.h"
 #include "plan/work_cost.h"
 
 namespace nam::execution {
@@ -48,19 +48,19 @@ PartitionWriter::PartitionWriter(const PartedRows& rows, const Program& program,
 }
 
 PartitionWriter::~PartitionWriter() {
-  budget_.Give(uint64_t{pages_} * rows_.layout.page_bytes());
+  budget_.Release(uint64_t{pages_} * rows_.layout.page_bytes());
   if (arena_.data != nullptr) munmap(arena_.data, arena_.bytes);
   if (staging_ == nullptr) return;
   std::free(staging_);
-  budget_.Give(staged_.page_bytes());
+  budget_.Release(staged_.page_bytes());
 }
 
 absl::Status PartitionWriter::MakeStaging() {
   const uint32_t bytes = staged_.page_bytes();
-  if (!budget_.Take(bytes)) return OverBudget(budget_);
+  if (!budget_.Reserve(bytes)) return OverBudget(budget_);
   staging_ = static_cast<std::byte*>(std::aligned_alloc(kLineBytes, bytes));
   if (staging_ != nullptr) return absl::OkStatus();
-  budget_.Give(bytes);
+  budget_.Release(bytes);
   return OverBudget(budget_);
 }
 
@@ -74,7 +74,7 @@ absl::StatusOr<std::byte*> PartitionWriter::NewPage() {
     if (!arena.has_value()) return OverBudget(budget_);
     arena_ = *arena;
   }
-  if (!budget_.Take(bytes)) return OverBudget(budget_);
+  if (!budget_.Reserve(bytes)) return OverBudget(budget_);
   return arena_.data + uint64_t{pages_++} * (bytes + kLineBytes);
 }
 

@@ -29,8 +29,8 @@ MappingPool& LeftRanges() {
 }
 
 /// Takes a range of at least so many bytes.
-absl::StatusOr<MappingPool::Mapping> TakeRange(uint64_t bytes) {
-  if (const std::optional<MappingPool::Mapping> left = LeftRanges().Take(bytes, UINT64_MAX)) return *left;
+absl::StatusOr<MappingPool::Mapping> AcquireRange(uint64_t bytes) {
+  if (const std::optional<MappingPool::Mapping> left = LeftRanges().Acquire(bytes, UINT64_MAX)) return *left;
   // Layouts round the same budget differently: ranges must fit them all.
   bytes = (bytes + kCommitBytes - 1) / kCommitBytes * kCommitBytes;
   if (const std::optional<MappingPool::Mapping> range = MappingPool::Map(bytes, /*writable=*/false))
@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Make(RowLayout layout, Memor
   // No more addresses than the budget can fill: a process has 128 TiB of them, with the thread sanitizer 1.
   pages_max = std::min({pages_max, layout.pages_max(), budget.bytes() / layout.page_bytes()});
   pages_max = std::max<uint64_t>(pages_max, 1);
-  NAM_ASSIGN_OR_RETURN(const MappingPool::Mapping range, TakeRange(pages_max * layout.page_bytes()));
+  NAM_ASSIGN_OR_RETURN(const MappingPool::Mapping range, AcquireRange(pages_max * layout.page_bytes()));
   std::unique_ptr<RowTable> table(new RowTable(std::move(layout), budget, range.data, pages_max));
   table->range_bytes_ = range.bytes;
   table->committed_bytes_ = range.writable_bytes;
@@ -60,18 +60,18 @@ RowTable::~RowTable() {
   const uint64_t used_bytes = uint64_t{pages()} * layout_.page_bytes();
   // Earlier tables may have touched as much as may be left.
   LeftRanges().Leave({base_, range_bytes_, committed_bytes_}, std::max(used_bytes, kLeftBytesMax));
-  budget_.Give(used_bytes);
+  budget_.Release(used_bytes);
 }
 
 absl::StatusOr<uint32_t> RowTable::NewPage() {
   const uint64_t bytes = layout_.page_bytes();
-  if (!budget_.Take(bytes)) return absl::ResourceExhaustedError("the query's memory is used up");
+  if (!budget_.Reserve(bytes)) return absl::ResourceExhaustedError("the query's memory is used up");
   uint32_t number;
   {
     const std::lock_guard lock(mutex_);
     number = pages_.load(std::memory_order_relaxed);
     if (number == pages_max_ || !Commit((uint64_t{number} + 1) * bytes)) {
-      budget_.Give(bytes);
+      budget_.Release(bytes);
       return absl::ResourceExhaustedError(number == pages_max_ ? "a table of rows has all its pages"
                                                                : "the system has no memory for rows");
     }

@@ -55,11 +55,11 @@ Step RecordScanTask::Next(TaskContext& context, Chunk& out) {
 Step RecordScanTask::NextRows(TaskContext& context, Rows& rows) {
   while (true) {
     if (context.cancelled()) return context.Fail(absl::CancelledError("the query was cancelled"));
-    if (piece_ == Piece::kNone) {
+    if (source_ == RowSource::kNone) {
       const Step step = NextPiece(context);
       if (step != Step::kHaveMore) return step;
     }
-    const bool stored = piece_ == Piece::kChunks;
+    const bool stored = source_ == RowSource::kChunks;
     if (stored) {
       const absl::StatusOr<Rows> read = StoredRows(context);
       if (!read.ok()) return context.Fail(read.status());
@@ -68,7 +68,7 @@ Step RecordScanTask::NextRows(TaskContext& context, Rows& rows) {
       rows = OwnRows(context);
     }
     if (rows.empty()) {
-      piece_ = Piece::kNone;
+      source_ = RowSource::kNone;
       continue;
     }
     totals_.rows_in += rows.size();
@@ -83,12 +83,12 @@ Step RecordScanTask::NextPiece(TaskContext& context) {
   if (!next) return claims_.error().ok() ? Step::kDone : context.Fail(claims_.error());
   const partitioner::Piece& piece = scan_.queue_[*next];
   if (piece.partition == partitioner::kOwnRows) {
-    piece_ = Piece::kOwnRows;
+    source_ = RowSource::kOwnRows;
     own_next_ = piece.first_block;
     own_end_ = uint64_t{piece.first_block} + piece.blocks;
     return Step::kHaveMore;
   }
-  piece_ = Piece::kChunks;
+  source_ = RowSource::kChunks;
   if (reader_ == nullptr) {
     NAM_CHECK(context.channels().blocks != nullptr, "a scan reads records over a channel");
     const RecordScan::Options& options = scan_.options_;

@@ -43,8 +43,8 @@ class RecordScanTask final : public SourceTask {
   bool begun_ = false, ended_ = false;
 
   Chunk* out_ = nullptr;
-  enum class Piece : uint8_t { kNone, kChunks, kOwnRows };
-  Piece piece_ = Piece::kNone;
+  enum class RowSource : uint8_t { kNone, kChunks, kOwnRows };
+  RowSource source_ = RowSource::kNone;
   uint64_t own_next_ = 0, own_end_ = 0;   // the rest of the piece's own rows
   std::vector<const std::byte*> wanted_;  // rows of the chunk, unless all that were read
 

@@ -46,11 +46,11 @@ absl::StatusOr<std::unique_ptr<RunMerge>> RunMerge::Make(const RowsPlan& plan,
                                                          const OpenChannel& open, MemoryBudget& budget,
                                                          const std::atomic<bool>& cancel) {
   const uint64_t bytes = runs.size() * RunBytes(plan.layout());
-  if (!budget.Take(bytes)) return OverBudget(budget);
+  if (!budget.Reserve(bytes)) return OverBudget(budget);
   absl::StatusOr<std::unique_ptr<storage::Channel>> channel = open(std::max<uint64_t>(
       uint64_t{storage::ScratchStreams::kPagesOfAList} * plan.layout().page_bytes() * runs.size(), 1));
   if (!channel.ok()) {
-    budget.Give(bytes);
+    budget.Release(bytes);
     return channel.status();
   }
   return std::unique_ptr<RunMerge>(
@@ -89,7 +89,7 @@ RunMerge::RunMerge(const RowsPlan& plan, std::span<const OrderSlot> order, std::
 }
 
 RunMerge::~RunMerge() {
-  budget_.Give(bytes_);
+  budget_.Release(bytes_);
 }
 
 absl::Status RunMerge::Start(TaskContext& context) {

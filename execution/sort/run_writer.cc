@@ -24,15 +24,15 @@ RunWriter::RunWriter(const RowsPlan& plan, uint64_t attempt, const RunPlace& pla
 RunWriter::~RunWriter() {
   if (page_ == nullptr) return;
   std::free(page_);
-  budget_.Give(plan_.layout().page_bytes());
+  budget_.Release(plan_.layout().page_bytes());
 }
 
 absl::Status RunWriter::NewPage() {
   const uint32_t bytes = plan_.layout().page_bytes();
-  if (!budget_.Take(bytes)) return OverBudget(budget_);
+  if (!budget_.Reserve(bytes)) return OverBudget(budget_);
   page_ = static_cast<std::byte*>(std::aligned_alloc(64, bytes));
   if (page_ == nullptr) {
-    budget_.Give(bytes);
+    budget_.Release(bytes);
     return OverBudget(budget_);
   }
   plan_.layout().Clear(page_);

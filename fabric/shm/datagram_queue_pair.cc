@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "fabric/request_rules.h"
+#include "fabric/datagram_rules.h"
 #include "fabric/shm/doorbell.h"
 #include "fabric/shm/region_registry.h"
 #include "fabric/shm/service.h"
@@ -21,11 +21,6 @@ constexpr size_t kMembershipsMax = 256;
 // A group's ring holds the datagrams in flight to its members, 4 MiB; a single receiver needs less.
 constexpr uint32_t kGroupSlots = 1024;
 constexpr uint32_t kSingleSlots = 256;
-
-absl::Status NotAnAddress(const std::string& text, const char* expected) {
-  return absl::InvalidArgumentError(
-      absl::StrFormat("\"%s\" is not the address of a %s on the shm fabric", text.substr(0, 100), expected));
-}
 
 }  // namespace
 
@@ -93,14 +88,11 @@ void ShmDatagramQueuePair::Close(const Link& link) {
 
 absl::StatusOr<DatagramTarget> ShmDatagramQueuePair::Resolve(const std::string& address) {
   const auto parsed = ParseDatagramAddress(address);
-  if (!parsed.has_value() || parsed->is_group) return NotAnAddress(address, "datagram queue pair");
+  if (!parsed.has_value() || parsed->is_group) return NotAnAddress(address, "datagram queue pair", "shm");
   for (size_t i = 0; i < targets_.size(); ++i) {
     if (targets_[i].address == address) return HandleOf(i);
   }
-  if (targets_.size() >= kTargetsMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("a queue pair sends datagrams to at most %d targets", kTargetsMax));
-  }
+  NAM_RETURN_IF_ERROR(CheckTargetRoom(targets_.size(), kTargetsMax));
   NAM_ASSIGN_OR_RETURN(DatagramRingWriter ring, DatagramRingWriter::Create(kSingleSlots));
   NAM_ASSIGN_OR_RETURN(const UniqueFd descriptor, ring.Descriptor());
   const int descriptors[] = {descriptor.get()};
@@ -120,10 +112,7 @@ absl::StatusOr<DatagramTarget> ShmDatagramQueuePair::Resolve(const std::string& 
 }
 
 absl::StatusOr<DatagramTarget> ShmDatagramQueuePair::OpenGroup(uint32_t) {
-  if (targets_.size() >= kTargetsMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("a queue pair sends datagrams to at most %d targets", kTargetsMax));
-  }
+  NAM_RETURN_IF_ERROR(CheckTargetRoom(targets_.size(), kTargetsMax));
   NAM_ASSIGN_OR_RETURN(DatagramRingWriter ring, DatagramRingWriter::Create(kGroupSlots));
   Target target{.group_id = RandomBits(), .group = std::make_shared<DatagramGroup>(std::move(ring))};
   target.address = FormatDatagramAddress({environment_.socket, /*is_group=*/true, target.group_id});
@@ -135,26 +124,21 @@ absl::StatusOr<DatagramTarget> ShmDatagramQueuePair::OpenGroup(uint32_t) {
 absl::StatusOr<std::string> ShmDatagramQueuePair::GroupAddress(DatagramTarget group) const {
   const size_t index = size_t{group.handle} - 1;
   if (group.handle == 0 || index >= targets_.size() || targets_[index].group == nullptr) {
-    return absl::InvalidArgumentError(absl::StrFormat("target %d is no group", group.handle));
+    return NotAGroup(group);
   }
   return targets_[index].address;
 }
 
 absl::Status ShmDatagramQueuePair::Join(const std::string& group_address) {
   const auto group = ParseDatagramAddress(group_address);
-  if (!group.has_value() || !group->is_group) return NotAnAddress(group_address, "multicast group");
+  if (!group.has_value() || !group->is_group) return NotAnAddress(group_address, "multicast group", "shm");
   for (const Target& target : targets_) {
-    if (target.address == group_address) {
-      return absl::InvalidArgumentError("the sender of a group is no member of it");
-    }
+    if (target.address == group_address) return SenderCannotJoin();
   }
   for (const Membership& membership : memberships_) {
     if (membership.address == group_address) return absl::OkStatus();
   }
-  if (memberships_.size() >= kMembershipsMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("a queue pair is a member of at most %d groups", kMembershipsMax));
-  }
+  NAM_RETURN_IF_ERROR(CheckGroupRoom(memberships_.size(), kMembershipsMax));
   NAM_ASSIGN_OR_RETURN(Connection connection, Request(*group,
                                                       {.type = MessageType::kDatagramJoin,
                                                        .datagram_id = group->id,
@@ -174,9 +158,7 @@ absl::Status ShmDatagramQueuePair::Join(const std::string& group_address) {
 absl::Status ShmDatagramQueuePair::Leave(const std::string& group_address) {
   const auto found = std::find_if(memberships_.begin(), memberships_.end(),
                                   [&](const Membership& at) { return at.address == group_address; });
-  if (found == memberships_.end()) {
-    return absl::NotFoundError(absl::StrFormat("not a member of \"%s\"", group_address.substr(0, 100)));
-  }
+  if (found == memberships_.end()) return NotAMember(group_address);
   Close(*found->link);
   memberships_.erase(found);
   return absl::OkStatus();
@@ -227,13 +209,9 @@ void ShmDatagramQueuePair::Finish(const DatagramRequest& request, CompletionStat
 }
 
 absl::Status ShmDatagramQueuePair::PostReceive(std::span<const ReceiveRequest> batch) {
-  if (batch.size() > options_.receive_depth - receives_used_) {
-    return absl::ResourceExhaustedError(absl::StrFormat("%d receives posted, %d of %d places are left",
-                                                        batch.size(), options_.receive_depth - receives_used_,
-                                                        options_.receive_depth));
-  }
+  NAM_RETURN_IF_ERROR(CheckReceiveRoom(batch.size(), receives_used_, options_.receive_depth));
   receives_used_ += static_cast<uint32_t>(batch.size());
-  for (const ReceiveRequest& receive : batch) receives_[receives_end_++ % receives_.size()] = receive;
+  receives_.Push(batch);
   if (waiting_ && !batch.empty()) ReceiveAll();
   return absl::OkStatus();
 }
@@ -244,7 +222,7 @@ void ShmDatagramQueuePair::Progress() {
 }
 
 void ShmDatagramQueuePair::ReceiveAll() {
-  const bool drop = receives_begin_ == receives_end_;
+  const bool drop = receives_.empty();
   waiting_ = false;
   DatagramDrops drops;
   const size_t all = incoming_.size() + memberships_.size();
@@ -299,8 +277,8 @@ void ShmDatagramQueuePair::Receive(DatagramRingReader& reader, bool drop, Datagr
 }
 
 const ReceiveRequest* ShmDatagramQueuePair::UsableReceive() {
-  while (receives_begin_ < receives_end_) {
-    const ReceiveRequest& oldest = receives_[receives_begin_ % receives_.size()];
+  while (!receives_.empty()) {
+    const ReceiveRequest& oldest = receives_[0];
     if (oldest.into.bytes == 0 || environment_.identity->regions->Contains(oldest.into)) return &oldest;
     FinishReceive(CompletionStatus::kLocalError, 0);
   }
@@ -308,10 +286,13 @@ const ReceiveRequest* ShmDatagramQueuePair::UsableReceive() {
 }
 
 void ShmDatagramQueuePair::FinishReceive(CompletionStatus status, uint32_t bytes) {
-  const ReceiveRequest& oldest = receives_[receives_begin_++ % receives_.size()];
-  completions_.Push(
-      {.id = oldest.id, .queue_pair = id_, .status = status, .opcode = Opcode::kReceive, .bytes = bytes},
-      &receives_used_, 1);
+  completions_.Push({.id = receives_[0].id,
+                     .queue_pair = id_,
+                     .status = status,
+                     .opcode = Opcode::kReceive,
+                     .bytes = bytes},
+                    &receives_used_, 1);
+  receives_.Pop();
 }
 
 }  // namespace nam::fabric::shm

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
+#include "fabric/receive_ring.h"
 #include "fabric/shm/completion_queue.h"
 #include "fabric/shm/datagram_directory.h"
 #include "fabric/shm/datagram_ring.h"
@@ -118,10 +119,8 @@ class ShmDatagramQueuePair final : public DatagramQueuePair {
   uint32_t unsignaled_ =
       0;  // completed since the last completion, which did not free them; the next one will
   uint32_t receives_used_ = 0;
-  bool waiting_ = false;                  // rings hold datagrams that found no receive
-  std::vector<ReceiveRequest> receives_;  // a ring of receive_depth
-  uint64_t receives_begin_ = 0;
-  uint64_t receives_end_ = 0;
+  bool waiting_ = false;  // rings hold datagrams that found no receive
+  ReceiveRing receives_;
 };
 
 }  // namespace nam::fabric::shm

@@ -23,7 +23,7 @@ class DoorbellAllocator {
   }
 
   /// Nothing if all are taken.
-  std::optional<uint32_t> Take() {
+  std::optional<uint32_t> Allocate() {
     std::lock_guard lock(mutex_);
     if (!free_.empty()) {
       const uint32_t index = free_.back();

@@ -1,5 +1,6 @@
 #include "fabric/shm/initiators.h"
 
+#include <linux/membarrier.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -13,7 +14,6 @@
 
 #include "absl/strings/str_format.h"
 #include "base/log.h"
-#include "fabric/shm/barrier.h"
 #include "fabric/shm/channel_end.h"
 
 namespace nam::fabric::shm {
@@ -27,6 +27,14 @@ bool Changes(const ChannelSide& side) {
 }
 
 }  // namespace
+
+bool JoinBarriers() {
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+bool RunBarriers() {
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
 
 void Initiators::Add(std::shared_ptr<const Mapping> channel, int side, pid_t pid) {
   const ChannelSide* shown = &ChannelIn(*channel).sides[static_cast<size_t>(side)];

@@ -80,7 +80,7 @@ Inbox::Next Inbox::Peek(MessageHeader& header) const {
   return RecordBytes(PayloadBytes(header)) <= available ? Next::kMessage : Next::kGarbage;
 }
 
-void Inbox::Take(const MessageHeader& header, std::byte* into) {
+void Inbox::Consume(const MessageHeader& header, std::byte* into) {
   const uint32_t bytes = PayloadBytes(header);
   const std::byte* ring = theirs_.ring.data();
   const uint64_t at = (taken_bytes_ + sizeof(header)) % kRingBytes;

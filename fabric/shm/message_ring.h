@@ -46,9 +46,9 @@ class Inbox {
   enum class Next { kNone, kMessage, kGarbage };
   /// Copies the header of the next message.
   Next Peek(MessageHeader& header) const;
-  /// Takes the message; `into` must have room for it.
-  void Take(const MessageHeader& header, std::byte* into);
-  /// Called after Takes: rings if the peer waits for room.
+  /// Copies the message out and frees its room; `into` must have room for it.
+  void Consume(const MessageHeader& header, std::byte* into);
+  /// Called after Consume: rings if the peer waits for room.
   void RingIfStarved();
 
  private:

@@ -103,7 +103,7 @@ void ShmQueuePair::ReceiveMessages() {
       FinishReceive(CompletionStatus::kLocalError, nullptr);
       Fail(CompletionStatus::kFlushed);
     } else {
-      inbox_.Take(header, into.data);
+      inbox_.Consume(header, into.data);
       took = true;
       FinishReceive(CompletionStatus::kOk, &header);
     }

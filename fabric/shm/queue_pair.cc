@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/prefetch.h"
 #include "base/status_macros.h"
 #include "fabric/request_rules.h"
-#include "fabric/shm/barrier.h"
+#include "fabric/shm/initiators.h"
 #include "fabric/shm/service.h"
 
 namespace nam::fabric::shm {
@@ -56,12 +55,7 @@ ShmQueuePair::~ShmQueuePair() {
 }
 
 absl::Status ShmQueuePair::Admit(std::span<const WorkRequest> batch) const {
-  if (batch.size() > options_.send_depth - sends_used_) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "%d work requests posted to %s, %d of %d places are left; take completions first, and "
-        "signal some",
-        batch.size(), peer_name_, options_.send_depth - sends_used_, options_.send_depth));
-  }
+  NAM_RETURN_IF_ERROR(CheckSendRoom(batch.size(), sends_used_, options_.send_depth, peer_name_));
   for (const WorkRequest& request : batch) {
     if (IsPlain(request)) [[likely]]
       continue;
@@ -109,11 +103,7 @@ void ShmQueuePair::Complete(const WorkRequest& request, CompletionStatus status)
 }
 
 absl::Status ShmQueuePair::PostReceive(std::span<const ReceiveRequest> batch) {
-  if (batch.size() > options_.receive_depth - receives_used_) {
-    return absl::ResourceExhaustedError(absl::StrFormat("%d receives posted, %d of %d places are left",
-                                                        batch.size(), options_.receive_depth - receives_used_,
-                                                        options_.receive_depth));
-  }
+  NAM_RETURN_IF_ERROR(CheckReceiveRoom(batch.size(), receives_used_, options_.receive_depth));
   for (const ReceiveRequest& receive : batch) {
     ++receives_used_;
     receives_[(receives_head_ + receives_count_) % receives_.size()] = receive;

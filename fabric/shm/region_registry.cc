@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "fabric/shm/barrier.h"
+#include "fabric/shm/initiators.h"
 
 namespace nam::fabric::shm {
 

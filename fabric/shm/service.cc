@@ -133,7 +133,7 @@ void Service::Run() {
     for (int i = 0; i < count; ++i) {
       // Not found: removed meanwhile by a destroyed queue pair or listener.
       const Source source = Find(events[i].data.u64);
-      if (events[i].data.u64 == kWakeId) TakeDecisions();
+      if (events[i].data.u64 == kWakeId) ApplyDecisions();
       if (source.link != nullptr) Read(source.link);
       if (source.backlog != nullptr) AcceptAll(source.backlog);
     }
@@ -270,7 +270,7 @@ absl::Status Service::Judge(const std::shared_ptr<Link>& link) {
   return absl::OkStatus();
 }
 
-void Service::TakeDecisions() {
+void Service::ApplyDecisions() {
   eventfd_t count;
   eventfd_read(wake_.get(), &count);
   std::vector<Decided> decided;

@@ -59,7 +59,7 @@ class Service {
   absl::Status Handle(const std::shared_ptr<Link>& link, Packet& packet);
   /// The peer has proved the secret to a passive listener with an Admission.
   absl::Status Judge(const std::shared_ptr<Link>& link);
-  void TakeDecisions();
+  void ApplyDecisions();
   absl::Status Welcome(const std::shared_ptr<Link>& link, Admission::Decision decision);
   absl::Status FinishHandshake(const std::shared_ptr<Link>& link);
   absl::Status AnswerRegionRequest(Link& link, uint32_t rkey);

@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "fabric/admission.h"
-#include "fabric/request_rules.h"
+#include "fabric/datagram_rules.h"
 #include "fabric/shm/completion_queue.h"
 #include "fabric/shm/datagram_directory.h"
 #include "fabric/shm/datagram_queue_pair.h"
@@ -112,7 +112,7 @@ class ShmListener final : public Listener {
     }
     auto& queue = static_cast<ShmCompletionQueue&>(completions);
     NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options, kQueueDepthMax, kReceiveDepthMax));
-    NAM_RETURN_IF_ERROR(queue.CheckRoom(options.send_depth, options.receive_depth));
+    NAM_RETURN_IF_ERROR(queue.CheckRoom(PlacesOf(options)));
     std::shared_ptr<Link> link = backlog_->Pop(deadline);
     if (link == nullptr)
       return absl::DeadlineExceededError(absl::StrFormat("no peer connected to %s", address()));
@@ -173,7 +173,7 @@ class ShmFabric final : public Fabric {
       return absl::InvalidArgumentError(absl::StrFormat("the depth of a completion queue is 1 to %d, not %d",
                                                         kCompletionQueueDepthMax, depth));
     }
-    const auto bell = doorbells_->Take();
+    const auto bell = doorbells_->Allocate();
     if (!bell.has_value()) {
       return absl::ResourceExhaustedError(
           absl::StrFormat("a process has at most %d completion queues", kCompletionQueuesMax - 1));
@@ -191,7 +191,7 @@ class ShmFabric final : public Fabric {
                                                      Deadline deadline) override {
     auto& queue = static_cast<ShmCompletionQueue&>(completions);
     NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options, kQueueDepthMax, kReceiveDepthMax));
-    NAM_RETURN_IF_ERROR(queue.CheckRoom(options.send_depth, options.receive_depth));
+    NAM_RETURN_IF_ERROR(queue.CheckRoom(PlacesOf(options)));
     const Deadline bounded{std::min(deadline.ns, RealClock().After(peer_timeout_us_).ns)};
     std::shared_ptr<Link> link;
     pid_t pid = 0;
@@ -219,7 +219,7 @@ class ShmFabric final : public Fabric {
       CompletionQueue& completions, const DatagramOptions& options) override {
     auto& queue = static_cast<ShmCompletionQueue&>(completions);
     NAM_RETURN_IF_ERROR(CheckDatagramOptions(options));
-    NAM_RETURN_IF_ERROR(queue.CheckRoom(options.send_depth, options.receive_depth));
+    NAM_RETURN_IF_ERROR(queue.CheckRoom(PlacesOf(options)));
     NAM_ASSIGN_OR_RETURN(const std::string socket, DatagramSocket());
     const ShmDatagramQueuePair::Environment environment{&identity_, service_.get(), peer_timeout_us_,
                                                         &live_objects_, socket};

@@ -1,9 +1,5 @@
 #include "fabric/sim/completion_queue.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "absl/strings/str_format.h"
 #include "base/check.h"
 
 namespace nam::fabric::sim {
@@ -16,62 +12,47 @@ constexpr int64_t kAheadNs = 1'000;
 }  // namespace
 
 SimCompletionQueue::SimCompletionQueue(Scheduler& scheduler, int64_t poll_ns, uint64_t id, uint32_t depth)
-    : scheduler_(scheduler), poll_ns_(poll_ns), id_(id), depth_(depth) {}
+    : scheduler_(scheduler), poll_ns_(poll_ns), id_(id), ready_(depth) {}
 
 SimCompletionQueue::~SimCompletionQueue() {
-  NAM_CHECK(reserved_ == 0, "queue pairs go before their queue");
+  NAM_CHECK(queue_pairs_ == 0, "queue pairs go before their queue");
 }
 
-absl::Status SimCompletionQueue::CheckRoom(uint64_t depth) const {
-  if (depth <= depth_ - reserved_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("the completion queue of depth %d has room for %d more work requests, and the queue "
-                      "pair needs %d (send_depth + receive_depth): create the one deeper, or the other "
-                      "shallower",
-                      depth_, depth_ - reserved_, depth));
+void SimCompletionQueue::Attach(uint64_t places) {
+  ready_.Attach(places);
+  ++queue_pairs_;
 }
 
-void SimCompletionQueue::Detach(const CompletionSource* source, uint64_t depth) {
-  reserved_ -= depth;
-  std::erase_if(ready_, [source](const Ready& ready) { return ready.source == source; });
+void SimCompletionQueue::Detach(uint64_t queue_pair, uint64_t places) {
+  ready_.Detach(queue_pair, places);
+  --queue_pairs_;
 }
 
-void SimCompletionQueue::Push(const Completion& completion, CompletionSource* source, uint32_t places) {
-  ready_.push_back({completion, source, places});
+void SimCompletionQueue::Push(const Completion& completion, uint32_t* used, uint32_t places) {
+  ready_.Push(completion, used, places);
   scheduler_.Notify(waiters_);
-}
-
-size_t SimCompletionQueue::Take(std::span<Completion> completions) {
-  size_t taken = 0;
-  for (; taken < completions.size() && !ready_.empty(); ++taken) {
-    const Ready ready = ready_.front();
-    ready_.pop_front();
-    completions[taken] = ready.completion;
-    ready.source->GiveBack(ready.completion.opcode, ready.places);
-  }
-  return taken;
 }
 
 size_t SimCompletionQueue::Poll(std::span<Completion> completions) {
   scheduler_.Charge(poll_ns_);
-  scheduler_.Settle();
-  return Take(completions);
+  scheduler_.Sync();
+  return ready_.Pop(completions);
 }
 
 size_t SimCompletionQueue::Wait(std::span<Completion> completions, Deadline deadline) {
   // A completion present in the world's time is present in the thread's: others need not run first.
-  scheduler_.SettleBeyond(kAheadNs);
+  scheduler_.SyncBeyond(kAheadNs);
   while (ready_.empty() && !woken_ && !completions.empty() && scheduler_.NowNs() < deadline.ns) {
     scheduler_.Wait({&waiters_}, {"completion queue", id_}, deadline);
   }
   if (ready_.empty()) {
     scheduler_.Charge(poll_ns_);
-    scheduler_.Settle();
+    scheduler_.Sync();
     if (ready_.empty()) woken_ = false;
   } else {
     scheduler_.Charge(poll_ns_);
   }
-  return Take(completions);
+  return ready_.Pop(completions);
 }
 
 void SimCompletionQueue::Wake() {

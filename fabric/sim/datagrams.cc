@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "fabric/request_rules.h"
+#include "fabric/datagram_rules.h"
 
 namespace nam::fabric::sim {
 namespace {
@@ -58,8 +58,9 @@ DatagramEndpoint::DatagramEndpoint(Network& network, Process& process, SimComple
       completions_(completions),
       options_(options),
       id_(network.NextId()),
-      address_(absl::StrFormat("%s%s%d", process.host.name, kPairInfix, id_)) {
-  completions_.Attach(uint64_t{options.send_depth} + options.receive_depth);
+      address_(absl::StrFormat("%s%s%d", process.host.name, kPairInfix, id_)),
+      receives_(options.receive_depth) {
+  completions_.Attach(PlacesOf(options));
   process_.datagrams.emplace(id_, this);
   if (process_.alive) network_.datagram_addresses().emplace(address_, this);
 }
@@ -67,7 +68,7 @@ DatagramEndpoint::DatagramEndpoint(Network& network, Process& process, SimComple
 DatagramEndpoint::~DatagramEndpoint() {
   *alive_ = false;
   EndProcess();
-  completions_.Detach(this, uint64_t{options_.send_depth} + options_.receive_depth);
+  completions_.Detach(id_, PlacesOf(options_));
   process_.datagrams.erase(id_);
 }
 
@@ -80,21 +81,17 @@ void DatagramEndpoint::EndProcess() {
   std::erase_if(network_.groups(), [](const auto& entry) {
     return entry.second.sender == nullptr && entry.second.members.empty();
   });
-  for (const ReceiveRequest& receive : std::exchange(receives_, {})) {
-    completions_.Push({.id = receive.id,
+  for (; !receives_.empty(); receives_.Pop()) {
+    completions_.Push({.id = receives_[0].id,
                        .queue_pair = id_,
                        .status = CompletionStatus::kFlushed,
                        .opcode = Opcode::kReceive},
-                      this, 1);
+                      &receives_used_, 1);
   }
 }
 
 uint32_t DatagramEndpoint::bytes_max() const {
   return std::min(kMaxDatagramBytes, network_.model().mtu_bytes);
-}
-
-void DatagramEndpoint::GiveBack(Opcode opcode, uint32_t places) {
-  (opcode == Opcode::kReceive ? receives_used_ : sends_used_) -= places;
 }
 
 absl::StatusOr<DatagramTarget> DatagramEndpoint::Resolve(const std::string& address) {
@@ -121,7 +118,7 @@ absl::StatusOr<DatagramTarget> DatagramEndpoint::OpenGroup(uint32_t number) {
 
 absl::StatusOr<std::string> DatagramEndpoint::GroupAddress(DatagramTarget group) const {
   if (group.handle == 0 || group.handle > targets_.size() || !targets_[group.handle - 1].group) {
-    return absl::InvalidArgumentError("not a group of this queue pair");
+    return NotAGroup(group);
   }
   return targets_[group.handle - 1].address;
 }
@@ -139,7 +136,7 @@ absl::Status DatagramEndpoint::Join(const std::string& group) {
 absl::Status DatagramEndpoint::Leave(const std::string& group) {
   const auto found = network_.groups().find(group);
   if (found == network_.groups().end() || found->second.members.erase(id_) == 0) {
-    return absl::NotFoundError(absl::StrFormat("not a member of \"%s\"", group.substr(0, 100)));
+    return NotAMember(group);
   }
   return absl::OkStatus();
 }
@@ -176,8 +173,8 @@ void DatagramEndpoint::Send(const DatagramRequest& request) {
 void DatagramEndpoint::CompleteSend(const DatagramRequest& request, CompletionStatus status) {
   ++unsignaled_;
   if (request.signal == Signal::kUnsignaled && status == CompletionStatus::kOk) return;
-  completions_.Push({.id = request.id, .queue_pair = id_, .status = status, .opcode = Opcode::kSend}, this,
-                    std::exchange(unsignaled_, 0));
+  completions_.Push({.id = request.id, .queue_pair = id_, .status = status, .opcode = Opcode::kSend},
+                    &sends_used_, std::exchange(unsignaled_, 0));
 }
 
 std::vector<DatagramEndpoint*> DatagramEndpoint::ReceiversOf(const Target& target) const {
@@ -237,7 +234,7 @@ void DatagramEndpoint::Deliver(const Process& sender, const Payload& payload) {
     ++process_.drops.no_receive;
     return;
   }
-  const ReceiveRequest& receive = receives_.front();
+  const ReceiveRequest& receive = receives_[0];
   if (uint64_t{receive.into.bytes} < uint64_t{kDatagramHeadroomBytes} + bytes) {
     ++process_.drops.no_receive;
     return;
@@ -250,20 +247,15 @@ void DatagramEndpoint::Deliver(const Process& sender, const Payload& payload) {
                      .status = registered ? CompletionStatus::kOk : CompletionStatus::kLocalError,
                      .opcode = Opcode::kReceive,
                      .bytes = registered ? bytes : 0},
-                    this, 1);
-  receives_.pop_front();
+                    &receives_used_, 1);
+  receives_.Pop();
 }
 
 absl::Status DatagramEndpoint::PostReceive(std::span<const ReceiveRequest> batch) {
-  if (batch.size() > options_.receive_depth - receives_used_) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("%d receives are outstanding of at most %d: take completions first, or raise "
-                        "receive_depth",
-                        receives_used_, options_.receive_depth));
-  }
+  NAM_RETURN_IF_ERROR(CheckReceiveRoom(batch.size(), receives_used_, options_.receive_depth));
   network_.scheduler().Charge(network_.model().post_ns * static_cast<int64_t>(batch.size()));
   receives_used_ += static_cast<uint32_t>(batch.size());
-  receives_.insert(receives_.end(), batch.begin(), batch.end());
+  receives_.Push(batch);
   if (!process_.alive) EndProcess();
   return absl::OkStatus();
 }

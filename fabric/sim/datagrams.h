@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/receive_ring.h"
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/network.h"
 
@@ -15,7 +15,7 @@ namespace nam::fabric::sim {
 /// One end of a datagram queue pair. The switch replicates: one send at the sender's port, one receive at
 /// each member's port. For each receiver, the fault plan decides whether a datagram is lost, duplicated or
 /// late.
-class DatagramEndpoint final : public CompletionSource {
+class DatagramEndpoint {
  public:
   DatagramEndpoint(Network& network, Process& process, SimCompletionQueue& completions,
                    const DatagramOptions& options);
@@ -33,7 +33,6 @@ class DatagramEndpoint final : public CompletionSource {
   absl::Status Post(std::span<const DatagramRequest> batch);
   absl::Status PostReceive(std::span<const ReceiveRequest> batch);
 
-  void GiveBack(Opcode opcode, uint32_t places) override;
   /// Flushes everything pending; from now on nothing is sent or received.
   void EndProcess();
 
@@ -60,7 +59,7 @@ class DatagramEndpoint final : public CompletionSource {
   const uint64_t id_;
   const std::string address_;
   std::vector<Target> targets_;  // handle 1 is the first
-  std::deque<ReceiveRequest> receives_;
+  ReceiveRing receives_;
   uint32_t receives_used_ = 0;
   uint32_t sends_used_ = 0;
   uint32_t unsignaled_ = 0;

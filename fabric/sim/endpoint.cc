@@ -59,11 +59,7 @@ void Endpoint::Connect(const std::shared_ptr<Endpoint>& a, const std::shared_ptr
 void Endpoint::Bind(SimCompletionQueue& completions, const QueuePairOptions& options) {
   completions_ = &completions;
   options_ = options;
-  completions.Attach(uint64_t{options.send_depth} + options.receive_depth);
-}
-
-void Endpoint::GiveBack(Opcode opcode, uint32_t places) {
-  (opcode == Opcode::kReceive ? receives_used_ : sends_used_) -= places;
+  completions.Attach(PlacesOf(options));
 }
 
 void Endpoint::Schedule(int64_t at_ns, void (Endpoint::*step)(Operation&),
@@ -90,7 +86,7 @@ void Endpoint::Post(std::span<const WorkRequest> batch) {
                           .queue_pair = id_,
                           .status = CompletionStatus::kFlushed,
                           .opcode = request.opcode},
-                         this, 1);
+                         &sends_used_, 1);
       continue;
     }
     auto operation = std::make_shared<Operation>();
@@ -188,8 +184,8 @@ void Endpoint::CompleteInOrder() {
     network_.Record(Trace::Kind::kComplete, id_, first.sequence, static_cast<uint64_t>(first.status));
     ++unsignaled_;
     if (first.request.signal == Signal::kSignaled) {
-      completions_->Push({.id = first.request.id, .queue_pair = id_, .opcode = first.request.opcode}, this,
-                         std::exchange(unsignaled_, 0));
+      completions_->Push({.id = first.request.id, .queue_pair = id_, .opcode = first.request.opcode},
+                         &sends_used_, std::exchange(unsignaled_, 0));
     }
     sends_.pop_front();
     ++completed_;
@@ -538,7 +534,7 @@ void Endpoint::FinishReceive(Receive& receive, const Completion& completion) {
 
 void Endpoint::DeliverReceives(bool all) {
   while (!receives_.empty() && (all || receives_.front().done)) {
-    if (completions_ != nullptr) completions_->Push(receives_.front().completion, this, 1);
+    if (completions_ != nullptr) completions_->Push(receives_.front().completion, &receives_used_, 1);
     receives_.pop_front();
   }
 }
@@ -561,7 +557,7 @@ void Endpoint::Fail(CompletionStatus status, bool tell_peer) {
                         .queue_pair = id_,
                         .status = oldest ? status : flushed,
                         .opcode = operation->request.opcode},
-                       this, std::exchange(unsignaled_, 0) + 1);
+                       &sends_used_, std::exchange(unsignaled_, 0) + 1);
   }
   completed_ += sends_.size();
   sends_.clear();
@@ -626,7 +622,7 @@ void Endpoint::Close() {
   sends_.clear();
   receives_.clear();
   viewed_.clear();
-  completions_->Detach(this, uint64_t{options_.send_depth} + options_.receive_depth);
+  completions_->Detach(id_, PlacesOf(options_));
   completions_ = nullptr;
   process_.endpoints.erase(id_);
 }

@@ -66,7 +66,7 @@ inline Access Wanted(Opcode opcode) {
 /// Every arrow is an event in virtual time. An event finds its endpoints by weak pointers and does nothing
 /// once the requester has failed. One exception: requests that have arrived at a stopped responder card take
 /// effect when the card continues, unless the responder's end fails first. Disconnect waits for that.
-class Endpoint final : public CompletionSource, public std::enable_shared_from_this<Endpoint> {
+class Endpoint final : public std::enable_shared_from_this<Endpoint> {
  public:
   /// `completions` may be null: for the end of a passive listener, or one not yet accepted.
   static std::shared_ptr<Endpoint> Create(Network& network, Process& process, SimCompletionQueue* completions,
@@ -84,8 +84,8 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   }
   const std::string& peer_name() const { return peer_name_; }
   const QueuePairOptions& options() const { return options_; }
-  uint32_t send_room() const { return options_.send_depth - sends_used_; }
-  uint32_t receive_room() const { return options_.receive_depth - receives_used_; }
+  uint32_t sends_used() const { return sends_used_; }
+  uint32_t receives_used() const { return receives_used_; }
   const Process& process() const { return process_; }
   std::shared_ptr<Endpoint> peer() const { return peer_.lock(); }
 
@@ -115,8 +115,6 @@ class Endpoint final : public CompletionSource, public std::enable_shared_from_t
   /// Lets the peer fail after `after_ns`: by its own timeout, or by a message. A message that cannot pass is
   /// retried until then.
   void TellPeer(int64_t after_ns, bool by_timeout);
-
-  void GiveBack(Opcode opcode, uint32_t places) override;
 
  private:
   /// A WRITE or an atomic whose requester has failed.

@@ -46,7 +46,7 @@ CompletionStatus Endpoint::ExecuteNow(const WorkRequest& request, uint64_t* old)
 
 CompletionStatus Endpoint::ResolveNow(const WorkRequest& request, std::byte*& at) {
   Scheduler& scheduler = network_.scheduler();
-  scheduler.Settle();
+  scheduler.Sync();
   while (ready_ && (executed_ < posted() || overtaken_ > 0))
     scheduler.SleepUntil({scheduler.NowNs() + kInPlaceNs});
   while (ready_ && !network_.PassesBothWays(process_.host, *peers_host_)) {

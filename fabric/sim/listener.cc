@@ -32,10 +32,10 @@ absl::StatusOr<std::unique_ptr<QueuePair>> SimListener::Accept(CompletionQueue& 
   NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options, depth_max, depth_max));
   auto* queue = dynamic_cast<SimCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
-  NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
+  NAM_RETURN_IF_ERROR(queue->CheckRoom(PlacesOf(options)));
   Scheduler& scheduler = network_.scheduler();
   scheduler.Charge(network_.model().poll_ns);
-  scheduler.Settle();
+  scheduler.Sync();
   while (true) {
     if (!port_->open) {
       return absl::UnavailableError(

@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SimRegion::Allocate(Network& netwo
   }
   const std::shared_ptr<const void> memory(data, [data, bytes](const void*) { munmap(data, bytes); });
   const Regions::View view{static_cast<std::byte*>(data), bytes, access, memory,
-                           process.regions.TakeAddresses(bytes)};
+                           process.regions.AllocateAddresses(bytes)};
   NAM_ASSIGN_OR_RETURN(const uint32_t key, process.regions.Register(view, network.random()));
   return std::unique_ptr<MemoryRegion>(new SimRegion(process, view, key));
 }

@@ -66,7 +66,7 @@ absl::Status CheckRange(const char* name, int64_t value, int64_t min, int64_t ma
 }
 
 template <typename Fields>
-absl::Status TakeFields(const Fields& fields, const toml::table& table, NicModel* model) {
+absl::Status ReadFields(const Fields& fields, const toml::table& table, NicModel* model) {
   for (const auto& field : fields) {
     const toml::node* node = table.get(field.name);
     if (node == nullptr) continue;
@@ -122,8 +122,8 @@ absl::StatusOr<NicModel> NicModel::FromFile(const std::string& path) {
   NAM_RETURN_IF_ERROR(CheckNames(table));
   NAM_ASSIGN_OR_RETURN(NicModel model, Named(table["base"].value_or(std::string("fdr"))));
   model.name = table["name"].value_or(path);
-  NAM_RETURN_IF_ERROR(TakeFields(kSmall, table, &model));
-  NAM_RETURN_IF_ERROR(TakeFields(kLarge, table, &model));
+  NAM_RETURN_IF_ERROR(ReadFields(kSmall, table, &model));
+  NAM_RETURN_IF_ERROR(ReadFields(kLarge, table, &model));
   NAM_RETURN_IF_ERROR(model.Validate());
   return model;
 }

@@ -10,22 +10,14 @@ absl::Status SimQueuePair::Post(std::span<const WorkRequest> batch) {
   for (const WorkRequest& request : batch) {
     NAM_RETURN_IF_ERROR(CheckWorkRequest(request, end_->options().inline_bytes_max));
   }
-  if (batch.size() > end_->send_room()) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "%d work requests to %s, and room for %d of at most %d: take completions first, signal some, or "
-        "raise send_depth",
-        batch.size(), end_->peer_name(), end_->send_room(), end_->options().send_depth));
-  }
+  NAM_RETURN_IF_ERROR(
+      CheckSendRoom(batch.size(), end_->sends_used(), end_->options().send_depth, end_->peer_name()));
   end_->Post(batch);
   return absl::OkStatus();
 }
 
 absl::Status SimQueuePair::PostReceive(std::span<const ReceiveRequest> batch) {
-  if (batch.size() > end_->receive_room()) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "%d receives, and room for %d of at most %d: take completions first, or raise receive_depth",
-        batch.size(), end_->receive_room(), end_->options().receive_depth));
-  }
+  NAM_RETURN_IF_ERROR(CheckReceiveRoom(batch.size(), end_->receives_used(), end_->options().receive_depth));
   end_->PostReceive(batch);
   return absl::OkStatus();
 }
@@ -50,7 +42,7 @@ absl::StatusOr<std::span<const std::byte>> InPlaceQueuePair::View(RemoteAddress 
 
 const std::byte* InPlaceQueuePair::ViewNow(RemoteAddress from, size_t bytes) {
   scheduler_.Charge(1);
-  scheduler_.Settle();
+  scheduler_.Sync();
   return end_->View(from, bytes);
 }
 

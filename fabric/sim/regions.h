@@ -20,14 +20,16 @@ class Regions {
     size_t bytes = 0;
     Access access = Access::kNone;
     std::shared_ptr<const void> memory;  // keeps it mapped
-    uint64_t begin = 0;                  // of the data, from TakeAddresses
+    uint64_t begin = 0;                  // of the data, from AllocateAddresses
   };
 
   /// RESOURCE_EXHAUSTED when the process has used up its keys.
   absl::StatusOr<uint32_t> Register(const View& view, RandomStream& random);
   void Remove(uint32_t key) { views_.erase(key); }
   /// Reserves a range of numbers for `bytes`. Unlike addresses, they are the same in every run.
-  uint64_t TakeAddresses(size_t bytes) { return std::exchange(addresses_, addresses_ + (bytes + 7) / 8 * 8); }
+  uint64_t AllocateAddresses(size_t bytes) {
+    return std::exchange(addresses_, addresses_ + (bytes + 7) / 8 * 8);
+  }
   /// The number of the byte at a resolved address.
   uint64_t NumberOf(RemoteAddress address) const {
     return views_.at(address.rkey.value).begin + address.offset;

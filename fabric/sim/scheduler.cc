@@ -118,7 +118,7 @@ void Scheduler::Charge(int64_t ns) {
   if (ns > 0) Current().debt_ns += ns;
 }
 
-void Scheduler::Settle() {
+void Scheduler::Sync() {
   steps_.fetch_add(1, std::memory_order_relaxed);
   SimThread& self = Current();
   NAM_CHECK(!in_event_, "an event must not wait");
@@ -133,8 +133,8 @@ void Scheduler::Settle() {
   SwitchFrom(self);
 }
 
-void Scheduler::SettleBeyond(int64_t ahead_ns) {
-  if (Current().debt_ns > ahead_ns) Settle();
+void Scheduler::SyncBeyond(int64_t ahead_ns) {
+  if (Current().debt_ns > ahead_ns) Sync();
 }
 
 void Scheduler::SleepUntil(Deadline deadline) {
@@ -142,7 +142,7 @@ void Scheduler::SleepUntil(Deadline deadline) {
   self.reason = {"the clock", 0};
   NAM_CHECK(deadline.ns != Deadline::Never().ns, "a sleep without an end");
   self.debt_ns = std::max(self.debt_ns, deadline.ns - now_ns_);
-  Settle();
+  Sync();
 }
 
 bool Scheduler::Later(const Event& a, const Event& b) {
@@ -313,7 +313,7 @@ void Scheduler::Body(SimThread& self, const std::function<void()>& body) {
   current = &self;
   self.state = SimThread::State::kRunning;
   body();
-  Settle();
+  Sync();
   self.state = SimThread::State::kFinished;
   trace_.Add(Trace::Kind::kEnd, now_ns_, self.index);
   Notify(self.joiners);
@@ -324,7 +324,7 @@ void Scheduler::Body(SimThread& self, const std::function<void()>& body) {
 }
 
 void Scheduler::Join(uint32_t thread) {
-  Settle();
+  Sync();
   SimThread& joined = *threads_.at(thread);
   while (joined.state != SimThread::State::kFinished) {
     Wait({&joined.joiners}, {"the end of thread", thread}, Deadline::Never());

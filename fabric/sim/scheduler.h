@@ -24,7 +24,7 @@
 ///               Notify, or time                 picked by the seed
 ///     kBlocked ─────────────────▶ kReady ─────────────────────────▶ kRunning ──▶ kFinished
 ///        ▲                          ▲  due                              │
-///        └────────── Wait ──────────┼───────── kWaking ◀── Settle ──────┤
+///        └────────── Wait ──────────┼───────── kWaking ◀─── Sync ───────┤
 ///                                   └───────────────────────────────────┘
 ///
 /// A thread of a paused process is kHeld instead of kReady until the process resumes.
@@ -66,9 +66,9 @@ class Scheduler {
   /// Advances the calling thread's time without a thread switch.
   void Charge(int64_t ns);
   /// Lets the world catch up with the calling thread: others may run.
-  void Settle();
-  /// Like Settle, but only if the calling thread is more than `ahead_ns` ahead.
-  void SettleBeyond(int64_t ahead_ns);
+  void Sync();
+  /// Like Sync, but only if the calling thread is more than `ahead_ns` ahead.
+  void SyncBeyond(int64_t ahead_ns);
   void SleepUntil(Deadline deadline);
 
   /// Runs `event` at that time, outside every thread; it must not wait. Simultaneous events run in an order

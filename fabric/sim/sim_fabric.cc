@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "fabric/request_rules.h"
+#include "fabric/datagram_rules.h"
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/datagrams.h"
 #include "fabric/sim/endpoint.h"
@@ -58,13 +58,13 @@ void SimEvent::Set() {
 
 bool SimEvent::IsSet() const {
   scheduler_.Charge(poll_ns_);
-  scheduler_.SettleBeyond(kSpinNs);
+  scheduler_.SyncBeyond(kSpinNs);
   return scheduler_.NowNs() >= set_ns_;
 }
 
 bool SimEvent::Wait(Deadline deadline) {
   scheduler_.Charge(poll_ns_);
-  if (scheduler_.NowNs() < set_ns_) scheduler_.Settle();
+  if (scheduler_.NowNs() < set_ns_) scheduler_.Sync();
   while (scheduler_.NowNs() < std::min(set_ns_, deadline.ns)) {
     scheduler_.Wait({&waiters_}, {"event", id_}, {std::min(set_ns_, deadline.ns)});
   }
@@ -234,7 +234,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> SimFabric::Connect(const std::string&
   NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options, depth_max, depth_max));
   auto* queue = dynamic_cast<SimCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
-  NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
+  NAM_RETURN_IF_ERROR(queue->CheckRoom(PlacesOf(options)));
   if (address.size() > 1000 || address.find(':') == std::string::npos) {
     return absl::InvalidArgumentError(
         absl::StrFormat("\"%s\" is no address: simulated ones are HOST:PORT", address.substr(0, 100)));
@@ -265,7 +265,7 @@ absl::StatusOr<std::unique_ptr<DatagramQueuePair>> SimFabric::CreateDatagramQueu
   auto* queue = dynamic_cast<SimCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
   NAM_RETURN_IF_ERROR(CheckDatagramOptions(options, network_.model().queue_depth_max));
-  NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
+  NAM_RETURN_IF_ERROR(queue->CheckRoom(PlacesOf(options)));
   return std::make_unique<SimDatagramQueuePair>(network_, process_, *queue, options);
 }
 

@@ -76,7 +76,7 @@ class World::Impl {
 
 absl::Status World::Impl::Await(SimEvent& event, ProcessId from, ProcessId to, Deadline deadline) {
   int64_t lost_ns = Deadline::Never().ns;
-  scheduler.Settle();
+  scheduler.Sync();
   while (!event.IsSet()) {
     if (from != kDriver && !network.At(from).alive) {
       return absl::UnavailableError("this process has ended: " + network.At(from).end);

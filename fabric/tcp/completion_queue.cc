@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
@@ -42,32 +41,19 @@ absl::StatusOr<std::unique_ptr<TcpCompletionQueue>> TcpCompletionQueue::Create(u
 }
 
 TcpCompletionQueue::TcpCompletionQueue(uint32_t depth)
-    : depth_(depth), epoll_(epoll_create1(EPOLL_CLOEXEC)), doorbell_(std::make_shared<Doorbell>()) {}
+    : places_(depth), epoll_(epoll_create1(EPOLL_CLOEXEC)), doorbell_(std::make_shared<Doorbell>()) {}
 
 TcpCompletionQueue::~TcpCompletionQueue() {
   NAM_CHECK(attached_.empty() && datagrams_.empty(), "queue pairs go before their queue");
 }
 
-absl::Status TcpCompletionQueue::CheckRoom(const QueuePairOptions& options) const {
-  return CheckRoom(options.send_depth, options.receive_depth);
-}
-
-absl::Status TcpCompletionQueue::CheckRoom(uint32_t send_depth, uint32_t receive_depth) const {
-  const uint64_t wanted = uint64_t{send_depth} + receive_depth;
-  if (wanted <= depth_ - reserved_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "the completion queue has room for %d of the queue pair's %d work requests: create it deeper "
-      "than %d, or the queue pair shallower",
-      depth_ - reserved_, wanted, depth_));
-}
-
 absl::Status TcpCompletionQueue::Attach(TcpQueuePair& queue_pair) {
-  NAM_RETURN_IF_ERROR(CheckRoom(queue_pair.options()));
+  NAM_RETURN_IF_ERROR(CheckRoom(PlacesOf(queue_pair.options())));
   epoll_event event{.events = EPOLLIN, .data = {.ptr = &queue_pair}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, queue_pair.fd(), &event) != 0) {
     return absl::ResourceExhaustedError("cannot watch another socket: raise fs.epoll.max_user_watches");
   }
-  reserved_ += queue_pair.options().send_depth + queue_pair.options().receive_depth;
+  places_.Reserve(PlacesOf(queue_pair.options()));
   attached_.push_back({&queue_pair, EPOLLIN});
   return absl::OkStatus();
 }
@@ -85,17 +71,17 @@ void TcpCompletionQueue::Detach(TcpQueuePair& queue_pair) {
   const size_t before = attached_.size();
   std::erase_if(attached_, [&](const Attached& attached) { return attached.queue_pair == &queue_pair; });
   if (attached_.size() == before) return;
-  reserved_ -= queue_pair.options().send_depth + queue_pair.options().receive_depth;
+  places_.Release(PlacesOf(queue_pair.options()));
 }
 
 absl::Status TcpCompletionQueue::Attach(TcpDatagramQueuePair& queue_pair) {
   const DatagramOptions& options = queue_pair.options();
-  NAM_RETURN_IF_ERROR(CheckRoom(options.send_depth, options.receive_depth));
+  NAM_RETURN_IF_ERROR(CheckRoom(PlacesOf(options)));
   epoll_event event{.events = EPOLLIN, .data = {.ptr = &datagrams_}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, queue_pair.fd(), &event) != 0) {
     return absl::ResourceExhaustedError("cannot watch another socket: raise fs.epoll.max_user_watches");
   }
-  reserved_ += options.send_depth + options.receive_depth;
+  places_.Reserve(PlacesOf(options));
   datagrams_.push_back(&queue_pair);
   return absl::OkStatus();
 }
@@ -103,24 +89,24 @@ absl::Status TcpCompletionQueue::Attach(TcpDatagramQueuePair& queue_pair) {
 void TcpCompletionQueue::Detach(TcpDatagramQueuePair& queue_pair) {
   if (std::erase(datagrams_, &queue_pair) == 0) return;
   NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, queue_pair.fd(), nullptr) == 0);
-  reserved_ -= queue_pair.options().send_depth + queue_pair.options().receive_depth;
+  places_.Release(PlacesOf(queue_pair.options()));
 }
 
 size_t TcpCompletionQueue::Poll(std::span<Completion> completions) {
-  if (const size_t taken = Take(completions); taken > 0) return taken;
+  if (const size_t taken = Pop(completions); taken > 0) return taken;
   Progress();
-  return Take(completions);
+  return Pop(completions);
 }
 
-size_t TcpCompletionQueue::Take(std::span<Completion> completions) {
+size_t TcpCompletionQueue::Pop(std::span<Completion> completions) {
   size_t taken = 0;
   const size_t first = next_++;
   const size_t all = attached_.size() + datagrams_.size();
   for (size_t i = 0; i < all && taken < completions.size(); ++i) {
     const size_t at = (first + i) % all;
     const std::span rest = completions.subspan(taken);
-    taken += at < attached_.size() ? attached_[at].queue_pair->Take(rest)
-                                   : datagrams_[at - attached_.size()]->Take(rest);
+    taken += at < attached_.size() ? attached_[at].queue_pair->Pop(rest)
+                                   : datagrams_[at - attached_.size()]->Pop(rest);
   }
   return taken;
 }

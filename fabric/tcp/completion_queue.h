@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "base/unique_fd.h"
+#include "fabric/completion_places.h"
 #include "fabric/fabric.h"
 #include "fabric/tcp/doorbell.h"
 
@@ -27,8 +28,7 @@ class TcpCompletionQueue final : public CompletionQueue {
   size_t Wait(std::span<Completion> completions, Deadline deadline) override;
   void Wake() override;
 
-  /// RESOURCE_EXHAUSTED if these depths exceed the rest of the queue's depth.
-  absl::Status CheckRoom(const QueuePairOptions& options) const;
+  absl::Status CheckRoom(uint64_t places) const { return places_.CheckRoom(places); }
   absl::Status Attach(TcpQueuePair& queue_pair);
   void Detach(TcpQueuePair& queue_pair);
   absl::Status Attach(TcpDatagramQueuePair& queue_pair);
@@ -39,8 +39,7 @@ class TcpCompletionQueue final : public CompletionQueue {
 
  private:
   explicit TcpCompletionQueue(uint32_t depth);
-  absl::Status CheckRoom(uint32_t send_depth, uint32_t receive_depth) const;
-  size_t Take(std::span<Completion> completions);
+  size_t Pop(std::span<Completion> completions);
   void Progress();
   /// Sleeps until a socket or the doorbell is ready, or `until_ns`.
   void Sleep(int64_t until_ns);
@@ -51,8 +50,7 @@ class TcpCompletionQueue final : public CompletionQueue {
     uint32_t interest = 0;  // 0: not watched
   };
 
-  const uint32_t depth_;
-  uint32_t reserved_ = 0;
+  CompletionPlaces places_;
   UniqueFd epoll_;
   const std::shared_ptr<Doorbell> doorbell_;
   std::atomic<bool> woken_{false};

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/net/handshake.h"
 #include "fabric/tcp/datagram_socket.h"
-#include "fabric/tcp/handshake.h"
 #include "fabric/tcp/nic_thread.h"
 #include "fabric/tcp/regions.h"
 
@@ -19,7 +19,7 @@ class Core {
   explicit Core(const FabricOptions& options);
 
   const FabricOptions& options() const { return options_; }
-  Credentials credentials() const { return {options_.secret, options_.encrypt}; }
+  net::Credentials credentials() const { return {options_.secret, options_.encrypt}; }
   Regions& regions() { return regions_; }
   DatagramCounters& datagram_counters() { return datagram_counters_; }
   /// The next NIC thread, round robin.

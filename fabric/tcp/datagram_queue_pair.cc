@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "fabric/request_rules.h"
+#include "fabric/datagram_rules.h"
 #include "fabric/threads.h"
 
 namespace nam::fabric::tcp {
@@ -19,15 +18,10 @@ constexpr size_t kTargetsMax = 1u << 16;
 constexpr size_t kGroupsMax = 256;
 constexpr int kEventsMax = 16;
 
-absl::Status NotAnAddress(const std::string& text, const char* expected) {
-  return absl::InvalidArgumentError(
-      absl::StrFormat("\"%s\" is not the address of a %s on the tcp fabric", text.substr(0, 100), expected));
-}
-
 /// The address of a group, or the reason why the text is invalid.
 absl::StatusOr<DatagramAddress> ParseGroup(const std::string& text) {
   const auto address = ParseDatagramAddress(text);
-  if (!address.has_value() || !address->is_group()) return NotAnAddress(text, "multicast group");
+  if (!address.has_value() || !address->is_group()) return NotAnAddress(text, "multicast group", "tcp");
   return *address;
 }
 
@@ -107,17 +101,14 @@ absl::StatusOr<DatagramTarget> TcpDatagramQueuePair::AddTarget(const DatagramAdd
   const auto known =
       std::find_if(targets_.begin(), targets_.end(), [&](const auto& at) { return SameTarget(at, address); });
   if (known != targets_.end()) return DatagramTarget{static_cast<uint32_t>(known - targets_.begin() + 1)};
-  if (targets_.size() >= kTargetsMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("a queue pair sends datagrams to at most %d targets", kTargetsMax));
-  }
+  NAM_RETURN_IF_ERROR(CheckTargetRoom(targets_.size(), kTargetsMax));
   targets_.push_back(address);
   return DatagramTarget{static_cast<uint32_t>(targets_.size())};
 }
 
 absl::StatusOr<DatagramTarget> TcpDatagramQueuePair::Resolve(const std::string& address) {
   const auto parsed = ParseDatagramAddress(address);
-  if (!parsed.has_value() || parsed->is_group()) return NotAnAddress(address, "datagram queue pair");
+  if (!parsed.has_value() || parsed->is_group()) return NotAnAddress(address, "datagram queue pair", "tcp");
   return AddTarget(*parsed);
 }
 
@@ -130,7 +121,7 @@ absl::StatusOr<DatagramTarget> TcpDatagramQueuePair::OpenGroup(uint32_t number) 
 absl::StatusOr<std::string> TcpDatagramQueuePair::GroupAddress(DatagramTarget group) const {
   const size_t index = size_t{group.handle} - 1;
   if (group.handle == 0 || index >= targets_.size() || !targets_[index].is_group()) {
-    return absl::InvalidArgumentError(absl::StrFormat("target %d is no group", group.handle));
+    return NotAGroup(group);
   }
   return FormatDatagramAddress(targets_[index]);
 }
@@ -138,16 +129,12 @@ absl::StatusOr<std::string> TcpDatagramQueuePair::GroupAddress(DatagramTarget gr
 absl::Status TcpDatagramQueuePair::Join(const std::string& group_address) {
   NAM_ASSIGN_OR_RETURN(const DatagramAddress group, ParseGroup(group_address));
   for (const DatagramAddress& target : targets_) {
-    if (SameTarget(target, group))
-      return absl::InvalidArgumentError("the sender of a group is no member of it");
+    if (SameTarget(target, group)) return SenderCannotJoin();
   }
   for (const auto& joined : groups_) {
     if (SameTarget(joined->address, group)) return absl::OkStatus();
   }
-  if (groups_.size() >= kGroupsMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("a queue pair is a member of at most %d groups", kGroupsMax));
-  }
+  NAM_RETURN_IF_ERROR(CheckGroupRoom(groups_.size(), kGroupsMax));
   auto source = std::make_unique<Source>();
   source->address = group;
   NAM_ASSIGN_OR_RETURN(source->socket, OpenMemberSocket(interface_, group));
@@ -164,7 +151,7 @@ absl::Status TcpDatagramQueuePair::Leave(const std::string& group_address) {
     groups_.erase(at);
     return absl::OkStatus();
   }
-  return absl::NotFoundError(absl::StrFormat("not a member of %s", group_address));
+  return NotAMember(group_address);
 }
 
 absl::Status TcpDatagramQueuePair::Post(std::span<const DatagramRequest> batch) {
@@ -253,12 +240,11 @@ void TcpDatagramQueuePair::Progress() {
 }
 
 size_t TcpDatagramQueuePair::UsableReceives() {
-  while (receives_begin_ < receives_end_ && !core_->regions().Contains(ReceiveAt(receives_begin_).into)) {
-    FinishReceive(ReceiveAt(receives_begin_++), CompletionStatus::kLocalError, 0);
+  for (; !receives_.empty() && !core_->regions().Contains(receives_[0].into); receives_.Pop()) {
+    FinishReceive(receives_[0], CompletionStatus::kLocalError, 0);
   }
   size_t usable = 0;
-  while (usable < kBatch && receives_begin_ + usable < receives_end_ &&
-         core_->regions().Contains(ReceiveAt(receives_begin_ + usable).into)) {
+  while (usable < kBatch && usable < receives_.size() && core_->regions().Contains(receives_[usable].into)) {
     ++usable;
   }
   return usable;
@@ -273,7 +259,7 @@ void TcpDatagramQueuePair::Receive(Source& source) {
   std::array<mmsghdr, kBatch> messages{};
   std::array<iovec, 2 * kBatch> parts;
   for (size_t i = 0; i < wanted; ++i) {
-    const LocalBuffer& into = ReceiveAt(receives_begin_ + i).into;
+    const LocalBuffer& into = receives_[i].into;
     const uint32_t headroom = std::min(into.bytes, kDatagramHeadroomBytes);
     parts[2 * i] = {&headers_[i], sizeof(headers_[i])};
     parts[2 * i + 1] = {into.data + headroom, std::min(into.bytes - headroom, kMaxDatagramBytes)};
@@ -285,7 +271,7 @@ void TcpDatagramQueuePair::Receive(Source& source) {
   std::array<ReceiveRequest, kBatch> unused;
   size_t unused_count = 0;
   for (int i = 0; i < received; ++i) {
-    const ReceiveRequest& receive = ReceiveAt(receives_begin_ + static_cast<size_t>(i));
+    const ReceiveRequest& receive = receives_[static_cast<size_t>(i)];
     const Verdict verdict = Judge(source, messages[i], receive.into, headers_[i]);
     if (verdict == Verdict::kGood) {
       FinishReceive(receive, CompletionStatus::kOk, headers_[i].bytes);
@@ -299,8 +285,8 @@ void TcpDatagramQueuePair::Receive(Source& source) {
     }
   }
   if (received <= 0) return;
-  receives_begin_ += static_cast<size_t>(received) - unused_count;
-  for (size_t i = 0; i < unused_count; ++i) ReceiveAt(receives_begin_ + i) = unused[i];
+  receives_.Pop(static_cast<size_t>(received) - unused_count);
+  for (size_t i = 0; i < unused_count; ++i) receives_[i] = unused[i];
 }
 
 TcpDatagramQueuePair::Verdict TcpDatagramQueuePair::Judge(const Source& source, const mmsghdr& message,
@@ -331,17 +317,13 @@ void TcpDatagramQueuePair::FinishReceive(const ReceiveRequest& receive, Completi
 }
 
 absl::Status TcpDatagramQueuePair::PostReceive(std::span<const ReceiveRequest> batch) {
-  const uint64_t outstanding = receives_end_ - receives_begin_ + received_.size();
-  if (batch.size() > options_.receive_depth - outstanding) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "%d receives are outstanding of at most %d: take completions first, or raise receive_depth",
-        outstanding, options_.receive_depth));
-  }
-  for (const ReceiveRequest& receive : batch) ReceiveAt(receives_end_++) = receive;
+  const uint64_t outstanding = receives_.size() + received_.size();
+  NAM_RETURN_IF_ERROR(CheckReceiveRoom(batch.size(), outstanding, options_.receive_depth));
+  receives_.Push(batch);
   return absl::OkStatus();
 }
 
-size_t TcpDatagramQueuePair::Take(std::span<Completion> completions) {
+size_t TcpDatagramQueuePair::Pop(std::span<Completion> completions) {
   size_t count = 0;
   while (count < completions.size() && taken_ < sent_) {
     const Place& place = PlaceOf(taken_++);

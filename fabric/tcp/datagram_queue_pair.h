@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
+#include "fabric/receive_ring.h"
 #include "fabric/tcp/completion_queue.h"
 #include "fabric/tcp/core.h"
 #include "fabric/tcp/datagram_key.h"
@@ -55,7 +56,7 @@ class TcpDatagramQueuePair final : public DatagramQueuePair {
   const DatagramOptions& options() const { return options_; }
   /// Readable when Progress has work.
   int fd() const { return epoll_.get(); }
-  size_t Take(std::span<Completion> completions);
+  size_t Pop(std::span<Completion> completions);
   void Progress();
 
  private:
@@ -87,7 +88,6 @@ class TcpDatagramQueuePair final : public DatagramQueuePair {
   bool SendBatch();
   void WatchOutput(bool wanted);
 
-  ReceiveRequest& ReceiveAt(uint64_t position) { return receives_[position % receives_.size()]; }
   void Receive(Source& source);
   /// The number of leading receives that can take a datagram; unusable ones complete with an error.
   size_t UsableReceives();
@@ -119,9 +119,7 @@ class TcpDatagramQueuePair final : public DatagramQueuePair {
   uint64_t posted_ = 0;
   bool output_watched_ = false;
 
-  std::vector<ReceiveRequest> receives_;  // a ring of receive_depth
-  uint64_t receives_begin_ = 0;
-  uint64_t receives_end_ = 0;
+  ReceiveRing receives_;
   std::deque<Completion> received_;             // not yet taken
   std::array<DatagramHeader, kBatch> headers_;  // of the datagrams being received
 };

@@ -8,11 +8,11 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/net/authentication.h"
+#include "fabric/net/socket.h"
 #include "fabric/request_rules.h"
-#include "fabric/tcp/authentication.h"
 #include "fabric/tcp/completion_queue.h"
 #include "fabric/tcp/queue_pair.h"
-#include "fabric/tcp/socket.h"
 
 namespace nam::fabric::tcp {
 namespace {
@@ -40,16 +40,17 @@ absl::StatusOr<std::unique_ptr<Listener>> TcpListener::Create(std::shared_ptr<Co
   if (options.passive && options.member_keys != nullptr) {
     admission = std::make_unique<Admission>(*options.member_keys);
   }
-  NAM_ASSIGN_OR_RETURN(auto acceptor,
-                       Acceptor::Listen(options.address, {.credentials = core->credentials(),
-                                                          .peer_timeout_us = core->options().peer_timeout_us,
-                                                          .admission = admission.get()}));
+  NAM_ASSIGN_OR_RETURN(
+      auto acceptor,
+      net::Acceptor::Listen(options.address, {.credentials = core->credentials(),
+                                              .peer_timeout_us = core->options().peer_timeout_us,
+                                              .admission = admission.get()}));
   return std::unique_ptr<Listener>(
       new TcpListener(std::move(core), options.passive, std::move(admission), std::move(acceptor)));
 }
 
 TcpListener::TcpListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<Admission> admission,
-                         std::unique_ptr<Acceptor> acceptor)
+                         std::unique_ptr<net::Acceptor> acceptor)
     : core_(std::move(core)),
       passive_(passive),
       admission_(std::move(admission)),
@@ -57,13 +58,14 @@ TcpListener::TcpListener(std::shared_ptr<Core> core, bool passive, std::unique_p
   acceptor_->Start(*this);
 }
 
-ServerVerdict TcpListener::Judge(const ClientHello& hello) {
-  ServerVerdict verdict{.mode = passive_ ? ListenMode::kPassive : ListenMode::kPaired, .token = hello.token};
-  if (hello.role == Role::kReverse) {
-    if (!unpaired_.contains(hello.token)) verdict.status = HandshakeStatus::kUnknownToken;
+net::ServerVerdict TcpListener::Judge(const net::ClientHello& hello) {
+  net::ServerVerdict verdict{.mode = passive_ ? net::ListenMode::kPassive : net::ListenMode::kPaired,
+                             .token = hello.token};
+  if (hello.role == net::Role::kReverse) {
+    if (!unpaired_.contains(hello.token)) verdict.status = net::HandshakeStatus::kUnknownToken;
   } else if (!passive_) {
-    if (unpaired_.size() + waiting_.size() >= waiting_.kMax) verdict.status = HandshakeStatus::kBusy;
-    FillRandom({reinterpret_cast<uint8_t*>(&verdict.token), sizeof(verdict.token)});
+    if (unpaired_.size() + waiting_.size() >= waiting_.kMax) verdict.status = net::HandshakeStatus::kBusy;
+    net::FillRandom({reinterpret_cast<uint8_t*>(&verdict.token), sizeof(verdict.token)});
   }
   return verdict;
 }
@@ -76,7 +78,7 @@ std::vector<MemberId> TcpListener::Members() {
   return admission_ == nullptr ? std::vector<MemberId>() : admission_->connections().Members();
 }
 
-void TcpListener::Serve(Stream stream, Grant grant) {
+void TcpListener::Serve(net::Stream stream, net::Grant grant) {
   NicThread& nic = core_->AssignNic();
   const uint64_t id = core_->NextId();
   if (admission_ == nullptr || grant.rights == Access::kRead) {
@@ -88,12 +90,12 @@ void TcpListener::Serve(Stream stream, Grant grant) {
                [&] { nic.Add(id, std::move(stream), {.rights = grant.rights, .held = place}); });
 }
 
-void TcpListener::Admit(AuthenticatedSocket socket, const ClientHello& hello, Grant grant,
+void TcpListener::Admit(net::AuthenticatedSocket socket, const net::ClientHello& hello, net::Grant grant,
                         std::span<const std::byte> /*first*/) {
-  Stream stream(std::move(socket.fd), socket.keys, Stream::Side::kServer);
+  net::Stream stream(std::move(socket.fd), socket.keys, net::Stream::Side::kServer);
   if (passive_) {
     Serve(std::move(stream), std::move(grant));
-  } else if (hello.role == Role::kForward) {
+  } else if (hello.role == net::Role::kForward) {
     const int64_t deadline_ns = RealClock().After(core_->options().peer_timeout_us).ns;
     unpaired_[socket.token] = {std::move(stream), deadline_ns};
   } else {
@@ -119,12 +121,12 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpListener::Accept(CompletionQueue& 
   NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
   auto* queue = dynamic_cast<TcpCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
-  NAM_RETURN_IF_ERROR(queue->CheckRoom(options));
+  NAM_RETURN_IF_ERROR(queue->CheckRoom(PlacesOf(options)));
   std::optional<Waiting> next = waiting_.Take(deadline);
   if (!next) {
     return absl::DeadlineExceededError(absl::StrFormat("no peer connected to %s in time", address()));
   }
-  std::string peer = PeerName(next->reverse.fd());
+  std::string peer = net::PeerName(next->reverse.fd());
   return TcpQueuePair::Create(core_, *queue, options, std::move(next->reverse), std::move(next->forward),
                               std::move(peer));
 }

@@ -11,9 +11,9 @@
 #include "base/unique_fd.h"
 #include "fabric/admission.h"
 #include "fabric/fabric.h"
-#include "fabric/tcp/acceptor.h"
+#include "fabric/net/acceptor.h"
+#include "fabric/net/waiting_room.h"
 #include "fabric/tcp/core.h"
-#include "fabric/tcp/waiting_room.h"
 
 namespace nam::fabric::tcp {
 
@@ -24,7 +24,7 @@ namespace nam::fabric::tcp {
 ///                └─ paired, reverse ──────────────┴─▶ waiting_ ─▶ Accept
 ///
 /// Each stage is bounded, in number and in time.
-class TcpListener final : public Listener, private Door {
+class TcpListener final : public Listener, private net::Door {
  public:
   static absl::StatusOr<std::unique_ptr<Listener>> Create(std::shared_ptr<Core> core,
                                                           const ListenOptions& options);
@@ -38,28 +38,28 @@ class TcpListener final : public Listener, private Door {
 
  private:
   struct Unpaired {
-    Stream forward;
+    net::Stream forward;
     int64_t deadline_ns = 0;
   };
   struct Waiting {
-    Stream forward;  // the peer's requests
-    Stream reverse;  // this side's requests
+    net::Stream forward;  // the peer's requests
+    net::Stream reverse;  // this side's requests
   };
 
   TcpListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<Admission> admission,
-              std::unique_ptr<Acceptor> acceptor);
-  ServerVerdict Judge(const ClientHello& hello) override;
-  void Admit(AuthenticatedSocket socket, const ClientHello& hello, Grant grant,
+              std::unique_ptr<net::Acceptor> acceptor);
+  net::ServerVerdict Judge(const net::ClientHello& hello) override;
+  void Admit(net::AuthenticatedSocket socket, const net::ClientHello& hello, net::Grant grant,
              std::span<const std::byte> first) override;
-  void Serve(Stream stream, Grant grant);
+  void Serve(net::Stream stream, net::Grant grant);
   int64_t Expire(int64_t now_ns) override;
 
   const std::shared_ptr<Core> core_;
   const bool passive_;
   std::map<uint64_t, Unpaired> unpaired_;  // by token; acceptor thread only
-  WaitingRoom<Waiting> waiting_;
-  const std::unique_ptr<Admission> admission_;  // null: passive_ without MemberKeys, or not passive
-  const std::unique_ptr<Acceptor> acceptor_;    // last: its thread uses everything above
+  net::WaitingRoom<Waiting> waiting_;
+  const std::unique_ptr<Admission> admission_;     // null: passive_ without MemberKeys, or not passive
+  const std::unique_ptr<net::Acceptor> acceptor_;  // last: its thread uses everything above
 };
 
 }  // namespace nam::fabric::tcp

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "fabric/net/socket.h"
 #include "fabric/tcp/busy_poll.h"
-#include "fabric/tcp/socket.h"
 #include "fabric/threads.h"
 
 namespace nam::fabric::tcp {
@@ -88,7 +88,7 @@ bool NicThread::EnqueueAndWait(std::function<void()> command) {
   return true;
 }
 
-bool NicThread::Add(uint64_t id, Stream stream, Terms terms) {
+bool NicThread::Add(uint64_t id, net::Stream stream, Terms terms) {
   // std::function must be copyable, so the connection travels shared.
   auto connection = std::make_shared<std::unique_ptr<ServedConnection>>(std::make_unique<ServedConnection>(
       std::move(stream), regions_, std::move(terms.receives), terms.rights));
@@ -219,7 +219,7 @@ void NicThread::Sweep(int64_t now_ns) {
       served.bytes_moved = served.connection->bytes_moved();
       served.last_progress_ns = now_ns;
     } else if (now_ns - served.last_progress_ns > peer_timeout_us_ * 1000 &&
-               PeerHostVanished(served.connection->fd(), peer_timeout_us_)) {
+               net::PeerHostVanished(served.connection->fd(), peer_timeout_us_)) {
       lost.push_back(id);
     }
   }

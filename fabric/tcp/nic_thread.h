@@ -30,7 +30,7 @@ class NicThread {
     std::shared_ptr<void> held;  // until the connection is closed
   };
   /// `id` is unique in the process and not 0. False if the thread has stopped.
-  bool Add(uint64_t id, Stream stream, Terms terms);
+  bool Add(uint64_t id, net::Stream stream, Terms terms);
   /// A receive was posted that the connection waits for.
   void Resume(uint64_t id);
   /// Returns when the connection is closed and its receives are no longer accessed; the one being filled has

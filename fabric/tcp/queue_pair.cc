@@ -11,8 +11,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/net/socket.h"
 #include "fabric/request_rules.h"
-#include "fabric/tcp/socket.h"
 
 namespace nam::fabric::tcp {
 namespace {
@@ -41,7 +41,7 @@ std::span<std::byte> BytesOf(Header& header) {
 absl::StatusOr<std::unique_ptr<QueuePair>> TcpQueuePair::Create(std::shared_ptr<Core> core,
                                                                 TcpCompletionQueue& queue,
                                                                 const QueuePairOptions& options,
-                                                                Stream requests, Stream served,
+                                                                net::Stream requests, net::Stream served,
                                                                 std::string peer) {
   NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
   std::unique_ptr<TcpQueuePair> pair(
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpQueuePair::Create(std::shared_ptr<
 }
 
 TcpQueuePair::TcpQueuePair(std::shared_ptr<Core> core, TcpCompletionQueue& queue,
-                           const QueuePairOptions& options, Stream requests, std::string peer)
+                           const QueuePairOptions& options, net::Stream requests, std::string peer)
     : core_(std::move(core)),
       queue_(queue),
       options_(options),
@@ -83,12 +83,7 @@ absl::Status TcpQueuePair::Post(std::span<const WorkRequest> batch) {
   for (const WorkRequest& request : batch) {
     NAM_RETURN_IF_ERROR(CheckWorkRequest(request, options_.inline_bytes_max));
   }
-  if (batch.size() > options_.send_depth - (posted_ - freed_)) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "%d work requests to %s are outstanding of at most %d: take completions first, or raise "
-        "send_depth",
-        posted_ - freed_, peer_, options_.send_depth));
-  }
+  NAM_RETURN_IF_ERROR(CheckSendRoom(batch.size(), posted_ - freed_, options_.send_depth, peer_));
   if (answered_ == posted_) StayAlive();
   for (const WorkRequest& request : batch) Enqueue(request);
   SendPending();
@@ -138,7 +133,7 @@ void TcpQueuePair::SendPending() {
       count += AppendParts(std::span(parts).subspan(count), BytesOf(place.request), payload, done);
       total += place.request_bytes() - done;
     }
-    const IoResult sent = requests_.Send(std::span(parts).first(count));
+    const net::IoResult sent = requests_.Send(std::span(parts).first(count));
     output_lost_ = sent.lost;
     end_unclear_ = end_unclear_ || sent.unclear;
     if (sent.bytes == 0) return;
@@ -172,7 +167,7 @@ void TcpQueuePair::OnSocketEvent() {
   // No request is unanswered, so input is the end of the connection, or invalid.
   std::byte unexpected;
   iovec part{&unexpected, 1};
-  const IoResult received = requests_.Receive({&part, 1});
+  const net::IoResult received = requests_.Receive({&part, 1});
   end_unclear_ = end_unclear_ || received.unclear;
   if (received.lost || received.bytes > 0) Fail(CompletionStatus::kPeerLost);
 }
@@ -189,7 +184,7 @@ void TcpQueuePair::ReceiveReplies() {
       count += AppendParts(std::span(parts).subspan(count), BytesOf(place.reply), payload, done);
       total += place.reply_bytes() - done;
     }
-    const IoResult received = requests_.Receive(std::span(parts).first(count));
+    const net::IoResult received = requests_.Receive(std::span(parts).first(count));
     end_unclear_ = end_unclear_ || received.unclear;
     if (received.lost) Fail(CompletionStatus::kPeerLost);
     if (received.bytes == 0) return;
@@ -238,7 +233,7 @@ void TcpQueuePair::CheckPeer() {
   const Opcode oldest = PlaceOf(answered_).request.opcode;
   // These wait for a receive as long as the peer's application likes.
   const bool may_wait = oldest == Opcode::kSend || oldest == Opcode::kWriteWithImmediate;
-  if (!may_wait || receives_ended_ || PeerHostVanished(fd(), core_->options().peer_timeout_us)) {
+  if (!may_wait || receives_ended_ || net::PeerHostVanished(fd(), core_->options().peer_timeout_us)) {
     Fail(CompletionStatus::kPeerLost);
   } else {
     StayAlive();
@@ -278,13 +273,13 @@ void TcpQueuePair::Fail(CompletionStatus status) {
 // The peer's NIC thread executes everything received before it sees this end, and only then closes its side.
 absl::Status TcpQueuePair::Disconnect(Deadline deadline) {
   if (state_ == QueuePairState::kReady) Fail(CompletionStatus::kFlushed);
-  if (!ended_by_peer_ && !end_unclear_) ended_by_peer_ = AwaitEnd(fd(), deadline);
+  if (!ended_by_peer_ && !end_unclear_) ended_by_peer_ = net::AwaitEnd(fd(), deadline);
   if (ended_by_peer_) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrFormat("%s has not ended the connection, and may still execute what it was sent", peer_));
 }
 
-size_t TcpQueuePair::Take(std::span<Completion> completions) {
+size_t TcpQueuePair::Pop(std::span<Completion> completions) {
   size_t count = 0;
   while (count < completions.size() && taken_ < answered_) {
     const Place& place = PlaceOf(taken_++);
@@ -293,7 +288,7 @@ size_t TcpQueuePair::Take(std::span<Completion> completions) {
         .id = place.id, .queue_pair = id_, .status = place.status, .opcode = place.request.opcode};
     freed_ = taken_;
   }
-  const size_t received = receives_->Take(completions.subspan(count));
+  const size_t received = receives_->Pop(completions.subspan(count));
   for (const Completion& completion : completions.subspan(count, received)) {
     // For a lost peer, Progress decides: replies may still be in flight.
     const bool broken =

@@ -8,10 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
+#include "fabric/net/sealed_stream.h"
 #include "fabric/tcp/completion_queue.h"
 #include "fabric/tcp/core.h"
 #include "fabric/tcp/receive_queue.h"
-#include "fabric/tcp/sealed_stream.h"
 #include "fabric/tcp/wire.h"
 
 namespace nam::fabric::tcp {
@@ -32,8 +32,9 @@ class TcpQueuePair final : public QueuePair {
   /// `served` is the socket of the peer's requests; none if the peer is passive.
   static absl::StatusOr<std::unique_ptr<QueuePair>> Create(std::shared_ptr<Core> core,
                                                            TcpCompletionQueue& queue,
-                                                           const QueuePairOptions& options, Stream requests,
-                                                           Stream served, std::string peer);
+                                                           const QueuePairOptions& options,
+                                                           net::Stream requests, net::Stream served,
+                                                           std::string peer);
   ~TcpQueuePair() override;
 
   uint64_t id() const override { return id_; }
@@ -47,7 +48,7 @@ class TcpQueuePair final : public QueuePair {
   // -- For the completion queue --------------------------------------------------
   const QueuePairOptions& options() const { return options_; }
   int fd() const { return requests_.fd(); }
-  size_t Take(std::span<Completion> completions);
+  size_t Pop(std::span<Completion> completions);
   void Progress();
   /// The socket is readable, perhaps only because the peer closed.
   void OnSocketEvent();
@@ -77,7 +78,7 @@ class TcpQueuePair final : public QueuePair {
   };
 
   TcpQueuePair(std::shared_ptr<Core> core, TcpCompletionQueue& queue, const QueuePairOptions& options,
-               Stream requests, std::string peer);
+               net::Stream requests, std::string peer);
 
   Place& PlaceOf(uint64_t position) { return places_[position % places_.size()]; }
   void Enqueue(const WorkRequest& request);
@@ -98,7 +99,7 @@ class TcpQueuePair final : public QueuePair {
   const QueuePairOptions options_;
   const uint64_t id_;
   const std::string peer_;
-  Stream requests_;
+  net::Stream requests_;
   NicThread* nic_ = nullptr;  // serves the peer's requests, if it may post any
   const std::shared_ptr<ReceiveQueue> receives_;
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "fabric/request_rules.h"
 
 namespace nam::fabric::tcp {
 
@@ -14,11 +15,7 @@ absl::Status ReceiveQueue::Post(std::span<const ReceiveRequest> batch) {
   bool resume = false;
   {
     const std::lock_guard lock(mutex_);
-    if (batch.size() > depth_ - outstanding_) {
-      return absl::ResourceExhaustedError(absl::StrFormat(
-          "%d receives are outstanding of at most %d: take completions first, or raise receive_depth",
-          outstanding_, depth_));
-    }
+    NAM_RETURN_IF_ERROR(CheckReceiveRoom(batch.size(), outstanding_, depth_));
     outstanding_ += batch.size();
     for (const ReceiveRequest& request : batch) {
       if (failed_) {
@@ -38,7 +35,7 @@ absl::Status ReceiveQueue::Post(std::span<const ReceiveRequest> batch) {
   return absl::OkStatus();
 }
 
-size_t ReceiveQueue::Take(std::span<Completion> completions) {
+size_t ReceiveQueue::Pop(std::span<Completion> completions) {
   if (!news_) return 0;
   const std::lock_guard lock(mutex_);
   const size_t taken = std::min(completions.size(), done_.size());
@@ -85,7 +82,7 @@ void ReceiveQueue::Complete(const Completion& completion) {
 
 void ReceiveQueue::OnPeerLost() {
   {
-    // Under the lock, so that Take does not clear `news_` over it.
+    // Under the lock, so that Pop does not clear `news_` over it.
     const std::lock_guard lock(mutex_);
     peer_lost_.store(true, std::memory_order_release);
     news_ = true;

@@ -18,7 +18,7 @@ namespace nam::fabric::tcp {
 /// The receives of one queue pair, shared by its two threads:
 ///
 ///     thread of the queue pair ── Post ──▶ posted ── Match ──▶ NIC thread (places the message)
-///                              ◀─ Take ──  done  ◀─ Complete ──
+///                              ◀─ Pop ───  done  ◀─ Complete ──
 ///
 /// At most `depth` receives are posted, being filled, or done and not yet taken. Owned jointly by the queue
 /// pair and the connection that serves it.
@@ -34,14 +34,14 @@ class ReceiveQueue {
   // -- The queue pair's thread ------------------------------------------------
   /// Rings the NIC thread (`resume`) if a message waits for a receive.
   absl::Status Post(std::span<const ReceiveRequest> batch);
-  size_t Take(std::span<Completion> completions);
+  size_t Pop(std::span<Completion> completions);
   /// Called once, before the NIC thread serves the connection.
   void SetResume(std::function<void()> resume) { resume_ = std::move(resume); }
   /// Completes all posted receives, and later ones, with errors. The NIC thread must have let go.
   void Fail(CompletionStatus pending);
   /// True once the serving connection has ended: the peer is lost.
   bool peer_lost() const { return peer_lost_.load(std::memory_order_acquire); }
-  /// True if there is something to Take, or the peer was lost since the last call.
+  /// True if there is something to Pop, or the peer was lost since the last call.
   bool HasNews() const { return news_.load(std::memory_order_seq_cst); }
 
   // -- The NIC thread -----------------------------------------------------------

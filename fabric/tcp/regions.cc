@@ -1,23 +1,14 @@
 #include "fabric/tcp/regions.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/mman.h>
-
-#include <utility>
-
-#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "fabric/populate.h"
-#include "fabric/tcp/authentication.h"
+#include "fabric/net/authentication.h"
 
 namespace nam::fabric::tcp {
 namespace {
 
 constexpr uint32_t kIndexesMax = 65'536;
 constexpr uint32_t kGenerations = 65'536;
-constexpr size_t kHugePageBytes = 2u << 20;
 
 uint32_t IndexOf(uint32_t key) {
   return key >> 16;
@@ -47,7 +38,7 @@ absl::StatusOr<uint32_t> Regions::Register(const View& view) {
       chunks_[index / kChunkSlots].store(chunk.get(), std::memory_order_release);
     }
     uint16_t generation = 0;
-    FillRandom({reinterpret_cast<uint8_t*>(&generation), sizeof(generation)});
+    net::FillRandom({reinterpret_cast<uint8_t*>(&generation), sizeof(generation)});
     (*chunk)[index % kChunkSlots].generation = generation;
   } else if (!free_.empty()) {
     index = free_.front();
@@ -108,44 +99,6 @@ bool Regions::Contains(const LocalBuffer& buffer) const {
   const auto begin = reinterpret_cast<uintptr_t>(buffer.data);
   const auto base = reinterpret_cast<uintptr_t>(view->data);
   return begin >= base && begin - base <= view->bytes && buffer.bytes <= view->bytes - (begin - base);
-}
-
-absl::StatusOr<Mapping> Mapping::Create(size_t bytes, bool huge_pages, bool populate) {
-  if (bytes == 0) return absl::InvalidArgumentError("a memory region of 0 bytes");
-  const auto short_of_memory = [bytes](int error) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "no memory for a region of %d bytes (%s): allocate less, or see `ulimit -v`, the control "
-        "group's memory limit and vm.overcommit_memory",
-        bytes, strerror(error)));
-  };
-  if (bytes > SIZE_MAX / 2) return short_of_memory(ENOMEM);
-  const bool align = huge_pages && bytes >= kHugePageBytes;
-  const size_t mapped = (bytes + 4095) / 4096 * 4096;
-  const size_t reserved = mapped + (align ? kHugePageBytes : 0);
-  void* got = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (got == MAP_FAILED) return short_of_memory(errno);
-  auto* data = static_cast<std::byte*>(got);
-  if (align) {
-    // Huge pages need an aligned start: give back the rest on both sides.
-    const size_t before =
-        (kHugePageBytes - reinterpret_cast<uintptr_t>(data) % kHugePageBytes) % kHugePageBytes;
-    if (before > 0) munmap(data, before);
-    munmap(data + before + mapped, kHugePageBytes - before);
-    data += before;
-    madvise(data, mapped, MADV_HUGEPAGE);  // best effort
-  }
-  Mapping mapping(data, mapped);
-  if (populate) {
-    if (const int error = Populate(data, mapped); error != 0) return short_of_memory(error);
-  }
-  return mapping;
-}
-
-Mapping::Mapping(Mapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-
-Mapping::~Mapping() {
-  if (data_ != nullptr) munmap(data_, bytes_);
 }
 
 }  // namespace nam::fabric::tcp

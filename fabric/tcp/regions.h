@@ -64,19 +64,4 @@ class Regions {
   std::deque<uint32_t> free_;  // under mutex_
 };
 
-/// Zeroed, page-aligned anonymous memory, unmapped by its destructor.
-class Mapping {
- public:
-  static absl::StatusOr<Mapping> Create(size_t bytes, bool huge_pages, bool populate);
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(Mapping&&) = delete;
-  ~Mapping();
-  std::byte* data() const { return data_; }
-
- private:
-  Mapping(std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
-  std::byte* data_;
-  size_t bytes_;
-};
-
 }  // namespace nam::fabric::tcp

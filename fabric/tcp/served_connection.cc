@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "fabric/tcp/socket.h"
+#include "fabric/net/socket.h"
 #include "fabric/word_copy.h"
 
 namespace nam::fabric::tcp {
@@ -17,7 +17,7 @@ constexpr uint64_t kTurnBytes = 1u << 20;
 
 }  // namespace
 
-ServedConnection::ServedConnection(Stream stream, const Regions& regions,
+ServedConnection::ServedConnection(net::Stream stream, const Regions& regions,
                                    std::shared_ptr<ReceiveQueue> receives, Access rights)
     : stream_(std::move(stream)),
       regions_(regions),
@@ -62,7 +62,7 @@ std::optional<ServedConnection::Want> ServedConnection::FlushThenFill() {
 std::optional<ServedConnection::Want> ServedConnection::Flush() {
   while (out_begin_ < out_end_) {
     iovec part{output_.get() + out_begin_, out_end_ - out_begin_};
-    const IoResult sent = stream_.Send({&part, 1});
+    const net::IoResult sent = stream_.Send({&part, 1});
     if (sent.lost) return Want::kClose;
     if (sent.bytes == 0) return Want::kOutput;
     out_begin_ += sent.bytes;
@@ -79,7 +79,7 @@ std::optional<ServedConnection::Want> ServedConnection::Fill() {
   in_end_ = Available();
   in_begin_ = 0;
   iovec part{input_.get() + in_end_, kInputBytes - in_end_};
-  const IoResult received = stream_.Receive({&part, 1});
+  const net::IoResult received = stream_.Receive({&part, 1});
   if (received.lost) return Want::kClose;
   if (received.bytes == 0) return Want::kInput;
   drained_ = received.bytes < part.iov_len;

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "fabric/net/sealed_stream.h"
 #include "fabric/tcp/receive_queue.h"
 #include "fabric/tcp/regions.h"
-#include "fabric/tcp/sealed_stream.h"
 #include "fabric/tcp/wire.h"
 
 namespace nam::fabric::tcp {
@@ -29,7 +29,7 @@ class ServedConnection {
   enum class Want { kInput, kOutput, kReceive, kTurn, kClose };
 
   /// `receives` is null for connections of a passive listener. `rights`: the most that the peer may do.
-  ServedConnection(Stream stream, const Regions& regions, std::shared_ptr<ReceiveQueue> receives,
+  ServedConnection(net::Stream stream, const Regions& regions, std::shared_ptr<ReceiveQueue> receives,
                    Access rights);
 
   /// kTurn: more work remains, but other connections come first.
@@ -74,7 +74,7 @@ class ServedConnection {
   void Reply(CompletionStatus status, uint64_t value);
   void Fail(CompletionStatus status);
 
-  Stream stream_;
+  net::Stream stream_;
   const Regions& regions_;
   const std::shared_ptr<ReceiveQueue> receives_;
   const Access rights_;

@@ -8,15 +8,16 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "fabric/anonymous_mapping.h"
+#include "fabric/net/handshake.h"
+#include "fabric/net/socket.h"
 #include "fabric/request_rules.h"
 #include "fabric/tcp/completion_queue.h"
 #include "fabric/tcp/core.h"
 #include "fabric/tcp/datagram_queue_pair.h"
-#include "fabric/tcp/handshake.h"
 #include "fabric/tcp/listener.h"
 #include "fabric/tcp/queue_pair.h"
 #include "fabric/tcp/regions.h"
-#include "fabric/tcp/socket.h"
 #include "fabric/threads.h"
 
 namespace nam::fabric {
@@ -30,7 +31,8 @@ class TcpRegion final : public MemoryRegion {
  public:
   static absl::StatusOr<std::unique_ptr<MemoryRegion>> Create(std::shared_ptr<Core> core, size_t bytes,
                                                               const AllocateOptions& options) {
-    NAM_ASSIGN_OR_RETURN(Mapping mapping, Mapping::Create(bytes, options.huge_pages, options.populate));
+    NAM_ASSIGN_OR_RETURN(AnonymousMapping mapping,
+                         AnonymousMapping::Create(bytes, options.huge_pages, options.populate));
     const Regions::View view{mapping.data(), bytes, options.access};
     NAM_ASSIGN_OR_RETURN(const uint32_t key, core->regions().Register(view));
     return std::unique_ptr<MemoryRegion>(new TcpRegion(std::move(core), std::move(mapping), view, key));
@@ -44,7 +46,7 @@ class TcpRegion final : public MemoryRegion {
   }
 
  private:
-  TcpRegion(std::shared_ptr<Core> core, Mapping mapping, const Regions::View& view, uint32_t key)
+  TcpRegion(std::shared_ptr<Core> core, AnonymousMapping mapping, const Regions::View& view, uint32_t key)
       : core_(std::move(core)), mapping_(std::move(mapping)) {
     data_ = view.data;
     bytes_ = view.bytes;
@@ -54,7 +56,7 @@ class TcpRegion final : public MemoryRegion {
   }
 
   const std::shared_ptr<Core> core_;
-  const Mapping mapping_;
+  const AnonymousMapping mapping_;
   std::once_flag revoked_;
 };
 
@@ -106,22 +108,23 @@ absl::StatusOr<std::unique_ptr<QueuePair>> TcpFabric::Connect(const std::string&
   NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
   auto* queue = dynamic_cast<TcpCompletionQueue*>(&completions);
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
-  NAM_RETURN_IF_ERROR(queue->CheckRoom(options));
+  NAM_RETURN_IF_ERROR(queue->CheckRoom(PlacesOf(options)));
   const FabricOptions& fabric = core_->options();
-  NAM_ASSIGN_OR_RETURN(AuthenticatedSocket forward,
-                       ConnectAuthenticated(address, {.role = Role::kForward, .member = options.member},
-                                            core_->credentials(), deadline));
-  ConfigurePeerSocket(forward.fd.get(), fabric.peer_timeout_us);
-  AuthenticatedSocket reverse;
-  if (forward.mode == ListenMode::kPaired) {
-    NAM_ASSIGN_OR_RETURN(reverse,
-                         ConnectAuthenticated(address, {.role = Role::kReverse, .token = forward.token},
-                                              core_->credentials(), deadline));
-    ConfigurePeerSocket(reverse.fd.get(), fabric.peer_timeout_us);
+  NAM_ASSIGN_OR_RETURN(
+      net::AuthenticatedSocket forward,
+      net::ConnectAuthenticated(address, {.role = net::Role::kForward, .member = options.member},
+                                core_->credentials(), deadline));
+  net::ConfigurePeerSocket(forward.fd.get(), fabric.peer_timeout_us);
+  net::AuthenticatedSocket reverse;
+  if (forward.mode == net::ListenMode::kPaired) {
+    NAM_ASSIGN_OR_RETURN(
+        reverse, net::ConnectAuthenticated(address, {.role = net::Role::kReverse, .token = forward.token},
+                                           core_->credentials(), deadline));
+    net::ConfigurePeerSocket(reverse.fd.get(), fabric.peer_timeout_us);
   }
-  return TcpQueuePair::Create(core_, *queue, options,
-                              Stream(std::move(forward.fd), forward.keys, Stream::Side::kClient),
-                              Stream(std::move(reverse.fd), reverse.keys, Stream::Side::kClient), address);
+  return TcpQueuePair::Create(
+      core_, *queue, options, net::Stream(std::move(forward.fd), forward.keys, net::Stream::Side::kClient),
+      net::Stream(std::move(reverse.fd), reverse.keys, net::Stream::Side::kClient), address);
 }
 
 }  // namespace

@@ -51,24 +51,17 @@ absl::StatusOr<std::unique_ptr<VerbsCompletionQueue>> VerbsCompletionQueue::Crea
 }
 
 VerbsCompletionQueue::VerbsCompletionQueue(std::shared_ptr<Core> core, uint32_t depth)
-    : core_(std::move(core)), depth_(depth), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+    : core_(std::move(core)), places_(depth), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
 VerbsCompletionQueue::~VerbsCompletionQueue() {
   NAM_CHECK(sources_.empty(), "queue pairs go before their queue");
 }
 
-absl::Status VerbsCompletionQueue::CheckRoom(uint64_t entries) const {
-  if (entries <= depth_ - reserved_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "the completion queue has room for %d of the queue pair's %d work requests: create it deeper "
-      "than %d, or the queue pair shallower",
-      depth_ - reserved_, entries, depth_));
-}
-
-absl::Status VerbsCompletionQueue::Attach(uint32_t id, CompletionSource& source, uint32_t entries) {
-  NAM_RETURN_IF_ERROR(CheckRoom(entries));
-  if (reserved_ + entries > room_) NAM_RETURN_IF_ERROR(Grow(reserved_ + entries));
-  reserved_ += entries;
+absl::Status VerbsCompletionQueue::Attach(uint32_t id, CompletionSource& source, uint64_t places) {
+  NAM_RETURN_IF_ERROR(CheckRoom(places));
+  const uint64_t reserved = places_.reserved() + places;
+  if (reserved > room_) NAM_RETURN_IF_ERROR(Grow(reserved));
+  places_.Reserve(places);
   sources_[id] = &source;
   return absl::OkStatus();
 }
@@ -82,7 +75,7 @@ absl::Status VerbsCompletionQueue::Grow(uint64_t requests) {
         "queue pairs, or make them shallower",
         device.name(), most, requests));
   }
-  const uint64_t room = std::min<uint64_t>({std::max(requests, 2 * room_), most, depth_});
+  const uint64_t room = std::min<uint64_t>({std::max(requests, 2 * room_), most, places_.depth()});
   const int error = ibv_resize_cq(handle_.get(), static_cast<int>(room * kEntriesPerRequest));
   if (error != 0) {
     return VerbsError(
@@ -93,17 +86,17 @@ absl::Status VerbsCompletionQueue::Grow(uint64_t requests) {
   return absl::OkStatus();
 }
 
-void VerbsCompletionQueue::Detach(uint32_t id, uint32_t entries) {
+void VerbsCompletionQueue::Detach(uint32_t id, uint64_t places) {
   if (sources_.erase(id) == 0) return;
-  reserved_ -= entries;
+  places_.Release(places);
   std::erase_if(kept_, [id](const Completion& completion) { return completion.queue_pair == id; });
   // Its leftover completions would take the next queue pair's room.
-  while (TakeFromNic(kBatch, [this](const Completion& completion) { kept_.push_back(completion); }) > 0) {
+  while (PollNic(kBatch, [this](const Completion& completion) { kept_.push_back(completion); }) > 0) {
   }
 }
 
 template <typename Sink>
-size_t VerbsCompletionQueue::TakeFromNic(size_t limit, Sink&& sink) {
+size_t VerbsCompletionQueue::PollNic(size_t limit, Sink&& sink) {
   std::array<ibv_wc, kBatch> batch;
   const int count = ibv_poll_cq(handle_.get(), static_cast<int>(std::min(limit, kBatch)), batch.data());
   NAM_CHECK(count >= 0, "the NIC's completion queue cannot be read");
@@ -123,7 +116,7 @@ size_t VerbsCompletionQueue::Poll(std::span<Completion> completions) {
     const size_t limit = completions.size() - taken;
     const size_t before = taken;
     const size_t polled =
-        TakeFromNic(limit, [&](const Completion& completion) { completions[taken++] = completion; });
+        PollNic(limit, [&](const Completion& completion) { completions[taken++] = completion; });
     if (polled == 0 || (taken > before && polled < std::min(limit, kBatch))) break;
   }
   return taken;

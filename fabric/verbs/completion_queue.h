@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "base/unique_fd.h"
+#include "fabric/completion_places.h"
 #include "fabric/fabric.h"
 #include "fabric/verbs/core.h"
 #include "fabric/verbs/handles.h"
@@ -52,32 +53,30 @@ class VerbsCompletionQueue final : public CompletionQueue {
   void Wake() override;
 
   ibv_cq* handle() const { return handle_.get(); }
-  /// RESOURCE_EXHAUSTED if `entries` more exceed the depth that the queue was created for.
-  absl::Status CheckRoom(uint64_t entries) const;
+  absl::Status CheckRoom(uint64_t places) const { return places_.CheckRoom(places); }
   /// RESOURCE_EXHAUSTED if the NIC has no room.
-  absl::Status Attach(uint32_t id, CompletionSource& source, uint32_t entries);
+  absl::Status Attach(uint32_t id, CompletionSource& source, uint64_t places);
   /// Call after the queue pair was destroyed: its completions are gone with it.
-  void Detach(uint32_t id, uint32_t entries);
+  void Detach(uint32_t id, uint64_t places);
 
  private:
   VerbsCompletionQueue(std::shared_ptr<Core> core, uint32_t depth);
   absl::Status Grow(uint64_t requests);
   /// Translates up to `limit` completions of the NIC; drops those of destroyed queue pairs.
   template <typename Sink>
-  size_t TakeFromNic(size_t limit, Sink&& sink);
+  size_t PollNic(size_t limit, Sink&& sink);
   /// Sleeps until the NIC or Wake() signals, or the deadline.
   void Sleep(Deadline deadline);
 
   const std::shared_ptr<Core> core_;
-  const uint32_t depth_;
-  uint32_t reserved_ = 0;
+  CompletionPlaces places_;
   uint64_t room_ = 0;  // requests that the NIC has room for
   CompletionChannelHandle channel_;
   CompletionQueueHandle handle_;  // destroyed before its channel
   UniqueFd wake_;
   std::atomic<bool> woken_{false};
   std::unordered_map<uint32_t, CompletionSource*> sources_;
-  std::deque<Completion> kept_;  // taken from the NIC when a queue pair was destroyed; at most depth_
+  std::deque<Completion> kept_;  // taken from the NIC when a queue pair was destroyed; at most its depth
 };
 
 }  // namespace nam::fabric::verbs

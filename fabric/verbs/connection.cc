@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "fabric/tcp/socket.h"
+#include "fabric/net/socket.h"
 #include "fabric/threads.h"
 #include "fabric/verbs/datagram_address.h"
 
@@ -153,12 +153,12 @@ absl::Status BringUp(const Core& core, const NewQueuePair& queue_pair, const Off
 }
 
 absl::Status SendOffer(int fd, const Offer& offer, Deadline deadline) {
-  return tcp::SendAll(fd, BytesOf(offer), deadline);
+  return net::SendAll(fd, BytesOf(offer), deadline);
 }
 
 absl::StatusOr<Offer> ReceiveOffer(int fd, const std::string& peer_name, Deadline deadline) {
   std::array<std::byte, sizeof(Offer)> bytes;
-  const absl::Status received = tcp::ReceiveAll(fd, bytes, deadline);
+  const absl::Status received = net::ReceiveAll(fd, bytes, deadline);
   if (absl::IsDeadlineExceeded(received)) {
     return absl::DeadlineExceededError(
         absl::StrFormat("%s let the connection in, but did not accept it in time", peer_name));
@@ -189,12 +189,12 @@ absl::StatusOr<Offer> ReceiveOffer(int fd, const std::string& peer_name, Deadlin
 }
 
 absl::Status SendReady(int fd, Deadline deadline) {
-  return tcp::SendAll(fd, BytesOf(Frame{.kind = FrameKind::kReady}), deadline);
+  return net::SendAll(fd, BytesOf(Frame{.kind = FrameKind::kReady}), deadline);
 }
 
 absl::Status ReceiveReady(int fd, Deadline deadline) {
   std::array<std::byte, sizeof(Frame)> bytes;
-  NAM_RETURN_IF_ERROR(tcp::ReceiveAll(fd, bytes, deadline));
+  NAM_RETURN_IF_ERROR(net::ReceiveAll(fd, bytes, deadline));
   const auto frame = DecodeFrame(bytes);
   if (!frame || frame->kind != FrameKind::kReady) return absl::UnavailableError("the peer makes no sense");
   return absl::OkStatus();

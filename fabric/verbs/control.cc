@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "base/check.h"
-#include "fabric/tcp/socket.h"
+#include "fabric/net/socket.h"
 #include "fabric/threads.h"
 
 namespace nam::fabric::verbs {
@@ -81,13 +81,13 @@ void ControlChannel::Close() {
 bool ControlChannel::Send(const Frame& frame) {
   iovec part{const_cast<Frame*>(&frame), sizeof(frame)};
   // Few frames are in flight at a time. A peer that lets a socket buffer of them pile up is broken.
-  return tcp::SendSome(fd_.get(), {&part, 1}).bytes == sizeof(frame);
+  return net::SendSome(fd_.get(), {&part, 1}).bytes == sizeof(frame);
 }
 
 bool ControlChannel::OnInput() {
   while (true) {
     iovec part{input_.data() + input_bytes_, input_.size() - input_bytes_};
-    const tcp::IoResult received = tcp::ReceiveSome(fd_.get(), {&part, 1});
+    const net::IoResult received = net::ReceiveSome(fd_.get(), {&part, 1});
     if (received.lost) return false;
     if (received.bytes == 0) return true;
     input_bytes_ += received.bytes;

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "fabric/tcp/authentication.h"
+#include "fabric/net/authentication.h"
 
 namespace nam::fabric::verbs {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kControlledQueueKey = 0x8000'0000;
 
 uint32_t DeriveQueueKey(const std::string& secret) {
-  const tcp::Mac mac = tcp::Sign(secret, "nam verbs datagrams");
+  const net::Mac mac = net::Sign(secret, "nam verbs datagrams");
   uint32_t key = 0;
   std::memcpy(&key, mac.data(), sizeof(key));
   return key & ~kControlledQueueKey;

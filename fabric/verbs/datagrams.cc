@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "fabric/request_rules.h"
+#include "fabric/datagram_rules.h"
 #include "fabric/verbs/control.h"
 #include "fabric/verbs/wire.h"
 
@@ -37,10 +37,10 @@ bool SameV4(const ibv_gid& gid, const std::byte* address) {
 absl::StatusOr<std::unique_ptr<DatagramQueuePair>> VerbsDatagramQueuePair::Create(
     std::shared_ptr<Core> core, VerbsCompletionQueue& queue, const DatagramOptions& options) {
   NAM_RETURN_IF_ERROR(CheckDatagramOptions(options));
-  NAM_RETURN_IF_ERROR(queue.CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
+  NAM_RETURN_IF_ERROR(queue.CheckRoom(PlacesOf(options)));
   std::unique_ptr<VerbsDatagramQueuePair> pair(new VerbsDatagramQueuePair(std::move(core), queue, options));
   NAM_RETURN_IF_ERROR(pair->Prepare());
-  NAM_RETURN_IF_ERROR(queue.Attach(pair->id_, *pair, options.send_depth + options.receive_depth));
+  NAM_RETURN_IF_ERROR(queue.Attach(pair->id_, *pair, PlacesOf(options)));
   pair->attached_ = true;
   return pair;
 }
@@ -59,13 +59,13 @@ VerbsDatagramQueuePair::~VerbsDatagramQueuePair() {
   // A queue pair that is a member of a group cannot be destroyed.
   while (!joined_.empty()) Leave(std::string(joined_.begin()->first)).IgnoreError();
   handle_.reset();
-  if (attached_) queue_.Detach(id_, options_.send_depth + options_.receive_depth);
+  if (attached_) queue_.Detach(id_, PlacesOf(options_));
 }
 
 absl::Status VerbsDatagramQueuePair::Prepare() {
   const Device& device = core_->device();
-  NAM_ASSIGN_OR_RETURN(tcp::Mapping overflow, tcp::Mapping::Create(kOverflowBytes, false, false));
-  overflow_ = std::make_unique<tcp::Mapping>(std::move(overflow));
+  NAM_ASSIGN_OR_RETURN(AnonymousMapping overflow, AnonymousMapping::Create(kOverflowBytes, false, false));
+  overflow_ = std::make_unique<AnonymousMapping>(std::move(overflow));
   overflow_region_.reset(ibv_reg_mr(device.pd(), overflow_->data(), kOverflowBytes, IBV_ACCESS_LOCAL_WRITE));
   if (overflow_region_ == nullptr) {
     return VerbsError(device, "cannot register memory for datagrams", errno,
@@ -119,10 +119,7 @@ std::string VerbsDatagramQueuePair::address() const {
 
 absl::StatusOr<DatagramTarget> VerbsDatagramQueuePair::AddTarget(const DatagramAddress& address,
                                                                  std::optional<ibv_gid> group) {
-  if (targets_.size() >= kTargetsMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("a datagram queue pair has at most %d targets", kTargetsMax - 1));
-  }
+  NAM_RETURN_IF_ERROR(CheckTargetRoom(targets_.size(), kTargetsMax));
   const Device& device = core_->device();
   ibv_ah_attr attributes{};
   attributes.is_global = 1;
@@ -169,7 +166,7 @@ absl::StatusOr<DatagramTarget> VerbsDatagramQueuePair::OpenGroup(uint32_t number
 
 absl::StatusOr<std::string> VerbsDatagramQueuePair::GroupAddress(DatagramTarget group) const {
   if (group.handle >= targets_.size() || !targets_[group.handle].group) {
-    return absl::InvalidArgumentError("not a group of this queue pair");
+    return NotAGroup(group);
   }
   return FormatGroupAddress({*targets_[group.handle].group, core_->device().gid(), handle_->qp_num});
 }
@@ -207,7 +204,7 @@ bool VerbsDatagramQueuePair::InGroup(const ibv_gid& group) const {
 
 absl::Status VerbsDatagramQueuePair::Leave(const std::string& group_address) {
   const auto found = joined_.find(group_address);
-  if (found == joined_.end()) return absl::NotFoundError("this queue pair is not in the group");
+  if (found == joined_.end()) return NotAMember(group_address);
   const ibv_gid group = found->second.address.group;
   joined_.erase(found);
   if (!InGroup(group)) ibv_detach_mcast(handle_.get(), &group, 0);
@@ -246,11 +243,8 @@ absl::Status VerbsDatagramQueuePair::Post(std::span<const DatagramRequest> batch
 }
 
 absl::Status VerbsDatagramQueuePair::PostReceive(std::span<const ReceiveRequest> batch) {
-  if (batch.size() > options_.receive_depth - (receives_posted_ - receives_taken_)) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "%d receives are posted of at most %d: take completions first, or raise receive_depth",
-        receives_posted_ - receives_taken_, options_.receive_depth));
-  }
+  NAM_RETURN_IF_ERROR(
+      CheckReceiveRoom(batch.size(), receives_posted_ - receives_taken_, options_.receive_depth));
   for (size_t i = 0; i < batch.size(); ++i) {
     const auto key = local_regions_.NicKey(batch[i].into);
     if (!key) return absl::InvalidArgumentError("a receive into memory that is not registered");

@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
+#include "fabric/anonymous_mapping.h"
 #include "fabric/fabric.h"
-#include "fabric/tcp/regions.h"
 #include "fabric/verbs/completion_queue.h"
 #include "fabric/verbs/core.h"
 #include "fabric/verbs/datagram_address.h"
@@ -85,7 +85,7 @@ class VerbsDatagramQueuePair final : public DatagramQueuePair, private Completio
   VerbsCompletionQueue& queue_;
   const DatagramOptions options_;
   const uint32_t id_;
-  std::unique_ptr<tcp::Mapping> overflow_;  // on pages of its own, see memory.h
+  std::unique_ptr<AnonymousMapping> overflow_;  // on pages of its own, see memory.h
   MemoryRegionHandle overflow_region_;
   QueuePairHandle handle_;
   bool attached_ = false;

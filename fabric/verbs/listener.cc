@@ -7,8 +7,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/net/socket.h"
 #include "fabric/request_rules.h"
-#include "fabric/tcp/socket.h"
 #include "fabric/verbs/completion_queue.h"
 #include "fabric/verbs/connection.h"
 #include "fabric/verbs/queue_pair.h"
@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Listener>> VerbsListener::Create(std::shared_ptr<
   }
   NAM_ASSIGN_OR_RETURN(
       auto acceptor,
-      tcp::Acceptor::Listen(options.address, {.credentials = {.secret = core->options().secret},
+      net::Acceptor::Listen(options.address, {.credentials = {.secret = core->options().secret},
                                               .peer_timeout_us = core->options().peer_timeout_us,
                                               .first_bytes = sizeof(Offer),
                                               .admission = admission.get()}));
@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<Listener>> VerbsListener::Create(std::shared_ptr<
 }
 
 VerbsListener::VerbsListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<Admission> admission,
-                             std::unique_ptr<tcp::Acceptor> acceptor)
+                             std::unique_ptr<net::Acceptor> acceptor)
     : core_(std::move(core)),
       passive_(passive),
       admission_(std::move(admission)),
@@ -63,18 +63,18 @@ std::vector<MemberId> VerbsListener::Members() {
   return admission_ == nullptr ? std::vector<MemberId>() : admission_->connections().Members();
 }
 
-tcp::ServerVerdict VerbsListener::Judge(const tcp::ClientHello& /*hello*/) {
-  tcp::ServerVerdict verdict{.mode = passive_ ? tcp::ListenMode::kPassive : tcp::ListenMode::kPaired};
-  if (waiting_.size() >= waiting_.kMax) verdict.status = tcp::HandshakeStatus::kBusy;
+net::ServerVerdict VerbsListener::Judge(const net::ClientHello& /*hello*/) {
+  net::ServerVerdict verdict{.mode = passive_ ? net::ListenMode::kPassive : net::ListenMode::kPaired};
+  if (waiting_.size() >= waiting_.kMax) verdict.status = net::HandshakeStatus::kBusy;
   return verdict;
 }
 
-void VerbsListener::Admit(tcp::AuthenticatedSocket authenticated, const tcp::ClientHello& /*hello*/,
-                          tcp::Grant grant, std::span<const std::byte> first) {
+void VerbsListener::Admit(net::AuthenticatedSocket authenticated, const net::ClientHello& /*hello*/,
+                          net::Grant grant, std::span<const std::byte> first) {
   UniqueFd socket = std::move(authenticated.fd);
   const auto offer = DecodeOffer(first.first<sizeof(Offer)>());
   if (!offer || offer->refused != Refusal::kNone) return;
-  std::string peer = tcp::PeerName(socket.get());
+  std::string peer = net::PeerName(socket.get());
   if (passive_) {
     // A refused peer learns why from the offer, and tries elsewhere or again.
     (void)Serve(std::move(socket), *offer, std::move(grant), peer);
@@ -83,7 +83,7 @@ void VerbsListener::Admit(tcp::AuthenticatedSocket authenticated, const tcp::Cli
   }
 }
 
-absl::Status VerbsListener::Serve(UniqueFd socket, const Offer& offer, tcp::Grant grant,
+absl::Status VerbsListener::Serve(UniqueFd socket, const Offer& offer, net::Grant grant,
                                   const std::string& peer) {
   const int fd = socket.get();
   const Deadline soon = RealClock().After(core_->options().peer_timeout_us);
@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> VerbsListener::Accept(CompletionQueue
   NAM_CHECK(queue != nullptr, "a completion queue of another fabric");
   while (true) {
     NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
-    NAM_RETURN_IF_ERROR(queue->CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
+    NAM_RETURN_IF_ERROR(queue->CheckRoom(PlacesOf(options)));
     std::optional<Waiting> next = waiting_.Take(deadline);
     if (!next) {
       return absl::DeadlineExceededError(absl::StrFormat("no peer connected to %s in time", address()));

@@ -9,8 +9,8 @@
 #include "base/unique_fd.h"
 #include "fabric/admission.h"
 #include "fabric/fabric.h"
-#include "fabric/tcp/acceptor.h"
-#include "fabric/tcp/waiting_room.h"
+#include "fabric/net/acceptor.h"
+#include "fabric/net/waiting_room.h"
 #include "fabric/verbs/core.h"
 #include "fabric/verbs/wire.h"
 
@@ -20,7 +20,7 @@ namespace nam::fabric::verbs {
 ///
 ///     acceptor_ ─┬─ passive ─▶ queue pair, control thread
 ///                └─ else ────▶ waiting_ ─▶ Accept
-class VerbsListener final : public Listener, private tcp::Door {
+class VerbsListener final : public Listener, private net::Door {
  public:
   static absl::StatusOr<std::unique_ptr<Listener>> Create(std::shared_ptr<Core> core,
                                                           const ListenOptions& options);
@@ -40,18 +40,18 @@ class VerbsListener final : public Listener, private tcp::Door {
   };
 
   VerbsListener(std::shared_ptr<Core> core, bool passive, std::unique_ptr<Admission> admission,
-                std::unique_ptr<tcp::Acceptor> acceptor);
-  tcp::ServerVerdict Judge(const tcp::ClientHello& hello) override;
-  void Admit(tcp::AuthenticatedSocket socket, const tcp::ClientHello& hello, tcp::Grant grant,
+                std::unique_ptr<net::Acceptor> acceptor);
+  net::ServerVerdict Judge(const net::ClientHello& hello) override;
+  void Admit(net::AuthenticatedSocket socket, const net::ClientHello& hello, net::Grant grant,
              std::span<const std::byte> first) override;
   /// Creates the queue pair and hands it to the control thread.
-  absl::Status Serve(UniqueFd socket, const Offer& offer, tcp::Grant grant, const std::string& peer);
+  absl::Status Serve(UniqueFd socket, const Offer& offer, net::Grant grant, const std::string& peer);
 
   const std::shared_ptr<Core> core_;
   const bool passive_;
-  tcp::WaitingRoom<Waiting> waiting_;
+  net::WaitingRoom<Waiting> waiting_;
   const std::unique_ptr<Admission> admission_;     // null: passive_ without MemberKeys, or not passive
-  const std::unique_ptr<tcp::Acceptor> acceptor_;  // last: its thread uses everything above
+  const std::unique_ptr<net::Acceptor> acceptor_;  // last: its thread uses everything above
 };
 
 }  // namespace nam::fabric::verbs

@@ -32,15 +32,15 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> VerbsRegion::Allocate(std::shared_
                                                                     const AllocateOptions& options) {
   // Before the memory is touched, which pinning does completely.
   NAM_RETURN_IF_ERROR(CheckMemlock(ReadMemlockState(), bytes));
-  NAM_ASSIGN_OR_RETURN(tcp::Mapping mapping,
-                       tcp::Mapping::Create(bytes, options.huge_pages, options.populate));
+  NAM_ASSIGN_OR_RETURN(AnonymousMapping mapping,
+                       AnonymousMapping::Create(bytes, options.huge_pages, options.populate));
   std::unique_ptr<VerbsRegion> region(
       new VerbsRegion(std::move(core), std::move(mapping), bytes, options.access));
   NAM_RETURN_IF_ERROR(region->Register());
   return region;
 }
 
-VerbsRegion::VerbsRegion(std::shared_ptr<Core> core, tcp::Mapping mapping, size_t bytes, Access access)
+VerbsRegion::VerbsRegion(std::shared_ptr<Core> core, AnonymousMapping mapping, size_t bytes, Access access)
     : core_(std::move(core)), mapping_(std::move(mapping)) {
   data_ = mapping_.data();
   bytes_ = bytes;

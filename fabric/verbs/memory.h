@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "absl/status/statusor.h"
+#include "fabric/anonymous_mapping.h"
 #include "fabric/fabric.h"
-#include "fabric/tcp/regions.h"
 #include "fabric/verbs/core.h"
 #include "fabric/verbs/handles.h"
 
@@ -27,11 +27,11 @@ class VerbsRegion final : public MemoryRegion {
   bool Revoke() override;
 
  private:
-  VerbsRegion(std::shared_ptr<Core> core, tcp::Mapping mapping, size_t bytes, Access access);
+  VerbsRegion(std::shared_ptr<Core> core, AnonymousMapping mapping, size_t bytes, Access access);
   absl::Status Register();
 
   const std::shared_ptr<Core> core_;
-  const tcp::Mapping mapping_;  // outlives its registration
+  const AnonymousMapping mapping_;  // outlives its registration
   std::mutex mutex_;
   bool retired_ = false;       // under mutex_
   MemoryRegionHandle handle_;  // under mutex_ once registered

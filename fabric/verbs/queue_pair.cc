@@ -13,8 +13,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/net/socket.h"
 #include "fabric/request_rules.h"
-#include "fabric/tcp/socket.h"
 
 namespace nam::fabric::verbs {
 namespace {
@@ -74,14 +74,14 @@ absl::StatusOr<std::unique_ptr<VerbsQueuePair>> VerbsQueuePair::Create(std::shar
                                                                        const QueuePairOptions& options,
                                                                        std::string peer) {
   NAM_RETURN_IF_ERROR(CheckQueuePairOptions(options));
-  NAM_RETURN_IF_ERROR(queue.CheckRoom(uint64_t{options.send_depth} + options.receive_depth));
+  NAM_RETURN_IF_ERROR(queue.CheckRoom(PlacesOf(options)));
   std::unique_ptr<VerbsQueuePair> pair(new VerbsQueuePair(std::move(core), queue, options, std::move(peer)));
   NAM_ASSIGN_OR_RETURN(pair->nic_, CreateQueuePair(*pair->core_, queue.handle(),
                                                    {.send = options.send_depth * kWorkRequestsPerPlace,
                                                     .receive = options.receive_depth,
                                                     .inline_bytes = options.inline_bytes_max}));
   if (pair->nic_.inline_bytes < options.inline_bytes_max) NAM_RETURN_IF_ERROR(pair->PrepareInlineCopies());
-  NAM_RETURN_IF_ERROR(queue.Attach(pair->id_, *pair, options.send_depth + options.receive_depth));
+  NAM_RETURN_IF_ERROR(queue.Attach(pair->id_, *pair, PlacesOf(options)));
   pair->attached_ = true;
   return pair;
 }
@@ -105,8 +105,8 @@ VerbsQueuePair::VerbsQueuePair(std::shared_ptr<Core> core, VerbsCompletionQueue&
 
 absl::Status VerbsQueuePair::PrepareInlineCopies() {
   const size_t bytes = size_t{options_.send_depth} * options_.inline_bytes_max;
-  NAM_ASSIGN_OR_RETURN(tcp::Mapping copies, tcp::Mapping::Create(bytes, false, false));
-  inline_copies_ = std::make_unique<tcp::Mapping>(std::move(copies));
+  NAM_ASSIGN_OR_RETURN(AnonymousMapping copies, AnonymousMapping::Create(bytes, false, false));
+  inline_copies_ = std::make_unique<AnonymousMapping>(std::move(copies));
   inline_region_.reset(
       ibv_reg_mr(core_->device().pd(), inline_copies_->data(), bytes, IBV_ACCESS_LOCAL_WRITE));
   if (inline_region_ != nullptr) return absl::OkStatus();
@@ -120,7 +120,7 @@ VerbsQueuePair::~VerbsQueuePair() {
     core_->control().Remove(*channel_);
   }
   nic_.handle.reset();
-  if (attached_) queue_.Detach(id_, options_.send_depth + options_.receive_depth);
+  if (attached_) queue_.Detach(id_, PlacesOf(options_));
 }
 
 absl::Status VerbsQueuePair::BringUp(const Offer& peer) {
@@ -130,7 +130,7 @@ absl::Status VerbsQueuePair::BringUp(const Offer& peer) {
 
 absl::Status VerbsQueuePair::Start(UniqueFd socket, bool peer_is_passive) {
   peer_is_passive_ = peer_is_passive;
-  tcp::ConfigurePeerSocket(socket.get(), core_->options().peer_timeout_us);
+  net::ConfigurePeerSocket(socket.get(), core_->options().peer_timeout_us);
   channel_ = std::make_shared<ControlChannel>(std::move(socket), core_->registry(), nic_.handle.get());
   return core_->control().Add(channel_);
 }
@@ -147,11 +147,7 @@ absl::Status VerbsQueuePair::Post(std::span<const WorkRequest> batch) {
   for (const WorkRequest& request : batch) {
     NAM_RETURN_IF_ERROR(CheckWorkRequest(request, options_.inline_bytes_max));
   }
-  if (batch.size() > options_.send_depth - (sends_posted_ - sends_taken_)) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "%d work requests to %s are outstanding of at most %d: take completions first, or raise send_depth",
-        sends_posted_ - sends_taken_, peer_, options_.send_depth));
-  }
+  NAM_RETURN_IF_ERROR(CheckSendRoom(batch.size(), sends_posted_ - sends_taken_, options_.send_depth, peer_));
   if (batch.empty()) return absl::OkStatus();
   batch_.clear();
   batch_parts_.clear();
@@ -307,11 +303,8 @@ ibv_send_wr& VerbsQueuePair::AppendOne(uint64_t position, std::byte* data, uint3
 }
 
 absl::Status VerbsQueuePair::PostReceive(std::span<const ReceiveRequest> batch) {
-  if (batch.size() > options_.receive_depth - (receives_posted_ - receives_taken_)) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "%d receives are posted of at most %d: take completions first, or raise receive_depth",
-        receives_posted_ - receives_taken_, options_.receive_depth));
-  }
+  NAM_RETURN_IF_ERROR(
+      CheckReceiveRoom(batch.size(), receives_posted_ - receives_taken_, options_.receive_depth));
   if (batch.empty()) return absl::OkStatus();
   receive_batch_.clear();
   receive_parts_.clear();

@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
+#include "fabric/anonymous_mapping.h"
 #include "fabric/fabric.h"
-#include "fabric/tcp/regions.h"
 #include "fabric/verbs/completion_queue.h"
 #include "fabric/verbs/connection.h"
 #include "fabric/verbs/control.h"
@@ -136,7 +136,7 @@ class VerbsQueuePair final : public QueuePair, private CompletionSource {
   LocalRegions local_regions_;
   std::unordered_map<uint32_t, ControlChannel::RemoteRegion> remote_regions_;
   // Copies of inline payloads, per place, if the NIC supports fewer inline bytes than the options promise.
-  std::unique_ptr<tcp::Mapping> inline_copies_;  // on pages of its own, see memory.h
+  std::unique_ptr<AnonymousMapping> inline_copies_;  // on pages of its own, see memory.h
   MemoryRegionHandle inline_region_;
 
   // The batch being posted; never grows beyond what the constructor reserved.

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "fabric/tcp/handshake.h"
+#include "fabric/net/handshake.h"
 #include "fabric/threads.h"
 #include "fabric/verbs/completion_queue.h"
 #include "fabric/verbs/connection.h"
@@ -74,15 +74,15 @@ absl::StatusOr<std::unique_ptr<QueuePair>> VerbsFabric::Connect(const std::strin
                                                                 const QueuePairOptions& options,
                                                                 Deadline deadline) {
   NAM_ASSIGN_OR_RETURN(auto pair, VerbsQueuePair::Create(core_, QueueOf(completions), options, address));
-  NAM_ASSIGN_OR_RETURN(tcp::AuthenticatedSocket peer,
-                       tcp::ConnectAuthenticated(address, {.member = options.member},
+  NAM_ASSIGN_OR_RETURN(net::AuthenticatedSocket peer,
+                       net::ConnectAuthenticated(address, {.member = options.member},
                                                  {.secret = core_->options().secret}, deadline));
   const int fd = peer.fd.get();
   NAM_RETURN_IF_ERROR(SendOffer(fd, pair->offer(), deadline));
   NAM_ASSIGN_OR_RETURN(const Offer offer, ReceiveOffer(fd, address, deadline));
   NAM_RETURN_IF_ERROR(pair->BringUp(offer));
   NAM_RETURN_IF_ERROR(SendReady(fd, deadline));
-  NAM_RETURN_IF_ERROR(pair->Start(std::move(peer.fd), peer.mode == tcp::ListenMode::kPassive));
+  NAM_RETURN_IF_ERROR(pair->Start(std::move(peer.fd), peer.mode == net::ListenMode::kPassive));
   return pair;
 }
 

@@ -28,7 +28,7 @@ class CheckHistory : public ::testing::Test {
     written_ = recorder.NextValue();
     recorder.Write(txn::OperationKind::kUpdate, txn::RecordId(1, uint64_t{7}), written_);
     recorder.Committing();
-    recorder.Settle(txn::Outcome::kCommitted, commit);
+    recorder.RecordOutcome(txn::Outcome::kCommitted, commit);
     return path;
   }
   int Run(const std::vector<std::string>& files) {

@@ -125,13 +125,13 @@ TEST(AttemptQueue, LargeAttemptsAreServedInTheirOrder) {
   AttemptQueue queue(fabric, {.running_max = 9, .waiting_max = 9, .memory_bytes = 8 << 20});
   FakeCall call;
   std::optional<AttemptQueue::Beginning> grown = queue.Begin(call, {.memory_bytes = 1 << 20}, Nobody).value();
-  ASSERT_TRUE(grown->place->memory().Take(3 << 20));
+  ASSERT_TRUE(grown->place->memory().Reserve(3 << 20));
   Waiting first(queue, {.memory_bytes = 6 << 20});
   AwaitWaiters(queue, 1);
   Waiting second(queue, {.memory_bytes = 7 << 20});
   AwaitWaiters(queue, 2);
   EXPECT_TRUE(queue.Begin(call, {.memory_bytes = 1 << 20}, Nobody).ok());
-  grown->place->memory().Give(3 << 20);
+  grown->place->memory().Release(3 << 20);
   grown.reset();
   std::optional<AttemptQueue::Beginning> begun = first.Take().value();
   EXPECT_FALSE(second.served());

@@ -13,11 +13,11 @@ namespace {
 /// of others is not.
 TEST(OrCrowdedTest, MoreMemoryIsOnlyForWhatLacksIt) {
   execution::ServerMemory memory(100);
-  ASSERT_TRUE(memory.Take(10));
+  ASSERT_TRUE(memory.Reserve(10));
   execution::MemoryGrant grant(memory, 10);
   const absl::Status over = absl::ResourceExhaustedError("over the budget");
   EXPECT_EQ(OrCrowded(over, grant, false, 0, 100).status(), over) << "nothing was refused";
-  EXPECT_FALSE(grant.Take(101));
+  EXPECT_FALSE(grant.Reserve(101));
   const auto crowded = OrCrowded(over, grant, false, 0, 100);
   EXPECT_TRUE(crowded.ok() && crowded->crowded());
   EXPECT_EQ(SqlErrorOf(OrCrowded(over, grant, true, 0, 100).status()).value_or(SqlError{}).sqlstate, "53200");
@@ -29,7 +29,7 @@ TEST(OrCrowdedTest, MoreMemoryIsOnlyForWhatLacksIt) {
 /// raise the setting that is the bound.
 TEST(OrCrowdedTest, ASmallServerIsNotTheSettingsMatter) {
   execution::ServerMemory memory(100);
-  ASSERT_TRUE(memory.Take(100));
+  ASSERT_TRUE(memory.Reserve(100));
   execution::MemoryGrant grant(memory, 100);
   const absl::Status over = UserError(sqlstate::kOutOfMemory, "raise nam.result_mib_max", -1);
   for (const bool whole : {false, true}) {
@@ -47,9 +47,9 @@ TEST(OrCrowdedTest, ASmallServerIsNotTheSettingsMatter) {
 /// The query starts again by parts where that helps: build sides take most of the memory, or ask for it.
 TEST(OrCrowdedTest, BuildSidesWithMostOfTheMemoryAreTooLarge) {
   execution::ServerMemory memory(100);
-  ASSERT_TRUE(memory.Take(10));
+  ASSERT_TRUE(memory.Reserve(10));
   execution::MemoryGrant grant(memory, 10);
-  EXPECT_FALSE(grant.Take(101));
+  EXPECT_FALSE(grant.Reserve(101));
   const auto too_large = [&](const absl::Status& status, bool whole, uint64_t build_bytes) {
     const absl::Status told = OrCrowded(status, grant, whole, build_bytes, 0).status();
     return told.GetPayload(execution::kBuildSidesTooLarge).has_value();

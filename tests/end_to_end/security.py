@@ -169,7 +169,7 @@ class Garbage(cases.Case):
         ]
 
     def hellos(self, name):
-        """Starts of our own handshakes (fabric/tcp/wire.h, fabric/shm/wire.h), which then go wrong."""
+        """Starts of our own handshakes (fabric/net/handshake_wire.h, fabric/shm/wire.h), which then go wrong."""
         shuffled = self.random.randbytes
         if "socket" in name:
             def message(kind):

@@ -1,11 +1,10 @@
-#include "execution/charge_accesses.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 
 #include "base/cache_costs.h"
 #include "base/clock.h"
+#include "execution/task.h"
 
 namespace nam::execution {
 namespace {

@@ -25,17 +25,17 @@ MappingPool::Mapping Map(uint64_t bytes) {
 
 TEST(MappingPool, GivesTheLastThatFits) {
   MappingPool pool({.of_one = 8 * kPage, .of_all = 100 * kPage});
-  EXPECT_FALSE(pool.Take(0, UINT64_MAX).has_value());
+  EXPECT_FALSE(pool.Acquire(0, UINT64_MAX).has_value());
   const MappingPool::Mapping small = Map(kPage), first = Map(2 * kPage), second = Map(2 * kPage),
                              large = Map(4 * kPage);
   for (const MappingPool::Mapping& mapping : {small, first, second, large})
     pool.Leave(mapping, mapping.bytes);
-  EXPECT_EQ(pool.Take(2 * kPage, 2 * kPage)->data, second.data);
-  EXPECT_EQ(pool.Take(2 * kPage, UINT64_MAX)->data, large.data);
-  EXPECT_FALSE(pool.Take(3 * kPage, UINT64_MAX).has_value());
-  EXPECT_EQ(pool.Take(0, 2 * kPage)->data, first.data);
-  EXPECT_EQ(pool.Take(0, UINT64_MAX)->data, small.data);
-  EXPECT_FALSE(pool.Take(0, UINT64_MAX).has_value()) << "each is one user's";
+  EXPECT_EQ(pool.Acquire(2 * kPage, 2 * kPage)->data, second.data);
+  EXPECT_EQ(pool.Acquire(2 * kPage, UINT64_MAX)->data, large.data);
+  EXPECT_FALSE(pool.Acquire(3 * kPage, UINT64_MAX).has_value());
+  EXPECT_EQ(pool.Acquire(0, 2 * kPage)->data, first.data);
+  EXPECT_EQ(pool.Acquire(0, UINT64_MAX)->data, small.data);
+  EXPECT_FALSE(pool.Acquire(0, UINT64_MAX).has_value()) << "each is one user's";
   for (const MappingPool::Mapping& mapping : {small, first, second, large})
     pool.Leave(mapping, mapping.bytes);
 }
@@ -43,20 +43,20 @@ TEST(MappingPool, GivesTheLastThatFits) {
 TEST(MappingPool, KeepsOnlyWhatTakesLittleMemory) {
   MappingPool pool({.of_one = 2 * kPage, .of_all = 4 * kPage});
   pool.Leave(Map(64 * kPage), 2 * kPage + 1);
-  EXPECT_FALSE(pool.Take(0, UINT64_MAX).has_value()) << "of one";
+  EXPECT_FALSE(pool.Acquire(0, UINT64_MAX).has_value()) << "of one";
   // Addresses take no memory.
   pool.Leave(Map(64 * kPage), 2 * kPage);
   pool.Leave(Map(16 * kPage), kPage);
   pool.Leave(Map(4 * kPage), kPage);
   pool.Leave(Map(kPage), kPage);  // the oldest is unmapped
   for (const uint64_t pages : {1, 4, 16}) {
-    const auto left = pool.Take(0, UINT64_MAX);
+    const auto left = pool.Acquire(0, UINT64_MAX);
     ASSERT_TRUE(left.has_value());
     EXPECT_EQ(left->bytes, pages * kPage);
     EXPECT_EQ(left->writable_bytes, pages * kPage);
     pool.Leave(*left, 2 * kPage + 1);  // unmaps it
   }
-  EXPECT_FALSE(pool.Take(0, UINT64_MAX).has_value()) << "of all";
+  EXPECT_FALSE(pool.Acquire(0, UINT64_MAX).has_value()) << "of all";
 }
 
 /// Memory that has been taken does not count, or the pool would come to keep nothing.
@@ -65,11 +65,11 @@ TEST(MappingPool, KeepsAsMuchAsEver) {
   MappingPool pool({.of_one = 4 * kPage, .of_all = 8 * kPage});
   for (int i = 0; i < 2'000; ++i) {
     const uint64_t bytes = kPage * static_cast<uint64_t>(random.Between(1, 4));
-    const auto left = pool.Take(bytes, 4 * kPage);
+    const auto left = pool.Acquire(bytes, 4 * kPage);
     const MappingPool::Mapping mapping = left ? *left : Map(bytes);
     EXPECT_GE(mapping.bytes, bytes);
     pool.Leave(mapping, mapping.bytes);
-    ASSERT_EQ(pool.Take(mapping.bytes, mapping.bytes)->data, mapping.data) << "at round " << i;
+    ASSERT_EQ(pool.Acquire(mapping.bytes, mapping.bytes)->data, mapping.data) << "at round " << i;
     pool.Leave(mapping, mapping.bytes);
   }
 }
@@ -82,7 +82,7 @@ TEST(MappingPool, ThreadsNeverHaveTheSame) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 1'000; ++i) {
-        const auto left = pool.Take(kPage, kPage);
+        const auto left = pool.Acquire(kPage, kPage);
         const MappingPool::Mapping mapping = left ? *left : Map(kPage);
         {
           const std::lock_guard lock(mutex);

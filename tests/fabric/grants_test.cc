@@ -84,7 +84,7 @@ TEST_F(GrantsTest, ASectionThatBeganBeforeTheEndKeepsItOpen) {
   EXPECT_EQ(Closed(), Only(kAllocation));
 }
 
-TEST_F(GrantsTest, AParkedSectionEndsWhenItIsSettled) {
+TEST_F(GrantsTest, AParkedSectionEndsWhenItIsDrained) {
   const auto gate = grants_.MakeGate(RealClock());
   grants_.Open(kAllocation, 0, kServer);
   bool complete = false;

@@ -12,10 +12,9 @@
 #include <string>
 
 #include "base/unique_fd.h"
-#include "fabric/tcp/authentication.h"
-#include "fabric/tcp/wire.h"
+#include "fabric/net/authentication.h"
 
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 
 /// A peer that speaks as much of the protocol as a test needs. Blocking, with a limit of 20 s.
 class RawPeer {
@@ -82,4 +81,4 @@ class RawPeer {
   UniqueFd fd_;
 };
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net

@@ -15,9 +15,8 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "fabric/tcp/sealed_stream.h"
+#include "fabric/net/sealed_stream.h"
 #include "fabric/tcp/tcp_fabric.h"
-#include "fabric/tcp/wire.h"
 
 /// The view of an attacker between two processes, and the effect of edits.
 namespace nam::fabric {
@@ -63,9 +62,9 @@ class Relay {
       const UniqueFd server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
       const sockaddr_in to = Address(std::stoi(server_.substr(server_.rfind(':') + 1)));
       if (connect(server.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) return;
-      Direction there{client.get(), server.get(), sizeof(tcp::ClientHello) + sizeof(tcp::ClientProof),
+      Direction there{client.get(), server.get(), sizeof(net::ClientHello) + sizeof(net::ClientProof),
                       to_server};
-      Direction back{server.get(), client.get(), sizeof(tcp::ServerChallenge) + sizeof(tcp::ServerProof),
+      Direction back{server.get(), client.get(), sizeof(net::ServerChallenge) + sizeof(net::ServerProof),
                      to_client};
       pollfd ends[] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};
       while (poll(ends, 2, kTimeoutMs) > 0) {
@@ -115,7 +114,7 @@ class Relay {
     way.waiting.insert(way.waiting.end(), begin, arrived.end());
     while (way.waiting.size() >= 4) {
       const size_t bytes =
-          tcp::RecordCipher::RecordBytes(std::span<const std::byte, 4>(way.waiting.data(), 4));
+          net::RecordCipher::RecordBytes(std::span<const std::byte, 4>(way.waiting.data(), 4));
       if (bytes == 0 || way.waiting.size() < bytes) break;
       const auto end = way.waiting.begin() + static_cast<ptrdiff_t>(bytes);
       Bytes record(way.waiting.begin(), end);
@@ -277,8 +276,8 @@ TEST_F(TcpEncryptionTest, RepliesThatWereForgedEndTheConnectionAndAreNamed) {
 
 // Requests are numbered, too; but an unnumbered record would be sealed twice under one nonce.
 TEST(RecordCipherTest, RecordsOpenOnceAndInTheirPlace) {
-  using tcp::RecordCipher;
-  tcp::StreamKeys::Key key{};
+  using net::RecordCipher;
+  net::StreamKeys::Key key{};
   key.fill(7);
   RecordCipher seal(key, RecordCipher::Direction::kSeal);
   Bytes text = Text("the same twice");

@@ -21,7 +21,7 @@
 namespace nam::fabric {
 namespace {
 
-using tcp::RawPeer;
+using net::RawPeer;
 
 constexpr char kSecret[] = "correct horse battery staple";
 constexpr char kCrowdsHost[] = "127.0.0.2";
@@ -79,10 +79,10 @@ class TcpStrangersTest : public testing::Test {
       }
     }
   }
-  static std::optional<tcp::ServerVerdict> Prove(RawPeer& peer, const tcp::ClientHello& hello,
-                                                 const tcp::ServerChallenge& challenge) {
-    if (!peer.SendFrame(tcp::ClientProof{tcp::ProveClient(kSecret, hello, challenge)})) return std::nullopt;
-    const auto proof = peer.ReceiveFrame<tcp::ServerProof>();
+  static std::optional<net::ServerVerdict> Prove(RawPeer& peer, const net::ClientHello& hello,
+                                                 const net::ServerChallenge& challenge) {
+    if (!peer.SendFrame(net::ClientProof{net::ProveClient(kSecret, hello, challenge)})) return std::nullopt;
+    const auto proof = peer.ReceiveFrame<net::ServerProof>();
     if (!proof) return std::nullopt;
     return proof->verdict;
   }
@@ -95,15 +95,15 @@ class TcpStrangersTest : public testing::Test {
 TEST_F(TcpStrangersTest, ACrowdFromAnotherHostPushesNobodyOut) {
   Start();
   RawPeer honest(listener_->address());
-  const tcp::ClientHello hello;
+  const net::ClientHello hello;
   ASSERT_TRUE(honest.SendFrame(hello));
-  const auto challenge = honest.ReceiveFrame<tcp::ServerChallenge>();
+  const auto challenge = honest.ReceiveFrame<net::ServerChallenge>();
   ASSERT_TRUE(challenge);
   const size_t places = StrangersMax();
   Crowd(2 * places, places + 1, kCrowdsHost);
   const auto verdict = Prove(honest, hello, *challenge);
   ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->status, tcp::HandshakeStatus::kOk);
+  EXPECT_EQ(verdict->status, net::HandshakeStatus::kOk);
 }
 
 TEST_F(TcpStrangersTest, AHandshakeIsSafeUntilHalfThePlacesWereTakenAfterIt) {
@@ -111,14 +111,14 @@ TEST_F(TcpStrangersTest, AHandshakeIsSafeUntilHalfThePlacesWereTakenAfterIt) {
   const size_t places = StrangersMax();
   Crowd(places, 0);
   RawPeer honest(listener_->address());
-  const tcp::ClientHello hello;
+  const net::ClientHello hello;
   ASSERT_TRUE(honest.SendFrame(hello));
-  const auto challenge = honest.ReceiveFrame<tcp::ServerChallenge>();
+  const auto challenge = honest.ReceiveFrame<net::ServerChallenge>();
   ASSERT_TRUE(challenge);
   Crowd(places / 2 - 1, places / 2);
   const auto verdict = Prove(honest, hello, *challenge);
   ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->status, tcp::HandshakeStatus::kOk);
+  EXPECT_EQ(verdict->status, net::HandshakeStatus::kOk);
 }
 
 TEST_F(TcpStrangersTest, MembersConnectThroughAFlood) {
@@ -159,20 +159,20 @@ TEST_F(TcpStrangersTest, OutOfDescriptorsStrangersGiveTheirsBack) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   for (const UniqueFd& fd : crowd_) Connect(fd);
   Connect(honest);
-  const tcp::ClientHello hello;
+  const net::ClientHello hello;
   EXPECT_EQ(send(honest.get(), &hello, sizeof(hello), MSG_NOSIGNAL), ssize_t{sizeof(hello)});
   pollfd answered{honest.get(), POLLIN, 0};
   EXPECT_EQ(poll(&answered, 1, 10'000), 1);
-  tcp::ServerChallenge challenge{.status = tcp::HandshakeStatus::kBusy};
+  net::ServerChallenge challenge{.status = net::HandshakeStatus::kBusy};
   EXPECT_EQ(recv(honest.get(), &challenge, sizeof(challenge), MSG_DONTWAIT), ssize_t{sizeof(challenge)});
-  EXPECT_EQ(challenge.status, tcp::HandshakeStatus::kOk);
+  EXPECT_EQ(challenge.status, net::HandshakeStatus::kOk);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST_F(TcpStrangersTest, TheDeadlineIsForTheWholeHandshake) {
   Start(300'000);
   RawPeer slow(listener_->address());
-  const tcp::ClientHello hello;
+  const net::ClientHello hello;
   const auto* byte = reinterpret_cast<const std::byte*>(&hello);
   const int64_t start_ns = RealClock().NowNs();
   pollfd end{slow.fd(), POLLIN, 0};

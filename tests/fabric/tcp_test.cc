@@ -11,6 +11,7 @@
 
 #include "fabric/tcp/busy_poll.h"
 #include "fabric/tcp/tcp_fabric.h"
+#include "fabric/tcp/wire.h"
 #include "tests/fabric/raw_peer.h"
 
 std::atomic<uint64_t> yields = 0;
@@ -27,7 +28,7 @@ extern "C" int sched_yield() {
 namespace nam::fabric {
 namespace {
 
-using tcp::RawPeer;
+using net::RawPeer;
 
 constexpr char kSecret[] = "correct horse battery staple";
 
@@ -374,29 +375,29 @@ TEST_F(TcpTest, HandshakeRefusesGarbageAndOtherVersions) {
   EXPECT_TRUE(garbage.ClosedByPeer());
 
   RawPeer old(listener_->address());
-  ASSERT_TRUE(old.SendFrame(tcp::ClientHello{.version = 99}));
-  const auto challenge = old.ReceiveFrame<tcp::ServerChallenge>();
+  ASSERT_TRUE(old.SendFrame(net::ClientHello{.version = 99}));
+  const auto challenge = old.ReceiveFrame<net::ServerChallenge>();
   ASSERT_TRUE(challenge);
-  EXPECT_EQ(challenge->status, tcp::HandshakeStatus::kWrongVersion);
+  EXPECT_EQ(challenge->status, net::HandshakeStatus::kWrongVersion);
   EXPECT_TRUE(old.ClosedByPeer());
 
   RawPeer wrong(listener_->address());
   const auto verdict = wrong.Authenticate("guess");
   ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->status, tcp::HandshakeStatus::kWrongSecret);
+  EXPECT_EQ(verdict->status, net::HandshakeStatus::kWrongSecret);
   EXPECT_TRUE(wrong.ClosedByPeer());
 
   RawPeer unasked(listener_->address());
-  const auto unknown = unasked.Authenticate(kSecret, {.role = tcp::Role::kReverse, .token = 12345});
+  const auto unknown = unasked.Authenticate(kSecret, {.role = net::Role::kReverse, .token = 12345});
   ASSERT_TRUE(unknown);
-  EXPECT_EQ(unknown->status, tcp::HandshakeStatus::kUnknownToken);
+  EXPECT_EQ(unknown->status, net::HandshakeStatus::kUnknownToken);
 }
 
 TEST_F(TcpTest, RequestsBeforeTheProofAreNotExecuted) {
   Start(true);
   RawPeer peer(listener_->address());
-  ASSERT_TRUE(peer.SendFrame(tcp::ClientHello{}));
-  ASSERT_TRUE(peer.ReceiveFrame<tcp::ServerChallenge>());
+  ASSERT_TRUE(peer.SendFrame(net::ClientHello{}));
+  ASSERT_TRUE(peer.ReceiveFrame<net::ServerChallenge>());
   const tcp::RequestHeader add{
       .opcode = Opcode::kFetchAdd, .rkey = region_->rkey().value, .bytes = 8, .swap_or_add = 1};
   ASSERT_TRUE(peer.SendFrame(add));
@@ -551,14 +552,14 @@ TEST_F(TcpTest, AServerWithoutTheSecretIsNotBelieved) {
   for (const bool reflect : {false, true}) {
     std::thread server([&] {
       const UniqueFd fd(accept(rogue.get(), nullptr, nullptr));
-      tcp::ClientHello hello;
-      tcp::ClientProof proof;
+      net::ClientHello hello;
+      net::ClientProof proof;
       ASSERT_EQ(recv(fd.get(), &hello, sizeof(hello), MSG_WAITALL), ssize_t{sizeof(hello)});
-      const tcp::ServerChallenge challenge;
+      const net::ServerChallenge challenge;
       send(fd.get(), &challenge, sizeof(challenge), MSG_NOSIGNAL);
       ASSERT_EQ(recv(fd.get(), &proof, sizeof(proof), MSG_WAITALL), ssize_t{sizeof(proof)});
-      const tcp::Mac lie = reflect ? proof.mac : tcp::ProveServer("guess", hello, challenge, {});
-      const tcp::ServerProof answer{{}, lie};
+      const net::Mac lie = reflect ? proof.mac : net::ProveServer("guess", hello, challenge, {});
+      const net::ServerProof answer{{}, lie};
       send(fd.get(), &answer, sizeof(answer), MSG_NOSIGNAL);
       char byte;
       recv(fd.get(), &byte, 1, 0);
@@ -583,13 +584,13 @@ TEST_F(TcpTest, ServerThatStopsAnsweringIsLost) {
   UniqueFd accepted;
   std::thread server([&] {
     accepted.reset(accept(fake.get(), nullptr, nullptr));
-    tcp::ClientHello hello;
-    tcp::ClientProof proof;
+    net::ClientHello hello;
+    net::ClientProof proof;
     ASSERT_EQ(recv(accepted.get(), &hello, sizeof(hello), MSG_WAITALL), ssize_t{sizeof(hello)});
-    const tcp::ServerChallenge challenge;
+    const net::ServerChallenge challenge;
     send(accepted.get(), &challenge, sizeof(challenge), MSG_NOSIGNAL);
     ASSERT_EQ(recv(accepted.get(), &proof, sizeof(proof), MSG_WAITALL), ssize_t{sizeof(proof)});
-    const tcp::ServerProof answer{{}, tcp::ProveServer(kSecret, hello, challenge, {})};
+    const net::ServerProof answer{{}, net::ProveServer(kSecret, hello, challenge, {})};
     send(accepted.get(), &answer, sizeof(answer), MSG_NOSIGNAL);
   });
   auto pair = client_->Connect("127.0.0.1:" + std::to_string(ntohs(at.sin_port)), *completions_, {}, Soon());

@@ -5,11 +5,13 @@
 #include <cstring>
 #include <vector>
 
-#include "fabric/tcp/authentication.h"
+#include "fabric/net/authentication.h"
 #include "fabric/tcp/wire.h"
 
 namespace nam::fabric::tcp {
 namespace {
+
+using namespace net;
 
 template <typename Frame>
 std::span<const std::byte, sizeof(Frame)> BytesOf(const Frame& frame) {

@@ -25,7 +25,7 @@ class Input {
   size_t left() const { return left_; }
   uint8_t Byte() { return Take<uint8_t>(); }
   template <typename T>
-  T Take() {
+  T Consume() {
     T value{};
     const size_t bytes = std::min(sizeof(T), left_);
     if (bytes > 0) std::memcpy(&value, at_, bytes);

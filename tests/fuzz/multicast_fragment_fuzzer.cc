@@ -122,7 +122,7 @@ class Receiver {
 Receiver TakeReceiver(Input& input) {
   const uint32_t fragment_bytes = 1 + input.Byte();
   std::vector<uint32_t> block_bytes(input.Byte() % 16);
-  for (uint32_t& bytes : block_bytes) bytes = 1 + input.Take<uint16_t>() % 2048;
+  for (uint32_t& bytes : block_bytes) bytes = 1 + input.Consume<uint16_t>() % 2048;
   return {block_bytes, fragment_bytes};
 }
 
@@ -142,13 +142,13 @@ void RunRecord(Receiver& receiver, Input& input) {
         break;
       }
       const size_t at = input.Byte() % (sizeof(header) / sizeof(uint32_t)) * sizeof(uint32_t);
-      const auto value = input.Take<uint32_t>();
+      const auto value = input.Consume<uint32_t>();
       std::memcpy(reinterpret_cast<std::byte*>(&header) + at, &value, sizeof(value));
       receiver.Take(Datagram(header));
       break;
     }
     case 3:
-      receiver.Passed(input.Take<uint64_t>());
+      receiver.Passed(input.Consume<uint64_t>());
       break;
     default:
       receiver.Taken();

@@ -138,7 +138,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!UnpackPage(layout, {page.get(), kPageBytes}, (bytes.size() + 63) / 64 * 64).ok()) return 0;
   } else {
     put(0, input.Bytes(kPageHeaderBytes));
-    const size_t front = std::min<size_t>(input.Take<uint16_t>(), kPageBytes - kPageHeaderBytes);
+    const size_t front = std::min<size_t>(input.Consume<uint16_t>(), kPageBytes - kPageHeaderBytes);
     put(kPageHeaderBytes, input.Bytes(front));
     const auto back = input.Bytes(kPageBytes - kPageHeaderBytes);
     put(kPageBytes - back.size(), back);

@@ -99,23 +99,23 @@ std::string Written(const std::string& payload) {
 void RunRecord(Session& session, Input& input) {
   switch (input.Byte() % 6) {
     case 0: {
-      const auto offset = input.Take<uint32_t>();
+      const auto offset = input.Consume<uint32_t>();
       session.Scribble(offset, input.Bytes(input.Byte()));
       break;
     }
     case 1:
-      session.SetWritten(input.Take<uint64_t>());
+      session.SetWritten(input.Consume<uint64_t>());
       break;
     case 2: {
       const uint8_t lead = input.Byte();
-      session.MakeSlot(lead, input.Take<uint32_t>());
+      session.MakeSlot(lead, input.Consume<uint32_t>());
       break;
     }
     case 3:
       session.Write(input.Bytes(input.Byte()));
       break;
     case 4:
-      session.ReadAll(input.Take<uint16_t>());
+      session.ReadAll(input.Consume<uint16_t>());
       break;
     default:
       session.Skip();

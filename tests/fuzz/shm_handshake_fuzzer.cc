@@ -160,7 +160,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (kind % 3 == 0) {
       session.Send(input.Bytes(input.Byte()), descriptors);
     } else if (kind % 3 == 1) {
-      session.SendMessageBytes(input.Take<std::array<uint8_t, sizeof(nam::fabric::shm::Message)>>(),
+      session.SendMessageBytes(input.Consume<std::array<uint8_t, sizeof(nam::fabric::shm::Message)>>(),
                                descriptors);
     } else {
       session.SendProof(descriptors);

@@ -127,26 +127,26 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (int records = 0; !input.empty() && records < 256; ++records) {
     switch (input.Byte() % 6) {
       case 0: {
-        const auto offset = input.Take<uint32_t>();
+        const auto offset = input.Consume<uint32_t>();
         session.Scribble(offset, input.Bytes(input.Byte()));
         break;
       }
       case 1: {
         const uint8_t which = input.Byte();
-        session.SetCounter(which, input.Take<uint64_t>());
+        session.SetCounter(which, input.Consume<uint64_t>());
         break;
       }
       case 2:
-        session.Receive(input.Take<uint16_t>());
+        session.Receive(input.Consume<uint16_t>());
         break;
       case 3:
         session.TakeNext();
         break;
       case 4:
-        session.Place(input.Take<uint16_t>());
+        session.Place(input.Consume<uint16_t>());
         break;
       default: {
-        const auto header = input.Take<std::array<std::byte, sizeof(nam::fabric::shm::MessageHeader)>>();
+        const auto header = input.Consume<std::array<std::byte, sizeof(nam::fabric::shm::MessageHeader)>>();
         session.PeerSends(header, input.Bytes(input.Byte()));
       }
     }

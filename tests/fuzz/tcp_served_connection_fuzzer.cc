@@ -26,6 +26,7 @@ namespace {
 using namespace fabric::tcp;
 using fabric::Access;
 using fabric::Opcode;
+using fabric::net::Stream;
 
 constexpr size_t kRegionBytes = 4096;
 constexpr std::byte kUntouched{0xa5};
@@ -73,7 +74,7 @@ class Session {
         1, {memory_.shared.data(), std::min<uint32_t>(capacity_bytes, kRegionBytes), {shared_key_}}};
     receives_->Post({&receive, 1}).IgnoreError();
     std::array<fabric::Completion, kReceiveDepth> taken;
-    receives_->Take(taken);
+    receives_->Pop(taken);
   }
   void RetireShared() {
     if (retired_) return;
@@ -137,7 +138,7 @@ void RunRecord(Session& session, Input& input) {
       break;
     case 1: {
       // Passed as raw bytes: an opcode must not become one before it was checked.
-      auto bytes = input.Take<std::array<uint8_t, sizeof(RequestHeader)>>();
+      auto bytes = input.Consume<std::array<uint8_t, sizeof(RequestHeader)>>();
       bytes[offsetof(RequestHeader, opcode)] %= 6;
       RequestHeader header;
       std::memcpy(&header, bytes.data(), sizeof(header));
@@ -145,7 +146,7 @@ void RunRecord(Session& session, Input& input) {
       break;
     }
     case 2:
-      session.PostReceive(input.Take<uint16_t>());
+      session.PostReceive(input.Consume<uint16_t>());
       break;
     case 3:
       session.TakeReplies();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "fabric/net/handshake_wire.h"
 #include "fabric/tcp/datagram_wire.h"
 #include "fabric/tcp/wire.h"
 #include "tests/fuzz/fuzz.h"
@@ -10,6 +11,7 @@
 namespace nam::fuzz {
 namespace {
 
+using namespace fabric::net;
 using namespace fabric::tcp;
 
 template <typename Frame>
@@ -23,13 +25,13 @@ struct Raw {
 };
 
 template <typename Frame>
-std::array<std::byte, sizeof(Frame)> TakeFrame(Input& input) {
-  return input.Take<Raw<Frame>>().bytes;
+std::array<std::byte, sizeof(Frame)> ConsumeFrame(Input& input) {
+  return input.Consume<Raw<Frame>>().bytes;
 }
 
 void DecodeOneRequest(Input& input) {
-  const auto sequence = input.Take<uint32_t>();
-  const auto request = DecodeRequest(TakeFrame<RequestHeader>(input), sequence);
+  const auto sequence = input.Consume<uint32_t>();
+  const auto request = DecodeRequest(ConsumeFrame<RequestHeader>(input), sequence);
   if (!request) return;
   NAM_CHECK(request->sequence == sequence && request->bytes <= fabric::kMaxMessageBytes);
   NAM_CHECK(request->opcode != fabric::Opcode::kReceive);
@@ -38,11 +40,11 @@ void DecodeOneRequest(Input& input) {
 }
 
 void DecodeOneReply(Input& input) {
-  const auto sequence = input.Take<uint32_t>();
+  const auto sequence = input.Consume<uint32_t>();
   const RequestHeader request{.opcode = static_cast<fabric::Opcode>(input.Byte() % 6),
                               .sequence = sequence,
-                              .bytes = input.Take<uint32_t>()};
-  const auto reply = DecodeReply(TakeFrame<ReplyHeader>(input), request);
+                              .bytes = input.Consume<uint32_t>()};
+  const auto reply = DecodeReply(ConsumeFrame<ReplyHeader>(input), request);
   if (!reply) return;
   NAM_CHECK(reply->opcode == request.opcode && reply->sequence == sequence);
   const bool read = reply->opcode == fabric::Opcode::kRead && reply->status == fabric::CompletionStatus::kOk;
@@ -50,7 +52,7 @@ void DecodeOneReply(Input& input) {
 }
 
 void DecodeOneDatagram(Input& input) {
-  const auto bytes = TakeFrame<DatagramHeader>(input);
+  const auto bytes = ConsumeFrame<DatagramHeader>(input);
   const size_t payload_bytes = input.left();
   const auto header = DecodeDatagram(bytes, payload_bytes);
   NAM_CHECK(!header || (header->bytes == payload_bytes && payload_bytes <= fabric::kMaxDatagramBytes));
@@ -104,13 +106,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       DecodeOneReply(input);
       break;
     case 2:
-      DecodeClientHello(TakeFrame<ClientHello>(input));
+      DecodeClientHello(ConsumeFrame<ClientHello>(input));
       break;
     case 3:
-      DecodeServerChallenge(TakeFrame<ServerChallenge>(input));
+      DecodeServerChallenge(ConsumeFrame<ServerChallenge>(input));
       break;
     case 4:
-      DecodeServerProof(TakeFrame<ServerProof>(input));
+      DecodeServerProof(ConsumeFrame<ServerProof>(input));
       break;
     case 5:
       DecodeOneDatagram(input);

@@ -31,7 +31,7 @@ std::string TakeText(Input& input) {
 }
 
 void DecodeOneOffer(Input& input) {
-  const auto offer = DecodeOffer(input.Take<Raw<Offer>>());
+  const auto offer = DecodeOffer(input.Consume<Raw<Offer>>());
   if (!offer) return;
   NAM_CHECK(DecodeOffer(BytesOf(*offer)).has_value());
   if (offer->refused != Refusal::kNone) return;
@@ -40,7 +40,7 @@ void DecodeOneOffer(Input& input) {
 }
 
 void DecodeOneFrame(Input& input) {
-  const auto bytes = input.Take<Raw<Frame>>();
+  const auto bytes = input.Consume<Raw<Frame>>();
   const auto frame = DecodeFrame(bytes);
   if (!frame) return;
   NAM_CHECK(BytesOf(*frame) == bytes, "what is decoded is what was sent");

@@ -33,11 +33,11 @@ inline std::span<const std::byte> BytesOf(const uint64_t& key) {
 }
 
 inline IndexDescription ByGroup() {
-  return {.name = "by_group", .pieces = {{.offset = 8, .bytes = 1}}, .key_bytes = 1};
+  return {.name = "by_group", .fields = {{.offset = 8, .bytes = 1}}, .key_bytes = 1};
 }
 inline IndexDescription ByName() {
   return {.name = "by_name",
-          .pieces = {{.offset = 9, .bytes = 2, .nullable = true, .null_bit = 8 * 11}},
+          .fields = {{.offset = 9, .bytes = 2, .nullable = true, .null_bit = 8 * 11}},
           .key_bytes = 3,
           .unique = true};
 }

@@ -242,7 +242,7 @@ class RecordCluster {
       if (cluster_.dead_.contains(member())) id_ = kJoinedAgain + ++cluster_.joined_again_;
       return absl::OkStatus();
     }
-    void SettleLater(std::function<void()> attempt) override { attempt_ = std::move(attempt); }
+    void RecoverLater(std::function<void()> attempt) override { attempt_ = std::move(attempt); }
 
     /// The last connection that was to be made later.
     std::function<void()> TakeAttempt() { return std::exchange(attempt_, nullptr); }

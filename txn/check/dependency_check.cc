@@ -35,7 +35,7 @@ class DependencyCheck {
 
   void AddSessions();
   void AddRecord(std::span<const Access> accesses, bool report);
-  void Take(std::span<const Access> own);
+  void AddTransaction(std::span<const Access> own);
   void CheckWrites();
   void AddRead(const Read& read, bool report);
   void Explain(const Read& read);
@@ -64,8 +64,8 @@ void DependencyCheck::AddSessions() {
   }
 }
 
-/// Takes one transaction's accesses to the record.
-void DependencyCheck::Take(std::span<const Access> own) {
+/// Adds one transaction's accesses to the record.
+void DependencyCheck::AddTransaction(std::span<const Access> own) {
   const uint32_t number = own[0].transaction;
   const bool committed = index_.committed(number);
   const Access* first_read = nullptr;
@@ -161,7 +161,7 @@ void DependencyCheck::AddRecord(std::span<const Access> accesses, bool report) {
   deleted_ = initial_known_ = false;
   while (!accesses.empty()) {
     const auto own = FirstTransaction(accesses);
-    Take(own);
+    AddTransaction(own);
     accesses = accesses.subspan(own.size());
   }
   const auto by_value = [](const auto& a, const auto& b) {

@@ -50,7 +50,7 @@ void PutVarint(std::vector<std::byte>& out, uint64_t value) {
   out.push_back(static_cast<std::byte>(value));
 }
 
-uint64_t TakeVarint(const std::byte*& at) {
+uint64_t ReadVarint(const std::byte*& at) {
   uint64_t value = 0;
   for (int shift = 0;; shift += 7) {
     const auto byte = static_cast<uint64_t>(*at++);
@@ -66,7 +66,7 @@ T Load(const std::byte* at) {
   return value;
 }
 
-/// Covers a transaction in a chunk, `bytes` with its length, except the fields that are settled in place.
+/// Covers a transaction in a chunk, `bytes` with its length, except the fields that are decided in place.
 uint32_t ChecksumOf(const std::byte* transaction, size_t bytes) {
   return static_cast<uint32_t>(XXH3_64bits_withSeed(transaction + kBodyOffset, bytes - kBodyOffset, bytes));
 }
@@ -273,12 +273,12 @@ void HistoryRecorder::Committing(uint64_t commit) {
 
 void HistoryRecorder::End(Outcome outcome, uint64_t commit) {
   if (!open_) return;
-  NAM_CHECK(!committing_ || outcome == Outcome::kAborted, "a commit is settled");
+  NAM_CHECK(!committing_ || outcome == Outcome::kAborted, "a commit has its outcome");
   open_ = false;
   if (!committing_) Append(outcome, commit);
 }
 
-void HistoryRecorder::Settle(Outcome outcome, uint64_t commit) {
+void HistoryRecorder::RecordOutcome(Outcome outcome, uint64_t commit) {
   NAM_CHECK(open_ && committing_);
   open_ = false;
   if (place_ == nullptr) return;  // it could not be written
@@ -311,18 +311,18 @@ bool HistoryReader::Next(TransactionRecord& transaction) {
   transaction.outcome = static_cast<Outcome>(start[kOutcomeOffset]);
   transaction.operations.clear();
   const std::byte* at = start + kBodyOffset;
-  transaction.snapshot = TakeVarint(at);
+  transaction.snapshot = ReadVarint(at);
   while (at < start + bytes) {
     Operation& operation = transaction.operations.emplace_back();
     const auto tag = static_cast<uint8_t>(*at++);
     operation.kind = static_cast<OperationKind>(tag & 3);
     const auto table = static_cast<uint8_t>(*at++);
-    const uint64_t key = last_key_[table] += Unzigzag(TakeVarint(at));
+    const uint64_t key = last_key_[table] += Unzigzag(ReadVarint(at));
     operation.record = uint64_t{table} << kKeyBits | (key & kKeyMask);
     const bool read = operation.kind == OperationKind::kRead;
-    operation.value = last_value_[read ? 0 : 1] += Unzigzag(TakeVarint(at));
+    operation.value = last_value_[read ? 0 : 1] += Unzigzag(ReadVarint(at));
     if ((tag & kVersionTold) == 0) continue;
-    const uint64_t distance = TakeVarint(at);
+    const uint64_t distance = ReadVarint(at);
     operation.version = transaction.snapshot + ((tag & kVersionAbove) != 0 ? distance : -distance);
   }
   return true;

@@ -22,7 +22,7 @@
 /// difference of that encoding: keys to the table's last one, values to the last one written or read. Known
 /// versions are stored as distances below the snapshot. A checkout with its 3 reads and 7 writes takes 80
 /// bytes. Commit timestamp and outcome have fixed places: a transaction is written before its commit begins,
-/// as unknown, and settled in place. So it is recorded even if its client dies.
+/// as unknown, and decided in place. So it is recorded even if its client dies.
 namespace nam::txn {
 
 enum class Outcome : uint8_t {
@@ -100,10 +100,10 @@ class SessionHistory {
 
 /// Records a session's transactions, one at a time:
 ///
-///     Begin ─▶ Read, Write* ─▶ Committing ─▶ Settle
+///     Begin ─▶ Read, Write* ─▶ Committing ─▶ RecordOutcome
 ///                    └─▶ End: aborted
 ///
-/// A transaction that is not settled stays unknown, whatever the session does next. Used by the session's
+/// A transaction without an outcome stays unknown, whatever the session does next. Used by the session's
 /// thread.
 class HistoryRecorder {
  public:
@@ -122,7 +122,7 @@ class HistoryRecorder {
   /// Ends a transaction that has not begun to commit. Does nothing if its Begin failed.
   void End(Outcome outcome, uint64_t commit);
   /// Records the commit's outcome.
-  void Settle(Outcome outcome, uint64_t commit);
+  void RecordOutcome(Outcome outcome, uint64_t commit);
   /// Records a complete transaction.
   void Record(const TransactionRecord& transaction);
   /// False once a write has failed: the history is incomplete.

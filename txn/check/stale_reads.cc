@@ -4,7 +4,7 @@
 
 namespace nam::txn {
 
-void StaleReads::TakeReads() {
+void StaleReads::CollectReads() {
   for (const Miss& miss : misses_) reads_of_[miss.reader];
   index_.ForEachTransaction([&](uint32_t number, const TransactionRecord& content) {
     const auto reads = reads_of_.find(number);
@@ -15,7 +15,7 @@ void StaleReads::TakeReads() {
   });
 }
 
-void StaleReads::TakeWriters() {
+void StaleReads::CollectWriters() {
   constexpr uint32_t kNobody = ~uint32_t{0};
   for (const auto& [reader, reads] : reads_of_) {
     for (const Operation& read : reads) writer_of_[read.value] = kNobody;
@@ -60,8 +60,8 @@ uint32_t StaleReads::Witness(const Miss& miss, const Later& later) const {
 
 void StaleReads::Report() {
   if (misses_.empty()) return;
-  TakeReads();
-  TakeWriters();
+  CollectReads();
+  CollectWriters();
   for (const Miss& miss : misses_) {
     if (report_.full()) return;
     Later later;

@@ -35,8 +35,8 @@ class StaleReads {
     uint32_t writer;
     uint64_t record;
   };
-  void TakeReads();
-  void TakeWriters();
+  void CollectReads();
+  void CollectWriters();
   /// Finds a write that `miss.reader` saw and that was committed no earlier than the missed one. Null if
   /// there is none.
   const Later* LaterSeen(const Miss& miss, Later& later) const;

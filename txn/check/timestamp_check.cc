@@ -58,7 +58,7 @@ class TimestampCheck {
   void ConcludeDeletesOf(std::span<const Access> accesses);
 
   void CheckRecord(std::span<const Access> accesses);
-  void TakeVersions(std::span<const Access> accesses);
+  void CollectVersions(std::span<const Access> accesses);
   void CheckVersions();
   void CheckRead(std::span<const Access> accesses, const Access& read);
   void CheckInitialRead(std::span<const Access> accesses, const Access& read);
@@ -159,7 +159,7 @@ void TimestampCheck::ConcludeDeletes() {
 }
 
 void TimestampCheck::ConcludeDeletesOf(std::span<const Access> accesses) {
-  TakeVersions(accesses);
+  CollectVersions(accesses);
   absl::flat_hash_map<uint64_t, uint32_t> deleter_of;  // by the value that it found
   ForEachOf(accesses, [&](std::span<const Access> own) {
     const uint32_t number = own[0].transaction;
@@ -194,7 +194,7 @@ void TimestampCheck::ConcludeDeletesOf(std::span<const Access> accesses) {
   });
 }
 
-void TimestampCheck::TakeVersions(std::span<const Access> accesses) {
+void TimestampCheck::CollectVersions(std::span<const Access> accesses) {
   versions_.clear();
   ForEachOf(accesses, [&](std::span<const Access> own) {
     const uint32_t number = own[0].transaction;
@@ -218,7 +218,7 @@ std::optional<size_t> TimestampCheck::NewestAt(uint64_t snapshot) const {
 }
 
 void TimestampCheck::CheckRecord(std::span<const Access> accesses) {
-  TakeVersions(accesses);
+  CollectVersions(accesses);
   seen_.assign(versions_.size(), {});
   initial_.reset();
   if (options_.loaded_until == 0) initial_ = kNoValue;

@@ -208,7 +208,7 @@ absl::Status HashIndex::AddRead(Step& step) {
   return absl::OkStatus();
 }
 
-bool HashIndex::Take(Step& step) {
+bool HashIndex::CopyWords(Step& step) {
   if (step.in_place == nullptr) return true;
   storage::VerbBatch::Copy(step.in_place, step.words, step.read_words * sizeof(uint64_t));
   return storage::VerbBatch::Current(step.buckets);
@@ -300,7 +300,7 @@ absl::Status HashIndex::AddReads() {
 bool HashIndex::LookedUp(std::span<Probe> probes) {
   size_t left = 0;
   for (Step& step : steps_) {
-    const bool current = Take(step);
+    const bool current = CopyWords(step);
     Collect(step.words, step.hash, kNoWord, probes[step.item].candidates);
     if (AnyFrozen(step.words) || !current) steps_[left++] = step;
   }
@@ -403,7 +403,7 @@ bool HashIndex::LookInPlace(const std::byte* in_place, uint64_t hash, Candidates
 bool HashIndex::SoughtSome(std::span<Claim> claims) {
   bool known = true;
   for (Step& step : claims_) {
-    known = Take(step) && known;
+    known = CopyWords(step) && known;
     Collect(step.words, step.hash, kNoWord, claims[step.item].rivals);
     known = known && !AnyFrozen(step.words);
   }
@@ -435,7 +435,7 @@ absl::Status HashIndex::FinishClaimsSome(std::span<Claim> claims) {
   for (int round = 0; round < kRoundsMax; ++round) {
     size_t left = 0;
     for (Step& step : claims_) {
-      Take(step);
+      CopyWords(step);
       // If the claim was frozen afterwards, the splitter has copied it, or will.
       if (step.word != kNoWord && *step.old == 0) {
         Collect(step.words, step.hash, step.word, claims[step.item].rivals);
@@ -463,7 +463,7 @@ absl::Status HashIndex::RemoveSome(std::span<Removal> removals) {
     NAM_RETURN_IF_ERROR(batch_.Execute());
     size_t left = 0;
     for (Step step : steps_) {
-      Take(step);
+      CopyWords(step);
       const uint64_t entry = EntryOf(step.hash, removals[step.item].record);
       if (step.word != kNoWord && *step.old == entry) removals[step.item].removed = true;
       // Repeats until none is left: a claim that was repeated after an error may be there twice.
@@ -508,7 +508,7 @@ absl::Status HashIndex::Split(const Step& step) {
   }
   if (level >= kLevelsMax) return absl::ResourceExhaustedError("too many keys have nearly the same hash");
   // Takes memory before freezing: without memory the segment stays as it is.
-  NAM_ASSIGN_OR_RETURN(const uint64_t children, blocks_.Take(2));
+  NAM_ASSIGN_OR_RETURN(const uint64_t children, blocks_.Allocate(2));
   NAM_RETURN_IF_ERROR(Freeze(position, segment));
   for (uint64_t side = 0; side < 2; ++side) {
     auto* const child = reinterpret_cast<uint64_t*>(batch_.Scratch(kSegmentBytes));

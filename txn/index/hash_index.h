@@ -165,9 +165,9 @@ class HashIndex {
   absl::Status AddGroupedReads();
   template <bool kForChange>
   static void Fetch(std::span<const Step> steps);
-  /// After Execute: takes `words`. False: the memory may have been reused, so that the result of an insert or
-  /// a removal does not matter.
-  static bool Take(Step& step);
+  /// After Execute: copies `words`, if in place. False: the memory may have been reused, so that the result
+  /// of an insert or a removal does not matter.
+  static bool CopyWords(Step& step);
   void AddSwap(Step& step, uint32_t word, uint64_t from, uint64_t to);
   absl::Status FollowChildren(std::span<Probe> probes);
   absl::Status MakeWay(Step& step);

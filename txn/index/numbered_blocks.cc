@@ -29,7 +29,7 @@ absl::Status NumberedBlocks::Provide(uint64_t number) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> NumberedBlocks::Take(uint64_t count) {
+absl::StatusOr<uint64_t> NumberedBlocks::Allocate(uint64_t count) {
   if (spare_.empty()) {
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target cursor, space_.Resolve(0));
     const size_t kept = batch_.scratch_used();

@@ -36,8 +36,8 @@ class NumberedBlocks {
   /// Takes `count` consecutive blocks for this client alone; returns the first number. One object always
   /// takes the same count. One round trip, or none for blocks that were given back. Adds memory if needed.
   /// RESOURCE_EXHAUSTED: no memory server has room.
-  absl::StatusOr<uint64_t> Take(uint64_t count);
-  /// Returns blocks from Take that no other client has seen to this client's next Take.
+  absl::StatusOr<uint64_t> Allocate(uint64_t count);
+  /// Returns blocks from Allocate that no other client has seen to this client's next Allocate.
   void GiveBack(uint64_t first) { spare_.push_back(first); }
 
  private:

@@ -307,7 +307,7 @@ absl::StatusOr<bool> OrderedIndex::Put(const Found& found, const OrderedEntry& e
 
 absl::StatusOr<bool> OrderedIndex::Split(const Found& found, const OrderedEntry& entry, uint64_t child) {
   // Takes memory before the lock: without memory the node stays as it is.
-  NAM_ASSIGN_OR_RETURN(const uint64_t right, blocks_.Take(1));
+  NAM_ASSIGN_OR_RETURN(const uint64_t right, blocks_.Allocate(1));
   NAM_ASSIGN_OR_RETURN(const bool locked, Lock(found));
   if (!locked) {
     blocks_.GiveBack(right);
@@ -330,8 +330,8 @@ absl::StatusOr<bool> OrderedIndex::Split(const Found& found, const OrderedEntry&
 }
 
 absl::StatusOr<bool> OrderedIndex::SplitRoot(const Found& found, const OrderedEntry& entry, uint64_t child) {
-  NAM_ASSIGN_OR_RETURN(const uint64_t left, blocks_.Take(1));
-  absl::StatusOr<uint64_t> right = blocks_.Take(1);
+  NAM_ASSIGN_OR_RETURN(const uint64_t left, blocks_.Allocate(1));
+  absl::StatusOr<uint64_t> right = blocks_.Allocate(1);
   absl::StatusOr<bool> locked = right.ok() ? Lock(found) : right.status();
   if (!locked.ok() || !*locked) {
     blocks_.GiveBack(left);

@@ -34,14 +34,14 @@ absl::StatusOr<std::unique_ptr<TableIndex>> TableIndex::Open(const IndexDescript
 
 IndexKey TableIndex::KeyOf(const std::byte* row) const {
   IndexKey key;
-  for (const IndexDescription::Piece& piece : description_.pieces) {
-    if (piece.nullable) {
-      const bool null = (static_cast<uint8_t>(row[piece.null_bit / 8]) >> (piece.null_bit % 8) & 1) != 0;
+  for (const IndexDescription::KeyField& field : description_.fields) {
+    if (field.nullable) {
+      const bool null = (static_cast<uint8_t>(row[field.null_bit / 8]) >> (field.null_bit % 8) & 1) != 0;
       key.bytes[key.size++] = std::byte{null};
       key.any_null = key.any_null || null;
     }
-    std::memcpy(key.bytes.data() + key.size, row + piece.offset, piece.bytes);
-    key.size += piece.bytes;
+    std::memcpy(key.bytes.data() + key.size, row + field.offset, field.bytes);
+    key.size += field.bytes;
   }
   return key;
 }

@@ -66,7 +66,7 @@ absl::StatusOr<LogEncoder> ClientLog::Start(uint64_t bytes) {
   if (positions_.empty()) NAM_RETURN_IF_ERROR(FindFirst());
   if (positions_.size() > segments_ + kSpareSegments) NAM_RETURN_IF_ERROR(Keep(segments_));
   while (positions_.size() < segments_) {
-    NAM_ASSIGN_OR_RETURN(const uint64_t position, TakeSegment());
+    NAM_ASSIGN_OR_RETURN(const uint64_t position, AllocateSegment());
     positions_.push_back(position);
   }
   const bool one = segments_ == 1;
@@ -97,7 +97,7 @@ absl::Status ClientLog::FindFirst() {
     positions_.push_back(*first);
     return absl::OkStatus();
   }
-  NAM_ASSIGN_OR_RETURN(const uint64_t position, TakeSegment());
+  NAM_ASSIGN_OR_RETURN(const uint64_t position, AllocateSegment());
   uint64_t* const old = batch_.Word();
   batch_.CompareAndSwap(at, *first, position, old);
   NAM_RETURN_IF_ERROR(batch_.Execute());
@@ -107,14 +107,14 @@ absl::Status ClientLog::FindFirst() {
 }
 
 // Clients begin in different extents, which lie on different memory servers.
-absl::StatusOr<uint64_t> ClientLog::TakeSegment() {
+absl::StatusOr<uint64_t> ClientLog::AllocateSegment() {
   NAM_ASSIGN_OR_RETURN(ExtentSpace* const extents, space_.Open());
   while (true) {
     const size_t count = extents->extents();
     for (size_t i = 0; i < count; ++i) {
       const uint64_t extent = (slot_.client + i) % count;
       if (extents->Lost(SegmentPosition(extent, 0))) continue;
-      NAM_ASSIGN_OR_RETURN(const std::optional<uint64_t> taken, TakeFrom(*extents, extent));
+      NAM_ASSIGN_OR_RETURN(const std::optional<uint64_t> taken, AllocateFrom(*extents, extent));
       if (taken.has_value()) return *taken;
     }
     NAM_RETURN_IF_ERROR(extents->Grow());
@@ -122,7 +122,7 @@ absl::StatusOr<uint64_t> ClientLog::TakeSegment() {
   }
 }
 
-absl::StatusOr<std::optional<uint64_t>> ClientLog::TakeFrom(ExtentSpace& extents, uint64_t extent) {
+absl::StatusOr<std::optional<uint64_t>> ClientLog::AllocateFrom(ExtentSpace& extents, uint64_t extent) {
   const size_t kept = batch_.scratch_used();
   NAM_ASSIGN_OR_RETURN(const uint64_t* const words, ReadWords(batch_, extents, extent));
   uint64_t* const old = batch_.Word();

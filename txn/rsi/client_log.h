@@ -86,8 +86,8 @@ class ClientLog {
  private:
   absl::Status Keep(size_t segments);
   absl::Status FindFirst();
-  absl::StatusOr<uint64_t> TakeSegment();
-  absl::StatusOr<std::optional<uint64_t>> TakeFrom(ExtentSpace& extents, uint64_t extent);
+  absl::StatusOr<uint64_t> AllocateSegment();
+  absl::StatusOr<std::optional<uint64_t>> AllocateFrom(ExtentSpace& extents, uint64_t extent);
   LogSegmentWord OwnWord() const { return LogSegmentWord::Of(slot_.client, slot_.owner.session); }
 
   LogSpace& space_;

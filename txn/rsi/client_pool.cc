@@ -27,8 +27,8 @@ absl::Status ClientPool::Enter(User& user) {
     const std::lock_guard lock(mutex_);
     user.number = ++users_;
     ++sessions_;
-    user.place = waiting_.empty() ? TakeNobodys(&user, /*lost=*/false, now_ns) : nullptr;
-    if (user.place == nullptr && waiting_.empty()) user.place = TakeVacant(user, now_ns);
+    user.place = waiting_.empty() ? AcquireNobodys(&user, /*lost=*/false, now_ns) : nullptr;
+    if (user.place == nullptr && waiting_.empty()) user.place = AcquireVacant(user, now_ns);
   }
   if (user.place == nullptr) return absl::OkStatus();
   const absl::Status ready = Prepare(user);
@@ -55,10 +55,10 @@ void ClientPool::Leave(User& user) {
       closing = own;
       if (closing != nullptr) closing->word = kNobody << 1 | kInUse;
       for (const bool lost : {true, false}) {
-        if (closing == nullptr) closing = TakeNobodys(nullptr, lost, INT64_MAX);
+        if (closing == nullptr) closing = AcquireNobodys(nullptr, lost, INT64_MAX);
       }
       for (const bool lost : {true, false}) {
-        if (closing == nullptr) closing = TakeIdle(nullptr, lost, INT64_MAX);
+        if (closing == nullptr) closing = AcquireIdle(nullptr, lost, INT64_MAX);
       }
     } else if (own != nullptr) {
       served = PassToFirst(*own);
@@ -70,18 +70,18 @@ void ClientPool::Leave(User& user) {
   Vacate(*closing, /*refused=*/false);
 }
 
-ClientPool::Place* ClientPool::TakeNobodys(User* user, bool lost, int64_t now_ns) {
+ClientPool::Place* ClientPool::AcquireNobodys(User* user, bool lost, int64_t now_ns) {
   const uint64_t taken = (user == nullptr ? kNobody : user->number) << 1 | kInUse;
   for (Place& place : places_) {
     uint64_t idle = kNobody << 1;
-    if (!MayTake(place, lost, now_ns) || !place.word.compare_exchange_strong(idle, taken)) continue;
+    if (!MayAcquire(place, lost, now_ns) || !place.word.compare_exchange_strong(idle, taken)) continue;
     Assign(place, user);
     return &place;
   }
   return nullptr;
 }
 
-ClientPool::Place* ClientPool::TakeVacant(User& user, int64_t now_ns) {
+ClientPool::Place* ClientPool::AcquireVacant(User& user, int64_t now_ns) {
   if (clients_ > 0 && now_ns < refused_until_ns_) return nullptr;
   for (Place& place : places_) {
     if (place.word != 0) continue;
@@ -93,13 +93,13 @@ ClientPool::Place* ClientPool::TakeVacant(User& user, int64_t now_ns) {
   return nullptr;
 }
 
-ClientPool::Place* ClientPool::TakeIdle(User* user, bool lost, int64_t now_ns) {
+ClientPool::Place* ClientPool::AcquireIdle(User* user, bool lost, int64_t now_ns) {
   const uint64_t taken = (user == nullptr ? kNobody : user->number) << 1 | kInUse;
   for (size_t i = 0; i < places_.size(); ++i) {
     const size_t at = (hand_ + i) % places_.size();
     Place& place = places_[at];
     uint64_t word = place.word;
-    if (word == 0 || (word & kInUse) != 0 || !MayTake(place, lost, now_ns)) continue;
+    if (word == 0 || (word & kInUse) != 0 || !MayAcquire(place, lost, now_ns)) continue;
     if (!place.word.compare_exchange_strong(word, taken)) continue;
     hand_ = at + 1;
     Assign(place, user);
@@ -118,12 +118,12 @@ bool ClientPool::HasWholeBeside(const Place& place) const {
                      [&](const Place& other) { return &other != &place && other.word != 0 && !other.lost; });
 }
 
-ClientPool::Place* ClientPool::TakeAny(User& user, int64_t now_ns) {
-  Place* place = TakeNobodys(&user, /*lost=*/false, now_ns);
-  if (place == nullptr && !HasNobodysLost()) place = TakeVacant(user, now_ns);
-  if (place == nullptr) place = TakeIdle(&user, /*lost=*/false, now_ns);
-  if (place == nullptr) place = TakeIdle(&user, /*lost=*/true, now_ns);
-  return place != nullptr ? place : TakeVacant(user, now_ns);
+ClientPool::Place* ClientPool::AcquireAny(User& user, int64_t now_ns) {
+  Place* place = AcquireNobodys(&user, /*lost=*/false, now_ns);
+  if (place == nullptr && !HasNobodysLost()) place = AcquireVacant(user, now_ns);
+  if (place == nullptr) place = AcquireIdle(&user, /*lost=*/false, now_ns);
+  if (place == nullptr) place = AcquireIdle(&user, /*lost=*/true, now_ns);
+  return place != nullptr ? place : AcquireVacant(user, now_ns);
 }
 
 void ClientPool::Assign(Place& place, User* user) {
@@ -164,10 +164,10 @@ bool ClientPool::HasClients() {
   return clients_ > 0;
 }
 
-absl::Status ClientPool::Take(User& user) {
+absl::Status ClientPool::Acquire(User& user) {
   const Deadline deadline = tables_.fabric().clock().After(options_.client_timeout_us);
   while (true) {
-    NAM_ASSIGN_OR_RETURN(user.place, TakePlace(user, deadline));
+    NAM_ASSIGN_OR_RETURN(user.place, AcquirePlace(user, deadline));
     const bool opens = user.place->client == nullptr;
     const absl::Status ready = Prepare(user);
     // There is no room for another client, but one of those that are open comes free.
@@ -175,12 +175,12 @@ absl::Status ClientPool::Take(User& user) {
   }
 }
 
-absl::StatusOr<ClientPool::Place*> ClientPool::TakePlace(User& user, Deadline deadline) {
+absl::StatusOr<ClientPool::Place*> ClientPool::AcquirePlace(User& user, Deadline deadline) {
   const Clock& clock = tables_.fabric().clock();
   {
     const std::lock_guard lock(mutex_);
     if (waiting_.empty()) {
-      if (Place* const place = TakeAny(user, clock.NowNs()); place != nullptr) return place;
+      if (Place* const place = AcquireAny(user, clock.NowNs()); place != nullptr) return place;
     }
   }
   const auto waiter = std::make_shared<Waiter>();
@@ -191,7 +191,7 @@ absl::StatusOr<ClientPool::Place*> ClientPool::TakePlace(User& user, Deadline de
     waiting_.push_back(waiter);
     CountWaiting();
     if (waiting_.front() == waiter) {
-      if (Place* const place = TakeAny(user, clock.NowNs()); place != nullptr) {
+      if (Place* const place = AcquireAny(user, clock.NowNs()); place != nullptr) {
         waiting_.pop_front();
         CountWaiting();
         return place;
@@ -212,7 +212,7 @@ absl::StatusOr<ClientPool::Place*> ClientPool::AwaitPlace(const std::shared_ptr<
     const std::lock_guard lock(mutex_);
     if (waiter->place != nullptr) return waiter->place;
     // There may be room for another client by now, or a lost one can be replaced.
-    Place* const place = waiting_.front() == waiter ? TakeAny(*waiter->user, clock.NowNs()) : nullptr;
+    Place* const place = waiting_.front() == waiter ? AcquireAny(*waiter->user, clock.NowNs()) : nullptr;
     if (place == nullptr && !gives_up) continue;
     std::erase(waiting_, waiter);
     CountWaiting();

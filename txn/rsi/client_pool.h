@@ -60,14 +60,14 @@ class ClientPool {
   void Leave(User& user);
 
   /// Takes the user's last client unless another session has taken it.
-  static bool TakeAgain(User& user) {
+  static bool AcquireAgain(User& user) {
     uint64_t idle = user.number << 1;
     return user.place != nullptr &&
            user.place->word.compare_exchange_strong(idle, idle | kInUse, std::memory_order_acquire,
                                                     std::memory_order_relaxed);
   }
-  /// Takes any client if TakeAgain has failed. Waits while all are in use, in order of arrival.
-  absl::Status Take(User& user);
+  /// Takes any client if AcquireAgain has failed. Waits while all are in use, in order of arrival.
+  absl::Status Acquire(User& user);
   /// Replaces the user's lost client. After an error the user has none, and the lost one is unowned.
   absl::Status Replace(User& user);
   /// Gives the client back after the user's transaction.
@@ -96,18 +96,18 @@ class ClientPool {
   /// Takes what is available without a wait: a whole client that no session has had last; a place for another
   /// client; or another session's idle client. Lost clients come last, since a replacement takes time and may
   /// fail, but before the number of clients grows.
-  Place* TakeAny(User& user, int64_t now_ns);
+  Place* AcquireAny(User& user, int64_t now_ns);
   /// Takes a client that no session has had last.
-  Place* TakeNobodys(User* user, bool lost, int64_t now_ns);
-  Place* TakeVacant(User& user, int64_t now_ns);
+  Place* AcquireNobodys(User* user, bool lost, int64_t now_ns);
+  Place* AcquireVacant(User& user, int64_t now_ns);
   /// Takes an idle client of another session.
-  Place* TakeIdle(User* user, bool lost, int64_t now_ns);
+  Place* AcquireIdle(User* user, bool lost, int64_t now_ns);
   bool HasNobodysLost() const;
   /// Whether another place has a client that is not lost, idle or in use.
   bool HasWholeBeside(const Place& place) const;
   /// Whether a client may be taken: it is `lost` or not as asked; a lost one only if a try to replace it is
   /// due, or all are lost.
-  bool MayTake(const Place& place, bool lost, int64_t now_ns) const {
+  bool MayAcquire(const Place& place, bool lost, int64_t now_ns) const {
     return place.lost == lost && (!lost || place.retry_ns <= now_ns || !HasWholeBeside(place));
   }
   /// Passes the place to the first waiter, unless its client was lost and a whole one will come free.
@@ -118,7 +118,7 @@ class ClientPool {
   std::shared_ptr<Waiter> ServeFirst(Place& place);
   void CountWaiting() { waiting_count_.store(waiting_.size(), std::memory_order_seq_cst); }
 
-  absl::StatusOr<Place*> TakePlace(User& user, Deadline deadline);
+  absl::StatusOr<Place*> AcquirePlace(User& user, Deadline deadline);
   absl::StatusOr<Place*> AwaitPlace(const std::shared_ptr<Waiter>& waiter, Deadline deadline);
   absl::Status Prepare(User& user);
   absl::Status OpenClient(User& user);

@@ -102,7 +102,7 @@ absl::StatusOr<bool> Committer::Decide() {
   return transaction_.committed;
 }
 
-// Notes blocks that may become free later, and index entries that turn stale.
+// Notes blocks that may become free later, and index entries that die.
 absl::Status Committer::NoteWrites() {
   for (const PendingWrite& write : writes_) {
     if (write.only_locks()) continue;
@@ -110,9 +110,9 @@ absl::Status Committer::NoteWrites() {
       NAM_RETURN_IF_ERROR(table(write.table).allocator().AddDeleted(batch_, write.record));
       continue;
     }
-    const std::byte* const before = write.before != nullptr ? write.before : write.buried;
+    const std::byte* const before = write.before != nullptr ? write.before : write.dead_row;
     if (before != nullptr)
-      indexes_.NoteOutlived(write.table, write.record, before, write.row, transaction_.timestamp);
+      indexes_.NoteDead(write.table, write.record, before, write.row, transaction_.timestamp);
   }
   return absl::OkStatus();
 }
@@ -202,10 +202,10 @@ absl::Status Committer::TakeOverDeleted() {
     NAM_ASSIGN_OR_RETURN(write.block, table(write.table).Block(write.record));
     write.header = found.header;
     write.victim = found.victim;
-    write.buried = found.row;
+    write.dead_row = found.row;
   }
   writes_.ForgetRecords();
-  commit_scratch_ = batch_.scratch_used();  // with the buried rows
+  commit_scratch_ = batch_.scratch_used();  // with the dead rows
   return absl::OkStatus();
 }
 
@@ -288,7 +288,7 @@ void Committer::AddNewRows() {
 
 // If the timestamp has changed, WRITEs it into the new rows.
 absl::Status Committer::ClaimTimestamp() {
-  NAM_ASSIGN_OR_RETURN(const bool as_taken, timestamps_->Settle(batch_));
+  NAM_ASSIGN_OR_RETURN(const bool as_taken, timestamps_->ConfirmClaim(batch_));
   transaction_.timestamp = timestamps_->taken();
   if (as_taken) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(indexes_.AddReadChanges());
@@ -412,7 +412,7 @@ absl::Status Committer::LockBlindly() {
       NAM_RETURN_IF_ERROR(
           to.AddLock(write.record, write.header, write.header.LockedBy(slot_.client), write.old));
       NAM_RETURN_IF_ERROR(batch_.Execute());
-      to.Take(read);
+      to.CopyWords(read);
       write.victim = storage::VictimSlot(read.version_words(to.geometry()), write.header.timestamp());
     }
   }

@@ -5,7 +5,7 @@
 #include "base/status_macros.h"
 #include "txn/rsi/index_keeper.h"
 
-/// Removes stale entries:
+/// Removes dead entries:
 ///
 ///     a commit gives a row another key ─▶ its session remembers the old key
 ///     a deleted row's block is made free ─▶ likewise
@@ -20,7 +20,7 @@
 namespace nam::txn {
 namespace {
 
-constexpr size_t kOutlivedMax = 4'096;  // per table
+constexpr size_t kDeadMax = 4'096;  // per table
 /// Entries that one commit cleans. So many new ones also raise the horizon.
 constexpr size_t kAtOnce = 16;
 constexpr uint64_t kNewest = storage::kTimestampMask;
@@ -28,16 +28,16 @@ constexpr uint64_t kIndexScratchBytes = 64 * 1024;
 
 }  // namespace
 
-void IndexKeeper::NoteOutlived(uint32_t number, uint64_t record, const std::byte* before,
-                               const std::byte* row, uint64_t since) {
+void IndexKeeper::NoteDead(uint32_t number, uint64_t record, const std::byte* before, const std::byte* row,
+                           uint64_t since) {
   for (const std::unique_ptr<TableIndex>& index : table(number).indexes()) {
     const IndexKey key = index->KeyOf(before);
     if (row != nullptr && index->KeyOf(row) == key) continue;
-    if (outlived_.size() <= number) outlived_.resize(number + 1);
-    OutlivedEntries& outlived = outlived_[number];
-    if (outlived.entries.size() == kOutlivedMax) outlived.entries.pop_front();
-    outlived.entries.push_back({index->description().allocation, record, since, key});
-    ++outlived.noted;
+    if (dead_.size() <= number) dead_.resize(number + 1);
+    DeadEntries& dead = dead_[number];
+    if (dead.entries.size() == kDeadMax) dead.entries.pop_front();
+    dead.entries.push_back({index->description().allocation, record, since, key});
+    ++dead.noted;
   }
 }
 
@@ -45,7 +45,7 @@ absl::Status IndexKeeper::Clean() {
   size_t left = kAtOnce;
   for (size_t i = 0; i < writes_.size() && left > 0; ++i) {
     const uint32_t number = writes_[i].table;
-    if (number >= outlived_.size() || outlived_[number].entries.empty()) continue;
+    if (number >= dead_.size() || dead_[number].entries.empty()) continue;
     // Skips a table that was cleaned already: its remainder stays until a later commit.
     const auto same = [&](const PendingWrite& before) { return before.table == number; };
     const auto here = writes_.begin() + static_cast<ptrdiff_t>(i);
@@ -56,16 +56,16 @@ absl::Status IndexKeeper::Clean() {
 }
 
 absl::Status IndexKeeper::CleanTable(uint32_t number, size_t& left) {
-  OutlivedEntries& outlived = outlived_[number];
-  if (outlived.entries.front().since > horizon_) {
-    if (outlived.noted < kAtOnce) return absl::OkStatus();
-    outlived.noted = 0;
+  DeadEntries& dead = dead_[number];
+  if (dead.entries.front().since > horizon_) {
+    if (dead.noted < kAtOnce) return absl::OkStatus();
+    dead.noted = 0;
     NAM_ASSIGN_OR_RETURN(const Timestamps::Horizon raised, timestamps_->RaiseHorizon(batch_));
     horizon_ = raised.value;
   }
-  for (; left > 0 && !outlived.entries.empty() && outlived.entries.front().since <= horizon_; --left) {
-    const Outlived next = outlived.entries.front();
-    outlived.entries.pop_front();
+  for (; left > 0 && !dead.entries.empty() && dead.entries.front().since <= horizon_; --left) {
+    const DeadEntry next = dead.entries.front();
+    dead.entries.pop_front();
     const size_t kept = batch_.scratch_used();
     NAM_RETURN_IF_ERROR(CleanEntry(number, next));
     batch_.Reset(kept);
@@ -73,29 +73,29 @@ absl::Status IndexKeeper::CleanTable(uint32_t number, size_t& left) {
   return absl::OkStatus();
 }
 
-absl::Status IndexKeeper::CleanEntry(uint32_t number, const Outlived& outlived) {
+absl::Status IndexKeeper::CleanEntry(uint32_t number, const DeadEntry& dead) {
   RecordTable& from = table(number);
   const auto index = std::find_if(from.indexes().begin(), from.indexes().end(), [&](const auto& open) {
-    return open->description().allocation == outlived.index;
+    return open->description().allocation == dead.index;
   });
   if (index == from.indexes().end()) return absl::OkStatus();
   NAM_RETURN_IF_ERROR(core_.CheckScratch(from.geometry().block_bytes() + kIndexScratchBytes));
   OrderedIndex& entries = (*index)->entries();
   std::vector<uint64_t> values;
-  NAM_RETURN_IF_ERROR(entries.Lookup(outlived.key.view(), values));
-  std::erase_if(values, [&](uint64_t value) { return IndexEntry(value).record() != outlived.record; });
+  NAM_RETURN_IF_ERROR(entries.Lookup(dead.key.view(), values));
+  std::erase_if(values, [&](uint64_t value) { return IndexEntry(value).record() != dead.record; });
   if (values.empty()) return absl::OkStatus();
-  BlockRead block{.record = outlived.record};
+  BlockRead block{.record = dead.record};
   NAM_RETURN_IF_ERROR(reader_.ReadBlocks(from, {&block, 1}, kNewest));
   const storage::RecordHeader header = block.header();
   if (header.locked() || header.timestamp() > horizon_) return absl::OkStatus();  // its writer remembers it
   const storage::VersionChoice choice = reader_.Choose(from, block, kNewest);
   if (choice.outcome == storage::VersionChoice::Outcome::kVersion &&
-      (*index)->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == outlived.key) {
+      (*index)->KeyOf(block.block + from.geometry().row_offset(choice.slot)) == dead.key) {
     return absl::OkStatus();
   }
   for (const uint64_t value : values) {
-    NAM_RETURN_IF_ERROR(entries.Remove(outlived.key.view(), value).status());
+    NAM_RETURN_IF_ERROR(entries.Remove(dead.key.view(), value).status());
   }
   return absl::OkStatus();
 }

@@ -38,7 +38,7 @@ absl::Status IndexKeeper::Refresh() {
     if (!now.ok() && !absl::IsNotFound(now.status())) return now.status();
     if (!now.ok() || now->allocation != open.description().allocation) {
       dropped_[number] = 1;
-      if (number < outlived_.size()) outlived_[number] = {};
+      if (number < dead_.size()) dead_[number] = {};
       continue;
     }
     NAM_RETURN_IF_ERROR(open.SetIndexes(now->indexes));

@@ -16,7 +16,7 @@ namespace nam::txn {
 ///
 ///     AddReadChanges ─Execute─▶ CheckChanges     what the catalog has changed, once the commit has its claim
 ///     ClaimEntries ─▶ decided, or RemoveEntered   an entry for each new key
-///     NoteOutlived ─▶ Clean, in a later commit    entries that lead to no version any more
+///     NoteDead ─▶ Clean, in a later commit    entries that lead to no version any more
 class IndexKeeper {
  public:
   IndexKeeper(SessionCore& core, RowReader& reader)
@@ -49,8 +49,8 @@ class IndexKeeper {
   void ForgetEntered() { entered_.clear(); }
 
   /// `row`: the replacement of `before`; null: the record is free.
-  void NoteOutlived(uint32_t table, uint64_t record, const std::byte* before, const std::byte* row,
-                    uint64_t since);
+  void NoteDead(uint32_t table, uint64_t record, const std::byte* before, const std::byte* row,
+                uint64_t since);
   absl::Status Clean();
 
  private:
@@ -60,17 +60,17 @@ class IndexKeeper {
     IndexKey key;
     uint64_t entry = 0;
   };
-  /// A stale entry: its record's version has another key by now.
-  struct Outlived {
+  /// A dead entry: its record's version has another key by now.
+  struct DeadEntry {
     AllocationId index;
     uint64_t record = 0;
     uint64_t since = 0;  // timestamp of the version with another key
     IndexKey key;
   };
-  /// The stale entries of one table.
-  struct OutlivedEntries {
-    std::deque<Outlived> entries;  // the oldest first
-    size_t noted = 0;              // entries added since the horizon was raised
+  /// The dead entries of one table.
+  struct DeadEntries {
+    std::deque<DeadEntry> entries;  // the oldest first
+    size_t noted = 0;               // entries added since the horizon was raised
   };
 
   RecordTable& table(uint32_t number) { return core_.table(number); }
@@ -80,7 +80,7 @@ class IndexKeeper {
 
   // index_clean.cc
   absl::Status CleanTable(uint32_t table, size_t& left);
-  absl::Status CleanEntry(uint32_t table, const Outlived& outlived);
+  absl::Status CleanEntry(uint32_t table, const DeadEntry& dead);
 
   SessionCore& core_;
   RowReader& reader_;
@@ -96,9 +96,9 @@ class IndexKeeper {
   bool stale_ = false;
   const uint64_t* changes_seen_ = nullptr;  // scratch
   std::vector<Entered> entered_;
-  std::vector<OutlivedEntries> outlived_;  // by table
-  std::vector<uint8_t> dropped_;           // by table: 1 once the catalog has said so; final
-  uint64_t horizon_ = 0;                   // as last raised
+  std::vector<DeadEntries> dead_;  // by table
+  std::vector<uint8_t> dropped_;   // by table: 1 once the catalog has said so; final
+  uint64_t horizon_ = 0;           // as last raised
 };
 
 }  // namespace nam::txn

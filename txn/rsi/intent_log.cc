@@ -66,7 +66,7 @@ std::span<const std::byte> LogEncoder::Segment(size_t place) const {
           sizeof(LogSegmentHeader) + std::min(kLogPieceBytesMax, bytes_ - before)};
 }
 
-std::optional<uint64_t> LogDecoder::Take(const std::byte* segment) {
+std::optional<uint64_t> LogDecoder::Decode(const std::byte* segment) {
   LogSegmentHeader header;
   std::memcpy(&header, segment, sizeof header);
   if (header.bytes > kLogPieceBytesMax || header.client != client_ || header.place != places_)

@@ -87,7 +87,7 @@ class LogDecoder {
   explicit LogDecoder(uint32_t client) : client_(client) {}
   /// Decodes kLogSegmentBytes. Returns the next segment's position, 0 after the last, nullopt if this is not
   /// a log.
-  std::optional<uint64_t> Take(const std::byte* segment);
+  std::optional<uint64_t> Decode(const std::byte* segment);
 
   struct Write {
     LogEntry entry;

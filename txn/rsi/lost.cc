@@ -9,18 +9,18 @@
 
 /// The end of a session that cannot go on (lost_clients.h):
 ///
-///     Lose ─▶ Settle: connections ended ─▶ another session, its heir ─▶ recovers this client
+///     Lose ─▶ RecoverByHeir: connections ended ─▶ another session, its heir ─▶ recovers this client
 ///       └ the transaction's outcome              └ cannot be had: LostClients, for the next that is opened
 ///
 /// A cancelled session goes to LostClients at once.
 ///
-/// So does a lost heir; the next one settles both.
+/// So does a lost heir; the next one recovers both.
 namespace nam::txn {
 namespace {
 
 constexpr int kHeirsMax = 3;
 constexpr int64_t kDisconnectUs = 3'000'000;
-constexpr int64_t kSettleUs = 10'000'000;  // then no further heir is tried
+constexpr int64_t kRecoverUs = 10'000'000;  // then no further heir is tried
 
 }  // namespace
 
@@ -34,10 +34,10 @@ absl::Status RsiClient::Lose(const absl::Status& status) {
   channel_->Break();
   batch_.GiveUp();
   std::optional<bool> decided;
-  absl::Status settled = absl::UnavailableError("there was nothing to settle");
+  absl::Status recovered = absl::UnavailableError("there was nothing to recover");
   // A cancelled call does not wait for silent servers.
   if (slot_.client != 0)
-    settled = absl::IsCancelled(status) ? SettleLater(status, locks) : Settle(locks, decided);
+    recovered = absl::IsCancelled(status) ? RecoverLater(status, locks) : RecoverByHeir(locks, decided);
   // Before the decision the outcome is `not committed`, after it `committed`; in between the slot tells.
   std::optional<bool> committed;
   if (transaction_.phase != RsiTransaction::Phase::kDeciding)
@@ -53,7 +53,7 @@ absl::Status RsiClient::Lose(const absl::Status& status) {
   // Memory servers are reachable again, and know this process: another try is worthwhile, if only to learn
   // that a table was dropped.
   const bool connection = status.ok() || absl::IsUnavailable(status) || absl::IsPermissionDenied(status);
-  if (settled.ok() && connection) {
+  if (recovered.ok() && connection) {
     return AbortStatus(AbortReason::kConnectionLost, why);
   }
   // Revoked keys are no reason to give up: a process that stalled gets new ones.
@@ -70,19 +70,19 @@ LostClient RsiClient::LostSelf(bool locks) const {
           .locks = locks};
 }
 
-absl::Status RsiClient::SettleLater(const absl::Status& status, bool locks) {
+absl::Status RsiClient::RecoverLater(const absl::Status& status, bool locks) {
   PutBack(LostSelf(locks));
   slot_ = {};
   return status;
 }
 
-absl::Status RsiClient::Settle(bool locks, std::optional<bool>& decided) {
+absl::Status RsiClient::RecoverByHeir(bool locks, std::optional<bool>& decided) {
   LostClient lost = LostSelf(locks);
   slot_ = {};
   // The next member's, if this process stalled for longer than its lease.
   const absl::Status kept = tables_.KeepMembership();
   Clock& clock = tables_.fabric().clock();
-  const Deadline deadline = clock.After(kSettleUs);
+  const Deadline deadline = clock.After(kRecoverUs);
   absl::Status status = kept.ok() ? absl::UnavailableError("its successor is lost, too") : kept;
   for (int i = 0; kept.ok() && i < kHeirsMax && !is_heir_ && !clock.Passed(deadline); ++i) {
     status = channel_->Disconnect(clock.After(kDisconnectUs));
@@ -101,10 +101,10 @@ absl::Status RsiClient::Settle(bool locks, std::optional<bool>& decided) {
   return status;
 }
 
-// The next session settles what it can, and recovers it when it ends.
+// The next session retires what it can, and recovers it when it ends.
 void RsiClient::PutBack(LostClient lost) {
   tables_.lost_clients().Add(std::move(lost));
-  tables_.SettleLater([&tables = tables_, options = options_] {
+  tables_.RecoverLater([&tables = tables_, options = options_] {
     if (tables.KeepMembership().ok()) Open(tables, options, /*is_heir=*/false).status().IgnoreError();
   });
 }

@@ -28,10 +28,10 @@ PooledSession::~PooledSession() {
   pool_->Leave(user_);
 }
 
-absl::Status PooledSession::Take() {
+absl::Status PooledSession::Acquire() {
   if (client_ != nullptr) return absl::FailedPreconditionError("a transaction is under way");
-  if (!ClientPool::TakeAgain(user_)) [[unlikely]] {
-    NAM_RETURN_IF_ERROR(pool_->Take(user_));
+  if (!ClientPool::AcquireAgain(user_)) [[unlikely]] {
+    NAM_RETURN_IF_ERROR(pool_->Acquire(user_));
   } else if (user_.place->client->lost()) [[unlikely]] {
     NAM_RETURN_IF_ERROR(pool_->Replace(user_));
   }
@@ -63,12 +63,12 @@ absl::Status PooledSession::Begun(absl::Status status) {
 }
 
 absl::Status PooledSession::Begin() {
-  NAM_RETURN_IF_ERROR(Take());
+  NAM_RETURN_IF_ERROR(Acquire());
   return Begun(client_->Begin());
 }
 
 absl::Status PooledSession::BeginAndRead(std::span<Lookup> lookups) {
-  NAM_RETURN_IF_ERROR(Take());
+  NAM_RETURN_IF_ERROR(Acquire());
   return Begun(client_->BeginAndRead(lookups));
 }
 
@@ -114,7 +114,7 @@ void PooledSession::Abort() {
 
 template <typename Call>
 auto PooledSession::WithClient(const Call& call) -> decltype(call(std::declval<RsiClient&>())) {
-  NAM_RETURN_IF_ERROR(Take());
+  NAM_RETURN_IF_ERROR(Acquire());
   auto result = call(*client_);
   GiveBackIfOver();
   return result;

@@ -53,7 +53,7 @@ class PooledSession final : public Session {
   absl::StatusOr<uint64_t> FillIndex(TableHandle table, AllocationId index) override;
 
  private:
-  absl::Status Take();
+  absl::Status Acquire();
   void GiveBackIfOver();
   absl::Status Begun(absl::Status status);
   /// Runs a call between transactions, which any client can make. Fails within a transaction.

@@ -23,8 +23,8 @@ size_t PortionOf(const RecordTable& table) {
 
 }  // namespace
 
-/// A deleted row.
-struct Reclaimer::Grave {
+/// A deleted row that every snapshot sees as deleted.
+struct Reclaimer::DeadRow {
   uint64_t record = 0;
   RecordHeader header;
   uint32_t slot = 0;  // the deletion's, with the row's key
@@ -42,16 +42,17 @@ absl::StatusOr<uint32_t> Reclaimer::Reclaim(RecordTable& table, std::span<const 
   for (; !records.empty(); records = records.subspan(std::min(portion, records.size()))) {
     const size_t kept = batch_.scratch_used();
     NAM_ASSIGN_OR_RETURN(
-        std::vector<Grave> graves,
-        FindGraves(table, records.first(std::min(portion, records.size())), horizon.value, unripe));
-    if (!graves.empty()) {
-      NAM_RETURN_IF_ERROR(HashKeys(table, graves));
-      NAM_RETURN_IF_ERROR(Announce(table, graves));
-      NAM_RETURN_IF_ERROR(Lock(table, graves));
-      NAM_RETURN_IF_ERROR(Free(table, graves));
-      for (const Grave& grave : graves) {
-        freed.push_back(grave.record);
-        if (!table.indexes().empty()) buried_(table, grave.record, grave.row, grave.header.timestamp());
+        std::vector<DeadRow> dead_rows,
+        FindDeadRows(table, records.first(std::min(portion, records.size())), horizon.value, unripe));
+    if (!dead_rows.empty()) {
+      NAM_RETURN_IF_ERROR(HashKeys(table, dead_rows));
+      NAM_RETURN_IF_ERROR(Announce(table, dead_rows));
+      NAM_RETURN_IF_ERROR(Lock(table, dead_rows));
+      NAM_RETURN_IF_ERROR(Free(table, dead_rows));
+      for (const DeadRow& dead_row : dead_rows) {
+        freed.push_back(dead_row.record);
+        if (!table.indexes().empty())
+          on_freed_(table, dead_row.record, dead_row.row, dead_row.header.timestamp());
       }
     }
     batch_.Reset(kept);
@@ -62,9 +63,9 @@ absl::StatusOr<uint32_t> Reclaimer::Reclaim(RecordTable& table, std::span<const 
 
 // The words of a block need not be of one moment: a newest version stays as it is, and the lock fails if it
 // is not the newest any more.
-absl::StatusOr<std::vector<Reclaimer::Grave>> Reclaimer::FindGraves(RecordTable& table,
-                                                                    std::span<const uint64_t> records,
-                                                                    uint64_t horizon, uint32_t& unripe) {
+absl::StatusOr<std::vector<Reclaimer::DeadRow>> Reclaimer::FindDeadRows(RecordTable& table,
+                                                                        std::span<const uint64_t> records,
+                                                                        uint64_t horizon, uint32_t& unripe) {
   const storage::RecordGeometry& geometry = table.geometry();
   std::vector<const uint64_t*> blocks;
   for (const uint64_t record : records) {
@@ -79,7 +80,7 @@ absl::StatusOr<std::vector<Reclaimer::Grave>> Reclaimer::FindGraves(RecordTable&
     blocks.push_back(words);
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  std::vector<Grave> graves;
+  std::vector<DeadRow> dead_rows;
   for (size_t i = 0; i < records.size(); ++i) {
     const RecordHeader header(blocks[i][0]);
     if (header.locked() || header.timestamp() == 0) continue;
@@ -89,36 +90,36 @@ absl::StatusOr<std::vector<Reclaimer::Grave>> Reclaimer::FindGraves(RecordTable&
       if (version.timestamp() > horizon) {
         ++unripe;
       } else {
-        graves.push_back({.record = records[i], .header = header, .slot = slot});
+        dead_rows.push_back({.record = records[i], .header = header, .slot = slot});
       }
       break;
     }
   }
-  return graves;
+  return dead_rows;
 }
 
-absl::Status Reclaimer::HashKeys(RecordTable& table, std::span<Grave> graves) {
+absl::Status Reclaimer::HashKeys(RecordTable& table, std::span<DeadRow> dead_rows) {
   const uint32_t key_bytes = table.description().key_bytes;
   const uint32_t bytes = table.indexes().empty() ? key_bytes : table.geometry().row_bytes;
-  for (Grave& grave : graves) {
+  for (DeadRow& dead_row : dead_rows) {
     std::byte* const row = batch_.Scratch(bytes);
-    NAM_ASSIGN_OR_RETURN(storage::Channel::Target block, table.Block(grave.record));
-    block.address.offset += table.geometry().row_offset(grave.slot);
+    NAM_ASSIGN_OR_RETURN(storage::Channel::Target block, table.Block(dead_row.record));
+    block.address.offset += table.geometry().row_offset(dead_row.slot);
     batch_.Read(block, row, bytes);
-    grave.row = row;
+    dead_row.row = row;
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  for (Grave& grave : graves) grave.hash = table.HashOf({grave.row, key_bytes});
+  for (DeadRow& dead_row : dead_rows) dead_row.hash = table.HashOf({dead_row.row, key_bytes});
   return absl::OkStatus();
 }
 
-absl::Status Reclaimer::Announce(RecordTable& table, std::span<const Grave> graves) {
-  NAM_ASSIGN_OR_RETURN(LogEncoder log, log_.Start(graves.size() * LoggedBytes(0)));
-  for (const Grave& grave : graves) {
+absl::Status Reclaimer::Announce(RecordTable& table, std::span<const DeadRow> dead_rows) {
+  NAM_ASSIGN_OR_RETURN(LogEncoder log, log_.Start(dead_rows.size() * LoggedBytes(0)));
+  for (const DeadRow& dead_row : dead_rows) {
     const LogEntry entry{.allocation = table.description().allocation.value(),
-                         .record = grave.record | LogEntry::kReclaim,
-                         .header = grave.header.word(),
-                         .key_hash = grave.hash};
+                         .record = dead_row.record | LogEntry::kReclaim,
+                         .header = dead_row.header.word(),
+                         .key_hash = dead_row.hash};
     log.Add(entry, nullptr);
   }
   NAM_RETURN_IF_ERROR(log_.AddWrites(log));
@@ -126,36 +127,37 @@ absl::Status Reclaimer::Announce(RecordTable& table, std::span<const Grave> grav
 }
 
 // Skips rows that another client has inserted again, or is about to.
-absl::Status Reclaimer::Lock(RecordTable& table, std::vector<Grave>& graves) {
-  auto* const olds = batch_.Words(graves.size());
-  for (size_t i = 0; i < graves.size(); ++i) {
-    const RecordHeader header = graves[i].header;
-    NAM_RETURN_IF_ERROR(table.AddLock(graves[i].record, header, header.LockedBy(client_), olds + i));
+absl::Status Reclaimer::Lock(RecordTable& table, std::vector<DeadRow>& dead_rows) {
+  auto* const olds = batch_.Words(dead_rows.size());
+  for (size_t i = 0; i < dead_rows.size(); ++i) {
+    const RecordHeader header = dead_rows[i].header;
+    NAM_RETURN_IF_ERROR(table.AddLock(dead_rows[i].record, header, header.LockedBy(client_), olds + i));
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
   size_t left = 0;
-  for (size_t i = 0; i < graves.size(); ++i) {
-    if (olds[i] == graves[i].header.word()) graves[left++] = graves[i];
+  for (size_t i = 0; i < dead_rows.size(); ++i) {
+    if (olds[i] == dead_rows[i].header.word()) dead_rows[left++] = dead_rows[i];
   }
-  graves.resize(left);
+  dead_rows.resize(left);
   return absl::OkStatus();
 }
 
 // Removes keys before their records: a free block may be reused at once.
-absl::Status Reclaimer::Free(RecordTable& table, std::span<const Grave> graves) {
+absl::Status Reclaimer::Free(RecordTable& table, std::span<const DeadRow> dead_rows) {
   std::vector<HashIndex::Removal> removals;
-  for (const Grave& grave : graves) removals.push_back({.hash = grave.hash, .record = grave.record});
+  for (const DeadRow& dead_row : dead_rows)
+    removals.push_back({.hash = dead_row.hash, .record = dead_row.record});
   NAM_RETURN_IF_ERROR(table.index().Remove(removals));
-  auto* const olds = batch_.Words(graves.size());
+  auto* const olds = batch_.Words(dead_rows.size());
   const auto* const empty = new (batch_.Scratch(8)) VersionWord();
-  for (size_t i = 0; i < graves.size(); ++i) {
-    NAM_RETURN_IF_ERROR(table.AddEmptySlots(graves[i].record, empty));
+  for (size_t i = 0; i < dead_rows.size(); ++i) {
+    NAM_RETURN_IF_ERROR(table.AddEmptySlots(dead_rows[i].record, empty));
     NAM_RETURN_IF_ERROR(
-        table.AddLock(graves[i].record, graves[i].header.LockedBy(client_), RecordHeader(), olds + i));
+        table.AddLock(dead_rows[i].record, dead_rows[i].header.LockedBy(client_), RecordHeader(), olds + i));
   }
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  for (size_t i = 0; i < graves.size(); ++i) {
-    if (olds[i] == graves[i].header.LockedBy(client_).word()) continue;
+  for (size_t i = 0; i < dead_rows.size(); ++i) {
+    if (olds[i] == dead_rows[i].header.LockedBy(client_).word()) continue;
     return absl::InternalError("a lock was taken away: other clients took this one for dead");
   }
   return absl::OkStatus();

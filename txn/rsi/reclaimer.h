@@ -23,10 +23,11 @@ namespace nam::txn {
 class Reclaimer {
  public:
   /// Called for every row of an indexed table whose block was freed.
-  using Buried =
+  using OnFreed =
       std::function<void(RecordTable& table, uint64_t record, const std::byte* row, uint64_t deleted_at)>;
-  Reclaimer(ClientLog& log, storage::VerbBatch& batch, Timestamps& timestamps, uint32_t client, Buried buried)
-      : log_(log), batch_(batch), timestamps_(timestamps), client_(client), buried_(std::move(buried)) {}
+  Reclaimer(ClientLog& log, storage::VerbBatch& batch, Timestamps& timestamps, uint32_t client,
+            OnFreed on_freed)
+      : log_(log), batch_(batch), timestamps_(timestamps), client_(client), on_freed_(std::move(on_freed)) {}
 
   /// Frees what it can of `records`, which are of a chunk of this client, and adds the freed ones to `freed`.
   /// Returns how many are deleted but still visible to a snapshot.
@@ -36,19 +37,19 @@ class Reclaimer {
   uint32_t held_by() const { return held_by_; }
 
  private:
-  struct Grave;
-  absl::StatusOr<std::vector<Grave>> FindGraves(RecordTable& table, std::span<const uint64_t> records,
-                                                uint64_t horizon, uint32_t& unripe);
-  absl::Status HashKeys(RecordTable& table, std::span<Grave> graves);
-  absl::Status Announce(RecordTable& table, std::span<const Grave> graves);
-  absl::Status Lock(RecordTable& table, std::vector<Grave>& graves);
-  absl::Status Free(RecordTable& table, std::span<const Grave> graves);
+  struct DeadRow;
+  absl::StatusOr<std::vector<DeadRow>> FindDeadRows(RecordTable& table, std::span<const uint64_t> records,
+                                                    uint64_t horizon, uint32_t& unripe);
+  absl::Status HashKeys(RecordTable& table, std::span<DeadRow> dead_rows);
+  absl::Status Announce(RecordTable& table, std::span<const DeadRow> dead_rows);
+  absl::Status Lock(RecordTable& table, std::vector<DeadRow>& dead_rows);
+  absl::Status Free(RecordTable& table, std::span<const DeadRow> dead_rows);
 
   ClientLog& log_;
   storage::VerbBatch& batch_;
   Timestamps& timestamps_;
   const uint32_t client_;
-  const Buried buried_;
+  const OnFreed on_freed_;
   uint32_t held_by_ = 0;
 };
 

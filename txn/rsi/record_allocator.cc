@@ -13,7 +13,7 @@ constexpr int kLooksMax = 8;  // chunks searched in vain before the table grows
 }  // namespace
 
 absl::StatusOr<uint64_t> RecordAllocator::Allocate(storage::VerbBatch& batch) {
-  while (free_.empty()) NAM_RETURN_IF_ERROR(TakeChunk(batch));
+  while (free_.empty()) NAM_RETURN_IF_ERROR(ClaimChunk(batch));
   const uint64_t record = free_.back();
   free_.pop_back();
   return record;
@@ -66,13 +66,13 @@ absl::Status RecordAllocator::AddReleaseSpent(storage::VerbBatch& batch) {
 }
 
 // Tries unused chunks first, then those with enough freed blocks, then a new extent.
-absl::Status RecordAllocator::TakeChunk(storage::VerbBatch& batch) {
+absl::Status RecordAllocator::ClaimChunk(storage::VerbBatch& batch) {
   if (chunk_ != kNone) Spend();
   looks_left_ = kLooksMax;
   freed_min_ = kFreedMin;
   bool asked = recover_ == nullptr;
   while (true) {
-    NAM_ASSIGN_OR_RETURN(const bool taken, TakeFromAny(batch));
+    NAM_ASSIGN_OR_RETURN(const bool taken, ClaimFromAny(batch));
     if (taken) return absl::OkStatus();
     if (!asked) {
       asked = true;
@@ -91,7 +91,7 @@ absl::Status RecordAllocator::TakeChunk(storage::VerbBatch& batch) {
   }
 }
 
-absl::StatusOr<bool> RecordAllocator::TakeFromAny(storage::VerbBatch& batch) {
+absl::StatusOr<bool> RecordAllocator::ClaimFromAny(storage::VerbBatch& batch) {
   const size_t extents = space_.extents();
   // Clients begin in different extents, so that they write to different memory servers.
   if (extent_ == kNone && extents > 0) extent_ = client_ % extents;
@@ -99,7 +99,7 @@ absl::StatusOr<bool> RecordAllocator::TakeFromAny(storage::VerbBatch& batch) {
     for (size_t i = 0; i < extents; ++i) {
       const size_t extent = (extent_ + i) % extents;
       const size_t kept = batch.scratch_used();
-      NAM_ASSIGN_OR_RETURN(const bool taken, TakeFrom(batch, extent, had));
+      NAM_ASSIGN_OR_RETURN(const bool taken, ClaimFrom(batch, extent, had));
       if (!taken) {
         batch.Reset(kept);
         next_ = kNone;
@@ -142,7 +142,7 @@ absl::Status RecordAllocator::GiveBackOf(storage::VerbBatch& batch, uint32_t cli
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> RecordAllocator::TakeFrom(storage::VerbBatch& batch, size_t extent, bool had) {
+absl::StatusOr<bool> RecordAllocator::ClaimFrom(storage::VerbBatch& batch, size_t extent, bool had) {
   const uint64_t first = layout_.ChunkNumber(extent, 0);
   NAM_ASSIGN_OR_RETURN(const std::span<const uint64_t> words, ReadWords(batch, extent));
   auto* const old = batch.Word();

@@ -56,9 +56,9 @@ class RecordAllocator {
 
  private:
   static constexpr uint64_t kNone = ~uint64_t{0};
-  absl::Status TakeChunk(storage::VerbBatch& batch);
-  absl::StatusOr<bool> TakeFromAny(storage::VerbBatch& batch);
-  absl::StatusOr<bool> TakeFrom(storage::VerbBatch& batch, size_t extent, bool had);
+  absl::Status ClaimChunk(storage::VerbBatch& batch);
+  absl::StatusOr<bool> ClaimFromAny(storage::VerbBatch& batch);
+  absl::StatusOr<bool> ClaimFrom(storage::VerbBatch& batch, size_t extent, bool had);
   absl::Status FindFree(storage::VerbBatch& batch);
   void Spend();
   absl::Status AddToChunk(storage::VerbBatch& batch, uint64_t record);
@@ -74,7 +74,7 @@ class RecordAllocator {
     uint64_t freed;
   };
   std::vector<Spent> spent_;
-  // Looks left in this TakeChunk.
+  // Looks left in this ClaimChunk.
   int looks_left_ = 0;
   uint32_t freed_min_ = kFreedMin;
   size_t extent_ = kNone;  // the next extent to look at,

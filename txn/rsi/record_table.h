@@ -63,10 +63,10 @@ class RecordTable {
   absl::Status AddRead(BlockRead& read) { return blocks_.AddRead(read); }
   absl::Status AddReadAgain(BlockRead& read) { return blocks_.AddReadAgain(read); }
   void FetchWords(const std::byte* in_place) const { blocks_.FetchWords(in_place); }
-  void Take(BlockRead& read) const { blocks_.Take(read); }
+  void CopyWords(BlockRead& read) const { blocks_.CopyWords(read); }
   absl::Status AddReadSlot(BlockRead& read, uint32_t slot) { return blocks_.AddReadSlot(read, slot); }
   void FetchSlot(const std::byte* in_place, uint32_t slot) const { blocks_.FetchSlot(in_place, slot); }
-  void TakeSlot(BlockRead& read) const { blocks_.TakeSlot(read); }
+  void CopySlot(BlockRead& read) const { blocks_.CopySlot(read); }
   absl::Status AddLock(uint64_t record, storage::RecordHeader from, storage::RecordHeader to, uint64_t* old);
   /// Zeroes version words: those of all slots before the block becomes free, or one before its lock goes.
   /// `empty`: scratch memory with such a word.

@@ -232,7 +232,7 @@ absl::StatusOr<std::vector<LogEntry>> Recovery::ReadLog(uint32_t client, uint64_
     NAM_ASSIGN_OR_RETURN(const storage::Channel::Target at, extents->Resolve(position));
     batch_.Read(at, segment, kLogSegmentBytes);
     NAM_RETURN_IF_ERROR(batch_.Execute());
-    const std::optional<uint64_t> next = log.Take(segment);
+    const std::optional<uint64_t> next = log.Decode(segment);
     if (!next.has_value()) return entries;
     position = *next;
   }

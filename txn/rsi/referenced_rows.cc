@@ -20,16 +20,16 @@ using Outcome = storage::VersionChoice::Outcome;
 constexpr uint64_t kNewest = storage::kTimestampMask;
 constexpr size_t kWindow = 64;
 
-bool IsNull(const IndexDescription::Piece& piece, const std::byte* row) {
-  return piece.nullable && (static_cast<uint8_t>(row[piece.null_bit / 8]) >> (piece.null_bit % 8) & 1) != 0;
+bool IsNull(const IndexDescription::KeyField& field, const std::byte* row) {
+  return field.nullable && (static_cast<uint8_t>(row[field.null_bit / 8]) >> (field.null_bit % 8) & 1) != 0;
 }
 
 /// The key of a parent's row; empty if a part of it is NULL, so that no row references it.
 std::string ParentKey(const ReferenceDescription& reference, const std::byte* row) {
   std::string key;
-  for (const IndexDescription::Piece& piece : reference.pieces) {
-    if (IsNull(piece, row)) return {};
-    key.append(reinterpret_cast<const char*>(row) + piece.offset, piece.bytes);
+  for (const IndexDescription::KeyField& field : reference.fields) {
+    if (IsNull(field, row)) return {};
+    key.append(reinterpret_cast<const char*>(row) + field.offset, field.bytes);
   }
   return key;
 }
@@ -39,10 +39,10 @@ std::string ChildPrefix(const ReferenceDescription& reference, const IndexDescri
                         const std::string& key) {
   std::string prefix;
   size_t from = 0;
-  for (size_t i = 0; i < reference.pieces.size(); ++i) {
-    if (index.pieces[i].nullable) prefix.push_back('\0');
-    prefix.append(key, from, reference.pieces[i].bytes);
-    from += reference.pieces[i].bytes;
+  for (size_t i = 0; i < reference.fields.size(); ++i) {
+    if (index.fields[i].nullable) prefix.push_back('\0');
+    prefix.append(key, from, reference.fields[i].bytes);
+    from += reference.fields[i].bytes;
   }
   return prefix;
 }

@@ -41,7 +41,7 @@ absl::Status RowReader::FindInRounds(std::span<SoughtRow> sought) {
 
 absl::Status RowReader::ReadLookedUp(std::span<SoughtRow> sought) {
   readings_.clear();
-  TakeCandidates(sought, 0);
+  AddReadings(sought, 0);
   return ReadUntilStill(sought);
 }
 
@@ -85,7 +85,7 @@ absl::Status RowReader::LookUp(std::span<const SoughtRow> sought) {
       NAM_RETURN_IF_ERROR(table(number).index().Lookup(probes_[number]));
     }
     batch_.Reset(kept);
-    TakeCandidates(some, first);
+    AddReadings(some, first);
   }
   return absl::OkStatus();
 }
@@ -112,7 +112,7 @@ bool RowReader::LookedUp() {
 }
 
 // Fills readings_ with the records that probes_ name; `sought` begins at `first` of all.
-void RowReader::TakeCandidates(std::span<const SoughtRow> sought, size_t first) {
+void RowReader::AddReadings(std::span<const SoughtRow> sought, size_t first) {
   probed_.assign(probes_.size(), 0);
   for (size_t i = 0; i < sought.size(); ++i) {
     if (sought[i].table == SoughtRow::kNoTable) continue;
@@ -140,11 +140,11 @@ absl::Status RowReader::ReadRound(std::span<SoughtRow> sought) {
   for (const Reading& reading : readings_)
     table(sought[reading.sought].table).FetchWords(reading.block.in_place);
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  for (Reading& reading : readings_) table(sought[reading.sought].table).Take(reading.block);
+  for (Reading& reading : readings_) table(sought[reading.sought].table).CopyWords(reading.block);
   NAM_RETURN_IF_ERROR(ReadSlots(sought));
   again_.clear();
   for (const Reading& reading : readings_) {
-    if (!Settle(sought[reading.sought], reading.block)) again_.push_back(reading);
+    if (!ResolveRow(sought[reading.sought], reading.block)) again_.push_back(reading);
   }
   std::swap(readings_, again_);
   return readings_.empty() ? absl::OkStatus() : HelpHolders(sought);
@@ -195,12 +195,12 @@ absl::Status RowReader::ReadSlots(std::span<SoughtRow> sought) {
   for (const Reading& reading : readings_)
     table(sought[reading.sought].table).FetchSlot(reading.block.in_place, reading.block.slot);
   NAM_RETURN_IF_ERROR(batch_.Execute());
-  for (Reading& reading : readings_) table(sought[reading.sought].table).TakeSlot(reading.block);
+  for (Reading& reading : readings_) table(sought[reading.sought].table).CopySlot(reading.block);
   return absl::OkStatus();
 }
 
 // False: READ it again. A block whose row has another key, or none, says nothing of the sought key.
-bool RowReader::Settle(SoughtRow& sought, const BlockRead& block) {
+bool RowReader::ResolveRow(SoughtRow& sought, const BlockRead& block) {
   const RecordTable& from = table(sought.table);
   const VersionChoice choice = Choose(from, block);
   if (choice.outcome == Outcome::kMoved || choice.outcome == Outcome::kInDoubt) return false;

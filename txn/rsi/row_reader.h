@@ -83,16 +83,16 @@ class RowReader {
 
   RecordTable& table(uint32_t number) { return core_.table(number); }
   absl::Status LookUp(std::span<const SoughtRow> sought);
-  void TakeCandidates(std::span<const SoughtRow> sought, size_t first);
+  void AddReadings(std::span<const SoughtRow> sought, size_t first);
   absl::Status ReadUntilStill(std::span<SoughtRow> sought);
   absl::Status ReadRound(std::span<SoughtRow> sought);
   absl::Status ReadSlots(std::span<SoughtRow> sought);
   absl::Status HelpHolders(std::span<const SoughtRow> sought);
-  bool Settle(SoughtRow& sought, const BlockRead& block);
+  bool ResolveRow(SoughtRow& sought, const BlockRead& block);
 
   // row_reader_in_place.cc
   bool LookAtBlocks(std::span<SoughtRow> sought);
-  bool TakeRows(std::span<SoughtRow> sought);
+  bool CopyRows(std::span<SoughtRow> sought);
 
   SessionCore& core_;
   Tables& tables_;

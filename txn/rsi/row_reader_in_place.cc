@@ -45,7 +45,7 @@ bool RowReader::StartInPlace(std::span<const SoughtRow> sought) {
 }
 
 bool RowReader::ReadInPlace(std::span<SoughtRow> sought) {
-  if (LookAtBlocks(sought) && TakeRows(sought)) [[likely]]
+  if (LookAtBlocks(sought) && CopyRows(sought)) [[likely]]
     return true;
   for (SoughtRow& row : sought) row.state = SoughtRow::State::kNone;
   return false;
@@ -76,7 +76,7 @@ bool RowReader::LookAtBlocks(std::span<SoughtRow> sought) {
   return core_.CheckScratch(bytes).ok();
 }
 
-bool RowReader::TakeRows(std::span<SoughtRow> sought) {
+bool RowReader::CopyRows(std::span<SoughtRow> sought) {
   for (size_t i = 0; i < sought.size(); ++i) {
     Look& look = looks_[i];
     if (look.at == nullptr) continue;

@@ -47,8 +47,8 @@ RsiClient::RsiClient(std::unique_ptr<SessionCore> core, bool is_heir)
       writes_(core_->transaction.writes),
       is_heir_(is_heir),
       transaction_bytes_max_(options_.transaction_bytes_max) {
-  core_->on_buried = [this](uint32_t number, uint64_t record, const std::byte* row, uint64_t deleted_at) {
-    indexes_.NoteOutlived(number, record, row, nullptr, deleted_at);
+  core_->on_freed = [this](uint32_t number, uint64_t record, const std::byte* row, uint64_t deleted_at) {
+    indexes_.NoteDead(number, record, row, nullptr, deleted_at);
   };
 }
 

@@ -36,7 +36,7 @@ struct SessionState {
 /// those of Session. One thread at a time.
 class RsiClient final {
  public:
-  /// `is_heir`: opened by a lost client to settle it. An heir has no heir itself.
+  /// `is_heir`: opened by a lost client to recover it. An heir has no heir itself.
   static absl::StatusOr<std::unique_ptr<RsiClient>> Open(Tables& tables, const RsiOptions& options,
                                                          bool is_heir);
   ~RsiClient();
@@ -125,10 +125,10 @@ class RsiClient final {
   /// Ends the session; the result is the transaction's. transaction_.committed is known.
   absl::Status Lose(const absl::Status& status);
   /// *decided: whether the transaction under way committed; nullopt: unknown, perhaps for now.
-  absl::Status Settle(bool locks, std::optional<bool>& decided);
-  absl::Status SettleLater(const absl::Status& status, bool locks);
+  absl::Status RecoverByHeir(bool locks, std::optional<bool>& decided);
+  absl::Status RecoverLater(const absl::Status& status, bool locks);
   LostClient LostSelf(bool locks) const;
-  /// Passes it to the process's next session, and to the thread that settles.
+  /// Passes it to the process's next session, and to the thread that recovers.
   void PutBack(LostClient lost);
   void RetireOthers();
   void RecoverRetired();
@@ -155,8 +155,8 @@ class RsiClient final {
   WriteSet& writes_;
 
   absl::Status broken_;              // what ended the session
-  bool is_heir_ = false;             // serves only to settle a lost client
-  std::unique_ptr<RsiClient> heir_;  // set once a lost client is settled
+  bool is_heir_ = false;             // serves only to recover a lost client
+  std::unique_ptr<RsiClient> heir_;  // set once a lost client is recovered
   std::vector<LostClient> retired_;  // this session's, not recovered yet
   std::vector<uint8_t> whole_;       // by table number: OpenTable has opened it
   uint64_t transaction_bytes_max_;   // for the next transaction

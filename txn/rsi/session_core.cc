@@ -60,7 +60,7 @@ absl::Status SessionCore::ClaimSlot() {
   reclaimer =
       std::make_unique<Reclaimer>(*log, batch, *timestamps, slot.client,
                                   [this](RecordTable& table, uint64_t record, const std::byte* row,
-                                         uint64_t deleted_at) { Bury(table, record, row, deleted_at); });
+                                         uint64_t deleted_at) { NoteFreed(table, record, row, deleted_at); });
   recovery = std::make_unique<Recovery>(
       tables, state, logs, geometry, batch, *timestamps, slot,
       [this](const TableDescription& description) { return TableOf(description); });
@@ -84,11 +84,12 @@ absl::StatusOr<RecordTable*> SessionCore::TableOf(const TableDescription& descri
   return opened;
 }
 
-void SessionCore::Bury(const RecordTable& table, uint64_t record, const std::byte* row, uint64_t deleted_at) {
+void SessionCore::NoteFreed(const RecordTable& table, uint64_t record, const std::byte* row,
+                            uint64_t deleted_at) {
   const auto number = std::find_if(open.begin(), open.end(), [&](const std::unique_ptr<RecordTable>& known) {
     return known.get() == &table;
   });
-  on_buried(static_cast<uint32_t>(number - open.begin()), record, row, deleted_at);
+  on_freed(static_cast<uint32_t>(number - open.begin()), record, row, deleted_at);
 }
 
 absl::StatusOr<uint32_t> SessionCore::Reclaim(RecordTable& table, std::span<const uint64_t> records,

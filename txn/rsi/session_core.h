@@ -71,7 +71,7 @@ struct SessionCore {
   SessionCore(const SessionCore&) = delete;
 
   /// Called once, before anything else. RESOURCE_EXHAUSTED: all slots are used. After another error `slot`
-  /// may still be this session's; settle it like a lost one.
+  /// may still be this session's; recover it like a lost one.
   absl::Status ClaimSlot();
 
   /// Whether this client has opened the table.
@@ -104,7 +104,7 @@ struct SessionCore {
   std::vector<std::unique_ptr<RecordTable>> open;
   /// Called with the table's number for every row of an indexed table whose block was freed. The session sets
   /// it.
-  std::function<void(uint32_t table, uint64_t record, const std::byte* row, uint64_t deleted_at)> on_buried;
+  std::function<void(uint32_t table, uint64_t record, const std::byte* row, uint64_t deleted_at)> on_freed;
 
   RsiTransaction transaction;
   Conflicts conflicts;
@@ -114,7 +114,7 @@ struct SessionCore {
               const TransactionState& described);
   absl::StatusOr<uint32_t> Reclaim(RecordTable& table, std::span<const uint64_t> records,
                                    std::vector<uint64_t>& freed);
-  void Bury(const RecordTable& table, uint64_t record, const std::byte* row, uint64_t deleted_at);
+  void NoteFreed(const RecordTable& table, uint64_t record, const std::byte* row, uint64_t deleted_at);
 };
 
 }  // namespace nam::txn

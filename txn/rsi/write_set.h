@@ -51,9 +51,9 @@ struct PendingWrite {
   // Scratch: row_bytes, beginning with the key. A header and the version word fit before them, as in a
   // block's slot 0. After an insert's bytes there may be the rest of the block, zeroed.
   std::byte* row = nullptr;
-  const std::byte* before = nullptr;  // the row that it replaces; null: none
-  const std::byte* buried = nullptr;  // scratch: the deleted row whose record it takes over; null: none
-  bool fresh = false;                 // creates a record instead of another version of one
+  const std::byte* before = nullptr;    // the row that it replaces; null: none
+  const std::byte* dead_row = nullptr;  // scratch: the deleted row whose record it takes over; null: none
+  bool fresh = false;                   // creates a record instead of another version of one
   bool indexed = false;
   bool withdrawn = false;   // inserted and deleted again
   bool placed = false;      // its record is known: looked up, or allocated

@@ -178,7 +178,7 @@ absl::Status BitVectorTimestamps::AddTake(storage::VerbBatch& batch) {
                  LaneWord::Present(claims_).word(), claim_);
 }
 
-absl::StatusOr<bool> BitVectorTimestamps::Settle(storage::VerbBatch& batch) {
+absl::StatusOr<bool> BitVectorTimestamps::ConfirmClaim(storage::VerbBatch& batch) {
   for (int i = 0; i < kJoinsMax; ++i) {
     NAM_RETURN_IF_ERROR(commit_point_.Claimed());
     if (claim_ != nullptr && *claim_ == LaneWord::Present(row_).word()) {

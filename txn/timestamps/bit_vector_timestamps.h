@@ -42,7 +42,7 @@ class BitVectorTimestamps final : public Timestamps {
   absl::Status AddClaim(storage::VerbBatch& batch) override { return commit_point_.AddClaim(batch, taken()); }
   uint64_t taken() const override { return BitRow::TimestampOf(claims_, client_); }
   absl::Status AddSkip(storage::VerbBatch& batch) override;
-  absl::StatusOr<bool> Settle(storage::VerbBatch& batch) override;
+  absl::StatusOr<bool> ConfirmClaim(storage::VerbBatch& batch) override;
   absl::StatusOr<uint64_t> Newest(storage::VerbBatch& batch) override;
   absl::Status AddDone(storage::VerbBatch& batch, uint64_t timestamp) override;
   absl::Status AddLeave(storage::VerbBatch& batch) override;

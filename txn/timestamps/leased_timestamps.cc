@@ -39,7 +39,7 @@ absl::Status LeasedTimestamps::Advance(storage::VerbBatch& batch, const StateHea
     next_ = std::min(now->next, storage::kTimestampMask);
     watermark_ = now->watermark;
     snapshot_ = std::max(snapshot_, now->watermark);
-    TakeEntries();
+    AdvanceOverDone();
     // We lag by more than was READ, or by more than the ring has.
     if (!entries_.empty() && RingEntry(entries_[0]).timestamp() <= snapshot_ + 1) break;
     count = kReadsMax;
@@ -76,7 +76,7 @@ absl::Status LeasedTimestamps::AddReadEntries(storage::VerbBatch& batch, uint64_
 }
 
 // Moves the snapshot over done entries; then entries_ follows it.
-void LeasedTimestamps::TakeEntries() {
+void LeasedTimestamps::AdvanceOverDone() {
   entries_ = entries_.subspan(std::min<uint64_t>(snapshot_ + 1 - entries_at_, entries_.size()));
   size_t done = 0;
   while (done < entries_.size() && entries_[done] == RingEntry::Done(snapshot_ + 1).word()) {
@@ -187,7 +187,7 @@ absl::Status LeasedTimestamps::AddClaim(storage::VerbBatch& batch) {
 }
 
 // A client that was held up has skipped ours, or the ring is full.
-absl::StatusOr<bool> LeasedTimestamps::Settle(storage::VerbBatch& batch) {
+absl::StatusOr<bool> LeasedTimestamps::ConfirmClaim(storage::VerbBatch& batch) {
   NAM_RETURN_IF_ERROR(commit_point_.Claimed());
   if (claimed()) return true;
   for (int i = 0; i < kClaimsMax; ++i) {

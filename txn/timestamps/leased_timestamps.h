@@ -37,7 +37,7 @@ class LeasedTimestamps final : public Timestamps {
   absl::Status AddClaim(storage::VerbBatch& batch) override;
   uint64_t taken() const override { return *taken_ + 1; }
   absl::Status AddSkip(storage::VerbBatch& batch) override;
-  absl::StatusOr<bool> Settle(storage::VerbBatch& batch) override;
+  absl::StatusOr<bool> ConfirmClaim(storage::VerbBatch& batch) override;
   absl::StatusOr<uint64_t> Newest(storage::VerbBatch& batch) override;
   absl::Status AddDone(storage::VerbBatch& batch, uint64_t timestamp) override;
   absl::Status AddLeave(storage::VerbBatch&) override { return absl::OkStatus(); }
@@ -57,7 +57,7 @@ class LeasedTimestamps final : public Timestamps {
   absl::StatusOr<uint64_t> Floor(storage::VerbBatch&) override { return snapshot_; }
   absl::Status Advance(storage::VerbBatch& batch, const StateHead& head) override;
   absl::Status AddReadEntries(storage::VerbBatch& batch, uint64_t count);
-  void TakeEntries();
+  void AdvanceOverDone();
   bool RaisesWatermark() const;
   absl::Status AddRaiseWatermark(storage::VerbBatch& batch);
   absl::Status LookAhead(storage::VerbBatch& batch);
@@ -73,7 +73,7 @@ class LeasedTimestamps final : public Timestamps {
   uint64_t watermark_ = 0;             // likewise
   uint64_t first_read_ = 64;           // entries that the next Advance READs first
   uint64_t entries_at_ = 0;            // timestamp of the first in entries_
-  std::span<const uint64_t> entries_;  // just READ; after TakeEntries those from snapshot_ + 1 on
+  std::span<const uint64_t> entries_;  // just READ; after AdvanceOverDone those from snapshot_ + 1 on
   std::vector<Waiting> waiting_;       // ascending
   std::vector<Waiting> waiting_now_;   // kept for its memory
   uint64_t* taken_ = nullptr;

@@ -17,7 +17,7 @@ namespace nam::txn {
 /// One client's commit timestamps and snapshots. One thread. Shares the thread's batch, and has it to itself
 /// in calls that execute it.
 ///
-///     Snapshot ─▶ … ─▶ AddTake ─▶ AddClaim ─▶ Settle ─▶ CommitPoint: committed, or given up ─▶ AddDone
+///     Snapshot ─▶ … ─▶ AddTake ─▶ AddClaim ─▶ ConfirmClaim ─▶ CommitPoint: committed, or given up ─▶ AddDone
 ///         └ AddRelease   round 1    round 2     └ it is ours; or another, if a client has passed over it
 ///
 /// A snapshot is the largest timestamp up to which all are done, or will never be claimed. `Done` says that a
@@ -54,7 +54,7 @@ class Timestamps {
   /// Replaces AddClaim if the timestamp is not used.
   virtual absl::Status AddSkip(storage::VerbBatch& batch) = 0;
   /// After both: taken() is ours. False: it has changed. Aborts for a retry if there is none.
-  virtual absl::StatusOr<bool> Settle(storage::VerbBatch& batch) = 0;
+  virtual absl::StatusOr<bool> ConfirmClaim(storage::VerbBatch& batch) = 0;
   /// An upper bound of all timestamps claimed by now.
   virtual absl::StatusOr<uint64_t> Newest(storage::VerbBatch& batch) = 0;
   /// Marks a claimed timestamp done, after a commit or after it was given up. Another client may already have

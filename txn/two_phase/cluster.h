@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "fabric/fabric.h"
-#include "txn/two_phase/role.h"
 #include "txn/two_phase/row_store.h"
 #include "txn/two_phase/session.h"
 #include "txn/two_phase/timestamp_service.h"

@@ -28,7 +28,7 @@ absl::Status Coordinator::Connect(const std::vector<std::string>& participants, 
 void Coordinator::OnFrame(ConnectionId connection, std::span<const std::byte> frame) {
   FrameReader reader(frame);
   MessageHead head;
-  bool valid = reader.Take(&head);
+  bool valid = reader.Read(&head);
   if (std::find(participants_.begin(), participants_.end(), connection) != participants_.end()) {
     valid = valid && reader.empty() &&
             ((head.type == MessageType::kVote && Vote(connection, head)) ||
@@ -101,12 +101,12 @@ bool Coordinator::Ask(ConnectionId client, const MessageHead& head) {
   return true;
 }
 
-bool Coordinator::TakeParts(const MessageHead& head, FrameReader body) {
+bool Coordinator::ReadParts(const MessageHead& head, FrameReader body) {
   parts_.clear();
   for (uint32_t i = 0; i < head.count; ++i) {
     Part part{};
     uint32_t bytes = 0;
-    if (!body.Take(&part.participant) || !body.Take(&bytes) || !body.TakeBytes(bytes, &part.writes)) {
+    if (!body.Read(&part.participant) || !body.Read(&bytes) || !body.ReadBytes(bytes, &part.writes)) {
       return false;
     }
     // Ascending, so without duplicates.
@@ -118,7 +118,7 @@ bool Coordinator::TakeParts(const MessageHead& head, FrameReader body) {
 }
 
 bool Coordinator::Commit(ConnectionId client, const MessageHead& head, FrameReader body) {
-  if (!TakeParts(head, body)) return false;
+  if (!ReadParts(head, body)) return false;
   Transaction transaction{
       .client = client, .request = head.id, .when_visible = head.flag != 0, .awaited = head.count};
   if (failed_) {

@@ -6,8 +6,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "txn/two_phase/role.h"
 #include "txn/two_phase/timestamp_service.h"
+#include "txn/two_phase/transport.h"
 #include "txn/two_phase/wire.h"
 
 namespace nam::txn::two_phase {
@@ -58,7 +58,7 @@ class Coordinator final : public Role {
 
   bool Ask(ConnectionId client, const MessageHead& head);
   bool Commit(ConnectionId client, const MessageHead& head, FrameReader body);
-  bool TakeParts(const MessageHead& head, FrameReader body);
+  bool ReadParts(const MessageHead& head, FrameReader body);
   bool Vote(ConnectionId participant, const MessageHead& head);
   bool Done(const MessageHead& head);
   void Decide(uint64_t id, Transaction& transaction);

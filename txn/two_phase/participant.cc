@@ -23,7 +23,7 @@ Participant::Participant(Transport& transport, const std::vector<TableLayout>& t
 void Participant::OnFrame(ConnectionId connection, std::span<const std::byte> frame) {
   FrameReader reader(frame);
   MessageHead head;
-  bool valid = reader.Take(&head);
+  bool valid = reader.Read(&head);
   if (valid && head.type == MessageType::kRead) {
     valid = Read(connection, head, reader);
   } else if (valid && head.type == MessageType::kPrepare) {
@@ -50,9 +50,9 @@ bool Participant::Read(ConnectionId connection, const MessageHead& head, FrameRe
   for (uint32_t i = 0; i < head.count; ++i) {
     uint16_t table = 0;
     std::span<const std::byte> key;
-    if (!body.Take(&table) || table >= stores_.size()) return false;
+    if (!body.Read(&table) || table >= stores_.size()) return false;
     const RowStore& store = *stores_[table];
-    if (!body.TakeBytes(store.layout().key_bytes, &key)) return false;
+    if (!body.ReadBytes(store.layout().key_bytes, &key)) return false;
     const RowStore::Version version = store.Find(key, head.snapshot);
     if (output.size() - begin + version.row.size() > kFrameBytesMax) return false;
     writer.Put(version.state);
@@ -67,13 +67,13 @@ bool Participant::LockAll(FrameReader body, uint64_t snapshot, Transaction* tran
     uint16_t table = 0;
     uint8_t kind = 0;
     std::span<const std::byte> row;
-    if (!body.Take(&table) || !body.Take(&kind) || table >= stores_.size() || kind >= kWriteKinds) {
+    if (!body.Read(&table) || !body.Read(&kind) || table >= stores_.size() || kind >= kWriteKinds) {
       return false;
     }
     RowStore& store = *stores_[table];
     const auto write = static_cast<WriteKind>(kind);
     const bool whole = write != WriteKind::kDelete;
-    if (!body.TakeBytes(whole ? store.layout().row_bytes : store.layout().key_bytes, &row)) return false;
+    if (!body.ReadBytes(whole ? store.layout().row_bytes : store.layout().key_bytes, &row)) return false;
     LockedRow locked{&store, 0};
     *outcome = store.Lock(write, row, snapshot, &locked.row);
     if (*outcome == Outcome::kYes) transaction->push_back(locked);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "txn/two_phase/role.h"
 #include "txn/two_phase/row_store.h"
+#include "txn/two_phase/transport.h"
 
 namespace nam::txn::two_phase {
 

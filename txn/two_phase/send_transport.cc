@@ -144,11 +144,12 @@ void SendTransport::Await(FrameSink& sink, Deadline deadline) {
   if (!held_.empty()) deadline.ns = std::min(deadline.ns, held_.front().due_ns);
   std::array<fabric::Completion, 64> completions;
   const size_t count = completions_->Wait(completions, deadline);
-  for (const fabric::Completion& completion : std::span(completions).first(count)) Take(completion);
+  for (const fabric::Completion& completion : std::span(completions).first(count))
+    HandleCompletion(completion);
   LetIn(sink);
 }
 
-void SendTransport::Take(const fabric::Completion& completion) {
+void SendTransport::HandleCompletion(const fabric::Completion& completion) {
   const auto found = connections_.find(completion.queue_pair);
   if (found == connections_.end()) return;
   Stream* const stream = Find(found->second);

@@ -46,7 +46,7 @@ class SendTransport final : public Transport {
   fabric::LocalBuffer SendBuffer(const Pair& pair, uint64_t number, uint32_t bytes) const;
   uint32_t NextMessageBytes(Pair& pair) const;
   void AcceptAll();
-  void Take(const fabric::Completion& completion);
+  void HandleCompletion(const fabric::Completion& completion);
   void LetIn(FrameSink& sink);
   bool Push(Stream& stream) override;
   void Await(FrameSink& sink, Deadline deadline) override;

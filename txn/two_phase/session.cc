@@ -44,7 +44,7 @@ class ClientSession final : public Session, private FrameSink {
 
   void OnFrame(ConnectionId connection, std::span<const std::byte> frame) override;
   void OnLost(ConnectionId connection) override;
-  bool TakeRows(size_t participant, uint32_t count, FrameReader body);
+  bool ReadRows(size_t participant, uint32_t count, FrameReader body);
 
   absl::Status CheckActive() const;
   absl::Status CheckTable(TableHandle handle, size_t bytes, bool whole_row) const;
@@ -116,7 +116,7 @@ void ClientSession::OnLost(ConnectionId connection) {
 void ClientSession::OnFrame(ConnectionId connection, std::span<const std::byte> frame) {
   FrameReader reader(frame);
   MessageHead head;
-  bool valid = reader.Take(&head);
+  bool valid = reader.Read(&head);
   if (valid && head.id != request_) return;  // a request that was given up
   if (valid && connection == coordinator_) {
     const bool outcome = head.type == MessageType::kOutcome && head.flag < kOutcomes;
@@ -125,7 +125,7 @@ void ClientSession::OnFrame(ConnectionId connection, std::span<const std::byte> 
   } else if (valid) {
     const auto from = std::find(participants_.begin(), participants_.end(), connection);
     valid = head.type == MessageType::kRows && from != participants_.end() &&
-            TakeRows(static_cast<size_t>(from - participants_.begin()), head.count, reader);
+            ReadRows(static_cast<size_t>(from - participants_.begin()), head.count, reader);
   }
   if (!valid || awaited_ == 0) {
     broken_ = absl::UnavailableError("two-phase commit: a server has sent a malformed answer");
@@ -134,13 +134,13 @@ void ClientSession::OnFrame(ConnectionId connection, std::span<const std::byte> 
   }
 }
 
-bool ClientSession::TakeRows(size_t participant, uint32_t count, FrameReader body) {
+bool ClientSession::ReadRows(size_t participant, uint32_t count, FrameReader body) {
   if (count != asked_of_[participant].size()) return false;
   for (const uint32_t i : asked_of_[participant]) {
-    if (!body.Take(&states_[i])) return false;
+    if (!body.Read(&states_[i])) return false;
     if ((states_[i] & kFound) == 0) continue;
     std::span<const std::byte> row;
-    if (!body.TakeBytes(lookups_[i].row.size(), &row)) return false;
+    if (!body.ReadBytes(lookups_[i].row.size(), &row)) return false;
     std::memcpy(lookups_[i].row.data(), row.data(), row.size());
   }
   asked_of_[participant].clear();  // so that a second answer is ignored

@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "fabric/tcp/socket.h"
+#include "fabric/net/socket.h"
 
 namespace nam::txn::two_phase {
 namespace {
@@ -49,9 +49,9 @@ absl::StatusOr<std::unique_ptr<Transport>> SocketTransport::Open(const Transport
 }
 
 absl::Status SocketTransport::Start(const std::string& host) {
-  NAM_ASSIGN_OR_RETURN(listener_, tcp::ListenOn({host, "0"}, kBacklog));
+  NAM_ASSIGN_OR_RETURN(listener_, net::ListenOn({host, "0"}, kBacklog));
   const bool v6 = host.find(':') != std::string::npos;
-  const int port = tcp::BoundPort(listener_.get());
+  const int port = net::BoundPort(listener_.get());
   address_ = v6 ? absl::StrFormat("[%s]:%d", host, port) : absl::StrFormat("%s:%d", host, port);
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kListener}};
   NAM_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) == 0);
@@ -59,12 +59,12 @@ absl::Status SocketTransport::Start(const std::string& host) {
 }
 
 absl::StatusOr<ConnectionId> SocketTransport::Connect(const std::string& address, Deadline deadline) {
-  NAM_ASSIGN_OR_RETURN(UniqueFd fd, tcp::ConnectTo(address, deadline));
+  NAM_ASSIGN_OR_RETURN(UniqueFd fd, net::ConnectTo(address, deadline));
   return Watch(std::move(fd));
 }
 
 absl::StatusOr<ConnectionId> SocketTransport::Watch(UniqueFd fd) {
-  tcp::ConfigurePeerSocket(fd.get(), options_.peer_timeout_us);
+  net::ConfigurePeerSocket(fd.get(), options_.peer_timeout_us);
   auto socket = std::make_unique<Socket>();
   const int descriptor = fd.get();
   socket->fd = std::move(fd);
@@ -97,7 +97,7 @@ bool SocketTransport::Push(Stream& stream) {
   auto& socket = static_cast<Socket&>(stream);
   while (stream.sent < stream.output.size()) {
     iovec part{stream.output.data() + stream.sent, stream.output.size() - stream.sent};
-    const tcp::IoResult result = tcp::SendSome(socket.fd.get(), {&part, 1});
+    const net::IoResult result = net::SendSome(socket.fd.get(), {&part, 1});
     if (result.lost || part.iov_len > kUnsentBytesMax) return false;
     if (result.bytes == 0) break;
     stream.sent += result.bytes;
@@ -113,7 +113,7 @@ bool SocketTransport::Push(Stream& stream) {
 
 void SocketTransport::Read(Socket& socket, FrameSink& sink) {
   iovec part{arrived_.data(), arrived_.size()};
-  const tcp::IoResult result = tcp::ReceiveSome(socket.fd.get(), {&part, 1});
+  const net::IoResult result = net::ReceiveSome(socket.fd.get(), {&part, 1});
   if (result.lost) MarkLost(socket);
   Deliver(socket, std::span(arrived_).first(result.bytes), sink);
 }

@@ -56,7 +56,7 @@ void Transport::MarkLost(Stream& stream) {
 void Transport::Receive(FrameSink& sink, Deadline deadline) {
   PushAll();
   if (dead_.empty()) Await(sink, deadline);
-  Bury(sink);
+  DestroyDead(sink);
 }
 
 void Transport::PushAll() {
@@ -69,7 +69,7 @@ void Transport::PushAll() {
   dirty_.clear();
 }
 
-void Transport::Bury(FrameSink& sink) {
+void Transport::DestroyDead(FrameSink& sink) {
   while (!dead_.empty()) {
     const std::vector<ConnectionId> dead = std::exchange(dead_, {});
     for (const ConnectionId connection : dead) {

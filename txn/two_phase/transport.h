@@ -33,6 +33,13 @@ class FrameSink {
   virtual void OnLost(ConnectionId connection) = 0;
 };
 
+/// How a server thread handles its frames.
+class Role : public FrameSink {
+ public:
+  /// Called after all frames that had arrived are handled.
+  virtual void AfterBatch() {}
+};
+
 /// One thread at a time uses it; any thread may call Wake.
 class Transport {
  public:
@@ -84,7 +91,7 @@ class Transport {
  private:
   size_t DeliverWhole(Stream& stream, std::span<const std::byte> bytes, FrameSink& sink);
   void PushAll();
-  void Bury(FrameSink& sink);
+  void DestroyDead(FrameSink& sink);
 
   absl::flat_hash_map<ConnectionId, std::unique_ptr<Stream>> streams_;
   std::vector<ConnectionId> dirty_;

@@ -116,14 +116,14 @@ class FrameReader {
 
   bool empty() const { return left_.empty(); }
   template <typename T>
-  bool Take(T* value) {
+  bool Read(T* value) {
     static_assert(std::is_trivially_copyable_v<T>);
     std::span<const std::byte> bytes;
-    if (!TakeBytes(sizeof(T), &bytes)) return false;
+    if (!ReadBytes(sizeof(T), &bytes)) return false;
     std::memcpy(value, bytes.data(), sizeof(T));
     return true;
   }
-  bool TakeBytes(size_t count, std::span<const std::byte>* bytes) {
+  bool ReadBytes(size_t count, std::span<const std::byte>* bytes) {
     if (count > left_.size()) return false;
     *bytes = left_.first(count);
     left_ = left_.subspan(count);

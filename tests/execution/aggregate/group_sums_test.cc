@@ -88,9 +88,9 @@ TEST_F(GroupSumsTest, ResetLeavesZeros) {
 TEST_F(GroupSumsTest, WideningNeedsMemory) {
   ASSERT_TRUE(sums_.AddOne(0, 5).ok());
   const uint64_t left = budget_.bytes() - budget_.used();
-  ASSERT_TRUE(budget_.Take(left));
+  ASSERT_TRUE(budget_.Reserve(left));
   EXPECT_TRUE(absl::IsResourceExhausted(sums_.AddOne(0, kMost - 5)));
-  budget_.Give(left);
+  budget_.Release(left);
   EXPECT_TRUE(sums_.of(0) == 5);
 }
 

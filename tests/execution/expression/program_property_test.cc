@@ -74,7 +74,7 @@ class Case {
       : random_(seed),
         slots_(nam::testing::RandomSlots(random_)),
         others_bytes_(kMemoBytes - OneOf<uint64_t>(random_, {0, 1'000, 100'000, kMemoBytes})) {
-    EXPECT_TRUE(memos_.Take(others_bytes_));
+    EXPECT_TRUE(memos_.Reserve(others_bytes_));
     e_ = RandomExpression(random_, slots_).Any(static_cast<int>(1 + Below(random_, 5)));
     auto program = Program::Compile({&e_, 1}, nam::testing::SchemaOf(slots_), &memos_);
     EXPECT_TRUE(program.ok()) << program.status() << "\n" << Print(e_);
@@ -82,7 +82,7 @@ class Case {
   }
   ~Case() {
     program_.reset();
-    memos_.Give(others_bytes_);
+    memos_.Release(others_bytes_);
   }
   std::string text() const { return Print(e_); }
 

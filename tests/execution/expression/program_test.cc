@@ -268,11 +268,11 @@ TEST(Program, MemosHoldNoMoreThanTheirShare) {
   // Memory that operators hold is not available to memos.
   MemoryBudget budget(1 << 20);
   MemoShare share(budget);
-  ASSERT_TRUE(budget.Take(budget.bytes() - 1));
-  EXPECT_FALSE(share.Take(2));
-  EXPECT_TRUE(share.Take(1));
-  share.Give(1);
-  budget.Give(budget.bytes() - 1);
+  ASSERT_TRUE(budget.Reserve(budget.bytes() - 1));
+  EXPECT_FALSE(share.Reserve(2));
+  EXPECT_TRUE(share.Reserve(1));
+  share.Release(1);
+  budget.Release(budget.bytes() - 1);
 }
 
 /// The texts of one chunk are in memory at once, and are freed with the frame.

@@ -444,9 +444,9 @@ TEST(PartedGroupsTest, APartThatIsTooLargeSaysSo) {
   ASSERT_TRUE(stages.Group(input, {}, 1).ok());
   // Others hold the rest: not even the smallest slice of it fits.
   const uint64_t taken = driver.budget().bytes() - driver.budget().used() - 4096;
-  ASSERT_TRUE(driver.budget().Take(taken));
+  ASSERT_TRUE(driver.budget().Reserve(taken));
   const auto merged = stages.Merge(PiecesOf(1), 1);
-  driver.budget().Give(taken);
+  driver.budget().Release(taken);
   const std::optional<SqlError> error = SqlErrorOf(merged.status());
   ASSERT_TRUE(error.has_value()) << merged.status();
   EXPECT_EQ(error->sqlstate, sqlstate::kOutOfMemory);

@@ -97,7 +97,7 @@ class Client {
     const auto commit = session_->Commit();
     // Now and then the client is killed before it learns the outcome.
     if (choice % 8 == 6 && mix_.kills) return;
-    recorder_.Settle(commit.ok() ? Outcome::kCommitted : Outcome::kAborted, commit.value_or(0));
+    recorder_.RecordOutcome(commit.ok() ? Outcome::kCommitted : Outcome::kAborted, commit.value_or(0));
   }
 
   std::unique_ptr<Session> session_;

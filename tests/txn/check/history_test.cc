@@ -90,7 +90,7 @@ TEST(History, ACheckoutTakesAHundredBytes) {
     }
     for (uint64_t i = 0; i < 3; ++i) recorder.Write(OperationKind::kUpdate, product(i), recorder.NextValue());
     recorder.Committing();
-    recorder.Settle(Outcome::kCommitted, 3 * t + 2);
+    recorder.RecordOutcome(Outcome::kCommitted, 3 * t + 2);
   }
   EXPECT_LT(history->bytes() / kTransactions, 100u);
 }
@@ -104,7 +104,7 @@ TEST(History, WhatDoesNotEndIsUnknown) {
   recorder.Write(OperationKind::kInsert, 7, 8);
   recorder.Committing();
   EXPECT_EQ(ReadAll(*history), (std::vector{Aborted(3, {Inserted(5, 6)}), Unknown(4, {Inserted(7, 8)})}));
-  recorder.Settle(Outcome::kCommitted, 9);
+  recorder.RecordOutcome(Outcome::kCommitted, 9);
   EXPECT_EQ(ReadAll(*history).back(), Committed(4, 9, {Inserted(7, 8)}));
 }
 

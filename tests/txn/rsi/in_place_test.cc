@@ -168,15 +168,15 @@ TEST_F(HandedOnTest, WhatIsCopiedLaterDoesNotCount) {
   ASSERT_TRUE(table->index().AddSeek({&claim, 1}).ok());
   ASSERT_TRUE(table->AddRead(words).ok() && table->AddRead(slot).ok());
   ASSERT_TRUE(batch.Execute().ok());
-  table->Take(slot);
+  table->CopyWords(slot);
   EXPECT_EQ(outcome(slot), storage::VersionChoice::Outcome::kVersion);
   ASSERT_TRUE(table->AddReadSlot(slot, 0).ok());
   HandOn();
   EXPECT_FALSE(table->index().LookedUp({&probe, 1}));
   EXPECT_FALSE(table->index().Sought({&claim, 1}));
-  table->Take(words);
+  table->CopyWords(words);
   EXPECT_EQ(outcome(words), storage::VersionChoice::Outcome::kMoved);
-  table->TakeSlot(slot);
+  table->CopySlot(slot);
   EXPECT_EQ(outcome(slot), storage::VersionChoice::Outcome::kMoved);
   // The next look-up returns the reason.
   EXPECT_FALSE(table->index().Lookup({&probe, 1}).ok());

@@ -51,7 +51,7 @@ std::vector<Written> Decode(const Segments& segments, uint32_t client = kClient)
   while (position != 0) {
     const size_t at = (position - 1'000) * kLogSegmentBytes;
     if (at >= segments.size()) return {};
-    const std::optional<uint64_t> next = decoder.Take(segments.data() + at);
+    const std::optional<uint64_t> next = decoder.Decode(segments.data() + at);
     if (!next.has_value()) return {};
     position = *next;
   }

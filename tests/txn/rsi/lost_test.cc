@@ -66,8 +66,8 @@ struct Client {
     }
     recorder.Committing();
     const absl::StatusOr<uint64_t> committed = session->Commit();
-    if (committed.ok()) recorder.Settle(Outcome::kCommitted, *committed);
-    if (AbortReasonOf(committed.status()).has_value()) recorder.Settle(Outcome::kAborted, 0);
+    if (committed.ok()) recorder.RecordOutcome(Outcome::kCommitted, *committed);
+    if (AbortReasonOf(committed.status()).has_value()) recorder.RecordOutcome(Outcome::kAborted, 0);
     return committed;
   }
   /// Tries again until it is committed, for at most this time.
@@ -209,7 +209,7 @@ TEST_P(RsiLost, AgainAndAgain) {
     victim.fabric.BreakAfter(random() % 40, 1 + random() % 120, std::get<1>(GetParam()));
     for (int i = 0; i < 10; ++i) lost += !victim.Write({1, 2, 3}).ok();
     victim.fabric.BreakAfter(MortalFabric::kNever);
-    // Any process that opens a session settles those that could not be settled.
+    // Any process that opens a session recovers those that could not be recovered.
     const absl::Status again = victim.WriteWithin(kSoonUs, {3, 2, 1});
     EXPECT_TRUE(again.ok()) << again;
     Client& other = Add();
@@ -295,9 +295,9 @@ TEST_P(RsiLost, ASessionsSlotHasTheMemberThatItsConnectionsHave) {
   EXPECT_EQ(Auditor(tables, std::get<0>(GetParam())).ClientOf(process.tables.member()), 0u);
 }
 
-/// Two clients that were to settle a session have failed when its timestamp was already completed, with all
+/// Two clients that were to recover a session have failed when its timestamp was already completed, with all
 /// its rows flipped. Its slot still tells how it ended.
-TEST_P(RsiLost, WhatIsSettledAlreadyIsKnown) {
+TEST_P(RsiLost, WhatIsRecoveredAlreadyIsKnown) {
   int unknown = 0;
   for (uint64_t requests = 0;; ++requests) {
     SCOPED_TRACE(requests);
@@ -456,8 +456,8 @@ TEST_P(RsiLost, AnothersSlotTellsNothingInBetween) {
   EXPECT_GT(recovered, 5);
 }
 
-/// A lost client that could not be settled is tried again although the process opens no further session, also
-/// after one attempt has failed. By then the process may have to join the cluster again.
+/// A lost client that could not be recovered is tried again although the process opens no further session,
+/// also after one attempt has failed. By then the process may have to join the cluster again.
 TEST_P(RsiLost, WhatIsPutBackIsTriedAgain) {
   ASSERT_NO_FATAL_FAILURE(Open(1));
   Client& process = Add();

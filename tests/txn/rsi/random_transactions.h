@@ -101,11 +101,11 @@ struct RandomTransactions {
     recorder.Committing();
     const absl::StatusOr<uint64_t> committed = session.Commit();
     if (committed.ok()) {
-      recorder.Settle(Outcome::kCommitted, *committed);
+      recorder.RecordOutcome(Outcome::kCommitted, *committed);
       return true;
     }
     if (!AbortReasonOf(committed.status()).has_value()) return false;  // the outcome is unknown
-    recorder.Settle(Outcome::kAborted, 0);
+    recorder.RecordOutcome(Outcome::kAborted, 0);
     return true;
   }
 };

@@ -24,7 +24,7 @@ constexpr uint64_t kOrder = 7;
 /// An index over Account::balance; an order keeps there the account that it references, or NULL.
 IndexDescription ByAccount() {
   return {.name = "orders_account_idx",
-          .pieces = {{.offset = 8, .bytes = 8, .nullable = true, .null_bit = 8 * 16}},
+          .fields = {{.offset = 8, .bytes = 8, .nullable = true, .null_bit = 8 * 16}},
           .key_bytes = 9};
 }
 /// Orders reference accounts by their keys, or by their balances.
@@ -32,7 +32,7 @@ ReferenceDescription ToAccounts(bool by_key) {
   return {.name = "orders_account_fkey",
           .child = "orders",
           .index = "orders_account_idx",
-          .pieces = {{.offset = by_key ? 0u : 8u, .bytes = 8}}};
+          .fields = {{.offset = by_key ? 0u : 8u, .bytes = 8}}};
 }
 
 /// A teller that also knows orders.

@@ -193,8 +193,8 @@ class Scenario {
                    row.value);
     recorder.Committing();
     const absl::StatusOr<uint64_t> committed = session.Commit();
-    recorder.Settle(committed.ok() ? Outcome::kCommitted : Outcome::kAborted,
-                    committed.ok() ? *committed : 0);
+    recorder.RecordOutcome(committed.ok() ? Outcome::kCommitted : Outcome::kAborted,
+                           committed.ok() ? *committed : 0);
     if (!committed.ok()) return again(committed.status());
     return true;
   }

@@ -63,7 +63,7 @@ class Stranger final : public FrameSink {
  private:
   void OnFrame(ConnectionId connection, std::span<const std::byte> frame) override {
     MessageHead head;
-    EXPECT_TRUE(FrameReader(frame).Take(&head));
+    EXPECT_TRUE(FrameReader(frame).Read(&head));
     answers.push_back(head);
     from.push_back(connection);
   }

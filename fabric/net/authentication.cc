@@ -1,4 +1,4 @@
-#include "fabric/tcp/authentication.h"
+#include "fabric/net/authentication.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 namespace {
 
 template <typename T>
@@ -60,4 +60,4 @@ bool SameMac(const Mac& a, const Mac& b) {
   return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net

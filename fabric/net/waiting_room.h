@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 
 /// Connections that wait for Accept. Thread-safe.
 template <typename Connection>
@@ -44,4 +44,4 @@ class WaitingRoom {
   std::deque<Connection> waiting_;
 };
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net

@@ -1,4 +1,4 @@
-#include "fabric/tcp/handshake.h"
+#include "fabric/net/handshake.h"
 
 #include <algorithm>
 #include <array>
@@ -8,10 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "fabric/tcp/authentication.h"
-#include "fabric/tcp/socket.h"
+#include "fabric/net/authentication.h"
+#include "fabric/net/socket.h"
 
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 namespace {
 
 constexpr int kTriesMax = 6;
@@ -180,4 +180,4 @@ AuthenticatedSocket ServerHandshake::Take(const Credentials& credentials, const 
   return {std::move(fd_), keys, verdict.mode, verdict.token};
 }
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net

@@ -8,11 +8,11 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "fabric/tcp/sealed_stream.h"
-#include "fabric/tcp/wire.h"
+#include "fabric/net/handshake_wire.h"
+#include "fabric/net/sealed_stream.h"
 
-/// Both sides of the handshake drawn in wire.h.
-namespace nam::fabric::tcp {
+/// Both sides of the handshake drawn in handshake_wire.h.
+namespace nam::fabric::net {
 
 /// Settings that both sides of a handshake must share.
 struct Credentials {
@@ -77,4 +77,4 @@ class ServerHandshake {
   ClientProof proof_;
 };
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "fabric/tcp/wire.h"
+#include "fabric/net/handshake_wire.h"
 
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 
 /// Fills `bytes` with unpredictable random bytes.
 void FillRandom(std::span<uint8_t> bytes);
@@ -21,4 +21,4 @@ MemberChallenge ChallengeMember(const std::string& secret, const ClientHello& he
 /// Compares in constant time.
 bool SameMac(const Mac& a, const Mac& b);
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net

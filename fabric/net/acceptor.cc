@@ -1,4 +1,4 @@
-#include "fabric/tcp/acceptor.h"
+#include "fabric/net/acceptor.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,11 +17,11 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "fabric/net/socket.h"
 #include "fabric/strangers.h"
-#include "fabric/tcp/socket.h"
 #include "fabric/threads.h"
 
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 namespace {
 
 constexpr int kBacklog = 1024;
@@ -102,7 +102,7 @@ void Acceptor::Run() {
       if (id == kSocketId) {
         more = true;
       } else if (id == kDecisionsId) {
-        TakeDecisions();
+        ApplyDecisions();
       } else if (const auto found = arrivals_.find(id); found != arrivals_.end()) {
         if (Advance(id, found->second) == Step::kOver) arrivals_.erase(found);
       }
@@ -166,7 +166,7 @@ void Acceptor::WatchArrival(uint64_t id, Arrival& arrival, bool on) {
 
 Acceptor::Step Acceptor::Advance(uint64_t id, Arrival& arrival) {
   if (arrival.asked) return Step::kOver;  // closed before the answer
-  if (arrival.welcome) return TakeFirstBytes(arrival);
+  if (arrival.welcome) return ReadFirstBytes(arrival);
   const ServerHandshake::Outcome outcome = arrival.handshake.Advance(options_.credentials);
   if (outcome == ServerHandshake::Outcome::kAgain) return Step::kAgain;
   if (outcome == ServerHandshake::Outcome::kClose) return Step::kOver;
@@ -190,7 +190,7 @@ Acceptor::Step Acceptor::Meet(uint64_t id, Arrival& arrival) {
   return Step::kAgain;
 }
 
-void Acceptor::TakeDecisions() {
+void Acceptor::ApplyDecisions() {
   for (Decisions::Decided& decided : decisions_->Take()) {
     const auto found = arrivals_.find(decided.arrival);
     if (found == arrivals_.end()) continue;  // gone meanwhile
@@ -209,10 +209,10 @@ void Acceptor::TakeDecisions() {
 Acceptor::Step Acceptor::Welcome(Arrival& arrival) {
   arrival.welcome = arrival.handshake.Conclude(options_.credentials.secret, arrival.verdict) &&
                     arrival.verdict.status == HandshakeStatus::kOk;
-  return arrival.welcome ? TakeFirstBytes(arrival) : Step::kOver;
+  return arrival.welcome ? ReadFirstBytes(arrival) : Step::kOver;
 }
 
-Acceptor::Step Acceptor::TakeFirstBytes(Arrival& arrival) {
+Acceptor::Step Acceptor::ReadFirstBytes(Arrival& arrival) {
   ServerHandshake& handshake = arrival.handshake;
   if (arrival.received_bytes < arrival.first.size()) {
     iovec part{arrival.first.data() + arrival.received_bytes, arrival.first.size() - arrival.received_bytes};
@@ -242,4 +242,4 @@ int64_t Acceptor::Expire() {
   return next_ns;
 }
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net

@@ -13,10 +13,10 @@
 #include "fabric/admission.h"
 #include "fabric/fabric.h"
 #include "fabric/member_connections.h"
-#include "fabric/tcp/decisions.h"
-#include "fabric/tcp/handshake.h"
+#include "fabric/net/decisions.h"
+#include "fabric/net/handshake.h"
 
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 
 /// The rights of an authenticated peer, and its registered place if it is a member.
 struct Grant {
@@ -90,8 +90,8 @@ class Acceptor {
   /// The peer has proved the secret.
   Step Meet(uint64_t id, Arrival& arrival);
   Step Welcome(Arrival& arrival);
-  Step TakeFirstBytes(Arrival& arrival);
-  void TakeDecisions();
+  Step ReadFirstBytes(Arrival& arrival);
+  void ApplyDecisions();
   void WatchArrival(uint64_t id, Arrival& arrival, bool on);
   /// Closes overdue arrivals; returns when the next one will be overdue.
   int64_t Expire();
@@ -114,4 +114,4 @@ class Acceptor {
   std::unique_ptr<Thread> thread_;  // last: it uses everything above
 };
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net

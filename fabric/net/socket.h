@@ -12,7 +12,7 @@
 #include "base/unique_fd.h"
 
 /// TCP sockets: always non-blocking, close-on-exec, without Nagle's delay.
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 
 /// `host:port`, `[v6]:port`.
 struct Endpoint {
@@ -51,4 +51,4 @@ IoResult ReceiveSome(int fd, std::span<iovec> parts);
 /// Discards input until the peer has closed or reset the connection. False on timeout.
 bool AwaitEnd(int fd, Deadline deadline);
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net

@@ -1,4 +1,4 @@
-#include "fabric/tcp/sealed_stream.h"
+#include "fabric/net/sealed_stream.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/check.h"
-#include "fabric/tcp/authentication.h"
+#include "fabric/net/authentication.h"
 
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 namespace {
 
 constexpr size_t kKeyBytes = 16;
@@ -211,4 +211,4 @@ IoResult Stream::ReceiveSealed(std::span<iovec> parts) {
   return result;
 }
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net

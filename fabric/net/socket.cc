@@ -1,4 +1,4 @@
-#include "fabric/tcp/socket.h"
+#include "fabric/net/socket.h"
 
 #include <errno.h>
 #include <linux/tcp.h>
@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
@@ -237,4 +237,4 @@ bool AwaitEnd(int fd, Deadline deadline) {
   }
 }
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net

@@ -1,4 +1,4 @@
-#include "terminal/output.h"
+#include "terminal/exit_codes.h"
 
 #include <unistd.h>
 
@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
-
-#include "terminal/exit_codes.h"
 
 namespace nam {
 namespace {

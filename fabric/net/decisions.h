@@ -10,7 +10,7 @@
 #include "base/unique_fd.h"
 #include "fabric/admission.h"
 
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 
 /// Passes an Admission's decisions to the acceptor's thread. May outlive the acceptor. Thread-safe.
 class Decisions {
@@ -41,4 +41,4 @@ class Decisions {
   const UniqueFd event_;
 };
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net

@@ -1,17 +1,38 @@
-#include "cli/bury_command.h"
+#include "cli/lost_server_commands.h"
+
+#include <unistd.h>
 
 #include <cstdio>
+#include <iostream>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "catalog/server_ids.h"
-#include "cli/confirm.h"
+#include "cli/lost_record_tables.h"
 #include "terminal/exit_codes.h"
 #include "terminal/units.h"
 
 namespace nam::cli {
 namespace {
+
+/// Asks on the terminal before an irreversible action, unless the user has said `yes` before. kExitOk: go on;
+/// kExitFailed after a no; kExitUsage without a terminal.
+int Confirm(const std::string& question, bool yes) {
+  if (yes) return kExitOk;
+  if (isatty(STDIN_FILENO) == 0)
+    return Refuse(absl::InvalidArgumentError("standard input is no terminal to ask; say --yes"));
+  std::printf("%s [y/N] ", question.c_str());
+  std::fflush(stdout);
+  std::string answer;
+  std::getline(std::cin, answer);
+  if (answer == "y" || answer == "Y" || answer == "yes") return kExitOk;
+  std::printf("Nothing was changed.\n");
+  return kExitFailed;
+}
 
 const proto::Member* FindMemoryServer(const proto::Cluster& cluster, uint32_t id) {
   for (const proto::Member& member : cluster.members()) {
@@ -68,6 +89,26 @@ int RunBury(const BuryOptions& options) {
   std::printf(
       "Memory server %u is buried. Tables that have lost blocks are to be loaded again, or dropped.\n",
       options.server);
+  return kExitOk;
+}
+
+int RunResetTransactions(const ResetTransactionsOptions& options) {
+  const auto attachment = AttachToCluster(options.cluster);
+  if (!attachment.ok()) return ReportNoConnection(attachment.status());
+  catalog::Client& catalog = (*attachment)->catalog();
+  const auto lost = FindLostRecordTables(catalog);
+  if (!lost.ok()) return ReportFailure(lost.status());
+  std::printf(
+      "The memory server with the state of transactions has died, so it is unknown which rows of record "
+      "tables were committed.\nThis drops %s, with all rows, and the state; the next transaction creates a "
+      "new one. Analytical tables stay.\n",
+      lost->empty() ? "no record table, for there is none"
+                    : absl::StrCat("the record tables ", absl::StrJoin(*lost, ", ")).c_str());
+  if (const int code = Confirm("Go on?", options.yes); code != kExitOk) return code;
+  if (const absl::Status reset = DropLostRecordTables(catalog, *lost); !reset.ok()) {
+    return ReportFailure(reset);
+  }
+  std::printf("Transactions can begin anew.\n");
   return kExitOk;
 }
 

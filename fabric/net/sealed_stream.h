@@ -10,12 +10,12 @@
 #include <string>
 
 #include "base/unique_fd.h"
-#include "fabric/tcp/socket.h"
-#include "fabric/tcp/wire.h"
+#include "fabric/net/handshake_wire.h"
+#include "fabric/net/socket.h"
 
 struct evp_cipher_ctx_st;
 
-namespace nam::fabric::tcp {
+namespace nam::fabric::net {
 
 /// The keys of one connection, one per direction. All zero: not encrypted.
 ///
@@ -121,4 +121,4 @@ class Stream {
   std::unique_ptr<Sealed> sealed_;
 };
 
-}  // namespace nam::fabric::tcp
+}  // namespace nam::fabric::net
