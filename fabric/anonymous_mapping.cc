@@ -11,11 +11,6 @@
 #include "fabric/populate.h"
 
 namespace nam::fabric {
-namespace {
-
-constexpr size_t kHugePageBytes = 2u << 20;
-
-}  // namespace
 
 absl::StatusOr<AnonymousMapping> AnonymousMapping::Create(size_t bytes, bool huge_pages, bool populate) {
   if (bytes == 0) return absl::InvalidArgumentError("a memory region of 0 bytes");

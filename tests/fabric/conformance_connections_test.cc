@@ -100,6 +100,27 @@ TEST_F(Conformance, ManyConnectionsComeAndGo) {
   EXPECT_EQ(RemoteWord(0), 150u);
 }
 
+/// A queue's memory may grow with its queue pairs, whatever waits in it, and wherever that lies.
+TEST_F(Conformance, ConnectingKeepsWhatHasCompleted) {
+  constexpr uint64_t kRequests = 12;
+  const auto queue = NewQueue();
+  const auto first = ConnectTo(listener_->address(), *queue, {.send_depth = kRequests, .receive_depth = 0});
+  ASSERT_NE(first, nullptr);
+  for (uint64_t i = 0; i < kRequests / 2; ++i) {
+    ASSERT_TRUE(Run(*queue, *first, WorkRequest::FetchAdd(i, local_->Slice(0, 8), At(0), 1)).ok());
+  }
+  std::vector<WorkRequest> adds;
+  for (uint64_t i = 0; i < kRequests; ++i)
+    adds.push_back(WorkRequest::FetchAdd(100 + i, local_->Slice(0, 8), At(0), 1));
+  ASSERT_OK(first->Post(adds));
+  ASSERT_EQ(Next(*queue).id, 100u);
+  const auto second = ConnectTo(listener_->address(), *queue, {.send_depth = 100, .receive_depth = 0});
+  ASSERT_NE(second, nullptr);
+  for (uint64_t i = 1; i < kRequests; ++i) ASSERT_EQ(Next(*queue).id, 100 + i);
+  EXPECT_TRUE(Run(*queue, *second, WorkRequest::FetchAdd(1, local_->Slice(0, 8), At(0), 1)).ok());
+  EXPECT_EQ(RemoteWord(0), kRequests / 2 + kRequests + 1);
+}
+
 TEST_F(ProcessConformance, AtomicsOfTwoProcessesAreExact) {
   constexpr uint64_t kAdds = 1000;
   const std::string rkey = std::to_string(region_->rkey().value);

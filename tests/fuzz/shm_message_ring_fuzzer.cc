@@ -62,7 +62,7 @@ class Session {
     const uint32_t bytes = header.kind == MessageKind::kSend ? header.bytes : 0;
     NAM_CHECK(bytes <= fabric::kMaxSendBytes);
     const auto into = std::make_unique<std::byte[]>(bytes);  // exactly: a byte more is an error
-    inbox_.Take(header, into.get());
+    inbox_.Consume(header, into.get());
     inbox_.RingIfStarved();
   }
   void Place(uint32_t bytes) {
