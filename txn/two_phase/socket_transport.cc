@@ -17,7 +17,7 @@
 namespace nam::txn::two_phase {
 namespace {
 
-namespace tcp = fabric::tcp;
+namespace net = fabric::net;
 
 constexpr int kBacklog = 256;
 constexpr size_t kReceiveBytes = 256 << 10;
