@@ -124,7 +124,7 @@ TableSink::TableSink(TableTarget target, partitioner::TableSchema schema,
 
 TableSink::~TableSink() {
   writer_.reset();
-  budget_.Give(charged_);
+  budget_.Release(charged_);
 }
 
 std::unique_ptr<SinkTask> TableSink::NewTask(TaskContext&) {
@@ -153,7 +153,7 @@ absl::StatusOr<TableSink::Entry> TableSink::Enter(uint64_t bytes, const std::ato
   gate = &gates_.back();
   if (full_) return Entry::kWait;
   const bool enough = charged_ > 0 && charged_ + bytes > group_bytes_;
-  if (enough || !budget_.Take(bytes)) {
+  if (enough || !budget_.Reserve(bytes)) {
     if (charged_ == 0) return OverBudget(budget_);
     full_ = true;
     return entered_ > 0 ? Entry::kWait : Entry::kWrite;
@@ -186,7 +186,7 @@ absl::Status TableSink::WriteGroup(TaskContext& context) {
   groups_.push_back(*std::move(group));
   for (const auto& [member, bytes] : writer_->written_bytes()) written_bytes_[member] += bytes;
   writer_.reset();
-  budget_.Give(std::exchange(charged_, 0));
+  budget_.Release(std::exchange(charged_, 0));
   full_ = false;
   gates_.back().Open();
   gates_.emplace_back();
