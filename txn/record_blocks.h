@@ -42,7 +42,7 @@ struct BlockRead {
 /// Reads the blocks of a table's records. Changes nothing and needs no client slot. One thread, whose batch
 /// it shares; the space and the batch outlive it.
 ///
-///     AddRead ─Execute─▶ Take ─▶ whole, or AddReadSlot ─Execute─▶ CopySlot
+///     AddRead ─Execute─▶ CopyWords ─▶ whole, or AddReadSlot ─Execute─▶ CopySlot
 class RecordBlocks {
  public:
   /// The scratch memory of a block: itself, its two headers, and rounding.

@@ -378,7 +378,7 @@ class RandomStep final : public StepTask {
     std::vector<Tuple> output;
     for (const Tuple& row : input) {
       for (uint32_t copy = 0; copy < behaviour.fold && step.put_ < behaviour.most; ++copy)
-        step.Gather(row, output);
+        step.Take(row, output);
     }
     if (step.put_ < behaviour.most) output.insert(output.end(), step.kept_.begin(), step.kept_.end());
     return output;

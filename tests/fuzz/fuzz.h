@@ -23,7 +23,7 @@ class Input {
   Input(const uint8_t* data, size_t size) : at_(data), left_(size) {}
   bool empty() const { return left_ == 0; }
   size_t left() const { return left_; }
-  uint8_t Byte() { return Take<uint8_t>(); }
+  uint8_t Byte() { return Consume<uint8_t>(); }
   template <typename T>
   T Consume() {
     T value{};
