@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "catalog/checked_rows.h"
+#include "catalog/disk_reserve.h"
 #include "catalog/sqlite_database.h"
 
 namespace nam::catalog {
@@ -178,7 +179,11 @@ absl::StatusOr<bool> IsNewStore(Database& database) {
 
 class EmbeddedStore final : public Store {
  public:
-  explicit EmbeddedStore(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+  explicit EmbeddedStore(std::unique_ptr<Database> database)
+      : database_(std::move(database)),
+        reserve_(database_->path() == kStoreInMemory ? std::string() : database_->path()) {
+    reserve_.Fill();
+  }
   absl::StatusOr<StoredState> Load() override;
   absl::Status Apply(const Mutation& mutation) override;
 
@@ -186,12 +191,19 @@ class EmbeddedStore final : public Store {
   absl::Status ReadMembersAndTables(CheckedRows& rows, StoredState& state);
   static absl::Status ReadWhatMembersOwn(CheckedRows& rows, StoredState& state);
   absl::Status ReadConstants(CheckedRows& rows, StoredState& state);
+  absl::Status Write(const Mutation& mutation);
   static absl::Status Put(CheckedRows& rows, const Mutation& mutation);
   static absl::Status Delete(CheckedRows& rows, const Mutation& mutation);
 
   std::mutex mutex_;  // one statement at a time per connection
   const std::unique_ptr<Database> database_;
+  DiskReserve reserve_;
 };
+
+/// Whether the mutation takes no room for long: a DROP, the end of a load, a member that comes or goes.
+bool MakesRoom(const Mutation& mutation) {
+  return mutation.put_tables.empty() && mutation.put_loads.empty();
+}
 
 absl::StatusOr<StoredState> EmbeddedStore::Load() {
   const std::lock_guard lock(mutex_);
@@ -250,6 +262,13 @@ absl::Status EmbeddedStore::ReadConstants(CheckedRows& rows, StoredState& state)
 
 absl::Status EmbeddedStore::Apply(const Mutation& mutation) {
   const std::lock_guard lock(mutex_);
+  absl::Status applied = Write(mutation);
+  if (absl::IsResourceExhausted(applied) && MakesRoom(mutation) && reserve_.Spend()) return Write(mutation);
+  if (applied.ok()) reserve_.Fill();
+  return applied;
+}
+
+absl::Status EmbeddedStore::Write(const Mutation& mutation) {
   Transaction transaction(*database_);
   NAM_RETURN_IF_ERROR(transaction.Begin());
   NAM_ASSIGN_OR_RETURN(ClusterRow cluster, ReadCluster(*database_));

@@ -86,7 +86,7 @@ class Store {
   virtual absl::StatusOr<StoredState> Load() = 0;
   /// Durable once it returns OK; otherwise nothing has changed, and the store stays usable. ABORTED if the
   /// stored version is not mutation.version - 1 (another process writes), RESOURCE_EXHAUSTED if the disk is
-  /// full, DATA_LOSS if the store is damaged.
+  /// full (what makes room has a reserve: catalog/disk_reserve.h), DATA_LOSS if the store is damaged.
   virtual absl::Status Apply(const Mutation& mutation) = 0;
 };
 

@@ -6,7 +6,7 @@
 
 /// The part of a local cluster that outlives it: a directory that only its owner may enter.
 ///
-///     catalog.db       the catalog's store
+///     catalog.db       the catalog's store, and room for a DROP on a full disk (catalog/disk_reserve.h)
 ///     catalog.db.new   of an unfinished restore
 ///     memory-1         the data directory of the memory server in place 1
 ///     …

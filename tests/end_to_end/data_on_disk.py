@@ -1,4 +1,5 @@
 """Data outlive their processes: data directories, restarts, kills."""
+import errno
 import os
 import random
 import re
@@ -347,6 +348,37 @@ class Damage(Local):
         self.assertNotIn("lineorder", cluster.tables())
         self.assertIn("date", cluster.tables())
         self.assertEqual(cluster.count("date"), 2556)
+
+
+class FullDisk(Local):
+    def test_drop_relieves_it(self):
+        """With every byte of the disk taken, a load fails, a DROP does not, and then there is room."""
+        disk = self.scratch.file("disk")
+        os.mkdir(disk)
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "tmpfs", disk], stderr=subprocess.PIPE)
+        if made.returncode != 0:
+            self.skipTest("cannot mount a file system here: %s" % made.stderr.decode().strip())
+        self.addCleanup(subprocess.run, ["umount", "--lazy", disk])
+        self.up("--data-dir=" + os.path.join(disk, "data"))
+        expected = {"t": self.load("t", 300000), "u": self.load("u", 10)}
+        with open(os.path.join(disk, "filler"), "wb", buffering=0) as filler:
+            for size in (1 << 16, 1 << 12, 1):
+                try:
+                    while True:
+                        filler.write(bytes(size))
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.ENOSPC)
+        more = self.scratch.file("more.csv", "".join("%d,%d\n" % (i, i) for i in range(300000)))
+        refused = self.sql("COPY u FROM '%s' WITH (FORMAT csv)" % more, code=1)
+        self.say(refused.err.strip())
+        self.assertIn("53100", refused.err)
+        self.assertEqual(self.tables()["u"], expected["u"])
+        self.sql("DROP TABLE t")
+        wait_until(lambda: self.scratch.nam("sql", "--state-dir=" + self.state, "-c",
+                                            "COPY u FROM '%s' WITH (FORMAT csv)" % more).code == 0,
+                   30, "the table's files are gone")
+        self.assertTrue(self.tables()["u"].startswith("300010,"), self.tables())
+        self.nam("down")
 
 
 class Backup(Local):
