@@ -17,8 +17,8 @@
 ///     nothing is to be merged, each group but the 15 smallest has over a quarter of the rows of all groups
 ///     that are not larger.
 ///
-/// The order of groups is insignificant, so merged groups need not be adjacent. Groups of one allocation count
-/// as one and are merged together. The merging process holds a merge in memory: kMergedValuesMax and
+/// The order of groups is insignificant, so merged groups need not be adjacent. Groups of one allocation
+/// count as one and are merged together. The merging process holds a merge in memory: kMergedValuesMax and
 /// kMergedBytesMax limit its size. VACUUM has no such limits.
 namespace nam::partitioner {
 

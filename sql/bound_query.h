@@ -144,8 +144,8 @@ struct BoundCheck {
   plan::Expr condition;  // over columns of table 0
 };
 /// Changes to rows of one record table. Values are of their column's kind and scale; Assign
-/// (partitioner/assigned_value.h) checks whether they fit. A missing value is the column's default: a value without
-/// columns, or nullopt if the column is numbered and takes its next number.
+/// (partitioner/assigned_value.h) checks whether they fit. A missing value is the column's default: a value
+/// without columns, or nullopt if the column is numbered and takes its next number.
 using ChangeValue = std::optional<plan::Expr>;
 using ChangeSource = std::shared_ptr<plan::logical::Query>;
 
