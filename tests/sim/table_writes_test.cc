@@ -102,6 +102,7 @@ class WrittenTable {
 
   /// All of a statement has happened, or nothing; and nothing else stays.
   void Judge(Victim victim, const absl::Status& status) {
+    EXPECT_TRUE(loaded_.cluster().Idle());
     const testing::TextRows now = Counted();
     if (victim == Victim::kCompute) EXPECT_TRUE(status.ok()) << status;
     if (status.ok() || now == Times(copies_ + 1)) ++copies_;
@@ -109,7 +110,6 @@ class WrittenTable {
     const uint64_t of_a_copy = used_bytes_ / 4;  // the loaded tables are larger
     EXPECT_LE(loaded_.cluster().UsedBytes(), used_bytes_ + static_cast<uint64_t>(copies_ - 2) * of_a_copy)
         << loaded_.cluster().Holdings();
-    EXPECT_TRUE(loaded_.cluster().Idle());
   }
   void Restart(int number) {
     for (int i = 0; i < 100; ++i) {
