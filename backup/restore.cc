@@ -209,7 +209,10 @@ absl::Status MakeCluster(const RestoreOptions& options, SavedCluster& saved,
     NAM_RETURN_IF_ERROR(session::CopySavedRecords(
         In(options.directory, kRecordsName), SavedRecordsIn(data_directory), identity.store, identity.name));
   }
-  if (std::rename(unfinished.c_str(), StoreIn(data_directory).c_str()) == 0) return absl::OkStatus();
+  if (std::rename(unfinished.c_str(), StoreIn(data_directory).c_str()) == 0) {
+    (void)std::remove((unfinished + "-reserve").c_str());  // the cluster makes its own
+    return absl::OkStatus();
+  }
   return WriteError(absl::StrCat("cannot write `", StoreIn(data_directory), "`"), errno);
 }
 

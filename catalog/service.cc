@@ -250,6 +250,7 @@ absl::StatusOr<proto::DropTableReply> Service::DropTable(const proto::DropTableR
   NAM_RETURN_IF_ERROR(CheckNotSystem(request.name(), /*may=*/request.name() == kTransactionsTable));
   NAM_RETURN_IF_ERROR(CheckNotQuiet(request.name()));
   Mutation mutation = NewMutation();
+  mutation.makes_room = true;
   if (request.name() == kTransactionsTable) {
     // Without it, it is unknown which rows of record tables were committed: all record tables are dropped at
     // once.

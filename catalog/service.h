@@ -196,6 +196,8 @@ class Service {
   absl::Status DropWithDependents(const std::string& name, bool cascade, Mutation& mutation) const;
   /// During a backup only the system's own tables may change.
   absl::Status CheckNotQuiet(const std::string& table);
+  /// Whether the member has a load of the table in progress. A backup waits for its end, so it may go on.
+  bool LoadsInto(const std::string& table, uint32_t member) const;
 
   // service_references.cc: foreign keys
   proto::Table& Changed(const std::string& name, Mutation& mutation) const;

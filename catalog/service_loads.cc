@@ -27,14 +27,15 @@ absl::Status Service::CheckRoomForLoad() const {
       absl::StrFormat("%d loads are under way; wait for some", loads_.size()));
 }
 
-/// What lies in loads that are over, or another member's, is nobody's.
+/// Checks that the table's groups from `first` on are loads in progress of the same member, for the same
+/// table.
 absl::Status Service::CheckNewGroups(const LoadRecord& load, const proto::Table& table,
                                      uint32_t first) const {
   std::set<uint64_t> seen;
-  uint64_t last = 0;
+  std::optional<uint64_t> last;
   for (uint32_t g = first; g < GroupCount(table); ++g) {
     const uint64_t allocation = GroupAllocation(table, g);
-    if (allocation == std::exchange(last, allocation)) continue;
+    if (std::exchange(last, allocation) == allocation) continue;
     const auto of_group = loads_.find(allocation);
     if (of_group == loads_.end()) {
       return absl::FailedPreconditionError(absl::StrFormat(
@@ -48,8 +49,9 @@ absl::Status Service::CheckNewGroups(const LoadRecord& load, const proto::Table&
     }
   }
   if (last == load.allocation.value()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "the last group of table `%s` is of allocation %d, not %d", load.table, last, load.allocation.value()));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("the last group of table `%s` is of allocation %d, not %d", load.table,
+                      last.value_or(0), load.allocation.value()));
 }
 
 std::vector<uint64_t> Service::LoadsOf(const proto::Table& table) const {
@@ -60,6 +62,12 @@ std::vector<uint64_t> Service::LoadsOf(const proto::Table& table) const {
   return loads;
 }
 
+bool Service::LoadsInto(const std::string& table, uint32_t member) const {
+  return std::any_of(loads_.begin(), loads_.end(), [&](const auto& entry) {
+    return entry.second.table == table && entry.second.owner.value() == member;
+  });
+}
+
 absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadRequest& request) {
   NAM_RETURN_IF_ERROR(CheckTableName(request.table()));
   NAM_RETURN_IF_ERROR(CheckNotSystem(
@@ -67,7 +75,7 @@ absl::StatusOr<proto::BeginLoadReply> Service::BeginLoad(const proto::BeginLoadR
   const std::lock_guard lock(mutex_);
   NAM_RETURN_IF_ERROR(Enter(MarkOf(request)));
   NAM_RETURN_IF_ERROR(CheckLiving(request.member()));
-  NAM_RETURN_IF_ERROR(CheckNotQuiet(request.table()));
+  if (!LoadsInto(request.table(), request.member())) NAM_RETURN_IF_ERROR(CheckNotQuiet(request.table()));
   const auto existing = tables_.find(request.table());
   if (existing == tables_.end()) {
     NAM_RETURN_IF_ERROR(CheckSchema(request.table()));
@@ -114,6 +122,7 @@ absl::StatusOr<proto::CommitLoadReply> Service::CommitLoad(const proto::CommitLo
     return absl::InvalidArgumentError(absl::StrFormat("load %d was begun for table `%s`, not `%s`",
                                                       table.allocation(), load->second.table, table.name()));
   }
+  if (table.retired_size() > 0) return absl::InvalidArgumentError("a new table has no retired groups");
   NAM_RETURN_IF_ERROR(CheckNewGroups(load->second, table, 0));
   const bool same = existing != tables_.end() && existing->second.table->allocation() == request.replaces();
   if (request.replaces() != 0 && !same) {
@@ -153,7 +162,8 @@ absl::StatusOr<proto::BeginExtendReply> Service::BeginExtend(const proto::BeginE
   NAM_ASSIGN_OR_RETURN(const TableState* table, FindTable(request.table()));
   if (table->table->has_view() || table->table->schema())
     return absl::FailedPreconditionError(absl::StrFormat("`%s` is no table", request.table()));
-  if (!table->table->has_record()) NAM_RETURN_IF_ERROR(CheckNotQuiet(request.table()));
+  if (!table->table->has_record() && !LoadsInto(request.table(), request.member()))
+    NAM_RETURN_IF_ERROR(CheckNotQuiet(request.table()));
   NAM_RETURN_IF_ERROR(CheckRoomForLoad());
   Mutation mutation = NewMutation();
   const uint64_t allocation = mutation.next_allocation++;
@@ -353,6 +363,7 @@ absl::StatusOr<proto::AbortLoadReply> Service::AbortLoad(const proto::AbortLoadR
   if (!loads_.contains(request.allocation())) return proto::AbortLoadReply();  // already over
   Mutation mutation = NewMutation();
   mutation.delete_loads.push_back(request.allocation());
+  mutation.makes_room = true;
   NAM_RETURN_IF_ERROR(Apply(mutation));
   return proto::AbortLoadReply();
 }

@@ -86,6 +86,7 @@ void Service::EndMembership(const MemberState& member, Mutation& mutation) const
   dead.set_alive(false);
   dead.clear_proof();
   mutation.put_members.push_back(std::move(dead));
+  mutation.makes_room = true;
 }
 
 // Applies to every mutation: dead servers are kept only for tables with blocks there.
@@ -177,6 +178,7 @@ absl::StatusOr<proto::JoinReply> Service::Join(const proto::JoinRequest& request
   }
   std::string joined = NameOf(member) + " joined";
   mutation.put_members.push_back(member);
+  mutation.makes_room = member.role() == proto::ROLE_CLIENT;  // or it could not DROP
   NAM_RETURN_IF_ERROR(Apply(mutation));
   events_.Add(LogLevel::kInfo, std::move(joined));
   reply.set_id(id);

@@ -200,11 +200,6 @@ class EmbeddedStore final : public Store {
   DiskReserve reserve_;
 };
 
-/// Whether the mutation takes no room for long: a DROP, the end of a load, a member that comes or goes.
-bool MakesRoom(const Mutation& mutation) {
-  return mutation.put_tables.empty() && mutation.put_loads.empty();
-}
-
 absl::StatusOr<StoredState> EmbeddedStore::Load() {
   const std::lock_guard lock(mutex_);
   NAM_ASSIGN_OR_RETURN(const ClusterRow cluster, ReadCluster(*database_));
@@ -263,7 +258,8 @@ absl::Status EmbeddedStore::ReadConstants(CheckedRows& rows, StoredState& state)
 absl::Status EmbeddedStore::Apply(const Mutation& mutation) {
   const std::lock_guard lock(mutex_);
   absl::Status applied = Write(mutation);
-  if (absl::IsResourceExhausted(applied) && MakesRoom(mutation) && reserve_.Spend()) return Write(mutation);
+  while (absl::IsResourceExhausted(applied) && mutation.makes_room && reserve_.Spend())
+    applied = Write(mutation);
   if (applied.ok()) reserve_.Fill();
   return applied;
 }

@@ -76,6 +76,7 @@ struct Mutation {
   std::vector<std::string> delete_tables;
   std::vector<uint32_t> delete_members;
   std::vector<uint64_t> delete_epochs;
+  bool makes_room = false;  // it, or what its member does next: a full disk does not refuse it at once
 };
 
 /// The catalog's durable state. Thread-safe.
@@ -86,7 +87,7 @@ class Store {
   virtual absl::StatusOr<StoredState> Load() = 0;
   /// Durable once it returns OK; otherwise nothing has changed, and the store stays usable. ABORTED if the
   /// stored version is not mutation.version - 1 (another process writes), RESOURCE_EXHAUSTED if the disk is
-  /// full (what makes room has a reserve: catalog/disk_reserve.h), DATA_LOSS if the store is damaged.
+  /// full (makes_room has a reserve: catalog/disk_reserve.h), DATA_LOSS if the store is damaged.
   virtual absl::Status Apply(const Mutation& mutation) = 0;
 };
 

@@ -10,6 +10,7 @@
 #include "partitioner/appended_table.h"
 #include "plan/slot_of.h"
 #include "plan/work_cost.h"
+#include "types/sql_error.h"
 
 namespace nam::execution {
 namespace {
@@ -17,6 +18,8 @@ namespace {
 /// Large enough that encodings and dictionaries pay, and that large tables have few groups.
 constexpr uint64_t kGroupBytesMax = uint64_t{512} << 20;
 constexpr size_t kBatchRows = 16 << 10;
+/// Smaller groups are not worth writing: with so little memory the attempt is repeated, with more.
+constexpr uint64_t kGroupBytesMin = uint64_t{4} << 20;
 /// Each thread stages at least so many batches per group, where memory is short.
 constexpr uint64_t kBatchesOfGroup = 4;
 
@@ -34,9 +37,12 @@ uint64_t BytesOf(const partitioner::ColumnBatch& batch, size_t first) {
   return bytes;
 }
 
-absl::Status Marked(absl::Status status) {
-  if (absl::IsResourceExhausted(status)) status.SetPayload(kTableMemoryFull, absl::Cord());
-  return status;
+/// An error of its own: more memory of the compute server would not help.
+absl::Status TableError(const absl::Status& status) {
+  if (!absl::IsResourceExhausted(status)) return status;
+  absl::Status full = UserError(sqlstate::kOutOfMemory, std::string(status.message()), -1);
+  full.SetPayload(kTableMemoryFull, absl::Cord());
+  return full;
 }
 
 }  // namespace
@@ -154,7 +160,7 @@ absl::StatusOr<TableSink::Entry> TableSink::Enter(uint64_t bytes, const std::ato
   if (full_) return Entry::kWait;
   const bool enough = charged_ > 0 && charged_ + bytes > group_bytes_;
   if (enough || !budget_.Reserve(bytes)) {
-    if (charged_ == 0) return OverBudget(budget_);
+    if (charged_ < std::min(group_bytes_ / 2, kGroupBytesMin)) return OverBudget(budget_);
     full_ = true;
     return entered_ > 0 ? Entry::kWait : Entry::kWrite;
   }
@@ -181,7 +187,7 @@ bool TableSink::Leave() {
 absl::Status TableSink::WriteGroup(TaskContext& context) {
   context.Settle();
   absl::StatusOr<proto::Table> group = writer_->Write();
-  NAM_RETURN_IF_ERROR(Marked(group.status()));
+  NAM_RETURN_IF_ERROR(TableError(group.status()));
   const std::lock_guard lock(mutex_);
   groups_.push_back(*std::move(group));
   for (const auto& [member, bytes] : writer_->written_bytes()) written_bytes_[member] += bytes;

@@ -28,19 +28,28 @@ std::filesystem::path DataHome() {
   const char* const data = std::getenv("XDG_DATA_HOME");
   if (data != nullptr && *data == '/') return data;
   const char* const home = std::getenv("HOME");
-  if (home == nullptr || *home != '/') return {};
+  if (home == nullptr || *home != '/' || access(home, W_OK) != 0) return {};
   return std::filesystem::path(home) / ".local/share";
+}
+
+bool HasStore(const std::filesystem::path& data_directory) {
+  return access(StoreIn(data_directory.string()).c_str(), F_OK) == 0;
+}
+
+/// Data of former versions are in the state directory, and stay there.
+std::filesystem::path OwnDataDirectory(const std::string& state_directory) {
+  std::filesystem::path inside = std::filesystem::path(state_directory) / kOwnData;
+  if (state_directory != DefaultStateDirectory() || DataHome().empty()) return inside;
+  std::filesystem::path in_home = DataHome() / "nam";
+  return HasStore(inside) && !HasStore(in_home) ? inside : in_home;
 }
 
 }  // namespace
 
 std::string DataDirectoryOf(const std::string& state_directory, const std::string& given) {
   if (given == kNoDataDirectory) return "";
-  std::filesystem::path path = given;
-  if (given.empty() && state_directory == DefaultStateDirectory() && !DataHome().empty())
-    path = DataHome() / "nam";
-  else if (given.empty())
-    path = std::filesystem::path(state_directory) / kOwnData;
+  const std::filesystem::path path =
+      given.empty() ? OwnDataDirectory(state_directory) : std::filesystem::path(given);
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 

@@ -17,7 +17,8 @@ namespace nam {
 inline constexpr char kNoDataDirectory[] = "none";
 /// The data directory of the cluster in `state_directory`, as this process and others name it: `given` by
 /// --data-dir; else $XDG_DATA_HOME/nam or ~/.local/share/nam for the default state directory, which a restart
-/// of the host may empty; else `data` in the state directory. Empty: all ends with the cluster.
+/// of the host may empty; else, or if only that has a store, `data` in the state directory. Empty: all ends
+/// with the cluster.
 std::string DataDirectoryOf(const std::string& state_directory, const std::string& given);
 
 /// Creates the missing directories above the path, with mode 0700.

@@ -30,7 +30,8 @@ constexpr char kLock[] = "lock", kState[] = "cluster.json", kSecret[] = "secret"
 /// The files of one run, except logs and the lock. SQLite adds the store's companion files.
 constexpr const char* kRunFiles[] = {kState,           "cluster.json.new",   kSecret,
                                      "secret.new",     "catalog.db",         "catalog.db-wal",
-                                     "catalog.db-shm", "catalog.db-journal", "control"};
+                                     "catalog.db-shm", "catalog.db-journal", "catalog.db-reserve",
+                                     "control"};
 
 absl::Status Errno(const std::string& what) {
   const int error = errno;

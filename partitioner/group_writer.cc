@@ -192,6 +192,7 @@ absl::Status GroupWriter::WriteBlocks(const Share& share, PartitionEncoder& enco
   encoder.Start(share.partition);
   uint64_t first = share.first_block == 0 ? 0 : chain.ends[share.first_block - 1];
   for (uint32_t index = share.first_block; index < share.end_block; ++index) {
+    if (cancelled()) return absl::CancelledError("cancelled");
     const auto rows = static_cast<uint32_t>(chain.ends[index] - first);
     std::span<const uint64_t> pointers;
     if (index % group == 0 && index + group < chain.blocks()) {

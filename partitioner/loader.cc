@@ -57,7 +57,8 @@ class Loader final : public TableLoader {
   void Take(AllocationId allocation, WrittenGroups written) override {
     taken_.emplace_back(allocation, std::move(written));
   }
-  void DropTaken() override { taken_.clear(); }
+  void AbortBeside(AllocationId allocation) override;
+  void DropTaken() override;
   absl::StatusOr<proto::Table> Commit() override;
   absl::StatusOr<proto::Table> WriteOnly() override { return own_.Write(); }
 
@@ -71,15 +72,15 @@ class Loader final : public TableLoader {
   const LoadOptions options_;
   const std::string table_;
   const AllocationId allocation_;
-  std::set<AllocationId> under_way_;  // begun, and no table's
+  std::set<AllocationId> under_way_;  // begun, not committed and not aborted
   GroupWriter own_;
   std::vector<std::pair<AllocationId, WrittenGroups>> taken_;
 };
 
 Loader::~Loader() {
   const bool own = under_way_.contains(allocation_);
-  // Aborted first: memory servers free nothing that the catalog still takes for a load under way. A catalog
-  // that does not answer is not waited for again and again.
+  // Aborts first, because memory servers free nothing that the catalog considers a load in progress. Stops at
+  // a catalog that does not answer.
   for (const AllocationId allocation : under_way_) {
     if (catalog::Unanswered(attachment_.catalog().AbortLoad(allocation))) break;
   }
@@ -90,6 +91,15 @@ absl::StatusOr<AllocationId> Loader::BeginBeside() {
   NAM_ASSIGN_OR_RETURN(const AllocationId allocation, BeginAllocation(attachment_, table_, options_));
   under_way_.insert(allocation);
   return allocation;
+}
+
+void Loader::AbortBeside(AllocationId allocation) {
+  // Without an answer it is aborted at the end.
+  if (attachment_.catalog().AbortLoad(allocation).ok()) under_way_.erase(allocation);
+}
+
+void Loader::DropTaken() {
+  for (const auto& [allocation, written] : std::exchange(taken_, {})) AbortBeside(allocation);
 }
 
 absl::StatusOr<proto::Table> Loader::Commit() {
@@ -110,9 +120,9 @@ absl::StatusOr<proto::Table> Loader::Commit() {
   }
   if (groups.empty()) {
     NAM_ASSIGN_OR_RETURN(const auto now, attachment_.catalog().GetTable(table_));
-    return *now;  // and the load is over with the loader
+    return *now;  // the load ends with the loader
   }
-  // Before the catalog takes the table: what was told done must outlive all processes.
+  // Seals before the catalog takes the table: an acknowledged load must outlive all processes.
   NAM_RETURN_IF_ERROR(SealAll(attachment_, memory));
   NAM_ASSIGN_OR_RETURN(proto::Table table, options_.append ? CommitAppended(groups) : CommitNew(groups));
   for (const AllocationId allocation : committed) under_way_.erase(allocation);

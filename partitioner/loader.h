@@ -58,7 +58,9 @@ class TableLoader {
   virtual absl::StatusOr<AllocationId> BeginBeside() = 0;
   /// Makes the groups that such a process has written a part of the load.
   virtual void Take(AllocationId allocation, WrittenGroups written) = 0;
-  /// Forgets every group that was taken.
+  /// Ends an allocation of BeginBeside whose groups do not count; its memory is free again.
+  virtual void AbortBeside(AllocationId allocation) = 0;
+  /// Aborts every allocation that was taken.
   virtual void DropTaken() = 0;
   /// Encodes, allocates, writes every block and commits the table to the catalog, with the groups taken;
   /// returns the committed table.

@@ -37,15 +37,17 @@ class LoadedRows final : public RowReceiver {
   /// All rows: the session's and those that servers wrote.
   uint64_t rows() const { return rows_ + rows_of_servers_; }
 
-  /// Of the table.
+  /// Partitions of the table.
   uint32_t partitions() const { return catalog::PartitionCount(table_); }
   /// The order to a server to write rows itself, without the allocation.
   proto::TableWrite ForServers() const;
-  /// A further one, for one attempt.
+  /// Begins an allocation for one attempt.
   absl::StatusOr<uint64_t> BeginAttempt();
-  /// What an attempt that counts has written.
+  /// Takes the groups of an attempt that counts.
   absl::Status Take(uint64_t allocation, proto::AttemptReply& reply);
-  /// Nothing that servers have written counts.
+  /// Ends the allocation of an attempt that does not count.
+  void AbortAttempt(uint64_t allocation) { loader_.AbortBeside(AllocationId(allocation)); }
+  /// Ends everything that servers have written.
   void DropTaken();
 
  private:

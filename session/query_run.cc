@@ -197,6 +197,8 @@ absl::Status QueryRun::Collect(ComputeClients::Work& work) {
   --running_;
   --lists_[work.list].running;
   servers_[work.server].busy = false;
+  if (options_.output.table != nullptr && (!work.status.ok() || work.reply.crowded()))
+    options_.output.table->AbortAttempt(work.allocation);
   if (IsDeclined(work.status)) return Declined(work.server, work.status);
   if ((work.lost || IsFull(work.status) || work.reply.crowded()) && options_.request.scratch() != 0)
     options_.drop_scratch(work.request.attempt());
@@ -332,7 +334,9 @@ absl::Status QueryRun::GiveWorkToAll() {
     const auto best = std::max_element(expected.begin(), expected.end());
     if (best == expected.end() || *best <= 0) return absl::OkStatus();
     const auto list = static_cast<size_t>(best - expected.begin());
-    NAM_RETURN_IF_ERROR(Start(s, list, lists_[list].claimed, /*with_multicast=*/false));
+    const absl::Status started = Start(s, list, lists_[list].claimed, /*with_multicast=*/false);
+    // Without further memory for a table those that run go on.
+    if (!started.ok()) return running_ > 0 ? absl::OkStatus() : started;
   }
   return absl::OkStatus();
 }

@@ -52,9 +52,13 @@ absl::StatusOr<bool> StreamedRun::RunOnce() {
   const uint64_t first_attempt = options_.next_attempt();
   for (uint64_t m = 1; m < members.size(); ++m)
     NAM_CHECK(options_.next_attempt() == first_attempt + m, "attempts of a stage are consecutive");
-  NAM_ASSIGN_OR_RETURN(const bool open, OpenAll(members, first_attempt));
-  if (!open) return false;
-  NAM_RETURN_IF_ERROR(StartAll(members, first_attempt));
+  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> allocations, BeginAttempts(members.size()));
+  const absl::StatusOr<bool> open = OpenAll(members, first_attempt);
+  if (!open.ok() || !*open) {
+    AbortAttempts(allocations);
+    return open;
+  }
+  StartAll(members, first_attempt, allocations);
   std::vector<Work> ended;
   const absl::StatusOr<bool> counts = AwaitAll(members, ended);
   if (counts.ok() && *counts) {
@@ -64,7 +68,21 @@ absl::StatusOr<bool> StreamedRun::RunOnce() {
   options_.clients.EndAll();
   for (uint64_t m = 0; options_.request.scratch() != 0 && m < members.size(); ++m)
     options_.drop_scratch(first_attempt + m);
+  AbortAttempts(allocations);
   return counts;
+}
+
+absl::StatusOr<std::vector<uint64_t>> StreamedRun::BeginAttempts(size_t members) {
+  std::vector<uint64_t> allocations;
+  while (options_.output.table != nullptr && allocations.size() < members) {
+    NAM_ASSIGN_OR_RETURN(const uint64_t allocation, options_.output.table->BeginAttempt());
+    allocations.push_back(allocation);
+  }
+  return allocations;
+}
+
+void StreamedRun::AbortAttempts(const std::vector<uint64_t>& allocations) {
+  for (const uint64_t allocation : allocations) options_.output.table->AbortAttempt(allocation);
 }
 
 absl::StatusOr<std::vector<size_t>> StreamedRun::FindMembers() {
@@ -131,7 +149,8 @@ absl::StatusOr<bool> StreamedRun::OpenAll(const std::vector<size_t>& members, ui
   return true;
 }
 
-absl::Status StreamedRun::StartAll(const std::vector<size_t>& members, uint64_t first_attempt) {
+void StreamedRun::StartAll(const std::vector<size_t>& members, uint64_t first_attempt,
+                           const std::vector<uint64_t>& allocations) {
   proto::Exchanges exchanges;
   for (const size_t s : members) {
     proto::ExchangeMember& member = *exchanges.add_members();
@@ -143,8 +162,8 @@ absl::Status StreamedRun::StartAll(const std::vector<size_t>& members, uint64_t 
     work->server = members[m];
     work->request = options_.request;
     work->request.set_attempt(first_attempt + m);
-    if (options_.output.table != nullptr) {
-      NAM_ASSIGN_OR_RETURN(work->allocation, options_.output.table->BeginAttempt());
+    if (!allocations.empty()) {
+      work->allocation = allocations[m];
       work->request.mutable_write()->set_allocation(work->allocation);
     }
     work->request.set_whole_memory(servers_[members[m]].crowded);
@@ -153,7 +172,6 @@ absl::Status StreamedRun::StartAll(const std::vector<size_t>& members, uint64_t 
     servers_[members[m]].started_ms = NowMs();
     options_.clients.Start(std::move(work));
   }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> StreamedRun::AwaitAll(const std::vector<size_t>& members, std::vector<Work>& ended) {

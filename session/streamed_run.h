@@ -62,7 +62,11 @@ class StreamedRun {
   absl::StatusOr<std::vector<size_t>> FindMembers();
   /// False: one of the members is lost.
   absl::StatusOr<bool> OpenAll(const std::vector<size_t>& members, uint64_t first_attempt);
-  absl::Status StartAll(const std::vector<size_t>& members, uint64_t first_attempt);
+  /// An allocation for each member if the rows become a table's, otherwise none.
+  absl::StatusOr<std::vector<uint64_t>> BeginAttempts(size_t members);
+  void AbortAttempts(const std::vector<uint64_t>& allocations);
+  void StartAll(const std::vector<size_t>& members, uint64_t first_attempt,
+                const std::vector<uint64_t>& allocations);
   absl::StatusOr<bool> AwaitAll(const std::vector<size_t>& members, std::vector<Work>& ended);
   /// False: the attempt does not count.
   absl::StatusOr<bool> Look(const ComputeClients::Work& work);

@@ -167,6 +167,10 @@ TEST_F(ServiceChangesTest, ABackupHoldsChangesUp) {
   EXPECT_EQ(Drop("t").code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(Rename(table, "z").code(), StatusCode::kFailedPrecondition);
   EXPECT_TRUE(Begin(client_, "nam.work." + std::to_string(client_)).ok()) << "queries go on";
+  const auto beside = Begin(client_, "u");
+  EXPECT_TRUE(beside.ok()) << "its load goes on, with further allocations";
+  EXPECT_EQ(Begin(Join(proto::ROLE_CLIENT), "u").status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(Abort(*beside).ok());
   EXPECT_TRUE(Commit(load, "u", {memory_}).ok()) << "what was under way ends";
   EXPECT_EQ(Quiet(backup)->loads_size(), 0);
   EXPECT_TRUE(Quiet(backup, /*end=*/true).ok());

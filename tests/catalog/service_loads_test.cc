@@ -128,6 +128,14 @@ TEST_F(ServiceTest, AnAppendMayLieInSeveralAllocations) {
       << "another member's";
   loaded.clear_groups();
   loaded.clear_partitions();
+  add(loaded, {0, base});
+  EXPECT_EQ(service_->CommitLoad(load).status().code(), absl::StatusCode::kFailedPrecondition) << "no load";
+  loaded.clear_groups();
+  loaded.clear_partitions();
+  loaded.add_retired()->add_allocations(*Begin(other, "u"));
+  EXPECT_EQ(service_->CommitLoad(load).status().code(), absl::StatusCode::kInvalidArgument)
+      << "it would end another member's load";
+  loaded.clear_retired();
   add(loaded, {beside, beside, base});
   ASSERT_TRUE(service_->CommitLoad(load).ok());
   EXPECT_FALSE(Abort(beside).ok()) << "it is the table's";

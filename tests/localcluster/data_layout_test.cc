@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "gtest/gtest.h"
 #include "localcluster/state_directory.h"
@@ -13,18 +14,35 @@ namespace {
 
 class DataLayoutTest : public testing::Test {
  protected:
+  const std::string home_ = testing::TempDir() + "/home";
+  const std::string share_ = home_ + "/.local/share/nam";
+
   void SetUp() override {
     unsetenv("XDG_DATA_HOME");
-    setenv("HOME", "/home/ada", 1);
+    setenv("HOME", home_.c_str(), 1);
+    std::filesystem::create_directories(home_);
   }
 };
 
 TEST_F(DataLayoutTest, DataOfTheDefaultClusterOutliveTheHost) {
-  EXPECT_EQ(DataDirectoryOf(DefaultStateDirectory(), ""), "/home/ada/.local/share/nam");
+  EXPECT_EQ(DataDirectoryOf(DefaultStateDirectory(), ""), share_);
   setenv("XDG_DATA_HOME", "/srv/share", 1);
   EXPECT_EQ(DataDirectoryOf(DefaultStateDirectory(), ""), "/srv/share/nam");
   setenv("XDG_DATA_HOME", "share", 1);  // relative paths are ignored, as the specification says
-  EXPECT_EQ(DataDirectoryOf(DefaultStateDirectory(), ""), "/home/ada/.local/share/nam");
+  EXPECT_EQ(DataDirectoryOf(DefaultStateDirectory(), ""), share_);
+}
+
+TEST_F(DataLayoutTest, DataOfFormerVersionsStay) {
+  const std::string runtime = testing::TempDir() + "/runtime";
+  std::filesystem::create_directories(runtime + "/nam/data");
+  setenv("XDG_RUNTIME_DIR", runtime.c_str(), 1);
+  std::ofstream(StoreIn(runtime + "/nam/data")) << "a store";
+  EXPECT_EQ(DataDirectoryOf(DefaultStateDirectory(), ""), runtime + "/nam/data");
+  std::filesystem::create_directories(share_);
+  std::ofstream(StoreIn(share_)) << "another";
+  EXPECT_EQ(DataDirectoryOf(DefaultStateDirectory(), ""), share_);
+  unsetenv("XDG_RUNTIME_DIR");
+  std::filesystem::remove_all(home_);
 }
 
 TEST_F(DataLayoutTest, DataOfAnotherClusterAreInItsDirectory) {

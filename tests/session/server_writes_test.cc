@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -226,6 +227,28 @@ TEST_F(ServerWritesTest, MemoryOfWhatFailsIsGivenBack) {
   const uint64_t before = cluster_.UsedBytes();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(StateOf("insert into t select i + 30000 from src"), "22003");
   EXPECT_LE(cluster_.AwaitUsedBytes(before), before);
+}
+
+/// What memory servers lack is not the compute server's memory: the error says so, and nothing is done twice.
+TEST(ServerWritesToFullServersTest, TheErrorNamesTheMemoryServers) {
+  InProcessCluster cluster({.fabric = fabric::Kind::kShm, .memory_bytes = uint64_t{24} << 20});
+  const auto run = [&](const std::string& sql) { return cluster.session().Execute(sql); };
+  ASSERT_TRUE(run("create table src (i) as select i from generate_series(1, 10000) g (i)").ok());
+  ASSERT_TRUE(run("create table t (a bigint, b bigint) with (storage = columnar)").ok());
+  ASSERT_TRUE(run("set nam.server_writes = on").ok());
+  const uint64_t before = cluster.UsedBytes();
+  const auto full = run(
+      "insert into t select a.i * 1000000000000 + b.i, b.i * 1000000000000 + a.i from src a, src b where b.i "
+      "<= 400");
+  ASSERT_FALSE(full.ok());
+  const auto error = SqlErrorOf(full.status());
+  ASSERT_TRUE(error.has_value()) << full.status();
+  EXPECT_EQ(error->sqlstate, "53200");
+  EXPECT_THAT(error->message, ::testing::HasSubstr("memory server"));
+  const auto rows = run("select count(*) from t");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(ToText(*rows), (TextRows{{"0"}}));
+  EXPECT_LE(cluster.AwaitUsedBytes(before), before);
 }
 
 }  // namespace
