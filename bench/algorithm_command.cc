@@ -1,8 +1,7 @@
 #include "bench/algorithm_command.h"
 
 #include <algorithm>
-#include <iostream>
-#include <memory>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -10,27 +9,14 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "bench/algorithm_work.h"
-#include "bench/algorithms_in_sim.h"
 #include "bench/duckdb.h"
-#include "bench/surroundings.h"
 #include "bench/tuple_count.h"
-#include "fabric/fabric.h"
-#include "localcluster/cluster_work.h"
-#include "localcluster/connect.h"
-#include "localcluster/local_cluster.h"
-#include "localcluster/state_directory.h"
-#include "localcluster/stop_signals.h"
-#include "terminal/exit_codes.h"
-#include "terminal/plot.h"
-#include "terminal/table_printer.h"
 #include "terminal/units.h"
 
 namespace nam::bench {
 namespace {
 
-constexpr int kRepeatMax = 1'000;
-constexpr int kThreadsMax = 256;
-constexpr int kServers = 2, kSimulatedServers = 4, kSimulatedServersMax = 64, kSimulatedThreadsMax = 1024;
+constexpr int kServers = 2, kSimulatedServers = 4, kSimulatedServersMax = 64, kThreadsMax = 1024;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kQueryMibLeast = 4096;
 constexpr uint64_t kRegionBytes = 64 * kMiB;  // of a memory server
@@ -50,158 +36,10 @@ std::vector<CaseFigures> FiguresOf(const AlgorithmWork& work, const Workload& wo
   return figures;
 }
 
-/// Requires valid options.
-SimulatedServers ServersOf(const AlgorithmBenchOptions& options) {
-  SimulatedServers servers = *ParseSimulatedServers(
-      options.generation, ThreadsOf(options) / options.compute_servers, options.cache_divisor);
-  servers.memory_servers = options.memory_servers;
-  servers.compute_servers = options.compute_servers;
-  servers.seed = options.seed;
-  return servers;
-}
-
-Json ConfigJson(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, const AlgorithmWork& work,
-                const DuckDb* duckdb) {
-  Json config = bench.config;
-  config["seed"] = options.seed;
-  config["fabric"] = options.fabric;
-  config["memory_servers"] = options.memory_servers;
-  config["compute_servers"] = options.compute_servers;
-  config["threads"] = ThreadsOf(options);
-  config["repeat"] = options.repeat;
-  config["peer"] = options.peer;
-  if (options.simulated()) config["model"] = ModelJson(ServersOf(options), options.cache_divisor);
-  if (duckdb != nullptr) config["duckdb"] = {{"version", duckdb->version()}, {"threads", ThreadsOf(options)}};
-  if (!bench.remarks.empty()) config["remarks"] = bench.remarks;
-  Json& skipped = config["skipped"] = Json::object();
-  for (const AlgorithmWork::Skipped& each : work.skipped()) skipped[each.algorithm] = each.why;
-  return config;
-}
-
-std::string Remarks(const AlgorithmBenchOptions& options, const AlgorithmBench& bench,
-                    const AlgorithmWork& work) {
-  std::string text =
-      options.simulated()
-          ? ModelText(ServersOf(options), options.cache_divisor)
-          : absl::StrFormat(
-                "Medians of %d rounds over %s, in milliseconds; %d threads on each side, ours on %d compute "
-                "servers and %d memory servers. Of ratios, more is better.\n",
-                options.repeat, options.fabric, ThreadsOf(options), options.compute_servers,
-                options.memory_servers);
-  for (const AlgorithmWork::Skipped& each : work.skipped())
-    absl::StrAppend(&text, "Left out: ", each.algorithm, ", as this engine refuses it: ", each.why, ".\n");
-  for (const std::string& remark : bench.remarks) absl::StrAppend(&text, remark, "\n");
-  return text;
-}
-
-int Conclude(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, const Workload& workload,
-             const AlgorithmWork& work, const DuckDb* duckdb) {
-  const std::vector<CaseFigures> figures = FiguresOf(work, workload);
-  const Json rows = FigureRows(figures);
-  Json summary = bench.summarize(figures);
-  summary["equal_answers"] = AllEqual(figures);
-  if (!options.html.empty()) {
-    const std::string plot =
-        options.simulated() ? TimePlot(bench.title, figures) : SpeedPlot(bench.title, figures);
-    const absl::Status written = WritePage(options.html, {.title = bench.title,
-                                                          .text = Remarks(options, bench, work),
-                                                          .figures = {plot},
-                                                          .rows = WithoutRounds(rows)});
-    if (!written.ok()) return ReportFailure(written);
-  }
-  const OutputFormat format = *ParseOutputFormat(options.format);
-  if (format == OutputFormat::kJson) {
-    std::cout << JsonReport{.command = bench.command,
-                            .config = ConfigJson(options, bench, work, duckdb),
-                            .rows = rows,
-                            .summary = summary}
-                     .ToString();
-  } else {
-    std::cout << Render(TableOf(WithoutRounds(rows)), {.format = format, .footer = false});
-    if (format == OutputFormat::kTable) {
-      for (const auto& [name, value] : summary.items()) std::cout << name << ": " << value << "\n";
-      std::cout << Remarks(options, bench, work);
-    }
-  }
-  std::cout.flush();
-  return AllEqual(figures) ? kExitOk : kExitCheckFailed;
-}
-
-int RunIn(const std::string& directory, const AlgorithmBenchOptions& options, const AlgorithmBench& bench,
-          Workload& workload) {
-  StopSignals stop;
-  std::unique_ptr<DuckDb> duckdb;
-  if (options.peer == "duckdb") {
-    auto started = DuckDb::Start({.peer_dir = options.peer_dir,
-                                  .log_file = absl::StrCat(directory, "/duckdb.log"),
-                                  .threads = ThreadsOf(options)});
-    if (!started.ok()) {
-      return absl::IsFailedPrecondition(started.status()) ? Refuse(started.status())
-                                                          : ReportFailure(started.status());
-    }
-    duckdb = std::move(started).value();
-  }
-  const ServerMemory memory = MemoryOf(options, bench.need);
-  const auto cluster = LocalCluster::Start({.directory = directory,
-                                            .name = "bench",
-                                            .fabric = options.fabric,
-                                            .memory_servers = options.memory_servers,
-                                            .compute_servers = options.compute_servers,
-                                            .memory_bytes = memory.memory_bytes,
-                                            .scratch_bytes = memory.scratch_bytes,
-                                            .threads = ThreadsOf(options) / options.compute_servers},
-                                           stop.fd());
-  if (!cluster.ok()) return ReportFailure(cluster.status());
-  AlgorithmWork work({.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()},
-                     workload,
-                     {.algorithms = bench.algorithms,
-                      .repeat = options.repeat,
-                      .threads = ThreadsOf(options),
-                      .query_mib_max = std::max(kQueryMibLeast, bench.need.query_bytes / kMiB),
-                      .directory = directory + "/columns",
-                      .duckdb = duckdb.get()});
-  const absl::Status status = RunClusterWork(**cluster, work, stop, directory);
-  return status.ok() ? Conclude(options, bench, workload, work, duckdb.get()) : ReportFailure(status);
-}
-
-/// Runs in this process, which Ctrl-C ends at once: it leaves nothing behind.
-int RunSimulated(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, Workload& workload) {
-  const ServerMemory memory = MemoryOf(options, bench.need);
-  SimulatedServers servers = ServersOf(options);
-  servers.memory_bytes = memory.memory_bytes;
-  servers.scratch_bytes = memory.scratch_bytes;
-  servers.query_bytes = std::max(kQueryMibLeast * kMiB, bench.need.query_bytes);
-  AlgorithmWork work({}, workload,
-                     {.algorithms = bench.algorithms,
-                      .repeat = options.repeat,
-                      .warm_up = 1,
-                      .threads = 1,
-                      .query_mib_max = servers.query_bytes / kMiB});
-  const absl::Status status = RunInSim(servers, bench.command, work);
-  return status.ok() ? Conclude(options, bench, workload, work, nullptr) : ReportFailure(status);
-}
-
-absl::Status CheckSimulated(const AlgorithmBenchOptions& options) {
-  if (options.peer != "none") return absl::InvalidArgumentError("--peer is none in sim");
-  if (options.memory_servers < 1 || options.memory_servers > kSimulatedServersMax ||
-      options.compute_servers < 1 || options.compute_servers > kSimulatedServersMax)
-    return absl::InvalidArgumentError(
-        absl::StrCat("--memory-servers and --compute-servers are 1 to ", kSimulatedServersMax, " in sim"));
-  return ParseSimulatedServers(options.generation, 1, options.cache_divisor).status();
-}
-
 }  // namespace
 
-ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& need) {
-  const auto servers = static_cast<uint64_t>(options.memory_servers);
-  ServerMemory memory;
-  memory.scratch_bytes = options.scratch_bytes != 0
-                             ? RoundUp(options.scratch_bytes, kMiB)
-                             : RoundUp(need.scratch_bytes / servers, kRegionBytes) + kRegionBytes;
-  // Memory is freed within a second of DROP TABLE, so there is room for the tables of two cases.
-  memory.memory_bytes =
-      memory.scratch_bytes + RoundUp(need.table_bytes / servers, kRegionBytes) + kRegionBytes;
-  return memory;
+uint64_t MemoryNeed::query_mib_max() const {
+  return std::max(kQueryMibLeast, query_bytes / kMiB);
 }
 
 absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& limits) {
@@ -215,63 +53,168 @@ absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& l
       FormatBytes(least.available_bytes)));
 }
 
-std::string BelowFigure8() {
-  return absl::StrCat("paper_order is of ", CountLabel(kFigure8Tuples),
-                      " tuples: of fewer, fixed costs of stages and messages may turn it round.");
+LocalClusterOptions ClusterFor(const MemoryNeed& need, const std::string& fabric, int memory_servers,
+                               int compute_servers, int threads, uint64_t scratch_bytes) {
+  const auto servers = static_cast<uint64_t>(memory_servers);
+  const uint64_t scratch = scratch_bytes != 0
+                               ? RoundUp(scratch_bytes, kMiB)
+                               : RoundUp(need.scratch_bytes / servers, kRegionBytes) + kRegionBytes;
+  return {.fabric = fabric,
+          .memory_servers = memory_servers,
+          .compute_servers = compute_servers,
+          .memory_bytes = scratch + RoundUp(need.table_bytes / servers, kRegionBytes) + kRegionBytes,
+          .scratch_bytes = scratch,
+          .threads = threads / compute_servers};
 }
 
-absl::Status Validate(const AlgorithmBenchOptions& options) {
-  if (options.repeat < 1 || options.repeat > kRepeatMax)
-    return absl::InvalidArgumentError(absl::StrCat("--repeat is 1 to ", kRepeatMax));
-  const int threads_max = options.simulated() ? kSimulatedThreadsMax : kThreadsMax;
-  if (options.threads < 0 || options.threads > threads_max)
-    return absl::InvalidArgumentError(absl::StrCat("--threads is 0 to ", threads_max));
-  if (options.peer != "none" && options.peer != "duckdb")
-    return absl::InvalidArgumentError(
-        absl::StrCat("there is no peer \"", options.peer, "\"; --peer is none or duckdb"));
-  if (options.algorithms.empty()) return absl::InvalidArgumentError("--algorithms names none");
-  NAM_RETURN_IF_ERROR(ParseOutputFormat(options.format).status());
-  if (!options.html.empty()) NAM_RETURN_IF_ERROR(CheckHtmlPath(options.html));
-  if (options.simulated()) return CheckSimulated(options);
-  NAM_RETURN_IF_ERROR(fabric::ParseKind(options.fabric).status());  // sim is no error here
-  return Validate(LocalClusterOptions{.memory_servers = options.memory_servers,
-                                      .compute_servers = options.compute_servers});
-}
-
-AlgorithmBenchOptions WithDefaults(AlgorithmBenchOptions options, int simulated_threads) {
-  const int servers = options.simulated() ? kSimulatedServers : kServers;
-  if (options.memory_servers == 0) options.memory_servers = servers;
-  if (options.compute_servers == 0) options.compute_servers = servers;
-  // In sim, every round takes the same time.
-  if (options.simulated() && options.repeat > 0) options.repeat = 1;
-  if (options.simulated() && options.threads == 0)
-    options.threads = simulated_threads * std::max(options.compute_servers, 1);
-  return options;
-}
-
-int ThreadsOf(const AlgorithmBenchOptions& options) {
+int ThreadsOf(int wanted, int compute_servers) {
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int wanted = options.threads > 0 ? options.threads : processors;
-  return std::max(1, wanted / options.compute_servers) * options.compute_servers;
+  return std::max(1, (wanted > 0 ? wanted : processors) / compute_servers) * compute_servers;
 }
 
-int HostThreadsOf(const AlgorithmBenchOptions& options) {
-  return options.simulated() ? std::max(1, static_cast<int>(std::thread::hardware_concurrency()))
-                             : ThreadsOf(options);
+std::vector<Option> AlgorithmCommand::WithAlgorithms(std::vector<Option> own, const std::string& algorithms) {
+  std::vector<Option> common = {
+      {"--algorithms", &algorithm_names_, algorithms},
+      {"--fabric",
+       &fabric_,
+       "that the cluster uses; sim: figure 8 in virtual time",
+       {},
+       {"shm", "tcp", "verbs", "sim"}},
+      {"--memory-servers", &memory_servers_, "number of memory servers; 0: 2, in sim 4"},
+      {"--compute-servers", &compute_servers_, "number of compute servers; 0: 2, in sim 4"},
+      {"--threads",
+       &threads_,
+       "total per contender; 0: one per processor, in sim the paper's number per server",
+       {{0, kThreadsMax}}},
+      {"--scratch", Option::Bytes{&scratch_bytes_}, "per memory server; default: enough"},
+      {"--seed", &seed_, "other data of the same size"},
+      {"--repeat", &repeat_, "rounds after a warm-up; figures are medians", {{1, 1'000}}},
+      {"--peer", &peer_, "to take turns with", {}, {"none", "duckdb"}},
+      {"--peer-dir", &peer_dir_, "DuckDB's process", {}, {}, "DIR"},
+      {"--generation", &generation_, "sim: fdr, edr, hdr, ndr, or a model's file"},
+      {"--cache-divisor",
+       &cache_divisor_,
+       "sim: divisor of the paper's cache sizes",
+       {{1, kCacheDivisorMax}}}};
+  std::move(common.begin(), common.end(), std::back_inserter(own));
+  return own;
 }
 
-int RunAlgorithmBench(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, Workload& workload) {
-  if (const absl::Status enough = CheckNeed(bench.need); !enough.ok()) return Refuse(enough);
-  if (options.simulated()) return RunSimulated(options, bench, workload);
-  const double load_average = LoadAverage();
-  WarnOfLoad(load_average);
-  const auto directory = MakeLargeDirectory();
-  if (!directory.ok()) return ReportFailure(directory.status());
-  AlgorithmBench with_load = bench;
-  with_load.config["load_average"] = load_average;
-  const int code = RunIn(*directory, options, with_load, workload);
-  RemoveTree(*directory);
-  return code;
+absl::Status AlgorithmCommand::Check() {
+  const int servers = simulated() ? kSimulatedServers : kServers;
+  if (memory_servers_ == 0) memory_servers_ = servers;
+  if (compute_servers_ == 0) compute_servers_ = servers;
+  if (algorithm_names_.empty()) return absl::InvalidArgumentError("--algorithms names none");
+  for (const std::string& name : algorithm_names_) {
+    NAM_ASSIGN_OR_RETURN(algorithms_.emplace_back(), find_(name));
+  }
+  if (simulated()) {
+    if (has_peer()) return absl::InvalidArgumentError("--peer is none in sim");
+    for (const int number : {memory_servers_, compute_servers_}) {
+      if (number < 1 || number > kSimulatedServersMax)
+        return absl::InvalidArgumentError(absl::StrCat("--memory-servers and --compute-servers are 1 to ",
+                                                       kSimulatedServersMax, " in sim"));
+    }
+    repeat_ = 1;  // every round takes the same time
+    if (threads_ == 0) threads_ = simulated_threads_ * compute_servers_;
+    NAM_RETURN_IF_ERROR(fabric::sim::NicModel::Parse(generation_).status());
+  } else {
+    NAM_RETURN_IF_ERROR(nam::Validate(
+        LocalClusterOptions{.memory_servers = memory_servers_, .compute_servers = compute_servers_}));
+    if (has_peer()) NAM_RETURN_IF_ERROR(DuckDb::Check(peer_dir_));
+  }
+  threads_ = ThreadsOf(threads_, compute_servers_);
+  NAM_RETURN_IF_ERROR(MakeCases());
+  return CheckNeed(need_);
+}
+
+void AlgorithmCommand::RemarkOnSizes(const std::vector<uint64_t>& sizes) {
+  if (!simulated() || *std::min_element(sizes.begin(), sizes.end()) >= kFigure8Tuples) return;
+  remarks_.push_back(
+      absl::StrCat("paper_order is of ", CountLabel(kFigure8Tuples),
+                   " tuples: of fewer, fixed costs of stages and messages may turn it round."));
+}
+
+absl::StatusOr<Report> AlgorithmCommand::Measure(Run& run) {
+  return simulated() ? InSim(run) : OnProcesses(run);
+}
+
+absl::StatusOr<Report> AlgorithmCommand::OnProcesses(Run& run) {
+  NAM_ASSIGN_OR_RETURN(const std::string directory, run.Directory());
+  std::unique_ptr<DuckDb> duckdb;
+  if (has_peer()) {
+    NAM_ASSIGN_OR_RETURN(
+        duckdb,
+        DuckDb::Start({.peer_dir = peer_dir_, .log_file = directory + "/duckdb.log", .threads = threads_}));
+  }
+  AlgorithmWork work(workload(), {.algorithms = algorithms_,
+                                  .repeat = repeat_,
+                                  .threads = threads_,
+                                  .query_mib_max = need_.query_mib_max(),
+                                  .directory = directory + "/columns",
+                                  .duckdb = duckdb.get()});
+  run.OnCancel([&] { work.Cancel(); });
+  const absl::Status status = run.InCluster(
+      ClusterFor(need_, fabric_, memory_servers_, compute_servers_, threads_, scratch_bytes_),
+      [&](catalog::Attachment& attachment, const ClusterOptions&) { return work.RunOn(attachment); });
+  run.OnCancel();
+  NAM_RETURN_IF_ERROR(status);
+  Json config = Json::object();
+  if (duckdb != nullptr) config["duckdb"] = {{"version", duckdb->version()}, {"threads", threads_}};
+  return ReportOf(work, std::move(config));
+}
+
+/// Ctrl-C ends it between two turns.
+absl::StatusOr<Report> AlgorithmCommand::InSim(Run& run) {
+  AlgorithmWork work(workload(), {.algorithms = algorithms_,
+                                  .repeat = repeat_,
+                                  .warm_up = 1,
+                                  .threads = 1,
+                                  .query_mib_max = need_.query_mib_max(),
+                                  .proceed = [&] { return run.Proceed(""); }});
+  NAM_RETURN_IF_ERROR(RunInSim(ServersInSim(), name(), work));
+  return ReportOf(work, {{"model", ModelJson(ServersInSim(), cache_divisor_)}});
+}
+
+SimulatedServers AlgorithmCommand::ServersInSim() const {
+  const LocalClusterOptions cluster =
+      ClusterFor(need_, fabric_, memory_servers_, compute_servers_, threads_, scratch_bytes_);
+  return {.nic = *fabric::sim::NicModel::Parse(generation_),  // checked
+          .caches = fabric::sim::CacheModel::XeonE5(static_cast<uint32_t>(cluster.threads),
+                                                    static_cast<uint32_t>(cache_divisor_)),
+          .memory_servers = memory_servers_,
+          .compute_servers = compute_servers_,
+          .threads = cluster.threads,
+          .memory_bytes = cluster.memory_bytes,
+          .scratch_bytes = *cluster.scratch_bytes,
+          .query_bytes = need_.query_mib_max() * kMiB,
+          .seed = seed_};
+}
+
+Report AlgorithmCommand::ReportOf(const AlgorithmWork& work, Json config) {
+  const std::vector<CaseFigures> figures = FiguresOf(work, workload());
+  Report report{.config = config_,
+                .rows = FigureRows(figures),
+                .summary = Summarize(figures),
+                .charts = {simulated() ? TimePlot(help(), figures) : SpeedPlot(help(), figures)},
+                .correct = AllEqual(figures)};
+  report.summary["equal_answers"] = report.correct;
+  report.config.update(config);
+  if (!remarks_.empty()) report.config["remarks"] = remarks_;
+  Json& skipped = report.config["skipped"] = Json::object();
+  report.remarks = simulated() ? ModelText(ServersInSim(), cache_divisor_)
+                               : absl::StrFormat(
+                                     "Medians of %d rounds over %s, in milliseconds; %d threads on "
+                                     "each side, ours on %d compute servers and %d memory servers. "
+                                     "Of ratios, more is better.\n",
+                                     repeat_, fabric_, threads_, compute_servers_, memory_servers_);
+  for (const AlgorithmWork::Skipped& each : work.skipped()) {
+    skipped[each.algorithm] = each.why;
+    absl::StrAppend(&report.remarks, "Left out: ", each.algorithm, ", as this engine refuses it: ", each.why,
+                    ".\n");
+  }
+  for (const std::string& remark : remarks_) absl::StrAppend(&report.remarks, remark, "\n");
+  return report;
 }
 
 }  // namespace nam::bench

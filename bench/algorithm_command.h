@@ -1,87 +1,106 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/host_memory.h"
 #include "bench/algorithm.h"
 #include "bench/algorithm_report.h"
+#include "bench/algorithms_in_sim.h"
+#include "bench/command.h"
 #include "bench/workload.h"
 
 namespace nam::bench {
 
-/// The common options of `nam bench join` and `nam bench aggregate`.
-struct AlgorithmBenchOptions {
-  std::vector<std::string> algorithms;
-  std::string fabric = "shm";  // or sim, for a figure in virtual time
-  int memory_servers = 0;      // 0: 2, in sim 4
-  int compute_servers = 0;     // 0: 2, in sim 4
-  int threads = 0;             // per side; 0: one per processor, in sim 8 or 10 per server
-  uint64_t scratch_bytes = 0;  // per memory server; 0: enough
-  uint64_t seed = 1;
-  int repeat = 3;
-  std::string peer = "none";  // none, duckdb
-  std::string peer_dir = "bench/duckdb_peer";
-  std::string html;
-  std::string format = "table";
-  // In sim:
-  std::string generation = "fdr";
-  int cache_divisor = 8;
-
-  bool simulated() const { return fabric == "sim"; }
-};
-/// Fills in open numbers of servers, threads and rounds; in sim as in the redesign paper, with
-/// `simulated_threads` per server.
-AlgorithmBenchOptions WithDefaults(AlgorithmBenchOptions options, int simulated_threads);
-
 /// The total memory of a benchmark's largest case, beyond what servers need to run.
 struct MemoryNeed {
-  uint64_t table_bytes = 0;    // in memory servers, for two cases: see MemoryOf
+  uint64_t table_bytes =
+      0;  // in memory servers, for two cases: memory is freed within a second of DROP TABLE
   uint64_t scratch_bytes = 0;  // the same
   uint64_t query_bytes = 0;    // in compute servers
   uint64_t own_bytes = 0;      // this process's tuples, and the output of the hand-written loop
   uint64_t peer_bytes = 0;
 
   uint64_t total() const { return table_bytes + scratch_bytes + query_bytes + own_bytes + peer_bytes; }
+  /// The session's limit per query.
+  uint64_t query_mib_max() const;
 };
-/// The memory of each memory server of a private cluster.
-struct ServerMemory {
-  uint64_t memory_bytes = 0;
-  uint64_t scratch_bytes = 0;
-};
-ServerMemory MemoryOf(const AlgorithmBenchOptions& options, const MemoryNeed& need);
 /// INVALID_ARGUMENT, with the figures, if the host lacks the memory.
 absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& limits = ReadMemoryLimits());
+/// Estimates the memory for a join of `tuples` in both relations, without the hand-written loop and the peer.
+MemoryNeed JoinNeed(uint64_t tuples);
+
+/// The servers of a private cluster, with the memory for `need`. `threads`: of all compute servers.
+/// `scratch_bytes`: per memory server; 0: enough.
+LocalClusterOptions ClusterFor(const MemoryNeed& need, const std::string& fabric, int memory_servers,
+                               int compute_servers, int threads, uint64_t scratch_bytes = 0);
+/// A multiple of the number of compute servers; `wanted` 0: one per processor.
+int ThreadsOf(int wanted, int compute_servers);
 
 /// Tuples per relation in figure 8.
 inline constexpr uint64_t kFigure8Tuples = uint64_t{64} << 20;
-/// A remark on what smaller sizes do not show.
-std::string BelowFigure8();
 
-/// Checks the options except the algorithms. INVALID_ARGUMENT names the wrong one.
-absl::Status Validate(const AlgorithmBenchOptions& options);
-/// Threads per side: a multiple of the number of compute servers.
-int ThreadsOf(const AlgorithmBenchOptions& options);
-/// Threads of this host that generate data, also in sim.
-int HostThreadsOf(const AlgorithmBenchOptions& options);
+/// The common parts of `nam bench join` and `nam bench aggregate`: a private cluster, DuckDB in its own
+/// process and this process take turns; or, in `sim`, figure 8 of the redesign paper in virtual time.
+class AlgorithmCommand : public Command {
+ public:
+  bool has_charts() const override { return true; }
+  bool simulated() const override { return fabric_ == "sim"; }
+  absl::Status Check() final;
+  absl::StatusOr<Report> Measure(Run& run) final;
 
-/// The parsed options.
-struct AlgorithmBench {
-  std::string command;               // `bench join`
-  std::string title;                 // title of the HTML page
-  Json config;                       // added to the report's configuration
-  std::vector<std::string> remarks;  // sentences below the table and in the configuration
-  std::vector<Algorithm> algorithms;
-  MemoryNeed need;
-  std::function<Json(const std::vector<CaseFigures>&)> summarize;
+ protected:
+  using Find = absl::StatusOr<Algorithm> (*)(std::string_view name);
+  /// `simulated_threads`: per server in the paper's figure.
+  AlgorithmCommand(std::string name, std::string help, Find find, std::vector<std::string> algorithms,
+                   int simulated_threads)
+      : Command(std::move(name), std::move(help)),
+        find_(find),
+        simulated_threads_(simulated_threads),
+        algorithm_names_(std::move(algorithms)) {}
+  /// `own`, and the common options. `algorithms` lists those that there are.
+  std::vector<Option> WithAlgorithms(std::vector<Option> own, const std::string& algorithms);
+
+  /// Fills in what was left open and makes the cases, after the common options are complete. Sets need_,
+  /// config_ and remarks_.
+  virtual absl::Status MakeCases() = 0;
+  virtual Workload& workload() = 0;
+  virtual Json Summarize(const std::vector<CaseFigures>& figures) const = 0;
+
+  bool has_peer() const { return peer_ == "duckdb"; }
+  uint64_t seed() const { return seed_; }
+  /// Threads of this host that generate data, also in sim.
+  int host_threads() const { return simulated() ? ThreadsOf(0, 1) : threads_; }
+  /// Adds a remark on what fewer tuples than the paper's do not show.
+  void RemarkOnSizes(const std::vector<uint64_t>& sizes);
+
+  MemoryNeed need_;
+  Json config_ = Json::object();
+  std::vector<std::string> remarks_;  // sentences below the table and in the configuration
+
+ private:
+  absl::StatusOr<Report> OnProcesses(Run& run);
+  absl::StatusOr<Report> InSim(Run& run);
+  SimulatedServers ServersInSim() const;
+  Report ReportOf(const AlgorithmWork& work, Json config);
+
+  const Find find_;
+  const int simulated_threads_;
+  std::vector<std::string> algorithm_names_;
+  std::vector<Algorithm> algorithms_;
+  std::string fabric_ = "shm";
+  int memory_servers_ = 0;      // 0: 2, in sim 4
+  int compute_servers_ = 0;     // 0: 2, in sim 4
+  int threads_ = 0;             // per side; 0: one per processor, in sim the paper's number per server
+  uint64_t scratch_bytes_ = 0;  // per memory server; 0: enough
+  uint64_t seed_ = 1;
+  int repeat_ = 3;
+  std::string peer_ = "none";
+  std::string peer_dir_ = "bench/duckdb_peer";
+  // In sim:
+  std::string generation_ = "fdr";
+  int cache_divisor_ = 8;
 };
-
-/// Lets a private cluster, DuckDB in its own process, and this process take turns. Leaves nothing behind.
-/// kExitCheckFailed if an answer differs from the expected one.
-int RunAlgorithmBench(const AlgorithmBenchOptions& options, const AlgorithmBench& bench, Workload& workload);
 
 }  // namespace nam::bench

@@ -5,14 +5,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "bench/rate_report.h"
+#include "bench/report.h"
 #include "bench/tuple_count.h"
 
 namespace nam::bench {
 namespace {
-
-constexpr char kRounds[] = "rounds_ms";
-constexpr double kLeastMs = 1e-6;
 
 const ContenderTimes* Find(const CaseFigures& figures, std::string_view contender) {
   for (const ContenderTimes& times : figures.contenders) {
@@ -22,7 +19,7 @@ const ContenderTimes* Find(const CaseFigures& figures, std::string_view contende
 }
 
 double SpeedOf(const CaseFigures& figures, double ms) {
-  return static_cast<double>(figures.tuples) / 1e3 / std::max(ms, kLeastMs);  // millions per second
+  return static_cast<double>(figures.tuples) / 1e3 / std::max(ms, 1e-6);  // millions per second
 }
 
 uint64_t TuplesIn(const CaseFigures& figures) {
@@ -60,14 +57,13 @@ void AddJoinRatios(const std::vector<CaseFigures>& figures, uint64_t tuples, con
   const CaseFigures* const base = JoinCaseOf(figures, tuples, std::nullopt);
   if (base == nullptr) return;
   for (const char* slower : {"ghj", "ghj_bloom", "rdma_ghj", "duckdb"})
-    SetRatio(summary, absl::StrCat("rrj_over_", slower, suffix), base->Ratio(slower, "rrj"));
-  SetRatio(summary, absl::StrCat("radix_loop_over_rrj", suffix), base->Ratio("radix_loop", "rrj"));
+    SetIf(summary, absl::StrCat("rrj_over_", slower, suffix), base->Ratio(slower, "rrj"));
+  SetIf(summary, absl::StrCat("radix_loop_over_rrj", suffix), base->Ratio("radix_loop", "rrj"));
   const CaseFigures* const uniform = JoinCaseOf(figures, tuples, 0.0);
   const CaseFigures* const skewed = JoinCaseOf(figures, tuples, 1.0);
   if (uniform == nullptr || skewed == nullptr) return;
-  const auto under = skewed->median_ms("rrj"), over = uniform->median_ms("rrj");
-  if (under.has_value() && over.has_value())
-    SetRatio(summary, absl::StrCat("uniform_over_zipf_1", suffix), *over / std::max(*under, kLeastMs));
+  SetIf(summary, absl::StrCat("uniform_over_zipf_1", suffix),
+        RatioOf(uniform->median_ms("rrj"), skewed->median_ms("rrj")));
 }
 
 }  // namespace
@@ -78,9 +74,7 @@ std::optional<double> CaseFigures::median_ms(std::string_view contender) const {
 }
 
 std::optional<double> CaseFigures::Ratio(std::string_view slower, std::string_view faster) const {
-  const auto over = median_ms(slower), under = median_ms(faster);
-  if (!over.has_value() || !under.has_value()) return std::nullopt;
-  return *over / std::max(*under, kLeastMs);
+  return RatioOf(median_ms(slower), median_ms(faster));
 }
 
 bool AllEqual(const std::vector<CaseFigures>& figures) {
@@ -100,15 +94,9 @@ Json FigureRows(const std::vector<CaseFigures>& figures) {
       row["min_ms"] = Rounded(times.min_ms());
       row["million_tuples_per_second"] = Rounded(SpeedOf(each, times.median_ms()));
       row["answer"] = times.equal ? "equal" : "DIFFERENT";
-      Json& rounds = row[kRounds] = Json::array();
-      for (const double ms : times.times_ms) rounds.push_back(Rounded(ms));
+      row["rounds_ms"] = Rounded(times.times_ms);
     }
   }
-  return rows;
-}
-
-Json WithoutRounds(Json rows) {
-  for (Json& row : rows) row.erase(kRounds);
   return rows;
 }
 
@@ -126,9 +114,13 @@ std::string Bars(const std::string& title, const std::string& y_label,
                                  [&](const BarPlot::Series& s) { return s.name == times.name; });
       if (series == plot.series.end()) {
         if (plot.series.size() == kPlotSeriesMax) continue;
-        series = plot.series.insert(plot.series.end(), {times.name, std::vector<double>(figures.size())});
+        series = plot.series.insert(plot.series.end(), {times.name, std::vector<double>(figures.size()),
+                                                        std::vector<std::optional<Spread>>(figures.size())});
       }
       series->values[i] = height(figures[i], times.median_ms());
+      std::vector<double> runs;
+      for (const double ms : times.times_ms) runs.push_back(height(figures[i], ms));
+      series->spread[i] = SpreadOf(runs);
     }
   }
   return SvgOf(plot);
@@ -142,10 +134,6 @@ std::string SpeedPlot(const std::string& title, const std::vector<CaseFigures>& 
 
 std::string TimePlot(const std::string& title, const std::vector<CaseFigures>& figures) {
   return Bars(title, "ms", figures, [](const CaseFigures&, double ms) { return ms; });
-}
-
-void SetRatio(Json& summary, const std::string& key, const std::optional<double>& ratio) {
-  if (ratio.has_value()) summary[key] = Rounded(*ratio);
 }
 
 Json JoinSummary(const std::vector<CaseFigures>& figures) {
@@ -167,13 +155,12 @@ Json AggregateSummary(const std::vector<CaseFigures>& figures) {
     for (const CaseFigures& each : figures) {
       const std::string groups = KeySuffix(each.settings.value("groups", uint64_t{0}));
       if (TuplesIn(each) != *sizes.rbegin()) continue;
-      SetRatio(summary, absl::StrCat("rdma_over_", peer, groups), each.Ratio(peer, "rdma"));
+      SetIf(summary, absl::StrCat("rdma_over_", peer, groups), each.Ratio(peer, "rdma"));
       if (groups == "_1k") few_ms = each.median_ms("rdma");
       if (groups == "_64m") many_ms = each.median_ms("rdma");
     }
   }
-  if (few_ms.has_value() && many_ms.has_value())
-    SetRatio(summary, "time_1k_over_64m", *few_ms / std::max(*many_ms, kLeastMs));
+  SetIf(summary, "time_1k_over_64m", RatioOf(few_ms, many_ms));
   return summary;
 }
 

@@ -31,16 +31,11 @@ bool AllEqual(const std::vector<CaseFigures>& figures);
 
 /// One row per case and contender: settings, medians, speed, times of all rounds.
 Json FigureRows(const std::vector<CaseFigures>& figures);
-/// Removes the columns that do not fit a table.
-Json WithoutRounds(Json rows);
 
 /// Bars of speeds, one group per case.
 std::string SpeedPlot(const std::string& title, const std::vector<CaseFigures>& figures);
 /// Bars of medians, one group per case.
 std::string TimePlot(const std::string& title, const std::vector<CaseFigures>& figures);
-
-/// Sets the key to the ratio with three decimals, or omits it.
-void SetRatio(Json& summary, const std::string& key, const std::optional<double>& ratio);
 
 // Summaries. Settings of the figures are those of JoinWorkload and AggregateWorkload.
 

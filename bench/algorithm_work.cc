@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "terminal/units.h"
 
 namespace nam::bench {
 namespace {
@@ -28,11 +27,6 @@ absl::StatusOr<Answer> ToAnswer(const std::vector<std::vector<Value>>& rows) {
 }
 
 }  // namespace
-
-absl::Status AlgorithmWork::Run() {
-  NAM_ASSIGN_OR_RETURN(const auto attachment, AttachToCluster(cluster_));
-  return RunOn(*attachment);
-}
 
 absl::Status AlgorithmWork::RunOn(catalog::Attachment& attachment) {
   NAM_ASSIGN_OR_RETURN(const auto session, session::Session::Open(attachment));
@@ -107,7 +101,11 @@ absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Se
       TakeTurns(MakeContenders(session), workload_.Expected(),
                 {.repeat = options_.repeat,
                  .warm_up = options_.warm_up,
-                 .show = [&](const std::string& turn) { progress_.Show(absl::StrCat(title, ": ", turn)); },
+                 .show =
+                     [&](const std::string& turn) {
+                       progress_.Show(absl::StrCat(title, ": ", turn));
+                       if (!options_.proceed()) cancelled_ = true;
+                     },
                  .cancelled = &cancelled_});
   if (!times.ok())
     return absl::Status(times.status().code(), absl::StrCat(title, ": ", times.status().message()));
@@ -122,23 +120,15 @@ absl::Status AlgorithmWork::RunCase(catalog::Attachment& attachment, session::Se
   return absl::OkStatus();
 }
 
-TupleLoadOptions AlgorithmWork::LoadOptions(const std::string& doing, uint64_t tuples) {
-  progress_.Show(doing);
-  const auto progress = [this, doing, tuples](uint64_t done) {
-    progress_.Show(absl::StrFormat("%s: %s of %s tuples", doing, FormatCount(done), FormatCount(tuples)));
-  };
-  return {.threads = options_.threads, .progress = progress, .cancelled = &cancelled_};
-}
-
 absl::Status AlgorithmWork::Load(catalog::Attachment& attachment, const std::string& title) {
   for (const TupleTable& table : workload_.tables()) {
-    const uint64_t tuples = table.tuples.size();
-    NAM_RETURN_IF_ERROR(LoadTuples(
-        attachment, table, LoadOptions(absl::StrFormat("%s: loading %s", title, table.name), tuples)));
+    NAM_RETURN_IF_ERROR(LoadTuples(attachment, table,
+                                   {.threads = options_.threads,
+                                    .progress = progress_.For(absl::StrCat(title, ": loading")),
+                                    .cancelled = &cancelled_}));
     if (options_.duckdb == nullptr) continue;
-    const auto seconds =
-        LoadTuples(*options_.duckdb, table, options_.directory,
-                   LoadOptions(absl::StrFormat("%s: DuckDB loads %s", title, table.name), tuples));
+    progress_.Show(absl::StrFormat("%s: DuckDB loads %s", title, table.name));
+    const auto seconds = LoadTuples(*options_.duckdb, table, options_.directory, cancelled_);
     if (!seconds.ok()) return seconds.status();
   }
   return absl::OkStatus();

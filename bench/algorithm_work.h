@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,8 +16,6 @@
 #include "bench/turns.h"
 #include "bench/workload.h"
 #include "catalog/attachment.h"
-#include "localcluster/cluster_work.h"
-#include "localcluster/connect.h"
 #include "session/session.h"
 #include "terminal/progress_line.h"
 
@@ -25,18 +24,19 @@ namespace nam::bench {
 struct AlgorithmWorkOptions {
   std::vector<Algorithm> algorithms;
   int repeat = 3;
-  size_t warm_up = TurnsOptions().warm_up;  // contenders with a warm-up turn
-  int threads = 2;                          // for loading; servers, peer and bound have their own
-  uint64_t query_mib_max = 4096;            // the session's limit per query
-  std::string directory;                    // for the peer's input files
-  DuckDb* duckdb = nullptr;                 // null: takes no part
-  std::string explained;                    // algorithm whose plan of each case is kept; empty: none
+  size_t warm_up = TurnsOptions().warm_up;              // contenders with a warm-up turn
+  int threads = 2;                                      // for loading; servers, peer and bound have their own
+  uint64_t query_mib_max = 4096;                        // the session's limit per query
+  std::string directory;                                // for the peer's input files
+  DuckDb* duckdb = nullptr;                             // null: takes no part
+  std::function<bool()> proceed = [] { return true; };  // asked before every turn; false: cancelled
+  std::string explained;  // algorithm whose plan of each case is kept; empty: none
 };
 
 /// Runs each case: all contenders load the data; algorithms, DuckDB and the hand-written loop take turns;
 /// then all drop the data. An algorithm that the engine refuses is skipped and reported; nothing runs in its
 /// place.
-class AlgorithmWork final : public ClusterWork {
+class AlgorithmWork {
  public:
   struct Skipped {
     std::string algorithm;
@@ -49,18 +49,14 @@ class AlgorithmWork final : public ClusterWork {
   };
 
   /// `workload` must outlive this object.
-  AlgorithmWork(ClusterOptions cluster, Workload& workload, const AlgorithmWorkOptions& options)
-      : cluster_(std::move(cluster)),
-        workload_(workload),
-        options_(options),
-        algorithms_(options.algorithms) {}
+  AlgorithmWork(Workload& workload, const AlgorithmWorkOptions& options)
+      : workload_(workload), options_(options), algorithms_(options.algorithms) {}
 
-  /// Runs in the cluster of `cluster`.
-  absl::Status Run() override;
   absl::Status RunOn(catalog::Attachment& attachment);
-  void Cancel() override;
+  /// Any thread; makes RunOn return soon.
+  void Cancel();
 
-  // After Run:
+  // After RunOn:
   const std::vector<Case>& cases() const { return cases_; }
   const std::vector<Skipped>& skipped() const { return skipped_; }
 
@@ -75,10 +71,8 @@ class AlgorithmWork final : public ClusterWork {
   std::vector<Contender> MakeContenders(session::Session& session);
   absl::StatusOr<Turn> Ask(session::Session& session, const Algorithm& algorithm);
   absl::StatusOr<Turn> AskDuckDb();
-  TupleLoadOptions LoadOptions(const std::string& doing, uint64_t tuples);
   void SetSession(session::Session* session);
 
-  const ClusterOptions cluster_;
   Workload& workload_;
   const AlgorithmWorkOptions options_;
   ProgressLine progress_;
@@ -87,7 +81,7 @@ class AlgorithmWork final : public ClusterWork {
   std::vector<Case> cases_;
   std::atomic<bool> cancelled_ = false;
   std::mutex session_mutex_;
-  session::Session* session_ = nullptr;  // while Run runs
+  session::Session* session_ = nullptr;  // while RunOn runs
 };
 
 }  // namespace nam::bench

@@ -13,24 +13,11 @@
 namespace nam::bench {
 namespace {
 
-constexpr int kCacheDivisorMax = 1024;
 constexpr uint64_t kRegionBytes = uint64_t{64} << 20;
 /// The longest loop over all tuples between two calls of the fabric.
 constexpr int64_t kStuckRealMs = 1'800'000;
 
 }  // namespace
-
-absl::StatusOr<SimulatedServers> ParseSimulatedServers(const std::string& generation, int threads,
-                                                       int cache_divisor) {
-  if (cache_divisor < 1 || cache_divisor > kCacheDivisorMax)
-    return absl::InvalidArgumentError(absl::StrCat("--cache-divisor is 1 to ", kCacheDivisorMax));
-  SimulatedServers servers;
-  NAM_ASSIGN_OR_RETURN(servers.nic, fabric::sim::NicModel::Parse(generation));
-  servers.caches =
-      fabric::sim::CacheModel::XeonE5(static_cast<uint32_t>(threads), static_cast<uint32_t>(cache_divisor));
-  servers.threads = threads;
-  return servers;
-}
 
 absl::Status RunInSim(const SimulatedServers& servers, const std::string& what, AlgorithmWork& work) {
   fabric::sim::WorldOptions options;
@@ -38,7 +25,7 @@ absl::Status RunInSim(const SimulatedServers& servers, const std::string& what, 
   options.nic = servers.nic;
   options.caches = servers.caches;
   options.stuck_real_ms = kStuckRealMs;
-  options.replay = absl::StrCat("nam ", what, " --fabric=sim");
+  options.replay = absl::StrCat("nam bench ", what, " --fabric=sim");
   fabric::sim::World world(options);
   NAM_ASSIGN_OR_RETURN(const auto cluster,
                        simulation::Cluster::Start(world, {.memory_servers = servers.memory_servers,

@@ -14,9 +14,11 @@
 /// (plan/work_cost.h) charge the work per row; the cache model charges its accesses.
 namespace nam::bench {
 
+inline constexpr int kCacheDivisorMax = 1024;
+
 struct SimulatedServers {
   fabric::sim::NicModel nic;
-  fabric::sim::CacheModel caches;
+  fabric::sim::CacheModel caches;  // the redesign paper's, scaled by 1/`cache_divisor`
   int memory_servers = 4;
   int compute_servers = 4;  // each on a memory server's host, if there are as many
   int threads = 8;          // per compute server
@@ -27,12 +29,7 @@ struct SimulatedServers {
   uint64_t seed = 1;
 };
 
-/// `generation`: fdr, or a model's file. The caches are the redesign paper's, scaled by 1/`cache_divisor`.
-/// NOT_FOUND, INVALID_ARGUMENT.
-absl::StatusOr<SimulatedServers> ParseSimulatedServers(const std::string& generation, int threads,
-                                                       int cache_divisor);
-
-/// The calling thread drives the world. `what`: `bench join`.
+/// The calling thread drives the world. `what`: `join`.
 absl::Status RunInSim(const SimulatedServers& servers, const std::string& what, AlgorithmWork& work);
 
 /// The model, for the report's configuration.

@@ -38,10 +38,10 @@ std::string DuckDbType(const partitioner::ColumnSchema& column, double scale_fac
 
 }  // namespace
 
-absl::StatusOr<double> BenchmarkDuckDb::Load(const std::string& tbl_directory,
-                                             const dataset::Generator& generator) {
+absl::StatusOr<double> LoadIntoDuckDb(DuckDb& duckdb, const std::string& tbl_directory,
+                                      const dataset::Generator& generator, bool sorted) {
   const double scale_factor = generator.options().scale_factor;
-  NAM_RETURN_IF_ERROR(duckdb_->Open());
+  NAM_RETURN_IF_ERROR(duckdb.Open());
   Json tables = Json::array();
   for (size_t table = 0; table < generator.tables().size(); ++table) {
     const dataset::Table& described = generator.tables()[table];
@@ -52,11 +52,11 @@ absl::StatusOr<double> BenchmarkDuckDb::Load(const std::string& tbl_directory,
                       {"file", described.file_names.front()},
                       {"rows", generator.Rows(table)},
                       {"columns", std::move(columns)},
-                      {"order_by", sorted_ ? described.schema.sort_column : ""}});
+                      {"order_by", sorted ? described.schema.sort_column : ""}});
   }
   const auto timeout_ms =
       static_cast<int64_t>(static_cast<double>(kLoadTimeoutMsPerScaleFactor) * std::max(1.0, scale_factor));
-  return duckdb_->Load({{"op", "load"}, {"directory", tbl_directory}, {"tables", tables}}, timeout_ms);
+  return duckdb.Load({{"op", "load"}, {"directory", tbl_directory}, {"tables", tables}}, timeout_ms);
 }
 
 }  // namespace nam::bench

@@ -56,8 +56,8 @@ class DuckDb:
 def nam_round(nam, sql):
     """Rows as text, milliseconds, and the client's peak memory in MiB."""
     with tempfile.TemporaryFile("w+", newline="") as out, tempfile.TemporaryFile("w+") as err:
-        client = subprocess.Popen([nam.binary, "sql", "--timing", "--format=csv", "-c", sql,
-                                   "--state-dir=" + nam.directory], stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        client = subprocess.Popen(nam.command("sql", "--timing", "--format=csv", "-c", sql),
+                                  stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         _, status, usage = os.wait4(client.pid, 0)
         client.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)

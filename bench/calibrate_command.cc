@@ -1,92 +1,89 @@
-#include "bench/calibrate_command.h"
-
-#include <iostream>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "bench/calibration.h"
-#include "bench/rate_report.h"
+#include "bench/commands.h"
 #include "bench/row_calibration.h"
-#include "localcluster/stop_signals.h"
-#include "terminal/exit_codes.h"
-#include "terminal/json_report.h"
-#include "terminal/progress_line.h"
-#include "terminal/table_printer.h"
 
 namespace nam::bench {
 namespace {
 
-constexpr int kRoundsMax = 1'000;
+class Calibrate final : public Command {
+ public:
+  Calibrate() : Command("calibrate", "measure the running cluster's fabric, for the optimizer's estimates") {}
 
-struct Calibrated {
-  std::string fabric;
-  catalog::FabricConstants before, after;
+  std::vector<Option> Options() override {
+    return {{"--catalog",
+             &cluster_.catalog,
+             "the cluster's catalog; without it, the local cluster",
+             {},
+             {},
+             "HOST:PORT"},
+            {"--secret-file", &cluster_.secret_file, "file with the cluster's secret", {}, {}, "FILE"},
+            {"--tls-certificate",
+             &cluster_.tls.certificate,
+             "this process's certificate, in PEM",
+             {},
+             {},
+             "FILE"},
+            {"--tls-key", &cluster_.tls.key, "the certificate's key", {}, {}, "FILE"},
+            {"--tls-ca", &cluster_.tls.authority, "certificates of the cluster's authority", {}, {}, "FILE"},
+            {"--state-dir", &cluster_.state_dir, "the local cluster's directory", {}, {}, "DIR"},
+            {"--rdma", &cluster_.rdma, "verbs: the device", {}, {}, "DEVICE[:PORT][,gid=N]"},
+            {"--rounds", &rounds_, "rounds per measurement; the median counts", {{1, 1'000}}},
+            {"--no-rows", &no_rows_, "skip joins and groups, which need temporary tables"},
+            {"--dry-run", &dry_run_, "measure without changing the catalog"}};
+  }
+
+  absl::StatusOr<Report> Measure(Run& run) override {
+    const auto attached = AttachToCluster(cluster_);
+    connected_ = attached.ok();
+    NAM_RETURN_IF_ERROR(attached.status());
+    catalog::Attachment& attachment = **attached;
+    NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
+    // Another version of the program may have stored constants that are unknown here: then everything is
+    // measured from the defaults.
+    const auto before = catalog::FromProto(cluster.constants()).value_or(catalog::FabricConstants());
+    const CalibrationOptions how{.rounds = rounds_, .proceed = [&](const std::string& doing) {
+                                   return run.Proceed(absl::StrCat("measuring ", doing));
+                                 }};
+    NAM_ASSIGN_OR_RETURN(catalog::FabricConstants after, MeasureFabricConstants(attachment, before, how));
+    if (!no_rows_) {
+      NAM_ASSIGN_OR_RETURN(after, FitRowConstants(attachment, after, {.calibration = how}));
+    }
+    if (!dry_run_)
+      NAM_RETURN_IF_ERROR(attachment.catalog().Calibrate(catalog::ToProto(cluster.fabric(), after)));
+    Report report{.config = {{"fabric", cluster.fabric()}},
+                  .summary = {{"stored", !dry_run_}},
+                  .remarks = absl::StrCat(
+                      "Picoseconds for each byte, access, row or call; sizes in bytes. ",
+                      dry_run_ ? "Not stored.\n"
+                               : "The catalog has them; statements that are planned from now on are planned "
+                                 "with them.\n")};
+    for (const catalog::FabricConstant& constant : catalog::FabricConstantTable()) {
+      report.rows.push_back({{"constant", constant.name},
+                             {"before", Rounded(before.*constant.field)},
+                             {"value", Rounded(after.*constant.field)}});
+    }
+    return report;
+  }
+  int ReportError(const absl::Status& status) const override {
+    return connected_ ? ReportFailure(status) : ReportNoConnection(status);
+  }
+
+ private:
+  ClusterOptions cluster_;
+  int rounds_ = 5;
+  bool no_rows_ = false;  // skip what needs tables and compute servers
+  bool dry_run_ = false;  // do not store the results in the catalog
+  bool connected_ = false;
 };
-
-absl::StatusOr<Calibrated> Calibrate(catalog::Attachment& attachment, const CalibrateOptions& options,
-                                     const StopSignals& stop) {
-  Calibrated calibrated;
-  NAM_ASSIGN_OR_RETURN(const proto::Cluster cluster, attachment.catalog().GetCluster());
-  calibrated.fabric = cluster.fabric();
-  // Another version of the program may have stored constants that are unknown here: then everything is
-  // measured from the defaults.
-  calibrated.before = catalog::FromProto(cluster.constants()).value_or(catalog::FabricConstants());
-  ProgressLine progress;
-  const CalibrationOptions how{.rounds = options.rounds, .proceed = [&](const std::string& doing) {
-                                 progress.Show(absl::StrCat("measuring ", doing));
-                                 return !stop.Pending();
-                               }};
-  NAM_ASSIGN_OR_RETURN(calibrated.after, MeasureFabricConstants(attachment, calibrated.before, how));
-  if (!options.no_rows) {
-    NAM_ASSIGN_OR_RETURN(calibrated.after,
-                         FitRowConstants(attachment, calibrated.after, {.calibration = how}));
-  }
-  if (!options.dry_run) {
-    NAM_RETURN_IF_ERROR(
-        attachment.catalog().Calibrate(catalog::ToProto(calibrated.fabric, calibrated.after)));
-  }
-  return calibrated;
-}
-
-Json RowsOf(const Calibrated& calibrated) {
-  Json rows = Json::array();
-  for (const catalog::FabricConstant& constant : catalog::FabricConstantTable()) {
-    rows.push_back({{"constant", constant.name},
-                    {"before", Rounded(calibrated.before.*constant.field)},
-                    {"value", Rounded(calibrated.after.*constant.field)}});
-  }
-  return rows;
-}
 
 }  // namespace
 
-int RunCalibrate(const CalibrateOptions& options) {
-  const auto format = ParseOutputFormat(options.format);
-  if (!format.ok()) return Refuse(format.status());
-  if (options.rounds < 1 || options.rounds > kRoundsMax)
-    return Refuse(absl::InvalidArgumentError(absl::StrCat("--rounds is 1 to ", kRoundsMax)));
-  const StopSignals stop;  // before any thread
-  const auto attachment = AttachToCluster(options.cluster);
-  if (!attachment.ok()) return ReportNoConnection(attachment.status());
-  const auto calibrated = Calibrate(**attachment, options, stop);
-  if (!calibrated.ok()) return ReportFailure(calibrated.status());
-  if (*format == OutputFormat::kJson) {
-    std::cout << JsonReport{.command = "bench calibrate",
-                            .config = {{"fabric", calibrated->fabric}, {"rounds", options.rounds}},
-                            .rows = RowsOf(*calibrated),
-                            .summary = {{"stored", !options.dry_run}}}
-                     .ToString();
-    return kExitOk;
-  }
-  std::cout << Render(TableOf(RowsOf(*calibrated)), {.format = *format, .footer = false});
-  if (*format == OutputFormat::kTable) {
-    std::cout << "Picoseconds for each byte, access, row or call; sizes in bytes. "
-              << (options.dry_run ? "Not stored."
-                                  : "The catalog has them; statements that are planned from now "
-                                    "on are planned with them.")
-              << "\n";
-  }
-  return kExitOk;
+std::unique_ptr<Command> CalibrateCommand() {
+  return std::make_unique<Calibrate>();
 }
 
 }  // namespace nam::bench

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "bench/fabric_lane.h"
-#include "bench/query_report.h"
+#include "bench/report.h"
 #include "bench/server_end.h"
 #include "bench/socket_peer.h"
 #include "storage/channel.h"

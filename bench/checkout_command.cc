@@ -1,9 +1,5 @@
-#include "bench/checkout_command.h"
-
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <vector>
@@ -13,65 +9,42 @@
 #include "bench/checkout_figure.h"
 #include "bench/checkout_loop.h"
 #include "bench/checkout_sqlite.h"
-#include "localcluster/cluster_work.h"
-#include "localcluster/connect.h"
-#include "localcluster/local_cluster.h"
-#include "localcluster/state_directory.h"
-#include "localcluster/stop_signals.h"
-#include "terminal/exit_codes.h"
-#include "terminal/json_report.h"
-#include "terminal/progress_line.h"
-#include "terminal/table_printer.h"
+#include "bench/commands.h"
+#include "terminal/plot.h"
 #include "workload/checkout_run.h"
 
 namespace nam::bench {
 namespace {
 
 constexpr uint64_t kExpectedOrders = 1'000'000;
-constexpr uint64_t kProducts = 1'000'000;
-constexpr char kSim[] = "sim";
+constexpr uint64_t kProducts = 1'000'000, kSimulatedProducts = 200'000;
 
 const char* const kSides[] = {"bare loop", "equal loop", "rsi",     "rsi, 4 versions",
                               "SQLite",    "2pc-tcp",    "2pc-send"};
 
-uint32_t ClientsOf(const CheckoutBenchOptions& options) {
-  return options.clients.empty() ? 2 : options.clients[0];
-}
-uint64_t ProductsOf(const CheckoutBenchOptions& options) {
-  return options.products == 0 ? kProducts : options.products;
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 /// All contenders in turn, round after round.
-class CheckoutWork final : public ClusterWork {
+class CheckoutWork {
  public:
-  CheckoutWork(const CheckoutBenchOptions& options, ClusterOptions cluster)
-      : options_(options), cluster_(std::move(cluster)) {
-    checkout_.products = ProductsOf(options);
+  CheckoutWork(const CheckoutBenchOptions& options, Run& run) : options_(options), run_(run) {
+    checkout_.products = options.products;
     checkout_.product_bytes = options.product_bytes;
     checkout_.zipf_theta = options.zipf;
-    driver_.clients = ClientsOf(options);
+    driver_.clients = options.clients[0];
     driver_.run_us = static_cast<int64_t>(options.seconds * 1e6);
     driver_.seed = options.seed;
   }
-  void Cancel() override { cancelled_ = true; }
-  absl::Status Run() override {
+  absl::Status RunOn(catalog::Attachment& attachment) {
     NAM_RETURN_IF_ERROR(checkout_.Validate());
-    NAM_ASSIGN_OR_RETURN(attachment_, AttachToCluster(cluster_));
+    attachment_ = &attachment;
     for (int round = 0; round < options_.repeat; ++round) {
       for (const char* side : kSides) {
-        if (cancelled_) return absl::CancelledError("interrupted");
-        progress_.Show(absl::StrCat("round ", round + 1, " of ", options_.repeat, ": ", side));
+        if (!run_.Proceed(absl::StrCat("round ", round + 1, " of ", options_.repeat, ": ", side)))
+          return absl::CancelledError("interrupted");
         NAM_ASSIGN_OR_RETURN(const double rate, RunSide(side));
         rates_[side].push_back(rate);
       }
     }
-    progress_.Clear();
+    loop_.reset();
     return absl::OkStatus();
   }
 
@@ -94,7 +67,7 @@ class CheckoutWork final : public ClusterWork {
     if (loop_ == nullptr) {
       NAM_ASSIGN_OR_RETURN(
           loop_, CheckoutLoop::Load(attachment_->fabric(), {.checkout = checkout_,
-                                                            .threads = static_cast<int>(ClientsOf(options_)),
+                                                            .threads = static_cast<int>(options_.clients[0]),
                                                             .seed = driver_.seed,
                                                             .run_us = driver_.run_us}));
     }
@@ -124,120 +97,125 @@ class CheckoutWork final : public ClusterWork {
                     {.checkout = checkout_,
                      .driver = driver_,
                      .tables = {.versions = versions, .replace = true, .expected_orders = kExpectedOrders}});
-    NAM_RETURN_IF_ERROR(run.Load(progress_));
-    NAM_ASSIGN_OR_RETURN(const CheckoutOutcome outcome, run.Run(nullptr, progress_));
+    NAM_RETURN_IF_ERROR(run.Load(run_.progress()));
+    NAM_ASSIGN_OR_RETURN(const CheckoutOutcome outcome, run.Run(nullptr, run_.progress()));
     adds_up_ = adds_up_ && outcome.ok();
     return outcome.rates.committed_per_s;
   }
 
   const CheckoutBenchOptions& options_;
-  const ClusterOptions cluster_;
+  Run& run_;
   tpcw::CheckoutOptions checkout_;
   tpcw::DriverOptions driver_;
-  ProgressLine progress_;
-  std::atomic<bool> cancelled_ = false;
-  std::unique_ptr<catalog::Attachment> attachment_;
+  catalog::Attachment* attachment_ = nullptr;  // while RunOn runs
   std::unique_ptr<CheckoutLoop> loop_;
   std::unique_ptr<CheckoutSqlite> sqlite_;
   std::map<std::string, std::vector<double>> rates_;  // commits per second, by contender
   bool adds_up_ = true;
 };
 
-double Ratio(double a, double b) {
-  return std::round(a / b * 1000) / 1000;
-}
-
-Json SummaryOf(const CheckoutWork& work) {
+Report ReportOf(const CheckoutBenchOptions& options, const CheckoutWork& work) {
   const double rsi = work.MedianOf("rsi");
-  return {{"rsi_committed_per_s", std::round(rsi)},
-          {"rsi_over_equal_loop", Ratio(rsi, work.MedianOf("equal loop"))},
-          {"rsi_over_bare_loop", Ratio(rsi, work.MedianOf("bare loop"))},
-          {"rsi_over_sqlite", Ratio(rsi, work.MedianOf("SQLite"))},
-          {"rsi_over_2pc_tcp", Ratio(rsi, work.MedianOf("2pc-tcp"))},
-          {"rsi_over_2pc_send", Ratio(rsi, work.MedianOf("2pc-send"))},
-          {"four_versions_over_one", Ratio(work.MedianOf("rsi, 4 versions"), rsi)},
-          {"adds_up", work.adds_up()}};
-}
-
-int Conclude(const CheckoutBenchOptions& options, bool json, const CheckoutWork& work) {
-  const Json summary = SummaryOf(work);
-  if (json) {
-    JsonReport report{.command = "bench checkout"};
-    report.config = {{"fabric", options.fabric},
-                     {"memory_servers", options.memory_servers},
-                     {"clients", ClientsOf(options)},
-                     {"seconds", options.seconds},
-                     {"repeat", options.repeat},
-                     {"products", ProductsOf(options)},
-                     {"product_bytes", options.product_bytes},
-                     {"zipf", options.zipf},
-                     {"seed", options.seed}};
-    for (const char* side : kSides) {
-      report.rows.push_back({{"side", side},
-                             {"committed_per_s", std::round(work.MedianOf(side))},
-                             {"rounds_per_s", work.rates().at(side)}});
-    }
-    report.summary = summary;
-    std::cout << report.ToString();
-  } else {
-    session::ResultSet table;
-    table.columns = {{"side", Type::String()}, {"committed_per_s", Type::Integer()}};
-    for (const char* side : kSides) {
-      table.rows.push_back({Value::String(side), Value::Integer(std::llround(work.MedianOf(side)))});
-    }
-    std::cout << Render(table, {.footer = false});
-    for (const auto& [name, value] : summary.items()) std::cout << name << ": " << value << "\n";
+  const auto over = [&](const char* side) { return Rounded(rsi / work.MedianOf(side)); };
+  Report report{.config = {{"clients", options.clients[0]}},
+                .summary = {{"rsi_committed_per_s", std::round(rsi)},
+                            {"rsi_over_equal_loop", over("equal loop")},
+                            {"rsi_over_bare_loop", over("bare loop")},
+                            {"rsi_over_sqlite", over("SQLite")},
+                            {"rsi_over_2pc_tcp", over("2pc-tcp")},
+                            {"rsi_over_2pc_send", over("2pc-send")},
+                            {"four_versions_over_one", Rounded(work.MedianOf("rsi, 4 versions") / rsi)},
+                            {"adds_up", work.adds_up()}},
+                .remarks = "Medians of the rounds.\n",
+                .correct = work.adds_up()};
+  BarPlot plot{
+      .title = "Checkouts a second", .y_label = "committed/s", .categories = {}, .series = {{"median", {}}}};
+  for (const char* side : kSides) {
+    const std::vector<double>& rates = work.rates().at(side);
+    report.rows.push_back(
+        {{"side", side}, {"committed_per_s", std::llround(Median(rates))}, {"rounds_per_s", rates}});
+    plot.categories.push_back(side);
+    plot.series[0].values.push_back(Median(rates));
+    plot.series[0].spread.push_back(SpreadOf(rates));
   }
-  std::cout.flush();
-  return work.adds_up() ? kExitOk : kExitCheckFailed;
+  report.charts = {SvgOf(plot)};
+  return report;
 }
 
-int RunIn(const std::string& directory, const CheckoutBenchOptions& options, bool json) {
-  StopSignals stop;
-  // Rows with 4 versions, their order lines, and the old tables until they are dropped.
-  const uint64_t rows_bytes = ProductsOf(options) * (options.product_bytes + 64) * 5;
-  const uint64_t memory_bytes =
-      (rows_bytes + (uint64_t{6} << 30)) / static_cast<uint64_t>(std::max(1, options.memory_servers));
-  const auto cluster = LocalCluster::Start({.directory = directory,
-                                            .name = "bench",
-                                            .fabric = options.fabric,
-                                            .memory_servers = options.memory_servers,
-                                            .compute_servers = 1,
-                                            .memory_bytes = memory_bytes / 4096 * 4096},
-                                           stop.fd());
-  if (!cluster.ok()) return ReportFailure(cluster.status());
-  CheckoutWork work(options,
-                    {.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()});
-  const absl::Status status = RunClusterWork(**cluster, work, stop, directory);
-  return status.ok() ? Conclude(options, json, work) : ReportFailure(status);
-}
+class Checkout final : public Command {
+ public:
+  Checkout()
+      : Command("checkout", "transactions, compared to loops without any, SQLite and two-phase commit") {}
 
-absl::Status Validate(const CheckoutBenchOptions& options) {
-  if (options.fabric == kSim) return CheckFigureOptions(options);
-  if (options.repeat < 1 || options.repeat > 1'000)
-    return absl::InvalidArgumentError("--repeat is 1 to 1000");
-  if (options.clients.size() > 1 || ClientsOf(options) < 1 || ClientsOf(options) > 256)
-    return absl::InvalidArgumentError("--clients is one number, 1 to 256; several with --fabric=sim");
-  if (!options.html.empty()) return absl::InvalidArgumentError("--html goes with --fabric=sim");
-  if (options.seconds <= 0) return absl::InvalidArgumentError("--seconds is more than 0");
-  return absl::OkStatus();
-}
+  std::vector<Option> Options() override {
+    return {
+        {"--fabric",
+         &options_.fabric,
+         "that the cluster uses; sim: a figure in virtual time",
+         {},
+         {"shm", "tcp", "verbs", "sim"}},
+        {"--memory-servers", &options_.memory_servers, "number of memory servers"},
+        {"--clients",
+         &options_.clients,
+         "threads per contender (2); sim: all of these (1,2,5,10,20,…,140)",
+         {{1, 2'000}}},
+        {"--seconds", &options_.seconds, "seconds per contender and round", {{0.001, 86'400}}},
+        {"--repeat", &options_.repeat, "rounds", {{1, 1'000}}},
+        {"--products", &options_.products, "products to buy from; 0: 1,000,000, in sim 200,000"},
+        {"--product-bytes", &options_.product_bytes, "size of a product's row"},
+        {"--zipf", &options_.zipf, "skew of the products' popularity, below 1; 0: uniform"},
+        {"--seed", &options_.seed, "other purchases of the same kind"},
+        {"--generation", &options_.generation, "sim: fdr, edr, hdr, ndr, or a model's file"},
+        {"--protocols",
+         &options_.protocols,
+         "sim: any of rsi,2pc-send,2pc-tcp (all)",
+         {},
+         {kRsi, kTwoPhaseSend, kTwoPhaseTcp}},
+        {"--row-servers",
+         &options_.row_servers,
+         "sim: servers for rows, in addition to the one for the transaction state",
+         {{1, 60}}},
+        {"--client-machines", &options_.client_machines, "sim: client machines", {{1, 256}}},
+        {"--participants", &options_.participants, "sim: threads of two-phase commit's servers", {{1, 60}}},
+        {"--coordinators",
+         &options_.coordinators,
+         "sim: threads of its transaction manager's machine",
+         {{1, 20}}}};
+  }
+  bool has_charts() const override { return true; }
+  bool simulated() const override { return options_.fabric == "sim"; }
+  absl::Status Check() override {
+    if (options_.products == 0) options_.products = simulated() ? kSimulatedProducts : kProducts;
+    if (simulated()) return CheckFigureOptions(options_);
+    if (options_.clients.empty()) options_.clients = {2};
+    if (options_.clients.size() > 1 || options_.clients[0] > 256)
+      return absl::InvalidArgumentError("--clients is one number, 1 to 256; several with --fabric=sim");
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Report> Measure(Run& run) override {
+    if (simulated()) return MeasureCheckoutFigure(options_, run);
+    // Rows with 4 versions, their order lines, and the old tables until they are dropped.
+    const uint64_t rows_bytes = options_.products * (options_.product_bytes + 64) * 5;
+    const uint64_t memory_bytes =
+        (rows_bytes + (uint64_t{6} << 30)) / static_cast<uint64_t>(std::max(1, options_.memory_servers));
+    CheckoutWork work(options_, run);
+    NAM_RETURN_IF_ERROR(run.InCluster(
+        {.fabric = options_.fabric,
+         .memory_servers = options_.memory_servers,
+         .compute_servers = 1,
+         .memory_bytes = memory_bytes / 4096 * 4096},
+        [&](catalog::Attachment& attachment, const ClusterOptions&) { return work.RunOn(attachment); }));
+    return ReportOf(options_, work);
+  }
+
+ private:
+  CheckoutBenchOptions options_;
+};
 
 }  // namespace
 
-int RunCheckoutBench(const CheckoutBenchOptions& options) {
-  const auto format = ParseOutputFormat(options.format);
-  const absl::Status valid = format.ok() ? Validate(options) : format.status();
-  if (!valid.ok()) {
-    ReportFailure(valid);
-    return kExitUsage;
-  }
-  if (options.fabric == kSim) return RunCheckoutFigure(options);
-  const auto directory = CreateTemporaryDirectory("nam-bench-");
-  if (!directory.ok()) return ReportFailure(directory.status());
-  const int code = RunIn(*directory, options, *format == OutputFormat::kJson);
-  RemoveTree(*directory);
-  return code;
+std::unique_ptr<Command> CheckoutCommand() {
+  return std::make_unique<Checkout>();
 }
 
 }  // namespace nam::bench

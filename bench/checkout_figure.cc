@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <utility>
@@ -12,31 +11,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "bench/rate_report.h"
 #include "bench/simulated_checkout.h"
-#include "localcluster/connect.h"
-#include "localcluster/stop_signals.h"
-#include "terminal/exit_codes.h"
-#include "terminal/json_report.h"
 #include "terminal/plot.h"
-#include "terminal/progress_line.h"
-#include "terminal/table_printer.h"
 
 namespace nam::bench {
 namespace {
 
-constexpr char kRsi[] = "rsi";
-constexpr char kSend[] = "2pc-send";
-constexpr char kTcp[] = "2pc-tcp";
-constexpr std::array<const char*, 3> kProtocols = {kRsi, kSend, kTcp};
-constexpr uint64_t kProducts = 200'000;
+constexpr std::array<const char*, 3> kProtocols = {kRsi, kTwoPhaseSend, kTwoPhaseTcp};
 constexpr int64_t kRsiRunUs = 3'000;
 constexpr int64_t kSendRunUs = 6'000;
 constexpr int64_t kTcpRunUs = 60'000;
-constexpr uint32_t kClientsMost = 2'000;
 constexpr uint32_t kTwoPhaseClientsMost = 250;
-constexpr int kRowServersMost = 60;
-constexpr int kClientMachinesMost = 256;
 constexpr uint32_t kPaperClients = 70;  // the paper's figure ends there
 
 /// Figures 2 and 3 of the redesign paper, with 2.2 GHz processors: an RDMA message costs its sender and its
@@ -67,13 +52,10 @@ double LimitOf(const SimulatedRates& rates) {
 
 class CheckoutFigure {
  public:
-  CheckoutFigure(const CheckoutBenchOptions& options, fabric::sim::NicModel nic)
-      : options_(options), clients_(options.clients) {
-    if (clients_.empty()) clients_ = {1, 2, 5, 10, 20, 30, 40, 50, 60, kPaperClients, 100, 140};
-    std::sort(clients_.begin(), clients_.end());
+  CheckoutFigure(const CheckoutBenchOptions& options, fabric::sim::NicModel nic) : options_(options) {
     world_.nic = std::move(nic);
     world_.seed = options.seed;
-    world_.checkout.products = options.products != 0 ? options.products : kProducts;
+    world_.checkout.products = options.products;
     world_.checkout.product_bytes = options.product_bytes;
     world_.checkout.zipf_theta = options.zipf;
     world_.row_servers = options.row_servers;
@@ -82,14 +64,14 @@ class CheckoutFigure {
     world_.coordinators = options.coordinators;
   }
 
-  absl::Status Run(const std::function<bool(const std::string& doing)>& proceed) {
+  absl::Status Measure(Run& run) {
     for (const char* protocol : kProtocols) {
       if (!Wanted(protocol)) continue;
       Curve& curve = curves_.emplace_back(Curve{.protocol = protocol});
-      if (!proceed(absl::StrCat(protocol, ", loading"))) return absl::CancelledError("interrupted");
+      if (!run.Proceed(absl::StrCat(protocol, ", loading"))) return absl::CancelledError("interrupted");
       NAM_ASSIGN_OR_RETURN(const std::unique_ptr<SimulatedCheckout> checkout, Open(protocol));
-      for (const uint32_t clients : clients_) {
-        if (!proceed(absl::StrCat(protocol, ", ", clients, " clients"))) {
+      for (const uint32_t clients : options_.clients) {
+        if (!run.Proceed(absl::StrCat(protocol, ", ", clients, " clients"))) {
           return absl::CancelledError("interrupted");
         }
         NAM_ASSIGN_OR_RETURN(curve.rates.emplace_back(), checkout->Run(clients));
@@ -110,7 +92,7 @@ class CheckoutFigure {
   Json Summary() const;
   Json Config() const;
   std::string Remarks() const;
-  PlotPage Page() const;
+  std::string Chart(bool log_y) const;
 
  private:
   absl::StatusOr<std::unique_ptr<SimulatedCheckout>> Open(const std::string& protocol) const {
@@ -119,8 +101,8 @@ class CheckoutFigure {
       world.measured_us = kRsiRunUs;
       return SimulatedCheckout::Rsi(world);
     }
-    world.measured_us = protocol == kSend ? kSendRunUs : kTcpRunUs;
-    world.message = protocol == kSend ? kRdmaMessage : kTcpMessage;
+    world.measured_us = protocol == kTwoPhaseSend ? kSendRunUs : kTcpRunUs;
+    world.message = protocol == kTwoPhaseSend ? kRdmaMessage : kTcpMessage;
     return SimulatedCheckout::TwoPhase(world);
   }
   bool Wanted(const std::string& protocol) const {
@@ -140,7 +122,6 @@ class CheckoutFigure {
   void SummarizeRsi(const Curve& rsi, Json& summary) const;
 
   const CheckoutBenchOptions& options_;
-  std::vector<uint32_t> clients_;
   SimulatedCheckoutOptions world_;
   std::vector<Curve> curves_;
   bool adds_up_ = true;
@@ -223,7 +204,8 @@ Json CheckoutFigure::Summary() const {
     for (const SimulatedRates& each : curve.rates) rate = std::max(rate, each.committed_per_s);
     return rate;
   };
-  for (const auto& [protocol, name] : {std::pair(kSend, "2pc_send"), std::pair(kTcp, "2pc_tcp")}) {
+  for (const auto& [protocol, name] :
+       {std::pair(kTwoPhaseSend, "2pc_send"), std::pair(kTwoPhaseTcp, "2pc_tcp")}) {
     const Curve* const other = CurveOf(protocol);
     if (rsi == nullptr || other == nullptr) continue;
     const SimulatedRates& most = rsi->rates.back();
@@ -236,20 +218,9 @@ Json CheckoutFigure::Summary() const {
 }
 
 Json CheckoutFigure::Config() const {
-  return {{"fabric", "sim"},
-          {"generation", options_.generation},
-          {"ports", world_.nic.ports},
-          {"row_servers", world_.row_servers},
-          {"client_machines", world_.client_machines},
-          {"clients", clients_},
-          {"products", world_.checkout.products},
-          {"product_bytes", world_.checkout.product_bytes},
-          {"zipf", world_.checkout.zipf_theta},
-          {"participants", world_.participants},
-          {"coordinators", world_.coordinators},
+  return {{"ports", world_.nic.ports},
           {"send_message_cpu_ns", kRdmaMessage.message_cpu_ns},
-          {"tcp_message_cpu_ns", kTcpMessage.message_cpu_ns},
-          {"seed", options_.seed}};
+          {"tcp_message_cpu_ns", kTcpMessage.message_cpu_ns}};
 }
 
 std::string CheckoutFigure::Remarks() const {
@@ -257,109 +228,61 @@ std::string CheckoutFigure::Remarks() const {
       "Virtual time, %s network, %d ports a card: %d servers with %d products of %d bytes, 1 for timestamps "
       "or as transaction manager (%d threads, and %d participants), clients on %d machines. rsi_limit is "
       "the rate at which the busiest unit of all cards would never be idle. The cards are those that were "
-      "busiest and least busy of their kind, with the most clients: fractions of the time.",
+      "busiest and least busy of their kind, with the most clients: fractions of the time.\n",
       world_.nic.name, world_.nic.ports, world_.row_servers, world_.checkout.products,
       world_.checkout.product_bytes, world_.coordinators, world_.participants, world_.client_machines);
 }
 
-PlotPage CheckoutFigure::Page() const {
-  const auto plot = [&](bool log_y) {
-    LinePlot lines = PlotRows(
-        Rows(), {.title = log_y ? "The same on a logarithmic scale" : "Checkouts a second by clients",
-                 .series = "protocol",
-                 .x = "clients",
-                 .y = "committed_per_s",
-                 .x_label = "clients",
-                 .y_label = "committed/s"});
-    lines.log_y = log_y;
-    const Curve* const rsi = CurveOf(kRsi);
-    if (rsi == nullptr) return SvgOf(lines);
-    LinePlot::Series& ideal =
-        lines.series.emplace_back(LinePlot::Series{.name = "linear, up to the limit", .dashed = true});
-    const uint32_t most = rsi->rates.back().clients;
-    for (uint32_t clients = 1; clients <= most; ++clients) {
-      ideal.points.emplace_back(clients, Ideal(*rsi, clients));
-    }
-    return SvgOf(lines);
-  };
-  return {.title = "Transactions: RSI beside two-phase commit",
-          .text = Remarks(),
-          .figures = {plot(false), plot(true)},
-          .rows = Rows()};
-}
-
-absl::Status Measure(CheckoutFigure& figure) {
-  StopSignals stop;
-  ProgressLine progress;
-  const absl::Status status = figure.Run([&](const std::string& doing) {
-    progress.Show(absl::StrCat("bench checkout: ", doing));
-    return !stop.Pending();
-  });
-  progress.Clear();
-  return status;
-}
-
-void Print(const CheckoutFigure& figure, bool json) {
-  if (json) {
-    JsonReport report{.command = "bench checkout",
-                      .config = figure.Config(),
-                      .rows = figure.Rows(),
-                      .summary = figure.Summary()};
-    report.summary["cards"] = figure.Cards();
-    std::cout << report.ToString();
-  } else {
-    std::cout << Render(TableOf(figure.Rows()), {.footer = false});
-    std::cout << Render(TableOf(figure.Cards()), {.footer = false});
-    const Json summary = figure.Summary();
-    for (const auto& [name, value] : summary.items()) std::cout << name << ": " << value << "\n";
-    std::cout << figure.Remarks() << "\n";
-  }
-  std::cout.flush();
+std::string CheckoutFigure::Chart(bool log_y) const {
+  LinePlot lines =
+      PlotRows(Rows(), {.title = log_y ? "The same on a logarithmic scale" : "Checkouts a second by clients",
+                        .series = "protocol",
+                        .x = "clients",
+                        .y = "committed_per_s",
+                        .x_label = "clients",
+                        .y_label = "committed/s"});
+  lines.log_y = log_y;
+  constexpr char kFigure6[] = "figure 6 (of sockets: over InfiniBand)";
+  lines.paper = {{kRsi, kFigure6, kPaperClients, 1.8e6},
+                 {kTwoPhaseSend, kFigure6, {}, 1.1e6},
+                 {kTwoPhaseSend, kFigure6, kPaperClients, 0.32e6},
+                 {kTwoPhaseTcp, kFigure6, {}, 22e3}};
+  const Curve* const rsi = CurveOf(kRsi);
+  if (rsi == nullptr) return SvgOf(lines);
+  LinePlot::Series& ideal = lines.series.emplace_back(
+      LinePlot::Series{.name = "linear, up to the limit", .points = {}, .dashed = true});
+  for (uint32_t clients = 1; clients <= rsi->rates.back().clients; ++clients)
+    ideal.points.push_back({static_cast<double>(clients), Ideal(*rsi, clients)});
+  return SvgOf(lines);
 }
 
 }  // namespace
 
-absl::Status CheckFigureOptions(const CheckoutBenchOptions& options) {
+absl::Status CheckFigureOptions(CheckoutBenchOptions& options) {
   const std::vector<std::string>& protocols = options.protocols;
-  for (const std::string& protocol : protocols) {
-    if (std::find(kProtocols.begin(), kProtocols.end(), protocol) == kProtocols.end()) {
-      return absl::InvalidArgumentError("--protocols are rsi, 2pc-send and 2pc-tcp");
-    }
-  }
   const bool rsi_alone = !protocols.empty() && std::all_of(protocols.begin(), protocols.end(),
                                                            [](const auto& name) { return name == kRsi; });
-  const uint32_t clients_most = rsi_alone ? kClientsMost : kTwoPhaseClientsMost;
-  for (const uint32_t clients : options.clients) {
-    if (clients < 1 || clients > clients_most) {
-      return absl::InvalidArgumentError(absl::StrCat("--clients is 1 to ", kTwoPhaseClientsMost,
-                                                     "; with --protocols=rsi to ", kClientsMost));
-    }
-  }
-  if (options.row_servers < 1 || options.row_servers > kRowServersMost || options.client_machines < 1 ||
-      options.client_machines > kClientMachinesMost) {
-    return absl::InvalidArgumentError(absl::StrCat("--row-servers is 1 to ", kRowServersMost,
-                                                   ", --client-machines 1 to ", kClientMachinesMost));
-  }
-  if (options.participants < 1 || options.participants > 60 || options.coordinators < 1 ||
-      options.coordinators > 20) {
-    return absl::InvalidArgumentError("--participants is 1 to 60, --coordinators 1 to 20");
+  if (options.clients.empty()) options.clients = {1, 2, 5, 10, 20, 30, 40, 50, 60, kPaperClients, 100, 140};
+  std::sort(options.clients.begin(), options.clients.end());
+  if (!rsi_alone && options.clients.back() > kTwoPhaseClientsMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--clients is 1 to ", kTwoPhaseClientsMost, "; with --protocols=rsi more"));
   }
   return fabric::sim::NicModel::Parse(options.generation).status();
 }
 
-int RunCheckoutFigure(const CheckoutBenchOptions& options) {
-  const auto nic = fabric::sim::NicModel::Parse(options.generation);
-  if (!nic.ok()) {
-    ReportFailure(nic.status());
-    return kExitUsage;
-  }
-  CheckoutFigure figure(options, *nic);
-  absl::Status status = Measure(figure);
-  if (!status.ok()) return ReportFailure(status);
-  Print(figure, options.format == "json");
-  if (!options.html.empty()) status = WritePage(options.html, figure.Page());
-  if (!status.ok()) return ReportFailure(status);
-  return figure.adds_up() ? kExitOk : kExitCheckFailed;
+absl::StatusOr<Report> MeasureCheckoutFigure(const CheckoutBenchOptions& options, Run& run) {
+  NAM_ASSIGN_OR_RETURN(fabric::sim::NicModel nic, fabric::sim::NicModel::Parse(options.generation));
+  CheckoutFigure figure(options, std::move(nic));
+  NAM_RETURN_IF_ERROR(figure.Measure(run));
+  Report report{.config = figure.Config(),
+                .rows = figure.Rows(),
+                .summary = figure.Summary(),
+                .remarks = figure.Remarks(),
+                .charts = {figure.Chart(false), figure.Chart(true)},
+                .correct = figure.adds_up()};
+  report.summary["cards"] = figure.Cards();
+  return report;
 }
 
 }  // namespace nam::bench

@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/rate_report.h"
+#include "bench/report.h"
 
 namespace nam::bench {
 namespace {
 
 constexpr char kAuto[] = "auto";
-constexpr double kLeastMs = 1e-6;
 
-std::optional<double> RatioOf(std::optional<double> ms, const std::optional<ChoiceResult::Fastest>& best) {
-  if (!ms.has_value() || !best.has_value()) return std::nullopt;
-  return *ms / std::max(best->ms, kLeastMs);
+std::optional<double> OverBest(std::optional<double> ms, const std::optional<ChoiceResult::Fastest>& best) {
+  return best.has_value() ? RatioOf(ms, best->ms) : std::nullopt;
 }
 
 }  // namespace
@@ -39,7 +37,7 @@ std::optional<double> ChoiceResult::ChosenMs() const {
   return forced.has_value() ? forced : MedianMs(kAuto);
 }
 
-Json ChoiceRows(const std::vector<ChoiceResult>& results, bool estimates) {
+Json ChoiceRows(const std::vector<ChoiceResult>& results) {
   Json rows = Json::array();
   for (const ChoiceResult& each : results) {
     const auto best = each.Best();
@@ -50,12 +48,10 @@ Json ChoiceRows(const std::vector<ChoiceResult>& results, bool estimates) {
                                        {"zipf", each.point.join.zipf},
                                        {"chosen", each.chosen},
                                        {"best", best.has_value() ? best->name : ""}});
-    if (const auto ratio = RatioOf(each.ChosenMs(), best)) row["chosen_over_best"] = Rounded(*ratio);
-    if (const auto ratio = RatioOf(each.MedianMs(kAuto), best)) row["auto_over_best"] = Rounded(*ratio);
+    SetIf(row, "chosen_over_best", OverBest(each.ChosenMs(), best));
+    SetIf(row, "auto_over_best", OverBest(each.MedianMs(kAuto), best));
     for (const ContenderTimes& times : each.contenders) row[times.name + "_ms"] = Rounded(times.median_ms());
-    if (estimates) {
-      for (const auto& [name, ms] : each.estimated_ms) row[name + "_estimated_ms"] = Rounded(ms);
-    }
+    for (const auto& [name, ms] : each.estimated_ms) row[name + "_estimated_ms"] = Rounded(ms);
     const bool equal = std::all_of(each.contenders.begin(), each.contenders.end(),
                                    [](const ContenderTimes& times) { return times.equal; });
     row["answers"] = equal ? "equal" : "DIFFERENT";
@@ -69,7 +65,7 @@ Json ChoiceSummary(const std::vector<ChoiceResult>& results) {
   double worst = 1, logarithms = 0;
   for (const ChoiceResult& each : results) {
     const auto best = each.Best();
-    const auto chosen = RatioOf(each.ChosenMs(), best), run = RatioOf(each.MedianMs(kAuto), best);
+    const auto chosen = OverBest(each.ChosenMs(), best), run = OverBest(each.MedianMs(kAuto), best);
     if (!chosen.has_value()) continue;
     ++points;
     within += *chosen <= kGoodChoice;
@@ -77,7 +73,7 @@ Json ChoiceSummary(const std::vector<ChoiceResult>& results) {
     for (const ContenderTimes& times : each.contenders) {
       if (times.name == kAuto) continue;
       int& of = always[times.name];
-      of += *RatioOf(times.median_ms(), best) <= kGoodChoice;
+      of += *OverBest(times.median_ms(), best) <= kGoodChoice;
       always_within = std::max(always_within, of);
     }
     worst = std::max(worst, *chosen);

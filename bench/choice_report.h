@@ -32,9 +32,9 @@ struct ChoiceResult {
 /// A choice is good if its time over the best is at most this.
 inline constexpr double kGoodChoice = 1.15;
 
-/// One row per point: `chosen`, `best`, their ratio, `auto`'s ratio, and for each algorithm its time and,
-/// with `estimates`, its estimated time, in ms.
-Json ChoiceRows(const std::vector<ChoiceResult>& results, bool estimates);
+/// One row per point: `chosen`, `best`, their ratio, `auto`'s ratio, and for each algorithm its time and its
+/// estimated time, in ms.
+Json ChoiceRows(const std::vector<ChoiceResult>& results);
 /// `within_15_percent` of `points`; the same for `auto` as it ran, and for the single algorithm that would
 /// score best if always used; the worst ratio, and the geometric mean.
 Json ChoiceSummary(const std::vector<ChoiceResult>& results);

@@ -39,29 +39,33 @@ absl::StatusOr<Value> ToValue(const DuckDb::Json& cell) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DuckDb>> DuckDb::Start(const DuckDbOptions& options) {
-  const std::string node = FindProgram("node");
-  if (node.empty()) {
+absl::Status DuckDb::Check(const std::string& peer_dir) {
+  if (FindProgram("node").empty()) {
     return absl::FailedPreconditionError(
         "DuckDB as a peer needs Node.js, and there is no `node` in $PATH: apt-get install nodejs npm");
   }
-  const std::string script = absl::StrCat(options.peer_dir, "/peer.mjs");
+  const std::string script = absl::StrCat(peer_dir, "/peer.mjs");
   std::error_code error;
   if (!std::filesystem::is_regular_file(script, error)) {
     return absl::FailedPreconditionError(
         absl::StrCat("DuckDB as a peer needs ", script,
                      ", which is not there: --peer-dir is the source tree's bench/duckdb_peer"));
   }
-  if (!std::filesystem::is_directory(absl::StrCat(options.peer_dir, "/", kPackage), error)) {
+  if (!std::filesystem::is_directory(absl::StrCat(peer_dir, "/", kPackage), error)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("DuckDB is not installed in ", options.peer_dir,
+        absl::StrCat("DuckDB is not installed in ", peer_dir,
                      ": `./run bench` with --peer=duckdb does that, or `npm install` in there"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<DuckDb>> DuckDb::Start(const DuckDbOptions& options) {
+  NAM_RETURN_IF_ERROR(Check(options.peer_dir));
   std::unique_ptr<DuckDb> duckdb(new DuckDb(options));
-  NAM_ASSIGN_OR_RETURN(
-      duckdb->peer_,
-      JsonPeer::Start(
-          {.name = "DuckDB", .executable = node, .arguments = {script}, .log_file = options.log_file}));
+  NAM_ASSIGN_OR_RETURN(duckdb->peer_, JsonPeer::Start({.name = "DuckDB",
+                                                       .executable = FindProgram("node"),
+                                                       .arguments = {options.peer_dir + "/peer.mjs"},
+                                                       .log_file = options.log_file}));
   return duckdb;
 }
 

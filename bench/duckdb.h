@@ -30,6 +30,8 @@ class DuckDb {
   };
 
   /// FAILED_PRECONDITION without Node.js or DuckDB's package, with a remedy.
+  static absl::Status Check(const std::string& peer_dir);
+  /// Checks first.
   static absl::StatusOr<std::unique_ptr<DuckDb>> Start(const DuckDbOptions& options);
 
   /// Opens an empty database. Must come first.

@@ -161,25 +161,6 @@ void AfterFilter(benchmark::State& state) {
 }
 BENCHMARK(AfterFilter)->Arg(50)->Arg(5);
 
-/// The filter also compacts the row set, as risk X3 proposes for selective filters.
-void AfterCompactingFilter(benchmark::State& state) {
-  Data data(static_cast<int>(state.range(0)));
-  const auto filter = data.Program(LessThan()), program = data.Program(ThreeNodes());
-  execution::Frame filtering = filter->NewFrame(), frame = program->NewFrame();
-  uint32_t kept[kRows];
-  for (auto _ : state) {
-    data.Reset();
-    const uint32_t count = *SelectWhere(*filter, filtering, data.chunk(), data.chunk().selection(), kept);
-    uint32_t* const rows = data.chunk().row_set(0);
-    for (uint32_t i = 0; i < count; ++i) rows[i] = rows[kept[i]];
-    data.chunk().SelectAll(count);
-    const execution::Selection all = data.chunk().selection();
-    benchmark::DoNotOptimize(Sum(program->Evaluate(0, frame, data.chunk(), all)->narrow, all));
-  }
-  CountRows(state);
-}
-BENCHMARK(AfterCompactingFilter)->Arg(50)->Arg(5);
-
 void Like(benchmark::State& state) {
   Data data(50);
   const auto program = data.Program(LikeGreen());

@@ -8,8 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "bench/query_report.h"
-#include "bench/rate_report.h"
+#include "bench/report.h"
 #include "terminal/units.h"
 
 namespace nam::bench {
@@ -165,6 +164,7 @@ Json RowOf(const FabricFigures& figures) {
            {"threads", wanted.threads},
            {"operations_per_second", std::llround(rate)},
            {"gib_per_second", gib(rate)}};
+  row["rounds_operations_per_second"] = Rounded(figures.rates);
   if (!figures.latencies_ns.empty()) {
     row["p50_us"] = Rounded(PercentileUs(figures.latencies_ns, 0.5));
     row["p99_us"] = Rounded(PercentileUs(figures.latencies_ns, 0.99));

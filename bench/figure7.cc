@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iostream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "bench/rate_report.h"
-#include "localcluster/connect.h"
+#include "bench/commands.h"
+#include "bench/report.h"
 #include "optimizer/join_cost.h"
-#include "terminal/exit_codes.h"
 #include "terminal/plot.h"
-#include "terminal/table_printer.h"
 
 namespace nam::bench {
 
@@ -24,7 +22,7 @@ constexpr double kMsOfS = 1e3;
 constexpr char kRemarks[] =
     "Milliseconds of a join of two relations of 1M tuples of 8 bytes, by the equations of the paper's "
     "sections 5.1 "
-    "and 5.2 alone: c_mem = 1e-9 s a byte, c_net of messages of 2 KiB, Bloom filters with 10 % errors.";
+    "and 5.2 alone: c_mem = 1e-9 s a byte, c_net of messages of 2 KiB, Bloom filters with 10 % errors.\n";
 
 struct Curve {
   const char* figure;
@@ -53,27 +51,28 @@ double PaysBelow(const Figure7Network& network) {
   return static_cast<double>(pays) / kFine;
 }
 
-std::string FigureOf(const std::string& number, const std::string& title) {
+std::string ChartOf(const std::string& number, const std::string& title) {
   LinePlot plot{.title = title, .x_label = "join selectivity", .y_label = "ms", .series = {}};
+  // A reduction pays up to where both curves meet: 0.8 by the paper's text, 0.7 by its graph.
+  for (const auto& [selectivity, source] :
+       {std::pair(0.8, "figure 7b: where a reduction stops to pay, by the text"),
+        std::pair(0.7, "the same, by the graph")}) {
+    plot.paper.push_back({.series = Curve{"7b", kIpOverInfiniBand, JoinAlgorithm::kGhjBloom}.name(),
+                          .source = source,
+                          .x = selectivity,
+                          .y = kMsOfS * Figure7Cost(JoinAlgorithm::kGhj, kIpOverInfiniBand, selectivity)});
+  }
   for (const Curve& curve : kCurves) {
     if (number != curve.figure) continue;
     LinePlot::Series& series = plot.series.emplace_back();
     series.name = curve.name();
     for (int s = 0; s <= kSteps; ++s) {
       const double selectivity = static_cast<double>(s) / kSteps;
-      series.points.emplace_back(selectivity,
-                                 kMsOfS * Figure7Cost(curve.algorithm, curve.network, selectivity));
+      series.points.push_back(
+          {selectivity, kMsOfS * Figure7Cost(curve.algorithm, curve.network, selectivity)});
     }
   }
   return SvgOf(plot);
-}
-
-absl::Status WriteFigure7(const std::string& path) {
-  return WritePage(path, {.title = "Figure 7: cost analysis of joins",
-                          .text = kRemarks,
-                          .figures = {FigureOf("7a", "Figure 7(a): joins over Ethernet"),
-                                      FigureOf("7b", "Figure 7(b): joins over InfiniBand")},
-                          .rows = Figure7Rows()});
 }
 
 }  // namespace
@@ -109,33 +108,35 @@ Json Figure7Summary() {
           {"rrj_over_rdma_ghj", Rounded(Figure7Cost(JoinAlgorithm::kRdmaGhj, kLikeMemory, 1) / rrj)}};
 }
 
-int RunFigure7(const Figure7Options& options) {
-  const auto format = ParseOutputFormat(options.format);
-  if (!format.ok()) return Refuse(format.status());
-  if (!options.html.empty()) {
-    if (const absl::Status checked = CheckHtmlPath(options.html); !checked.ok()) return Refuse(checked);
-    if (const absl::Status written = WriteFigure7(options.html); !written.ok()) return ReportFailure(written);
+namespace {
+
+class Figure7 final : public Command {
+ public:
+  Figure7() : Command("figure7", "costs of distributed joins by selectivity, by the paper's equations") {}
+
+  std::vector<Option> Options() override { return {}; }
+  bool has_charts() const override { return true; }
+  bool simulated() const override { return true; }
+  absl::StatusOr<Report> Measure(Run&) override {
+    return Report{.config = {{"rows", kFigure7Rows},
+                             {"row_bytes", kFigure7RowBytes},
+                             {"memory_byte_s", kFigure7MemoryByteS},
+                             {"bloom_error", kFigure7BloomError},
+                             {"ipoeth_byte_s", kIpOverEthernet.byte_s},
+                             {"ipoib_byte_s", kIpOverInfiniBand.byte_s},
+                             {"rdma_byte_s", kRdma.byte_s}},
+                  .rows = Figure7Rows(),
+                  .summary = Figure7Summary(),
+                  .remarks = kRemarks,
+                  .charts = {ChartOf("7a", "Figure 7(a): joins over Ethernet"),
+                             ChartOf("7b", "Figure 7(b): joins over InfiniBand")}};
   }
-  if (*format == OutputFormat::kJson) {
-    std::cout << JsonReport{.command = "bench figure7",
-                            .config = {{"rows", kFigure7Rows},
-                                       {"row_bytes", kFigure7RowBytes},
-                                       {"memory_byte_s", kFigure7MemoryByteS},
-                                       {"bloom_error", kFigure7BloomError},
-                                       {"ipoeth_byte_s", kIpOverEthernet.byte_s},
-                                       {"ipoib_byte_s", kIpOverInfiniBand.byte_s},
-                                       {"rdma_byte_s", kRdma.byte_s}},
-                            .rows = Figure7Rows(),
-                            .summary = Figure7Summary()}
-                     .ToString();
-    return kExitOk;
-  }
-  std::cout << Render(TableOf(Figure7Rows()), {.format = *format, .footer = false});
-  if (*format != OutputFormat::kTable) return kExitOk;
-  std::cout << kRemarks << "\n";
-  const Json summary = Figure7Summary();
-  for (const auto& [key, value] : summary.items()) std::cout << key << ": " << value << "\n";
-  return kExitOk;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> Figure7Command() {
+  return std::make_unique<Figure7>();
 }
 
 }  // namespace nam::bench

@@ -32,11 +32,4 @@ Json Figure7Rows();
 /// RRJ's if memory and network cost the same.
 Json Figure7Summary();
 
-struct Figure7Options {
-  std::string html;  // a page with the plots
-  std::string format = "table";
-};
-/// `nam bench figure7`; the exit code.
-int RunFigure7(const Figure7Options& options);
-
 }  // namespace nam::bench

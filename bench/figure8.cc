@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "bench/report.h"
 #include "bench/tuple_count.h"
 
 namespace nam::bench {
@@ -62,7 +63,7 @@ Json Figure8aSummary(const std::vector<CaseFigures>& figures) {
     const double selectivity = each.settings.value("selectivity", 0.0);
     const std::string suffix = absl::StrCat("at_", std::llround(100 * selectivity));
     for (const char* slower : {kRdmaGhj, kGhj, kBloom})
-      SetRatio(summary, absl::StrCat("rrj_over_", slower, "_", suffix), each.Ratio(slower, kRrj));
+      SetIf(summary, absl::StrCat("rrj_over_", slower, "_", suffix), each.Ratio(slower, kRrj));
     AddOrder(each, JoinOrder(selectivity), suffix, summary);
   }
   return summary;
@@ -73,7 +74,7 @@ Json Figure8bSummary(const std::vector<CaseFigures>& figures) {
   for (const CaseFigures& each : figures) {
     const auto groups = each.settings.value("groups", uint64_t{0});
     const std::string suffix = absl::AsciiStrToLower(CountLabel(groups));
-    SetRatio(summary, absl::StrCat("rdma_over_dist_", suffix), each.Ratio("dist", "rdma"));
+    SetIf(summary, absl::StrCat("rdma_over_dist_", suffix), each.Ratio("dist", "rdma"));
     AddOrder(each, GroupOrder(groups), suffix, summary);
   }
   return summary;

@@ -1,90 +1,81 @@
-#include "bench/join_command.h"
-
 #include <algorithm>
-#include <utility>
+#include <optional>
 
 #include "base/status_macros.h"
+#include "bench/algorithm_command.h"
+#include "bench/commands.h"
 #include "bench/figure8.h"
 #include "bench/join_workload.h"
 #include "bench/tuple_count.h"
-#include "localcluster/connect.h"
 
 namespace nam::bench {
 namespace {
 
 constexpr uint64_t kTuplesMax = uint64_t{1} << 30;  // keys of S that are not in R must be SQL integers, too
-constexpr double kZipfMax = 1.25;
-constexpr int kSimulatedThreads = 8;  // per server, as in figure 8a
-
-JoinBenchOptions WithDefaults(JoinBenchOptions options) {
-  const bool simulated = options.common.simulated();
-  options.common = WithDefaults(std::move(options.common), kSimulatedThreads);
-  if (options.tuples.empty()) options.tuples = {simulated ? CountLabel(kFigure8Tuples) : "16M"};
-  if (options.selectivity.empty())
-    options.selectivity = simulated ? std::vector<double>{0.25, 0.5, 0.75, 1} : std::vector<double>{1};
-  if (options.zipf.empty()) options.zipf = simulated ? std::vector<double>{0} : std::vector<double>{0, 1};
-  options.no_loop |= simulated;
-  return options;
-}
-
+constexpr int kSimulatedThreads = 8;                // per server, as in figure 8a
 constexpr uint64_t kTupleBytes = 8;
 
-MemoryNeed NeedOf(uint64_t tuples, const JoinBenchOptions& options) {
-  constexpr uint64_t kDuckDbBytes = 28;  // the tables, and one hash table over R
-  MemoryNeed need = JoinNeed(tuples);
-  const uint64_t passes = RadixJoinLoop::ChoosePasses(tuples, {}).size();
-  if (!options.no_loop) need.own_bytes += 2 * tuples * kTupleBytes * passes;
-  if (options.common.peer == "duckdb") need.peer_bytes = 2 * tuples * kDuckDbBytes;
-  return need;
-}
+/// R ⋈ S by each algorithm, DuckDB and a hand-written radix join, in turn.
+class JoinBench final : public AlgorithmCommand {
+ public:
+  JoinBench()
+      : AlgorithmCommand("join", "a join of two large relations by each algorithm, and by a peer",
+                         JoinAlgorithm, {"rrj", "rdma_ghj", "ghj", "ghj_bloom"}, kSimulatedThreads) {}
 
-absl::Status CheckCases(const JoinBenchOptions& options) {
-  NAM_RETURN_IF_ERROR(Validate(options.common));
-  if (options.selectivity.empty() || options.zipf.empty())
-    return absl::InvalidArgumentError("--selectivity and --zipf name one number at least");
-  for (const double selectivity : options.selectivity) {
-    if (!(selectivity > 0 && selectivity <= 1))
-      return absl::InvalidArgumentError("--selectivity is above 0, and 1 at most");
+  std::vector<Option> Options() override {
+    return WithAlgorithms(
+        {{"--tuples", &tuples_, "total per relation: 16M,64M (16M, in sim 64M)"},
+         {"--selectivity", &selectivity_,
+          "matches for each tuple of S: 0.25,0.5,1 (1, in sim 0.25,0.5,0.75,1)"},
+         {"--zipf", &zipf_, "skew of S's keys, 0 to 1.25 (0,1, in sim 0)", {{0, 1.25}}},
+         {"--no-loop", &no_loop_, "skip the hand-written radix join"}},
+        "any of rrj, rdma_ghj, ghj, ghj_bloom, ghj_fabric, ghj_bloom_fabric, pipelined, auto "
+        "(rrj,rdma_ghj,ghj,ghj_bloom)");
   }
-  for (const double zipf : options.zipf) {
-    if (!(zipf >= 0 && zipf <= kZipfMax))
-      return absl::InvalidArgumentError("--zipf is 0 to 1.25; 0 is uniform");
-  }
-  return absl::OkStatus();
-}
 
-struct Plan {
-  AlgorithmBench bench;
-  JoinWorkload::Options workload;
-};
-
-absl::StatusOr<Plan> MakePlan(const JoinBenchOptions& options) {
-  NAM_RETURN_IF_ERROR(CheckCases(options));
-  NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> sizes,
-                       ParseCounts("--tuples", options.tuples, kTuplesMax));
-  Plan plan{
-      .bench = {.command = "bench join",
-                .title = "Joins of two relations of 8-byte tuples",
-                .config = {{"tuples", sizes},
-                           {"selectivity", options.selectivity},
-                           {"zipf", options.zipf},
-                           {"algorithms", options.common.algorithms}},
-                .need = NeedOf(*std::max_element(sizes.begin(), sizes.end()), options),
-                .summarize = options.common.simulated() ? Figure8aSummary : JoinSummary},
-      .workload = {
-          .seed = options.common.seed, .threads = HostThreadsOf(options.common), .loop = !options.no_loop}};
-  for (const std::string& name : options.common.algorithms) {
-    NAM_ASSIGN_OR_RETURN(plan.bench.algorithms.emplace_back(), JoinAlgorithm(name));
-  }
-  if (options.common.simulated() && *std::min_element(sizes.begin(), sizes.end()) < kFigure8Tuples)
-    plan.bench.remarks.push_back(BelowFigure8());
-  for (const uint64_t tuples : sizes) {
-    for (const double selectivity : options.selectivity) {
-      for (const double zipf : options.zipf) plan.workload.cases.push_back({tuples, selectivity, zipf});
+ private:
+  absl::Status MakeCases() override {
+    if (tuples_.empty()) tuples_ = {simulated() ? CountLabel(kFigure8Tuples) : "16M"};
+    if (selectivity_.empty())
+      selectivity_ = simulated() ? std::vector<double>{0.25, 0.5, 0.75, 1} : std::vector<double>{1};
+    if (zipf_.empty()) zipf_ = simulated() ? std::vector<double>{0} : std::vector<double>{0, 1};
+    no_loop_ |= simulated();
+    for (const double selectivity : selectivity_) {
+      if (!(selectivity > 0 && selectivity <= 1))
+        return absl::InvalidArgumentError("--selectivity is above 0, and 1 at most");
     }
+    NAM_ASSIGN_OR_RETURN(const std::vector<uint64_t> sizes, ParseCounts("--tuples", tuples_, kTuplesMax));
+    config_ = {{"tuples", sizes}};
+    need_ = NeedOf(*std::max_element(sizes.begin(), sizes.end()));
+    RemarkOnSizes(sizes);
+    JoinWorkload::Options options{.seed = seed(), .threads = host_threads(), .loop = !no_loop_};
+    for (const uint64_t tuples : sizes) {
+      for (const double selectivity : selectivity_) {
+        for (const double zipf : zipf_) options.cases.push_back({tuples, selectivity, zipf});
+      }
+    }
+    workload_.emplace(options);
+    return absl::OkStatus();
   }
-  return plan;
-}
+  MemoryNeed NeedOf(uint64_t tuples) const {
+    constexpr uint64_t kDuckDbBytes = 28;  // the tables, and one hash table over R
+    MemoryNeed need = JoinNeed(tuples);
+    const uint64_t passes = RadixJoinLoop::ChoosePasses(tuples, {}).size();
+    if (!no_loop_) need.own_bytes += 2 * tuples * kTupleBytes * passes;
+    if (has_peer()) need.peer_bytes = 2 * tuples * kDuckDbBytes;
+    return need;
+  }
+  Workload& workload() override { return *workload_; }
+  Json Summarize(const std::vector<CaseFigures>& figures) const override {
+    return simulated() ? Figure8aSummary(figures) : JoinSummary(figures);
+  }
+
+  // Empty: the defaults of the help text; in sim those of the redesign paper's figure 8a.
+  std::vector<std::string> tuples_;  // per relation
+  std::vector<double> selectivity_, zipf_;
+  bool no_loop_ = false;
+  std::optional<JoinWorkload> workload_;
+};
 
 }  // namespace
 
@@ -98,12 +89,8 @@ MemoryNeed JoinNeed(uint64_t tuples) {
           .own_bytes = both * kTupleBytes};
 }
 
-int RunJoinBench(const JoinBenchOptions& given) {
-  const JoinBenchOptions options = WithDefaults(given);
-  const absl::StatusOr<Plan> plan = MakePlan(options);
-  if (!plan.ok()) return Refuse(plan.status());
-  JoinWorkload workload(plan->workload);
-  return RunAlgorithmBench(options.common, plan->bench, workload);
+std::unique_ptr<Command> JoinCommand() {
+  return std::make_unique<JoinBench>();
 }
 
 }  // namespace nam::bench

@@ -53,9 +53,12 @@ class Contender:
         self.directory = tempfile.mkdtemp(prefix="nam-old-and-new-")
         os.chmod(self.directory, 0o700)
 
+    def command(self, *arguments):
+        return [self.binary, *arguments, "--state-dir=" + self.directory]
+
     def run(self, *arguments, script=""):
-        done = subprocess.run([self.binary, *arguments, "--state-dir=" + self.directory], text=True, input=script,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done = subprocess.run(self.command(*arguments), text=True, input=script, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
         if done.returncode != 0:
             raise RuntimeError("%s %s: exit code %d: %s" % (self.binary, " ".join(arguments), done.returncode,
                                                             done.stderr.strip()[-2000:]))
@@ -65,8 +68,8 @@ class Contender:
         self.run("up", "--fabric=" + self.options.fabric, "--memory=" + self.options.memory)
 
     def end(self):
-        subprocess.run([self.binary, "down", "--state-dir=" + self.directory], stdin=subprocess.DEVNULL,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(self.command("down"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def load_ssb(self):

@@ -1,231 +1,180 @@
 #include "bench/query_command.h"
 
 #include <algorithm>
-#include <iostream>
-#include <optional>
+#include <iterator>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "bench/benchmark_duckdb.h"
+#include "bench/commands.h"
 #include "bench/query_report.h"
 #include "bench/query_work.h"
 #include "bench/ssb_loop.h"
-#include "bench/surroundings.h"
-#include "fabric/fabric.h"
-#include "localcluster/cluster_work.h"
-#include "localcluster/connect.h"
-#include "localcluster/local_cluster.h"
-#include "localcluster/state_directory.h"
-#include "localcluster/stop_signals.h"
 #include "partitioner/loader.h"
 #include "storage/block.h"
-#include "terminal/exit_codes.h"
-#include "terminal/json_report.h"
-#include "terminal/table_printer.h"
-#include "terminal/units.h"
-#include "workload/benchmark_queries.h"
 
 namespace nam::bench {
 namespace {
 
-constexpr int kRepeatMax = 10'000;
 constexpr int kThreadsMax = 1'024;
 constexpr int kLoaderThreadsMax = 16;
 
-/// The parsed options.
-struct Plan {
-  OutputFormat format = OutputFormat::kTable;
-  DataSource source;
-  std::vector<BenchmarkQuery> queries;
-  std::optional<OlderReport> older;
-  bool duckdb = false;
-  bool loop = false;
-  int threads_per_server = 1;
-  int threads = 2;  // actual threads of both sides
-  double load_average = 0;
-};
-
-int Refuse(const absl::Status& status) {
-  ReportFailure(status);
-  return kExitUsage;
+int Processors() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-absl::Status CheckNumbers(const QueryBenchOptions& options) {
-  if (options.repeat < 1 || options.repeat > kRepeatMax)
-    return absl::InvalidArgumentError(absl::StrCat("--repeat is 1 to ", kRepeatMax));
-  if (options.threads < 0 || options.threads > kThreadsMax)
-    return absl::InvalidArgumentError(absl::StrCat("--threads is 0 to ", kThreadsMax));
-  if (options.peer != "none" && options.peer != "duckdb")
-    return absl::InvalidArgumentError(
-        absl::StrCat("there is no peer \"", options.peer, "\"; --peer is none or duckdb"));
-  NAM_RETURN_IF_ERROR(fabric::ParseRealKind(options.fabric).status());
-  if (options.block_bytes > storage::kMaxBlockBytes)
-    return absl::InvalidArgumentError(absl::StrCat("--block-bytes is at most ", storage::kMaxBlockBytes));
-  return Validate(LocalClusterOptions{.memory_servers = options.memory_servers,
-                                      .compute_servers = options.compute_servers});
-}
+/// `nam bench ssb` and `nam bench tpch`: a private cluster, the peer in its own process and the hand-written
+/// loop take turns at every query.
+class QueryBench final : public QueryClusterCommand {
+ public:
+  QueryBench(const Benchmark& benchmark, const std::string& help)
+      : QueryClusterCommand(benchmark, benchmark.name, help), ssb_(benchmark.name == SsbBenchmark().name) {}
 
-QueryParameters ParametersOf(const QueryBenchOptions& options) {
-  QueryParameters parameters{.scale_factor = options.scale_factor};
-  if (options.parameters_seed != 0) parameters.seed = options.parameters_seed;
-  return parameters;
-}
-
-absl::StatusOr<Plan> MakePlan(const Benchmark& benchmark, const QueryBenchOptions& options) {
-  NAM_RETURN_IF_ERROR(CheckNumbers(options));
-  Plan plan;
-  NAM_ASSIGN_OR_RETURN(plan.format, ParseOutputFormat(options.format));
-  NAM_ASSIGN_OR_RETURN(plan.queries, SelectQueries(benchmark, options.queries, ParametersOf(options)));
-  if (!options.compare.empty()) {
-    NAM_ASSIGN_OR_RETURN(plan.older, ReadOlderReport(benchmark.name, options.compare));
-  }
-  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  plan.source = {.scale_factor = options.scale_factor,
-                 .seed = options.seed,
-                 .threads = std::min(processors, kLoaderThreadsMax)};
-  NAM_RETURN_IF_ERROR(Validate(plan.source));
-  const int wanted = options.threads > 0 ? options.threads : processors;
-  plan.threads_per_server = std::max(1, wanted / options.compute_servers);
-  plan.threads = plan.threads_per_server * options.compute_servers;
-  plan.duckdb = options.peer == "duckdb";
-  plan.loop = !options.no_loop && benchmark.name == SsbBenchmark().name &&
-              SsbLoop::Fits(options.scale_factor) &&
-              std::any_of(plan.queries.begin(), plan.queries.end(),
-                          [](const BenchmarkQuery& query) { return SsbLoop::Has(query.id); });
-  plan.load_average = LoadAverage();
-  return plan;
-}
-
-Json ConfigJson(const QueryBenchOptions& options, const Plan& plan, const QueryWork& work,
-                const BenchmarkDuckDb* duckdb) {
-  Json config{{"scale_factor", options.scale_factor},
-              {"seed", options.seed},
-              {"repeat", options.repeat},
-              {"fabric", options.fabric},
-              {"memory_servers", options.memory_servers},
-              {"compute_servers", options.compute_servers},
-              {"block_bytes",
-               options.block_bytes != 0 ? options.block_bytes : partitioner::LoadOptions().block_bytes},
-              {"threads", plan.threads},
-              {"peer", options.peer}};
-  if (duckdb != nullptr) {
-    config["duckdb"] = {{"version", duckdb->version()},
-                        {"threads", plan.threads},
-                        {"order", options.peer_sorted ? "as ours is clustered" : "as generated"},
-                        {"memory_bytes", options.peer_memory_bytes},
-                        {"tables", options.peer_file ? "in a file" : "in memory"},
-                        {"load_seconds", work.duckdb_load_seconds()}};
-  }
-  config["load_average"] = plan.load_average;
-  return config;
-}
-
-void PrintTables(const Benchmark& benchmark, const Plan& plan, const QueryWork& work,
-                 const QuerySummary& summary, const std::optional<Comparison>& comparison,
-                 const Json& config) {
-  std::cout << Render(TimesTable(work.times()), {.format = plan.format, .footer = false});
-  if (plan.format != OutputFormat::kTable) return;
-  const auto line = [](const char* what, const std::optional<double>& value) {
-    if (value.has_value()) std::cout << absl::StrFormat("%s: %.2f\n", what, *value);
-  };
-  std::cout << "Medians in milliseconds; ratios above 1 are in our favour.\n";
-  line("DuckDB over ours in place, geometric mean", summary.speedup_over_duckdb_in_place_geomean);
-  line("DuckDB over ours in place, least", summary.speedup_over_duckdb_in_place_min);
-  line("DuckDB over ours by READ, geometric mean", summary.speedup_over_duckdb_copy_geomean);
-  line("hand-written loop over ours, least", summary.loop_over_ours_min);
-  line("READs of the same bytes over ours by READ, geometric mean", summary.read_over_copy_geomean);
-  line("READs of the same bytes over ours by READ, least", summary.read_over_copy_min);
-  std::cout << "loading " << benchmark.largest_table << ": "
-            << FormatCount(static_cast<uint64_t>(summary.load_rows_per_second)) << " rows/s\n";
-  const Json host = HostJson();
-  std::cout << absl::StrFormat("host: %d x %s, load average at the start %.2f; %d threads on each side\n",
-                               host.value("processors", 0), host.value("processor", "unknown processor"),
-                               plan.load_average, plan.threads);
-  std::cout << summary.correct_queries << " of " << summary.queries << " queries with equal rows\n";
-  if (!comparison.has_value()) return;
-  const std::string differing = DifferingSettings(plan.older->config, config);
-  std::cout << "\nAgainst " << plan.older->path << ", above 1 is faster than it was:\n"
-            << Render(ComparisonTable(*comparison), {.format = plan.format, .footer = false});
-  if (!differing.empty()) std::cout << "These runs differ in " << differing << ".\n";
-}
-
-int Conclude(const Benchmark& benchmark, const QueryBenchOptions& options, const Plan& plan,
-             const QueryWork& work, const BenchmarkDuckDb* duckdb) {
-  const QuerySummary summary = Summarize(work.times(), work.load_rows_per_second());
-  const Json config = ConfigJson(options, plan, work, duckdb);
-  std::optional<Comparison> comparison;
-  if (plan.older.has_value()) comparison = Compare(*plan.older, work.times());
-  if (plan.format == OutputFormat::kJson) {
-    JsonReport report{.command = absl::StrCat("bench ", benchmark.name),
-                      .config = config,
-                      .rows = TimesJson(work.times()),
-                      .summary = SummaryJson(summary, benchmark.largest_table)};
-    if (comparison.has_value()) AddComparison(*comparison, report.rows, report.summary);
-    std::cout << report.ToString();
-  } else {
-    PrintTables(benchmark, plan, work, summary, comparison, config);
-  }
-  std::cout.flush();
-  return summary.correct_queries == summary.queries ? kExitOk : kExitCheckFailed;
-}
-
-int RunIn(const std::string& directory, const Benchmark& benchmark, const QueryBenchOptions& options,
-          const Plan& plan) {
-  StopSignals stop;
-  std::unique_ptr<BenchmarkDuckDb> duckdb;
-  if (plan.duckdb) {
-    auto started = DuckDb::Start({.peer_dir = options.peer_dir,
-                                  .log_file = absl::StrCat(directory, "/duckdb.log"),
-                                  .threads = plan.threads,
-                                  .memory_bytes = options.peer_memory_bytes,
-                                  .file = options.peer_file ? directory + "/duckdb.db" : std::string()});
-    if (!started.ok()) {
-      return absl::IsFailedPrecondition(started.status()) ? Refuse(started.status())
-                                                          : ReportFailure(started.status());
+  std::vector<Option> Options() override {
+    std::vector<Option> options = WithCluster({
+        {"--peer", &peer_, "to take turns with", {}, {"none", "duckdb"}},
+        {"--peer-dir", &peer_dir_, "DuckDB's process", {}, {}, "DIR"},
+        {"--peer-memory", Option::Bytes{&peer_memory_bytes_}, "the peer's memory limit; default: its own"},
+        {"--peer-file", &peer_file_,
+         "keep the peer's tables in a compressed file, if they do not fit its memory"},
+        {"--peer-sorted", &peer_sorted_, "sort the peer's tables in the order in which NAM clusters them"},
+        {"--repeat", &repeat_, "runs of each query, after a warm-up", {{1, 10'000}}},
+        {"--memory", Option::Bytes{&memory_bytes_}, "per memory server; default: enough"},
+        {"--block-bytes",
+         Option::Bytes{&block_bytes_},
+         "maximum size of a block",
+         {{0, storage::kMaxBlockBytes}}},
+    });
+    if (ssb_) {
+      options.push_back({"--no-loop", &no_loop_, "skip the hand-written loop"});
+    } else {
+      options.push_back({"--parameters-seed", &parameters_seed_,
+                         "seed of random query parameters; 0: the parameters of the specification's example "
+                         "answers"});
     }
-    duckdb = std::make_unique<BenchmarkDuckDb>(std::move(started).value(), options.peer_sorted);
+    return options;
   }
-  const uint64_t memory_bytes =
-      options.memory_bytes != 0
-          ? options.memory_bytes
-          : MemoryForTables(benchmark.bytes_per_scale_factor * options.scale_factor, options.memory_servers);
-  const auto cluster = LocalCluster::Start({.directory = directory,
-                                            .name = "bench",
-                                            .fabric = options.fabric,
-                                            .memory_servers = options.memory_servers,
-                                            .compute_servers = options.compute_servers,
-                                            .memory_bytes = memory_bytes,
-                                            .threads = plan.threads_per_server},
-                                           stop.fd());
-  if (!cluster.ok()) return ReportFailure(cluster.status());
-  QueryWork work(
-      {.benchmark = &benchmark,
-       .cluster = {.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()},
-       .source = plan.source,
-       .queries = plan.queries,
-       .repeat = options.repeat,
-       .block_bytes = options.block_bytes,
-       .threads = plan.threads,
-       .loop = plan.loop,
-       .tbl_directory = directory + "/tbl",
-       .duckdb = duckdb.get()});
-  const absl::Status status = RunClusterWork(**cluster, work, stop, directory);
-  return status.ok() ? Conclude(benchmark, options, plan, work, duckdb.get()) : ReportFailure(status);
-}
+  bool has_charts() const override { return true; }
+  bool compares() const override { return true; }
+  absl::Status Check() override {
+    NAM_RETURN_IF_ERROR(CheckCluster(parameters_seed_));
+    no_loop_ |= !ssb_ || !SsbLoop::Fits(scale_factor_) ||
+                std::none_of(queries_.begin(), queries_.end(),
+                             [](const BenchmarkQuery& query) { return SsbLoop::Has(query.id); });
+    if (block_bytes_ == 0) block_bytes_ = partitioner::LoadOptions().block_bytes;
+    return peer_ == "duckdb" ? DuckDb::Check(peer_dir_) : absl::OkStatus();
+  }
+
+  absl::StatusOr<Report> Measure(Run& run) override {
+    NAM_ASSIGN_OR_RETURN(const std::string directory, run.Directory());
+    std::unique_ptr<DuckDb> duckdb;
+    if (peer_ == "duckdb") {
+      NAM_ASSIGN_OR_RETURN(duckdb,
+                           DuckDb::Start({.peer_dir = peer_dir_,
+                                          .log_file = directory + "/duckdb.log",
+                                          .threads = threads_,
+                                          .memory_bytes = peer_memory_bytes_,
+                                          .file = peer_file_ ? directory + "/duckdb.db" : std::string()}));
+    }
+    QueryWork work(run, {.benchmark = &benchmark_,
+                         .source = source_,
+                         .queries = queries_,
+                         .repeat = repeat_,
+                         .block_bytes = block_bytes_,
+                         .threads = threads_,
+                         .loop = !no_loop_,
+                         .tbl_directory = directory + "/tbl",
+                         .duckdb = duckdb.get(),
+                         .duckdb_sorted = peer_sorted_});
+    NAM_RETURN_IF_ERROR(run.InCluster(
+        ClusterFor(memory_bytes_ != 0 ? memory_bytes_ : TableMemory()),
+        [&](catalog::Attachment& attachment, const ClusterOptions&) { return work.RunOn(attachment); }));
+    return ReportOf(work, duckdb.get());
+  }
+
+ private:
+  Report ReportOf(const QueryWork& work, const DuckDb* duckdb) {
+    Report report{.rows = QueryRows(work.times()),
+                  .summary = QuerySummary(work.times()),
+                  .remarks = absl::StrCat("Medians in milliseconds; ratios above 1 are in our favour. ",
+                                          threads_, " threads on each side.\n"),
+                  .charts = {QueryChart("Time of each query", work.times())},
+                  .compared = ComparedQueryTimes()};
+    report.summary[absl::StrCat("load_", benchmark_.largest_table, "_rows_per_second")] =
+        static_cast<int64_t>(work.load_rows_per_second());
+    report.correct = report.summary["correct_queries"] == report.summary["queries"];
+    if (duckdb != nullptr) {
+      report.config["duckdb"] = {{"version", duckdb->version()},
+                                 {"threads", threads_},
+                                 {"order", peer_sorted_ ? "as ours is clustered" : "as generated"},
+                                 {"memory_bytes", peer_memory_bytes_},
+                                 {"tables", peer_file_ ? "in a file" : "in memory"},
+                                 {"load_seconds", work.duckdb_load_seconds()}};
+    }
+    return report;
+  }
+
+  const bool ssb_;
+  int repeat_ = 7;
+  uint64_t memory_bytes_ = 0;  // per memory server; 0: enough for the scale factor
+  uint64_t block_bytes_ = 0;   // 0: the loader's default
+  std::string peer_ = "none";
+  std::string peer_dir_ = "bench/duckdb_peer";
+  uint64_t peer_memory_bytes_ = 0;  // 0: its default
+  bool peer_file_ = false;          // its tables are in a file
+  bool peer_sorted_ = false;        // the peer's tables are also sorted as NAM clusters them
+  bool no_loop_ = false;            // only SSB has one
+  uint64_t parameters_seed_ = 0;    // for TPC-H's random parameters
+};
 
 }  // namespace
 
-int RunQueryBench(const Benchmark& benchmark, const QueryBenchOptions& options) {
-  const auto plan = MakePlan(benchmark, options);
-  if (!plan.ok()) return Refuse(plan.status());
-  WarnOfLoad(plan->load_average);
-  const auto directory = MakeLargeDirectory();
-  if (!directory.ok()) return ReportFailure(directory.status());
-  const int code = RunIn(*directory, benchmark, options, *plan);
-  RemoveTree(*directory);
-  return code;
+std::vector<Option> QueryClusterCommand::WithCluster(std::vector<Option> own) {
+  std::vector<Option> common = {
+      {"--scale-factor", &scale_factor_, "1 is six million rows of the largest table"},
+      {"--seed", &seed_, "other data of the same size"},
+      {"--queries", &query_ids_, "only these: Q1.1,Q2.3"},
+      {"--fabric", &fabric_, "that the cluster uses", {}, {"shm", "tcp", "verbs"}},
+      {"--memory-servers", &memory_servers_, "number of memory servers"},
+      {"--compute-servers", &compute_servers_, "number of compute servers"},
+      {"--threads", &threads_, "total per contender; 0: one per processor", {{0, kThreadsMax}}}};
+  std::move(common.begin(), common.end(), std::back_inserter(own));
+  return own;
+}
+
+absl::Status QueryClusterCommand::CheckCluster(uint64_t parameters_seed) {
+  QueryParameters parameters{.scale_factor = scale_factor_};
+  if (parameters_seed != 0) parameters.seed = parameters_seed;
+  NAM_ASSIGN_OR_RETURN(queries_, SelectQueries(benchmark_, query_ids_, parameters));
+  NAM_RETURN_IF_ERROR(nam::Validate(
+      LocalClusterOptions{.memory_servers = memory_servers_, .compute_servers = compute_servers_}));
+  source_ = {
+      .scale_factor = scale_factor_, .seed = seed_, .threads = std::min(Processors(), kLoaderThreadsMax)};
+  threads_ = std::max(1, (threads_ > 0 ? threads_ : Processors()) / compute_servers_) * compute_servers_;
+  return nam::Validate(source_);
+}
+
+LocalClusterOptions QueryClusterCommand::ClusterFor(uint64_t memory_bytes) const {
+  return {.fabric = fabric_,
+          .memory_servers = memory_servers_,
+          .compute_servers = compute_servers_,
+          .memory_bytes = memory_bytes,
+          .threads = threads_ / compute_servers_};
+}
+
+uint64_t QueryClusterCommand::TableMemory() const {
+  return MemoryForTables(benchmark_.bytes_per_scale_factor * scale_factor_, memory_servers_);
+}
+
+std::unique_ptr<Command> SsbCommand() {
+  return std::make_unique<QueryBench>(
+      SsbBenchmark(),
+      "the Star Schema Benchmark's queries, taking turns with a peer and a hand-written loop");
+}
+
+std::unique_ptr<Command> TpchCommand() {
+  return std::make_unique<QueryBench>(TpchBenchmark(), "TPC-H's 22 queries, taking turns with a peer");
 }
 
 }  // namespace nam::bench

@@ -15,56 +15,48 @@
 
 namespace nam::bench {
 
-absl::Status QueryWork::Run() {
-  NAM_ASSIGN_OR_RETURN(const auto attachment, AttachToCluster(options_.cluster));
-  fabric::Fabric& fabric = attachment->fabric();
+absl::Status QueryWork::RunOn(catalog::Attachment& attachment) {
+  fabric::Fabric& fabric = attachment.fabric();
   const auto generator = options_.benchmark->make_generator(
       {.scale_factor = options_.source.scale_factor, .seed = options_.source.seed});
-  NAM_RETURN_IF_ERROR(LoadOurs(*attachment));
+  NAM_RETURN_IF_ERROR(LoadOurs(attachment));
   if (options_.duckdb != nullptr) NAM_RETURN_IF_ERROR(LoadDuckDb(fabric, *generator));
   if (options_.loop) NAM_RETURN_IF_ERROR(LoadLoop(fabric, *generator));
-  if (fabric.capabilities().in_place) contenders_.push_back(Contender::kInPlace);
-  contenders_.push_back(Contender::kCopy);
-  if (options_.duckdb != nullptr) contenders_.push_back(Contender::kDuckDb);
-  if (options_.loop) contenders_.push_back(Contender::kLoop);
-  NAM_ASSIGN_OR_RETURN(const auto read_bound, ReadBound::Open(*attachment, options_.threads));
+  if (fabric.capabilities().in_place) contenders_.push_back(QueryContender::kInPlace);
+  contenders_.push_back(QueryContender::kCopy);
+  if (options_.duckdb != nullptr) contenders_.push_back(QueryContender::kDuckDb);
+  if (options_.loop) contenders_.push_back(QueryContender::kLoop);
+  NAM_ASSIGN_OR_RETURN(const auto read_bound, ReadBound::Open(attachment, options_.threads));
   read_bound_ = read_bound.get();
-  contenders_.push_back(Contender::kRead);
+  contenders_.push_back(QueryContender::kRead);
 
-  NAM_ASSIGN_OR_RETURN(const auto session, session::Session::Open(*attachment));
-  SetSession(session.get());
+  NAM_ASSIGN_OR_RETURN(const auto session, session::Session::Open(attachment));
+  run_.OnCancel([&] {
+    session->Cancel();
+    if (options_.duckdb != nullptr) options_.duckdb->Cancel();
+  });
   absl::Status status = MeasureAll(*session);
-  SetSession(nullptr);
-  progress_.Clear();
+  run_.OnCancel();
+  run_.progress().Clear();
   return status;
 }
 
-void QueryWork::Cancel() {
-  cancelled_ = true;
-  if (options_.duckdb != nullptr) options_.duckdb->Cancel();
-  const std::lock_guard lock(session_mutex_);
-  if (session_ != nullptr) session_->Cancel();
-}
-
-void QueryWork::SetSession(session::Session* session) {
-  const std::lock_guard lock(session_mutex_);
-  session_ = session;
-}
-
 void QueryWork::Say(const std::string& text) {
-  progress_.Clear();
-  if (progress_.shown()) std::fprintf(stderr, "%s\n", text.c_str());
+  run_.progress().Clear();
+  if (run_.progress().shown()) std::fprintf(stderr, "%s\n", text.c_str());
 }
 
 dataset::WorkOptions QueryWork::WorkOptions(const std::string& doing) {
-  return {.threads = options_.source.threads, .progress = progress_.For(doing), .cancelled = &cancelled_};
+  return {.threads = options_.source.threads,
+          .progress = run_.progress().For(doing),
+          .cancelled = &run_.cancelled()};
 }
 
 absl::Status QueryWork::LoadOurs(catalog::Attachment& attachment) {
   partitioner::LoadOptions load{.replace = options_.replace, .threads = options_.source.threads};
   if (options_.block_bytes != 0) load.block_bytes = static_cast<uint32_t>(options_.block_bytes);
   NAM_ASSIGN_OR_RETURN(const auto loaded, LoadBenchmark(attachment, *options_.benchmark, options_.source,
-                                                        load, progress_, cancelled_));
+                                                        load, run_.progress(), run_.cancelled()));
   const std::string& name = options_.benchmark->largest_table;
   const auto largest = std::find_if(loaded.begin(), loaded.end(),
                                     [&](const LoadedTable& table) { return table.name == name; });
@@ -82,8 +74,11 @@ absl::Status QueryWork::LoadDuckDb(fabric::Fabric& fabric, const dataset::Genera
   const auto written = dataset::WriteTbl(fabric, generator, tables, options_.tbl_directory,
                                          {.work = WorkOptions("writing for DuckDB:")});
   if (!written.ok()) return written.status();
-  progress_.Show("DuckDB loads the tables");
-  const auto seconds = options_.duckdb->Load(options_.tbl_directory, generator);
+  run_.progress().Show("DuckDB loads the tables");
+  run_.OnCancel([this] { options_.duckdb->Cancel(); });
+  const auto seconds =
+      LoadIntoDuckDb(*options_.duckdb, options_.tbl_directory, generator, options_.duckdb_sorted);
+  run_.OnCancel();
   RemoveTree(options_.tbl_directory);
   if (!seconds.ok()) return seconds.status();
   duckdb_load_seconds_ = *seconds;
@@ -123,13 +118,14 @@ absl::StatusOr<QueryTimes> QueryWork::Measure(session::Session& session, const B
   Rows expected;  // the first contender's
   for (int round = 0; round <= options_.repeat; ++round) {
     const bool warm_up = round == 0;
-    for (const Contender contender : contenders_) {
-      if (contender == Contender::kLoop && !SsbLoop::Has(query.id)) continue;
-      if (cancelled_) return absl::CancelledError("interrupted");
-      progress_.Show(absl::StrFormat("%s: %s, %d of %d", times.id, Name(contender), round, options_.repeat));
+    for (const QueryContender contender : contenders_) {
+      if (contender == QueryContender::kLoop && !SsbLoop::Has(query.id)) continue;
+      if (run_.cancelled()) return absl::CancelledError("interrupted");
+      run_.progress().Show(
+          absl::StrFormat("%s: %s, %d of %d", times.id, Name(contender), round, options_.repeat));
       NAM_ASSIGN_OR_RETURN(Turn turn, Take(session, query, contender));
       if (!warm_up) times.of(contender).push_back(turn.elapsed_ms);
-      if (contender == Contender::kRead) continue;  // has no rows
+      if (contender == QueryContender::kRead) continue;  // has no rows
       if (warm_up && contender == contenders_.front()) {
         times.rows = turn.rows.size();
         expected = std::move(turn.rows);
@@ -145,28 +141,28 @@ absl::StatusOr<QueryTimes> QueryWork::Measure(session::Session& session, const B
 }
 
 absl::StatusOr<QueryWork::Turn> QueryWork::Take(session::Session& session, const BenchmarkQuery& query,
-                                                Contender contender) {
+                                                QueryContender contender) {
   const std::string& sql = query.sql;
-  if (contender == Contender::kLoop) {
+  if (contender == QueryContender::kLoop) {
     SsbLoop::Answer answer = loop_->Run(query.id, options_.threads);
     return Turn{std::move(answer.rows), answer.elapsed_ms};
   }
-  if (contender == Contender::kRead) {
+  if (contender == QueryContender::kRead) {
     NAM_ASSIGN_OR_RETURN(const double elapsed_ms, read_bound_->Run(copied_bytes_));
     return Turn{.elapsed_ms = elapsed_ms};
   }
-  if (contender == Contender::kDuckDb) {
+  if (contender == QueryContender::kDuckDb) {
     NAM_ASSIGN_OR_RETURN(DuckDb::Answer answer, options_.duckdb->Query(sql));
     return Turn{std::move(answer.rows), answer.elapsed_ms};
   }
-  const auto set =
-      session.Execute(absl::StrCat("SET nam.in_place = ", contender == Contender::kInPlace ? "on" : "off"));
+  const auto set = session.Execute(
+      absl::StrCat("SET nam.in_place = ", contender == QueryContender::kInPlace ? "on" : "off"));
   if (!set.ok()) return set.status();
   auto result = session.Execute(sql);
   if (!result.ok()) {
     return absl::Status(result.status().code(), absl::StrCat(query.id, ": ", result.status().message()));
   }
-  if (contender == Contender::kCopy) copied_bytes_ = result->work.bytes;
+  if (contender == QueryContender::kCopy) copied_bytes_ = result->work.bytes;
   return Turn{std::move(result->rows), result->elapsed_ms};
 }
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "bench/query_report.h"
+#include "bench/report.h"
 #include "optimizer/join_cost.h"
 #include "partitioner/loader.h"
 #include "session/result_collector.h"

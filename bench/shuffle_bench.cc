@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "bench/query_report.h"
 #include "dataset/load.h"
 #include "partitioner/loader.h"
 #include "partitioner/table_metadata.h"
@@ -79,10 +78,10 @@ const ShuffleBench::Figures* ShuffleBench::Find(uint32_t tables, uint32_t server
   return nullptr;
 }
 
-absl::Status ShuffleBench::Load(const Proceed& proceed) {
+absl::Status ShuffleBench::Load(Run& run) {
   const ssb::Generator generator({.scale_factor = options_.scale_factor, .seed = options_.seed});
   for (const ssb::Table table : kTables) {
-    if (!proceed(absl::StrCat("loading ", std::string(ssb::TableName(table)))))
+    if (!run.Proceed(absl::StrCat("loading ", std::string(ssb::TableName(table)))))
       return absl::CancelledError("interrupted");
     partitioner::LoadOptions load{.expected_rows = generator.Rows(table), .threads = kLoaderThreads};
     NAM_ASSIGN_OR_RETURN(
@@ -95,7 +94,7 @@ absl::Status ShuffleBench::Load(const Proceed& proceed) {
     NAM_RETURN_IF_ERROR(loader->Commit().status());
   }
   NAM_RETURN_IF_ERROR(Bind());
-  if (!proceed("giving the shuffle's servers their rows")) return absl::CancelledError("interrupted");
+  if (!run.Proceed("giving the shuffle's servers their rows")) return absl::CancelledError("interrupted");
   NAM_RETURN_IF_ERROR(KeepRows());
   channel_.reset();  // all dictionaries are loaded
   return absl::OkStatus();
@@ -160,12 +159,12 @@ absl::Status ShuffleBench::KeepRows() {
   return absl::OkStatus();
 }
 
-absl::Status ShuffleBench::Measure(const Proceed& proceed) {
-  for (const uint32_t servers : options_.servers) NAM_RETURN_IF_ERROR(MeasureOn(servers, proceed));
+absl::Status ShuffleBench::Measure(Run& run) {
+  for (const uint32_t servers : options_.servers) NAM_RETURN_IF_ERROR(MeasureOn(servers, run));
   return absl::OkStatus();
 }
 
-absl::Status ShuffleBench::MeasureOn(uint32_t servers, const Proceed& proceed) {
+absl::Status ShuffleBench::MeasureOn(uint32_t servers, Run& run) {
   const std::vector<fabric::Fabric*> fabrics(cluster_.fabrics.begin(), cluster_.fabrics.begin() + servers);
   NAM_ASSIGN_OR_RETURN(const auto shuffle,
                        ShuffleCluster::Open(fabrics, *cluster_.attachment,
@@ -185,7 +184,7 @@ absl::Status ShuffleBench::MeasureOn(uint32_t servers, const Proceed& proceed) {
     for (int round = 0; round <= options_.repeat; ++round) {
       for (size_t i = first; i < figures_.size(); ++i) {
         Figures& figures = figures_[i];
-        if (!proceed(
+        if (!run.Proceed(
                 absl::StrCat(figures.tables, " tables on ", servers, " servers, ", NameOf(figures.plan))))
           return absl::CancelledError("interrupted");
         NAM_RETURN_IF_ERROR(RunOnce(*shuffle, q, figures, round == 0));

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "bench/command.h"
 #include "bench/shuffle_cluster.h"
 #include "catalog/attachment.h"
 #include "fabric/sim/nic_model.h"
@@ -44,8 +44,6 @@ class ShuffleBench {
     fabric::sim::NicModel nic;
     std::vector<std::string> hosts;  // of memory and compute servers
   };
-  /// False stops the work.
-  using Proceed = std::function<bool(const std::string& doing)>;
 
   enum class Plan : uint8_t { kPipelined, kShuffle, kShuffleMaterialized, kShuffleFromMemory };
   static constexpr Plan kPlans[] = {Plan::kPipelined, Plan::kShuffle, Plan::kShuffleMaterialized,
@@ -69,8 +67,8 @@ class ShuffleBench {
 
   ShuffleBench(const Cluster& cluster, Options options) : cluster_(cluster), options_(std::move(options)) {}
 
-  absl::Status Load(const Proceed& proceed);
-  absl::Status Measure(const Proceed& proceed);
+  absl::Status Load(Run& run);
+  absl::Status Measure(Run& run);
 
   const std::vector<Figures>& figures() const { return figures_; }
   /// NULL if it was not measured.
@@ -81,7 +79,7 @@ class ShuffleBench {
  private:
   absl::Status Bind();
   absl::Status KeepRows();
-  absl::Status MeasureOn(uint32_t servers, const Proceed& proceed);
+  absl::Status MeasureOn(uint32_t servers, Run& run);
   absl::Status RunOnce(ShuffleCluster& shuffle, size_t query, Figures& figures, bool warm_up);
   absl::StatusOr<std::shared_ptr<const storage::Dictionary>> DictionaryOf(const proto::Table& table,
                                                                           uint32_t column);

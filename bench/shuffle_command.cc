@@ -1,37 +1,22 @@
-#include "bench/shuffle_command.h"
-
 #include <algorithm>
-#include <atomic>
-#include <iostream>
+#include <cmath>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "bench/rate_report.h"
+#include "bench/commands.h"
 #include "bench/shuffle_bench.h"
 #include "bench/shuffle_report.h"
-#include "localcluster/cluster_work.h"
-#include "localcluster/connect.h"
-#include "localcluster/local_cluster.h"
-#include "localcluster/state_directory.h"
-#include "localcluster/stop_signals.h"
 #include "simulation/cluster.h"
 #include "ssb/generator.h"
-#include "terminal/exit_codes.h"
-#include "terminal/json_report.h"
-#include "terminal/progress_line.h"
-#include "terminal/table_printer.h"
 #include "workload/benchmark.h"
 
 namespace nam::bench {
 namespace {
 
-constexpr char kCommand[] = "bench shuffle";
-constexpr char kSim[] = "sim";
 constexpr char kSecret[] = "simulated";
 constexpr uint32_t kServersMost = 64;
 constexpr uint32_t kThreadsMost = 64;
@@ -39,275 +24,180 @@ constexpr uint32_t kSimulatedServers = 8;
 constexpr uint32_t kSimulatedThreads = 10;  // per server, as in I-Store's experiment
 constexpr uint64_t kRegionBytes = uint64_t{64} << 20;
 
-/// The parsed options.
-struct Plan {
-  OutputFormat format = OutputFormat::kTable;
-  bool simulated = false;
-  fabric::Kind kind = fabric::Kind::kShm;
-  fabric::sim::NicModel nic;
-  int memory_servers = 2;
-  ShuffleBench::Options bench;
-  uint32_t servers_most() const { return *std::max_element(bench.servers.begin(), bench.servers.end()); }
-};
-
-absl::Status CheckNumbers(const ShuffleBenchOptions& options) {
-  for (const uint32_t tables : options.tables) {
-    if (tables < 2 || tables > 4) return absl::InvalidArgumentError("--tables is 2, 3 or 4");
-  }
-  for (const uint32_t servers : options.compute_servers) {
-    if (servers < 1 || servers > kServersMost)
-      return absl::InvalidArgumentError(absl::StrCat("--compute-servers is 1 to ", kServersMost));
-  }
-  if (options.memory_servers < 0 || options.memory_servers > static_cast<int>(kServersMost))
-    return absl::InvalidArgumentError(absl::StrCat("--memory-servers is 1 to ", kServersMost));
-  if (options.threads > kThreadsMost)
-    return absl::InvalidArgumentError(absl::StrCat("--threads is 0 to ", kThreadsMost));
-  if (options.fan_out > 32) return absl::InvalidArgumentError("--fan-out is 1 to 32");
-  if (options.repeat < 1 || options.repeat > 1'000)
-    return absl::InvalidArgumentError("--repeat is 1 to 1000");
-  if (options.batch_bytes < 1024 || options.batch_bytes > fabric::kMaxSendBytes ||
-      options.batch_bytes % 64 != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--batch-bytes is 1024 to ", fabric::kMaxSendBytes, " in steps of 64"));
-  }
-  if (options.multicast != "auto" && options.multicast != "on" && options.multicast != "off")
-    return absl::InvalidArgumentError("--multicast is auto, on or off");
-  if (options.tuples != "narrow" && options.tuples != "whole")
-    return absl::InvalidArgumentError("--tuples is narrow or whole");
-  if (options.credits < 2 || options.credits > 64 || options.credits % 2 != 0)
-    return absl::InvalidArgumentError("--credits is 2 to 64, and even");
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Plan> MakePlan(const ShuffleBenchOptions& options) {
-  NAM_RETURN_IF_ERROR(CheckNumbers(options));
-  Plan plan;
-  NAM_ASSIGN_OR_RETURN(plan.format, ParseOutputFormat(options.format));
-  plan.simulated = options.fabric == kSim;
-  if (plan.simulated) {
-    NAM_ASSIGN_OR_RETURN(plan.nic, fabric::sim::NicModel::Parse(options.generation));
-  } else {
-    NAM_ASSIGN_OR_RETURN(plan.kind, fabric::ParseRealKind(options.fabric));
-  }
-  ShuffleBench::Options& bench = plan.bench;
-  bench.tables = options.tables.empty() ? std::vector<uint32_t>{2, 3, 4} : options.tables;
-  bench.servers = options.compute_servers;
-  if (bench.servers.empty()) bench.servers = {plan.simulated ? kSimulatedServers : 2};
-  if (!plan.simulated && bench.servers.size() > 1)
-    return absl::InvalidArgumentError("--compute-servers is one number; several with --fabric=sim");
-  plan.memory_servers = options.memory_servers != 0 ? options.memory_servers
-                        : plan.simulated            ? static_cast<int>(kSimulatedServers)
-                                                    : 2;
-  const uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
-  bench.threads = options.threads != 0 ? options.threads
-                  : plan.simulated     ? kSimulatedThreads
-                                       : std::clamp(processors / bench.servers[0], 1u, kThreadsMost);
-  bench.scale_factor = options.scale_factor == 0 ? 1 : options.scale_factor;
-  NAM_RETURN_IF_ERROR(dataset::Validate(dataset::GeneratorOptions{.scale_factor = bench.scale_factor}));
-  bench.seed = options.seed;
-  bench.fan_out = options.fan_out != 0 ? options.fan_out : plan.servers_most() > 8 ? 16 : 8;
-  bench.repeat = plan.simulated ? 1 : options.repeat;
-  bench.multicast = options.multicast;
-  bench.whole_tuples = options.tuples == "whole";
-  bench.messages = {.legs = *std::max_element(bench.tables.begin(), bench.tables.end()) - 1,
-                    .batch_bytes = static_cast<uint32_t>(options.batch_bytes),
-                    .credits = options.credits};
-  return plan;
-}
-
-std::string Remarks(const ShuffleBenchOptions& options, const Plan& plan) {
-  return absl::StrFormat(
-      "%s; %d memory servers, %d threads a compute server, SSB at scale factor %g split into %d by each key, "
-      "%s of lineorder, batches of %d bytes. \"shuffle\" finds its rows in the compute servers, as a "
-      "shared-nothing system "
-      "does; the pipelined plan reads them from memory servers.\n",
-      plan.simulated
-          ? absl::StrCat("Virtual time, ", options.generation, ", ", plan.nic.ports, " ports a card")
-          : absl::StrCat("Medians over ", options.fabric),
-      plan.memory_servers, plan.bench.threads, plan.bench.scale_factor, plan.bench.fan_out,
-      plan.bench.whole_tuples ? "whole tuples" : "the columns that are wanted", options.batch_bytes);
-}
-
-Json ConfigJson(const ShuffleBenchOptions& options, const Plan& plan) {
-  Json config{{"fabric", options.fabric},
-              {"memory_servers", plan.memory_servers},
-              {"compute_servers", plan.bench.servers},
-              {"threads", plan.bench.threads},
-              {"scale_factor", plan.bench.scale_factor},
-              {"seed", plan.bench.seed},
-              {"fan_out", plan.bench.fan_out},
-              {"batch_bytes", options.batch_bytes},
-              {"credits", options.credits},
-              {"multicast", options.multicast},
-              {"tuples", options.tuples},
-              {"repeat", plan.bench.repeat}};
-  if (plan.simulated) {
-    config["generation"] = options.generation;
-    config["ports"] = plan.nic.ports;
-  }
-  return config;
-}
-
-int Conclude(const ShuffleBenchOptions& options, const Plan& plan, const ShuffleBench& bench) {
-  Json rows = ShuffleRows(bench);
-  Json summary = ShuffleSummary(bench);
-  if (!options.html.empty()) {
-    const absl::Status written = WritePage(options.html, ShufflePage(bench, Remarks(options, plan)));
-    if (!written.ok()) return ReportFailure(written);
-  }
-  if (plan.format == OutputFormat::kJson) {
-    std::cout << JsonReport{.command = kCommand,
-                            .config = ConfigJson(options, plan),
-                            .rows = std::move(rows),
-                            .summary = std::move(summary)}
-                     .ToString();
-  } else {
-    std::cout << Render(TableOf(rows), {.format = plan.format, .footer = false});
-    if (plan.format == OutputFormat::kTable) {
-      for (const auto& [name, value] : summary.items()) std::cout << name << ": " << value << "\n";
-      std::cout << Remarks(options, plan);
-    }
-  }
-  std::cout.flush();
-  return EqualAnswers(bench) ? kExitOk : kExitCheckFailed;
-}
-
-/// Runs in a private cluster of processes. The shuffle's servers are fabrics of this process.
-class ShuffleOnProcesses final : public ClusterWork {
+class Shuffle final : public Command {
  public:
-  ShuffleOnProcesses(const Plan& plan, ClusterOptions cluster) : plan_(plan), cluster_(std::move(cluster)) {}
+  Shuffle() : Command("shuffle", "star joins by pipelined plans, compared to shuffle-based ones") {}
 
-  void Cancel() override {
-    cancelled_ = true;
-    const std::lock_guard lock(mutex_);
-    if (session_ != nullptr) session_->Cancel();
+  std::vector<Option> Options() override {
+    ShuffleBench::Options& bench = options_;
+    return {{"--fabric", &fabric_, "that the cluster uses", {}, {"shm", "tcp", "verbs", "sim"}},
+            {"--tables", &bench.tables, "numbers of joined tables: 2, 3, 4 (all)", {{2, 4}}},
+            {"--memory-servers",
+             &memory_servers_,
+             "number of memory servers; 0: 2, in sim 8",
+             {{0, kServersMost}}},
+            {"--compute-servers",
+             &bench.servers,
+             "per contender (2); sim: all of these (8)",
+             {{1, kServersMost}}},
+            {"--threads",
+             &bench.threads,
+             "per compute server; 0: processors shared out, in sim 10",
+             {{0, kThreadsMost}}},
+            {"--scale-factor", &bench.scale_factor, "1 is six million lineorder rows"},
+            {"--seed", &bench.seed, "other data of the same size"},
+            {"--fan-out",
+             &bench.fan_out,
+             "parts per join key; 0: 8, or 16 for more than 8 compute servers",
+             {{0, 32}}},
+            {"--batch-bytes",
+             Option::Bytes{&batch_bytes_},
+             "size of a shuffle's messages",
+             {{1024, fabric::kMaxSendBytes}}},
+            {"--multicast", &bench.multicast, "for pipelined build sides", {}, {"auto", "on", "off"}},
+            {"--tuples",
+             &tuples_,
+             "tuples of lineorder: narrow (needed columns) or whole",
+             {},
+             {"narrow", "whole"}},
+            {"--credits", &bench.messages.credits, "batches that a peer may send ahead", {{2, 64}}},
+            {"--repeat", &bench.repeat, "rounds; figures are medians", {{1, 1'000}}},
+            {"--generation", &generation_, "sim: fdr, edr, hdr, ndr, or a model's file"}};
   }
-  absl::Status Run() override {
-    NAM_ASSIGN_OR_RETURN(attachment_, AttachToCluster(cluster_));
-    NAM_ASSIGN_OR_RETURN(const ClusterAddress address, FindCluster(cluster_));
-    ShuffleBench::Cluster cluster{.attachment = attachment_.get()};
-    for (uint32_t i = 0; i < plan_.servers_most(); ++i) {
-      NAM_ASSIGN_OR_RETURN(fabrics_.emplace_back(),
-                           fabric::Open({.kind = plan_.kind, .secret = address.secret, .host = "127.0.0.1"}));
-      cluster.fabrics.push_back(fabrics_.back().get());
-    }
-    {
-      NAM_ASSIGN_OR_RETURN(auto session, session::Session::Open(*attachment_));
-      const std::lock_guard lock(mutex_);
-      session_ = std::move(session);
-    }
-    cluster.session = session_.get();
-    bench_ = std::make_unique<ShuffleBench>(cluster, plan_.bench);
-    const auto proceed = [this](const std::string& doing) {
-      progress_.Show(absl::StrCat(kCommand, ": ", doing));
-      return !cancelled_.load();
-    };
-    absl::Status status = bench_->Load(proceed);
-    if (status.ok()) status = bench_->Measure(proceed);
-    progress_.Clear();
-    return status;
-  }
-  const ShuffleBench& bench() const { return *bench_; }
+  bool has_charts() const override { return true; }
+  bool simulated() const override { return fabric_ == "sim"; }
+  absl::Status Check() override;
+  absl::StatusOr<Report> Measure(Run& run) override { return simulated() ? InSim(run) : OnProcesses(run); }
 
  private:
-  const Plan& plan_;
-  const ClusterOptions cluster_;
-  ProgressLine progress_;
-  std::atomic<bool> cancelled_ = false;
-  std::unique_ptr<catalog::Attachment> attachment_;
-  std::vector<std::unique_ptr<fabric::Fabric>> fabrics_;
-  std::mutex mutex_;
-  std::unique_ptr<session::Session> session_;
-  std::unique_ptr<ShuffleBench> bench_;
+  absl::StatusOr<Report> OnProcesses(Run& run);
+  absl::StatusOr<Report> InSim(Run& run);
+  Report ReportOf(const ShuffleBench& bench) const;
+  int servers_most() const {
+    return static_cast<int>(*std::max_element(options_.servers.begin(), options_.servers.end()));
+  }
+  uint64_t TableMemory() const {
+    return MemoryForTables(SsbBenchmark().bytes_per_scale_factor * options_.scale_factor, memory_servers_);
+  }
+
+  std::string fabric_ = "shm";
+  int memory_servers_ = 0;  // 0: 2, in sim 8
+  uint64_t batch_bytes_ = 16 << 10;
+  std::string tuples_ = "narrow";
+  std::string generation_ = "fdr";
+  ShuffleBench::Options options_ = {
+      .tables = {2, 3, 4}, .threads = 0, .fan_out = 0, .repeat = 5, .messages = {.credits = 4}};
+  // Checked:
+  fabric::Kind kind_ = fabric::Kind::kShm;
+  fabric::sim::NicModel nic_;
 };
 
-int RunOnProcesses(const ShuffleBenchOptions& options, const Plan& plan, const std::string& directory) {
-  StopSignals stop;
-  const auto cluster = LocalCluster::Start(
-      {.directory = directory,
-       .name = "bench",
-       .fabric = options.fabric,
-       .memory_servers = plan.memory_servers,
-       .compute_servers = static_cast<int>(plan.servers_most()),
-       .memory_bytes = MemoryForTables(SsbBenchmark().bytes_per_scale_factor * plan.bench.scale_factor,
-                                       plan.memory_servers),
-       .threads = static_cast<int>(plan.bench.threads)},
-      stop.fd());
-  if (!cluster.ok()) return ReportFailure(cluster.status());
-  ShuffleOnProcesses work(
-      plan, {.catalog = (*cluster)->catalog_address(), .secret_file = (*cluster)->secret_file()});
-  const absl::Status status = RunClusterWork(**cluster, work, stop, directory);
-  return status.ok() ? Conclude(options, plan, work.bench()) : ReportFailure(status);
+absl::Status Shuffle::Check() {
+  ShuffleBench::Options& bench = options_;
+  if (batch_bytes_ % 64 != 0) return absl::InvalidArgumentError("--batch-bytes is a multiple of 64");
+  if (bench.messages.credits % 2 != 0) return absl::InvalidArgumentError("--credits is even");
+  if (simulated()) {
+    NAM_ASSIGN_OR_RETURN(nic_, fabric::sim::NicModel::Parse(generation_));
+    bench.repeat = 1;
+  } else {
+    NAM_ASSIGN_OR_RETURN(kind_, fabric::ParseRealKind(fabric_));
+  }
+  if (bench.servers.empty()) bench.servers = {simulated() ? kSimulatedServers : 2};
+  if (!simulated() && bench.servers.size() > 1)
+    return absl::InvalidArgumentError("--compute-servers is one number; several with --fabric=sim");
+  if (memory_servers_ == 0) memory_servers_ = simulated() ? static_cast<int>(kSimulatedServers) : 2;
+  const uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
+  if (bench.threads == 0)
+    bench.threads =
+        simulated() ? kSimulatedThreads : std::clamp(processors / bench.servers[0], 1u, kThreadsMost);
+  if (bench.fan_out == 0) bench.fan_out = servers_most() > 8 ? 16 : 8;
+  bench.whole_tuples = tuples_ == "whole";
+  bench.messages.legs = *std::max_element(bench.tables.begin(), bench.tables.end()) - 1;
+  bench.messages.batch_bytes = static_cast<uint32_t>(batch_bytes_);
+  return dataset::Validate(dataset::GeneratorOptions{.scale_factor = bench.scale_factor});
+}
+
+Report Shuffle::ReportOf(const ShuffleBench& bench) const {
+  Report report{
+      .rows = ShuffleRows(bench),
+      .summary = ShuffleSummary(bench),
+      .remarks = absl::StrFormat(
+          "%s; %d memory servers, %d threads a compute server, SSB at scale factor %g split into %d "
+          "by each key, %s of lineorder, batches of %d bytes. \"shuffle\" finds its rows in the "
+          "compute servers, as a shared-nothing system does; the pipelined plan reads them from "
+          "memory servers.\n",
+          simulated() ? absl::StrCat("Virtual time, ", generation_, ", ", nic_.ports, " ports a card")
+                      : absl::StrCat("Medians over ", fabric_),
+          memory_servers_, options_.threads, options_.scale_factor, options_.fan_out,
+          options_.whole_tuples ? "whole tuples" : "the columns that are wanted", batch_bytes_),
+      .charts = ShuffleCharts(bench),
+      .correct = EqualAnswers(bench)};
+  if (simulated()) report.config["ports"] = nic_.ports;
+  return report;
+}
+
+/// Runs in a private cluster. The shuffle's servers are fabrics of this process.
+absl::StatusOr<Report> Shuffle::OnProcesses(Run& run) {
+  Report report;
+  const auto measure = [&](catalog::Attachment& attachment, const ClusterOptions& options) -> absl::Status {
+    NAM_ASSIGN_OR_RETURN(const ClusterAddress address, FindCluster(options));
+    ShuffleBench::Cluster cluster{.attachment = &attachment};
+    std::vector<std::unique_ptr<fabric::Fabric>> fabrics;
+    for (int i = 0; i < servers_most(); ++i) {
+      NAM_ASSIGN_OR_RETURN(fabrics.emplace_back(),
+                           fabric::Open({.kind = kind_, .secret = address.secret, .host = "127.0.0.1"}));
+      cluster.fabrics.push_back(fabrics.back().get());
+    }
+    NAM_ASSIGN_OR_RETURN(const auto session, session::Session::Open(attachment));
+    cluster.session = session.get();
+    run.OnCancel([&] { session->Cancel(); });
+    ShuffleBench bench(cluster, options_);
+    absl::Status status = bench.Load(run);
+    if (status.ok()) status = bench.Measure(run);
+    run.OnCancel();
+    if (status.ok()) report = ReportOf(bench);
+    return status;
+  };
+  NAM_RETURN_IF_ERROR(run.InCluster({.fabric = fabric_,
+                                     .memory_servers = memory_servers_,
+                                     .compute_servers = servers_most(),
+                                     .memory_bytes = TableMemory(),
+                                     .threads = static_cast<int>(options_.threads)},
+                                    measure));
+  return report;
 }
 
 /// Runs in virtual time. The shuffle's servers are processes on the hosts of the cluster's compute servers.
-absl::Status MeasureInSim(const Plan& plan, const ShuffleBench::Proceed& proceed,
-                          const std::function<void(const ShuffleBench&)>& conclude) {
-  fabric::sim::WorldOptions options;
-  options.seed = plan.bench.seed;
-  options.nic = plan.nic;
-  options.replay = absl::StrCat("nam ", kCommand, " --fabric=sim");
-  fabric::sim::World world(options);
-  const uint64_t memory_bytes =
-      MemoryForTables(SsbBenchmark().bytes_per_scale_factor * plan.bench.scale_factor, plan.memory_servers);
-  NAM_ASSIGN_OR_RETURN(
-      const auto cluster,
-      simulation::Cluster::Start(world,
-                                 {.memory_servers = plan.memory_servers,
-                                  .compute_servers = static_cast<int>(plan.servers_most()),
-                                  .threads = static_cast<int>(plan.bench.threads),
-                                  .memory_bytes = (memory_bytes + kRegionBytes) / kRegionBytes * kRegionBytes,
-                                  .region_bytes = kRegionBytes}));
+absl::StatusOr<Report> Shuffle::InSim(Run& run) {
+  fabric::sim::World world({.seed = options_.seed, .nic = nic_, .replay = "nam bench shuffle --fabric=sim"});
+  NAM_ASSIGN_OR_RETURN(const auto cluster,
+                       simulation::Cluster::Start(world, {.memory_servers = memory_servers_,
+                                                          .compute_servers = servers_most(),
+                                                          .threads = static_cast<int>(options_.threads),
+                                                          .memory_bytes = (TableMemory() + kRegionBytes) /
+                                                                          kRegionBytes * kRegionBytes,
+                                                          .region_bytes = kRegionBytes}));
   NAM_ASSIGN_OR_RETURN(const auto client, cluster->NewClient("client"));
   std::vector<std::unique_ptr<fabric::Fabric>> fabrics;
   ShuffleBench::Cluster on{
-      .attachment = &client->attachment(), .session = &client->session(), .world = &world, .nic = plan.nic};
-  for (int i = 0; i < plan.memory_servers; ++i)
+      .attachment = &client->attachment(), .session = &client->session(), .world = &world, .nic = nic_};
+  for (int i = 0; i < memory_servers_; ++i)
     on.hosts.push_back(cluster->HostOf(simulation::Cluster::Role::kMemory, i));
-  for (int i = 0; i < static_cast<int>(plan.servers_most()); ++i) {
+  for (int i = 0; i < servers_most(); ++i) {
     on.hosts.push_back(cluster->HostOf(simulation::Cluster::Role::kCompute, i));
     NAM_ASSIGN_OR_RETURN(fabrics.emplace_back(), world.OpenFabric(on.hosts.back(), {.secret = kSecret}));
     on.fabrics.push_back(fabrics.back().get());
   }
-  ShuffleBench bench(on, plan.bench);
-  NAM_RETURN_IF_ERROR(bench.Load(proceed));
-  NAM_RETURN_IF_ERROR(bench.Measure(proceed));
-  conclude(bench);
-  return absl::OkStatus();
-}
-
-int RunInSim(const ShuffleBenchOptions& options, const Plan& plan) {
-  StopSignals stop;
-  ProgressLine progress;
-  int code = kExitOk;
-  const absl::Status status = MeasureInSim(
-      plan,
-      [&](const std::string& doing) {
-        progress.Show(absl::StrCat(kCommand, ": ", doing));
-        return !stop.Pending();
-      },
-      [&](const ShuffleBench& bench) {
-        progress.Clear();
-        code = Conclude(options, plan, bench);
-      });
-  progress.Clear();
-  return status.ok() ? code : ReportFailure(status);
+  ShuffleBench bench(on, options_);
+  NAM_RETURN_IF_ERROR(bench.Load(run));
+  NAM_RETURN_IF_ERROR(bench.Measure(run));
+  return ReportOf(bench);
 }
 
 }  // namespace
 
-int RunShuffleBench(const ShuffleBenchOptions& options) {
-  const auto plan = MakePlan(options);
-  if (!plan.ok()) {
-    ReportFailure(plan.status());
-    return kExitUsage;
-  }
-  if (plan->simulated) return RunInSim(options, *plan);
-  const auto directory = CreateTemporaryDirectory("nam-bench-");
-  if (!directory.ok()) return ReportFailure(directory.status());
-  const int code = RunOnProcesses(options, *plan, *directory);
-  RemoveTree(*directory);
-  return code;
+std::unique_ptr<Command> ShuffleCommand() {
+  return std::make_unique<Shuffle>();
 }
 
 }  // namespace nam::bench

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "bench/rate_report.h"
+#include "bench/report.h"
+#include "terminal/plot.h"
 
 namespace nam::bench {
 namespace {
@@ -67,30 +68,56 @@ std::string BarsOf(const ShuffleBench& bench) {
     bars.categories.push_back(absl::StrCat(tables, " tables"));
   for (const Plan plan : ShuffleBench::kPlans) {
     BarPlot::Series& series = bars.series.emplace_back(BarPlot::Series{.name = ShuffleBench::NameOf(plan)});
-    for (const uint32_t tables : Numbers(bench, &Figures::tables))
-      series.values.push_back(bench.Find(tables, FigureServers(bench), plan)->median_ms());
+    for (const uint32_t tables : Numbers(bench, &Figures::tables)) {
+      const Figures& figures = *bench.Find(tables, FigureServers(bench), plan);
+      series.values.push_back(figures.median_ms());
+      series.spread.push_back(SpreadOf(figures.ms));
+    }
   }
   return SvgOf(bars);
+}
+
+/// What the paper's text gives: times as ratios.
+std::string RatiosOf(const ShuffleBench& bench) {
+  LinePlot lines{.title = "Time over the pipelined plan's, by joined tables",
+                 .x_label = "tables",
+                 .y_label = "over pipelined",
+                 .series = {}};
+  for (const Plan plan : ShuffleBench::kPlans) {
+    if (plan == Plan::kPipelined) continue;
+    LinePlot::Series& series =
+        lines.series.emplace_back(LinePlot::Series{.name = ShuffleBench::NameOf(plan), .points = {}});
+    for (const uint32_t tables : Numbers(bench, &Figures::tables)) {
+      series.points.push_back(
+          {static_cast<double>(tables), OverPipelined(bench, tables, FigureServers(bench), plan)});
+    }
+  }
+  constexpr char kFigure7a[] = "I-Store, figure 7a";
+  const std::string shuffle = ShuffleBench::NameOf(Plan::kShuffle);
+  lines.paper = {{shuffle, kFigure7a, 2, 1}, {shuffle, kFigure7a, 4, 3}};
+  return SvgOf(lines);
 }
 
 std::string LinesOf(const ShuffleBench& bench, uint32_t tables) {
   LinePlot lines{.title = absl::StrCat("Rows a second by compute servers, ", tables, " tables"),
                  .x_label = "compute servers",
-                 .y_label = "lineorder rows/s"};
+                 .y_label = "lineorder rows/s",
+                 .series = {}};
   const std::vector<uint32_t> all = Numbers(bench, &Figures::servers);
   const auto rate = [&](uint32_t servers, Plan plan) {
     return static_cast<double>(bench.lineorder_rows()) * 1e3 / bench.Find(tables, servers, plan)->median_ms();
   };
   for (const Plan plan : ShuffleBench::kPlans) {
     LinePlot::Series& series =
-        lines.series.emplace_back(LinePlot::Series{.name = ShuffleBench::NameOf(plan)});
+        lines.series.emplace_back(LinePlot::Series{.name = ShuffleBench::NameOf(plan), .points = {}});
     for (const uint32_t servers : all)
-      series.points.emplace_back(static_cast<double>(servers), rate(servers, plan));
+      series.points.push_back({static_cast<double>(servers), rate(servers, plan)});
   }
-  LinePlot::Series& linear = lines.series.emplace_back(LinePlot::Series{.name = "linear", .dashed = true});
+  LinePlot::Series& linear =
+      lines.series.emplace_back(LinePlot::Series{.name = "linear", .points = {}, .dashed = true});
   for (const uint32_t servers : all) {
-    linear.points.emplace_back(static_cast<double>(servers),
-                               rate(all.front(), Plan::kPipelined) / all.front() * servers);
+    linear.points.push_back(
+        {static_cast<double>(servers), rate(all.front(), Plan::kPipelined) / all.front() * servers});
   }
   return SvgOf(lines);
 }
@@ -110,6 +137,7 @@ Json ShuffleRows(const ShuffleBench& bench) {
              {"compute_servers", each.servers},
              {"plan", ShuffleBench::NameOf(each.plan)},
              {"median_ms", Rounded(each.median_ms())},
+             {"rounds_ms", Rounded(each.ms)},
              {"over_pipelined", Rounded(OverPipelined(bench, each.tables, each.servers, each.plan))},
              {"answer", each.equal ? "equal" : "DIFFERENT"}});
     if (each.busiest_fraction >= 0) {
@@ -148,16 +176,12 @@ Json ShuffleSummary(const ShuffleBench& bench) {
   return summary;
 }
 
-PlotPage ShufflePage(const ShuffleBench& bench, const std::string& remarks) {
-  PlotPage page{.title = "Star joins: pipelined plans beside shuffle-based ones",
-                .text = remarks,
-                .figures = {BarsOf(bench)},
-                .rows = ShuffleRows(bench)};
+std::vector<std::string> ShuffleCharts(const ShuffleBench& bench) {
+  std::vector<std::string> charts = {BarsOf(bench), RatiosOf(bench)};
   if (Numbers(bench, &Figures::servers).size() > 1) {
-    for (const uint32_t tables : Numbers(bench, &Figures::tables))
-      page.figures.push_back(LinesOf(bench, tables));
+    for (const uint32_t tables : Numbers(bench, &Figures::tables)) charts.push_back(LinesOf(bench, tables));
   }
-  return page;
+  return charts;
 }
 
 }  // namespace nam::bench

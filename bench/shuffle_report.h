@@ -1,10 +1,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "bench/shuffle_bench.h"
 #include "terminal/json_report.h"
-#include "terminal/plot.h"
 
 /// The output of `nam bench shuffle`.
 namespace nam::bench {
@@ -14,6 +14,7 @@ Json ShuffleRows(const ShuffleBench& bench);
 /// relative to the fewest servers, for the most tables.
 Json ShuffleSummary(const ShuffleBench& bench);
 bool EqualAnswers(const ShuffleBench& bench);
-PlotPage ShufflePage(const ShuffleBench& bench, const std::string& remarks);
+/// SVG: the paper's figure, times and ratios, and throughput by servers if there are several numbers of them.
+std::vector<std::string> ShuffleCharts(const ShuffleBench& bench);
 
 }  // namespace nam::bench

@@ -14,34 +14,15 @@ import argparse
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
+
+from old_and_new import Contender
 
 WORTH_MS = 20
 LOOKS_OF_A_STOP = 5
-
-
-class Cluster:
-    def __init__(self, options):
-        self.binary, self.directory = os.path.abspath(options.nam), tempfile.mkdtemp(prefix="nam-stalled-")
-        os.chmod(self.directory, 0o700)
-        self.run("up", "--fabric=" + options.fabric, "--memory=" + options.memory)
-
-    def command(self, *arguments):
-        return [self.binary, *arguments, "--state-dir=" + self.directory]
-
-    def run(self, *arguments):
-        return subprocess.run(self.command(*arguments), check=True, text=True, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE).stdout
-
-    def end(self):
-        subprocess.run(self.command("down"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL)
-        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 class Ended(Exception):
@@ -108,8 +89,9 @@ def main():
     parser.add_argument("--clients", type=int, default=2)
     parser.add_argument("--memory", default="4GiB", help="of each memory server: it fills with orders")
     options = parser.parse_args()
-    drawn, cluster = random.Random(1), Cluster(options)
+    drawn, cluster = random.Random(1), Contender(options.nam, options)
     try:
+        cluster.up()
         watch = Watch(cluster)
         seconds = options.stops * (options.stop_seconds + 0.1) + 10
         buyer = subprocess.Popen(cluster.command("checkout", "--clients=%d" % options.clients, "--products=100000",

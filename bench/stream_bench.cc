@@ -1,8 +1,8 @@
 #include "bench/stream_bench.h"
 
+#include <cmath>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "bench/fabric_case.h"
 #include "storage/block.h"
@@ -14,31 +14,34 @@ namespace {
 /// server, in the simulated network. This limits one compute server to about five million blocks of 2 KiB per
 /// second, as in I-Store's figures; two and more servers are limited by the network.
 constexpr uint32_t kSimulatedThreads = 5;
-constexpr int64_t kSimulatedScanNs = 800;
+constexpr uint32_t kSimulatedScanNs = 800;
 
 }  // namespace
 
-absl::StatusOr<StreamPlan> MakeStreamPlan(const std::string& command, const StreamBenchOptions& options) {
-  StreamPlan plan;
-  NAM_ASSIGN_OR_RETURN(plan.testbed, MakeTestbedPlan(command, options.testbed));
-  if (options.block_bytes < storage::kMinBlockBytes || options.block_bytes > 64 * 1024 ||
-      options.block_bytes % 8 != 0) {
-    return absl::InvalidArgumentError(absl::StrFormat("--block-bytes is %d to 65536 in steps of 8, not %d",
-                                                      storage::kMinBlockBytes, options.block_bytes));
-  }
-  if (options.threads > kBenchThreadsMax)
-    return absl::InvalidArgumentError(absl::StrFormat("--threads is 0 to %d", kBenchThreadsMax));
-  const bool simulated = plan.testbed.testbed.kind == fabric::Kind::kSim;
-  plan.block_bytes = static_cast<uint32_t>(options.block_bytes);
-  plan.threads = options.threads != 0 ? options.threads : simulated ? kSimulatedThreads : 1;
-  if (simulated) plan.scan_ns = options.scan_ns != 0 ? options.scan_ns : kSimulatedScanNs;
-  return plan;
+std::vector<Option> StreamCommand::WithStream(std::vector<Option> own) {
+  own.push_back({"--block-bytes",
+                 Option::Bytes{&block_bytes_},
+                 "size of a block",
+                 {{storage::kMinBlockBytes, 64 << 10}}});
+  own.push_back({"--threads", &threads_, "per receiver; 0: the fabric's default", {{0, kBenchThreadsMax}}});
+  own.push_back({"--scan-ns", &scan_ns_, "sim: computation per block; 0: as in I-Store's figures"});
+  return WithTestbed(std::move(own));
 }
 
-Json StreamConfig(const StreamPlan& plan) {
-  Json config{{"block_bytes", plan.block_bytes}, {"threads", plan.threads}};
-  if (plan.scan_ns != 0) config["scan_ns"] = plan.scan_ns;
-  return config;
+absl::Status StreamCommand::Check() {
+  NAM_RETURN_IF_ERROR(TestbedCommand::Check());
+  if (block_bytes_ % 8 != 0) return absl::InvalidArgumentError("--block-bytes is a multiple of 8");
+  if (threads_ == 0) threads_ = simulated() ? kSimulatedThreads : 1;
+  scan_ns_ = !simulated() ? 0 : scan_ns_ != 0 ? scan_ns_ : kSimulatedScanNs;
+  return absl::OkStatus();
+}
+
+void AddRates(const std::vector<double>& rates, uint32_t block_bytes, Json& row) {
+  constexpr double kGiB = 1 << 30;
+  const double rate = Median(rates);
+  row["blocks_per_second"] = std::llround(rate);
+  row["gib_per_second"] = Rounded(rate * block_bytes / kGiB);
+  row["rounds_blocks_per_second"] = Rounded(rates);
 }
 
 absl::StatusOr<Channels> OpenChannels(fabric::Fabric& fabric, fabric::RegionDirectory& directory,

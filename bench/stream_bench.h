@@ -3,12 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "bench/block_chains.h"
-#include "bench/prefetch_command.h"
 #include "bench/testbed_command.h"
 #include "storage/block_stream.h"
 #include "storage/channel.h"
@@ -16,15 +14,26 @@
 /// The common parts of `nam bench prefetch` and `multicast`.
 namespace nam::bench {
 
-/// The parsed stream options.
-struct StreamPlan {
-  TestbedPlan testbed;
-  uint32_t block_bytes = 0;
-  uint32_t threads = 1;
-  int64_t scan_ns = 0;  // charged per block; 0 on real fabrics, which take real time
+class StreamCommand : public TestbedCommand {
+ public:
+  absl::Status Check() override;
+
+  uint32_t block_bytes() const { return static_cast<uint32_t>(block_bytes_); }
+  uint32_t threads() const { return threads_; }
+  uint32_t scan_ns() const { return scan_ns_; }
+
+ protected:
+  using TestbedCommand::TestbedCommand;
+  std::vector<Option> WithStream(std::vector<Option> own);
+  /// The server's memory for so many blocks.
+  void ReserveBlocks(uint64_t blocks) { testbed_.region_bytes = (blocks + 2) * block_bytes_ + 4096; }
+
+ private:
+  uint64_t block_bytes_ = 2048;
+  uint32_t threads_ = 0;  // per compute server; 0: the fabric's default
+  uint32_t scan_ns_ =
+      0;  // charged per block; 0: the paper's processors. On real fabrics scans take real time
 };
-absl::StatusOr<StreamPlan> MakeStreamPlan(const std::string& command, const StreamBenchOptions& options);
-Json StreamConfig(const StreamPlan& plan);
 
 /// A compute server's channels, one per thread; connected once, used in every round.
 using Channels = std::vector<std::unique_ptr<storage::Channel>>;
@@ -50,5 +59,8 @@ struct Task {
   std::function<absl::Status()> body;
 };
 absl::Status RunAtOnce(const std::vector<Task>& tasks);
+
+/// The blocks' part of a row: the median rate, and that of each run.
+void AddRates(const std::vector<double>& rates, uint32_t block_bytes, Json& row);
 
 }  // namespace nam::bench

@@ -43,7 +43,6 @@ class RealTestbed final : public Testbed {
     return fabric::Open(client_options_);
   }
   ServerEnd& server() override { return *server_; }
-  bool simulated() const override { return false; }
   std::unique_ptr<FabricBound> MakeBound(const Lanes& lanes) override {
     switch (client_->kind()) {
       case fabric::Kind::kShm:
@@ -91,7 +90,6 @@ class SimulatedTestbed final : public Testbed {
     return world_.OpenFabric(absl::StrCat("client-", ++clients_), {.secret = kSecret});
   }
   ServerEnd& server() override { return *server_; }
-  bool simulated() const override { return true; }
   std::unique_ptr<FabricBound> MakeBound(const Lanes&) override {
     return MakeLineRateBound(1e6 * static_cast<double>(model_.port_bytes_per_us) * model_.ports,
                              1e6 * static_cast<double>(model_.messages_per_us));

@@ -37,8 +37,6 @@ class Testbed {
   virtual ServerEnd& server() = 0;
   /// The provider's yardstick; nullptr if there is none. Used while the lanes live.
   virtual std::unique_ptr<FabricBound> MakeBound(const Lanes& lanes) = 0;
-  /// True in virtual time: every run gives the same figures, and simulating a second takes much longer.
-  virtual bool simulated() const = 0;
 };
 
 }  // namespace nam::bench

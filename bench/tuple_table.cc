@@ -4,13 +4,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "bench/on_threads.h"
 #include "localcluster/state_directory.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/loader.h"
@@ -23,10 +21,6 @@ constexpr uint32_t kParts = 32;  // each written by one thread at a time
 constexpr uint8_t kIntegerBytes = 4;
 constexpr int64_t kAppendTimeoutMs = 600'000;
 
-bool Cancelled(const TupleLoadOptions& options) {
-  return options.cancelled != nullptr && *options.cancelled;
-}
-
 partitioner::TableSchema SchemaOf(const TupleTable& table) {
   const Type integer = {.kind = TypeKind::kInteger, .precision = kIntegerBytes};
   return {.name = table.name,
@@ -35,65 +29,45 @@ partitioner::TableSchema SchemaOf(const TupleTable& table) {
           .sort_column = {}};
 }
 
-/// Appends batches of a table's tuples, which threads claim; used by one thread each.
-class Appender {
+/// Appends a batch of a table's tuples.
+class Appender final : public dataset::ChunkWorker {
  public:
-  Appender(const TupleTable& table, partitioner::TableLoader& loader, const TupleLoadOptions& options)
-      : table_(table), loader_(loader), options_(options) {}
+  Appender(const TupleTable& table, partitioner::TableLoader& loader, dataset::ChunkRun& run)
+      : table_(table), run_(run), sink_([&](const auto& batch) { return loader.Append(batch); }) {}
 
-  /// The body of each thread.
-  void Run(int thread) {
-    partitioner::ColumnBatch batch(2);
-    for (;;) {
-      const uint64_t first = kBatchTuples * next_.fetch_add(1, std::memory_order_relaxed);
-      if (first >= table_.tuples.size() || stop_) return;
-      const uint64_t tuples = std::min<uint64_t>(kBatchTuples, table_.tuples.size() - first);
-      Fill(table_.tuples.subspan(first, tuples), batch);
-      const absl::Status status =
-          Cancelled(options_) ? absl::CancelledError("interrupted") : loader_.Append(batch);
-      if (!status.ok()) return Fail(status);
-      const uint64_t done = done_.fetch_add(tuples, std::memory_order_relaxed) + tuples;
-      if (thread == 0) options_.progress(done);
-    }
-  }
-  const absl::Status& status() const { return status_; }
-
- private:
-  static void Fill(std::span<const JoinTuple> tuples, partitioner::ColumnBatch& batch) {
-    std::vector<int64_t>& keys = batch.column(0).numbers;
-    std::vector<int64_t>& payloads = batch.column(1).numbers;
+  absl::Status Run(uint64_t chunk) override {
+    const uint64_t first = chunk * kBatchTuples;
+    const auto tuples = table_.tuples.subspan(first, std::min(kBatchTuples, table_.tuples.size() - first));
+    std::vector<int64_t>& keys = batch_.column(0).numbers;
+    std::vector<int64_t>& payloads = batch_.column(1).numbers;
     keys.resize(tuples.size());
     payloads.resize(tuples.size());
     for (size_t i = 0; i < tuples.size(); ++i) {
       keys[i] = tuples[i].key;
       payloads[i] = tuples[i].payload;
     }
-    batch.set_rows(tuples.size());
-  }
-  void Fail(const absl::Status& status) {
-    stop_ = true;
-    const std::lock_guard lock(mutex_);
-    status_.Update(status);
+    batch_.set_rows(tuples.size());
+    NAM_RETURN_IF_ERROR(run_.Emit(chunk, sink_, batch_));
+    run_.Report(tuples.size(), table_.tuples.size());
+    return absl::OkStatus();
   }
 
+ private:
   const TupleTable& table_;
-  partitioner::TableLoader& loader_;
-  const TupleLoadOptions& options_;
-  std::atomic<uint64_t> next_ = 0, done_ = 0;
-  std::atomic<bool> stop_ = false;
-  std::mutex mutex_;
-  absl::Status status_;
+  dataset::ChunkRun& run_;
+  const dataset::Sink sink_;
+  partitioner::ColumnBatch batch_{2};
 };
 
 /// Writes one member of every tuple as four bytes in native byte order.
 absl::Status WriteColumn(const std::string& path, std::span<const JoinTuple> tuples,
-                         uint32_t JoinTuple::*member, const TupleLoadOptions& options) {
+                         uint32_t JoinTuple::*member, const std::atomic<bool>& cancelled) {
   const auto failed = [&] { return absl::InternalError(absl::StrCat("cannot write ", path)); };
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), &std::fclose);
   if (file == nullptr) return failed();
   std::vector<uint32_t> numbers;
   for (uint64_t first = 0; first < tuples.size(); first += kBatchTuples) {
-    if (Cancelled(options)) return absl::CancelledError("interrupted");
+    if (cancelled) return absl::CancelledError("interrupted");
     const auto batch = tuples.subspan(first, std::min<uint64_t>(kBatchTuples, tuples.size() - first));
     numbers.clear();
     for (const JoinTuple& tuple : batch) numbers.push_back(tuple.*member);
@@ -104,11 +78,11 @@ absl::Status WriteColumn(const std::string& path, std::span<const JoinTuple> tup
 }
 
 absl::StatusOr<double> Append(DuckDb& duckdb, const TupleTable& table, const std::string& directory,
-                              const TupleLoadOptions& options) {
+                              const std::atomic<bool>& cancelled) {
   NAM_RETURN_IF_ERROR(
-      WriteColumn(absl::StrCat(directory, "/", table.key), table.tuples, &JoinTuple::key, options));
+      WriteColumn(absl::StrCat(directory, "/", table.key), table.tuples, &JoinTuple::key, cancelled));
   NAM_RETURN_IF_ERROR(
-      WriteColumn(absl::StrCat(directory, "/", table.payload), table.tuples, &JoinTuple::payload, options));
+      WriteColumn(absl::StrCat(directory, "/", table.payload), table.tuples, &JoinTuple::payload, cancelled));
   return duckdb.Load(
       {{"op", "append"},
        {"directory", directory},
@@ -122,22 +96,23 @@ absl::StatusOr<double> Append(DuckDb& duckdb, const TupleTable& table, const std
 }  // namespace
 
 absl::Status LoadTuples(catalog::Attachment& attachment, const TupleTable& table,
-                        const TupleLoadOptions& options) {
-  NAM_ASSIGN_OR_RETURN(const auto loader, partitioner::BeginLoad(attachment, SchemaOf(table),
-                                                                 {.expected_rows = table.tuples.size(),
-                                                                  .threads = options.threads}));
-  Appender appender(table, *loader, options);
-  OnThreads(options.threads, [&](int thread) { appender.Run(thread); });
-  NAM_RETURN_IF_ERROR(appender.status());
+                        const dataset::WorkOptions& options) {
+  const uint64_t tuples = table.tuples.size();
+  NAM_ASSIGN_OR_RETURN(const auto loader,
+                       partitioner::BeginLoad(attachment, SchemaOf(table),
+                                              {.expected_rows = tuples, .threads = options.threads}));
+  dataset::ChunkRun run(attachment.fabric(), options, table.name);
+  NAM_RETURN_IF_ERROR(run.Run((tuples + kBatchTuples - 1) / kBatchTuples,
+                              [&] { return std::make_unique<Appender>(table, *loader, run); }));
   return loader->Commit().status();
 }
 
 absl::StatusOr<double> LoadTuples(DuckDb& duckdb, const TupleTable& table, const std::string& directory,
-                                  const TupleLoadOptions& options) {
+                                  const std::atomic<bool>& cancelled) {
   std::error_code error;
   std::filesystem::create_directory(directory, error);
   if (error) return absl::InternalError(absl::StrCat("cannot create ", directory, ": ", error.message()));
-  const absl::StatusOr<double> seconds = Append(duckdb, table, directory, options);
+  const absl::StatusOr<double> seconds = Append(duckdb, table, directory, cancelled);
   RemoveTree(directory);
   return seconds;
 }

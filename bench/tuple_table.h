@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "bench/duckdb.h"
 #include "bench/join_input.h"
 #include "catalog/attachment.h"
+#include "dataset/chunk_run.h"
 
 namespace nam::bench {
 
@@ -21,20 +21,13 @@ struct TupleTable {
   std::span<const JoinTuple> tuples;     // owned by the caller
 };
 
-struct TupleLoadOptions {
-  int threads = 2;
-  /// Called with the rows done, on one thread.
-  std::function<void(uint64_t)> progress = [](uint64_t) {};
-  const std::atomic<bool>* cancelled = nullptr;
-};
-
 /// Loads into the cluster, partitioned by the payload, never by the key: no join finds its sides partitioned
 /// alike. Until it returns, it needs as much memory again as the tuples.
 absl::Status LoadTuples(catalog::Attachment& attachment, const TupleTable& table,
-                        const TupleLoadOptions& options);
+                        const dataset::WorkOptions& options);
 
 /// Loads into DuckDB, by files in a temporary directory; returns DuckDB's seconds.
 absl::StatusOr<double> LoadTuples(DuckDb& duckdb, const TupleTable& table, const std::string& directory,
-                                  const TupleLoadOptions& options);
+                                  const std::atomic<bool>& cancelled);
 
 }  // namespace nam::bench

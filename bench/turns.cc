@@ -6,15 +6,12 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "bench/report.h"
 
 namespace nam::bench {
 
 double ContenderTimes::median_ms() const {
-  NAM_CHECK(!times_ms.empty());
-  std::vector<double> sorted = times_ms;
-  std::sort(sorted.begin(), sorted.end());
-  const size_t middle = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  return Median(times_ms);
 }
 
 double ContenderTimes::min_ms() const {
@@ -29,9 +26,9 @@ absl::StatusOr<std::vector<ContenderTimes>> TakeTurns(const std::vector<Contende
   for (int round = 0; round <= options.repeat; ++round) {
     const size_t turns = round == 0 ? std::min(options.warm_up, contenders.size()) : contenders.size();
     for (size_t i = 0; i < turns; ++i) {
-      if (options.cancelled != nullptr && *options.cancelled) return absl::CancelledError("interrupted");
       options.show(round == 0 ? absl::StrCat(all[i].name, ", to warm up")
                               : absl::StrFormat("%s, %d of %d", all[i].name, round, options.repeat));
+      if (options.cancelled != nullptr && *options.cancelled) return absl::CancelledError("interrupted");
       if (!all[i].refusal.empty()) continue;
       const absl::StatusOr<Turn> turn = contenders[i].take();
       if (all[i].times_ms.empty() && absl::IsResourceExhausted(turn.status())) {

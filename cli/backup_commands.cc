@@ -16,13 +16,13 @@
 #include "base/clock.h"
 #include "base/interruption.h"
 #include "cli/interrupts.h"
-#include "cli/version.h"
 #include "fabric/fabric.h"
 #include "localcluster/data_layout.h"
 #include "localcluster/state_directory.h"
 #include "terminal/exit_codes.h"
 #include "terminal/progress_line.h"
 #include "terminal/units.h"
+#include "terminal/version.h"
 
 namespace nam::cli {
 namespace {

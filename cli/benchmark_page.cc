@@ -25,17 +25,16 @@ std::string Count(const Json& config, const char* key, const std::string& what) 
 }
 
 std::string Remarks(const Benchmark& benchmark, const Json& config) {
-  const Json host = HostJson();
   return absl::StrCat(
       "Fabric ", config.value("fabric", "?"), ", ", Count(config, "memory_servers", "memory server"), ", ",
       Count(config, "compute_servers", "compute server"), "; ", benchmark.largest_table, " has ",
       Count(config, absl::StrCat(benchmark.largest_table, "_rows").c_str(), "row"), ", blocks are of ",
       config.value("block_bytes", uint64_t{0}), " bytes at most. Each query was run ",
       Count(config, "repeat", "time"),
-      "; times are medians. Rows and bytes are those of the last run, over all pipelines and compute "
+      "; times are medians, thin lines all runs. Rows and bytes are those of the last run, over all "
+      "pipelines and compute "
       "servers; bytes that were looked at in place count too. Working and waiting are sums over the compute "
-      "servers' threads. Host: ",
-      host.value("processors", 0), " x ", host.value("processor", "unknown processor"), ".");
+      "servers' threads.");
 }
 
 }  // namespace
@@ -45,7 +44,6 @@ std::string BenchmarkPage(const Benchmark& benchmark, const std::vector<QueryOut
   PlotPage page{.title = absl::StrCat("nam ", benchmark.name, " run"),
                 .text = Remarks(benchmark, config),
                 .rows = QueriesJson(outcomes)};
-  for (Json& row : page.rows) row.erase("result");
   std::vector<std::string> queries;
   for (const QueryOutcome& outcome : outcomes) queries.push_back(outcome.id);
   const auto add = [&](const std::string& title, const std::string& unit,
@@ -53,9 +51,10 @@ std::string BenchmarkPage(const Benchmark& benchmark, const std::vector<QueryOut
     page.figures.push_back(
         SvgOf(BarPlot{.title = title, .y_label = unit, .categories = queries, .series = std::move(series)}));
   };
-  add("Time of each query", "ms",
-      {SeriesOf("median", outcomes, [](const QueryOutcome& o) { return o.median_ms; }),
-       SeriesOf("least", outcomes, [](const QueryOutcome& o) { return o.min_ms; })});
+  BarPlot::Series times = SeriesOf("median", outcomes, [](const QueryOutcome& o) { return o.median_ms; });
+  for (const QueryOutcome& outcome : outcomes)
+    times.spread.push_back(SpreadOf({outcome.min_ms, outcome.max_ms}));
+  add("Time of each query", "ms", {std::move(times)});
   add("Rows that compute servers streamed", "rows", {SeriesOf("rows", outcomes, [](const QueryOutcome& o) {
         return static_cast<double>(o.result.work.rows);
       })});

@@ -28,8 +28,8 @@
 #include "cli/server_commands.h"
 #include "cli/sim_command.h"
 #include "cli/sql_command.h"
-#include "cli/version.h"
 #include "terminal/command_line.h"
+#include "terminal/version.h"
 #include "workload/benchmark.h"
 
 namespace nam::cli {

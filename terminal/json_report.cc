@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <thread>
 
@@ -83,6 +84,7 @@ Value CellOf(const Json& row, const std::string& key) {
   const auto found = row.find(key);
   if (found == row.end() || found->is_null()) return Value::Null(Type::String());
   if (found->is_string()) return Value::String(found->get<std::string>());
+  if (found->is_boolean()) return Value::String(found->get<bool>() ? "yes" : "no");
   if (found->is_number_integer()) return Value::Integer(found->get<int64_t>());
   return Value::Decimal(std::llround(found->get<double>() * 1000), 3);
 }
@@ -91,7 +93,7 @@ Type TypeOf(const Json& rows, const std::string& key) {
   for (const Json& row : rows) {
     const auto found = row.find(key);
     if (found == row.end() || found->is_null()) continue;
-    if (found->is_string()) return Type::String();
+    if (found->is_string() || found->is_boolean()) return Type::String();
     return found->is_number_integer() ? Type::Integer() : Type::Decimal(3);
   }
   return Type::String();
@@ -113,6 +115,18 @@ session::ResultSet TableOf(const Json& rows) {
     for (const std::string& key : keys) cells.push_back(CellOf(row, key));
   }
   return table;
+}
+
+Json WithoutArrays(Json rows) {
+  for (Json& row : rows) {
+    for (auto cell = row.begin(); cell != row.end();) {
+      const bool fits =
+          !cell->is_structured() &&
+          !(cell->is_string() && cell->get_ref<const std::string&>().find('\n') != std::string::npos);
+      cell = fits ? std::next(cell) : row.erase(cell);
+    }
+  }
+  return rows;
 }
 
 std::string JsonReport::ToString() const {

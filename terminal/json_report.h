@@ -32,6 +32,8 @@ Json ToJson(const Value& value);
 /// Flat objects as a table: one column per key, in order of first appearance; NULL where an object lacks the
 /// key.
 session::ResultSet TableOf(const Json& rows);
+/// Rows without the columns that fit no table: arrays, and texts of several lines.
+Json WithoutArrays(Json rows);
 /// Name, kernel, processors and memory of this host.
 Json HostJson();
 /// A memory server's scratch memory.

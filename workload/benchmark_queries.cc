@@ -60,7 +60,9 @@ absl::StatusOr<std::vector<QueryOutcome>> RunQueries(session::Session& session,
     outcome.median_ms = Median(times_ms);
     outcome.working_ms = Median(working_ms);
     outcome.waiting_ms = Median(waiting_ms);
-    outcome.min_ms = *std::min_element(times_ms.begin(), times_ms.end());
+    const auto [least, greatest] = std::minmax_element(times_ms.begin(), times_ms.end());
+    outcome.min_ms = *least;
+    outcome.max_ms = *greatest;
     outcomes.push_back(std::move(outcome));
   }
   progress.Clear();

@@ -20,6 +20,7 @@ struct QueryOutcome {
   std::string sql;
   double median_ms = 0;
   double min_ms = 0;
+  double max_ms = 0;
   double working_ms = 0;        // compute servers' threads, in total; also a median
   double waiting_ms = 0;        // the same, for blocks
   session::ResultSet result;    // last run's

@@ -40,8 +40,7 @@ TEST(AlgorithmWork, JoinsGiveTheExpectedAnswersAndLeaveNoTables) {
   JoinWorkload workload(
       {.cases = {{100'000, 1, 0}, {70'000, 0.25, 0}, {50'000, 0.5, 1}, {1, 1, 0}}, .threads = 2});
   AlgorithmWork work(
-      {}, workload,
-      {.algorithms = {kByParts, kNoSetting, kWhole, kNoValue}, .repeat = 2, .query_mib_max = 5000});
+      workload, {.algorithms = {kByParts, kNoSetting, kWhole, kNoValue}, .repeat = 2, .query_mib_max = 5000});
   const absl::Status status = work.RunOn(cluster.attachment());
   ASSERT_TRUE(status.ok()) << status;
   ASSERT_EQ(work.cases().size(), 4u);
@@ -65,7 +64,7 @@ TEST(AlgorithmWork, GroupsGiveTheExpectedAnswers) {
   InProcessCluster cluster({});
   AggregateWorkload workload(
       {.cases = {{50'000, 1}, {50'000, 1024}, {50'000, 30'000}, {65'536, 65'536}}, .threads = 2});
-  AlgorithmWork work({}, workload, {.algorithms = {kByParts, kWhole}, .repeat = 1});
+  AlgorithmWork work(workload, {.algorithms = {kByParts, kWhole}, .repeat = 1});
   const absl::Status status = work.RunOn(cluster.attachment());
   ASSERT_TRUE(status.ok()) << status;
   ASSERT_EQ(work.cases().size(), 4u);
@@ -78,7 +77,7 @@ TEST(AlgorithmWork, GroupsGiveTheExpectedAnswers) {
 TEST(AlgorithmWork, NothingRunsInPlaceOfWhatIsRefused) {
   InProcessCluster cluster({});
   AggregateWorkload workload({.cases = {{1000, 10}}, .threads = 1});
-  AlgorithmWork work({}, workload, {.algorithms = {kNoSetting}});
+  AlgorithmWork work(workload, {.algorithms = {kNoSetting}});
   const absl::Status status = work.RunOn(cluster.attachment());
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_NE(status.message().find("no_setting"), std::string::npos) << status;
@@ -98,7 +97,7 @@ class WrongWorkload final : public JoinWorkload {
 TEST(AlgorithmWork, DifferencesAreSeen) {
   InProcessCluster cluster({});
   WrongWorkload workload({.cases = {{1000, 1, 0}}, .threads = 1});
-  AlgorithmWork work({}, workload, {.algorithms = {kWhole}, .repeat = 1, .threads = 1});
+  AlgorithmWork work(workload, {.algorithms = {kWhole}, .repeat = 1, .threads = 1});
   ASSERT_TRUE(work.RunOn(cluster.attachment()).ok());
   ASSERT_EQ(work.cases().size(), 1u);
   for (const ContenderTimes& times : work.cases()[0].contenders) EXPECT_FALSE(times.equal) << times.name;
@@ -116,7 +115,7 @@ class RecursiveWorkload final : public JoinWorkload {
 TEST(AlgorithmWork, WhatThePlannerDoesNotSupportIsLeftOut) {
   InProcessCluster cluster({});
   RecursiveWorkload workload({.cases = {{1000, 1, 0}}, .threads = 1});
-  AlgorithmWork work({}, workload, {.algorithms = {kWhole}, .repeat = 1, .threads = 1});
+  AlgorithmWork work(workload, {.algorithms = {kWhole}, .repeat = 1, .threads = 1});
   const absl::Status status = work.RunOn(cluster.attachment());
   ASSERT_TRUE(status.ok()) << status;
   ASSERT_EQ(work.cases().size(), 1u);
@@ -128,7 +127,7 @@ TEST(AlgorithmWork, WhatThePlannerDoesNotSupportIsLeftOut) {
 TEST(AlgorithmWork, CancelledBeforeItRunsItLoadsNothing) {
   InProcessCluster cluster({});
   JoinWorkload workload({.cases = {{1000, 1, 0}}, .threads = 1});
-  AlgorithmWork work({}, workload, {.algorithms = {kWhole}});
+  AlgorithmWork work(workload, {.algorithms = {kWhole}});
   work.Cancel();
   EXPECT_TRUE(absl::IsCancelled(work.RunOn(cluster.attachment())));
   EXPECT_TRUE(work.cases().empty());

@@ -2,7 +2,7 @@
 # `nam bench blocks` on little data: usage and the report.
 source tests/bench/prelude.sh
 
-refuse "--rounds and --repeat are 1" blocks --rounds=0
+refuse "--rounds is 1" blocks --rounds=0
 refuse "--sizes are 1 to" blocks --sizes=2KiB,1GiB
 refuse "there is no query Q9" blocks --queries=Q9
 

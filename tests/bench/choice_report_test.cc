@@ -67,7 +67,7 @@ TEST(ChoiceReport, CountsChoicesThatAreNearTheBest) {
   EXPECT_EQ(summary.at("auto_within_15_percent"), 2);
   EXPECT_EQ(summary.at("always_one_within_15_percent"), 3) << "ghj";
   EXPECT_EQ(summary.at("worst_over_best"), 2);
-  const Json rows = ChoiceRows(results, /*estimates=*/true);
+  const Json rows = ChoiceRows(results);
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[1].at("best"), "ghj");
   EXPECT_EQ(rows[1].at("chosen"), "rrj");
@@ -82,9 +82,7 @@ TEST(ChoiceReport, AWrongAnswerIsSeen) {
   std::vector<ChoiceResult> results = {Result("rrj", {{"rrj", 10}, {"auto", 11}})};
   results[0].contenders[0].equal = false;
   EXPECT_FALSE(AllEqual(results));
-  EXPECT_EQ(ChoiceRows(results, /*estimates=*/false)[0].at("answers"), "DIFFERENT");
-  results[0].estimated_ms["rrj"] = 14;
-  EXPECT_FALSE(ChoiceRows(results, /*estimates=*/false)[0].contains("rrj_estimated_ms"));
+  EXPECT_EQ(ChoiceRows(results)[0].at("answers"), "DIFFERENT");
 }
 
 }  // namespace

@@ -23,9 +23,8 @@ TEST(FabricCaseTest, AGridIsSortedAndRefusedOutOfRange) {
   EXPECT_EQ(grid->in_flight, (std::vector<uint32_t>{1, 16}));
   for (const std::string size : {"0", "7", "12", "2MiB", "many"})
     EXPECT_TRUE(absl::IsInvalidArgument(ParseGrid({"read"}, {size}, {1}, {1}).status())) << size;
-  EXPECT_FALSE(ParseGrid({"read"}, {"8"}, {0}, {1}).ok());
-  EXPECT_FALSE(ParseGrid({"read"}, {"8"}, {65}, {1}).ok());
-  EXPECT_FALSE(ParseGrid({"read"}, {"8"}, {1}, {65}).ok());
+  EXPECT_FALSE(ParseGrid({"read"}, {"8"}, {}, {1}).ok());
+  EXPECT_FALSE(ParseGrid({"read"}, {"8"}, {1}, {}).ok());
 }
 
 TEST(FabricCaseTest, CasesThatCannotBeAreLeftOut) {

@@ -2,7 +2,7 @@
 # `nam bench shuffle` in short: usage, and its report in virtual time and over processes.
 source tests/bench/prelude.sh
 
-refuse "--tables is 2, 3 or 4" shuffle --tables=5
+refuse "--tables is 2 to 4" shuffle --tables=5
 refuse "--compute-servers is 1" shuffle --compute-servers=0
 refuse "several with --fabric=sim" shuffle --compute-servers=1,2
 refuse "--batch-bytes is" shuffle --batch-bytes=100

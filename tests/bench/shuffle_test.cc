@@ -43,9 +43,9 @@ class ShuffleTest : public ::testing::Test {
       on.fabrics.push_back(fabrics.back().get());
     }
     auto bench = std::make_unique<ShuffleBench>(on, options);
-    const auto proceed = [](const std::string&) { return true; };
-    absl::Status status = bench->Load(proceed);
-    if (status.ok()) status = bench->Measure(proceed);
+    bench::Run run("shuffle");
+    absl::Status status = bench->Load(run);
+    if (status.ok()) status = bench->Measure(run);
     EXPECT_TRUE(status.ok()) << status;
     return bench;
   }

@@ -2,7 +2,7 @@
 # `nam bench ssb` without a peer, on little data: usage, the report, the comparison with an older one.
 source tests/bench/prelude.sh
 
-refuse "no peer \"oracle\"" ssb --peer=oracle
+refuse "--peer is none or duckdb, not oracle" ssb --peer=oracle
 refuse "--repeat is 1" ssb --repeat=0
 refuse "there is no query Q9" ssb --queries=Q9
 refuse "local cluster has" ssb --compute-servers=0

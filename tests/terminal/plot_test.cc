@@ -121,12 +121,81 @@ TEST(Plot, RowsOfAReportBecomeALineForEachName) {
   const LinePlot plot = PlotRows(rows, {.title = "t", .series = "way", .x = "receivers", .y = "rate"});
   ASSERT_EQ(plot.series.size(), 2u);
   EXPECT_EQ(plot.series[0].name, "read");
-  EXPECT_EQ(plot.series[0].points, (std::vector<std::pair<double, double>>{{1, 5}, {2, 3}}));
+  EXPECT_EQ(plot.series[0].points, (std::vector<LinePlot::Point>{{1, 5}, {2, 3}}));
+}
+
+TEST(Plot, TheSpreadOfRunsIsDrawn) {
+  EXPECT_FALSE(SpreadOf({7}).has_value()) << "one run has none";
+  EXPECT_EQ(SpreadOf({7, 3, 5}), (Spread{3, 7}));
+  const Json rows = {{{"way", "read"}, {"n", 1}, {"rate", 5}, {"runs", {2, 5, 90}}},
+                     {{"way", "read"}, {"n", 2}}};
+  const LinePlot plot =
+      PlotRows(rows, {.title = "t", .series = "way", .x = "n", .y = "rate", .runs = "runs"});
+  ASSERT_EQ(plot.series[0].points.size(), 1u) << "a row without the column has no point";
+  const std::string svg = SvgOf(plot);
+  ExpectWellFormed(svg);
+  EXPECT_EQ(Count(svg, "class=\"spread\""), 1);
+  EXPECT_THAT(svg, HasSubstr("runs from 2 to 90"));
+  EXPECT_THAT(svg, HasSubstr(">80<")) << "the axis reaches to the greatest run";
+  const std::string bars = SvgOf(BarPlot{
+      .title = "t", .categories = {"a", "b"}, .series = {{"ours", {1, 2}, {Spread{1, 30}, std::nullopt}}}});
+  ExpectWellFormed(bars);
+  EXPECT_EQ(Count(bars, "class=\"spread\""), 1);
+  EXPECT_THAT(bars, HasSubstr(">30<"));
+}
+
+TEST(Plot, ThePapersPointsLieOverTheCurves) {
+  LinePlot plot = Lines(false);
+  plot.paper = {{"other", "a paper, figure 6", 100, 3e6},
+                {"one & two", "a paper, figure 6", {}, 2.5e6},
+                {"none", "another paper", 1, 1}};
+  const std::string svg = SvgOf(plot);
+  ExpectWellFormed(svg);
+  EXPECT_THAT(svg, HasSubstr("the paper, other: 3 M at 100 clients (a paper, figure 6)"));
+  EXPECT_THAT(svg, HasSubstr("the paper, one &amp; two: 2.5 M (a paper, figure 6)"))
+      << "a level, as it has no x";
+  EXPECT_THAT(svg, HasSubstr(">the paper: a paper, figure 6<"));
+  EXPECT_EQ(Count(svg, ">the paper: "), 1) << "a source is named once";
+  EXPECT_THAT(svg, Not(HasSubstr("another paper"))) << "the series was not measured";
+  EXPECT_THAT(svg, HasSubstr(">100<")) << "the axis reaches to the paper's point";
+}
+
+TEST(Plot, PowersOfTwoAreEvenlySpaced) {
+  LinePlot plot{.title = "t",
+                .x_label = "bytes",
+                .series = {{.name = "read", .points = {{8, 1}, {2048, 2}, {1 << 20, 9}}}},
+                .log_x = true};
+  const std::string svg = SvgOf(plot);
+  ExpectWellFormed(svg);
+  EXPECT_THAT(svg, HasSubstr(">8<"));
+  EXPECT_THAT(svg, HasSubstr(">512<"));
+}
+
+TEST(Plot, LongTitlesAndAxesAreNotCutOff) {
+  std::string words;
+  for (int i = 0; i < 40; ++i) words += "a_long_word ";
+  LinePlot plot = Lines(false);
+  plot.title = plot.x_label = plot.y_label = words;
+  plot.series[0].name = words;
+  const std::string svg = SvgOf(plot);
+  ExpectWellFormed(svg);
+  EXPECT_GT(Count(svg, "class=\"title\""), 1) << "a title goes on in the next line";
+  EXPECT_EQ(Count(svg, "textLength="), 3) << "the axes' labels and the legend's are narrowed";
+  BarPlot bars{
+      .title = "t", .categories = std::vector<std::string>(20, "unbreakable_words"), .series = {{"a", {1}}}};
+  EXPECT_EQ(Count(SvgOf(bars), "textLength="), 20);
 }
 
 TEST(Plot, APageNeedsNothingElse) {
-  const PlotPage page{.title = "t", .text = "x < y", .figures = {SvgOf(Lines(false))}, .rows = {{{"a", 1}}}};
+  const PlotPage page{.title = "t",
+                      .text = "x < y",
+                      .figures = {SvgOf(Lines(false))},
+                      .rows = {{{"a", 1}, {"rounds", {1, 2}}}}};
   const std::string html = HtmlOf(page);
+  EXPECT_THAT(html, Not(HasSubstr("rounds"))) << "an array is no cell";
+  EXPECT_THAT(html, Not(HasSubstr("<dt>seed"))) << "nothing was drawn from one";
+  for (const char* origin : {"date", "program", "command", "host"})
+    EXPECT_THAT(html, HasSubstr(std::string("<dt>") + origin + "</dt><dd>"));
   EXPECT_THAT(html, Not(HasSubstr("<script")));
   EXPECT_THAT(html, Not(HasSubstr("href")));
   EXPECT_THAT(html, Not(HasSubstr("src=")));

@@ -1,8 +1,8 @@
 // Compiled when a binary is linked: Bazel's linkstamp, which defines BUILD_EMBED_LABEL.
-#include "cli/version.h"
+#include "terminal/version.h"
 
-namespace nam::cli {
+namespace nam {
 
 const char kCommit[] = BUILD_EMBED_LABEL;
 
-}  // namespace nam::cli
+}  // namespace nam

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "bench/report.h"
+#include "catalog/attachment.h"
+#include "localcluster/connect.h"
+#include "localcluster/local_cluster.h"
+#include "localcluster/stop_signals.h"
+#include "terminal/json_report.h"
+#include "terminal/progress_line.h"
+
+/// The frame of all commands of `nam bench`. A command describes itself and measures; the frame does the
+/// rest:
+///
+///     options: table ─▶ command line, ranges ─▶ Check ─▶ Measure ─▶ Report ─▶ table, CSV, JSON, HTML
+///                                                 │          └─ Run: progress, Ctrl-C, folder, private
+///                                                 cluster └─ what is left open, and what depends on other
+///                                                 options
+namespace nam::bench {
+
+/// A row of a command's table of options.
+struct Option {
+  /// A size such as `64KiB`.
+  struct Bytes {
+    uint64_t* bytes;
+  };
+  using Target = std::variant<bool*, int*, uint32_t*, uint64_t*, double*, std::string*, Bytes,
+                              std::vector<std::string>*, std::vector<uint32_t>*, std::vector<double>*>;
+  struct Range {
+    double least = 0, most = 0;
+  };
+
+  std::string name;  // `--repeat`; the JSON report has it as `repeat` in its config
+  Target target;     // outlives the command line; its value is the default
+  std::string help;
+  std::optional<Range> range = {};      // of each number or size
+  std::vector<std::string> words = {};  // the only ones, if any
+  std::string value_name = {};          // `FILE`; of a place, which is not in the config
+};
+
+/// A command's result.
+struct Report {
+  Json config = Json::object();  // in addition to the options
+  Json rows = Json::array();
+  Json summary = Json::object();  // arrays of rows in it are tables of their own
+  std::string remarks;            // lines below the table
+  std::vector<std::string> charts = {};
+  ComparedFigures compared = {};
+  bool correct = true;  // false: an answer is wrong
+};
+
+/// What a command measures with.
+class Run {
+ public:
+  explicit Run(std::string command) : command_(std::move(command)) {}
+  ~Run();
+
+  /// Shows what is done, on a terminal. False: interrupted. One thread at a time.
+  bool Proceed(const std::string& doing);
+  ProgressLine& progress() { return progress_; }
+  const std::atomic<bool>& cancelled() const { return cancelled_; }
+  const std::string& command() const { return command_; }
+  /// A folder in $TMPDIR or /tmp for gigabytes of files, which is removed at the end.
+  absl::StatusOr<std::string> Directory();
+  /// A private cluster's work, as a client on a thread of its own.
+  using Job = std::function<absl::Status(catalog::Attachment&, const ClusterOptions&)>;
+  /// Starts a cluster (its directory and name are filled in), runs the job, and stops the cluster.
+  absl::Status InCluster(LocalClusterOptions options, const Job& job);
+  /// What makes the job return soon; called on any thread, after Proceed has begun to say no. The job takes
+  /// it back before what it refers to ends.
+  void OnCancel(std::function<void()> cancel = {});
+
+ private:
+  class Work;
+
+  const std::string command_;
+  StopSignals stop_;  // before any thread
+  ProgressLine progress_;
+  std::atomic<bool> cancelled_ = false;
+  std::string directory_;
+  int clusters_ = 0;  // started so far, each in its own folder
+  std::mutex cancel_mutex_;
+  std::function<void()> cancel_;  // empty: nothing to do
+};
+
+class Command {
+ public:
+  /// What the frame does with a report; which of its options a command has, the command says.
+  struct Output {
+    std::string format = "table";
+    std::string html;     // a page with the charts
+    std::string compare;  // an older report of --format=json
+  };
+
+  Command(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
+  virtual ~Command() = default;
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  virtual std::vector<Option> Options() = 0;
+  virtual bool has_charts() const { return false; }
+  virtual bool compares() const { return false; }
+  /// True in virtual time, which other load on the host does not disturb.
+  virtual bool simulated() const { return false; }
+  /// Completes options that were left open. INVALID_ARGUMENT and other errors are the user's.
+  virtual absl::Status Check() { return absl::OkStatus(); }
+  virtual absl::StatusOr<Report> Measure(Run& run) = 0;
+  /// Reports on stderr why it was not measured; returns the exit code.
+  virtual int ReportError(const absl::Status& status) const { return ReportFailure(status); }
+
+  const std::string& name() const { return name_; }
+  const std::string& help() const { return help_; }
+  Output& output() { return output_; }
+
+ private:
+  const std::string name_, help_;
+  Output output_;
+};
+
+/// Checks, measures and prints; returns the exit code. Leaves nothing behind. kExitCheckFailed if an answer
+/// was wrong.
+int RunCommand(Command& command);
+
+/// INVALID_ARGUMENT names the first option that is out of its range, or no word that there is.
+absl::Status CheckOptions(const std::vector<Option>& options);
+/// The options' values, by their names with underscores.
+Json ConfigOf(const std::vector<Option>& options);
+
+}  // namespace nam::bench
