@@ -16,6 +16,8 @@ class DiskReserve {
   /// The store's log at its largest (wal_autocheckpoint).
   static constexpr int64_t kSliceBytes = int64_t{1} << 20;
   static constexpr int64_t kSlices = 4;
+  /// The reserve is a small part of what is free, so that it does not itself fill a small disk.
+  static constexpr int64_t kFreePerReserved = 8;
 
   /// Empty: there is no file, and nothing to reserve.
   explicit DiskReserve(std::string store_path);

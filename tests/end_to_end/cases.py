@@ -9,6 +9,7 @@ Prints `[ case ] …` before and its outcome and time after each. Writes $XML_OU
 tools/test_totals.py counts, and runs only what --test_filter (a piece of a name) selects.
 """
 import os
+import subprocess
 import sys
 import time
 import unittest
@@ -32,6 +33,17 @@ class Case(unittest.TestCase):
         """What a case leaves running is an error of the product or of the case; it ends here in any case."""
         left = self.scratch.end_processes()
         self.assertEqual(left, [], "processes were left")
+
+    def small_disk(self, size, path=None):
+        """A file system of `size`, as mount writes it, at a directory of the case; skips it where none can be mounted."""
+        path = path or self.scratch.file("disk")
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%s,mode=700" % size, "tmpfs", path],
+                              stderr=subprocess.PIPE)
+        if made.returncode != 0:
+            self.skipTest("cannot mount a file system here: %s" % made.stderr.decode().strip())
+        self.addCleanup(subprocess.run, ["umount", "--lazy", path])
+        return path
 
     def say(self, text):
         print("    " + text, flush=True)

@@ -5,7 +5,6 @@ import random
 import re
 import shutil
 import signal
-import subprocess
 import time
 
 import cases
@@ -328,12 +327,7 @@ class Damage(Local):
 
     def test_full_disk(self):
         """It fails the load and nothing else."""
-        disk = self.scratch.file("disk")
-        os.mkdir(disk)
-        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=700", "tmpfs", disk], stderr=subprocess.PIPE)
-        if made.returncode != 0:
-            self.skipTest("cannot mount a file system here: %s" % made.stderr.decode().strip())
-        self.addCleanup(subprocess.run, ["umount", "--lazy", disk])
+        disk = self.small_disk("3m")
         directory = os.path.join(disk, "data")
         cluster = Cluster(self, memory=(), compute=1)
         server = self.scratch.start("memserver", *cluster.options, "--memory=256MiB", "--data-dir=" + directory)
@@ -353,12 +347,7 @@ class Damage(Local):
 class FullDisk(Local):
     def test_drop_relieves_it(self):
         """With every byte of the disk taken, a load fails, a DROP does not, and then there is room."""
-        disk = self.scratch.file("disk")
-        os.mkdir(disk)
-        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "tmpfs", disk], stderr=subprocess.PIPE)
-        if made.returncode != 0:
-            self.skipTest("cannot mount a file system here: %s" % made.stderr.decode().strip())
-        self.addCleanup(subprocess.run, ["umount", "--lazy", disk])
+        disk = self.small_disk("48m")
         self.up("--data-dir=" + os.path.join(disk, "data"))
         expected = {"t": self.load("t", 300000), "u": self.load("u", 10)}
         with open(os.path.join(disk, "filler"), "wb", buffering=0) as filler:
@@ -481,12 +470,7 @@ class Backup(Local):
 
     def test_full_disk(self):
         """The cluster goes on, and nothing of the backup is left."""
-        disk = self.scratch.file("disk")
-        os.mkdir(disk)
-        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs", disk], stderr=subprocess.PIPE)
-        if made.returncode != 0:
-            self.skipTest("cannot mount a file system here: %s" % made.stderr.decode().strip())
-        self.addCleanup(subprocess.run, ["umount", "--lazy", disk])
+        disk = self.small_disk("256k")
         self.up()
         expected = {"t": self.load("t", 60000)}
         self.sql("CREATE TABLE accounts (a int PRIMARY KEY, b text) WITH (storage = record)")

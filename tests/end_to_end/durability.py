@@ -2,7 +2,6 @@
 import os
 import resource
 import signal
-import subprocess
 import time
 
 import cases
@@ -150,12 +149,7 @@ class DiskFull(cases.Case):
 
     def test_full_file_system(self):
         """A load is refused, queries go on, and once there is room loads do too."""
-        folder = self.scratch.file("disk")
-        os.mkdir(folder)
-        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], stderr=subprocess.PIPE)
-        if made.returncode != 0:
-            self.skipTest("cannot mount a file system here: %s" % made.stderr.decode().strip())
-        self.addCleanup(subprocess.run, ["umount", "--lazy", folder])
+        folder = self.small_disk("1m")
         cluster = Cluster(self, memory=[256 << 20], compute=1, store=os.path.join(folder, "catalog.db"))
         cluster.load(0.01)
         before = cluster.answers("--repeat=1")

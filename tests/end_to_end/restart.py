@@ -129,12 +129,7 @@ class DiskFull(Local):
 
     def setUp(self):
         super().setUp()
-        os.mkdir(self.state)
-        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", self.state],
-                              stderr=subprocess.PIPE)
-        if made.returncode != 0:
-            self.skipTest("cannot mount a file system here: %s" % made.stderr.decode().strip())
-        self.addCleanup(subprocess.run, ["umount", "--lazy", self.state])
+        self.small_disk("4m", self.state)
         self.ballast = os.path.join(self.state, "ballast")
 
     def fill(self):
