@@ -1,30 +1,14 @@
 #include "fabric/net/handshake_wire.h"
 
-#include <cstring>
+#include "fabric/net/wire_bytes.h"
 
 namespace nam::fabric::net {
-namespace {
-
-// Enums travel as bytes and are range-checked as bytes, before any value of the type exists.
-template <typename T>
-T Load(std::span<const std::byte> bytes) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  T value;
-  std::memcpy(&value, bytes.data(), sizeof(T));
-  return value;
-}
-
-uint8_t ByteAt(std::span<const std::byte> bytes, size_t offset) {
-  return std::to_integer<uint8_t>(bytes[offset]);
-}
-
-}  // namespace
 
 std::optional<ClientHello> DecodeClientHello(std::span<const std::byte, sizeof(ClientHello)> bytes) {
   const uint8_t role = ByteAt(bytes, offsetof(ClientHello, role));
   if (role != static_cast<uint8_t>(Role::kForward) && role != static_cast<uint8_t>(Role::kReverse))
     return std::nullopt;
-  const auto hello = Load<ClientHello>(bytes);
+  const auto hello = FromBytes<ClientHello>(bytes);
   if (hello.magic != kHandshakeMagic || hello.encrypt > 1 || hello.zero != 0) return std::nullopt;
   return hello;
 }
@@ -33,7 +17,7 @@ std::optional<ServerChallenge> DecodeServerChallenge(
     std::span<const std::byte, sizeof(ServerChallenge)> bytes) {
   const uint8_t status = ByteAt(bytes, offsetof(ServerChallenge, status));
   if (status > static_cast<uint8_t>(kLastHandshakeStatus)) return std::nullopt;
-  const auto challenge = Load<ServerChallenge>(bytes);
+  const auto challenge = FromBytes<ServerChallenge>(bytes);
   if (challenge.magic != kHandshakeMagic || challenge.zero != 0) return std::nullopt;
   return challenge;
 }
@@ -46,7 +30,7 @@ std::optional<ServerProof> DecodeServerProof(std::span<const std::byte, sizeof(S
       mode != static_cast<uint8_t>(ListenMode::kPaired)) {
     return std::nullopt;
   }
-  return Load<ServerProof>(bytes);
+  return FromBytes<ServerProof>(bytes);
 }
 
 }  // namespace nam::fabric::net

@@ -2,21 +2,19 @@
 
 #include <cstring>
 
+#include "fabric/net/wire_bytes.h"
+
 namespace nam::fabric::verbs {
 namespace {
 
 constexpr uint8_t kMtuMin = 1;
 constexpr uint8_t kMtuMax = 5;
 
-uint8_t ByteAt(std::span<const std::byte> bytes, size_t offset) {
-  return std::to_integer<uint8_t>(bytes[offset]);
-}
-
 }  // namespace
 
 std::optional<Offer> DecodeOffer(std::span<const std::byte, sizeof(Offer)> bytes) {
   // Enums are checked as bytes, before any value of their types exists.
-  if (ByteAt(bytes, offsetof(Offer, refused)) > static_cast<uint8_t>(Refusal::kNoSuchMember))
+  if (net::ByteAt(bytes, offsetof(Offer, refused)) > static_cast<uint8_t>(Refusal::kNoSuchMember))
     return std::nullopt;
   Offer offer;
   std::memcpy(&offer, bytes.data(), sizeof(offer));
@@ -30,10 +28,10 @@ std::optional<Offer> DecodeOffer(std::span<const std::byte, sizeof(Offer)> bytes
 }
 
 std::optional<Frame> DecodeFrame(std::span<const std::byte, sizeof(Frame)> bytes) {
-  const uint8_t kind = ByteAt(bytes, offsetof(Frame, kind));
+  const uint8_t kind = net::ByteAt(bytes, offsetof(Frame, kind));
   if (kind < static_cast<uint8_t>(FrameKind::kReady) || kind > static_cast<uint8_t>(FrameKind::kEnded) ||
-      ByteAt(bytes, offsetof(Frame, status)) > static_cast<uint8_t>(CompletionStatus::kFlushed) ||
-      ByteAt(bytes, offsetof(Frame, access)) > static_cast<uint8_t>(Access::kAll)) {
+      net::ByteAt(bytes, offsetof(Frame, status)) > static_cast<uint8_t>(CompletionStatus::kFlushed) ||
+      net::ByteAt(bytes, offsetof(Frame, access)) > static_cast<uint8_t>(Access::kAll)) {
     return std::nullopt;
   }
   Frame frame;
