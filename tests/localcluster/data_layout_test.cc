@@ -12,9 +12,14 @@
 namespace nam {
 namespace {
 
+/// As the layout writes paths: without a doubled slash.
+std::string Temporary(const std::string& name) {
+  return (std::filesystem::path(testing::TempDir()) / name).lexically_normal().string();
+}
+
 class DataLayoutTest : public testing::Test {
  protected:
-  const std::string home_ = testing::TempDir() + "/home";
+  const std::string home_ = Temporary("home");
   const std::string share_ = home_ + "/.local/share/nam";
 
   void SetUp() override {
@@ -33,7 +38,7 @@ TEST_F(DataLayoutTest, DataOfTheDefaultClusterOutliveTheHost) {
 }
 
 TEST_F(DataLayoutTest, DataOfFormerVersionsStay) {
-  const std::string runtime = testing::TempDir() + "/runtime";
+  const std::string runtime = Temporary("runtime");
   std::filesystem::create_directories(runtime + "/nam/data");
   setenv("XDG_RUNTIME_DIR", runtime.c_str(), 1);
   std::ofstream(StoreIn(runtime + "/nam/data")) << "a store";
@@ -59,7 +64,7 @@ TEST_F(DataLayoutTest, AnOptionOverrulesBoth) {
 }
 
 TEST_F(DataLayoutTest, ParentsAreMadeAndClosed) {
-  const std::string above = testing::TempDir() + "/share";
+  const std::string above = Temporary("share");
   const absl::Status made = MakeDataDirectory(above + "/of/nam");
   ASSERT_TRUE(made.ok()) << made;
   for (const std::string& path : {above, above + "/of", above + "/of/nam"}) {
