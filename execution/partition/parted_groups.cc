@@ -87,7 +87,7 @@ class PartedGroups::Task final : public SinkTask {
 
   Step Finish(TaskContext& context) override {
     // What others have written is checked when all have ended.
-    if (writers_ == nullptr && set_.size() <= sink_.options_.few_groups) {
+    if (writers_ == nullptr && set_.size() <= sink_.few_groups_) {
       const absl::StatusOr<bool> small = sink_.IsSmall(set_);
       if (!small.ok()) return context.Fail(small.status());
       if (*small) return Step::kDone;
@@ -163,6 +163,7 @@ PartedGroups::PartedGroups(const AggregatePlan& plan, const Options& options, st
       rows_(RowsOf(plan, plan.row_layout(), options, budget)),
       table_bytes_(ShareOf(options, budget)),
       table_groups_(TableGroups(options, plan.partial_layout(), table_bytes_)),
+      few_groups_(std::min(options.few_groups, kKeptRowsRead / std::max(options.parts, 1u))),
       space_(space),
       budget_(budget),
       groups_(plan, budget) {

@@ -24,8 +24,11 @@ namespace nam::execution {
 /// with the length of their texts.
 class PartedGroups final : public Sink {
  public:
-  /// An attempt with at most so many groups in each task keeps them, unless they have long texts.
+  /// An attempt with at most so many groups in each task keeps them, unless they have long texts …
   static constexpr uint32_t kFewGroups = 16'384;
+  /// … and fewer if parts are many: if another attempt leaves its groups by parts, every part reads the kept
+  /// ones of all attempts, at most so many rows of each task in all.
+  static constexpr uint32_t kKeptRowsRead = uint32_t{1} << 20;
   /// The most groups of a task's table.
   static constexpr uint32_t kTableGroups = 131'072;
   /// The size at which a table knows whether it reduces rows …
@@ -80,6 +83,7 @@ class PartedGroups final : public Sink {
   const PartedRows states_, rows_;
   const uint64_t table_bytes_;   // a task's share of the budget
   const uint32_t table_groups_;  // by that share, too
+  const uint32_t few_groups_;    // that a task keeps
   storage::ScratchSpace& space_;
   MemoryBudget& budget_;
   AggregateSink groups_;

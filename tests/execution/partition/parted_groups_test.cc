@@ -259,6 +259,23 @@ TEST(PartedGroupsTest, RowsThatMakeNoFewerGroupsAreWrittenOnce) {
   ExpectTuples(*merged, Model(aggregation, input));
 }
 
+/// Every part would read all of the kept groups if another attempt leaves its own by parts.
+TEST(PartedGroupsTest, FewerGroupsAreKeptTheMorePartsThereAre) {
+  StepDriver driver(9);
+  ScratchCluster cluster(driver);
+  const Aggregation aggregation = PackedSums();
+  std::vector<Tuple> input;
+  for (int i = 0; i < 4'000; ++i) input.push_back({Cell::Number(i), Cell::Number(1), Cell::Number(i % 5)});
+  for (const uint32_t parts : {64u, 1'024u}) {
+    Stages stages(driver, cluster, aggregation, parts);
+    ASSERT_TRUE(stages.Group(input, {}, 1).ok());
+    EXPECT_EQ(stages.parted(), parts == 1'024) << parts;
+    const auto merged = stages.Merge(PiecesOf(parts), 1);
+    ASSERT_TRUE(merged.ok()) << merged.status();
+    ExpectTuples(*merged, Model(aggregation, input));
+  }
+}
+
 /// First keys that come four times each, in consecutive rows, then keys that come once: a table makes fewer
 /// rows of the former, but not of the latter.
 std::vector<Tuple> RepeatedAndNot(const plan::Schema& schema, RandomStream& random) {
