@@ -98,7 +98,7 @@ class Backup {
     return absl::OkStatus();
   }
 
-  /// What the catalog says of all tables but record tables, which get other memory when they are restored.
+  /// Saves the catalog's entries, without record tables, which get other memory when they are restored.
   absl::Status SaveCatalog() {
     NAM_ASSIGN_OR_RETURN(const auto file, session::RecordFileWriter::Create(directory_.PathOf(kCatalogName)));
     NAM_RETURN_IF_ERROR(

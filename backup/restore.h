@@ -12,7 +12,7 @@ namespace nam::backup {
 struct RestoreOptions {
   std::string directory;       // the backup's
   std::string data_directory;  // not there, or empty
-  std::string fabric;          // of the new cluster; empty: that of the former one
+  std::string fabric;          // the new cluster's; empty: the former one's
   OnProgress progress = {};
 };
 
@@ -24,7 +24,7 @@ struct RestoreOptions {
 /// thread's Interruption ends it. After an error nothing of it is left. RESOURCE_EXHAUSTED: the disk is full.
 absl::StatusOr<Manifest> Restore(const RestoreOptions& options);
 
-/// What the backup says of itself. FAILED_PRECONDITION: it is none, or was interrupted; DATA_LOSS: it is
+/// Reads the backup's manifest. FAILED_PRECONDITION: it is none, or was interrupted; DATA_LOSS: it is
 /// damaged.
 absl::StatusOr<Manifest> ReadManifest(const std::string& directory);
 

@@ -20,13 +20,13 @@ namespace nam::backup {
 ///     Pin ─▶ pinned: nothing is given to another allocation, though its table be dropped ──▶ CopyInto ─▶
 ///     files
 ///
-/// What is pinned stays so as long as this lives and this process renews its lease. Members are told from
-/// their successors: memory of one that has ended is not read from the next one.
+/// Pins end with this object, or with this process's lease. A member is told from its successor: the memory
+/// of one that has ended is not read from the next one.
 class SealedCopies {
  public:
   explicit SealedCopies(catalog::Attachment& attachment) : attachment_(attachment) {}
 
-  /// What the living memory server has of them, each of which has some there.
+  /// Pins the allocations' memory on the living server. Each allocation has some there.
   absl::Status Pin(const proto::Member& server, const std::vector<AllocationId>& allocations);
   /// How much is pinned.
   uint64_t bytes() const;

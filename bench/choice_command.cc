@@ -152,7 +152,7 @@ class Choice final : public Command {
   std::vector<std::string> fabrics_ = {"shm", "tcp"};
   std::vector<std::string> algorithm_names_ = {"pipelined", "rrj", "rdma_ghj", "ghj", "ghj_bloom"};
   int memory_servers_ = 2, compute_servers_ = 2;
-  int threads_ = 0;  // of all compute servers; 0: one per processor
+  int threads_ = 0;  // the compute servers' total; 0: one per processor
   int repeat_ = 3;
   bool no_calibration_ = false;
   // Checked:

@@ -45,7 +45,7 @@ struct Option {
   std::string name;  // `--repeat`; the JSON report has it as `repeat` in its config
   Target target;     // outlives the command line; its value is the default
   std::string help;
-  std::optional<Range> range = {};      // of each number or size
+  std::optional<Range> range = {};      // bounds each number or size
   std::vector<std::string> words = {};  // the only ones, if any
   std::string value_name = {};          // `FILE`; of a place, which is not in the config
 };
@@ -61,7 +61,7 @@ struct Report {
   bool correct = true;  // false: an answer is wrong
 };
 
-/// What a command measures with.
+/// The frame gives a command what it measures with.
 class Run {
  public:
   explicit Run(std::string command) : command_(std::move(command)) {}
