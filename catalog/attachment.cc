@@ -154,7 +154,7 @@ class ClusterAttachment final : public Attachment {
   void EndGrants(const proto::RenewReply& reply);
   /// Asks the catalog now which allocations opened by this process are over.
   void LookForEnds();
-  absl::Status TellClosed(MemoryServerId server, const std::vector<std::shared_ptr<fabric::Grant>>& closed);
+  absl::Status TellClosed(MemoryServerId server, const std::vector<fabric::Grants::Closed>& closed);
   /// OK if the server's answer concerns the current member. Otherwise the process has joined again meanwhile,
   /// and what the server recorded must be closed as well.
   absl::Status CheckGrant(MemoryServerId server, const fabric::Grant& grant);
@@ -291,14 +291,14 @@ void ClusterAttachment::LookForEnds() {
 }
 
 absl::Status ClusterAttachment::TellClosed(MemoryServerId server,
-                                           const std::vector<std::shared_ptr<fabric::Grant>>& closed) {
+                                           const std::vector<fabric::Grants::Closed>& closed) {
   if (Buried(server, /*ask=*/false)) return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::CloseExtentsRequest request;
-  for (const std::shared_ptr<fabric::Grant>& grant : closed) {
+  for (const fabric::Grants::Closed& told : closed) {
     proto::ClosedAllocation& one = *request.add_closed();
-    one.set_allocation(grant->allocation().value());
-    one.set_attempt(grant->attempt());
+    one.set_allocation(told.grant->allocation().value());
+    one.set_attempt(told.grant->attempt());
   }
   Sign(request);
   const absl::Status told = memory->peer->Call(kCloseExtents, request, timeout_us_).status();

@@ -47,15 +47,13 @@ void GrantCloser::Run() {
 }
 
 bool GrantCloser::TellSome() {
-  std::map<MemoryServerId, std::vector<std::shared_ptr<fabric::Grant>>> closed;
-  for (const fabric::Grants::Closed& one : grants_.Close()) {
-    for (const MemoryServerId server : one.servers) closed[server].push_back(one.grant);
-  }
+  std::map<MemoryServerId, std::vector<fabric::Grants::Closed>> closed;
+  for (fabric::Grants::Closed& one : grants_.Close()) closed[one.server].push_back(std::move(one));
   bool told = false;
   for (const auto& [server, grants] : closed) {
     if (!tell_(server, grants).ok()) continue;
     told = true;
-    for (const std::shared_ptr<fabric::Grant>& grant : grants) grants_.Forget(*grant, server);
+    for (const fabric::Grants::Closed& one : grants) grants_.Forget(one);
   }
   return told;
 }

@@ -17,8 +17,8 @@ namespace nam::catalog {
 class GrantCloser {
  public:
   /// OK: the server has been told, or is buried.
-  using Tell = std::function<absl::Status(MemoryServerId server,
-                                          const std::vector<std::shared_ptr<fabric::Grant>>& closed)>;
+  using Tell =
+      std::function<absl::Status(MemoryServerId server, const std::vector<fabric::Grants::Closed>& closed)>;
 
   GrantCloser(fabric::Fabric& fabric, fabric::Grants& grants, Tell tell)
       : fabric_(fabric), grants_(grants), tell_(std::move(tell)), stop_(fabric.CreateEvent()) {}

@@ -100,7 +100,7 @@ std::shared_ptr<Grant> Grants::Open(AllocationId allocation, uint64_t attempt, M
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[{allocation, attempt}];
   if (entry.grant == nullptr) entry.grant = std::make_shared<Grant>(allocation, attempt);
-  entry.servers.insert(server);
+  ++entry.openings[server];
   return entry.grant;
 }
 
@@ -108,7 +108,7 @@ bool Grants::Confirm(const Grant& grant, MemoryServerId server) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[{grant.allocation(), grant.attempt()}];
   if (entry.grant == nullptr) entry.grant = std::make_shared<Grant>(grant.allocation(), grant.attempt());
-  entry.servers.insert(server);
+  ++entry.openings[server];
   if (entry.grant.get() != &grant || grant.over()) return false;
   entry.confirmed.insert(server);
   return true;
@@ -217,17 +217,20 @@ std::vector<Grants::Closed> Grants::Close() {
     }
     std::erase_if(*entry.looked, [](const auto& look) { return look.first->Passed(look.second); });
     if (!entry.looked->empty() || entry.grant->uses_.load(std::memory_order_seq_cst) > 0) continue;
-    closed.push_back({entry.grant, {entry.servers.begin(), entry.servers.end()}});
+    for (const auto& [server, openings] : entry.openings) closed.push_back({entry.grant, server, openings});
   }
   return closed;
 }
 
-void Grants::Forget(const Grant& grant, MemoryServerId server) {
+void Grants::Forget(const Closed& told) {
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find({grant.allocation(), grant.attempt()});
-  if (found == entries_.end() || found->second.grant.get() != &grant) return;
-  found->second.servers.erase(server);
-  if (found->second.servers.empty()) entries_.erase(found);
+  const auto found = entries_.find({told.grant->allocation(), told.grant->attempt()});
+  if (found == entries_.end() || found->second.grant != told.grant) return;
+  auto& openings = found->second.openings;
+  const auto at = openings.find(told.server);
+  if (at == openings.end() || at->second != told.openings) return;
+  openings.erase(at);
+  if (openings.empty()) entries_.erase(found);
 }
 
 bool Grants::closing() const {

@@ -126,9 +126,11 @@ class Unconfirmed {
 /// All grants of a process. Thread-safe; one thread at a time calls Close.
 class Grants {
  public:
+  /// What one server is to be told of one grant.
   struct Closed {
     std::shared_ptr<Grant> grant;
-    std::vector<MemoryServerId> servers;
+    MemoryServerId server;
+    uint64_t openings;  // at the server, when Close looked
   };
 
   /// Called before the server is asked, because its answer may get lost. The grant is over from the start if
@@ -149,10 +151,11 @@ class Grants {
   /// The process has become another member. Memory servers know that the former member is over.
   void EndAll();
 
-  /// The grants that are over and have no request in flight. They stay until Forget.
+  /// The grants that are over and have no request in flight, once for each server. They stay until Forget.
   std::vector<Closed> Close();
-  /// The server has been told that the grant is closed.
-  void Forget(const Grant& grant, MemoryServerId server);
+  /// The server has been told that the grant is closed. If it has been asked to open the grant meanwhile, or
+  /// has answered, it may have done so after it was told: then Close names the grant again.
+  void Forget(const Closed& told);
   /// True if some grant is over and not forgotten.
   bool closing() const;
 
@@ -166,7 +169,8 @@ class Grants {
   using Looked = std::vector<std::pair<std::shared_ptr<Gate>, uint64_t>>;
   struct Entry {
     std::shared_ptr<Grant> grant;
-    std::set<MemoryServerId> servers;    // to be told of the end
+    /// The servers to be told of the end; how often each was asked to open the grant, and answered.
+    std::map<MemoryServerId, uint64_t> openings;
     std::set<MemoryServerId> confirmed;  // have confirmed the grant
     std::optional<Looked> looked;        // gates inside a section when the grant ended, and still in it
   };

@@ -41,13 +41,40 @@ TEST_F(GrantsTest, WhatIsOverIsClosedOnEachServer) {
   EXPECT_TRUE(grant->over());
   EXPECT_TRUE(grants_.closing());
   const auto closed = grants_.Close();
-  ASSERT_EQ(closed.size(), 1u);
-  EXPECT_EQ(closed[0].servers, (std::vector{kServer, kSecond}));
-  grants_.Forget(*grant, kServer);
-  EXPECT_EQ(grants_.Close()[0].servers, std::vector{kSecond}) << "until it is told, too";
-  grants_.Forget(*grant, kSecond);
+  ASSERT_EQ(closed.size(), 2u);
+  EXPECT_EQ(closed[0].server, kServer);
+  EXPECT_EQ(closed[1].server, kSecond);
+  grants_.Forget(closed[0]);
+  const auto left = grants_.Close();
+  ASSERT_EQ(left.size(), 1u) << "until it is told, too";
+  EXPECT_EQ(left[0].server, kSecond);
+  grants_.Forget(closed[1]);
   EXPECT_FALSE(grants_.closing());
   EXPECT_EQ(grants_.Allocations(), std::vector{kOther});
+}
+
+// The server opens the grant again right after it was told that it is closed, and this process hears of that
+// first or is still to hear of it.
+TEST_F(GrantsTest, WhatIsOpenedWhileTheServerIsToldIsClosedAgain) {
+  for (const bool is_answered : {false, true}) {
+    const auto grant = grants_.Open(kAllocation, 0, kServer);
+    grants_.Open(kAllocation, 0, kSecond);
+    End(kAllocation);
+    const auto closed = grants_.Close();
+    ASSERT_EQ(closed.size(), 2u);
+    if (is_answered) {
+      EXPECT_FALSE(grants_.Confirm(*grant, kServer));
+    } else {
+      EXPECT_EQ(grants_.Open(kAllocation, 0, kServer), grant);
+    }
+    for (const Grants::Closed& told : closed) grants_.Forget(told);
+    EXPECT_TRUE(grants_.closing());
+    const auto again = grants_.Close();
+    ASSERT_EQ(again.size(), 1u);
+    EXPECT_EQ(again[0].server, kServer);
+    grants_.Forget(again[0]);
+    EXPECT_FALSE(grants_.closing());
+  }
 }
 
 TEST_F(GrantsTest, AUseKeepsItOpen) {

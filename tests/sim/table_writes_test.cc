@@ -104,7 +104,9 @@ class WrittenTable {
   void Judge(Victim victim, const absl::Status& status) {
     EXPECT_TRUE(loaded_.cluster().Idle());
     const testing::TextRows now = Counted();
-    if (victim == Victim::kCompute) EXPECT_TRUE(status.ok()) << status;
+    if (victim == Victim::kCompute) {
+      EXPECT_TRUE(status.ok()) << status;
+    }
     if (status.ok() || now == Times(copies_ + 1)) ++copies_;
     EXPECT_EQ(now, Times(copies_)) << status;
     const uint64_t of_a_copy = used_bytes_ / 4;  // the loaded tables are larger
