@@ -391,4 +391,12 @@ std::vector<std::string> ExplainChange(const ExplainedChange& change, std::vecto
   return lines;
 }
 
+ResultSet QueryPlan(std::vector<std::string> lines) {
+  ResultSet out;
+  out.columns.push_back({"QUERY PLAN", Type::String()});
+  for (std::string& line : lines) out.rows.push_back({Value::String(std::move(line))});
+  out.command = "EXPLAIN";
+  return out;
+}
+
 }  // namespace nam::session

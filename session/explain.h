@@ -16,6 +16,7 @@
 #include "proto/catalog.pb.h"
 #include "proto/compute.pb.h"
 #include "session/record_statements.h"
+#include "session/session.h"
 
 namespace nam::session {
 
@@ -117,5 +118,8 @@ std::string ExplainAsJson(const ExplainedQuery& query);
 std::vector<std::string> ExplainChange(const ExplainedChange& change, std::vector<std::string> query);
 /// `query` is the query's document, or empty.
 std::string ExplainChangeAsJson(const ExplainedChange& change, const std::string& query);
+
+/// The lines, or the document, as EXPLAIN's result.
+ResultSet QueryPlan(std::vector<std::string> lines);
 
 }  // namespace nam::session

@@ -44,4 +44,11 @@ absl::Status PreparedStatements::Remove(const std::string& name) {
   return absl::OkStatus();
 }
 
+absl::Status ErrorOfPrepared(const absl::Status& error) {
+  std::optional<SqlError> positioned = SqlErrorOf(error);
+  if (!positioned.has_value() || positioned->position < 0) return error;
+  positioned->position = -1;
+  return ToStatus(*positioned);
+}
+
 }  // namespace nam::session

@@ -25,4 +25,8 @@ class PreparedStatements {
   std::map<std::string, sql::PrepareStatement> statements_;
 };
 
+/// The error of a statement that EXECUTE runs. Its position is in the text of the PREPARE, which is not
+/// available.
+absl::Status ErrorOfPrepared(const absl::Status& error);
+
 }  // namespace nam::session

@@ -1,18 +1,16 @@
 #include "session/session.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/attachment.h"
 #include "session/analyze.h"
+#include "session/await_servers.h"
 #include "session/catalog_changes.h"
 #include "session/catalog_tables.h"
 #include "session/columnar_tables.h"
@@ -21,8 +19,6 @@
 #include "session/explain.h"
 #include "session/file_tables.h"
 #include "session/locked_rows.h"
-#include "session/missing_server_errors.h"
-#include "session/no_rows.h"
 #include "session/plan_cache.h"
 #include "session/prepared_statements.h"
 #include "session/query_result.h"
@@ -41,15 +37,11 @@
 #include "sql/bound_query.h"
 #include "sql/logical_binder.h"
 #include "storage/block_stream.h"
-#include "txn/cluster_tables.h"
 #include "types/sql_error.h"
 
 namespace nam::session {
 namespace {
 
-/// How long a statement waits for a memory server whose lease has ended.
-constexpr int64_t kSuspectPatienceUs = 2'000'000;
-constexpr int64_t kSuspectPauseUs = 100'000;
 /// Retries of a query that writers overtake: they may always be faster.
 constexpr int kRunsAgain = 4;
 constexpr const char* kRetry = sqlstate::kSerializationFailure;  // drivers and pools retry it by themselves
@@ -181,7 +173,7 @@ class SessionImpl final : public Session {
     }
     return [&]() -> absl::StatusOr<ResultSet> {
       if (cancel_) return absl::CancelledError("cancelled");
-      NAM_RETURN_IF_ERROR(AwaitServers());
+      NAM_RETURN_IF_ERROR(AwaitServers(attachment_, tables_, cancel_));
       NAM_RETURN_IF_ERROR(MayRun(""));
       const Interruption interruption(&cancel_);
       runs_query_ = true;
@@ -239,12 +231,7 @@ class SessionImpl final : public Session {
   /// on as another member. Open work is lost, and the next statement reports that.
   absl::Status Regain() {
     if (absl::IsNotFound(attachment_.ConfirmLease())) {
-      if (absl::Status joined = attachment_.Rejoin(); !joined.ok()) {
-        return ToStatus({.message = absl::StrCat("the session was lost, and cannot be opened again: ",
-                                                 std::string(joined.message())),
-                         .hint = "run the statement again",
-                         .sqlstate = sqlstate::kCannotConnect});
-      }
+      if (const absl::Status joined = attachment_.Rejoin(); !joined.ok()) return SessionNotReopened(joined);
     }
     if (attachment_.member() == member_) return absl::OkStatus();
     return BeginAnew();
@@ -260,21 +247,14 @@ class SessionImpl final : public Session {
     records_->Lose();
     record_access_->BeginAnew();
     if (!open) return absl::OkStatus();
-    lost_ = ToStatus({.message = "the session was lost: this client stalled for longer than its lease; the "
-                                 "transaction that was open is over",
-                      .hint = "nothing of it has happened; run it again",
-                      .sqlstate = sqlstate::kConnectionFailure});
+    lost_ = TransactionLost();
     return absl::OkStatus();
   }
 
   /// A statement reports that it failed because the membership was lost meanwhile; the next one works.
   absl::Status AfterFailure(const absl::Status& error, bool in_transaction) {
-    const auto sql_error = SqlErrorOf(error);
-    const std::string state = sql_error.has_value() ? sql_error->sqlstate : sqlstate::kConnectionError;
-    const std::string state_class = state.substr(0, 2);
     // Transactions may have noticed, and joined again, by themselves.
-    const bool perhaps = attachment_.member() != member_ || state_class == "08" || state_class == "57" ||
-                         state_class == "58" || state_class == "XX" ||
+    const bool perhaps = attachment_.member() != member_ || MayComeOfLoss(error) ||
                          absl::IsNotFound(attachment_.ConfirmLease());
     if (!perhaps || (absl::IsCancelled(error) && cancel_)) return error;
     if (attachment_.member() == member_ && attachment_.MembershipOver()) attachment_.Rejoin().IgnoreError();
@@ -288,43 +268,8 @@ class SessionImpl final : public Session {
     NAM_CHECK(tables_.confirmed(), "a statement runs on tables that may be others by now");
     if (InTransaction()) tables_.Keep();
     if (cancel_) return absl::CancelledError("cancelled");
-    if (NeedsTables(statement)) NAM_RETURN_IF_ERROR(AwaitServers());
+    if (NeedsTables(statement)) NAM_RETURN_IF_ERROR(AwaitServers(attachment_, tables_, cancel_));
     return std::visit([this](const auto& s) { return Run(s); }, statement);
-  }
-
-  /// Waits, for some time, until no memory server that the statement needs is suspect.
-  absl::Status AwaitServers() {
-    if (tables_.of_statement().empty()) return absl::OkStatus();
-    std::optional<Deadline> deadline;
-    Clock& clock = attachment_.fabric().clock();
-    while (true) {
-      NAM_ASSIGN_OR_RETURN(const proto::Cluster* cluster, tables_.Cluster());
-      const auto missing = FindMissing(*cluster);
-      if (!missing.has_value()) return absl::OkStatus();
-      if (!deadline.has_value()) deadline = clock.After(kSuspectPatienceUs);
-      if (missing->server.buried() || clock.Passed(*deadline)) return MissingServerError(*missing, *cluster);
-      if (cancel_) return absl::CancelledError("cancelled");
-      clock.SleepUntil(clock.After(kSuspectPauseUs));
-      tables_.Refresh();
-    }
-  }
-
-  /// Transactions need their state, too.
-  std::optional<MissingServerOfTable> FindMissing(const proto::Cluster& cluster) {
-    const bool any =
-        std::any_of(cluster.members().begin(), cluster.members().end(), [](const proto::Member& member) {
-          return !member.alive() || member.suspect() || !member.lost().empty();
-        });
-    if (!any) return std::nullopt;
-    const std::vector<std::shared_ptr<const proto::Table>>& tables = tables_.of_statement();
-    std::optional<MissingServerOfTable> missing = FindMissingServer(tables, cluster);
-    const bool records = std::any_of(tables.begin(), tables.end(),
-                                     [](const auto& table) { return sql::IsRecordTable(*table); });
-    if (missing.has_value() || !records) return missing;
-    const auto state = attachment_.catalog().GetTable(txn::kStateTable);
-    if (state.ok()) missing = FindMissingServer({*state}, cluster);
-    // The engine handles a buried one.
-    return missing.has_value() && missing->server.buried() ? std::nullopt : missing;
   }
 
   /// For a statement outside of the open transaction; `what` names it if it has an effect.
@@ -353,16 +298,8 @@ class SessionImpl final : public Session {
     const absl::StatusOr<sql::Statement> bound =
         ToTables<sql::Statement>([&] { return sql::BindPrepared(*prepared, statement, tables_, Now()); });
     absl::StatusOr<ResultSet> result = bound.ok() ? RunWithServers(*bound) : bound.status();
-    if (!result.ok()) return WithoutPosition(result.status());
+    if (!result.ok()) return ErrorOfPrepared(result.status());
     return result;
-  }
-
-  /// Positions are in the text of the PREPARE, which is not available.
-  static absl::Status WithoutPosition(const absl::Status& status) {
-    std::optional<SqlError> error = SqlErrorOf(status);
-    if (!error.has_value() || error->position < 0) return status;
-    error->position = -1;
-    return ToStatus(*error);
   }
 
   static ResultSet Command(std::string command) {
@@ -371,16 +308,20 @@ class SessionImpl final : public Session {
     return result;
   }
 
+  /// A statement of record tables alone.
   template <typename RecordStatement>
   absl::StatusOr<ResultSet> Run(const RecordStatement& statement) {
+    return RunOnRecords(statement);
+  }
+  template <typename RecordStatement>
+  absl::StatusOr<ResultSet> RunOnRecords(const RecordStatement& statement) {
     if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
     return records_->Run(statement);
   }
 
   absl::StatusOr<ResultSet> Run(const sql::TransactionStatement& statement) {
     using Kind = sql::TransactionStatement::Kind;
-    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
-    NAM_ASSIGN_OR_RETURN(ResultSet result, records_->Run(statement));
+    NAM_ASSIGN_OR_RETURN(ResultSet result, RunOnRecords(statement));
     if (statement.kind == Kind::kSavepoint) settings_.AddSavepoint();
     if (statement.kind == Kind::kRollbackTo) settings_.RollBackTo(records_->savepoints());
     if (statement.kind == Kind::kRelease) settings_.Release(records_->savepoints());
@@ -390,8 +331,7 @@ class SessionImpl final : public Session {
   absl::StatusOr<ResultSet> Run(const sql::CreateTableStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun("CREATE TABLE"));
     if (!sql::IsRecordTable(statement.table)) return columnar_.Create(statement);
-    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
-    return records_->Run(statement);
+    return RunOnRecords(statement);
   }
   absl::StatusOr<ResultSet> Run(const sql::CreateTableAsStatement& statement) {
     NAM_RETURN_IF_ERROR(MayRun("CREATE TABLE AS"));
@@ -402,16 +342,14 @@ class SessionImpl final : public Session {
       NAM_RETURN_IF_ERROR(MayRun("INSERT into a columnar table"));
       return columnar_.Insert(statement, RunnerOf(statement.source));
     }
-    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
-    return records_->Run(statement);
+    return RunOnRecords(statement);
   }
   absl::StatusOr<ResultSet> Run(const sql::TruncateStatement& statement) {
     if (!sql::IsRecordTable(*statement.table.table)) {
       NAM_RETURN_IF_ERROR(MayRun("TRUNCATE of a columnar table"));
       return columnar_.Truncate(statement);
     }
-    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
-    NAM_ASSIGN_OR_RETURN(ResultSet result, records_->Run(sql::DeleteStatement{.table = statement.table}));
+    NAM_ASSIGN_OR_RETURN(ResultSet result, RunOnRecords(sql::DeleteStatement{.table = statement.table}));
     result.command = "TRUNCATE TABLE";
     return result;
   }
@@ -443,8 +381,7 @@ class SessionImpl final : public Session {
       NAM_RETURN_IF_ERROR(MayRun("COPY into a columnar table"));
       return columnar_.Copy(statement, progress_);
     }
-    if (!records_.has_value()) return NotSupported("this session runs no transactions", "");
-    return records_->Run(statement);
+    return RunOnRecords(statement);
   }
 
   absl::StatusOr<ResultSet> Run(const sql::CopyToStatement& statement) {
@@ -538,7 +475,7 @@ class SessionImpl final : public Session {
         [&] { return sql::BindExplained(how, *prepared, execute, tables_, Now()); });
     absl::StatusOr<ResultSet> result =
         bound.ok() ? RunWithServers(sql::Statement(*std::move(bound))) : bound.status();
-    if (!result.ok()) return WithoutPosition(result.status());
+    if (!result.ok()) return ErrorOfPrepared(result.status());
     return result;
   }
 
@@ -569,14 +506,6 @@ class SessionImpl final : public Session {
     }
     if (!how.json) return QueryPlan(ExplainChange(explained, std::move(query)));
     return QueryPlan({ExplainChangeAsJson(explained, query.empty() ? "" : query[0])});
-  }
-
-  static ResultSet QueryPlan(std::vector<std::string> lines) {
-    ResultSet out;
-    out.columns.push_back({"QUERY PLAN", Type::String()});
-    for (std::string& line : lines) out.rows.push_back({Value::String(std::move(line))});
-    out.command = "EXPLAIN";
-    return out;
   }
 
   absl::StatusOr<ResultSet> Run(const sql::DropTableStatement& statement) {

@@ -28,4 +28,25 @@ absl::Status SessionLost(const absl::Status& error, bool in_transaction) {
        .sqlstate = state == sqlstate::kSerializationFailure ? state : sqlstate::kConnectionFailure});
 }
 
+absl::Status TransactionLost() {
+  return ToStatus({.message = "the session was lost: this client stalled for longer than its lease; the "
+                              "transaction that was open is over",
+                   .hint = "nothing of it has happened; run it again",
+                   .sqlstate = sqlstate::kConnectionFailure});
+}
+
+absl::Status SessionNotReopened(const absl::Status& joined) {
+  return ToStatus({.message = absl::StrCat("the session was lost, and cannot be opened again: ",
+                                           std::string(joined.message())),
+                   .hint = "run the statement again",
+                   .sqlstate = sqlstate::kCannotConnect});
+}
+
+bool MayComeOfLoss(const absl::Status& error) {
+  const std::optional<SqlError> sql_error = SqlErrorOf(error);
+  const std::string state = sql_error.has_value() ? sql_error->sqlstate : sqlstate::kConnectionError;
+  const std::string state_class = state.substr(0, 2);
+  return state_class == "08" || state_class == "57" || state_class == "58" || state_class == "XX";
+}
+
 }  // namespace nam::session

@@ -9,4 +9,13 @@ namespace nam::session {
 /// 08006. The text of `error`, which names lost members and connections, goes to the log.
 absl::Status SessionLost(const absl::Status& error, bool in_transaction);
 
+/// What the next statement reports if a transaction was open when the membership ended.
+absl::Status TransactionLost();
+
+/// The membership is over, and no other one was to be had, for the reason `joined`.
+absl::Status SessionNotReopened(const absl::Status& joined);
+
+/// Whether a statement may have failed thus because its membership was over.
+bool MayComeOfLoss(const absl::Status& error);
+
 }  // namespace nam::session

@@ -17,7 +17,6 @@
 #include "optimizer/table_rows.h"
 #include "session/explain.h"
 #include "session/loaded_rows.h"
-#include "session/no_rows.h"
 #include "session/noted_receiver.h"
 #include "session/query_result.h"
 #include "types/sql_error.h"
@@ -33,6 +32,20 @@ constexpr double kFewRowsOfTable = 100'000;
 constexpr double kFewRowsOfPartition = 2'000;
 /// If estimates are this far off the rest is planned again.
 constexpr double kFarOff = 10;
+
+/// Discards the rows of EXPLAIN ANALYZE.
+class NoRows final : public RowReceiver {
+ public:
+  absl::Status Begin(const std::vector<ResultSet::Column>&) override { return absl::OkStatus(); }
+  absl::Status Add(const ResultBatch& rows) override {
+    rows_ += rows.rows();
+    return absl::OkStatus();
+  }
+  uint64_t rows() const { return rows_; }
+
+ private:
+  uint64_t rows_ = 0;
+};
 
 optimizer::LoweringOptions LoweringOf(const SessionSettings& settings,
                                       const optimizer::ClusterShape& cluster) {

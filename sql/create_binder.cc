@@ -46,6 +46,9 @@ class CheckScope final : public QueryScope {
   }
 
   std::optional<absl::StatusOr<Expr>> BindInQuery(const Node& node, Clause, int) override {
+    if (node.Is("SubLink"))
+      return Refusal("cannot use subquery in check constraint", node.position(),
+                     "a condition looks at its own row alone");
     if (!node.Is("ColumnRef")) return std::nullopt;
     const ScopeLevel level{.scope = &scope_};
     const auto column = ResolveColumn(level, node);

@@ -72,8 +72,10 @@ const char* ClauseName(Clause clause) {
   return "";
 }
 
-absl::StatusOr<std::vector<Expr>> QueryScope::BindRowOf(const Node& sublink, size_t, int) {
-  return RefuseExpression(sublink);
+// A scope of no query refuses every subquery, with its reason.
+absl::StatusOr<std::vector<Expr>> QueryScope::BindRowOf(const Node& sublink, size_t, int depth) {
+  const auto refused = BindInQuery(sublink, Clause::kValues, depth);
+  return refused.has_value() && !refused->ok() ? refused->status() : RefuseExpression(sublink);
 }
 
 absl::StatusOr<Expr> ExpressionBinder::BindUntyped(const Node& node, Clause clause) {

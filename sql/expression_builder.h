@@ -18,6 +18,12 @@
 
 namespace nam::sql {
 
+/// An expression's type for messages: without lengths and scales, which are never the error.
+std::string KindName(const plan::Expr& expr);
+
+/// A date becomes a timestamp beside one, both one with time zone beside that. 0: another type.
+int RankOfTime(const Type& type);
+
 /// Whether PostgreSQL converts on assignment: among dates, times and timestamps.
 bool ConvertsTimes(TypeKind from, TypeKind to);
 

@@ -18,7 +18,6 @@ struct Named {
 };
 
 constexpr Named kExpressions[] = {
-    {"SubLink", "subqueries are", "write the query as a join"},
     {"A_ArrayExpr", "arrays are", "list the values with IN (…)"},
     {"ArrayExpr", "arrays are", "list the values with IN (…)"},
     {"RowExpr", "row values by themselves are", "compare them with each other, or column by column"},
@@ -34,13 +33,8 @@ constexpr Named kExpressions[] = {
 };
 
 constexpr Named kStatements[] = {
-    {"MergeStmt", "MERGE", nullptr},
-    {"PrepareStmt", "PREPARE", "run the query itself"},
-    {"ExecuteStmt", "EXECUTE", "run the query itself"},
-    {"DeallocateStmt", "DEALLOCATE", nullptr},
-    {"DeclareCursorStmt", "DECLARE CURSOR", "run the query itself"},
-    {"CallStmt", "CALL", nullptr},
-    {"DoStmt", "DO", nullptr},
+    {"MergeStmt", "MERGE", nullptr}, {"DeclareCursorStmt", "DECLARE CURSOR", "run the query itself"},
+    {"CallStmt", "CALL", nullptr},   {"DoStmt", "DO", nullptr},
     {"LockStmt", "LOCK", nullptr},
 };
 
@@ -82,8 +76,7 @@ absl::Status RefuseStatement(const Node& node) {
           ? known->hint
           : "statements are SELECT, EXPLAIN [ANALYZE], INSERT, UPDATE, DELETE, BEGIN, COMMIT, "
             "ROLLBACK, SAVEPOINT, CREATE and DROP of TABLE, VIEW, SCHEMA and INDEX, ALTER TABLE, COPY, "
-            "TRUNCATE, VACUUM, "
-            "SET, RESET and SHOW";
+            "TRUNCATE, VACUUM, ANALYZE, PREPARE, EXECUTE, DEALLOCATE, SET, RESET and SHOW";
   return Refusal(absl::StrCat(known != nullptr ? known->name : SpellOut(node.kind()), " is not supported"),
                  node.text().Start(), hint);
 }

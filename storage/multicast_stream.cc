@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "storage/block_runs.h"
+#include "storage/multicast_slots.h"
 #include "storage/multicast_window.h"
 
 namespace nam::storage {
@@ -27,28 +27,13 @@ constexpr uint64_t kReceivesOffset = 4096;
 constexpr uint64_t kReceiveBytes =
     (fabric::kDatagramHeadroomBytes + fabric::kMaxDatagramBytes + 63) / 64 * 64;
 constexpr uint32_t kSendersMax = 64;
+constexpr uint32_t kSlotsMax = 4096;
 static_assert(kSendersMax * 8 <= kProgressOffset);
 
 /// The purpose of an operation: kind, and the number of a slot or sender.
 enum class Work : uint32_t { kRead, kCredit, kProgress };
 uint64_t IdOf(Work work, size_t number) {
   return static_cast<uint64_t>(work) << 32 | number;
-}
-
-/// Copies a piece of the concatenated runs to its place in the block.
-void Scatter(std::span<const ByteRange> runs, uint32_t offset, std::span<const std::byte> from,
-             std::byte* block) {
-  for (const ByteRange& run : runs) {
-    if (from.empty()) return;
-    if (offset >= run.bytes) {
-      offset -= run.bytes;
-      continue;
-    }
-    const size_t n = std::min<size_t>(from.size(), run.bytes - offset);
-    std::memcpy(block + run.offset + offset, from.data(), n);
-    from = from.subspan(n);
-    offset = 0;
-  }
 }
 
 constexpr uint32_t kNoSlot = UINT32_MAX;
@@ -74,15 +59,7 @@ struct Source {
   int64_t moved_ns = 0;  // last news
 };
 
-struct Slot {
-  enum class State : uint8_t { kFree, kAssembling, kRepairing, kReady };
-  State state = State::kFree;
-  bool repaired = false;
-  uint32_t source = 0;
-  uint32_t block = 0;
-  uint32_t missing = 0;        // fragments or READs
-  std::vector<uint64_t> have;  // bitmap of fragments
-};
+using Slot = MulticastSlots::Slot;
 
 class MulticastReceiver final : public MulticastStream {
  public:
@@ -120,7 +97,6 @@ class MulticastReceiver final : public MulticastStream {
   absl::Status Write(size_t source, uint64_t credit);
   absl::Status PostRepairs();
   absl::Status PostRepair(uint32_t slot_number);
-  std::optional<uint32_t> FreeSlot();
   absl::StatusOr<bool> Deliver(uint32_t slot_number, BlockView& block);
   void FinishOperations();
 
@@ -131,9 +107,6 @@ class MulticastReceiver final : public MulticastStream {
     return blocks_.chains()[PlaceOf(slot).chain];
   }
   size_t NumberOf(const Source& source) const { return static_cast<size_t>(&source - sources_.data()); }
-  std::byte* BytesOf(uint32_t slot) const {
-    return channel_.buffer().data() + slots_offset_ + uint64_t{slot} * slot_bytes_;
-  }
   fabric::LocalBuffer Word(uint64_t offset, size_t source) {
     return channel_.buffer().Slice(offset + 8 * source, 8);
   }
@@ -151,10 +124,8 @@ class MulticastReceiver final : public MulticastStream {
   uint64_t queue_pair_id_ = 0;
 
   uint32_t receives_ = 0;
-  uint64_t slots_offset_ = 0;
   uint64_t slot_bytes_ = 0;
-  std::vector<Slot> slots_;
-  std::vector<uint32_t> free_;                      // slots
+  MulticastSlots slots_;
   std::deque<uint32_t> ready_;                      // slots, in the order of their completion
   std::deque<std::pair<uint32_t, uint32_t>> lost_;  // source and block, still without a slot
   std::vector<uint32_t> to_repair_;                 // slots
@@ -199,10 +170,10 @@ absl::Status MulticastReceiver::DivideBuffer(size_t senders) {
         absl::StrFormat("blocks of %d bytes from %d memory servers at once do not fit a buffer of %d bytes",
                         slot_bytes_, senders, bytes));
   }
-  slots_offset_ = kReceivesOffset + receives_ * kReceiveBytes;
-  const uint64_t slots = (bytes - slots_offset_) / slot_bytes_;
-  slots_.resize(std::min<uint64_t>(slots, 4096));
-  for (auto slot = static_cast<uint32_t>(slots_.size()); slot > 0; --slot) free_.push_back(slot - 1);
+  const uint64_t slots_offset = kReceivesOffset + receives_ * kReceiveBytes;
+  const uint64_t slots = (bytes - slots_offset) / slot_bytes_;
+  slots_ = MulticastSlots(channel_.buffer().data(), slots_offset, slot_bytes_,
+                          static_cast<uint32_t>(std::min<uint64_t>(slots, kSlotsMax)));
   return absl::OkStatus();
 }
 
@@ -215,9 +186,9 @@ absl::Status MulticastReceiver::AddSources(const std::vector<MulticastAddress>& 
     for (const MulticastBlocks::Place& place : blocks_.of_sender(s))
       bytes.push_back(blocks_.chains()[place.chain].run_bytes);
     blocks_left_ += bytes.size();
-    sources_.emplace_back(senders[s], s,
-                          MulticastWindow(bytes, senders[s].fragment_bytes, receives_ / share,
-                                          static_cast<uint32_t>(slots_.size()) / share));
+    sources_.emplace_back(
+        senders[s], s,
+        MulticastWindow(bytes, senders[s].fragment_bytes, receives_ / share, slots_.count() / share));
   }
   return absl::OkStatus();
 }
@@ -283,10 +254,8 @@ absl::Status MulticastReceiver::CheckCancelled() const {
 absl::StatusOr<bool> MulticastReceiver::Next(BlockView& block) {
   NAM_RETURN_IF_ERROR(CheckCancelled());
   if (delivered_) {
-    Slot& slot = slots_[*delivered_];
-    sources_[slot.source].window.Taken();
-    slot.state = Slot::State::kFree;
-    free_.push_back(*delivered_);
+    sources_[slots_[*delivered_].source].window.Taken();
+    slots_.GiveBack(*delivered_);
     delivered_.reset();
     --blocks_left_;
   }
@@ -402,16 +371,9 @@ Source* MulticastReceiver::SourceOf(uint64_t stream) {
 std::optional<uint32_t> MulticastReceiver::SlotFor(Source& source, const FragmentHeader& header) {
   if (source.window.Has(header.block)) return std::nullopt;
   if (source.slot_of[header.block] != kNoSlot) return source.slot_of[header.block];
-  const std::optional<uint32_t> number = FreeSlot();
-  if (!number) return std::nullopt;
-  Slot& slot = slots_[*number];
-  slot.state = Slot::State::kAssembling;
-  slot.repaired = false;
-  slot.source = static_cast<uint32_t>(NumberOf(source));
-  slot.block = header.block;
-  slot.missing = header.fragments;
-  slot.have.assign((header.fragments + 63) / 64, 0);
-  source.slot_of[header.block] = *number;
+  const std::optional<uint32_t> number =
+      slots_.Assemble(static_cast<uint32_t>(NumberOf(source)), header.block, header.fragments);
+  if (number) source.slot_of[header.block] = *number;
   return number;
 }
 
@@ -420,18 +382,12 @@ void MulticastReceiver::PlaceFragment(Source& source, const Fragment& fragment) 
   source.heard_ns = source.moved_ns = clock_.NowNs();
   source.window.Passed(uint64_t{header.datagram} + 1);
   const std::optional<uint32_t> number = SlotFor(source, header);
-  uint64_t* have = number ? &slots_[*number].have[header.fragment / 64] : nullptr;
-  const uint64_t bit = uint64_t{1} << (header.fragment % 64);
-  if (have == nullptr || (*have & bit) != 0) {
+  if (!number || !slots_.Place(*number, ChainOf(slots_[*number]).runs, fragment)) {
     const uint32_t chain = blocks_.of_sender(source.sender)[header.block].chain;
     ++counters_[blocks_.chains()[chain].table].duplicates;
   } else {
-    *have |= bit;
-    Slot& slot = slots_[*number];
     clock_.Charge(MulticastCpuNs(1, header.bytes));
-    Scatter(ChainOf(slot).runs, header.offset, fragment.payload, BytesOf(*number));
-    if (--slot.missing == 0) {
-      slot.state = Slot::State::kReady;
+    if (slots_[*number].state == Slot::State::kReady) {
       source.window.SetHas(header.block);
       source.slot_of[header.block] = kNoSlot;
       ready_.push_back(*number);
@@ -523,22 +479,12 @@ absl::Status MulticastReceiver::Write(size_t number, uint64_t credit) {
   return absl::OkStatus();
 }
 
-std::optional<uint32_t> MulticastReceiver::FreeSlot() {
-  if (free_.empty()) return std::nullopt;
-  const uint32_t slot = free_.back();
-  free_.pop_back();
-  return slot;
-}
-
 /// Posts as many repairs as the queues take; the others wait.
 absl::Status MulticastReceiver::PostRepairs() {
   while (!to_repair_.empty() || !lost_.empty()) {
     if (to_repair_.empty()) {
-      const std::optional<uint32_t> number = FreeSlot();
+      const std::optional<uint32_t> number = slots_.Repair(lost_.front().first, lost_.front().second);
       if (!number) return absl::OkStatus();
-      Slot& slot = slots_[*number];
-      slot.state = Slot::State::kRepairing;
-      std::tie(slot.source, slot.block) = lost_.front();
       lost_.pop_front();
       to_repair_.push_back(*number);
     }
@@ -558,7 +504,7 @@ absl::Status MulticastReceiver::PostRepair(uint32_t slot_number) {
   const RemotePtr<void> home = PlaceOf(slot).home;
   NAM_ASSIGN_OR_RETURN(const Channel::Target target, channel_.Resolve(home, chain.layout.bytes()));
   slot.missing = static_cast<uint32_t>(chain.runs.size());
-  const uint64_t at = slots_offset_ + uint64_t{slot_number} * slot_bytes_;
+  const uint64_t at = slots_.offset(slot_number);
   std::vector<fabric::WorkRequest> batch;
   for (const ByteRange& run : chain.runs) {
     batch.push_back(fabric::WorkRequest::Read(IdOf(Work::kRead, slot_number),
@@ -576,7 +522,7 @@ absl::StatusOr<bool> MulticastReceiver::Deliver(uint32_t slot_number, BlockView&
   Slot& slot = slots_[slot_number];
   const MulticastBlocks::Chain& chain = ChainOf(slot);
   const StreamTable& table = tables_[chain.table];
-  block = BlockView(chain.layout, BytesOf(slot_number));
+  block = BlockView(chain.layout, slots_.bytes(slot_number));
   absl::Status status =
       block.CheckPrefix(table.allocation, chain.partition, PlaceOf(slot).index, options_.verify);
   for (size_t c = 0; options_.verify && status.ok() && c < table.columns.size(); ++c)

@@ -40,7 +40,10 @@ class RecordHeader {
  public:
   constexpr RecordHeader() = default;
   constexpr explicit RecordHeader(uint64_t word) : word_(word) {}
-  static constexpr RecordHeader Unlocked(uint64_t timestamp) { return RecordHeader(timestamp); }
+  /// `rollbacks`: only its lowest 15 bits count.
+  static constexpr RecordHeader Unlocked(uint64_t timestamp, uint64_t rollbacks = 0) {
+    return RecordHeader((rollbacks & kClientMax) << 48 | timestamp);
+  }
   /// The header of a row that is being inserted: no version yet.
   static constexpr RecordHeader NewlyLocked(uint32_t client) { return RecordHeader().LockedBy(client); }
 
@@ -54,9 +57,7 @@ class RecordHeader {
     return RecordHeader(uint64_t{1} << 63 | uint64_t{client} << 48 | timestamp());
   }
   /// The header after the lock's holder, which locked this header, has given up.
-  constexpr RecordHeader RolledBack() const {
-    return RecordHeader(((uint64_t{bits()} + 1) & kClientMax) << 48 | timestamp());
-  }
+  constexpr RecordHeader RolledBack() const { return Unlocked(timestamp(), uint64_t{bits()} + 1); }
   constexpr bool operator==(const RecordHeader&) const = default;
 
  private:

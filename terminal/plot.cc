@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
-#include "terminal/html.h"
 #include "terminal/text_width.h"
 
 namespace nam {

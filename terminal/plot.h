@@ -75,6 +75,8 @@ inline constexpr size_t kPlotSeriesMax = 8;
 
 std::string SvgOf(const LinePlot& plot);
 std::string SvgOf(const BarPlot& plot);
+/// Text as HTML and SVG show it, also in attributes.
+std::string EscapedHtml(const std::string& text);
 
 struct PlotPage {
   std::string title;

@@ -13,7 +13,6 @@
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
-#include "terminal/html.h"
 #include "terminal/plot.h"
 #include "terminal/units.h"
 #include "terminal/version.h"

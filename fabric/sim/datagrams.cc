@@ -15,7 +15,6 @@
 namespace nam::fabric::sim {
 namespace {
 
-constexpr int64_t kPsPerNs = 1'000;
 constexpr std::string_view kPairInfix = ":datagrams-";
 constexpr std::string_view kGroupPrefix = "multicast-";
 
@@ -43,10 +42,6 @@ bool IsGroupAddress(std::string_view address) {
   return address.size() > colon && address.substr(0, kGroupPrefix.size()) == kGroupPrefix &&
          IsNumber(address.substr(kGroupPrefix.size(), kClusterDigits), 16) && address[colon] == ':' &&
          IsNumber(address.substr(colon + 1), 10);
-}
-
-int64_t CeilNs(int64_t ps) {
-  return (ps + kPsPerNs - 1) / kPsPerNs;
 }
 
 }  // namespace

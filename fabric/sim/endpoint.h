@@ -53,6 +53,14 @@ inline Access Wanted(Opcode opcode) {
   }
 }
 
+inline bool CarriesPayload(Opcode opcode) {
+  return opcode == Opcode::kWrite || opcode == Opcode::kWriteWithImmediate || opcode == Opcode::kSend;
+}
+
+inline bool NeedsReceive(Opcode opcode) {
+  return opcode == Opcode::kWriteWithImmediate || opcode == Opcode::kSend;
+}
+
 /// One end of a reliable connection.
 ///
 ///     requester                                   responder

@@ -9,6 +9,11 @@
 
 namespace nam::fabric::sim {
 
+inline constexpr int64_t kPsPerNs = 1'000;
+inline int64_t CeilNs(int64_t ps) {
+  return (ps + kPsPerNs - 1) / kPsPerNs;
+}
+
 /// The card of one host: tracks when its ports and its message engine are free. A message takes the first
 /// free port, whole and in arrival order. Atomics on one word take turns.
 ///

@@ -22,8 +22,8 @@ struct Generation {
   int64_t atomic_ns;
 };
 
-constexpr std::array kGenerations = {
-    Generation{"fdr", 6'800, 137, 1'000, 2'000, 400},
+/// Those after the first, which is the model's defaults.
+constexpr std::array kLaterGenerations = {
     Generation{"edr", 12'100, 150, 800, 1'700, 350},
     Generation{"hdr", 24'200, 215, 700, 1'500, 300},
     Generation{"ndr", 49'200, 330, 600, 1'300, 250},
@@ -96,9 +96,10 @@ absl::Status CheckNames(const toml::table& table) {
 }  // namespace
 
 absl::StatusOr<NicModel> NicModel::Named(const std::string& name) {
-  for (const Generation& generation : kGenerations) {
+  NicModel model;
+  if (name == model.name) return model;
+  for (const Generation& generation : kLaterGenerations) {
     if (name != generation.name) continue;
-    NicModel model;
     model.name = name;
     model.port_bytes_per_us = generation.port_bytes_per_us;
     model.messages_per_us = generation.messages_per_us;
@@ -120,7 +121,7 @@ absl::StatusOr<NicModel> NicModel::FromFile(const std::string& path) {
   }
   const toml::table& table = parsed.table();
   NAM_RETURN_IF_ERROR(CheckNames(table));
-  NAM_ASSIGN_OR_RETURN(NicModel model, Named(table["base"].value_or(std::string("fdr"))));
+  NAM_ASSIGN_OR_RETURN(NicModel model, Named(table["base"].value_or(NicModel().name)));
   model.name = table["name"].value_or(path);
   NAM_RETURN_IF_ERROR(ReadFields(kSmall, table, &model));
   NAM_RETURN_IF_ERROR(ReadFields(kLarge, table, &model));

@@ -16,6 +16,27 @@
 
 namespace nam::fabric::net {
 
+/// A socket that listens on a port of its own, and that the kernel accepts for.
+class RawListener {
+ public:
+  RawListener() {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(bind(fd_.get(), reinterpret_cast<sockaddr*>(&at), sizeof(at)), 0);
+    EXPECT_EQ(listen(fd_.get(), 4), 0);
+    socklen_t length = sizeof(at);
+    getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&at), &length);
+    address_ = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+  }
+  const std::string& address() const { return address_; }
+  UniqueFd Accept() const { return UniqueFd(accept(fd_.get(), nullptr, nullptr)); }
+
+ private:
+  const UniqueFd fd_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  std::string address_;
+};
+
 /// A peer that speaks as much of the protocol as a test needs. Blocking, with a limit of 20 s.
 class RawPeer {
  public:

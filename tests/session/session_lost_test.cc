@@ -30,5 +30,13 @@ TEST(SessionLostTest, ACommitMayHaveHappened) {
   EXPECT_TRUE(error->hint.ends_with("check whether the changes are there")) << error->hint;
 }
 
+TEST(SessionLostTest, ConnectionsAndInternalErrorsMayComeOfIt) {
+  for (const char* const state : {"08006", "57P03", "58030", "XX000"})
+    EXPECT_TRUE(MayComeOfLoss(UserError(state, "an error", -1))) << state;
+  EXPECT_TRUE(MayComeOfLoss(absl::InternalError("not of a user")));
+  for (const char* const state : {"22012", "40001", "42P01"})
+    EXPECT_FALSE(MayComeOfLoss(UserError(state, "an error", -1))) << state;
+}
+
 }  // namespace
 }  // namespace nam::session

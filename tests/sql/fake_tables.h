@@ -1,8 +1,12 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -47,5 +51,18 @@ class FakeTables : public TableSource {
 
 /// The error of a statement that must not bind; a test failure and an empty error otherwise.
 SqlError BindError(const std::string& text);
+
+/// A statement of this kind, which must bind; a test failure and an empty statement otherwise.
+template <typename Kind>
+Kind BindAs(const std::string& text) {
+  FakeTables tables;
+  absl::StatusOr<Statement> statement = Bind(text, tables);
+  EXPECT_TRUE(statement.ok()) << text << "\n" << statement.status();
+  if (!statement.ok() || !std::holds_alternative<Kind>(*statement)) {
+    ADD_FAILURE() << text;
+    return {};
+  }
+  return std::get<Kind>(*std::move(statement));
+}
 
 }  // namespace nam::sql

@@ -197,6 +197,14 @@ std::string Show(const FlatQuery& query, const Expr& expr) {
   });
 }
 
+std::string Show(const BoundTable& table, const std::vector<Expr>& row) {
+  FlatQuery query;
+  query.tables = {{table.alias, table.table}};
+  std::string shown;
+  for (const Expr& e : row) absl::StrAppend(&shown, shown.empty() ? "" : ", ", Show(query, e));
+  return shown;
+}
+
 std::string Show(const FlatQuery& query, const Aggregate& aggregate) {
   const bool distinct = aggregate.function == AggregateFunction::kCountDistinct;
   const std::string name = distinct ? "count" : plan::NameOf(aggregate.function);

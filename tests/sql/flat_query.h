@@ -11,6 +11,7 @@
 #include "plan/expression.h"
 #include "plan/logical.h"
 #include "proto/table.pb.h"
+#include "sql/bound_query.h"
 
 namespace nam::sql {
 
@@ -51,6 +52,8 @@ FlatQuery BindQuery(const std::string& text);
 
 /// Expressions in SQL, with columns as table.name, groups as group<i>, aggregates as agg<i>.
 std::string Show(const FlatQuery& query, const plan::Expr& expr);
+/// Those of a change, with a comma between them.
+std::string Show(const BoundTable& table, const std::vector<plan::Expr>& row);
 /// `sum(…)`, …
 std::string Show(const FlatQuery& query, const plan::Aggregate& aggregate);
 /// All clauses of a query, one per line.

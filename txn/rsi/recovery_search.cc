@@ -54,10 +54,10 @@ absl::Status Recovery::SearchChunk(RecordTable& table, uint64_t chunk, uint32_t 
   for (uint64_t i = 0; i < kChunkRecords; ++i) {
     const RecordHeader header(headers[i]);
     if (!header.locked() || header.client() != client) continue;
-    const uint64_t drawn = tables_.fabric().Random() & storage::kClientMax;
+    const uint64_t drawn = tables_.fabric().Random();
     LogEntry entry{.allocation = table.description().allocation.value(),
                    .record = first + i,
-                   .header = drawn << 48 | header.timestamp()};
+                   .header = RecordHeader::Unlocked(header.timestamp(), drawn).word()};
     if (header.timestamp() == 0) {
       entry.record |= LogEntry::kInsert;
       entry.header = 0;

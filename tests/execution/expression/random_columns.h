@@ -35,6 +35,13 @@ struct RandomSlot {
   std::vector<Value> values;  // those that occur, none NULL; texts in byte order
 };
 
+/// One of few values, or a distant one: near a bound, or where arithmetic overflows.
+Value RandomValue(Random& random, const Type& type, bool far);
+/// Slots of all types, with and without NULLs, with and without bounds, with few values and with distant
+/// ones.
+std::vector<RandomSlot> RandomSlots(Random& random);
+plan::Schema SchemaOf(const std::vector<RandomSlot>& slots);
+
 /// Memory of columns, and for each chunk column the values that it stands for.
 class RandomChunk {
  public:

@@ -7,11 +7,6 @@
 
 namespace nam::testing {
 
-/// Slots of all types, with and without NULLs, with and without bounds, with few values and with distant
-/// ones.
-std::vector<RandomSlot> RandomSlots(Random& random);
-plan::Schema SchemaOf(const std::vector<RandomSlot>& slots);
-
 /// Makes expressions as the binder makes them.
 class RandomExpression {
  public:

@@ -10,6 +10,7 @@
 
 #include "execution/join/probe.h"
 #include "plan/expression.h"
+#include "tests/execution/join/random_join.h"
 #include "tests/execution/step_driver.h"
 #include "types/sql_error.h"
 
@@ -18,14 +19,16 @@ namespace nam::execution {
 namespace {
 
 using plan::JoinKind;
+using testing::Join;
+using testing::Key;
+using testing::KeyForm;
+using testing::Number;
+using testing::RandomDistinct;
+using testing::RandomForms;
+using testing::RandomJoin;
+using testing::RandomRows;
 
-constexpr uint64_t kMostPairs = 40'000;  // about
 constexpr uint32_t kPageBytes = RowLayout::kSmallPageBytes;
-constexpr JoinKind kAllKinds[] = {JoinKind::kInner, JoinKind::kLeft,          JoinKind::kRight,
-                                  JoinKind::kFull,  JoinKind::kSemi,          JoinKind::kAnti,
-                                  JoinKind::kMark,  JoinKind::kNullAwareAnti, JoinKind::kSingle};
-
-enum class KeyForm : uint8_t { kNarrow, kWide, kText, kCharBesideVarchar, kBool };
 
 plan::Expr Slot(const plan::Schema& schema, uint32_t slot) {
   plan::Expr expr;
@@ -47,175 +50,6 @@ std::vector<uint32_t> UpTo(size_t count) {
   std::vector<uint32_t> numbers(count);
   for (uint32_t i = 0; i < count; ++i) numbers[i] = i;
   return numbers;
-}
-
-plan::Slot Number(__int128 low, __int128 high) {
-  return {.type = Type::Integer(), .nullable = true, .bounds = {low, high, true}};
-}
-
-/// The slots of one key on both sides, and keys that occur on both.
-struct Key {
-  KeyForm form;
-  plan::Slot probe, build;
-
-  static Key Of(KeyForm form, RandomStream& random) {
-    switch (form) {
-      case KeyForm::kNarrow:
-        return {form, Number(-1000, 70'000), Number(-3, 250)};
-      case KeyForm::kWide: {
-        const plan::Slot unknown = {.type = Type::Decimal(2)};
-        plan::Slot bounded = unknown;
-        bounded.bounds = {-3, 100'000, true};
-        const bool which = random.OneIn(2);
-        return {form, which ? unknown : bounded, random.OneIn(2) ? unknown : bounded};
-      }
-      case KeyForm::kText:
-        return {form, {.type = Type::String()}, {.type = Type::String()}};
-      case KeyForm::kCharBesideVarchar:
-        return {form, {.type = plan::CharType(9)}, {.type = Type::String(9)}};
-      case KeyForm::kBool:
-        return {form, {.type = Type::Bool()}, {.type = Type::Bool()}};
-    }
-    return {};
-  }
-
-  Cell Random(bool of_probe, uint64_t distinct, RandomStream& random) const {
-    if (random.OneIn(8)) return {};
-    const auto number = static_cast<int64_t>(random.Below(distinct)) - 3;
-    switch (form) {
-      case KeyForm::kNarrow:
-        return Cell::Number(
-            std::min<int64_t>(of_probe && random.OneIn(10) ? 60'000 : number, of_probe ? 60'000 : 250));
-      case KeyForm::kWide: {
-        const plan::Slot& slot = of_probe ? probe : build;
-        const bool huge = !slot.bounds.known && random.OneIn(8);
-        return Cell::Number(huge ? (__int128{1} << 70) + number : __int128{number});
-      }
-      case KeyForm::kText:
-      case KeyForm::kCharBesideVarchar: {
-        std::string text = number == 0 ? "" : "t" + std::to_string(number);
-        const bool is_char = form == KeyForm::kCharBesideVarchar && of_probe;  // has none at its end
-        if (!is_char && random.OneIn(3)) text += ' ';
-        return Cell::Text(std::move(text));
-      }
-      case KeyForm::kBool:
-        return Cell::Number(number & 1);
-    }
-    return {};
-  }
-
-  bool Equal(const Cell& a, const Cell& b) const {
-    if (a.null || b.null) return false;
-    if (form != KeyForm::kCharBesideVarchar) return a == b;
-    return plan::WithoutBlanks(a.text) == plan::WithoutBlanks(b.text);
-  }
-};
-
-/// Two sides: keys, then a number x or y, then a text.
-struct Join {
-  JoinKind kind = JoinKind::kInner;
-  bool null_aware = false;
-  bool residual = false;  // x < y
-  std::vector<Key> keys;
-  plan::Schema probe_schema, build_schema;
-  std::vector<Tuple> probe, build;
-  std::vector<uint32_t> keep, fetch;
-
-  void AddKey(const Key& key) {
-    keys.push_back(key);
-    probe_schema.push_back(key.probe);
-    build_schema.push_back(key.build);
-  }
-  void AddPayload() {
-    for (plan::Schema* schema : {&probe_schema, &build_schema}) {
-      schema->push_back(Number(0, 30));
-      schema->push_back({.type = Type::String()});
-    }
-  }
-  uint32_t x() const { return static_cast<uint32_t>(keys.size()); }
-  Tuple RandomTuple(bool of_probe, uint64_t distinct, RandomStream& random) const {
-    Tuple tuple;
-    for (const Key& key : keys) tuple.push_back(key.Random(of_probe, distinct, random));
-    tuple.push_back(RandomCell(probe_schema[x()], 31, random));
-    tuple.push_back(RandomCell(probe_schema[x() + 1], 50, random));
-    return tuple;
-  }
-  /// Which columns flow: x and y always, since residuals look at them.
-  void ChooseColumns(RandomStream& random) {
-    for (uint32_t slot = 0; slot < probe_schema.size(); ++slot) {
-      if (slot == x() || random.OneIn(2)) keep.push_back(slot);
-    }
-    fetch = random.OneIn(2) ? std::vector<uint32_t>{0} : std::vector<uint32_t>{0, 1};
-  }
-
-  bool Matches(const Tuple& p, const Tuple& b) const {
-    for (size_t k = 0; k < keys.size(); ++k) {
-      if (!keys[k].Equal(p[k], b[k])) return false;
-    }
-    return !residual || (!p[x()].null && !b[x()].null && p[x()].number < b[x()].number);
-  }
-  Tuple Output(const Tuple* p, const Tuple* b) const {
-    Tuple out;
-    for (uint32_t slot : keep) out.push_back(p == nullptr ? Cell{} : (*p)[slot]);
-    for (uint32_t column : fetch) out.push_back(b == nullptr ? Cell{} : (*b)[x() + column]);
-    return out;
-  }
-  Tuple Own(const Tuple& p) const {
-    Tuple out;
-    for (uint32_t slot : keep) out.push_back(p[slot]);
-    return out;
-  }
-  /// nullopt: an error.
-  std::optional<std::vector<Tuple>> Expected() const;
-};
-
-std::optional<std::vector<Tuple>> Join::Expected() const {
-  std::vector<Tuple> out;
-  std::vector<bool> build_matched(build.size());
-  const bool build_has_null =
-      std::any_of(build.begin(), build.end(), [](const Tuple& b) { return b[0].null; });
-  const bool pairs = kind == JoinKind::kInner || kind == JoinKind::kLeft || kind == JoinKind::kRight ||
-                     kind == JoinKind::kFull || kind == JoinKind::kSingle;
-  for (const Tuple& p : probe) {
-    size_t matches = 0;
-    for (size_t i = 0; i < build.size(); ++i) {
-      if (!Matches(p, build[i])) continue;
-      ++matches;
-      build_matched[i] = true;
-      if (pairs) out.push_back(Output(&p, &build[i]));
-    }
-    const bool unknown = matches == 0 && !build.empty() && (p[0].null || build_has_null);
-    switch (kind) {
-      case JoinKind::kSingle:
-        if (matches > 1) return std::nullopt;
-        [[fallthrough]];
-      case JoinKind::kLeft:
-      case JoinKind::kFull:
-        if (matches == 0) out.push_back(Output(&p, nullptr));
-        break;
-      case JoinKind::kSemi:
-        if (matches > 0) out.push_back(Own(p));
-        break;
-      case JoinKind::kAnti:
-        if (matches == 0) out.push_back(Own(p));
-        break;
-      case JoinKind::kNullAwareAnti:
-        if (matches == 0 && !unknown) out.push_back(Own(p));
-        break;
-      case JoinKind::kMark:
-        out.push_back(Own(p));
-        out.back().push_back(null_aware && unknown ? Cell{} : Cell::Number(matches > 0));
-        break;
-      default:
-        break;
-    }
-  }
-  if (kind == JoinKind::kRight || kind == JoinKind::kFull) {
-    for (size_t i = 0; i < build.size(); ++i) {
-      if (!build_matched[i]) out.push_back(Output(nullptr, &build[i]));
-    }
-  }
-  return out;
 }
 
 /// Tables whose columns are codes, with one meaning for all chunks, as the blocks of a table are.
@@ -381,35 +215,6 @@ void Check(const Build& build, const Join& join, StepDriver& driver) {
   ASSERT_EQ(*actual, *expected);
 }
 
-Join RandomJoin(RandomStream& random, std::vector<KeyForm> forms, size_t build_rows, uint64_t distinct) {
-  Join join;
-  join.kind = kAllKinds[random.Below(std::size(kAllKinds))];
-  for (KeyForm form : forms) join.AddKey(Key::Of(form, random));
-  join.AddPayload();
-  join.ChooseColumns(random);
-  const bool one = forms.size() == 1;
-  if (join.kind == JoinKind::kNullAwareAnti && !one) join.kind = JoinKind::kAnti;
-  join.null_aware = join.kind == JoinKind::kMark && one && random.OneIn(2);
-  join.residual = join.kind != JoinKind::kNullAwareAnti && !join.null_aware && random.OneIn(2);
-  constexpr size_t kProbeRows[] = {0, 1, 1023, 1024, 1025, 3000};
-  uint64_t combinations = 1;
-  for (KeyForm form : forms) combinations *= form == KeyForm::kBool ? 2 : distinct;
-  const uint64_t most = std::max<uint64_t>(1, kMostPairs * combinations / std::max<uint64_t>(build_rows, 1));
-  const uint64_t probe_rows = std::min<uint64_t>(most, kProbeRows[random.Below(std::size(kProbeRows))]);
-  for (size_t i = 0; i < probe_rows; ++i) join.probe.push_back(join.RandomTuple(true, distinct, random));
-  for (size_t i = 0; i < build_rows; ++i) join.build.push_back(join.RandomTuple(false, distinct, random));
-  // Otherwise nothing is certain where a build side has a NULL, and single joins always fail.
-  if (join.kind == JoinKind::kNullAwareAnti || join.kind == JoinKind::kMark) {
-    if (random.OneIn(2)) std::erase_if(join.build, [](const Tuple& b) { return b[0].null; });
-  }
-  return join;
-}
-
-size_t RandomRows(RandomStream& random) {
-  constexpr size_t kRows[] = {0, 1, 5, 200, 1023, 1024, 1025, 2500};
-  return kRows[random.Below(std::size(kRows))];
-}
-
 RowBuild::Options BuildOptions(const Join& join, const Program& program, RowLayout layout) {
   RowBuild::Options options{.program = &program,
                             .keys = static_cast<uint32_t>(join.keys.size()),
@@ -418,18 +223,6 @@ RowBuild::Options BuildOptions(const Join& join, const Program& program, RowLayo
                             .match_bits = true};
   for (const Key& key : join.keys) options.ignores_blanks.push_back(key.form == KeyForm::kCharBesideVarchar);
   return options;
-}
-
-/// Some keys are there once, most several times, one perhaps more than a chunk's rows.
-uint64_t RandomDistinct(RandomStream& random) {
-  constexpr uint64_t kDistinct[] = {1, 4, 40, 250, 250};
-  return kDistinct[random.Below(std::size(kDistinct))];
-}
-
-std::vector<KeyForm> RandomForms(RandomStream& random) {
-  std::vector<KeyForm> forms(random.Below(3) + 1);
-  for (KeyForm& form : forms) form = static_cast<KeyForm>(random.Below(5));
-  return forms;
 }
 
 TEST(JoinTest, HashedRowsJoinAsNestedLoops) {

@@ -8,7 +8,6 @@
 #include <random>
 
 #include "tests/txn/record_cluster.h"
-#include "tests/txn/space_cluster.h"
 #include "tests/txn/table_audit.h"
 #include "tests/txn/teller.h"
 
@@ -331,30 +330,14 @@ RecordCluster::TableOptions TwoChunks() {
   return {.extent_bytes = 64 << 10, .extents_max = 2};
 }
 
-absl::Status InsertRows(Teller& teller, uint64_t first, uint64_t count) {
-  if (const absl::Status begun = teller.session->Begin(); !begun.ok()) return begun;
-  for (uint64_t key = first; key < first + count; ++key) {
-    if (const absl::Status status = teller.Insert(key, 1); !status.ok()) return status;
-  }
-  return teller.session->Commit().status();
-}
-absl::Status DeleteRows(Teller& teller, uint64_t first, uint64_t count) {
-  if (const absl::Status begun = teller.session->Begin(); !begun.ok()) return begun;
-  for (uint64_t key = first; key < first + count; ++key) {
-    if (const absl::Status status = teller.Read(key).status(); !status.ok()) return status;
-    if (const absl::Status status = teller.Delete(key); !status.ok()) return status;
-  }
-  return teller.session->Commit().status();
-}
-
 TEST_P(RsiSessionTest, DeletedRowsAreReclaimed) {
   RecordCluster cluster({.kind = std::get<0>(GetParam()), .timestamps = std::get<1>(GetParam())});
   cluster.AddTable("accounts", TwoChunks());
   Teller keeper(cluster, 1), teller(cluster, 2);
   for (uint64_t round = 0; round < 30; ++round) {
-    const absl::Status inserted = InsertRows(teller, round * 100, 100);
+    const absl::Status inserted = teller.InsertRows(round * 100, 100);
     ASSERT_TRUE(inserted.ok()) << round << " " << inserted;
-    const absl::Status deleted = DeleteRows(teller, round * 100, 99);
+    const absl::Status deleted = teller.DeleteRows(round * 100, 99);
     ASSERT_TRUE(deleted.ok()) << round << " " << deleted;
   }
   EXPECT_EQ(keeper.BalanceOf(2'999), 1);
@@ -368,17 +351,17 @@ TEST_P(RsiSessionTest, WhatASnapshotSeesIsNotReclaimed) {
   RecordCluster cluster({.kind = std::get<0>(GetParam()), .timestamps = std::get<1>(GetParam())});
   cluster.AddTable("accounts", TwoChunks());
   Teller reader(cluster, 1), teller(cluster, 2);
-  ASSERT_TRUE(InsertRows(teller, 0, 100).ok());
+  ASSERT_TRUE(teller.InsertRows(0, 100).ok());
   ASSERT_TRUE(reader.session->Begin().ok());
-  absl::Status status = DeleteRows(teller, 0, 100);
+  absl::Status status = teller.DeleteRows(0, 100);
   for (uint64_t round = 1; round < 10 && status.ok(); ++round) {
-    status = InsertRows(teller, round * 100, 100);
-    if (status.ok()) status = DeleteRows(teller, round * 100, 100);
+    status = teller.InsertRows(round * 100, 100);
+    if (status.ok()) status = teller.DeleteRows(round * 100, 100);
   }
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   for (uint64_t key = 0; key < 100; ++key) EXPECT_TRUE(reader.Read(key)->has_value()) << key;
   reader.session->Abort();
-  const absl::Status inserted = InsertRows(teller, 5'000, 100);
+  const absl::Status inserted = teller.InsertRows(5'000, 100);
   EXPECT_TRUE(inserted.ok()) << inserted;
 }
 
@@ -409,17 +392,17 @@ TEST(RsiSession, ABlockThatIsUsedAgainShowsNothingOfItsFormerRow) {
   cluster.AddTable("accounts", {.extent_bytes = 64 << 10, .extents_max = 1});  // one chunk
   {
     Teller first(cluster, 1);  // gives its chunk back
-    ASSERT_TRUE(InsertRows(first, 0, kRows).ok());
+    ASSERT_TRUE(first.InsertRows(0, kRows).ok());
     ASSERT_TRUE(first.session->Begin().ok());
     for (uint64_t key = 0; key < kDeleted; ++key)
       ASSERT_TRUE(first.Read(key).ok() && first.Update(key, 2).ok());
     ASSERT_TRUE(first.session->Commit().ok());
-    ASSERT_TRUE(DeleteRows(first, 0, kDeleted).ok());
+    ASSERT_TRUE(first.DeleteRows(0, kDeleted).ok());
   }
   Teller reader(cluster, 2), second(cluster, 3);
   ASSERT_EQ(reader.BalanceOf(0), std::nullopt);
   ASSERT_TRUE(reader.session->Begin().ok());
-  const absl::Status inserted = InsertRows(second, 1'000, kDeleted);
+  const absl::Status inserted = second.InsertRows(1'000, kDeleted);
   ASSERT_TRUE(inserted.ok()) << inserted << ": their blocks are to be reclaimed";
   uint64_t rows = 0;
   const absl::Status scanned = reader.session->Scan(reader.accounts, [&](std::span<const std::byte> row) {
@@ -441,161 +424,6 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, RsiSessionTest,
                            return std::string(fabric::KindName(std::get<0>(info.param))) + "_" +
                                   NameOf(std::get<1>(info.param));
                          });
-
-/// Without a fabric's name the memory belongs to this process.
-class RsiClients : public ::testing::TestWithParam<TimestampKind> {};
-INSTANTIATE_TEST_SUITE_P(Timestamps, RsiClients,
-                         ::testing::Values(TimestampKind::kLeased, TimestampKind::kBitVector),
-                         [](const auto& info) { return NameOf(info.param); });
-
-/// A client dies after any number of work requests of its transaction; no client sees half of it, and all
-/// rows can be written again.
-TEST_P(RsiClients, AfterEveryVerb) {
-  for (uint64_t requests = 0;; ++requests) {
-    SCOPED_TRACE(requests);
-    RecordCluster cluster({.timestamps = GetParam()});
-    cluster.AddTable("accounts", {});
-    {
-      Teller bank(cluster, 1);  // no further client that the others would look at
-      bank.Create(1, 100);
-      bank.Create(2, 100);
-    }
-    bool finished = false;
-    {
-      // The first of these requests open the session; a client that does nothing else counts them.
-      MortalFabric mortal(cluster.client(), ~uint64_t{0} >> 1);
-      const uint64_t before = mortal.left();
-      Teller victim(cluster, 2, mortal);
-      static const uint64_t opening = before - mortal.left();
-      (void)opening;
-      mortal.DieAfter(requests);
-      bool alive = victim.session->Begin().ok() && victim.Read(1).ok() && victim.Read(2).ok() &&
-                   victim.Update(1, 50).ok() && victim.Update(2, 150).ok() && victim.Insert(3, 7).ok();
-      finished = alive && victim.session->Commit().ok() && !mortal.dead();
-      if (!finished) mortal.DieAfter(0);
-      victim.session.reset();
-    }
-    cluster.SetDead(MemberId(2));
-    std::optional<Teller> heir;
-    // Both rows can be changed, at the latest after the recovery that a few tries cause, each by a client
-    // that has seen nothing of the others.
-    uint32_t tries = 0;
-    absl::StatusOr<uint64_t> committed = absl::UnknownError("");
-    absl::Status step;
-    std::optional<int64_t> one, two, three;
-    const Deadline patience = cluster.client().clock().After(2'000'000);
-    while (!committed.ok() && !cluster.client().clock().Passed(patience)) {
-      heir.emplace(cluster, 3 + tries++);
-      ASSERT_TRUE(heir->session->Begin().ok());
-      const auto a = heir->Read(1);
-      const auto b = a.ok() ? heir->Read(2) : a;
-      const auto c = b.ok() ? heir->Read(3) : b;
-      step = c.status();
-      if (!c.ok()) continue;
-      one = (*a)->balance;
-      two = (*b)->balance;
-      three = c->has_value() ? std::optional((*c)->balance) : std::nullopt;
-      step = heir->Update(1, *one + 1);
-      if (step.ok()) step = heir->Update(2, *two - 1);
-      if (step.ok() && !three.has_value()) step = heir->Insert(3, 7);
-      if (!step.ok()) continue;
-      committed = heir->session->Commit();
-    }
-    ASSERT_TRUE(committed.ok()) << committed.status() << step;
-    EXPECT_EQ(*one + *two, 200);
-    EXPECT_EQ(*one == 50, three.has_value()) << "half of a transaction";
-    Teller newcomer(cluster, 3 + tries);
-    EXPECT_EQ(newcomer.BalanceOf(1), *one + 1);
-    EXPECT_EQ(newcomer.BalanceOf(3), 7);
-    if (finished) {
-      EXPECT_GT(requests, 20u);
-      break;
-    }
-  }
-}
-
-/// Clients must not retry without a pause while a stopped client holds locks.
-TEST_P(RsiClients, AHeldLockIsTriedWithPauses) {
-  constexpr int64_t kStoppedUs = 50'000;
-  constexpr int kTriesMax = 200;  // without pauses it would be thousands
-  bool met_a_lock = false;
-  for (uint64_t requests = 0; !met_a_lock; ++requests) {
-    RecordCluster cluster({.timestamps = GetParam()});
-    cluster.AddTable("accounts", {});
-    MortalFabric mortal(cluster.client(), ~uint64_t{0} >> 1);
-    Teller stopped(cluster, 1, mortal), other(cluster, 2);
-    other.Create(1, 100);
-    ASSERT_TRUE(stopped.session->Begin().ok());
-    ASSERT_TRUE(stopped.Read(1).ok() && stopped.Update(1, 50).ok());
-    mortal.DieAfter(requests);
-    if (stopped.session->Commit().ok()) break;
-    int tries = 0;
-    for (const Deadline end = cluster.client().clock().After(kStoppedUs);
-         !cluster.client().clock().Passed(end); ++tries) {
-      ASSERT_TRUE(other.session->Begin().ok());
-      ASSERT_TRUE(other.Read(1).ok());
-      absl::Status status = other.Update(1, 60);
-      if (status.ok()) status = other.session->Commit().status();
-      if (status.ok()) break;
-      ASSERT_EQ(AbortReasonOf(status), AbortReason::kWriteWrite) << status;
-      met_a_lock = true;
-    }
-    EXPECT_LT(tries, kTriesMax);
-    stopped.session.reset();
-    cluster.SetDead(MemberId(1));
-    const Deadline patience = cluster.client().clock().After(2'000'000);
-    absl::Status status = absl::UnknownError("");
-    while (!status.ok() && !cluster.client().clock().Passed(patience)) {
-      ASSERT_TRUE(other.session->Begin().ok());
-      ASSERT_TRUE(other.Read(1).ok());
-      status = other.Update(1, 60);
-      if (status.ok()) status = other.session->Commit().status();
-    }
-    EXPECT_TRUE(status.ok()) << status;
-  }
-  EXPECT_TRUE(met_a_lock);
-}
-
-/// A client dies after any number of the work requests by which it reclaims and inserts; all blocks can be
-/// used afterwards.
-TEST_P(RsiClients, ReclaimAfterEveryVerb) {
-  for (uint64_t requests = 0;; requests += 3) {
-    SCOPED_TRACE(requests);
-    RecordCluster cluster({.timestamps = GetParam()});
-    cluster.AddTable("accounts", {.extent_bytes = 64 << 10, .extents_max = 1});
-    {
-      Teller first(cluster, 1);
-      ASSERT_TRUE(InsertRows(first, 0, 250).ok());
-      ASSERT_TRUE(DeleteRows(first, 0, 40).ok());
-    }
-    bool finished = false;
-    {
-      MortalFabric mortal(cluster.client(), ~uint64_t{0} >> 1);
-      Teller victim(cluster, 2, mortal);
-      mortal.DieAfter(requests);
-      finished = InsertRows(victim, 1'000, 20).ok() && !mortal.dead();
-      if (!finished) mortal.DieAfter(0);
-      victim.session.reset();
-    }
-    cluster.SetDead(MemberId(2));
-    RecordCluster::Member third(cluster, cluster.client(), 3);
-    Auditor auditor(third, GetParam());
-    auditor.RecoverAll();
-    const TableAudit audit = auditor.Audit("accounts", {});
-    ASSERT_TRUE(audit.faults.empty()) << audit.ToString();
-    Teller heir(cluster, 4);
-    const bool there = heir.BalanceOf(1'000).has_value();
-    // 210 rows and perhaps the victim's 20 are there: every other block can be used.
-    const absl::Status inserted = InsertRows(heir, 2'000, there ? 26 : 46);
-    ASSERT_TRUE(inserted.ok()) << inserted << audit.ToString();
-    EXPECT_TRUE(absl::IsResourceExhausted(InsertRows(heir, 3'000, 1)));
-    if (finished) {
-      EXPECT_TRUE(there);
-      EXPECT_GT(requests, 500u);
-      break;
-    }
-  }
-}
 
 }  // namespace
 }  // namespace nam::txn
