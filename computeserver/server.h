@@ -15,7 +15,7 @@ namespace nam::computeserver {
 
 struct ComputeServerOptions {
   catalog::ClientOptions catalog;  // its address, and the cluster's secret
-  int threads = 1;                 // per query
+  int threads = 1;                 // per attempt
   /// The bytes that all queries together may hold; 0: half of the host's.
   uint64_t memory_bytes = 0;
   std::string control_listen_address = "127.0.0.1:0";
@@ -29,7 +29,7 @@ struct ComputeServerOptions {
   /// An attempt begins with so much of it, or with what its settings allow if that is less, and takes more
   /// while there is some. Most need no more.
   uint64_t first_memory_bytes = uint64_t{16} << 20;
-  /// Attempts that run at a time, each with a thread for each core, and those that wait.
+  /// Attempts that run at a time, each with `threads` threads, and those that wait.
   size_t running_max = 32;
   size_t waiting_max = 64;
   /// For tests: where a plan has parts, groups always go by them.

@@ -31,11 +31,6 @@ absl::StatusOr<Value> DateArithmetic(const Expr& e, const Value& a, const Value&
   return Value::Date(static_cast<int64_t>(day));
 }
 
-absl::Status DivisionByZero(int position) {
-  return UserError(sqlstate::kDivisionByZero, "division by zero", position,
-                   "NULLIF(x, 0) as the divisor gives NULL instead");
-}
-
 absl::StatusOr<Value> RealArithmetic(const Expr& e, const Value& a, const Value& b) {
   const bool narrow = e.type.kind == TypeKind::kReal;
   const double x = a.real(), y = b.real(), z = RealResult(e.op, x, y, narrow);

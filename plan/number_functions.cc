@@ -24,10 +24,6 @@ absl::Status Underflow(int position) {
 absl::Status InputOutOfRange(int position) {
   return UserError(sqlstate::kNumberOutOfRange, "input is out of range", position);
 }
-absl::Status DivisionByZero(int position) {
-  return UserError(sqlstate::kDivisionByZero, "division by zero", position,
-                   "NULLIF(x, 0) as the divisor gives NULL instead");
-}
 absl::Status NegativeRoot(int position) {
   return UserError(sqlstate::kBadPower, "cannot take square root of a negative number", position);
 }

@@ -466,7 +466,7 @@ absl::StatusOr<Value> ApplyToTimes(const Expr& call, std::span<const Value> a) {
     case F::kIntervalProduct:
       return SpanOrError(call, ScaleInterval(a[0].interval(), a[1].real(), false));
     case F::kIntervalQuotient:
-      if (a[1].real() == 0) return UserError(sqlstate::kDivisionByZero, "division by zero", call.position);
+      if (a[1].real() == 0) return DivisionByZero(call.position);
       return SpanOrError(call, ScaleInterval(a[0].interval(), a[1].real(), true));
     case F::kAge:
       return Value::Span(AgeOf(static_cast<int64_t>(a[0].number), static_cast<int64_t>(a[1].number)));

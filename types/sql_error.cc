@@ -148,6 +148,11 @@ absl::Status DateOutOfRange(int position) {
                    "dates go from 0001-01-01 to 9999-12-31");
 }
 
+absl::Status DivisionByZero(int position) {
+  return UserError(sqlstate::kDivisionByZero, "division by zero", position,
+                   "NULLIF(x, 0) as the divisor gives NULL instead");
+}
+
 absl::Status IntegerOutOfRange(int bytes, int position) {
   const std::string name = bytes == 2 ? "smallint" : bytes == 4 ? "integer" : "bigint";
   return UserError(sqlstate::kNumberOutOfRange, absl::StrCat(name, " out of range"), position,

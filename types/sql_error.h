@@ -125,6 +125,8 @@ absl::Status Refusal(std::string message, int position, std::string hint = {});
 absl::Status NumberOutOfRange(int position);  // more than 38 digits
 absl::Status SumOutOfRange();                 // more than 38 digits
 absl::Status DateOutOfRange(int position);
+/// The hint is NULLIF.
+absl::Status DivisionByZero(int position);
 /// An integer type of 2, 4 or 8 bytes.
 absl::Status IntegerOutOfRange(int bytes, int position);
 

@@ -181,11 +181,6 @@ class ScaledAddition final : public WideNode {
   const int scale_a_, scale_b_;
 };
 
-absl::Status DivisionByZero(int position) {
-  return UserError(sqlstate::kDivisionByZero, "division by zero", position,
-                   "NULLIF(x, 0) as the divisor gives NULL instead");
-}
-
 enum class Quotient : uint8_t { kTruncated, kRounded, kModulo };
 
 /// Integers' / and %, and decimals' / where the scaled dividend fits T:
