@@ -336,8 +336,12 @@ TEST_F(SchemaObjectsTest, AnalyzeCountsWhatAppendsOnlyGuess) {
   Command("analyze r (b)");
   EXPECT_EQ(Table("r")->columns(0).distinct(), 0u) << "it was not asked for";
   EXPECT_EQ(Table("r")->columns(1).distinct(), 1u);
+  Command("create view s as select a from r");
+  Command("create table z (a int) with (storage = columnar)");
+  for (int i = 0; i < 2; ++i) Command("insert into z values (1), (2)");
   Command("analyze");
   EXPECT_EQ(Table("r")->columns(0).distinct(), 3u);
+  EXPECT_EQ(Table("z")->columns(0).distinct(), 2u) << "what follows a view";
   EXPECT_EQ(StateOf("analyze t (zz)"), "42703");
   EXPECT_EQ(StateOf("analyze nothing"), "42P01");
 }
