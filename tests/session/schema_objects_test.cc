@@ -81,6 +81,16 @@ TEST_F(SchemaObjectsTest, ColumnsOfColumnarTablesAreRenamedDroppedAndAdded) {
             "relation \"nowhere\" does not exist, skipping");
 }
 
+/// Old rows and new ones would have other values.
+TEST_F(SchemaObjectsTest, ADefaultOfAddedColumnsIsTheSameForAllRows) {
+  MakeColumnar();
+  Command("create schema s2");
+  Command("set search_path = s2, public");
+  EXPECT_EQ(StateOf("alter table t add column d text default current_schema"), "0A000");
+  EXPECT_EQ(StateOf("alter table t add column d text default current_schema()"), "0A000");
+  EXPECT_EQ(Table("t")->columns_size(), 3);
+}
+
 /// A dropped column stays dropped through every change that makes the table anew.
 TEST_F(SchemaObjectsTest, DroppedColumnsDoNotComeBack) {
   MakeColumnar();
