@@ -88,6 +88,9 @@ TEST_F(SchemaObjectsTest, ADefaultOfAddedColumnsIsTheSameForAllRows) {
   Command("set search_path = s2, public");
   EXPECT_EQ(StateOf("alter table t add column d text default current_schema"), "0A000");
   EXPECT_EQ(StateOf("alter table t add column d text default current_schema()"), "0A000");
+  const SqlError random = ErrorOf("alter table t add column u uuid default gen_random_uuid()");
+  EXPECT_EQ(random.sqlstate, "0A000");
+  EXPECT_TRUE(absl::StrContains(random.hint, "one UUID")) << random.hint;
   EXPECT_EQ(Table("t")->columns_size(), 3);
 }
 
