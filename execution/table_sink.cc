@@ -159,8 +159,9 @@ absl::StatusOr<TableSink::Entry> TableSink::Enter(uint64_t bytes, const std::ato
   gate = &gates_.back();
   if (full_) return Entry::kWait;
   const bool enough = charged_ > 0 && charged_ + bytes > group_bytes_;
-  if (enough || !budget_.Reserve(bytes)) {
-    if (charged_ < std::min(group_bytes_ / 2, kGroupBytesMin)) return OverBudget(budget_);
+  const bool room = !enough && budget_.Reserve(bytes);
+  if (!room) {
+    if (!enough && charged_ < std::min(group_bytes_ / 2, kGroupBytesMin)) return OverBudget(budget_);
     full_ = true;
     return entered_ > 0 ? Entry::kWait : Entry::kWrite;
   }
