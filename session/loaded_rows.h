@@ -43,7 +43,7 @@ class LoadedRows final : public RowReceiver {
   proto::TableWrite ForServers() const;
   /// Begins an allocation for one attempt.
   absl::StatusOr<uint64_t> BeginAttempt();
-  /// Takes the groups of an attempt that counts.
+  /// Takes the groups of an attempt that counts, or ends its allocation if it has written none.
   absl::Status Take(uint64_t allocation, proto::AttemptReply& reply);
   /// Ends the allocation of an attempt that does not count.
   void AbortAttempt(uint64_t allocation) { loader_.AbortBeside(AllocationId(allocation)); }
