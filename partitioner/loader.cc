@@ -34,6 +34,15 @@ GroupOptions GroupOptionsOf(const LoadOptions& options) {
           .threads = options.threads};
 }
 
+/// Alone they are too many: VACUUM would not help.
+absl::Status TooManyGroups(const std::string& table, size_t groups) {
+  return ToStatus({.message = absl::StrFormat("the rows would be %d groups of table \"%s\", for which its "
+                                              "description has no room",
+                                              groups, table),
+                   .hint = "SET nam.server_writes = off makes one group",
+                   .sqlstate = sqlstate::kLimitExceeded});
+}
+
 absl::StatusOr<AllocationId> BeginAllocation(catalog::Attachment& attachment, const std::string& table,
                                              const LoadOptions& options) {
   if (options.append) return attachment.catalog().BeginExtend(attachment.member(), table);
@@ -63,6 +72,10 @@ class Loader final : public TableLoader {
   absl::StatusOr<proto::Table> WriteOnly() override { return own_.Write(); }
 
  private:
+  /// Whether the table's description has room for the groups, as far as this is known before the commit.
+  absl::Status CheckRoom(const std::vector<proto::Table>& groups) const;
+  /// The table of these groups alone.
+  absl::StatusOr<proto::Table> New(const std::vector<proto::Table>& groups) const;
   absl::StatusOr<proto::Table> CommitNew(const std::vector<proto::Table>& groups);
   absl::StatusOr<proto::Table> CommitAppended(const std::vector<proto::Table>& groups);
   /// `table` with the groups, or with one in the place of those that it replaces.
@@ -122,6 +135,7 @@ absl::StatusOr<proto::Table> Loader::Commit() {
     NAM_ASSIGN_OR_RETURN(const auto now, attachment_.catalog().GetTable(table_));
     return *now;  // the load ends with the loader
   }
+  if (!taken_.empty()) NAM_RETURN_IF_ERROR(CheckRoom(groups));
   // Seals before the catalog takes the table: an acknowledged load must outlive all processes.
   NAM_RETURN_IF_ERROR(SealAll(attachment_, memory));
   NAM_ASSIGN_OR_RETURN(proto::Table table, options_.append ? CommitAppended(groups) : CommitNew(groups));
@@ -138,8 +152,22 @@ absl::StatusOr<proto::Table> Loader::With(proto::Table table, const std::vector<
   return table;
 }
 
+absl::Status Loader::CheckRoom(const std::vector<proto::Table>& groups) const {
+  NAM_RETURN_IF_ERROR(New(groups).status());
+  if (!options_.append || options_.await_room) return absl::OkStatus();  // or there may be room by then
+  NAM_ASSIGN_OR_RETURN(const auto table, attachment_.catalog().GetTable(table_));
+  const absl::Status with = With(*table, groups).status();
+  return IsFull(with) ? with : absl::OkStatus();
+}
+
+absl::StatusOr<proto::Table> Loader::New(const std::vector<proto::Table>& groups) const {
+  absl::StatusOr<proto::Table> table = With(groups[0], {groups.begin() + 1, groups.end()});
+  if (IsFull(table.status())) return TooManyGroups(table_, groups.size());
+  return table;
+}
+
 absl::StatusOr<proto::Table> Loader::CommitNew(const std::vector<proto::Table>& groups) {
-  NAM_ASSIGN_OR_RETURN(proto::Table table, With(groups[0], {groups.begin() + 1, groups.end()}));
+  NAM_ASSIGN_OR_RETURN(proto::Table table, New(groups));
   NAM_ASSIGN_OR_RETURN(const uint64_t version, attachment_.catalog().CommitLoad(table, options_.replaces));
   table.set_version(version);
   return table;

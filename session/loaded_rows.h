@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/chain_groups.h"
+#include "partitioner/appended_table.h"
 #include "partitioner/assigned_rows.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/loader.h"
@@ -39,6 +40,8 @@ class LoadedRows final : public RowReceiver {
 
   /// Partitions of the table.
   uint32_t partitions() const { return catalog::PartitionCount(table_); }
+  /// Whether servers may leave so many groups.
+  bool HasRoomFor(double groups) const { return partitioner::HasRoomFor(table_, groups); }
   /// The order to a server to write rows itself, without the allocation.
   proto::TableWrite ForServers() const;
   /// Begins an allocation for one attempt.

@@ -188,6 +188,20 @@ TEST_F(ServerWritesTest, AChunkLargerThanTheRestOfAGroupBeginsAnother) {
   EXPECT_EQ(Rows("select count(*), sum(length(x)) from t"), (TextRows{{"2048", "583680"}}));
 }
 
+/// Each attempt's group has a chain for every partition.
+TEST_F(ServerWritesTest, TheSessionWritesWhatWouldBeTooManyGroups) {
+  Command("create table parted with (partition_by = 'i:40000') as select i from src");
+  EXPECT_EQ(Allocations(*Table("parted")).size(), 1u);
+  EXPECT_EQ(Rows("select count(*), sum(i) from parted"),
+            (TextRows{{absl::StrCat(kRows), absl::StrCat(int64_t{kRows} * (kRows + 1) / 2)}}));
+  Command("set nam.result_mib_max = 1");
+  Command(
+      "create table many as select a.i, b.i as j, a.s from src a, src b where b.i <= 8000 and a.i + b.i < 9");
+  EXPECT_EQ(Allocations(*Table("many")).size(), 1u) << "many rows were expected";
+  Command("create table few as select i, i as j, s from src");
+  EXPECT_EQ(Allocations(*Table("few")).size(), 2u);
+}
+
 TEST_F(ServerWritesTest, FewRowsComeToTheSession) {
   Command("set nam.server_writes = auto");
   Command("create table t (n int) with (storage = columnar)");
