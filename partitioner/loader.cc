@@ -31,7 +31,8 @@ GroupOptions GroupOptionsOf(const LoadOptions& options) {
           .pointer_group = options.pointer_group,
           .expected_rows = options.expected_rows,
           .staged_bytes_max = options.staged_bytes_max,
-          .threads = options.threads};
+          .threads = options.threads,
+          .cancel = options.cancel};
 }
 
 /// Alone they are too many: VACUUM would not help.
@@ -72,6 +73,10 @@ class Loader final : public TableLoader {
   absl::StatusOr<proto::Table> WriteOnly() override { return own_.Write(); }
 
  private:
+  absl::Status CheckNotCancelled() const {
+    const bool cancelled = options_.cancel != nullptr && *options_.cancel;
+    return cancelled ? absl::CancelledError("cancelled") : absl::OkStatus();
+  }
   /// Whether the table's description has room for the groups, as far as this is known before the commit.
   absl::Status CheckRoom(const std::vector<proto::Table>& groups) const;
   /// The table of these groups alone.
@@ -116,6 +121,7 @@ void Loader::DropTaken() {
 }
 
 absl::StatusOr<proto::Table> Loader::Commit() {
+  NAM_RETURN_IF_ERROR(CheckNotCancelled());
   std::vector<proto::Table> groups;
   std::vector<LoadedMemory> memory;
   std::set<AllocationId> committed;
@@ -137,7 +143,8 @@ absl::StatusOr<proto::Table> Loader::Commit() {
   }
   if (!taken_.empty()) NAM_RETURN_IF_ERROR(CheckRoom(groups));
   // Seals before the catalog takes the table: an acknowledged load must outlive all processes.
-  NAM_RETURN_IF_ERROR(SealAll(attachment_, memory));
+  NAM_RETURN_IF_ERROR(SealAll(attachment_, memory, options_.cancel));
+  NAM_RETURN_IF_ERROR(CheckNotCancelled());
   NAM_ASSIGN_OR_RETURN(proto::Table table, options_.append ? CommitAppended(groups) : CommitNew(groups));
   for (const AllocationId allocation : committed) under_way_.erase(allocation);
   return table;
@@ -176,6 +183,7 @@ absl::StatusOr<proto::Table> Loader::CommitNew(const std::vector<proto::Table>& 
 /// Other sessions may append or compact meanwhile: then retries after theirs.
 absl::StatusOr<proto::Table> Loader::CommitAppended(const std::vector<proto::Table>& groups) {
   for (int tries = 1;; ++tries) {
+    NAM_RETURN_IF_ERROR(CheckNotCancelled());
     NAM_ASSIGN_OR_RETURN(const auto table, attachment_.catalog().GetTable(table_));
     if (options_.appends_to != 0 && catalog::CreationOf(*table) != options_.appends_to) {
       return absl::FailedPreconditionError(

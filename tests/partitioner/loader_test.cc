@@ -4,11 +4,13 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 
 #include "partitioner/appended_table.h"
 #include "partitioner/partition_function.h"
+#include "partitioner/placement.h"
 #include "partitioner/table_metadata.h"
 #include "storage/block_stream.h"
 #include "tests/cluster/in_process_cluster.h"
@@ -221,6 +223,28 @@ TEST(Loader, TooManyGroupsAreRefusedBeforeTheyAreSealed) {
     EXPECT_EQ(error->hint, "SET nam.server_writes = off makes one group");
   }
   EXPECT_EQ((*cluster.attachment().catalog().GetTable("t"))->rows(), 1u);
+}
+
+TEST(Loader, WhatIsCancelledLeavesNothing) {
+  InProcessCluster cluster({.memory_servers = 2, .compute_servers = 0});
+  std::atomic<bool> cancel = false;
+  const TableSchema schema{"t", {{"k", Type::Integer()}}, {{"k", 4}}, ""};
+  auto loader = BeginLoad(cluster.attachment(), schema, {.cancel = &cancel});
+  ASSERT_TRUE(loader.ok()) << loader.status();
+  ColumnBatch batch(1);
+  batch.set_rows(2);
+  batch.column(0).numbers = {1, 2};
+  ASSERT_TRUE((*loader)->Append(batch).ok());
+  cancel = true;
+  EXPECT_EQ((*loader)->Commit().status().code(), absl::StatusCode::kCancelled);
+  loader->reset();
+  EXPECT_FALSE(cluster.attachment().catalog().GetTable("t").ok());
+  EXPECT_EQ(cluster.AwaitUsedBytes(0), 0u);
+  const AllocationId allocation =
+      *cluster.attachment().catalog().BeginLoad(cluster.attachment().member(), "t", /*replace=*/false);
+  EXPECT_EQ(SealAll(cluster.attachment(), {{MemoryServerId(999), allocation, 1}}, &cancel).code(),
+            absl::StatusCode::kCancelled)
+      << "no server is asked";
 }
 
 TEST(Loader, BlocksAreSpreadEvenly) {
