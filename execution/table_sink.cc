@@ -15,8 +15,6 @@
 namespace nam::execution {
 namespace {
 
-/// Large enough that encodings and dictionaries pay, and that large tables have few groups.
-constexpr uint64_t kGroupBytesMax = uint64_t{512} << 20;
 constexpr size_t kBatchRows = 16 << 10;
 /// Smaller groups are not worth writing: with so little memory the attempt is repeated, with more.
 constexpr uint64_t kGroupBytesMin = uint64_t{4} << 20;
@@ -124,7 +122,7 @@ TableSink::TableSink(TableTarget target, partitioner::TableSchema schema,
       values_(std::move(values)),
       threads_(threads),
       budget_(budget),
-      group_bytes_(std::min(kGroupBytesMax, budget.bytes() / 2)),
+      group_bytes_(GroupBytes(budget.bytes())),
       batch_bytes_(group_bytes_ / kBatchesOfGroup / static_cast<uint64_t>(std::max(threads, 1))),
       gates_(1) {}
 
@@ -159,8 +157,9 @@ absl::StatusOr<TableSink::Entry> TableSink::Enter(uint64_t bytes, const std::ato
   gate = &gates_.back();
   if (full_) return Entry::kWait;
   const bool enough = charged_ > 0 && charged_ + bytes > group_bytes_;
-  if (enough || !budget_.Reserve(bytes)) {
-    if (charged_ < std::min(group_bytes_ / 2, kGroupBytesMin)) return OverBudget(budget_);
+  const bool room = !enough && budget_.Reserve(bytes);
+  if (!room) {
+    if (!enough && charged_ < std::min(group_bytes_ / 2, kGroupBytesMin)) return OverBudget(budget_);
     full_ = true;
     return entered_ > 0 ? Entry::kWait : Entry::kWrite;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -54,11 +55,19 @@ class TableSink final : public Sink {
   uint32_t CombineParts() override { return 1; }
   absl::Status Combine(TaskContext& context, uint32_t part) override;
 
+  /// A group is written when it would exceed so many bytes, by the attempt's budget.
+  static constexpr uint64_t GroupBytes(uint64_t budget_bytes) {
+    return std::min(kGroupBytesMax, budget_bytes / 2);
+  }
+
   // After Combine:
   const std::vector<proto::Table>& groups() const { return groups_; }
   const std::map<MemoryServerId, uint64_t>& written_bytes() const { return written_bytes_; }
 
  private:
+  /// Large enough that encodings and dictionaries pay, and that large tables have few groups.
+  static constexpr uint64_t kGroupBytesMax = uint64_t{512} << 20;
+
   class Task;
   TableSink(TableTarget target, partitioner::TableSchema schema, std::unique_ptr<const Program> values,
             int threads, MemoryBudget& budget);

@@ -16,8 +16,8 @@ namespace nam::partitioner {
 namespace {
 
 constexpr int kCommonMost = 32;
-/// Table descriptions travel in messages, and a list of tables has all of them in one.
-constexpr size_t kDescriptionBytesMax = 8 << 20;
+/// A chain of few blocks, in a table's description.
+constexpr double kChainBytes = 32;
 /// Appended rows count as bringing new values to a column if this share of their values differ.
 constexpr double kMostlyNew = 0.5;
 
@@ -88,10 +88,9 @@ void MergeColumn(uint64_t rows_before, uint64_t rows_more, const proto::Column& 
   into.set_max(std::max(into.max(), more.max()));
 }
 
-absl::Status TooManyAppends(const proto::Table& table) {
+absl::Status TooManyAppends(const proto::Table& table, std::string message) {
   return ToStatus(
-      {.message =
-           absl::StrFormat("table \"%s\" was appended to %d times", table.name(), catalog::GroupCount(table)),
+      {.message = std::move(message),
        .hint = absl::StrFormat("VACUUM %s makes one group of them; SET nam.compaction = on merges them "
                                "in the background",
                                table.name()),
@@ -139,7 +138,11 @@ absl::StatusOr<proto::Table> AppendedTable(const proto::Table& table, const prot
     out.set_creation(table.creation());
     return out;
   }
-  if (catalog::GroupCount(table) >= kGroupsMax) return TooManyAppends(table);
+  const uint32_t groups = catalog::GroupCount(table);
+  if (groups >= kGroupsMax) {
+    return TooManyAppends(table,
+                          absl::StrFormat("table \"%s\" was appended to %d times", table.name(), groups));
+  }
   proto::Table out = table;
   if (out.groups().empty()) *out.add_groups() = catalog::DescribeGroup(table, 0);
   *out.add_groups() = catalog::DescribeGroup(group, 0);
@@ -150,8 +153,19 @@ absl::StatusOr<proto::Table> AppendedTable(const proto::Table& table, const prot
   out.set_rows(table.rows() + group.rows());
   out.set_block_bytes(std::max(table.block_bytes(), group.block_bytes()));
   AddUsage(group.usage(), out);
-  if (out.ByteSizeLong() > kDescriptionBytesMax) return TooManyAppends(table);
+  if (out.ByteSizeLong() > kDescriptionBytesMax) {
+    return TooManyAppends(
+        table, absl::StrFormat("the description of table \"%s\" has no room for %d groups of %d partitions",
+                               table.name(), groups + 1, catalog::PartitionCount(table)));
+  }
   return out;
+}
+
+bool HasRoomFor(const proto::Table& table, double groups) {
+  const double bytes = static_cast<double>(table.ByteSizeLong()) +
+                       groups * kChainBytes * static_cast<double>(catalog::PartitionCount(table));
+  const uint32_t before = table.rows() == 0 ? 0 : catalog::GroupCount(table);
+  return before + groups <= kGroupsMax && bytes <= kDescriptionBytesMax / 2.0;
 }
 
 }  // namespace nam::partitioner

@@ -75,13 +75,13 @@ absl::Status CompactGroups(catalog::Attachment& attachment, const proto::Table& 
                    .pointer_group = table.pointer_group(),
                    .append = true,
                    .appends_to = catalog::CreationOf(table),
-                   .threads = options.threads};
+                   .threads = options.threads,
+                   .cancel = options.cancel};
   for (const uint32_t group : groups) load.replaced_groups.insert(catalog::GroupAllocation(table, group));
   NAM_ASSIGN_OR_RETURN(const std::unique_ptr<TableLoader> loader, BeginLoad(attachment, schema, load));
   NAM_RETURN_IF_ERROR(ReadGroups(attachment, table,
                                  {.groups = groups, .threads = options.threads, .cancel = options.cancel},
                                  [&](const ColumnBatch& rows) { return loader->Append(rows); }));
-  if (options.cancel != nullptr && *options.cancel) return absl::CancelledError("cancelled");
   return loader->Commit().status();
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/strings/str_format.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "partitioner/column_statistics.h"
 #include "storage/block.h"
@@ -95,6 +96,7 @@ absl::Status GroupWriter::Explain(const absl::Status& failed) {
 
 absl::Status GroupWriter::PlanColumns() {
   for (size_t c = 0; c < staged_->schema().columns.size(); ++c) {
+    if (cancelled()) return absl::CancelledError("cancelled");
     NAM_ASSIGN_OR_RETURN(ColumnCode code, PlanColumn(*staged_, c));
     widths_.push_back(code.width);
     codes_.push_back(std::move(code));
@@ -303,6 +305,12 @@ absl::Status GroupWriter::Describe(proto::Table& table) {
   return absl::OkStatus();
 }
 
+absl::Status GroupWriter::Reserve(const std::vector<uint32_t>& pieces, uint64_t bytes) {
+  const Interruption interruption(options_.cancel != nullptr ? options_.cancel : Interruption::flag());
+  NAM_RETURN_IF_ERROR(placement_.Prepare(bytes));
+  return placement_.Reserve(pieces);
+}
+
 absl::StatusOr<proto::Table> GroupWriter::Write() {
   proto::Table table;
   NAM_RETURN_IF_ERROR(PlanColumns());
@@ -321,8 +329,7 @@ absl::StatusOr<proto::Table> GroupWriter::Write() {
   }
   for (const ChainPlan& chain : chains_) pieces.insert(pieces.end(), chain.blocks(), chain.block_bytes);
   for (uint32_t piece : pieces) bytes += piece;
-  NAM_RETURN_IF_ERROR(placement_.Prepare(bytes));
-  NAM_RETURN_IF_ERROR(placement_.Reserve(pieces));
+  NAM_RETURN_IF_ERROR(Reserve(pieces, bytes));
   NAM_RETURN_IF_ERROR(WriteDictionaries(table));
   for (ChainPlan& chain : chains_) {
     for (uint32_t i = 0; i < chain.blocks(); ++i)

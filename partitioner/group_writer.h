@@ -66,6 +66,8 @@ class GroupWriter {
   absl::Status CheckRoom(const ColumnBatch& rows);
   absl::Status PlanColumns();
   absl::Status PlanChains();
+  /// Requests memory for the pieces, of so many bytes in all. It may have to wait until some is free.
+  absl::Status Reserve(const std::vector<uint32_t>& pieces, uint64_t bytes);
   absl::Status WriteDictionaries(proto::Table& table);
   absl::Status WriteAllBlocks();
   absl::Status PlanOne(uint32_t partition, PartitionEncoder& encoder);

@@ -31,7 +31,17 @@ GroupOptions GroupOptionsOf(const LoadOptions& options) {
           .pointer_group = options.pointer_group,
           .expected_rows = options.expected_rows,
           .staged_bytes_max = options.staged_bytes_max,
-          .threads = options.threads};
+          .threads = options.threads,
+          .cancel = options.cancel};
+}
+
+/// Alone they are too many: VACUUM would not help.
+absl::Status TooManyGroups(const std::string& table, size_t groups) {
+  return ToStatus({.message = absl::StrFormat("the rows would be %d groups of table \"%s\", for which its "
+                                              "description has no room",
+                                              groups, table),
+                   .hint = "SET nam.server_writes = off makes one group",
+                   .sqlstate = sqlstate::kLimitExceeded});
 }
 
 absl::StatusOr<AllocationId> BeginAllocation(catalog::Attachment& attachment, const std::string& table,
@@ -63,6 +73,14 @@ class Loader final : public TableLoader {
   absl::StatusOr<proto::Table> WriteOnly() override { return own_.Write(); }
 
  private:
+  absl::Status CheckNotCancelled() const {
+    const bool cancelled = options_.cancel != nullptr && *options_.cancel;
+    return cancelled ? absl::CancelledError("cancelled") : absl::OkStatus();
+  }
+  /// Whether the table's description has room for the groups, as far as this is known before the commit.
+  absl::Status CheckRoom(const std::vector<proto::Table>& groups) const;
+  /// The table of these groups alone.
+  absl::StatusOr<proto::Table> New(const std::vector<proto::Table>& groups) const;
   absl::StatusOr<proto::Table> CommitNew(const std::vector<proto::Table>& groups);
   absl::StatusOr<proto::Table> CommitAppended(const std::vector<proto::Table>& groups);
   /// `table` with the groups, or with one in the place of those that it replaces.
@@ -103,6 +121,7 @@ void Loader::DropTaken() {
 }
 
 absl::StatusOr<proto::Table> Loader::Commit() {
+  NAM_RETURN_IF_ERROR(CheckNotCancelled());
   std::vector<proto::Table> groups;
   std::vector<LoadedMemory> memory;
   std::set<AllocationId> committed;
@@ -122,8 +141,10 @@ absl::StatusOr<proto::Table> Loader::Commit() {
     NAM_ASSIGN_OR_RETURN(const auto now, attachment_.catalog().GetTable(table_));
     return *now;  // the load ends with the loader
   }
+  if (!taken_.empty()) NAM_RETURN_IF_ERROR(CheckRoom(groups));
   // Seals before the catalog takes the table: an acknowledged load must outlive all processes.
-  NAM_RETURN_IF_ERROR(SealAll(attachment_, memory));
+  NAM_RETURN_IF_ERROR(SealAll(attachment_, memory, options_.cancel));
+  NAM_RETURN_IF_ERROR(CheckNotCancelled());
   NAM_ASSIGN_OR_RETURN(proto::Table table, options_.append ? CommitAppended(groups) : CommitNew(groups));
   for (const AllocationId allocation : committed) under_way_.erase(allocation);
   return table;
@@ -138,8 +159,22 @@ absl::StatusOr<proto::Table> Loader::With(proto::Table table, const std::vector<
   return table;
 }
 
+absl::Status Loader::CheckRoom(const std::vector<proto::Table>& groups) const {
+  NAM_RETURN_IF_ERROR(New(groups).status());
+  if (!options_.append || options_.await_room) return absl::OkStatus();  // or there may be room by then
+  NAM_ASSIGN_OR_RETURN(const auto table, attachment_.catalog().GetTable(table_));
+  const absl::Status with = With(*table, groups).status();
+  return IsFull(with) ? with : absl::OkStatus();
+}
+
+absl::StatusOr<proto::Table> Loader::New(const std::vector<proto::Table>& groups) const {
+  absl::StatusOr<proto::Table> table = With(groups[0], {groups.begin() + 1, groups.end()});
+  if (IsFull(table.status())) return TooManyGroups(table_, groups.size());
+  return table;
+}
+
 absl::StatusOr<proto::Table> Loader::CommitNew(const std::vector<proto::Table>& groups) {
-  NAM_ASSIGN_OR_RETURN(proto::Table table, With(groups[0], {groups.begin() + 1, groups.end()}));
+  NAM_ASSIGN_OR_RETURN(proto::Table table, New(groups));
   NAM_ASSIGN_OR_RETURN(const uint64_t version, attachment_.catalog().CommitLoad(table, options_.replaces));
   table.set_version(version);
   return table;
@@ -148,6 +183,7 @@ absl::StatusOr<proto::Table> Loader::CommitNew(const std::vector<proto::Table>& 
 /// Other sessions may append or compact meanwhile: then retries after theirs.
 absl::StatusOr<proto::Table> Loader::CommitAppended(const std::vector<proto::Table>& groups) {
   for (int tries = 1;; ++tries) {
+    NAM_RETURN_IF_ERROR(CheckNotCancelled());
     NAM_ASSIGN_OR_RETURN(const auto table, attachment_.catalog().GetTable(table_));
     if (options_.appends_to != 0 && catalog::CreationOf(*table) != options_.appends_to) {
       return absl::FailedPreconditionError(

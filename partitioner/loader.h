@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -36,6 +37,8 @@ struct LoadOptions {
   uint64_t expected_rows = 0;              // if known: memory is checked before the first row is kept
   uint64_t staged_bytes_max = UINT64_MAX;  // limit of this process's memory for unwritten rows
   int threads = 2;
+  /// Commit is CANCELLED soon after it is set, unless the catalog is taking the table already.
+  const std::atomic<bool>* cancel = nullptr;
 };
 
 /// The groups that were written into one allocation.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/interruption.h"
 #include "base/status_macros.h"
 #include "catalog/server_ids.h"
 #include "fabric/fabric.h"
@@ -20,7 +21,8 @@ uint64_t Aligned(uint64_t bytes) {
 }  // namespace
 
 // All servers at once: each should have its own disk.
-absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMemory>& memory) {
+absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMemory>& memory,
+                     const std::atomic<bool>* cancel) {
   std::map<MemoryServerId, std::vector<LoadedMemory>> by_member;
   for (const LoadedMemory& one : memory) by_member[one.member].push_back(one);
   std::mutex mutex;
@@ -29,8 +31,11 @@ absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMe
     std::vector<std::unique_ptr<fabric::Thread>> threads;
     for (const auto& [member, of_member] : by_member) {
       threads.push_back(attachment.fabric().StartThread("nam-seal", [&, loads = &of_member] {
+        const Interruption interruption(cancel);
         for (const LoadedMemory& load : *loads) {
-          const absl::Status sealed = attachment.Seal(load.member, load.allocation, load.bytes);
+          const absl::Status sealed = Interruption::requested()
+                                          ? absl::CancelledError("cancelled")
+                                          : attachment.Seal(load.member, load.allocation, load.bytes);
           if (sealed.ok()) continue;
           const std::lock_guard lock(mutex);
           first_error.Update(sealed);

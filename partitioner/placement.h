@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -22,7 +23,9 @@ struct LoadedMemory {
   uint64_t bytes = 0;
 };
 /// Makes all of it, which belongs to loads of this member, as durable as the servers' data directories.
-absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMemory>& memory);
+/// CANCELLED soon after `cancel` is set, if it is given: some of it may be durable then.
+absl::Status SealAll(catalog::Attachment& attachment, const std::vector<LoadedMemory>& memory,
+                     const std::atomic<bool>* cancel);
 
 /// Allocates remote memory for one load, evenly over the live memory servers. Requests all of it before the
 /// first byte is written, so a table that does not fit fails early and leaves nothing. One thread.
@@ -34,6 +37,7 @@ class Placement {
   /// Finds the memory servers. RESOURCE_EXHAUSTED if together they lack `bytes` now.
   absl::Status Prepare(uint64_t bytes);
   /// Requests room for these pieces from the servers in turn: piece i goes to server i modulo their number.
+  /// Waits as Attachment::Allocate does.
   absl::Status Reserve(std::span<const uint32_t> piece_bytes);
   /// The next piece, in the order of Reserve, as a permanent remote pointer: with the storage id.
   storage::RemotePtr<void> Next(uint32_t bytes);

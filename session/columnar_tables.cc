@@ -239,6 +239,7 @@ absl::StatusOr<std::unique_ptr<partitioner::TableLoader>> ColumnarTables::BeginL
     const proto::Table& table, partitioner::LoadOptions options) const {
   NAM_ASSIGN_OR_RETURN(const partitioner::TableSchema schema, partitioner::SchemaOf(table));
   options.staged_bytes_max = settings_.load_bytes_max();
+  options.cancel = &cancelled_;
   return partitioner::BeginLoad(attachment_, schema, options);
 }
 
@@ -250,7 +251,6 @@ absl::StatusOr<uint64_t> ColumnarTables::Load(const proto::Table& table,
   LoadedRows rows(table, columns, *loader, options);
   NAM_RETURN_IF_ERROR(fill(rows));
   NAM_RETURN_IF_ERROR(rows.End());
-  if (cancelled_) return absl::CancelledError("cancelled");
   NAM_RETURN_IF_ERROR(Commit(*loader, options));
   return rows.rows();
 }

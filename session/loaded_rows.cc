@@ -105,7 +105,11 @@ absl::Status LoadedRows::Take(uint64_t allocation, proto::AttemptReply& reply) {
   }
   for (const proto::ServerBytes& server : reply.written())
     written.bytes[MemoryServerId(static_cast<uint16_t>(server.server()))] = server.bytes();
-  if (!written.groups.empty()) loader_.Take(AllocationId(allocation), std::move(written));
+  if (written.groups.empty()) {
+    AbortAttempt(allocation);
+  } else {
+    loader_.Take(AllocationId(allocation), std::move(written));
+  }
   return absl::OkStatus();
 }
 

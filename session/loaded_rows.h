@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "catalog/chain_groups.h"
+#include "partitioner/appended_table.h"
 #include "partitioner/assigned_rows.h"
 #include "partitioner/column_batch.h"
 #include "partitioner/loader.h"
@@ -39,11 +40,13 @@ class LoadedRows final : public RowReceiver {
 
   /// Partitions of the table.
   uint32_t partitions() const { return catalog::PartitionCount(table_); }
+  /// Whether servers may leave so many groups.
+  bool HasRoomFor(double groups) const { return partitioner::HasRoomFor(table_, groups); }
   /// The order to a server to write rows itself, without the allocation.
   proto::TableWrite ForServers() const;
   /// Begins an allocation for one attempt.
   absl::StatusOr<uint64_t> BeginAttempt();
-  /// Takes the groups of an attempt that counts.
+  /// Takes the groups of an attempt that counts, or ends its allocation if it has written none.
   absl::Status Take(uint64_t allocation, proto::AttemptReply& reply);
   /// Ends the allocation of an attempt that does not count.
   void AbortAttempt(uint64_t allocation) { loader_.AbortBeside(AllocationId(allocation)); }

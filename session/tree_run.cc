@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "execution/local_stage.h"
 #include "execution/methods.h"
+#include "execution/table_sink.h"
 #include "optimizer/operator_cost.h"
 #include "optimizer/plan_query.h"
 #include "optimizer/table_rows.h"
@@ -30,6 +31,10 @@ constexpr uint64_t kTopRowsOfBudget = 4;
 constexpr double kFewRowsOfTable = 100'000;
 /// … and such that would leave most blocks of many partitions empty.
 constexpr double kFewRowsOfPartition = 2'000;
+/// Attempts that a server makes of a statement, unless others are lost: each leaves a group.
+constexpr double kAttemptsOfServer = 2;
+/// A guess; most are numbers of 8 bytes.
+constexpr double kStagedBytesOfValue = 16;
 /// If estimates are this far off the rest is planned again.
 constexpr double kFarOff = 10;
 
@@ -351,13 +356,21 @@ absl::Status TreeRun::FeedStage(uint32_t number, uint32_t pipeline, execution::L
   return absl::OkStatus();
 }
 
-/// Each server's group is small if the rows are few, and a scan meets them all.
+/// Each server's group is small if the rows are few, and a scan meets them all. The session makes one group
+/// of what would leave more groups than the table may have.
 std::optional<plan::PhysicalPlan> TreeRun::PlanOfWriters(uint32_t pipeline) const {
   const Choice choice = options_.settings.server_writes;
   if (table_ == nullptr || choice == Choice::kOff) return std::nullopt;
   std::optional<plan::PhysicalPlan> writers = optimizer::WithWholeRows(plan(), pipeline);
-  if (!writers.has_value() || choice == Choice::kOn) return writers;
-  const double rows = writers->pipelines[pipeline].estimates.back().rows;
+  if (!writers.has_value()) return writers;
+  const plan::Pipeline& written = writers->pipelines[pipeline];
+  const double rows = written.estimates.back().rows;
+  const double full =
+      rows * kStagedBytesOfValue * static_cast<double>(written.schemas.back().size()) /
+      static_cast<double>(execution::TableSink::GroupBytes(options_.settings.result_bytes_max()));
+  const double servers = options_.stages.Shape().servers;
+  if (!table_->HasRoomFor(std::max(full, kAttemptsOfServer * servers))) return std::nullopt;
+  if (choice == Choice::kOn) return writers;
   return rows < kFewRowsOfTable || rows < kFewRowsOfPartition * table_->partitions() ? std::nullopt : writers;
 }
 

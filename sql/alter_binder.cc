@@ -10,6 +10,7 @@
 #include "plan/logical.h"
 #include "sql/column_type.h"
 #include "sql/column_values.h"
+#include "sql/constraints.h"
 #include "sql/logical_query.h"
 #include "sql/record_binder.h"
 #include "sql/relation_names.h"
@@ -178,9 +179,12 @@ class TableAlterer {
     }
     NAM_ASSIGN_OR_RETURN(plan::Expr value, BindDefault(constraint.Field("raw_expr"), column, nullptr));
     column.set_default_expression(text.Excerpt(from, end, {}));
-    if (ConstantDefault(column).ok()) return value;
+    const bool random = AsksRandomUuid(value);
+    if (!random && ConstantDefault(column).ok()) return value;
     return Refusal("a DEFAULT of a columnar table that is no constant is not supported",
-                   constraint.position(), "write the value itself");
+                   constraint.position(),
+                   random ? "all rows would share one UUID: write it as a constant if they should"
+                          : "write the value itself");
   }
 
   absl::Status Drop(const Node& command) {

@@ -55,7 +55,8 @@ absl::StatusOr<Expr> Now(const Node& node, TypeKind kind, bool of_statement = fa
 
 absl::StatusOr<Expr> CurrentSchemaOf(const Node& node) {
   TableSource* const tables = node.text().time().tables;
-  if (tables == nullptr) return MakeLiteral(Value::String(kPublicSchema), node.position());
+  if (tables == nullptr)
+    return Refusal("the current schema is not supported here", node.position(), "write a constant");
   NAM_ASSIGN_OR_RETURN(std::optional<std::string> schema, CurrentSchema(*tables));
   return MakeLiteral(schema.has_value() ? Value::String(*std::move(schema)) : Value::Null(Type::String()),
                      node.position());

@@ -201,7 +201,7 @@ absl::Status AddAnalyzed(const std::shared_ptr<const proto::Table>& table,
   return absl::OkStatus();
 }
 
-/// Without a name: all tables.
+/// Without a name: all tables. Views have no statistics.
 absl::StatusOr<Statement> BindAnalyze(const Node& node, TableSource& tables) {
   const std::vector<Node> options = node.List("options"), relations = node.List("rels");
   if (!options.empty()) {
@@ -222,7 +222,7 @@ absl::StatusOr<Statement> BindAnalyze(const Node& node, TableSource& tables) {
     auto table = tables.Find(name);
     if (absl::IsNotFound(table.status())) continue;  // dropped meanwhile
     NAM_RETURN_IF_ERROR(table.status());
-    NAM_RETURN_IF_ERROR(AddAnalyzed(*table, {}, -1, statement));
+    if (!(*table)->has_view()) NAM_RETURN_IF_ERROR(AddAnalyzed(*table, {}, -1, statement));
   }
   return Statement(std::move(statement));
 }

@@ -88,6 +88,35 @@ TEST(AppendedTable, GroupsAreBounded) {
             "background");
 }
 
+TEST(AppendedTable, DescriptionsAreBounded) {
+  proto::Table table = TableOf(1, 2, 1, 2, 2), group = TableOf(2, 2, 1, 2, 2);
+  for (proto::Table* const one : {&table, &group}) {
+    one->mutable_partitioning(0)->set_parts(1 << 16);
+    one->clear_partitions();
+    for (int p = 0; p < 1 << 16; ++p) {
+      proto::Chain& chain = *one->add_partitions();
+      for (int i = 0; i < 8; ++i) chain.add_head(UINT64_MAX);
+    }
+  }
+  const absl::Status full = AppendedTable(table, group).status();
+  ASSERT_TRUE(SqlErrorOf(full).has_value());
+  EXPECT_EQ(SqlErrorOf(full)->sqlstate, "54000");
+  EXPECT_EQ(SqlErrorOf(full)->message,
+            "the description of table \"t\" has no room for 2 groups of 65536 partitions");
+}
+
+TEST(AppendedTable, RoomForGroupsIsLimitedByTheirNumberAndTheirChains) {
+  proto::Table table = TableOf(1, 2, 1, 2, 2);
+  EXPECT_TRUE(HasRoomFor(table, kGroupsMax - 1));
+  EXPECT_FALSE(HasRoomFor(table, kGroupsMax));
+  EXPECT_TRUE(HasRoomFor(TableOf(1, 0, 0, 0, 0), kGroupsMax)) << "it has no group yet";
+  table.mutable_partitioning(0)->set_parts(1 << 14);
+  EXPECT_TRUE(HasRoomFor(table, 4));
+  EXPECT_FALSE(HasRoomFor(table, 8));
+  table.mutable_columns(0)->set_default_expression(std::string(kDescriptionBytesMax / 2, 'x'));
+  EXPECT_FALSE(HasRoomFor(table, 1)) << "of what is described already";
+}
+
 /// A column without values in a group has the bounds 0 and 0 there.
 TEST(AppendedTable, BoundsAreThoseOfTheGroupsWhateverIsCutBack) {
   proto::Table no_values = TableOf(8, 4, 0, 0, 0);

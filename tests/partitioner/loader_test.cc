@@ -4,14 +4,18 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 
+#include "partitioner/appended_table.h"
 #include "partitioner/partition_function.h"
+#include "partitioner/placement.h"
 #include "partitioner/table_metadata.h"
 #include "storage/block_stream.h"
 #include "tests/cluster/in_process_cluster.h"
 #include "tests/cluster/oracle.h"
+#include "types/sql_error.h"
 #include "types/wire.h"
 
 namespace nam::partitioner {
@@ -185,6 +189,62 @@ TEST(Loader, AnAppendIsToTheTableThatIsKnown) {
   EXPECT_EQ((*cluster.attachment().catalog().GetTable("t"))->rows(), 1u);
   EXPECT_TRUE(nam::testing::Load(cluster.attachment(), table, {.append = true, .appends_to = creation}).ok());
   EXPECT_EQ((*cluster.attachment().catalog().GetTable("t"))->rows(), 2u);
+}
+
+proto::Table GroupOf(AllocationId allocation) {
+  proto::Table group;
+  group.set_name("t");
+  group.set_allocation(allocation.value());
+  group.set_rows(1);
+  group.set_block_bytes(64 << 10);
+  group.set_pointer_group(32);
+  proto::Column& column = *group.add_columns();
+  column.set_name("k");
+  *column.mutable_type() = ToProto(Type::Integer());
+  group.add_partitions();
+  return group;
+}
+
+/// The groups of servers are refused before disks take them, and VACUUM would not find the table.
+TEST(Loader, TooManyGroupsAreRefusedBeforeTheyAreSealed) {
+  InProcessCluster cluster({.memory_servers = 1, .compute_servers = 0});
+  const SmallTable table{{"t", {{"k", Type::Integer()}}, {}}, {{Value::Integer(7)}}};
+  for (const bool append : {false, true}) {
+    EXPECT_TRUE(!append || nam::testing::Load(cluster.attachment(), table, {}).ok());
+    const auto loader = BeginLoad(cluster.attachment(), table.schema, {.append = append});
+    ASSERT_TRUE(loader.ok()) << loader.status();
+    const AllocationId allocation = *(*loader)->BeginBeside();
+    const std::vector<proto::Table> groups(kGroupsMax + 1, GroupOf(allocation));
+    (*loader)->Take(allocation, {groups, {{MemoryServerId(999), 1}}});
+    const auto committed = (*loader)->Commit();
+    const auto error = SqlErrorOf(committed.status());
+    ASSERT_TRUE(error.has_value()) << committed.status();
+    EXPECT_EQ(error->sqlstate, "54000");
+    EXPECT_EQ(error->hint, "SET nam.server_writes = off makes one group");
+  }
+  EXPECT_EQ((*cluster.attachment().catalog().GetTable("t"))->rows(), 1u);
+}
+
+TEST(Loader, WhatIsCancelledLeavesNothing) {
+  InProcessCluster cluster({.memory_servers = 2, .compute_servers = 0});
+  std::atomic<bool> cancel = false;
+  const TableSchema schema{"t", {{"k", Type::Integer()}}, {{"k", 4}}, ""};
+  auto loader = BeginLoad(cluster.attachment(), schema, {.cancel = &cancel});
+  ASSERT_TRUE(loader.ok()) << loader.status();
+  ColumnBatch batch(1);
+  batch.set_rows(2);
+  batch.column(0).numbers = {1, 2};
+  ASSERT_TRUE((*loader)->Append(batch).ok());
+  cancel = true;
+  EXPECT_EQ((*loader)->Commit().status().code(), absl::StatusCode::kCancelled);
+  loader->reset();
+  EXPECT_FALSE(cluster.attachment().catalog().GetTable("t").ok());
+  EXPECT_EQ(cluster.AwaitUsedBytes(0), 0u);
+  const AllocationId allocation =
+      *cluster.attachment().catalog().BeginLoad(cluster.attachment().member(), "t", /*replace=*/false);
+  EXPECT_EQ(SealAll(cluster.attachment(), {{MemoryServerId(999), allocation, 1}}, &cancel).code(),
+            absl::StatusCode::kCancelled)
+      << "no server is asked";
 }
 
 TEST(Loader, BlocksAreSpreadEvenly) {

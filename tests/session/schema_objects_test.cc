@@ -81,6 +81,19 @@ TEST_F(SchemaObjectsTest, ColumnsOfColumnarTablesAreRenamedDroppedAndAdded) {
             "relation \"nowhere\" does not exist, skipping");
 }
 
+/// Old rows and new ones would have other values.
+TEST_F(SchemaObjectsTest, ADefaultOfAddedColumnsIsTheSameForAllRows) {
+  MakeColumnar();
+  Command("create schema s2");
+  Command("set search_path = s2, public");
+  EXPECT_EQ(StateOf("alter table t add column d text default current_schema"), "0A000");
+  EXPECT_EQ(StateOf("alter table t add column d text default current_schema()"), "0A000");
+  const SqlError random = ErrorOf("alter table t add column u uuid default gen_random_uuid()");
+  EXPECT_EQ(random.sqlstate, "0A000");
+  EXPECT_TRUE(absl::StrContains(random.hint, "one UUID")) << random.hint;
+  EXPECT_EQ(Table("t")->columns_size(), 3);
+}
+
 /// A dropped column stays dropped through every change that makes the table anew.
 TEST_F(SchemaObjectsTest, DroppedColumnsDoNotComeBack) {
   MakeColumnar();
@@ -336,8 +349,12 @@ TEST_F(SchemaObjectsTest, AnalyzeCountsWhatAppendsOnlyGuess) {
   Command("analyze r (b)");
   EXPECT_EQ(Table("r")->columns(0).distinct(), 0u) << "it was not asked for";
   EXPECT_EQ(Table("r")->columns(1).distinct(), 1u);
+  Command("create view s as select a from r");
+  Command("create table z (a int) with (storage = columnar)");
+  for (int i = 0; i < 2; ++i) Command("insert into z values (1), (2)");
   Command("analyze");
   EXPECT_EQ(Table("r")->columns(0).distinct(), 3u);
+  EXPECT_EQ(Table("z")->columns(0).distinct(), 2u) << "what follows a view";
   EXPECT_EQ(StateOf("analyze t (zz)"), "42703");
   EXPECT_EQ(StateOf("analyze nothing"), "42P01");
 }

@@ -86,9 +86,9 @@ TEST_F(ServerWritesTest, RowsAreAddedBehindThoseThatAreThere) {
 TEST_F(ServerWritesTest, WhatColumnsDoNotTakeIsTheSameError) {
   Command("create table t (a smallint not null, b varchar(6), c decimal(5,2)) with (storage = columnar)");
   const std::vector<std::string> sources = {
-      "select i + 30000, 'x', 1 from src",        "select case when i <> 77 then 1 end, 'x', 1 from src",
-      "select 1, 'text ' || i, 1 from src",       "select 1, 'x', i from src",
-      "select 1, 'x', 1000 / (i - 500) from src", "select 1, 'x', i * 1e30 from src"};
+      "select i + 30000, 'x', 1 from src",       "select case when i <> 77 then 1 end, 'x', 1 from src",
+      "select 1, 'text ' || i, 1 from src",      "select 1, 'x', i from src",
+      "select 1, 'x', 500 / (i - 500) from src", "select 1, 'x', i * 1e30 from src"};
   for (const std::string& source : sources) {
     Command("set nam.server_writes = off");
     const SqlError by_session = ErrorOf("insert into t " + source);
@@ -176,6 +176,30 @@ TEST_F(ServerWritesTest, ServersWithLittleMemoryWriteManyGroups) {
   Command("vacuum t");
   EXPECT_EQ(catalog::GroupCount(*Table("t")), 1u);
   EXPECT_EQ(Rows("select t, count(*), sum(i) from t where long <> 'y' group by t order by t"), expected);
+}
+
+/// The first chunk is a quarter of a group, and the second one does not fit beside it.
+TEST_F(ServerWritesTest, AChunkLargerThanTheRestOfAGroupBeginsAnother) {
+  Command(
+      "create table rows with (sort_by = 'i') as select i, repeat('x', case when i <= 1024 then 130 else 440 "
+      "end) as x from generate_series(1, 2048) g (i)");
+  Command("set nam.result_mib_max = 1");
+  EXPECT_EQ(Command("create table t as select i, x from rows"), "SELECT 2048");
+  EXPECT_EQ(Rows("select count(*), sum(length(x)) from t"), (TextRows{{"2048", "583680"}}));
+}
+
+/// Each attempt's group has a chain for every partition.
+TEST_F(ServerWritesTest, TheSessionWritesWhatWouldBeTooManyGroups) {
+  Command("create table parted with (partition_by = 'i:40000') as select i from src");
+  EXPECT_EQ(Allocations(*Table("parted")).size(), 1u);
+  EXPECT_EQ(Rows("select count(*), sum(i) from parted"),
+            (TextRows{{absl::StrCat(kRows), absl::StrCat(int64_t{kRows} * (kRows + 1) / 2)}}));
+  Command("set nam.result_mib_max = 1");
+  Command(
+      "create table many as select a.i, b.i as j, a.s from src a, src b where b.i <= 8000 and a.i + b.i < 9");
+  EXPECT_EQ(Allocations(*Table("many")).size(), 1u) << "many rows were expected";
+  Command("create table few as select i, i as j, s from src");
+  EXPECT_EQ(Allocations(*Table("few")).size(), 2u);
 }
 
 TEST_F(ServerWritesTest, FewRowsComeToTheSession) {

@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "catalog/chain_groups.h"
 #include "fabric/sim/world.h"
 #include "simulation/cluster.h"
 #include "storage/channel.h"
 #include "storage/verb_batch.h"
+#include "types/sql_error.h"
 
 /// Memory that was freed while members have WRITEs to it in flight.
 namespace nam::simulation {
@@ -129,6 +132,35 @@ TEST_P(FreedMemory, WaitsForTheFenceOfAMemberThatSaysNothing) {
   world_.Resume(writer_->process());
   Sleep(500'000);
   EXPECT_EQ(Word(), 0u) << "its connections are ended";
+}
+
+/// Statements of a session end when they are told to, though their memory is not free yet.
+TEST_P(FreedMemory, IsNotAwaitedByWhatIsCancelled) {
+  constexpr int kRows = 3'000;
+  const auto run = [&](const std::string& sql) { return owner_->session().Execute(sql).status(); };
+  ASSERT_TRUE(run("create table t (a int) with (storage = columnar)").ok());
+  std::string insert = "insert into t values (0)";
+  for (int i = 1; i < kRows; ++i) absl::StrAppend(&insert, ", (", i * 100'000, ")");
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(run(insert).ok());
+  const AllocationId first = Begin();
+  const auto usage = owner_->attachment().MemoryUsage(server_);
+  ASSERT_TRUE(usage.ok()) << usage.status();
+  const uint64_t free = usage->memory_bytes() - usage->used_bytes();
+  ASSERT_TRUE(owner_->attachment().Allocate(server_, first, free - 4096).ok());
+  PostAndStop(first);
+  Abort(first);
+  ASSERT_TRUE(run("set statement_timeout = 300").ok());
+  for (const std::string& sql : {insert, std::string("vacuum t")}) {
+    const int64_t begun_ns = world_.NowNs();
+    const SqlError error = SqlErrorOf(run(sql)).value_or(SqlError());
+    EXPECT_EQ(error.sqlstate, "57014") << error.message;
+    EXPECT_LT(world_.NowNs() - begun_ns, 600'000'000);
+  }
+  world_.Resume(writer_->process());
+  const auto table = owner_->attachment().catalog().GetTable("t");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ((*table)->rows(), 2u * kRows);
+  EXPECT_EQ(catalog::GroupCount(**table), 2u);
 }
 
 }  // namespace
