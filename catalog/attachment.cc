@@ -356,11 +356,11 @@ absl::StatusOr<std::vector<GrantedExtent>> ClusterAttachment::Allocate(MemorySer
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   request.set_allocation(allocation.value());
   request.set_bytes(bytes);
-  Sign(request);
   const int64_t timeout_us = timeout_us_ + static_cast<int64_t>(bytes / kAllocateBytesPerUs);
   fabric::Grants::Opening opening(grants(), server);
   const std::shared_ptr<fabric::Grant> grant = opening.Add(allocation, request.attempt());
   request.set_opening(opening.number());
+  Sign(request);  // after Add, as in OpenExtents
   Clock& clock = fabric_->clock();
   const Deadline deadline = clock.After(leaving_timeout_us_);
   for (int64_t pause_us = kLeavingPauseUs;; pause_us = std::min(2 * pause_us, kLeavingPauseMaxUs)) {
@@ -430,7 +430,6 @@ absl::StatusOr<std::vector<GrantedExtent>> ClusterAttachment::OpenExtents(
     MemoryServerId server, const std::vector<AllocationId>& allocations) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::OpenExtentsRequest request;
-  request.set_member(Self().id.value());
   fabric::Grants::Opening opening(grants(), server);
   request.set_opening(opening.number());
   std::map<uint64_t, std::shared_ptr<fabric::Grant>> opened;
@@ -438,6 +437,9 @@ absl::StatusOr<std::vector<GrantedExtent>> ClusterAttachment::OpenExtents(
     request.add_allocations(allocation.value());
     opened[allocation.value()] = opening.Add(allocation, /*attempt=*/0);
   }
+  // After Add: if the process joins again in between, the grants are over. The other way round, they would be
+  // grants of the new member, and the server would have opened the memory for the former one.
+  request.set_member(Self().id.value());
   NAM_ASSIGN_OR_RETURN(const proto::OpenExtentsReply reply,
                        memory->peer->Call(kOpenExtents, request, timeout_us_));
   if (reply.extents_size() != reply.allocations_size())
