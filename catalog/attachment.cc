@@ -444,7 +444,9 @@ absl::StatusOr<std::vector<GrantedExtent>> ClusterAttachment::OpenExtents(
                        memory->peer->Call(kOpenExtents, request, timeout_us_));
   if (reply.extents_size() != reply.allocations_size())
     return absl::InternalError("extents of no allocation, or allocations without extents");
-  for (const auto& [allocation, grant] : opened) NAM_RETURN_IF_ERROR(CheckGrant(opening, *grant));
+  absl::Status granted;
+  for (const auto& [allocation, grant] : opened) granted.Update(CheckGrant(opening, *grant));
+  NAM_RETURN_IF_ERROR(granted);
   std::vector<GrantedExtent> extents;
   for (int i = 0; i < reply.extents_size(); ++i) {
     const auto found = opened.find(reply.allocations(i));
