@@ -234,7 +234,7 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& directory) {
   std::string text(static_cast<size_t>(info.st_size), '\0');
   if (const int error = memserver::ReadAllAt(file->get(), std::as_writable_bytes(std::span(text)), 0);
       error != 0)
-    return absl::DataLossError(absl::StrCat("`", path, "`: ", memserver::DescribeReadError(error)));
+    return memserver::FileReadError(absl::StrCat("`", path, "`"), error);
   absl::StatusOr<Manifest> manifest = DecodeManifest(text);
   if (manifest.ok()) return manifest;
   return absl::Status(manifest.status().code(),

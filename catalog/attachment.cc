@@ -156,8 +156,8 @@ class ClusterAttachment final : public Attachment {
   void LookForEnds();
   absl::Status TellClosed(MemoryServerId server, const std::vector<fabric::Grants::Closed>& closed);
   /// OK if the server's answer concerns the current member. Otherwise the process has joined again meanwhile,
-  /// and what the server recorded must be closed as well.
-  absl::Status CheckGrant(MemoryServerId server, const fabric::Grant& grant);
+  /// or the grant is over.
+  absl::Status CheckGrant(fabric::Grants::Opening& opening, const fabric::Grant& grant);
 
   ControlPlane& control_plane_;
   const std::string secret_;
@@ -295,6 +295,7 @@ absl::Status ClusterAttachment::TellClosed(MemoryServerId server,
   if (Buried(server, /*ask=*/false)) return absl::OkStatus();
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::CloseExtentsRequest request;
+  request.set_openings_from(closed.front().openings_from);
   for (const fabric::Grants::Closed& told : closed) {
     proto::ClosedAllocation& one = *request.add_closed();
     one.set_allocation(told.grant->allocation().value());
@@ -306,8 +307,8 @@ absl::Status ClusterAttachment::TellClosed(MemoryServerId server,
   return absl::IsFailedPrecondition(told) ? absl::OkStatus() : told;
 }
 
-absl::Status ClusterAttachment::CheckGrant(MemoryServerId server, const fabric::Grant& grant) {
-  if (grants().Confirm(grant, server)) return absl::OkStatus();
+absl::Status ClusterAttachment::CheckGrant(fabric::Grants::Opening& opening, const fabric::Grant& grant) {
+  if (opening.Confirm(grant)) return absl::OkStatus();
   closer_->Wake();
   return absl::UnavailableError(
       absl::StrFormat("allocation %d is over, or this process has joined the cluster again; try again",
@@ -355,15 +356,17 @@ absl::StatusOr<std::vector<GrantedExtent>> ClusterAttachment::Allocate(MemorySer
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   request.set_allocation(allocation.value());
   request.set_bytes(bytes);
-  Sign(request);
   const int64_t timeout_us = timeout_us_ + static_cast<int64_t>(bytes / kAllocateBytesPerUs);
-  const std::shared_ptr<fabric::Grant> grant = grants().Open(allocation, request.attempt(), server);
+  fabric::Grants::Opening opening(grants(), server);
+  const std::shared_ptr<fabric::Grant> grant = opening.Add(allocation, request.attempt());
+  request.set_opening(opening.number());
+  Sign(request);  // after Add, as in OpenExtents
   Clock& clock = fabric_->clock();
   const Deadline deadline = clock.After(leaving_timeout_us_);
   for (int64_t pause_us = kLeavingPauseUs;; pause_us = std::min(2 * pause_us, kLeavingPauseMaxUs)) {
     NAM_ASSIGN_OR_RETURN(proto::AllocateReply reply, memory->peer->Call(kAllocate, request, timeout_us));
     if (!reply.leaving()) {
-      NAM_RETURN_IF_ERROR(CheckGrant(server, *grant));
+      NAM_RETURN_IF_ERROR(CheckGrant(opening, *grant));
       std::vector<GrantedExtent> extents;
       for (const proto::Extent& extent : reply.extents())
         extents.push_back({extent.offset(), extent.bytes(), grant});
@@ -427,17 +430,23 @@ absl::StatusOr<std::vector<GrantedExtent>> ClusterAttachment::OpenExtents(
     MemoryServerId server, const std::vector<AllocationId>& allocations) {
   NAM_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPeer> memory, FindPeer(server));
   proto::OpenExtentsRequest request;
-  request.set_member(Self().id.value());
+  fabric::Grants::Opening opening(grants(), server);
+  request.set_opening(opening.number());
   std::map<uint64_t, std::shared_ptr<fabric::Grant>> opened;
   for (const AllocationId allocation : allocations) {
     request.add_allocations(allocation.value());
-    opened[allocation.value()] = grants().Open(allocation, /*attempt=*/0, server);
+    opened[allocation.value()] = opening.Add(allocation, /*attempt=*/0);
   }
+  // After Add: if the process joins again in between, the grants are over. The other way round, they would be
+  // grants of the new member, and the server would have opened the memory for the former one.
+  request.set_member(Self().id.value());
   NAM_ASSIGN_OR_RETURN(const proto::OpenExtentsReply reply,
                        memory->peer->Call(kOpenExtents, request, timeout_us_));
   if (reply.extents_size() != reply.allocations_size())
     return absl::InternalError("extents of no allocation, or allocations without extents");
-  for (const auto& [allocation, grant] : opened) NAM_RETURN_IF_ERROR(CheckGrant(server, *grant));
+  absl::Status granted;
+  for (const auto& [allocation, grant] : opened) granted.Update(CheckGrant(opening, *grant));
+  NAM_RETURN_IF_ERROR(granted);
   std::vector<GrantedExtent> extents;
   for (int i = 0; i < reply.extents_size(); ++i) {
     const auto found = opened.find(reply.allocations(i));

@@ -96,22 +96,46 @@ void Gate::TryDrain() {
 
 // ─── The grants of a process
 
-std::shared_ptr<Grant> Grants::Open(AllocationId allocation, uint64_t attempt, MemoryServerId server) {
-  const std::lock_guard lock(mutex_);
-  Entry& entry = entries_[{allocation, attempt}];
-  if (entry.grant == nullptr) entry.grant = std::make_shared<Grant>(allocation, attempt);
-  ++entry.openings[server];
-  return entry.grant;
+Grants::Opening::Opening(Grants& grants, MemoryServerId server)
+    : grants_(grants), server_(server), number_([&grants, server] {
+        const std::lock_guard lock(grants.mutex_);
+        grants.openings_.emplace(server, ++grants.last_opening_);
+        return grants.last_opening_;
+      }()) {}
+
+// EndAll may have dropped the entries, and the server may have opened the memory for the member of now.
+Grants::Opening::~Opening() {
+  const std::lock_guard lock(grants_.mutex_);
+  for (const auto& [allocation, attempt] : added_) grants_.EntryOf(allocation, attempt, server_, number_);
+  grants_.openings_.erase({server_, number_});
 }
 
-bool Grants::Confirm(const Grant& grant, MemoryServerId server) {
-  const std::lock_guard lock(mutex_);
-  Entry& entry = entries_[{grant.allocation(), grant.attempt()}];
-  if (entry.grant == nullptr) entry.grant = std::make_shared<Grant>(grant.allocation(), grant.attempt());
-  ++entry.openings[server];
+std::shared_ptr<Grant> Grants::Opening::Add(AllocationId allocation, uint64_t attempt) {
+  added_.emplace_back(allocation, attempt);
+  const std::lock_guard lock(grants_.mutex_);
+  return grants_.EntryOf(allocation, attempt, server_, number_).grant;
+}
+
+bool Grants::Opening::Confirm(const Grant& grant) {
+  const std::lock_guard lock(grants_.mutex_);
+  Entry& entry = grants_.EntryOf(grant.allocation(), grant.attempt(), server_, number_);
   if (entry.grant.get() != &grant || grant.over()) return false;
-  entry.confirmed.insert(server);
+  entry.confirmed.insert(server_);
   return true;
+}
+
+Grants::Entry& Grants::EntryOf(AllocationId allocation, uint64_t attempt, MemoryServerId server,
+                               uint64_t opening) {
+  Entry& entry = entries_[{allocation, attempt}];
+  if (entry.grant == nullptr) entry.grant = std::make_shared<Grant>(allocation, attempt);
+  Opened& opened = entry.opened[server];
+  if (opened.last < opening) opened = {.last = opening};
+  return entry;
+}
+
+uint64_t Grants::OpeningsFrom(MemoryServerId server) const {
+  const auto first = openings_.lower_bound({server, 0});
+  return first != openings_.end() && first->first == server ? first->second : last_opening_ + 1;
 }
 
 std::shared_ptr<Grant> Grants::Find(AllocationId allocation, MemoryServerId server) const {
@@ -217,7 +241,11 @@ std::vector<Grants::Closed> Grants::Close() {
     }
     std::erase_if(*entry.looked, [](const auto& look) { return look.first->Passed(look.second); });
     if (!entry.looked->empty() || entry.grant->uses_.load(std::memory_order_seq_cst) > 0) continue;
-    for (const auto& [server, openings] : entry.openings) closed.push_back({entry.grant, server, openings});
+    for (const auto& [server, opened] : entry.opened) {
+      const uint64_t openings_from = OpeningsFrom(server);
+      if (!opened.told || opened.last < openings_from)
+        closed.push_back({entry.grant, server, opened.last, openings_from});
+    }
   }
   return closed;
 }
@@ -226,11 +254,13 @@ void Grants::Forget(const Closed& told) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find({told.grant->allocation(), told.grant->attempt()});
   if (found == entries_.end() || found->second.grant != told.grant) return;
-  auto& openings = found->second.openings;
-  const auto at = openings.find(told.server);
-  if (at == openings.end() || at->second != told.openings) return;
-  openings.erase(at);
-  if (openings.empty()) entries_.erase(found);
+  auto& opened = found->second.opened;
+  const auto at = opened.find(told.server);
+  if (at == opened.end() || at->second.last != told.opening) return;
+  at->second.told = true;
+  if (told.opening >= told.openings_from) return;
+  opened.erase(at);
+  if (opened.empty()) entries_.erase(found);
 }
 
 bool Grants::closing() const {

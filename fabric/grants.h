@@ -25,6 +25,17 @@
 ///     open ── catalog: the allocation is over ─▶ over ── no request in flight ─▶ closed ─▶ servers are told
 ///              from here on this process begins no request there
 ///
+/// A server opens memory when it is asked to, and it may be slower than this process's patience: it may go on
+/// after this process has given up and has told it that the memory is closed. Requests to open memory are
+/// therefore numbered. With what is closed, the server is told the lowest number that is under way, and
+/// refuses lower ones from then on:
+///
+///     process                                server
+///       │ Opening 5 ── AllocateRequest 5 ──────▶│ takes long
+///       │ gives up; the attempt is over         │
+///       │ closed, openings from 6 ─────────────▶│ closes what 5 has opened so far: nothing
+///       │ forgets the grant                     │ 5 < 6: opens nothing
+///
 /// Requests are in flight while a Grant::Use of the memory lives (loads, scratch memory, claims), or in the
 /// section of a Gate that began before the allocation was over (transactions).
 namespace nam::fabric {
@@ -130,15 +141,35 @@ class Grants {
   struct Closed {
     std::shared_ptr<Grant> grant;
     MemoryServerId server;
-    uint64_t openings;  // at the server, when Close looked
+    uint64_t opening;        // the last one
+    uint64_t openings_from;  // lower ones at this server are not under way any more
   };
 
-  /// Called before the server is asked, because its answer may get lost. The grant is over from the start if
-  /// the allocation is known to be over.
-  std::shared_ptr<Grant> Open(AllocationId allocation, uint64_t attempt, MemoryServerId server);
-  /// The server has opened it. False: the grant is over or belongs to a former member of this process; the
-  /// caller must then close what the server has recorded.
-  bool Confirm(const Grant& grant, MemoryServerId server);
+  /// A request to one server to open memory, from before the server is asked until its answer is there or no
+  /// more waited for. One thread at a time.
+  class Opening {
+   public:
+    Opening(Grants& grants, MemoryServerId server);
+    /// The server may have opened what was added, or may be about to, whatever it has answered: until it is
+    /// told of the end of the opening, no grant of it is forgotten.
+    ~Opening();
+    Opening(const Opening&) = delete;
+    Opening& operator=(const Opening&) = delete;
+
+    uint64_t number() const { return number_; }
+    /// The grant is over from the start if the allocation is known to be over.
+    std::shared_ptr<Grant> Add(AllocationId allocation, uint64_t attempt);
+    /// The server has opened it. False: the grant is over or belongs to a former member of this process; the
+    /// caller must not use it.
+    bool Confirm(const Grant& grant);
+
+   private:
+    Grants& grants_;
+    const MemoryServerId server_;
+    const uint64_t number_;
+    std::vector<std::pair<AllocationId, uint64_t>> added_;
+  };
+
   /// Null unless the server has opened the allocation.
   std::shared_ptr<Grant> Find(AllocationId allocation, MemoryServerId server) const;
   /// Allocations with open grants; the catalog says which of them are over.
@@ -153,8 +184,8 @@ class Grants {
 
   /// The grants that are over and have no request in flight, once for each server. They stay until Forget.
   std::vector<Closed> Close();
-  /// The server has been told that the grant is closed. If it has been asked to open the grant meanwhile, or
-  /// has answered, it may have done so after it was told: then Close names the grant again.
+  /// The server has been told that the grant is closed. If an opening of it was under way or has begun since,
+  /// the server may open the grant after it was told: once that opening is over, Close names the grant again.
   void Forget(const Closed& told);
   /// True if some grant is over and not forgotten.
   bool closing() const;
@@ -167,19 +198,28 @@ class Grants {
  private:
   using Key = std::pair<AllocationId, uint64_t>;
   using Looked = std::vector<std::pair<std::shared_ptr<Gate>, uint64_t>>;
+  struct Opened {
+    uint64_t last = 0;  // opening
+    bool told = false;  // that it is closed, while the last opening was under way
+  };
   struct Entry {
     std::shared_ptr<Grant> grant;
-    /// The servers to be told of the end; how often each was asked to open the grant, and answered.
-    std::map<MemoryServerId, uint64_t> openings;
-    std::set<MemoryServerId> confirmed;  // have confirmed the grant
-    std::optional<Looked> looked;        // gates inside a section when the grant ended, and still in it
+    std::map<MemoryServerId, Opened> opened;  // the servers to be told of the end
+    std::set<MemoryServerId> confirmed;       // have confirmed the grant
+    std::optional<Looked> looked;             // gates inside a section when the grant ended, and still in it
   };
+  /// Requires mutex_. Makes the entry if there is none, as for another member's memory.
+  Entry& EntryOf(AllocationId allocation, uint64_t attempt, MemoryServerId server, uint64_t opening);
+  /// Requires mutex_.
+  uint64_t OpeningsFrom(MemoryServerId server) const;
   /// Requires mutex_.
   std::vector<std::shared_ptr<Gate>> Gates() const;
   void ConfirmEnds();
 
   mutable std::mutex mutex_;
   std::map<Key, Entry> entries_;
+  uint64_t last_opening_ = 0;
+  std::set<std::pair<MemoryServerId, uint64_t>> openings_;  // under way
   std::vector<std::weak_ptr<Gate>> gates_;  // includes gates of destroyed channels, up to gates_max_
   size_t gates_max_ = 0;
   std::vector<std::unique_ptr<Unconfirmed>> unconfirmed_;

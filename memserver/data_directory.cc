@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -143,19 +142,23 @@ absl::Status DataDirectory::SetStorage(uint32_t storage) {
 struct DataDirectory::FileToRead {
   AllocationId allocation;
   std::string name;
-  std::optional<SealedFileReader> file;
+  SealedHeader header;
+  std::vector<SealedPiece> pieces;  // as many as checksums in the header
 };
 
 // Checks everything about the file except its pieces.
 absl::Status DataDirectory::ReadHeader(FileToRead& file) const {
-  NAM_ASSIGN_OR_RETURN(file.file, SealedFileReader::Open(directory_.get(), file.name));
-  const DirectoryIdentity& whose = file.file->header().identity;
+  NAM_ASSIGN_OR_RETURN(const SealedFileReader reader, SealedFileReader::Open(directory_.get(), file.name));
+  const DirectoryIdentity& whose = reader.header().identity;
   if (whose.store != identity_.store || whose.storage != identity_.storage) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "it belongs to storage %d of the cluster `%s` (store %016x), not to storage %d of store %016x",
         whose.storage, whose.cluster, whose.store, identity_.storage, identity_.store));
   }
-  return file.file->CheckIsOf(file.allocation);
+  NAM_RETURN_IF_ERROR(reader.CheckIsOf(file.allocation));
+  file.header = reader.header();
+  file.pieces = reader.Pieces();
+  return absl::OkStatus();
 }
 
 // Newest first: extents of two files that overlap belong to the newer one, because a file is removed before
@@ -179,21 +182,28 @@ absl::StatusOr<std::vector<DataDirectory::FileToRead>> DataDirectory::ListFiles(
   }
   std::sort(files.begin(), files.end(),
             [](const FileToRead& a, const FileToRead& b) { return b.allocation < a.allocation; });
+  absl::Status unknown;
   std::erase_if(files, [&](FileToRead& file) {
+    if (!unknown.ok()) return false;
     const absl::Status status = ReadHeader(file);
     if (status.ok()) return false;
     const std::string why = absl::StrCat("`", PathOf(file.name), "`: ", std::string(status.message()));
+    if (MayBeWhole(status)) {
+      unknown = absl::Status(status.code(), why);
+      return false;
+    }
     LogError(why);
     if (!absl::IsFailedPrecondition(status)) contents.damaged.push_back({file.allocation, why});
     return true;
   });
+  NAM_RETURN_IF_ERROR(unknown);
   return files;
 }
 
 absl::Status DataDirectory::Adopt(std::vector<FileToRead>& files, MemoryPool& pool, Contents& contents) {
   absl::Status failed;
   std::erase_if(files, [&](FileToRead& file) {
-    const absl::Status adopted = pool.Adopt(file.allocation, file.file->header().extents);
+    const absl::Status adopted = pool.Adopt(file.allocation, file.header.extents);
     if (adopted.ok()) return false;
     if (absl::IsAlreadyExists(adopted)) {
       contents.damaged.push_back(
@@ -214,31 +224,32 @@ absl::StatusOr<DataDirectory::Contents> DataDirectory::ReadInto(MemoryPool& pool
   Contents contents;
   NAM_ASSIGN_OR_RETURN(std::vector<FileToRead> files, ListFiles(contents));
   NAM_RETURN_IF_ERROR(Adopt(files, pool, contents));
+  std::vector<std::string> names;
   std::vector<PieceToRead> pieces;
-  for (size_t i = 0; i < files.size(); ++i) {
-    const std::vector<SealedPiece> of_file = files[i].file->Pieces();
-    for (size_t p = 0; p < of_file.size(); ++p) {
-      std::byte* const to = pool.FindToFill(of_file[p].offset, of_file[p].bytes);
-      pieces.push_back({.file = i,
-                        .fd = files[i].file->fd(),
-                        .file_offset = of_file[p].file_offset,
-                        .to = {to, of_file[p].bytes},
-                        .checksum = files[i].file->header().checksums[p]});
+  for (const FileToRead& file : files) {
+    for (size_t p = 0; p < file.pieces.size(); ++p) {
+      const SealedPiece& piece = file.pieces[p];
+      pieces.push_back({.file = names.size(),
+                        .file_offset = piece.file_offset,
+                        .to = {pool.FindToFill(piece.offset, piece.bytes), piece.bytes},
+                        .checksum = file.header.checksums[p]});
     }
+    names.push_back(file.name);
   }
-  const std::vector<std::string> wrong = ReadPieces(pieces, files.size(), fabric);
+  const std::vector<absl::Status> read = ReadPieces(directory_.get(), names, pieces, fabric);
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < files.size(); ++i) {
-    if (wrong[i].empty()) {
+    if (read[i].ok()) {
       contents.whole.push_back(files[i].allocation);
-      contents.bytes += files[i].file->header().data_bytes();
+      contents.bytes += files[i].header.data_bytes();
       sealed_.insert(files[i].allocation);
       continue;
     }
+    const std::string why = absl::StrCat("`", PathOf(files[i].name), "`: ", read[i].message());
+    if (MayBeWhole(read[i])) return absl::Status(read[i].code(), why);
     pool.Release(files[i].allocation);
-    contents.damaged.push_back(
-        {files[i].allocation, absl::StrCat("`", PathOf(files[i].name), "`: ", wrong[i])});
-    LogError(contents.damaged.back().why);
+    contents.damaged.push_back({files[i].allocation, why});
+    LogError(why);
   }
   for (const DamagedFile& file : contents.damaged) damaged_.insert(file.allocation);
   return contents;

@@ -54,8 +54,9 @@ class DataDirectory {
     std::vector<DamagedFile> damaged;
     uint64_t bytes = 0;  // of the whole allocations
   };
-  /// Reads all files into an empty pool, at their former addresses. FAILED_PRECONDITION if the memory is too
-  /// small.
+  /// Reads all files into an empty pool, at their former addresses; a few are open at a time.
+  /// FAILED_PRECONDITION if the memory is too small. RESOURCE_EXHAUSTED or PERMISSION_DENIED if a file cannot
+  /// be read and may be whole: no file is called damaged for that.
   absl::StatusOr<Contents> ReadInto(MemoryPool& pool, fabric::Fabric& fabric);
 
   /// Writes the pool's extents of the allocation; returns their bytes once they are durable. Checks

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/unique_fd.h"
 #include "storage/checksum.h"
 
 namespace nam::memserver {
@@ -47,8 +48,31 @@ int ReadAllAt(int fd, std::span<std::byte> bytes, uint64_t file_offset) {
   return 0;
 }
 
-std::string DescribeReadError(int error) {
-  return error == kEndsTooEarly ? "it ends too early" : std::strerror(error);
+absl::Status FileReadError(std::string_view what, int error) {
+  const std::string message =
+      absl::StrCat(absl::string_view(what.data(), what.size()), ": ",
+                   error == kEndsTooEarly ? "it ends too early" : std::strerror(error));
+  switch (error) {
+    case EMFILE:
+      return absl::ResourceExhaustedError(
+          absl::StrCat(message, "; raise the limit of open files (`ulimit -n`), and start again"));
+    case ENFILE:
+      return absl::ResourceExhaustedError(absl::StrCat(
+          message, "; raise the host's limit of open files (sysctl fs.file-max), and start again"));
+    case ENOMEM:
+      return absl::ResourceExhaustedError(
+          absl::StrCat(message, "; free memory of the host, and start again"));
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(absl::StrCat(
+          message, "; make it readable by the user who runs this (`chmod 600`), and start again"));
+    default:
+      return absl::DataLossError(message);
+  }
+}
+
+bool MayBeWhole(const absl::Status& error) {
+  return absl::IsResourceExhausted(error) || absl::IsPermissionDenied(error);
 }
 
 int Reserve(int fd, uint64_t bytes) {
@@ -61,22 +85,54 @@ void StartWriteback(int fd, uint64_t file_offset, uint64_t bytes) {
                         SYNC_FILE_RANGE_WRITE);
 }
 
-std::vector<std::string> ReadPieces(const std::vector<PieceToRead>& pieces, size_t files,
-                                    fabric::Fabric& fabric) {
-  std::vector<std::string> wrong(files);
+namespace {
+
+/// Reads pieces on one thread, most of them in the order of the files: it opens each once.
+class PieceReader {
+ public:
+  PieceReader(int directory, const std::vector<std::string>& files) : directory_(directory), files_(files) {}
+
+  absl::Status Read(const PieceToRead& piece) {
+    if (!fd_.valid() || piece.file != file_) {
+      file_ = piece.file;
+      fd_.reset();
+      fd_.reset(openat(directory_, files_[file_].c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+      if (!fd_.valid()) return FileReadError("it cannot be opened", errno);
+    }
+    if (const int error = ReadAllAt(fd_.get(), piece.to, piece.file_offset); error != 0)
+      return FileReadError("it cannot be read", error);
+    return CheckPiece(piece.to, piece.file_offset, piece.checksum);
+  }
+
+ private:
+  const int directory_;
+  const std::vector<std::string>& files_;
+  size_t file_ = 0;
+  UniqueFd fd_;  // of file_
+};
+
+}  // namespace
+
+absl::Status CheckPiece(std::span<const std::byte> bytes, uint64_t file_offset, uint64_t checksum) {
+  if (storage::Checksum(bytes) == checksum) return absl::OkStatus();
+  return absl::DataLossError(absl::StrFormat(
+      "it is damaged: the checksum of %d bytes at %d of the file is wrong", bytes.size(), file_offset));
+}
+
+std::vector<absl::Status> ReadPieces(int directory, const std::vector<std::string>& files,
+                                     const std::vector<PieceToRead>& pieces, fabric::Fabric& fabric) {
+  std::vector<absl::Status> outcomes(files.size());
   std::mutex mutex;
   std::atomic<size_t> next = 0;
   const auto read = [&] {
+    PieceReader reader(directory, files);
     for (size_t i = next++; i < pieces.size(); i = next++) {
-      const PieceToRead& piece = pieces[i];
-      const int error = ReadAllAt(piece.fd, piece.to, piece.file_offset);
-      if (error == 0 && storage::Checksum(piece.to) == piece.checksum) continue;
+      const absl::Status status = reader.Read(pieces[i]);
+      if (status.ok()) continue;
+      if (MayBeWhole(status)) next = pieces.size();
       const std::lock_guard lock(mutex);
-      if (!wrong[piece.file].empty()) continue;
-      wrong[piece.file] =
-          error != 0 ? absl::StrCat("it cannot be read: ", DescribeReadError(error))
-                     : absl::StrFormat("it is damaged: the checksum of %d bytes at %d of the file is wrong",
-                                       piece.to.size(), piece.file_offset);
+      absl::Status& outcome = outcomes[pieces[i].file];
+      if (outcome.ok() || MayBeWhole(status)) outcome = status;
     }
   };
   const size_t threads = std::min<size_t>(
@@ -85,7 +141,7 @@ std::vector<std::string> ReadPieces(const std::vector<PieceToRead>& pieces, size
   for (size_t t = 0; t < threads; ++t)
     readers.push_back(fabric.StartThread(absl::StrFormat("nam-read-%d", t), read));
   readers.clear();  // joins
-  return wrong;
+  return outcomes;
 }
 
 }  // namespace nam::memserver

@@ -90,7 +90,7 @@ MemoryPool::MemoryPool(fabric::Fabric& fabric, const MemoryPoolOptions& options)
 
 absl::StatusOr<std::vector<Extent>> MemoryPool::Allocate(AllocationId allocation, uint64_t bytes,
                                                          MemberId member, Pieces pieces, Use use,
-                                                         uint64_t attempt) {
+                                                         uint64_t attempt, uint64_t opening) {
   if (allocation == AllocationId())
     return absl::InvalidArgumentError("a request for memory must name an allocation");
   if (bytes == 0) return absl::InvalidArgumentError("0 bytes cannot be allocated");
@@ -101,6 +101,7 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Allocate(AllocationId allocation
   if (status.ok()) Zero(extents, use);
   const std::lock_guard lock(mutex_);
   Holding* holding = nullptr;
+  if (status.ok()) status = CheckOpening(member, opening);
   if (status.ok()) {
     holding = &held_[allocation];
     const auto& over = holding->over_attempts;
@@ -274,8 +275,10 @@ void MemoryPool::Zero(const std::vector<Extent>& extents, Use use) {
   }
 }
 
-absl::StatusOr<std::vector<Extent>> MemoryPool::Open(AllocationId allocation, MemberId member) {
+absl::StatusOr<std::vector<Extent>> MemoryPool::Open(AllocationId allocation, MemberId member,
+                                                     uint64_t opening) {
   const std::lock_guard lock(mutex_);
+  NAM_RETURN_IF_ERROR(CheckOpening(member, opening));
   const auto found = held_.find(allocation);
   if (found == held_.end() || found->second.over) {
     return absl::NotFoundError(absl::StrFormat("nothing is held here for allocation %d", allocation.value()));
@@ -288,6 +291,19 @@ absl::StatusOr<std::vector<Extent>> MemoryPool::Open(AllocationId allocation, Me
   return extents;
 }
 
+void MemoryPool::RefuseOpenings(MemberId member, uint64_t openings_from) {
+  const std::lock_guard lock(mutex_);
+  uint64_t& known = openings_from_[member];
+  known = std::max(known, openings_from);
+}
+
+absl::Status MemoryPool::CheckOpening(MemberId member, uint64_t opening) const {
+  const auto found = openings_from_.find(member);
+  if (found == openings_from_.end() || opening >= found->second) return absl::OkStatus();
+  return absl::CancelledError(
+      absl::StrFormat("member %d does not wait for this memory any more", member.value()));
+}
+
 void MemoryPool::Close(AllocationId allocation, uint64_t attempt, MemberId member) {
   const std::lock_guard lock(mutex_);
   const auto found = held_.find(allocation);
@@ -298,6 +314,7 @@ void MemoryPool::Close(AllocationId allocation, uint64_t attempt, MemberId membe
 
 void MemoryPool::Fenced(MemberId member) {
   const std::lock_guard lock(mutex_);
+  openings_from_.erase(member);
   for (auto holding = held_.begin(); holding != held_.end();) {
     const auto next = std::next(holding);
     const size_t closed =
@@ -310,6 +327,7 @@ void MemoryPool::Fenced(MemberId member) {
 std::vector<MemberId> MemoryPool::Openers() const {
   const std::lock_guard lock(mutex_);
   std::set<MemberId> members;
+  for (const auto& [member, openings_from] : openings_from_) members.insert(member);
   for (const auto& [allocation, holding] : held_) {
     for (const auto& [attempt, member] : holding.open) members.insert(member);
   }

@@ -44,6 +44,10 @@ struct MemoryPoolOptions {
 ///                          │                    (at once, if no member has it open)
 ///                          └─ Open: one more member
 ///
+/// A member may give up on Allocate or Open, and close what it has opened, before the call gets here:
+/// `opening` is the member's number of the call, and RefuseOpenings ends those that it does not wait for any
+/// more.
+///
 /// ReleaseAttempt frees an attempt's scratch memory the same way. Readers without a member are not waited
 /// for: the memory they READ may belong to another allocation by then, which its allocation id shows.
 class MemoryPool {
@@ -61,10 +65,10 @@ class MemoryPool {
   enum class Use : uint8_t { kData, kScratch };
   /// Allocates all or nothing, in addition to what the allocation has, and opens it for `member`. Scratch
   /// memory belongs to `attempt`; 0: to none. RESOURCE_EXHAUSTED says what is free; FAILED_PRECONDITION: the
-  /// allocation or the attempt is over.
+  /// allocation or the attempt is over; CANCELLED: the opening is.
   absl::StatusOr<std::vector<Extent>> Allocate(AllocationId allocation, uint64_t bytes, MemberId member,
                                                Pieces pieces = Pieces::kAny, Use use = Use::kData,
-                                               uint64_t attempt = 0);
+                                               uint64_t attempt = 0, uint64_t opening = 0);
   /// Gives the allocation exactly these extents, with arbitrary contents and open for no member, as if it had
   /// been sealed. ALREADY_EXISTS: they are not free. OUT_OF_RANGE: they exceed the address space, or cross
   /// region boundaries.
@@ -76,14 +80,18 @@ class MemoryPool {
   bool Lives(AllocationId allocation) const;
   /// True if some memory is leaving and the bytes fit once it is free.
   bool WillHave(uint64_t bytes, Use use) const;
-  /// All extents of the allocation, now open for the member. NOT_FOUND: it holds nothing.
-  absl::StatusOr<std::vector<Extent>> Open(AllocationId allocation, MemberId member);
+  /// All extents of the allocation, now open for the member. NOT_FOUND: it holds nothing. CANCELLED: the
+  /// opening is over.
+  absl::StatusOr<std::vector<Extent>> Open(AllocationId allocation, MemberId member, uint64_t opening = 0);
+  /// The member's openings with lower numbers are over: Allocate and Open refuse them from now on, until the
+  /// member is fenced.
+  void RefuseOpenings(MemberId member, uint64_t openings_from);
   /// The member has no request in flight, and will have none, in what it opened of the allocation for
   /// `attempt`.
   void Close(AllocationId allocation, uint64_t attempt, MemberId member);
   /// The member's connections have ended for good: it has closed everything.
   void Fenced(MemberId member);
-  /// Members that have something open.
+  /// Members that have something open, or had.
   std::vector<MemberId> Openers() const;
 
   /// Ends the allocation.
@@ -155,6 +163,8 @@ class MemoryPool {
   /// left.
   Released FreeWhatIsOver(Holdings::iterator holding);
   uint64_t LeavingBytes(Use use) const;
+  /// Requires mutex_.
+  absl::Status CheckOpening(MemberId member, uint64_t opening) const;
 
   fabric::Fabric& fabric_;
   const MemoryPoolOptions options_;
@@ -169,6 +179,7 @@ class MemoryPool {
   uint64_t scratch_highest_bytes_ = 0;
   std::vector<Slot> slots_;  // by address; a slot's region changes once, under both mutexes
   Holdings held_;
+  std::map<MemberId, uint64_t> openings_from_;  // lower ones are over; of members that are not fenced
 };
 
 }  // namespace nam::memserver

@@ -18,12 +18,11 @@ namespace nam::memserver {
 class SealedFileReader {
  public:
   /// `name` in `directory`, no link. DATA_LOSS says what is wrong, without the name; NOT_FOUND: it is not
-  /// there.
+  /// there; others as of FileReadError.
   static absl::StatusOr<SealedFileReader> Open(int directory, const std::string& name);
 
   /// DATA_LOSS unless it is the allocation's file, and as long as its header says.
   absl::Status CheckIsOf(AllocationId allocation) const;
-  int fd() const { return file_.get(); }
   const SealedHeader& header() const { return header_; }
   /// In the order of the header's checksums.
   std::vector<SealedPiece> Pieces() const { return PiecesOf(header_.extents, header_bytes_); }

@@ -127,7 +127,7 @@ class MemoryService {
     const auto allocate = [&] {
       return pool_.Allocate(AllocationId(request.allocation()), request.bytes(), MemberId(request.member()),
                             request.contiguous() ? MemoryPool::Pieces::kOne : MemoryPool::Pieces::kAny, use,
-                            request.attempt());
+                            request.attempt(), request.opening());
     };
     absl::StatusOr<std::vector<Extent>> extents = allocate();
     if (absl::IsResourceExhausted(extents.status())) {
@@ -150,8 +150,9 @@ class MemoryService {
     NAM_RETURN_IF_ERROR(CheckMember(request.member()));
     proto::OpenExtentsReply reply;
     for (const uint64_t allocation : request.allocations()) {
-      NAM_ASSIGN_OR_RETURN(const std::vector<Extent> extents,
-                           pool_.Open(AllocationId(allocation), MemberId(request.member())));
+      NAM_ASSIGN_OR_RETURN(
+          const std::vector<Extent> extents,
+          pool_.Open(AllocationId(allocation), MemberId(request.member()), request.opening()));
       for (const Extent& extent : extents) {
         AddExtent(extent, *reply.mutable_extents());
         reply.add_allocations(allocation);
@@ -162,6 +163,8 @@ class MemoryService {
 
   absl::StatusOr<proto::CloseExtentsReply> CloseExtents(const proto::CloseExtentsRequest& request) {
     NAM_RETURN_IF_ERROR(CheckProof(request.member(), request.proof()));
+    // First: what such an opening has opened by now is closed below.
+    pool_.RefuseOpenings(MemberId(request.member()), request.openings_from());
     for (const proto::ClosedAllocation& closed : request.closed())
       pool_.Close(AllocationId(closed.allocation()), closed.attempt(), MemberId(request.member()));
     return proto::CloseExtentsReply();

@@ -251,6 +251,54 @@ TEST_F(DataDirectoryTest, ADamagedFileIsNamedAndStays) {
   EXPECT_EQ(Files().size(), 2u);
 }
 
+/// The process may open only a few more files while it lives.
+class OpenFilesLimit {
+ public:
+  explicit OpenFilesLimit(rlim_t more) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const UniqueFd next(open("/", O_RDONLY | O_CLOEXEC));  // the lowest that is free
+    const struct rlimit limit {
+      .rlim_cur = static_cast<rlim_t>(next.get()) + more, .rlim_max = before_.rlim_max
+    };
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  ~OpenFilesLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  struct rlimit before_;
+};
+
+TEST_F(DataDirectoryTest, FewFilesAreOpenAtATime) {
+  constexpr uint64_t kFiles = 40;
+  for (uint64_t allocation = 1; allocation <= kFiles; ++allocation) {
+    Fill(allocation, 4'096);
+    ASSERT_TRUE(Seal(allocation).ok());
+  }
+  const OpenFilesLimit limit(24);
+  const DataDirectory::Contents contents = Restart();
+  EXPECT_EQ(contents.whole.size(), kFiles);
+  EXPECT_THAT(contents.damaged, IsEmpty());
+}
+
+// What no descriptor or permission is there for may be whole.
+TEST_F(DataDirectoryTest, AFileThatCannotBeOpenedNowIsNotDamaged) {
+  const std::vector<Extent> extents = Fill(17, 4'096);
+  ASSERT_TRUE(Seal(17).ok());
+  directory_ = nullptr;
+  directory_ = *Open();
+  pool_ = *MemoryPool::Create(fabric_, {.memory_bytes = 16 * kMiB, .region_bytes = 4 * kMiB});
+  {
+    const OpenFilesLimit limit(1);  // for the list
+    const absl::Status refused = directory_->ReadInto(*pool_, fabric_).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(File(17)));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("ulimit -n"));
+  }
+  EXPECT_THAT(directory_->Damaged(), IsEmpty());
+  EXPECT_THAT(Numbers(Restart().whole), ElementsAre(17));
+  EXPECT_TRUE(IsFilled(17, extents));
+}
+
 TEST_F(DataDirectoryTest, AFileThatWasCutShortIsDamaged) {
   Fill(17, 2 * kMiB);
   ASSERT_TRUE(Seal(17).ok());

@@ -128,6 +128,38 @@ TEST_F(MemoryPoolTest, AFencedMemberHasClosedEverything) {
   EXPECT_EQ(pool_->used_bytes(), 0u);
 }
 
+// The request is overtaken by the news that its sender has given up.
+TEST_F(MemoryPoolTest, AnOpeningThatIsOverOpensNothing) {
+  Create(2 * kRegionBytes, 32 * kKiB);
+  const auto allocate = [&](AllocationId allocation, uint64_t opening, MemberId member = kMember) {
+    return pool_
+        ->Allocate(allocation, kKiB, member, MemoryPool::Pieces::kOne, MemoryPool::Use::kScratch,
+                   /*attempt=*/3, opening)
+        .status();
+  };
+  ASSERT_TRUE(allocate(AllocationId(1), 5).ok());
+  pool_->RefuseOpenings(kMember, 7);
+  pool_->RefuseOpenings(kMember, 6);  // has come late
+  pool_->Close(AllocationId(1), /*attempt=*/3, kMember);
+  const uint64_t used_bytes = pool_->used_bytes();
+  EXPECT_TRUE(absl::IsCancelled(allocate(AllocationId(1), 6)));
+  EXPECT_TRUE(absl::IsCancelled(allocate(AllocationId(2), 6)));
+  EXPECT_TRUE(absl::IsCancelled(pool_->Open(AllocationId(1), kMember, 6).status()));
+  EXPECT_EQ(pool_->used_bytes(), used_bytes);
+  EXPECT_EQ(pool_->Held(), std::vector<AllocationId>{AllocationId(1)});
+  pool_->Release(AllocationId(1));
+  EXPECT_EQ(pool_->used_bytes(), 0u);
+  EXPECT_TRUE(allocate(AllocationId(2), 7).ok());
+  EXPECT_TRUE(pool_->Open(AllocationId(2), kMember, 7).ok());
+  EXPECT_TRUE(allocate(AllocationId(2), 1, kOther).ok()) << "of its own numbers";
+  pool_->Release(AllocationId(2));
+  pool_->Close(AllocationId(2), /*attempt=*/3, kMember);
+  pool_->Close(AllocationId(2), /*attempt=*/0, kMember);
+  EXPECT_EQ(pool_->Openers(), (std::vector{kMember, kOther})) << "until it is fenced";
+  pool_->Fenced(kMember);
+  EXPECT_EQ(pool_->Openers(), std::vector{kOther});
+}
+
 TEST_F(MemoryPoolTest, WhatIsClosedBeforeItIsOverIsFreeAtOnce) {
   Create(2 * kRegionBytes);
   ASSERT_TRUE(pool_->Allocate(AllocationId(1), 8 * kKiB, kMember).ok());

@@ -30,10 +30,14 @@ constexpr char kSecret[] = "correct horse battery staple";
 const std::atomic<bool> kGoesOn = false;
 constexpr uint64_t kMiB = 1 << 20;
 
-/// gRPC, with a hook between a memory server's answer to ListRegions and its arrival.
+/// gRPC, with a hook between a memory server's answer to ListRegions and its arrival, and with requests that
+/// are late.
 class HookedControlPlane final : public catalog::ControlPlane {
  public:
-  std::function<void()> between;
+  std::function<void()> between = [] {};
+  /// Requests with this path stay here, and their callers give up.
+  std::string late_path;
+  std::vector<std::string> late;
 
   std::string host_name() const override { return catalog::GrpcControlPlane().host_name(); }
   absl::StatusOr<std::unique_ptr<catalog::ControlServer>> Serve(
@@ -42,7 +46,7 @@ class HookedControlPlane final : public catalog::ControlPlane {
   }
   std::unique_ptr<catalog::ControlChannel> Open(const std::string& address,
                                                 const std::string& secret) override {
-    return std::make_unique<Channel>(catalog::GrpcControlPlane().Open(address, secret), between);
+    return std::make_unique<Channel>(catalog::GrpcControlPlane().Open(address, secret), *this);
   }
   bool Refused(const std::string& address, int64_t timeout_us) override {
     return catalog::GrpcControlPlane().Refused(address, timeout_us);
@@ -51,18 +55,22 @@ class HookedControlPlane final : public catalog::ControlPlane {
  private:
   class Channel final : public catalog::ControlChannel {
    public:
-    Channel(std::unique_ptr<catalog::ControlChannel> channel, const std::function<void()>& between)
-        : channel_(std::move(channel)), between_(between) {}
+    Channel(std::unique_ptr<catalog::ControlChannel> channel, HookedControlPlane& plane)
+        : channel_(std::move(channel)), plane_(plane) {}
     Outcome Call(const std::string& path, const std::string& request, int64_t timeout_us,
                  catalog::CallCancellation* cancellation) override {
+      if (path == plane_.late_path) {
+        plane_.late.push_back(request);
+        return {absl::DeadlineExceededError("no answer"), false, ""};
+      }
       Outcome outcome = channel_->Call(path, request, timeout_us, cancellation);
-      if (path == catalog::kListRegions.path) between_();
+      if (path == catalog::kListRegions.path) plane_.between();
       return outcome;
     }
 
    private:
     const std::unique_ptr<catalog::ControlChannel> channel_;
-    const std::function<void()>& between_;
+    HookedControlPlane& plane_;
   };
 };
 
@@ -500,6 +508,50 @@ TEST_F(MemoryServerTest, ARequestUnderWayKeepsMemoryFromOthers) {
   EXPECT_EQ(memory->used_bytes(), kMiB);
   use.reset();
   EXPECT_TRUE(BecomesFree(*attachment, memory->id()));
+}
+
+// The server gets to the request when the client has given up, has closed the memory and has forgotten it.
+TEST_F(MemoryServerTest, ARequestThatItsClientGaveUpOnOpensNothing) {
+  MemoryServerOptions options;
+  options.scratch_bytes = 2 * kMiB;
+  const auto memory = StartMemory(options);
+  const auto owner = Attach();
+  HookedControlPlane control_plane;
+  catalog::AttachOptions of_client;
+  of_client.catalog.control_plane = &control_plane;
+  const auto client = Attach(of_client);
+  const auto load = owner->catalog().BeginLoad(owner->member(), "date", false);
+  ASSERT_TRUE(owner->Allocate(memory->id(), *load, kMiB).ok());
+  const auto peer = owner->OpenPeer("memory server", memory->control_address());
+  const auto forgotten = [&] {
+    const Deadline deadline = RealClock().After(20'000'000);
+    while (!client->grants().Allocations().empty() && !RealClock().Passed(deadline))
+      EXPECT_TRUE(owner->MemoryUsage(memory->id(), true).ok());
+    return client->grants().Allocations().empty();
+  };
+
+  control_plane.late_path = catalog::kAllocate.path;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      client->AllocateScratch(memory->id(), *load, /*attempt=*/1, kMiB, kGoesOn).status()));
+  client->CloseScratch(*load, 1);
+  ASSERT_TRUE(forgotten());
+  proto::AllocateRequest allocate;
+  ASSERT_EQ(control_plane.late.size(), 1u);
+  ASSERT_TRUE(allocate.ParseFromString(control_plane.late[0]));
+  EXPECT_TRUE(absl::IsCancelled(peer->Call(catalog::kAllocate, allocate, 5'000'000).status()));
+  EXPECT_EQ(memory->used_bytes(), kMiB);
+
+  control_plane.late_path = catalog::kOpenExtents.path;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(client->OpenExtents(memory->id(), {*load}).status()));
+  client->grants().End({&*load, 1});
+  client->CloseScratch(*load, 1);  // wakes the closing thread
+  ASSERT_TRUE(forgotten());
+  proto::OpenExtentsRequest open;
+  ASSERT_EQ(control_plane.late.size(), 2u);
+  ASSERT_TRUE(open.ParseFromString(control_plane.late[1]));
+  EXPECT_TRUE(absl::IsCancelled(peer->Call(catalog::kOpenExtents, open, 5'000'000).status()));
+  ASSERT_TRUE(owner->catalog().AbortLoad(*load).ok());
+  EXPECT_TRUE(BecomesFree(*owner, memory->id()));
 }
 
 TEST_F(MemoryServerTest, TheEndOfTheMembershipIsReported) {

@@ -51,7 +51,8 @@ class GrantRaces : public ::testing::Test {
   const fabric::sim::ProcessId server_process_ = SimulatedWorld().ProcessOf(servers_.fabric(1));
   std::unique_ptr<Channel> channel_ = *Channel::Open(*client_, servers_, {.buffer_bytes = 64 << 10});
   std::unique_ptr<VerbBatch> batch_ = std::make_unique<VerbBatch>(*channel_);
-  const std::shared_ptr<fabric::Grant> grant_ = servers_.grants().Open(kAllocation, 0, kServer);
+  const std::shared_ptr<fabric::Grant> grant_ =
+      fabric::Grants::Opening(servers_.grants(), kServer).Add(kAllocation, 0);
   Channel::Target at_;
 };
 

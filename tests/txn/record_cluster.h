@@ -324,8 +324,9 @@ class RecordCluster {
       }
       extents_.push_back({.server = MemoryServerId(static_cast<uint16_t>(number + 1)),
                           .offset = server.used,
-                          .grant = cluster_.grants_.Open(AllocationId(++cluster_.allocations_), /*attempt=*/0,
-                                                         MemoryServerId(static_cast<uint16_t>(number + 1)))});
+                          .grant = fabric::Grants::Opening(cluster_.grants_,
+                                                           MemoryServerId(static_cast<uint16_t>(number + 1)))
+                                       .Add(AllocationId(++cluster_.allocations_), /*attempt=*/0)});
       server.used += bytes_;
       return Now();
     }
