@@ -19,7 +19,7 @@ struct MemoryNeed {
       0;  // in memory servers, for two cases: memory is freed within a second of DROP TABLE
   uint64_t scratch_bytes = 0;  // the same
   uint64_t query_bytes = 0;    // in compute servers
-  uint64_t own_bytes = 0;      // this process's tuples, and the output of the hand-written loop
+  uint64_t own_bytes = 0;      // this process's tuples
   uint64_t peer_bytes = 0;
 
   uint64_t total() const { return table_bytes + scratch_bytes + query_bytes + own_bytes + peer_bytes; }
@@ -28,7 +28,7 @@ struct MemoryNeed {
 };
 /// INVALID_ARGUMENT, with the figures, if the host lacks the memory.
 absl::Status CheckNeed(const MemoryNeed& need, const std::vector<MemoryLimit>& limits = ReadMemoryLimits());
-/// Estimates the memory for a join of `tuples` in both relations, without the hand-written loop and the peer.
+/// Estimates the memory for a join of `tuples` in both relations, without the peer.
 MemoryNeed JoinNeed(uint64_t tuples);
 
 /// The servers of a private cluster, with the memory for `need`. `threads`: of all compute servers.

@@ -58,7 +58,6 @@ void AddJoinRatios(const std::vector<CaseFigures>& figures, uint64_t tuples, con
   if (base == nullptr) return;
   for (const char* slower : {"ghj", "ghj_bloom", "rdma_ghj", "duckdb"})
     SetIf(summary, absl::StrCat("rrj_over_", slower, suffix), base->Ratio(slower, "rrj"));
-  SetIf(summary, absl::StrCat("radix_loop_over_rrj", suffix), base->Ratio("radix_loop", "rrj"));
   const CaseFigures* const uniform = JoinCaseOf(figures, tuples, 0.0);
   const CaseFigures* const skewed = JoinCaseOf(figures, tuples, 1.0);
   if (uniform == nullptr || skewed == nullptr) return;

@@ -71,7 +71,7 @@ absl::Status AlgorithmWork::LeaveOutRefused(session::Session& session,
     }
   }
   algorithms_ = std::move(left);
-  if (!algorithms_.empty() || options_.duckdb != nullptr || workload_.has_bound()) return absl::OkStatus();
+  if (!algorithms_.empty() || options_.duckdb != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("nothing is left to measure, as the engine refuses every algorithm; ",
                    skipped_.empty() ? "none was named" : skipped_[0].algorithm + ": " + skipped_[0].why));
@@ -148,7 +148,6 @@ std::vector<Contender> AlgorithmWork::MakeContenders(session::Session& session) 
   for (const Algorithm& algorithm : algorithms_)
     contenders.push_back({algorithm.name, [&] { return Ask(session, algorithm); }});
   if (options_.duckdb != nullptr) contenders.push_back({"duckdb", [&] { return AskDuckDb(); }});
-  if (std::optional<Contender> bound = workload_.MakeBound()) contenders.push_back(*std::move(bound));
   return contenders;
 }
 

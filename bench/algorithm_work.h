@@ -25,7 +25,7 @@ struct AlgorithmWorkOptions {
   std::vector<Algorithm> algorithms;
   int repeat = 3;
   size_t warm_up = TurnsOptions().warm_up;              // contenders with a warm-up turn
-  int threads = 2;                                      // for loading; servers, peer and bound have their own
+  int threads = 2;                                      // for loading; servers and peer have their own
   uint64_t query_mib_max = 4096;                        // the session's limit per query
   std::string directory;                                // for the peer's input files
   DuckDb* duckdb = nullptr;                             // null: takes no part
@@ -33,9 +33,8 @@ struct AlgorithmWorkOptions {
   std::string explained;  // algorithm whose plan of each case is kept; empty: none
 };
 
-/// Runs each case: all contenders load the data; algorithms, DuckDB and the hand-written loop take turns;
-/// then all drop the data. An algorithm that the engine refuses is skipped and reported; nothing runs in its
-/// place.
+/// Runs each case: all contenders load the data; algorithms and DuckDB take turns; then all drop the data.
+/// An algorithm that the engine refuses is skipped and reported; nothing runs in its place.
 class AlgorithmWork {
  public:
   struct Skipped {

@@ -109,7 +109,7 @@ class Choice final : public Command {
     std::copy_if(points_.begin(), points_.end(), std::back_inserter(points),
                  [&](const ChoicePoint& point) { return point.fabric == fabric; });
     if (points.empty()) return absl::OkStatus();
-    JoinWorkload::Options options{.seed = seed_, .threads = threads_, .loop = false};
+    JoinWorkload::Options options{.seed = seed_, .threads = threads_};
     for (const ChoicePoint& point : points) options.cases.push_back(point.join);
     JoinWorkload workload(options);
     AlgorithmWork work(workload, {.algorithms = algorithms_,
