@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <optional>
 
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "bench/scatter.h"
-#include "bench/socket_peer.h"
-#include "fabric/tcp/wire.h"
 
 namespace nam::bench {
 namespace {
@@ -80,44 +77,6 @@ class MemoryBound final : public FabricBound {
   const Lanes& lanes_;
 };
 
-class SocketBound final : public FabricBound {
- public:
-  SocketBound(fabric::Fabric& fabric, const Lanes& lanes, const ServerAddress& server)
-      : fabric_(fabric), lanes_(lanes), server_(server) {}
-  const char* name() const override { return "a plain socket pair moving the same bytes"; }
-  bool Covers(const FabricCase& wanted) const override { return wanted.operation != Operation::kMulticast; }
-  absl::StatusOr<double> Rate(const FabricCase& wanted, int64_t duration_ns) override {
-    if (!connected_for_ || connected_for_->operation != wanted.operation ||
-        connected_for_->bytes != wanted.bytes || clients_.size() < wanted.threads) {
-      NAM_RETURN_IF_ERROR(Connect(wanted));
-    }
-    return SumOverLanes(fabric_, lanes_, wanted.threads,
-                        [&](Lane&, size_t i) { return clients_[i]->Run(wanted.in_flight, duration_ns); });
-  }
-
- private:
-  absl::Status Connect(const FabricCase& wanted) {
-    clients_.clear();
-    const bool sends = wanted.operation == Operation::kWrite || wanted.operation == Operation::kSend;
-    const uint64_t out = sizeof(fabric::tcp::RequestHeader) + (sends ? wanted.bytes : 0);
-    const uint64_t in =
-        sizeof(fabric::tcp::ReplyHeader) + (wanted.operation == Operation::kRead ? wanted.bytes : 0);
-    for (uint32_t i = 0; i < wanted.threads; ++i) {
-      fabric::MemoryRegion& buffer = lanes_[i]->buffer();
-      NAM_ASSIGN_OR_RETURN(clients_.emplace_back(),
-                           SocketClient::Connect(server_.sockets, out, in, {buffer.data(), buffer.bytes()}));
-    }
-    connected_for_ = wanted;
-    return absl::OkStatus();
-  }
-
-  fabric::Fabric& fabric_;
-  const Lanes& lanes_;
-  const ServerAddress server_;
-  std::optional<FabricCase> connected_for_;
-  std::vector<std::unique_ptr<SocketClient>> clients_;
-};
-
 class LineRateBound final : public FabricBound {
  public:
   LineRateBound(double bytes_per_second, double messages_per_second)
@@ -153,11 +112,6 @@ absl::StatusOr<double> SumOverLanes(fabric::Fabric& fabric, const Lanes& lanes, 
 
 std::unique_ptr<FabricBound> MakeMemoryBound(fabric::Fabric& fabric, const Lanes& lanes) {
   return std::make_unique<MemoryBound>(fabric, lanes);
-}
-
-std::unique_ptr<FabricBound> MakeSocketBound(fabric::Fabric& fabric, const Lanes& lanes,
-                                             const ServerAddress& server) {
-  return std::make_unique<SocketBound>(fabric, lanes, server);
 }
 
 std::unique_ptr<FabricBound> MakeLineRateBound(double bytes_per_second, double messages_per_second) {

@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "bench/fabric_case.h"
 #include "bench/fabric_lane.h"
-#include "bench/server_end.h"
 
 namespace nam::bench {
 
@@ -34,9 +33,7 @@ class FabricBound {
 /// For fabrics that show peers' memory in place: copies between a lane's buffer and the server's region.
 std::unique_ptr<FabricBound> MakeMemoryBound(fabric::Fabric& fabric, const Lanes& lanes);
 /// For fabrics over sockets: plain socket pairs that move as many bytes per operation.
-std::unique_ptr<FabricBound> MakeSocketBound(fabric::Fabric& fabric, const Lanes& lanes,
-                                             const ServerAddress& server);
-
+std::unique_ptr<FabricBound> MakeSocketBound(fabric::Fabric& fabric, const Lanes& lanes);
 /// For simulated fabrics: the limits of the model's links and cards, in bytes and messages.
 std::unique_ptr<FabricBound> MakeLineRateBound(double bytes_per_second, double messages_per_second);
 

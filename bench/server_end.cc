@@ -23,12 +23,8 @@ absl::StatusOr<std::unique_ptr<BenchServer>> BenchServer::Start(fabric::Fabric& 
   const std::string any = fabric::AnyAddress(fabric.kind(), options.host);
   NAM_ASSIGN_OR_RETURN(server->one_sided_, fabric.Listen({.address = any}));
   NAM_ASSIGN_OR_RETURN(server->messages_, fabric.Listen({.address = any, .passive = false}));
-  if (options.sockets) {
-    NAM_ASSIGN_OR_RETURN(server->sockets_, SocketServer::Start(fabric, options.host, options.region_bytes));
-  }
   server->address_ = {.one_sided = server->one_sided_->address(),
                       .messages = server->messages_->address(),
-                      .sockets = server->sockets_ != nullptr ? server->sockets_->address() : "",
                       .rkey = server->region_->rkey(),
                       .region_bytes = options.region_bytes};
   server->accept_thread_ =

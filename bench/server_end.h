@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/socket_peer.h"
 #include "fabric/fabric.h"
 #include "storage/multicast_layout.h"
 #include "storage/multicast_sender.h"
@@ -19,7 +18,6 @@ namespace nam::bench {
 struct ServerAddress {
   std::string one_sided;  // a passive listener
   std::string messages;   // a listener whose connections take every SEND
-  std::string sockets;    // the plain socket server; empty if none
   fabric::RemoteKey rkey;
   uint64_t region_bytes = 0;
 };
@@ -51,7 +49,6 @@ class ServerEnd {
 struct BenchServerOptions {
   uint64_t region_bytes = uint64_t{64} << 20;
   std::string host = "127.0.0.1";  // where to listen
-  bool sockets = false;            // also offer the plain socket server
 };
 
 /// The server within this process: a region with all rights for peers, and threads that take incoming
@@ -81,7 +78,6 @@ class BenchServer final : public ServerEnd {
   std::unique_ptr<fabric::MemoryRegion> region_;
   std::unique_ptr<fabric::Listener> one_sided_;
   std::unique_ptr<fabric::Listener> messages_;
-  std::unique_ptr<SocketServer> sockets_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> datagrams_{0};
 

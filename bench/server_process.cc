@@ -114,14 +114,12 @@ class Conversation {
                                                 .rdma = request.value("rdma", ""),
                                                 .host = host,
                                                 .encrypt = request.value("encrypt", false)}));
-    NAM_ASSIGN_OR_RETURN(server_, BenchServer::Start(*fabric_, {.region_bytes = request.value("bytes", 0ul),
-                                                                .host = host,
-                                                                .sockets = request.value("sockets", false)}));
+    NAM_ASSIGN_OR_RETURN(
+        server_, BenchServer::Start(*fabric_, {.region_bytes = request.value("bytes", 0ul), .host = host}));
     const ServerAddress& address = server_->address();
     return Json{{"ok", true},
                 {"one_sided", address.one_sided},
                 {"messages", address.messages},
-                {"sockets", address.sockets},
                 {"rkey", address.rkey.value},
                 {"bytes", address.region_bytes}};
   }
@@ -145,12 +143,10 @@ class ServerProcess final : public ServerEnd {
                                               {"rdma", options.fabric.rdma},
                                               {"host", options.server.host},
                                               {"encrypt", options.fabric.encrypt},
-                                              {"bytes", options.server.region_bytes},
-                                              {"sockets", options.server.sockets}},
+                                              {"bytes", options.server.region_bytes}},
                                              kCallTimeoutMs));
     server->address_ = {.one_sided = answer.value("one_sided", ""),
                         .messages = answer.value("messages", ""),
-                        .sockets = answer.value("sockets", ""),
                         .rkey = {answer.value("rkey", 0u)},
                         .region_bytes = answer.value("bytes", 0ul)};
     return server;

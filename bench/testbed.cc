@@ -1,12 +1,10 @@
 #include "bench/testbed.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "bench/perftest_bound.h"
 #include "fabric/sim/world.h"
 #include "fabric/threads.h"
 
@@ -23,15 +21,9 @@ class RealTestbed final : public Testbed {
     if (options.rdma.empty()) client.host = options.server_host;
     client.secret = absl::StrFormat("%016x%016x", fabric::RandomBits(), fabric::RandomBits());
     ServerProcessOptions server{.fabric = client,
-                                .server = {.region_bytes = options.region_bytes,
-                                           .host = options.server_host,
-                                           .sockets = options.kind == fabric::Kind::kTcp},
+                                .server = {.region_bytes = options.region_bytes, .host = options.server_host},
                                 .log_file = options.log_file};
     server.fabric.rdma = options.server_rdma;
-    testbed->perftest_ = {.rdma = options.rdma,
-                          .server_rdma = options.server_rdma,
-                          .server_host = options.server_host,
-                          .directory = std::filesystem::path(options.log_file).parent_path()};
     // Before any thread: the child ends with the thread that started it.
     NAM_ASSIGN_OR_RETURN(testbed->server_, StartServerProcess(server));
     NAM_ASSIGN_OR_RETURN(testbed->client_, testbed->OpenClient());
@@ -48,19 +40,15 @@ class RealTestbed final : public Testbed {
       case fabric::Kind::kShm:
         return MakeMemoryBound(*client_, lanes);
       case fabric::Kind::kTcp:
-        return MakeSocketBound(*client_, lanes, server_->address());
-      case fabric::Kind::kVerbs:
-        return MakePerftestBound(perftest_);
-      case fabric::Kind::kSim:
-        break;
+        return MakeSocketBound(*client_, lanes);
+      default:
+        return nullptr;
     }
-    return nullptr;
   }
 
  private:
   RealTestbed() = default;
 
-  PerftestOptions perftest_;
   fabric::FabricOptions client_options_;
   std::unique_ptr<ServerEnd> server_;
   std::unique_ptr<fabric::Fabric> client_;

@@ -4,7 +4,6 @@
 
 #include <set>
 
-#include "bench/perftest_bound.h"
 #include "bench/scatter.h"
 
 namespace nam::bench {
@@ -59,27 +58,6 @@ TEST(ScatterTest, PlacesLieInTheSpanAndVisitMostOfIt) {
     places.insert(at);
   }
   EXPECT_GT(places.size(), 500u) << "of 512";
-}
-
-TEST(PerftestTest, TheMessageRateIsFound) {
-  const std::string output =
-      " local address: LID 0000 QPN 0x0011 PSN 0x2\n"
-      " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
-      "Conflicting CPU frequency values detected: 2600.000000 != 2500.000000. CPU Frequency is not max.\n"
-      " 65536      1000             1893.11            1822.47\t\t   0.029159\n"
-      "---------------------------------------------------------------------------------------\n";
-  const auto rate = ParsePerftest(output);
-  ASSERT_TRUE(rate.ok()) << rate.status();
-  EXPECT_NEAR(*rate, 29'159, 1);
-  EXPECT_FALSE(ParsePerftest("").ok());
-  EXPECT_FALSE(ParsePerftest("Couldn't connect to 127.0.0.1:18515\n").ok());
-}
-
-TEST(PerftestTest, DevicesAreNamedAsOurs) {
-  EXPECT_TRUE(PerftestDevice("").empty());
-  EXPECT_EQ(PerftestDevice("rxe1"), (std::vector<std::string>{"-d", "rxe1", "-x", "1"}));
-  EXPECT_EQ(PerftestDevice("mlx5_0:2,gid=3"),
-            (std::vector<std::string>{"-d", "mlx5_0", "-i", "2", "-x", "3"}));
 }
 
 }  // namespace
