@@ -53,11 +53,11 @@ std::vector<TupleTable> AggregateWorkload::tables() const {
   return {{.name = "t", .payload = "v", .tuples = tuples_}};
 }
 
-Answer AggregateWorkload::Expected() const {
+Rows AggregateWorkload::Expected() const {
   const auto [n, groups] = at(made_);
   __int128 sum = 0;
   for (const JoinTuple& tuple : tuples_) sum += tuple.payload;
-  return {static_cast<__int128>(groups), sum, static_cast<__int128>((n + groups - 1) / groups)};
+  return {{Value::Integer(groups), Value::Integer(sum), Value::Integer((n + groups - 1) / groups)}};
 }
 
 void AggregateWorkload::Drop() {

@@ -33,7 +33,7 @@ class AggregateWorkload final : public Workload {
   std::string sql() const override;
   void Make(size_t index) override;
   std::vector<TupleTable> tables() const override;
-  Answer Expected() const override;
+  Rows Expected() const override;
   void Drop() override;
 
   const AggregateCase& at(size_t index) const { return options_.cases[index]; }

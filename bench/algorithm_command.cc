@@ -25,17 +25,6 @@ uint64_t RoundUp(uint64_t bytes, uint64_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-std::vector<CaseFigures> FiguresOf(const AlgorithmWork& work, const Workload& workload) {
-  std::vector<CaseFigures> figures;
-  for (const AlgorithmWork::Case& each : work.cases()) {
-    figures.push_back({.title = workload.TitleOf(each.index),
-                       .settings = workload.SettingsOf(each.index),
-                       .tuples = workload.TuplesOf(each.index),
-                       .contenders = each.contenders});
-  }
-  return figures;
-}
-
 }  // namespace
 
 uint64_t MemoryNeed::query_mib_max() const {
@@ -147,18 +136,16 @@ absl::StatusOr<Report> AlgorithmCommand::OnProcesses(Run& run) {
         duckdb,
         DuckDb::Start({.peer_dir = peer_dir_, .log_file = directory + "/duckdb.log", .threads = threads_}));
   }
-  AlgorithmWork work(workload(), {.algorithms = algorithms_,
-                                  .repeat = repeat_,
-                                  .threads = threads_,
-                                  .query_mib_max = need_.query_mib_max(),
-                                  .directory = directory + "/columns",
-                                  .duckdb = duckdb.get()});
-  run.OnCancel([&] { work.Cancel(); });
-  const absl::Status status = run.InCluster(
+  AlgorithmWork work(run, workload(),
+                     {.algorithms = algorithms_,
+                      .repeat = repeat_,
+                      .threads = threads_,
+                      .query_mib_max = need_.query_mib_max(),
+                      .directory = directory + "/columns",
+                      .duckdb = duckdb.get()});
+  NAM_RETURN_IF_ERROR(run.InCluster(
       ClusterFor(need_, fabric_, memory_servers_, compute_servers_, threads_, scratch_bytes_),
-      [&](catalog::Attachment& attachment, const ClusterOptions&) { return work.RunOn(attachment); });
-  run.OnCancel();
-  NAM_RETURN_IF_ERROR(status);
+      [&](catalog::Attachment& attachment, const ClusterOptions&) { return work.RunOn(attachment); }));
   Json config = Json::object();
   if (duckdb != nullptr) config["duckdb"] = {{"version", duckdb->version()}, {"threads", threads_}};
   return ReportOf(work, std::move(config));
@@ -166,12 +153,12 @@ absl::StatusOr<Report> AlgorithmCommand::OnProcesses(Run& run) {
 
 /// Ctrl-C ends it between two turns.
 absl::StatusOr<Report> AlgorithmCommand::InSim(Run& run) {
-  AlgorithmWork work(workload(), {.algorithms = algorithms_,
-                                  .repeat = repeat_,
-                                  .warm_up = 1,
-                                  .threads = 1,
-                                  .query_mib_max = need_.query_mib_max(),
-                                  .proceed = [&] { return run.Proceed(""); }});
+  AlgorithmWork work(run, workload(),
+                     {.algorithms = algorithms_,
+                      .repeat = repeat_,
+                      .warm_up = 1,
+                      .threads = 1,
+                      .query_mib_max = need_.query_mib_max()});
   NAM_RETURN_IF_ERROR(RunInSim(ServersInSim(), name(), work));
   return ReportOf(work, {{"model", ModelJson(ServersInSim(), cache_divisor_)}});
 }
@@ -192,11 +179,11 @@ SimulatedServers AlgorithmCommand::ServersInSim() const {
 }
 
 Report AlgorithmCommand::ReportOf(const AlgorithmWork& work, Json config) {
-  const std::vector<CaseFigures> figures = FiguresOf(work, workload());
+  const std::vector<CaseFigures>& figures = work.cases();
   Report report{.config = config_,
                 .rows = FigureRows(figures),
                 .summary = Summarize(figures),
-                .charts = {simulated() ? TimePlot(help(), figures) : SpeedPlot(help(), figures)},
+                .charts = {simulated() ? TimeChart(help(), figures) : SpeedChart(help(), figures)},
                 .correct = AllEqual(figures)};
   report.summary["equal_answers"] = report.correct;
   report.config.update(config);

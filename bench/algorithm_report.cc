@@ -11,13 +11,6 @@
 namespace nam::bench {
 namespace {
 
-const ContenderTimes* Find(const CaseFigures& figures, std::string_view contender) {
-  for (const ContenderTimes& times : figures.contenders) {
-    if (times.name == contender) return &times;
-  }
-  return nullptr;
-}
-
 double SpeedOf(const CaseFigures& figures, double ms) {
   return static_cast<double>(figures.tuples) / 1e3 / std::max(ms, 1e-6);  // millions per second
 }
@@ -67,22 +60,6 @@ void AddJoinRatios(const std::vector<CaseFigures>& figures, uint64_t tuples, con
 
 }  // namespace
 
-std::optional<double> CaseFigures::median_ms(std::string_view contender) const {
-  const ContenderTimes* const times = Find(*this, contender);
-  return times == nullptr ? std::nullopt : std::optional(times->median_ms());
-}
-
-std::optional<double> CaseFigures::Ratio(std::string_view slower, std::string_view faster) const {
-  return RatioOf(median_ms(slower), median_ms(faster));
-}
-
-bool AllEqual(const std::vector<CaseFigures>& figures) {
-  return std::all_of(figures.begin(), figures.end(), [](const CaseFigures& each) {
-    return std::all_of(each.contenders.begin(), each.contenders.end(),
-                       [](const ContenderTimes& times) { return times.equal; });
-  });
-}
-
 Json FigureRows(const std::vector<CaseFigures>& figures) {
   Json rows = Json::array();
   for (const CaseFigures& each : figures) {
@@ -99,40 +76,8 @@ Json FigureRows(const std::vector<CaseFigures>& figures) {
   return rows;
 }
 
-namespace {
-
-/// Plots `height(case, median in ms)` for each case and contender.
-template <typename Height>
-std::string Bars(const std::string& title, const std::string& y_label,
-                 const std::vector<CaseFigures>& figures, const Height& height) {
-  BarPlot plot{.title = title, .y_label = y_label, .categories = {}, .series = {}};
-  for (size_t i = 0; i < figures.size(); ++i) {
-    plot.categories.push_back(figures[i].title);
-    for (const ContenderTimes& times : figures[i].contenders) {
-      auto series = std::find_if(plot.series.begin(), plot.series.end(),
-                                 [&](const BarPlot::Series& s) { return s.name == times.name; });
-      if (series == plot.series.end()) {
-        if (plot.series.size() == kPlotSeriesMax) continue;
-        series = plot.series.insert(plot.series.end(), {times.name, std::vector<double>(figures.size()),
-                                                        std::vector<std::optional<Spread>>(figures.size())});
-      }
-      series->values[i] = height(figures[i], times.median_ms());
-      std::vector<double> runs;
-      for (const double ms : times.times_ms) runs.push_back(height(figures[i], ms));
-      series->spread[i] = SpreadOf(runs);
-    }
-  }
-  return SvgOf(plot);
-}
-
-}  // namespace
-
-std::string SpeedPlot(const std::string& title, const std::vector<CaseFigures>& figures) {
-  return Bars(title, "million tuples per second", figures, SpeedOf);
-}
-
-std::string TimePlot(const std::string& title, const std::vector<CaseFigures>& figures) {
-  return Bars(title, "ms", figures, [](const CaseFigures&, double ms) { return ms; });
+std::string SpeedChart(const std::string& title, const std::vector<CaseFigures>& figures) {
+  return CaseChart(title, "million tuples per second", figures, SpeedOf);
 }
 
 Json JoinSummary(const std::vector<CaseFigures>& figures) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -27,21 +26,6 @@ absl::StatusOr<Algorithm> ForcedJoin(const std::string& name) {
   NAM_ASSIGN_OR_RETURN(Algorithm algorithm, name == kAuto ? JoinAlgorithm(name) : ForcedJoinAlgorithm(name));
   std::erase_if(algorithm.settings, [](const auto& setting) { return setting.first == "nam.exchange"; });
   return algorithm;
-}
-
-/// The algorithm in EXPLAIN's JSON; empty if there is none.
-std::string ChosenIn(const Json& plan) {
-  const Json::json_pointer chosen("/0/joins/0/algorithm");
-  return plan.contains(chosen) ? plan.at(chosen).get<std::string>() : "";
-}
-
-/// The estimates in EXPLAIN's JSON, by possible algorithm.
-std::map<std::string, double> EstimatesIn(const Json& plan) {
-  const Json::json_pointer estimates("/0/joins/0/estimated_ms");
-  std::map<std::string, double> estimated_ms;
-  if (!plan.contains(estimates)) return estimated_ms;
-  for (const auto& [name, ms] : plan.at(estimates).items()) estimated_ms[name] = ms.get<double>();
-  return estimated_ms;
 }
 
 /// The optimizer's choice for random joins, compared with each algorithm that it could have chosen. The
@@ -97,7 +81,8 @@ class Choice final : public Command {
     for (const std::string& fabric : fabrics_) NAM_RETURN_IF_ERROR(MeasureOn(fabric, run, results, report));
     report.rows = ChoiceRows(results);
     report.summary = ChoiceSummary(results);
-    report.correct = AllEqual(results);
+    report.correct = std::all_of(results.begin(), results.end(),
+                                 [](const ChoiceResult& each) { return each.figures.equal(); });
     report.summary["equal_answers"] = report.correct;
     return report;
   }
@@ -112,22 +97,19 @@ class Choice final : public Command {
     JoinWorkload::Options options{.seed = seed_, .threads = threads_};
     for (const ChoicePoint& point : points) options.cases.push_back(point.join);
     JoinWorkload workload(options);
-    AlgorithmWork work(workload, {.algorithms = algorithms_,
-                                  .repeat = repeat_,
-                                  .threads = threads_,
-                                  .query_mib_max = need_.query_mib_max(),
-                                  .explained = kAuto});
+    AlgorithmWork work(run, workload,
+                       {.algorithms = algorithms_,
+                        .repeat = repeat_,
+                        .threads = threads_,
+                        .query_mib_max = need_.query_mib_max(),
+                        .explained = kAuto});
     const auto measure = [&](catalog::Attachment& attachment, const ClusterOptions&) -> absl::Status {
       if (!no_calibration_) NAM_RETURN_IF_ERROR(Calibrate(attachment, run));
       return work.RunOn(attachment);
     };
-    run.OnCancel([&] { work.Cancel(); });
-    const absl::Status status =
-        run.InCluster(ClusterFor(need_, fabric, memory_servers_, compute_servers_, threads_), measure);
-    run.OnCancel();
-    NAM_RETURN_IF_ERROR(status);
-    for (const AlgorithmWork::Case& each : work.cases())
-      results.push_back({points[each.index], ChosenIn(each.plan), each.contenders, EstimatesIn(each.plan)});
+    NAM_RETURN_IF_ERROR(
+        run.InCluster(ClusterFor(need_, fabric, memory_servers_, compute_servers_, threads_), measure));
+    for (size_t i = 0; i < points.size(); ++i) results.push_back(ResultOf(points[i], work.cases()[i]));
     for (const AlgorithmWork::Skipped& each : work.skipped()) {
       report.config["skipped"][each.algorithm] = each.why;
       absl::StrAppend(&report.remarks, "Left out: ", each.algorithm,

@@ -13,9 +13,8 @@ namespace nam::bench {
 
 /// The measurements of a point, with every algorithm that can be forced, and `auto`.
 struct ChoiceResult {
-  ChoicePoint point;
-  std::string chosen;  // by the optimizer, as named in EXPLAIN
-  std::vector<ContenderTimes> contenders;
+  CaseFigures figures;                              // its settings are the point's
+  std::string chosen;                               // by the optimizer, as named in EXPLAIN
   std::map<std::string, double> estimated_ms = {};  // the optimizer's, by possible algorithm
 
   struct Fastest {
@@ -26,8 +25,9 @@ struct ChoiceResult {
   std::optional<Fastest> Best() const;
   /// The time of the optimizer's choice, when forced; otherwise that of `auto`.
   std::optional<double> ChosenMs() const;
-  std::optional<double> MedianMs(const std::string& contender) const;
 };
+/// `measured` has the plan of `auto`.
+ChoiceResult ResultOf(const ChoicePoint& point, CaseFigures measured);
 
 /// A choice is good if its time over the best is at most this.
 inline constexpr double kGoodChoice = 1.15;
@@ -38,6 +38,5 @@ Json ChoiceRows(const std::vector<ChoiceResult>& results);
 /// `within_15_percent` of `points`; the same for `auto` as it ran, and for the single algorithm that would
 /// score best if always used; the worst ratio, and the geometric mean.
 Json ChoiceSummary(const std::vector<ChoiceResult>& results);
-bool AllEqual(const std::vector<ChoiceResult>& results);
 
 }  // namespace nam::bench

@@ -35,7 +35,7 @@ class JoinWorkload : public Workload {
   std::string sql() const override;
   void Make(size_t index) override;
   std::vector<TupleTable> tables() const override;
-  Answer Expected() const override;
+  Rows Expected() const override;
   void Drop() override;
 
   const JoinCase& at(size_t index) const { return options_.cases[index]; }

@@ -20,7 +20,7 @@ class BenchCommandLine final : public CommandLine {
  public:
   BenchCommandLine()
       : CommandLine("nam bench", "Benchmarks of NAM and of peers, in one process tree", "bench", {}) {
-    for (const auto make : {CheckoutCommand, SsbCommand, TpchCommand, BlocksCommand, FabricCommand,
+    for (const auto make : {CheckoutCommand, SsbCommand, TpchCommand, FabricCommand,
                             PrefetchCommand, MulticastCommand, ShuffleCommand, Figure7Command,
                             CalibrateCommand, JoinCommand, AggregateCommand, ChoiceCommand})
       AddCommand(*commands_.emplace_back(make()));

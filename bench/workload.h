@@ -22,7 +22,7 @@ class Workload {
   virtual Json SettingsOf(size_t index) const = 0;
   /// Tuples of all tables, the measure of speed.
   virtual uint64_t TuplesOf(size_t index) const = 0;
-  /// A query with a single result row, the same for all cases and all SQL systems.
+  /// A query the same for all cases and all SQL systems.
   virtual std::string sql() const = 0;
 
   /// Replaces the previous case's data by this case's.
@@ -30,7 +30,7 @@ class Workload {
   // Parts of the current case:
   virtual std::vector<TupleTable> tables() const = 0;
   /// Computed without the measured algorithms.
-  virtual Answer Expected() const = 0;
+  virtual Rows Expected() const = 0;
   /// Frees the data.
   virtual void Drop() = 0;
 };

@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,20 @@ CaseFigures Groups(uint64_t tuples, uint64_t groups, const std::vector<std::pair
   return figures;
 }
 
+Rows Numbers(const std::vector<int>& numbers) {
+  Rows rows(1);
+  for (const int number : numbers) rows[0].push_back(Value::Integer(number));
+  return rows;
+}
+
+/// True of these numbers as the only row.
+std::function<bool(const Rows&)> Are(const std::vector<int>& expected) {
+  return [expected](const Rows& rows) {
+    return rows.size() == 1 && std::equal(rows[0].begin(), rows[0].end(), expected.begin(), expected.end(),
+                                          [](const Value& a, int b) { return a.number == b; });
+  };
+}
+
 TEST(TupleCount, ParsesWhatItPrints) {
   const auto counts = ParseCounts("--tuples", {"1", "1000", "1K", "64k", "16M", "3m"}, 1 << 30);
   ASSERT_TRUE(counts.ok()) << counts.status();
@@ -56,10 +71,10 @@ TEST(Turns, AreTakenInOrderAndTheFirstOnlyWarmsUp) {
   const auto contender = [&](const std::string& name) {
     return Contender{name, [&, name]() -> absl::StatusOr<Turn> {
                        order += name;
-                       return Turn{{7, 8}, ++time};
+                       return Turn{Numbers({7, 8}), ++time};
                      }};
   };
-  const auto times = TakeTurns({contender("a"), contender("b")}, {7, 8}, {.repeat = 3});
+  const auto times = TakeTurns({contender("a"), contender("b")}, Are({7, 8}), {.repeat = 3});
   ASSERT_TRUE(times.ok()) << times.status();
   EXPECT_EQ(order, "abababab");
   ASSERT_EQ(times->size(), 2u);
@@ -71,17 +86,21 @@ TEST(Turns, AreTakenInOrderAndTheFirstOnlyWarmsUp) {
 
 TEST(Turns, OneWrongAnswerIsRemembered) {
   int turns = 0;
-  const Contender odd{"odd", [&]() -> absl::StatusOr<Turn> { return Turn{{++turns == 1 ? 2 : 1}, 1}; }};
-  const Contender longer{"longer", []() -> absl::StatusOr<Turn> { return Turn{{1, 1}, 1}; }};
-  const auto times = TakeTurns({odd, longer}, {1}, {.repeat = 2});
+  const Contender odd{"odd", [&]() -> absl::StatusOr<Turn> {
+                        return Turn{Numbers({++turns == 1 ? 2 : 1}), 1};
+                      }};
+  const Contender longer{"longer", []() -> absl::StatusOr<Turn> { return Turn{Numbers({1, 1}), 1}; }};
+  const Contender bound{"bound", []() -> absl::StatusOr<Turn> { return Turn{{}, 1}; }, /*answers=*/false};
+  const auto times = TakeTurns({odd, longer, bound}, Are({1}), {.repeat = 2});
   ASSERT_TRUE(times.ok()) << times.status();
   EXPECT_FALSE((*times)[0].equal) << "the warm-up counts too";
   EXPECT_FALSE((*times)[1].equal);
+  EXPECT_TRUE((*times)[2].equal) << "it has no rows";
 }
 
 TEST(Turns, AnErrorNamesItsContender) {
   const Contender failing{"rrj", []() -> absl::StatusOr<Turn> { return absl::InternalError("no memory"); }};
-  const auto times = TakeTurns({failing}, {}, {});
+  const auto times = TakeTurns({failing}, Are({}), {});
   EXPECT_TRUE(absl::IsInternal(times.status()));
   EXPECT_EQ(times.status().message(), "rrj: no memory");
 }
@@ -92,8 +111,8 @@ TEST(Turns, WhoNeedsMoreMemoryThanThereIsTakesNoTurnMore) {
                           ++asked;
                           return absl::ResourceExhaustedError("too large");
                         }};
-  const Contender small{"small", []() -> absl::StatusOr<Turn> { return Turn{{1}, 2}; }};
-  const auto times = TakeTurns({large, small}, {1}, {.repeat = 2});
+  const Contender small{"small", []() -> absl::StatusOr<Turn> { return Turn{Numbers({1}), 2}; }};
+  const auto times = TakeTurns({large, small}, Are({1}), {.repeat = 2});
   ASSERT_TRUE(times.ok()) << times.status();
   EXPECT_EQ((*times)[0].refusal, "too large");
   EXPECT_TRUE((*times)[0].times_ms.empty());
@@ -102,13 +121,13 @@ TEST(Turns, WhoNeedsMoreMemoryThanThereIsTakesNoTurnMore) {
 }
 
 TEST(Turns, EndBetweenTwoWhenCancelled) {
-  std::atomic<bool> cancelled = false;
   int turns = 0;
-  const Contender cancels{"a", [&]() -> absl::StatusOr<Turn> {
-                            cancelled = ++turns == 2;
-                            return Turn{{}, 1};
-                          }};
-  const auto times = TakeTurns({cancels}, {}, {.repeat = 5, .cancelled = &cancelled});
+  const Contender asked{"a", [&]() -> absl::StatusOr<Turn> {
+                          ++turns;
+                          return Turn{{}, 1};
+                        }};
+  const auto times =
+      TakeTurns({asked}, Are({}), {.repeat = 5, .proceed = [&](const std::string&) { return turns < 2; }});
   EXPECT_TRUE(absl::IsCancelled(times.status()));
   EXPECT_EQ(turns, 2);
 }
@@ -127,7 +146,7 @@ TEST(AlgorithmReport, RowsHaveSettingsSpeedAndRounds) {
   EXPECT_EQ(rows[0]["answer"], "equal");
   EXPECT_EQ(rows[1]["answer"], "DIFFERENT");
   EXPECT_FALSE(AllEqual(figures));
-  EXPECT_NE(SpeedPlot("Joins", figures).find("duckdb"), std::string::npos);
+  EXPECT_NE(SpeedChart("Joins", figures).find("duckdb"), std::string::npos);
 }
 
 TEST(AlgorithmReport, JoinSummaryIsOfTheMostTuplesUniformAndSelective) {
