@@ -42,8 +42,8 @@ void QueryWork::Say(const std::string& text) {
 }
 
 absl::Status QueryWork::LoadOurs(catalog::Attachment& attachment) {
-  const partitioner::LoadOptions load{.threads = options_.source.threads,
-                                      .block_bytes = static_cast<uint32_t>(options_.block_bytes)};
+  partitioner::LoadOptions load{.threads = options_.source.threads};
+  load.block_bytes = static_cast<uint32_t>(options_.block_bytes);
   NAM_ASSIGN_OR_RETURN(const auto loaded, LoadBenchmark(attachment, *options_.benchmark, options_.source,
                                                         load, run_.progress(), run_.cancelled()));
   const std::string& name = options_.benchmark->largest_table;

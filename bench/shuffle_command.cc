@@ -130,8 +130,8 @@ Report Shuffle::ReportOf(const ShuffleBench& bench) const {
                       : absl::StrCat("Medians over ", fabric_),
           memory_servers_, options_.threads, options_.scale_factor, options_.fan_out,
           options_.whole_tuples ? "whole tuples" : "the columns that are wanted", batch_bytes_),
-      .charts = ShuffleCharts(bench),
       .correct = EqualAnswers(bench)};
+  report.charts = ShuffleCharts(bench, report.rows);
   if (simulated()) report.config["ports"] = nic_.ports;
   return report;
 }
@@ -182,10 +182,10 @@ absl::StatusOr<Report> Shuffle::InSim(Run& run) {
   ShuffleBench::Cluster on{
       .attachment = &client->attachment(), .session = &client->session(), .world = &world, .nic = nic_};
   for (int i = 0; i < memory_servers_; ++i)
-    on.hosts.push_back(cluster->HostOf(simulation::Cluster::Role::kMemory, i));
+    on.cards.push_back({cluster->HostOf(simulation::Cluster::Role::kMemory, i), CardRole::kRows});
   for (int i = 0; i < servers_most(); ++i) {
-    on.hosts.push_back(cluster->HostOf(simulation::Cluster::Role::kCompute, i));
-    NAM_ASSIGN_OR_RETURN(fabrics.emplace_back(), world.OpenFabric(on.hosts.back(), {.secret = kSecret}));
+    on.cards.push_back({cluster->HostOf(simulation::Cluster::Role::kCompute, i), CardRole::kClients});
+    NAM_ASSIGN_OR_RETURN(fabrics.emplace_back(), world.OpenFabric(on.cards.back().host, {.secret = kSecret}));
     on.fabrics.push_back(fabrics.back().get());
   }
   ShuffleBench bench(on, options_);

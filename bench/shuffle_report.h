@@ -14,7 +14,8 @@ Json ShuffleRows(const ShuffleBench& bench);
 /// relative to the fewest servers, for the most tables.
 Json ShuffleSummary(const ShuffleBench& bench);
 bool EqualAnswers(const ShuffleBench& bench);
-/// SVG: the paper's figure, times and ratios, and throughput by servers if there are several numbers of them.
-std::vector<std::string> ShuffleCharts(const ShuffleBench& bench);
+/// SVG, of the report's rows: the paper's figure, times and ratios, and throughput by servers if there are
+/// several numbers of them.
+std::vector<std::string> ShuffleCharts(const ShuffleBench& bench, const Json& rows);
 
 }  // namespace nam::bench

@@ -32,7 +32,7 @@ std::vector<std::string> Names(const CaseFigures& with) {
 
 TEST(AlgorithmWork, JoinsGiveTheExpectedAnswersAndLeaveNoTables) {
   InProcessCluster cluster({});
-  Run run("test");
+  bench::Run run("test");
   JoinWorkload workload(
       {.cases = {{100'000, 1, 0}, {70'000, 0.25, 0}, {50'000, 0.5, 1}, {1, 1, 0}}, .threads = 2});
   AlgorithmWork work(
@@ -59,7 +59,7 @@ TEST(AlgorithmWork, JoinsGiveTheExpectedAnswersAndLeaveNoTables) {
 
 TEST(AlgorithmWork, GroupsGiveTheExpectedAnswers) {
   InProcessCluster cluster({});
-  Run run("test");
+  bench::Run run("test");
   AggregateWorkload workload(
       {.cases = {{50'000, 1}, {50'000, 1024}, {50'000, 30'000}, {65'536, 65'536}}, .threads = 2});
   AlgorithmWork work(run, workload, {.algorithms = {kByParts, kWhole}, .repeat = 1});
@@ -74,7 +74,7 @@ TEST(AlgorithmWork, GroupsGiveTheExpectedAnswers) {
 
 TEST(AlgorithmWork, NothingRunsInPlaceOfWhatIsRefused) {
   InProcessCluster cluster({});
-  Run run("test");
+  bench::Run run("test");
   AggregateWorkload workload({.cases = {{1000, 10}}, .threads = 1});
   AlgorithmWork work(run, workload, {.algorithms = {kNoSetting}});
   const absl::Status status = work.RunOn(cluster.attachment());
@@ -95,7 +95,7 @@ class WrongWorkload final : public JoinWorkload {
 
 TEST(AlgorithmWork, DifferencesAreSeen) {
   InProcessCluster cluster({});
-  Run run("test");
+  bench::Run run("test");
   WrongWorkload workload({.cases = {{1000, 1, 0}}, .threads = 1});
   AlgorithmWork work(run, workload, {.algorithms = {kWhole}, .repeat = 1, .threads = 1});
   ASSERT_TRUE(work.RunOn(cluster.attachment()).ok());
@@ -114,7 +114,7 @@ class RecursiveWorkload final : public JoinWorkload {
 
 TEST(AlgorithmWork, WhatThePlannerDoesNotSupportIsLeftOut) {
   InProcessCluster cluster({});
-  Run run("test");
+  bench::Run run("test");
   RecursiveWorkload workload({.cases = {{1000, 1, 0}}, .threads = 1});
   AlgorithmWork work(run, workload, {.algorithms = {kWhole}, .repeat = 1, .threads = 1});
   const absl::Status status = work.RunOn(cluster.attachment());
