@@ -56,7 +56,7 @@ class ClusterAttachment final : public Attachment {
         fabric_(std::move(fabric)),
         closer_(std::make_unique<GrantCloser>(
             *fabric_, grants(),
-            [this](MemoryServerId server, const std::vector<std::shared_ptr<fabric::Grant>>& closed) {
+            [this](MemoryServerId server, const std::vector<fabric::Grants::Closed>& closed) {
               return TellClosed(server, closed);
             })) {}
   // Queue pairs must go before the fabric, and the closing thread before its peers.
