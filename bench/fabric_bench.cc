@@ -17,7 +17,6 @@ namespace {
 constexpr size_t kLatenciesMax = 1u << 18;  // per case
 constexpr double kGiB = 1 << 30;
 constexpr uint32_t kUsualInFlight = 16;
-constexpr uint32_t kMulticastGroup = 1;
 
 uint64_t BufferBytes(const FabricGrid& grid) {
   const uint64_t bytes = std::max<uint64_t>(grid.sizes.back(), 4096);
@@ -43,7 +42,6 @@ class Measurement {
     bound_ = testbed_.MakeBound(lanes_);
     if (bound_ != nullptr) measurements_.limit = bound_->name();
     for (const FabricCaseGroup& group : Groups(grid)) {
-      if (group.front().operation == Operation::kMulticast && !MulticastIsReady()) continue;
       NAM_RETURN_IF_ERROR(MeasureGroup(group));
     }
     return std::move(measurements_);
@@ -73,7 +71,6 @@ class Measurement {
                                                            return OurRate(lane, figures);
                                                          }));
     figures.rates.push_back(rate);
-    if (wanted.operation == Operation::kMulticast) NAM_RETURN_IF_ERROR(CountDatagrams(figures));
     if (bound_ == nullptr || !bound_->Covers(wanted)) return absl::OkStatus();
     NAM_ASSIGN_OR_RETURN(figures.limit_rates.emplace_back(), bound_->Rate(wanted, options_.round_ns));
     return absl::OkStatus();
@@ -81,7 +78,6 @@ class Measurement {
 
   absl::StatusOr<double> OurRate(Lane& lane, FabricFigures& figures) {
     NAM_ASSIGN_OR_RETURN(const Lane::Outcome outcome, lane.Run(figures.wanted, options_.round_ns, nullptr));
-    if (figures.wanted.operation == Operation::kMulticast) figures.datagrams_sent += outcome.operations;
     return static_cast<double>(outcome.operations) * 1e9 / static_cast<double>(outcome.elapsed_ns);
   }
 
@@ -99,40 +95,7 @@ class Measurement {
     for (const auto& each : latencies_ns)
       figures.latencies_ns.insert(figures.latencies_ns.end(), each.begin(), each.end());
     std::sort(figures.latencies_ns.begin(), figures.latencies_ns.end());
-    if (figures.wanted.operation != Operation::kMulticast) return absl::OkStatus();
-    return ReceivedSoFar().status();
-  }
-
-  /// Waits for datagrams in flight until none arrives any more.
-  absl::StatusOr<uint64_t> ReceivedSoFar() {
-    constexpr int64_t kSettleUs = 5'000;
-    Clock& clock = testbed_.client().clock();
-    while (true) {
-      NAM_ASSIGN_OR_RETURN(const uint64_t before, testbed_.server().DatagramsReceived());
-      clock.SleepUntil(clock.After(kSettleUs));
-      NAM_ASSIGN_OR_RETURN(received_, testbed_.server().DatagramsReceived());
-      if (received_ == before) return received_;
-    }
-  }
-
-  absl::Status CountDatagrams(FabricFigures& figures) {
-    const uint64_t before = received_;
-    NAM_ASSIGN_OR_RETURN(const uint64_t now, ReceivedSoFar());
-    figures.datagrams_received += now - before;
     return absl::OkStatus();
-  }
-
-  /// Tries once.
-  bool MulticastIsReady() {
-    if (group_tried_) return measurements_.multicast_left_out.empty();
-    group_tried_ = true;
-    const auto join = [&]() -> absl::Status {
-      NAM_ASSIGN_OR_RETURN(const std::string group, lanes_.front()->OpenGroup(kMulticastGroup));
-      return testbed_.server().JoinGroup(group);
-    };
-    const absl::Status joined = join();
-    if (!joined.ok()) measurements_.multicast_left_out = std::string(joined.message());
-    return joined.ok();
   }
 
   Testbed& testbed_;
@@ -140,8 +103,6 @@ class Measurement {
   Lanes lanes_;
   std::unique_ptr<FabricBound> bound_;
   FabricMeasurements measurements_;
-  bool group_tried_ = false;
-  uint64_t received_ = 0;
 };
 
 double PercentileUs(const std::vector<int64_t>& sorted_ns, double fraction) {
@@ -175,10 +136,6 @@ Json RowOf(const FabricFigures& figures) {
     row["limit_operations_per_second"] = std::llround(limit);
     row["limit_gib_per_second"] = gib(limit);
     row["over_limit"] = Rounded(*OverLimit(figures));
-  }
-  if (figures.datagrams_sent > 0) {
-    row["received_over_sent"] = Rounded(static_cast<double>(figures.datagrams_received) /
-                                        static_cast<double>(figures.datagrams_sent));
   }
   return row;
 }

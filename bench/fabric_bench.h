@@ -26,14 +26,11 @@ struct FabricFigures {
   std::vector<double> rates;        // operations per second, by round
   std::vector<double> limit_rates;  // the bound's; empty if it does not cover the case
   std::vector<int64_t> latencies_ns;
-  uint64_t datagrams_sent = 0;
-  uint64_t datagrams_received = 0;
 };
 
 struct FabricMeasurements {
   std::string limit;  // the bound's name; empty if there is none
   std::vector<FabricFigures> figures;
-  std::string multicast_left_out;  // why it was skipped; empty if it was measured or not requested
 };
 
 /// The cases of a group and the bound take turns in every round, so that other load on the machine affects

@@ -20,9 +20,7 @@ class MemoryBound final : public FabricBound {
  public:
   MemoryBound(fabric::Fabric& fabric, const Lanes& lanes) : fabric_(fabric), lanes_(lanes) {}
   const char* name() const override { return "memcpy and bare atomics on the same memory"; }
-  bool Covers(const FabricCase& wanted) const override {
-    return wanted.operation != Operation::kSend && wanted.operation != Operation::kMulticast;
-  }
+  bool Covers(const FabricCase& wanted) const override { return wanted.operation != Operation::kSend; }
   absl::StatusOr<double> Rate(const FabricCase& wanted, int64_t duration_ns) override {
     return SumOverLanes(fabric_, lanes_, wanted.threads,
                         [&](Lane& lane, size_t) { return RateOf(lane, wanted, duration_ns); });

@@ -15,12 +15,10 @@ struct OperationLimits {
   const char* name;
   uint32_t bytes_max;
 };
-constexpr std::array kLimits = {OperationLimits{"read", kBytesMax},
-                                OperationLimits{"write", kBytesMax},
+constexpr std::array kLimits = {OperationLimits{"read", kBytesMax}, OperationLimits{"write", kBytesMax},
                                 OperationLimits{"cas", sizeof(uint64_t)},
                                 OperationLimits{"faa", sizeof(uint64_t)},
-                                OperationLimits{"send", fabric::kMaxSendBytes},
-                                OperationLimits{"multicast", fabric::kMaxDatagramBytes}};
+                                OperationLimits{"send", fabric::kMaxSendBytes}};
 
 template <typename T>
 std::vector<T> SortedUnique(std::vector<T> values) {
@@ -39,8 +37,8 @@ absl::StatusOr<Operation> ParseOperation(std::string_view name) {
   for (const Operation operation : kOperations) {
     if (name == Name(operation)) return operation;
   }
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "there is no operation \"%s\"; there are read, write, cas, faa, send and multicast", name));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("there is no operation \"%s\"; there are read, write, cas, faa and send", name));
 }
 
 uint32_t BytesMax(Operation operation) {
@@ -80,7 +78,6 @@ std::vector<FabricCaseGroup> Groups(const FabricGrid& grid) {
   for (const Operation operation : grid.operations) {
     const std::vector<uint32_t> sizes = IsAtomic(operation) ? std::vector<uint32_t>{8} : grid.sizes;
     for (const uint32_t threads : grid.threads) {
-      if (operation == Operation::kMulticast && threads > 1) continue;  // a group has one sender
       for (const uint32_t bytes : sizes) {
         if (bytes > BytesMax(operation)) continue;
         FabricCaseGroup& group = groups.emplace_back();

@@ -46,7 +46,7 @@ class FabricBench final : public TestbedCommand {
   }
 
   std::vector<Option> Options() override {
-    return WithTestbed({{"--operations", &operations_, "only these: read,write,cas,faa,send,multicast"},
+    return WithTestbed({{"--operations", &operations_, "only these: read,write,cas,faa,send"},
                         {"--sizes", &sizes_, "only these: 8 to 1MiB (8,512,2KiB,64KiB,1MiB)"},
                         {"--in-flight",
                          &in_flight_,
@@ -81,14 +81,10 @@ class FabricBench final : public TestbedCommand {
       report.config["limit"] = measurements.limit;
       report.remarks = absl::StrCat("Medians; the limit is ", measurements.limit, ", measured in turn.\n");
     }
-    if (!measurements.multicast_left_out.empty()) {
-      report.config["multicast_left_out"] = measurements.multicast_left_out;
-      absl::StrAppend(&report.remarks, "No multicast: ", measurements.multicast_left_out, "\n");
-    }
     return report;
   }
 
-  std::vector<std::string> operations_ = {"read", "write", "cas", "faa", "send", "multicast"};
+  std::vector<std::string> operations_ = {"read", "write", "cas", "faa", "send"};
   std::vector<std::string> sizes_ = {"8", "512", "2KiB", "64KiB", "1MiB"};
   std::vector<uint32_t> in_flight_ = {1, 10, 16, 64}, threads_ = {1};
   FabricGrid grid_;

@@ -20,9 +20,9 @@ class BenchCommandLine final : public CommandLine {
  public:
   BenchCommandLine()
       : CommandLine("nam bench", "Benchmarks of NAM and of peers, in one process tree", "bench", {}) {
-    for (const auto make : {CheckoutCommand, SsbCommand, TpchCommand, FabricCommand,
-                            PrefetchCommand, MulticastCommand, ShuffleCommand, Figure7Command,
-                            CalibrateCommand, JoinCommand, AggregateCommand, ChoiceCommand})
+    for (const auto make :
+         {CheckoutCommand, SsbCommand, TpchCommand, FabricCommand, PrefetchCommand, MulticastCommand,
+          ShuffleCommand, Figure7Command, CalibrateCommand, JoinCommand, AggregateCommand, ChoiceCommand})
       AddCommand(*commands_.emplace_back(make()));
     // Hidden from the help: the benchmarks start it.
     Command("bench-server", "", [] { return RunBenchServer(); })->group("");

@@ -7,7 +7,6 @@
 #include "base/status_macros.h"
 #include "bench/commands.h"
 #include "bench/stream_bench.h"
-#include "storage/multicast_blocks.h"
 #include "storage/multicast_stream.h"
 #include "terminal/plot.h"
 
@@ -48,7 +47,8 @@ class MulticastBench {
     }
     NAM_ASSIGN_OR_RETURN(set_, WriteChains(*receivers_.front().channels.front(), testbed_.server().address(),
                                            plan_.block_bytes(), chains_));
-    ShareOutChains();
+    for (uint32_t part = 0; part < plan_.threads(); ++part)
+      parts_.push_back(PartOf(set_, part, plan_.threads()));
     std::vector<ReceiverFigures> figures;
     for (const bool multicast : {false, true})
       for (const uint32_t k : receivers) figures.push_back({.receivers = k, .multicast = multicast});
@@ -64,26 +64,15 @@ class MulticastBench {
   }
 
  private:
-  /// Assigns thread t of every receiver the same part of the table.
-  void ShareOutChains() {
-    parts_.resize(plan_.threads());
-    for (uint32_t chain = 0; chain < chains_; ++chain) {
-      storage::MulticastTable& part = parts_[chain % plan_.threads()];
-      part.table = set_.table;
-      part.chains.push_back({chain, set_.chains[chain].block_rows, set_.pointers[chain]});
-    }
-  }
-
   absl::Status Round(ReceiverFigures& figures) {
     std::vector<storage::MulticastAddress> senders;
     if (figures.multicast) {
-      MulticastRequest request{.first_group = next_group_, .members = figures.receivers};
-      for (const storage::MulticastTable& part : parts_) {
-        NAM_ASSIGN_OR_RETURN(const auto blocks, storage::MulticastBlocks::Number({part}, {kBenchServer}));
-        request.streams.push_back(blocks.ExtentsOf(0));
-      }
+      NAM_ASSIGN_OR_RETURN(senders, testbed_.server().StartMulticast({.first_group = next_group_,
+                                                                      .members = figures.receivers,
+                                                                      .block_bytes = plan_.block_bytes(),
+                                                                      .chains = chains_,
+                                                                      .streams = plan_.threads()}));
       next_group_ += plan_.threads();
-      NAM_ASSIGN_OR_RETURN(senders, testbed_.server().StartMulticast(request));
     }
     std::vector<Scanned> scanned(size_t{figures.receivers} * plan_.threads());
     std::vector<uint64_t> repaired(scanned.size());
@@ -192,7 +181,7 @@ class MulticastBench {
   OneServer directory_;
   std::vector<Receiver> receivers_;
   ChainSet set_;
-  std::vector<storage::MulticastTable> parts_;
+  std::vector<storage::MulticastTable> parts_;  // thread t of every receiver has part t
   uint32_t next_group_ = 1;
 };
 

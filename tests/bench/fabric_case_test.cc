@@ -27,9 +27,9 @@ TEST(FabricCaseTest, AGridIsSortedAndRefusedOutOfRange) {
 }
 
 TEST(FabricCaseTest, CasesThatCannotBeAreLeftOut) {
-  const auto grid = ParseGrid({"read", "cas", "send", "multicast"}, {"8", "64KiB", "1MiB"}, {1, 16}, {1, 2});
+  const auto grid = ParseGrid({"read", "cas", "send"}, {"8", "64KiB", "1MiB"}, {1, 16}, {1, 2});
   ASSERT_TRUE(grid.ok()) << grid.status();
-  size_t reads = 0, atomics = 0, sends = 0, multicasts = 0;
+  size_t reads = 0, atomics = 0, sends = 0;
   for (const FabricCaseGroup& group : Groups(*grid)) {
     ASSERT_EQ(group.size(), 2u) << "one case for each number in flight";
     for (const FabricCase& each : group) {
@@ -39,13 +39,11 @@ TEST(FabricCaseTest, CasesThatCannotBeAreLeftOut) {
       reads += each.operation == Operation::kRead;
       atomics += each.operation == Operation::kCompareAndSwap;
       sends += each.operation == Operation::kSend;
-      multicasts += each.operation == Operation::kMulticast;
     }
   }
   EXPECT_EQ(reads, 12u);
   EXPECT_EQ(atomics, 4u) << "of 8 bytes only";
   EXPECT_EQ(sends, 8u) << "at most 64 KiB";
-  EXPECT_EQ(multicasts, 2u) << "at most 4 KiB, one thread";
 }
 
 TEST(ScatterTest, PlacesLieInTheSpanAndVisitMostOfIt) {
