@@ -21,7 +21,7 @@ class AggregateBench final : public AlgorithmCommand {
  public:
   AggregateBench()
       : AlgorithmCommand("aggregate", "groups of a large relation by each algorithm, and by a peer",
-                         AggregateAlgorithm, {"rdma", "dist"}, kSimulatedThreads) {}
+                         AggregateAlgorithms(), {"rdma", "dist"}, kSimulatedThreads) {}
 
   std::vector<Option> Options() override {
     return WithAlgorithms({{"--tuples", &tuples_, "tuples of the table (128M, in sim 64M)"},
@@ -30,8 +30,7 @@ class AggregateBench final : public AlgorithmCommand {
                             &keys_,
                             "dense: 1 to the number of groups; or spread over 31 bits",
                             {},
-                            {"dense", "spread"}}},
-                          "any of rdma, dist, auto (rdma,dist)");
+                            {"dense", "spread"}}});
   }
 
  private:

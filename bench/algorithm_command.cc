@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "bench/algorithm_work.h"
 #include "bench/duckdb.h"
@@ -61,9 +62,14 @@ int ThreadsOf(int wanted, int compute_servers) {
   return std::max(1, (wanted > 0 ? wanted : processors) / compute_servers) * compute_servers;
 }
 
-std::vector<Option> AlgorithmCommand::WithAlgorithms(std::vector<Option> own, const std::string& algorithms) {
+std::vector<Option> AlgorithmCommand::WithAlgorithms(std::vector<Option> own) {
   std::vector<Option> common = {
-      {"--algorithms", &algorithm_names_, algorithms},
+      {"--algorithms",
+       &algorithm_names_,
+       absl::StrCat("any of ", absl::StrJoin(NamesOf(known_), ", "), " (",
+                    absl::StrJoin(algorithm_names_, ","), ")"),
+       {},
+       NamesOf(known_)},
       {"--fabric",
        &fabric_,
        "that the cluster uses; sim: figure 8 in virtual time",
@@ -94,9 +100,7 @@ absl::Status AlgorithmCommand::Check() {
   if (memory_servers_ == 0) memory_servers_ = servers;
   if (compute_servers_ == 0) compute_servers_ = servers;
   if (algorithm_names_.empty()) return absl::InvalidArgumentError("--algorithms names none");
-  for (const std::string& name : algorithm_names_) {
-    NAM_ASSIGN_OR_RETURN(algorithms_.emplace_back(), find_(name));
-  }
+  algorithms_ = Named(known_, algorithm_names_);
   if (simulated()) {
     if (has_peer()) return absl::InvalidArgumentError("--peer is none in sim");
     for (const int number : {memory_servers_, compute_servers_}) {

@@ -51,16 +51,15 @@ class AlgorithmCommand : public Command {
   absl::StatusOr<Report> Measure(Run& run) final;
 
  protected:
-  using Find = absl::StatusOr<Algorithm> (*)(std::string_view name);
   /// `simulated_threads`: per server in the paper's figure.
-  AlgorithmCommand(std::string name, std::string help, Find find, std::vector<std::string> algorithms,
-                   int simulated_threads)
+  AlgorithmCommand(std::string name, std::string help, const std::vector<Algorithm>& known,
+                   std::vector<std::string> algorithms, int simulated_threads)
       : Command(std::move(name), std::move(help)),
-        find_(find),
+        known_(known),
         simulated_threads_(simulated_threads),
         algorithm_names_(std::move(algorithms)) {}
-  /// `own`, and the common options. `algorithms` lists those that there are.
-  std::vector<Option> WithAlgorithms(std::vector<Option> own, const std::string& algorithms);
+  /// `own`, and the common options.
+  std::vector<Option> WithAlgorithms(std::vector<Option> own);
 
   /// Fills in what was left open and makes the cases, after the common options are complete. Sets need_,
   /// config_ and remarks_.
@@ -85,7 +84,7 @@ class AlgorithmCommand : public Command {
   SimulatedServers ServersInSim() const;
   Report ReportOf(const AlgorithmWork& work, Json config);
 
-  const Find find_;
+  const std::vector<Algorithm>& known_;
   const int simulated_threads_;
   std::vector<std::string> algorithm_names_;
   std::vector<Algorithm> algorithms_;

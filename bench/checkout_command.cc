@@ -19,8 +19,7 @@ namespace {
 constexpr uint64_t kExpectedOrders = 1'000'000;
 constexpr uint64_t kProducts = 1'000'000, kSimulatedProducts = 200'000;
 
-const char* const kSides[] = {"bare loop", "equal loop", "rsi",     "rsi, 4 versions",
-                              "SQLite",    "2pc-tcp",    "2pc-send"};
+const char* const kSides[] = {"equal loop", "rsi", "rsi, 4 versions", "SQLite", "2pc-tcp", "2pc-send"};
 
 /// All contenders in turn, round after round.
 class CheckoutWork {
@@ -54,8 +53,7 @@ class CheckoutWork {
 
  private:
   absl::StatusOr<double> RunSide(const std::string& side) {
-    if (side == "bare loop") return RunLoop(CheckoutLoop::Work::kMemory);
-    if (side == "equal loop") return RunLoop(CheckoutLoop::Work::kEqual);
+    if (side == "equal loop") return RunLoop();
     if (side == "SQLite") return RunSqlite();
     if (side == "rsi") return RunRsi(1);
     if (side == "rsi, 4 versions") return RunRsi(4);
@@ -63,7 +61,7 @@ class CheckoutWork {
     return RunTwoPhase(side == "2pc-tcp" ? Kind::kSocket : Kind::kSend);
   }
 
-  absl::StatusOr<double> RunLoop(CheckoutLoop::Work work) {
+  absl::StatusOr<double> RunLoop() {
     if (loop_ == nullptr) {
       NAM_ASSIGN_OR_RETURN(
           loop_, CheckoutLoop::Load(attachment_->fabric(), {.checkout = checkout_,
@@ -71,7 +69,7 @@ class CheckoutWork {
                                                             .seed = driver_.seed,
                                                             .run_us = driver_.run_us}));
     }
-    return loop_->Run(work).per_s;
+    return loop_->Run().per_s;
   }
 
   absl::StatusOr<double> RunSqlite() {
@@ -120,7 +118,6 @@ Report ReportOf(const CheckoutBenchOptions& options, const CheckoutWork& work) {
   Report report{.config = {{"clients", options.clients[0]}},
                 .summary = {{"rsi_committed_per_s", std::round(rsi)},
                             {"rsi_over_equal_loop", over("equal loop")},
-                            {"rsi_over_bare_loop", over("bare loop")},
                             {"rsi_over_sqlite", over("SQLite")},
                             {"rsi_over_2pc_tcp", over("2pc-tcp")},
                             {"rsi_over_2pc_send", over("2pc-send")},
@@ -145,7 +142,7 @@ Report ReportOf(const CheckoutBenchOptions& options, const CheckoutWork& work) {
 class Checkout final : public Command {
  public:
   Checkout()
-      : Command("checkout", "transactions, compared to loops without any, SQLite and two-phase commit") {}
+      : Command("checkout", "transactions, compared to a loop without any, SQLite and two-phase commit") {}
 
   std::vector<Option> Options() override {
     return {

@@ -21,11 +21,15 @@ namespace {
 constexpr uint64_t kTuplesMax = uint64_t{1} << 28;
 constexpr char kAuto[] = "auto";
 
-/// A forced join algorithm that streams where possible, like auto.
-absl::StatusOr<Algorithm> ForcedJoin(const std::string& name) {
-  NAM_ASSIGN_OR_RETURN(Algorithm algorithm, name == kAuto ? JoinAlgorithm(name) : ForcedJoinAlgorithm(name));
-  std::erase_if(algorithm.settings, [](const auto& setting) { return setting.first == "nam.exchange"; });
-  return algorithm;
+/// Those that can be forced; they stream over the fabric where that is possible, as auto does.
+std::vector<Algorithm> ForcedJoins() {
+  std::vector<Algorithm> forced = JoinAlgorithms();
+  for (Algorithm& algorithm : forced)
+    std::erase_if(algorithm.settings, [](const auto& setting) { return setting.first == "nam.exchange"; });
+  std::erase_if(forced, [](const Algorithm& algorithm) {
+    return algorithm.name == kAuto || algorithm.name.ends_with("_fabric");
+  });
+  return forced;
 }
 
 /// The optimizer's choice for random joins, compared with each algorithm that it could have chosen. The
@@ -41,7 +45,11 @@ class Choice final : public Command {
         {"--tuples-min", &tuples_min_, "minimum per relation: 64K, 1M or 1000"},
         {"--tuples-max", &tuples_max_, "maximum per relation"},
         {"--fabrics", &fabrics_, "fabrics, in turn: shm, tcp, verbs (shm,tcp)", {}, {"shm", "tcp", "verbs"}},
-        {"--algorithms", &algorithm_names_, "in addition to auto (pipelined,rrj,rdma_ghj,ghj,ghj_bloom)"},
+        {"--algorithms",
+         &algorithm_names_,
+         "in addition to auto (pipelined,rrj,rdma_ghj,ghj,ghj_bloom)",
+         {},
+         NamesOf(ForcedJoins())},
         {"--memory-servers", &memory_servers_, "number of memory servers"},
         {"--compute-servers", &compute_servers_, "number of compute servers"},
         {"--threads", &threads_, "total of all compute servers; 0: one per processor", {{0, 256}}},
@@ -58,11 +66,8 @@ class Choice final : public Command {
     NAM_ASSIGN_OR_RETURN(const auto least, ParseCounts("--tuples-min", {tuples_min_}, kTuplesMax));
     NAM_ASSIGN_OR_RETURN(const auto most, ParseCounts("--tuples-max", {tuples_max_}, kTuplesMax));
     if (least[0] > most[0]) return absl::InvalidArgumentError("--tuples-min is above --tuples-max");
-    for (const std::string& name : algorithm_names_) {
-      if (name == kAuto) return absl::InvalidArgumentError("--algorithms are forced ones; auto always runs");
-      NAM_ASSIGN_OR_RETURN(algorithms_.emplace_back(), ForcedJoin(name));
-    }
-    NAM_ASSIGN_OR_RETURN(algorithms_.emplace_back(), ForcedJoin(kAuto));
+    algorithms_ = Named(ForcedJoins(), algorithm_names_);
+    algorithms_.push_back(JoinAlgorithms().back());
     points_ = DrawChoicePoints({.points = static_cast<uint32_t>(points_wanted_),
                                 .seed = seed_,
                                 .tuples_min = least[0],

@@ -16,7 +16,7 @@ std::unique_ptr<Command> FabricCommand();
 std::unique_ptr<Command> PrefetchCommand();
 std::unique_ptr<Command> MulticastCommand();
 
-/// RSI beside loops without transactions, SQLite and two-phase commit; in `sim` figure 6 of the redesign
+/// RSI beside a loop without transactions, SQLite and two-phase commit; in `sim` figure 6 of the redesign
 /// paper.
 std::unique_ptr<Command> CheckoutCommand();
 /// Pipelined plans beside shuffle-based ones.

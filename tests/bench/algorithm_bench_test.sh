@@ -5,7 +5,7 @@ source tests/bench/prelude.sh
 for bench in join aggregate; do
   refuse "--peer is none or duckdb, not oracle" $bench --peer=oracle --tuples=1K
   refuse "--repeat is 1" $bench --repeat=0
-  refuse "there is no algorithm \"hash\"" $bench --algorithms=hash
+  refuse "or auto, not hash" $bench --algorithms=hash
   refuse "local cluster has" $bench --compute-servers=-1
   refuse "--tuples=many" $bench --tuples=many
   refuse "shm, tcp, verbs or sim" $bench --fabric=pigeon

@@ -164,13 +164,11 @@ TEST(AggregateWorkload, DoesNotDependOnThreads) {
 }
 
 TEST(Algorithms, AreWhatTheirNamesSay) {
-  const auto ghj = JoinAlgorithm("ghj");
-  ASSERT_TRUE(ghj.ok()) << ghj.status();
-  EXPECT_EQ(ghj->settings, (std::vector<std::pair<std::string, std::string>>{{"nam.\"join\"", "ghj"},
-                                                                             {"nam.exchange", "sockets"}}));
-  const auto unknown = AggregateAlgorithm("rrj");
-  EXPECT_TRUE(absl::IsInvalidArgument(unknown.status()));
-  EXPECT_NE(unknown.status().message().find("rdma, dist, auto"), std::string::npos) << unknown.status();
+  const std::vector<Algorithm> named = Named(JoinAlgorithms(), {"ghj", "auto"});
+  EXPECT_EQ(NamesOf(named), (std::vector<std::string>{"ghj", "auto"}));
+  EXPECT_EQ(named[0].settings, (std::vector<std::pair<std::string, std::string>>{
+                                   {"nam.\"join\"", "ghj"}, {"nam.exchange", "sockets"}}));
+  EXPECT_EQ(NamesOf(AggregateAlgorithms()), (std::vector<std::string>{"rdma", "dist", "auto"}));
 }
 
 TEST(MemoryNeed, IsComparedWithWhatIsLeft) {
