@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "bench/benchmark_duckdb.h"
 #include "bench/commands.h"
+#include "bench/duckdb.h"
 #include "bench/query_report.h"
 #include "bench/query_work.h"
 #include "partitioner/loader.h"

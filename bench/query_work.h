@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/benchmark_duckdb.h"
 #include "bench/command.h"
+#include "bench/duckdb.h"
 #include "bench/read_bound.h"
 #include "bench/turns.h"
 #include "dataset/generator.h"
