@@ -8,7 +8,6 @@
 #include "bench/algorithm_command.h"
 #include "bench/algorithm_work.h"
 #include "bench/calibration.h"
-#include "bench/choice_points.h"
 #include "bench/choice_report.h"
 #include "bench/commands.h"
 #include "bench/row_calibration.h"

@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "bench/choice_points.h"
-
 namespace nam::bench {
 namespace {
 
