@@ -6,8 +6,8 @@
 #include "base/status_macros.h"
 #include "bench/aggregate_workload.h"
 #include "bench/algorithm_command.h"
+#include "bench/algorithm_report.h"
 #include "bench/commands.h"
-#include "bench/figure8.h"
 #include "bench/tuple_count.h"
 
 namespace nam::bench {
@@ -26,11 +26,8 @@ class AggregateBench final : public AlgorithmCommand {
   std::vector<Option> Options() override {
     return WithAlgorithms({{"--tuples", &tuples_, "tuples of the table (128M, in sim 64M)"},
                            {"--groups", &groups_, "distinct groups (1,1K,1M,16M,64M)"},
-                           {"--keys",
-                            &keys_,
-                            "dense: 1 to the number of groups; or spread over 31 bits",
-                            {},
-                            {"dense", "spread"}}});
+                           Option::OneOf("--keys", &keys_, {"dense", "spread"},
+                                         "dense: 1 to the number of groups; or spread over 31 bits")});
   }
 
  private:

@@ -7,9 +7,11 @@
 #include "base/host_memory.h"
 #include "bench/algorithm.h"
 #include "bench/algorithm_report.h"
-#include "bench/algorithms_in_sim.h"
+#include "bench/algorithm_work.h"
 #include "bench/command.h"
 #include "bench/workload.h"
+#include "fabric/sim/cache_model.h"
+#include "fabric/sim/nic_model.h"
 
 namespace nam::bench {
 
@@ -81,7 +83,10 @@ class AlgorithmCommand : public Command {
  private:
   absl::StatusOr<Report> OnProcesses(Run& run);
   absl::StatusOr<Report> InSim(Run& run);
-  SimulatedServers ServersInSim() const;
+  fabric::sim::NicModel NicInSim() const;
+  fabric::sim::CacheModel CachesInSim() const;
+  Json ModelJson() const;
+  std::string ModelText() const;
   Report ReportOf(const AlgorithmWork& work, Json config);
 
   const std::vector<Algorithm>& known_;

@@ -74,7 +74,7 @@ class CheckoutWork {
 
   absl::StatusOr<double> RunSqlite() {
     if (sqlite_ == nullptr) {
-      NAM_ASSIGN_OR_RETURN(sqlite_, CheckoutSqlite::Load({.checkout = checkout_}));
+      NAM_ASSIGN_OR_RETURN(sqlite_, CheckoutSqlite::Load(checkout_));
     }
     return sqlite_->Run(attachment_->fabric().clock(), driver_.run_us);
   }
@@ -146,11 +146,8 @@ class Checkout final : public Command {
 
   std::vector<Option> Options() override {
     return {
-        {"--fabric",
-         &options_.fabric,
-         "that the cluster uses; sim: a figure in virtual time",
-         {},
-         {"shm", "tcp", "verbs", "sim"}},
+        Option::OneOf("--fabric", &options_.fabric, {"shm", "tcp", "verbs", "sim"},
+                      "that the cluster uses; sim: a figure in virtual time"),
         {"--memory-servers", &options_.memory_servers, "number of memory servers"},
         {"--clients",
          &options_.clients,
@@ -163,11 +160,8 @@ class Checkout final : public Command {
         {"--zipf", &options_.zipf, "skew of the products' popularity, below 1; 0: uniform"},
         {"--seed", &options_.seed, "other purchases of the same kind"},
         {"--generation", &options_.generation, "sim: fdr, edr, hdr, ndr, or a model's file"},
-        {"--protocols",
-         &options_.protocols,
-         "sim: any of rsi,2pc-send,2pc-tcp (all)",
-         {},
-         {kRsi, kTwoPhaseSend, kTwoPhaseTcp}},
+        Option::OneOf("--protocols", &options_.protocols, {kRsi, kTwoPhaseSend, kTwoPhaseTcp},
+                      "sim: any of rsi,2pc-send,2pc-tcp (all)"),
         {"--row-servers",
          &options_.row_servers,
          "sim: servers for rows, in addition to the one for the transaction state",

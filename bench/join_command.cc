@@ -3,8 +3,8 @@
 
 #include "base/status_macros.h"
 #include "bench/algorithm_command.h"
+#include "bench/algorithm_report.h"
 #include "bench/commands.h"
-#include "bench/figure8.h"
 #include "bench/join_workload.h"
 #include "bench/tuple_count.h"
 

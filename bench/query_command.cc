@@ -36,16 +36,15 @@ class QueryBench final : public Command {
         {"--scale-factor", &scale_factor_, "1 is six million rows of the largest table"},
         {"--seed", &seed_, "other data of the same size"},
         {"--queries", &query_ids_, "only these: Q1.1,Q2.3"},
-        {"--fabric", &fabric_, "that the cluster uses", {}, {"shm", "tcp", "verbs"}},
+        Option::OneOf("--fabric", &fabric_, {"shm", "tcp", "verbs"}, "that the cluster uses"),
         {"--memory-servers", &memory_servers_, "number of memory servers"},
         {"--compute-servers", &compute_servers_, "number of compute servers"},
         {"--threads", &threads_, "total per contender; 0: one per processor", {{0, kThreadsMax}}},
-        {"--peer", &peer_, "to take turns with", {}, {"none", "duckdb"}},
-        {"--peer-dir", &peer_dir_, "DuckDB's process", {}, {}, "DIR"},
+        Option::OneOf("--peer", &peer_, {"none", "duckdb"}, "to take turns with"),
+        Option::Place("--peer-dir", &peer_dir_, "DIR", "DuckDB's process"),
         {"--peer-memory", Option::Bytes{&peer_memory_bytes_}, "the peer's memory limit; default: its own"},
         {"--peer-file", &peer_file_,
          "keep the peer's tables in a compressed file, if they do not fit its memory"},
-        {"--peer-sorted", &peer_sorted_, "sort the peer's tables in the order in which NAM clusters them"},
         {"--repeat", &repeat_, "runs of each query, after a warm-up", {{1, 10'000}}},
         {"--memory", Option::Bytes{&memory_bytes_}, "per memory server; default: enough"},
         {"--block-bytes",
@@ -94,8 +93,7 @@ class QueryBench final : public Command {
                          .block_bytes = block_bytes_,
                          .threads = threads_,
                          .tbl_directory = directory + "/tbl",
-                         .duckdb = duckdb.get(),
-                         .duckdb_sorted = peer_sorted_});
+                         .duckdb = duckdb.get()});
     const uint64_t memory_bytes =
         memory_bytes_ != 0
             ? memory_bytes_
@@ -124,7 +122,6 @@ class QueryBench final : public Command {
     if (duckdb != nullptr) {
       report.config["duckdb"] = {{"version", duckdb->version()},
                                  {"threads", threads_},
-                                 {"order", peer_sorted_ ? "as ours is clustered" : "as generated"},
                                  {"memory_bytes", peer_memory_bytes_},
                                  {"tables", peer_file_ ? "in a file" : "in memory"},
                                  {"load_seconds", work.duckdb_load_seconds()}};
@@ -147,7 +144,6 @@ class QueryBench final : public Command {
   std::string peer_dir_ = "bench/duckdb_peer";
   uint64_t peer_memory_bytes_ = 0;  // 0: its default
   bool peer_file_ = false;          // its tables are in a file
-  bool peer_sorted_ = false;        // the peer's tables are also sorted as NAM clusters them
   uint64_t parameters_seed_ = 0;    // for TPC-H's random parameters
   // Checked:
   DataSource source_;

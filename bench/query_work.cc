@@ -44,7 +44,7 @@ std::string DuckDbType(const partitioner::ColumnSchema& column, double scale_fac
 
 /// Loads a benchmark's tables from dbgen's files with the generator's data; returns the seconds taken.
 absl::StatusOr<double> LoadIntoDuckDb(DuckDb& duckdb, const std::string& tbl_directory,
-                                      const dataset::Generator& generator, bool sorted) {
+                                      const dataset::Generator& generator) {
   const double scale_factor = generator.options().scale_factor;
   NAM_RETURN_IF_ERROR(duckdb.Open());
   DuckDb::Json tables = DuckDb::Json::array();
@@ -56,8 +56,7 @@ absl::StatusOr<double> LoadIntoDuckDb(DuckDb& duckdb, const std::string& tbl_dir
     tables.push_back({{"name", described.schema.name},
                       {"file", described.file_names.front()},
                       {"rows", generator.Rows(table)},
-                      {"columns", std::move(columns)},
-                      {"order_by", sorted ? described.schema.sort_column : ""}});
+                      {"columns", std::move(columns)}});
   }
   const auto timeout_ms =
       static_cast<int64_t>(static_cast<double>(kLoadTimeoutMsPerScaleFactor) * std::max(1.0, scale_factor));
@@ -118,8 +117,7 @@ absl::Status QueryWork::LoadDuckDb(fabric::Fabric& fabric) {
   if (!written.ok()) return written.status();
   run_.progress().Show("DuckDB loads the tables");
   run_.OnCancel([this] { options_.duckdb->Cancel(); });
-  const auto seconds =
-      LoadIntoDuckDb(*options_.duckdb, options_.tbl_directory, *generator, options_.duckdb_sorted);
+  const auto seconds = LoadIntoDuckDb(*options_.duckdb, options_.tbl_directory, *generator);
   run_.OnCancel();
   RemoveTree(options_.tbl_directory);
   if (!seconds.ok()) return seconds.status();

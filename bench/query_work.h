@@ -22,10 +22,9 @@ struct QueryWorkOptions {
   std::vector<BenchmarkQuery> queries;
   int repeat = 7;
   uint64_t block_bytes = 0;
-  int threads = 2;             // for the READ bound; servers and peer have their own
-  std::string tbl_directory;   // created, and removed once the peer has read it
-  DuckDb* duckdb = nullptr;    // null: takes no part
-  bool duckdb_sorted = false;  // its tables in the order in which NAM clusters them
+  int threads = 2;            // for the READ bound; servers and peer have their own
+  std::string tbl_directory;  // created, and removed once the peer has read it
+  DuckDb* duckdb = nullptr;   // null: takes no part
 };
 
 /// All contenders load the same rows, and take turns at each query.

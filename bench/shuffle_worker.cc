@@ -44,7 +44,6 @@ void Gather(const Column& column, const uint32_t* positions, uint32_t n, std::by
 void ShuffleWork::Add(const ShuffleWork& other) {
   for (size_t kind = 0; kind < kKinds; ++kind) ns[kind] += other.ns[kind];
   routed_rows += other.routed_rows;
-  routed_codes += other.routed_codes;
   probed_rows += other.probed_rows;
   sunk_rows += other.sunk_rows;
 }
@@ -216,7 +215,6 @@ absl::Status ShuffleWorker::Route(uint16_t kind, size_t j, const Chunk& tuples) 
   const uint64_t codes = uint64_t{tuples.size()} * tuples.columns().size();
   Deal(Leg(kind, j), tuples, level);
   work_.routed_rows += tuples.size();
-  work_.routed_codes += codes;
   Charge(tuples.size(), work_cost::kRouteRowPs);
   Charge(codes, work_cost::kRouteCodePs);
   uint32_t begin = 0;
@@ -436,7 +434,6 @@ void ShuffleWorker::Materialize(size_t j, const Chunk& tuples) {
   const ShuffleLeg& leg = plan_.joins[j].probe;
   uint32_t count = tuples.size();
   Charge(uint64_t{count} * leg.columns.size(), work_cost::kRouteCodePs);
-  work_.routed_codes += uint64_t{count} * leg.columns.size();
   const uint32_t* order = identity_.data();
   while (count > 0) {
     if (materialized_[j].empty() || materialized_[j].back().rows == leg.capacity) {

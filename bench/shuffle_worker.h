@@ -35,7 +35,7 @@ struct ShuffleServerRun {
 struct ShuffleWork {
   enum Kind : uint8_t { kScan, kRoute, kInsert, kProbe, kSink, kExchange, kKinds };
   std::array<int64_t, kKinds> ns{};
-  uint64_t routed_rows = 0, routed_codes = 0, probed_rows = 0, sunk_rows = 0;
+  uint64_t routed_rows = 0, probed_rows = 0, sunk_rows = 0;
   void Add(const ShuffleWork& other);
 };
 
