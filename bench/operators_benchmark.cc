@@ -1,7 +1,7 @@
 // The engine's operators on one thread, without a cluster: chunks of codes into build sides and groups,
 // through probes, filters and arithmetic. Times are per row.
 //
-//     operators_benchmark --benchmark_filter='Probe/16777216'
+//     operators_benchmark --benchmark_filter='Probe/rows:16777216'
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -83,7 +83,8 @@ struct Input {
       NAM_CHECK(task->Consume(context, chunk) == Step::kNeedInput);
     }
     NAM_CHECK(task->Finish(context) == Step::kDone);
-    for (uint32_t part = 0; part < sink.CombineParts(); ++part) NAM_CHECK(sink.Combine(context, part).ok());
+    const uint32_t parts = sink.CombineParts();
+    for (uint32_t part = 0; part < parts; ++part) NAM_CHECK(sink.Combine(context, part).ok());
   }
   std::unique_ptr<const Program> Compile(const std::vector<Expr>& expressions) const {
     return *Program::Compile(expressions, schema);
