@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -63,16 +62,10 @@ LocalClusterOptions ClusterFor(const MemoryNeed& need, const std::string& fabric
           .threads = threads / compute_servers};
 }
 
-int ThreadsOf(int wanted, int compute_servers) {
-  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::max(1, (wanted > 0 ? wanted : processors) / compute_servers) * compute_servers;
-}
-
 std::vector<Option> AlgorithmCommand::WithAlgorithms(std::vector<Option> own) {
   std::vector<Option> common = {
       Option::OneOf("--algorithms", &algorithm_names_, NamesOf(known_),
-                    absl::StrCat("any of ", absl::StrJoin(NamesOf(known_), ", "), " (",
-                                 absl::StrJoin(algorithm_names_, ","), ")")),
+                    absl::StrCat("only these (", absl::StrJoin(algorithm_names_, ","), ")")),
       Option::OneOf("--fabric", &fabric_, {"shm", "tcp", "verbs", "sim"},
                     "that the cluster uses; sim: figure 8 in virtual time"),
       {"--memory-servers", &memory_servers_, "number of memory servers; 0: 2, in sim 4"},
@@ -99,7 +92,6 @@ absl::Status AlgorithmCommand::Check() {
   const int servers = simulated() ? kSimulatedServers : kServers;
   if (memory_servers_ == 0) memory_servers_ = servers;
   if (compute_servers_ == 0) compute_servers_ = servers;
-  if (algorithm_names_.empty()) return absl::InvalidArgumentError("--algorithms names none");
   algorithms_ = Named(known_, algorithm_names_);
   if (simulated()) {
     if (has_peer()) return absl::InvalidArgumentError("--peer is none in sim");

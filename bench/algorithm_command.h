@@ -37,8 +37,6 @@ MemoryNeed JoinNeed(uint64_t tuples);
 /// `scratch_bytes`: per memory server; 0: enough.
 LocalClusterOptions ClusterFor(const MemoryNeed& need, const std::string& fabric, int memory_servers,
                                int compute_servers, int threads, uint64_t scratch_bytes = 0);
-/// A multiple of the number of compute servers; `wanted` 0: one per processor.
-int ThreadsOf(int wanted, int compute_servers);
 
 /// Tuples per relation in figure 8.
 inline constexpr uint64_t kFigure8Tuples = uint64_t{64} << 20;

@@ -84,20 +84,15 @@ std::vector<Order> GroupOrder(uint64_t groups) {
   return {{"rdma", "dist", groups <= kFewGroups ? kAlike : 1}};
 }
 
-/// True if the participants keep the orders. Empty if fewer than two took part.
-std::optional<bool> Keeps(const CaseFigures& figures, const std::vector<Order>& orders) {
+/// Adds whether the participants keep the orders of a case, and of all cases together; nothing if fewer than
+/// two took part.
+void AddOrder(const CaseFigures& figures, const std::vector<Order>& orders, const std::string& suffix,
+              Json& summary) {
   std::optional<bool> keeps;
   for (const Order& order : orders) {
     const std::optional<double> ratio = figures.Ratio(order.faster, order.slower);
     if (ratio.has_value()) keeps = keeps.value_or(true) && *ratio <= order.most;
   }
-  return keeps;
-}
-
-/// Adds the orders of a case, and of all cases together.
-void AddOrder(const CaseFigures& figures, const std::vector<Order>& orders, const std::string& suffix,
-              Json& summary) {
-  const std::optional<bool> keeps = Keeps(figures, orders);
   if (!keeps.has_value()) return;
   summary[absl::StrCat("paper_order_", suffix)] = *keeps;
   summary["paper_order"] = summary.value("paper_order", true) && *keeps;

@@ -193,7 +193,9 @@ class Calibration {
                          BenchServer::Start(fabric, {.region_bytes = kLeastSlabBytes}));
     NAM_ASSIGN_OR_RETURN(const std::unique_ptr<Lane> lane,
                          Lane::Open(fabric, server->address(), kInFlight * kLargeBytes + 4096, 1));
-    const FabricCase send{.operation = Operation::kSend, .bytes = SendBytes(), .in_flight = kInFlight};
+    const FabricCase send{.operation = Operation::kSend,
+                          .bytes = std::min(kLargeBytes, BytesMax(Operation::kSend)),
+                          .in_flight = kInFlight};
     return Measure(doing, constant, [&]() -> absl::StatusOr<double> {
       NAM_ASSIGN_OR_RETURN(const Lane::Outcome outcome, lane->Run(send, kMessagesNs, nullptr));
       return outcome.operations == 0 ? 0
@@ -201,7 +203,6 @@ class Calibration {
                                            static_cast<double>(outcome.operations * send.bytes);
     });
   }
-  static uint32_t SendBytes() { return std::min(kLargeBytes, BytesMax(Operation::kSend)); }
 
   absl::Status MeasureMemory() {
     const auto cache = [](int name, double otherwise) {

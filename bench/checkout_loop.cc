@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<CheckoutLoop>> CheckoutLoop::Load(fabric::Fabric&
   NAM_RETURN_IF_ERROR(options.checkout.Validate());
   if (options.threads < 1) return absl::InvalidArgumentError("checkout loop: no threads");
   std::unique_ptr<CheckoutLoop> loop(new CheckoutLoop(fabric, options));
-  const fabric::AllocateOptions allocate = {.huge_pages = options.huge_pages, .populate = true};
+  const fabric::AllocateOptions allocate = {.populate = true};
   NAM_ASSIGN_OR_RETURN(loop->products_,
                        fabric.Allocate(options.checkout.products * options.checkout.product_bytes, allocate));
   NAM_ASSIGN_OR_RETURN(loop->orders_, fabric.Allocate(static_cast<size_t>(options.threads) *

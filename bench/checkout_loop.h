@@ -15,7 +15,6 @@ struct CheckoutLoopOptions {
   int threads = 1;
   uint64_t seed = 1;  // like the driver's: thread n buys what client n of a run buys
   int64_t run_us = 2'000'000;
-  bool huge_pages = true;  // as memory servers use
 };
 
 /// Checkouts without transactions, hand-written for shared memory. Products lie in an array, and each thread

@@ -54,8 +54,6 @@ class Choice final : public Command {
   }
 
   absl::Status Check() override {
-    if (fabrics_.empty()) return absl::InvalidArgumentError("--fabrics names none");
-    if (algorithm_names_.empty()) return absl::InvalidArgumentError("--algorithms names none");
     NAM_RETURN_IF_ERROR(nam::Validate(
         LocalClusterOptions{.memory_servers = memory_servers_, .compute_servers = compute_servers_}));
     threads_ = ThreadsOf(threads_, compute_servers_);

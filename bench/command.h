@@ -143,6 +143,8 @@ class Command {
 /// was wrong.
 int RunCommand(Command& command);
 
+/// The threads of all compute servers together, a multiple of these; `wanted` 0: one per processor.
+int ThreadsOf(int wanted, int compute_servers);
 /// INVALID_ARGUMENT names the first option that is out of its range, or no word that there is.
 absl::Status CheckOptions(const std::vector<Option>& options);
 /// The options' values, by their names with underscores.

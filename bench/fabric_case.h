@@ -16,7 +16,8 @@ inline constexpr std::array kOperations = {Operation::kRead, Operation::kWrite, 
                                            Operation::kFetchAdd, Operation::kSend};
 /// `read`, `write`, `cas`, `faa`, `send`.
 const char* Name(Operation operation);
-absl::StatusOr<Operation> ParseOperation(std::string_view name);
+/// The one of that name, which must be one of them.
+Operation OperationOf(std::string_view name);
 /// The longest message of the operation.
 uint32_t BytesMax(Operation operation);
 constexpr bool IsAtomic(Operation operation) {

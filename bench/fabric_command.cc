@@ -58,8 +58,8 @@ class Measurement {
                            Lane::Open(testbed_.client(), server, BufferBytes(grid), uint64_t{i} << 40));
       NAM_RETURN_IF_ERROR(lanes_.back()->Touch());
     }
-    bound_ = testbed_.MakeBound(lanes_);
-    if (bound_ != nullptr) measurements_.limit = bound_->name();
+    bound_ = testbed_.BoundOf(lanes_);
+    if (bound_.has_value()) measurements_.limit = bound_->name;
     for (const FabricCaseGroup& group : Groups(grid)) {
       NAM_RETURN_IF_ERROR(MeasureGroup(group));
     }
@@ -89,8 +89,8 @@ class Measurement {
                                                            return OurRate(lane, figures);
                                                          }));
     figures.rates.push_back(rate);
-    if (bound_ == nullptr || !bound_->Covers(wanted)) return absl::OkStatus();
-    NAM_ASSIGN_OR_RETURN(figures.limit_rates.emplace_back(), bound_->Rate(wanted, round_ns_));
+    if (!bound_.has_value() || !bound_->covers(wanted.operation)) return absl::OkStatus();
+    NAM_ASSIGN_OR_RETURN(figures.limit_rates.emplace_back(), bound_->rate(wanted, round_ns_));
     return absl::OkStatus();
   }
 
@@ -120,7 +120,7 @@ class Measurement {
   const int repeat_;
   const int64_t round_ns_;
   Lanes lanes_;
-  std::unique_ptr<FabricBound> bound_;
+  std::optional<FabricBound> bound_;
   FabricMeasurements measurements_;
 };
 
@@ -166,16 +166,6 @@ std::string SizeName(uint32_t bytes) {
   return text;
 }
 
-const FabricFigures* Find(const FabricMeasurements& measurements, Operation operation, uint32_t bytes,
-                          uint32_t in_flight) {
-  for (const FabricFigures& figures : measurements.figures) {
-    const FabricCase& wanted = figures.wanted;
-    if (wanted.operation == operation && wanted.bytes == bytes && wanted.in_flight == in_flight)
-      return &figures;
-  }
-  return nullptr;
-}
-
 Json FabricRows(const FabricMeasurements& measurements) {
   Json rows = Json::array();
   for (const FabricFigures& figures : measurements.figures) rows.push_back(RowOf(figures));
@@ -183,7 +173,7 @@ Json FabricRows(const FabricMeasurements& measurements) {
 }
 
 /// `read_64KiB_over_limit`, `cas_over_limit`, …: medians relative to the bound, with 16 in flight if
-/// measured, else the most. `window_10_over_1`: READs of 2 KiB.
+/// measured, else the most.
 Json FabricSummary(const FabricMeasurements& measurements) {
   Json summary = Json::object();
   for (size_t i = 0; i < measurements.figures.size(); ++i) {
@@ -196,10 +186,6 @@ Json FabricSummary(const FabricMeasurements& measurements) {
     // Cases are ordered by operations in flight, so the last suitable one remains.
     if (wanted.in_flight <= kUsualInFlight || !summary.contains(key)) summary[key] = Rounded(*ratio);
   }
-  const FabricFigures* ten = Find(measurements, Operation::kRead, 2048, 10);
-  const FabricFigures* one = Find(measurements, Operation::kRead, 2048, 1);
-  if (ten != nullptr && one != nullptr)
-    summary["window_10_over_1"] = Rounded(Median(ten->rates) / std::max(Median(one->rates), 1e-9));
   return summary;
 }
 
@@ -241,7 +227,8 @@ class FabricBench final : public TestbedCommand {
   }
 
   std::vector<Option> Options() override {
-    return WithTestbed({{"--operations", &operations_, "only these: read,write,cas,faa,send"},
+    return WithTestbed({Option::OneOf("--operations", &operations_, {"read", "write", "cas", "faa", "send"},
+                                      "only these (all)"),
                         {"--sizes", &sizes_, "only these: 8 to 1MiB (8,512,2KiB,64KiB,1MiB)"},
                         {"--in-flight",
                          &in_flight_,

@@ -57,7 +57,8 @@ class BenchCommandLine final : public CommandLine {
     } else if constexpr (std::is_arithmetic_v<std::remove_pointer_t<Target>>) {
       Add(app, option.name, *target, option.help, option.value_name);
     } else {
-      app->add_option(option.name, *target, option.help)->delimiter(',');
+      CLI::Option* const list = app->add_option(option.name, *target, option.help)->delimiter(',');
+      if (!option.words.empty()) list->type_name(CLI::detail::join(option.words, ","));
     }
   }
 

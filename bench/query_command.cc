@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,10 +18,6 @@ namespace {
 
 constexpr int kThreadsMax = 1'024;
 constexpr int kLoaderThreadsMax = 16;
-
-int Processors() {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
 
 /// `nam bench ssb` and `nam bench tpch`: a private cluster and the peer in its own process take turns at
 /// every query.
@@ -67,10 +62,11 @@ class QueryBench final : public Command {
     NAM_ASSIGN_OR_RETURN(queries_, SelectQueries(benchmark_, query_ids_, parameters));
     NAM_RETURN_IF_ERROR(nam::Validate(
         LocalClusterOptions{.memory_servers = memory_servers_, .compute_servers = compute_servers_}));
-    source_ = {
-        .scale_factor = scale_factor_, .seed = seed_, .threads = std::min(Processors(), kLoaderThreadsMax)};
+    source_ = {.scale_factor = scale_factor_,
+               .seed = seed_,
+               .threads = std::min(ThreadsOf(0, 1), kLoaderThreadsMax)};
     NAM_RETURN_IF_ERROR(nam::Validate(source_));
-    threads_ = std::max(1, (threads_ > 0 ? threads_ : Processors()) / compute_servers_) * compute_servers_;
+    threads_ = ThreadsOf(threads_, compute_servers_);
     if (block_bytes_ == 0) block_bytes_ = partitioner::LoadOptions().block_bytes;
     return peer_ == "duckdb" ? DuckDb::Check(peer_dir_) : absl::OkStatus();
   }

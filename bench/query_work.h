@@ -10,7 +10,6 @@
 #include "bench/duckdb.h"
 #include "bench/read_bound.h"
 #include "bench/turns.h"
-#include "dataset/generator.h"
 #include "session/session.h"
 #include "workload/benchmark_data.h"
 

@@ -169,12 +169,11 @@ class PlainConnection {
   std::unique_ptr<fabric::Thread> server_;  // joined first
 };
 
-class SocketBound final : public FabricBound {
+/// The connections of all lanes, made anew for each operation and size.
+class PlainConnections {
  public:
-  SocketBound(fabric::Fabric& fabric, const Lanes& lanes) : fabric_(fabric), lanes_(lanes) {}
-  const char* name() const override { return "a plain socket pair moving the same bytes"; }
-  bool Covers(const FabricCase&) const override { return true; }
-  absl::StatusOr<double> Rate(const FabricCase& wanted, int64_t duration_ns) override {
+  PlainConnections(fabric::Fabric& fabric, const Lanes& lanes) : fabric_(fabric), lanes_(lanes) {}
+  absl::StatusOr<double> Rate(const FabricCase& wanted, int64_t duration_ns) {
     if (!connected_for_ || connected_for_->operation != wanted.operation ||
         connected_for_->bytes != wanted.bytes || connections_.size() < wanted.threads) {
       NAM_RETURN_IF_ERROR(Open(wanted));
@@ -210,8 +209,12 @@ class SocketBound final : public FabricBound {
 
 }  // namespace
 
-std::unique_ptr<FabricBound> MakeSocketBound(fabric::Fabric& fabric, const Lanes& lanes) {
-  return std::make_unique<SocketBound>(fabric, lanes);
+FabricBound SocketBound(fabric::Fabric& fabric, const Lanes& lanes) {
+  return {.name = "a plain socket pair moving the same bytes",
+          .covers = [](Operation) { return true; },
+          .rate = [plain = std::make_shared<PlainConnections>(fabric, lanes)](
+                      const FabricCase& wanted,
+                      int64_t duration_ns) { return plain->Rate(wanted, duration_ns); }};
 }
 
 }  // namespace nam::bench

@@ -35,15 +35,10 @@ class RealTestbed final : public Testbed {
     return fabric::Open(client_options_);
   }
   ServerEnd& server() override { return *server_; }
-  std::unique_ptr<FabricBound> MakeBound(const Lanes& lanes) override {
-    switch (client_->kind()) {
-      case fabric::Kind::kShm:
-        return MakeMemoryBound(*client_, lanes);
-      case fabric::Kind::kTcp:
-        return MakeSocketBound(*client_, lanes);
-      default:
-        return nullptr;
-    }
+  std::optional<FabricBound> BoundOf(const Lanes& lanes) override {
+    if (client_->kind() == fabric::Kind::kShm) return MemoryBound(*client_, lanes);
+    if (client_->kind() == fabric::Kind::kTcp) return SocketBound(*client_, lanes);
+    return std::nullopt;
   }
 
  private:
@@ -78,9 +73,9 @@ class SimulatedTestbed final : public Testbed {
     return world_.OpenFabric(absl::StrCat("client-", ++clients_), {.secret = kSecret});
   }
   ServerEnd& server() override { return *server_; }
-  std::unique_ptr<FabricBound> MakeBound(const Lanes&) override {
-    return MakeLineRateBound(1e6 * static_cast<double>(model_.port_bytes_per_us) * model_.ports,
-                             1e6 * static_cast<double>(model_.messages_per_us));
+  std::optional<FabricBound> BoundOf(const Lanes&) override {
+    return LineRateBound(1e6 * static_cast<double>(model_.port_bytes_per_us) * model_.ports,
+                         1e6 * static_cast<double>(model_.messages_per_us));
   }
 
  private:
@@ -98,11 +93,6 @@ class SimulatedTestbed final : public Testbed {
 };
 
 }  // namespace
-
-absl::Status Testbed::Check(const TestbedOptions& options) {
-  if (options.kind != fabric::Kind::kSim) return absl::OkStatus();
-  return fabric::sim::NicModel::Parse(options.generation).status();
-}
 
 absl::StatusOr<std::unique_ptr<Testbed>> Testbed::Open(const TestbedOptions& options) {
   return options.kind == fabric::Kind::kSim ? SimulatedTestbed::Open(options) : RealTestbed::Open(options);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "fabric/sim/nic_model.h"
 
 namespace nam::bench {
 namespace {
@@ -37,7 +38,7 @@ absl::Status TestbedCommand::Check() {
     return absl::InvalidArgumentError("--encrypt is for --fabric=tcp");
   if (simulated()) repeat_ = 1;
   if (round_ms_ == 0) round_ms_ = simulated() ? kSimulatedRoundMs : kRoundMs;
-  return Testbed::Check(testbed_);
+  return simulated() ? fabric::sim::NicModel::Parse(testbed_.generation).status() : absl::OkStatus();
 }
 
 absl::StatusOr<Report> TestbedCommand::Measure(Run& run) {

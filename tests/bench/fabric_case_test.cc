@@ -10,8 +10,7 @@ namespace nam::bench {
 namespace {
 
 TEST(FabricCaseTest, OperationsAreFoundByTheirNames) {
-  for (const Operation operation : kOperations) EXPECT_EQ(*ParseOperation(Name(operation)), operation);
-  EXPECT_TRUE(absl::IsInvalidArgument(ParseOperation("reed").status()));
+  for (const Operation operation : kOperations) EXPECT_EQ(OperationOf(Name(operation)), operation);
 }
 
 TEST(FabricCaseTest, AGridIsSortedAndRefusedOutOfRange) {
@@ -22,8 +21,6 @@ TEST(FabricCaseTest, AGridIsSortedAndRefusedOutOfRange) {
   EXPECT_EQ(grid->in_flight, (std::vector<uint32_t>{1, 16}));
   for (const std::string size : {"0", "7", "12", "2MiB", "many"})
     EXPECT_TRUE(absl::IsInvalidArgument(ParseGrid({"read"}, {size}, {1}, {1}).status())) << size;
-  EXPECT_FALSE(ParseGrid({"read"}, {"8"}, {}, {1}).ok());
-  EXPECT_FALSE(ParseGrid({"read"}, {"8"}, {1}, {}).ok());
 }
 
 TEST(FabricCaseTest, CasesThatCannotBeAreLeftOut) {
